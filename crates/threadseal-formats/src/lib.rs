@@ -1,9 +1,8 @@
-//! The record formats: how each is spelled, sealed and verified.
+//! The record formats: the spelling, sealing and verification of each.
 //!
-//! The crate is pure: bytes, trust and the caller's "now" go in, a
-//! [`Report`](threadseal_core::report::Report) comes out, and a
-//! [`Verified`](verified::Verified) value for the verdict `verified` alone. Files, locks and
-//! clocks are in `threadseal-store`.
+//! The crate is pure. Its inputs are bytes, trust and the caller's "now". Its output is a
+//! [`Report`](threadseal_core::report::Report), and a [`Verified`](verified::Verified) value for
+//! the verdict `verified` alone. `threadseal-store` has the files, locks and clocks.
 //!
 //! Modules, lowest first; a module uses only modules above it (a test enforces this):
 //!
@@ -14,7 +13,7 @@
 //! | [`transcript`] | signed event logs: native, Rye, observed |
 //! | [`scroll`] | chains of sealed turns: agent-scroll v0.1 |
 //! | [`ledger`] | hash-chained step ledgers: `AbstractRuntime` |
-//! | [`lineage`] | signed checkpoints of an agent, and who may write the next: igor |
+//! | [`lineage`] | signed checkpoints of an agent, and the keys that may write the next: igor |
 #![forbid(unsafe_code)]
 
 pub mod document;

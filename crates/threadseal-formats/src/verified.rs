@@ -1,11 +1,11 @@
-//! The value that only verification mints, and what it rests on.
+//! The value that only verification creates, and its grounds.
 
 use threadseal_core::digest::Digest;
 use threadseal_core::record::{Head, RecordId};
 use threadseal_core::report::TrustedUntil;
 use threadseal_core::time::Timestamp;
 
-/// What a [`Verified`] value rests on.
+/// The grounds of a [`Verified`] value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grounds {
     /// The record.
@@ -20,8 +20,8 @@ pub struct Grounds {
     pub now: Timestamp,
 }
 
-/// A value that verification vouched for. There is no other way to make one: whatever needs
-/// trust (resume, handoff, inherited capabilities, graph restart) takes this type.
+/// A value that verification vouched for. There is no other way to create one. Each operation that
+/// needs trust (resume, handoff, inherited capabilities, graph restart) takes this type.
 #[derive(Debug, Clone)]
 pub struct Verified<T> {
     value: T,
@@ -39,17 +39,17 @@ impl<T> Verified<T> {
         &self.value
     }
 
-    /// What it rests on.
+    /// The evidence that it depends on.
     pub fn grounds(&self) -> &Grounds {
         &self.grounds
     }
 }
 
-/// What a lenient policy hands out for a record with an unsigned tail: the two parts stay apart.
+/// The result of a lenient policy for a record with an unsigned tail. The two parts stay separate.
 #[derive(Debug, Clone)]
 pub struct WithTail<T, U> {
     /// The part under the last seal.
     pub verified: Verified<T>,
-    /// The part after it, which nobody vouches for.
+    /// The part after it, which no seal covers.
     pub unverified: U,
 }

@@ -1,12 +1,12 @@
 //! Editing one member of a JSON object without touching any other byte.
 //!
-//! Signing must not reformat what it signs: a new member is laid out as the object's last one is,
-//! an existing one is replaced where it stands.
+//! Signing must not reformat the file that it signs. A new member gets the layout of the object's
+//! last one; an existing member is replaced in place.
 
 use std::ops::Range;
 use threadseal_core::canon::json::{JsonError, scan_object};
 
-/// The members of a strict JSON object, and where they stand.
+/// The members of a strict JSON object, and their positions.
 #[derive(Debug)]
 pub(super) struct Members<'a> {
     text: &'a str,
@@ -43,7 +43,7 @@ impl<'a> Members<'a> {
                 value,
             });
         })?;
-        // The scanner checked it; were it not UTF-8, there would be no members to look for.
+        // The scanner checked the bytes. Bytes that are not UTF-8 would have no members.
         let text = std::str::from_utf8(bytes).unwrap_or_default();
         Ok(Self { text, members })
     }
@@ -59,12 +59,12 @@ impl<'a> Members<'a> {
             .find(|(_, member)| member.name == name)
     }
 
-    /// Where the value of `name` stands.
+    /// Where the value of `name` is.
     pub(super) fn value(&self, name: &str) -> Option<Range<usize>> {
         self.find(name).map(|(_, member)| member.value.clone())
     }
 
-    /// What stands between the quotes of the value, if name and value are spelled without escapes.
+    /// The text between the quotes of the value, if name and value are spelled without escapes.
     pub(super) fn plain_string(&self, name: &str) -> Option<Range<usize>> {
         let (_, member) = self.find(name)?;
         let value = &self.text[member.value.clone()];
@@ -85,7 +85,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Behind the last member, laid out as that one is.
+    /// Appends after the last member, in the layout of that member.
     fn appended(&self, name: &str) -> Around {
         let text = self.text;
         let (at, lead, gap) = match self.members.last() {
@@ -104,7 +104,6 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// The document without `name`.
     pub(super) fn without(&self, name: &str) -> Vec<u8> {
         let bytes = self.text.as_bytes();
         let Some((index, member)) = self.find(name) else {
@@ -112,7 +111,7 @@ impl<'a> Members<'a> {
         };
         let before = index.checked_sub(1).and_then(|i| self.members.get(i));
         let cut = match (before, self.members.get(index + 1)) {
-            // With the comma before it, or, for the first member, the one behind it.
+            // The comma before the member goes too; for the first member, the comma after it.
             (Some(before), _) => before.at.end..member.at.end,
             (None, Some(next)) => member.at.start..next.at.start,
             (None, None) => member.at.clone(),

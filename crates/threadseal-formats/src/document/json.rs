@@ -3,13 +3,14 @@
 //! ```text
 //! Rye      "_signature": "FIELDS"    over SHA-256 of json.dumps of all other members,
 //!                                    sort_keys, separators "," ":", ensure_ascii
-//! native   "_threadseal": "threadseal:signed:SEAL"     over the bytes as they lie
+//! native   "_threadseal": "threadseal:signed:SEAL"     over the bytes as stored
 //! both     "_signature": "FIELDS|threadseal@SEAL"
 //! ```
-//! Rye hashes values, not bytes: blanks, the order of members and the spelling of strings and
-//! floats are not covered, and mean nothing to a reader. What two readers could understand
-//! differently is not accepted: a name that occurs twice anywhere in a signed document is
-//! `tampered`, because Rye's last-wins reader verifies what a first-wins reader never sees.
+//! Rye hashes values, not bytes. It does not cover blanks, the order of members, or the spelling of
+//! strings and floats. These mean nothing to a reader. A document that two readers could understand
+//! differently is not accepted. If a name occurs twice anywhere in a signed document, the verdict
+//! is `tampered`: Rye's reader takes the last value. A reader that takes the first never sees the
+//! verified one.
 //!
 //! Source: `sign_json`, `verify_json` in Rye's `transcript_signer.py`.
 
@@ -35,7 +36,6 @@ use threadseal_core::trust::rye::fields::Fields;
 /// The member that Rye signs in.
 pub(super) const SIGNATURE: &str = "_signature";
 
-/// Reads a JSON document.
 pub(super) fn read(bytes: &[u8], options: &Options<'_>) -> Reading {
     let mut reading = Reading::default();
     let PythonDocument {
@@ -131,7 +131,7 @@ fn read_rye(content: &Value, signature: Option<&Value>, judge: &Judge<'_>, readi
         );
     }
     incomplete_thread(content, &mut part);
-    // `$` of Python's expressions also stands before a final newline.
+    // `$` of Python's expressions also matches before a final newline.
     let seen = tail.is_empty() || tail == "\n";
     reading.compat = Some(json!(seen && answer == Answer::Valid));
     reading.rye = Some(rye_reading(part));
@@ -145,8 +145,9 @@ fn rye_reading(part: Part) -> RyeReading {
     }
 }
 
-/// Rye binds no kind, so whoever gets an agent to sign a knowledge entry whose text is canonical
-/// JSON holds a signature for that JSON. What grants capabilities must look like what Rye writes.
+/// Rye binds no kind. An attacker may get an agent to sign a knowledge entry whose text is
+/// canonical JSON. That signature then fits the JSON. So a document that grants capabilities must
+/// have the shape that Rye writes.
 fn incomplete_thread(content: &Value, part: &mut Part) {
     let has = |name: &str| content.get(name).is_some();
     let claims = has("thread_id") && (has("capabilities") || has("limits"));
@@ -188,7 +189,7 @@ fn irregular(irregularities: &[Irregularity], signed: bool, file: &mut Part) {
     }
 }
 
-/// Looks for a native seal on the bytes as they lie.
+/// Looks for a native seal on the bytes as stored.
 fn read_native(bytes: &[u8], value: &Value, judge: &Judge<'_>) -> Option<Native> {
     let own = value.get(seal::MEMBER).is_some();
     let suffix = value
@@ -259,7 +260,7 @@ fn suffix_member(members: &Members<'_>) -> Found {
     read().map_or(Found::Unreadable(at), Found::seal)
 }
 
-/// What Rye's reader raises; only where its text is known.
+/// The exception that Rye's reader raises; only where its text is known.
 fn crash_of(error: JsonError) -> Option<serde_json::Value> {
     let text = match error.kind {
         kind if kind.is_limit() => return None,
@@ -272,7 +273,8 @@ fn crash_of(error: JsonError) -> Option<serde_json::Value> {
     Some(json!({ "crash": text }))
 }
 
-/// `re.match` on what is not a string; Python's empty values were taken for no signature before.
+/// The exception of `re.match` on a value that is not a string. Rye's reader takes Python's empty
+/// values for a missing signature before it matches.
 fn crash_of_match(value: &Value) -> serde_json::Value {
     let empty = match value {
         Value::Bool(truth) => !truth,

@@ -1,4 +1,4 @@
-//! What a document is: its language, and what Rye calls it.
+//! The kind of a document: its language, and Rye's item type for it.
 //!
 //! | kind | names | comment | Rye's item types |
 //! |---|---|---|---|
@@ -47,7 +47,7 @@ pub(super) enum Comment {
 impl Comment {
     pub(super) const ALL: [Self; 3] = [Self::Html, Self::Hash, Self::Slashes];
 
-    /// What stands before the comment's text, the blank included.
+    /// The text before the comment's own text, the blank included.
     pub(super) fn open(self) -> &'static str {
         match self {
             Self::Html => "<!-- ",
@@ -65,7 +65,7 @@ impl Comment {
         }
     }
 
-    /// What stands between the comment's text and the LF.
+    /// The text between the comment's own text and the LF.
     pub(super) fn close(self) -> &'static str {
         match self {
             Self::Html => " -->",
@@ -104,16 +104,16 @@ impl DocumentKind {
         Self::ALL.into_iter().find(|kind| kind.as_str() == word)
     }
 
-    /// The kind of a file, by its name, else by what it claims to be: an opening `{`, the kind that
-    /// a native seal names wherever it stands, a Rye header's comment style. None when neither
-    /// tells.
+    /// The kind of a file: by its name, else by the claims in its content. The content claims a
+    /// kind by an opening `{`, a native seal anywhere, or a Rye header's comment style. None when
+    /// neither shows a kind.
     ///
     /// `name` may be a path; only its last part counts.
     pub fn detect(name: &str, bytes: &[u8]) -> Option<Self> {
         Self::of_name(name).or_else(|| Self::of_content(bytes))
     }
 
-    /// The kind that the extension of `name` stands for; case does not matter, as in Rye.
+    /// The kind that the extension of `name` means; case does not matter, as in Rye.
     pub fn of_name(name: &str) -> Option<Self> {
         let file = name.rsplit(['/', '\\']).next()?;
         let (stem, extension) = file.rsplit_once('.')?;
@@ -133,7 +133,7 @@ impl DocumentKind {
     }
 
     fn of_content(bytes: &[u8]) -> Option<Self> {
-        // Bytes that are no text may have been put there to hide what is.
+        // An attacker may add bytes that are not text to hide a signature.
         let text = &*String::from_utf8_lossy(bytes);
         if text
             .trim_start_matches([' ', '\t', '\r', '\n'])
@@ -168,7 +168,7 @@ impl DocumentKind {
         }
     }
 
-    /// Whether a first line `#!/…` decides what runs the file.
+    /// Whether a first line `#!/…` decides which program runs the file.
     pub(super) fn is_script(self) -> bool {
         matches!(self, Self::Python | Self::Shell | Self::JavaScript)
     }
@@ -189,7 +189,7 @@ impl fmt::Display for DocumentKind {
     }
 }
 
-/// What Rye calls a signed text; it decides which part of the file Rye hashes.
+/// Rye's type of a signed text; it decides which part of the file Rye hashes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ItemType {
     /// Markdown around a `<directive>` block: only the block is hashed.
@@ -198,7 +198,7 @@ pub enum ItemType {
     Knowledge,
     /// A program or its description: hashed but for a shebang.
     Tool,
-    /// As a tool, but a shebang may not stand before the header.
+    /// As a tool, but no shebang may precede the header.
     Config,
 }
 

@@ -3,16 +3,16 @@
 //! | profile | the signature | covers |
 //! |---|---|---|
 //! | native | `threadseal:signed:…` | every byte of the file, time, kind, record and seal number |
-//! | rye | `rye:signed:…` header line, `_signature` member | what Rye hashes, less with each kind |
+//! | rye | `rye:signed:…` header line, `_signature` member | bytes that Rye hashes, by kind |
 //!
-//! [`verify`] answers for either; a file may carry both. Under [`Profile::Auto`] a native seal
-//! decides where there is one; else Rye's signature does, and what it leaves uncovered makes the
-//! verdict `partial`. [`Profile::Rye`] accepts Rye's own coverage. A signature that is provably
-//! wrong speaks against the file under every profile.
+//! [`verify`] handles both profiles; a file may carry both. Under [`Profile::Auto`] a native seal
+//! decides where there is one, else Rye's signature. Content that Rye's signature does not cover
+//! makes the verdict `partial`. [`Profile::Rye`] accepts Rye's own coverage. A signature that is
+//! provably wrong counts against the file under every profile.
 //!
 //! | module | owns |
 //! |---|---|
-//! | `kind` | what a file is |
+//! | `kind` | the kind of a file |
 //! | `seal`, `native` | the native seal: text, places, coverage, checking |
 //! | `rye` | Rye's grammar, placement, coverage |
 //! | `text`, `json`, `trusted_key` | reading the carriers |
@@ -56,7 +56,7 @@ use threadseal_core::trust::Trust;
 /// Which signature counts, and how much it must cover.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// The native seal, else Rye's signature with all that it leaves open held against the file.
+    /// The native seal, else Rye's signature; gaps in its coverage count against the file.
     #[default]
     Auto,
     /// Rye's signature, as much as Rye covers.
@@ -65,16 +65,16 @@ pub enum Profile {
     Native,
 }
 
-/// What to verify, and by whose word.
+/// The document's kind, the trust, and the other inputs of a verification.
 #[derive(Debug, Clone, Copy)]
 pub struct Options<'a> {
-    /// What the file is; see [`DocumentKind::detect`].
+    /// The kind of the file; see [`DocumentKind::detect`].
     pub kind: DocumentKind,
     /// The file's name, as the report shall give it. A Rye key file is also judged by it.
     pub path: &'a str,
     /// Which signature counts.
     pub profile: Profile,
-    /// As what Rye signed a text; None to find out.
+    /// The item type under which Rye signed a text; None to find it out.
     pub item_type: Option<ItemType>,
     /// Whose signature counts.
     pub trust: &'a Trust,
@@ -105,9 +105,9 @@ impl<'a> Options<'a> {
 /// A report, and the document where the verdict is `verified`.
 #[derive(Debug)]
 pub struct Outcome<'a> {
-    /// What verification says.
+    /// The result of the verification.
     pub report: Report,
-    /// What it vouches for.
+    /// The document, for the verdict `verified` alone.
     pub verified: Option<Verified<Document<'a>>>,
 }
 
@@ -127,12 +127,12 @@ impl<'a> Document<'a> {
         self.bytes
     }
 
-    /// What it is.
+    /// Its kind.
     pub fn kind(&self) -> DocumentKind {
         self.kind
     }
 
-    /// As what Rye signed it, if it is a text that Rye's signature vouches for.
+    /// The item type under which Rye signed it, if Rye's signature vouches for this text.
     pub fn item_type(&self) -> Option<ItemType> {
         self.item_type
     }
@@ -159,8 +159,8 @@ impl<'a> Document<'a> {
 /// Verifies one document. Time and memory are linear in its size.
 ///
 /// # Errors
-/// [`threadseal_core::error::ErrorKind::InvalidInput`] when Rye signs no such kind as `item_type`. What is
-/// wrong with the document is never an error: it is in the report.
+/// [`threadseal_core::error::ErrorKind::InvalidInput`] when Rye signs no such kind as `item_type`.
+/// A defect of the document is never an error: the report contains it.
 pub fn verify<'a>(bytes: &'a [u8], options: &Options<'_>) -> Result<Outcome<'a>, Error> {
     if let Some(item) = options.item_type
         && !options.kind.fits(item)

@@ -1,4 +1,4 @@
-//! Checking a native seal, wherever it stands.
+//! Checking a native seal, wherever it is in the file.
 
 use super::kind::DocumentKind;
 use super::part::Part;
@@ -9,7 +9,7 @@ use threadseal_core::key::KeyUsage;
 use threadseal_core::record::{ExpectedHead, Head};
 use threadseal_core::report::{Finding, SignerReport, SignerStatus, Verdict};
 
-/// What a native seal comes to.
+/// The result of checking a native seal.
 #[derive(Debug, Default)]
 pub(super) struct Native {
     pub(super) part: Part,
@@ -17,7 +17,7 @@ pub(super) struct Native {
     pub(super) seal: Option<(NativeSeal, Head)>,
 }
 
-/// Checks what there is of native seals; None where there is nothing.
+/// Checks the native seals that the file has; None where it has none.
 pub(super) fn check(
     found: Found,
     file: &[u8],
@@ -86,7 +86,7 @@ fn check_located(located: &Located, file: &[u8], kind: DocumentKind, judge: &Jud
     if located.verify(&content).is_ok() {
         judge.judge(&located.seal.key, KeyUsage::Native, &[head], part);
     } else {
-        // Seal and content cannot be told apart here: either may be what was changed.
+        // Seal and content are indistinguishable here: an attacker may have changed either.
         part.fault(
             Verdict::Tampered,
             Finding::error(

@@ -1,23 +1,22 @@
-//! What one signature of a file comes to, before it is known whether it is the one that counts.
+//! The evidence from one signature of a file, before it is known whether that signature counts.
 //!
-//! A file may carry a native seal and a Rye signature. Which of them decides depends on the
-//! profile; but one that is provably wrong speaks against the file under every profile.
+//! A file may carry a native seal and a Rye signature. The profile decides which of them counts. A
+//! signature that is provably wrong counts against the file under every profile.
 
 use threadseal_core::report::{Finding, Report, Severity, SignerReport, Verdict};
 
 /// The evidence of one signature.
 #[derive(Debug, Default)]
 pub(super) struct Part {
-    /// Speaks against the file, whichever signature counts.
+    /// Counts against the file, whichever signature counts.
     faults: Vec<(Verdict, Finding)>,
-    /// Matters only if this signature is the one that counts: nobody vouches for its key.
+    /// Matters only if this signature counts: no trusted key vouches for its key.
     doubts: Vec<(Verdict, Finding)>,
-    /// As a doubt, unless the caller accepts what the format leaves uncovered.
+    /// As a doubt, unless the caller accepts the gaps in the format's coverage.
     gaps: Vec<(Verdict, Finding)>,
     remarks: Vec<Finding>,
-    /// Who signed.
     pub(super) signer: Option<SignerReport>,
-    /// What one would read as fact and nothing covers.
+    /// Content that a reader would take as fact and no signature covers.
     pub(super) unauthenticated: Vec<String>,
 }
 
@@ -30,7 +29,7 @@ impl Part {
         self.doubts.push((verdict, finding));
     }
 
-    /// Worth a look, whatever counts.
+    /// Adds a finding for information, whichever signature counts.
     pub(super) fn remark(&mut self, finding: Finding) {
         self.remarks.push(finding);
     }
@@ -66,7 +65,7 @@ impl Part {
                 report.find(softened(finding, Severity::Note));
             }
         }
-        // What another signature covers is no gap of the file.
+        // Bytes that another signature covers are no gap of the file.
         for (verdict, finding) in self.gaps.into_iter().filter(|_| counts) {
             if accept_gaps {
                 report.find(softened(finding, Severity::Warning));

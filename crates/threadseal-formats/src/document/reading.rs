@@ -1,4 +1,4 @@
-//! What reading a file brings, before the profile decides what counts.
+//! The result of reading a file, before the profile decides which signature counts.
 
 use super::kind::ItemType;
 use super::native::Native;
@@ -12,7 +12,7 @@ pub(super) struct Reading {
     pub(super) file: Part,
     pub(super) native: Option<Native>,
     pub(super) rye: Option<RyeReading>,
-    /// What Rye itself answers, where that is known.
+    /// Rye's own result, where it is known.
     pub(super) compat: Option<serde_json::Value>,
     /// The `thread_id` of a JSON document.
     pub(super) thread: Option<String>,
@@ -22,7 +22,7 @@ pub(super) struct Reading {
 #[derive(Debug)]
 pub(super) struct RyeReading {
     pub(super) part: Part,
-    /// As what Rye signed it; None for JSON.
+    /// The item type under which Rye signed; None for JSON.
     pub(super) item: Option<ItemType>,
     /// The bytes of the file that Rye hashes.
     pub(super) covered: Vec<Range<u64>>,

@@ -1,4 +1,4 @@
-//! The native seal of a document: its text, its three places, and what it covers.
+//! The native seal of a document: its text, its three places, and its coverage.
 //!
 //! ```text
 //! SEAL   1-KIND-RECORD-SEQ-TIME-KEY-SIGNATURE
@@ -13,18 +13,18 @@
 //! text                          last line  # threadseal:signed:SEAL          (or `//`, `<!-- -->`)
 //! either, with Rye's signature  its suffix …:FINGERPRINT|threadseal@SEAL
 //! ```
-//! The seal covers the whole file as it lies on disk, less the 86 characters of SIGNATURE:
+//! The seal covers the whole file as stored, less the 86 characters of SIGNATURE:
 //! ```text
 //! content = tagged("threadseal/1 document content", [bytes before SIGNATURE, bytes after it])
 //! signed    the tagged message "threadseal/1 document" of [content]
 //! ```
-//! So shebang, front matter, prose, blanks, line ends and Rye's own header are covered, and so
-//! are all other fields of the seal. There is one spelling, and one seal in a file.
+//! So the seal covers shebang, front matter, prose, blanks, line ends, Rye's own header, and its
+//! own other fields. There is one spelling, and one seal in a file.
 //!
-//! Why the suffix: Rye hashes everything but its own header, the native seal covers everything
-//! but itself, so neither can stand where the other is covered, except in the one place that
-//! Rye's grammar leaves free: the provenance behind its fingerprint, which no Rye signature
-//! covers. Rye signs first, the native seal is made last, and Rye's readers accept the file.
+//! Why the suffix: Rye hashes everything but its own header, and the native seal covers everything
+//! but itself. So neither can be where the other covers bytes. Rye's grammar leaves one place free:
+//! the provenance after its fingerprint, which no Rye signature covers. Rye signs first, the native
+//! seal is made last, and Rye's readers accept the file.
 
 use super::kind::{Comment, DocumentKind, ItemType};
 use super::rye;
@@ -47,7 +47,7 @@ const SIGNATURE_LEN: usize = 86;
 const CONTENT_TAG: &str = "threadseal/1 document content";
 const SEAL_TAG: &str = "threadseal/1 document";
 
-/// What a native seal says.
+/// The content of a native seal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NativeSeal {
     /// The kind that was sealed.
@@ -56,14 +56,14 @@ pub struct NativeSeal {
     pub record: RecordId,
     /// How often the record was sealed before.
     pub seq: u64,
-    /// When it was sealed, as the signer says.
+    /// When it was sealed; the signer's claim.
     pub time: Timestamp,
-    /// Who sealed it, as the seal says.
+    /// The key that sealed it, as the seal names it.
     pub key: PublicKey,
     signature: Signature,
 }
 
-/// A seal and where it stands.
+/// A seal and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Located {
     pub(super) seal: NativeSeal,
@@ -71,16 +71,16 @@ pub(super) struct Located {
     pub(super) signature_at: Range<usize>,
 }
 
-/// What there is of native seals in a file.
+/// The native seals that a file has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Found {
     Nothing,
     Seal(Box<Located>),
     /// It claims to be a seal and cannot be read.
     Unreadable(Range<usize>),
-    /// It does not stand last.
+    /// It is not last.
     Misplaced(Range<usize>),
-    /// A second one stands here.
+    /// A second one is here.
     Several(Range<usize>),
 }
 
@@ -163,7 +163,7 @@ impl Located {
             .verify(&message(content), &self.seal.signature)
     }
 
-    /// The head of the record: `size` is the file's, `line` the digest of what is covered.
+    /// The head of the record: `size` is the file's, `line` the digest of the covered bytes.
     pub(super) fn head(&self, file: &[u8], content: Digest) -> Head {
         Head {
             record: self.seal.record,
@@ -194,7 +194,7 @@ pub(super) fn close(
     Ok([before, text.trim_end_matches('=').as_bytes(), after].concat())
 }
 
-/// A line of its own: where it begins, and where SEAL would stand in it.
+/// A line of its own: where it begins, and where SEAL would be in it.
 struct OwnLine {
     line: Range<usize>,
     comment: Comment,
@@ -220,7 +220,8 @@ fn claimed_comment(line: &str) -> Option<Comment> {
     })
 }
 
-/// Whether this line claims to be a native seal, in any comment style. A text that has it cannot be sealed.
+/// Whether this line claims to be a native seal, in any comment style. A text that has such a line
+/// cannot be sealed.
 pub(crate) fn begins_like_a_seal(line: &str) -> bool {
     claimed_comment(line).is_some()
 }
@@ -235,9 +236,9 @@ impl OwnLine {
     }
 }
 
-/// The kind that a text without a telling name is sealed as, by what claims to be its seal, wherever
-/// that stands: the kind that the seal names, else that of its comment. Bytes that were put behind a
-/// seal, or before it, must not take the file out of sight.
+/// The kind that an apparent seal claims, for a text whose name shows no kind. The seal's own kind
+/// counts, else the kind of its comment. The seal may be anywhere: bytes added before or after a
+/// seal must not hide the file from verification.
 pub(super) fn claimed_kind(text: &str) -> Option<DocumentKind> {
     let own = own_lines(text).last().map(|last| {
         let seal = last.read(text).map(|located| located.seal.kind);
@@ -291,8 +292,8 @@ pub(super) fn find_in_text(text: &str, kind: DocumentKind) -> Found {
     }
 }
 
-/// Whether Rye's provenance is a native seal. A seal under another provider's name is one too, or
-/// one changed byte would turn it into a registry's name, which nothing covers.
+/// Whether Rye's provenance is a native seal. A seal under another provider's name is one too.
+/// Otherwise one changed byte would turn it into a registry's name, which no signature covers.
 pub(super) fn is_seal(provenance: &(&str, &str)) -> bool {
     provenance.0 == PROVIDER || NativeSeal::parse(provenance.1).is_some()
 }
@@ -310,7 +311,7 @@ fn suffix_in_text(text: &str, kind: DocumentKind) -> Option<Found> {
     )
 }
 
-/// Rye's header on the bytes as they lie, wherever Rye would look for it.
+/// Rye's header on the bytes as stored, wherever Rye would look for it.
 pub(super) fn rye_header(text: &str, kind: DocumentKind) -> Option<rye::text::Header<'_>> {
     let item = match kind {
         DocumentKind::Markdown => ItemType::Knowledge,
@@ -324,7 +325,7 @@ pub(super) fn has_own_line(text: &str) -> bool {
     own_lines(text).next().is_some()
 }
 
-/// Where a seal of its own line begins, so that sealing again replaces it.
+/// Where a seal on its own line begins, so that sealing again replaces it.
 pub(super) fn own_line_start(text: &str) -> Option<usize> {
     let last = own_lines(text).last()?;
     (last.line.end == text.len()).then_some(last.line.start)

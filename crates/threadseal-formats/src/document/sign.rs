@@ -1,7 +1,7 @@
 //! Writing signatures into documents.
 //!
-//! Order where a file shall carry both: Rye first, then the native seal, which covers Rye's. Signing
-//! with Rye again takes a native seal away, since it covers bytes that change.
+//! If a file shall carry both, Rye signs first; the native seal then covers Rye's signature.
+//! Signing with Rye again removes a native seal, since the seal covers bytes that change.
 
 use super::edit::Members;
 use super::json::SIGNATURE;
@@ -34,8 +34,8 @@ pub struct NativeSealing<'a> {
 /// A Rye signature to be made.
 #[derive(Clone, Copy)]
 pub struct RyeSigning<'a> {
-    /// What Rye calls a text; None for a tool, a directive where there is a `<directive>` block,
-    /// else a knowledge entry. Ignored for JSON.
+    /// Rye's type of a text. None means a tool, a directive if there is a `<directive>` block, else
+    /// a knowledge entry. Ignored for JSON.
     pub item_type: Option<ItemType>,
     /// When; no signature covers it.
     pub time: Timestamp,
@@ -43,12 +43,12 @@ pub struct RyeSigning<'a> {
     pub signer: &'a dyn Signer,
 }
 
-/// Seals a document natively and returns the file. A native seal that it has is replaced; no other
-/// byte changes, but for a final LF that a text may lack.
+/// Seals a document natively and returns the file. A native seal that it has is replaced. No other
+/// byte changes, except that a text without a final LF gets one.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidInput`] when the document is not what `kind` says, holds a second seal, or
-/// carries a Rye signature whose suffix is taken; [`ErrorKind::Limit`]; what the signer says.
+/// [`ErrorKind::InvalidInput`] when the document is not of `kind`, has a second seal, or has
+/// another suffix after its Rye signature. [`ErrorKind::Limit`]; errors of the signer.
 pub fn sign_native(
     bytes: &[u8],
     kind: DocumentKind,
@@ -69,13 +69,13 @@ pub fn sign_native(
     seal::close(&before, &after, sealing.signer)
 }
 
-/// Signs a document as Rye does and returns the file, byte for byte what Rye would write (with
-/// the padding that its Python verifier needs). A Rye signature that it has is replaced, a native
-/// seal is taken away.
+/// Signs a document as Rye does and returns the file, with exactly Rye's bytes. It adds the padding
+/// that Rye's Python verifier needs. A Rye signature that it has is replaced; a native seal is
+/// removed.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidInput`] when the document is not what `kind` says or Rye could not read it
-/// back; [`ErrorKind::Limit`]; what the signer says.
+/// [`ErrorKind::InvalidInput`] when the document is not of `kind` or Rye could not read it back.
+/// [`ErrorKind::Limit`]; errors of the signer.
 pub fn sign_rye(
     bytes: &[u8],
     kind: DocumentKind,
@@ -102,7 +102,7 @@ fn utf8(bytes: &[u8]) -> Result<&str, Error> {
     std::str::from_utf8(bytes).map_err(|_| Error::invalid("a text document is UTF-8"))
 }
 
-/// What stands before and after SIGNATURE.
+/// The bytes before and after SIGNATURE.
 type Place = (Vec<u8>, Vec<u8>);
 
 fn json_place(bytes: &[u8], unsigned: &str) -> Result<Place, Error> {
@@ -171,7 +171,7 @@ fn refuse_another_seal(text: &str, kind: DocumentKind) -> Result<(), Error> {
     }
 }
 
-/// Behind Rye's fingerprint, which begins at `start` of the file with its other fields.
+/// The place after Rye's fingerprint. The fields of the header begin at `start` of the file.
 fn suffix_place(
     bytes: &[u8],
     start: usize,
@@ -241,7 +241,7 @@ fn sign_rye_text(
         let line = [comment.open(), fields, comment.close(), "\n"].concat();
         [before.as_str(), &line, after].concat()
     };
-    // The hashed part does not depend on what the header says, only on its being one.
+    // The hashed part does not depend on the header's content, only on its being a header.
     let draft = with_header(&rye_text(
         &Digest::of(b""),
         &Signature::from_bytes([0; 64]),
@@ -284,7 +284,7 @@ fn item_type(text: &str, kind: DocumentKind, signing: &RyeSigning<'_>) -> Result
     }
 }
 
-/// What stands before the header's line, the header's comment, and what follows the line.
+/// The text before the header's line, the header's comment, and the text after the line.
 fn header_place(
     text: &str,
     kind: DocumentKind,

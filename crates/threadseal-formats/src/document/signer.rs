@@ -1,4 +1,4 @@
-//! From a key that signed to what the report says of it.
+//! From a key that signed to its entry in the report.
 
 use super::part::Part;
 use threadseal_core::key::{KeyUsage, PublicKey, RyeFingerprint};
@@ -13,7 +13,7 @@ pub(super) struct Judge<'a> {
     pub(super) trust: &'a Trust,
     pub(super) now: Timestamp,
     pub(super) format: Format,
-    /// The thread that the document says it belongs to.
+    /// The `thread_id` in the document.
     pub(super) thread: Option<&'a str>,
 }
 
@@ -23,7 +23,8 @@ impl Judge<'_> {
         self.trust.by_fingerprint(*fingerprint)
     }
 
-    /// Enters what the trust says of `key`, whose signature holds; `heads` has the one of its seal, where that is native.
+    /// Enters the trust's answer for `key`, whose signature holds. `heads` contains the head of its
+    /// seal, where that is native.
     pub(super) fn judge(&self, key: &PublicKey, usage: KeyUsage, heads: &[Head], part: &mut Part) {
         let purpose = Purpose {
             usage,
@@ -45,7 +46,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Enters a signer of whom only the name is known, so that nothing could be checked.
+    /// Enters a signer that is known by name only, so that no check was possible.
     pub(super) fn stranger(&self, name: &str, part: &mut Part) {
         let standing = match self.trust.pinned {
             Some(_) => Standing::NotPinned,

@@ -1,4 +1,4 @@
-//! Native seals, both signatures in one file, and what the profiles make of them.
+//! Native seals, both signatures in one file, and the verdict of each profile on them.
 
 use super::*;
 use std::sync::LazyLock;
@@ -133,7 +133,7 @@ fn every_other_value_of_every_byte_of_a_sealed_file_is_noticed() {
 
 #[test]
 fn a_changed_byte_of_a_sealed_file_of_any_kind_is_noticed() {
-    // One of each class that some grammar here tells apart.
+    // One of each class that a grammar here distinguishes.
     let values = b"\n\r -/:0A_a|\xff";
     for (kind, text) in FILES {
         assert_every_byte_counts(seal(text.as_bytes(), kind), kind, values);
@@ -157,7 +157,7 @@ fn nothing_can_be_added_to_or_taken_from_a_sealed_file() {
             if at < sealed.len() {
                 let mut shorter = sealed.clone();
                 shorter.remove(at);
-                // An equal byte beside it may have been the one that went.
+                // An equal byte next to it may have been the one that was removed.
                 assert_ne!(auto(&shorter, kind), Verdict::Verified, "{kind} {at}");
             }
             assert_ne!(
@@ -206,7 +206,7 @@ fn rye_takes_the_own_seal_of_a_file_away_and_the_next_seal_moves_into_its_suffix
     assert_eq!(signed, rye(b"a: 1\n", kind));
     let json = rye(&seal(b"{\"a\":1}", DocumentKind::Json), DocumentKind::Json);
     assert_eq!(json, rye(b"{\"a\":1}", DocumentKind::Json));
-    // Whoever puts a Rye header on a sealed file must do it in this order.
+    // A program that puts a Rye header on a sealed file must do it in this order.
     let mut wrong = rye(b"a: 1\n", kind);
     wrong.extend_from_slice(&seal(b"", kind));
     let sealing = NativeSealing {
@@ -264,7 +264,7 @@ fn strangers_pinned_and_revoked_keys() {
         judge(&seal(b"x\n", kind), &pinned).verdict,
         Verdict::Verified
     );
-    // With a native seal by the pinned key it does not matter who signed for Rye.
+    // With a native seal by the pinned key, Rye's signer does not matter.
     let both = seal(&rye_with(b"x\n", kind, 3).unwrap(), kind);
     let report = judge(&both, &pinned);
     assert_eq!(report.verdict, Verdict::Verified);
@@ -429,7 +429,7 @@ fn signing_refuses_what_could_not_be_verified_again() {
     let header = rye(block, DocumentKind::Markdown);
     let twice = [block, &header[..header.len() - block.len()]].concat();
     assert!(theirs(&twice, DocumentKind::Markdown));
-    // A native key does not sign Rye's hashes, nor the other way round.
+    // A native key does not sign Rye's hashes, and a Rye key makes no native seals.
     let wrong = RyeSigning {
         item_type: None,
         time: time(NOW),

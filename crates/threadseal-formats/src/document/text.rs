@@ -1,4 +1,4 @@
-//! Reading a text document: which signatures it carries and what they come to.
+//! Reading a text document: its signatures, and the evidence from each.
 
 use super::Options;
 use super::kind::{DocumentKind, ItemType};
@@ -16,7 +16,6 @@ use threadseal_core::digest::Digest;
 use threadseal_core::report::{Finding, Verdict};
 use threadseal_core::trust::Format;
 
-/// Reads a text document.
 pub(super) fn read(bytes: &[u8], options: &Options<'_>) -> Reading {
     let mut reading = Reading::default();
     let raw = match std::str::from_utf8(bytes) {
@@ -89,8 +88,9 @@ fn read_rye(raw: &str, options: &Options<'_>, judge: &Judge<'_>, reading: &mut R
     });
 }
 
-/// Rye is told what an item is; a file alone does not say. Of the two rules for Markdown the one
-/// whose hash matches is meant; a knowledge entry is covered more widely, so it comes first.
+/// Rye gets the item type as an argument; a file alone does not show it. Of the two rules for
+/// Markdown, the one whose hash matches applies. A knowledge entry is covered more widely, so it
+/// comes first.
 fn guess_item(text: &str, kind: DocumentKind) -> ItemType {
     if kind != DocumentKind::Markdown {
         return ItemType::Tool;
@@ -126,7 +126,7 @@ fn junk(header: &Header<'_>, part: &mut Part) {
     }
 }
 
-/// Names what one would read and Rye does not hash. Blanks are not read.
+/// Names the text that a person would read and Rye does not hash. Blanks are not read.
 fn name_gaps(
     text: &str,
     kind: DocumentKind,
@@ -158,7 +158,7 @@ fn name_gaps(
     }
 }
 
-/// The hash must hold on the bytes as they lie, not only after Rye changed the line ends.
+/// The hash must hold on the bytes as stored, not only after Rye changed the line ends.
 fn newlines(raw: &str, kind: DocumentKind, item: ItemType, header: &Header<'_>, part: &mut Part) {
     if !raw.contains('\r') || !part.holds() {
         return;
@@ -189,7 +189,7 @@ fn hidden_seal(header: &Header<'_>, seen: bool, part: &mut Part) {
     }
 }
 
-/// What Rye's `verify_item` says: the first line of its error.
+/// The answer of Rye's `verify_item`: the first line of its error.
 fn compat(
     text: &str,
     options: &Options<'_>,
@@ -217,7 +217,7 @@ fn compat(
     }
 }
 
-/// Nothing signs the text; a line that looks as if it did is named.
+/// For a text without a signature: names a line that looks like one.
 fn unsigned(raw: &str, file: &mut Part) {
     if let Some((at, why)) = layout::near_miss(raw) {
         let message = format!("a line looks like a Rye signature, but {why}");
@@ -226,7 +226,7 @@ fn unsigned(raw: &str, file: &mut Part) {
     }
 }
 
-/// The bytes of the file that a range of the text with LF line ends stands for.
+/// The bytes of the file for a range of the text with LF line ends.
 fn raw_range(raw: &str, range: Range<usize>) -> Range<u64> {
     raw_offset(raw, range.start)..raw_offset(raw, range.end)
 }

@@ -1,9 +1,9 @@
 //! The key files of Rye's trust folder, `.ai/config/keys/trusted/<fingerprint>.toml`, as documents.
 //!
-//! Rye takes such a file at its word when it is unsigned, or signed by the very key that it
-//! carries: whoever may write into a project brings keys along that Rye then trusts
-//! (`trust_store.py`, `_verify_key_integrity`). Here nobody vouches for themselves: a key that the
-//! user's trust does not hold needs the signature of one that it does.
+//! Rye trusts such a file without any signature, or with a signature by the key that the file
+//! carries. So an attacker who can write into a project adds keys that Rye then trusts
+//! (`trust_store.py`, `_verify_key_integrity`). Here no key vouches for itself. A key that is not
+//! in the user's trust needs the signature of a key that is.
 //!
 //! Elsewhere: reading a whole folder into a trust store ([`threadseal_core::trust::rye`]).
 
@@ -19,7 +19,6 @@ use threadseal_core::limits::MAX_KEY_FILE_BYTES;
 use threadseal_core::report::{Finding, Verdict};
 use threadseal_core::trust::rye::fields::Fields;
 
-/// What a key file says.
 struct KeyFile {
     fingerprint: String,
     pem: String,
@@ -61,7 +60,7 @@ pub(super) fn check(raw: &str, options: &Options<'_>, judge: &Judge<'_>, reading
 }
 
 fn read(raw: &str, kind: DocumentKind) -> Option<KeyFile> {
-    // Reading TOML costs more than verifying; only what may be a key file is read.
+    // Reading TOML costs more than verifying; only a possible key file is read.
     if kind != DocumentKind::Toml || raw.len() > MAX_KEY_FILE_BYTES || !raw.contains("public_key") {
         return None;
     }

@@ -1,11 +1,11 @@
-//! Who acts: a fingerprint of what is said of an actor.
+//! Actors: a fingerprint of an actor's description.
 //!
 //! ```text
 //! {"kind","display_name","metadata":{…}}  ─► canon::python::ledger ─► SHA-256
 //! actor_id  "ar_" and the first 24 hex digits of it
 //! ```
-//! Anybody can compute or copy an actor id: by itself it proves nothing. One with a key in its
-//! metadata names who could have signed; only a signature under that key says that they did.
+//! Any writer can compute or copy an actor id, so the id alone proves nothing. An actor with a key
+//! in its metadata names the possible signer. Only a signature under that key proves that it did.
 
 use super::members::{object, text_or_null};
 use threadseal_core::canon::Unrepresentable;
@@ -19,7 +19,7 @@ const PUBLIC_KEY: &str = "public_key";
 /// Hex digits of the digest that an actor id keeps.
 const ID_DIGITS: usize = 24;
 
-/// What is said of an actor.
+/// The description of an actor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActorFingerprint {
     kind: String,
@@ -54,7 +54,7 @@ impl ActorFingerprint {
         })
     }
 
-    /// The fingerprint of an actor of whom the key is said.
+    /// The fingerprint of an actor that is described by its key.
     ///
     /// # Errors
     /// As [`ActorFingerprint::new`]; `metadata` that names another key keeps only this one.
@@ -84,18 +84,18 @@ impl ActorFingerprint {
         self.display_name.as_deref()
     }
 
-    /// What else is said.
+    /// The rest of the description.
     pub fn metadata(&self) -> &[(Text, Value)] {
         &self.metadata
     }
 
-    /// The actor's key, if a good one is said.
+    /// The actor's key, if the description has a valid one.
     pub fn public_key(&self) -> Option<PublicKey> {
         let (_, value) = self.metadata.iter().find(|(name, _)| name == PUBLIC_KEY)?;
         PublicKey::from_did_key(value.as_str()?).ok()
     }
 
-    /// As the original stores it: `{"actor_id","kind","display_name","metadata"}`.
+    /// As `AbstractRuntime` stores it: `{"actor_id","kind","display_name","metadata"}`.
     pub fn to_value(&self) -> Value {
         object([
             ("actor_id", self.actor_id.as_str().into()),

@@ -7,9 +7,9 @@
 //!                       "items":[{"cursor":1,"record":{…}},…],"artifacts":[…]},…},
 //!  "timeline":[…],"resolved_actions":[…],"session":null|{…},"warnings":[…]}
 //! ```
-//! Version 1 of `AbstractRuntime`. Nothing covers a bundle as a whole; each of its ledgers is judged by
-//! itself. One that lacks records is a window, one for replay lacks what was hashed: neither is held
-//! against it as tampering, and neither proves what a whole ledger proves.
+//! Version 1 of `AbstractRuntime`. Nothing covers a bundle as a whole; each of its ledgers gets its
+//! own verdict. A ledger that lacks records is a window. A ledger for replay lacks hashed content.
+//! Neither counts as tampering, and neither proves as much as a whole ledger.
 
 use super::chain::View;
 use super::members::{object, text_or_null};
@@ -21,15 +21,14 @@ use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::limits::MAX_BUNDLE_RUNS;
 use threadseal_core::time::Timestamp;
 
-/// The one version.
 const VERSION: u64 = 1;
-/// A bundle names its version, its time and its run within so many bytes.
+/// A bundle names its version, its time and its run within this many bytes.
 const TELLING_BYTES: usize = 512;
 
 /// The ledger of one run, as a bundle holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BundledLedger {
-    /// Whose.
+    /// The run of the ledger.
     pub run: RunId,
     /// How many records the run had.
     pub total: u64,
@@ -48,7 +47,7 @@ pub struct Bundle {
     pub root: RunId,
     /// The ledgers of it and the runs below it.
     pub ledgers: Vec<BundledLedger>,
-    /// Where a member stands a second time: readers differ on which counts.
+    /// Where a member occurs a second time: readers differ on which one counts.
     pub repeated: Option<usize>,
 }
 
@@ -67,7 +66,7 @@ impl Bundle {
     /// Reads a bundle.
     ///
     /// # Errors
-    /// Kind `InvalidInput` naming what it lacks; `Limit` for more than is read at once.
+    /// Kind `InvalidInput`, which names the missing member; `Limit` for more than is read at once.
     pub fn parse(text: &[u8]) -> Result<Self, Error> {
         let document = json::parse_python(text).map_err(|error| {
             let kind = if error.kind.is_limit() {
@@ -157,12 +156,12 @@ fn ledger_of(run: RunId, ledger: &Value, is_replay: bool) -> Result<BundledLedge
     })
 }
 
-/// Where the records of a bundle that is written come from.
+/// The source of the records for a bundle that is written.
 pub trait Records {
-    /// Hands over the lines of `run`, without LF, in order.
+    /// Passes the lines of `run`, without LF, in order.
     ///
     /// # Errors
-    /// What reading and `take` return.
+    /// Errors of reading, and of `take`.
     fn each(
         &self,
         run: &RunId,
@@ -171,12 +170,12 @@ pub trait Records {
 }
 
 /// Writes a bundle in pieces, never holding more than a record. `runs` begins with the root;
-/// `state` is what is known of it. The records are asked for three times, and those that come
-/// meanwhile are left out.
+/// `state` is its known state. The records are asked for three times; records appended in the
+/// meantime are left out.
 ///
 /// # Errors
-/// Kind `InvalidInput` without a run, or for a record that is no JSON; what `records` and `out`
-/// return.
+/// Kind `InvalidInput` without a run, or for a record that is no JSON; errors of `records` and
+/// `out`.
 pub fn write_bundle(
     runs: &[RunId],
     state: Option<&RunState>,
@@ -222,7 +221,7 @@ pub fn write_bundle(
     out(b"}\n")
 }
 
-/// Writes an array of what `make` makes of each record.
+/// Writes an array of the results of `make` for each record.
 fn list(
     counts: &[(&RunId, u64)],
     records: &dyn Records,
@@ -290,7 +289,8 @@ fn begin(root: &RunId, state: Option<&RunState>, at: Timestamp) -> Value {
     let vars = state
         .and_then(|run| run.vars.as_object())
         .unwrap_or_default();
-    // The original shows what a workflow was given, and not what the runtime keeps for itself.
+    // `AbstractRuntime` shows the inputs of a workflow, but not the variables that the runtime
+    // keeps for itself.
     let shown = vars
         .iter()
         .filter(|(name, _)| !name.as_bytes().starts_with(b"_"));

@@ -1,11 +1,11 @@
-//! Joins the facts of records, in order, to what is known of the whole ledger.
+//! Joins the facts of records, in order, to the facts about the whole ledger.
 //!
 //! ```text
-//! LineRead, text, Place ─► Verifier ─► seen: what speaks against the chain, how far it holds,
-//!                                      which heads were met, the original's own answer
+//! LineRead, text, Place ─► Verifier ─► seen: evidence against the chain, how far it holds,
+//!                                      which heads were met, AbstractRuntime's answer
 //! ```
-//! Memory does not grow with the ledger: findings, steps that are open and the hashes that a fork
-//! is looked for in are bounded. What the verdict is, `conclude` says.
+//! Memory does not grow with the ledger. The findings, the open steps, and the hashes for the
+//! search for forks are bounded. `conclude` gives the verdict.
 
 use super::compat::ChainReport;
 use super::facts::{Facts, OddityKind};
@@ -36,7 +36,7 @@ pub enum View {
     Replay,
 }
 
-/// What verification of a ledger looks for while it reads.
+/// Expectations that verification of a ledger checks while it reads.
 #[derive(Debug, Clone, Default)]
 pub struct ChainOptions {
     /// Heads that the ledger must contain.
@@ -45,13 +45,14 @@ pub struct ChainOptions {
     pub run: Option<RunId>,
     /// How much of it is here.
     pub view: View,
-    /// Must every record be signed, whatever the ledger says? So it is where one key was asked for.
+    /// Must every record be signed, whatever the ledger declares? True where the caller pinned one
+    /// key.
     pub all_signed: bool,
-    /// The head that somebody signed of it.
+    /// The head in a signed head of this ledger.
     pub signed_head: Option<Head>,
 }
 
-/// The end of a chain that holds so far: what the next record builds on.
+/// The end of a chain that holds so far: the next record builds on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChainTip {
     /// The run.
@@ -81,13 +82,13 @@ pub struct Verifier {
     pub(super) seen: Seen,
     steps: Steps,
     signers: Signers,
-    /// The stored hash of the record before, if it had one.
+    /// The stored hash of the previous record, if it had one.
     prev: Option<Digest>,
-    /// What the last records build on, and their hashes.
+    /// The `prev_hash` and the hash of each of the last records.
     recent: VecDeque<(Option<Digest>, Digest)>,
 }
 
-/// What was seen.
+/// The evidence so far.
 #[derive(Debug)]
 pub(super) struct Seen {
     /// Records, good or not.
@@ -96,23 +97,24 @@ pub(super) struct Seen {
     pub(super) chained: u64,
     /// Records whose hash holds.
     pub(super) good: u64,
-    /// What speaks against the ledger, by verdict; of each code the first [`MAX_FINDINGS`].
+    /// Evidence against the ledger, by verdict; of each code the first [`MAX_FINDINGS`].
     pub(super) faults: Vec<(Verdict, Finding)>,
-    /// What is odd, and changes no verdict.
+    /// Oddities that change no verdict.
     pub(super) remarks: Vec<Finding>,
     counts: BTreeMap<&'static str, usize>,
-    /// What is no record, behind the last record: whether a line end stands behind it.
+    /// Bytes that are no record, after the last record, and whether a line end follows them.
     pub(super) trailing: Vec<(Finding, bool)>,
-    /// The first record without a hash, behind the last one with.
+    /// The first record without a hash, after the last one with a hash.
     pub(super) unchained_tail: Option<Mark>,
-    /// The records up to the last expected head that was met, while nothing speaks against them.
+    /// The records up to the last expected head that was met, while there is no evidence against
+    /// them.
     pub(super) held_until: Option<TrustedUntil>,
     pub(super) until: Option<TrustedUntil>,
     pub(super) tip: Option<ChainTip>,
     pub(super) run: Option<RunId>,
     pub(super) met: Vec<Met>,
     pub(super) met_signed: Met,
-    /// The records up to the last one that is signed, while nothing speaks against them.
+    /// The records up to the last signed one, while there is no evidence against them.
     pub(super) signed_until: Option<TrustedUntil>,
     pub(super) signers: Signers,
     pub(super) actors: Vec<Box<str>>,
@@ -184,7 +186,7 @@ impl Verifier {
         }
     }
 
-    /// Takes the next line or row: what was read of it, and its text.
+    /// Takes the next line or row: its reading, and its text.
     pub fn take(&mut self, read: &LineRead, text: &[u8], place: Place) {
         self.seen.compat.follow(text, &place, read.raises.as_ref());
         let mut skipped = read.skipped;
@@ -232,7 +234,8 @@ impl Verifier {
         (self.options, seen)
     }
 
-    /// Notes what of a line is no record: whether it is more than a torn end, what follows tells.
+    /// Notes the bytes of a line that are no record. The lines after it decide whether they are
+    /// more than a torn end.
     fn skip(&mut self, skipped: Option<Skipped>, place: Place) {
         let Some(skipped) = skipped else { return };
         let text = match skipped.why {
@@ -349,7 +352,7 @@ impl Verifier {
         }
     }
 
-    /// What records say of themselves, and nobody vouches for.
+    /// Claims in the records that no key vouches for.
     fn claims(&mut self, facts: &Facts) {
         let seen = &mut self.seen;
         if let Some(at) = facts.at {

@@ -1,14 +1,15 @@
-//! What the original answers: the report of its `verify_ledger_chain`, or what it raises.
+//! The answer of `AbstractRuntime`: the report of its `verify_ledger_chain`, or the exception that
+//! it raises.
 //!
 //! ```text
 //! {"ok","count","errors":[…],"first_bad_index","head_hash","computed_head_hash"}
 //! errors   {"index","type":"prev_hash_mismatch","expected_prev_hash","actual_prev_hash"}
-//!          {"index","type":"missing_record_hash"}               nothing behind it is looked at
+//!          {"index","type":"missing_record_hash"}               nothing after it is checked
 //!          {"index","type":"record_hash_mismatch","stored","computed"}
 //! ```
-//! Its peculiarities are kept (`spec/ledger.md` §4): `first_bad_index` is the second bad record
-//! where the first has index 0; `computed_head_hash` is no computed hash but the last stored one
-//! that was reached; `head_hash` is the last record's, whether it was reached or not.
+//! Its peculiarities are reproduced (`spec/ledger.md` §4): `first_bad_index` is the second bad
+//! record where the first has index 0. `computed_head_hash` is no computed hash but the last stored
+//! one that was reached. `head_hash` is the last record's, reached or not.
 
 use super::facts::{Facts, Surrogates};
 use super::link::Link;
@@ -36,7 +37,7 @@ pub struct ChainReport {
     prev: Link,
     stopped: bool,
     surrogates: Option<Surrogates>,
-    /// A link was reached that nobody looks at.
+    /// The chain has a link that this reader does not examine.
     unknown: bool,
     loading: Loading,
 }
@@ -95,20 +96,22 @@ impl ChainReport {
         self.prev = facts.stored.clone();
     }
 
-    /// Follows the loader through the file: what it raises, it raises before any record counts.
+    /// Follows the loader through the file: an exception of the loader comes before any record
+    /// counts.
     pub(super) fn follow(&mut self, line: &[u8], place: &Place, raises: Option<&Raise>) {
         self.loading.follow(line, place, raises);
     }
 
-    /// Whether the original says that the chain holds.
+    /// Whether `AbstractRuntime` reports that the chain holds.
     pub fn ok(&self) -> bool {
         let reported = self.surrogates.is_none() && self.loading.raised.is_none();
         reported && !self.unknown && self.listed == 0
     }
 
-    /// As JSON: the report; or `{"exception":{"type","message","stage"}}`, where the original
-    /// raises; or `{"unknown":…}` where nobody can say. Beyond [`MAX_COMPAT_FAILURES`] errors,
-    /// or [`MAX_COMPAT_FAILURE_BYTES`] of them, `more_errors` counts the rest.
+    /// As JSON: the report, or `{"exception":{"type","message","stage"}}` where `AbstractRuntime`
+    /// raises. It is `{"unknown":…}` where this reader cannot know the answer. Beyond
+    /// [`MAX_COMPAT_FAILURES`] errors, or [`MAX_COMPAT_FAILURE_BYTES`] of them, `more_errors`
+    /// counts the rest.
     pub fn to_compat(&self) -> Compat {
         let answer = match self.no_report() {
             Some(value) => python::rye_line(&value),
@@ -117,7 +120,7 @@ impl ChainReport {
         Compat::from_json(String::from_utf8_lossy(&answer).into_owned())
     }
 
-    /// What stands in place of a report.
+    /// The value in place of a report.
     fn no_report(&self) -> Option<Value> {
         if let Some(raised) = &self.loading.raised {
             return Some(raised.to_value());
@@ -164,7 +167,7 @@ impl ChainReport {
         members.extend(rest.map(|(name, value)| (name.into(), value)));
         let error = python::rye_line(&Value::Object(members));
         let full = self.errors.len() + error.len() > MAX_COMPAT_FAILURE_BYTES;
-        // The first is kept whatever it is: a report of no error would say `ok`.
+        // The first error is kept in every case: a report without errors would claim `ok`.
         if full && self.listed > 0 {
             self.more += 1;
             return;
@@ -205,18 +208,18 @@ fn exception(kind: &str, message: &str, stage: &str) -> Value {
     object([("exception", object(members))])
 }
 
-/// The original's loader: it decodes a chunk, then reads the lines that end in it.
+/// The loader of `AbstractRuntime`: it decodes a chunk, then reads the lines that end in it.
 #[derive(Debug, Clone, Default)]
 struct Loading {
-    /// Bytes in front of the last boundary of chunks that are the beginning of a character.
+    /// Bytes before the last boundary of chunks that are the beginning of a character.
     held_back: (u64, u64),
     raised: Option<Raised>,
 }
 
-/// What it raises first.
+/// The first exception of the loader.
 #[derive(Debug, Clone)]
 struct Raised {
-    /// In which chunk. At the end of the file it has read all of them.
+    /// In which chunk. At the end of the file the loader has read all of them.
     chunk: u64,
     what: Exception,
 }
@@ -272,7 +275,7 @@ impl Loading {
                 chunk: line_chunk,
                 what: Exception::Digits(digits),
             },
-            // All rows are decoded before the first is looked at.
+            // All rows are decoded before the first is read.
             Raise::RowNotUtf8 => Raised {
                 chunk: 0,
                 what: Exception::Row(not_text(line)),
@@ -293,7 +296,7 @@ impl Loading {
         let start = place.from + at as u64;
         let byte = bytes.first().copied().unwrap_or_default();
         let (length, reason) = match length {
-            // The line's end is the byte that does not go on.
+            // The line's end is the byte that does not continue the character.
             None if place.ended => (bytes.len(), "invalid continuation byte"),
             None => (bytes.len(), "unexpected end of data"),
             Some(length) if matches!(byte, 0xc2..=0xf4) => (length, "invalid continuation byte"),
@@ -308,8 +311,8 @@ impl Loading {
         } else {
             offending / CHUNK_BYTES
         };
-        // A character that began in the chunk before is decoded with this one; one that the file
-        // ends in, alone.
+        // A character that began in the previous chunk is decoded with this one. A character at the
+        // end of the file is decoded alone.
         let input = chunk.saturating_mul(CHUNK_BYTES);
         let position = if start < input {
             0
@@ -338,8 +341,8 @@ fn is_of_decoding(what: &Exception) -> bool {
     matches!(what, Exception::Decode(_) | Exception::Row(_))
 }
 
-/// What Python's `sqlite3` says of a text that is not UTF-8 (`Modules/_sqlite/cursor.c`): cut to its
-/// buffer, and without what is not ASCII.
+/// The error of Python's `sqlite3` for a text that is not UTF-8 (`Modules/_sqlite/cursor.c`). It is
+/// cut to the size of its buffer, and non-ASCII characters are dropped.
 fn not_text(row: &[u8]) -> String {
     const BUFFER: usize = 198;
     let text = row.split(|byte| *byte == 0).next().unwrap_or_default();
@@ -354,7 +357,7 @@ fn not_text(row: &[u8]) -> String {
     message.take(BUFFER).map(shown).collect()
 }
 
-/// Bytes in front of a boundary inside the line that are the beginning of a character.
+/// Bytes before a boundary inside the line that are the beginning of a character.
 fn held_back(line: &[u8], place: &Place, boundary: u64) -> u64 {
     let Ok(at) = usize::try_from(boundary - place.from) else {
         return 0;

@@ -4,8 +4,8 @@
 //! bytes ─► LineSplitter ─► LineReader (any order, any core) ─► Verifier ─► conclude
 //! Verifier + bytes + trust + now ─► Outcome { report, Verified<LedgerCoverage>?, tip? }
 //! ```
-//! A chain that holds is `consistent`: whoever can write the file can write another chain. Only a
-//! head that the verifier holds makes it `verified`, up to that head and beyond it.
+//! A chain that holds is `consistent`: an attacker who can write the file can write another chain.
+//! Only a head that the verifier holds makes it `verified`, up to that head and beyond it.
 
 use super::chain::{ChainOptions, ChainTip, Seen, Verifier, View};
 use super::head::{FileDigest, SignedHead};
@@ -21,7 +21,7 @@ use threadseal_core::report::{CheckResult, Completeness, Finding, Report, Stats,
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::{Format, Purpose, Trust};
 
-/// What the verdict needs beside the ledger.
+/// The inputs of the verdict besides the ledger.
 #[derive(Clone, Copy)]
 pub struct Judging<'a> {
     /// Whose signature counts.
@@ -34,18 +34,17 @@ pub struct Judging<'a> {
     pub held_since: Option<Timestamp>,
     /// Names ([`super::signer_name`]) of keys that signed this ledger when this host last held it.
     pub signers: &'a [Digest],
-    /// The head that somebody signed.
+    /// The signed head of the ledger.
     pub signed_head: Option<HeadAtHand<'a>>,
 }
 
-/// A signed head that lies beside a ledger. Its place in the chain is
-/// [`ChainOptions::signed_head`].
+/// A signed head beside a ledger. Its place in the chain is [`ChainOptions::signed_head`].
 #[derive(Debug, Clone, Copy)]
 pub struct HeadAtHand<'a> {
     /// The head.
     pub head: &'a SignedHead,
-    /// The beginning of the file, as long as the head says it was; `None` where the ledger is no
-    /// file. A shorter file has all it has.
+    /// The beginning of the file, of the length in the head; `None` where the ledger is no file.
+    /// For a shorter file, all of its bytes.
     pub file: Option<FileDigest>,
 }
 
@@ -73,29 +72,29 @@ impl<'a> Judging<'a> {
     }
 }
 
-/// What a verified ledger vouches for.
+/// The facts that a verified ledger proves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerCoverage {
     /// Run, number of records, last hash.
     pub tip: ChainTip,
-    /// Who signed records of it; nobody, where a head alone vouches for the chain.
+    /// The keys that signed records of it; none, where a head alone vouches for the chain.
     pub signers: Vec<PublicKey>,
 }
 
 /// The end of a verification.
 pub struct Outcome {
-    /// What to tell.
+    /// The report to show.
     pub report: Report,
     /// Present exactly when the verdict is `verified`.
     pub verified: Option<Verified<LedgerCoverage>>,
-    /// What the next record builds on, when nothing speaks against the chain and its last record
-    /// is chained.
+    /// The end on which the next record builds. Present when there is no evidence against the chain
+    /// and its last record is chained.
     pub tip: Option<ChainTip>,
-    /// Does the original say that the chain holds?
+    /// Does `AbstractRuntime` report that the chain holds?
     pub compat_ok: bool,
     /// The keys whose signatures hold.
     pub signers: Vec<PublicKey>,
-    /// When the first and the last record with a time were written, by themselves.
+    /// When the first and the last record with a time were written, by their own claims.
     pub times: (Option<Timestamp>, Option<Timestamp>),
 }
 
@@ -110,7 +109,7 @@ pub fn judge(bytes: &[u8], options: ChainOptions, judging: &Judging<'_>) -> Outc
     conclude(verifier, bytes, judging)
 }
 
-/// Says what a ledger proves, once all its lines were taken; `bytes` is how many it has.
+/// Gives the verdict on a ledger, once all its lines were taken; `bytes` is its length.
 pub fn conclude(verifier: Verifier, bytes: u64, judging: &Judging<'_>) -> Outcome {
     let (options, seen) = verifier.end();
     let profile = match seen.signers.genesis {
@@ -166,7 +165,7 @@ pub fn conclude(verifier: Verifier, bytes: u64, judging: &Judging<'_>) -> Outcom
     }
 }
 
-/// Records, hashes, links, and what stands between them.
+/// Records, hashes, links, and the bytes between them.
 fn check_chain(report: &mut Report, seen: &Seen, view: View) {
     for (verdict, finding) in &seen.faults {
         report.hold_because(*verdict, finding.clone());
@@ -225,7 +224,7 @@ fn end_of(seen: &Seen) -> heads::End {
     }
 }
 
-/// The head that somebody signed; true when it is in the ledger and its signer is vouched for.
+/// Checks the signed head; true when it is in the ledger and its signer is vouched for.
 fn check_signed_head(report: &mut Report, seen: &Seen, judging: &Judging<'_>) -> bool {
     let Some(HeadAtHand { head, file }) = judging.signed_head else {
         return false;
@@ -287,7 +286,7 @@ fn reached(seen: &Seen, known: bool, sealed: bool) -> u64 {
     places.max().unwrap_or(0)
 }
 
-/// Steps that are open, and content that lies elsewhere.
+/// Steps that are open, and content that is stored elsewhere.
 fn check_steps(report: &mut Report, seen: &Seen) {
     let steps = &seen.steps;
     if let Some((index, place)) = steps.first_open {
@@ -367,7 +366,7 @@ fn check_protection(report: &mut Report, seen: &Seen, reached: u64, vouched: boo
     }
 }
 
-/// What one would read as fact, and what is only said.
+/// Content that a reader would take as fact, and unproved claims.
 fn claims(report: &mut Report, seen: &Seen, vouched: bool) {
     if vouched {
         return;

@@ -1,12 +1,12 @@
-//! What one record shows by itself, whatever stands before and after it.
+//! The facts of one record alone, independent of the records before and after it.
 //!
 //! ```text
 //! text ─► members as `ledger` writes them, sorted ─┬─ without record_hash, signature ─► SHA-256
 //!                                                  └─ run, step, status, time, links, markers
 //! ```
-//! Two ways lead from text to members. The fast one rewrites the text in one pass; it takes only
-//! what the strict rules take. What it gives up on is read as Python reads it, into a tree. Where
-//! both can go they give the same, which a test holds them to.
+//! There are two ways from text to members. The fast one rewrites the text in one pass; it accepts
+//! only text that the strict rules accept. Any other text is read as Python reads it, into a tree.
+//! Where both ways work they give the same result; a test checks this.
 
 use super::link::Link;
 use super::marker::{Marker, markers};
@@ -21,7 +21,7 @@ use threadseal_core::key::{KeyId, RepeatedKeys};
 use threadseal_core::limits::MAX_LENIENT_RECORD_BYTES;
 use threadseal_core::time::Timestamp;
 
-/// What is odd about a record, and where in its text, if that is known.
+/// An oddity of a record, and where in its text it is, if known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Oddity {
     pub(super) kind: OddityKind,
@@ -40,9 +40,9 @@ pub(super) enum OddityKind {
     Inexact,
     /// A member that every record has is missing or of another type.
     Member(&'static str),
-    /// A time that is none.
+    /// A text that is no valid time.
     Time,
-    /// Too large to look for markers in it.
+    /// The record is too large for a search for markers.
     MarkersUnread,
 }
 
@@ -60,7 +60,7 @@ pub(super) struct Surrogates {
 pub(super) struct StepKey([u8; 40]);
 
 impl StepKey {
-    /// A UUID and whatever is not longer than 39 bytes stands as it is, its length behind it.
+    /// An id of at most 39 bytes, such as a UUID, is kept unchanged, then its length.
     pub(super) fn of(id: &str) -> Self {
         let mut key = [0; 40];
         let id = id.as_bytes();
@@ -90,7 +90,7 @@ impl StepKey {
 /// One record.
 #[derive(Debug, Clone)]
 pub(super) struct Facts {
-    /// The digest of what is covered, with the record's own `prev_hash`.
+    /// The digest of the covered bytes, with the record's own `prev_hash`.
     pub(super) hash: Result<Digest, Surrogates>,
     pub(super) prev: Link,
     pub(super) stored: Link,
@@ -109,7 +109,7 @@ pub(super) struct Facts {
     pub(super) markers: Vec<Marker>,
 }
 
-/// Reads records; keeps what can be used again.
+/// Reads records; keeps its buffers for reuse.
 #[derive(Debug, Default)]
 pub(super) struct FactReader {
     covered: Vec<u8>,
@@ -119,7 +119,7 @@ pub(super) struct FactReader {
 }
 
 impl FactReader {
-    /// A reader that looks at signatures by `known` keys at once.
+    /// A reader that checks signatures by `known` keys at once.
     pub(super) fn knowing(known: &KnownKeys) -> Self {
         Self {
             known: known.clone(),
@@ -127,18 +127,18 @@ impl FactReader {
         }
     }
 
-    /// Looks at signatures by `named` keys at once, too.
+    /// Checks signatures by `named` keys at once, too.
     pub(super) fn learn(&mut self, named: &KnownKeys) {
         self.named = named.clone();
     }
 
-    /// Reads a text that the strict rules take; `None` for any other.
+    /// Reads a text that the strict rules accept; `None` for any other.
     pub(super) fn read(&mut self, text: &[u8]) -> Option<Facts> {
         let object = LedgerObject::read(text)?;
         Some(self.gather(&object, None, text))
     }
 
-    /// Reads what Python made of `text`; `None` when it is no object.
+    /// Reads Python's value of `text`; `None` when it is no object.
     pub(super) fn read_value(
         &mut self,
         value: &Value,
@@ -185,7 +185,7 @@ impl FactReader {
         facts
     }
 
-    /// Takes the members in order, and puts those together that the hash covers.
+    /// Takes the members in order, and joins those that the hash covers.
     fn members(&mut self, object: &LedgerObject<'_>, tree: Option<&Value>, facts: &mut Facts) {
         let mut times = (None, None);
         let mut prev_missing = true;
@@ -208,7 +208,7 @@ impl FactReader {
                 }
                 b"signature" => {
                     let value = Some(member.value).filter(|value| *value != b"null");
-                    // What is no text is no signature either.
+                    // A value that is no text is no signature either.
                     signature = value.map(|value| text_of(value).unwrap_or_default());
                     continue;
                 }
@@ -243,7 +243,7 @@ impl FactReader {
     }
 }
 
-/// The member that is hashed where a record has none of its name.
+/// The member that is hashed where a record has no `prev_hash`.
 const NO_PREV: &[u8] = b"\"prev_hash\":null";
 
 impl Facts {
@@ -251,7 +251,7 @@ impl Facts {
         self.oddities.push(Oddity { kind, offset });
     }
 
-    /// Notes which of the members are not there that every record has.
+    /// Notes which of the required members are missing.
     fn check_members(&mut self, (started, ended): (Option<&[u8]>, Option<&[u8]>)) {
         let present = [
             ("run_id", self.run_id.is_some()),
@@ -275,7 +275,7 @@ impl Facts {
         }
     }
 
-    /// What needs a tree of the record, which few do.
+    /// Checks that need a tree of the record; few records need them.
     fn look_closer(&mut self, dollar: bool, tree: Option<&Value>, text: &[u8]) {
         let right = self.stored.digest().zip(self.hash.ok());
         self.hash_holds = right.is_some_and(|(stored, computed)| stored == computed);
@@ -345,8 +345,9 @@ fn surrogates(before: &[u8], rest: &[u8]) -> Surrogates {
     }
 }
 
-/// The hash that the original makes when it appends a record with numbers for names: it sorts the
-/// numbers and only then makes them names. On disk they are names, and sort otherwise.
+/// The hash that `AbstractRuntime` computes when it appends a record with numbers for names. It
+/// sorts the numbers and only then turns them into names. In the file they are names, and sort
+/// differently.
 fn numeric_hash(record: &Value) -> Option<Digest> {
     let Value::Object(members) = record else {
         return None;
@@ -362,7 +363,7 @@ fn numeric_hash(record: &Value) -> Option<Digest> {
     numeric.then(|| ledger_line(&value).ok().map(|line| Digest::of(&line)))?
 }
 
-/// Sorts names as Python sorts what they may have been; true if any were numbers.
+/// Sorts names as Python sorts the values that they may have been; true if any were numbers.
 fn sort_names(value: &mut Value) -> bool {
     match value {
         Value::Array(elements) => {

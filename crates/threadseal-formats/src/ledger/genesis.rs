@@ -1,17 +1,19 @@
-//! What a ledger says of itself before its first step (`spec/ledger.md` §6).
+//! The declaration of a ledger before its first step (`spec/ledger.md` §6).
 //!
 //! ```text
 //! record 0   an ordinary completed record, effect {"type":"threadseal.genesis","payload":{
 //!              "format":"threadseal-ledger/1","record":<64 hex, random>,
 //!              "workflow_id":…,"workflow_sha256":…,"inputs_sha256":…,
 //!              "parent":{"run_id":…,"head":…}|null,
-//!              "actors":{<actor id>:{"kind","display_name","metadata":{"public_key":<did:key>,…}},…},
+//!              "actors":{<actor id>:{"kind","display_name",
+//!                                    "metadata":{"public_key":<did:key>,…}},…},
 //!              "created_at":…}}
-//! later      effect {"type":"threadseal.actors","payload":{"actors":{…}}}: who joins
+//! later      effect {"type":"threadseal.actors","payload":{"actors":{…}}}: further actors
 //! ```
-//! The original hashes and verifies such records like any other. A ledger whose beginning names actors
-//! is *signed*: each of its records bears the signature of its actor's key. An actor id commits to the
-//! key, since the fingerprint that it is the digest of holds it; so each is computed again here.
+//! `AbstractRuntime` hashes and verifies such records like any other. A ledger whose beginning
+//! names actors is *signed*: each of its records bears the signature of its actor's key. An actor
+//! id commits to the key, since it is the digest of a fingerprint that contains the key. So each id
+//! is computed again here.
 
 use super::actor::ActorFingerprint;
 use super::members::{object, text_or_null};
@@ -36,10 +38,10 @@ pub const FORMAT: &str = "threadseal-ledger/1";
 pub struct Actors(Vec<(ActorFingerprint, PublicKey)>);
 
 impl Actors {
-    /// Adds an actor; one that is there already stays as it is.
+    /// Adds an actor; an actor that is already present keeps its entry.
     ///
     /// # Errors
-    /// Kind `InvalidInput` when no key is said of it, `Limit` beyond [`MAX_RECORD_KEYS`].
+    /// Kind `InvalidInput` when its description has no key, `Limit` beyond [`MAX_RECORD_KEYS`].
     pub fn add(&mut self, actor: ActorFingerprint) -> Result<(), Error> {
         let key = actor
             .public_key()
@@ -149,7 +151,7 @@ pub struct Parent {
     pub head: Option<Digest>,
 }
 
-/// What the first record binds a ledger to.
+/// The facts to which the first record binds a ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Genesis {
     /// 32 random bytes: no two ledgers have the same, also not of one run id.
@@ -158,18 +160,18 @@ pub struct Genesis {
     pub workflow_id: Option<String>,
     /// The digest of the workflow's definition.
     pub workflow_sha256: Option<Digest>,
-    /// The digest of what it was given.
+    /// The digest of the workflow's inputs.
     pub inputs_sha256: Option<Digest>,
-    /// Who started it.
+    /// The run that started it.
     pub parent: Option<Parent>,
-    /// Who may sign; with any, every record must be signed.
+    /// The actors that may sign; with any, every record must be signed.
     pub actors: Actors,
-    /// When the ledger began, by the clock of whoever made it.
+    /// When the ledger began, by the clock of its creator.
     pub created_at: Timestamp,
 }
 
 impl Genesis {
-    /// The beginning of a ledger of which nothing else is said. `record` must be random.
+    /// The beginning of a ledger with no other declarations. `record` must be random.
     pub fn new(record: RecordId, created_at: Timestamp) -> Self {
         Self {
             record,
@@ -258,20 +260,20 @@ impl Genesis {
     }
 }
 
-/// What a record declares of the ledger that it stands in.
+/// The declaration in a record about its own ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Declaration {
     /// It is the beginning of one.
     Genesis(Box<Genesis>),
-    /// More may sign from here on.
+    /// Further actors may sign from here on.
     Actors(Actors),
 }
 
 impl Declaration {
-    /// What `record` declares, if that is what it is for.
+    /// The declaration in `record`, if it is a declaring record.
     ///
     /// # Errors
-    /// Kind `InvalidInput` when it is, and cannot be read as such.
+    /// Kind `InvalidInput` when it is a declaring record that cannot be read.
     pub fn of(record: &Value) -> Result<Option<Self>, Error> {
         let Some(effect) = record.get("effect") else {
             return Ok(None);
@@ -368,7 +370,8 @@ mod tests {
         assert_eq!(actors.of_key(&key).count(), 1);
         assert_eq!(actors.key_of("ar_x"), None);
 
-        // Whoever puts another key under an id must find a fingerprint with the same digest.
+        // An attacker who puts another key under an id must find a fingerprint with the same
+        // digest.
         let mut forged = record.clone();
         let other = PrivateKey::from_seed([4; 32]).public_key().to_did_key();
         let text = String::from_utf8(forged.to_line().unwrap()).unwrap();

@@ -13,11 +13,11 @@ use threadseal_core::canon::json::{Text, Value};
 use threadseal_core::canon::python;
 use threadseal_core::digest::Digest;
 
-/// The hash of `record` behind the record of hash `prev`; what `record` itself says of its
-/// `prev_hash`, `record_hash` and `signature` counts for nothing.
+/// The hash of `record` after the record of hash `prev`. The record's own `prev_hash`,
+/// `record_hash` and `signature` are ignored.
 ///
 /// # Errors
-/// [`Unrepresentable::LoneSurrogate`], where the original raises `UnicodeEncodeError`.
+/// [`Unrepresentable::LoneSurrogate`], where `AbstractRuntime` raises `UnicodeEncodeError`.
 pub fn compute_record_hash(
     record: &Value,
     prev: Option<&Digest>,
@@ -25,7 +25,7 @@ pub fn compute_record_hash(
     Ok(Digest::of(&covered_bytes(record, prev)?))
 }
 
-/// The bytes that the hash of `record` behind the record of hash `prev` is over.
+/// The bytes that the hash covers of `record` after the record of hash `prev`.
 ///
 /// # Errors
 /// As [`compute_record_hash`].

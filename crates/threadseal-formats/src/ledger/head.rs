@@ -1,5 +1,4 @@
-//! Heads of ledgers: where one ended, as somebody keeps it elsewhere or signed it
-//! (`spec/ledger.md` §7).
+//! Heads of ledgers: where a ledger ended, stored elsewhere or signed (`spec/ledger.md` §7).
 //!
 //! ```text
 //! head text    <record>:<count - 1>:<count>:<record hash>
@@ -17,9 +16,9 @@
 //!
 //!                — threadseal/1/ledger/<64 hex> <base64( id[4] ‖ signature )>
 //! ```
-//! The hash of the last record covers all before it; what a chain by itself cannot say is that it is
-//! not another chain, nor a shorter one. A signed head says both, of this run, up to this record. Its
-//! `time` is the signer's word.
+//! The hash of the last record covers all before it. A chain alone cannot prove that it was not
+//! replaced or truncated. A signed head proves both, for this run, up to this record. Its `time` is
+//! the signer's claim.
 
 use super::record::RunId;
 use threadseal_core::canon::json::{self, write_ascii_string};
@@ -31,7 +30,7 @@ use threadseal_core::note::{self, KeyName, NoteError, NoteText, SignedNote};
 use threadseal_core::record::{Head, parse_decimal};
 use threadseal_core::time::Timestamp;
 
-/// What the first line of a signed head begins with.
+/// The beginning of the first line of a signed head.
 pub const HEAD_ORIGIN: &str = "threadseal/1/ledger/";
 
 /// The head of the ledger of `run` after `count` records, the last of this hash; `None` for no
@@ -48,16 +47,16 @@ pub fn head_of(run: &RunId, count: u64, hash: Digest) -> Option<Head> {
 /// The bytes of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileDigest {
-    /// SHA-256 of them.
+    /// Their SHA-256.
     pub sha256: Digest,
-    /// How many, from the beginning.
+    /// Their number, from the beginning.
     pub bytes: u64,
 }
 
-/// What a signed head states.
+/// The statement of a signed head.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeadStatement {
-    /// Whose ledger.
+    /// The run of the ledger.
     pub run: RunId,
     /// Its records, at least one.
     pub count: u64,
@@ -65,11 +64,11 @@ pub struct HeadStatement {
     pub hash: Digest,
     /// When it was signed, in whole seconds.
     pub at: Timestamp,
-    /// When the first record began, by itself.
+    /// When the first record began, by its own claim.
     pub first: Option<Timestamp>,
-    /// When the last record ended, by itself.
+    /// When the last record ended, by its own claim.
     pub last: Option<Timestamp>,
-    /// The bytes that the records were read from.
+    /// The bytes from which the records were read.
     pub file: Option<FileDigest>,
 }
 
@@ -147,17 +146,17 @@ impl HeadStatement {
                 })
             }),
         };
-        // One spelling: what it states is written as it is here, and nothing else is there.
+        // There is one spelling: the text is exactly this statement as written here.
         let same = origin.starts_with(HEAD_ORIGIN) && statement.text(&key) == text.as_str();
         same.then_some((statement, key))
     }
 }
 
-/// A signed head, read. Whether it is signed by the key that it names is known; whose key that is, the
-/// trust says.
+/// A signed head, read. It shows whether the key that it names signed it; the trust shows whose key
+/// that is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedHead {
-    /// What it states.
+    /// The statement.
     pub statement: HeadStatement,
     /// The key that it names.
     pub key: PublicKey,

@@ -1,21 +1,21 @@
-//! What a record says of the record before it, or of itself: `prev_hash` and `record_hash`.
+//! The links in a record, to the previous record and of itself: `prev_hash` and `record_hash`.
 //!
-//! The original compares and tests these as Python values of any type; so does [`Link`].
+//! `AbstractRuntime` compares and tests these as Python values of any type; so does [`Link`].
 
 use threadseal_core::canon::json::{self, Number, Text, Value};
 use threadseal_core::digest::Digest;
 use threadseal_core::limits::MAX_LINK_BYTES;
 
-/// `prev_hash` or `record_hash` as it stands in a record.
+/// `prev_hash` or `record_hash` as a record has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Link {
-    /// `null`, or no such member: the original does not tell them apart.
+    /// `null`, or no such member: `AbstractRuntime` treats them alike.
     None,
     /// 64 lower-case hex digits.
     Hash(Digest),
     /// Anything else.
     Other(Box<Value>),
-    /// Anything else of more than [`MAX_LINK_BYTES`]: nobody looks at it, or at what it equals.
+    /// Any other value of more than [`MAX_LINK_BYTES`]: neither it nor its equality is examined.
     TooLong,
 }
 
@@ -41,7 +41,6 @@ impl Link {
         Self::Other(Box::new(value.unwrap_or(Value::Null)))
     }
 
-    /// The digest, if it is one.
     pub(super) fn digest(&self) -> Option<Digest> {
         match self {
             Self::Hash(digest) => Some(*digest),
@@ -57,7 +56,7 @@ impl Link {
         matches!(**value, Value::Array(_) | Value::Object(_))
     }
 
-    /// Puts members in the order that they have in `value`, the same as it stands in the record.
+    /// Puts members in the order that they have in `value`, the same value as read from the record.
     pub(super) fn put_in_order(&mut self, value: Option<&Value>) {
         if let (Self::Other(own), Some(value)) = (self, value) {
             (**own).clone_from(value);
@@ -76,7 +75,7 @@ impl Link {
     /// Python's `a == b`.
     pub(super) fn equals(&self, other: &Self) -> bool {
         match (self, other) {
-            // `NaN` differs from itself, unless it stands in a list or dict that is compared.
+            // `NaN` differs from itself, unless it is inside a list or dict that is compared.
             (Self::Other(a), Self::Other(b)) => !is_nan(a) && equal(a, b),
             (a, b) => a == b,
         }
@@ -105,8 +104,8 @@ fn is_nan(value: &Value) -> bool {
         .is_some_and(|number| number.literal() == "NaN")
 }
 
-/// Python's `==` of two values inside lists and dicts, where one `NaN` equals another: its JSON
-/// reader gives the same object each time.
+/// Python's `==` of two values inside lists and dicts. There one `NaN` equals another, since its
+/// JSON reader returns the same object each time.
 fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Array(a), Value::Array(b)) => {

@@ -1,16 +1,17 @@
-//! Cuts a file into lines as the original's loader does, and says what each line holds.
+//! Cuts a file into lines as the loader of `AbstractRuntime` does, and reads the content of each
+//! line.
 //!
 //! ```text
 //! lines    end at LF, CR or CR LF (Python's universal newlines)
 //! line     blanks of Unicode around it are dropped; then
 //!            one JSON object             a record
-//!            JSON texts one behind the other, up to the first that is none:
+//!            JSON texts one after the other, up to the first that is none:
 //!                                        each object of them a record
 //!            anything else               nothing
 //! row      one JSON object, or nothing   (a table has no lines)
 //! ```
-//! What the original passes over in silence is [`LineRead::skipped`], with its place: nothing that
-//! one would read is lost without a word. What makes the original raise is [`Raise`].
+//! Text that `AbstractRuntime` skips silently is [`LineRead::skipped`], with its place, so that no
+//! readable text is lost unreported. The reasons for its exceptions are [`Raise`].
 //!
 //! Lines are cut in order, and read on any core.
 
@@ -20,18 +21,18 @@ use super::sign::KnownKeys;
 use threadseal_core::canon::json::{self, JsonErrorKind, PythonTexts};
 use threadseal_core::limits::{MAX_LENIENT_RECORD_BYTES, MAX_LINE_BYTES, MAX_LINE_RECORDS};
 
-/// Where a line or a row lies.
+/// The position of a line or a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// Offset of its first byte; 0 for a row.
     pub from: u64,
-    /// Offset behind its last byte, its line end not counted; the length of a row.
+    /// Offset after its last byte, its line end not counted; the length of a row.
     pub to: u64,
     /// Line, or number of the row, from 1.
     pub line: u64,
     /// False for a last line without a line end.
     pub ended: bool,
-    /// Whether it is longer than [`MAX_LINE_BYTES`]; then its bytes are not handed over.
+    /// Whether it is longer than [`MAX_LINE_BYTES`]; then its bytes are not passed on.
     pub too_long: bool,
 }
 
@@ -48,17 +49,17 @@ impl Place {
     }
 }
 
-/// Cuts a file into lines. Feed it the file in order, then [`LineSplitter::finish`].
+/// Cuts a file into lines. Push the file in order, then call [`LineSplitter::finish`].
 #[derive(Debug, Default)]
 pub struct LineSplitter {
-    /// Offset of the chunk at hand.
+    /// Offset of the current chunk.
     offset: u64,
-    /// The line at hand as far as earlier chunks held it.
+    /// The part of the current line that is in earlier chunks.
     carry: Vec<u8>,
     from: u64,
     lines: u64,
     too_long: bool,
-    /// The last byte was a CR: a LF now belongs to it.
+    /// The last byte was a CR: a LF now belongs to its line end.
     after_cr: bool,
 }
 
@@ -68,7 +69,7 @@ impl LineSplitter {
         Self::default()
     }
 
-    /// Takes the next bytes, and hands over each line that ends in them.
+    /// Takes the next bytes, and passes each line that ends in them.
     pub fn push(&mut self, chunk: &[u8], each: &mut dyn FnMut(&[u8], Place)) {
         let mut at = 0;
         if self.after_cr && !chunk.is_empty() {
@@ -131,13 +132,13 @@ impl LineSplitter {
     }
 }
 
-/// What a line or row holds. A [`super::Verifier`] takes them in order.
+/// The content of a line or row. A [`super::Verifier`] takes them in order.
 #[derive(Debug, Clone)]
 pub struct LineRead {
     pub(super) found: Found,
-    /// What of it is no record, though it is not blank.
+    /// The bytes of it that are no record, though not blank.
     pub(super) skipped: Option<Skipped>,
-    /// What the original raises at it.
+    /// The exception of `AbstractRuntime` for it.
     pub(super) raises: Option<Raise>,
 }
 
@@ -148,7 +149,7 @@ pub(super) enum Found {
     Nothing,
     /// All of it is one record.
     One(Box<Facts>),
-    /// Several things stand on it: records with their offsets, and perhaps other values.
+    /// It has several values: records with their offsets, and perhaps other values.
     Several(Vec<(usize, usize, Facts)>),
 }
 
@@ -168,24 +169,25 @@ pub(super) enum SkipReason {
     NoObject,
     /// Not UTF-8.
     NotUtf8,
-    /// Beyond a bound of this reader: the original may have read it.
+    /// Beyond a bound of this reader: `AbstractRuntime` may have read it.
     Limit,
 }
 
-/// What makes the original's loader raise.
+/// The reasons for which the loader of `AbstractRuntime` raises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Raise {
-    /// Bytes at `at` that no UTF-8 has; `length` is unknown where the line ends inside them.
+    /// Bytes at `at` that UTF-8 does not allow; `length` is unknown where the line ends inside
+    /// them.
     NotUtf8 { at: usize, length: Option<usize> },
-    /// A row of a table that is not UTF-8: what is read of a table, is decoded first.
+    /// A row of a table that is not UTF-8: the loader decodes all rows first.
     RowNotUtf8,
-    /// An integer of so many digits.
+    /// An integer of too many digits.
     IntegerTooLong { digits: usize },
-    /// Nobody can say: a bound of this reader was met first.
+    /// Unknown: this reader met one of its bounds first.
     Unknown,
 }
 
-/// Reads lines and rows; keeps what can be used again.
+/// Reads lines and rows; keeps its buffers for reuse.
 #[derive(Debug, Default)]
 pub struct LineReader {
     facts: FactReader,
@@ -197,7 +199,7 @@ impl LineReader {
         Self::default()
     }
 
-    /// A reader that looks at signatures by `known` keys at once; those by others wait until the
+    /// A reader that checks signatures by `known` keys at once. Those by other keys wait until the
     /// [`super::Verifier`] knows whether the ledger names them.
     pub fn knowing(known: &KnownKeys) -> Self {
         Self {
@@ -205,8 +207,8 @@ impl LineReader {
         }
     }
 
-    /// Looks at signatures by `named` keys at once, too: [`super::Verifier::named_keys`] of the records
-    /// before. The answer is the same without, and takes longer.
+    /// Checks signatures by `named` keys at once, too: [`super::Verifier::named_keys`] of the
+    /// records before. The answer is the same without this call, and takes longer.
     pub fn learn(&mut self, named: &KnownKeys) {
         self.facts.learn(named);
     }
@@ -285,8 +287,8 @@ impl LineReader {
         )
     }
 
-    /// Takes what stands on a line one behind the other, as the original does when the line as a
-    /// whole is no JSON.
+    /// Takes the values of a line one after the other. `AbstractRuntime` does so when the whole
+    /// line is no JSON.
     fn recover(&mut self, text: &str, from: usize) -> LineRead {
         let mut texts = PythonTexts::new(text);
         let (mut records, mut skipped, mut raises) = (Vec::new(), None, None);
@@ -399,12 +401,11 @@ impl LineRead {
     }
 }
 
-/// Whether Python may read on where this reader stops.
+/// Whether Python may continue to read where this reader stops.
 fn is_beyond_us(kind: JsonErrorKind) -> bool {
     matches!(kind, JsonErrorKind::TooDeep | JsonErrorKind::TooManyValues)
 }
 
-/// Digits of the integer at `offset`.
 fn digits_at(text: &[u8], offset: usize) -> usize {
     let literal = text.get(offset..).unwrap_or_default();
     let digits = literal.strip_prefix(b"-").unwrap_or(literal);
@@ -414,8 +415,8 @@ fn digits_at(text: &[u8], offset: usize) -> usize {
         .count()
 }
 
-/// What Python's `str.strip` and `str.isspace` take for a blank: Unicode's, and four separators of
-/// ASCII.
+/// The characters that Python's `str.strip` and `str.isspace` take as blanks: Unicode's, and four
+/// separators of ASCII.
 fn is_python_blank(character: char) -> bool {
     character.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&character)
 }

@@ -1,4 +1,4 @@
-//! Markers: what stands in a record for content that lies elsewhere.
+//! Markers: references in a record to content that is stored elsewhere.
 //!
 //! ```text
 //! {"$slim":{"v":1,"kind":"started_payload_field","step_id","sha256","bytes","field"}}
@@ -16,7 +16,6 @@ use threadseal_core::canon::python::ledger_line;
 use threadseal_core::digest::Digest;
 use threadseal_core::limits::MAX_RECORD_MARKERS;
 
-/// One marker.
 #[derive(Debug, Clone)]
 pub(super) enum Marker {
     /// Content of the `started` record.
@@ -29,10 +28,10 @@ pub(super) enum Marker {
     TooMany,
 }
 
-/// The markers in a record, of which it keeps [`MAX_RECORD_MARKERS`].
+/// The markers in a record, at most [`MAX_RECORD_MARKERS`] of them.
 ///
-/// The original puts `$slim` and `$omitted` in certain places only. Elsewhere they are content: a
-/// tool may well answer with a record of a ledger.
+/// `AbstractRuntime` puts `$slim` and `$omitted` in certain places only. Elsewhere they are
+/// content: a tool may well return a record of a ledger.
 pub(super) fn markers(record: &Value) -> Vec<Marker> {
     let mut found = Vec::new();
     let metadata = record
@@ -87,8 +86,8 @@ pub(super) fn step_of(slim: &Value) -> Option<&str> {
     slim.get("step_id")?.as_str()
 }
 
-/// The content that `slim` stands for, as its digest is over it, if the payload of its `started`
-/// record has anything of the kind.
+/// The content that `slim` replaces, in the form that its digest covers. None if the payload of its
+/// `started` record has no such content.
 pub(super) fn content(slim: &Value, payload: &Value) -> Option<Vec<u8>> {
     let content = match slim.get("kind").and_then(Value::as_str) {
         Some("started_payload_field") => field(slim, payload),
@@ -98,7 +97,7 @@ pub(super) fn content(slim: &Value, payload: &Value) -> Option<Vec<u8>> {
     ledger_line(&with_appendix(content?, slim.get("appendix"))?).ok()
 }
 
-/// Whether `content` is what `slim` stands for.
+/// Whether `content` is the content that `slim` replaces.
 pub(super) fn resolves(slim: &Value, content: &[u8]) -> bool {
     let digest = slim.get("sha256").and_then(Value::as_str);
     digest == Some(&*Digest::of(content).to_hex())
@@ -120,7 +119,8 @@ fn layout(slim: &Value, payload: &Value) -> Option<Value> {
     };
     let mut messages = Vec::new();
     let parts = slim.get("layout")?.as_array()?;
-    // There are three, and the original puts none twice: a marker must not swell.
+    // There are three parts, and `AbstractRuntime` uses none twice: a marker must not expand
+    // without bound.
     if parts.len() > 3 {
         return None;
     }
@@ -138,7 +138,7 @@ fn layout(slim: &Value, payload: &Value) -> Option<Value> {
     Some(Value::Array(messages))
 }
 
-/// Puts in what the marker itself carries, each item at its place in the whole.
+/// Inserts the items of the marker's own appendix, each at its place in the whole.
 fn with_appendix(content: Value, appendix: Option<&Value>) -> Option<Value> {
     let extras = appendix.and_then(Value::as_array).unwrap_or_default();
     if extras.is_empty() {
@@ -156,7 +156,7 @@ fn with_appendix(content: Value, appendix: Option<&Value>) -> Option<Value> {
     let mut whole = Vec::with_capacity(elements.len() + placed.len());
     let mut elements = elements.into_iter();
     for (at, item) in placed {
-        // No two have one place.
+        // No two items share a place.
         let between = at.checked_sub(whole.len())?;
         whole.extend(elements.by_ref().take(between));
         if whole.len() < at {
@@ -168,7 +168,6 @@ fn with_appendix(content: Value, appendix: Option<&Value>) -> Option<Value> {
     Some(Value::Array(whole))
 }
 
-/// The payload of a record's effect.
 pub(super) fn payload(record: &Value) -> Option<&Value> {
     record.get("effect")?.get("payload")
 }

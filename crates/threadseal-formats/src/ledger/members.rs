@@ -4,10 +4,10 @@ use threadseal_core::canon::json::{Text, Value};
 use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
 
-/// The members of an object from which known ones are taken out; what is left is unknown.
+/// The members of an object, from which known ones are taken; the rest is unknown.
 pub(super) struct Members {
     left: Vec<(Text, Value)>,
-    /// What the object is, for messages.
+    /// The object's name in messages.
     what: &'static str,
 }
 
@@ -21,7 +21,7 @@ impl Members {
         }
     }
 
-    /// The value of a member; one that is absent is `null`, as it is for the original.
+    /// The value of a member; an absent one is `null`, as it is for `AbstractRuntime`.
     pub(super) fn take(&mut self, name: &str) -> Value {
         match self.left.iter().position(|(key, _)| key == name) {
             Some(at) => self.left.remove(at).1,
@@ -41,7 +41,6 @@ impl Members {
         }
     }
 
-    /// A string.
     pub(super) fn text(&mut self, name: &str) -> Result<String, Error> {
         let text = self.text_or_null(name)?;
         text.ok_or_else(|| self.wrong(name, "is missing"))

@@ -1,4 +1,4 @@
-//! Ledgers: what the steps of a run did, one hash-chained record each: `AbstractRuntime`.
+//! Ledgers: the steps of a run as hash-chained records, as in `AbstractRuntime`.
 //!
 //! ```text
 //! record   {"run_id",…,"prev_hash","record_hash","signature"}     16 members, all of them always
@@ -8,21 +8,21 @@
 //! ```
 //! | file | owns |
 //! |---|---|
-//! | `record` | [`StepRecord`] and what it is made of |
+//! | `record` | [`StepRecord`] and its parts |
 //! | `run` | [`RunState`], [`WaitState`] |
 //! | `actor` | [`ActorFingerprint`] |
 //! | `hash` | [`compute_record_hash`] |
 //! | `sign` | [`RecordSignature`], [`KnownKeys`] |
-//! | `genesis` | [`Genesis`]: what a ledger says of itself, and who may sign it |
+//! | `genesis` | [`Genesis`]: a ledger's declarations, and the keys that may sign it |
 //! | `head` | [`SignedHead`]: where a ledger ended, signed |
-//! | `link` | what a record says of the one before it, compared as Python compares |
-//! | `load` | cutting files into lines as the original does, reading lines and rows |
-//! | `facts` | all that one record shows by itself |
-//! | `marker` | markers for content that lies elsewhere |
+//! | `link` | a record's link to the previous one, compared as Python compares |
+//! | `load` | cutting files into lines as `AbstractRuntime` does, reading lines and rows |
+//! | `facts` | all facts of one record alone |
+//! | `marker` | markers for content that is stored elsewhere |
 //! | `steps` | steps that begin and end, and the order of time |
-//! | `compat` | the original's own answer |
+//! | `compat` | the answer of `AbstractRuntime` |
 //! | `chain`, `conclude` | a verdict on a ledger of any length, in constant memory |
-//! | `signers` | who signed, and whether they may |
+//! | `signers` | the keys that signed, and whether they may |
 //! | `bundle` | [`Bundle`]: several ledgers in one document |
 //! | `members` | reading and writing the members of a record by name |
 

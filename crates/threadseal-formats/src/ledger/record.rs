@@ -1,14 +1,14 @@
-//! One record of a ledger: what a step of a run did, or is about to do.
+//! One record of a ledger: the effect of a step that ended, or that is about to run.
 //!
 //! ```text
 //! {"run_id":…,"step_id":…,"node_id":…,"status":"started","effect":{"type":…,"payload":…,
 //!  "result_key":…},"result":null,"error":null,"started_at":…,"ended_at":null,"actor_id":…,
 //!  "session_id":…,"attempt":1,"idempotency_key":…,"prev_hash":…,"record_hash":…,"signature":null}
 //! ```
-//! The order is that of `AbstractRuntime`'s dataclass, and every member is always written: a record
-//! without a member that is `null` has another hash. So a record that was read lacking a member
-//! must be verified by its text ([`super::compute_record_hash`] of the value), never by what
-//! [`StepRecord::to_value`] makes of it.
+//! The order is that of `AbstractRuntime`'s dataclass, and every member is always written. A record
+//! without a member that is `null` has another hash. So verify a record that lacks a member by its
+//! text ([`super::compute_record_hash`] of the value). Never verify the result of
+//! [`StepRecord::to_value`] for it.
 
 use super::members::{Members, object, text_or_null};
 use super::run::WaitState;
@@ -31,7 +31,8 @@ impl RunId {
     /// Checks and takes `text`.
     ///
     /// # Errors
-    /// [`threadseal_core::error::ErrorKind::InvalidInput`] when it is empty, too long, or holds NUL, CR or LF.
+    /// [`threadseal_core::error::ErrorKind::InvalidInput`] when it is empty, too long, or holds
+    /// NUL, CR or LF.
     pub fn parse(text: &str) -> Result<Self, Error> {
         if text.is_empty() || text.len() > MAX_RUN_ID_BYTES || text.contains(['\0', '\r', '\n']) {
             return Err(Error::invalid(format!(
@@ -46,7 +47,7 @@ impl RunId {
         &self.0
     }
 
-    /// The name under which a host remembers where the run's ledger ends.
+    /// The name under which a host stores the head of the run's ledger.
     pub fn record_id(&self) -> RecordId {
         let digest = Digest::tagged("threadseal/1 ledger run", &[self.0.as_bytes()]);
         RecordId::from_bytes(*digest.as_bytes())
@@ -59,14 +60,14 @@ impl fmt::Display for RunId {
     }
 }
 
-/// How a step stands.
+/// The status of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StepStatus {
     /// It is about to run.
     Started,
     /// It ran and has a result.
     Completed,
-    /// It waits for a moment, an event or somebody.
+    /// It waits for a moment, an event or a person.
     Waiting,
     /// It failed.
     Failed,
@@ -107,12 +108,12 @@ impl fmt::Display for StepStatus {
     }
 }
 
-/// What a step asks of the world.
+/// The effect that a step requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Effect {
     /// `type`: an open list (`llm_call`, `tool_calls`, `ask_user`, `resume`, …).
     pub kind: String,
-    /// What it is given.
+    /// Its arguments.
     pub payload: Value,
     /// Under which name the run keeps the result.
     pub result_key: Option<String>,
@@ -167,11 +168,11 @@ pub struct StepRecord {
     pub step_id: String,
     /// The node of the workflow.
     pub node_id: String,
-    /// How the step stands.
+    /// The status of the step.
     pub status: StepStatus,
-    /// What it asks of the world; none for steps that only compute.
+    /// The effect that it requests; none for steps that only compute.
     pub effect: Option<Effect>,
-    /// What came of it.
+    /// Its result.
     pub result: Option<Value>,
     /// Why it failed.
     pub error: Option<String>,
@@ -179,7 +180,7 @@ pub struct StepRecord {
     pub started_at: String,
     /// When it ended, waited or failed.
     pub ended_at: Option<String>,
-    /// Who did it.
+    /// The actor that did it.
     pub actor_id: Option<String>,
     /// In which session.
     pub session_id: Option<String>,
@@ -191,7 +192,7 @@ pub struct StepRecord {
     pub prev_hash: Option<Digest>,
     /// The hash of this record.
     pub record_hash: Option<Digest>,
-    /// A signature on `record_hash`, outside of what it covers.
+    /// A signature on `record_hash`, outside the bytes that this covers.
     pub signature: Option<String>,
     /// Members that are none of these, in order; the hash covers them.
     pub extra: Vec<(Text, Value)>,
@@ -253,7 +254,7 @@ impl StepRecord {
         self.result = Some(Value::Object(members));
     }
 
-    /// The step waits. The result says for what.
+    /// The step waits. The result states for which event or answer.
     pub fn finish_waiting(&mut self, wait: &WaitState, at: Timestamp) {
         self.end(StepStatus::Waiting, at);
         self.result = Some(object([("wait", wait.to_value())]));
@@ -264,7 +265,7 @@ impl StepRecord {
         self.ended_at = Some(at.to_python_text());
     }
 
-    /// The record as it stands on disk: all members, in the original's order.
+    /// The record as stored: all members, in `AbstractRuntime`'s order.
     pub fn to_value(&self) -> Value {
         let text = |text: &Option<String>| text_or_null(text.as_deref());
         let digest = |digest: &Option<Digest>| text(&digest.map(|digest| digest.to_hex()));
@@ -290,7 +291,7 @@ impl StepRecord {
         with_extra(object(members), &self.extra)
     }
 
-    /// The line of the record, without LF: what `json.dumps` writes compactly, in order.
+    /// The line of the record, without LF: the compact output of `json.dumps`, in order.
     ///
     /// # Errors
     /// Kind `InvalidInput` when a string of it holds a lone surrogate.
@@ -302,7 +303,7 @@ impl StepRecord {
     /// Reads a record. A member that is absent counts as `null`, `attempt` as 1.
     ///
     /// # Errors
-    /// Kind `InvalidInput` naming the first member that is not what it must be.
+    /// Kind `InvalidInput`, which names the first invalid member.
     pub fn from_value(value: Value) -> Result<Self, Error> {
         let mut members = Members::of(value, "a record")?;
         let status = members.text("status")?;
@@ -337,7 +338,7 @@ impl StepRecord {
     }
 }
 
-/// A step id of random bytes: a version 4 UUID (RFC 9562 §5.4), as the original draws them.
+/// A step id of random bytes: a version 4 UUID (RFC 9562 §5.4), as in `AbstractRuntime`.
 pub fn step_id_from_random(mut random: [u8; 16]) -> String {
     random[6] = random[6] & 0x0f | 0x40;
     random[8] = random[8] & 0x3f | 0x80;

@@ -6,8 +6,8 @@
 //! waiting  {"reason","wait_key","until","resume_to_node","result_key","prompt","choices",
 //!           "allow_free_text","details"}
 //! ```
-//! No hash covers it: whoever can write the file can change it. What must be proved belongs into
-//! the ledger.
+//! No hash covers it: any process that can write the file can change it. Facts that must be proved
+//! belong in the ledger.
 
 use super::members::{Members, object, text_or_null};
 use super::record::{Effect, RunId, StepRecord};
@@ -15,14 +15,14 @@ use threadseal_core::canon::json::Value;
 use threadseal_core::error::Error;
 use threadseal_core::time::Timestamp;
 
-/// How a run stands.
+/// The status of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RunStatus {
     /// Its steps run.
     Running,
     /// A step waits.
     Waiting,
-    /// It came to its end.
+    /// It ended normally.
     Completed,
     /// It failed.
     Failed,
@@ -57,7 +57,7 @@ impl RunStatus {
     }
 }
 
-/// For what a run waits.
+/// The kind of event that a run waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WaitReason {
     /// An event.
@@ -99,31 +99,31 @@ impl WaitReason {
     }
 }
 
-/// For what, and how a run goes on afterwards.
+/// The reason for a wait, and how the run continues afterwards.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitState {
-    /// For what.
+    /// The reason.
     pub reason: WaitReason,
     /// Which event, answer or job ends it.
     pub wait_key: Option<String>,
     /// The moment that ends it.
     pub until: Option<String>,
-    /// The node that goes on.
+    /// The node that continues.
     pub resume_to_node: Option<String>,
-    /// Under which name the run keeps what came.
+    /// The name under which the run keeps the answer.
     pub result_key: Option<String>,
-    /// What a person is asked.
+    /// The question to a person.
     pub prompt: Option<String>,
     /// Answers to choose from.
     pub choices: Option<Vec<String>>,
     /// May the answer be another one?
     pub allow_free_text: bool,
-    /// More, for waits that are for no person.
+    /// More details, for waits that no person answers.
     pub details: Option<Value>,
 }
 
 impl WaitState {
-    /// A wait for `reason`, with nothing else said.
+    /// A wait for `reason`, with no other details.
     pub fn new(reason: WaitReason) -> Self {
         Self {
             reason,
@@ -138,7 +138,7 @@ impl WaitState {
         }
     }
 
-    /// As it stands in run states and in the results of waiting steps.
+    /// As in run states and in the results of waiting steps.
     pub fn to_value(&self) -> Value {
         let text = |text: &Option<String>| text_or_null(text.as_deref());
         let choices = self.choices.as_ref().map(|choices| {
@@ -161,7 +161,7 @@ impl WaitState {
     /// Reads [`WaitState::to_value`]'s members.
     ///
     /// # Errors
-    /// Kind `InvalidInput` naming the first member that is not what it must be, or is unknown.
+    /// Kind `InvalidInput`, which names the first invalid or unknown member.
     pub fn from_value(value: Value) -> Result<Self, Error> {
         let mut members = Members::of(value, "a wait")?;
         let reason = members.text("reason")?;
@@ -216,15 +216,15 @@ pub struct RunState {
     pub run_id: RunId,
     /// The workflow it runs.
     pub workflow_id: String,
-    /// How it stands.
+    /// Its status.
     pub status: RunStatus,
     /// The node that is next.
     pub current_node: String,
-    /// What it knows: an object.
+    /// Its variables: an object.
     pub vars: Value,
-    /// For what it waits.
+    /// The event or answer that it waits for.
     pub waiting: Option<WaitState>,
-    /// What came of it.
+    /// Its output.
     pub output: Option<Value>,
     /// Why it failed.
     pub error: Option<String>,
@@ -232,7 +232,7 @@ pub struct RunState {
     pub created_at: String,
     /// When it was last stored.
     pub updated_at: String,
-    /// Who runs it.
+    /// The actor that runs it.
     pub actor_id: Option<String>,
     /// In which session.
     pub session_id: Option<String>,
@@ -280,7 +280,7 @@ impl RunState {
         record
     }
 
-    /// As it stands in `run_<run_id>.json`.
+    /// As in `run_<run_id>.json`.
     pub fn to_value(&self) -> Value {
         let text = |text: &Option<String>| text_or_null(text.as_deref());
         let waiting = self.waiting.as_ref().map(WaitState::to_value);
@@ -304,7 +304,7 @@ impl RunState {
     /// Reads [`RunState::to_value`]'s members.
     ///
     /// # Errors
-    /// Kind `InvalidInput` naming the first member that is not what it must be, or is unknown.
+    /// Kind `InvalidInput`, which names the first invalid or unknown member.
     pub fn from_value(value: Value) -> Result<Self, Error> {
         let mut members = Members::of(value, "a run state")?;
         let status = members.text("status")?;

@@ -4,12 +4,12 @@
 //! "signature": "ed25519:" 64 hex of the key id ":" base64 of 64 bytes
 //! over         Message::tagged("threadseal/ledger-record/1", [record hash])
 //! ```
-//! The hash covers the run, the actor and, by `prev_hash`, everything before; so one signature says
-//! who did this step, in this run, after those. The field stands outside the hash, as the seed has it,
-//! and the original's verifier passes over it.
+//! The hash covers the run, the actor and, by `prev_hash`, everything before. So one signature
+//! proves the actor, the run and the position of this step. The field is outside the hash, as in
+//! `AbstractRuntime`, whose verifier ignores it.
 //!
-//! A signature names its key by digest only. Whose key that is, the beginning of the ledger or the
-//! trust says: [`KnownKeys`].
+//! A signature names its key by digest only. The beginning of the ledger or the trust has the key:
+//! [`KnownKeys`].
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,12 +20,12 @@ use threadseal_core::error::Error;
 use threadseal_core::key::{KeyId, Message, PublicKey, RepeatedKeys, Signature, Signer};
 use threadseal_core::trust::Trust;
 
-/// What the signature field begins with.
+/// The beginning of the signature field.
 const ALGORITHM: &str = "ed25519:";
 /// The tag of the message that is signed.
 const RECORD_TAG: &str = "threadseal/ledger-record/1";
 
-/// The signature of one record, read; whether it holds is still to be asked.
+/// The signature of one record, read, but not yet verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordSignature {
     key: KeyId,
@@ -44,7 +44,8 @@ impl RecordSignature {
         })
     }
 
-    /// Reads the text of the field; `None` unless it is spelled as the module's heading says.
+    /// Reads the text of the field; `None` unless it has the spelling in the module's
+    /// documentation.
     pub fn parse(text: &str) -> Option<Self> {
         let (key, signature) = text.strip_prefix(ALGORITHM)?.split_once(':')?;
         Some(Self {
@@ -58,12 +59,12 @@ impl RecordSignature {
         self.key
     }
 
-    /// Is it by `key`, on the record of this hash?
+    /// Is it a signature by `key`, on the record of this hash?
     pub fn holds(&self, record_hash: &Digest, key: &PublicKey) -> bool {
         key.key_id() == self.key && key.verify(&message(record_hash), &self.signature).is_ok()
     }
 
-    /// What it shows under the key that it names.
+    /// The result of checking it under the key that it names.
     pub(super) fn read(
         &self,
         record_hash: &Digest,
@@ -115,10 +116,10 @@ impl KnownKeys {
     }
 }
 
-/// What the signature field of one record shows.
+/// The state of the signature field of one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SignatureRead {
-    /// `null`, or not there.
+    /// `null`, or missing.
     Absent,
     /// Not spelled as a signature.
     Unreadable,
@@ -131,8 +132,8 @@ pub(super) enum SignatureRead {
 }
 
 impl SignatureRead {
-    /// Looks at the field `text` of the record of this hash; without a hash there is nothing that
-    /// it could sign. `known` gives the key of an id.
+    /// Reads the field `text` of the record of this hash; without a hash there is nothing to sign.
+    /// `known` gives the key of an id.
     pub(super) fn of<'k>(
         text: Option<&str>,
         record_hash: Option<&Digest>,

@@ -1,11 +1,12 @@
-//! Who signed a ledger, while its records are taken, and what that is worth (`spec/ledger.md` §6).
+//! The signers of a ledger, while its records are taken, and whether they count (`spec/ledger.md`
+//! §6).
 //!
 //! ```text
-//! signature of each record ─┬─ genesis names actors: each record by the key of its actor, all signed
-//!                           └─ else: whoever signs, signs for himself
+//! signature of each record ─┬─ genesis names actors: all signed, each by the key of its actor
+//!                           └─ else: each signer signs for itself
 //! ```
-//! Signatures by keys that are known are looked at where records are read, on any core; those by keys
-//! that the ledger names while it is read, here.
+//! Signatures by known keys are checked where records are read, on any core. Signatures by keys
+//! that the ledger names later are checked here.
 
 use super::chain::Mark;
 use super::conclude::Judging;
@@ -23,18 +24,15 @@ use threadseal_core::record::Head;
 use threadseal_core::report::{CheckResult, Finding, Report, SignerReport, SignerStatus, Verdict};
 use threadseal_core::trust::{LastOf, covering};
 
-/// What speaks against a signature.
+/// Evidence against a signature.
 pub(super) type Fault = (Verdict, &'static str, &'static str);
 
-/// The signatures of a ledger.
 #[derive(Debug, Default)]
 pub(super) struct Signers {
     /// Must every record be by one key?
     pinned: bool,
-    /// Is there a genesis?
     pub(super) genesis: bool,
     actors: Actors,
-    /// The keys of `actors`.
     named: KnownKeys,
     at_hand: RepeatedKeys,
     records: u64,
@@ -84,7 +82,7 @@ impl Signers {
         !self.actors.is_empty()
     }
 
-    /// Takes the next record; tells what speaks against it.
+    /// Takes the next record; reports the evidence against it.
     pub(super) fn take(
         &mut self,
         facts: &Facts,
@@ -116,8 +114,8 @@ impl Signers {
         }
     }
 
-    /// What the record declares. A genesis counts at once, for its own signature as well; actors
-    /// who join do once their record is found to be signed.
+    /// The declaration in the record. A genesis counts at once, for its own signature as well.
+    /// Joining actors count once their record is found to be signed.
     fn declaration(
         &mut self,
         text: &[u8],
@@ -125,7 +123,8 @@ impl Signers {
         fault: &mut dyn FnMut(Fault),
     ) -> Option<Actors> {
         let says = |kind: &&str| memmem::find(text, kind.as_bytes()).is_some();
-        // Written with escapes, the first would hide that all must be signed, any other nothing.
+        // Spelled with escapes, a genesis would hide that all records must be signed; another
+        // declaration hides nothing.
         let may = mark.index == 0 || [GENESIS_EFFECT, ACTORS_EFFECT].iter().any(says);
         if !may {
             return None;
@@ -133,7 +132,7 @@ impl Signers {
         let small = text.len() <= MAX_LENIENT_RECORD_BYTES;
         let read = Some(text).filter(|_| small).map(json::parse_python);
         let Some(Ok(document)) = read else {
-            // Passed over, it would let others sign, or nobody.
+            // If it were ignored, other keys or no keys could sign.
             if declares(text) {
                 fault(GENESIS_BAD);
             }
@@ -170,12 +169,11 @@ impl Signers {
         }
     }
 
-    /// The keys that the ledger names.
     pub(super) fn named(&self) -> &KnownKeys {
         &self.named
     }
 
-    /// Judges one signature; true if it is good and by an actor that the ledger names.
+    /// Judges one signature; true if it is valid and by an actor that the ledger names.
     fn signature(
         &mut self,
         read: &SignatureRead,
@@ -246,7 +244,6 @@ impl Signers {
         wrong.is_none() && matches!(read, SignatureRead::Good(_)) && of_actor.is_some()
     }
 
-    /// Keys whose signatures hold.
     pub(super) fn into_keys(self) -> Vec<PublicKey> {
         self.good.into_iter().map(|good| good.key).collect()
     }
@@ -256,7 +253,8 @@ impl Signers {
         self.signed > 0 && self.tail.is_none()
     }
 
-    /// Judges the keys whose signatures hold; true when somebody vouches for each of them. `tip` is the end of a chain that holds.
+    /// Judges the keys whose signatures hold; true when the trust vouches for each of them. `tip`
+    /// is the end of a chain that holds.
     pub(super) fn judge(
         &self,
         report: &mut Report,
@@ -279,7 +277,7 @@ impl Signers {
         for good in &self.good {
             let own = last.iter().find(|last| last.key == good.key);
             let mut heads = own.map_or_else(Vec::new, |own| covering(&last, own.head.seq));
-            // The end covers what every key signed.
+            // The end covers the records of every key.
             heads.extend(tip);
             let purpose = judging.purpose(run, &heads);
             let judgement = judging.trust.judge(&good.key, &purpose, judging.now);
@@ -304,7 +302,8 @@ impl Signers {
         all
     }
 
-    /// Says how much of a ledger is signed, where not all of it must be and no head covers the rest.
+    /// Reports how much of a ledger is signed, where unsigned records are allowed and no head
+    /// covers the rest.
     pub(super) fn coverage(&self, report: &mut Report) {
         if self.signed == 0 || self.all_must() || self.pinned {
             return;
@@ -337,7 +336,8 @@ const TOO_MANY: Fault = (
     "more keys sign this ledger than a verifier holds",
 );
 
-/// Is the record, of which no tree is made, for saying what a ledger begins with or who may sign it?
+/// Does the record declare the beginning of a ledger or its signers? It is decided without a tree
+/// of the record.
 fn declares(text: &[u8]) -> bool {
     let is = |kind: &[u8]| {
         [GENESIS_EFFECT, ACTORS_EFFECT]
@@ -355,7 +355,7 @@ fn declares(text: &[u8]) -> bool {
     })
 }
 
-/// A key of which only the id is known: the mathematics cannot be done.
+/// A key that is known by its id only: its signature cannot be checked.
 fn unknown_signer(report: &mut Report, id: &KeyId, pinned: bool) {
     report.signers.push(SignerReport {
         key: id.to_hex(),

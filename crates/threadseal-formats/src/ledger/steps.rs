@@ -1,15 +1,15 @@
-//! The steps of a run as they are told: begun once, ended once, in the order of time.
+//! The steps of a run as recorded: begun once, ended once, in the order of time.
 //!
 //! ```text
 //! started ─► completed | waiting | failed | cancelled        two records of one step
 //! resume, effect null, `system:…`                            one record, nothing before it
 //! ```
-//! Nothing of this is covered by a hash chain, and no rule of it is a proof: a clock may be set
-//! back, a process may die between two records. So all are warnings.
+//! A hash chain covers none of this, and no rule of it is a proof. A clock may be set back, and a
+//! process may die between two records. So all are warnings.
 //!
-//! Memory is bounded: [`MAX_OPEN_STEPS`] steps that have begun, [`MAX_OPEN_STEP_BYTES`] of their
-//! records, and as many steps that have ended as `Recent` has room for. So is time: a record is
-//! read for markers until [`MAX_SLIM_READS`] times its length were looked at.
+//! Memory is bounded: [`MAX_OPEN_STEPS`] open steps, [`MAX_OPEN_STEP_BYTES`] of their records, and
+//! the ended steps for which `Recent` has room. Time is bounded too: a record is read for markers
+//! until [`MAX_SLIM_READS`] times its length were read.
 
 use super::facts::{Facts, StepKey};
 use super::genesis::{ACTORS_EFFECT, GENESIS_EFFECT};
@@ -37,19 +37,20 @@ pub(super) enum StepFault {
     Unstarted,
     /// It is older than the record before it.
     Backwards,
-    /// A `$slim` marker stands for content that the step's first record does not have.
+    /// A `$slim` marker replaces content that the step's first record does not have.
     SlimDiffers,
 }
 
-/// What is left at the end.
+/// The state at the end.
 #[derive(Debug, Default)]
 pub(super) struct StepsEnd {
     /// Steps that have begun and not ended, and the record and place of the first of them.
     pub(super) open: u64,
     pub(super) first_open: Option<(u64, Place)>,
-    /// Too many steps were open at once to tell, or a record was too large.
+    /// Too many steps were open at once, or a record was too large, to follow all steps.
     pub(super) lost_track: bool,
-    /// Markers: checked and good, not checked for want of memory or time, contents of artifact stores.
+    /// Markers that were checked and correct, markers not checked for lack of memory or time, and
+    /// contents of artifact stores.
     pub(super) slim: u64,
     pub(super) slim_unchecked: u64,
     pub(super) artifacts: u64,
@@ -69,9 +70,9 @@ pub(super) struct Steps {
 struct Open {
     index: u64,
     place: Place,
-    /// The `started` record, for what markers may say of it.
+    /// The `started` record, for the check of markers.
     record: Option<Box<[u8]>>,
-    /// Bytes that were looked at for markers.
+    /// Bytes that were read for markers.
     looked_at: usize,
 }
 
@@ -195,8 +196,8 @@ impl Steps {
     }
 }
 
-/// Whether a record is of a kind that has no `started` record: a run's own end, a status that it
-/// tells, the answer to a wait, what the ledger says of itself.
+/// Whether a record is of a kind without a `started` record. Such are a run's own end or reported
+/// status, the answer to a wait, and a ledger's declaration.
 fn stands_alone(text: &[u8]) -> bool {
     let Ok(document) = json::parse_python(text) else {
         return true;
@@ -209,7 +210,7 @@ fn stands_alone(text: &[u8]) -> bool {
     effect.is_none() || alone || key.is_some_and(|key| key.starts_with("system:"))
 }
 
-/// Steps that have ended of late. A later one may take the place of an earlier one.
+/// Steps that have ended recently. A later one may take the place of an earlier one.
 #[derive(Debug)]
 struct Recent(Vec<Option<StepKey>>);
 

@@ -1,11 +1,14 @@
-//! Whom a fork proof convicts, and what a fork that a log knows says of a lineage (`spec/lineage.md` §8.1).
+//! The verdict on a fork proof, and the effect of a logged fork on a lineage (`spec/lineage.md`
+//! §8.1).
 //!
 //! ```text
-//! proof ─► ForkReader ─► does it show a fork? ─► does the trust vouch for its keys now? ─► Verified<LoggedFork> ─► a log
-//! LoggedFork + the links of a copy ─► Bearing: it goes on from the fork, it does not, or nobody can tell
+//! proof ─► ForkReader ─► does it show a fork? ─► does the trust vouch for its keys now?
+//!       ─► Verified<LoggedFork> ─► a log
+//! LoggedFork + the links of a copy ─► Bearing: it continues from the fork, it does not, or unknown
 //! ```
-//! A fork speaks against every copy that has the link behind which the two stand, or one of the two: who goes on from there
-//! makes a third. A recovery that gave them all up is on another branch, and is no part of it.
+//! A fork counts against every copy that has one of the two links, or the link that both follow. A
+//! writer that continues from there makes a third branch. A recovery that gave up all of them is on
+//! another branch, and is no part of the fork.
 
 use super::chain::Lineage;
 use super::conclude::{Judging, holds_now, judge_root, judge_session};
@@ -24,19 +27,19 @@ use threadseal_core::report::{
 };
 use threadseal_core::tlog::entry::fork::{ForkPlace, ForkedLinks, LoggedFork};
 
-/// What a check of a fork proof came to.
+/// The result of checking a fork proof.
 #[derive(Debug, Clone)]
 pub struct CheckedFork {
-    /// The verdict and what it rests on.
+    /// The verdict and its evidence.
     pub report: Report,
-    /// What the proof shows by itself, whoever is trusted.
+    /// The fork that the proof shows alone, without any trust.
     pub shown: Result<Equivocation, ForkFault>,
-    /// What a log may say of the lineage; present exactly when the verdict is `verified`.
+    /// The fork as a log may record it; present exactly when the verdict is `verified`.
     pub proved: Option<Verified<LoggedFork>>,
 }
 
-/// Says what a proof that was read to its end proves to somebody with this trust. `verified`: an agent for whose key the trust vouches
-/// signed two links in one place.
+/// Gives the verdict of this trust on a proof that was read to its end. `verified`: an agent for
+/// whose key the trust vouches signed two links in one place.
 pub fn check_fork(reader: ForkReader, judging: &Judging<'_>) -> CheckedFork {
     let (evidence, bytes, shown) = reader.finish_with_digest();
     let mut report = Report::begin("proof", "threadseal");
@@ -75,7 +78,7 @@ pub fn check_fork(reader: ForkReader, judging: &Judging<'_>) -> CheckedFork {
     }
 }
 
-/// What it comes to that a proof proves nothing.
+/// The verdict on a proof that proves nothing.
 fn told(fault: ForkFault) -> (Verdict, &'static str) {
     match fault {
         ForkFault::Format | ForkFault::NoLink => (Verdict::Malformed, "proof_malformed"),
@@ -90,8 +93,8 @@ fn told(fault: ForkFault) -> (Verdict, &'static str) {
     }
 }
 
-/// `report` with what the trust says of the keys. All count now or none does: whoever has a key whose time is over can sign a second
-/// link wherever it once signed the first.
+/// `report` with the trust's answers for the keys. All of them count now or none does. An attacker
+/// with an expired key can sign a second link wherever the key once signed the first.
 fn judged(found: &Equivocation, report: Report, judging: &Judging<'_>) -> Report {
     let mut judged = report.clone();
     let usages: BTreeSet<KeyUsage> = found.signers.iter().map(|signer| signer.usage).collect();
@@ -106,7 +109,7 @@ fn judged(found: &Equivocation, report: Report, judging: &Judging<'_>) -> Report
     for session in &sessions {
         vouched &= judge_session(&mut judged, session, vouched, &[], judging);
     }
-    // The link that the two follow is older, and its signer may have given the agent away since.
+    // The link that the two follow is older, and its signer may have passed on the agent since.
     let mut certificates = found
         .signers
         .iter()
@@ -153,7 +156,7 @@ fn minted(
     Some(Verified::mint(fork, grounds))
 }
 
-/// A link of a copy, as far as a known fork may speak against it.
+/// A link of a copy, as far as a known fork may affect it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlacedLink {
     hash: ContentHash,
@@ -171,13 +174,14 @@ impl PlacedLink {
         }
     }
 
-    /// Does it say that no link stands before it?
+    /// Does it claim to be the beginning?
     pub fn is_beginning(&self) -> bool {
         self.prev.is_none()
     }
 }
 
-/// What a known fork says of a copy that has these links of the agent; `whole`: and all that stand before them.
+/// The effect of a known fork on a copy that has these links of the agent. `whole`: the copy also
+/// has all links before them.
 pub fn bearing(
     fork: &LoggedFork,
     links: impl IntoIterator<Item = PlacedLink>,
@@ -208,7 +212,7 @@ pub fn bearing(
     }
 }
 
-/// Reports forks that the log of this host knows and that speak against this lineage.
+/// Reports forks that the log of this host knows and that affect this lineage.
 pub(super) fn check_known_forks(
     report: &mut Report,
     lineage: &Lineage<'_>,

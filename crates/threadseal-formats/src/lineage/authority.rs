@@ -1,19 +1,19 @@
-//! Who may write the next link: the newest link decides, not a key (`spec/lineage.md` §7).
+//! The key that may write the next link: the newest link decides, not a key (`spec/lineage.md` §7).
 //!
 //! ```text
-//! nobody ── v2, v3 ──▶ nobody            original ── v4 by its key ──▶ original
-//! nobody ── v4 ──▶ original              original ── checkpoint, its key the root ──▶ held
-//! nobody ── checkpoint ──▶ held
+//! unsigned ── v2, v3 ──▶ unsigned        v4 ── v4 by its key ──▶ v4
+//! unsigned ── v4 ──▶ v4                  v4 ── checkpoint, its key the root ──▶ held
+//! unsigned ── checkpoint ──▶ held
 //! held     ── checkpoint by the holder ──▶ held           epoch n
-//! held     ── release by the holder, behind a checkpoint ──▶ released
+//! held     ── release by the holder, after a checkpoint ──▶ released
 //! released ── accept by the target ──▶ held               epoch n + 1
 //! released ── refuse by the target ──▶ held by the source epoch n
 //! held, released ── recover by the root ──▶ held by the key it names   epoch n + 2
 //! ```
-//! Every other link is refused, however trusted its signer is. The rule is pure and knows one link after
-//! the other: whoever verifies a history, and whoever is about to write, asks the same function.
+//! Every other link is refused, however trusted its signer is. The rule is pure and takes one link
+//! after the other. A verifier of a history and a writer of the next link call the same function.
 //!
-//! Not here: whether signatures hold (`v4`, `v5`), what may change from link to link besides, forks.
+//! Not here: whether signatures hold (`v4`, `v5`), other allowed changes from link to link, forks.
 
 use super::hash::ContentHash;
 use super::header::{CheckpointHeader, Version};
@@ -30,44 +30,44 @@ pub struct Link<'a> {
     pub header: &'a CheckpointHeader,
     /// Its name.
     pub hash: ContentHash,
-    /// What it says, where it is no checkpoint.
+    /// Its body, where it is no checkpoint.
     pub body: Option<&'a LinkBody>,
 }
 
-/// Who has the authority over an agent of v0x05.
+/// The authority over an agent of v0x05.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holding {
-    /// Over which agent.
+    /// The agent.
     pub agent: AgentId,
     /// Its root key.
     pub root: PublicKey,
-    /// Who.
+    /// The key that has the authority.
     pub key: PublicKey,
-    /// By which delegation at least; those of one key never get older.
+    /// The lowest delegation under which the key may act; the number never falls for one key.
     pub key_epoch: u64,
-    /// At which epoch the holder acts.
+    /// The epoch at which the holder acts.
     pub epoch: u64,
-    /// The newest link, where it is a checkpoint: what may be released.
+    /// The newest link, where it is a checkpoint that a release may name.
     pub checkpoint: Option<ContentHash>,
 }
 
-/// An offer that stands.
+/// A pending offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offer {
-    /// Who had the authority.
+    /// The holder before the offer.
     pub source: Holding,
-    /// Who may take it.
+    /// The key that may take it.
     pub target: PublicKey,
     /// The release.
     pub release: ContentHash,
 }
 
-/// Who may write the next link.
+/// The state of the authority: the key that may write the next link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Authority {
-    /// Nothing is signed yet: whoever signs first.
+    /// Nothing is signed yet: the first signer gets the authority.
     Nobody,
-    /// The link before is not at hand: the next one is taken by its word.
+    /// The previous link is not available: the next one is accepted by its own claims.
     Unknown,
     /// The agent's key of v0x04.
     Original {
@@ -82,7 +82,7 @@ pub enum Authority {
     Released(Box<Offer>),
 }
 
-/// Why a link may not stand where it stands.
+/// Why a link may not follow here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// Its format is older than that of the link before, or has no signature where there was one.
@@ -102,7 +102,7 @@ pub enum Refusal {
     },
     /// It is signed under an older delegation than its signer used before.
     KeyEpoch,
-    /// Its body is not there, or says something else than its header and place.
+    /// Its body is missing, or contradicts its header and place.
     Body,
 }
 
@@ -125,7 +125,7 @@ impl fmt::Display for Refusal {
 impl std::error::Error for Refusal {}
 
 impl Authority {
-    /// Who may write behind `link`, if `link` may stand behind what led here.
+    /// The authority after `link`, if `link` may follow here.
     ///
     /// # Errors
     /// The [`Refusal`].
@@ -140,7 +140,7 @@ impl Authority {
         }
     }
 
-    /// Who may write the next checkpoint: nobody while an offer stands.
+    /// The key that may write the next checkpoint; none while an offer is pending.
     pub fn holder(&self) -> Option<&PublicKey> {
         match self {
             Self::Held(holding) => Some(&holding.key),
@@ -189,7 +189,7 @@ impl Authority {
     }
 }
 
-/// A link of v0x05 with what its rule asks for.
+/// A link of v0x05 with the inputs of its rule.
 struct Step<'a> {
     native: &'a NativeHeader,
     hash: ContentHash,
@@ -223,7 +223,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// The first link that is at hand.
+    /// The first available link.
     fn by_its_word(&self) -> Result<Authority, Refusal> {
         match self.body {
             None => self.first(),
@@ -352,7 +352,7 @@ impl<'a> Step<'a> {
         let found = self.epoch;
         match expected {
             Some(expected) if expected == found => Ok(()),
-            // No epoch follows the last one that can be counted.
+            // No epoch follows the last countable one.
             None => Err(Refusal::Kind(self.native.kind)),
             Some(expected) => Err(Refusal::Epoch { expected, found }),
         }

@@ -1,12 +1,12 @@
 //! Joins the facts of files, in any order, to lineages: by content, never by file name.
 //!
 //! ```text
-//! LinkFacts… ─► Lineages    the same content once; a link hangs where its `prev` says
-//!            ─► Lineage     what hangs together, or is signed by one identity
+//! LinkFacts… ─► Lineages    the same content once; a link is placed after its `prev`
+//!            ─► Lineage     linked files, or files signed by one identity
 //! ```
-//! Which files are given in which order changes nothing but the names in messages. Memory: up to
-//! 1,800 bytes for each link, of which there are at most [`MAX_LINEAGE_LINKS`]; time grows with
-//! n log n. What may stand between two links is `policy`; what a whole lineage shows, `seen`.
+//! The order of the files changes nothing but the names in messages. Memory: up to 1,800 bytes for
+//! each link, of which there are at most [`MAX_LINEAGE_LINKS`]. Time grows with n log n. The rules
+//! between two links are in `policy`; the facts of a whole lineage in `seen`.
 
 use super::facts::{Identity, LinkFacts, LinkRead, ReadLink, Seal};
 use super::hash::ContentHash;
@@ -24,16 +24,16 @@ pub(super) type Index = usize;
 #[derive(Debug)]
 pub struct Lineages {
     pub(super) facts: Vec<LinkFacts>,
-    /// Of each file the one that stands for its content: itself, or another with the same.
+    /// For each file the one that represents its content: itself, or another with the same content.
     pub(super) same: Vec<Index>,
     /// The link before each, where it is here.
     pub(super) parents: Vec<Option<Index>>,
-    /// Links that stand for themselves and name a link before them, by what they name.
+    /// Links that represent their content and name a link before them, by that name.
     by_prev: Vec<Index>,
     groups: Vec<Vec<Index>>,
 }
 
-/// One lineage among [`Lineages`]: files that hang together, or are signed by one identity.
+/// One lineage among [`Lineages`]: files that are linked, or are signed by one identity.
 #[derive(Debug, Clone, Copy)]
 pub struct Lineage<'a> {
     pub(super) all: &'a Lineages,
@@ -42,7 +42,7 @@ pub struct Lineage<'a> {
 }
 
 impl Lineages {
-    /// Joins what was read of files.
+    /// Joins the facts of files.
     ///
     /// # Errors
     /// [`ErrorKind::Limit`] beyond [`MAX_LINEAGE_LINKS`].
@@ -150,8 +150,8 @@ impl Lineages {
         groups
     }
 
-    /// Parts of one lineage between which links are missing belong together by who signed them. A
-    /// stranger's branch does not bring along what else the stranger signed.
+    /// Parts of one lineage with missing links between them belong together by their signer. A
+    /// stranger's branch does not add other parts that the stranger signed.
     fn join_identities(&self, sets: &mut Sets) {
         let everything: Vec<Index> = (0..self.facts.len()).collect();
         let order = self.in_order(&everything);
@@ -181,7 +181,7 @@ impl Lineages {
                 Some(other) => {
                     let key = keys.get(&part).copied();
                     sets.join(*index, *other);
-                    // The joined part goes on under the same key.
+                    // The joined part continues under the same key.
                     if let Some(key) = key {
                         keys.insert(sets.find(*index), key);
                     }
@@ -193,7 +193,7 @@ impl Lineages {
         }
     }
 
-    /// What nobody signed belongs to the lineage that lies in the same folder, if it is one only.
+    /// Unsigned files belong to the lineage in the same folder, if there is exactly one.
     fn join_folders(&self, sets: &mut Sets) {
         let mut folders: BTreeMap<u32, BTreeSet<Index>> = BTreeMap::new();
         let mut loose = Vec::new();
@@ -223,14 +223,15 @@ impl Lineages {
         Some((link, link.identity?, link.root()?))
     }
 
-    /// Where a link stands among others that do not follow each other. No order of files is in it.
+    /// The rank of a link among others that do not follow each other. It does not depend on the
+    /// order of files.
     fn rank(&self, index: Index) -> (u64, u64, Option<ContentHash>) {
         self.link(index).map_or((u64::MAX, u64::MAX, None), |link| {
             (link.seq().unwrap_or(0), link.header.tick, Some(link.hash))
         })
     }
 
-    /// Each link behind the one that it follows, a branch whole before the next.
+    /// Each link after the one that it follows, a branch whole before the next.
     fn in_order(&self, group: &[Index]) -> Vec<Index> {
         let own = |index: &&Index| self.same.get(**index) == Some(*index);
         let mut roots: Vec<Index> = group.iter().filter(own).copied().collect();
@@ -253,7 +254,7 @@ impl Lineages {
 }
 
 impl<'a> Lineage<'a> {
-    /// Its files: each link behind the one that it follows, copies of links last.
+    /// Its files: each link after the one that it follows, copies of links last.
     pub fn files(&self) -> impl Iterator<Item = &'a LinkFacts> {
         let all = self.all;
         self.members
@@ -279,7 +280,7 @@ impl<'a> Lineage<'a> {
         identities.map(|identity| identity.record).collect()
     }
 
-    /// Links that stand for themselves.
+    /// Links that represent their content.
     pub(super) fn own(&self) -> impl Iterator<Item = (Index, &'a ReadLink)> {
         let all = self.all;
         let own = |index: &&Index| all.same.get(**index) == Some(*index);
@@ -288,7 +289,7 @@ impl<'a> Lineage<'a> {
     }
 }
 
-/// Of files with the same content one stands for all: a good and whole one, where only some are.
+/// Of files with the same content, one represents all: a valid and whole one, where only some are.
 fn representatives(facts: &[LinkFacts]) -> Vec<Index> {
     let mut same: Vec<Index> = (0..facts.len()).collect();
     let hash = |index: &Index| match facts.get(*index).map(|facts| &facts.read) {
@@ -317,7 +318,6 @@ fn representatives(facts: &[LinkFacts]) -> Vec<Index> {
     same
 }
 
-/// Disjoint sets of places.
 struct Sets {
     up: Vec<Index>,
 }
@@ -349,7 +349,7 @@ impl Sets {
     }
 }
 
-/// The record id of an identity: what a head store knows a lineage by.
+/// The record id of an identity, under which a head store knows a lineage.
 pub(super) fn record_of(agent: &Digest) -> RecordId {
     let name = Digest::tagged("threadseal/lineage-record/1", &[agent.as_bytes()]);
     RecordId::from_bytes(*name.as_bytes())

@@ -1,12 +1,13 @@
-//! What the original says of the same files (`compat.igor` in reports; `spec/lineage.md` §8.2).
+//! The answer of igor for the same files (`compat.igor` in reports; `spec/lineage.md` §8.2).
 //!
 //! ```text
-//! one file   what `igor inspect` finds   {"inspect":{"version":4,"signature_valid":true}}
-//!                                        {"inspect":{"error":"parse checkpoint: …"}}
-//! a history  what `igor verify` finds    {"verify":{"valid","checkpoints","first_tick","last_tick","errors"}}
+//! one file   of `igor inspect`   {"inspect":{"version":4,"signature_valid":true}}
+//!                                {"inspect":{"error":"parse checkpoint: …"}}
+//! a history  of `igor verify`    {"verify":{"valid","checkpoints","first_tick","last_tick",
+//!                                           "errors"}}
 //! ```
-//! It goes by file names, believes the key that a file names, takes any point for one, and looks at nothing
-//! but what stands here. No verdict rests on it.
+//! igor orders files by name, trusts the key that a file names, and accepts any point as a key. It
+//! checks nothing except the results above. No verdict depends on its answer.
 
 use super::chain::Lineage;
 use super::facts::{LinkFacts, LinkRead, ReadLink};
@@ -17,10 +18,10 @@ use serde_json::{Value, json};
 use threadseal_core::limits::MAX_COMPAT_FAILURES;
 use threadseal_core::report::Compat;
 
-/// What its history is called: `<anything>.ckpt`.
+/// The name of a file in igor's history: `<anything>.ckpt`.
 const ARCHIVED: &str = ".ckpt";
 
-/// The original's answer; none where there is nothing that it reads.
+/// igor's answer; none where there is no file that it reads.
 pub(super) fn of(lineage: &Lineage<'_>, view: View) -> Option<Compat> {
     if !lineage.files().any(|facts| parsed(facts).is_ok()) && view == View::History {
         return None;
@@ -35,7 +36,7 @@ pub(super) fn of(lineage: &Lineage<'_>, view: View) -> Option<Compat> {
     Some(answer.into())
 }
 
-/// What its parser makes of a file: the link, or its error.
+/// The result of igor's parser for a file: the link, or its error.
 fn parsed(facts: &LinkFacts) -> Result<&ReadLink, String> {
     let known = |byte: &u8| Version::of_byte(*byte).is_some_and(|version| version < Version::V5);
     match (facts.first, &facts.read) {
@@ -55,7 +56,7 @@ fn inspected(facts: &LinkFacts) -> Value {
     }
 }
 
-/// The files that it would look at, in its order.
+/// The files that igor would read, in its order.
 fn archive<'a>(lineage: &Lineage<'a>) -> Result<Vec<&'a LinkFacts>, &'static str> {
     let archived = |facts: &&LinkFacts| facts.last_part().ends_with(ARCHIVED);
     let mut files: Vec<&LinkFacts> = lineage.files().filter(archived).collect();
@@ -69,7 +70,7 @@ fn archive<'a>(lineage: &Lineage<'a>) -> Result<Vec<&'a LinkFacts>, &'static str
     Ok(files)
 }
 
-/// What it carries from file to file.
+/// The state of igor's loop from file to file.
 #[derive(Default)]
 struct Chain {
     hash: Option<ContentHash>,
@@ -139,7 +140,7 @@ impl Chain {
         self.tick = tick;
     }
 
-    /// Does a signed link go on from the file before it?
+    /// Does a signed link continue from the previous file?
     fn joins(&mut self, tick: u64, link: &ReadLink) {
         let begin = |hash: Option<ContentHash>| {
             let hex = hash.map_or_else(|| "0".repeat(16), |hash| hash.to_hex());

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! files ─► FileReader (any order, any core) ─► Lineages ─► each Lineage ─► conclude
-//! Lineage + what is expected + trust + now ─► Outcome { report, Verified<LineageHead>? }
+//! Lineage + expectations + trust + now ─► Outcome { report, Verified<LineageHead>? }
 //! ```
-//! A lineage that holds under the key that it names itself is *consistent* and no more: whoever can
-//! write the files can sign other ones. Only a key that somebody vouches for makes it *authentic*,
-//! and only a head that the verifier holds says that nothing of it was cut off: the format has no
-//! end mark.
+//! A lineage that holds under the key that it names itself is only *consistent*. An attacker who
+//! can write the files can sign other ones. Only a key for which the trust vouches makes it
+//! *authentic*. The format has no end mark, so only a head that the verifier holds proves that it
+//! was not truncated.
 
 use super::accused::check_known_forks;
 use super::authority::Authority;
@@ -33,7 +33,7 @@ use threadseal_core::report::{
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::{Format, Purpose, Standing, Trust};
 
-/// What the verdict needs beside the files.
+/// The inputs of the verdict besides the files.
 #[derive(Debug, Clone)]
 pub struct Judging<'a> {
     /// Whose signature counts.
@@ -42,9 +42,9 @@ pub struct Judging<'a> {
     pub now: Timestamp,
     /// Heads that the lineage must contain.
     pub expect: Vec<Expectation>,
-    /// The code that may have run; any, where none is named.
+    /// The code that may have run; any code, where the list is empty.
     pub code: &'a [Digest],
-    /// How the files relate.
+    /// The relation of the files.
     pub view: View,
     /// When this verifier held the head of the lineage before: evidence against later revocations.
     pub held_since: Option<Timestamp>,
@@ -67,26 +67,26 @@ impl<'a> Judging<'a> {
     }
 }
 
-/// What a verified lineage vouches for: its newest link.
+/// The facts that a verified lineage proves: its newest link.
 #[derive(Debug, Clone)]
 pub struct LineageHead {
     /// The link.
     pub link: ReadLink,
     /// Links before it, where they are known.
     pub position: Option<u64>,
-    /// Who may write the next one.
+    /// The authority after it.
     pub authority: Authority,
 }
 
 impl LineageHead {
-    /// As a head for a head store: `seq` is the number of links before it, `size` its tick; `None`
-    /// where its history is not known, or nobody signed it.
+    /// As a head for a head store: `seq` is the number of links before it, `size` its tick. `None`
+    /// where its history is not known, or it is unsigned.
     pub fn head(&self) -> Option<Head> {
         head_of(&self.link, self.position)
     }
 }
 
-/// Links that the agent signed where there may be one.
+/// Several links that the agent signed in a place for one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fork {
     /// The link that they follow; `None` where they are beginnings, or only have one number.
@@ -104,37 +104,37 @@ pub struct ForkChild {
     pub hash: ContentHash,
     /// Its file, by its place among those that were given.
     pub file: usize,
-    /// What the caller calls the file.
+    /// The caller's name of the file.
     pub name: Box<str>,
 }
 
-/// A link as it is drawn: behind the one that it follows.
+/// A link for drawing, after the one that it follows.
 #[derive(Debug, Clone)]
 pub struct DrawnLink {
     /// It.
     pub link: ReadLink,
-    /// What the caller calls its file.
+    /// The caller's name of its file.
     pub name: Box<str>,
     /// The link that it follows, where that is here.
     pub parent: Option<ContentHash>,
-    /// Is it of the line that the lineage's identity signed, with nothing forged about it?
+    /// Is it of the line: signed by the lineage's identity, with no forgery found?
     pub of_line: bool,
-    /// Codes of what was seen of it.
+    /// Codes of its findings.
     pub findings: Vec<&'static str>,
 }
 
 /// The end of a verification.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What to tell.
+    /// The report to show.
     pub report: Report,
     /// Present exactly when the verdict is `verified`.
     pub verified: Option<Verified<LineageHead>>,
-    /// The newest link, where there is one that nothing speaks against, whoever signed it.
+    /// The newest link without evidence against it, whichever key signed it.
     pub tip: Option<LineageHead>,
     /// The forks.
     pub forks: Vec<Fork>,
-    /// All links, each behind the one that it follows; none unless they are to be drawn.
+    /// All links, each after the one that it follows; none unless they are to be drawn.
     pub links: Vec<DrawnLink>,
 }
 
@@ -148,7 +148,7 @@ pub fn judge(facts: Vec<LinkFacts>, judging: &Judging<'_>) -> Result<Vec<Outcome
     Ok(outcomes.collect())
 }
 
-/// Says what a lineage proves.
+/// Gives the verdict on a lineage.
 pub fn conclude(lineage: &Lineage<'_>, judging: &Judging<'_>) -> Outcome {
     let seen = Seen::of(lineage, judging.view);
     let tip = tip(lineage, &seen);
@@ -208,12 +208,12 @@ fn tip(lineage: &Lineage<'_>, seen: &Seen) -> Option<LineageHead> {
     Some(LineageHead {
         link: lineage.all.link(*index)?.clone(),
         position: seen.line.get(index).copied().flatten(),
-        // A forged or void child leaves the authority where it was, and not known here.
+        // A forged or void child does not move the authority, and its state is not known here.
         authority: seen.ends.get(index).cloned().unwrap_or(Authority::Unknown),
     })
 }
 
-/// The record of the newest identity of the line, else of whoever the files say they are of.
+/// The record of the newest identity of the line, else of the identity that the files claim.
 fn record(lineage: &Lineage<'_>, seen: &Seen) -> Option<RecordId> {
     let of_line = lineage
         .own()
@@ -269,7 +269,7 @@ fn forks(lineage: &Lineage<'_>, seen: &Seen) -> Vec<Fork> {
     forks.collect()
 }
 
-/// Links, what stands between them, and what is missing.
+/// Links, the rules between them, and missing links.
 fn check_chain(report: &mut Report, seen: &Seen, view: View) {
     if let Some(worst) = seen.findings.worst {
         report.hold(worst);
@@ -304,10 +304,10 @@ fn check_code(report: &mut Report, lineage: &Lineage<'_>, allowed: &[Digest]) {
     report.check("code", CheckResult::of(good), None);
 }
 
-/// A key of an agent, and what it signed as.
+/// A key of an agent, and the usage under which it signed.
 type RootUse = ([u8; 32], KeyUsage);
 
-/// Judges the keys under which seals hold; true when somebody vouches for those of the line.
+/// Judges the keys under which seals hold; true when the trust vouches for those of the line.
 fn check_signers(
     report: &mut Report,
     lineage: &Lineage<'_>,
@@ -384,7 +384,7 @@ pub(super) fn judge_root(
     report.signer(&key, &judgement)
 }
 
-/// The root vouches for the keys that it delegated to; only a revocation of one is looked for.
+/// The root vouches for the keys that it delegated to; this checks only for a revocation.
 pub(super) fn judge_session(
     report: &mut Report,
     key: &[u8; 32],
@@ -419,8 +419,8 @@ pub(super) fn judge_session(
     vouched
 }
 
-/// The newest link alone covers all others, so its signer must be one whose delegation holds now, or
-/// held when this verifier first had the link: the time that the link states is its signer's word.
+/// The newest link alone covers all others. So its signer's delegation must hold now, or have held
+/// when this verifier first had the link. The time in the link is its signer's claim.
 fn check_window(report: &mut Report, tip: Option<&LineageHead>, judging: &Judging<'_>) -> bool {
     let native = tip.and_then(|tip| tip.link.header.native.as_ref());
     let Some(certificate) = native.and_then(|native| native.certificate.as_ref()) else {
@@ -430,7 +430,8 @@ fn check_window(report: &mut Report, tip: Option<&LineageHead>, judging: &Judgin
     holds_now(report, certificate, text, judging)
 }
 
-/// Does a delegation hold now, or did it when this verifier first had what was signed under it? `text` says that it does not.
+/// Does a delegation hold now, or did it hold when this verifier first had the bytes signed under
+/// it? `text` reports that it does not.
 pub(super) fn holds_now(
     report: &mut Report,
     certificate: &Certificate,

@@ -1,9 +1,11 @@
-//! Delegations: a root key names a session key, instead of travelling itself (`spec/lineage.md` §6).
+//! Delegations: a root key names a session key, so that the root key never moves (`spec/lineage.md`
+//! §6).
 //!
 //! ```text
 //! signed by the root  Message::tagged("threadseal/lineage-delegation/1",
-//!                       [agent id[32], signer[32], key epoch u64le, not before i64le, not after i64le])
-//! in a header         key epoch, not before, not after, signature; agent and signer stand there anyway
+//!                       [agent id[32], signer[32], key epoch u64le, not before i64le,
+//!                        not after i64le])
+//! in a header         key epoch, not before, not after, signature; the rest is in other fields
 //! as a file           threadseal lineage delegation 1
 //!                     root <did:key>
 //!                     name <JSON string in ASCII>
@@ -13,9 +15,10 @@
 //!                     not-after <nanoseconds since 1970>
 //!                     signature <base64 of 64 bytes>
 //! ```
-//! Each line ends in LF; there is one spelling. The key epoch numbers the delegations of one agent, so
-//! that of two the newer is known. The window bounds the time that a link states, which is its signer's
-//! word: it limits honest nodes, and a stolen session key only by what it may say.
+//! Each line ends in LF; there is one spelling. The key epoch numbers the delegations of one agent
+//! and shows the newer of two. The window bounds the time that a link states, which is its signer's
+//! claim. So it limits honest nodes; it limits a stolen session key only in the times that it may
+//! state.
 
 use super::identity::{AgentId, AgentName};
 use threadseal_core::canon::json::{self, write_ascii_string};
@@ -29,10 +32,10 @@ use threadseal_core::record::parse_decimal;
 pub const DELEGATION_TAG: &str = "threadseal/lineage-delegation/1";
 const FIRST_LINE: &str = "threadseal lineage delegation 1";
 
-/// When and as which delegation a key may sign, and the root's signature of that.
+/// The window and the number of a key's delegation, and the root's signature of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Certificate {
-    /// Which delegation of the agent, from 1; 0 is the root itself and has none.
+    /// The number of the agent's delegation, from 1; 0 is the root itself and has none.
     pub key_epoch: u64,
     /// Nanoseconds since 1970, not negative.
     pub not_before: i64,
@@ -48,7 +51,7 @@ impl Certificate {
         (self.not_before..=self.not_after).contains(&time)
     }
 
-    /// Why it cannot be one, whoever signed it.
+    /// Why it cannot be one, whichever key signed it.
     pub(super) fn fault(&self) -> Option<&'static str> {
         if self.key_epoch == 0 {
             return Some("be numbered from 1 where the signer is not the root");
@@ -58,16 +61,16 @@ impl Certificate {
     }
 }
 
-/// A delegation by itself.
+/// A delegation on its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delegation {
-    /// Who delegates.
+    /// The root key that delegates.
     pub root: PublicKey,
-    /// For which of its agents.
+    /// The name of its agent.
     pub name: AgentName,
-    /// To whom.
+    /// The key that may sign.
     pub signer: PublicKey,
-    /// When, and the root's word for it.
+    /// The window, and the root's signature.
     pub certificate: Certificate,
 }
 
@@ -75,8 +78,8 @@ impl Delegation {
     /// Delegates: `root` is the signer with the agent's root key.
     ///
     /// # Errors
-    /// Kind `InvalidInput` for a window that is none, a key epoch of 0, or a delegation to the root itself;
-    /// those of [`Signer::sign`].
+    /// Kind `InvalidInput` for an invalid window, a key epoch of 0, or a delegation to the root
+    /// itself. Those of [`Signer::sign`].
     pub fn sign(
         root: &dyn Signer,
         name: AgentName,
@@ -116,7 +119,7 @@ impl Delegation {
         AgentId::new(&self.root, &self.name)
     }
 
-    /// Reads the file. Whether the root signed it says [`Delegation::verify`].
+    /// Reads the file. [`Delegation::verify`] checks whether the root signed it.
     ///
     /// # Errors
     /// Kind `InvalidInput` when the text is anything but one spelling of a delegation.

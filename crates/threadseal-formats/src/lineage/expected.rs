@@ -1,7 +1,7 @@
-//! Heads that a lineage must contain, held against the links that are here (`spec/lineage.md` §8).
+//! Heads that a lineage must contain, compared with the available links (`spec/lineage.md` §8).
 //!
-//! Unlike records of one file, a lineage may be here in parts: a head before the first link that is here was passed by, one behind
-//! the last is missing.
+//! Unlike records of one file, a lineage may be available in parts. A head before the first
+//! available link was passed; one after the last is missing.
 
 use super::chain::{Index, Lineage};
 use super::seen::{Seen, View};
@@ -9,8 +9,8 @@ use threadseal_core::record::{ExpectedHead, Head};
 use threadseal_core::report::heads;
 use threadseal_core::report::{CheckResult, Expectation, Finding, Report, Verdict};
 
-/// Heads that must be there; true when one was met and none was missed. Unlike records of one file, a
-/// lineage may be here in parts, and a content hash that no link has is a state gone back, not a cut.
+/// Expected heads; true when one was met and none was missed. Unlike records of one file, a lineage
+/// may be available in parts. A content hash that no link has shows a rollback, not a truncation.
 pub(super) fn check_heads(
     report: &mut Report,
     lineage: &Lineage<'_>,
@@ -51,13 +51,13 @@ pub(super) fn check_heads(
     good && vouched
 }
 
-/// Why a head is not looked for.
+/// Why a head is not searched for.
 const BEYOND: &str = "the links between the known head and this one are not here";
 
-/// What came of an expected head.
+/// The result for an expected head.
 enum Met {
     Yes,
-    /// The files begin behind it.
+    /// The files begin after it.
     Beyond,
     No(Verdict, &'static str, String),
 }
@@ -78,7 +78,7 @@ fn look_for(expected: &Expectation, lineage: &Lineage<'_>, seen: &Seen, view: Vi
         }
         return Met::Yes;
     }
-    // A link names the one before it: what begins right behind the head is ahead of it.
+    // A link names the previous one, so files that begin directly after the head are ahead of it.
     let follows = |index: &Index| {
         let prev = lineage.all.link(*index).and_then(|link| link.header.prev);
         prev.is_some_and(|prev| prev.digest() == wanted)

@@ -1,13 +1,14 @@
-//! All that one file shows by itself, gathered while it is read, in constant memory.
+//! All facts of one file alone, gathered while it is read, in constant memory.
 //!
 //! ```text
-//! FileReader ─ push(chunk)… ─ finish ─► LinkFacts { name, folder, bytes, LinkRead::Link | LinkRead::Refused }
+//! FileReader ─ push(chunk)… ─ finish ─► LinkFacts { name, folder, bytes,
+//!                                                   LinkRead::Link | LinkRead::Refused }
 //! v2, v3   content hash; and whether it is a v4 whose first byte was changed
 //! v4       content hash; signature over header and state (two passes of hashing, one of reading)
 //! v5       content hash of the header; its signatures; digest and length of the state
 //! ```
-//! A link is some 500 bytes, of v0x05 1,100, whatever its state. What a link means beside others, `chain` and
-//! `policy` say; whose key counts, `conclude`.
+//! A link takes some 500 bytes of memory, one of v0x05 1,100, independent of its state. `chain` and
+//! `policy` judge a link together with others; `conclude` decides which keys count.
 
 use super::authority::Link;
 use super::chain::record_of;
@@ -19,30 +20,30 @@ use super::v5::{self, HEADER_LENGTH, LinkKind};
 use threadseal_core::digest::{Digest, Hasher};
 use threadseal_core::record::RecordId;
 
-/// What stands in front of a header of v0x05 that a store keeps without its state.
+/// The bytes before a header of v0x05 that a store keeps without its state.
 pub const HEAD_MAGIC: &[u8; 8] = b"TSHEAD1\n";
-/// As much of a file as any header has, with that in front.
+/// The longest header of any version, with the magic before it.
 const LONGEST_HEAD: usize = HEADER_LENGTH + HEAD_MAGIC.len();
 
-/// What a file shows.
+/// The facts of a file.
 #[derive(Debug, Clone)]
 pub struct LinkFacts {
-    /// How the caller calls it; for people only.
+    /// The caller's name of the file; for people only.
     pub name: Box<str>,
-    /// Which folder it lies in, as the caller numbers them.
+    /// Its folder, by the caller's numbering.
     pub folder: u32,
-    /// Which store it lies in, as the caller numbers those: the folder of `<agent>.checkpoint`, to which
-    /// its `history` belongs.
+    /// Its store, by the caller's numbering: the folder of `<agent>.checkpoint`, to which its
+    /// `history` belongs.
     pub home: u32,
     /// Its length.
     pub bytes: u64,
-    /// What it begins with.
+    /// Its first byte.
     pub first: Option<u8>,
-    /// What was read.
+    /// The result of reading it.
     pub read: LinkRead,
 }
 
-/// What was read of a file.
+/// The result of reading a file.
 #[derive(Debug, Clone)]
 pub enum LinkRead {
     /// It is no checkpoint.
@@ -51,33 +52,33 @@ pub enum LinkRead {
     Link(Box<ReadLink>),
 }
 
-/// What a link says, and whether its seal holds.
+/// The content of a link, and whether its seal holds.
 #[derive(Debug, Clone)]
 pub struct ReadLink {
-    /// What its child names it by.
+    /// The name that its child uses.
     pub hash: ContentHash,
-    /// What it says before its state.
+    /// Its header.
     pub header: CheckpointHeader,
-    /// Who it says it is of; `None` before v0x04.
+    /// The identity that it claims; `None` before v0x04.
     pub identity: Option<Identity>,
     /// Does the seal hold?
     pub seal: Seal,
-    /// Does the signature of v0x04 hold by the rules of the original?
+    /// Does the signature of v0x04 hold by the rules of igor?
     pub as_original: bool,
-    /// What it says where it moves authority.
+    /// Its body, where it moves authority.
     pub body: Option<Box<LinkBody>>,
     /// Bytes of its state.
     pub state_bytes: u64,
-    /// Is the state here, or only the header that names it?
+    /// Is the state available, or only the header that names it?
     pub has_state: bool,
 }
 
-/// Who a link says it is of.
+/// The identity that a link claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
     /// The agent id; before v0x05, which binds no name to the key, the digest of the key.
     pub agent: Digest,
-    /// By what a head store knows the lineage.
+    /// The id under which a head store knows the lineage.
     pub record: RecordId,
 }
 
@@ -105,18 +106,18 @@ pub enum ReadFault {
     DelegationTime,
     /// The state is not the one that was signed.
     State,
-    /// The state of a link that hands authority over does not say what it must.
+    /// The state of a link that moves authority is not valid.
     Body,
     /// It is a signed link of another version with its first byte changed.
     VersionChanged,
 }
 
 impl Identity {
-    /// Who a header says it is of.
+    /// The identity that a header claims.
     pub fn of(header: &CheckpointHeader) -> Option<Self> {
         let agent = match &header.native {
             Some(native) => native.agent_id().digest(),
-            // Before v0x05 the key is all that an agent is known by.
+            // Before v0x05 the key alone identifies an agent.
             None => Digest::of(&header.signer?),
         };
         Some(Self {
@@ -137,12 +138,12 @@ impl ReadLink {
         self.header.native.as_ref().map(|native| native.seq)
     }
 
-    /// When it says it was made, in nanoseconds since 1970, from v0x05.
+    /// The time at which it claims to be made, in nanoseconds since 1970, from v0x05.
     pub fn time(&self) -> Option<i64> {
         self.header.native.as_ref().map(|native| native.time)
     }
 
-    /// The key of the agent, as its bytes stand there: the root, or the key of v0x04.
+    /// The key of the agent, as its raw bytes: the root, or the key of v0x04.
     pub fn root(&self) -> Option<[u8; 32]> {
         let native = self.header.native.as_ref();
         native.map_or(self.header.signer, |native| Some(*native.root.as_bytes()))
@@ -190,14 +191,14 @@ impl LinkFacts {
         }
     }
 
-    /// The tick that the original's history would keep under this name: `0000000055.ckpt`.
+    /// The tick that igor's history would keep under this name: `0000000055.ckpt`.
     pub(super) fn claimed_tick(&self) -> Option<u64> {
         let digits = self.last_part().strip_suffix(".ckpt")?;
         let named = (10..=20).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
         named.then(|| digits.parse().ok()).flatten()
     }
 
-    /// Is it named as what an agent is started from: `<agent>.checkpoint`?
+    /// Does it have the name of a file from which an agent is started: `<agent>.checkpoint`?
     pub(super) fn is_live(&self) -> bool {
         self.last_part().ends_with(".checkpoint")
     }
@@ -218,31 +219,31 @@ pub struct FileReader {
 
 #[derive(Debug)]
 enum State {
-    /// The header is not whole yet; what there is of it.
+    /// The header is not whole yet; its bytes so far.
     Header(Vec<u8>),
     Refused(HeaderError),
     Reading(Box<Reading>),
 }
 
-/// A file behind its header.
+/// A file after its header.
 #[derive(Debug)]
 struct Reading {
     header: CheckpointHeader,
     seal: Sealing,
     state_bytes: u64,
     has_state: bool,
-    /// The state, where it says how authority moves.
+    /// The state, where it moves authority.
     body: Vec<u8>,
 }
 
-/// What each version asks to be followed through the state.
+/// The checks over the state for each version.
 #[derive(Debug)]
 enum Sealing {
     /// v0x02, v0x03: the content hash, and the signature that a changed first byte would hide.
     Bare(Hasher, Option<Box<OriginalVerifier>>),
     /// v0x04.
     Original(Box<OriginalVerifier>),
-    /// v0x05: the hash of the header, what speaks against its seal, the state's digest.
+    /// v0x05: the hash of the header, the evidence against its seal, the state's digest.
     Native(ContentHash, Option<ReadFault>, Hasher),
     /// The header cannot be sealed at all; its bytes have a content hash.
     Unsealable(Hasher),
@@ -305,7 +306,8 @@ impl FileReader {
     }
 }
 
-/// Reads the header at the beginning of a file, of which `head` is as much as any header has, or all.
+/// Reads the header at the beginning of a file. `head` has as many bytes as the longest header, or
+/// the whole file.
 fn begin(head: &[u8]) -> State {
     let (head, has_state) = match head.strip_prefix(HEAD_MAGIC) {
         Some(head) if head.len() == HEADER_LENGTH => (head, false),
@@ -360,7 +362,7 @@ impl Reading {
             Sealing::Bare(hasher, hidden) => {
                 hasher.update(state);
                 if let Some(verifier) = hidden {
-                    // What it calls its state begins further on.
+                    // The state of v0x04 would begin later in the file.
                     let lag = Version::V4.header_length() - self.header.version.header_length();
                     let skip = (lag as u64).saturating_sub(self.state_bytes);
                     let skip = usize::try_from(skip).unwrap_or(usize::MAX);
@@ -435,8 +437,8 @@ impl Reading {
     }
 }
 
-/// A file of v0x02 or v0x03 as one of v0x04, if it can have been one: nobody looks at a signature
-/// in a version that has none.
+/// A file of v0x02 or v0x03 as one of v0x04, if it can have been one. Readers check no signature in
+/// a version without one.
 fn hidden(head: &[u8]) -> Option<Box<OriginalVerifier>> {
     let mut bytes = head.get(..Version::V4.header_length())?.to_vec();
     if let Some(first) = bytes.first_mut() {

@@ -1,16 +1,18 @@
-//! Fork proofs: two links that one agent signed in one place, for anybody to check (`spec/lineage.md` §8.1).
+//! Fork proofs: two links that one agent signed in one place; any verifier can check them
+//! (`spec/lineage.md` §8.1).
 //!
 //! ```text
 //! "TSFORK1\n"  parts u16le = 2 or 3   then each part: length u64le, bytes          little-endian
 //! part 1, 2    the links, that with the smaller content hash first
 //! part 3       the link that they follow, where two keys signed them
 //! a part       v0x04: the whole file, since its signature is over the state as well
-//!              v0x05: the 624 bytes of the header; of a link that moves authority its body as well
+//!              v0x05: the 624 bytes of the header; also the body where the link moves authority
 //! ```
-//! A proof needs no trust and no network: it shows that the holder of the agent's key signed both, or
-//! lent the key to somebody who did. It is read in pieces, since a state of v0x04 has any length.
+//! A proof needs no trust and no network. It shows that the holder of the agent's key signed both,
+//! or let another party sign with it. It is read in pieces, since a state of v0x04 has any length.
 //!
-//! Elsewhere: forks among files (`seen`); whom a proof convicts, and what a log says of it (`accused`).
+//! Elsewhere: forks among files (`seen`); the verdict on a proof, and its effect in a log
+//! (`accused`).
 
 use super::authority::Authority;
 use super::delegation::Certificate;
@@ -26,25 +28,25 @@ use threadseal_core::error::Error;
 use threadseal_core::key::KeyUsage;
 use threadseal_core::record::RecordId;
 
-/// What a proof begins with, up to an LF.
+/// The beginning of a proof, up to an LF.
 pub const FORK_FIRST_LINE: &str = "TSFORK1";
-/// The same with its LF.
 const MAGIC: &[u8; 8] = b"TSFORK1\n";
 /// The magic and the number of parts.
 const PREFIX_LENGTH: usize = 10;
-/// The length in front of each part.
+/// The length before each part.
 const LENGTH_LENGTH: usize = 8;
 
-/// What a proof shows.
+/// The fork that a proof shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Equivocation {
-    /// The agent id; of v0x04 the digest of the agent's key. Of links of two versions, that of the older.
+    /// The agent id; for v0x04 the digest of the agent's key. For links of two versions, that of
+    /// the older.
     pub agent: Digest,
-    /// By what logs and stores of heads know that.
+    /// The id under which logs and stores of heads know it.
     pub record: RecordId,
     /// Its name, from v0x05.
     pub name: Option<AgentName>,
-    /// The agent's key, as its bytes stand there.
+    /// The agent's key, as its raw bytes.
     pub root: [u8; 32],
     /// The link that both follow; `None` where both are beginnings, or only have one number.
     pub parent: Option<ContentHash>,
@@ -52,18 +54,18 @@ pub struct Equivocation {
     pub links: [ContentHash; 2],
     /// The lesser of their numbers, where they are of v0x05.
     pub seq: Option<u64>,
-    /// Who signed the two, and then the link that they follow, where that is in the proof.
+    /// The signers of the two, then of the link that they follow, where that is in the proof.
     pub signers: Vec<LinkSigner>,
 }
 
-/// Who signed a link of a proof.
+/// The signer of a link of a proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkSigner {
-    /// The key, as its bytes stand there.
+    /// The key, as its raw bytes.
     pub key: [u8; 32],
-    /// What it signed as.
+    /// The usage under which it signed.
     pub usage: KeyUsage,
-    /// By which the agent's key let it, where it is another one.
+    /// The delegation by the agent's key, where the signer is another key.
     pub certificate: Option<Certificate>,
 }
 
@@ -76,17 +78,17 @@ pub enum ForkFault {
     NoLink,
     /// The seal of a link does not hold, or its format has none.
     Seal,
-    /// Both parts are one link, or they stand in the wrong order.
+    /// Both parts are one link, or they are in the wrong order.
     Same,
     /// The links are of two agents.
     Agents,
-    /// Neither follow they one link, nor have they one number.
+    /// They neither follow one link nor have one number.
     Places,
     /// Two keys signed, and the link that they follow is not in the proof.
     ParentMissing,
     /// The third part is not the link that both follow.
     Parent,
-    /// One of the two was signed by a key that did not have the authority: nobody's doing but its own.
+    /// One of the two was signed by a key without the authority, so it is not the agent's fork.
     Authority,
     /// One is the recovery that replaces the other.
     Void,
@@ -123,7 +125,7 @@ pub struct ProofPart {
 }
 
 impl ProofPart {
-    /// What stands in front of the part.
+    /// The bytes before the part.
     pub fn prefix(&self) -> [u8; LENGTH_LENGTH] {
         self.bytes.to_le_bytes()
     }
@@ -155,8 +157,8 @@ impl ProofPart {
     }
 }
 
-/// What stands in front of the parts of a proof: two links, and whether the link that they follow is
-/// behind them.
+/// The bytes before the parts of a proof: two links, and whether the link that they follow comes
+/// after them.
 pub fn proof_prefix(with_parent: bool) -> Vec<u8> {
     let parts = 2 + u16::from(with_parent);
     [MAGIC.as_slice(), &parts.to_le_bytes()].concat()
@@ -171,7 +173,7 @@ pub struct ForkReader {
     reading: Option<(u64, FileReader)>,
     read: Vec<LinkFacts>,
     broken: bool,
-    /// Of all that was read.
+    /// The hash of all bytes read.
     hasher: Hasher,
     bytes: u64,
 }
@@ -201,7 +203,7 @@ impl ForkReader {
         }
     }
 
-    /// The end of the proof: what it shows.
+    /// The end of the proof: the fork that it shows.
     ///
     /// # Errors
     /// The [`ForkFault`].
@@ -222,19 +224,19 @@ impl ForkReader {
         prove(first, second, parent.map(|link| &**link))
     }
 
-    /// The same, with the digest and the length of what was read.
+    /// The same, with the digest and the length of the bytes read.
     pub(super) fn finish_with_digest(mut self) -> (Digest, u64, Result<Equivocation, ForkFault>) {
         let (digest, bytes) = (std::mem::take(&mut self.hasher).finish(), self.bytes);
         (digest, bytes, self.finish())
     }
 
-    /// Takes what is missing of the prefix or of a length; gives back the rest.
+    /// Takes the missing bytes of the prefix or of a length; returns the rest.
     fn begin<'c>(&mut self, chunk: &'c [u8]) -> &'c [u8] {
         let needed = match self.parts {
             None => PREFIX_LENGTH,
             Some(parts) if self.read.len() < usize::from(parts) => LENGTH_LENGTH,
             Some(_) => {
-                // Something stands behind the last part.
+                // There are bytes after the last part.
                 self.broken = true;
                 return &[];
             }
@@ -269,8 +271,8 @@ impl ForkReader {
     }
 }
 
-/// Of a checkpoint of v0x05 the header is all that is signed, and all that a proof has of it. What moves
-/// authority has its body there: it may say that the other link is void.
+/// In a checkpoint of v0x05 only the header is signed, and a proof has no more of it. A link that
+/// moves authority needs its body: the body may declare the other link void.
 fn holds(link: &ReadLink) -> bool {
     let is_header = link.version() == Version::V5 && !link.is_handover() && link.state_bytes == 0;
     link.seal == Seal::Good || (is_header && link.seal == Seal::Bad(ReadFault::State))
@@ -347,7 +349,7 @@ fn signer(link: &ReadLink) -> Option<LinkSigner> {
     })
 }
 
-/// Could both signers sign there? One key that signed both is the agent's doing, or its holder's.
+/// Could both signers sign there? If one key signed both, the agent, or the key's holder, did it.
 fn entitled(
     first: &ReadLink,
     second: &ReadLink,

@@ -1,12 +1,12 @@
-//! The content hash of a link, by which its child and everybody else name it (`spec/lineage.md` §3).
+//! The content hash of a link, which is its name everywhere (`spec/lineage.md` §3).
 //!
 //! ```text
 //! v0x02 to v0x04  SHA-256 of the whole file, signature and state included
 //! v0x05           SHA-256 of the 624 bytes of the header, signature included
 //! CID             "b" base32( 0x01 0x55 0x12 0x20 hash[32] )                  59 characters
 //! ```
-//! The CID is version 1, codec raw, multihash sha2-256: the address under which content-addressed
-//! stores keep the bytes that were hashed. Base32 is RFC 4648 §6 in lower case without padding.
+//! The CID is version 1, codec raw, multihash sha2-256. Content-addressed stores keep the hashed
+//! bytes under this address. Base32 is RFC 4648 §6 in lower case without padding.
 
 use std::fmt;
 use threadseal_core::digest::Digest;
@@ -34,7 +34,7 @@ impl ContentHash {
         (bytes != [0; 32]).then(|| Self::from_bytes(bytes))
     }
 
-    /// The hash that a running digest came to.
+    /// The hash of a running digest.
     pub const fn of_digest(digest: Digest) -> Self {
         Self(digest)
     }

@@ -1,22 +1,22 @@
 //! The header of a checkpoint, one struct for all four versions (`spec/lineage.md` §2).
 //!
 //! ```text
-//! off size field             v2 v3 v4     little-endian, no padding, state behind it to the end
+//! off size field             v2 v3 v4     little-endian, no padding, state after it to the end
 //!   0    1 version            x  x  x     0x02, 0x03, 0x04
 //!   1    8 budget i64 >= 0    x  x  x     microcents
 //!   9    8 price i64 >= 0     x  x  x     microcents a second
 //!  17    8 tick u64           x  x  x
 //!  25   32 code SHA-256       x  x  x
-//!  57    8 epoch u64             x  x     the original's majorVersion
+//!  57    8 epoch u64             x  x     igor's majorVersion
 //!  65    8 generation u64        x  x     of the lease
 //!  73    8 lease expiry i64      x  x     nanoseconds since 1970, 0 for no lease
 //!  81   32 prev                     x     content hash of the parent, zero for none
 //! 113   32 agent key                x
 //! 145   64 signature                x     Ed25519 over [0:145] and the state
 //! ```
-//! v0x05 is drawn in `v5`. What is not in a version is zero or `None` here. The refusals of the first
-//! three, and their order, are the original's (`ParseCheckpointHeader`); it looks at nothing else,
-//! so neither the agent key nor the signature need be one.
+//! v0x05 is drawn in `v5`. Fields that a version lacks are zero or `None` here. The refusals of the
+//! first three, and their order, are igor's (`ParseCheckpointHeader`). igor checks nothing else, so
+//! the agent key and the signature may be invalid.
 //!
 //! Elsewhere: whether the signature holds (`v4`, `v5`), whether a link may follow another
 //! (`authority`).
@@ -82,8 +82,8 @@ impl fmt::Display for Version {
     }
 }
 
-/// Who may act, as a counter: the first rises with each transfer of authority, the second with each
-/// renewal of the lease under it. Ordered as the original's `Supersedes`.
+/// The authority as a counter. The first number rises with each transfer of authority, the second
+/// with each renewal of the lease under it. Ordered as igor's `Supersedes`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch {
     /// Transfers of authority.
@@ -98,12 +98,12 @@ impl fmt::Display for Epoch {
     }
 }
 
-/// What a checkpoint says of itself before its state.
+/// The fields of a checkpoint before its state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckpointHeader {
-    /// Which fields there are.
+    /// The version, which decides the fields.
     pub version: Version,
-    /// What is left to spend, in microcents; not negative.
+    /// The remaining budget, in microcents; not negative.
     pub budget: i64,
     /// Microcents a second of running; not negative.
     pub price: i64,
@@ -115,18 +115,19 @@ pub struct CheckpointHeader {
     pub epoch: Epoch,
     /// Nanoseconds since 1970, 0 for no lease. From v0x03.
     pub lease_expiry: i64,
-    /// The link before; `None` in the first, and before v0x04.
+    /// The previous link; `None` in the first, and before v0x04.
     pub prev: Option<ContentHash>,
-    /// The key that signed, as its bytes stand there. From v0x04.
+    /// The key that signed, as its raw bytes. From v0x04.
     pub signer: Option<[u8; 32]>,
     /// From v0x04.
     pub signature: Option<Signature>,
-    /// What only v0x05 has.
+    /// The fields that only v0x05 has.
     pub native: Option<Box<NativeHeader>>,
 }
 
 impl CheckpointHeader {
-    /// Reads the header at the beginning of `file`, which must be there as far as the header goes, or whole.
+    /// Reads the header at the beginning of `file`, which must include the whole header or be the
+    /// whole file.
     ///
     /// # Errors
     /// [`HeaderError`]. The file is then no checkpoint, whatever follows.
@@ -150,15 +151,15 @@ impl CheckpointHeader {
     /// The header as bytes.
     ///
     /// # Errors
-    /// Kind `InvalidInput` where the fields do not fit the version, and for v0x02, which is not written any
-    /// more.
+    /// Kind `InvalidInput` where the fields do not fit the version, and for v0x02, which is no
+    /// longer written.
     pub fn encode(&self) -> Result<Vec<u8>, Error> {
         let bytes = match self.version {
             Version::V2 => return Err(Error::invalid("v0x02 is read and not written")),
             Version::V3 | Version::V4 => self.encode_original(),
             Version::V5 => v5::encode(self)?,
         };
-        // One rule for what a header may say: the reader's.
+        // There is one rule for valid headers: the reader's.
         match Self::parse(&bytes) {
             Ok(read) if read == *self => Ok(bytes),
             Ok(_) => Err(Error::invalid(format!(
@@ -172,8 +173,8 @@ impl CheckpointHeader {
     /// The key that signed, if the format has one.
     ///
     /// # Errors
-    /// Kind `Key` when the bytes are not a usable key ([`PublicKey::from_bytes`]): no signature can hold
-    /// under it.
+    /// Kind `Key` when the bytes are not a usable key ([`PublicKey::from_bytes`]): no signature can
+    /// hold under it.
     pub fn signer_key(&self) -> Option<Result<PublicKey, Error>> {
         self.signer.as_ref().map(PublicKey::from_bytes)
     }
@@ -250,7 +251,7 @@ pub enum HeaderError {
     Unsupported(u8),
     /// The header is cut.
     TooShort {
-        /// Bytes that are there.
+        /// Available bytes.
         length: usize,
         /// Bytes of the header.
         needed: usize,
@@ -259,11 +260,11 @@ pub enum HeaderError {
     NegativeBudget(i64),
     /// The price is this.
     NegativePrice(i64),
-    /// A field of v0x05 is not what it must be.
+    /// A field of v0x05 has an invalid value.
     Malformed {
         /// The field's name in the specification.
         field: &'static str,
-        /// What it must be.
+        /// The requirement.
         must: &'static str,
     },
     /// The 32 bytes of a public key of v0x05 are not one, or one that is not accepted.

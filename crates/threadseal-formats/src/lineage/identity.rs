@@ -1,14 +1,16 @@
-//! Who an agent is: a name under a root key, and the file that holds the key (`spec/lineage.md` §5).
+//! The identity of an agent: a name under a root key, and the file that holds the key
+//! (`spec/lineage.md` §5).
 //!
 //! ```text
 //! agent id  SHA-256-tagged("threadseal/lineage-agent/1", [root key[32], name])
 //! name      1 to 63 bytes of UTF-8, a single part of a path
-//! file      `<agent>.identity`: the original's 68 bytes (u32le 64 ‖ seed[32] ‖ key[32]), or PKCS#8 PEM
+//! file      `<agent>.identity`: igor's 68 bytes (u32le 64 ‖ seed[32] ‖ key[32]), or PKCS#8 PEM
 //! ```
-//! A file that cannot be read is an error and never the reason for a new key: the original draws one
-//! then, and the agent is somebody else from there on. The public half is derived again and compared.
+//! A file that cannot be read is an error and never the reason for a new key. igor generates a new
+//! key then, and the agent has another identity from there on. The public half is derived again and
+//! compared.
 //!
-//! Elsewhere: where the file lies and who may read it (the store crate).
+//! Elsewhere: the path of the file and its permissions (the store crate).
 
 use std::fmt;
 use threadseal_core::digest::Digest;
@@ -20,7 +22,7 @@ use zeroize::Zeroizing;
 /// The domain of agent ids.
 pub const AGENT_TAG: &str = "threadseal/lineage-agent/1";
 
-/// The name of an agent. It becomes the name of files, so it is checked before it may: 1 to
+/// The name of an agent. It becomes the name of files, so it is checked first: 1 to
 /// [`MAX_AGENT_NAME_BYTES`] bytes, no control character, `/`, `\` or `:`, no `.` in front.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AgentName(String);
@@ -57,7 +59,7 @@ impl fmt::Display for AgentName {
     }
 }
 
-/// Which agent: its name bound to its root key. It stays what it is through every migration.
+/// The id of an agent: its name bound to its root key. It never changes in a migration.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AgentId(Digest);
 
@@ -99,7 +101,7 @@ impl fmt::Display for AgentId {
 /// How an identity file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdentityForm {
-    /// The original's 68 bytes, which it reads as well.
+    /// igor's 68 bytes, which igor can read too.
     Igor,
     /// PKCS#8 PEM.
     Pem,
@@ -138,7 +140,7 @@ impl AgentIdentity {
         }
     }
 
-    /// The file: what [`AgentIdentity::read`] reads. Nobody else may be able to read it.
+    /// The file that [`AgentIdentity::read`] reads. No other user may have access to it.
     pub fn to_file(&self) -> Zeroizing<Vec<u8>> {
         match self.form {
             IdentityForm::Igor => self.key.to_igor_identity(),
@@ -161,7 +163,7 @@ impl AgentIdentity {
         LocalSigner::new(self.key, KeyUsage::Igor)
     }
 
-    /// It as a root key, or a session key, of v0x05. From then on it is not to sign v0x04 any more.
+    /// It as a root key, or a session key, of v0x05. From then on it must not sign v0x04.
     pub fn into_native_signer(self) -> LocalSigner {
         LocalSigner::new(self.key, KeyUsage::Native)
     }
@@ -220,7 +222,7 @@ mod tests {
         for length in 0..68 {
             assert!(AgentIdentity::read(&file[..length]).is_err(), "{length}");
         }
-        // The original ignores what stands behind the key.
+        // igor ignores bytes after the key.
         assert!(AgentIdentity::read(&[file.as_slice(), &[0]].concat()).is_err());
     }
 }

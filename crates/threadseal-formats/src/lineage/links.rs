@@ -1,17 +1,17 @@
-//! The links that move authority: what stands behind their headers (`spec/lineage.md` §7).
+//! The links that move authority: the bodies after their headers (`spec/lineage.md` §7).
 //!
 //! ```text
 //! release  0  8 epoch u64le, one above the header's     refuse  0  32 the release = prev
 //!  104     8 32 the checkpoint = prev                    160   32   1 length of the reason
 //!         40 32 target key                                     33 127 reason, UTF-8, zeros
 //!         72 32 nonce                                   recover 0   8 epoch u64le, the header's
-//! accept   0 32 the release = prev                       104    8  32 void: a child of prev, or zero
+//! accept   0 32 the release = prev                       104    8  32 void: a child of prev, or 0
 //!   32                                                         40  32 the key that has it now
 //!                                                              72  32 nonce
 //! ```
-//! They are states of ordinary links of v0x05 with the type `application/threadseal-link`, each of one
-//! length. A body repeats what its header's `prev` and epoch say, so that it is whole by itself; a body
-//! that says otherwise is refused ([`super::Authority`]).
+//! They are states of ordinary links of v0x05 with the type `application/threadseal-link`, each of
+//! one length. A body repeats its header's `prev` and epoch, so that it is complete on its own. A
+//! body with other values is refused ([`super::Authority`]).
 
 use super::delegation::Certificate;
 use super::hash::ContentHash;
@@ -25,29 +25,29 @@ use threadseal_core::limits::MAX_REFUSAL_BYTES;
 /// The media type of the state of such links.
 pub const LINK_MEDIA_TYPE: &str = "application/threadseal-link";
 
-/// The holder offers the authority to another key. Durable before it is sent; from then on the holder
-/// does not act.
+/// The holder offers the authority to another key. The link must be durable before it is sent; from
+/// then on the holder does not act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Release {
-    /// At which the target will act: one above that of the holder.
+    /// The epoch at which the target will act: one above that of the holder.
     pub epoch: u64,
-    /// Where the agent stands: the parent link.
+    /// The parent link, which has the agent's state.
     pub checkpoint: ContentHash,
-    /// Who may accept or refuse.
+    /// The key that may accept or refuse.
     pub target: PublicKey,
     /// Random; two offers of one checkpoint to one target differ in it.
     pub nonce: [u8; 32],
 }
 
-/// The root gives authority to a key, whoever had it.
+/// The root gives authority to a key, whichever key had it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recover {
-    /// At which that key will act: two above that of the lost holder.
+    /// The epoch at which that key will act: two above that of the lost holder.
     pub epoch: u64,
     /// Another child of the same parent that is void with all that builds on it; `None` where
     /// none is known.
     pub void: Option<ContentHash>,
-    /// Who has the authority now.
+    /// The key that has the authority now.
     pub key: PublicKey,
     /// Random.
     pub nonce: [u8; 32],
@@ -84,19 +84,19 @@ impl fmt::Display for RefusalReason {
     }
 }
 
-/// What a link other than a checkpoint says.
+/// The body of a link other than a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LinkBody {
     /// See [`Release`].
     Release(Release),
     /// The target takes the authority.
     Accept {
-        /// Which it was offered by: the parent link.
+        /// The release that offered it: the parent link.
         release: ContentHash,
     },
     /// The target does not take it: the source has it again.
     Refuse {
-        /// Which it was offered by: the parent link.
+        /// The release that offered it: the parent link.
         release: ContentHash,
         /// Why not.
         reason: RefusalReason,
@@ -168,7 +168,7 @@ impl LinkBody {
         }
     }
 
-    /// Of which kind its link is.
+    /// The kind of its link.
     pub fn kind(&self) -> LinkKind {
         match self {
             Self::Release(_) => LinkKind::Release,
@@ -189,7 +189,7 @@ pub fn body_length(kind: LinkKind) -> Option<usize> {
     }
 }
 
-/// Has the state the type and length that a link of `kind` has?
+/// Does the state have the type and length of a link of `kind`?
 pub(super) fn fits(kind: LinkKind, state: &StateSeal) -> bool {
     let is_link = state.media.as_str() == LINK_MEDIA_TYPE;
     match body_length(kind) {
@@ -198,24 +198,24 @@ pub(super) fn fits(kind: LinkKind, state: &StateSeal) -> bool {
     }
 }
 
-/// Who writes a link, and when.
+/// The writer of a link, and the time.
 #[derive(Debug, Clone, Copy)]
 pub struct Writer {
     /// The key that will sign.
     pub key: PublicKey,
-    /// Under which it signs; `None` for the root.
+    /// The delegation under which it signs; `None` for the root.
     pub certificate: Option<Certificate>,
     /// Nanoseconds since 1970.
     pub time: i64,
 }
 
 impl CheckpointHeader {
-    /// The header of a checkpoint behind this link of v0x05, which is named `hash`. It says what this one
-    /// says; what has changed since, state included, is for the caller to set before
+    /// The header of a checkpoint after this link of v0x05, which is named `hash`. Its values are
+    /// those of this link. The caller sets all changed values, state included, before
     /// [`super::seal_native`].
     ///
     /// # Errors
-    /// Kind `InvalidInput` where this is no link of v0x05, or the last one that can be counted.
+    /// Kind `InvalidInput` where this is no link of v0x05, or the last countable one.
     pub fn following(&self, hash: ContentHash, writer: &Writer) -> Result<Self, Error> {
         let mut next = self.clone();
         let native = next
@@ -237,7 +237,7 @@ impl CheckpointHeader {
     }
 }
 
-/// The header of the link with `body` behind `parent`, which is named `hash`; its state is
+/// The header of the link with `body` after `parent`, which is named `hash`; its state is
 /// [`LinkBody::encode`]'s bytes.
 ///
 /// # Errors
@@ -265,8 +265,8 @@ pub fn draft(
     Ok(header)
 }
 
-/// What a link that only moves authority changes although it may not, compared with its parent: the
-/// first such field.
+/// The first field that differs from the parent, for a link that moves authority and may change
+/// nothing else.
 pub fn altered(parent: &CheckpointHeader, link: &CheckpointHeader) -> Option<&'static str> {
     let (before, after) = (parent.native.as_ref()?, link.native.as_ref()?);
     if after.kind == LinkKind::Checkpoint {

@@ -1,32 +1,33 @@
-//! Lineages: the signed checkpoints of an agent, each behind the one before: igor.
+//! Lineages: the signed checkpoints of an agent, each linked to the one before, as in igor.
 //!
 //! ```text
 //! checkpoint ◀─prev─ checkpoint ◀─prev─ release ◀─prev─ accept ◀─prev─ checkpoint ◀─ …
 //!   by A               by A               by A            by B           by B
 //! ```
-//! A file is one *link*: a header of fixed size and a state to the end of the file. A link is named by its
-//! content hash, and names its parent by that. The newest link says who may write the next one.
+//! A file is one *link*: a header of fixed size and a state to the end of the file. A link is named
+//! by its content hash, and names its parent by that. The newest link decides which key may write
+//! the next one.
 //!
 //! | file | owns |
 //! |---|---|
 //! | `header` | [`CheckpointHeader`], v0x02 to v0x05 |
-//! | `v4` | signing and verifying the original's files |
+//! | `v4` | signing and verifying igor's files |
 //! | `v5` | the layout of ThreadSeal's, [`NativeHeader`], its seal |
 //! | `hash` | [`ContentHash`] |
 //! | `identity` | [`AgentName`], [`AgentId`], identity files |
 //! | `delegation` | [`Delegation`]: session keys under a root key |
 //! | `links` | [`LinkBody`]: releases, accepts, refusals, recoveries |
-//! | `authority` | [`Authority`]: who may write the next link |
-//! | `receipts` | [`Receipt`]: the original's |
-//! | `transfer` | [`AgentTransfer`]: the original's migration messages |
-//! | `package` | [`CheckedPackage`]: what the source of a release sends |
-//! | `whole` | [`WholeLink`]: one link and all that it proves by itself |
-//! | `facts` | all that one file shows by itself, in constant memory |
+//! | `authority` | [`Authority`]: the key that may write the next link |
+//! | `receipts` | [`Receipt`]: igor's receipts |
+//! | `transfer` | [`AgentTransfer`]: igor's migration messages |
+//! | `package` | [`CheckedPackage`]: the package from the source of a release |
+//! | `whole` | [`WholeLink`]: one link and all that it proves alone |
+//! | `facts` | all facts of one file alone, in constant memory |
 //! | `chain`, `policy`, `seen`, `told`, `expected`, `conclude` | a verdict on any set of files |
-//! | `compat` | the original's own answer |
+//! | `compat` | igor's own answer |
 //! | `fork` | [`ForkReader`]: proofs that an agent signed two links in one place |
-//! | `accused` | [`check_fork`]: whom a proof convicts; [`bearing`]: what a known fork says of a copy |
-//! | `standing` | [`Standing`]: where a lineage stands, and what may follow |
+//! | `accused` | [`check_fork`]: the verdict on a proof; [`bearing`]: a fork's effect on a copy |
+//! | `standing` | [`Standing`]: the state of a lineage, and the links that may follow |
 
 mod accused;
 mod authority;

@@ -1,23 +1,24 @@
-//! What the source sends to the target of a release (`spec/lineage.md` §10.2).
+//! The package that the source sends to the target of a release (`spec/lineage.md` §10.2).
 //!
 //! ```text
 //! 0   8  "TSMOVE1\n"
 //! 8   8  head length u64le: bytes of the parts
 //! 16  8  state length u64le
 //! 24  .. parts, in this order: kind u16le ‖ 0 u16le ‖ length u32le ‖ bytes
-//!          1 link        each, oldest first: a checkpoint of v0x05 as its header, any other link of v0x05 as
-//!                        its header and state, an older checkpoint as its whole file
+//!          1 link        each, oldest first: a checkpoint of v0x05 as its header, any other
+//!                        link of v0x05 as its header and state, an older checkpoint as its
+//!                        whole file
 //!          2 delegation  of the target, as a file            at most once
 //!          3 manifest    of the tools                        where the checkpoint names one
 //!          4 receipts    the file                            where the checkpoint names one
 //!     .. the state of the checkpoint, to the end
 //! ```
-//! The last two links are the checkpoint and the release. Since links of v0x05 are named by their headers,
-//! all history is proved without any state but the last. Nothing is handed out before everything is
-//! checked; a state too large to hold goes through [`StateCheck`] on its way to a place from which it can be
-//! withdrawn.
+//! The last two links are the checkpoint and the release. Since links of v0x05 are named by their
+//! headers, all history is proved without any state but the last. Nothing is released before
+//! everything is checked. A state too large for memory goes through [`StateCheck`] on its way to
+//! storage, which must allow its removal.
 //!
-//! Whether the root is the agent's is the caller's to know: it is given, not read.
+//! The caller must know the agent's root key: it is an argument, never read from the package.
 
 use super::authority::{Authority, Offer};
 use super::delegation::Delegation;
@@ -34,12 +35,11 @@ use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::key::PublicKey;
 use threadseal_core::limits::{MAX_PACKAGE_BYTES, MAX_PACKAGE_LINKS};
 
-/// Bytes in front of the parts.
+/// Bytes before the parts.
 pub const PACKAGE_PROLOGUE_LENGTH: usize = 24;
 const MAGIC: &[u8; 8] = b"TSMOVE1\n";
 const PART_HEADER: usize = 8;
 
-/// What a part is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Link,
@@ -66,7 +66,7 @@ impl Part {
 pub struct PackagePrologue {
     /// Bytes of the parts.
     pub head: usize,
-    /// Bytes of the state behind them.
+    /// Bytes of the state after them.
     pub state: u64,
 }
 
@@ -74,7 +74,7 @@ impl PackagePrologue {
     /// Reads the first bytes of a package.
     ///
     /// # Errors
-    /// [`PackageFault::Shape`] where they are none, or promise a head beyond
+    /// [`PackageFault::Shape`] where they are invalid, or announce a head beyond
     /// [`MAX_PACKAGE_BYTES`].
     pub fn parse(bytes: &[u8; PACKAGE_PROLOGUE_LENGTH]) -> Result<Self, PackageFault> {
         let [magic, head, state] = bytes.as_chunks::<8>().0 else {
@@ -89,13 +89,13 @@ impl PackagePrologue {
     }
 }
 
-/// What is packed besides the state.
+/// The contents of a package besides the state.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PackageParts<'a> {
-    /// All links, oldest first, as the module's heading says; the last two are the checkpoint and the
-    /// release.
+    /// All links, oldest first, in the form that the module's documentation gives. The last two are
+    /// the checkpoint and the release.
     pub links: &'a [&'a [u8]],
-    /// Of the target.
+    /// The delegation of the target.
     pub delegation: Option<&'a Delegation>,
     /// The tools that the checkpoint names.
     pub manifest: Option<&'a [u8]>,
@@ -139,7 +139,7 @@ impl PackageParts<'_> {
     }
 }
 
-/// What the target knows before it looks.
+/// The target's own knowledge, before it reads the package.
 #[derive(Debug, Clone, Copy)]
 pub struct PackageExpectation<'a> {
     /// The root key of the agent.
@@ -148,7 +148,7 @@ pub struct PackageExpectation<'a> {
     pub name: Option<&'a AgentName>,
     /// The key that the release must name.
     pub target: &'a PublicKey,
-    /// The newest link of this agent that the target holds: the package must have it in its history.
+    /// The newest link of this agent that the target holds: the package's history must contain it.
     pub known: Option<ContentHash>,
 }
 
@@ -157,20 +157,20 @@ pub struct PackageExpectation<'a> {
 pub enum PackageFault {
     /// The bytes are no package.
     Shape,
-    /// A link is none, or may not stand where it stands.
+    /// A link is invalid, or may not follow here.
     Link {
-        /// Which, from 0, the oldest.
+        /// Its number, from 0, the oldest.
         number: usize,
         /// Why.
         fault: LinkFault,
     },
     /// A link does not name the one before it, or the first names one.
     Chain(usize),
-    /// A link says something that may not follow what the link before it says.
+    /// A value of a link may not follow the value of the link before it.
     Transition {
-        /// Which, from 0.
+        /// Its number, from 0.
         number: usize,
-        /// Of which field.
+        /// The field.
         field: &'static str,
     },
     /// The last link is no release.
@@ -218,22 +218,22 @@ impl fmt::Display for PackageFault {
 
 impl std::error::Error for PackageFault {}
 
-/// A package all of which is checked but its state.
+/// A package of which everything is checked except its state.
 #[derive(Debug, Clone)]
 pub struct CheckedPackage {
     /// The checkpoint that the release names.
     pub checkpoint: WholeLink,
     /// The release.
     pub release: WholeLink,
-    /// What it offers.
+    /// The offer in it.
     pub offer: Offer,
     /// The agent's name.
     pub name: AgentName,
-    /// Of the target.
+    /// The delegation of the target.
     pub delegation: Option<Delegation>,
     /// The tools.
     pub manifest: Option<Vec<u8>>,
-    /// The file of receipts, and what stands in it.
+    /// The file of receipts, and its contents.
     pub receipts: Option<(Vec<u8>, Vec<Receipt>)>,
     standing: Standing,
     links: Vec<(ContentHash, Vec<u8>)>,
@@ -245,7 +245,7 @@ impl CheckedPackage {
         &self.links
     }
 
-    /// Where the lineage stands behind the release.
+    /// The state of the lineage after the release.
     pub fn standing(&self) -> &Standing {
         &self.standing
     }
@@ -343,7 +343,7 @@ impl CheckedPackage {
     }
 }
 
-/// The state of a package, checked while it comes by.
+/// The state of a package, checked while it arrives.
 #[derive(Debug, Clone)]
 pub struct StateCheck {
     seal: StateSeal,
@@ -368,7 +368,7 @@ impl StateCheck {
     }
 }
 
-/// The parts of a head, which stand in order, each but the links at most once.
+/// The parts of a head, in order; each kind but the links at most once.
 struct Parts<'a> {
     rest: &'a [u8],
     last: Option<Part>,
@@ -401,11 +401,11 @@ impl<'a> Iterator for Parts<'a> {
     }
 }
 
-/// The links of a package, followed from the first on.
+/// The links of a package, followed from the first.
 struct History<'a> {
     expect: &'a PackageExpectation<'a>,
     standing: Standing,
-    /// Of the signer of the last link that had one: most links have the same.
+    /// The delegation of the last signer that had one: most links have the same.
     held: Option<Delegation>,
     links: Vec<(ContentHash, Vec<u8>)>,
     last: [Option<WholeLink>; 2],
@@ -428,7 +428,7 @@ impl<'a> History<'a> {
             return Err(PackageFault::Shape);
         }
         let faulty = |fault| PackageFault::Link { number, fault };
-        // Before any signature is looked at: a stranger's history is not worth the time.
+        // Before any signature is checked: a stranger's history does not deserve the time.
         let header =
             CheckpointHeader::parse(bytes).map_err(|error| faulty(LinkFault::Header(error)))?;
         if !self.is_expected(&header) {

@@ -1,12 +1,12 @@
-//! What may change from one link to the next (`spec/lineage.md` §8).
+//! The allowed changes from one link to the next (`spec/lineage.md` §8).
 //!
 //! ```text
 //! parent ─► child    tick, epoch and time never fall, budget never rises, seq counts by one;
 //!                    a link that moves authority changes nothing else
 //! ```
-//! Every rule looks at two links of which the later one's seal holds: who signed is known, so that a
-//! breach is the signer's own doing. What [`broken`] names, nobody may write either (`standing`). Who may sign next is `authority`; which links stand together,
-//! `chain`.
+//! Every rule compares two links, of which the later one's seal holds. So the signer is known, and
+//! a breach is the signer's own act. A writer may not write a link that [`broken`] reports either
+//! (`standing`). `authority` decides which key may sign next; `chain` joins the links.
 
 use super::authority::Refusal;
 use super::facts::ReadLink;
@@ -14,10 +14,10 @@ use super::header::CheckpointHeader;
 use super::links;
 use threadseal_core::report::{Severity, Verdict};
 
-/// A rule that a link breaks, or comes close to breaking, beside its parent.
+/// A rule that a link breaks, or almost breaks, next to its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Breach {
-    /// What it does to the verdict; nothing where the rule is only worth a look.
+    /// Its effect on the verdict; none where the rule is only informative.
     pub(super) verdict: Option<Verdict>,
     pub(super) severity: Severity,
     pub(super) code: &'static str,
@@ -125,7 +125,7 @@ const LEASE_OVERRUN: Breach = Breach::look(
     "it says that it was made after the lease of the link before it had run out",
 );
 
-/// What it comes to that `child` may not stand behind `parent`.
+/// The breach when `child` may not follow `parent`.
 pub(super) fn refused(parent: &ReadLink, child: &ReadLink, why: Refusal) -> Breach {
     match why {
         Refusal::Downgrade => VERSION_REGRESSED,
@@ -139,7 +139,7 @@ pub(super) fn refused(parent: &ReadLink, child: &ReadLink, why: Refusal) -> Brea
     }
 }
 
-/// What it comes to that `link` may not be the first of its lineage, or says otherwise than it is.
+/// The breach when `link` may not be the first of its lineage, or contradicts itself.
 pub(super) fn refused_first(why: Refusal) -> Breach {
     match why {
         Refusal::Kind(_) => OUT_OF_TURN,
@@ -147,7 +147,7 @@ pub(super) fn refused_first(why: Refusal) -> Breach {
     }
 }
 
-/// What a link says that no link may say behind the one before it.
+/// A change that no link may make to the values of the previous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Broken {
     /// Its number is not the next.
@@ -162,7 +162,7 @@ pub(super) enum Broken {
     Altered(&'static str),
 }
 
-/// What `is` breaks, coming after `was`.
+/// The rule that `is` breaks after `was`.
 pub(super) fn broken(
     was: &CheckpointHeader,
     is: &CheckpointHeader,
@@ -183,7 +183,7 @@ pub(super) fn broken(
     rules.into_iter().flatten()
 }
 
-/// Tells `each` what `child` breaks, coming after `parent`.
+/// Passes to `each` the rules that `child` breaks after `parent`.
 pub(super) fn transition(parent: &ReadLink, child: &ReadLink, each: &mut dyn FnMut(Breach)) {
     let (was, is) = (&parent.header, &child.header);
     for broken in broken(was, is) {

@@ -1,15 +1,15 @@
-//! The original's receipts: what a node says that it charged an agent (`spec/lineage.md` §9).
+//! igor's receipts: the charges that a node claims for an agent (`spec/lineage.md` §9).
 //!
 //! ```text
-//! signed   u32 n ‖ agent[n]  u32 n ‖ node[n]  first tick u64  last tick u64                little-endian
+//! signed   u32 n ‖ agent[n]  u32 n ‖ node[n]  first tick u64  last tick u64          little-endian
 //!          cost i64  budget after i64  time i64 (ns)
 //! receipt  signed ‖ u32 n ‖ signature[n]
 //! file     u32 count { u32 n ‖ receipt[n] }
 //! node     libp2p peer id; of an Ed25519 key: base58btc( 00 24 08 01 12 20 key[32] ), "12D3KooW…"
 //! ```
-//! The node's own key signs, not the agent's. A receipt names no checkpoint and no other receipt; in v0x05 the
-//! checkpoint names the file. The original reserves memory for whatever count a file claims; here a count
-//! that cannot fit in the bytes that are there is refused before anything is reserved.
+//! The node's own key signs, not the agent's. A receipt names no checkpoint and no other receipt;
+//! in v0x05 the checkpoint names the file. igor reserves memory for any count that a file claims.
+//! Here a count that cannot fit in the available bytes is refused before memory is reserved.
 
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::key::{PublicKey, Signature, SignatureError};
@@ -22,12 +22,12 @@ const PEER_ID_PREFIX: [u8; 6] = [0x00, 0x24, 0x08, 0x01, 0x12, 0x20];
 /// Base58 digits of such a peer id.
 const PEER_ID_LENGTH: usize = 52;
 
-/// That a node ran an agent for a price.
+/// A statement that a node ran an agent for a price.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receipt {
-    /// Which agent, by the name that the node gives it.
+    /// The agent, by the node's name for it.
     pub agent: String,
-    /// Which node: its libp2p peer id.
+    /// The node: its libp2p peer id.
     pub node: String,
     /// The first tick that was charged.
     pub first_tick: u64,
@@ -39,7 +39,7 @@ pub struct Receipt {
     pub budget_after: i64,
     /// Nanoseconds since 1970, by the node's clock.
     pub time: i64,
-    /// As it stands there; one that holds has 64 bytes.
+    /// As raw bytes; a valid one has 64 bytes.
     pub signature: Vec<u8>,
 }
 
@@ -53,7 +53,7 @@ impl Receipt {
         node.verify(&self.signed(), &signature)
     }
 
-    /// The key that the node's name is made of; `None` where the name is another digest, or no peer id.
+    /// The key in the node's name; `None` where the name is another digest, or no peer id.
     pub fn node_key(&self) -> Option<PublicKey> {
         // Decoding is quadratic: the length is checked before it.
         if self.node.len() != PEER_ID_LENGTH {
@@ -99,11 +99,11 @@ impl Receipt {
     }
 }
 
-/// Reads a file of receipts. Which of them hold says [`Receipt::verify`].
+/// Reads a file of receipts. [`Receipt::verify`] checks which of them hold.
 ///
 /// # Errors
-/// Kind `Limit` beyond [`MAX_RECEIPTS_BYTES`]; `InvalidInput` where a length does not fit, a text is not
-/// UTF-8, or something stands behind a receipt or the last of them, which the original passes over.
+/// Kind `Limit` beyond [`MAX_RECEIPTS_BYTES`]. `InvalidInput` where a length does not fit, or a
+/// text is not UTF-8. Also for bytes after a receipt or the last of them, which igor ignores.
 pub fn parse_receipts(file: &[u8]) -> Result<Vec<Receipt>, Error> {
     if file.len() > MAX_RECEIPTS_BYTES {
         let text = format!("a file of receipts has at most {MAX_RECEIPTS_BYTES} bytes");
@@ -128,7 +128,7 @@ pub fn parse_receipts(file: &[u8]) -> Result<Vec<Receipt>, Error> {
     Ok(receipts)
 }
 
-/// The file of these receipts, as the original writes it.
+/// The file of these receipts, as igor writes it.
 pub fn write_receipts(receipts: &[Receipt]) -> Vec<u8> {
     let mut file = Vec::new();
     file.extend(length(receipts.len()));
@@ -147,7 +147,6 @@ fn length(of: usize) -> [u8; 4] {
     u32::try_from(of).unwrap_or(u32::MAX).to_le_bytes()
 }
 
-/// What is left to read.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
@@ -239,7 +238,7 @@ mod tests {
         let mut file = write_receipts(&[receipt("a")]);
         file[0] = 2;
         assert!(parse_receipts(&file).is_err());
-        // A length inside of one.
+        // A length inside a receipt.
         file[0] = 1;
         file[11] = 0x7f;
         assert!(parse_receipts(&file).is_err());

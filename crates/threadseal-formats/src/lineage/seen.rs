@@ -1,12 +1,12 @@
-//! What one lineage shows, before anybody asks whom to trust.
+//! The facts of one lineage, before any decision about trust.
 //!
 //! ```text
 //! Lineage ─► Seen    faults of links and between links, forks, ends, how far it holds
 //! ```
-//! A link is *of the line* when its seal holds, the line's identity signed it, and nothing between
-//! it and its parent makes it forged. Only such links fork: what a stranger signed beside the
-//! line, or nobody, is forged and is not told as the agent's doing. What it all means for the
-//! verdict, `conclude` says.
+//! A link is *of the line* when its seal holds and the line's identity signed it. Also, no rule
+//! between it and its parent may make it forged. Only such links fork. A link beside the line,
+//! signed by a stranger or unsigned, is forged. It is not reported as the agent's act. `conclude`
+//! turns the facts into a verdict.
 
 use super::authority::Authority;
 use super::chain::{Index, Lineage};
@@ -20,17 +20,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use threadseal_core::limits::MAX_FINDINGS;
 use threadseal_core::report::{Finding, Severity, TrustedUntil, Verdict};
 
-/// How the files of a set relate.
+/// The relation of the files of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum View {
     /// They are, or should be, all links of their lineage.
     #[default]
     History,
-    /// One link, whose history nobody asked for.
+    /// One link, whose history was not asked for.
     Single,
 }
 
-/// Two or more links of the line where there may be one.
+/// Two or more links of the line in a place for one.
 #[derive(Debug, Clone)]
 pub(super) struct Forking {
     /// The link that they all follow; `None` where all are beginnings, or where they only have the
@@ -40,22 +40,22 @@ pub(super) struct Forking {
     pub(super) children: Vec<Index>,
 }
 
-/// All that was seen.
+/// All facts of a lineage.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) findings: Findings,
     pub(super) forks: Vec<Forking>,
-    /// Links of the line without a link of the line behind them.
+    /// Links of the line without a link of the line after them.
     pub(super) tips: Vec<Index>,
     /// Links of the line whose parent is not here, beginnings aside.
     pub(super) orphans: Vec<Index>,
     /// Beginnings of the line: without `prev`, or unsigned and named by the line.
     pub(super) beginnings: Vec<Index>,
-    /// Links that nobody signed and nothing covers.
+    /// Links that are unsigned and not covered.
     pub(super) bare: Vec<Index>,
-    /// Links of the line, and their places from its beginning where all links before are here.
+    /// Links of the line, and their places from its beginning where all earlier links are here.
     pub(super) line: BTreeMap<Index, Option<u64>>,
-    /// Who may write behind a link that nothing follows.
+    /// The authority after a link that nothing follows.
     pub(super) ends: BTreeMap<Index, Authority>,
     /// Links of branches that a recovery replaced.
     pub(super) voided: BTreeSet<Index>,
@@ -63,11 +63,11 @@ pub(super) struct Seen {
     pub(super) signed: u64,
     /// Files that are no checkpoint.
     pub(super) refused: u64,
-    /// The line up to where something speaks against it.
+    /// The line up to the first evidence against it.
     pub(super) until: Option<TrustedUntil>,
 }
 
-/// What speaks against a lineage, and what is only worth a look; of each code the first
+/// Evidence against a lineage, and findings that only inform: of each code the first
 /// [`MAX_FINDINGS`], but every verdict.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
@@ -94,19 +94,19 @@ impl Findings {
         }
     }
 
-    /// Codes of what was seen of this link.
+    /// Codes of the findings of this link.
     pub(super) fn of(&self, index: Index) -> &[&'static str] {
         self.codes.get(&index).map_or(&[], Vec::as_slice)
     }
 
-    /// Does anything speak against this link?
+    /// Is there evidence against this link?
     pub(super) fn are_against(&self, index: Index) -> bool {
         self.against.contains(&index)
     }
 }
 
 impl Seen {
-    /// Looks at a lineage whose files relate as `view` says.
+    /// Examines a lineage whose files relate as `view` states.
     pub(super) fn of(lineage: &Lineage<'_>, view: View) -> Self {
         let mut seen = Self::default();
         seen.files(lineage);
@@ -179,7 +179,8 @@ impl Seen {
             let strays = parent.is_some_and(|parent| parent.seal != Seal::Unsigned)
                 && before.is_some_and(|before| !self.line.contains_key(&before));
             if let (true, Some(root)) = (of_line && !strays, child.root()) {
-                // What was signed first gives the line its key; `chain` puts nothing else before.
+                // The first signature gives the line its key; `chain` orders no other link before
+                // it.
                 if *key.get_or_insert(root) == root {
                     self.line.insert(index, place(child, before, &self.line));
                 }
@@ -192,7 +193,7 @@ impl Seen {
         self.void(lineage);
     }
 
-    /// A recovery may name what it replaces: that branch counts no more, and is no fork.
+    /// A recovery may name the branch that it replaces: that branch is void, and is no fork.
     fn void(&mut self, lineage: &Lineage<'_>) {
         let all = lineage.all;
         let recoveries: Vec<(ContentHash, ContentHash)> = self
@@ -209,7 +210,8 @@ impl Seen {
             })
             .collect();
         for (prev, void) in recoveries {
-            // Only a branch beside the recovery: nobody undoes what it builds on.
+            // Only a branch beside the recovery: a recovery cannot undo the links that it builds
+            // on.
             let named = |index: &&Index| all.link(**index).is_some_and(|link| link.hash == void);
             let mut waiting: Vec<Index> = all.naming(&prev).iter().filter(named).copied().collect();
             while let Some(index) = waiting.pop() {
@@ -235,7 +237,8 @@ impl Seen {
         }
     }
 
-    /// Unsigned links are a history from before there was an identity, or somebody stripped them.
+    /// Unsigned links: a history from before there was an identity, or links with stripped
+    /// signatures.
     fn unsigned(&mut self, lineage: &Lineage<'_>, view: View) {
         let all = lineage.all;
         if self.line.is_empty() && self.signed == 0 {
@@ -249,8 +252,8 @@ impl Seen {
         };
         let unsigned: Vec<(Index, &ReadLink)> =
             lineage.own().filter(|(_, link)| old(link)).collect();
-        // The original cuts the history where it gets an identity: its first signed link has no
-        // parent. Ours names the last unsigned one, and then vouches for it.
+        // igor cuts the history where it gets an identity: its first signed link has no parent.
+        // ThreadSeal's first link names the last unsigned one, and then vouches for it.
         let first_tick = self.line.keys().filter_map(|index| {
             let link = all.link(*index)?;
             let cut = link.version() == Version::V4 && link.header.prev.is_none();
@@ -326,7 +329,7 @@ impl Seen {
         }
     }
 
-    /// A header proves its place in the lineage; to be started from, a link needs its state.
+    /// A header proves its place in the lineage; starting an agent from a link needs its state.
     fn stateless(&mut self, lineage: &Lineage<'_>, index: Index, is_tip: bool) {
         let (Some(facts), Some(link)) = (lineage.all.facts.get(index), lineage.all.link(index))
         else {
@@ -370,7 +373,7 @@ impl Seen {
             .iter()
             .flat_map(|fork| fork.children.iter().copied())
             .collect();
-        // Behind a fork every number stands twice: only the fork itself is told.
+        // After a fork every number occurs twice: only the fork itself is reported.
         if forked.is_empty() {
             let twice = by_number.into_values().find(|links| links.len() > 1);
             if let Some(children) = twice {
@@ -416,7 +419,7 @@ impl Seen {
         self.forks.push(fork);
     }
 
-    /// The same content under several names, and names that say otherwise than their content.
+    /// The same content under several names, and names that contradict their content.
     fn names(&mut self, lineage: &Lineage<'_>, view: View) {
         if view == View::Single {
             return;
@@ -461,8 +464,8 @@ impl Seen {
         }
     }
 
-    /// What an agent would be started from must be the end of its history, or the one before it:
-    /// a writer archives a link before it publishes it.
+    /// The checkpoint from which an agent would start must be the end of its history, or the one
+    /// before. A writer archives a link before it publishes it.
     fn live(
         &mut self,
         lineage: &Lineage<'_>,
@@ -497,7 +500,7 @@ impl Seen {
         }
     }
 
-    /// How far the line goes from its beginning without anything against it.
+    /// The part of the line from its beginning without evidence against it.
     fn reach(&mut self, lineage: &Lineage<'_>) {
         let all = lineage.all;
         let begins: Vec<Index> = self
@@ -531,7 +534,7 @@ impl Seen {
     }
 }
 
-/// In which stores each link lies.
+/// The stores of each link.
 fn homes(lineage: &Lineage<'_>) -> BTreeSet<(Index, u32)> {
     let all = lineage.all;
     let home = |index: &Index| {
@@ -541,7 +544,7 @@ fn homes(lineage: &Lineage<'_>) -> BTreeSet<(Index, u32)> {
     lineage.members.iter().filter_map(home).collect()
 }
 
-/// The authority that led to the children of `index`; the last of them takes it away.
+/// The authority before the children of `index`; the last of them removes it.
 fn take(led_to: &mut BTreeMap<Index, (Authority, usize)>, index: Index) -> Authority {
     match led_to.remove(&index) {
         Some((held, waiting)) if waiting > 1 => {
@@ -569,7 +572,7 @@ fn place(
         (None, _) => Some(0),
         (Some(_), Some(parent)) => match line.get(&parent) {
             Some(before) => before.and_then(|before| before.checked_add(1)),
-            // An unsigned link names none before it.
+            // An unsigned link names no previous link.
             None => Some(1),
         },
         (Some(_), None) => None,

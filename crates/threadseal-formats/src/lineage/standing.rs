@@ -1,13 +1,14 @@
-//! Where a lineage stands, and what may come next: one link after the other, by every rule at once.
+//! The state of a lineage, and the links that may come next. One function applies every rule to one
+//! link after the other.
 //!
 //! ```text
 //! Standing::begin ─ follow(genesis) ─► Standing ─ follow(link) ─► Standing …
 //! ```
-//! A [`Standing`] is what all links up to the newest one prove together. It depends on nothing but
-//! the newest link's content hash, which commits to all before it: so it may be remembered under that.
-//! Whoever writes a link and whoever takes one from elsewhere asks the same function.
+//! A [`Standing`] is the combined proof of all links up to the newest one. It depends only on the
+//! newest link's content hash, which commits to all before it. So it may be cached under that hash.
+//! A writer of a link and a receiver of one call the same function.
 //!
-//! Elsewhere: who may write (`authority`), whether seals hold (`whole`), forks.
+//! Elsewhere: the key that may write (`authority`), whether seals hold (`whole`), forks.
 
 use super::authority::{Authority, Refusal};
 use super::hash::ContentHash;
@@ -16,7 +17,7 @@ use super::policy::{Broken, broken};
 use super::whole::WholeLink;
 use std::fmt;
 
-/// What a lineage has come to.
+/// The state of a lineage after its newest link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
     newest: Option<(ContentHash, Box<CheckpointHeader>)>,
@@ -30,7 +31,7 @@ pub enum StandingFault {
     Chain,
     /// Its writer may not write it here.
     Place(Refusal),
-    /// It says something of this field that may not follow what was said before.
+    /// Its value of this field may not follow the previous value.
     Transition(&'static str),
 }
 
@@ -57,7 +58,7 @@ impl Standing {
         }
     }
 
-    /// Before the first link that is at hand, of a lineage whose older ones are not.
+    /// Before the first available link, of a lineage whose older ones are missing.
     pub fn cut() -> Self {
         Self {
             newest: None,
@@ -65,10 +66,10 @@ impl Standing {
         }
     }
 
-    /// Where it stands behind `link`.
+    /// Its state after `link`.
     ///
     /// # Errors
-    /// The [`StandingFault`]; the lineage stands where it stood.
+    /// The [`StandingFault`]; the state does not change.
     pub fn follow(&self, link: &WholeLink) -> Result<Self, StandingFault> {
         if !self.is_followed_by(&link.header) {
             return Err(StandingFault::Chain);
@@ -95,7 +96,7 @@ impl Standing {
         self.newest.as_ref().map(|(_, header)| &**header)
     }
 
-    /// Who may write the next link.
+    /// The authority over the next link.
     pub fn authority(&self) -> &Authority {
         &self.authority
     }
@@ -107,7 +108,8 @@ impl Standing {
         };
         match link.prev {
             Some(prev) => prev == *hash,
-            // Before v0x04 no link names another; the first signed one of the original cuts them off.
+            // Before v0x04 no link names another; igor's first signed link does not name them
+            // either.
             None => !before.version.is_signed(),
         }
     }

@@ -1,12 +1,13 @@
-//! How what was seen of one link or file is told: its verdict, its code, its sentence (`spec/lineage.md` §8).
+//! The report of each fact of one link or file: its verdict, code and sentence (`spec/lineage.md`
+//! §8).
 //!
-//! Elsewhere: what stands between links (`policy`), what is seen of a whole lineage (`seen`).
+//! Elsewhere: the rules between links (`policy`), the facts of a whole lineage (`seen`).
 
 use super::facts::{LinkFacts, ReadFault, ReadLink};
 use super::header::HeaderError;
 use threadseal_core::report::{Finding, Severity, Verdict};
 
-/// What was seen of a link, by the name of its file and at its tick.
+/// A finding about a link, with the name of its file and its tick.
 pub(super) fn at(
     facts: &LinkFacts,
     link: &ReadLink,
@@ -23,7 +24,7 @@ pub(super) fn at(
     finding.in_turn(Some(link.header.tick))
 }
 
-/// What a file comes to that is no checkpoint.
+/// The verdict and finding for a file that is no checkpoint.
 pub(super) fn not_one(facts: &LinkFacts, why: &HeaderError) -> (Verdict, Finding) {
     if let HeaderError::Key { .. } = why {
         let (verdict, code, _) = told(ReadFault::Key);
@@ -39,7 +40,7 @@ pub(super) fn not_one(facts: &LinkFacts, why: &HeaderError) -> (Verdict, Finding
     )
 }
 
-/// What it comes to that a seal does not hold.
+/// The verdict, code and sentence for a seal that does not hold.
 pub(super) fn told(fault: ReadFault) -> (Verdict, &'static str, &'static str) {
     match fault {
         ReadFault::Key => (

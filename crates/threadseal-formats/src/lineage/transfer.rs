@@ -1,18 +1,21 @@
-//! The original's migration messages: an agent in one JSON document (`spec/lineage.md` §10.1).
+//! igor's migration messages: an agent in one JSON document (`spec/lineage.md` §10.1).
 //!
 //! ```text
-//! {"Package":{"AgentID","WASMBinary","WASMHash","Checkpoint","ManifestData","Budget","PricePerSecond",
+//! {"Package":{"AgentID","WASMBinary","WASMHash","Checkpoint","ManifestData","Budget",
+//!             "PricePerSecond",
 //!             "ReplayData"?:{"PreTickState","TickNumber","Entries":[{"HostcallID","Payload"},…]},
 //!             "Receipts"?,"MajorVersion"?,"LeaseGeneration"?,"AgentIdentity"?},"SourceNodeID"}
 //! {"AgentID","NodeID","Success","Error"}
 //! ```
-//! As Go's `encoding/json` writes them, with a line end: members in this order, `?` left out where zero or
-//! empty, bytes in base64 or `null`, and `<`, `>`, `&`, U+2028 and U+2029 as `\u` escapes. Its
-//! reader is lax about names, repeated and unknown members; this one is not.
+//! As Go's `encoding/json` writes them, with a line end and members in this order. Members with `?`
+//! are left out where zero or empty. Bytes are in base64 or `null`. The characters `<`, `>`, `&`,
+//! U+2028 and U+2029 are `\u` escapes. Its reader is lax about names, repeated and unknown members;
+//! this one is not.
 //!
-//! `AgentIdentity` is the agent's private key. Who receives such a package is the agent, and so is everybody
-//! who ever did: it is read and written so that agents can move between the two, never by default.
-//! What a package claims is all checked against its checkpoint before it is handed out.
+//! `AgentIdentity` is the agent's private key. Every receiver of such a package can act as the
+//! agent from then on. ThreadSeal reads and writes it so that agents can move between it and igor,
+//! never by default. All claims of a package are checked against its checkpoint before the package
+//! is released.
 
 use super::header::{CheckpointHeader, HeaderError, Version};
 use super::identity::{AgentIdentity, AgentName};
@@ -27,18 +30,18 @@ use threadseal_core::key::PublicKey;
 use threadseal_core::limits::MAX_PACKAGE_BYTES;
 use zeroize::Zeroizing;
 
-/// What a tick observed, so that it can be run again.
+/// The observations of a tick, so that it can be run again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReplayData {
     /// The state before the tick; `None` for Go's nil.
     pub pre_tick_state: Option<Vec<u8>>,
     /// Which tick.
     pub tick: u64,
-    /// What was observed, in order: the number of the call and its bytes.
+    /// The observations in order: the number of the call and its bytes.
     pub entries: Option<Vec<(u16, Option<Vec<u8>>)>>,
 }
 
-/// What moves an agent from a node of the original to another.
+/// The package that moves an agent from one igor node to another.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct AgentPackage {
     /// The operator's name of the agent.
@@ -79,18 +82,18 @@ impl fmt::Debug for AgentPackage {
 /// A package on its way.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentTransfer {
-    /// What is moved.
+    /// The package.
     pub package: AgentPackage,
-    /// Who sends it, by its own word.
+    /// The sender, by its own claim.
     pub source: String,
 }
 
-/// The answer of the node that it was sent to.
+/// The answer of the receiving node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentStarted {
     /// Which agent.
     pub agent: String,
-    /// Who answers.
+    /// The node that answers.
     pub node: String,
     /// Does it run there?
     pub success: bool,
@@ -98,11 +101,11 @@ pub struct AgentStarted {
     pub error: String,
 }
 
-/// A transfer that was read, and that nobody may look into before it is checked.
+/// A transfer that was read. Its content is not accessible before it is checked.
 #[derive(Debug)]
 pub struct UncheckedTransfer(AgentTransfer);
 
-/// A transfer all of whose parts fit together, and what they are.
+/// A transfer whose parts all fit together, and those parts.
 #[derive(Debug)]
 pub struct CheckedTransfer {
     /// It, as it was sent.
@@ -111,9 +114,9 @@ pub struct CheckedTransfer {
     pub name: AgentName,
     /// The checkpoint; its signature holds if its version has one.
     pub checkpoint: WholeLink,
-    /// The agent's private key, where it came along: it is the one that signed the checkpoint.
+    /// The agent's private key, where the transfer has it: the key that signed the checkpoint.
     pub identity: Option<AgentIdentity>,
-    /// The receipts. Whether they hold is for whoever knows the nodes.
+    /// The receipts. Only a caller that knows the nodes can check whether they hold.
     pub receipts: Vec<Receipt>,
 }
 
@@ -122,11 +125,11 @@ pub struct CheckedTransfer {
 pub enum TransferFault {
     /// The agent's name cannot be a file's.
     Name,
-    /// The code is not there, or has another hash than the package or the checkpoint says.
+    /// The code is missing, or has another hash than in the package or the checkpoint.
     Code,
-    /// The checkpoint is not there, or cannot be trusted by itself.
+    /// The checkpoint is missing, or does not hold on its own.
     Checkpoint(LinkFault),
-    /// The package says something else than the checkpoint.
+    /// A value of the package differs from the checkpoint.
     Differs(&'static str),
     /// The checkpoint has no signature, although the agent's key is known.
     Unsigned,
@@ -177,7 +180,7 @@ impl AgentTransfer {
         Ok(UncheckedTransfer(transfer))
     }
 
-    /// The message, byte for byte as the original sends it. It holds a private key if the package does.
+    /// The message, byte for byte as igor sends it. It holds a private key if the package does.
     pub fn to_json(&self) -> Zeroizing<Vec<u8>> {
         let mut out = Zeroizing::new(Vec::with_capacity(
             self.package.longest() + longest_text(&self.source),
@@ -212,7 +215,7 @@ impl AgentStarted {
         Ok(answer)
     }
 
-    /// The answer, as the original sends it.
+    /// The answer, as igor sends it.
     pub fn to_json(&self) -> Vec<u8> {
         let mut out = Vec::new();
         for (name, text) in [("{\"AgentID\":", &self.agent), (",\"NodeID\":", &self.node)] {
@@ -238,7 +241,7 @@ impl UncheckedTransfer {
         let checkpoint = WholeLink::read(file).map_err(TransferFault::Checkpoint)?;
         let header = &checkpoint.header;
         if header.version == Version::V5 {
-            // The original does not know it, and its own messages never carry it.
+            // igor does not know this version, and its own messages never carry it.
             let fault = HeaderError::Unsupported(Version::V5.byte());
             return Err(TransferFault::Checkpoint(LinkFault::Header(fault)));
         }
@@ -266,10 +269,11 @@ fn check_signer(header: &CheckpointHeader, key: Option<&PublicKey>) -> Result<()
 }
 
 impl AgentPackage {
-    /// The package of an agent by its newest checkpoint, without replay data, receipts and private key.
+    /// The package of an agent with its newest checkpoint, without replay data, receipts and
+    /// private key.
     ///
     /// # Errors
-    /// The [`TransferFault`] for which it would not be taken.
+    /// The [`TransferFault`] for which it would be refused.
     pub fn of(
         name: &AgentName,
         checkpoint: &[u8],
@@ -324,7 +328,7 @@ impl AgentPackage {
         }
         let identity = AgentIdentity::read(&self.identity).map_err(|_| TransferFault::Identity)?;
         let same = header.signer.as_ref() == Some(identity.public_key().as_bytes());
-        // An unsigned checkpoint is one from before the agent had a key.
+        // An unsigned checkpoint is from before the agent had a key.
         if header.version.is_signed() && !same {
             return Err(TransferFault::Identity);
         }
@@ -364,8 +368,8 @@ impl AgentPackage {
         Ok(package)
     }
 
-    /// Bytes of the package as a message, at most: what is reserved at once leaves no copy of the private
-    /// key behind when it grows.
+    /// Upper bound of the package's bytes as a message. A buffer of that size never grows, so no
+    /// copy of the private key remains in freed memory.
     pub(super) fn longest(&self) -> usize {
         let replay = self.replay.iter().flat_map(|replay| {
             let entries = replay.entries.iter().flatten();
@@ -542,7 +546,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Nothing may be there that was not asked for: names are unique, so counting is enough.
+    /// Members that were not asked for are refused: names are unique, so counting is enough.
     fn finish(self) -> Result<(), Error> {
         if self.asked == self.all.len() {
             return Ok(());
@@ -576,7 +580,7 @@ pub(super) fn longest_text(text: &str) -> usize {
     6 * text.len() + 2
 }
 
-/// A string as Go's encoder writes it, whose default it is that its text may stand in HTML.
+/// A string as Go's encoder writes it; by default it escapes text for use in HTML.
 fn write_text(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     for letter in text.chars() {

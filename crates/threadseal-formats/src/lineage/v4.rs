@@ -1,13 +1,13 @@
-//! v0x04: the original's signed checkpoint, signed and verified without holding its state
+//! v0x04: igor's signed checkpoint, signed and verified without holding its state
 //! (`spec/lineage.md` §4).
 //!
 //! ```text
-//! signed        header[0:145] ‖ state          pure Ed25519 over all of it, no tag, no digest before
+//! signed        header[0:145] ‖ state          pure Ed25519 over all of it, no tag, no prehash
 //! content hash  SHA-256( header[0:209] ‖ state )
 //! ```
-//! The signed bytes begin with 0x04 and nothing else tells them from what else the original signs with
-//! the same key: a payment receipt whose amount ends in 0x04 can be, byte for byte, a checkpoint. That is
-//! why a key of this usage signs nothing else here, and why v0x05 signs otherwise.
+//! The signed bytes begin with 0x04. Nothing else distinguishes them from other messages that igor
+//! signs with the same key. A payment receipt whose amount ends in 0x04 can be, byte for byte, a
+//! checkpoint. So a key of this usage signs nothing else here, and v0x05 signs a tagged message.
 
 use super::hash::ContentHash;
 use super::header::{CheckpointHeader, Version};
@@ -19,14 +19,14 @@ use threadseal_core::key::{
     sign_long, sign_parts,
 };
 
-/// Where the signature stands: behind what it signs of the header.
+/// Where the signature begins: after the signed part of the header.
 const SIGNATURE_AT: usize = 145;
 
-/// Signs a checkpoint of v0x04 whose state is at hand. Its signer and signature are replaced.
+/// Signs a checkpoint of v0x04 whose state is in memory. Its signer and signature are replaced.
 ///
 /// # Errors
-/// Kind `InvalidInput` where the header is not of v0x04 or does not fit it, `Refused` when the signer
-/// is for another usage than `igor`.
+/// Kind `InvalidInput` where the header is not of v0x04 or does not fit it. `Refused` when the
+/// signer is for another usage than `igor`.
 pub fn seal(
     header: CheckpointHeader,
     state: &[u8],
@@ -44,8 +44,8 @@ pub fn seal(
     })
 }
 
-/// As [`seal`], of a state that is read three times in pieces: twice for the signature, once for the
-/// content hash.
+/// As [`seal`], of a state that is read three times in pieces. Two passes are for the signature,
+/// one for the content hash.
 ///
 /// # Errors
 /// As [`seal`]; kind `External` when the state cannot be read, or was not the same each time.
@@ -91,7 +91,7 @@ impl Unsigned {
         Ok(Self { header, bytes })
     }
 
-    /// What the signature is over, in front of the state.
+    /// The signed bytes before the state.
     fn signed(&self) -> &[u8] {
         self.bytes.get(..SIGNATURE_AT).unwrap_or_default()
     }
@@ -109,11 +109,11 @@ impl Unsigned {
     }
 }
 
-/// The seal of a file of v0x04, checked while its state comes by.
+/// The seal of a file of v0x04, checked while its state is read.
 #[derive(Debug)]
 pub struct Verifier {
     signature: Option<StreamVerifier>,
-    /// Where no signature can hold: what the original asks.
+    /// Igor's own check; used where no signature can hold by the strict rules.
     as_original: Option<StreamVerifier>,
     hasher: Hasher,
 }
@@ -163,7 +163,7 @@ impl Verifier {
         (held, hash)
     }
 
-    /// The same, with whether the original says that it holds.
+    /// The same, with igor's own answer for the signature.
     pub(super) fn finish_beside(self) -> (Result<(), SignatureError>, bool, ContentHash) {
         let hash = ContentHash::of_digest(self.hasher.finish());
         let held = self.signature.ok_or(SignatureError);

@@ -1,7 +1,8 @@
-//! v0x05: a checkpoint whose header says all, and is all that is signed (`spec/lineage.md` §2.4).
+//! v0x05: a checkpoint whose header has all facts, and only the header is signed (`spec/lineage.md`
+//! §2.4).
 //!
 //! ```text
-//! off size field                              off size field                          little-endian
+//! off size field                              off size field                         little-endian
 //! 0   1   version 0x05                        192 32  prev: content hash of the parent link
 //! 1   7   magic "TSLINE\n"                    224 32  transcript head digest      zero = none
 //! 8   2   kind u16: 1 checkpoint 2 release    256 32  tool manifest digest        zero = none
@@ -21,10 +22,11 @@
 //!                                             160 32  code hash SHA-256
 //! ```
 //! * signed: `Message::tagged("threadseal/lineage-checkpoint/1", [header[0..560]])`;
-//! * every value has one spelling: reserved bytes and padding are zero, keys canonical, `prev` is zero
-//!   exactly where `seq` is, and the four fields of the delegation are zero exactly where the signer is the
-//!   root;
-//! * the content hash is that of the header alone, so the state is hashed once, by whoever streams it.
+//! * every value has one spelling: reserved bytes and padding are zero, keys canonical. `prev` is
+//!   zero exactly where `seq` is. The four fields of the delegation are zero exactly where the
+//!   signer is the root;
+//! * the content hash is that of the header alone, so the state is hashed once, while it is
+//!   streamed.
 
 use super::delegation::{Certificate, Delegation};
 use super::hash::ContentHash;
@@ -43,10 +45,10 @@ pub const HEADER_LENGTH: usize = 624;
 pub const CHECKPOINT_TAG: &str = "threadseal/lineage-checkpoint/1";
 
 const MAGIC: &[u8; 7] = b"TSLINE\n";
-/// Where the signature stands, behind all that it signs.
+/// Where the signature begins, after all bytes that it signs.
 const SIGNATURE_AT: usize = 560;
 
-/// What a link does.
+/// The action of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LinkKind {
     /// Keeps the state of the agent.
@@ -57,7 +59,7 @@ pub enum LinkKind {
     Accept,
     /// Gives it back.
     Refuse,
-    /// The root takes it from whoever has it, and gives it to a key.
+    /// The root takes it from its holder, and gives it to a key.
     Recover,
 }
 
@@ -100,7 +102,7 @@ impl fmt::Display for LinkKind {
     }
 }
 
-/// What the state is, as `type/subtype` of lower-case letters, digits and `!#$&-^_.+`, at most
+/// The type of the state, as `type/subtype` of lower-case letters, digits and `!#$&-^_.+`, at most
 /// [`MAX_MEDIA_TYPE_BYTES`] bytes (RFC 6838 §4.2).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MediaType(String);
@@ -129,7 +131,7 @@ impl MediaType {
         }
     }
 
-    /// `application/octet-stream`: bytes of which nothing is said.
+    /// `application/octet-stream`: bytes without a description.
     pub fn bytes() -> Self {
         Self("application/octet-stream".to_owned())
     }
@@ -146,14 +148,14 @@ impl fmt::Display for MediaType {
     }
 }
 
-/// Which bytes the state is.
+/// The seal of a state: its length, digest and type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateSeal {
     /// How many.
     pub length: u64,
     /// SHA-256 of them.
     pub digest: Digest,
-    /// What they are.
+    /// Their type.
     pub media: MediaType,
 }
 
@@ -168,18 +170,18 @@ impl StateSeal {
     }
 }
 
-/// What only the header of v0x05 says.
+/// The fields that only the header of v0x05 has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NativeHeader {
-    /// What the link does.
+    /// The action of the link.
     pub kind: LinkKind,
     /// Links before it, or more where an older history's were not counted.
     pub seq: u64,
-    /// Nanoseconds since 1970, by the signer's word; not negative.
+    /// Nanoseconds since 1970, by the signer's claim; not negative.
     pub time: i64,
-    /// The state behind the header.
+    /// The seal of the state after the header.
     pub state: StateSeal,
-    /// Where the agent's transcript stood.
+    /// The digest of the agent's transcript head.
     pub transcript: Option<Digest>,
     /// The tools that the agent may use.
     pub manifest: Option<Digest>,
@@ -191,7 +193,7 @@ pub struct NativeHeader {
     pub name: AgentName,
     /// The agent's root key.
     pub root: PublicKey,
-    /// Under which the signer signs; `None` where it is the root.
+    /// The delegation under which the signer signs; `None` where it is the root.
     pub certificate: Option<Certificate>,
 }
 
@@ -242,17 +244,17 @@ impl std::error::Error for SealFault {}
 pub struct SealedHeader {
     /// It.
     pub header: CheckpointHeader,
-    /// As it stands in front of the state.
+    /// Its bytes as stored before the state.
     pub bytes: Vec<u8>,
-    /// What a child names it by.
+    /// The name that a child uses.
     pub hash: ContentHash,
 }
 
 /// Signs a header of v0x05; the signature that it has is replaced.
 ///
 /// # Errors
-/// Kind `InvalidInput` where a field does not fit; `Key` where `signer` is not the header's signer;
-/// `Refused` where the delegation is not the root's or does not cover the time; those of
+/// Kind `InvalidInput` where a field does not fit. `Key` where `signer` is not the header's signer.
+/// `Refused` where the delegation is not the root's or does not cover the time. Those of
 /// [`Signer::sign`].
 pub fn seal(mut header: CheckpointHeader, signer: &dyn Signer) -> Result<SealedHeader, Error> {
     if header.signer.as_ref() != Some(signer.public_key().as_bytes()) {
@@ -281,8 +283,8 @@ pub fn verify(header: &CheckpointHeader) -> Result<(), SealFault> {
     verify_read(header, &bytes, &mut None)
 }
 
-/// Does the seal of `header` hold, which was read from `bytes`? The delegation in `held` was found good
-/// before; the one that is looked at here takes its place.
+/// Does the seal of `header` hold, which was read from `bytes`? The delegation in `held` was valid
+/// before; the one that is checked here takes its place.
 pub(super) fn verify_read(
     header: &CheckpointHeader,
     bytes: &[u8],
@@ -435,7 +437,7 @@ fn certificate(header: &[u8], by_root: bool) -> Result<Option<Certificate>, Head
     Ok(None)
 }
 
-/// The bytes of a header of v0x05. What its fields may say is checked by reading it back.
+/// The bytes of a header of v0x05. Reading it back checks the values of its fields.
 pub(super) fn encode(header: &CheckpointHeader) -> Result<Vec<u8>, Error> {
     let native = header
         .native

@@ -1,7 +1,8 @@
-//! One link that is at hand as a whole, and all that it proves by itself.
+//! One whole link in memory, and all that it proves alone.
 //!
-//! A history is read in pieces and constant memory elsewhere; packages and tests hold single links. What
-//! must hold is the same: the header is one, the seal holds, and the state is the one that was sealed.
+//! Other modules read a history in pieces and constant memory; packages and tests hold single
+//! links. The requirements are the same: the header is valid, the seal holds, and the state is the
+//! sealed one.
 
 use super::authority::Link;
 use super::delegation::Delegation;
@@ -20,7 +21,7 @@ pub struct WholeLink {
     pub header: CheckpointHeader,
     /// Its name.
     pub hash: ContentHash,
-    /// What it says, where it is no checkpoint.
+    /// Its body, where it is no checkpoint.
     pub body: Option<LinkBody>,
 }
 
@@ -33,13 +34,13 @@ pub enum LinkFault {
     Signature,
     /// The seal of v0x05 does not hold.
     Seal(SealFault),
-    /// The state is shorter or longer than the header says.
+    /// The state is shorter or longer than in the header.
     StateLength,
-    /// The state has another digest than the header says.
+    /// The state has another digest than in the header.
     StateDigest,
     /// The state of a link that is no checkpoint cannot be read.
     Body,
-    /// It may not stand where it stands.
+    /// It may not follow here.
     Place(Refusal),
 }
 
@@ -71,7 +72,7 @@ impl WholeLink {
         Self::of(header, file, &mut None)
     }
 
-    /// The link that `file` is, whose header was read from it, after one under the delegation in `held`.
+    /// The link in `file`, whose header was read from it, after one under the delegation in `held`.
     pub(super) fn of(
         header: CheckpointHeader,
         file: &[u8],
@@ -101,7 +102,8 @@ impl WholeLink {
     /// Reads the header of a checkpoint of v0x05 whose state is elsewhere.
     ///
     /// # Errors
-    /// The [`LinkFault`]; [`LinkFault::Body`] for a link that is no checkpoint or has a state behind it.
+    /// The [`LinkFault`]; [`LinkFault::Body`] for a link that is no checkpoint, or for bytes after
+    /// the header.
     pub fn read_header(bytes: &[u8]) -> Result<Self, LinkFault> {
         let header = CheckpointHeader::parse(bytes).map_err(LinkFault::Header)?;
         Self::of_header(header, bytes, &mut None)

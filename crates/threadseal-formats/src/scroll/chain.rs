@@ -1,11 +1,11 @@
-//! Joins the facts of turns, in order, to what is known of the whole chain.
+//! Joins the facts of turns, in order, to the facts about the whole chain.
 //!
 //! ```text
-//! TurnRead, Place ─► Verifier ─► seen: what speaks against the chain, how far it holds,
-//!                                who signed what, which heads were met, v0.1's own answer
+//! TurnRead, Place ─► Verifier ─► seen: evidence against the chain, how far it holds,
+//!                                the signers, which heads were met, v0.1's own answer
 //! ```
-//! Memory does not grow with the chain: findings, signers and failures are bounded. What the
-//! verdict is, `conclude` says.
+//! Memory does not grow with the chain: findings, signers and failures are bounded. `conclude`
+//! gives the verdict.
 
 use super::facts::{AsV01, Facts, SigFacts, TurnRead};
 use super::schema::{Encoding, SchemaViolation};
@@ -19,7 +19,7 @@ use threadseal_core::record::{Head, RecordId};
 use threadseal_core::report::heads::{Met, Seal};
 use threadseal_core::report::{Expectation, Finding, TrustedUntil, Verdict};
 
-/// What verification of a chain looks for while it reads.
+/// Expectations that verification of a chain checks while it reads.
 #[derive(Debug, Clone, Default)]
 pub struct ChainOptions {
     /// Heads that the chain must contain.
@@ -30,14 +30,14 @@ pub struct ChainOptions {
     pub not_before_ns: Option<u64>,
 }
 
-/// The end of a chain that holds so far: what the next turn builds on.
+/// The end of a chain that holds so far: the next turn builds on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tip {
     /// The last turn as a head.
     pub head: Head,
     /// Its member `turn`.
     pub turn: u64,
-    /// As what the chain is hashed.
+    /// The encoding under which the chain is hashed.
     pub encoding: Encoding,
 }
 
@@ -52,27 +52,27 @@ pub struct Verifier {
     number: Option<u64>,
 }
 
-/// What was seen.
+/// The evidence so far.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Seen {
     /// Turns, good or not.
     pub(super) turns: u64,
-    /// Turns whose own hash holds.
+    /// Turns whose stored hash holds.
     pub(super) good: u64,
     pub(super) signed: u64,
-    /// What speaks against the chain, by verdict; of each code the first [`MAX_FINDINGS`].
+    /// Evidence against the chain, by verdict; of each code the first [`MAX_FINDINGS`].
     pub(super) faults: Vec<(Verdict, Finding)>,
     counts: BTreeMap<&'static str, usize>,
-    /// Turns that could not be read: tampered or malformed, by what else is there.
+    /// Turns that could not be read: tampered or malformed, depending on the other turns.
     pub(super) unreadable: Vec<Finding>,
-    /// What no hash covers.
+    /// Content that no hash covers.
     pub(super) uncovered: Vec<Finding>,
-    /// Turns without a signature, in front of a signed one.
+    /// Turns without a signature, before a signed one.
     pub(super) unsigned_inside: u64,
     /// The first of the unsigned turns, and the first after the last signed one.
     pub(super) first_unsigned: Option<Mark>,
     pub(super) unsigned_tail: Option<Mark>,
-    /// The turns up to the last signed one, while nothing speaks against the chain.
+    /// The turns up to the last signed one, while there is no evidence against the chain.
     pub(super) signed_until: Option<TrustedUntil>,
     pub(super) held_until: Option<TrustedUntil>,
     /// Keys whose signatures hold, in order of their first turn.
@@ -86,7 +86,7 @@ pub(super) struct Seen {
     pub(super) v01: VerifyResult,
     /// Why v0.1 has no answer.
     pub(super) v01_nothing: Option<&'static str>,
-    /// Whether anything speaks against a turn so far.
+    /// Whether there is evidence against a turn so far.
     broken: bool,
 }
 
@@ -213,7 +213,7 @@ impl Verifier {
                 .fault(mark, Verdict::Truncated, "predecessor_missing", text);
             self.seen.head_cut = true;
         }
-        // Behind a turn that could not be read there is nothing to compare with.
+        // After a turn that could not be read, there is nothing to compare with.
         if !first && self.prev.is_some() && facts.prev_hash != self.prev {
             let text = "the turn does not follow the turn before it";
             self.seen
@@ -305,7 +305,7 @@ impl Verifier {
         if seq == 0 {
             seen.record = Some(RecordId::from_bytes(*facts.hash.as_bytes()));
         }
-        // Without its first turn nobody can say which scroll it is.
+        // Without its first turn, the identity of the scroll is unknown.
         let Some(record) = seen.record else {
             return;
         };

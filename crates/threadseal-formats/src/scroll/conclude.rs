@@ -4,9 +4,9 @@
 //! bytes ─► Splitter ─► read_turn (any order, any core) ─► Verifier ─► conclude
 //! Verifier + End + trust + now ─► Outcome { report, Verified<ChainCoverage>?, tip? }
 //! ```
-//! A chain that nobody signed is `consistent`, and `verified` only by a head that the verifier
-//! holds. A signed one is `verified` when each turn is signed by a key that the trust vouches for;
-//! v0.1 has no end mark, so its completeness stays `unproved` without a head or a length.
+//! An unsigned chain is `consistent`, and `verified` only by a head that the verifier holds. A
+//! signed one is `verified` when each turn is signed by a key that the trust vouches for. v0.1 has
+//! no end mark, so its completeness stays `unproved` without a head or a length.
 
 use super::chain::{ChainOptions, Seen, Tip, Verifier, put};
 use super::facts::TurnReader;
@@ -21,7 +21,7 @@ use threadseal_core::report::{CheckResult, Compat, Completeness, Finding, Report
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::{Format, Purpose, Trust};
 
-/// What the verdict needs beside the chain.
+/// The inputs of the verdict besides the chain.
 #[derive(Clone, Copy)]
 pub struct Judging<'a> {
     /// Whose signature counts.
@@ -52,28 +52,29 @@ impl<'a> Judging<'a> {
     }
 }
 
-/// What a verified chain vouches for.
+/// The facts that a verified chain proves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChainCoverage {
     /// Its last turn.
     pub head: Head,
     /// How many turns.
     pub turns: u64,
-    /// Who signed them; nobody, where a head alone vouches for the chain.
+    /// The keys that signed them; none, where a head alone vouches for the chain.
     pub signers: Vec<PublicKey>,
 }
 
 /// The end of a verification.
 pub struct Outcome {
-    /// What to tell.
+    /// The report to show.
     pub report: Report,
     /// Present exactly when the verdict is `verified`.
     pub verified: Option<Verified<ChainCoverage>>,
-    /// What the next turn builds on, when nothing speaks against the chain and it has a turn.
+    /// The end on which the next turn builds. Present when there is no evidence against the chain
+    /// and it has a turn.
     pub tip: Option<Tip>,
     /// The keys whose signatures hold.
     pub signers: Vec<PublicKey>,
-    /// Where a torn turn begins, with which the file ends.
+    /// Where the torn turn at the end of the file begins.
     pub torn_from: Option<u64>,
     /// Does the last turn lack its line feed?
     pub unended: bool,
@@ -100,7 +101,7 @@ pub fn judge(
     conclude(verifier, &end, judging)
 }
 
-/// Says what a chain proves, once all its turns were taken.
+/// Gives the verdict on a chain, once all its turns were taken.
 pub fn conclude(verifier: Verifier, end: &End, judging: &Judging<'_>) -> Outcome {
     let (options, seen) = verifier.end();
     let mut report = Report::begin("scroll", "scroll-v0.1");
@@ -142,7 +143,7 @@ pub fn conclude(verifier: Verifier, end: &End, judging: &Judging<'_>) -> Outcome
     }
 }
 
-/// What v0.1 answers, as its `verify` shows it.
+/// The answer of v0.1, as its `verify` shows it.
 fn answer(seen: &Seen, end: &End) -> Compat {
     let result = &seen.v01;
     let is_cut = end.fault.is_some() || matches!(seen.unended, Some((_, false)));
@@ -169,7 +170,7 @@ fn answer(seen: &Seen, end: &End) -> Compat {
 
 /// Turns, hashes, links, and the container around them.
 fn check_chain(report: &mut Report, seen: &Seen, end: &End) {
-    // Somebody sealed this: what cannot be read in it was changed.
+    // Some turns are sealed, so an unreadable turn was changed.
     let unreadable = if seen.good > 0 {
         Verdict::Tampered
     } else {
@@ -196,7 +197,7 @@ fn check_chain(report: &mut Report, seen: &Seen, end: &End) {
         report.hold_because(verdict, Finding::error(code, text).at_bytes(at, end.bytes));
     }
     match seen.unended {
-        // What is wrong with the array is said already.
+        // A finding already reports the fault of the array.
         Some(_) if end.fault.is_some() => {}
         Some((place, true)) => {
             let text = "the last turn has no line feed behind it";
@@ -213,7 +214,7 @@ fn check_chain(report: &mut Report, seen: &Seen, end: &End) {
     report.check("chain", CheckResult::of(sound), None);
 }
 
-/// Judges the keys whose signatures hold; true when somebody vouches for each of them.
+/// Judges the keys whose signatures hold; true when the trust vouches for each of them.
 fn check_signers(report: &mut Report, seen: &Seen, judging: &Judging<'_>, pinned: bool) -> bool {
     if seen.signed == 0 {
         let why = "no turn is signed".to_owned();
@@ -262,7 +263,7 @@ fn end_of(seen: &Seen) -> heads::End {
     }
 }
 
-/// Content that one would read and no hash covers.
+/// Content that a person would read and no hash covers.
 fn check_coverage(report: &mut Report, seen: &Seen, as_v01: bool) {
     for finding in &seen.uncovered {
         if as_v01 {

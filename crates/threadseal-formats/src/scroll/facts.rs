@@ -1,12 +1,12 @@
-//! What one sealed turn shows by itself, whatever stands before and after it.
+//! The facts of one sealed turn alone, independent of the turns before and after it.
 //!
 //! ```text
 //! bytes ─► canonical text ─► schema ─► covered bytes ─┬─ SHA-256 = hash?
 //!                                │                    └─ Ed25519 under sig.pubkey?
 //!                                └──► bodies ─ SHA-256 = args_hash, response_hash?
 //! ```
-//! This is where the work is; joining the facts of many turns to a chain costs nothing beside it.
-//! So facts may be gathered in any order, on any core: [`read_turn`] is a function of its bytes.
+//! Most of the work is here; joining the facts of many turns to a chain costs almost nothing. So
+//! facts may be gathered in any order, on any core: [`read_turn`] is a function of its bytes.
 
 use super::keys::Keys;
 use super::quick;
@@ -19,7 +19,7 @@ use threadseal_core::digest::Digest;
 use threadseal_core::key::{PublicKey, Signature};
 use threadseal_core::limits::{MAX_CBOR_VALUES, MAX_LENIENT_TURN_BYTES};
 
-/// How a sealed turn stands in a file.
+/// The form of a sealed turn in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Form {
     /// JSON text.
@@ -28,47 +28,46 @@ pub enum Form {
     Cbor,
 }
 
-/// What one sealed turn shows by itself; a [`super::Verifier`] takes them in order.
+/// The facts of one sealed turn alone; a [`super::Verifier`] takes them in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnRead {
     pub(super) facts: Result<Facts, SchemaViolation>,
-    /// What v0.1 makes of the turn.
+    /// The result of v0.1 for the turn.
     pub(super) as_v01: AsV01,
-    /// What the hash does not cover of the bytes.
+    /// Content of the bytes that the hash does not cover.
     pub(super) lost: jcs::Lost,
     /// Do the bytes look like the beginning of a turn?
     pub(super) cut_off: bool,
 }
 
 impl TurnRead {
-    /// The turn's hash, if the turn is what was hashed.
+    /// The turn's hash, if it is the hash of this turn.
     pub fn hash(&self) -> Option<Digest> {
         let facts = self.facts.as_ref().ok()?;
         facts.hash_holds.then_some(facts.hash)
     }
 }
 
-/// What v0.1 makes of a turn.
+/// The result of v0.1 for a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum AsV01 {
-    /// What is made of it here.
+    /// The same result as here.
     Same,
     /// Something else.
     Facts(Box<Result<Facts, SchemaViolation>>),
-    /// Nothing, and so nothing of the whole scroll: why.
+    /// No result, and so none for the whole scroll; the reason.
     Nothing(&'static str),
 }
 
-/// The signature of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SigFacts {
-    /// `sig.pubkey`; `None` when it is no key under which one may verify.
+    /// `sig.pubkey`; `None` when it is no key that verification accepts.
     pub(super) key: Option<PublicKey>,
     /// Does the signature verify under `sig.pubkey`?
     pub(super) holds: bool,
     /// Does it verify under the key that the caller pinned?
     pub(super) holds_for_pinned: bool,
-    /// Whether `sig` has members that nothing covers.
+    /// Whether `sig` has members that no hash covers.
     pub(super) extra: bool,
 }
 
@@ -79,25 +78,23 @@ pub(super) struct Facts {
     pub(super) timestamp_ns: u64,
     pub(super) encoding: Encoding,
     pub(super) prev_hash: Option<Digest>,
-    /// The member `hash`.
     pub(super) hash: Digest,
     /// Is it the digest of the covered bytes?
     pub(super) hash_holds: bool,
     pub(super) sig: Option<SigFacts>,
-    /// A body that is not what its hash says.
+    /// A body that does not match its hash.
     pub(super) body: Option<SchemaViolation>,
     /// Bytes that the hash covers.
     pub(super) covered: u64,
 }
 
-/// Reads one sealed turn as it stands in a file. `pinned` is the one acceptable key, if there is
-/// one.
+/// Reads one sealed turn as stored in a file. `pinned` is the one acceptable key, if there is one.
 pub fn read_turn(bytes: &[u8], form: Form, pinned: Option<&PublicKey>) -> TurnRead {
     TurnReader::new(form, pinned).read(bytes)
 }
 
-/// Reads sealed turns one after the other: [`read_turn`], sparing what is the same for turns of
-/// one signer.
+/// Reads sealed turns one after the other, as [`read_turn`] does. It reuses work that is the same
+/// for turns of one signer.
 #[derive(Debug)]
 pub struct TurnReader {
     form: Form,
@@ -115,7 +112,7 @@ impl TurnReader {
         }
     }
 
-    /// A reader that never goes the quick way: the answers are the same, and only slower.
+    /// A reader that never takes the quick way: the answers are the same, only slower.
     #[must_use]
     pub fn careful(self) -> Self {
         Self {
@@ -136,7 +133,8 @@ impl TurnReader {
                 facts: read_cbor(bytes, &mut self.keys),
                 as_v01: AsV01::Same,
                 lost: jcs::Lost::default(),
-                // Whether an item is whole, its head says; whoever cuts a sequence knows it.
+                // The head of an item shows its length, so the splitter of the sequence knows a cut
+                // item.
                 cut_off: true,
             },
         }
@@ -172,8 +170,8 @@ fn read_carefully(text: &[u8], keys: &mut Keys) -> TurnRead {
             facts: Err(not_json(&error)),
             as_v01: read_leniently(text, keys),
             lost: jcs::Lost::default(),
-            // A cut may go through a character; after a crash some file systems have filled the
-            // rest of what was being written with NUL bytes.
+            // A cut may split a character. After a crash, some file systems fill the rest of an
+            // unfinished write with NUL bytes.
             cut_off: text.ends_with(b"\0")
                 || matches!(
                     error.kind,
@@ -183,13 +181,13 @@ fn read_carefully(text: &[u8], keys: &mut Keys) -> TurnRead {
     }
 }
 
-/// What each way says of a text.
+/// The result of each way for a text.
 #[cfg(test)]
 pub(super) fn both_ways(text: &[u8], keys: &mut Keys) -> (Option<TurnRead>, TurnRead) {
     (read_quickly(text, keys), read_carefully(text, keys))
 }
 
-/// v0.1 is read with parsers that keep the last of two members with one name, and more.
+/// The parsers of v0.1 keep the last of two members with one name, and are lenient in other ways.
 fn read_leniently(text: &[u8], keys: &mut Keys) -> AsV01 {
     if text.len() > MAX_LENIENT_TURN_BYTES {
         return AsV01::Nothing("too long");
@@ -291,8 +289,8 @@ pub(super) fn covered(
 
 /// The CBOR of canonical JSON text; `None` when it has more values than CBOR may have here.
 fn to_cbor(text: &[u8]) -> Option<Vec<u8>> {
-    // Each value but the first of its array or object stands behind a comma, and each array and
-    // object has a bracket: so a tree is made only of few values.
+    // Each value but the first of its array or object follows a comma. Each array and object has a
+    // bracket. So a tree is built only for few values.
     let starts = |byte: &&u8| matches!(byte, b',' | b'{' | b'[');
     if text.iter().filter(starts).count() > MAX_CBOR_VALUES {
         return None;
@@ -306,7 +304,7 @@ fn without(canonical: &[u8], spans: &[Option<(usize, usize)>; 2]) -> Vec<u8> {
     let mut covered = Vec::with_capacity(canonical.len());
     let mut at = 0;
     for (from, to) in spans.iter().flatten() {
-        // A member goes with the comma before it, the first with the one behind it.
+        // A member is removed with the comma before it; the first with the comma after it.
         let (from, to) = match from {
             1 => (1, to + 1),
             _ => (from - 1, *to),
@@ -318,7 +316,7 @@ fn without(canonical: &[u8], spans: &[Option<(usize, usize)>; 2]) -> Vec<u8> {
     covered
 }
 
-/// The first body that is there and does not have the digest that is said of it.
+/// The first body that is present and differs from its declared digest.
 fn body_fault(tools: Option<&[u8]>, names: &Tools) -> Option<SchemaViolation> {
     for (index, tool) in tools.and_then(elements)?.enumerate() {
         let (mut hash, mut body) = (None, None);

@@ -1,8 +1,8 @@
-//! The keys that sign the turns of a chain: few, and each of them again and again.
+//! The keys that sign the turns of a chain: few keys, each used many times.
 
 use threadseal_core::key::{PublicKey, RepeatedKeys, Signature};
 
-/// The key that was asked for, and those that were met last.
+/// The pinned key, and the keys that were used last.
 #[derive(Debug)]
 pub(super) struct Keys {
     pinned: Option<PublicKey>,

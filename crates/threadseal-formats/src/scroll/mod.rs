@@ -3,24 +3,24 @@
 //! ```text
 //! turn     {"version":"scroll/0.1","turn":N,"role",…,"timestamp_ns":N,"prev_hash"?}
 //! sealed   turn + {"hash":"sha256:HEX","sig"?:{"alg":"ed25519","pubkey":B64,"sig":B64}}
-//! covered  JCS(sealed without `hash` and `sig`): what is hashed, and what is signed
+//! covered  JCS(sealed without `hash` and `sig`): the bytes that are hashed, and signed
 //! chain    turn i+1 has prev_hash = hash of turn i; `hash` covers prev_hash, `sig` is outside
 //! ```
 //! | file | owns |
 //! |---|---|
 //! | `walk` | crossing text that is canonical already |
-//! | `schema` | what a turn must look like, checked on its canonical text |
+//! | `schema` | the schema of a turn, checked on its canonical text |
 //! | `turn` | [`Turn`], [`SealedTurn`]: values that passed the schema |
 //! | `seal` | hash, signature, link |
 //! | `quick` | the same for usual turns, in one walk |
-//! | `keys` | who signs, and what makes the second hundred signatures cheaper |
-//! | `facts` | all that one sealed turn shows by itself |
-//! | `verify` | the specification's `verify`, and what v0.1 itself answers |
+//! | `keys` | the signing keys, and a cache that makes later signatures cheaper |
+//! | `facts` | all facts of one sealed turn alone |
+//! | `verify` | the specification's `verify`, and the answer of v0.1 |
 //! | `split` | cutting files into turns: one array, lines, a CBOR sequence |
 //! | `chain`, `conclude` | a verdict on a chain of any length, in constant memory |
 //!
-//! Invariants: every rule of the schema is checked on canonical text and nowhere else; unknown
-//! members are hashed, never dropped; numbers are the doubles that RFC 8785 makes of them.
+//! Invariants: every rule of the schema is checked on canonical text and nowhere else. Unknown
+//! members are hashed, never dropped. Numbers are doubles, as RFC 8785 requires.
 
 mod chain;
 mod conclude;

@@ -4,9 +4,9 @@
 //! text ─► jcs::watch ─┬─► covered bytes: the members but `hash` and `sig`, canonical
 //!                     └─► Turn: each rule of the schema, each body's digest, as values pass
 //! ```
-//! It answers only where nothing is wrong and nothing unusual: JCS, every rule kept, every body
-//! what its hash says. For all else it says `None`, and [`super::schema`] is asked, which alone
-//! says what is wrong. Tests hold the two together.
+//! It answers only for correct and usual turns: JCS, every rule kept, every body equal to its hash.
+//! For any other turn it returns `None`. Then [`super::schema`] reads the turn; only that module
+//! reports violations. Tests check that the two agree.
 
 use super::schema::{
     CALLS, Encoding, MAX_TURN_NUMBER, RESULTS, Role, Shape, SigText, Tools, VERSION, base64_of,
@@ -15,10 +15,10 @@ use super::schema::{
 use threadseal_core::canon::jcs::{self, Lost, Part, Watch};
 use threadseal_core::digest::Digest;
 
-/// A whole number of so many digits is its own canonical form.
+/// A whole number of at most this many digits is its own canonical form.
 const EXACT_DIGITS: usize = 15;
 
-/// What the quick way finds.
+/// The result of the quick way.
 pub(super) struct Found {
     pub(super) shape: Shape<'static>,
     pub(super) covered: Vec<u8>,
@@ -49,12 +49,10 @@ enum Section {
     Sig,
 }
 
-/// What was seen of a turn.
+/// The state of reading a turn.
 #[derive(Default)]
 struct Turn {
-    /// Objects and arrays that are open.
     depth: usize,
-    /// Is the turn an object?
     object: bool,
     section: Section,
     /// Is the member that is being read an array?
@@ -74,7 +72,7 @@ struct Turn {
     item: Item,
 }
 
-/// Two members that must be there.
+/// Two members that are required.
 #[derive(Default, PartialEq, Eq)]
 struct Two(bool, bool);
 
@@ -270,7 +268,7 @@ impl Watch for Turn {
         let item = &self.item;
         match self.section {
             Section::Other => Some(()),
-            // An element that is no object leaves behind what the one before it was.
+            // An element that is no object leaves the state of the previous one.
             _ if value.first() != Some(&b'{') => None,
             Section::Messages => (item.first && item.second).then_some(()),
             _ => {

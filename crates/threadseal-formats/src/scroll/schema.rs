@@ -1,4 +1,4 @@
-//! What a turn must look like (`spec/scroll.md` §3), checked on its canonical text.
+//! The schema of a turn (`spec/scroll.md` §3), checked on its canonical text.
 //!
 //! ```text
 //! version "scroll/0.1"   turn uint   role user|assistant|tool|system   timestamp_ns uint
@@ -9,9 +9,9 @@
 //! prev_hash?    "sha256:" 64 hex          sealed: + hash, sig? {alg, pubkey, sig}
 //! enc?          "cbor": hashed and signed as deterministic CBOR; absent: as JCS
 //! ```
-//! Members beside these are allowed everywhere and hashed. `null` is not absence, `true` is no
-//! number, and a number counts as the double that it stands for: `1.0` is the integer 1.
-//! Canonical text has one spelling for each value, so most rules are comparisons of bytes.
+//! Other members are allowed everywhere and hashed. `null` is not absence, `true` is no number, and
+//! a number counts as its double: `1.0` is the integer 1. Canonical text has one spelling for each
+//! value, so most rules are comparisons of bytes.
 
 use super::walk::{elements, members};
 use std::fmt;
@@ -22,15 +22,15 @@ use threadseal_core::limits::MAX_SAFE_INTEGER;
 /// The value of `version`.
 pub const VERSION: &str = "scroll/0.1";
 
-/// Largest number of a turn: beyond it numbers are no longer one apart in a double.
+/// Largest number of a turn: beyond it, a double cannot represent every whole number.
 pub const MAX_TURN_NUMBER: u64 = MAX_SAFE_INTEGER;
 
-/// What in a turn does not follow the schema.
+/// A violation of the schema in a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaViolation {
     /// Where: a JSON pointer (RFC 6901) into the turn; empty for the turn itself.
     pub at: String,
-    /// What should stand there, or what is wrong.
+    /// The requirement, or the fault.
     pub problem: &'static str,
 }
 
@@ -54,16 +54,16 @@ impl fmt::Display for SchemaViolation {
 
 impl std::error::Error for SchemaViolation {}
 
-/// As what a turn is hashed and signed.
+/// The encoding under which a turn is hashed and signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Encoding {
-    /// RFC 8785 text; the turn does not say so.
+    /// RFC 8785 text; the turn does not name it.
     Jcs,
     /// Deterministic CBOR; the turn has the member `"enc":"cbor"`, which is hashed with the rest.
     Cbor,
 }
 
-/// Whose turn it is.
+/// The author of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     /// The person.
@@ -96,27 +96,27 @@ impl Role {
     }
 }
 
-/// By whose rules a turn is checked.
+/// The rules by which a turn is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reader {
     /// This module's.
     Ours,
-    /// Those of v0.1: `enc` is a member like any unknown one, a turn has any number, and keys and
-    /// signatures are any text.
+    /// Those of v0.1: `enc` is like any unknown member. A turn may have any number, and keys and
+    /// signatures any text.
     V01,
 }
 
-/// The signature of a sealed turn, as it stands there; `None` where no such bytes are spelled,
-/// which only v0.1 lets through.
+/// The signature of a sealed turn, as spelled. `None` where the text spells no such bytes, which
+/// only v0.1 accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SigText {
     pub(super) pubkey: Option<[u8; 32]>,
     pub(super) sig: Option<[u8; 64]>,
-    /// Whether `sig` has members that nothing covers.
+    /// Whether `sig` has members that no hash covers.
     pub(super) extra: bool,
 }
 
-/// What a turn that follows the schema says.
+/// The content of a turn that follows the schema.
 #[derive(Debug, Clone)]
 pub(super) struct Shape<'a> {
     pub(super) turn: u64,
@@ -128,7 +128,7 @@ pub(super) struct Shape<'a> {
     pub(super) sig: Option<SigText>,
     pub(super) tool_calls: Option<&'a [u8]>,
     pub(super) tool_results: Option<&'a [u8]>,
-    /// Where the members `hash` and `sig` lie, in this order.
+    /// Where the members `hash` and `sig` are, in this order.
     pub(super) outside: [Option<(usize, usize)>; 2],
 }
 
@@ -141,7 +141,7 @@ fn violation<T>(at: impl Into<String>, problem: &'static str) -> Checked<T> {
 /// Checks the canonical text of a turn, sealed or not.
 ///
 /// # Errors
-/// The first violation, in the order of the members in the heading.
+/// The first violation, in the order of the members in the module's documentation.
 pub(super) fn check(canonical: &[u8]) -> Checked<Shape<'_>> {
     check_members(canonical, Reader::Ours)
 }
@@ -244,7 +244,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// What stands between the quotes of a string.
+/// The text between the quotes of a string.
 fn text_of(value: Option<&[u8]>) -> Option<&[u8]> {
     value?.strip_prefix(b"\"")?.strip_suffix(b"\"")
 }
@@ -457,7 +457,7 @@ fn check_sig(sig: &[u8], reader: Reader) -> Checked<SigText> {
 
 pub(super) fn base64_of<const N: usize>(value: Option<&[u8]>) -> Option<[u8; N]> {
     let text = std::str::from_utf8(text_of(value)?).ok()?;
-    // Longer text is no key or signature, however long it is.
+    // Longer text is no key or signature.
     if text.len() != N.div_ceil(3) * 4 {
         return None;
     }

@@ -39,8 +39,8 @@ pub fn seal(
         .map_err(|violation| Error::invalid(violation.to_string()))
 }
 
-/// May `turn` stand at `place` of a chain, after the turns that are hashed as `before`? A chain that
-/// leaves this out holds by v0.1, and is called cut or repeated by whoever verifies it here.
+/// May `turn` be at `place` of a chain, after the turns that are hashed as `before`? Without this
+/// check v0.1 accepts the chain, but a verifier here reports it as cut or repeated.
 ///
 /// # Errors
 /// Kind `InvalidInput` when its number is not its place, or its encoding is another one.

@@ -2,17 +2,17 @@
 //!
 //! ```text
 //! array      [ turn , turn , … ]        blanks anywhere between
-//! lines      turn LF turn LF …          a last line without LF is handed over as unended
+//! lines      turn LF turn LF …          a last line without LF is passed on as unended
 //! sequence   turn turn …                each one CBOR map (RFC 8742)
 //! ```
-//! Only what is needed to find the ends of turns is looked at; whether a piece is JSON, or a turn,
-//! whoever reads it says. A turn above [`MAX_TURN_BYTES`] is handed over empty.
+//! The splitter examines only the bytes that show the ends of turns. The reader of a piece decides
+//! whether it is JSON, or a turn. A turn above [`MAX_TURN_BYTES`] is passed on empty.
 
 use super::facts::Form;
 use threadseal_core::canon::cbor::{Skipped, Skipper};
 use threadseal_core::limits::MAX_TURN_BYTES;
 
-/// How a file holds its turns.
+/// The container format of the turns in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Container {
     /// One JSON array.
@@ -24,7 +24,7 @@ pub enum Container {
 }
 
 impl Container {
-    /// How turns stand in it.
+    /// The form of the turns in it.
     pub fn form(self) -> Form {
         match self {
             Self::Array | Self::Lines => Form::Json,
@@ -33,31 +33,31 @@ impl Container {
     }
 }
 
-/// Where a piece lies.
+/// The position of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// Offset of its first byte.
     pub from: u64,
-    /// Offset behind its last byte.
+    /// Offset after its last byte.
     pub to: u64,
     /// Line of its first byte, from 1; a CBOR sequence has none.
     pub line: Option<u64>,
     /// False for a last line without LF.
     pub ended: bool,
-    /// Whether it is longer than [`MAX_TURN_BYTES`]; then its bytes are not handed over.
+    /// Whether it is longer than [`MAX_TURN_BYTES`]; then its bytes are not passed on.
     pub too_long: bool,
 }
 
-/// What is wrong with the container, as opposed to a turn in it.
+/// A fault of the container, as opposed to a turn in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContainerFault {
     /// The first byte that is no blank does not begin an array, or there is none.
     NoArray,
     /// The file ends before the array does.
     Unended,
-    /// A byte behind the array, or a comma without a turn before or behind it.
+    /// A byte after the array, or a comma without a turn before or after it.
     Stray,
-    /// Bytes that are no CBOR item; nothing behind them can be cut.
+    /// Bytes that are no CBOR item; the bytes after them cannot be split.
     NoItem,
 }
 
@@ -70,22 +70,22 @@ pub struct End {
     pub fault: Option<(ContainerFault, u64)>,
 }
 
-/// Cuts a file. Feed it the file in order, then [`Splitter::finish`].
+/// Cuts a file. Push the file in order, then call [`Splitter::finish`].
 #[derive(Debug)]
 pub struct Splitter {
     container: Container,
     state: State,
-    /// Offset of the chunk at hand.
+    /// Offset of the current chunk.
     offset: u64,
-    /// The piece at hand as far as earlier chunks held it.
+    /// The part of the current piece that is in earlier chunks.
     carry: Vec<u8>,
     from: u64,
-    /// Behind the last byte that was kept and is no blank, in an array.
+    /// Offset after the last kept byte that is no blank, in an array.
     solid: u64,
     line: u64,
     lines: u64,
     too_long: bool,
-    /// Whether blanks at the end of what was kept were more than may be kept.
+    /// Whether blanks after the kept bytes exceeded the limit.
     blanks_left_out: bool,
     fault: Option<(ContainerFault, u64)>,
 }
@@ -93,10 +93,10 @@ pub struct Splitter {
 #[derive(Debug)]
 enum State {
     Start,
-    /// Behind the bracket (`true`), or behind a comma.
+    /// After the bracket (`true`), or after a comma.
     Before(bool),
     Inside(Nesting),
-    /// Behind the array, or where nothing more can be cut.
+    /// After the array, or where no further piece can be found.
     After,
     Line,
     Item(Skipper),
@@ -131,7 +131,7 @@ impl Splitter {
         }
     }
 
-    /// Takes the next bytes, and hands over each piece that ends in them.
+    /// Takes the next bytes, and passes each piece that ends in them.
     pub fn push(&mut self, chunk: &[u8], each: &mut dyn FnMut(&[u8], Place)) {
         match self.container {
             Container::Array => self.push_array(chunk, each),
@@ -169,12 +169,12 @@ impl Splitter {
         self.fault.get_or_insert((fault, at));
     }
 
-    /// Where a byte of the chunk stands in the file.
+    /// The offset in the file of a byte of the chunk.
     fn place(&self, at: usize) -> u64 {
         self.offset + at as u64
     }
 
-    /// Notes where `text`, which begins at `start` of the chunk and ends in no blank, ends.
+    /// Notes the end of `text`, which begins at `start` of the chunk and does not end in a blank.
     fn solidify(&mut self, text: &[u8], start: usize) {
         if !text.is_empty() {
             self.solid = self.place(start + text.len());
@@ -182,7 +182,7 @@ impl Splitter {
     }
 
     /// Keeps the beginning of a piece whose end is in a later chunk. In JSON, blanks count only if
-    /// the piece goes on behind them.
+    /// the piece continues after them.
     fn keep(&mut self, bytes: &[u8]) {
         let solid = match self.container {
             Container::Sequence => bytes,
@@ -201,7 +201,7 @@ impl Splitter {
         }
     }
 
-    /// Hands over what was kept and `rest`, which ends at `to`.
+    /// Passes on the kept bytes and `rest`, which ends at `to`.
     fn hand_over(&mut self, rest: &[u8], to: u64, ended: bool, each: &mut dyn FnMut(&[u8], Place)) {
         let whole = self.carry.is_empty() && !self.too_long && rest.len() <= MAX_TURN_BYTES;
         if !whole {
@@ -306,7 +306,7 @@ impl Splitter {
                     let text = trim_end(&chunk[start..end]);
                     self.solidify(text, start);
                     if text.is_empty() {
-                        // The blanks before the end came with earlier chunks.
+                        // The blanks before the end are in earlier chunks.
                         self.carry.truncate(trim_end(&self.carry).len());
                     }
                     self.hand_over(text, self.solid, true, each);
@@ -334,8 +334,8 @@ impl Splitter {
 }
 
 impl Nesting {
-    /// Where the element ends, looked for from `at` on: at a comma or bracket of the array, or at
-    /// a brace that nothing opened.
+    /// The end of the element, searched from `at`. It is a comma or bracket of the array, or a
+    /// brace without an opening one.
     fn end(&mut self, chunk: &[u8], mut at: usize) -> Option<usize> {
         loop {
             if self.string {

@@ -1,11 +1,11 @@
 //! Turns that passed the schema, and their canonical bytes.
 //!
 //! ```text
-//! serialize(turn)   = RFC 8785 text of the turn, or its CBOR where it says so
+//! serialize(turn)   = RFC 8785 text of the turn, or its CBOR where the turn declares it
 //! deserialize(bytes) = the turn, from JSON text or from CBOR
 //! body_hash(value)  = SHA-256( RFC 8785 text of value )  hash_text(digest) = "sha256:" hex
 //! ```
-//! Members keep the order and numbers the spelling in which they came; the canonical text has
+//! Members keep their order and numbers keep their spelling from the input; the canonical text has
 //! neither. A [`Turn`] has no `hash` and no `sig`, a [`SealedTurn`] has a `hash`.
 
 use super::facts::covered;
@@ -31,7 +31,7 @@ impl Turn {
     /// Checks and takes `value`.
     ///
     /// # Errors
-    /// The first violation of the schema; a turn that has `hash` or `sig` is refused, because
+    /// The first violation of the schema. A turn that has `hash` or `sig` is refused, because
     /// sealing it would hash its old seal.
     pub fn from_value(value: Value) -> Result<Self, SchemaViolation> {
         let canonical = canonical(&value)?;
@@ -55,12 +55,12 @@ impl Turn {
         })
     }
 
-    /// The turn as it came.
+    /// The turn as received.
     pub fn as_value(&self) -> &Value {
         &self.value
     }
 
-    /// The turn as it came.
+    /// The turn as received.
     pub fn into_value(self) -> Value {
         self.value
     }
@@ -75,7 +75,7 @@ impl Turn {
         self.covered.as_ref().unwrap_or(&self.canonical)
     }
 
-    /// As what the turn is hashed and signed.
+    /// The encoding under which the turn is hashed and signed.
     pub fn encoding(&self) -> Encoding {
         self.encoding
     }
@@ -105,7 +105,7 @@ impl Turn {
         self.role
     }
 
-    /// The member `timestamp_ns`, as its double stands for it.
+    /// The member `timestamp_ns`, as the integer value of its double.
     pub fn timestamp_ns(&self) -> u64 {
         self.timestamp_ns
     }
@@ -159,12 +159,12 @@ impl SealedTurn {
         }
     }
 
-    /// The turn as it came.
+    /// The turn as received.
     pub fn as_value(&self) -> &Value {
         &self.value
     }
 
-    /// The turn as it came.
+    /// The turn as received.
     pub fn into_value(self) -> Value {
         self.value
     }
@@ -187,12 +187,12 @@ impl SealedTurn {
         }
     }
 
-    /// As what the turn is hashed and signed.
+    /// The encoding under which the turn is hashed and signed.
     pub fn encoding(&self) -> Encoding {
         self.encoding
     }
 
-    /// The member `hash`: what the next turn names.
+    /// The member `hash`: the `prev_hash` of the next turn.
     pub fn hash(&self) -> Digest {
         self.hash
     }
@@ -208,16 +208,16 @@ impl SealedTurn {
     }
 }
 
-/// The canonical encoding of a turn: RFC 8785 text, or CBOR where the turn says so.
+/// The canonical encoding of a turn: RFC 8785 text, or CBOR where the turn declares it.
 pub fn serialize(turn: &Turn) -> Vec<u8> {
     turn.covered().to_vec()
 }
 
-/// Reads a turn: JSON text by the strict rules of [`json`], in any spelling, or deterministic
-/// CBOR, which begins with the head of a map where JSON has a brace or a blank.
+/// Reads a turn: JSON text by the strict rules of [`json`], in any spelling, or deterministic CBOR.
+/// The first byte decides: CBOR begins with the head of a map, JSON with a brace or a blank.
 ///
 /// # Errors
-/// What is wrong with the bytes or the turn.
+/// The fault of the bytes or the turn.
 pub fn deserialize(bytes: &[u8]) -> Result<Turn, SchemaViolation> {
     let is_cbor = bytes.first().is_some_and(|byte| byte >> 5 == 5);
     Turn::from_value(if is_cbor {
@@ -227,7 +227,7 @@ pub fn deserialize(bytes: &[u8]) -> Result<Turn, SchemaViolation> {
     })
 }
 
-/// What `args_hash` and `response_hash` must be for a body.
+/// The required value of `args_hash` or `response_hash` for a body.
 ///
 /// # Errors
 /// [`Unrepresentable`] when the value has no canonical text.

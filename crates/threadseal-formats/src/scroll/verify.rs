@@ -1,16 +1,16 @@
-//! The specification's `verify`, and what v0.1 itself answers (`spec/scroll.md` §6).
+//! The specification's `verify`, and the answer of v0.1 (`spec/scroll.md` §6).
 //!
 //! ```text
 //! for each turn i, in order:
 //!   not the schema            SchemaViolation; the next turn has no predecessor to be equal to
-//!   hash ≠ SHA-256(covered)   BadHash; nothing more is looked at
+//!   hash ≠ SHA-256(covered)   BadHash; nothing more is checked
 //!   i > 0, prev_hash ≠ hash of turn i-1   BrokenChain
 //!   signature                 BadSignature
 //! ```
-//! [`verify_as_v01`] stops there, as the published implementations do: a signature is looked at
-//! only when a key is given, a missing one passes, `sig.pubkey` is never read, and bodies are not
-//! compared with their hashes. [`verify`] closes these four. Neither knows whose key counts, nor
-//! where the chain ends: that is what a report says.
+//! [`verify_as_v01`] stops there, as the published implementations do. It checks a signature only
+//! when a key is given, and a missing signature passes. It never reads `sig.pubkey`, and does not
+//! compare bodies with their hashes. [`verify`] closes these four gaps. Neither knows which keys
+//! count, nor where the chain ends: a report shows that.
 
 use super::facts::{Facts, of_canonical, of_canonical_v01};
 use super::keys::Keys;
@@ -29,7 +29,7 @@ pub enum Reason {
     BadHash,
     /// The turn does not name the one before it.
     BrokenChain,
-    /// The signature does not verify, or is not there.
+    /// The signature does not verify, or is missing.
     BadSignature,
     /// The turn does not follow the schema.
     SchemaViolation,
@@ -64,10 +64,10 @@ pub struct Failure {
     pub detail: Option<String>,
 }
 
-/// What `verify` answers. An empty chain has no failure, and proves nothing.
+/// The result of `verify`. An empty chain has no failure, and proves nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VerifyResult {
-    /// In order of the turns, and for one turn in the order of the heading.
+    /// In order of the turns, and for one turn in the order of the module's documentation.
     pub failures: Vec<Failure>,
     /// Failures beyond [`MAX_COMPAT_FAILURES`].
     pub more: u64,
@@ -80,13 +80,13 @@ impl VerifyResult {
     }
 }
 
-/// Verifies a chain: with `pubkey` each turn must be signed by that key, without it each
-/// signature must fit the key that it names.
+/// Verifies a chain. With `pubkey`, each turn must be signed by that key. Without it, each
+/// signature must match the key that it names.
 pub fn verify(chain: &[Value], pubkey: Option<&PublicKey>) -> VerifyResult {
     run(chain, pubkey, Rules::Closed)
 }
 
-/// What agent-scroll v0.1 answers for a chain.
+/// The answer of agent-scroll v0.1 for a chain.
 pub fn verify_as_v01(chain: &[Value], pubkey: Option<&PublicKey>) -> VerifyResult {
     run(chain, pubkey, Rules::V01)
 }
@@ -104,14 +104,13 @@ fn run(chain: &[Value], pubkey: Option<&PublicKey>, rules: Rules) -> VerifyResul
     walk.result
 }
 
-/// Which answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rules {
     V01,
     Closed,
 }
 
-/// The loop of the heading, one turn at a time.
+/// The loop in the module's documentation, one turn at a time.
 #[derive(Debug, Clone)]
 pub(super) struct Walk {
     rules: Rules,
@@ -132,7 +131,6 @@ impl Walk {
         }
     }
 
-    /// Takes the next turn.
     pub(super) fn step(&mut self, turn: &Result<Facts, SchemaViolation>) {
         match turn {
             Err(violation) => {

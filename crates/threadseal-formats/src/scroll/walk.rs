@@ -3,21 +3,20 @@
 //! ```text
 //! {"a":1,"b":[2,{"c":"\n"}]}    members: ("a", 1) ("b", [2,{"c":"\n"}])
 //! ```
-//! Only text that [`threadseal_core::canon::jcs`] made comes here, so nothing is checked again; on other
-//! text the iterators end early and never leave its bounds.
+//! The input is always output of [`threadseal_core::canon::jcs`], so nothing is checked again. On
+//! other text the iterators end early and never leave its bounds.
 
 use std::ops::Range;
 
 /// One member of an object.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Member<'a> {
-    /// What stands between the quotes.
+    /// The text between the quotes.
     pub(super) name: &'a [u8],
-    /// The value.
     pub(super) value: &'a [u8],
     /// Offset of the name's opening quote.
     pub(super) from: usize,
-    /// Offset behind the value.
+    /// Offset after the value.
     pub(super) to: usize,
 }
 
@@ -49,7 +48,7 @@ pub(super) fn elements(text: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
     }))
 }
 
-/// Where the value that begins at `at` lies.
+/// The range of the value that begins at `at`.
 fn value_at(text: &[u8], at: usize) -> Option<Range<usize>> {
     let end = match text.get(at)? {
         b'"' => string_end(text, at)?,
@@ -87,7 +86,7 @@ fn scalar_end(text: &[u8], at: usize) -> usize {
     at + rest.iter().position(ends).unwrap_or(rest.len())
 }
 
-/// Offset behind the string whose opening quote is at `open`; `None` when none stands there.
+/// Offset after the string whose opening quote is at `open`; `None` when there is no quote.
 fn string_end(text: &[u8], open: usize) -> Option<usize> {
     if text.get(open) != Some(&b'"') {
         return None;

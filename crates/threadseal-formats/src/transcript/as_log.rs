@@ -3,10 +3,12 @@
 //! ```text
 //! lines before the last seal ─► entries           the note of the last seal ─► checkpoint
 //! ```
-//! A native seal has the form of a checkpoint and signs the tree over all lines before it. So tools that know logs can check
-//! what was sealed, and prove that one line is in it, or that a later seal continues an earlier one, with nothing of ours.
+//! A native seal has the form of a checkpoint and signs the tree over all lines before it. So tools
+//! for such logs can check the sealed lines without any code of ThreadSeal. They can also prove
+//! that one line is in the tree, or that a later seal continues an earlier one.
 //!
-//! Not here: tiles, which the store writes; whether the record may be believed, which they cannot tell.
+//! Not here: tiles, which the store writes; whether the record is trusted, which such tools cannot
+//! decide.
 
 use super::event::{self, Frame};
 use super::lines::VerifiedLines;
@@ -22,7 +24,7 @@ use threadseal_core::merkle::TreeHead;
 use threadseal_core::note::{KeyName, SignedNote};
 use threadseal_core::tlog::verifier::VerifierKey;
 
-/// The sealed lines of a record, and what signs them.
+/// The sealed lines of a record, and the note that signs them.
 #[derive(Debug)]
 pub struct RecordLog<'a> {
     entries: Vec<&'a [u8]>,
@@ -32,11 +34,11 @@ pub struct RecordLog<'a> {
 }
 
 impl<'a> RecordLog<'a> {
-    /// Takes the record that was verified; `file` are its bytes.
+    /// Takes the verified record; `file` contains its bytes.
     ///
     /// # Errors
-    /// Kind `Refused` when `file` is not what was verified, or no native record; `Limit` when a line is longer than an
-    /// entry of a log may be.
+    /// Kind `Refused` when `file` has other bytes than the verified ones, or is no native record.
+    /// `Limit` when a line is longer than the limit for an entry of a log.
     pub fn open(verified: &Verified<Coverage>, file: &'a [u8]) -> Result<Self, Error> {
         let lines = VerifiedLines::open(verified, file)?;
         let mut entries: Vec<&[u8]> = lines.all().collect();
@@ -97,7 +99,8 @@ fn not_native() -> Error {
     Error::refused("not a native transcript: only its seals are checkpoints of a tree")
 }
 
-/// The key with this id, wherever the record names it; that it may seal, verification said.
+/// The key with this id, wherever the record names it; verification already checked that it may
+/// seal.
 fn find_key(lines: &[&[u8]], manifest: &Manifest, id: &KeyId) -> Option<PublicKey> {
     let is_it = |key: &PublicKey| key.key_id() == *id;
     let named = |frame: &Frame<'_>, line: &[u8]| match frame.event_type {

@@ -1,8 +1,8 @@
 //! The checks of one checkpoint against the chain before it (`spec/transcript.md` §3 to §6).
 //!
-//! A seal is good when its spelling, numbers, root, link, key and note text fit; its signature is
-//! left for later (the last of each key covers all before it) unless every signature is asked
-//! for. The first seal that is not good ends belief in the rest of the file.
+//! A seal is good when its spelling, numbers, root, link, key and note text fit. Its signature is
+//! checked later, unless every signature is requested. The last seal of each key covers all before
+//! it. After the first seal that is not good, the rest of the file is not trusted.
 
 use super::event::Frame;
 use super::scan::{
@@ -18,7 +18,6 @@ use threadseal_core::report::{Finding, Verdict};
 use threadseal_core::trust::LastOf;
 
 impl Scanner {
-    /// Judges the checkpoint in `line`.
     pub(super) fn checkpoint(
         &mut self,
         line: &[u8],
@@ -156,7 +155,7 @@ impl Scanner {
         let changed = Finding::error(code, text)
             .at_bytes(from, place.start)
             .in_turn(Some(seal.turn));
-        // A line that is no event any more says more exactly where.
+        // A line that is no longer an event shows the place more exactly.
         let findings = self.chain.fault.iter().cloned().chain([changed]).collect();
         Err(Failure {
             verdict: Verdict::Tampered,
@@ -164,7 +163,7 @@ impl Scanner {
         })
     }
 
-    /// May this key say who seals from here on?
+    /// May this key name the next sealing key?
     fn check_next_key(&self, judged: &Judged, place: Place) -> Result<(), Failure> {
         let Some(named) = &judged.seal.ext.next_key else {
             return Ok(());

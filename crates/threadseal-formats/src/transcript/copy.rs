@@ -1,11 +1,12 @@
-//! Copies of a record with lines left out: each known by its leaf hash (`spec/anchors.md`, "Copies with lines left out").
+//! Copies of a record with lines left out, each known by its leaf hash (`spec/anchors.md`, "Copies
+//! with lines left out").
 //!
 //! ```text
-//! Verified<Coverage> + bytes + which lines ─► make ─► copy ─► check ─► Report: at best `partial`
+//! Verified<Coverage> + bytes + chosen lines ─► make ─► copy ─► check ─► Report: at best `partial`
 //! ```
-//! Invariants: seals and the recorder's own lines are never left out; a copy is checked by the scanner that checks
-//! records, so that there is one set of rules; what needs all bytes is told as skipped, and no value of
-//! [`crate::verified::Verified`] comes out of a copy.
+//! Invariants: seals and the recorder's own lines are never left out. The scanner for records also
+//! checks copies, so that there is one set of rules. A check that needs all bytes is reported as
+//! skipped, and a copy never gives a value of [`crate::verified::Verified`].
 
 use super::event::{self, RESERVED};
 use super::lines::VerifiedLines;
@@ -20,14 +21,15 @@ use threadseal_core::merkle::leaf_hash;
 use threadseal_core::record::parse_decimal;
 use threadseal_core::report::{CheckResult, Finding, Report, Verdict};
 
-/// What a copy begins with, without its LF.
+/// The first line of a copy, without its LF.
 pub const FIRST_LINE: &str = "threadseal/1 copy with lines left out";
 
-/// The copy of the record that was verified, without the lines that `leaves_out` names by number and bytes.
+/// The copy of the verified record, without the lines that `leaves_out` selects by number and
+/// bytes.
 ///
 /// # Errors
-/// Kind `Refused` when `file` is not what was verified, or is no native record; `InvalidInput` when a line of the
-/// recorder's own would be left out, or none at all.
+/// Kind `Refused` when `file` has other bytes than the verified ones, or is no native record.
+/// `InvalidInput` when a line of the recorder's own would be left out, or none at all.
 pub fn make(
     verified: &Verified<Coverage>,
     file: &[u8],
@@ -69,11 +71,11 @@ pub fn make(
 /// A copy that was checked.
 #[derive(Debug, Clone)]
 pub struct CheckedCopy<'a> {
-    /// What was found.
+    /// The report of the check.
     pub report: Report,
     /// How many lines are left out.
     pub left_out: u64,
-    /// The lines of the record, the first one first; none where anything speaks against the copy.
+    /// The lines of the record, the first one first; none where there is evidence against the copy.
     pub lines: Vec<CopiedLine<'a>>,
 }
 
@@ -94,7 +96,7 @@ pub enum CopiedLine<'a> {
     },
 }
 
-/// Checks what a copy proves: the root and the signature of each seal, over lines and hashes.
+/// Checks a copy: the root and the signature of each seal, over lines and hashes.
 pub fn check<'a>(copy: &'a [u8], options: &VerifyOptions<'_>) -> CheckedCopy<'a> {
     let mut scanner = Scanner::new(ScanOptions {
         every_signature: true,
@@ -120,7 +122,7 @@ pub fn check<'a>(copy: &'a [u8], options: &VerifyOptions<'_>) -> CheckedCopy<'a>
         copied.push(CopiedLine::LeftOut { bytes });
         first.get_or_insert(number);
     }
-    // No byte went through the hasher: what only all bytes prove is neither found wrong nor vouched for.
+    // No byte went through the hasher, so checks that need all bytes neither fail nor pass.
     let mut report = conclude(scanner, &PrefixHasher::new(), options).report;
     if let Some(line) = misspelled {
         let text = format!("line {line} of the copy is none");
@@ -150,7 +152,7 @@ pub fn check<'a>(copy: &'a [u8], options: &VerifyOptions<'_>) -> CheckedCopy<'a>
     }
 }
 
-/// A line that stands in the copy; what is none is the scanner's to tell.
+/// A line that the copy shows; the scanner reports one that is invalid.
 fn shown(line: &[u8]) -> Option<CopiedLine<'_>> {
     let line = line.strip_suffix(b"\n")?;
     let frame = event::parse_frame(line)?;

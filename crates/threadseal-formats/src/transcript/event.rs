@@ -1,10 +1,11 @@
 //! One native event line: its frame, its words, its writer.
 //!
 //! ```text
-//! {"timestamp":1739820405.123456,"thread_id":"t","event_type":"cognition_in","salt":"<32 hex>","payload":{…}}
+//! {"timestamp":1739820405.123456,"thread_id":"t","event_type":"cognition_in",
+//!  "salt":"<32 hex>","payload":{…}}
 //! ```
 //! Invariants (`spec/transcript.md` §1): printable ASCII only, the frame has one spelling, the
-//! payload is a strict JSON object. Lines are cut at 0x0A by the caller and come without it.
+//! payload is a strict JSON object. The caller cuts lines at 0x0A and passes them without it.
 //!
 //! Not here: checkpoint payloads (`seal`), the manifest (`manifest`), Rye's looser lines (`rye`).
 
@@ -15,7 +16,7 @@ use threadseal_core::limits::{MAX_EVENT_TYPE_BYTES, MAX_LINE_BYTES};
 use threadseal_core::record::ThreadId;
 use threadseal_core::time::Timestamp;
 
-/// Types that only the recorder writes; hooks, tools and other callers are refused them.
+/// Types that only the recorder writes; it refuses them to hooks, tools and other callers.
 pub const RESERVED: [&str; 15] = [
     "thread_started",
     "checkpoint",
@@ -51,8 +52,8 @@ pub fn is_terminal(event_type: &str) -> bool {
     )
 }
 
-/// The type of an event: 1 to [`MAX_EVENT_TYPE_BYTES`] printable ASCII characters without blank,
-/// quote or backslash, so that it needs no escape.
+/// The type of an event: 1 to [`MAX_EVENT_TYPE_BYTES`] printable ASCII characters. Blank, quote and
+/// backslash are excluded, so that it needs no escape.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventType(String);
 
@@ -89,7 +90,7 @@ fn is_event_type(text: &[u8]) -> bool {
             .all(|b| b.is_ascii_graphic() && *b != b'"' && *b != b'\\')
 }
 
-/// 16 random bytes of one line: what a proof of that line does not tell of its neighbours.
+/// 16 random bytes of one line, so that a proof of that line reveals nothing about its neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Salt([u8; 16]);
 
@@ -105,12 +106,12 @@ impl Salt {
 pub struct Payload(Vec<u8>);
 
 impl Payload {
-    /// Takes strict JSON text of an object; characters outside printable ASCII inside strings are
-    /// rewritten as escapes, everything else stays as it is.
+    /// Takes strict JSON text of an object. Characters outside printable ASCII inside strings are
+    /// rewritten as escapes; all other bytes stay unchanged.
     ///
     /// # Errors
-    /// [`threadseal_core::error::ErrorKind::InvalidInput`] when `text` is not a strict JSON object, or has
-    /// line breaks between its tokens.
+    /// [`threadseal_core::error::ErrorKind::InvalidInput`] when `text` is not a strict JSON object,
+    /// or has line breaks between its tokens.
     pub fn parse(text: &[u8]) -> Result<Self, Error> {
         json::validate(text).map_err(|e| Error::invalid(format!("payload: {e}")))?;
         let text = std::str::from_utf8(text).map_err(|_| Error::invalid("payload is not UTF-8"))?;
@@ -124,7 +125,7 @@ impl Payload {
         }
         let mut out = Vec::with_capacity(text.len());
         for c in text.chars() {
-            // Only strings can hold these: outside them the reader has refused every one.
+            // Only strings can contain these: the reader has refused them everywhere else.
             match u8::try_from(c) {
                 Ok(byte) if (0x20..0x7f).contains(&byte) => out.push(byte),
                 _ => push_escape(&mut out, c),
@@ -169,7 +170,7 @@ pub(crate) fn write_frame(
     out.extend_from_slice(b"\",\"payload\":");
 }
 
-/// The parts of a line whose frame is in order. Its payload is not yet checked to be JSON.
+/// The parts of a line with a valid frame. Its payload is not yet checked to be JSON.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Frame<'a> {
     pub(crate) timestamp: Timestamp,
@@ -207,8 +208,8 @@ pub(crate) fn parse_frame(line: &[u8]) -> Option<Frame<'_>> {
     })
 }
 
-/// Is `line` (without LF) a native line: ASCII, frame in order, payload a strict JSON object?
-/// The frame on success, else what is wrong.
+/// Is `line` (without LF) a native line: ASCII, a valid frame, a strict JSON object as payload?
+/// Returns the frame, else the fault.
 pub(crate) fn check_line(line: &[u8]) -> Result<Frame<'_>, LineFault> {
     if !line
         .iter()

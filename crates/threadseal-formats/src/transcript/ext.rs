@@ -3,8 +3,8 @@
 //! ```text
 //! {"children":[HEAD,…],"fence":N,"next_key":HEX,"opt_…":"…","successor":HEX}
 //! ```
-//! Sorted by name, compact, absent members left out: one spelling (`spec/transcript.md` §3).
-//! A name that we do not know and that does not begin with `opt_` is critical.
+//! Sorted by name, compact, absent members left out: one spelling (`spec/transcript.md` §3). An
+//! unknown name that does not begin with `opt_` is critical.
 
 use threadseal_core::canon::json::{self, Value};
 use threadseal_core::key::PublicKey;
@@ -19,7 +19,7 @@ pub struct Ext {
     pub fence: Option<u64>,
     /// The key that seals after this one.
     pub next_key: Option<PublicKey>,
-    /// `opt_…` members, sorted: what a verifier may ignore.
+    /// `opt_…` members, sorted: a verifier may ignore them.
     pub optional: Vec<(String, String)>,
     /// The record that continues this one.
     pub successor: Option<RecordId>,

@@ -1,5 +1,5 @@
-//! What the native writer knows of keys beside the current one, and does where another took the place of a record's authority
-//! (`spec/transcript.md` §5).
+//! The native writer's rules for keys beside the current one, and for successors of a record's
+//! authority (`spec/transcript.md` §5).
 
 use super::write::{Sealer, Stamp};
 use threadseal_core::encoding;
@@ -13,25 +13,28 @@ impl Sealer {
         self.keys.find(&key.key_id()).is_some()
     }
 
-    /// Did the authority let this key seal beside the current one?
+    /// Did the authority allow this key to seal beside the current one?
     pub fn is_delegate(&self, key: &PublicKey) -> bool {
         self.keys.is_delegate(key)
     }
 
-    /// How many keys the authority let in beside the current one.
+    /// The number of keys that the authority admitted beside the current one.
     pub fn delegates(&self) -> usize {
         self.keys.delegates()
     }
 
-    /// The key that answers for the record now: the manifest's authority, or the one that took its place.
+    /// The key that is responsible for the record now: the manifest's authority, or the key that
+    /// replaced it.
     pub fn authority(&self) -> &PublicKey {
         self.keys.heir().unwrap_or(&self.manifest.authority)
     }
 
-    /// Lets the key that took the authority's place, by that one's `word`, seal behind the end of the record in its stead.
+    /// Lets the key that replaced the authority, by the signed statement in `word`, seal after the
+    /// end of the record.
     ///
     /// # Errors
-    /// As [`Sealer::event`]; kind `Refused` when the record goes on, `Key` when the word is not its authority's.
+    /// As [`Sealer::event`]; kind `Refused` when the record has not ended, `Key` when the statement
+    /// is not by its authority.
     pub fn succeed(
         &mut self,
         stamp: Stamp,

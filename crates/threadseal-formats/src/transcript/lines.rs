@@ -1,11 +1,11 @@
-//! Lines that may be believed: the part of a record that verification vouched for, read again.
+//! Trusted lines: the part of a record that verification vouched for, read again.
 //!
 //! ```text
 //! Verified<Coverage> + bytes ─ same digest? ─► VerifiedLines ─► messages, rendering
-//!                    + file of bodies ─ all there, or redacted? ─┘ each in its place
+//!                    + file of bodies ─ all present, or redacted? ─┘ each in its place
 //! ```
-//! Invariant: the lines come from the very bytes that were verified, whatever happened to the
-//! file since; a tail is never among them. A body is put in its place only if it fits its commitment.
+//! Invariant: the lines come from exactly the bytes that were verified, even if the file changed
+//! since. A tail is never among them. A body is put in its place only if it matches its commitment.
 
 use super::bodies::Restorer;
 use super::manifest::{self, Bodies};
@@ -29,15 +29,16 @@ pub struct VerifiedLines<'a> {
 pub struct VerifiedLine<'a> {
     /// Its number, from 1.
     pub number: u64,
-    /// Its bytes; those of its bodies are in their places in [`VerifiedLines::whole`].
+    /// Its bytes; in [`VerifiedLines::whole`] with its bodies in their places.
     pub bytes: Cow<'a, [u8]>,
 }
 
 impl<'a> VerifiedLines<'a> {
-    /// The covered part of `file`, which must be the bytes that were verified, as they stand there.
+    /// The covered part of `file`, unchanged. `file` must have exactly the bytes that were
+    /// verified.
     ///
     /// # Errors
-    /// Kind `Refused` when they are not: the file changed since.
+    /// Kind `Refused` when it has not: the file changed since.
     pub fn open(verified: &Verified<Coverage>, file: &'a [u8]) -> Result<Self, Error> {
         let coverage = verified.get();
         let size = usize::try_from(coverage.head.size).ok();
@@ -59,11 +60,12 @@ impl<'a> VerifiedLines<'a> {
         lines.map(|line| line.strip_suffix(b"\n").unwrap_or(line))
     }
 
-    /// As [`VerifiedLines::open`], with each body in the place of its commitment and a text in the place of each that
-    /// was redacted. `bodies` are the bytes of the file of bodies, empty where there is none.
+    /// As [`VerifiedLines::open`], with each body in the place of its commitment. A redacted body
+    /// is replaced by a text. `bodies` is the content of the file of bodies, empty where there is
+    /// none.
     ///
     /// # Errors
-    /// As [`VerifiedLines::open`]; kind `Refused` when a body is not there any more.
+    /// As [`VerifiedLines::open`]; kind `Refused` when a body is no longer present.
     pub fn whole(
         verified: &Verified<Coverage>,
         file: &'a [u8],
@@ -85,12 +87,12 @@ impl<'a> VerifiedLines<'a> {
         Ok(lines)
     }
 
-    /// What puts the bodies in their places; None where none are detached.
+    /// The bodies for their places; None where none are detached.
     pub fn restorer(&self) -> Option<&Restorer<'a>> {
         self.restorer.as_deref()
     }
 
-    /// The lines in order, those left out that the record itself calls unverified.
+    /// The lines in order, without those that the record itself marks as unverified.
     pub fn iter(&self) -> impl Iterator<Item = VerifiedLine<'a>> {
         let mut offset = 0;
         let adopted = self.adopted.clone();

@@ -4,8 +4,8 @@
 //! log ─► LogReader ─ leaf of each line ─► equal to the sealed leaf?  first difference named
 //!                                   └──► beyond the seals: new leaves, for the next seal
 //! ```
-//! Invariants: lines are cut at LF only; nothing is parsed but an unended last line, to see
-//! whether it is whole; memory is one line's digest state and the leaves.
+//! Invariants: lines are cut at LF only. Only an unended last line is parsed, to see whether it is
+//! whole. Memory is one line's digest state and the leaves.
 
 use super::observed::SealFile;
 use threadseal_core::canon::json;
@@ -13,7 +13,7 @@ use threadseal_core::digest::{Digest, Hasher};
 use threadseal_core::limits::MAX_LINE_BYTES;
 use threadseal_core::merkle::{leaf_hash, leaf_hasher};
 
-/// Leaves after the first difference that are kept to tell a change from an insertion.
+/// Leaves kept after the first difference, to distinguish a change from an insertion.
 const LOOK_AHEAD: usize = 256;
 
 /// How a log differs from its seals at one line.
@@ -21,11 +21,11 @@ const LOOK_AHEAD: usize = 256;
 pub enum Difference {
     /// The line has other bytes.
     Changed,
-    /// The line was not there.
+    /// The line is new.
     Inserted,
-    /// The line that stood here is gone.
+    /// The sealed line is gone.
     Deleted,
-    /// The line stood elsewhere.
+    /// The line was moved from another place.
     Moved,
 }
 
@@ -40,7 +40,7 @@ impl Difference {
     }
 }
 
-/// What reading a log against its seals found.
+/// The result of comparing a log with its seals.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogScan {
     /// Bytes of the file.
@@ -49,27 +49,27 @@ pub struct LogScan {
     pub lines: u64,
     /// Bytes of those lines.
     pub whole_bytes: u64,
-    /// Bytes up to the end of the last sealed line, when all sealed lines are there.
+    /// Bytes up to the end of the last sealed line, when all sealed lines are present.
     pub sealed_end: Option<u64>,
     /// The first line, from 1, that differs, where it begins and ends, and how.
     pub difference: Option<(u64, [u64; 2], Difference)>,
     /// Leaves of whole lines beyond the seals.
     pub new_leaves: Vec<Digest>,
-    /// Leaves of the first lines: what names the log when its seals are gone.
+    /// Leaves of the first lines: they identify the log when its seals are gone.
     pub first_leaves: Vec<Digest>,
 }
 
-/// Reads a log. Feed it the file in order, then [`LogReader::finish`].
+/// Reads a log. Push the file in order, then call [`LogReader::finish`].
 pub struct LogReader<'a> {
     sealed: &'a [Digest],
-    /// Is an unended last line taken as whole, whatever it holds?
+    /// Is an unended last line taken as whole, whatever its content?
     is_final: bool,
     leaf: Hasher,
     line_bytes: u64,
     /// The line so far, while it may turn out to be an unended last one.
     carry: Vec<u8>,
     offset: u64,
-    /// Where each of the lines in `ahead` lies.
+    /// The range of each of the lines in `ahead`.
     ahead: Vec<(Digest, [u64; 2])>,
     first_difference: Option<u64>,
     out: LogScan,
@@ -79,7 +79,7 @@ pub struct LogReader<'a> {
 pub const FIRST_LINES: usize = 3;
 
 impl<'a> LogReader<'a> {
-    /// A reader that compares with the seals of `file`, if there are any.
+    /// A reader that compares the log with the seals of `file`, if there are any.
     pub fn new(file: Option<&'a SealFile>, is_final: bool) -> Self {
         Self {
             sealed: file.map_or(&[], |file| &file.leaves),
@@ -178,8 +178,8 @@ impl<'a> LogReader<'a> {
         self.out
     }
 
-    /// Nothing can be added to a whole object or array, so that its line may count without LF.
-    /// A line that is already sealed counts as it stands.
+    /// No bytes can be appended to a whole object or array, so its line may count without LF. A
+    /// line that is already sealed counts unchanged.
     fn unended_line_counts(&self) -> bool {
         let whole = matches!(self.carry.first(), Some(b'{' | b'['))
             && self.carry.len() as u64 == self.line_bytes
@@ -217,7 +217,8 @@ impl<'a> LogReader<'a> {
             .into_iter()
             .filter_map(|(same, edit)| Some((same?, edit)));
         match best.max_by_key(|(same, _)| *same) {
-            // As many lines as were sealed, and the one that is gone comes later: it was moved.
+            // There are as many lines as were sealed, and the missing one comes later: it was
+            // moved.
             Some((_, Difference::Deleted))
                 if self.out.lines >= self.sealed.len() as u64 && found_after.contains(old) =>
             {

@@ -1,4 +1,4 @@
-//! Line 1 of a native transcript: what the record is and who may seal it.
+//! Line 1 of a native transcript: the record's identity and the keys that may seal it.
 //!
 //! ```text
 //! {"format":"threadseal/1","record":HEX,"authority":HEX,"key":HEX,"delegation":null|B64,
@@ -6,7 +6,7 @@
 //!  "anchors":[…],"predecessor":null|HEAD,"parent":null|HEAD,"workspace":…,"meta":{…}}
 //! ```
 //! Exactly these members in this order (`spec/transcript.md` §2). The origin of every note of the
-//! record is derived from the digest of this line, so a seal of one record never fits another.
+//! record comes from the digest of this line. So a seal of one record never fits another.
 //!
 //! Not here: whether the authority is trusted (`verify`).
 
@@ -22,13 +22,14 @@ use threadseal_core::record::{Head, RecordId, ThreadId};
 /// The value of `format`.
 pub const FORMAT: &str = "threadseal/1";
 
-/// Tag of the authority's word for the key of the first seals.
+/// Tag of the authority's signature for the key of the first seals.
 pub const FIRST_KEY_TAG: &str = "threadseal/1 first key";
 
-/// Tag of a delegation: the authority's word that another key may seal a record.
+/// Tag of a delegation: the authority's signed permission for another key to seal a record.
 pub const DELEGATION_TAG: &str = "threadseal/1 delegation";
 
-/// What a delegating authority signs. The record is named by its origin: whoever is let in could write another line 1 with the same id.
+/// The message that a delegating authority signs. It names the record by its origin, since a
+/// delegate could write another line 1 with the same id.
 pub fn delegation_message(origin: &KeyName, key: &PublicKey) -> Message {
     Message::tagged(
         DELEGATION_TAG,
@@ -36,7 +37,7 @@ pub fn delegation_message(origin: &KeyName, key: &PublicKey) -> Message {
     )
 }
 
-/// Where the bodies of large or sensitive values lie.
+/// Where the bodies of large or sensitive values are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bodies {
     /// In the events.
@@ -45,30 +46,31 @@ pub enum Bodies {
     Detached,
 }
 
-/// What line 1 says, beside thread and time.
+/// The content of line 1, except thread and time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
     /// The record's id.
     pub record: RecordId,
-    /// The key that answers for this record.
+    /// The key that is responsible for this record.
     pub authority: PublicKey,
     /// The key of the first seals.
     pub key: PublicKey,
-    /// The authority's signature over [`Manifest::first_key_message`]; present exactly when `key` differs.
+    /// The authority's signature over [`Manifest::first_key_message`]; present exactly when `key`
+    /// differs.
     pub delegation: Option<Signature>,
     /// The key of `sig` in each checkpoint.
     pub rye_key: PublicKey,
     /// The directive that the thread runs.
     pub directive: Option<String>,
-    /// The model that it asks.
+    /// The model that the thread uses.
     pub model: Option<String>,
     /// Capabilities, as the thread was given them.
     pub capabilities: Vec<String>,
     /// Limits: a JSON object.
     pub limits: Value,
-    /// Where bodies lie.
+    /// Where bodies are stored.
     pub bodies: Bodies,
-    /// Origins of the logs that this record's heads are published to.
+    /// Origins of the logs to which this record's heads are published.
     pub anchors: Vec<String>,
     /// Head of the record that this one continues.
     pub predecessor: Option<Head>,
@@ -76,12 +78,12 @@ pub struct Manifest {
     pub parent: Option<Head>,
     /// Commit of the workspace.
     pub workspace: Option<String>,
-    /// Anything else: a JSON object.
+    /// Other data: a JSON object.
     pub meta: Value,
 }
 
 impl Manifest {
-    /// A manifest of `record` sealed by `authority` itself, everything optional left out.
+    /// A manifest of `record` sealed by `authority` itself, with all optional members empty.
     pub fn new(record: RecordId, authority: PublicKey, rye_key: PublicKey) -> Self {
         Self {
             record,
@@ -102,12 +104,13 @@ impl Manifest {
         }
     }
 
-    /// What an authority signs whose key is not the one of the first seals: of which thread the record is, and all that its
-    /// line 1 says, as if nobody had delegated. A copy of the first key makes no other beginning.
+    /// The message that an authority signs to admit another key for the first seals. It contains
+    /// the thread and all of line 1, as if without a delegation. So a holder of a copy of the first
+    /// key cannot make another beginning.
     ///
     /// # Errors
-    /// [`threadseal_core::error::ErrorKind::InvalidInput`] when `limits` or `meta` is not an object of
-    /// strict JSON.
+    /// [`threadseal_core::error::ErrorKind::InvalidInput`] when `limits` or `meta` is not an object
+    /// of strict JSON.
     pub fn first_key_message(&self, thread: &ThreadId) -> Result<Message, Error> {
         let unsigned = Self {
             delegation: None,
@@ -118,7 +121,7 @@ impl Manifest {
         Ok(Message::tagged(FIRST_KEY_TAG, &parts))
     }
 
-    /// Did the authority let the first key in? `thread` is the JSON text of line 1.
+    /// Did the authority admit the first key? `thread` is the JSON text of line 1.
     pub(crate) fn lets_first_key_in(&self, thread: &[u8]) -> bool {
         let Some(signature) = &self.delegation else {
             return true;
@@ -132,8 +135,8 @@ impl Manifest {
     /// The payload of line 1.
     ///
     /// # Errors
-    /// [`threadseal_core::error::ErrorKind::InvalidInput`] when `limits` or `meta` is not an object of
-    /// strict JSON.
+    /// [`threadseal_core::error::ErrorKind::InvalidInput`] when `limits` or `meta` is not an object
+    /// of strict JSON.
     pub(crate) fn to_payload(&self) -> Result<Payload, Error> {
         let mut out = Vec::new();
         let mut member = |name: &str, write: &dyn Fn(&mut Vec<u8>)| {
@@ -232,7 +235,7 @@ impl Manifest {
                 text("record").filter(|_| text("format") == Some(FORMAT))?,
             )?,
             authority,
-            // Most records are sealed by their authority itself: that point is not found twice.
+            // Most records are sealed by their authority itself: that point is not decoded twice.
             key: if text("key") == text("authority") {
                 authority
             } else {
@@ -269,7 +272,7 @@ pub fn parse_line(line: &[u8]) -> Option<Manifest> {
     (frame.event_type == "thread_started").then(|| Manifest::parse(frame.payload))?
 }
 
-/// What every origin begins with.
+/// The beginning of every origin.
 const ORIGIN: &str = "threadseal/1/transcript/";
 
 /// The origin of every note of the record whose line 1 is `line`.
@@ -290,8 +293,8 @@ pub(crate) fn parse_signature(text: &str) -> Option<Signature> {
 }
 
 fn object_text(value: &Value) -> Vec<u8> {
-    // Python's compact dialect is ASCII, keeps integers exact and, unlike JCS, keeps `1.0` apart
-    // from `1`; Payload::parse then refuses what strict JSON does not have.
+    // Python's compact dialect is ASCII and keeps integers exact. Unlike JCS, it keeps `1.0`
+    // distinct from `1`. Payload::parse then refuses values that strict JSON does not have.
     threadseal_core::canon::python::rye(value)
 }
 

@@ -1,20 +1,21 @@
-//! The conversation that a transcript recorded, in the form that a model is given again.
+//! The conversation that a transcript recorded, in the form in which a model receives it again.
 //!
 //! ```text
 //! cognition_in, role not "tool"    {"role": role, "content": text}
-//! cognition_in, role "tool"        nothing: the results stand for themselves
+//! cognition_in, role "tool"        nothing: the results have messages of their own
 //! cognition_out                    {"role": "assistant", "content": text, "tool_calls": […]?}
 //! tool_call_start                  {"name": tool, "id": call_id, "input": input} of the last
 //!                                  cognition_out, until the next cognition_in or cognition_out
-//! tool_call_result                 {"role": "tool", "tool_call_id": call_id, "content": error or output}
+//! tool_call_result                 {"role": "tool", "tool_call_id": call_id, "content": error
+//!                                  or output}
 //! anything else, checkpoints too   nothing
 //! ```
 //! The rules are those of Rye's `Transcript.reconstruct_messages` (`transcript.py`), for native
-//! transcripts as well. Values pass through as they are, of whatever type. The result is what a
-//! resumed model acts on, so it is made from verified lines only; whatever else is named
+//! transcripts as well. Values pass through as they are, of whatever type. A resumed model acts on
+//! the result, so it is made from verified lines only. The names of all other ways begin with
 //! `danger_…`.
 //!
-//! Here, other than there, lines end at LF only, and nothing that no seal covers takes part.
+//! Unlike in Rye, lines end at LF only, and lines without a seal are left out.
 
 use crate::transcript::lines::VerifiedLines;
 use threadseal_core::canon::json::{self, Value};
@@ -23,23 +24,23 @@ use threadseal_core::error::Error;
 /// One message of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message {
-    /// What the model was told.
+    /// The model's input.
     Input {
         /// `user`, `system`, …
         role: Value,
         /// The text.
         content: Value,
     },
-    /// What the model said.
+    /// The model's output.
     Assistant {
         /// The text.
         content: Value,
         /// The tools it called, in order.
         tool_calls: Vec<ToolCall>,
     },
-    /// What a tool answered.
+    /// A tool's answer.
     ToolResult {
-        /// Which call it answers.
+        /// The call that it answers.
         call_id: Value,
         /// The error if there was one, else the output.
         content: Value,
@@ -51,7 +52,7 @@ pub enum Message {
 pub struct ToolCall {
     /// The tool.
     pub name: Value,
-    /// Names the call.
+    /// The id of the call.
     pub id: Value,
     /// Its arguments.
     pub input: Value,
@@ -112,7 +113,8 @@ pub fn reconstruct(lines: &VerifiedLines<'_>) -> Result<Vec<Message>, Error> {
     Ok(fold.into_messages())
 }
 
-/// The rules, line by line or event by event. What it is fed decides what the result is worth.
+/// The rules, line by line or event by event. The trust in the result depends on the trust in the
+/// input.
 pub struct Conversation {
     messages: Vec<Message>,
     /// The assistant's message that further calls belong to.
@@ -121,7 +123,7 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// For lines that were not verified: the result must never be resumed from.
+    /// For lines that were not verified: no thread may ever be resumed from the result.
     pub fn danger_new() -> Self {
         Self {
             messages: Vec::new(),
@@ -133,7 +135,8 @@ impl Conversation {
     /// Takes the next line, without its LF. Blank lines are skipped.
     ///
     /// # Errors
-    /// [`threadseal_core::error::ErrorKind::Refused`] when it is not a JSON object with an object payload.
+    /// [`threadseal_core::error::ErrorKind::Refused`] when it is not a JSON object with an object
+    /// payload.
     pub fn push_line(&mut self, line: &[u8]) -> Result<(), Error> {
         self.lines += 1;
         if line.trim_ascii().is_empty() {

@@ -3,15 +3,15 @@
 //!
 //! ```text
 //! event ─ manifest ─ ext ─ statement ─ seal ─ sealing_keys   native lines and their one spelling
-//! bodies                                                     values that lie beside the record, and can be dropped
+//! bodies                                                     values stored beside the record
 //! write                                                      Sealer: events and seals out
 //! scan ─ check ─ prefix ─ verify                             two halves in, one report out
 //! observed ─ log ─ observe                                   detached seals of foreign logs
-//! rye ─ rye_compat                                           the seed's format, Rye's own answer
+//! rye ─ rye_compat                                           Rye's format, Rye's own answer
 //! copy                                                       a record with lines left out
-//! turn_proof                                                 one turn shown, the others not
-//! as_log                                                     a record as a log that other tools can check
-//! messages ─ render                                          what the lines say: to a model, to people
+//! turn_proof                                                 proofs that show one turn alone
+//! as_log                                                     a record as a log for other tools
+//! messages ─ render                                          the conversation, for a reader
 //! ```
 
 pub mod as_log;

@@ -28,7 +28,7 @@ pub fn report(
     report.head = file.last().map(|last| last.head);
     report.trust = Some(options.trust.digest());
     for (verdict, finding) in &file.faults {
-        // A torn seal file lost nothing that was sealed: it is said, and weighs nothing.
+        // A torn seal file lost no sealed line: this is reported without effect on the verdict.
         if *verdict == Verdict::UnsignedTail {
             report.find(finding.clone());
         } else {
@@ -157,7 +157,7 @@ fn check_heads(report: &mut Report, file: &SealFile, last: &ObservedSeal, expect
         broken: false,
     };
     heads::check(report, expect, met.iter().copied(), &end);
-    // What was changed is not whole, however many of its seals are there.
+    // A changed log is not whole, however many of its seals are present.
     if report.verdict <= Verdict::Malformed {
         return;
     }

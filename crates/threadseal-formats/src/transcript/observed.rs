@@ -6,8 +6,9 @@
 //!                      {"leaves":"<base64 of 32-byte leaf hashes>"} …
 //!                      {"seal":{"seq","size","lines","root","sidecar","time","final","note"}}
 //! ```
-//! Invariants: the log's bytes are hashed as they lie and never re-serialised; a seal says that
-//! bytes existed, never who wrote them; every seal of a file is made by the key of its header.
+//! Invariants: the log's bytes are hashed as stored and never re-serialised. A seal proves that
+//! bytes existed, never which program wrote them. Every seal of a file is made by the key of its
+//! header.
 //!
 //! Not here: comparing a log with its seals (`log`), files (`threadseal-store`).
 
@@ -27,7 +28,7 @@ use threadseal_core::time::Timestamp;
 /// Tag of the line digest of a seal line.
 pub const LINE_TAG: &str = "threadseal/1 observed line";
 
-/// What follows the signature of a seal line.
+/// The text after the signature of a seal line.
 const LINE_END: &[u8] = b"\\n\"}}";
 
 /// Leaf hashes on one line of a seal file.
@@ -39,19 +40,19 @@ const HEADER_START: &[u8] =
 /// One seal of an observed log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ObservedSeal {
-    /// The head that it makes: `size` counts bytes of the log.
+    /// The head of the seal: `size` counts bytes of the log.
     pub head: Head,
     /// Lines of the log that it covers.
     pub lines: u64,
     /// Root of the tree over them.
     pub root: Digest,
-    /// When it was made, as its maker says.
+    /// When it was made, by its maker's claim.
     pub time: Timestamp,
-    /// May the log not grow any more?
+    /// Is the log ended, so that it may not grow?
     pub is_final: bool,
 }
 
-/// A seal file that was read and checked by itself.
+/// A seal file that was read and checked alone, without its log.
 pub struct SealFile {
     /// The record.
     pub record: RecordId,
@@ -63,12 +64,12 @@ pub struct SealFile {
     pub leaves: Vec<Digest>,
     /// Bytes of the seal file up to and including the last good seal.
     pub sealed_bytes: u64,
-    /// What is wrong with the seal file.
+    /// The faults of the seal file.
     pub faults: Vec<(Verdict, Finding)>,
     state: State,
 }
 
-/// What the next seal builds on.
+/// The state on which the next seal builds.
 #[derive(Clone)]
 struct State {
     tree: Frontier,
@@ -78,7 +79,7 @@ struct State {
 /// Reads a seal file; `Err` is the finding when it has no header.
 ///
 /// # Errors
-/// The finding that says why this is no seal file.
+/// The finding that explains why this is no seal file.
 pub fn parse(bytes: &[u8]) -> Result<SealFile, Finding> {
     let end = memchr::memchr(b'\n', bytes).unwrap_or(bytes.len());
     let (record, key) = bytes
@@ -214,8 +215,8 @@ impl SealFile {
     /// Appends to `out` the leaves of new lines and a seal over all lines so far.
     ///
     /// # Errors
-    /// Kind `Refused` when the seal file has faults, has ended, or the size goes back; kind `Key`
-    /// when `signer` is not the key of the header.
+    /// Kind `Refused` when the seal file has faults, has ended, or the log shrank. Kind `Key` when
+    /// `signer` is not the key of the header.
     pub fn seal(
         &mut self,
         new_leaves: &[Digest],

@@ -1,7 +1,7 @@
 //! The second half of native verification: one running SHA-256 over the whole file.
 //!
 //! Each checkpoint claims the digest of all bytes before it (`payload.hash`, Rye's member). The
-//! scanner names the places, this half compares: O(n) for any number of checkpoints.
+//! scanner names the places and this half compares the digests: O(n) for any number of checkpoints.
 
 use super::scan::{PointKind, PrefixPoint};
 use threadseal_core::digest::{Digest, Hasher};
@@ -23,7 +23,7 @@ impl PrefixHasher {
         Self::default()
     }
 
-    /// Takes the next bytes, with the places that [`super::Scanner::push`] answered for them.
+    /// Takes the next bytes, with the places that [`super::Scanner::push`] returned for them.
     pub fn push(&mut self, chunk: &[u8], points: &[PrefixPoint]) {
         let mut rest = chunk;
         for point in points {
@@ -65,7 +65,7 @@ impl PrefixHasher {
         self.sealed
     }
 
-    /// The running digest, for a writer that goes on from here.
+    /// The running digest, for a writer that continues from here.
     pub(crate) fn hasher(&self) -> Hasher {
         self.hasher.clone()
     }

@@ -2,15 +2,15 @@
 //!
 //! ```text
 //! bytes ─┬─► Scanner       lines, JSON, leaves, every number of every seal ─► Scan
-//!        │      └ points: where the prefix digest must be what
+//!        │      └ points: where prefix digests are needed, and their values
 //!        └─► PrefixHasher  one running SHA-256 over all bytes              ─► (prefix)
 //! ```
 //! The halves share nothing but the points, so that a caller may run them on two cores, chunk by
-//! chunk; [`super::verify`] joins what they say. Both use constant memory: one line, one Merkle
+//! chunk. [`super::verify`] joins their results. Both use constant memory: one line, one Merkle
 //! frontier, one note for each key.
 //!
-//! Invariants: a line is judged only once; after the first failure nothing later is believed;
-//! whatever follows the last good seal is kept apart as the tail.
+//! Invariants: a line is judged only once. After the first failure no later line is trusted. All
+//! bytes after the last good seal are kept separate as the tail.
 
 use super::bodies::{self, Bodies, watch::Watch};
 use super::event::{self, Frame, LineFault};
@@ -34,7 +34,7 @@ use threadseal_core::trust::LastOf;
 pub struct PrefixPoint {
     /// Bytes before the place.
     pub offset: u64,
-    /// Why it matters.
+    /// The reason.
     pub kind: PointKind,
 }
 
@@ -45,12 +45,12 @@ pub enum PointKind {
     LineStart,
     /// Seal `seq` claims this digest.
     Claim {
-        /// What the seal says.
+        /// The digest in the seal.
         hash: Digest,
         /// Its number.
         seq: u64,
     },
-    /// A good seal ends here: what it covers, itself included.
+    /// A good seal ends here: the digest of all bytes up to its end.
     Sealed,
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct PendingSignature {
     pub(crate) turn: u64,
 }
 
-/// What was signed.
+/// The signed bytes.
 pub(crate) enum Signed {
     /// The note, by a sealing key.
     Note(LineNote),
@@ -108,14 +108,14 @@ impl PendingSignature {
     }
 }
 
-/// The first thing that speaks against the record.
+/// The first evidence against the record.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
     pub(crate) verdict: Verdict,
     pub(crate) findings: Vec<Finding>,
 }
 
-/// What the scanner saw.
+/// The result of the scan.
 pub(crate) struct Scan {
     pub(crate) manifest: Option<Manifest>,
     /// The thread id as every line spells it, quotes included.
@@ -124,7 +124,6 @@ pub(crate) struct Scan {
     pub(crate) lines: u64,
     pub(crate) checkpoints: u64,
     pub(crate) failure: Option<Failure>,
-    /// The last good seal.
     pub(crate) last: Option<GoodSeal>,
     pub(crate) pending: Vec<PendingSignature>,
     /// Every key that sealed, in order of its first seal, with its last one.
@@ -136,10 +135,11 @@ pub(crate) struct Scan {
     pub(crate) dropped: Vec<Finding>,
     /// Commitments to bodies, and redactions.
     pub(super) watch: Watch,
-    /// Keys that the authority let in beside the current one, with the lines that say so: those under the last good seal, and since.
+    /// Keys that the authority admitted beside the current one, with their lines: those under the
+    /// last good seal, then those since.
     pub(crate) delegated: Vec<(PublicKey, u64)>,
     pub(super) delegated_since: Vec<(PublicKey, u64)>,
-    /// Number of the seal that is the first over all that the authority said of delegates.
+    /// Number of the first seal over all statements of the authority about delegates.
     pub(crate) last_word: u64,
     /// For each expectation: was its seal met, and did a seal of its number differ?
     pub(crate) met: Vec<Met>,
@@ -152,11 +152,12 @@ pub struct ScanOptions {
     pub every_signature: bool,
     /// Heads that the record must contain.
     pub expect: Vec<Expectation>,
-    /// What its file of bodies holds, for a record with detached bodies; None where nobody looked.
+    /// The content of its file of bodies, for a record with detached bodies; None where it was not
+    /// read.
     pub bodies: Option<Arc<Bodies>>,
 }
 
-/// The line half of verification. Feed it the file in order, then let [`super::verify`] conclude.
+/// The line half of verification. Push the file in order, then let [`super::verify`] conclude.
 pub struct Scanner {
     pub(super) options: ScanOptions,
     carry: Vec<u8>,
@@ -167,14 +168,13 @@ pub struct Scanner {
     pub(super) out: Scan,
 }
 
-/// The state that one seal hands to the next.
+/// The state from one seal to the next.
 pub(super) struct Chain {
     pub(super) leaves: Frontier,
     pub(super) origin: Option<KeyName>,
-    /// Fingerprint of the record's Rye key.
     pub(super) rye_fp: Option<RyeFingerprint>,
     pub(super) keys: SealingKeys,
-    /// Those under the last good seal: where a writer that recovers begins again.
+    /// Those under the last good seal: a recovering writer begins again from them.
     pub(super) keys_at_seal: SealingKeys,
     pub(super) prev: Option<Digest>,
     pub(super) next_seq: u64,
@@ -185,7 +185,7 @@ pub(super) struct Chain {
     pub(super) fault: Option<Finding>,
 }
 
-/// Where a line lies.
+/// The position of a line.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) line: u64,
@@ -248,8 +248,8 @@ impl Scanner {
         }
     }
 
-    /// Takes the next bytes; answers the places whose prefix digest matters, in order of offset.
-    /// Each lies in these bytes, or is the claimless place that the call before ended with.
+    /// Takes the next bytes; returns the places whose prefix digest matters, in order of offset.
+    /// Each is in these bytes, or is the place without a claim at the end of the last call.
     pub fn push(&mut self, mut chunk: &[u8]) -> Vec<PrefixPoint> {
         let mut points = Vec::new();
         while let Some(length) = memchr::memchr(b'\n', chunk) {
@@ -267,7 +267,7 @@ impl Scanner {
                 self.keep(head);
                 let line = std::mem::take(&mut self.carry);
                 self.line(&line, place, &mut points);
-                // Taken back, so that lines across chunks do not allocate each time.
+                // The buffer is reused, so that lines across chunks do not allocate each time.
                 self.carry = line;
                 self.carry.clear();
             }
@@ -445,7 +445,7 @@ impl Scanner {
                 "the adopted tail is not the bytes between the last seal and this line".into(),
             );
         }
-        // What could not be read stays unread: the verdict says so, so it is no fault to seal it.
+        // The adopted bytes stay unread. The verdict reports this, so sealing them is no fault.
         self.chain.fault = None;
         self.speak_for_nobody();
         let after_line = self.out.last.as_ref().map_or(0, |seal| seal.line);
@@ -471,8 +471,8 @@ impl Scanner {
         Ok(())
     }
 
-    /// What the tail said of keys does not count: whoever adopts it does not speak for its writer, and says again what has to be
-    /// said.
+    /// Ignores the tail's statements about keys: a recorder that adopts the tail does not vouch for
+    /// its writer. It repeats the necessary statements.
     fn speak_for_nobody(&mut self) {
         self.chain.keys.clone_from(&self.chain.keys_at_seal);
         self.out.delegated_since.clear();
@@ -490,7 +490,6 @@ impl Scanner {
             .get_or_insert(Failure { verdict, findings });
     }
 
-    /// Ends the file.
     pub(crate) fn finish(mut self) -> Scan {
         self.out.bytes = self.offset;
         self.out.torn = self.carried > 0;

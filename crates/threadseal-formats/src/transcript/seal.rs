@@ -3,12 +3,13 @@
 //! ```text
 //! …,"payload":{"turn":N,"byte_offset":N,"hash":HEX,"sig":SIG,"fp":FP,"ts":ISO,"seal":{
 //!   "seq":N,"lines":N,"root":HEX,"prev":HEX|null,"final":BOOL,"key":HEX,"ext":{…},"note":"NOTE"}}}
-//!                                                                                       ^ line digest
-//! NOTE  origin LF lines LF base64(root) LF "line " hex(line digest) LF LF "— " origin " " base64(id‖sig) LF
+//!                                                                              line digest ^
+//! NOTE  origin LF lines LF base64(root) LF "line " hex(line digest) LF LF
+//!       "— " origin " " base64(id‖sig) LF
 //! ```
 //! Invariants (`spec/transcript.md` §3): the line is rebuilt from its values and compared, so no
-//! byte of it is free; everything up to the note's opening quote is under the line digest, the
-//! line digest is under the signature.
+//! byte of it is free. The line digest covers everything up to the note's opening quote, and the
+//! signature covers the line digest.
 //!
 //! Not here: whether the values fit the file (`scan`) and whether the signature holds (`verify`).
 
@@ -26,7 +27,7 @@ use threadseal_core::time::Timestamp;
 /// Tag of the line digest.
 pub(crate) const LINE_TAG: &str = "threadseal/1 checkpoint line";
 
-/// What follows the note's last escaped LF.
+/// The text after the note's last escaped LF.
 const LINE_END: &[u8] = b"\\n\"}}}";
 
 /// The values of one checkpoint, its note left out.
@@ -34,7 +35,6 @@ const LINE_END: &[u8] = b"\\n\"}}}";
 pub(crate) struct Seal {
     /// Turns completed.
     pub(crate) turn: u64,
-    /// Offset of the line's first byte.
     pub(crate) byte_offset: u64,
     /// SHA-256 of all bytes before the line.
     pub(crate) hash: Digest,
@@ -50,11 +50,10 @@ pub(crate) struct Seal {
     pub(crate) root: Digest,
     /// SHA-256 of the previous checkpoint line.
     pub(crate) prev: Option<Digest>,
-    /// Is the record ended here?
+    /// Does the record end here?
     pub(crate) is_final: bool,
-    /// Who sealed.
+    /// The key that sealed.
     pub(crate) key: KeyId,
-    /// Registered members.
     pub(crate) ext: Ext,
 }
 
@@ -72,7 +71,7 @@ pub(crate) struct ParsedSeal<'a> {
 pub(crate) enum SealFault {
     /// Another spelling than `spec/transcript.md` §3.
     Spelling,
-    /// A member of `ext` that one must understand, and we do not.
+    /// A critical member of `ext` that is unknown here.
     UnknownCritical(String),
 }
 
@@ -161,7 +160,7 @@ fn parse_values<'a>(cursor: &mut Cursor<'a>, timestamp: Timestamp) -> Option<(Se
 }
 
 impl ParsedSeal<'_> {
-    /// The note, if it states exactly what this line and `origin` ask for.
+    /// The note, if it states exactly the values that this line and `origin` require.
     pub(crate) fn note(&self, origin: &KeyName) -> Option<LineNote> {
         let Seal { lines, root, .. } = self.seal;
         Statement {
@@ -191,7 +190,7 @@ pub(crate) struct SealFrame<'a> {
 /// Writes and signs the checkpoint line of `seal`, without LF.
 ///
 /// # Errors
-/// What `signer` answers.
+/// Errors of `signer`.
 pub(crate) fn write(
     frame: &SealFrame<'_>,
     seal: &Seal,

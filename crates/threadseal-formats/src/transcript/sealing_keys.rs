@@ -1,14 +1,15 @@
 //! Which keys may seal a native record (`spec/transcript.md` §5).
 //!
 //! ```text
-//! manifest.key ──its seal says "next_key"───► next, the current key from that seal on
+//! manifest.key ──its seal has "next_key"────► next, the current key from that seal on
 //! manifest.key ──seal covers "key" event────► next ──its first seal──► current …
 //! authority ──"delegation" event────────────► delegates, beside the current key, until the end
-//! authority ──where another key was the first: seals by itself, names the next key, and alone seals behind the end
-//! authority ──"authority" event behind the end──► the key that took its place, which alone seals from there on
+//! authority ──if another key was the first──► seals too, names the next key, and
+//!                                             alone seals after the end
+//! authority ──"authority" event after end───► the key that replaced it and alone seals then
 //! ```
-//! Invariants: no key enters but by the word of the current key or of the authority; a key that was given up never
-//! comes back, whoever names it.
+//! Invariants: only the current key or the authority can admit a key. A key that was given up never
+//! returns, whichever key names it.
 
 use super::manifest::{self, Manifest};
 use threadseal_core::canon::json::{self, Value};
@@ -21,17 +22,18 @@ use threadseal_core::tlog::entry::key_event::KeyChange;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SealingKeys {
     current: Option<PublicKey>,
-    /// The id of `current`, which nearly every seal asks for.
+    /// The id of `current`, which nearly every seal needs.
     current_id: Option<KeyId>,
     /// Named by a `key` event that no seal of the current key covers yet.
     announced: Option<PublicKey>,
     /// Announced under a seal of the current key.
     next: Option<PublicKey>,
     delegates: Vec<PublicKey>,
-    /// Where it let another key make the first seals. Else it is the first key, and leaves as that.
+    /// Present where it let another key make the first seals. Otherwise it is the first key, and
+    /// ends as that key.
     authority: Option<PublicKey>,
     given_up: Vec<KeyId>,
-    /// The key that took the place of the manifest's authority.
+    /// The key that replaced the manifest's authority.
     heir: Option<PublicKey>,
 }
 
@@ -46,24 +48,24 @@ impl SealingKeys {
         }
     }
 
-    /// The key that is to seal next.
+    /// The key that seals next.
     pub(crate) fn current(&self) -> Option<&PublicKey> {
         self.current.as_ref()
     }
 
-    /// The key that took the place of the manifest's authority, if one did.
+    /// The key that replaced the manifest's authority, if there is one.
     pub(crate) fn heir(&self) -> Option<&PublicKey> {
         self.heir.as_ref()
     }
 
-    /// How many keys the record has had.
+    /// The number of keys that the record has had.
     pub(crate) fn count(&self) -> usize {
         let named = [&self.current, &self.next, &self.announced, &self.authority];
         let named = named.into_iter().flatten().count();
         self.given_up.len() + self.delegates.len() + named
     }
 
-    /// How many keys the record has had that may not seal any more.
+    /// The number of keys of the record that may no longer seal.
     pub(crate) fn given_up(&self) -> usize {
         self.given_up.len()
     }
@@ -81,22 +83,23 @@ impl SealingKeys {
         member_key(&parse(payload)?, "next")
     }
 
-    /// Forgets a key that was announced but not sealed: a recovering writer speaks for nobody.
+    /// Forgets a key that was announced but not sealed: a recovering writer must not repeat another
+    /// writer's statements.
     pub(crate) fn forget_announced(&mut self) {
         self.announced = None;
     }
 
-    /// Did the authority let this key in, beside the current one?
+    /// Did the authority admit this key, beside the current one?
     pub(crate) fn is_delegate(&self, key: &PublicKey) -> bool {
         self.delegates.contains(key)
     }
 
-    /// How many keys it let in, beside the current one.
+    /// The number of keys that it admitted, beside the current one.
     pub(crate) fn delegates(&self) -> usize {
         self.delegates.len()
     }
 
-    /// Takes a `delegation` event, `{"key":HEX,"signature":BASE64}`; answers with the key.
+    /// Takes a `delegation` event, `{"key":HEX,"signature":BASE64}`; returns the key.
     pub(crate) fn delegate(
         &mut self,
         payload: &[u8],
@@ -118,13 +121,13 @@ impl SealingKeys {
         Ok(key)
     }
 
-    /// The key that a `delegation` event lets in, and the signature that must be the authority's.
+    /// The key that a `delegation` event admits, and the signature that must be the authority's.
     pub(crate) fn delegated_by(payload: &[u8]) -> Result<(PublicKey, Signature), String> {
         signed_key(&parse(payload)?, "key")
     }
 
-    /// Takes an `authority` event, `{"next":HEX,"signature":BASE64}`: the authority of a record that has ended said in a log that this
-    /// key takes its place.
+    /// Takes an `authority` event, `{"next":HEX,"signature":BASE64}`. In it, the authority of an
+    /// ended record stated in a log that this key replaces it.
     pub(crate) fn succeed(&mut self, payload: &[u8], manifest: &Manifest) -> Result<(), String> {
         let (next, signature) = Self::succeeded_by(payload)?;
         let before = self.heir.unwrap_or(manifest.authority);
@@ -184,8 +187,9 @@ impl SealingKeys {
         }
     }
 
-    /// Notes a good final seal: what may follow the end is the authority's to seal, where it let another key make the first
-    /// seals. So a copy of the last key is of no use to anybody, nor is that of a delegate.
+    /// Notes a good final seal. Where the authority let another key make the first seals, only the
+    /// authority seals after the end. So a copy of the last key, or of a delegate's, is of no use
+    /// to an attacker.
     pub(crate) fn ended(&mut self) {
         self.delegates.clear();
         if self.authority.is_some() {
@@ -204,7 +208,8 @@ impl SealingKeys {
         self.current_id = self.current.map(|key| key.key_id());
     }
 
-    /// The next key is another than the current one, and has a life of its own: the authority's word never ends.
+    /// The next key must differ from the current one and from the authority, whose permission never
+    /// ends.
     fn check_successor(&self, key: &PublicKey) -> Result<(), String> {
         if [&self.current, &self.authority].contains(&&Some(*key)) {
             return Err(format!("key {} seals already", key.key_id()));

@@ -1,10 +1,11 @@
-//! The note inside a sealed line: what a native checkpoint and an observed seal both sign.
+//! The note inside a sealed line: a native checkpoint and an observed seal both sign it.
 //!
 //! ```text
-//! origin LF lines LF base64(root) LF "line " hex(line digest) LF LF "— " origin " " base64(id‖sig) LF
+//! origin LF lines LF base64(root) LF "line " hex(line digest) LF LF
+//! "— " origin " " base64(id‖sig) LF
 //! ```
-//! A C2SP signed note whose text is a tlog-checkpoint of the lines before, with one extension line
-//! that binds the sealed line itself. In the line it is a JSON string: LF is `\n`, U+2014 `\u2014`.
+//! A C2SP signed note whose text is a tlog-checkpoint of the lines before. One extension line binds
+//! the sealed line itself. In the line it is a JSON string: LF is `\n`, U+2014 `\u2014`.
 
 use threadseal_core::digest::Digest;
 use threadseal_core::encoding;
@@ -12,7 +13,7 @@ use threadseal_core::error::Error;
 use threadseal_core::key::{Message, PublicKey, Signature, Signer};
 use threadseal_core::note::{KeyName, NoteText, note_key_id};
 
-/// What a sealed line states.
+/// The values that a sealed line states.
 pub(crate) struct Statement<'a> {
     pub(crate) origin: &'a KeyName,
     pub(crate) lines: u64,
@@ -21,7 +22,7 @@ pub(crate) struct Statement<'a> {
     pub(crate) line: Digest,
 }
 
-/// A note that states just that; whether its signature holds is still to be asked.
+/// A note with exactly these values; its signature is not yet verified.
 #[derive(Clone)]
 pub(crate) struct LineNote {
     message: Message,
@@ -50,7 +51,8 @@ impl Statement<'_> {
         )
     }
 
-    /// Reads a note in its JSON spelling, without its last `\n`; `None` unless it states this.
+    /// Reads a note in its JSON spelling, without its last `\n`; `None` unless it states these
+    /// values.
     pub(crate) fn read(&self, note: &[u8]) -> Option<LineNote> {
         let text = self.text();
         let blob = note.strip_prefix(self.spelling(&text).as_bytes())?;
@@ -64,10 +66,10 @@ impl Statement<'_> {
         })
     }
 
-    /// Signs, and answers the note in its JSON spelling, without its last `\n`.
+    /// Signs, and returns the note in its JSON spelling, without its last `\n`.
     ///
     /// # Errors
-    /// What `signer` answers.
+    /// Errors of `signer`.
     pub(crate) fn sign(&self, signer: &dyn Signer) -> Result<String, Error> {
         let text = self.text();
         let checked = NoteText::parse(&text).map_err(|e| Error::invalid(e.to_string()))?;

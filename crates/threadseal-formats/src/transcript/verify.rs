@@ -3,8 +3,8 @@
 //! ```text
 //! Scan + PrefixHasher + trust + now ─► Outcome { report, Verified<Coverage>?, Sealer? }
 //! ```
-//! Invariants: nothing is `verified` unless every check that applies passed; [`Coverage`] never
-//! includes a tail; a lenient caller gets [`WithTail`], never the verdict changed.
+//! Invariants: nothing is `verified` unless every check that applies passed. [`Coverage`] never
+//! includes a tail. A lenient caller gets [`WithTail`], never another verdict.
 //!
 //! Not here: reading files and running the halves on two cores (`threadseal-store`).
 
@@ -26,7 +26,7 @@ use threadseal_core::time::Timestamp;
 use threadseal_core::tlog::entry::fork::{ForkPlace, LoggedFork};
 use threadseal_core::trust::{Format, Judgement, LastOf, Purpose, Standing, Trust, covering};
 
-/// What verification needs beside the bytes.
+/// The inputs of verification besides the bytes.
 #[derive(Clone, Copy)]
 pub struct VerifyOptions<'a> {
     /// Whose signature counts.
@@ -39,16 +39,16 @@ pub struct VerifyOptions<'a> {
     pub thread: Option<&'a ThreadId>,
 }
 
-/// What a native record vouches for: the first `head.size` bytes of the file.
+/// The facts that a native record proves: the first `head.size` bytes of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Coverage {
     /// The record.
     pub record: RecordId,
     /// Its last seal.
     pub head: Head,
-    /// SHA-256 of those bytes: what they are recognised by when they are read again.
+    /// SHA-256 of those bytes, to recognise them when they are read again.
     pub digest: Digest,
-    /// Byte ranges that the record itself calls unverified.
+    /// Byte ranges that the record itself marks as unverified.
     pub adopted: Vec<[u64; 2]>,
 }
 
@@ -63,7 +63,7 @@ pub struct Tail {
 
 /// The end of a verification.
 pub struct Outcome {
-    /// What to tell.
+    /// The report to show.
     pub report: Report,
     /// Present exactly when the verdict is `verified`.
     pub verified: Option<Verified<Coverage>>,
@@ -72,31 +72,33 @@ pub struct Outcome {
     /// A failure was found without checking every signature: run again with
     /// [`ScanOptions::every_signature`] to learn how far the record can be trusted.
     pub look_closer: bool,
-    /// Bodies that a sealed redaction says were dropped, and that are still there.
+    /// Bodies that are still present although a sealed redaction records them as dropped.
     pub unfinished: Vec<Digest>,
-    /// The seals that are the first to cover a redaction: at most [`threadseal_core::limits::MAX_REDACTING_SEALS`], in their order.
+    /// The seals that are the first to cover a redaction: at most
+    /// [`threadseal_core::limits::MAX_REDACTING_SEALS`], in their order.
     pub redactions: Vec<SealedRedaction>,
-    /// What sealed events say of keys that the authority let in beside the current one.
+    /// The statements in sealed events about keys that the authority admitted beside the current
+    /// one.
     pub delegations: Vec<SealedDelegation>,
     lenient: Option<WithTail<Coverage, Tail>>,
 }
 
-/// The word of a record's authority for another key, in a line that a seal covers.
+/// The permission of a record's authority for another key, in a line that a seal covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SealedDelegation {
     /// The record.
     pub record: RecordId,
     /// Its authority.
     pub by: PublicKey,
-    /// The key that it let in.
+    /// The key that it admitted.
     pub to: PublicKey,
-    /// The line that says so.
+    /// The line of the statement.
     pub line: u64,
 }
 
 impl Outcome {
-    /// What a lenient policy may take of a record whose seals all hold but whose end is not
-    /// proved: the sealed part and the tail, apart.
+    /// The result for a lenient policy: the sealed part and the tail, separately. All seals must
+    /// hold; the end may be unproved.
     pub fn lenient(self) -> Option<WithTail<Coverage, Tail>> {
         self.lenient
     }
@@ -123,7 +125,7 @@ impl Verifier {
         self.prefix.push(chunk, &points);
     }
 
-    /// Ends the file and says what was found.
+    /// Ends the file and gives the result.
     pub fn finish(self, options: &VerifyOptions<'_>) -> Outcome {
         conclude(self.scanner, &self.prefix, options)
     }
@@ -147,7 +149,7 @@ pub fn verify(bytes: &[u8], scan: &ScanOptions, options: &VerifyOptions<'_>) -> 
     }
 }
 
-/// Joins what the two halves saw.
+/// Joins the results of the two halves.
 pub fn conclude(scanner: Scanner, prefix: &PrefixHasher, options: &VerifyOptions<'_>) -> Outcome {
     let every_signature = scanner.options.every_signature;
     let expect = scanner.options.expect.clone();
@@ -184,7 +186,8 @@ pub fn conclude(scanner: Scanner, prefix: &PrefixHasher, options: &VerifyOptions
     let unfinished = check_bodies(&mut report, &scan, bodies.as_deref());
     if let Some(last) = scan.last.as_ref().filter(|_| arithmetic_holds) {
         report.head = Some(last.head);
-        // Without a look at every signature, the last good numbers are not yet the last good seal.
+        // Unless every signature was checked, the last valid numbers may not be those of the last
+        // good seal.
         if trusted && (sound || every_signature) {
             report.trusted_until = Some(last.trusted_until());
         }
@@ -246,12 +249,13 @@ fn delegations(scan: &Scan) -> Vec<SealedDelegation> {
     scan.manifest.as_ref().map_or_else(Vec::new, said)
 }
 
-/// Does a known fork speak against this copy of the record with this line 1?
+/// Does a known fork affect this copy of the record with this line 1?
 fn bearing(fork: &LoggedFork, line_1: &Digest, scan: &Scan, ended: bool) -> Bearing {
     let ForkPlace::Transcript { manifest, seq } = fork.place else {
         return Bearing::Clear;
     };
-    // A record that ended without that key is no history of its: behind an end a delegate seals nothing, whatever he makes up.
+    // A record that ended without that key is no history of it. A delegate seals nothing after an
+    // end, whatever it invents.
     let mut seals = scan.sealers.iter();
     let made_one = seals.any(|last| last.key.key_id() == fork.key && last.head.seq >= seq);
     match manifest == *line_1 && (!ended || made_one) {
@@ -298,7 +302,7 @@ fn check_seals(report: &mut Report, scan: &Scan, prefix: &PrefixHasher, every_si
     report.check("signatures", signatures, Some(how.to_owned()));
 }
 
-/// Judges the signers; true when somebody vouches for this record.
+/// Judges the signers; true when the trust vouches for this record.
 fn check_trust(
     report: &mut Report,
     scan: &Scan,
@@ -323,14 +327,14 @@ fn check_trust(
     judge_signers(report, &signed, options)
 }
 
-/// Whose word a record, or a part of it, rests on.
+/// The keys on which a record, or a part of it, depends.
 pub(super) struct Signed<'a> {
     pub(super) authority: &'a PublicKey,
     /// Keys whose seals count in it.
     pub(super) sealers: &'a [LastOf],
-    /// Number of the first seal over all that the authority said of others.
+    /// Number of the first seal over all statements of the authority about others.
     pub(super) last_word: u64,
-    /// Do its bytes fit its seals? Else no head of it is evidence of anything.
+    /// Do its bytes fit its seals? Otherwise its heads are no evidence.
     pub(super) arithmetic_holds: bool,
     pub(super) thread: Option<ThreadId>,
 }
@@ -359,7 +363,7 @@ fn purpose<'a>(
     }
 }
 
-/// Judges the signers; true when the authority, or each key by itself, counts.
+/// Judges the signers; true when the authority, or each key alone, counts.
 pub(super) fn judge_signers(
     report: &mut Report,
     signed: &Signed<'_>,
@@ -370,14 +374,16 @@ pub(super) fn judge_signers(
     let judge =
         |key: &PublicKey, heads: &[Head]| trust.judge(key, &purpose(thread, heads, options), now);
     let mut all = !signed.sealers.is_empty();
-    // What the authority is worth for keys that it let in: as little as for the one for which it is worth least.
+    // The judgement of the authority for keys that it admitted: the worst judgement over all of
+    // them.
     let mut by_authority: Option<Judgement<'_>> = None;
     for sealer in signed.sealers {
         let heads = signed.heads(sealer.head.seq);
         let own = judge(&sealer.key, &heads);
         let mut authority = judge(signed.authority, &heads);
-        // Whoever accepts the authority alone accepts whom it let in, unless that key was revoked. Where that one counts by itself, the
-        // authority vouches for its words, and not for seals behind its end.
+        // A verifier that accepts the authority alone also accepts the keys that it admitted,
+        // unless they are revoked. Where such a key counts alone, the authority vouches for its own
+        // statements, and not for seals after its end.
         let by_itself = match (&own.standing, &authority.standing) {
             (Standing::NotPinned, other) if *other != Standing::NotPinned => {
                 trust.judge_unpinned(&sealer.key, &purpose(thread, &heads, options), now)
@@ -392,7 +398,8 @@ pub(super) fn judge_signers(
             }
             _ => own,
         };
-        // The authority's word is enough for a key that it let in, unless that key was revoked.
+        // The authority's statement is enough for a key that it admitted, unless that key was
+        // revoked.
         if matches!(own.standing, Standing::Revoked { .. }) || own.standing.counts() {
             all &= report.signer(&sealer.key, &own);
             continue;
@@ -402,12 +409,13 @@ pub(super) fn judge_signers(
             by_authority = Some(authority);
         }
     }
-    // It is told once, however many keys it let in.
+    // The authority is reported once, however many keys it admitted.
     if let Some(authority) = &by_authority {
         all &= report.signer(signed.authority, authority);
     }
-    // Any seal covers line 1, which the authority signed; and only later ones, whom it let in: what a thief of its key says behind its
-    // end is not made good by seals of before.
+    // Any seal covers line 1, which the authority signed. Only later seals cover its statements
+    // about other keys. Earlier seals do not validate the statements of a thief of its key after
+    // its end.
     let authority = judge(signed.authority, &signed.heads(signed.last_word));
     if let (Standing::Revoked { .. }, true) = (&authority.standing, all) {
         all = report.signer(signed.authority, &authority);
@@ -431,7 +439,7 @@ fn check_thread(report: &mut Report, scan: &Scan, expected: Option<&ThreadId>) {
     expect_thread(report, actual.as_ref(), expected);
 }
 
-/// Holds another thread than the `expected` one against what `report` is of.
+/// Reports evidence against a record that is not of the `expected` thread.
 pub(super) fn expect_thread(
     report: &mut Report,
     actual: Option<&ThreadId>,
@@ -522,7 +530,8 @@ fn check_end(report: &mut Report, scan: &Scan, expect: &[Expectation]) {
     }
 }
 
-/// Are the bodies there that sealed lines commit to? After a failure it is not known which those are.
+/// Are the bodies present to which sealed lines commit? After a failure the set of those is
+/// unknown.
 fn check_bodies(report: &mut Report, scan: &Scan, bodies: Option<&Bodies>) -> Vec<Digest> {
     let last = scan.last.as_ref().filter(|_| scan.failure.is_none());
     match (&scan.manifest, last) {

@@ -5,9 +5,9 @@
 //! event, seal, event, seal …         one running SHA-256, one Merkle frontier
 //! terminal ─► final seal ─► link ─► final seal …
 //! ```
-//! Invariants: the writer never writes what the verifier would refuse; a state comes only from
-//! [`Sealer::begin`] or from a verification that ended at a good seal; bytes given out must reach
-//! the file, in order, or the sealer must be dropped.
+//! Invariants: the writer never writes a line that the verifier would refuse. A state comes only
+//! from [`Sealer::begin`] or from a verification that ended at a good seal. The returned bytes must
+//! reach the file, in order, or the sealer must be dropped.
 //!
 //! Not here: files, locks, fsync, heads (`threadseal-store`); clock and randomness come in as
 //! [`Stamp`].
@@ -48,13 +48,13 @@ pub struct Signers<'a> {
 /// How a thread ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// It did what it was asked.
+    /// It completed its task.
     Completed,
     /// It failed.
     Error,
-    /// Somebody stopped it.
+    /// A user or program stopped it.
     Cancelled,
-    /// Another thread goes on.
+    /// Another thread continues.
     Continued,
     /// It waits for a decision.
     Suspended,
@@ -72,7 +72,7 @@ impl Ending {
     }
 }
 
-/// A link to a thread that goes on from here.
+/// A link to a thread that continues from here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Link {
     /// A user resumed the thread.
@@ -106,7 +106,7 @@ pub struct Sealer {
     pub(super) unsealed_lines: u64,
     pub(super) may_end: bool,
     pub(super) ended: bool,
-    /// The fencing token of the last seal, or of the writer that goes on.
+    /// The fencing token of the last seal, or of the continuing writer.
     pub(super) fence: Option<u64>,
     /// Root and key of the last seal that this writer made.
     pub(super) stated: Option<(Digest, KeyId)>,
@@ -115,7 +115,7 @@ pub struct Sealer {
 }
 
 impl Sealer {
-    /// Begins a record: `out` gets line 1 and seal 0, which belong into the file together.
+    /// Begins a record: `out` gets line 1 and seal 0, which must enter the file together.
     ///
     /// # Errors
     /// Kind `InvalidInput` for a manifest that is no strict JSON, `Key` or `External` from the
@@ -130,7 +130,7 @@ impl Sealer {
         Self::begin_under(None, thread, manifest, stamps, signers, out)
     }
 
-    /// As [`Sealer::begin`], under the lease with this fencing token, which each seal will hold.
+    /// As [`Sealer::begin`], under the lease with this fencing token, which each seal will contain.
     ///
     /// # Errors
     /// As [`Sealer::begin`].
@@ -186,7 +186,7 @@ impl Sealer {
         Ok(sealer)
     }
 
-    /// What line 1 says.
+    /// The content of line 1.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
@@ -221,12 +221,12 @@ impl Sealer {
         self.unsealed_lines
     }
 
-    /// The fencing token that its next seal will hold.
+    /// The fencing token that its next seal will contain.
     pub fn fence(&self) -> Option<u64> {
         self.fence
     }
 
-    /// Goes on under a lease with this fencing token: no later seal may have a lower one.
+    /// Continues under a lease with this fencing token: no later seal may have a lower one.
     ///
     /// # Errors
     /// Kind `Refused` when a later holder has sealed the record already.
@@ -241,12 +241,13 @@ impl Sealer {
         Ok(())
     }
 
-    /// The key that is to make the next seal, delegates and the authority apart.
+    /// The key that must make the next seal, apart from delegates and the authority.
     pub fn current_key(&self) -> Option<&PublicKey> {
         self.keys.current()
     }
 
-    /// How many keys the record has given up; all keys that it had are at most [`MAX_RECORD_KEYS`].
+    /// The number of keys that the record has given up; it may have at most [`MAX_RECORD_KEYS`]
+    /// keys in all.
     pub fn keys_given_up(&self) -> usize {
         self.keys.given_up()
     }
@@ -294,7 +295,7 @@ impl Sealer {
         Ok(())
     }
 
-    /// Appends a link to a thread that goes on; allowed after the end, a final seal must follow.
+    /// Appends a link to a continuing thread; allowed after the end, a final seal must follow.
     ///
     /// # Errors
     /// As [`Sealer::event`].
@@ -313,7 +314,7 @@ impl Sealer {
         Ok(())
     }
 
-    /// Announces `next` as the key after the current one; it may seal once a seal of the current
+    /// Announces `next` as the key after the current one. It may seal once a seal of the current
     /// key covers this event.
     ///
     /// # Errors
@@ -331,11 +332,11 @@ impl Sealer {
             .map_err(Error::invalid)
     }
 
-    /// Lets `key` seal beside the current one, by the word of the record's authority.
+    /// Lets `key` seal beside the current one, by a signed statement of the record's authority.
     ///
     /// # Errors
-    /// As [`Sealer::event`]; kind `Key` when `authority` is not the record's authority, `InvalidInput` for a key that seals already or
-    /// that the record gave up.
+    /// As [`Sealer::event`]; kind `Key` when `authority` is not the record's authority.
+    /// `InvalidInput` for a key that seals already or that the record gave up.
     pub fn delegate(
         &mut self,
         stamp: Stamp,
@@ -365,7 +366,7 @@ impl Sealer {
         self.append(stamp, "delegation", payload.as_bytes(), out)
     }
 
-    /// Says that `dropped`, the bytes found after the last seal, were set aside.
+    /// Records that `dropped`, the bytes found after the last seal, were set aside.
     ///
     /// # Errors
     /// As [`Sealer::event`].
@@ -419,7 +420,8 @@ impl Sealer {
     ///
     /// # Errors
     /// Kind `Refused` when `is_final` does not follow an ending or link, a plain seal follows the
-    /// end, or `turn` goes back; kind `Key` when a signer is not one that may seal this record, or name the next key.
+    /// end, or `turn` falls. Kind `Key` when a signer may not seal this record, or may not name the
+    /// next key.
     pub fn seal(
         &mut self,
         stamp: Stamp,
@@ -506,7 +508,8 @@ impl Sealer {
         self.check_signers(signers)
     }
 
-    /// May these keys make the next seal? A writer asks before it writes what only they could seal.
+    /// May these keys make the next seal? A writer checks this before it writes a line that only
+    /// they could seal.
     ///
     /// # Errors
     /// Kind `Key` when one of them may not.

@@ -1,4 +1,4 @@
-//! Run history bundles: those that the original exported, and our own.
+//! Run history bundles: those that `AbstractRuntime` exported, and those that this crate writes.
 
 use crate::shared::beside_repository;
 use serde_json::Value;

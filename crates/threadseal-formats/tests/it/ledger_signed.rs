@@ -39,14 +39,14 @@ fn trust(seeds: &[u8]) -> Trust {
     Trust::new(store)
 }
 
-/// A ledger under way: what is chained and signed of it.
+/// A ledger in progress: its chained and signed records.
 #[derive(Clone, Default)]
 struct Ledger {
     records: Vec<StepRecord>,
 }
 
 impl Ledger {
-    /// Begun by an agent (key 1), who names himself.
+    /// Begun by an agent (key 1), which names itself.
     fn signed() -> Self {
         let mut genesis = Genesis::new(RecordId::from_bytes([9; 32]), at(0));
         genesis.actors.add(actor(1, "agent")).unwrap();
@@ -83,7 +83,7 @@ impl Ledger {
             .collect()
     }
 
-    /// The same records chained again from the first, as whoever has no key can do.
+    /// The same records chained again from the first, as an attacker without a key can do.
     fn rechained(records: Vec<StepRecord>) -> Self {
         let mut ledger = Self::default();
         for record in records {
@@ -147,7 +147,7 @@ fn a_signed_ledger_is_verified_only_with_a_head_that_is_known() {
     assert_eq!(outcome.report.trusted_until.unwrap().line, 3);
     let coverage = outcome.verified.unwrap();
     assert_eq!(coverage.get().signers, [*signer(1).public_key()]);
-    // What was signed since the head is covered by the signatures.
+    // The signatures cover the records signed since the head.
     let mut longer = ledger.clone();
     longer.agent_step();
     let outcome = longer.judged(&trust(&[1]), Some(ledger.head()));
@@ -229,7 +229,7 @@ fn a_human_answers_in_his_own_name_once_the_ledger_names_him() {
     ledger.step(Some(human.actor_id()), Some(2));
     let outcome = ledger.judged(&trust(&[1, 2]), Some(ledger.head()));
     assert_eq!(outcome.report.verdict, Verdict::Verified);
-    // The agent cannot answer for him, and nobody names himself.
+    // The agent cannot sign for the human, and no actor names itself.
     ledger.step(Some(human.actor_id()), Some(1));
     holds(&ledger, &trust(&[1, 2]), Verdict::Forged, "actor_differs");
     let mut intruder = three();
@@ -387,8 +387,8 @@ fn a_signed_head_seals_a_chain_that_nobody_signed() {
     says(&ledger.bytes(), &forged, Verdict::Forged, "head_forged");
 }
 
-/// What a ledger says, whatever blanks and line ends stand between: the original's loader also reads
-/// several records in one line.
+/// The values of a ledger, independent of blanks and line ends. The loader of `AbstractRuntime`
+/// also reads several records in one line.
 fn values(bytes: &[u8]) -> Option<Vec<serde_json::Value>> {
     let blank = |byte: &u8| match byte {
         0x0b | 0x0c | 0x1c..=0x1f => b' ',
@@ -424,7 +424,7 @@ fn every_byte_of_a_signed_ledger_under_a_known_head_is_noticed_or_means_nothing(
                 assert_eq!(values(&flipped), values(&bytes), "byte {at}, bit {bit}");
             }
         }
-        // Cuts and doubled bytes, too: what is left must say the same.
+        // Cuts and doubled bytes, too: the rest must have the same values.
         let cut = [&bytes[..at], &bytes[at + 1..]].concat();
         let doubled = [&bytes[..=at], &bytes[at..]].concat();
         for changed in [cut, doubled, bytes[..at].to_vec()] {
@@ -466,11 +466,11 @@ fn a_beginning_that_is_too_large_to_read_is_told_and_never_passed_over() {
     genesis.workflow_id = Some("w".repeat(5 << 20));
     let mut ledger = Ledger::default();
     ledger.push(genesis.to_record(run(), "s0", Some(agent.clone())), Some(1));
-    // Without its beginning this record would only be one that nobody signed.
+    // Without its genesis, this record would only be unsigned.
     ledger.step(Some(&agent), None);
     holds(&ledger, &trust(&[1]), Verdict::Malformed, "genesis_bad");
 
-    // Blanks and escapes make a line long that is none to the hash.
+    // Blanks and escapes lengthen a line, but not its hashed form.
     let small = three().bytes();
     let blanks = [b"{".as_slice(), &vec![b' '; 5 << 20], &small[1..]].concat();
     let text = String::from_utf8(blanks).unwrap();
@@ -497,7 +497,7 @@ fn a_beginning_that_is_too_large_to_read_is_told_and_never_passed_over() {
     record.result = Some("x".repeat(5 << 20).as_str().into());
     joining.push(record, Some(1));
     holds(&joining, &trust(&[1, 2]), Verdict::Malformed, "genesis_bad");
-    // What only speaks of a beginning is none.
+    // A record that only mentions a genesis is none.
     let mut speaking = three();
     let agent = actor(1, "agent");
     let mut record = StepRecord::start(run(), "s9", "n", None, at(9));

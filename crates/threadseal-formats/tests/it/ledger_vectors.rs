@@ -1,5 +1,5 @@
-//! Ledgers that the original wrote, and what its own verifier says of each: the answer must be
-//! equal key by key, and the verdict beside it right.
+//! Ledgers that `AbstractRuntime` wrote, and its own verifier's answer for each. The answer must be
+//! equal key by key, and the verdict must match it.
 
 use crate::shared::beside_repository;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ fn judged(bytes: &[u8], run: Option<&str>) -> Outcome {
     judge(bytes, options, &Judging::new(&Trust::default(), now))
 }
 
-/// The cases whose file is one of lines and is there.
+/// The cases whose file consists of lines and exists.
 fn cases(folder: &Path) -> Vec<(Value, Vec<u8>)> {
     let index = fs::read(folder.join("index.json")).unwrap();
     let index: Value = serde_json::from_slice(&index).unwrap();
@@ -76,8 +76,8 @@ fn no_chain_is_verified_by_itself_and_no_alarm_is_lost() {
         let verdict = outcome.report.verdict;
         assert_ne!(verdict, Verdict::Verified, "{name}");
         assert!(outcome.verified.is_none(), "{name}");
-        // The one false alarm of the original; records that nothing protects; and an end that
-        // cannot be read, which a crash leaves behind as well.
+        // The one false alarm of `AbstractRuntime`, records without protection, and an unreadable
+        // end, which a crash can leave as well.
         let known = [
             "content_int_keys",
             "unchained",
@@ -189,7 +189,7 @@ fn each_case_has_the_verdict_and_the_finding_that_it_deserves() {
         report.checks.iter().any(|check| check.name == "slim"
             && check.result == threadseal_core::report::CheckResult::Pass)
     );
-    // Without the record that it stands for, a marker stands for nothing.
+    // Without the record that it refers to, a marker resolves to nothing.
     let started = "\"status\":\"started\",\"effect\":{\"type\":\"llm_call\"";
     let text = String::from_utf8(bytes.clone()).unwrap();
     let without: String = text

@@ -1,4 +1,5 @@
-//! Checkpoints that the original wrote: what it says of each, and the bytes that come out again.
+//! Checkpoints that igor wrote: igor's answer for each, and the bytes after reading and writing
+//! again.
 
 use crate::shared::{beside_repository, in_repository};
 use serde_json::Value;
@@ -9,7 +10,7 @@ use threadseal_formats::lineage::{
     seal_original_reread, verify_original,
 };
 
-/// What the original's parser says, and whether the signature holds, in the words of its vectors.
+/// The answer of igor's parser, and whether the signature holds, in the words of its vectors.
 fn said(file: &[u8]) -> (String, &'static str) {
     match CheckpointHeader::parse(file) {
         Err(error) => (error.to_string(), "none"),
@@ -21,7 +22,8 @@ fn said(file: &[u8]) -> (String, &'static str) {
     }
 }
 
-/// A good file comes out of its header and state again, byte for byte; signed anew, if a key is given.
+/// A valid file is written again from its header and state, byte for byte. It is signed anew if a
+/// key is given.
 fn written_again(file: &[u8], identities: &[&Path]) -> usize {
     let header = CheckpointHeader::parse(file).unwrap();
     let state = &file[header.version.header_length()..];

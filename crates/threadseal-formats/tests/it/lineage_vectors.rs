@@ -1,5 +1,5 @@
-//! Every file and chain that the original made, and every attack on one: the verdict that
-//! `testkit/lineage/expect.toml` says for its word.
+//! Every file and chain that igor made, and every attack on one: `testkit/lineage/expect.toml`
+//! gives the verdict for its word.
 
 use crate::shared::{beside_repository, in_repository};
 use serde_json::Value;
@@ -17,7 +17,7 @@ use threadseal_formats::lineage::{FileReader, Judging, LinkFacts, Outcome, View,
 fn read(path: &Path) -> LinkFacts {
     let bytes = fs::read(path).unwrap();
     let mut reader = FileReader::new();
-    // Small pieces, so that headers and states lie across their ends.
+    // Small pieces, so that headers and states cross their ends.
     for piece in bytes.chunks(97) {
         reader.push(piece);
     }
@@ -33,7 +33,7 @@ fn facts(path: &Path) -> (Vec<LinkFacts>, View) {
     (files, View::History)
 }
 
-/// The flags of a rule, by name, with what the entry says in their places; none that it does not.
+/// The flags of a rule, by name, with the values from the entry; flags without a value are omitted.
 fn flags<'e>(rule: &toml::Value, entry: &'e Value) -> BTreeMap<String, &'e str> {
     let words: Vec<&str> = rule["flags"]
         .as_array()

@@ -1,4 +1,4 @@
-//! Documents that the real Rye signed, and what attackers did to them.
+//! Documents that the real Rye signed, and attackers' changes to them.
 
 use crate::shared::beside_repository;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use threadseal_core::trust::Trust;
 use threadseal_core::trust::rye::TrustSet;
 use threadseal_formats::document::{DocumentKind, ItemType, Options, Outcome, Profile, verify};
 
-/// The trust that a Rye user's folder stands for.
+/// The trust from a Rye user's folder.
 fn user_trust(user: &Path) -> Trust {
     let keys = user.join(".ai/config/keys");
     let own = std::fs::read_to_string(keys.join("signing/public_key.pem")).unwrap();
@@ -113,8 +113,8 @@ fn entries(root: &Path, index: &str, prefix: &str) -> Vec<Entry> {
         .collect()
 }
 
-/// What no verifier can see, because Rye covers neither the bytes nor that there were any: never
-/// `verified`, and the uncovered bytes are named.
+/// The changes that no verifier can detect, because Rye covers neither the bytes nor their
+/// presence. The verdict is never `verified`, and the uncovered bytes are named.
 const BEYOND_EVIDENCE: [&str; 4] = [
     "--- frontmatter edited: NOT covered by Rye's hash",
     "shebang added: NOT covered",

@@ -1,4 +1,4 @@
-//! Rye transcripts that the original package made, and hundreds of changes to them.
+//! Rye transcripts that the Rye package made, and hundreds of changes to them.
 
 use crate::shared::beside_repository;
 use threadseal_core::canon::json::{Value, parse_python};
@@ -27,7 +27,7 @@ impl Entry {
         self.about.get("expect").and_then(Value::as_str).unwrap()
     }
 
-    /// What was done to the genuine transcript.
+    /// The change made to the genuine transcript.
     fn change(&self) -> &str {
         let name = self.name.rsplit('/').next().unwrap();
         name.strip_suffix(".jsonl").unwrap()
@@ -142,8 +142,8 @@ fn the_original_answers_are_given_for_every_transcript() {
 fn allowed(entry: &Entry) -> &'static [Verdict] {
     use Verdict::{Forged, Tampered, UnknownSigner, Unsigned, UnsignedTail, Verified};
     match (entry.word(), entry.change()) {
-        // A cut inside the last checkpoint line cannot be told from a crash while it was written;
-        // if it was the only one, no seal is left.
+        // A cut inside the last checkpoint line looks the same as a crash during its write. If it
+        // was the only checkpoint, no seal is left.
         ("invalid", "trunc_midline") => &[UnsignedTail, Unsigned],
         // A history wholly sealed by a stranger contradicts nothing until a key is pinned.
         ("invalid", "forged_all_untrusted") => &[UnknownSigner],
@@ -276,7 +276,7 @@ fn what_only_context_tells_is_told_with_context() {
     println!("{told} told");
 }
 
-/// Verified transcripts for which the original's own output is at hand, by the folder they lie in.
+/// Passes each verified transcript for which Rye's own output exists, with its folder.
 fn clean(read: impl Fn(&std::path::Path, &VerifiedLines<'_>)) {
     for entry in entries() {
         let Some(folder) = entry

@@ -1,7 +1,7 @@
 //! The four conformance statements of agent-scroll v0.1 (§7), and `testkit/scroll`.
 //!
-//! C1 one canonical text; C2 no single-byte change passes; C3 what is written is read again; C4 no
-//! reordering passes.
+//! C1: one canonical text. C2: no single-byte change passes. C3: written turns can be read again.
+//! C4: no reordering passes.
 
 use crate::shared::in_repository;
 use proptest::prelude::*;
@@ -162,7 +162,7 @@ fn c2_no_byte_of_a_turn_in_cbor_can_be_any_other() {
     assert_eq!(verified_mutants(&item, Container::Sequence, b"", b""), []);
 }
 
-/// Values without numbers that no double keeps, which a turn cannot hold exactly.
+/// Values without numbers that lose precision as doubles; a turn cannot hold such numbers exactly.
 fn any_value() -> impl Strategy<Value = Json> {
     let number = any::<f64>().prop_filter("finite", |number| number.is_finite());
     let leaf = prop_oneof![

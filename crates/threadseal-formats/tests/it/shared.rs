@@ -1,4 +1,4 @@
-//! Where the tests find data: the testkit of this repository, and what may lie beside it.
+//! The paths of the test data: the testkit of this repository, and data that may be beside it.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,8 @@ pub(crate) fn in_repository(path: &str) -> PathBuf {
         .join(path)
 }
 
-/// A folder of the data beside the repository, or in `$THREADSEAL_SHARED`; says so when absent.
+/// A folder of the data beside the repository, or in `$THREADSEAL_SHARED`; prints a message when
+/// absent.
 #[expect(clippy::disallowed_methods, reason = "tests may look where data lies")]
 pub(crate) fn beside_repository(path: &str) -> Option<PathBuf> {
     let root = std::env::var_os("THREADSEAL_SHARED")

@@ -24,7 +24,7 @@ fn example(name: &str) -> String {
     block.trim_start_matches('\n').to_owned()
 }
 
-/// Lines of 32 bytes in hex behind their offset.
+/// Lines of 32 bytes in hex, each after its offset.
 fn dump(bytes: &[u8]) -> String {
     let line = |(number, part): (usize, &[u8])| {
         let hex: String = part.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -100,7 +100,7 @@ fn beside(before: &SealedHeader, delegation: &Delegation) -> SealedHeader {
     checkpoint(before, delegation, b"{\"tick\":61}")
 }
 
-/// The proof that both were signed: their headers, that with the smaller hash first.
+/// The proof that both were signed: their headers, the one with the smaller hash first.
 fn fork(one: &SealedHeader, other: &SealedHeader) -> Vec<u8> {
     let mut links = [one, other];
     links.sort_by_key(|link| link.hash);
@@ -182,7 +182,7 @@ fn the_files_of_the_specification_are_built_as_it_says() {
         let file = in_repository("testkit/lineage/native").join(name);
         assert_eq!(&std::fs::read(file).unwrap(), bytes, "{name}");
     }
-    // The package is in the specification by its digest: all of its parts stand there.
+    // The specification has the package's digest and all of its parts.
     let digest = Digest::of(&built.package);
     assert_eq!(
         format!("{} bytes, SHA-256 {digest}\n", built.package.len()),

@@ -7,7 +7,7 @@ use threadseal_core::encoding::hex;
 use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
 use threadseal_formats::scroll::{Encoding, deserialize, seal, serialize};
 
-/// The value behind `name` in the example of that title.
+/// The value after `name` in the example of that title.
 fn example(title: &str, name: &str) -> String {
     let spec = std::fs::read_to_string(in_repository("spec/scroll.md")).unwrap();
     let (_, rest) = spec

@@ -1,4 +1,4 @@
-//! Every file of `testkit/ledger` has the verdict, and the finding, that `expect.toml` says.
+//! Every file of `testkit/ledger` has the verdict, and the finding, that `expect.toml` names.
 
 use crate::shared::in_repository;
 use std::collections::BTreeSet;

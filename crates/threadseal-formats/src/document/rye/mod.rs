@@ -1,14 +1,14 @@
 //! Rye's signatures on documents: the Rye profile, byte for byte.
 //!
-//! [`text`] says where a header stands and what it covers; this module checks one signature against
-//! what it claims to cover.
+//! [`text`] finds the header and the bytes that it covers. This module checks one signature against
+//! those bytes.
 //!
-//! What a Rye signature proves is little: somebody signed the 64 hex digits of this hash. It binds
-//! no kind, place, time or thread, so that a signature on a knowledge entry also fits a
-//! `thread.json` with the same bytes (`spec/documents.md` lists what follows from it).
+//! A Rye signature proves little: a key signed the 64 hex digits of this hash. It binds no kind,
+//! place, time or thread. So a signature on a knowledge entry also fits a `thread.json` with the
+//! same bytes (`spec/documents.md` lists the consequences).
 //!
-//! Elsewhere: the grammar of a signature ([`threadseal_core::trust::rye::fields`]), the two carriers
-//! ([`super::text`], [`super::json`]).
+//! Elsewhere: the grammar of a signature ([`threadseal_core::trust::rye::fields`]), the two
+//! carriers ([`super::text`], [`super::json`]).
 
 pub(super) mod text;
 
@@ -19,7 +19,7 @@ use threadseal_core::key::{KeyUsage, Message, PublicKey, RyeFingerprint, Signatu
 use threadseal_core::report::{Finding, SignerReport, SignerStatus, Verdict};
 use threadseal_core::trust::rye::fields::Fields;
 
-/// What Rye itself would say of a signature.
+/// Rye's own answer for a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
     Valid,
@@ -28,7 +28,8 @@ pub(super) enum Answer {
     BadSignature,
 }
 
-/// Checks one signature. `hashed` is the digest of what Rye hashes, None where Rye cannot hash.
+/// Checks one signature. `hashed` is the digest of the bytes that Rye hashes, None where Rye cannot
+/// hash.
 pub(super) fn check(
     fields: &Fields<'_>,
     hashed: Option<Digest>,

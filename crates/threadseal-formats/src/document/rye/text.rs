@@ -1,20 +1,20 @@
-//! Where Rye's header stands in a text, and which part of the text Rye hashes.
+//! The position of Rye's header in a text, and the part of the text that Rye hashes.
 //!
 //! ```text
 //! directive   <!-- FIELDS -->\n …   hashed: first "<directive…>" to last "</directive>"
-//! knowledge   <!-- FIELDS -->\n …   hashed: the rest; if that begins with "---", only what
-//!                                   follows the next "---", blanks around it cut off
+//! knowledge   <!-- FIELDS -->\n …   hashed: the rest; if that begins with "---", only the part
+//!                                   after the next "---", without blanks around it
 //! tool        [#!/…\n] # FIELDS\n … hashed: the rest, less one "#!/…\n" at the very start of the
 //!                                   file or else directly after the header
 //! config      # FIELDS\n …          as tool, but the header must be on the first line
 //! ```
 //! (`// FIELDS` on the first line for JavaScript and TypeScript.) Rye reads files with universal
-//! newlines: CR LF and CR are LF before anything is matched or hashed.
+//! newlines: it replaces CR LF and CR by LF before it matches or hashes.
 //!
-//! Source: the three strategies of `rye/utils/metadata_manager.py`, their regular expressions
-//! taken literally: `<directive[^>]*>` also matches `<directives>`, a header line is removed by a
-//! laxer expression than the one that reads it, and one without a final newline is not removed
-//! but hashed along.
+//! Source: the three strategies of `rye/utils/metadata_manager.py`, with their regular expressions
+//! taken literally. So `<directive[^>]*>` also matches `<directives>`. The expression that removes
+//! a header line is laxer than the one that reads it. A header line without a final newline is not
+//! removed, and Rye hashes it too.
 
 use crate::document::kind::{Comment, DocumentKind, ItemType};
 use std::borrow::Cow;
@@ -25,11 +25,10 @@ use threadseal_core::trust::rye::fields::{Fields, PREFIX};
 #[derive(Debug, Clone, Copy)]
 pub(in crate::document) struct Header<'a> {
     pub(in crate::document) fields: Fields<'a>,
-    /// Where the header's line begins: 0, or behind a shebang.
+    /// Where the header's line begins: 0, or after a shebang.
     pub(in crate::document) line_start: usize,
-    /// Where `rye:signed:` begins.
     pub(in crate::document) fields_start: usize,
-    /// Behind the header's line, its LF included.
+    /// The end of the header's line, its LF included.
     pub(in crate::document) line_end: usize,
     /// Whether the line ends as Rye itself writes it.
     pub(in crate::document) well_ended: bool,
@@ -75,7 +74,7 @@ pub(in crate::document) fn rye_sees(text: &str, kind: DocumentKind, header: &Hea
     text[header.fields_start + header.fields.len..].starts_with(close)
 }
 
-/// What Rye hashes of `text` for `item`. None where Rye raises: no `<directive>` block.
+/// The bytes of `text` that Rye hashes for `item`. None where Rye raises: no `<directive>` block.
 pub(in crate::document) fn extract(
     text: &str,
     kind: DocumentKind,
@@ -101,8 +100,8 @@ pub(in crate::document) fn removable_header(text: &str, kind: DocumentKind) -> R
     }
 }
 
-/// Whether another line is a header where the hash does not reach: whoever shows the first line
-/// that looks like one may show the wrong one.
+/// Whether a second header is outside the hashed bytes. A program that shows the first line that
+/// looks like a header may show the wrong one.
 pub(in crate::document) fn has_second_header(
     text: &str,
     kind: DocumentKind,
@@ -219,7 +218,8 @@ fn script_body(text: &str, comment: Comment) -> Range<usize> {
     start..text.len()
 }
 
-/// What Python's `str.strip` cuts off: Unicode white space and the four separators U+001C..U+001F.
+/// The characters that Python's `str.strip` removes: Unicode white space and the four separators
+/// U+001C..U+001F.
 fn is_python_space(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}')
 }

@@ -1,4 +1,4 @@
-//! Ledgers made to cost memory or time, or to hide behind a bound: a verdict all the same.
+//! Ledgers made to cost memory or time, or to hide beyond a bound: each gets a verdict.
 
 use super::*;
 use threadseal_core::canon::json::Value;
@@ -72,8 +72,8 @@ const MESSAGES: [&str; 4] = [
     r#"{"role":"user","content":"four"}"#,
 ];
 
-/// A step whose payload has the first and the third message, and records of other steps whose
-/// markers say that they had all four.
+/// A step whose payload has the first and the third message. Records of other steps have markers
+/// that claim all four.
 fn marked(markers: usize, body: &str) -> Report {
     let record = |step: &str, status: &str, messages: &str| {
         let pad = "x".repeat(600);
@@ -168,7 +168,7 @@ fn digits_before_a_point_that_leads_nowhere_are_an_integer_too_long() {
         let compat = answer(format!("{{\"a\":{}{behind}\n", "9".repeat(4300)).as_bytes());
         assert!(compat.starts_with("{\"ok\": true"), "{behind}: {compat}");
     }
-    // With a fraction it is a float, of which any digits will do.
+    // With a fraction it is a float, which may have any number of digits.
     let compat = answer(format!("{{\"a\":{}.5e\n", "9".repeat(4301)).as_bytes());
     assert!(compat.starts_with("{\"ok\": true"), "{compat}");
 }

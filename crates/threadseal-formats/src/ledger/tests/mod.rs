@@ -1,4 +1,5 @@
-//! Ledgers: what is written, what is read both ways, what each weakness of the original becomes.
+//! Ledgers: writing, the two ways of reading, and the verdict for each weakness of
+//! `AbstractRuntime`.
 
 use super::*;
 use threadseal_core::digest::Digest;
@@ -29,7 +30,7 @@ fn run(name: &str, steps: u64) -> Vec<StepRecord> {
     (0..steps).flat_map(step).collect()
 }
 
-/// Chains the records, whatever hashes they had.
+/// Chains the records, whatever their hashes were.
 fn chain(mut records: Vec<StepRecord>) -> Vec<StepRecord> {
     let mut prev: Option<Digest> = None;
     for record in &mut records {

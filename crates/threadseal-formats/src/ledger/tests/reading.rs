@@ -11,7 +11,7 @@ fn slow(text: &[u8]) -> Option<Facts> {
     FactReader::default().read_value(&document.value, &document.irregularities, text)
 }
 
-/// All that a verdict is made of. Where a number is inexact the careful way does not know.
+/// All facts that a verdict depends on. Where a number is inexact, the careful way does not know.
 fn shown(facts: Facts) -> String {
     let mut facts = facts;
     for odd in &mut facts.oddities {

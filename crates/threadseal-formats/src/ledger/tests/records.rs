@@ -1,4 +1,5 @@
-//! Records, run states and actors as the original writes them, and what a hash covers.
+//! Records, run states and actors as `AbstractRuntime` writes them, and the bytes that a hash
+//! covers.
 
 use super::super::*;
 use threadseal_core::canon::json::{self, Text, Value};

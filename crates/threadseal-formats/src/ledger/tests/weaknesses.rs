@@ -1,5 +1,5 @@
-//! What the original's verifier accepts, one test for each weakness that a verdict can close: the
-//! original says `ok`, and the report here says more.
+//! The ledgers that `AbstractRuntime`'s verifier accepts. There is one test for each weakness that
+//! a verdict can close. `AbstractRuntime` reports `ok`, and the report here shows more.
 
 use super::*;
 use threadseal_core::limits::{MAX_FORK_RECORDS, MAX_OPEN_STEPS};
@@ -204,7 +204,7 @@ fn w8_a_fork_is_named_also_where_both_branches_go_on() {
     let report = plain(&file(&forked));
     assert!(!ok(&report));
     assert_eq!(report.verdict, Verdict::Forked);
-    // Beyond what is kept to tell, a fork is still no chain.
+    // A fork is reported as no chain, even beyond the records that are kept to recognise it.
     let steps = u64::try_from(MAX_FORK_RECORDS).unwrap();
     let mut far = chain(run("r", steps));
     far.push(other[4].clone());
@@ -312,7 +312,7 @@ fn every_byte_of_a_chain_under_a_known_head_is_noticed_or_means_nothing() {
             if report.verdict != Verdict::Verified {
                 continue;
             }
-            // What still verifies has the same values: another blank, another line end.
+            // A line that still verifies has the same values: another blank, another line end.
             let values = |bytes: &[u8]| {
                 let lines = bytes.split(|byte| matches!(byte, b'\n' | b'\r' | 0x0b));
                 let lines = lines.filter(|line| !line.is_empty());

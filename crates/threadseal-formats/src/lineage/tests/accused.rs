@@ -1,4 +1,4 @@
-//! Whom a fork proof convicts, and which copies a known fork speaks against.
+//! Verdicts on fork proofs, and the copies that a known fork affects.
 
 use super::made::{Made, facts, first, hand, judged, next, now, says};
 use super::proofs::of;
@@ -23,7 +23,7 @@ fn codes(checked: &CheckedFork) -> Vec<&'static str> {
         .collect()
 }
 
-/// What a log that takes this evidence says.
+/// The entry of a log that accepts this evidence.
 fn logged(proof: &[u8], root: u8) -> LoggedFork {
     let trust = Trust::pinned(key(root));
     let checked = check(proof, &Judging::new(&trust, now()));
@@ -33,7 +33,7 @@ fn logged(proof: &[u8], root: u8) -> LoggedFork {
         .get()
 }
 
-/// What is said of these files where a log knows that fork.
+/// The verdict on these files where a log knows that fork.
 fn seen(files: &[&Made], fork: LoggedFork, view: View) -> Outcome {
     let trust = Trust::pinned(key(1));
     let known = KnownFork {
@@ -48,7 +48,7 @@ fn seen(files: &[&Made], fork: LoggedFork, view: View) -> Outcome {
     judged(facts(files), &judging)
 }
 
-/// The root takes the agent back behind `before`, and gives up `void`.
+/// The root recovers the agent after `before`, and gives up `void`.
 fn recovered(before: &Made, void: &Made) -> Made {
     let body = LinkBody::Recover(Recover {
         epoch: 2,
@@ -107,7 +107,7 @@ fn a_fork_convicts_the_agent_whose_key_is_trusted_now_and_nobody_else() {
     assert_eq!(by(&nobody, now()), (Verdict::UnknownSigner, "key_unknown"));
     let other = Trust::pinned(key(5));
     assert_eq!(by(&other, now()), (Verdict::Forged, "key_not_pinned"));
-    // Whoever has a key whose time is over can sign beside what it signed once.
+    // An attacker with an expired key can sign another link beside one that the key once signed.
     let later = Timestamp::from_micros(now().as_micros() + 60_000_000).unwrap();
     let own = Trust::pinned(key(1));
     assert_eq!(
@@ -172,7 +172,7 @@ fn a_known_fork_speaks_against_every_copy_that_goes_on_from_it_and_no_other() {
         says(&outcome, Verdict::Forked, "fork_known");
         assert!(outcome.verified.is_none());
     }
-    // One that ends before, and one that the root went on with by giving all of that up.
+    // One that ends before the fork, and one that the root continued by giving up all of it.
     let healed = recovered(&before, &parent);
     let clear: [&[&Made]; 3] = [
         &[&a, &before],
@@ -182,7 +182,7 @@ fn a_known_fork_speaks_against_every_copy_that_goes_on_from_it_and_no_other() {
     for copy in clear {
         says(&seen(copy, fork, View::History), Verdict::Verified, "");
     }
-    // Of one link alone its history is not here.
+    // For one link alone, its history is missing.
     let last = next(&later, 2, b"last", |_| {});
     for link in [&b, &third, &later] {
         says(
@@ -199,7 +199,8 @@ fn a_known_fork_speaks_against_every_copy_that_goes_on_from_it_and_no_other() {
     says(&seen(&[&before], fork, View::Single), Verdict::Verified, "");
 }
 
-/// A key of v0x04 may be that of several agents, which are one record to whoever knows the key alone.
+/// A key of v0x04 may be that of several agents. A verifier that knows only the key sees one
+/// record.
 // T-FRK-15
 #[test]
 fn a_fork_of_one_agent_of_a_key_says_nothing_of_another_agent_of_that_key() {

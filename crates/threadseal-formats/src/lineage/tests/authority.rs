@@ -1,11 +1,11 @@
-//! Who may write the next link: every link behind every state.
+//! The authority over the next link: every link after every state.
 
 use super::*;
 
 /// A change to an unsigned header.
 type Edit = fn(&mut CheckpointHeader);
 
-/// A lineage that grows link by link; each is sealed, and refused or taken.
+/// A lineage that grows link by link; each is sealed, then refused or accepted.
 struct Story {
     root: u8,
     authority: Authority,
@@ -104,7 +104,7 @@ fn authority_moves_by_release_and_accept_and_the_source_is_out() {
         None,
         "nobody while the offer stands"
     );
-    // The source does not go on, and neither does the target before it accepts.
+    // The source does not continue, and neither does the target before it accepts.
     for seed in [2, 3, 1] {
         let refused = story.judged(&story.offer(None, seed));
         assert_eq!(refused, Err(Refusal::Kind(LinkKind::Checkpoint)));

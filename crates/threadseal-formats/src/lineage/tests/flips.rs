@@ -1,4 +1,4 @@
-//! Whatever is changed in a signed file is noticed: each bit of a header, each byte of a state, each cut.
+//! Every change in a signed file is detected: each bit of a header, each byte of a state, each cut.
 
 use super::*;
 
@@ -25,7 +25,7 @@ fn changes(file: &[u8], header: usize) -> impl Iterator<Item = (String, Vec<u8>)
         .chain([longer])
 }
 
-/// Of 2,900 files most are refused before a signature is looked at; the rest cost one each.
+/// Most of the 2,900 files are refused before a signature is checked; the rest cost one check each.
 // T-LIN-01
 #[test]
 fn every_flip_and_cut_of_a_file_of_v5_is_refused() {
@@ -45,8 +45,8 @@ fn every_flip_and_cut_of_a_file_of_v4_is_refused_as_what_it_was() {
     let file = [sealed.bytes.as_slice(), &state()].concat();
     assert_eq!(WholeLink::read(&file).unwrap().hash, sealed.hash);
     for (what, changed) in changes(&file, 209) {
-        // With another version in front the rest reads as an unsigned checkpoint: nothing claims to
-        // protect it then, and whoever knows the agent's key refuses it as a downgrade.
+        // With another version byte the rest reads as an unsigned checkpoint, and nothing claims to
+        // protect it. A verifier that knows the agent's key refuses it as a downgrade.
         let read = WholeLink::read(&changed);
         let unsigned = read
             .as_ref()

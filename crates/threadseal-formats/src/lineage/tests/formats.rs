@@ -1,4 +1,4 @@
-//! What a header may say, and how it is refused.
+//! The valid contents of a header, and the refusal of others.
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn headers_come_back_from_their_bytes() {
         let bytes = header.encode().unwrap();
         assert_eq!(bytes.len(), header.version.header_length());
         assert_eq!(CheckpointHeader::parse(&bytes), Ok(header.clone()));
-        // A state behind it changes nothing.
+        // A state after it changes nothing.
         let file = [bytes.as_slice(), b"state"].concat();
         assert_eq!(CheckpointHeader::parse(&file), Ok(header));
     }
@@ -124,7 +124,8 @@ fn every_value_of_v5_has_one_spelling() {
         let error = CheckpointHeader::parse(&changed).unwrap_err().to_string();
         assert!(error.contains(what), "{at}: {error}");
     }
-    // The identity, under which one signature would fit every message, and another spelling of a point.
+    // The identity, under which one signature would fit every message, and another spelling of a
+    // point.
     for at in [416, 448] {
         let mut changed = bytes.clone();
         changed[at..at + 32].fill(0);

@@ -1,4 +1,4 @@
-//! Verdicts on lineages of v0x04 and v0x05: what is of the line, what forks, what is older than it should be.
+//! Verdicts on lineages of v0x04 and v0x05: links of the line, forks, and rollbacks.
 
 use super::made::*;
 use super::*;
@@ -95,7 +95,7 @@ fn two_signed_children_of_one_parent_are_a_fork_wherever_they_lie() {
     says(&outcome, Verdict::Forked, "fork");
     assert_eq!(outcome.forks[0].parent, Some(a.hash));
     assert_eq!(outcome.report.trusted_until.unwrap().line, 1);
-    // Also where the parent is nowhere to be had.
+    // Also where the parent is not available.
     says(&pinned(1, &[&b, &c]), Verdict::Forked, "fork");
     // And the same link twice is none.
     says(&pinned(1, &[&a, &b, &b]), Verdict::Verified, "duplicate");
@@ -168,11 +168,11 @@ fn authority_moves_by_release_and_accept_and_comes_back_by_refuse() {
     let outcome = pinned(1, &[&a, &offered, &taken, &b]);
     says(&outcome, Verdict::Verified, "");
     assert_eq!(outcome.tip.unwrap().authority.holder(), Some(&key(3)));
-    // The source goes on although it released.
+    // The source continues although it released.
     let after = next(&offered, 2, b"still here", |_| {});
     let outcome = pinned(1, &[&a, &offered, &after]);
     says(&outcome, Verdict::Forged, "out_of_turn");
-    // It goes on beside its release: that is two children of one parent.
+    // It continues beside its release: one parent has two children.
     let beside = next(&a, 2, b"still here", |_| {});
     let outcome = pinned(1, &[&a, &offered, &beside]);
     says(&outcome, Verdict::Forked, "fork");
@@ -299,7 +299,7 @@ fn a_header_without_its_state_proves_its_place_and_nothing_to_start_from() {
     says(&judged(older, &judging), Verdict::Verified, "state_absent");
     let newest = vec![head_of(&b), LinkFacts::of("f", &a.file)];
     says(&judged(newest, &judging), Verdict::Partial, "state_absent");
-    // The whole file stands for both.
+    // The whole file represents both.
     let both = vec![
         head_of(&b),
         LinkFacts::of("f", &a.file),
@@ -366,7 +366,7 @@ fn a_head_that_is_not_here_is_a_rollback_and_one_that_is_makes_it_whole() {
         Verdict::Foreign,
         "record_differs",
     );
-    // What begins right behind the head is ahead of it.
+    // Files that begin directly after the head are ahead of it.
     let d = next(&c, 1, b"d", |_| {});
     let window = judged_with(&[&d], line, false);
     says(&window, Verdict::Partial, "no_genesis");

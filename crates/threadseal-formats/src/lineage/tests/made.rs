@@ -1,4 +1,4 @@
-//! Links that are made, with their files, and what is judged of them.
+//! Generated links with their files, and the verdicts on them.
 
 use super::*;
 use threadseal_core::report::Verdict;

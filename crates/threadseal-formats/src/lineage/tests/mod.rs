@@ -34,7 +34,7 @@ pub(super) fn name() -> AgentName {
     AgentName::parse("counter").unwrap()
 }
 
-/// What `seed` signs under as an agent of the root `root`, as its delegation of this number.
+/// The writer for `seed` as an agent of the root `root`, with its delegation of this number.
 pub(super) fn writer(root: u8, seed: u8, key_epoch: u64) -> Writer {
     let delegate = || {
         let window = [NOW - 1000, NOW + 1000];

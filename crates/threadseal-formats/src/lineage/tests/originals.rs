@@ -1,11 +1,11 @@
-//! Verdicts where links of the original, unsigned ones, and the names of files come in.
+//! Verdicts that involve igor's links, unsigned links, and the names of files.
 
 use super::made::*;
 use super::*;
 use threadseal_core::report::Verdict;
 use threadseal_core::trust::Trust;
 
-/// The original's links by `seed`: as many as ticks are named, each behind the one before.
+/// igor's links by `seed`: one for each tick, each after the one before.
 fn originals(seed: u8, ticks: &[u64]) -> Vec<Made> {
     let mut made: Vec<Made> = Vec::new();
     for tick in ticks {
@@ -45,7 +45,7 @@ fn an_upgrade_goes_on_under_the_same_key_and_keeps_the_older_history() {
         Verdict::Forged,
         "key_changed",
     );
-    // Back again.
+    // Back to igor's format.
     let mut back = original(Some(new.hash));
     back.tick = 20;
     back.budget = 0;
@@ -54,7 +54,7 @@ fn an_upgrade_goes_on_under_the_same_key_and_keeps_the_older_history() {
     says(&outcome, Verdict::Forged, "version_regressed");
 }
 
-/// The link with nothing of v0x04: budget, epoch, code and state are kept.
+/// The link without the fields of v0x04: budget, epoch, code and state are kept.
 fn stripped(made: &Made, byte: u8) -> Made {
     let length = if byte == 3 { 81 } else { 57 };
     let state = &made.file[209..];
@@ -82,7 +82,7 @@ fn an_unsigned_link_counts_before_the_first_signature_and_nowhere_else() {
         let head = stripped(&old[2], byte);
         let outcome = pinned(1, &[&old[0], &old[1], &head]);
         says(&outcome, Verdict::Forged, "unsigned_member");
-        // Alone it is unsigned, unless a key was asked for.
+        // Alone it is unsigned, unless a key is pinned.
         let alone = judged(facts(&[&head]), &Judging::new(&Trust::default(), now()));
         says(&alone, Verdict::Unsigned, "unsigned");
         says(&pinned(1, &[&head]), Verdict::Forged, "signature_missing");
@@ -179,7 +179,8 @@ fn a_handover_is_live_on_the_machine_that_gave_the_agent_away_and_nowhere_else()
             "live_elsewhere",
         );
     }
-    // What went on in the same store was set back, and so was a checkpoint, which somebody may act from.
+    // A lineage that continued in the same store was rolled back. So was a checkpoint from which a
+    // process may act.
     says(
         &judged(&offer, &offer, &whole),
         Verdict::RolledBack,

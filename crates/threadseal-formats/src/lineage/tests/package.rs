@@ -1,11 +1,12 @@
-//! What the source of a release sends, and what of it is refused.
+//! Packages from the source of a release, and the refusal of changed ones.
 
 use super::*;
 
 const STATE: &[u8] = b"the state that travels";
 const MANIFEST: &[u8] = b"{\"tools\":[]}";
 
-/// A history from v0x03 on, and the release of its last checkpoint to key 3 by key 2 of the root 1.
+/// A history from v0x03 on, with the release of its last checkpoint to key 3. Key 2 of the root 1
+/// signs the release.
 struct Cargo {
     links: Vec<Vec<u8>>,
     receipts: Vec<u8>,
@@ -166,7 +167,7 @@ fn a_history_with_a_link_missing_or_out_of_place_is_refused() {
     let mut twice = cargo();
     twice.links.insert(3, whole.links[2].clone());
     assert_eq!(read(&twice.pack()).err(), Some(PackageFault::Chain(3)));
-    // Without its beginning a history says of itself that there was one.
+    // A history without its beginning itself shows that links are missing.
     let mut headless = cargo();
     headless.links.drain(..2);
     assert_eq!(read(&headless.pack()).err(), Some(PackageFault::Chain(0)));
@@ -259,7 +260,7 @@ fn a_package_that_promises_too_much_costs_nothing() {
     let mut head = cargo().pack();
     head[28..32].fill(0xff);
     assert_eq!(read(&head).err(), Some(PackageFault::Shape));
-    // Empty links by the million end at the first.
+    // A package of a million empty links fails at the first.
     let empty = PackageParts {
         links: &vec![b"".as_slice(); 1 << 12],
         ..PackageParts::default()

@@ -1,4 +1,4 @@
-//! Fork proofs: what proves a fork, and what only looks like one.
+//! Fork proofs: links that prove a fork, and links that only look like one.
 
 use super::made::{Made, first, hand, next, release};
 use super::*;
@@ -14,12 +14,12 @@ fn proof(parts: &[&[u8]]) -> Vec<u8> {
 
 fn check(bytes: &[u8]) -> Result<Equivocation, ForkFault> {
     let mut reader = ForkReader::new();
-    // In pieces, so that lengths lie across their ends.
+    // In pieces, so that lengths cross their ends.
     bytes.chunks(7).for_each(|piece| reader.push(piece));
     reader.finish()
 }
 
-/// What a proof needs of a link.
+/// The part of a link that a proof needs.
 fn part(made: &Made) -> &[u8] {
     let facts = LinkFacts::of("", &made.file);
     let bytes = usize::try_from(ProofPart::of(&facts).unwrap().bytes).unwrap();
@@ -100,7 +100,7 @@ fn two_signers_need_the_link_that_says_which_of_them_could() {
     };
     let framed = with_parent(&honest, &usurper, &a);
     assert_eq!(check(&framed), Err(ForkFault::Authority));
-    // Source and root, both entitled behind the same checkpoint.
+    // Source and root, both entitled after the same checkpoint.
     let recovered = hand(
         &a,
         1,
@@ -141,7 +141,7 @@ fn accept_and_refuse_of_one_release_prove_the_targets_fault_but_a_recovery_is_no
     });
     let recovered = hand(&offered, 1, 1, &recovered);
     assert_eq!(check(&of(&taken, &recovered)), Err(ForkFault::Void));
-    // A body that cannot be read says nothing, and so must not be taken for no body.
+    // An unreadable body proves nothing, so it must not count as a missing body.
     for whole in [of(&taken, &refused), of(&taken, &recovered)] {
         for at in 0..whole.len() {
             let mut changed = whole.clone();

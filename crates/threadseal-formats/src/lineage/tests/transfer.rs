@@ -1,4 +1,4 @@
-//! The original's messages: what is read, what is written, what is refused.
+//! igor's messages: reading, writing, refusals.
 
 use super::super::transfer::longest_text;
 use super::*;
@@ -6,7 +6,7 @@ use super::*;
 const CODE: &[u8] = b"\0asm code";
 const STATE: &[u8] = b"{\"tick\":55}";
 
-/// A transfer as a node of the original sends it, with the agent's key 3.
+/// A transfer as a node of igor sends it, with the agent's key 3.
 fn transfer() -> AgentTransfer {
     let mut header = original(None);
     header.code = Digest::of(CODE);
@@ -61,7 +61,7 @@ fn a_transfer_of_the_original_is_read_checked_and_written_as_it_was() {
     assert_eq!(checked.receipts.len(), 1);
 }
 
-/// What `json.NewEncoder(w).Encode(AgentTransfer{…})` of Go 1.24 writes, by its documented rules.
+/// The output of `json.NewEncoder(w).Encode(AgentTransfer{…})` of Go 1.24, by its documented rules.
 #[test]
 fn the_messages_have_the_shape_that_go_writes() {
     let empty = AgentTransfer::default();
@@ -195,7 +195,7 @@ fn a_package_of_another_key_or_none_is_not_taken_where_the_key_is_known() {
         Some(TransferFault::Signer)
     );
     assert!(read().check(None).is_ok());
-    // The original's downgrade: strip the 128 bytes, write 3 in front.
+    // The downgrade that igor allows: strip the 128 bytes, write 3 in front.
     let mut stripped = transfer();
     let mut file = stripped.package.checkpoint.take().unwrap();
     file.drain(81..209);
@@ -251,6 +251,6 @@ fn a_message_never_grows_beyond_what_was_reserved_for_it() {
     replay.tick = u64::MAX;
     (sent.package.budget, sent.package.price) = (i64::MIN, i64::MIN);
     let message = sent.to_json();
-    // A vector that has to grow leaves the private key where it was.
+    // A vector that grows leaves a copy of the private key in its old memory.
     assert!(sent.package.longest() + longest_text(&sent.source) >= message.len());
 }

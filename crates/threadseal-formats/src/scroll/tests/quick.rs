@@ -1,11 +1,11 @@
-//! The quick way through a turn against the careful one.
+//! Compares the quick way through a turn with the careful one.
 
 use super::super::facts::both_ways;
 use super::super::keys::Keys;
 use super::*;
 use std::path::Path;
 
-/// Both ways say the same of `text`; true when the quick one said something.
+/// Both ways give the same result for `text`; true when the quick one gave a result.
 fn agree(text: &[u8]) -> bool {
     let mut keys = Keys::new(None);
     let (quick, careful) = both_ways(text, &mut keys);
@@ -159,7 +159,7 @@ fn every_member_with_every_kind_of_value_has_one_answer() {
     assert!(seen > 1000);
 }
 
-/// Hands over the path of each value below `value`, as indexes.
+/// Passes the path of each value below `value`, as indexes.
 fn each_place(value: &Value, path: &mut Vec<usize>, each: &mut impl FnMut(&[usize])) {
     let inner: Vec<&Value> = match value {
         Value::Object(members) => members.iter().map(|(_, value)| value).collect(),
@@ -174,7 +174,7 @@ fn each_place(value: &Value, path: &mut Vec<usize>, each: &mut impl FnMut(&[usiz
     }
 }
 
-/// Writes `value` with the text `other` in place of what is at `path`.
+/// Writes `value` with the text `other` in place of the value at `path`.
 fn spell(value: &Value, path: &[usize], other: &str, out: &mut Vec<u8>) {
     let Some((first, rest)) = path.split_first() else {
         return out.extend_from_slice(other.as_bytes());

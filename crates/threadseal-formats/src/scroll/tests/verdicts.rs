@@ -89,7 +89,7 @@ pub(super) fn compat(outcome: &Outcome) -> serde_json::Value {
     serde_json::from_str(outcome.report.compat["agent_scroll"].as_json()).unwrap()
 }
 
-/// Seals the turns of `chain` again from `from` on, as whoever holds the key could.
+/// Seals the turns of `chain` again from `from`, as a holder of the key could.
 pub(super) fn reseal(chain: &mut [Value], from: usize, seed: Option<u8>) {
     let mut prev = from.checked_sub(1).map(|before| {
         SealedTurn::from_value(chain[before].clone())

@@ -1,4 +1,4 @@
-//! The ten weaknesses that were demonstrated in the published implementations.
+//! The ten weaknesses that were demonstrated in the published implementations of agent-scroll.
 
 use super::verdicts::*;
 use super::*;
@@ -282,7 +282,7 @@ fn weakness_6_an_unreadable_turn_among_good_ones_is_tampered() {
 // T-SCR-07
 #[test]
 fn weakness_7_names_are_sorted_by_utf_16_and_weak_keys_refused() {
-    // The order of the published Rust crate, which sorts quoted names, would be another one.
+    // The published Rust crate sorts quoted names, which gives another order.
     let value = json::parse(br#"{"file":1,"file name":2,"file!":3}"#).unwrap();
     let expected = Digest::of(br#"{"file":1,"file name":2,"file!":3}"#);
     assert_eq!(body_hash(&value), Ok(expected));

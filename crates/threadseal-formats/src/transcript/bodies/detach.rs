@@ -8,7 +8,8 @@ use threadseal_core::error::Error;
 use threadseal_core::limits::{MAX_JSON_DEPTH, MIN_DETACHED_BYTES};
 use threadseal_core::record::RecordId;
 
-/// Members whose strings, objects and arrays are what was said and done, and so are always detached.
+/// Members whose strings, objects and arrays are content of the conversation, and so are always
+/// detached.
 const CONTENT: [&str; 12] = [
     "text",
     "content",
@@ -27,16 +28,17 @@ const CONTENT: [&str; 12] = [
 /// A payload without its large and sensitive values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detached {
-    /// What stands in the record.
+    /// The payload for the record.
     pub payload: Payload,
-    /// Lines for the file of bodies, which belong there before the payload's line is sealed.
+    /// Lines for the file of bodies; they must be there before the payload's line is sealed.
     pub entries: Vec<u8>,
 }
 
-/// Detaches the values of `payload` that [`spec/transcript.md` §10] names; `salt` draws 32 random bytes for each.
+/// Detaches the values of `payload` that [`spec/transcript.md` §10] names; `salt` draws 32 random
+/// bytes for each.
 ///
 /// # Errors
-/// What `salt` answers.
+/// Errors of `salt`.
 pub fn detach(
     record: &RecordId,
     payload: &Payload,
@@ -45,7 +47,7 @@ pub fn detach(
     let text = payload.as_bytes();
     let mut values = Vec::new();
     if memmem::find(text, BEGIN).is_some() {
-        // A caller may not say that something else stands here: what it wrote becomes a body itself.
+        // A caller cannot write a commitment of its own: such text becomes a body itself.
         values.push(0..text.len());
     } else {
         Walk::new(text).value(0, false, &mut values);
@@ -86,7 +88,7 @@ impl<'a> Walk<'a> {
         Self { text, at: 0 }
     }
 
-    /// Passes over the next value; notes it, or what in it is to be detached.
+    /// Passes over the next value; notes it, or the values in it that must be detached.
     fn value(&mut self, depth: usize, is_content: bool, found: &mut Vec<Range<usize>>) {
         self.skip_blanks();
         let start = self.at;
@@ -100,7 +102,7 @@ impl<'a> Walk<'a> {
         let length = self.at - start;
         let is_string = self.text[start] == b'"';
         if (is_content && length > 2) || (is_string && length >= MIN_DETACHED_BYTES) {
-            // The outermost is taken, whole.
+            // The outermost value is detached, whole.
             found.truncate(known);
             found.push(start..self.at);
         }

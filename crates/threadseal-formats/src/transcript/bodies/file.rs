@@ -67,7 +67,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// What a file of bodies holds.
+/// The content of a file of bodies.
 #[derive(Debug, Clone, Default)]
 pub struct Bodies {
     /// The record that its first line names.
@@ -76,23 +76,22 @@ pub struct Bodies {
     pub(crate) held: BTreeMap<Digest, u64>,
     /// Commitments whose body does not fit.
     pub(crate) changed: BTreeSet<Digest>,
-    /// The first line that is none.
     pub(crate) malformed: Option<u64>,
     pub(crate) torn: bool,
 }
 
 impl Bodies {
-    /// What is known of a record that has no file of bodies.
+    /// The state for a record without a file of bodies.
     pub fn absent() -> Self {
         Self::default()
     }
 
-    /// Has the body of this commitment?
+    /// Does the file have the body of this commitment?
     pub fn holds(&self, commitment: &Digest) -> bool {
         self.held.contains_key(commitment)
     }
 
-    /// Claims a line to be the body of this commitment, whether it is or not?
+    /// Does a line claim to be the body of this commitment, whether valid or not?
     pub fn names(&self, commitment: &Digest) -> bool {
         self.holds(commitment) || self.changed.contains(commitment)
     }

@@ -1,13 +1,14 @@
-//! Detached bodies: values that lie beside the record, and can be dropped (`spec/transcript.md` §10).
+//! Detached bodies: values that are stored beside the record, and can be dropped
+//! (`spec/transcript.md` §10).
 //!
 //! ```text
 //! payload ─ detach ─► payload with commitments  +  lines for the file of bodies
-//! line 〈{"$body":{"commitment":HEX,"bytes":N,"kind":KIND}}〉 ─ commitments ─► what must be there
+//! line 〈{"$body":{"commitment":HEX,"bytes":N,"kind":KIND}}〉 ─ commitments ─► the required bodies
 //! file of bodies ─ read ─► Bodies: which commitments have their body      (`file`)
 //! line + bodies + redactions ─ restore ─► the line as it was, or its holes (`restore`)
 //! ```
-//! Invariants: a commitment is found by its bytes alone, which no JSON string can hold; it is salted
-//! and names its record; only what fits its commitment is ever put in its place.
+//! Invariants: a commitment is found by its bytes alone, which no JSON string can contain. It is
+//! salted and names its record. Only a body that matches its commitment is ever put in its place.
 
 mod detach;
 mod file;
@@ -31,10 +32,10 @@ use threadseal_core::record::RecordId;
 /// Tag of a commitment.
 pub const COMMITMENT_TAG: &str = "threadseal/1 body";
 
-/// What every commitment in a line begins with.
+/// The beginning of every commitment in a line.
 const BEGIN: &[u8] = b"{\"$body\":{\"commitment\":\"";
 
-/// 32 random bytes that keep one body from being guessed by its commitment.
+/// 32 random bytes that prevent guessing a body from its commitment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BodySalt([u8; 32]);
 
@@ -50,7 +51,7 @@ pub fn commit(record: &RecordId, salt: &BodySalt, body: &[u8]) -> Digest {
     Digest::tagged(COMMITMENT_TAG, &[record.as_bytes(), &salt.0, body])
 }
 
-/// What kind of JSON value a body is.
+/// The kind of JSON value of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A string.
@@ -89,9 +90,9 @@ pub struct Commitment {
     pub digest: Digest,
     /// Length of the body in bytes.
     pub bytes: u64,
-    /// What the body is.
+    /// The kind of the body.
     pub kind: Kind,
-    /// Where it stands in the text that was searched.
+    /// Its range in the searched text.
     pub place: Range<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! The event that says which bodies were dropped: when, by whom, why.
+//! The event that records which bodies were dropped: when, by whom, why.
 
 use threadseal_core::canon::json::{self, Value};
 use threadseal_core::digest::Digest;
@@ -8,14 +8,14 @@ use threadseal_core::limits::{
     MAX_REDACTED_AT_ONCE, MAX_REDACTION_REASON_BYTES, MAX_REDACTOR_BYTES,
 };
 
-/// What a `redacted` event says, but for its time.
+/// The content of a `redacted` event, except its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redaction {
-    /// Whose bodies were dropped.
+    /// The commitments of the dropped bodies.
     pub commitments: Vec<Digest>,
     /// The key that seals the event.
     pub key: KeyId,
-    /// Who did it, as he calls himself.
+    /// The name that the redactor gave for itself.
     pub by: String,
     /// Why.
     pub why: String,
@@ -25,7 +25,8 @@ impl Redaction {
     /// The payload of the event.
     ///
     /// # Errors
-    /// Kind `InvalidInput` when there are none or too many commitments, or a text is empty or too long.
+    /// Kind `InvalidInput` when there are none or too many commitments, or a text is empty or too
+    /// long.
     pub(crate) fn to_payload(&self) -> Result<Vec<u8>, Error> {
         let mut out = b"{\"commitments\":[".to_vec();
         for (index, digest) in self.commitments.iter().enumerate() {

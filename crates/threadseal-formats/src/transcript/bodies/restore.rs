@@ -1,4 +1,4 @@
-//! Puts bodies back in the place of their commitments, and shows the holes.
+//! Puts bodies in the place of their commitments, and shows the holes.
 
 use super::{Commitment, Entry, Kind, Redaction, commitments};
 use crate::transcript::event::{self, Frame};
@@ -9,26 +9,27 @@ use threadseal_core::canon::json;
 use threadseal_core::digest::Digest;
 use threadseal_core::record::RecordId;
 
-/// The bodies of one record that are there, and why others are not.
+/// The available bodies of one record, and the reasons why others are missing.
 #[derive(Debug, Clone)]
 pub struct Restorer<'a> {
     texts: BTreeMap<Digest, Cow<'a, [u8]>>,
     holes: BTreeMap<Digest, Arc<str>>,
     /// Redactions that no seal covers yet.
     pending: Vec<(Digest, Arc<str>)>,
-    /// What stands for a body that is not there and that nothing redacted.
+    /// The text for a body that is missing and not redacted.
     absent: &'static str,
 }
 
 impl<'a> Restorer<'a> {
-    /// The bodies of `record` in `file`, the bytes of its file of bodies; what does not fit its commitment is left out.
+    /// The bodies of `record` in `file`, the bytes of its file of bodies. A body that does not
+    /// match its commitment is left out.
     pub fn new(record: &RecordId, file: &'a [u8]) -> Self {
         let lines = file.split_inclusive(|byte| *byte == b'\n').skip(1);
         let entries = lines.filter_map(|line| Entry::parse(line.strip_suffix(b"\n")?));
         Self::of(record, entries, "[the body is missing]")
     }
 
-    /// The bodies of `record` among these; `absent` stands for one that is not there.
+    /// The bodies of `record` among these; `absent` is the text for a missing one.
     pub(in crate::transcript) fn of(
         record: &RecordId,
         entries: impl Iterator<Item = Entry<'a>>,
@@ -45,8 +46,9 @@ impl<'a> Restorer<'a> {
         }
     }
 
-    /// Takes note of `line`, the next one of the record: the bodies of a redaction that a seal covers are holes, also
-    /// where they are still there. One that was in a tail which a recorder took over is none.
+    /// Notes `line`, the next one of the record. The bodies of a redaction that a seal covers
+    /// become holes, even if they are still present. A redaction in a tail that a recorder adopted
+    /// has no effect.
     pub fn note(&mut self, line: &[u8]) {
         let Some(frame) = event::parse_frame(line) else {
             return;
@@ -75,7 +77,7 @@ impl<'a> Restorer<'a> {
         }
     }
 
-    /// Is each body of `line` there, or redacted?
+    /// Is each body of `line` present, or redacted?
     pub fn knows(&self, line: &[u8]) -> bool {
         found(line).iter().all(|found| {
             let body = self.texts.get(&found.digest);
@@ -84,17 +86,17 @@ impl<'a> Restorer<'a> {
         })
     }
 
-    /// The body of a commitment, if it is there and not redacted.
+    /// The body of a commitment, if it is present and not redacted.
     pub fn text_of(&self, commitment: &Digest) -> Option<&[u8]> {
         self.texts.get(commitment).map(|text| &**text)
     }
 
-    /// Why a body is not there, if a redaction says so.
+    /// The reason why a body is missing, if a redaction gives one.
     pub fn hole_of(&self, commitment: &Digest) -> Option<&str> {
         self.holes.get(commitment).map(|text| &**text)
     }
 
-    /// The same, which needs the bytes of the file no more.
+    /// The same, independent of the bytes of the file.
     pub fn into_owned(self) -> Restorer<'static> {
         let texts = self.texts.into_iter();
         Restorer {
@@ -107,7 +109,7 @@ impl<'a> Restorer<'a> {
         }
     }
 
-    /// `line` with each body in its place; a hole says why, or that the body is missing.
+    /// `line` with each body in its place; a hole shows the reason, or that the body is missing.
     pub fn restore<'l>(&self, line: &'l [u8]) -> Cow<'l, [u8]> {
         let found = found(line);
         if found.is_empty() {

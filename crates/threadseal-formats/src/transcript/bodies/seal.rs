@@ -1,4 +1,4 @@
-//! What the native writer does with commitments and redactions.
+//! The native writer's handling of commitments and redactions.
 
 use super::{Redaction, commitments, may_hold};
 use crate::transcript::manifest::Bodies;
@@ -7,12 +7,12 @@ use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::limits::MAX_RECORD_BODIES;
 
 impl Sealer {
-    /// Says that bodies were dropped, which the caller does once a seal by the key that it names covers this;
-    /// allowed after the end, a final seal must follow then.
+    /// Records that bodies were dropped. The caller drops them once a seal by the named key covers
+    /// this line. It is allowed after the end; a final seal must follow then.
     ///
     /// # Errors
-    /// Kind `Refused` when the record's bodies are inline; `InvalidInput` for a redaction that names too much or
-    /// too little; else as [`Sealer::event`].
+    /// Kind `Refused` when the record's bodies are inline. `InvalidInput` for a redaction that
+    /// names too much or too little. Else as [`Sealer::event`].
     pub fn redacted(
         &mut self,
         stamp: Stamp,
@@ -32,7 +32,7 @@ impl Sealer {
         done
     }
 
-    /// Keeps what a verifier would refuse out of a record with detached bodies.
+    /// Refuses lines that a verifier would refuse in a record with detached bodies.
     pub(in crate::transcript) fn count_bodies(
         &mut self,
         event_type: &str,

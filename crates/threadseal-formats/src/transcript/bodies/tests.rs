@@ -1,4 +1,4 @@
-//! What is detached and put back, and what a file of bodies may be.
+//! Detaching and restoring values, and the valid files of bodies.
 
 use super::*;
 use crate::transcript::event::Payload;
@@ -44,7 +44,7 @@ fn what_was_said_and_what_is_long_is_detached_and_comes_back() {
     let out = detached(&payload);
     let kept = std::str::from_utf8(out.payload.as_bytes()).unwrap();
     assert!(!kept.contains("caf") && !kept.contains("yyy"), "{kept}");
-    // 253 characters and two quotes are one byte short of being long.
+    // 253 characters and two quotes are one byte below the limit for a long value.
     for stays in [
         "\"role\":\"user\"",
         "\"call_id\":\"c1\"",
@@ -74,7 +74,7 @@ fn what_was_said_and_what_is_long_is_detached_and_comes_back() {
 fn a_caller_cannot_forge_a_commitment() {
     let secret = detached(r#"{"text":"secret"}"#);
     let stolen = std::str::from_utf8(secret.payload.as_bytes()).unwrap();
-    // A tool answers with what stands in the record elsewhere: it becomes a body of its own.
+    // A tool returns a commitment that the record has elsewhere: it becomes a body of its own.
     let answer = format!(r#"{{"x":{}}}"#, &stolen[8..stolen.len() - 1]);
     let out = detached(&answer);
     let found = commitments(out.payload.as_bytes()).unwrap();
@@ -136,7 +136,7 @@ fn each_line_of_the_file_has_one_spelling() {
     ] {
         let bad = good.replacen(from, to, 1);
         assert_ne!(bad, good);
-        // Blanks within a body are JSON, and another body.
+        // Blanks within a body are JSON, but make another body.
         let bodies = read(bad.as_bytes(), 50);
         assert!(
             bodies.malformed == Some(line) || bodies.changed.len() == 1,

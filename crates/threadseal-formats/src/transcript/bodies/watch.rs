@@ -1,4 +1,4 @@
-//! What a scan keeps of commitments and redactions, and what it concludes once the bodies are known.
+//! The commitments and redactions that a scan keeps, and its conclusions once the bodies are known.
 //!
 //! Memory: a digest and a few numbers for each commitment, of which a record has at most
 //! [`MAX_RECORD_BODIES`].
@@ -16,7 +16,7 @@ use threadseal_core::time::Timestamp;
 #[derive(Debug, Clone, Default)]
 pub(in crate::transcript) struct Watch {
     is_detached: bool,
-    /// Lines are known by their hash alone: what they commit to is not known.
+    /// Some lines are known by their hash alone, so their commitments are unknown.
     lacks_lines: bool,
     committed: BTreeMap<Digest, Committed>,
     /// Commitments since the last seal.
@@ -33,7 +33,7 @@ pub(in crate::transcript) struct Watch {
 struct Committed {
     line: u64,
     bytes: u64,
-    /// It stands in bytes that no seal covered when the recorder took them over.
+    /// It is in bytes that no seal covered when the recorder adopted them.
     is_adopted: bool,
     /// The line of the redaction that names it.
     redacted: Option<u64>,
@@ -46,7 +46,7 @@ pub struct SealedRedaction {
     pub head: Head,
     /// The root that it states.
     pub root: Digest,
-    /// Who made it.
+    /// The key that made it.
     pub key: KeyId,
 }
 
@@ -57,7 +57,6 @@ struct Told {
     text: String,
 }
 
-/// Too many commitments.
 pub(in crate::transcript) struct TooMany;
 
 impl Watch {
@@ -71,7 +70,6 @@ impl Watch {
         self.lacks_lines = true;
     }
 
-    /// How many commitments there are.
     pub(in crate::transcript) fn count(&self) -> usize {
         self.committed.len()
     }
@@ -107,7 +105,6 @@ impl Watch {
         Ok(Ok(()))
     }
 
-    /// Takes a `redacted` event.
     pub(in crate::transcript) fn redacted(
         &mut self,
         payload: &[u8],
@@ -124,7 +121,7 @@ impl Watch {
                     committed.redacted.get_or_insert(line);
                     self.pending.push(*digest);
                 }
-                // It may stand in a line that is left out.
+                // Its commitment may be in a line that is left out.
                 None if self.lacks_lines => {}
                 None => return Err("it redacts what was never recorded".to_owned()),
             }
@@ -140,7 +137,7 @@ impl Watch {
         Ok(())
     }
 
-    /// What was read since the last seal is taken over without being vouched for.
+    /// Bytes since the last seal are adopted as unverified.
     pub(in crate::transcript) fn adopted(&mut self, after_line: u64) {
         for digest in self.fresh.drain(..) {
             if let Some(committed) = self.committed.get_mut(&digest) {
@@ -158,12 +155,12 @@ impl Watch {
         self.redactor = None;
     }
 
-    /// The key that must make the next seal, if redactions say so.
+    /// The key that must make the next seal, if redactions name one.
     pub(in crate::transcript) fn redactor(&self) -> Option<KeyId> {
         self.redactor
     }
 
-    /// A good seal, which stated this, covers what was read.
+    /// A valid seal with these values covers the lines read so far.
     pub(in crate::transcript) fn sealed(&mut self, head: Head, root: Digest, key: KeyId) {
         if self.redactor.is_some() && self.sealed.len() < MAX_REDACTING_SEALS {
             self.sealed.push(SealedRedaction { head, root, key });
@@ -178,7 +175,8 @@ impl Watch {
         &self.sealed
     }
 
-    /// Judges the bodies of all lines up to `sealed_line`; gives the redacted ones that are still there.
+    /// Judges the bodies of all lines up to `sealed_line`; returns the redacted ones that are still
+    /// present.
     pub(in crate::transcript) fn judge(
         &self,
         report: &mut Report,
@@ -221,7 +219,7 @@ impl Watch {
         unfinished
     }
 
-    /// What the file of bodies says of itself; true when it is one of this record.
+    /// Findings about the file of bodies itself; true when it is one of this record.
     fn judge_file(&self, report: &mut Report, record: &RecordId, bodies: &Bodies) -> bool {
         let mut holds = true;
         if bodies.record.is_some_and(|named| named != *record) {

@@ -1,9 +1,9 @@
 //! Values as Python's `repr` writes them: `{'status': 'ok', 'n': None, 't': (1, 2)}`.
 //!
-//! Rye stores a tool's result as `str(dict)` and reads it back with `ast.literal_eval`. Read here
-//! is what `repr` makes of JSON's types and of tuples (which become arrays). What else a literal
-//! may be (bytes, sets, sums, names other than strings as keys) is `None`, and is then shown as
-//! the text that it is.
+//! Rye stores a tool's result as `str(dict)` and reads it back with `ast.literal_eval`. This module
+//! reads the output of `repr` for JSON's types and for tuples (which become arrays). For other
+//! literals (bytes, sets, sums, names other than strings as keys) it returns `None`. They are then
+//! shown as plain text.
 
 use std::collections::BTreeMap;
 use threadseal_core::canon::json::{Number, Text, Value};
@@ -96,7 +96,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The elements, and whether a comma stood behind the last.
+    /// The elements, and whether a comma follows the last.
     fn sequence(&mut self, open: &str, close: &str) -> Option<(Vec<Value>, bool)> {
         self.eat(open);
         let mut elements = Vec::new();
@@ -165,7 +165,7 @@ impl Reader<'_> {
     }
 }
 
-/// The code point of an escape, and its length behind the backslash.
+/// The code point of an escape, and its length after the backslash.
 fn escape(text: &str) -> Option<(u32, usize)> {
     let hex = |digits: usize| {
         let digits = text

@@ -1,22 +1,24 @@
-//! Content that stays what it is: nothing in it can pass for layout.
+//! Content that stays content: no part of it can pass for layout.
 //!
-//! Rules of `CommonMark` 0.31 decide. Outside code a backslash is put before
+//! The rules of `CommonMark` 0.31 apply. Outside code a backslash is put before
 //! * `#` that begins a heading, on whatever depth, also in a list or a quote;
 //! * a line of only `-`, `=`, `*` or `_`: a rule, or the underline of a heading, there too;
 //! * `<` before a letter, `/`, `!` or `?`: HTML, comments included;
-//! * `![`: a picture, which a reader's program would fetch from wherever the content says;
-//! * `[` that may begin the definition of a link: nobody sees one, and it gives other text a target;
-//! * a fence that is indented: in a list it would end with the list, and nobody can tell here.
+//! * `![`: a picture, which a reader's program would fetch from any address in the content;
+//! * `[` that may begin the definition of a link: a definition is invisible, and gives other text a
+//!   target;
+//! * a fence that is indented: in a list it would end with the list, and that cannot be decided
+//!   here.
 //!
-//! A fence in the first column is code until its closing fence, or to the end of the text, where
-//! it is closed. In the first column it can stand in no list and no quote, and with no HTML block
-//! open nothing else can swallow it; so what is taken for code here is code for every reader.
-//! A backslash that the content has itself counts: behind an odd number of them nothing needs another,
-//! which would take the effect from the last.
+//! A fence in the first column is code until its closing fence. Without one it is closed at the end
+//! of the text. In the first column it cannot be in a list or a quote. With no HTML block open, no
+//! other construct can contain it. So code here is code for every reader. The content's own
+//! backslashes count: after an odd number of them another one would cancel the last.
 //!
-//! CR and CR LF end lines as LF does. Other control characters, tab excepted, become U+FFFD, and so do
-//! those that show text in another order than it stands in (UAX #9 §2.1 to §2.4). A line that begins like a native
-//! seal gets a blank before it: the file that holds it can be sealed, and nothing takes the line for its seal.
+//! CR and CR LF end lines as LF does. Other control characters, tab excepted, become U+FFFD. So do
+//! characters that change the displayed order of text (UAX #9 §2.1 to §2.4). A line that begins
+//! like a native seal gets a blank before it. So the file that contains it can be sealed, and no
+//! reader takes the line for its seal.
 
 use crate::document::begins_like_a_seal;
 use std::borrow::Cow;
@@ -54,8 +56,8 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// Text in a quote, the first line behind other text: a fence there would end with the quote, so
-/// none is left.
+/// Text in a quote, with its first line after other text. A fence there would end with the quote,
+/// so fences are removed.
 pub fn escape_quote(text: &str) -> String {
     let text = plain(text);
     let mut out = String::with_capacity(text.len() + 16);
@@ -146,7 +148,7 @@ fn escape_line(out: &mut String, line: &str) {
     push_inert(out, inner);
 }
 
-/// What stands behind the marks of lists and quotes that a line begins with.
+/// The text after the marks of lists and quotes at the beginning of a line.
 fn inside_of_lists(line: &str) -> &str {
     let mut rest = line;
     loop {
@@ -182,7 +184,7 @@ fn is_rule(content: &str) -> bool {
     first.is_some_and(|first| marks.all(|c| c == first))
 }
 
-/// The label ends in this line with a colon behind it, or goes on in the next.
+/// The label ends in this line with a colon after it, or continues in the next.
 fn may_define_a_link(content: &str) -> bool {
     let Some(label) = content.strip_prefix('[') else {
         return false;

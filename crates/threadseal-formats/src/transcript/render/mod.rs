@@ -17,11 +17,11 @@
 //! **Completed** -- 3 turns, 30 tokens, $0.0123, 1.3m
 //! ````
 //! Layout and wording are those of Rye's knowledge entries (`transcript.py`,
-//! `render_knowledge_transcript`), byte for byte while the content is harmless. Where it is not,
-//! safety wins: Rye copies content as it is, so that a tool's output can close its fence and write
-//! headings of its own. Here a fence is longer than any run of backticks inside, and text outside
-//! fences cannot begin a heading, a rule, an HTML tag or comment, a picture, or a fence that it does not close
-//! (`markdown`); names and values on one line stay on one line.
+//! `render_knowledge_transcript`), byte for byte while the content is harmless. Otherwise safety
+//! comes first. Rye copies content unchanged, so a tool's output can close its fence and write
+//! headings of its own. Here a fence is longer than any run of backticks inside. Text outside
+//! fences cannot begin a heading, a rule, an HTML construct, a picture, or an unclosed fence
+//! (`markdown`). Names and values on one line stay on one line.
 //!
 //! Checkpoints and streamed deltas are invisible. Every `cognition_in`, also of a tool, begins a
 //! turn.
@@ -44,7 +44,7 @@ use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
 use threadseal_core::time::Timestamp;
 
-/// What the entry says about the thread, beside its events.
+/// The data in the entry about the thread, besides its events.
 #[derive(Debug, Clone)]
 pub struct Cover<'a> {
     /// The thread.
@@ -55,13 +55,13 @@ pub struct Cover<'a> {
     pub status: &'a str,
     /// The model; empty when unknown.
     pub model: &'a str,
-    /// What it cost.
+    /// Its cost.
     pub cost: Cost,
     /// Its capabilities.
     pub permissions: &'a [String],
 }
 
-/// What a thread cost.
+/// The cost of a thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Cost {
     /// Turns.
@@ -88,7 +88,7 @@ pub fn render(lines: &VerifiedLines<'_>, cover: &Cover<'_>) -> Result<String, Er
     Ok(renderer.finish(cover))
 }
 
-/// Renders line by line. What it is fed decides what the result is worth.
+/// Renders line by line. The trust in the result depends on the trust in the input.
 pub struct Renderer {
     body: String,
     turn: u64,
@@ -97,7 +97,7 @@ pub struct Renderer {
 }
 
 impl Renderer {
-    /// For lines that were not verified: whoever shows the result must say so.
+    /// For lines that were not verified: a program that shows the result must mark it so.
     pub fn danger_new() -> Self {
         Self {
             body: String::new(),
@@ -140,8 +140,8 @@ impl Renderer {
         self.body
     }
 
-    /// The whole entry so far: front matter, events, footer. Unsigned; Rye puts a signature line before
-    /// it ([`crate::document`]).
+    /// The whole entry so far: front matter, events, footer. Unsigned; Rye puts a signature line
+    /// before it ([`crate::document`]).
     pub fn finish(&self, cover: &Cover<'_>) -> String {
         let mut out = front_matter(cover, self.created_at);
         let title = match cover.directive {
@@ -319,7 +319,7 @@ fn front_matter(cover: &Cover<'_>, created_at: Option<Timestamp>) -> String {
     format!("{}\n\n", fenced("yaml", &lines.join("\n")))
 }
 
-/// A scalar as Rye writes it where YAML reads it back so, else in quotes.
+/// A scalar in Rye's spelling where YAML reads it back as the same text, else in quotes.
 fn yaml(text: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "._/*+@~- ".contains(c);
     let begins = |c: char| c.is_alphanumeric() || c == '.' || c == '/';

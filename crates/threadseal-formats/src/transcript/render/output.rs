@@ -1,9 +1,9 @@
-//! What people want to see of a tool's arguments and results.
+//! The readable part of a tool's arguments and results.
 //!
-//! A result is mostly a wrapper, `{'status': 'success', 'data': {'output': '…'}}`, stored as JSON
-//! or as Python's `str(dict)`. Shown is `data.output`, else `output`, else `stdout`, with
-//! `[stderr]` and `[error]` behind it; where none of these is text, the wrapper without what says
-//! nothing. At most [`MAX_SHOWN_RESULT_CHARS`] characters (Rye `transcript.py`,
+//! A result is usually a wrapper, `{'status': 'success', 'data': {'output': '…'}}`, stored as JSON
+//! or as Python's `str(dict)`. The output is `data.output`, else `output`, else `stdout`, with
+//! `[stderr]` and `[error]` after it. Where none of these is text, it is the wrapper without its
+//! uninformative members. At most [`MAX_SHOWN_RESULT_CHARS`] characters (Rye `transcript.py`,
 //! `_clean_tool_output`, `_condense_tool_input`).
 
 use super::{literal, pretty::pretty, shown};
@@ -29,7 +29,7 @@ pub(super) fn condense_input(tool: &str, input: Option<&Value>) -> String {
     pretty(&input)
 }
 
-/// The part of a result that says something.
+/// The informative part of a result.
 pub(super) fn clean(output: Option<&Value>) -> String {
     let raw = output.cloned().unwrap_or_else(|| "".into());
     let text = match parse(&raw) {

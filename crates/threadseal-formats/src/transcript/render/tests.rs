@@ -1,4 +1,4 @@
-//! Rendering as Rye renders, and what hostile text becomes.
+//! Rendering as Rye renders, and the rendering of hostile text.
 
 use super::*;
 use proptest::prelude::*;
@@ -26,7 +26,7 @@ fn rendered(lines: &[&str]) -> String {
     renderer.finish(&cover)
 }
 
-/// What stands between the title and the footer.
+/// The text between the title and the footer.
 fn body(lines: &[&str]) -> String {
     let text = rendered(lines);
     let from = text.find("# test/clean\n\n").unwrap() + 14;
@@ -123,7 +123,7 @@ fn every_kind_of_event_has_its_layout() {
     }
 }
 
-/// `shown` is what the original renders of the result.
+/// `shown` is Rye's rendering of the result.
 #[test]
 fn results_are_unwrapped_as_the_original_does() {
     let cases = [
@@ -262,7 +262,8 @@ fn a_status_or_model_cannot_add_lines_to_the_cover() {
     assert!(text.contains("\n# d ``` # evil\n"), "{text}");
 }
 
-/// A reader of `CommonMark` that knows only what content could abuse: headings and fences.
+/// A reader of `CommonMark` that knows only the constructs that content could abuse: headings and
+/// fences.
 fn headings(markdown: &str) -> Vec<&str> {
     let mut out = Vec::new();
     let mut fence: Option<(char, usize)> = None;

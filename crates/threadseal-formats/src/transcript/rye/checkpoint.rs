@@ -1,8 +1,8 @@
 //! The members of a checkpoint line, each required, well-typed and spelled in one way.
 //!
-//! Rye's verifier reads what it needs and ignores the rest, so that unknown members and
-//! impossible values pass it; here the line must be one that Rye's writer can have written
-//! (`transcript_signer.py`, `checkpoint`). `ts` may be missing: the seed does not have it.
+//! Rye's verifier reads the members that it needs and ignores the rest, so it accepts unknown
+//! members and impossible values. Here the line must be one that Rye's writer can have written
+//! (`transcript_signer.py`, `checkpoint`). `ts` may be missing: it is optional in the format.
 
 use threadseal_core::canon::json::{self, Text, Value};
 use threadseal_core::digest::Digest;
@@ -20,7 +20,7 @@ pub(super) struct Checkpoint {
     pub(super) hash: Digest,
     pub(super) signature: Signature,
     pub(super) fingerprint: RyeFingerprint,
-    /// `timestamp` as spelled, and `ts`: nothing ever covers these of the last checkpoint.
+    /// `timestamp` as spelled, and `ts`: no hash ever covers these of the last checkpoint.
     pub(super) timestamp: String,
     pub(super) ts: Option<Timestamp>,
 }

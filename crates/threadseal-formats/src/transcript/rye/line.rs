@@ -1,4 +1,4 @@
-//! What one line of a Rye transcript is.
+//! The classes of lines in a Rye transcript.
 //!
 //! ```text
 //! strict JSON object, frame in order      an event, or a checkpoint
@@ -29,20 +29,20 @@ pub(super) enum Kind {
 pub(super) struct Event<'a> {
     pub(super) kind: Kind,
     pub(super) thread: Cow<'a, str>,
-    /// What a stricter or another reader would stumble over.
+    /// A peculiarity that a stricter or another reader would refuse.
     pub(super) oddity: Option<Oddity>,
 }
 
 /// A line that counts, but not for every reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Oddity {
-    /// Python wrote it, JSON it is not.
+    /// Python wrote it, but it is not JSON.
     Nonstandard,
     /// A raw U+0085, U+2028 or U+2029 in a string.
     CutElsewhere,
 }
 
-/// A line that is not in order.
+/// A faulty line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     NotJson,
@@ -58,7 +58,7 @@ pub(super) enum Fault {
     CarriageReturn,
     /// `thread_id`, `event_type` or `payload` is missing or of another type.
     Frame,
-    /// See the module's heading.
+    /// See the module's documentation.
     Smuggled,
     TooLong,
 }
@@ -94,7 +94,7 @@ impl Fault {
         }
     }
 
-    /// Whether this speaks against the record wherever it stands, sealed or not.
+    /// Whether this is evidence against the record anywhere in it, sealed or not.
     pub(super) fn is_attack(self) -> bool {
         matches!(
             self,
@@ -136,7 +136,7 @@ pub(super) fn read(line: &[u8]) -> Result<Event<'_>, Fault> {
     }
 }
 
-/// Tells a smuggled event from mere garbage.
+/// Distinguishes a smuggled event from mere garbage.
 pub(super) fn not_json(line: &[u8]) -> Fault {
     if may_split(line) {
         let text = String::from_utf8_lossy(line);
@@ -157,7 +157,7 @@ pub(super) fn not_json(line: &[u8]) -> Fault {
     }
 }
 
-/// Whether more bytes could make a JSON text of this: what a write that was cut off leaves.
+/// Whether more bytes could complete this to a JSON text, as after an interrupted write.
 pub(super) fn is_cut(line: &[u8]) -> bool {
     let whole = match std::str::from_utf8(line) {
         Err(error) if error.error_len().is_none() => &line[..error.valid_up_to()],
@@ -180,7 +180,7 @@ fn read_as_python(line: &[u8]) -> Result<Event<'static>, Fault> {
         .iter()
         .any(|note| note.kind == IrregularityKind::DuplicateKey)
     {
-        // Which of the two a reader takes is its own affair, so either counts.
+        // Readers differ on which of the two counts, so either counts.
         let named = memchr::memmem::find(line, b"\"checkpoint\"").is_some();
         return Err(Fault::DuplicateKey {
             checkpoint: checkpoint || named,
@@ -218,7 +218,7 @@ impl Kind {
     }
 }
 
-/// Where the members of the frame stand in the line.
+/// The ranges of the frame's members in the line.
 #[derive(Default)]
 struct Frame {
     thread: Option<Range<usize>>,
@@ -243,7 +243,7 @@ impl Frame {
         let thread = member(self.thread).and_then(text);
         let payload = member(self.payload).filter(|payload| payload.starts_with(b"{"));
         let (Some(thread), Some(payload)) = (thread, payload) else {
-            // The checkpoint's own reader says more exactly what it lacks.
+            // The checkpoint's own reader reports the missing member more exactly.
             let thread = Cow::Borrowed("");
             return match &*event_type {
                 "checkpoint" => Ok(Event {

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! chunks  …{"a":1}⏎{"b":2}⏎{"c"…        any sizes
-//! pieces  {"a":1}⏎   {"b":2}⏎   …       each handed over once, whole, with its LF
+//! pieces  {"a":1}⏎   {"b":2}⏎   …       each passed on once, whole, with its LF
 //! ```
-//! A line beyond [`MAX_LINE_BYTES`] is never held: it comes in several pieces, so that a caller
+//! A line beyond [`MAX_LINE_BYTES`] is never held. It comes in several pieces, so that a caller
 //! that hashes still sees every byte.
 
 use threadseal_core::limits::MAX_LINE_BYTES;
@@ -37,7 +37,6 @@ pub(crate) enum Part {
 }
 
 impl<'a> Piece<'a> {
-    /// Whether the line ends in LF.
     pub(crate) fn is_terminated(&self) -> bool {
         self.bytes.last() == Some(&b'\n')
     }
@@ -47,7 +46,7 @@ impl<'a> Piece<'a> {
         self.bytes.strip_suffix(b"\n").unwrap_or(self.bytes)
     }
 
-    /// Offset behind the last byte.
+    /// Offset after the last byte.
     pub(crate) fn end(&self) -> u64 {
         self.start + self.bytes.len() as u64
     }
@@ -59,12 +58,12 @@ pub(crate) struct LineSplitter {
     carry: Vec<u8>,
     /// Offset of the first byte of `carry`.
     start: u64,
-    /// Inside a line whose beginning was already handed over.
+    /// Inside a line whose beginning was already passed on.
     overlong: bool,
 }
 
 impl LineSplitter {
-    /// Takes the next bytes and hands over what they complete.
+    /// Takes the next bytes and passes each piece that they complete.
     pub(crate) fn push(&mut self, mut chunk: &[u8], mut each: impl FnMut(Piece<'_>)) {
         while let Some(lf) = memchr::memchr(b'\n', chunk) {
             let (line, rest) = chunk.split_at(lf + 1);
@@ -90,7 +89,7 @@ impl LineSplitter {
         self.hold(chunk, &mut each);
     }
 
-    /// Hands over a last line without LF, if there is one.
+    /// Passes a last line without LF, if there is one.
     pub(crate) fn finish(mut self, mut each: impl FnMut(Piece<'_>)) {
         if self.overlong {
             self.release(Part::Last, &mut each);

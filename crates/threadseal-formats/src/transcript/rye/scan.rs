@@ -1,16 +1,16 @@
 //! One pass over the lines of a Rye transcript, in constant memory.
 //!
 //! ```text
-//! line ─► event        counted; a fault waits until the next seal, or the end, says where it lies
+//! line ─► event        counted; the next seal, or the end, shows whether a fault is sealed
 //!      ─► checkpoint   frame, place, prefix digest, turn, signer ─► a seal, or a finding
 //! ```
-//! A fault before a good seal is sealed: what the signer saw was not a transcript, and two
-//! readers would disagree on it. A fault after the last seal is a matter of the tail.
+//! A fault before a good seal is sealed. The signer's text was not a transcript, and two readers
+//! would disagree on it. A fault after the last seal belongs to the tail.
 //!
-//! The turn of a checkpoint is under no signature of its own; it must not fall, and not exceed
-//! the turns that the lines before show. Rye counts a turn after its `cognition_in`
-//! (`runner.py`), and a graph its steps (`walker.py`), so that the number of `cognition_in`
-//! lines, of `step_started` lines, or the highest step named is never less.
+//! The turn of a checkpoint has no signature of its own. It must not fall, and not exceed the turns
+//! in the lines before. Rye counts a turn after its `cognition_in` (`runner.py`), and a graph its
+//! steps (`walker.py`). So the turn never exceeds the number of `cognition_in` or `step_started`
+//! lines, or the highest step.
 
 use super::checkpoint::{Checkpoint, Malformed};
 use super::line::{self, Event, Fault, Kind, Oddity};
@@ -23,21 +23,19 @@ use threadseal_core::record::{ExpectedHead, RecordId};
 use threadseal_core::report::heads::{Met, Seal as SealAt};
 use threadseal_core::report::{Finding, Verdict};
 
-/// Everything one pass learns.
+/// All facts from one pass.
 pub(super) struct Scan<'t> {
     pub(super) signers: Signers<'t>,
-    /// Evidence, with what it means for the verdict.
+    /// Evidence, with its effect on the verdict.
     pub(super) findings: Vec<(Verdict, Finding)>,
-    /// Findings that mean nothing for the verdict.
+    /// Findings without effect on the verdict.
     pub(super) remarks: Vec<Finding>,
     /// Faults since the last seal.
     pub(super) waiting: Vec<Finding>,
     pub(super) bytes: u64,
     pub(super) lines: u64,
     pub(super) checkpoints: u64,
-    /// The last seal.
     pub(super) last: Option<(Seal, Checkpoint)>,
-    /// Seals so far.
     pub(super) seals: u64,
     /// Digest of all bytes up to the last seal's LF.
     pub(super) sealed: Option<Digest>,
@@ -49,7 +47,7 @@ pub(super) struct Scan<'t> {
     pub(super) torn_checkpoint: bool,
     /// Checkpoints after the first that does not hold, which therefore cannot hold either.
     pub(super) also_broken: u64,
-    /// For each expected head, how it fared.
+    /// The result for each expected head.
     pub(super) expected: Vec<(ExpectedHead, Met)>,
     prefix: Hasher,
     content_changed: bool,
@@ -126,7 +124,7 @@ impl<'t> Scan<'t> {
         }
     }
 
-    /// A write that was cut off; but not where another reader sees whole events in it.
+    /// An interrupted write, except where another reader sees whole events in it.
     fn torn_line(&mut self, piece: &Piece<'_>) {
         self.torn = true;
         match line::read(piece.content()) {
@@ -346,7 +344,7 @@ impl<'t> Scan<'t> {
 
     fn hold(&mut self, verdict: Verdict, finding: Finding) {
         self.signers.broken = true;
-        // One more than a report keeps, so that it says that there were more.
+        // One more than a report keeps, so that the report mentions further ones.
         let same = self
             .findings
             .iter()
@@ -370,7 +368,7 @@ impl<'t> Scan<'t> {
     }
 }
 
-/// Rye gives a record no id. Its first line, which its first seal covers, stands in for one.
+/// Rye gives a record no id. Its first line, which its first seal covers, replaces one.
 fn record_id(first_line: &[u8]) -> RecordId {
     RecordId::from_bytes(*Digest::tagged("rye record", &[first_line]).as_bytes())
 }

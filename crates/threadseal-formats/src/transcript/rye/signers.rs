@@ -1,12 +1,12 @@
-//! Who made the seals of a Rye transcript, and which signatures are checked when.
+//! The signers of a Rye transcript's seals, and the order of checking signatures.
 //!
 //! ```text
 //! fp ─► keys that the trust knows by this hint ─► each is tried ─► one signer
 //! none: the signer is unknown, its signatures cannot be checked
 //! ```
 //! A good seal's hash covers every line before it, the earlier checkpoints included. So only the
-//! last signature of each signer is checked, at the end; every signature as it comes when asked
-//! for, after anything went wrong, and where several keys share a hint.
+//! last signature of each signer is checked, at the end. Every signature is checked at once if
+//! requested, after a failure, and where several keys share a hint.
 
 use threadseal_core::digest::Digest;
 use threadseal_core::key::{KeyUsage, Message, PublicKey, RyeFingerprint, Signature};
@@ -19,7 +19,7 @@ use threadseal_core::trust::{Format, Judgement, Purpose, Trust};
 pub(super) struct Seal {
     /// Offset of its line: the bytes before are covered.
     pub(super) start: u64,
-    /// Offset behind its line's LF.
+    /// Offset after its line's LF.
     pub(super) end: u64,
     /// Its line, from 1.
     pub(super) line: u64,
@@ -39,12 +39,10 @@ impl Seal {
     }
 }
 
-/// One signer.
 pub(super) struct Signer<'t> {
     pub(super) fingerprint: RyeFingerprint,
-    /// The key and what the trust says of it; `None` when the trust knows no key by this hint.
+    /// The key and the trust's judgement of it; `None` when the trust knows no key by this hint.
     pub(super) known: Option<(PublicKey, Judgement<'t>)>,
-    /// Line of its first seal.
     pub(super) first_line: u64,
     /// The last seal whose signature was checked, or is to be checked at the end.
     last: Option<(Seal, bool)>,
@@ -59,10 +57,10 @@ impl Signer<'_> {
     }
 }
 
-/// How a seal fared with the signers.
+/// The result of a seal with the signers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Signed {
-    /// By a signer who sealed before.
+    /// By a signer of an earlier seal.
     Again,
     /// By the record's first signer, for the first time.
     First,
@@ -80,7 +78,7 @@ pub(super) struct Signers<'t> {
     now: Timestamp,
     held_since: Option<Timestamp>,
     pub(super) all: Vec<Signer<'t>>,
-    /// No more seals count towards [`Signers::trusted`]: something went wrong before them.
+    /// No later seal counts towards [`Signers::trusted`]: there was a failure before it.
     pub(super) broken: bool,
     pub(super) every_signature: bool,
 }
@@ -107,7 +105,6 @@ impl<'t> Signers<'t> {
         self.trust.pinned.is_some()
     }
 
-    /// Takes a seal of `thread`.
     pub(super) fn take(
         &mut self,
         seal: &Seal,
@@ -168,7 +165,7 @@ impl<'t> Signers<'t> {
         self.trust.judge(key, &purpose, self.now)
     }
 
-    /// Checks the signatures that were left to the end; the seals whose signature is bad.
+    /// Checks the signatures that were left to the end; returns the seals whose signature is bad.
     pub(super) fn check_last(&mut self) -> Vec<Seal> {
         let mut bad = Vec::new();
         for signer in &mut self.all {
@@ -184,8 +181,7 @@ impl<'t> Signers<'t> {
         bad
     }
 
-    /// The newest seal before anything went wrong, by a signer who counts and with a signature
-    /// that was checked.
+    /// The newest seal before any failure, by a signer that counts and with a checked signature.
     pub(super) fn trusted(&self) -> Option<Seal> {
         let counting = self.all.iter().filter(|signer| signer.counts());
         let checked = counting.filter_map(|signer| signer.last.filter(|(_, checked)| *checked));

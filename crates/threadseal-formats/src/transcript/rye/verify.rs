@@ -3,8 +3,8 @@
 //! ```text
 //! Scan + trust + now ─► Outcome { report, Verified<Coverage>?, look_closer }
 //! ```
-//! Invariants: nothing is `verified` unless every check that applies passed; a lenient caller gets
-//! the sealed part and the tail apart, never another verdict.
+//! Invariants: nothing is `verified` unless every check that applies passed. A lenient caller gets
+//! the sealed part and the tail separately, never another verdict.
 
 use super::checkpoint::Checkpoint;
 use super::lines::LineSplitter;
@@ -21,7 +21,7 @@ use threadseal_core::report::{
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::Trust;
 
-/// What verification needs beside the bytes.
+/// The inputs of verification besides the bytes.
 #[derive(Clone)]
 pub struct Options<'t> {
     /// Whose signature counts.
@@ -54,10 +54,10 @@ impl<'t> Options<'t> {
 
 /// The end of a verification.
 pub struct Outcome {
-    /// What to tell.
+    /// The report to show.
     pub report: Report,
-    /// Present exactly when the verdict is `verified`. Its head's size includes the last
-    /// checkpoint line, whose own members nothing covers.
+    /// Present exactly when the verdict is `verified`. Its head's size includes the last checkpoint
+    /// line, whose own members no hash covers.
     pub verified: Option<Verified<Coverage>>,
     /// A failure was found without checking every signature: run again with
     /// [`Options::every_signature`] to learn how far the record can be trusted.
@@ -66,14 +66,14 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// What a lenient policy may take of a record whose seals all hold: the sealed part and the
-    /// tail, apart.
+    /// The result for a lenient policy, for a record whose seals all hold: the sealed part and the
+    /// tail, separately.
     pub fn lenient(self) -> Option<WithTail<Coverage, Tail>> {
         self.lenient
     }
 }
 
-/// Verifies a transcript that is fed to it in order.
+/// Verifies a transcript that is pushed in order.
 pub struct Verifier<'t> {
     options: Options<'t>,
     lines: LineSplitter,
@@ -108,7 +108,7 @@ impl<'t> Verifier<'t> {
         self.lines.push(chunk, |piece| scan.piece(&piece));
     }
 
-    /// Ends the file and says what was found.
+    /// Ends the file and gives the result.
     pub fn finish(mut self) -> Outcome {
         let scan = &mut self.scan;
         self.lines.finish(|piece| scan.piece(&piece));
@@ -163,7 +163,7 @@ fn conclude(mut scan: Scan<'_>, options: &Options<'_>) -> Outcome {
     let trusted = scan.signers.trusted().filter(|_| exact);
     report.trusted_until = trusted.map(trusted_until);
     let last = scan.last.as_ref().map(|(seal, _)| *seal);
-    // Of a record that something speaks against, only what was trusted before still holds.
+    // With evidence against the record, only the part trusted before still holds.
     let holds = if report.verdict <= Verdict::Malformed {
         trusted
     } else {
@@ -190,7 +190,7 @@ fn note_broken(report: &mut Report, scan: &Scan<'_>) {
     }
 }
 
-/// Checks what was left to the end; true when all of it holds. `so_far`: all did before.
+/// Checks the signatures left to the end; true when all of them hold. `so_far`: all did before.
 fn check_signatures(report: &mut Report, scan: &mut Scan<'_>, so_far: bool) -> bool {
     let bad = scan.signers.check_last();
     for seal in &bad {
@@ -235,7 +235,7 @@ fn check_signers(report: &mut Report, scan: &Scan<'_>) {
     }
 }
 
-/// Later signers whom nobody knows were held against the record where their seal stands.
+/// The findings for later unknown signers are already at their seals.
 fn unknown_signer(report: &mut Report, signer: &Signer<'_>, first: bool, pinned: bool) {
     let fingerprint = signer.fingerprint.to_hex();
     let status = if pinned {
@@ -300,7 +300,7 @@ fn check_heads(report: &mut Report, scan: &Scan<'_>, expect: &[Expectation]) {
     }
 }
 
-/// The tail, the end, and what no signature covers.
+/// The tail, the end, and content that no signature covers.
 fn check_end(report: &mut Report, scan: &Scan<'_>) {
     for fault in &scan.waiting {
         report.find(fault.clone());

@@ -4,8 +4,8 @@
 //! event(…) ─► line ─┐
 //! push(bytes) ──────┴─► running SHA-256 ─► checkpoint(…) ─► line
 //! ```
-//! Rye hashes the whole file anew for each checkpoint (`transcript_signer.py`, `checkpoint`); the
-//! running digest makes a checkpoint cost only the bytes since the last one.
+//! Rye hashes the whole file anew for each checkpoint (`transcript_signer.py`, `checkpoint`). With
+//! the running digest, a checkpoint costs only the bytes since the last one.
 
 use threadseal_core::canon::json::{Number, Value};
 use threadseal_core::canon::python::{repr_float, rye_line};
@@ -26,8 +26,8 @@ pub struct RyeSealer {
 }
 
 impl RyeSealer {
-    /// A sealer for a new transcript of `thread`. To go on with a file, [`RyeSealer::push`] all
-    /// of it, after it was verified.
+    /// A sealer for a new transcript of `thread`. To continue a file, [`RyeSealer::push`] all of
+    /// it, after it was verified.
     pub fn new(thread: ThreadId) -> Self {
         Self {
             thread,
@@ -42,7 +42,7 @@ impl RyeSealer {
         self.size
     }
 
-    /// Takes bytes that the transcript already has, or that others append.
+    /// Takes bytes that the transcript already has, or that other writers append.
     pub fn push(&mut self, bytes: &[u8]) {
         self.prefix.update(bytes);
         self.size += bytes.len() as u64;
@@ -54,8 +54,8 @@ impl RyeSealer {
     /// The next event line, with its LF, to be appended. `payload` must be an object.
     ///
     /// # Errors
-    /// [`threadseal_core::error::ErrorKind::Refused`] for the type `checkpoint` and behind a torn line,
-    /// [`threadseal_core::error::ErrorKind::InvalidInput`] when `payload` is no object.
+    /// [`threadseal_core::error::ErrorKind::Refused`] for the type `checkpoint` and after a torn
+    /// line, [`threadseal_core::error::ErrorKind::InvalidInput`] when `payload` is no object.
     pub fn event(
         &mut self,
         timestamp: Timestamp,
@@ -73,12 +73,12 @@ impl RyeSealer {
         self.line(timestamp, event_type, payload)
     }
 
-    /// The next checkpoint line, with its LF, to be appended: it seals everything before it.
-    /// `turn` counts the turns that the lines so far show; Rye's timestamps are doubles.
+    /// The next checkpoint line, with its LF, to be appended: it seals everything before it. `turn`
+    /// counts the turns in the lines so far; Rye's timestamps are doubles.
     ///
     /// # Errors
-    /// What `signer` says; a signer without the usage `rye` refuses. As [`RyeSealer::event`]
-    /// behind a torn line. Nothing changes then.
+    /// Errors of `signer`; a signer without the usage `rye` refuses. As [`RyeSealer::event`] after
+    /// a torn line. Nothing changes then.
     pub fn checkpoint(
         &mut self,
         signer: &dyn Signer,
@@ -121,7 +121,7 @@ impl RyeSealer {
     }
 }
 
-/// What `json.dumps(time.time())` writes for a moment of whole microseconds.
+/// The output of `json.dumps(time.time())` for a moment of whole microseconds.
 fn python_time(timestamp: Timestamp) -> Result<Value, Error> {
     let seconds: f64 = timestamp.to_epoch_text().parse().unwrap_or_default();
     Number::parse(&repr_float(seconds))

@@ -1,4 +1,4 @@
-//! The original's loop body: one checkpoint, and what it says at the end.
+//! The loop body of Rye's verifier: one checkpoint, and the result at the end.
 
 use super::python::{Formatted, slice_bound, type_name, urlsafe_b64decode};
 use super::{Answer, Answers, Keys, same};
@@ -7,24 +7,24 @@ use threadseal_core::canon::json::{Text, Value};
 use threadseal_core::digest::Digest;
 use threadseal_core::key::PublicKey;
 
-/// A fingerprint becomes a file name, `<fingerprint>.toml`; file systems refuse longer ones, and
-/// the error that the original then raises names its own folders.
+/// A fingerprint becomes a file name, `<fingerprint>.toml`. File systems refuse longer names; the
+/// error that Rye then raises contains its own folders.
 const MAX_FILE_NAME_BYTES: usize = 250;
 
-/// What the original finds of one checkpoint.
+/// Rye's result for one checkpoint.
 pub(super) enum Judged {
     Holds,
     Fails(Value),
     Omitted(&'static str),
-    /// It depends on the digest of a prefix that is not at hand.
+    /// It depends on the digest of a prefix that is not available.
     NeedsDigest,
 }
 
-/// Where a checkpoint's line lies.
+/// The range of a checkpoint's line.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     pub(super) start: u64,
-    /// Behind the LF, if there is one.
+    /// After the LF, if there is one.
     pub(super) end: u64,
     pub(super) terminated: bool,
 }
@@ -37,7 +37,7 @@ pub(super) fn judge(payload: &Value, prefix: Option<Digest>, keys: &Keys<'_>) ->
     }
 }
 
-/// `Err` is what the original raises.
+/// `Err` is the exception that Rye raises.
 fn try_judge(payload: &Value, prefix: Option<Digest>, keys: &Keys<'_>) -> Result<Judged, Value> {
     let offset = item(payload, "byte_offset")?;
     let expected = item(payload, "hash")?;
@@ -86,8 +86,8 @@ fn try_judge(payload: &Value, prefix: Option<Digest>, keys: &Keys<'_>) -> Result
     Ok(Judged::Holds)
 }
 
-/// The answers when every checkpoint holds. `line_end` is the place behind the first LF at or
-/// after the last checkpoint's `byte_offset`.
+/// The answers when every checkpoint holds. `line_end` is the offset after the first LF at or after
+/// the last checkpoint's `byte_offset`.
 pub(super) fn reports(count: u64, last: &Value, line_end: Option<u64>, length: u64) -> Answers {
     let valid = Answer(object([
         ("valid", Value::Bool(true)),
@@ -136,7 +136,7 @@ pub(super) fn key_error(name: &str) -> Value {
     crash("KeyError", &format!("'{name}'"))
 }
 
-/// What `int()` raises for the integer at `offset` of `line`.
+/// The exception of `int()` for the integer at `offset` of `line`.
 pub(super) fn too_many_digits(line: &str, offset: usize) -> Value {
     let digits = line.bytes().skip(offset).skip_while(|b| *b == b'-');
     let count = digits.take_while(u8::is_ascii_digit).count();
@@ -196,8 +196,8 @@ fn text_bytes(value: &Value) -> Option<&[u8]> {
 
 /// `lillux.primitives.signing.verify_signature`, whose every exception means `False`.
 ///
-/// OpenSSL checks the equation without cofactor and refuses S ≥ L, but not an R of small order;
-/// so this must not be the strict check that verdicts rest on.
+/// OpenSSL checks the equation without cofactor and refuses S ≥ L, but not an R of small order. So
+/// this must not be the strict check on which verdicts depend.
 fn verifies(hash: &str, signature: &Value, key: &PublicKey) -> bool {
     let decoded = text_bytes(signature).and_then(urlsafe_b64decode);
     let Some(bytes) = decoded.and_then(|bytes| <[u8; 64]>::try_from(bytes).ok()) else {

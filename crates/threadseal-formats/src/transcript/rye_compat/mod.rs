@@ -5,18 +5,18 @@
 //! {"valid": false, "error": "…", "failed_at_turn": T, "byte_offset": O}
 //! {"valid": false, "error": "…", "failed_at_turn": T}                  key, signature
 //! {"valid": false, "error": "…", "failed_at_turn": T, "unsigned_bytes": N}
-//! {"crash": "KeyError: 'hash'"}                                        where the original raises
+//! {"crash": "KeyError: 'hash'"}                                        where Rye raises
 //! ```
-//! A report shows it beside the verdict of [`super::rye`], for those who are used to it; nothing
-//! else may rest on it: it calls an empty file valid, and content that was smuggled past it too.
+//! A report shows it next to the verdict of [`super::rye`], for users of Rye. Nothing else may
+//! depend on it: it accepts an empty file as valid, and smuggled content too.
 //!
-//! The original holds the file in memory and hashes every prefix anew. [`Scanner`] reads the file
-//! once, in bounded memory: a checkpoint that claims to start where its line starts, which every
-//! genuine one does, is judged on the spot with the digest at hand. Only if others claim another
-//! place is a second pass over the same bytes asked for ([`Pass::Again`]).
+//! Rye holds the file in memory and hashes every prefix anew. [`Scanner`] reads the file once, in
+//! bounded memory. Every genuine checkpoint claims the start of its own line, and is judged at once
+//! with the current digest. Only if a checkpoint claims another place is a second pass over the
+//! same bytes necessary ([`Pass::Again`]).
 //!
-//! The original's order of work decides which of several faults is told: first the whole file is
-//! decoded, then all lines are read, then the checkpoints are judged in order.
+//! Rye's order of work decides which of several faults is reported. First it decodes the whole
+//! file, then it reads all lines, then it judges the checkpoints in order.
 //!
 //! Python's own behaviour (lines, slices, base64, `str()`) is in `python`.
 
@@ -39,7 +39,7 @@ use threadseal_core::trust::Trust;
 /// Looks a fingerprint up among the keys that Rye would trust.
 pub type Keys<'k> = dyn Fn(&str) -> Option<PublicKey> + 'k;
 
-/// What the original says of a transcript.
+/// Rye's answer for a transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer(Value);
 
@@ -49,13 +49,13 @@ impl Answer {
         &self.0
     }
 
-    /// The text that Python's `json.dumps` makes of it.
+    /// The output of Python's `json.dumps` for it.
     pub fn to_json(&self) -> String {
         String::from_utf8_lossy(&rye_line(&self.0)).into_owned()
     }
 }
 
-/// The original's two answers, or why there is none.
+/// Rye's two answers, or why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answers {
     /// `verify()` and `verify(allow_unsigned_trailing=True)`.
@@ -65,8 +65,8 @@ pub enum Answers {
         /// `allow_unsigned_trailing=True`
         lenient: Answer,
     },
-    /// What the original would say depends on its surroundings (its stack, its file system), or
-    /// lies beyond a bound of ours.
+    /// Rye's answer would depend on its surroundings (its stack, its file system), or is beyond a
+    /// bound of this reader.
     Omitted(&'static str),
 }
 
@@ -83,7 +83,7 @@ impl Answers {
     }
 }
 
-/// The keys that Rye would trust, were `trust` its folder: it knows no usage, scope or window.
+/// The keys that Rye would trust if `trust` were its folder: it knows no usage, scope or window.
 pub fn keys_of(trust: &Trust) -> impl Fn(&str) -> Option<PublicKey> {
     |fingerprint| {
         let fingerprint = RyeFingerprint::parse_hex(fingerprint)?;
@@ -91,7 +91,7 @@ pub fn keys_of(trust: &Trust) -> impl Fn(&str) -> Option<PublicKey> {
     }
 }
 
-/// What the original says when there is no file.
+/// Rye's answer when there is no file.
 pub fn verify_missing() -> Answers {
     same(unsigned())
 }
@@ -109,7 +109,7 @@ pub fn verify(bytes: &[u8], keys: &Keys<'_>) -> Answers {
     }
 }
 
-/// What a first pass came to.
+/// The result of a first pass.
 pub enum Pass<'k> {
     /// The answers.
     Done(Answers),
@@ -126,7 +126,7 @@ pub struct Scanner<'k> {
 
 #[derive(Default)]
 struct State {
-    /// All bytes before the line at hand.
+    /// All bytes before the current line.
     prefix: Hasher,
     length: u64,
     /// Raised by `content.decode`, before anything else.
@@ -137,10 +137,10 @@ struct State {
     /// A line was not held, so whether the file decodes is not known.
     overlong: bool,
     checkpoints: u64,
-    /// The last checkpoint's payload and where its line lies.
+    /// The last checkpoint's payload and the range of its line.
     last: Option<(Value, Place)>,
-    /// The first checkpoint that does not hold among those that could be judged on the spot, and
-    /// what the original says of it, if that is known.
+    /// The first checkpoint that does not hold among those judged at once, and Rye's answer for it,
+    /// if known.
     failed: Option<(u64, Result<Value, &'static str>)>,
     /// Checkpoints before it that claim another place.
     deferred: Vec<(u64, Value)>,
@@ -200,7 +200,7 @@ impl State {
         }
     }
 
-    /// One line as the original sees it.
+    /// One line as Rye sees it.
     fn line(&mut self, line: &str, piece: &Piece<'_>, keys: &Keys<'_>) {
         let settled = self.unreadable.is_some() || self.omitted.is_some();
         if line.is_empty() || settled || is_plain_event(line) {
@@ -245,7 +245,7 @@ impl State {
         let number = self.checkpoints;
         self.checkpoints += 1;
         if self.failed.is_none() {
-            // Where the original would slice, if the claim is the place at which the line starts.
+            // Where Rye would slice, if the claim is the offset at which the line starts.
             let claims = payload.get("byte_offset").and_then(slice_bound);
             let here = claims == Some(python::SliceBound::FromStart(piece.start));
             let digest = here.then(|| self.prefix.digest_so_far());
@@ -322,7 +322,7 @@ pub struct SecondPass<'k> {
     at: u64,
     /// Ends of claimed prefixes, ascending, and their digests once reached.
     claimed: Vec<(u64, Option<Digest>)>,
-    /// Where the original looks for the last checkpoint's LF, and that LF once seen.
+    /// The offset from which Rye searches for the last checkpoint's LF, and that LF once found.
     search_from: u64,
     line_end: Option<u64>,
 }
@@ -382,7 +382,7 @@ impl<'k> SecondPass<'k> {
         self.at = chunk_end;
     }
 
-    /// Ends the transcript. When it was not as long as in the first pass there is no answer.
+    /// Ends the transcript. Without the same length as in the first pass there is no answer.
     pub fn finish(mut self) -> Answers {
         self.push(&[]);
         if self.at != self.state.length {

@@ -1,9 +1,9 @@
-//! The corners of Python that Rye's verifier stands on.
+//! The details of Python on which Rye's verifier depends.
 //!
 //! | Python | here |
 //! |---|---|
 //! | `str.splitlines()`, `str.strip()` | [`split_lines`], [`strip`] |
-//! | `f"{value}"` of what `json.loads` gives | [`Formatted`] |
+//! | `f"{value}"` of a result of `json.loads` | [`Formatted`] |
 //! | `content[:n]`, `bytes.find(b"\n", n)` | [`slice_bound`] |
 //! | `base64.urlsafe_b64decode` | [`urlsafe_b64decode`] |
 //! | `UnicodeDecodeError` | [`decode_error`] |
@@ -30,8 +30,8 @@ pub(crate) fn may_split(bytes: &[u8]) -> bool {
         .any(|b| matches!(b, b'\n' | b'\r' | 0x0b | 0x0c | 0x1c..=0x1e | 0xc2 | 0xe2))
 }
 
-/// `str.splitlines()`, except that the two halves of `\r\n` are two ends: the empty line between
-/// them is one that every caller skips.
+/// `str.splitlines()`, except that the two halves of `\r\n` are two ends. Every caller skips the
+/// empty line between them.
 pub(crate) fn split_lines(text: &str) -> impl Iterator<Item = &str> {
     text.split(is_line_end)
 }
@@ -60,7 +60,6 @@ pub(super) fn type_name(value: &Value) -> &'static str {
 pub(crate) struct Formatted(Vec<u8>);
 
 impl Formatted {
-    /// Appends literal text.
     pub(crate) fn text(mut self, text: &str) -> Self {
         self.0.extend_from_slice(text.as_bytes());
         self
@@ -75,7 +74,6 @@ impl Formatted {
         self
     }
 
-    /// The finished string.
     pub(crate) fn finish(self) -> Text {
         Text::from_wtf8(self.0)
     }
@@ -170,8 +168,8 @@ impl Formatted {
     }
 }
 
-/// `str.isprintable`. Rust's own table leaves out the same categories (Cc, Cf, Cs, Co, Cn, Zl,
-/// Zp, Zs but the blank); behind another character, `escape_debug` consults nothing else.
+/// `str.isprintable`. Rust's own table leaves out the same categories (Cc, Cf, Cs, Co, Cn, Zl, Zp,
+/// Zs but the blank). After another character, `escape_debug` consults nothing else.
 fn is_printable(c: char) -> bool {
     if c.is_ascii() {
         return matches!(c, ' '..='~');
@@ -181,7 +179,7 @@ fn is_printable(c: char) -> bool {
     text.escape_debug().count() == 2
 }
 
-/// What Python makes of `content[:value]` and `content.find(…, value)`.
+/// The results of Python for `content[:value]` and `content.find(…, value)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SliceBound {
     /// `None`: no bound.
@@ -220,7 +218,7 @@ impl SliceBound {
         }
     }
 
-    /// Where `content.find(…, n)` begins; it may lie beyond the end.
+    /// Where `content.find(…, n)` begins; it may be beyond the end.
     pub(super) fn start(self, length: u64) -> u64 {
         match self {
             Self::Open => 0,
@@ -230,9 +228,9 @@ impl SliceBound {
     }
 }
 
-/// `base64.urlsafe_b64decode` of a string: characters outside the alphabet are skipped, trailing
-/// bits ignored, and everything after sufficient padding too. `+` and `/` count as well.
-/// `None` where Python raises.
+/// `base64.urlsafe_b64decode` of a string. Characters outside the alphabet, trailing bits, and
+/// everything after sufficient padding are ignored. `+` and `/` count as well. `None` where Python
+/// raises.
 pub(super) fn urlsafe_b64decode(text: &[u8]) -> Option<Vec<u8>> {
     if !text.is_ascii() {
         return None;

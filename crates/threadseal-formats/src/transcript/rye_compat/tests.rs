@@ -26,7 +26,7 @@ fn look_up<'k>(keys: &'k [(String, PublicKey)]) -> impl Fn(&str) -> Option<Publi
     }
 }
 
-/// `compat.jsonl` holds what the original package said: `why`, `base64`, `strict`, `lenient`.
+/// `compat.jsonl` has the recorded answers of Rye's package: `why`, `base64`, `strict`, `lenient`.
 #[test]
 fn every_recorded_answer_of_the_original_is_given() {
     let keys = trusted();
@@ -102,7 +102,7 @@ fn checkpoints_that_wait_for_a_second_pass_are_bounded() {
     assert!(scanner.state.deferred.len() <= 16);
 }
 
-/// Lines that the original would take apart differently, and bytes of any kind.
+/// Lines that Rye would split differently, and bytes of any kind.
 fn hostile() -> impl Strategy<Value = Vec<u8>> {
     let part = prop_oneof![
         4 => proptest::sample::select(vec![

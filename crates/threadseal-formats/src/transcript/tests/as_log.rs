@@ -1,4 +1,4 @@
-//! Records as logs: what a tool for logs is given, and that it is what was sealed.
+//! Records as logs: the data for a tool for logs, and its equality with the sealed lines.
 
 use super::turns::rotated;
 use super::*;
@@ -11,7 +11,8 @@ use threadseal_core::tlog::verifier;
 #[test]
 fn the_lines_of_a_record_are_the_entries_of_the_tree_that_its_last_seal_signs() {
     let bench = Bench::new();
-    // Of the two, one was sealed last by the key of line 1, the other by one that a seal named.
+    // The key of line 1 made the last seal of one record. A key that a seal named made that of the
+    // other.
     for bytes in [bench.record(), rotated(&bench, 7)] {
         let verified = bench.verify(&bytes).verified.unwrap();
         let log = RecordLog::open(&verified, &bytes).unwrap();

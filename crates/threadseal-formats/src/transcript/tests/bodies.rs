@@ -1,4 +1,4 @@
-//! Records with detached bodies: what may be missing, and what may not.
+//! Records with detached bodies: which parts may be missing, and which may not.
 
 use super::super::bodies::{
     self, BodiesReader, BodySalt, Detached, Redaction, commitments, detach, header,
@@ -201,7 +201,7 @@ fn a_redaction_in_a_tail_that_was_taken_over_hides_nothing() {
     };
     note(&mut reader, &record);
     assert!(reader.text_of(&written.digests[0]).is_some());
-    // Said again under a seal, it counts.
+    // Repeated under a seal, it counts.
     written.record = record;
     written.sealer = recovered;
     written.redact(&bench, &[0]);
@@ -221,7 +221,7 @@ fn a_copy_without_the_line_of_a_redacted_body_is_no_worse_than_any_copy() {
         super::super::copy::make(&verified, &written.record, &|line, _| line == 3).unwrap();
     let report = super::super::copy::check(&copied, &bench.options()).report;
     assert_eq!(report.verdict, Verdict::Partial, "{:?}", report.findings);
-    // A whole record still may not redact what it never recorded: see the test above.
+    // A whole record still may not redact a body that it never recorded: see the test above.
     let shown = super::super::copy::make(&verified, &written.record, &|line, _| line == 4).unwrap();
     let report = super::super::copy::check(&shown, &bench.options()).report;
     assert_eq!(report.verdict, Verdict::Partial, "{:?}", report.findings);
@@ -291,7 +291,7 @@ fn every_byte_of_the_file_of_bodies_counts() {
         let cut = judged(&bench, &written.record, Some(&written.bodies[..at]));
         assert_eq!(cut.report.verdict, Verdict::Tampered, "{at}");
     }
-    // The last LF gone is the last body gone.
+    // Without the last LF, the last body is missing.
     let moved = [&header(&RecordId::from_bytes([8; 32]))[..], &written.bodies].concat();
     let outcome = judged(&bench, &written.record, Some(&moved));
     assert!(codes(&outcome).contains(&"bodies_foreign"));
@@ -332,10 +332,10 @@ fn readers_get_bodies_in_place_and_the_hole_where_one_was_dropped() {
         "{said}"
     );
     assert!(!said.contains("12"), "{said}");
-    // What is gone between verifying and reading is refused.
+    // A body removed between verifying and reading is refused.
     let gone = written.without(&[0, 1]);
     assert!(VerifiedLines::whole(&verified, &written.record, &gone).is_err());
-    // Bytes as they stand, for whom the seals matter.
+    // The unchanged bytes, for checks of the seals.
     let raw = VerifiedLines::open(&verified, &written.record).unwrap();
     assert!(
         raw.iter()

@@ -45,9 +45,10 @@ fn every_byte_of_a_copy_counts() {
     for at in 0..copy.len() {
         let mut bad = copy.clone();
         bad[at] ^= 1;
-        // The length of a line that is left out is bound by the offset of the seal behind it.
+        // The offset in the next seal binds the length of a line that is left out.
         let report = check(&bad, &bench.options()).report;
-        // A last seal that is no line any more covers nothing, as after a crash: what it covered is told as a tail.
+        // A last seal that is no longer a line covers nothing, as after a crash. Its lines are
+        // reported as a tail.
         let mut codes = report.findings.iter().map(|found| found.code);
         let is_told = at + 1 >= last_seal && codes.any(|code| code == "unsigned_tail");
         assert!(report.verdict <= Verdict::Malformed || is_told, "{at}");
@@ -73,7 +74,7 @@ fn what_is_left_out_cannot_be_put_back_otherwise_moved_or_dropped() {
     for bad in [swapped, dropped, replaced] {
         assert!(verdict(&bench, &bad.concat()) <= Verdict::Malformed);
     }
-    // With the very line in its place again it is the record, and still no record to go on from.
+    // With the exact line in its place the copy is the record, but still no record to continue.
     let mut whole = lines;
     whole[stub] = lines_of(&record)[stub - 1];
     assert_eq!(verdict(&bench, &whole.concat()), Verdict::Partial);

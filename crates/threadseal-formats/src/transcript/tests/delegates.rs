@@ -1,4 +1,5 @@
-//! Keys that the authority let in beside a record's own: what they seal, and what nobody has them seal.
+//! Keys that the authority admitted beside a record's own: their seals, and the seals that are
+//! refused.
 
 use super::epochs::{begin, by, epoch, seal};
 use super::*;
@@ -13,7 +14,7 @@ fn delegate() -> LocalSigner {
     signer(77, KeyUsage::Native)
 }
 
-/// A record that goes on, sealed by a key of an epoch, which let `delegate` in.
+/// A record without an end, sealed by a key of an epoch, which admitted `delegate`.
 fn delegated(bench: &Bench) -> (Vec<u8>, Sealer) {
     let mut bytes = Vec::new();
     let mut sealer = begin(bench, &epoch(0), &mut bytes);
@@ -36,7 +37,7 @@ fn payload(origin: &KeyName, key: &LocalSigner, by: &LocalSigner) -> String {
     )
 }
 
-/// What a verifier says of a record to which somebody without scruples adds this event and a seal by `thief`.
+/// The report on a record to which a dishonest writer adds this event and a seal by `thief`.
 fn smuggled(
     bench: &Bench,
     sealer: &Sealer,
@@ -86,7 +87,7 @@ fn a_delegation_of_another_record_lets_nobody_in() {
     let transplanted = payload(&other, &thief, &bench.native);
     let report = smuggled(&bench, &sealer, &bytes, &transplanted, &thief);
     assert_eq!(report.verdict, Verdict::Forged, "{:?}", report.findings);
-    // The same word for this record does: it is the authority's to say.
+    // The same statement for this record counts: the authority may make it.
     let own = payload(&sealer.origin, &thief, &bench.native);
     let report = smuggled(&bench, &sealer, &bytes, &own, &thief);
     assert_eq!(report.verdict, Verdict::Open, "{:?}", report.findings);
@@ -106,7 +107,7 @@ fn a_delegate_and_a_key_of_an_epoch_let_nobody_in() {
         let word = payload(&sealer.origin, &thief, &by);
         let report = smuggled(&bench, &sealer, &bytes, &word, &thief);
         assert_eq!(report.verdict, Verdict::Forged, "{:?}", report.findings);
-        // Nor does a seal of a key that may seal make it good.
+        // A seal by a permitted key does not make it valid either.
         let report = smuggled(&bench, &sealer, &bytes, &word, &delegate());
         assert_eq!(report.verdict, Verdict::Tampered, "{:?}", report.findings);
     }
@@ -142,7 +143,7 @@ fn a_delegate_seals_nothing_behind_the_end() {
         sealer.seal(bench.stamp(), 0, true, Ext::default(), signers, bytes)
     };
     assert!(link(&mut sealer.clone(), &last, &mut Vec::new()).is_err());
-    // Without the writer's scruples, as if it had not noticed the end.
+    // Without the writer's own checks, as if it had not noticed the end.
     let mut thief = sealer.clone();
     thief.keys = living;
     let mut more = bytes.clone();
@@ -150,7 +151,7 @@ fn a_delegate_seals_nothing_behind_the_end() {
     let report = bench.verify(&more).report;
     assert_eq!(report.verdict, Verdict::Forged);
     assert_eq!(report.findings[0].code, "key_not_allowed");
-    // The authority links, and lets nobody in any more.
+    // The authority links, and admits no further key.
     let mut late = sealer.clone();
     let key = *signer(78, KeyUsage::Native).public_key();
     let refused = late.delegate(bench.stamp(), &key, &bench.native, &mut Vec::new());
@@ -171,7 +172,8 @@ fn keys_that_seal_already_are_not_let_in_again() {
     }
 }
 
-/// Line 1 as a delegate would like it, in the name of the authority, with any `delegation`; and a final seal of his.
+/// Line 1 as a delegate would like it, in the name of the authority, with any `delegation`. Adds a
+/// final seal by the delegate.
 fn invented(bench: &Bench, mut manifest: Manifest, word: Signature, thread: &str) -> Report {
     let thief = delegate();
     manifest.key = *thief.public_key();
@@ -227,7 +229,7 @@ fn the_word_for_a_first_key_begins_nothing_but_what_the_authority_saw() {
     let word = bench.native.sign(&word).unwrap();
     let report = invented(&bench, manifest.clone(), word, "demo/t-1");
     assert_eq!(report.verdict, Verdict::Verified, "{:?}", report.findings);
-    // Of another thread, with another model, or with more capabilities it is no word of the authority.
+    // With another thread, another model, or more capabilities it is no statement of the authority.
     let with_model = Manifest {
         model: Some("other".to_owned()),
         ..manifest.clone()

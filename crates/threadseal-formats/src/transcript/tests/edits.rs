@@ -21,7 +21,7 @@ fn a_record_verifies_alike_however_its_bytes_are_cut_into_chunks() {
     }
 }
 
-/// The sweep over all 255 other values runs in release mode (`cargo xtask sweep`); here each byte
+/// The sweep over all 255 other values runs in release mode (`cargo xtask sweep`). Here each byte
 /// is flipped in its lowest and highest bit and made a line break.
 // T-TRA-01 T-TRA-06
 #[test]

@@ -1,4 +1,5 @@
-//! Keys that live for a part of a record: what a stolen one can still forge, and what it cannot.
+//! Keys that are valid for a part of a record, and the forgeries that a stolen one does and does
+//! not allow.
 
 use super::*;
 
@@ -39,7 +40,8 @@ pub(super) fn seal(
     sealer.seal(bench.stamp(), turn, false, ext, by(bench, key), out)
 }
 
-/// Three epochs of two seals each, the second of which names the next key; with the writer as it was before each seal.
+/// Three epochs of two seals each, the second of which names the next key. Also returns the
+/// writer's state before each seal.
 fn three_epochs(bench: &Bench) -> (Vec<u8>, Vec<(Sealer, usize)>, Sealer) {
     let mut out = Vec::new();
     let mut sealer = begin(bench, &epoch(0), &mut out);
@@ -87,7 +89,7 @@ fn a_key_that_named_the_next_one_seals_no_more() {
     let (_, _, mut sealer) = three_epochs(&bench);
     let refused = seal(&bench, &mut sealer, &epoch(2), None, &mut Vec::new());
     assert!(refused.is_err());
-    // What a writer of its own would do with the stolen key: its state does not know of the rotation.
+    // A dishonest writer with the stolen key: its state does not know of the rotation.
     let (whole, before, _) = three_epochs(&bench);
     let (last_of_epoch, _) = &before[5];
     let mut thief = last_of_epoch.clone();
@@ -108,7 +110,8 @@ fn whoever_steals_the_key_of_an_epoch_forges_nothing_older() {
     for (stolen, older) in [(1, 0), (2, 0), (2, 1), (3, 2)] {
         let thief = epoch(stolen);
         for (honest, at) in &before[older * 2..older * 2 + 2] {
-            // Other words in the older epoch, sealed by the stolen key: the writer refuses, so its rules are left out.
+            // Other text in the older epoch, sealed by the stolen key. The honest writer refuses
+            // this, so its rules are left out.
             let mut writer = honest.clone();
             let mut forged = whole[..*at].to_vec();
             bench.event(
@@ -157,7 +160,7 @@ fn the_last_key_of_a_record_seals_nothing_behind_its_end() {
     };
     let refused = link(&mut sealer.clone(), &last, &mut Vec::new());
     assert!(refused.is_err());
-    // A writer of the thief's own does not know that rule.
+    // A writer of the thief does not apply that rule.
     let mut thief = sealer.clone();
     thief.keys = living;
     let mut more = Vec::new();
@@ -178,7 +181,8 @@ fn a_key_that_was_given_up_never_comes_back() {
     let bench = Bench::new();
     let (whole, _, sealer) = three_epochs(&bench);
     let first = epoch(0);
-    // The authority's word for the first key stands in line 1: repeated, it lets nobody in again.
+    // Line 1 has the authority's signature for the first key: repeated, it does not admit that key
+    // again.
     let mut writer = sealer.clone();
     let again = writer.delegate(
         bench.stamp(),
@@ -205,7 +209,7 @@ fn a_key_that_was_given_up_never_comes_back() {
     assert_eq!(report.verdict, Verdict::UnsignedTail);
     let codes: Vec<_> = report.findings.iter().map(|found| found.code).collect();
     assert!(codes.contains(&"event_malformed"), "{codes:?}");
-    // Nor does the key of a later epoch name it.
+    // The key of a later epoch may not name it either.
     let mut writer = sealer;
     let named = seal(
         &bench,
@@ -264,7 +268,7 @@ fn a_delegate_names_no_next_key_and_nobody_names_the_authority() {
         );
         assert!(named.is_err());
     }
-    // A writer that does not ask writes what the verifier refuses.
+    // A writer that skips the check writes a line that the verifier refuses.
     let mut rogue = sealer.clone();
     let mut manifest = rogue.manifest().clone();
     manifest.key = *delegate.public_key();
@@ -305,7 +309,7 @@ fn a_turn_of_a_later_epoch_is_proved_through_the_keys_before_it() {
     sealer
         .seal(bench.stamp(), 4, true, Ext::default(), last, &mut bytes)
         .unwrap();
-    // Behind the end the authority links to what goes on.
+    // After the end the authority links to the continuing thread.
     sealer
         .link(bench.stamp(), Link::Resumed, &payload, &mut bytes)
         .unwrap();

@@ -1,11 +1,10 @@
-//! Proofs of the last turn of a record behind whose end keys took the place of its authority.
+//! Proofs of the last turn of a record after whose end keys replaced its authority.
 
 use super::succession::{ended, heir, judged, link, rotated, word};
 use super::*;
 use crate::transcript::turn_proof::{self, TurnProof};
 use threadseal_core::report::Report;
 
-/// The proof's text.
 fn proved(bench: &Bench, bytes: &[u8]) -> String {
     let verified = bench.verify(bytes).verified.unwrap();
     TurnProof::make(&verified, bytes, 1).unwrap().to_string()
@@ -23,7 +22,7 @@ fn codes(report: &Report) -> Vec<&'static str> {
     report.findings.iter().map(|found| found.code).collect()
 }
 
-/// An ended record, with another seal by `heir` behind its end; the head of that end.
+/// An ended record, with another seal by `heir` after its end; the head of that end.
 fn succeeded(bench: &Bench) -> (Vec<u8>, Sealer, Head) {
     let (mut bytes, mut sealer, head) = ended(bench);
     let said = word(&bench.native, &heir());
@@ -41,11 +40,11 @@ fn the_proof_of_the_last_turn_is_judged_as_its_record_is() {
     let alone = Trust::pinned(*heir().public_key());
     let stranger = Trust::pinned(*signer(77, KeyUsage::Native).public_key());
     for (trust, verdict) in [
-        // The end of the record stood in the log before the authority said who follows it.
+        // A log had the end of the record before the authority named its successor.
         (rotated(&bench, &[head]), Verdict::Verified),
-        // It did not: whoever seals behind it, the authority's key was out by then.
+        // No log had it: whichever key seals after it, the authority's key had ended by then.
         (rotated(&bench, &[]), Verdict::Forged),
-        // Who knows of no end takes the authority's word.
+        // A verifier that does not know of this accepts the authority's statement.
         (bench.trust.clone(), Verdict::Verified),
         (stranger, Verdict::Forged),
     ] {
@@ -93,7 +92,7 @@ fn every_changed_byte_of_such_a_proof_is_noticed() {
     }
 }
 
-/// A key that is to follow, and knows the whole record, seals what the writer would refuse.
+/// A key that is to follow, and knows the whole record, seals a line that the writer would refuse.
 // T-PRF-05
 #[test]
 fn nobody_takes_the_place_of_the_authority_but_by_its_word_behind_an_end() {
@@ -105,7 +104,7 @@ fn nobody_takes_the_place_of_the_authority_but_by_its_word_behind_an_end() {
         assert_eq!(report.verdict.exit_code(), 1, "{report:?}");
         assert_eq!(codes(&report), [code], "{text}");
     };
-    // Without the word, or with another key's.
+    // Without the statement, or with another key's.
     let authority = |line: &&str| line.contains("\"event_type\":\"authority\"");
     let kept: String = text
         .split_inclusive('\n')
@@ -118,7 +117,7 @@ fn nobody_takes_the_place_of_the_authority_but_by_its_word_behind_an_end() {
         &text.replace(&heir().public_key().to_hex(), &other),
         "event_malformed",
     );
-    // A turn that the authority sealed while the record went on cannot be given to the next key.
+    // A turn that the authority sealed before the end cannot be attributed to the next key.
     let mut open = Vec::new();
     let mut sealer = bench.begin(8, &mut open);
     for turn in [1, 2] {

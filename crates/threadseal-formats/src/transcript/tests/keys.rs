@@ -1,4 +1,4 @@
-//! Who may seal a record: keys that it lets in, and nobody else.
+//! The keys that may seal a record: keys that it admits, and no others.
 
 use super::*;
 

@@ -1,17 +1,17 @@
-//! Attacks on native records: what must be noticed, and what must not be.
+//! Attacks on native records: which must be detected, and which cannot be.
 //!
 //! ```text
 //! bodies    detached bodies, and holes in them
 //! whole     whole, open and foreign records, and their tails
 //! copy      copies with lines left out
 //! edits     bytes and lines that were changed, cut, moved
-//! keys      who may seal
-//! epochs    keys that live for a part of a record
-//! delegates    keys that the authority let in beside them
+//! keys      the keys that may seal
+//! epochs    keys that are valid for a part of a record
+//! delegates    keys that the authority admitted beside them
 //! succession   keys in the place of an authority that ended
-//! writing   what a writer may add, and where it goes on
+//! writing   what a writer may add, and where it continues
 //! heir_proofs  proofs of turns that these sealed
-//! turns     what one turn proves, shown without the others
+//! turns     the proof of one turn, without the others
 //! seal_conflicts  two histories of one record
 //! as_log    a record as a log for other tools
 //! ```
@@ -43,7 +43,7 @@ use threadseal_core::report::{Completeness, Verdict};
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
 
-/// Everything a test needs to write and verify records.
+/// The keys and the trust with which a test writes and verifies records.
 struct Bench {
     native: LocalSigner,
     rye: LocalSigner,

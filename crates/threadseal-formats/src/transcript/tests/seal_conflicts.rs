@@ -1,4 +1,5 @@
-//! Two histories of one record: what convicts whoever sealed both, and what does not.
+//! Two histories of one record: evidence against the key that sealed both, and cases without
+//! evidence.
 
 use super::turns::{keys, rotated};
 use super::*;
@@ -9,7 +10,7 @@ use threadseal_core::merkle::{InclusionProof, ProofError, leaf_hash, root};
 use threadseal_core::report::{KnownFork, Report};
 use threadseal_core::tlog::entry::fork::{ForkPlace, LoggedFork};
 
-/// The record up to and with its n-th seal, from 0.
+/// The record up to and including its n-th seal, from 0.
 fn cut(record: &[u8], seals: usize) -> Vec<u8> {
     let mut left = seals + 1;
     let lines = lines_of(record).into_iter().take_while(|line| {
@@ -24,7 +25,7 @@ fn is_seal(line: &[u8]) -> bool {
     String::from_utf8_lossy(line).contains("\"event_type\":\"checkpoint\"")
 }
 
-/// The copy gone on with: this said, and sealed by `key`.
+/// The copy continued with this text, sealed by `key`.
 fn gone_on(bench: &Bench, copy: &[u8], said: &str, key: &LocalSigner) -> Vec<u8> {
     let mut out = copy.to_vec();
     let mut sealer = bench.verify(copy).sealer.unwrap();
@@ -48,7 +49,7 @@ fn gone_on(bench: &Bench, copy: &[u8], said: &str, key: &LocalSigner) -> Vec<u8>
     out
 }
 
-/// Two continuations of a record behind three keys, by the one that seals it then.
+/// Two continuations of a record after three keys, by the key that seals it then.
 fn forked(bench: &Bench) -> [Vec<u8>; 2] {
     let (_, third, _) = keys();
     let before = cut(&rotated(bench, 7), 5);
@@ -89,16 +90,16 @@ fn who_sealed_two_histories_is_convicted_in_whatever_order_they_are_found() {
         let head = bench.verify(record).report.head.unwrap().to_string();
         assert!(report.findings[0].message.contains(&head), "{report:?}");
     }
-    // What was said in either is not in it.
+    // The proof contains no text of either.
     assert!(!text.contains("secret-") && !text.contains("other"));
-    // They part where they part first, however far each goes on, and whatever tail it has.
+    // They part at their first difference, independent of their lengths and tails.
     let (_, third, _) = keys();
     let longer = gone_on(&bench, &one, "more", &third);
     let torn = [&longer[..], b"{\"timestamp\""].concat();
     assert_eq!(SealConflict::find(&torn, &other).unwrap(), Some(found));
 }
 
-/// What a log says of a fork speaks against each copy, and against no record of the same id that another line 1 began.
+/// A logged fork affects each copy, but no record of the same id with another line 1.
 // T-FRK-14
 #[test]
 fn a_known_fork_speaks_against_every_copy_and_no_other_record() {
@@ -146,7 +147,8 @@ fn a_known_fork_speaks_against_every_copy_and_no_other_record() {
     assert_eq!(with.report, without.report);
 }
 
-/// A delegate can sign seals of any number behind the end of a record, which are evidence of two histories, but of none of this one.
+/// A delegate can sign seals of any number after the end of a record. They are evidence of two
+/// histories, but of none of this one.
 // T-FRK-13
 #[test]
 fn a_record_that_ended_without_whom_the_evidence_convicts_stays_whole() {
@@ -176,7 +178,8 @@ fn a_record_that_ended_without_whom_the_evidence_convicts_stays_whole() {
     let stranger = keys().2;
     assert_eq!(seen(&record, &stranger, 1_000_000), Verdict::Verified);
     assert_eq!(seen(&record, &bench.native, 1_000_000), Verdict::Verified);
-    // Of seals that it has it is one of two histories; and a copy without an end may be one yet.
+    // With seals that the copy has, it is one of two histories. A copy without an end may still
+    // become one.
     assert_eq!(seen(&record, &bench.native, 0), Verdict::Forked);
     assert_eq!(
         seen(&cut(&record, 0), &stranger, 1_000_000),
@@ -253,7 +256,8 @@ fn an_honest_record_however_it_is_cut_convicts_nobody() {
     }
     assert!(SealConflict::find(&record, &rotated(&bench, 8)).is_err());
     assert!(SealConflict::find(b"", b"").is_err());
-    // Nor does a file that somebody writes of its seals by hand: two numbers, one seal twice, another record's.
+    // Nor does a file with its seals that an attacker writes: two numbers, one seal twice, another
+    // record's.
     let [one, other] = forked(&bench);
     let text = SealConflict::find(&one, &other)
         .unwrap()
@@ -286,14 +290,15 @@ fn an_honest_record_however_it_is_cut_convicts_nobody() {
     assert_eq!(codes_of(&foreign), ["checkpoint_altered"]);
 }
 
-/// A key that gave up is no witness against the one that took its place: whoever stole it could frame an honest record.
+/// A key that was given up is no evidence against the one that replaced it. A thief of the old key
+/// could frame an honest record.
 // T-FRK-12
 #[test]
 fn seals_of_two_keys_convict_neither() {
     let bench = Bench::new();
     let (_, third, delegate) = keys();
     let record = rotated(&bench, 7);
-    // The delegate may seal beside the key; the number is the same and both are let in.
+    // The delegate may seal beside the key; the number is the same and both are admitted.
     let before = cut(&record, 7);
     let honest = gone_on(&bench, &before, "one", &third);
     let by_delegate = gone_on(&bench, &before, "other", &delegate);
@@ -353,7 +358,8 @@ fn who_sealed_two_histories_at_two_sizes_is_convicted_by_the_line_where_they_par
         (fork.place, fork.evidence),
         (place, Digest::of(text.as_bytes()))
     );
-    // Found the other way round it may be the other key that is convicted; it is by the same two copies.
+    // In the other order the evidence may be against the other key, but it is from the same two
+    // copies.
     let found = SealConflict::find(&other, &one).unwrap().unwrap();
     assert_eq!(
         judged(&bench, &found.to_string()).verdict,
@@ -363,7 +369,7 @@ fn who_sealed_two_histories_at_two_sizes_is_convicted_by_the_line_where_they_par
     every_change_is_noticed(&bench, &text);
 }
 
-/// The later seal of an honest record covers what the earlier one covers, line by line.
+/// The later seal of an honest record covers the same lines as the earlier one.
 // T-FRK-11
 #[test]
 fn two_seals_of_one_history_convict_nobody_by_any_line() {
@@ -419,7 +425,7 @@ fn two_seals_of_one_history_convict_nobody_by_any_line() {
     let other = encoding::base64(leaves[4].as_bytes());
     let report = judged(&bench, &text.replacen(&leaf, &other, 1));
     assert_eq!(codes_of(&report), ["content_changed"], "{report:?}");
-    // A line is shown where it is needed, and only there.
+    // A line is shown only where it is needed.
     let (_, one, two) = parts(&conflict);
     let superfluous = text
         .replacen(&sealed(8).1, one, 1)

@@ -1,4 +1,4 @@
-//! Keys in the place of an authority that ended: what they may seal, and what nobody may.
+//! Keys in the place of an authority that ended: permitted seals, and forbidden ones.
 
 use super::*;
 use std::collections::BTreeSet;
@@ -8,7 +8,8 @@ use threadseal_core::report::Report;
 use threadseal_core::tlog::entry::key_event::{KeyChange, KeyEvent, KeyHistory};
 use threadseal_core::trust::{Revocation, SealPlaces};
 
-/// A log that held these heads when `bench.native` said, at entry 100, that `heir` takes its place.
+/// A log that contained these heads when `bench.native` stated, at entry 100, that `heir` replaces
+/// it.
 #[derive(Debug)]
 struct Log {
     heads: BTreeSet<Digest>,
@@ -110,9 +111,10 @@ fn a_key_in_the_place_of_the_authority_seals_behind_the_end_and_the_old_one_no_m
     assert!(link(&bench, &mut sealer.clone(), &bench.native, &mut Vec::new()).is_err());
     link(&bench, &mut sealer, &heir(), &mut bytes).unwrap();
     assert_eq!(judged(&bench, &bytes, &trust).verdict, Verdict::Verified);
-    // Who trusts the authority alone, and does not know that it ended, takes its word for the next key.
+    // A verifier that trusts the authority alone, and does not know of its end, accepts its
+    // successor.
     assert_eq!(bench.verify(&bytes).report.verdict, Verdict::Verified);
-    // The stolen old key goes on by itself, or names one of the thief's.
+    // The stolen old key continues alone, or names one of the thief's keys.
     let (mut forged, mut thief) = before.clone();
     link(&bench, &mut thief, &bench.native, &mut forged).unwrap();
     assert_eq!(judged(&bench, &forged, &trust).verdict, Verdict::Forged);
@@ -137,8 +139,8 @@ fn what_stood_in_no_log_before_the_authority_ended_is_forged_whoever_seals_behin
     assert_eq!(judged(&bench, &bytes, &trust).verdict, Verdict::Forged);
 }
 
-/// The reader trusts the delegate by itself, and the record stood in a log before its authority ended: that makes no word good
-/// which the authority's key said later.
+/// The reader trusts the delegate directly, and a log had the record before its authority ended.
+/// That does not validate later statements of the authority's key.
 // T-KLOG-27
 #[test]
 fn a_delegate_that_an_ended_key_let_in_makes_nothing_good_and_one_let_in_before_goes_on() {
@@ -192,7 +194,7 @@ fn only_the_word_of_the_present_authority_of_a_record_that_ended_lets_another_ke
         .unwrap();
     refused(&later, &word(&bench.native, &stranger));
     refused(&later, &word(&heir, &bench.native));
-    // A line that says so all the same.
+    // A line that states it nevertheless.
     let mut thief = sealer.clone();
     let good = word(&bench.native, &heir);
     let mut line = Vec::new();
@@ -211,7 +213,7 @@ fn a_word_for_another_key_in_an_adopted_tail_is_said_again_by_its_writer() {
     let (mut bytes, mut sealer, head) = ended(&bench);
     let trust = rotated(&bench, &[head]);
     let said = word(&bench.native, &heir());
-    // Whoever may write to the file finds the word in the log.
+    // An attacker who can write to the file finds the statement in the log.
     let (before, mut tail) = (sealer.clone(), Vec::new());
     sealer.succeed(bench.stamp(), &said, &mut tail).unwrap();
     bytes.extend_from_slice(&tail);
@@ -225,7 +227,7 @@ fn a_word_for_another_key_in_an_adopted_tail_is_said_again_by_its_writer() {
         .unwrap();
     link(&bench, &mut recovering, &heir(), &mut bytes).unwrap();
     assert_eq!(judged(&bench, &bytes, &trust).verdict, Verdict::Partial);
-    // Adopted alone, it lets nobody in.
+    // Adopted alone, it admits no key.
     let (mut bytes, mut sealer) = unsaid;
     assert!(link(&bench, &mut sealer, &heir(), &mut bytes).is_err());
 }

@@ -1,4 +1,4 @@
-//! What a log and its witnesses say of a turn that is proved, and what no attack makes them say.
+//! The evidence of a log and its witnesses for a proved turn, and attacks on it.
 
 use super::turns::rotated;
 use super::*;
@@ -29,7 +29,7 @@ fn witness_name(number: u8) -> KeyName {
     KeyName::parse(&format!("witness.example/w{number}")).unwrap()
 }
 
-/// A policy of this log and so many witnesses, of whom `least` must have cosigned.
+/// A policy of this log and this many witnesses, of which `least` must have cosigned.
 fn policy_of(origin: &str, least: usize) -> Policy {
     let log = VerifierKey::of_log(KeyName::parse(origin).unwrap(), *log_signer().public_key());
     let mut text = format!("log {log}\n");
@@ -72,7 +72,7 @@ impl Logged {
         Checkpoint::new(Origin::parse(origin).unwrap(), tree).unwrap()
     }
 
-    /// The checkpoint, signed by the log, and cosigned by these.
+    /// The checkpoint, signed by the log, and cosigned by these witnesses.
     fn note(&self, origin: &str, witnesses: &[u8]) -> SignedNote {
         let checkpoint = self.checkpoint(origin);
         let mut note = checkpoint.sign(&log_signer()).unwrap();
@@ -100,7 +100,7 @@ impl Logged {
     }
 }
 
-/// The proof of the third turn, and the entry that a log has for its closing seal.
+/// The proof of the third turn, and the entry of a log for its closing seal.
 fn proved(bench: &Bench) -> (TurnProof, LoggedHead) {
     let bytes = rotated(bench, 7);
     let verified = bench.verify(&bytes).verified.unwrap();
@@ -152,7 +152,7 @@ fn what_a_log_and_its_witnesses_say_of_a_turn_is_judged_by_the_file_and_a_policy
     let witnessed = anchor.witnessed.unwrap();
     assert_eq!(witnessed.at().seconds(), 1_700_000_000);
     assert_eq!(witnessed.signed().cosignatures().len(), 2);
-    // Without a policy the place in that tree is proved, and not whose tree it is.
+    // Without a policy the entry is proved to be in that tree, but the tree's log is not.
     let checked = judge(&bench, &text, None);
     says(&checked, Verdict::Verified, &[]);
     assert_eq!(checked.anchor.unwrap().witnessed, None);
@@ -255,7 +255,7 @@ fn an_entry_that_is_not_in_the_tree_or_of_another_seal_proves_nothing() {
     let entry = bytes_of(logged);
     let (log, fork) = (Logged::with(&entry), Logged::with(b"another entry"));
     let both = [0, 1];
-    // The log signed a fork without the entry, and witnesses cosigned that.
+    // The log signed a fork without the entry, and witnesses cosigned that fork.
     let forked = log.proof(3, fork.note(ORIGIN, &both));
     let elsewhere = log.proof(2, log.note(ORIGIN, &both));
     for file in [forked, elsewhere] {
@@ -268,7 +268,7 @@ fn an_entry_that_is_not_in_the_tree_or_of_another_seal_proves_nothing() {
             );
         }
     }
-    // Entries that are in the tree, and for other seals.
+    // Entries that are in the tree, but for other seals.
     let Head {
         record, seq, size, ..
     } = logged.head;
@@ -315,7 +315,7 @@ fn an_entry_that_is_not_in_the_tree_or_of_another_seal_proves_nothing() {
     }
 }
 
-/// Whatever is changed in the log's part: no quorum is met, or nothing is believed.
+/// After any change in the log's part, no quorum is met, or the proof is refused.
 // T-PRF-21
 #[test]
 fn no_changed_byte_of_the_logs_part_is_witnessed() {
@@ -335,7 +335,7 @@ fn no_changed_byte_of_the_logs_part_is_witnessed() {
             assert_ne!(checked.report.verdict, Verdict::Verified, "byte {at}");
         }
     }
-    // Nor is anything let stand there for which nobody vouches.
+    // Nor is any text allowed there that no signature covers.
     let mut file = log.proof(3, log.note(ORIGIN, &[0, 1]));
     file.extra = Some(b"believe me".to_vec());
     let text = anchored(&proof, &entry, file);

@@ -1,4 +1,5 @@
-//! Proofs of turns whose lines commit to detached bodies: what is shown, and that nothing else passes for it.
+//! Proofs of turns whose lines commit to detached bodies: they show the bodies, and accept no
+//! other.
 
 use super::bodies::{Written, written};
 use super::*;
@@ -94,7 +95,7 @@ fn a_body_that_no_line_of_the_turn_commits_to_is_evidence() {
     let (checked, codes) = look(&bench, &with(&text, &[one.replace("\"salt\"", "\"sold\"")]));
     assert_eq!(checked.report.verdict, Verdict::Malformed);
     assert_eq!(codes, ["proof_malformed"]);
-    // A record that holds its texts in its lines commits to none.
+    // A record with inline texts commits to no body.
     let inline = turns::rotated(&bench, 7);
     let verified = bench.verify(&inline).verified.unwrap();
     let inline = TurnProof::make(&verified, &inline, 2).unwrap().to_string();

@@ -1,4 +1,4 @@
-//! Proofs of single turns: what they prove, and what no attack makes them prove.
+//! Proofs of single turns: the facts that they prove, and attacks on them.
 
 use super::*;
 use crate::transcript::manifest;
@@ -9,8 +9,9 @@ use threadseal_core::encoding::base64;
 use threadseal_core::note::KeyName;
 use threadseal_core::report::Report;
 
-/// A record of seven turns. The second has a seal in its midst; before the third the key changes by an event, before the
-/// fifth by a seal that names it; the sixth is sealed by a delegate, and the seventh by whoever sealed the fifth.
+/// A record of seven turns. The second has a seal in its middle. The key changes by an event before
+/// the third, and by a seal that names it before the fifth. A delegate seals the sixth, and the key
+/// of the fifth seals the seventh.
 pub(super) fn rotated(bench: &Bench, record: u8) -> Vec<u8> {
     let (second, third, delegate) = keys();
     let mut out = Vec::new();
@@ -94,7 +95,7 @@ fn found(report: &Report) -> Vec<&'static str> {
     report.findings.iter().map(|finding| finding.code).collect()
 }
 
-/// Nothing of it is believed, or it is no proof.
+/// No part of it is trusted, or it is no proof.
 #[track_caller]
 fn refused(bench: &Bench, text: &str, code: Option<&str>) {
     let checked = check_file(text.as_bytes(), &bench.options());
@@ -277,7 +278,7 @@ fn parts_of_two_proofs_never_make_a_third() {
                 let from = if chosen(&word) { &theirs } else { &mine };
                 mixed.push(source(from));
             }
-            // Steps come apart by this; a proof without them comes together again.
+            // This separates steps; a proof without them is unchanged after parsing.
             let mixed = format!(
                 "threadseal/1 proof of a turn\n{}\n",
                 mixed.concat().join("\n")
@@ -305,7 +306,7 @@ fn a_turn_cut_at_a_seal_in_its_midst_is_open() {
     assert_eq!(checked.report.verdict, Verdict::Open);
     assert_eq!(found(&checked.report), ["turn_may_go_on"]);
     assert_eq!(checked.lines.len(), 1);
-    // In the whole record the next seal says that this was not all.
+    // In the whole record the next seal shows that the turn has more lines.
     let closing = format!("\nseal {}", String::from_utf8_lossy(lines[9]));
     let text = proof.to_string();
     let own = text.rfind("\nseal ").unwrap();
@@ -415,7 +416,7 @@ fn an_announcement_in_an_adopted_tail_lets_nobody_in() {
     let verified = bench.verify(&bytes).lenient().unwrap().verified;
     assert!(TurnProof::make(&verified, &bytes, 1).is_err());
 
-    // Made by hand, with the true place of the event: the seal is not the line behind it.
+    // Made by hand, with the true place of the event: the seal is not the next line.
     let lines: Vec<String> = lines_of(&bytes)
         .iter()
         .map(|line| String::from_utf8_lossy(line).trim_end().to_owned())
@@ -440,7 +441,7 @@ fn an_announcement_in_an_adopted_tail_lets_nobody_in() {
         &format!("{begin}{step}{rest}"),
         Some("key_step_bad"),
     );
-    // Shown as what it is, the turn is in part what nobody sealed in time.
+    // Shown correctly, the turn has a part that was not sealed in time.
     let hash = base64(leaf(0).as_bytes());
     let shown: Vec<String> = lines[1..4]
         .iter()

@@ -1,4 +1,4 @@
-//! Whole, open and foreign records, and what follows the last seal.
+//! Whole, open and foreign records, and the bytes after the last seal.
 
 use super::*;
 use threadseal_core::digest::work::hashed_by;
@@ -42,7 +42,8 @@ fn an_open_record_is_open_until_a_head_vouches_for_it() {
         Verdict::Verified
     );
 
-    // A head that may itself have been put back is held against the record, and makes it no whole one.
+    // A head that may itself be rolled back is compared with the record, but does not make it
+    // whole.
     let doubted = |bytes: &[u8]| {
         let mut expect = Expectation::logged(expected, "entry 7 of a log".into());
         expect.vouches = false;

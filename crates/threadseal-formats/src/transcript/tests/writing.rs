@@ -1,4 +1,4 @@
-//! What a writer may add, and where it goes on.
+//! The lines that a writer may add, and where it continues.
 
 use super::*;
 
@@ -126,7 +126,7 @@ fn a_fencing_token_stands_in_each_seal_and_a_lower_one_is_refused_and_found() {
     bench.event(&mut again, "cognition_out", "{}", &mut bytes);
     bench.seal(&mut again, 1, &mut bytes);
     assert_eq!(bench.verify(&bytes).report.verdict, Verdict::Open);
-    // A writer that had lost the record and seals all the same, or leaves its token out.
+    // A writer that had lost the record but seals nevertheless, or leaves its token out.
     for fallen in [Some(3), None] {
         let (mut zombie, mut late) = (again.clone(), bytes.clone());
         zombie.fence = fallen;

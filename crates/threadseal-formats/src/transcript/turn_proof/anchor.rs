@@ -1,11 +1,11 @@
-//! What the log of a host says of the seal that closes a turn, inside the proof of that turn.
+//! The evidence of a host's log for the seal that closes a turn, inside the proof of that turn.
 //!
 //! ```text
 //! entry <the log's entry for the closing seal> LF
 //! <a C2SP tlog-proof of that entry, as it is, without `extra`>
 //! ```
-//! The proof of the turn stands without it: this says where a log has the seal, and who saw the log. Whose log that is and whose
-//! witnesses count, a policy says that the checker brings along.
+//! The proof of the turn is complete without it. This part shows where a log has the seal, and
+//! which witnesses saw the log. The checker's policy names the log and the witnesses that count.
 
 use super::NotAProof;
 use std::fmt;
@@ -23,23 +23,24 @@ use threadseal_core::tlog::proof_file::ProofFile;
 /// The check that each report has.
 const CHECK: &str = "anchor";
 
-/// A log's word, as it is written down.
+/// The log's evidence, as written in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Anchor {
     entry: String,
     proof: ProofFile,
 }
 
-/// Where a log has the closing seal: proved to be in the tree of the checkpoint that came along.
+/// Where a log has the closing seal: proved to be in the tree of the included checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Anchored {
-    /// Whose checkpoint it says it is.
+    /// The origin that its checkpoint claims.
     pub origin: Origin,
     /// The number of the entry.
     pub index: u64,
-    /// How many entries that checkpoint has.
+    /// The number of entries in that checkpoint.
     pub size: u64,
-    /// Who saw it, where a policy was asked and its quorum was met; without it the checkpoint may be anybody's.
+    /// The witnesses that saw it, where there was a policy and its quorum was met. Without it the
+    /// checkpoint may be any log's.
     pub witnessed: Option<Witnessed>,
 }
 
@@ -65,12 +66,12 @@ impl Anchor {
         })
     }
 
-    /// Reads what stands behind the word `entry`.
+    /// Reads the text after the word `entry`.
     pub(super) fn parse(text: &str) -> Result<Self, NotAProof> {
         let bad = NotAProof("what a log says of it has another form");
         let (entry, rest) = text.split_once('\n').ok_or(bad)?;
         let proof = ProofFile::parse(rest).map_err(|_| bad)?;
-        // One proof, one text; and nothing that nobody vouches for.
+        // One proof has one text, and no text that no signature covers.
         let plain = proof.extra.is_none() && proof.to_string() == rest && !repeats_a_line(&proof);
         match plain && fits(entry) {
             true => Ok(Self {
@@ -81,7 +82,7 @@ impl Anchor {
         }
     }
 
-    /// Says in `report` what it proves of `sealed` to somebody with this policy.
+    /// Reports its evidence for `sealed` under this policy.
     pub(super) fn judge(
         anchor: Option<&Self>,
         sealed: &Sealed<'_>,
@@ -136,7 +137,7 @@ impl Anchor {
         Some(anchored)
     }
 
-    /// Where the log has the seal; why it does not.
+    /// Where the log has the seal, or why it does not.
     fn place(&self, sealed: &Sealed<'_>) -> Result<Anchored, String> {
         let Ok(LogEntry::Head(logged)) = LogEntry::read(self.entry.as_bytes()) else {
             return Err("the entry of the log is no head of a record".to_owned());
@@ -176,7 +177,7 @@ fn fits(entry: &str) -> bool {
     entry.len() <= MAX_LOG_ENTRY_BYTES && entry.bytes().all(|byte| (0x20..0x7f).contains(&byte))
 }
 
-/// Whose signatures were collected, and in which order, nobody vouches for; but each is written down once.
+/// No signature covers the choice and order of the collected signatures; but each is written once.
 fn repeats_a_line(proof: &ProofFile) -> bool {
     let mut rest = proof.note.signatures();
     while let Some((line, behind)) = rest.split_first() {

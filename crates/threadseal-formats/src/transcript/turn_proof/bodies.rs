@@ -1,10 +1,12 @@
-//! Detached bodies in the proof of a turn: what the lines of the turn only commit to.
+//! Detached bodies in the proof of a turn: the lines of the turn only commit to them.
 //!
 //! ```text
-//! body {"commitment":HEX,"salt":HEX,"body":BODY} LF      a line of the file of bodies, in the order of the commitments
+//! body {"commitment":HEX,"salt":HEX,"body":BODY} LF      a line of the file of bodies,
+//!                                                        in the order of the commitments
 //! ```
-//! A body counts under the one commitment of a shown line that it fits; one that fits none is evidence. What is not
-//! there is told, and stays open unless a redaction among the shown lines says why.
+//! A body counts under the one commitment of a shown line that it matches. A body that matches none
+//! is evidence. A missing body is reported, and stays open unless a redaction among the shown lines
+//! gives the reason.
 
 use super::read::{Record, tampered_at};
 use super::{ShownLine, TurnProof, make};
@@ -19,18 +21,19 @@ use threadseal_core::limits::MAX_RECORD_BODIES;
 use threadseal_core::record::RecordId;
 use threadseal_core::report::{CheckResult, Finding, Report, Verdict};
 
-/// What a proof is called that carries the bodies of its turn.
+/// A proof that carries the bodies of its turn.
 #[derive(Debug)]
 pub struct WithBodies {
     /// The proof.
     pub proof: TurnProof,
-    /// What the redactions of bodies say that are therefore not in it, as readers of the record see it; each once.
+    /// The reasons in the redactions of bodies that are therefore missing, as readers of the record
+    /// see them; each once.
     pub redacted: BTreeSet<String>,
 }
 
 impl TurnProof {
-    /// The proof with the bodies of its turn that are in `bodies`, the bytes of the file of bodies, and that no
-    /// redaction in `record`, the bytes of the record, names.
+    /// The proof with the bodies of its turn. `bodies` is the content of the file of bodies, and
+    /// `record` that of the record. Bodies that a redaction in the record names are left out.
     ///
     /// # Errors
     /// Kind `Limit` when the proof is too large with them.
@@ -72,7 +75,7 @@ impl TurnProof {
         self.lines.iter().skip(1).map(String::as_str)
     }
 
-    /// Holds the bodies against the commitments of the turn, and puts them into its lines.
+    /// Compares the bodies with the commitments of the turn, and puts them into its lines.
     pub(super) fn check_bodies(
         &self,
         record: &Record<'_>,
@@ -123,7 +126,8 @@ impl TurnProof {
         Ok(Some(carried))
     }
 
-    /// The commitments that the bodies fit, and how long they are; of one that does not fit, nothing.
+    /// The commitments that the bodies match, and their lengths; None for a body that does not
+    /// match.
     fn claims(&self, record: &RecordId) -> impl Iterator<Item = Option<(Digest, u64)>> {
         self.bodies.iter().map(|line| {
             let entry = Entry::parse(line.as_bytes()).filter(|entry| entry.holds(record))?;
@@ -132,17 +136,16 @@ impl TurnProof {
     }
 }
 
-/// How it is with the bodies of a turn.
+/// The state of the bodies of a turn.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Carried {
-    /// Neither here nor redacted by what is shown.
+    /// Neither included nor redacted by the shown lines.
     unread: u64,
     /// Redacted by a seal that is shown.
     redacted: u64,
 }
 
 impl Carried {
-    /// Tells it.
     pub(super) fn tell(self, report: &mut Report) {
         let Self { unread, redacted } = self;
         if redacted > 0 {
@@ -181,7 +184,7 @@ fn entries(file: &[u8]) -> impl Iterator<Item = (Entry<'_>, &[u8])> {
     })
 }
 
-/// The commitments of a line that may hold some; nothing where one is misspelled.
+/// The commitments of a line that may have some; none where one is misspelled.
 fn commitments_of(line: &str) -> Option<Vec<Commitment>> {
     let frame = event::parse_frame(line.as_bytes());
     match frame.is_some_and(|frame| may_hold(frame.event_type)) {

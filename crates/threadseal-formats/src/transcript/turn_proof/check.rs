@@ -1,10 +1,12 @@
 //! Checks a proof of a turn against trust.
 //!
 //! ```text
-//! manifest ─ its digest is the origin of every note ─► keys ─► closing seal ─ signature, root ─► lines of the turn
+//! manifest ─ its digest is the origin of every note ─► keys ─► closing seal ─ signature, root
+//!          ─► lines of the turn
 //! ```
-//! What is signed is the closing seal: it vouches for each shown line by the range proof, for the seals among them by
-//! their links, and for the bounds of the turn by the turns that these seals count.
+//! Only the closing seal's signature counts. The seal vouches for each shown line by the range
+//! proof, and for the seals among them by their links. The turn counts of these seals vouch for the
+//! bounds of the turn.
 
 use super::anchor::{Anchor, Anchored, Sealed};
 use super::bodies::Carried;
@@ -24,19 +26,21 @@ use threadseal_core::record::{Head, ThreadId};
 use threadseal_core::report::{CheckResult, Finding, Report, Stats, Verdict};
 use threadseal_core::tlog::policy::Policy;
 
-/// What a check came to.
+/// The result of a check.
 #[derive(Debug, Clone)]
 pub struct Checked {
-    /// The verdict and what it rests on. `verified`: a trusted key sealed these lines as the whole of this turn. `open`:
-    /// as these lines of the turn, which more may follow.
+    /// The verdict and its evidence. `verified`: a trusted key sealed these lines as the whole of
+    /// this turn. `open`: as lines of this turn, which may have more.
     pub report: Report,
-    /// Which turn is shown; none where anything speaks against the proof.
+    /// The number of the shown turn; none where there is evidence against the proof.
     pub turn: Option<u64>,
-    /// The lines of the turn, the seals among them included; none where anything speaks against the proof.
+    /// The lines of the turn, the seals among them included; none where there is evidence against
+    /// the proof.
     pub lines: Vec<ShownLine>,
-    /// Where a log has the closing seal, and who saw it; none where the proof does not say, or anything speaks against that.
+    /// Where a log has the closing seal, and which witnesses saw it. None where the proof has no
+    /// such part, or there is evidence against it.
     pub anchor: Option<Anchored>,
-    /// What a log may contradict; none where anything speaks against the proof by itself.
+    /// The facts that a log may contradict; none where there is evidence against the proof alone.
     pub closing: Option<ClosingSeal>,
 }
 
@@ -47,25 +51,27 @@ pub struct ShownLine {
     pub number: u64,
     /// Its type.
     pub event_type: String,
-    /// The line without its LF, as it stands in the record.
+    /// The line without its LF, as in the record.
     pub text: String,
-    /// The line with bodies, or the holes, in the place of its commitments; none where it has no commitment.
+    /// The line with bodies, or the holes, in the place of its commitments; none where it has no
+    /// commitment.
     pub restored: Option<String>,
 }
 
 impl ShownLine {
-    /// What the line says, as far as the proof shows it.
+    /// The content of the line, as far as the proof shows it.
     pub fn said(&self) -> &str {
         self.restored.as_deref().unwrap_or(&self.text)
     }
 }
 
-/// Says what a file proves that begins as a proof of a turn.
+/// Gives the verdict on a file that begins as a proof of a turn.
 pub fn check_file(file: &[u8], options: &VerifyOptions<'_>) -> Checked {
     check_file_by(file, options, None)
 }
 
-/// As [`check_file`], and whether a log has the closing seal that a quorum of this policy's witnesses saw.
+/// As [`check_file`]; also checks whether a log has the closing seal, seen by a quorum of this
+/// policy's witnesses.
 pub fn check_file_by(file: &[u8], options: &VerifyOptions<'_>, policy: Option<&Policy>) -> Checked {
     let mut checked = match TurnProof::parse(file) {
         Ok(proof) => proof.check_by(options, policy),
@@ -88,7 +94,7 @@ pub fn check_file_by(file: &[u8], options: &VerifyOptions<'_>, policy: Option<&P
 }
 
 impl TurnProof {
-    /// Says what the proof proves to somebody with this trust.
+    /// Gives the verdict on the proof under this trust.
     pub fn check(&self, options: &VerifyOptions<'_>) -> Checked {
         self.check_by(options, None)
     }
@@ -165,7 +171,7 @@ impl TurnProof {
         }
     }
 
-    /// Everything but trust; `passed` gets the name of each check that held.
+    /// All checks but trust; `passed` gets the name of each check that held.
     fn look(&self, passed: &mut Vec<&'static str>) -> Result<Found, Failure> {
         let mut record = Record::of(&self.manifest)?;
         passed.push("manifest");
@@ -231,7 +237,7 @@ impl TurnProof {
 }
 
 impl Chain {
-    /// The keys on the way to the one of the closing seal, that one last.
+    /// The keys from line 1 to the one of the closing seal, that one last.
     pub(super) fn follow<'a>(
         &'a self,
         record: &mut Record<'a>,
@@ -290,7 +296,7 @@ pub(super) fn check_signatures(
     })
 }
 
-/// What a proof holds, if all of it fits.
+/// The content of a proof, if all of it fits.
 struct Found {
     head: Head,
     /// The root that the closing seal states.
@@ -301,15 +307,15 @@ struct Found {
     lines: Vec<ShownLine>,
     seals: u64,
     adopted: bool,
-    /// How it is with the bodies of the turn; nothing where it has none.
+    /// The state of the bodies of the turn; none where it has none.
     bodies: Option<Carried>,
     guessable: bool,
-    /// Did the record end there, or go on to the next turn?
+    /// Did the record end there, or continue with the next turn?
     closed: bool,
 }
 
 impl Found {
-    /// What a log may contradict of the closing seal.
+    /// The facts of the closing seal that a log may contradict.
     fn closing(&self, line_1: &str) -> ClosingSeal {
         let sealers = self.sealers.all.iter().map(|sealer| sealer.key.key_id());
         ClosingSeal {
@@ -318,7 +324,7 @@ impl Found {
         }
     }
 
-    /// What a log must have of the closing seal.
+    /// The values of the closing seal that a log must have.
     fn sealed(&self) -> Sealed<'_> {
         Sealed {
             head: &self.head,

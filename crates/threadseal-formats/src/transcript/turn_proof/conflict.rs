@@ -1,21 +1,25 @@
-//! Two seals of one record by one key that are not of one history: evidence that its holder sealed two histories
-//! (`spec/anchors.md`, "Conflicts of seals").
+//! Evidence that the holder of a key sealed two histories: its two seals of one record are not of
+//! one history (`spec/anchors.md`, "Conflicts of seals").
 //!
 //! ```text
 //! threadseal/1 conflict of seals LF
 //! manifest <line 1 of the record> LF
-//! <keys>                                how the key came to seal this record, as in a proof of a turn
-//! parted <number> LF                    where the seals have two numbers: the line that is not the same under both, from 1 …
-//! leaf <base64> LF hash …               … what it is under the next seal, and that it is there
-//! seal <line of a seal> LF              the lesser line first
+//! <keys>                       how the key came to seal this record, as in a proof of a turn
+//! parted <number> LF           if the seals have two numbers: the line, from 1, that differs
+//! leaf <base64> LF hash …      … its leaf under the next seal, and its inclusion
+//! seal <line of a seal> LF     the lesser line first
 //! leaf … hash …
 //! seal <line of a seal> LF
 //! ```
-//! Seals of one number are not of one history, if they are not the same. Of two numbers the earlier one may be in the history of the
-//! later; that it is not, the line shows, of which one of them covers another than the other.
-//! Copies of a record that was rolled back and gone on with part at such a pair. A copy that was only cut convicts nobody: anybody can
-//! cut one. Seals of two keys convict neither: which of them had given up by then is not shown. Seals of a key that ended convict whoever
-//! had it, and nobody vouches for who that was. One conflict has one text.
+//! Two different seals of one number are not of one history. Of two numbers, the earlier seal may
+//! be in the history of the later. The line proves that it is not: the two seals cover it with
+//! different leaves.
+//!
+//! Copies of a record that was rolled back and continued part at such a pair. A copy that was only
+//! truncated is evidence against no key: any process can truncate one. Seals of two keys are
+//! evidence against neither. The record does not show which of them had been given up by then.
+//! Seals of a key that ended are evidence only against its holder, who is unknown. One conflict has
+//! one text.
 
 mod find;
 
@@ -38,12 +42,12 @@ use threadseal_core::report::{CheckResult, Finding, Report, TrustedUntil, Verdic
 use threadseal_core::tlog::entry::fork::{ForkPlace, LoggedFork};
 use threadseal_core::trust::LastOf;
 
-/// What a file begins with.
+/// The first line of a file.
 pub const FIRST_LINE: &str = "threadseal/1 conflict of seals";
 const PARTED: &str = "parted ";
 const LEAF: &str = "leaf ";
 
-/// Two seals as they are written down. To hold one says nothing: ask [`SealConflict::check`].
+/// Two seals as written in a file. An instance proves nothing: call [`SealConflict::check`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealConflict {
     manifest: String,
@@ -57,7 +61,7 @@ pub struct SealConflict {
 struct Parted {
     /// Its number, from 1.
     line: u64,
-    /// Its leaf under each of the seals, and that it is there.
+    /// Its leaf under each of the seals, and its inclusion.
     shown: [(Digest, InclusionProof); 2],
 }
 
@@ -101,7 +105,8 @@ impl SealConflict {
         }
     }
 
-    /// Says what it proves to somebody with this trust. `verified`: a key that the trust vouches for sealed two histories of one record.
+    /// Gives the verdict under this trust. `verified`: a key that the trust vouches for sealed two
+    /// histories of one record.
     pub fn check(&self, options: &VerifyOptions<'_>) -> CheckedConflict {
         let mut report = Report::begin("proof", "native");
         report.trust = Some(options.trust.digest());
@@ -134,7 +139,7 @@ impl SealConflict {
         CheckedConflict { report, proved }
     }
 
-    /// Everything but trust.
+    /// All checks but trust.
     fn look(&self) -> Result<Found, Failure> {
         let mut record = Record::of(&self.manifest)?;
         let [one, other] = &self.seals;
@@ -148,7 +153,7 @@ impl SealConflict {
             return Err(forged("key_not_allowed", text));
         }
         if self.parted.is_some() {
-            // It must have been let in for both.
+            // The key must have been admitted for both.
             self.chain.follow(&mut record, &second)?;
         }
         self.check_parting([&first, &second])?;
@@ -204,7 +209,6 @@ impl SealConflict {
     }
 }
 
-/// A leaf and its inclusion proof.
 fn shown(reader: &mut Reader<'_>) -> Result<(Digest, InclusionProof), NotAProof> {
     let leaf = reader.take(LEAF).and_then(encoding::parse_base64);
     let leaf = leaf.and_then(|leaf| leaf.try_into().ok());
@@ -214,7 +218,7 @@ fn shown(reader: &mut Reader<'_>) -> Result<(Digest, InclusionProof), NotAProof>
     Ok((Digest::from_bytes(leaf), proof))
 }
 
-/// Says what a file proves that begins as a conflict of seals.
+/// Gives the verdict on a file that begins as a conflict of seals.
 pub fn check_file(file: &[u8], options: &VerifyOptions<'_>) -> CheckedConflict {
     let mut checked = match SealConflict::parse(file) {
         Ok(conflict) => conflict.check(options),
@@ -230,12 +234,12 @@ pub fn check_file(file: &[u8], options: &VerifyOptions<'_>) -> CheckedConflict {
     checked
 }
 
-/// What a check came to.
+/// The result of a check.
 #[derive(Debug, Clone)]
 pub struct CheckedConflict {
-    /// The verdict and what it rests on.
+    /// The verdict and its evidence.
     pub report: Report,
-    /// What a log may say of the record; present exactly when the verdict is `verified`.
+    /// The fork that a log may record; present exactly when the verdict is `verified`.
     pub proved: Option<Verified<LoggedFork>>,
 }
 
@@ -246,21 +250,20 @@ impl CheckedConflict {
     }
 }
 
-/// What a conflict shows, if all of it fits.
+/// The content of a conflict, if all of it fits.
 struct Found {
     heads: [Head; 2],
-    /// Digest of the manifest.
     manifest: Digest,
-    /// Where the first of them stands.
+    /// The position of the first of them.
     until: TrustedUntil,
     thread: ThreadId,
     authority: PublicKey,
-    /// The keys on the way to the one that sealed both, that one last.
+    /// The keys from line 1 to the one that sealed both, that one last.
     sealers: Vec<PublicKey>,
 }
 
 impl Found {
-    /// `report` with what the trust says of the keys.
+    /// `report` with the trust's answers for the keys.
     fn judged(&self, report: Report, options: &VerifyOptions<'_>) -> Report {
         let last = |key: &PublicKey| LastOf {
             key: *key,
@@ -271,7 +274,7 @@ impl Found {
             authority: &self.authority,
             sealers: &sealers,
             last_word: 0,
-            // That one of the two is old says nothing of the other.
+            // The age of one seal proves nothing about the other.
             arithmetic_holds: false,
             thread: Some(self.thread.clone()),
         };

@@ -1,12 +1,13 @@
-//! Who sealed a turn, where keys took the place of the record's authority behind its end (`spec/transcript.md` §5).
+//! The signers of a turn, where keys replaced the record's authority after its end
+//! (`spec/transcript.md` §5).
 //!
 //! ```text
 //! … events, end seal │ authority │ links, seal by that key │ authority │ … closing seal
-//!   by the way of the proof       by the key that was named            by the last one that was named
+//!   by the proof's own key         by the named key                    by the last named key
 //! ```
-//! Such events stand behind the last turn of a record, so that the proof of that turn shows them, and no other proof does. The closing seal
-//! vouches for all shown lines; but who signed each part is asked of the last seal of the part, for it is the head that was published
-//! before a key ended.
+//! Such events are after the last turn of a record, so only the proof of that turn shows them. The
+//! closing seal vouches for all shown lines. The last seal of each part decides the part's signer.
+//! It is the head that was published before a key ended.
 
 use super::check::check_signatures;
 use super::read::{ReadSeal, Record, forged, tampered_at};
@@ -22,15 +23,17 @@ use threadseal_core::record::Head;
 use threadseal_core::tlog::entry::key_event::KeyChange;
 use threadseal_core::trust::LastOf;
 
-/// The keys on the way to the one of the closing seal, that one last, each with the last shown seal that it vouches for.
+/// The keys from line 1 to the one of the closing seal, that one last. Each has the last shown seal
+/// that it vouches for.
 pub(super) struct Sealers {
     pub(super) all: Vec<LastOf>,
-    /// Number of the first seal over all that the authority said of others, as far as it is shown.
+    /// Number of the first seal over all statements of the authority about others, as far as it is
+    /// shown.
     pub(super) last_word: u64,
 }
 
 impl TurnProof {
-    /// Checks who sealed the turn, and that they signed.
+    /// Checks the signers of the turn, and their signatures.
     pub(super) fn sealers<'a>(
         &'a self,
         record: &mut Record<'a>,
@@ -39,7 +42,7 @@ impl TurnProof {
         let mut way = Way::of(&self.chain);
         let mut seal = None;
         for (line, number) in self.lines.iter().zip(self.first..) {
-            // What is none is told when all lines are read.
+            // An invalid line is reported when all lines are read.
             let Some(frame) = event::parse_frame(line.as_bytes()) else {
                 continue;
             };
@@ -66,14 +69,15 @@ impl TurnProof {
 
 struct Way<'a> {
     chain: &'a Chain,
-    /// Keys that took the place of the authority, the present one last.
+    /// Keys that replaced the authority, the present one last.
     heirs: Vec<PublicKey>,
     sealers: Vec<LastOf>,
-    /// Number of the seal that ended the record, where a key took the place of its authority.
+    /// Number of the seal that ended the record, where a key replaced its authority.
     end: Option<u64>,
     /// Was the last seal that was read a final one?
     ended: bool,
-    /// Did a recorder take bytes over unsealed? What these say of keys does not count, and which they are is not asked here.
+    /// Did a recorder adopt unsealed bytes? Their statements about keys do not count, and this
+    /// module does not determine them.
     adopted: bool,
 }
 
@@ -89,7 +93,7 @@ impl<'a> Way<'a> {
         }
     }
 
-    /// Takes the last seal before another key takes the place of the one that made it, or the closing one.
+    /// Takes the last seal before another key replaces the one that made it, or the closing one.
     fn sealed(
         &mut self,
         record: &mut Record<'a>,
@@ -122,7 +126,6 @@ impl<'a> Way<'a> {
         Ok(())
     }
 
-    /// Takes an `authority` event.
     fn succeed(&mut self, record: &Record<'a>, payload: &[u8], number: u64) -> Result<(), Failure> {
         let bad = |text: &str| Err(tampered_at("event_malformed", text, Some(number)));
         let Some(end) = self.sealers.last().filter(|_| self.ended) else {

@@ -1,7 +1,8 @@
-//! What a host knows of a record, held against a proof of one of its turns (`spec/anchors.md`, "Proofs of turns").
+//! A host's knowledge of a record, compared with a proof of one of its turns (`spec/anchors.md`,
+//! "Proofs of turns").
 //!
-//! A proof shows a part of the record as it was once. So it is never behind, nor ahead: only what cannot be of one history with it
-//! speaks against it.
+//! A proof shows a part of the record as it once was. So it is never too old or too new. Only facts
+//! that cannot be of one history with it count against it.
 
 use super::Checked;
 use threadseal_core::digest::Digest;
@@ -11,18 +12,19 @@ use threadseal_core::report::heads::{check_forks, check_logged};
 use threadseal_core::report::{Bearing, CheckResult, Expectation, Finding, Verdict};
 use threadseal_core::tlog::entry::fork::{ForkPlace, LoggedFork};
 
-/// What a log may contradict of the seal that closes a turn, beside its head.
+/// The facts of a closing seal that a log may contradict, besides its head.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClosingSeal {
     /// SHA-256 of line 1 of the record.
     pub(super) manifest: Digest,
-    /// The authority, and the keys on the way from line 1 to the one of the seal.
+    /// The authority, and the keys from line 1 to the one of the seal.
     pub(super) keys: Vec<KeyId>,
 }
 
 impl ClosingSeal {
-    /// A turn that was closed before the histories parted is of both. Behind that it is of one, unless the key that sealed both is one
-    /// that was let in beside the others: such a key can make up seals of a record that ended without it.
+    /// A turn that was closed before the histories parted is of both. Later turns are of one,
+    /// unless the key that sealed both is a delegate. Such a key can invent seals of a record that
+    /// ended without it.
     fn bearing(&self, fork: &LoggedFork, number: u64) -> Bearing {
         match fork.place {
             ForkPlace::Transcript { manifest, seq }
@@ -39,7 +41,8 @@ impl ClosingSeal {
 }
 
 impl Checked {
-    /// Holds the proof against what the log of a host says of its record: against the head of the same number, and against forks.
+    /// Compares the proof with a host's log: with the logged head of the same number, and with
+    /// logged forks.
     pub fn hold(&mut self, expect: &[Expectation]) {
         let (Some(closing), Some(head)) = (&self.closing, self.report.head) else {
             return;
@@ -106,7 +109,7 @@ mod tests {
         assert_eq!(by(seals(line_1, 5), b"of the seal"), Bearing::Forked);
         assert_eq!(by(seals(line_1, 3), b"authority"), Bearing::Forked);
         assert_eq!(by(seals(line_1, 6), b"of the seal"), Bearing::Clear);
-        // It may be that of a delegate, who can make up seals of a record that ended without him.
+        // The key may be a delegate's, which can invent seals of a record that ended without it.
         assert_eq!(by(seals(line_1, 5), b"another"), Bearing::Unknown);
         let namesake = Digest::of(b"another line 1");
         assert_eq!(by(seals(namesake, 5), b"of the seal"), Bearing::Clear);

@@ -1,7 +1,7 @@
 //! Makes the proof of a turn from a record that was verified.
 //!
-//! The way through the record follows the same rule as `sealing_keys`, and remembers beside each key how it came to
-//! seal: so what a proof shows of keys is what verification went by.
+//! The walk through the record follows the rule of `sealing_keys`, and stores for each key how it
+//! came to seal. So a proof shows the same facts about keys that verification used.
 
 use super::{Chain, Step, TurnProof};
 use crate::transcript::Coverage;
@@ -19,12 +19,12 @@ use threadseal_core::limits::{MAX_TURN_PROOF_BYTES, MAX_TURN_PROOF_LINES};
 use threadseal_core::merkle::{InclusionProof, ProofError, RangeProof, leaf_hash, root};
 
 impl TurnProof {
-    /// Proves the turn with this number, from 1, of the record that was verified; `file` are its bytes.
+    /// Proves the turn with this number, from 1, of the verified record; `file` contains its bytes.
     ///
     /// # Errors
-    /// Kind `Refused` when `file` is not what was verified, holds bytes that a recorder took over unsealed, or has a
-    /// key that a proof could not show without showing other turns; `InvalidInput` when no seal closes such a turn;
-    /// `Limit` when it is too large.
+    /// Kind `Refused` when `file` has other bytes than the verified ones, or bytes that a recorder
+    /// adopted unsealed. Also for a key that a proof could not show without other turns.
+    /// `InvalidInput` when no seal closes such a turn; `Limit` when it is too large.
     pub fn make(verified: &Verified<Coverage>, file: &[u8], turn: u64) -> Result<Self, Error> {
         if !verified.get().adopted.is_empty() {
             let text = "the record holds bytes that no seal covered when they were taken over: no turn of it is proved";
@@ -40,7 +40,7 @@ impl TurnProof {
             .map_err(|error| Error::invalid(error.to_string()))?;
         let shown = &lines[place.opening..place.end];
         let bytes: usize = shown.iter().map(|line| line.len()).sum();
-        // The rest of the file is a manifest, seals and hashes: checked once it is written.
+        // The rest of the file is a manifest, seals and hashes: checked after it is written.
         if shown.len() > MAX_TURN_PROOF_LINES || bytes > MAX_TURN_PROOF_BYTES {
             return Err(too_large());
         }
@@ -76,15 +76,16 @@ pub(super) fn text(line: &[u8]) -> Result<String, Error> {
     Ok(text.to_owned())
 }
 
-/// Where a turn stands; numbers of lines from 0.
+/// The position of a turn; numbers of lines from 0.
 struct Place {
     /// The last seal that counts fewer turns.
     opening: usize,
-    /// Behind the last line that is shown.
+    /// After the last line that is shown.
     end: usize,
     /// The first seal that counts more turns, else the record's last.
     closing: usize,
-    /// The key of the closing seal; where keys took the place of the authority, that of the seal before the first of them.
+    /// The key of the closing seal; where keys replaced the authority, that of the seal before the
+    /// first of them.
     key: KeyId,
 }
 
@@ -104,7 +105,7 @@ impl Place {
                 _ => {}
             }
         }
-        // In a record that was verified turns do not go back.
+        // In a verified record, turn numbers never fall.
         let fewer = seals.partition_point(|(_, counted, _)| *counted < turn);
         let not_more = seals.partition_point(|(_, counted, _)| *counted <= turn);
         match (
@@ -145,7 +146,7 @@ struct Holder {
     steps: Vec<Origin>,
 }
 
-/// A way through a record, beside each key how it came to seal.
+/// A walk through a record, which stores for each key how it came to seal.
 pub(super) struct Walk<'a> {
     lines: &'a [&'a [u8]],
     leaves: Vec<Digest>,
@@ -153,7 +154,7 @@ pub(super) struct Walk<'a> {
     announced: Option<(PublicKey, usize)>,
     next: Option<Holder>,
     delegates: Vec<(PublicKey, Signature)>,
-    /// Where it let another key make the first seals.
+    /// Present where it let another key make the first seals.
     authority: Option<Holder>,
 }
 
@@ -181,7 +182,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// Goes over all lines before the closing seal.
+    /// Walks over all lines before the closing seal.
     pub(super) fn go_to(&mut self, closing: usize) -> Result<(), Error> {
         for (number, line) in self.lines[..closing].iter().enumerate() {
             let frame = event::parse_frame(line).ok_or_else(not_native)?;

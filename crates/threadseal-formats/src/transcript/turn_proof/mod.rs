@@ -1,4 +1,4 @@
-//! Proofs of turns: one file that shows one turn of a native record to anybody, and no other turn
+//! Proofs of turns: one file shows one turn of a native record, and no other turn
 //! (`spec/anchors.md`, "Proofs of turns").
 //!
 //! ```text
@@ -6,17 +6,19 @@
 //! turn <number> LF
 //! first <number> LF                     in the record, of the first line that is shown
 //! manifest <line 1 of the record> LF
-//! delegation <key> <signature> LF       who may seal: this …
+//! delegation <key> <signature> LF       the keys that may seal: this …
 //! next <line of a seal> LF              … or any of these two, in order
-//! key <line of the event> LF hash …  seal <line of the seal right behind it> LF
+//! key <line of the event> LF hash …  seal <line of the next seal> LF
 //! line <a line> LF                      the seal before the turn, then all lines of the turn
 //! hash <base64> LF                      a range proof of these lines in the tree of …
-//! seal <line of the closing seal> LF    … the seal behind the turn
-//! body <line of the file of bodies> LF  what the lines only commit to ([`WithBodies`])
-//! entry …                               what a log says of the closing seal, where one is asked ([`anchor`])
+//! seal <line of the closing seal> LF    … the seal after the turn
+//! body <line of the file of bodies> LF  the bodies of the commitments ([`WithBodies`])
+//! entry …                               a log's evidence for the closing seal, if any ([`anchor`])
 //! ```
-//! Native lines are ASCII without control characters, so that each of them is one line here. One proof, one text:
-//! `parse(x)?.to_string() == x`; whose signatures stand under the checkpoint of the log, and in which order, is part of it. To hold one says nothing: ask [`TurnProof::check`].
+//! Native lines are ASCII without control characters, so that each of them is one line here. One
+//! proof has one text: `parse(x)?.to_string() == x`. The signatures under the checkpoint of the
+//! log, and their order, are part of the text. An instance proves nothing: call
+//! [`TurnProof::check`].
 
 mod anchor;
 mod bodies;
@@ -49,16 +51,16 @@ use threadseal_core::merkle::{InclusionProof, RangeProof};
 use threadseal_core::tlog::checkpoint::parse_size;
 use threadseal_core::tlog::proof_file::ProofFile;
 
-/// What a file begins with.
+/// The first line of a file.
 pub const FIRST_LINE: &str = "threadseal/1 proof of a turn";
 
-/// Before what a log says.
+/// The text before the log's evidence.
 const ANCHOR: &str = "\nentry ";
 
-/// A proof as it is written down; nothing of it is checked but its form.
+/// A proof as written in the file; only its form is checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnProof {
-    /// Which turn, from 1.
+    /// The number of the turn, from 1.
     turn: u64,
     /// The number of the first shown line, from 1.
     first: u64,
@@ -68,7 +70,7 @@ pub struct TurnProof {
     lines: Vec<String>,
     range: RangeProof,
     closing: String,
-    /// Of the turn's lines: lines of the file of bodies, in the order of the commitments.
+    /// For the turn's lines: lines of the file of bodies, in the order of the commitments.
     bodies: Vec<String>,
     anchor: Option<Box<Anchor>>,
 }
@@ -78,7 +80,7 @@ pub struct TurnProof {
 enum Chain {
     /// From the manifest's key, step by step; without steps it is that key.
     Steps(Vec<Step>),
-    /// By the word of the authority.
+    /// By a signed statement of the authority.
     Delegation(Box<(PublicKey, Signature)>),
 }
 
@@ -87,7 +89,7 @@ enum Chain {
 enum Step {
     /// A seal whose `ext` names the next key.
     Named { seal: String },
-    /// A `key` event, and the seal right behind it with the event's place in its tree.
+    /// A `key` event, and the next line's seal with the event's place in its tree.
     Announced {
         event: String,
         proof: InclusionProof,
@@ -140,10 +142,12 @@ impl TurnProof {
         })
     }
 
-    /// The proof with what a log says of its closing seal: the entry, and the proof of that.
+    /// The proof with a log's evidence for its closing seal: the entry, and the proof of that
+    /// entry.
     ///
     /// # Errors
-    /// Kind `InvalidInput` when the entry is none of a log, `Limit` when the proof is too large with it.
+    /// Kind `InvalidInput` when the entry is none of a log, `Limit` when the proof is too large
+    /// with it.
     pub fn anchored(self, entry: &[u8], proof: ProofFile) -> Result<Self, Error> {
         let anchor = Some(Box::new(Anchor::new(entry, proof)?));
         Self { anchor, ..self }.within_bounds()
@@ -157,7 +161,7 @@ impl TurnProof {
         }
     }
 
-    /// Which turn it is about, as it says.
+    /// The number of the turn, as the proof claims.
     pub fn turn(&self) -> u64 {
         self.turn
     }
@@ -214,12 +218,12 @@ fn write_hashes(f: &mut fmt::Formatter<'_>, hashes: &[Digest]) -> fmt::Result {
         .try_for_each(|hash| writeln!(f, "hash {}", encoding::base64(hash.as_bytes())))
 }
 
-/// The part of the turn, and what a log says.
+/// The part of the turn, and the log's evidence.
 fn parts(file: &[u8]) -> Result<(&[u8], Option<Box<Anchor>>), NotAProof> {
     if file.len() > MAX_TURN_PROOF_BYTES {
         return Err(NotAProof("it is too large"));
     }
-    // Lines of the turn's part begin with other words, and are of one line each.
+    // Lines of the turn's part begin with other words, and never span two lines.
     let text = std::str::from_utf8(file).ok();
     match text.and_then(|text| text.split_once(ANCHOR)) {
         Some((turn, anchor)) => Ok((&file[..=turn.len()], Some(Box::new(Anchor::parse(anchor)?)))),
@@ -234,7 +238,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Behind the first line of a file, which must be this one.
+    /// After the first line of a file, which must be this one.
     fn of_file(file: &'a [u8], first_line: &str) -> Result<Self, NotAProof> {
         if file.len() > MAX_TURN_PROOF_BYTES {
             return Err(NotAProof("it is too large"));
@@ -264,7 +268,7 @@ impl<'a> Reader<'a> {
         self.next = self.rest.next();
     }
 
-    /// What follows `word` on the next line, if it begins so.
+    /// The text after `word` on the next line, if the line begins so.
     fn take(&mut self, word: &str) -> Option<&'a str> {
         let value = self.next?.strip_prefix(word)?;
         self.advance();

@@ -1,7 +1,7 @@
 //! Lines of one record in a proof: each fits the manifest, or is refused.
 //!
-//! A seal that fits states the manifest's digest as its origin. Whether it is signed is asked where that matters: of
-//! the closing seal, and of each seal that names a key.
+//! A seal that fits states the manifest's digest as its origin. Its signature is checked where it
+//! matters: for the closing seal, and for each seal that names a key.
 
 use super::Step;
 use crate::transcript::event::{self, Frame, LineFault, Salt};
@@ -30,7 +30,7 @@ pub(super) struct Record<'a> {
     pub(super) manifest: Manifest,
     /// Have two lines that were read one salt?
     pub(super) salts_repeat: bool,
-    /// What each seal is signed under.
+    /// The origin under which each seal is signed.
     origin: KeyName,
     /// The thread id as each line spells it, quotes included.
     thread: &'a [u8],
@@ -63,7 +63,6 @@ impl<'a> Record<'a> {
         Ok(record)
     }
 
-    /// The thread.
     pub(super) fn thread_id(&self) -> Result<ThreadId, Failure> {
         let text = json::parse(self.thread).ok();
         let id = text.and_then(|text| ThreadId::parse(text.as_str()?).ok());
@@ -73,7 +72,7 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// Did the authority let this key seal?
+    /// Did the authority allow this key to seal?
     pub(super) fn check_delegation(
         &self,
         key: &PublicKey,
@@ -132,7 +131,7 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// The key by which a seal was made, where the one so far is `key`: the authority seals beside it.
+    /// The key that made a seal, where the current one is `key`: the authority seals beside it.
     pub(super) fn sealer(&self, by: &Seal, key: &PublicKey) -> PublicKey {
         let authority = &self.manifest.authority;
         match by.key == authority.key_id() && self.manifest.key != *authority {
@@ -141,7 +140,8 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// A seal that lets the next key in: its number, by whom it is, and that key. `key` is the one so far.
+    /// A seal that admits the next key: its number, its signer, and that key. `key` is the current
+    /// one.
     pub(super) fn step(
         &mut self,
         step: &'a Step,
@@ -161,7 +161,8 @@ impl<'a> Record<'a> {
         let next = match (step, by.seal.ext.next_key) {
             (Step::Named { .. }, Some(next)) => next,
             (Step::Announced { event, proof, .. }, None) => {
-                // It stands right before the seal, so that nothing between the two can have taken it back.
+                // The event is directly before the seal, so no line between the two can have
+                // revoked it.
                 let index = by.seal.lines.saturating_sub(1);
                 let tree = TreeHead {
                     size: by.seal.lines,
@@ -193,7 +194,6 @@ fn check(line: &str, number: Option<u64>) -> Result<Frame<'_>, Failure> {
     frame.map_err(|fault| tampered_at("line_malformed", fault.message(), number))
 }
 
-/// What speaks against a proof.
 pub(super) fn failure(
     verdict: Verdict,
     code: &'static str,
@@ -211,7 +211,7 @@ pub(super) fn failure(
     }
 }
 
-/// A line that is not what was sealed.
+/// A line that differs from the sealed one.
 pub(super) fn tampered_at(
     code: &'static str,
     text: impl Into<String>,
@@ -225,7 +225,7 @@ pub(super) fn forged(code: &'static str, text: impl Into<String>) -> Failure {
     failure(Verdict::Forged, code, text, None)
 }
 
-/// A way from key to key that is none.
+/// An invalid change from key to key.
 pub(super) fn bad_step(text: &'static str) -> Failure {
     forged("key_step_bad", text)
 }

@@ -1,17 +1,19 @@
-//! The bounds of a turn, as its seals draw them.
+//! The bounds of a turn, as its seals set them.
 //!
 //! ```text
-//! seal of N-1 turns │ events … seal of N turns … events, seal of N turns │ … seal of more turns, or the record's last
-//! └ opening           └ the turn, seals among its lines                    └ closing, if it is not the turn's own last
+//! seal of N-1 turns │ events … seal of N turns … events, seal of N turns │ … seal of more turns
+//! └ opening           └ the turn, seals among its lines                    │   (or the last seal)
+//!                                                                          └ closing, if it is not
+//!                                                                            the turn's own last
 //! ```
-//! Each seal links to the one before it, so that none is left out, and states where it stands.
+//! Each seal links to the one before it, so that none is left out, and states its position.
 
 use super::ShownLine;
 use crate::transcript::event::Frame;
 use crate::transcript::seal::Seal;
 use threadseal_core::digest::Digest;
 
-/// Code and sentence of what does not fit.
+/// Code and sentence of a mismatch.
 type Fault = (&'static str, &'static str);
 
 const MISPLACED: Fault = (
@@ -19,23 +21,23 @@ const MISPLACED: Fault = (
     "the seals that are shown do not bound this turn",
 );
 
-/// The shown lines as far as they were read.
+/// The shown lines that were read so far.
 #[derive(Default)]
 pub(super) struct Turn {
     /// Those of the turn.
     pub(super) lines: Vec<ShownLine>,
     /// Seals among the shown lines.
     pub(super) seals: u64,
-    /// Did a recorder take bytes over here?
+    /// Did a recorder adopt bytes here?
     pub(super) adopted: bool,
     last: Option<LastSeal>,
 }
 
-/// The last seal, and what came behind it.
+/// The last seal, and the lines after it.
 struct LastSeal {
     seq: u64,
     digest: Digest,
-    /// Line and byte behind the last line that was read, both from 0.
+    /// Line and byte after the last line that was read, both from 0.
     line: u64,
     byte: u64,
     /// Was that line the seal itself?
@@ -43,7 +45,7 @@ struct LastSeal {
 }
 
 impl Turn {
-    /// Takes the next line; `seal` is what it says if it is a checkpoint.
+    /// Takes the next line; `seal` has its values if it is a checkpoint.
     pub(super) fn take(
         &mut self,
         turn: u64,
@@ -100,7 +102,8 @@ impl Turn {
         if closing.turn == turn {
             return last.is_right_before(closing);
         }
-        // Else the turn has a seal of its own, which the closing one links to, behind its last line.
+        // Otherwise the turn has a seal of its own after its last line, and the closing seal links
+        // to it.
         match closing.turn > turn && last.ends_here && !self.lines.is_empty() {
             true => Ok(()),
             false => Err(MISPLACED),
@@ -127,7 +130,7 @@ impl LastSeal {
     }
 }
 
-/// Where the line behind this one begins, which begins at `offset`.
+/// The end of the line that begins at `offset`: the start of the next one.
 pub(super) fn end_of(offset: u64, line: &str) -> u64 {
     offset.saturating_add(line.len() as u64 + 1)
 }

@@ -1,4 +1,4 @@
-//! Records made by the sealer, and what becomes of them. Attacks are in `weaknesses`.
+//! Records from the sealer, and the verdicts on changed ones. Attacks are in `weaknesses`.
 
 use super::*;
 use crate::transcript::rye_compat::{self, Answers};
@@ -121,7 +121,6 @@ fn original_accepts(bytes: &[u8]) -> bool {
     strict.value().get("valid").and_then(Value::as_bool) == Some(true)
 }
 
-/// The start of the last line.
 fn last_line(bytes: &[u8]) -> usize {
     bytes[..bytes.len() - 1]
         .iter()
@@ -336,7 +335,8 @@ proptest! {
     fn any_byte_of_the_sealed_prefix_that_changes_is_noticed(at in 0_usize..10_000, to: u8) {
         let mut bytes = record(3);
         let sealed = last_line(&bytes);
-        // Without the LF before it the last checkpoint is no line, and what it sealed is a tail.
+        // Without the LF before it the last checkpoint is no line, and the bytes that it sealed are
+        // a tail.
         let at = at % (sealed - 1);
         prop_assume!(bytes[at] != to);
         bytes[at] = to;

@@ -1,5 +1,5 @@
-//! Each weakness of Rye's own verifier that concerns transcripts is shown closed by a test
-//! `rye_8_<number>_…`; the numbers are those of `threats/rye.md`.
+//! A test `rye_8_<number>_…` shows that each weakness of Rye's own verifier for transcripts is
+//! closed. The numbers are those of `threats/rye.md`.
 
 use super::*;
 use crate::transcript::lines::VerifiedLines;
@@ -161,7 +161,8 @@ fn rye_8_5_what_nothing_covers_is_named_and_must_be_plausible() {
 // T-RYE-06
 #[test]
 fn rye_8_6_a_signature_lent_from_another_purpose_must_still_fit_the_frame() {
-    // The same bytes signed as another item: the format cannot tell; a key of its own can.
+    // The same bytes signed as another item: the format does not distinguish them; a separate key
+    // does.
     let mut recorder = Recorder::new();
     recorder.turn();
     let hash = Digest::of(&recorder.bytes);
@@ -385,7 +386,7 @@ fn rye_8_17_checkpointing_and_verifying_hash_each_byte_as_often_whatever_the_len
         let record = write(turns);
         let text = String::from_utf8(record.clone()).unwrap();
         let changed = text.replacen("unsafe", "harmless", 1);
-        // Each of these must be looked up in a second pass.
+        // Each of these needs a second pass.
         let elsewhere = text.replace("\"byte_offset\": ", "\"byte_offset\": -");
         [
             hashed_by(|| write(turns)),
@@ -397,7 +398,7 @@ fn rye_8_17_checkpointing_and_verifying_hash_each_byte_as_often_whatever_the_len
         .map(|hashed| hashed / record.len() as u64)
     };
     let (short, long) = (per_byte(8), per_byte(256));
-    // Hashing each prefix anew, as the original does, would make the second 32 times the first.
+    // Hashing each prefix anew, as Rye does, would make the second 32 times the first.
     for (short, long) in short.into_iter().zip(long) {
         assert!(short > 0 && long <= short + 1, "{short} {long}");
     }
@@ -411,7 +412,7 @@ fn rye_8_19_a_signature_has_one_spelling() {
     let start = text.find("\"sig\": \"").unwrap() + 8;
     let signature = &text[start..start + 88];
     let unpadded = signature.trim_end_matches('=');
-    // The last digit carries four bits that say nothing.
+    // The last digit has four unused bits.
     let last = unpadded.as_bytes()[85];
     let other = char::from(if last == b'Q' { b'R' } else { last + 1 });
     for spelling in [

@@ -1,9 +1,11 @@
-//! Looks for the two seals at which copies of one record convict a key.
+//! Looks for the two seals of one key in copies of one record that prove two histories.
 //!
 //! ```text
-//! copy   ═══ lines of both ═══╪═ x ── seal 6 by K ── seal 7 by P          one number, one key: those two
-//! copy   ═══ lines of both ═══╪═ y ── seal 6 by P ── seal 7 by K          else: K's first seal here, and its first there,
-//!                          parted                                        with what each has in the place where they parted
+//! copy   ═══ lines of both ═══╪═ x ── seal 6 by K ── seal 7 by P
+//! copy   ═══ lines of both ═══╪═ y ── seal 6 by P ── seal 7 by K
+//!                          parted
+//! one number, one key: those two
+//! else: K's first seal in each copy, with each copy's line at the place where they parted
 //! ```
 
 use super::super::make::{Walk, seal_of, text};
@@ -16,8 +18,9 @@ use threadseal_core::key::KeyId;
 use threadseal_core::merkle::{InclusionProof, leaf_hash};
 
 impl SealConflict {
-    /// The seals that convict a key of sealing both of these copies; None where the copies do not part, or one of them has no seal
-    /// behind that. Neither copy needs to be whole, or good: what comes out is for [`SealConflict::check`].
+    /// The seals that prove that one key sealed both of these copies. None where the copies do not
+    /// part, or one of them has no seal after that. Neither copy needs to be whole, or good:
+    /// [`SealConflict::check`] judges the result.
     ///
     /// # Errors
     /// Kind `Refused` when one is no native record, they are two records, or no key sealed both.
@@ -116,7 +119,7 @@ fn of_one_key<'s>(
     ours.find_map(|seal| Some((seal, *by_key.get(&seal.key)?)))
 }
 
-/// The leaf of the line `at` in the tree of `lines`, and that it is there.
+/// The leaf of the line `at`, and its inclusion in the tree of `lines`.
 fn shown(lines: &[&[u8]], at: usize) -> Result<(Digest, InclusionProof), Error> {
     let leaves: Vec<Digest> = lines.iter().map(|line| leaf_hash(line)).collect();
     let leaf = leaves.get(at).copied();
@@ -132,7 +135,7 @@ fn whole_lines(record: &[u8]) -> Vec<&[u8]> {
     lines.filter_map(|line| line.strip_suffix(b"\n")).collect()
 }
 
-/// The seals from this line on; what does not read as one is none.
+/// The seals from this line on; a line that is no readable seal is ignored.
 fn seals_from(lines: &[&[u8]], from: usize) -> Vec<SealAt> {
     let numbered = lines.iter().enumerate().skip(from);
     let seals = numbered.filter_map(|(at, line)| {
