@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use threadseal_core::digest::{Digest, Hasher};
 use threadseal_core::error::{Error, ErrorKind};
 
-/// What follows the name of a record in that of its tail.
+/// The text between the name of a record and the offset in the name of its tail.
 const TAIL: &str = ".tail-";
 
 /// A tail that was moved out of a record.
@@ -88,7 +88,8 @@ impl Log {
 
     fn copy_aside(&mut self, path: &Path, offset: u64, sha256: Digest) -> Result<(), Error> {
         if self.fs.symlink_metadata(path).is_ok() {
-            // A crash after an earlier copy and before its cut; or a name made up by somebody.
+            // A crash after an earlier copy and before its truncation left this file, or another
+            // program made the name.
             if digest_of_file(self, path)? != sha256 {
                 return Err(Error::refused(format!(
                     "{} exists and is not what its name says; move it away",

@@ -20,15 +20,15 @@ use std::io;
 use std::ops::Range;
 use std::path::{Component, Path};
 
-/// What reaches the platter of that which nobody synced, when the power goes.
+/// Which unsynced changes reach the platter when the power is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
     /// None of it.
     Nothing,
     /// All of it.
     Everything,
-    /// For each file and directory by lot: nothing, everything, a torn part, the new length
-    /// filled with zeros, or some changes without those before them.
+    /// For each file and directory by lot: nothing, everything, a torn part, the new length filled
+    /// with zeros, or some changes without those before them.
     ByLot(u64),
 }
 
