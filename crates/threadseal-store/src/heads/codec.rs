@@ -5,8 +5,8 @@
 //! {"record":…,"seq":…,"size":…,"line":…,"kind":…,"final":…,"thread":…,"first_seen":…,
 //!  "updated":…,"path":…,"aliases":[…],"root":…,"key":…} LF          root and key where they are known
 //! ```
-//! Times are microseconds since 1970. The checksum finds damage, not intent: whoever may write
-//! here may also compute it, which is why the directory belongs to its user alone.
+//! Times are microseconds since 1970. The checksum finds damage, not intent: any writer here can
+//! also compute it. Therefore the directory belongs to its user alone.
 
 use super::{MAX_ALIASES, RecordKind, StoredHead};
 use serde::{Deserialize, Serialize};

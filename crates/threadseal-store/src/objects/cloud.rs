@@ -1,7 +1,7 @@
-//! [`Cloud`]: S3, GCS, Azure and whatever else the crate `object_store` reaches.
+//! [`Cloud`]: S3, GCS, Azure and other storage that the crate `object_store` reaches.
 //!
-//! An answer that says "exists" or "changed" is passed on as it is, also where the library had repeated
-//! the request after a lost answer: only the caller can tell its own write from another's.
+//! An answer of "exists" or "changed" is passed on as it is, also where the library had repeated
+//! the request after a lost answer. Only the caller can distinguish its own write from another's.
 
 use super::{Object, Objects, Put, Version, damaged, external};
 use crate::runtime::wait_for;
