@@ -83,10 +83,11 @@ fn entry_with(
     }
 }
 
-/// Appends one record to whatever end there is, as often as others are faster; says how often.
+/// Appends one record to the present end, and again while others are faster; returns the number of
+/// attempts.
 ///
 /// # Errors
-/// What the store says.
+/// Those of the store.
 pub fn append_next(store: &dyn LedgerStore, run: &RunId, text: &str) -> Result<u64, Error> {
     let mut tip = store.tip(run)?.unwrap_or_default();
     for attempt in 0.. {

@@ -1,12 +1,13 @@
-//! [`RunRecorder`]: what one run did, each record stamped with run, actor, session and time.
+//! [`RunRecorder`]: the steps of one run, each record stamped with run, actor, session and time.
 //!
 //! ```text
 //! start ─► "started" record ─► the effect runs ─► finish ─► "completed" | "waiting" | "failed" | "cancelled"
 //! ```
 //! Both records of a step have its `step_id`, `started_at`, `attempt` and `idempotency_key`, as
-//! `AbstractRuntime` writes them (`core/runtime.py`). A step that nobody finished, because the process
-//! died, stays a lone `started`: that is the truth of it. The original stamps everything with the run's
-//! actor, also what a person answered; here whoever acts is named ([`RunRecorder::resumed_by`]).
+//! `AbstractRuntime` writes them (`core/runtime.py`). If the process dies before a step is
+//! finished, the record stays a lone `started`, which is the truth. AbstractRuntime stamps every
+//! record with the run's actor, also a person's answer. Here the record names the actual actor
+//! ([`RunRecorder::resumed_by`]).
 
 use super::{Appended, ChainedLedger, StoredRecord, Tip};
 use crate::host::Host;
@@ -41,12 +42,12 @@ impl OpenStep {
     }
 }
 
-/// What a step is to do.
+/// The work of a step.
 #[derive(Debug, Clone)]
 pub struct Step {
     /// The node of the workflow.
     pub node_id: String,
-    /// What it asks of the world.
+    /// The effect that it requests.
     pub effect: Option<Effect>,
     /// Which attempt, from 1.
     pub attempt: u64,
@@ -73,16 +74,17 @@ pub struct Answer {
     pub node_id: String,
     /// Who answered.
     pub actor_id: String,
-    /// `effect.payload` of the record: what was waited for, and what was said.
+    /// `effect.payload` of the record: the wait, and the answer to it.
     pub payload: Value,
 }
 
 impl<C: ChainedLedger> RunRecorder<C> {
     /// The recorder of a new run, whose first record is `genesis`, stamped with the run's actor and
-    /// session. `actor_id` is whoever runs it.
+    /// session. `actor_id` is the actor that runs it.
     ///
     /// # Errors
-    /// Kind `Refused` when the run has records already; otherwise as [`ChainedLedger::append_batch`].
+    /// Kind `Refused` when the run has records already; otherwise as
+    /// [`ChainedLedger::append_batch`].
     pub fn create(
         ledger: C,
         host: Host,
@@ -116,7 +118,7 @@ impl<C: ChainedLedger> RunRecorder<C> {
         Ok(recorder)
     }
 
-    /// The recorder of a run that goes on, in this process or after another.
+    /// The recorder of a run that continues, in this process or after another.
     pub fn resume(
         ledger: C,
         host: Host,
@@ -143,7 +145,7 @@ impl<C: ChainedLedger> RunRecorder<C> {
         &self.ledger
     }
 
-    /// Where the ledger ends.
+    /// The end of the ledger.
     ///
     /// # Errors
     /// As [`super::LedgerStore::tip`].
@@ -171,7 +173,7 @@ impl<C: ChainedLedger> RunRecorder<C> {
         Ok(OpenStep { record })
     }
 
-    /// Records what came of a step.
+    /// Records the result of a step.
     ///
     /// # Errors
     /// As [`ChainedLedger::append_batch`]; here and below.

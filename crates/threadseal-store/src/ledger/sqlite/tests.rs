@@ -1,4 +1,4 @@
-//! The suite, the files of the real package, and what only SQLite can do to a ledger.
+//! The suite, the files of the real package, and the faults that only SQLite can have.
 
 use super::*;
 use crate::ledger::conformance::{self, append_next, entry, run_id, whole_chain};
@@ -418,7 +418,7 @@ fn an_answer_to_a_commit_that_was_lost_is_found_out_by_count_hash_and_nonce() {
         count: 1,
         hash: first.record_hash,
     };
-    // Nothing came through.
+    // Nothing was stored.
     assert!(settle::settle(&store, &bench.run, tip, lost()).is_err());
     let stored = store.append_if(&bench.run, &nothing, &[first]).unwrap();
     assert_eq!(stored, Append::Stored(tip));
@@ -453,7 +453,7 @@ fn rows_that_only_another_reader_would_find_are_refused_and_named() {
         assert_eq!(read.unwrap_err().kind(), ErrorKind::Refused, "{number}");
         assert_eq!(bench.faults(true), [("misnumbered", false)], "{number}");
     }
-    // A table without the key, whose rows stand there twice, also where one look ends.
+    // A table without the key, which contains each row twice, also where one read ends.
     for limit in [1, 2, 3, 100] {
         let bench = Bench::with_records(3);
         bench
