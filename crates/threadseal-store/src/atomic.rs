@@ -262,7 +262,7 @@ fn refuse_irregular(path: &Path, kind: FileKind) -> Result<(), Error> {
     }
 }
 
-/// Where a final symbolic link leads; `path` itself when it is none or does not exist.
+/// The target of a final symbolic link; `path` itself when it is none or does not exist.
 fn followed(fs: &dyn Fs, path: &Path) -> Result<PathBuf, Error> {
     let fail = |error: &io::Error| sys::failure("replace", path, error);
     match fs.symlink_metadata(path) {

@@ -3,7 +3,7 @@
 //! ```text
 //! each thread, again and again
 //!   cut    one thread at a time   source ─► batch n of pieces
-//!   read   all threads at once    batch n ─► what each of its pieces shows
+//!   read   all threads at once    batch n ─► a result for each piece
 //!   take   in order               once batches 0 to n-1 were taken
 //! ```
 //! The result of reading a piece is a function of its bytes, so any thread may compute it. Only
@@ -25,12 +25,12 @@ const BATCH_PIECES: usize = 2 << 10;
 /// Bytes to cut between two checks of the number of pieces.
 const CUT_BYTES: usize = 16 << 10;
 
-/// Where batches come from.
+/// The source of batches.
 pub(crate) trait Pieces<P> {
     /// Adds the next pieces to an empty batch until it is full; true when these were the last.
     ///
     /// # Errors
-    /// Those of what is read; it is not asked again then.
+    /// Those of the source; then it is not called again.
     fn fill(&mut self, batch: &mut Batch<P>) -> Result<bool, Error>;
 }
 
@@ -44,7 +44,7 @@ pub(crate) trait Cut {
     /// Takes the next bytes, and hands over each piece that ends in them.
     fn push(&mut self, bytes: &[u8], each: &mut dyn FnMut(&[u8], Self::Place));
 
-    /// Hands over what is left.
+    /// Hands over the remaining pieces.
     fn finish(self, each: &mut dyn FnMut(&[u8], Self::Place)) -> Self::End;
 }
 
@@ -218,7 +218,7 @@ impl<S, P, R, F> Drop for StopOnPanic<'_, '_, S, P, R, F> {
     }
 }
 
-/// A panic elsewhere ends the whole run with an error; what a lock guards is not used after it.
+/// A panic elsewhere ends the whole run with an error; the guarded value is not used after it.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

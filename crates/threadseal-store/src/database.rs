@@ -1,13 +1,14 @@
 //! [`Database`]: an SQLite file of another layer, opened as the stores open theirs.
 //!
 //! ```text
-//! open     made where there is none (0600), WAL, synchronous = FULL: a commit that returned has reached the disk
+//! open     made where there is none (0600), WAL, synchronous = FULL:
+//!          a commit that returned has reached the disk
 //! view     read-only, no lock and no second file where no process has it open: a copy, evidence
 //! ```
 //! Of several writers, of this process or others, one is in a transaction at a time; the others
 //! wait. The schema of a found file is not trusted, long values are not loaded, and damaged pages
-//! are noticed. Triggers that a file declares do not run, and a view does not count as a table:
-//! none of these files has either.
+//! are noticed. Triggers that a file declares do not run, and a view does not count as a table.
+//! None of these files has either.
 
 use crate::ledger::sqlite::turn::Turnstile;
 use crate::ledger::sqlite::{connect, failed};
@@ -28,8 +29,8 @@ impl Database {
     /// Opens the file at `path` to write, and makes it where there is none.
     ///
     /// # Errors
-    /// Kind `Refused` for a symbolic link, for a file that is damaged or no SQLite file, `External`
-    /// when it cannot be opened.
+    /// Kind `Refused` for a symbolic link, for a file that is damaged or no SQLite file. Kind
+    /// `External` when it cannot be opened.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let connection = connect::durable_itself(path)?;
         connect::without_triggers(&connection).map_err(|error| error_of(path, &error))?;
@@ -93,8 +94,8 @@ impl Database {
 /// A file is empty if its maker stopped before it wrote anything.
 ///
 /// # Errors
-/// Those of `work`; kind `External` when there is no such file or it always changes, `Refused` when
-/// it is damaged or a transaction on it was never finished.
+/// Those of `work`; kind `External` when there is no such file or it always changes. Kind `Refused`
+/// when it is damaged or a transaction on it was never finished.
 pub fn view<T>(
     path: &Path,
     mut work: impl FnMut(&Connection) -> Result<T, Error>,

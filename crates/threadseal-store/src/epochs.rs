@@ -80,7 +80,8 @@ impl EpochKeys {
     /// The private half of `key`, if it is here.
     ///
     /// # Errors
-    /// Kind `Key` when others may read the file or it holds another key, `External` when the system fails.
+    /// Kind `Key` when others may read the file or it holds another key, `External` when the system
+    /// fails.
     pub fn open(&self, record: &RecordId, key: &PublicKey) -> Result<Option<LocalSigner>, Error> {
         let path = self.path(record, key);
         match self.fs.symlink_metadata(&path) {

@@ -18,7 +18,7 @@
 //! | [`examine`] | verifying files: native records on two cores, observed logs |
 //! | [`epochs`] | keys that seal a part of one record each |
 //! | [`bodies`] | files of detached bodies beside native records |
-//! | [`tombstones`] | what is left of records that were pruned, and how the rest is removed |
+//! | [`tombstones`] | the tombstones of pruned records, and the removal of the rest |
 //! | [`transcripts`] | stores of native records: files, object storage |
 //! | [`recorder`] | writing native records |
 //! | [`scroll`] | verifying scrolls on all cores, writing live ones |

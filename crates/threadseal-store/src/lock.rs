@@ -1,11 +1,11 @@
 //! One writer per record, and short exclusive sections.
 //!
-//! The lock of a record is the kernel's advisory lock (flock(2)) **on the record's own file**, not
-//! on a file beside it:
+//! The lock of a record is the kernel's advisory lock (flock(2)). It is **on the record's own
+//! file**, not on a file beside it:
 //!
-//! * it stays with the file when that is renamed or moved, so two writers never append to one file
+//! * it stays with the file when that is renamed or moved. So two writers never append to one file
 //!   through two names;
-//! * the kernel releases it when the process ends, also by SIGKILL: there is no stale lock to
+//! * the kernel releases it when the process ends, also by SIGKILL. There is no stale lock to
 //!   remove, and no litter in a user's folders;
 //! * it does not stop programs that do not ask for it, such as another tool that appends to the
 //!   file; [`crate::append::Log`] notices those by the file's size.
@@ -13,8 +13,8 @@
 //! The kernel names the holder (Linux only). A new record is locked before it has its name, see
 //! [`crate::append::Log::create`].
 //!
-//! [`Exclusive`] locks a small file of its own, for directories whose files are replaced by rename
-//! (a replaced file would take its lock away with it).
+//! [`Exclusive`] locks a small file of its own, for directories whose files are replaced by rename.
+//! (A replaced file would take its lock away with it.)
 
 use crate::read::RegularFile;
 use crate::sys::{self, Access, FileHandle, FileKind, Fs};
@@ -36,8 +36,8 @@ const MAX_PAUSE: Duration = Duration::from_millis(20);
 /// Longest pause between two attempts at a [`Turn`]; its holders work for one fsync.
 const MAX_TURN_PAUSE: Duration = Duration::from_millis(2);
 
-/// The right to append to one record. Held from before its verification, so that what was
-/// verified is what is continued; given back when dropped.
+/// The right to append to one record. It is held from before the verification, so that the writer
+/// continues exactly the verified bytes. Dropping it releases the lock.
 #[derive(Debug)]
 pub struct WriterLock {
     fs: Arc<dyn Fs>,
@@ -51,7 +51,7 @@ impl WriterLock {
     ///
     /// # Errors
     /// [`ErrorKind::External`] when another process writes the record (the message names it, where
-    /// the system does), [`ErrorKind::InvalidInput`] when `path` is no regular file or cannot be
+    /// the system does). [`ErrorKind::InvalidInput`] when `path` is no regular file or cannot be
     /// written.
     pub fn acquire(fs: Arc<dyn Fs>, path: &Path) -> Result<Self, Error> {
         let path = &*sys::led_to(&*fs, path);

@@ -178,8 +178,8 @@ fn parse(bytes: &[u8], path: &Path) -> Result<SealFile, Error> {
 
 /// Refuses seals that are older than those this host made.
 ///
-/// Returns how many bytes of the seal file are known to have reached the disk: all, when the last
-/// seal is the known head.
+/// Returns how many bytes of the seal file are known to have reached the disk. These are all bytes,
+/// when the last seal is the known head.
 fn check_head(host: &Host, seals: &SealFile, path: &Path) -> Result<u64, Error> {
     let Some(known) = host.heads.fetch(&seals.record)? else {
         return Ok(0);

@@ -1,9 +1,9 @@
 //! Two stages over one stream of bytes, each on a thread of its own.
 //!
 //! ```text
-//! source ──chunk──▶ stage A ──chunk + what A found in it──▶ stage B
-//!    ▲                                                        │
-//!    └───────────────────── empty buffers ────────────────────┘
+//! source ──chunk──▶ stage A ──chunk + findings of A──▶ stage B
+//!    ▲                                                    │
+//!    └─────────────────── empty buffers ──────────────────┘
 //! ```
 //! Stage A reads a chunk first and passes it on with its findings (for example, the places of
 //! checkpoints in it). Stage B gets the same chunks in the same order. While B works on one chunk,
@@ -36,7 +36,7 @@ pub enum Ended {
 /// A piece of the stream.
 #[derive(Debug, Clone, Copy)]
 pub struct Chunk<'b> {
-    /// Where it begins in the stream, in bytes.
+    /// Its offset in the stream, in bytes.
     pub offset: u64,
     /// Its bytes, never empty.
     pub bytes: &'b [u8],

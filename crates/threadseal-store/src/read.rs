@@ -145,7 +145,7 @@ impl RegularFile {
         self.opened
     }
 
-    /// Size in bytes when it was opened, which is what [`RegularFile::chunks`] yields.
+    /// Size in bytes when it was opened: the number that [`RegularFile::chunks`] yields.
     pub fn size(&self) -> u64 {
         self.opened.size
     }
@@ -231,7 +231,7 @@ impl RegularFile {
     }
 }
 
-/// Where [`crate::pipeline`] and streaming readers get their bytes.
+/// The source of bytes for [`crate::pipeline`] and streaming readers.
 pub trait Source {
     /// Replaces `buffer` by the next bytes, at most [`CHUNK_BYTES`]; empty at the end.
     ///

@@ -1,4 +1,4 @@
-//! Writes native records so that no crash loses what was promised.
+//! Writes native records so that no crash loses promised bytes.
 //!
 //! ```text
 //! create   line 1 + seal 0 ─► one file, whole or not at all ─► head
@@ -224,7 +224,7 @@ impl Recorder {
     ///
     /// # Errors
     /// Kind `Refused` when the record does not verify (the report's worst finding is in the
-    /// message), `External` when another writer holds it or the system fails.
+    /// message). Kind `External` when another writer holds it or the system fails.
     pub fn open(
         host: Host,
         path: &Path,
@@ -378,7 +378,8 @@ impl Recorder {
         Ok(moved)
     }
 
-    /// Keeps the tail that [`TailPolicy::Hold`] left, marked as unverified for ever; without one nothing happens.
+    /// Keeps the tail that [`TailPolicy::Hold`] left, marked as unverified for ever; without one
+    /// nothing happens.
     ///
     /// # Errors
     /// As [`Recorder::append`].
@@ -438,7 +439,7 @@ impl Recorder {
         self.buffer_lines()
     }
 
-    /// Writes what waits: it then survives this process.
+    /// Writes the buffered lines: they then survive this process.
     ///
     /// # Errors
     /// As [`Recorder::append`].

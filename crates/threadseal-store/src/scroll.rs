@@ -86,8 +86,8 @@ impl Cut for Splitter {
     }
 }
 
-/// Hands over the turns of a scroll as they are in the file, in order, each as soon as its end is
-/// read.
+/// Hands over the turns of a scroll as they are in the file, in order. Each comes as soon as its
+/// end is read.
 ///
 /// # Errors
 /// Kind `External` when reading fails; those of `each`.
@@ -129,7 +129,7 @@ pub struct Known {
     pub stored: Option<StoredHead>,
 }
 
-/// What this host knows of the scroll that begins with the turn of this hash.
+/// This host's knowledge of the scroll that begins with the turn of this hash.
 ///
 /// # Errors
 /// Kind `External` when the store is damaged.

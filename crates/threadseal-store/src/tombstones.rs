@@ -1,10 +1,11 @@
 //! Tombstones on a disk, and how pruned records leave it (`spec/anchors.md`, "Tombstones").
 //!
 //! ```text
-//! put ─► fsync ─► (the log of the host) ─► drop_all: files beside the record ─► fsync(directory) ─► the record ─► fsync(directory)
+//! put ─► fsync ─► (the log of the host)
+//!     ─► drop_all: files beside the record ─► fsync(directory) ─► the record ─► fsync(directory)
 //! ```
 //! The record is removed last: once it is gone, no file beside it exists. A process that is killed
-//! in between leaves a tombstone and a record, and the next prune of the record finishes the work.
+//! in between leaves a tombstone and a record. The next prune of the record finishes the work.
 
 use crate::append::tails_of;
 use crate::atomic::{self, Mode, PRIVATE_FILE};
@@ -40,8 +41,8 @@ pub fn place_of(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The place of the tombstone of a record that was pruned in a store: in `folder`, by the name of
-/// the record.
+/// The place of the tombstone of a record that was pruned in a store. It is in `folder`, by the
+/// name of the record.
 pub fn place_in(folder: &Path, record: &RecordId) -> PathBuf {
     folder.join(format!("{record}{TOMBSTONE_ENDING}"))
 }
@@ -72,8 +73,8 @@ pub fn put(fs: &dyn Fs, place: &Path, tombstone: &Tombstone) -> Result<(), Error
     atomic::replace(fs, place, &bytes, Mode::Set(PRIVATE_FILE))
 }
 
-/// The files that are removed with the record at `path`: its bodies, and the parts of it that were
-/// set aside.
+/// The files that are removed with the record at `path`. They are its bodies, and the parts of it
+/// that were set aside.
 ///
 /// # Errors
 /// Kind `External` when its folder cannot be read.

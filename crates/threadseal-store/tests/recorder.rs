@@ -4,8 +4,8 @@
 //! process dies or the power is cut. Checked at every stop:
 //!
 //! 1. no false alarm: the record is `verified`, `open` or has an unsigned tail;
-//! 2. every event that was promised is in the record: the written ones after a kill, the durable
-//!    ones after a power cut;
+//! 2. every promised event is in the record: the written ones after a kill, the durable ones after
+//!    a power cut;
 //! 3. the next writer continues; bytes that no seal covered are never accepted silently: they are
 //!    moved aside, and the record names the move.
 #![allow(
@@ -123,7 +123,7 @@ impl Bench {
         }
     }
 
-    /// The writer of the record, new or opened again; and what was moved aside.
+    /// The writer of the record, new or opened again; and the tail that was moved aside.
     fn writer(&self) -> Result<(Recorder, Option<MovedTail>), Error> {
         let (host, keys, store) = (self.host.clone(), self.keys.clone(), &*self.store);
         if store.read(&self.name)?.is_none() {
@@ -351,7 +351,8 @@ fn every_fault_of_the_disk_below_a_folder_of_objects_is_survived() {
                 2 => Some(Keep::Everything),
                 _ => Some(Keep::ByLot(call as u64)),
             };
-            // Of three calls one for each kind; an error in any of them, and then a cut, is the worst.
+            // Of three calls one for each kind; an error in any of them, and then a cut, is the
+            // worst.
             let is_worst = kind == FaultKind::Io;
             if is_worst || call % 3 == number % 3 {
                 let end = if is_worst { Some(Keep::Nothing) } else { end };

@@ -10,13 +10,13 @@
 //!   any more. A later fsync that succeeds would prove nothing about the pages of the earlier one
 //!   (see [`crate::sys`]). Drop the log, open it again, verify the file, and continue from that.
 //! * **Opening repairs the page cache.** Bytes above `durable_floor` (the size in the last known
-//!   head) are written again in place and synced before anything is promised about them. Otherwise
-//!   power loss could remove bytes under a published head. A process that reopens a file after
-//!   another's failed fsync would read bytes from the cache and sync "successfully". It would
-//!   publish a head, and lose the bytes at the next power cut.
+//!   head) are written again in place and synced. Only then does the log promise anything about
+//!   them. Otherwise power loss could remove bytes under a published head. A process that reopens a
+//!   file after another's failed fsync would read bytes from the cache and sync "successfully". It
+//!   would publish a head, and lose the bytes at the next power cut.
 //! * **No other process appends.** The log holds the record's lock. Before each write and after
 //!   each sync it compares the file's size with its own count. So it notices a program that ignores
-//!   the lock at once, and leaves the bytes of that program as they are.
+//!   the lock at once. It leaves the bytes of that program as they are.
 //!
 //! The log knows bytes, not lines: the sealer decides what a line is.
 
@@ -54,7 +54,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Makes a log that appears under its name with `first` already in it, durable and locked: no
+    /// Makes a log that appears under its name with `first` already in it, durable and locked. No
     /// crash leaves a record without its first bytes.
     ///
     /// # Errors
@@ -87,9 +87,9 @@ impl Log {
 
     /// Opens a locked record.
     ///
-    /// `durable_floor` is the size up to which its bytes are known to have reached the disk: the
-    /// size in its last known head, 0 when there is none. Bytes above it are written again in place
-    /// and synced; after that all of the file is durable.
+    /// `durable_floor` is the size up to which its bytes are known to have reached the disk. This
+    /// is the size in its last known head, 0 when there is none. Bytes above it are written again
+    /// in place and synced; after that all of the file is durable.
     ///
     /// # Errors
     /// [`ErrorKind::External`] when the system fails, [`ErrorKind::InvalidInput`] when the file

@@ -22,11 +22,11 @@ const TAIL: &str = ".tail-";
 /// A tail that was moved out of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MovedTail {
-    /// Where its bytes are now.
+    /// The file that holds its bytes now.
     pub path: PathBuf,
-    /// Where they began in the record.
+    /// Its offset in the record.
     pub offset: u64,
-    /// How many there are.
+    /// Its length in bytes.
     pub length: u64,
     /// SHA-256 of them.
     pub sha256: Digest,

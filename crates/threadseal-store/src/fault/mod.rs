@@ -173,7 +173,7 @@ impl FaultFs {
         self.state().struck
     }
 
-    /// Takes back the plan and gives power, space and write access again.
+    /// Cancels the plan and gives power, space and write access again.
     pub fn heal(&self) {
         let mut state = self.state();
         state.planned = None;
@@ -229,7 +229,7 @@ impl FaultFs {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a call, then does it, or what the plan requires instead.
+    /// Counts a call, then does it, or fails as the plan requires.
     fn call<T>(
         &self,
         name: &'static str,

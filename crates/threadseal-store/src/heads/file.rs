@@ -64,8 +64,8 @@ impl FileHeadStore {
         }
     }
 
-    /// Every head that is stored here, by record id: for a log that is made beside a store that has
-    /// some already.
+    /// Every head that is stored here, by record id. A new log beside a store with heads needs
+    /// them.
     ///
     /// # Errors
     /// [`ErrorKind::External`] when a head is damaged or cannot be read: then the list could be

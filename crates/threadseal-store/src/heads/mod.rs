@@ -1,13 +1,14 @@
 //! The last known head of each record, to detect that a record was cut, rolled back or stripped.
 //!
-//! A [`HeadStore`] is a map from record id to [`StoredHead`] with compare-and-swap: a record that
+//! A [`HeadStore`] is a map from record id to [`StoredHead`] with compare-and-swap. A record that
 //! is moved or copied keeps its identity. Laws, for every implementation:
-//! * A head never goes back. The store refuses a lower `seq`, a smaller `size` (of a record that
-//!   only grows), the same `seq` with another digest, another kind, and the removal of "final".
+//! * A head never goes back. The store refuses a lower `seq`, and a smaller `size` (of a record
+//!   that only grows). It also refuses the same `seq` with another digest, another kind, and the
+//!   removal of "final".
 //! * Of two writers who expect the same head, one wins, and the other gets the stored head.
 //! * A head that cannot be read is an error, never "unknown": absence needs proof.
-//! * A head is stored after the bytes it names are durable, so a file may be ahead of its head,
-//!   never the reverse.
+//! * A head is stored after the bytes it names are durable, so a file may be ahead of its head. The
+//!   reverse never happens.
 //!
 //! *Aliases* are digests of lines of the record (for example, its first). They find the record
 //! again by content when its seals were stripped or its sidecar was deleted. *Places* work the
@@ -49,7 +50,7 @@ pub const MAX_RECORDS_PER_LINE: usize = 65_536;
 /// Longest path hint in bytes; longer ones are left out.
 pub const MAX_PATH_HINT_BYTES: usize = 4096;
 
-/// A head and what is remembered with it.
+/// A head and the facts that are remembered with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredHead {
     /// The newest seal.
@@ -120,7 +121,8 @@ impl StoredHead {
         }
     }
 
-    /// When this host already held the head: evidence against a later revocation. A log has no times.
+    /// When this host already held the head: evidence against a later revocation. A log has no
+    /// times.
     pub fn held_since(&self) -> Option<Timestamp> {
         (self.updated != Timestamp::UNIX_EPOCH).then_some(self.updated)
     }
@@ -178,8 +180,8 @@ pub trait HeadStore: fmt::Debug + Send + Sync {
     /// Stores the first head of a record, durably.
     ///
     /// # Errors
-    /// [`threadseal_core::error::ErrorKind::External`] when the store cannot be read or written; the
-    /// head may be stored all the same.
+    /// [`threadseal_core::error::ErrorKind::External`] when the store cannot be read or written;
+    /// the head may be stored all the same.
     fn create(&self, new: &StoredHead) -> Result<Swap, Error>;
 
     /// Stores `new` if the head of its record is `expected`.
@@ -200,8 +202,8 @@ pub trait HeadStore: fmt::Debug + Send + Sync {
     /// [`threadseal_core::error::ErrorKind::External`] when the store cannot be read or is damaged.
     fn find_by_line(&self, line: &Digest) -> Result<Vec<RecordId>, Error>;
 
-    /// The record of this kind whose head was stored last with the path hint `place`, unless it was
-    /// sealed in another place since.
+    /// The record of this kind whose head was stored last with the path hint `place`. It is left
+    /// out if it was sealed in another place since.
     ///
     /// # Errors
     /// [`threadseal_core::error::ErrorKind::External`] when the store cannot be read or is damaged.
@@ -216,7 +218,7 @@ pub trait HeadStore: fmt::Debug + Send + Sync {
         Ok(Vec::new())
     }
 
-    /// The entry by which the log of this host names `record` as pruned, if there is one: such a
+    /// The entry by which the log of this host names `record` as pruned, if there is one. Such a
     /// record takes no seal any more.
     ///
     /// # Errors
@@ -242,8 +244,8 @@ pub trait HeadStore: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Remembers a place where a record was sealed and which its head does not name, for a later
-    /// search of all records.
+    /// Remembers a place of a record that its head does not name. A later search of all records
+    /// needs it.
     fn note_place(&self, _record: &RecordId, _place: &str) {}
 
     /// The fencing token of the lease under which heads are stored here: each seal of a transcript

@@ -3,8 +3,8 @@
 //! ```text
 //! records/<64 hex: record>                   the head                             (codec.rs)
 //! lines/<64 hex: line>/<64 hex: record>      empty: the line is an alias of the record
-//! places/<64 hex>                            <64 hex: record> LF: the record that was sealed last in
-//!                                            a place = tagged("head place", [kind, path hint])
+//! places/<64 hex>                            <64 hex: record> LF: the record that was sealed last
+//!                                            in a place = tagged("head place", [kind, path hint])
 //! ```
 //! A head is replaced only in place of the version that was read. After a lost answer the store
 //! reads: if exactly the new head is stored, the write was done. All writes are durable, whatever

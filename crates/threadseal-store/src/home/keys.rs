@@ -3,7 +3,7 @@
 //! ```text
 //! keys/NAME.key   private key, PEM       keys/NAME.pub   public key, PEM
 //! ```
-//! Not here: what the bytes mean (`threadseal_core::key`).
+//! Not here: the meaning of the bytes (`threadseal_core::key`).
 
 use super::{check_owned, owned_by_user_or_root};
 use crate::atomic::{self, PRIVATE_FILE};
@@ -24,8 +24,8 @@ const OTHERS: u32 = 0o077;
 
 /// A name that is safe as a file name everywhere.
 ///
-/// It has `a-z`, `0-9`, `-`, `_` and `.`, begins with a letter or digit, and has no ending of key
-/// files.
+/// It has `a-z`, `0-9`, `-`, `_` and `.`. It begins with a letter or digit, and has no ending of
+/// key files.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyFileName(String);
 
@@ -89,18 +89,18 @@ impl KeyFiles {
         Self { fs, directory }
     }
 
-    /// Where the private half is.
+    /// The path of the private half.
     pub fn private_path(&self, name: &KeyFileName) -> PathBuf {
         self.directory.join(format!("{name}.key"))
     }
 
-    /// Where the public half is.
+    /// The path of the public half.
     pub fn public_path(&self, name: &KeyFileName) -> PathBuf {
         self.directory.join(format!("{name}.pub"))
     }
 
     /// Writes both halves of a new key. After an error neither exists. Only a crash between the two
-    /// leaves the private half alone, and the public one can be made again from that.
+    /// leaves the private half alone. The public one can be made again from that.
     ///
     /// # Errors
     /// [`threadseal_core::error::ErrorKind::InvalidInput`] when either half exists,

@@ -155,7 +155,7 @@ impl Home {
         Exclusive::enter(&*self.fs, &self.path.join("documents.lock"))
     }
 
-    /// Where the trust store is.
+    /// The path of the trust store.
     pub fn trust_path(&self) -> PathBuf {
         self.path.join("trust.toml")
     }
@@ -191,8 +191,8 @@ impl Home {
     }
 }
 
-/// A file that decides trust: read only when it belongs to the user or to root and no other user
-/// may write to it. `None` when there is none.
+/// A file that decides trust. It is read only when it belongs to the user or to root and no other
+/// user may write to it. `None` when there is none.
 ///
 /// # Errors
 /// [`threadseal_core::error::ErrorKind::InvalidInput`] when others could have written it, or as

@@ -1,7 +1,7 @@
 //! [`HashChainedLedgerStore`]: any store, each record bound to the one before it.
 //!
 //! ```text
-//! record ─► prev_hash, record_hash (signature) ─► append_if the tip is what we think ─► head
+//! record ─► prev_hash, record_hash (signature) ─► append_if the tip is unchanged ─► head
 //!                 ▲                                     │ Differs: another writer was faster
 //!                 └───────────── the tip now ◄──────────┘
 //! ```
@@ -9,7 +9,7 @@
 //! * An acknowledged tip must stay in the ledger. If it is gone, the ledger is `rolled_back`; if
 //!   another is in its place, it is `forked`. Then nothing is appended. With a host the last known
 //!   head holds over restarts too, and is published only after the records are durable.
-//! * A lost answer is not a lost record: after a failure this checks whether the records are at the
+//! * A lost answer is not a lost record. After a failure this checks whether the records are at the
 //!   end of the store.
 //!
 //! Types enforce the order of decorators. A decorator that changes a record, or reports it, wraps a
@@ -194,7 +194,7 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
         self
     }
 
-    /// With the heads of a host: the last known head is read before the first append to a run, and
+    /// With the heads of a host. The last known head is read before the first append to a run, and
     /// published after each.
     #[must_use]
     pub fn with_host(mut self, host: Host) -> Self {

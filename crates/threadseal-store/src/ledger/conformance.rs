@@ -53,8 +53,8 @@ pub fn run_id(name: &str) -> RunId {
     RunId::parse(name).unwrap()
 }
 
-/// A record as the runtime writes it: chained by pointers, its hash made up from its text. `text` is
-/// JSON text without quotes.
+/// A record as the runtime writes it: chained by pointers, its hash made up from its text. `text`
+/// is JSON text without quotes.
 pub fn entry(run: &RunId, prev: Option<Digest>, text: &str, key: Option<&str>) -> Entry {
     entry_with(run, prev, text, key, COMPLETED)
 }

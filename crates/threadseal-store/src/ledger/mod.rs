@@ -3,10 +3,10 @@
 //! ```text
 //! StepRecord ─► ChainedLedger (hashes, signs, retries) ─► LedgerStore (bytes, order, durability)
 //! ```
-//! A [`LedgerStore`] keeps lines, knows the end of each run (its [`Tip`]) and appends only to the
-//! end that the caller names. Of two writers that saw the same end one wins, and the other gets the
-//! new end. A chain cannot fork through this interface, whatever the number of writers. Laws, for
-//! every implementation, tested by one suite (`conformance`):
+//! A [`LedgerStore`] keeps lines and knows the end of each run (its [`Tip`]). It appends only to
+//! the end that the caller names. Of two writers that saw the same end one wins, and the other gets
+//! the new end. A chain cannot fork through this interface, whatever the number of writers. Laws,
+//! for every implementation, tested by one suite (`conformance`):
 //! * records are numbered from 0 without gaps; bytes come back as they were given;
 //! * an acknowledged record is there after a crash, unless the store was opened with a weaker
 //!   policy; of an unacknowledged batch the first records may be there;
@@ -164,9 +164,9 @@ pub trait LedgerStore: fmt::Debug + Send + Sync {
 
     /// Appends the entries that `make` returns for the run's tip, and returns the new end.
     ///
-    /// A store that can excludes other writers from the read of the tip until the records are
-    /// durable, so that no writer works in vain. Another store calls `make` again with each tip
-    /// that another writer made first.
+    /// Some stores exclude other writers from the read of the tip until the records are durable. So
+    /// no writer works in vain. Other stores call `make` again with each tip that another writer
+    /// made first.
     ///
     /// # Errors
     /// As [`LedgerStore::append_if`], and those of `make`; then nothing was appended.
@@ -221,8 +221,8 @@ pub trait LedgerStore: fmt::Debug + Send + Sync {
     /// Deletes all records of `run` and leaves a tombstone, in one step with the check of its end.
     /// Where the end is not `expected`, nothing changes.
     ///
-    /// Returns whether there is a tombstone now, of a ledger that ended as expected: one of an
-    /// earlier call as well. A run without a record stays as it is.
+    /// Returns whether there is a tombstone now, of a ledger that ended as expected. One of an
+    /// earlier call counts as well. A run without a record stays as it is.
     ///
     /// # Errors
     /// [`ErrorKind::External`] when the store fails; the run may be half deleted then and takes no

@@ -1,7 +1,8 @@
 //! [`Offloading`]: keeps long texts beside the ledger, and their digests in it.
 //!
 //! ```text
-//! "…longer than the bound…"  ─►  {"$artifact":"<id>"}       id = SHA-256(run id NUL content), 32 hex digits
+//! "…longer than the bound…"  ─►  {"$artifact":"<id>"}
+//! id = SHA-256(run id NUL content), 32 hex digits
 //! ```
 //! As in `AbstractRuntime` (`storage/offloading.py`, `storage/artifacts.py`), this happens before
 //! the record is hashed. So the hash covers the id and the id the content. Only texts inside
@@ -161,7 +162,7 @@ impl<C: ChainedLedger, A: ArtifactStore> Offloading<C, A> {
         self
     }
 
-    /// Where the texts are.
+    /// The store of the texts.
     pub fn artifacts(&self) -> &A {
         &self.artifacts
     }

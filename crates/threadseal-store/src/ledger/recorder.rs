@@ -1,7 +1,8 @@
 //! [`RunRecorder`]: the steps of one run, each record stamped with run, actor, session and time.
 //!
 //! ```text
-//! start ─► "started" record ─► the effect runs ─► finish ─► "completed" | "waiting" | "failed" | "cancelled"
+//! start ─► "started" record ─► the effect runs ─► finish
+//!       ─► "completed" | "waiting" | "failed" | "cancelled"
 //! ```
 //! Both records of a step have its `step_id`, `started_at`, `attempt` and `idempotency_key`, as
 //! `AbstractRuntime` writes them (`core/runtime.py`). If the process dies before a step is
@@ -72,7 +73,7 @@ impl Step {
 pub struct Answer {
     /// The node that waited.
     pub node_id: String,
-    /// Who answered.
+    /// The actor that answered.
     pub actor_id: String,
     /// `effect.payload` of the record: the wait, and the answer to it.
     pub payload: Value,
@@ -193,7 +194,7 @@ impl<C: ChainedLedger> RunRecorder<C> {
         self.append(&record)
     }
 
-    /// Records that a step was stopped, and what is known of it.
+    /// Records that a step was stopped, with known details.
     ///
     /// # Errors
     /// As [`RunRecorder::succeed`].
@@ -203,7 +204,7 @@ impl<C: ChainedLedger> RunRecorder<C> {
         self.append(&record)
     }
 
-    /// Records that a step waits, and for what.
+    /// Records that a step waits, with the reason.
     ///
     /// # Errors
     /// As [`RunRecorder::succeed`].
@@ -213,7 +214,7 @@ impl<C: ChainedLedger> RunRecorder<C> {
         self.append(&record)
     }
 
-    /// Records who answered a wait, and what: a `resume` record in the answerer's own name.
+    /// Records the answer to a wait: a `resume` record in the answerer's own name.
     ///
     /// # Errors
     /// As [`RunRecorder::succeed`].

@@ -4,7 +4,7 @@
 //! file     source ─► batches of lines ─┬─ LineReader ─┬─► Verifier ─► conclude     (`batches`)
 //! records  texts  ─► batches of rows  ─┴─ LineReader ─┘
 //! ```
-//! The readers get the keys that a ledger names while it is read, so its signatures are checked on
+//! The readers get the keys that a ledger names while it is read. So its signatures are checked on
 //! all cores, too.
 
 use crate::batches::{Batch, Cut, Cutter, Pieces, read_all};

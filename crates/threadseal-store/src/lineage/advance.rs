@@ -42,7 +42,7 @@ pub(super) struct Proven {
     pub(super) state: ProvenState,
 }
 
-/// Where the state of a verified link is.
+/// The place of the state of a verified link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ProvenState {
     /// Here.
@@ -80,7 +80,7 @@ impl Advance {
         })
     }
 
-    /// The checkpoint whose whole file is `file`, after `from`, from a message of igor: it may be
+    /// The checkpoint whose whole file is `file`, after `from`, from a message of igor. It may be
     /// one that was known before.
     ///
     /// # Errors
@@ -219,8 +219,8 @@ impl Advance {
         &self.history
     }
 
-    /// The newest link, and those before it. The one whose state is given comes first, so that a
-    /// wrong state is noticed before any file gets its name.
+    /// The newest link, and those before it. The one whose state is given comes first. So a wrong
+    /// state is noticed before any file gets its name.
     pub(super) fn parts(&self) -> Option<(&Proven, Vec<&Proven>)> {
         let (last, older) = self.links.split_last()?;
         let given = |link: &&Proven| matches!(link.state, ProvenState::Given(..));
@@ -316,7 +316,7 @@ impl Proven {
     }
 }
 
-/// A file of which the first bytes decide what follows.
+/// A file whose first bytes decide the format of the rest.
 #[derive(Default)]
 struct Reading {
     head: Vec<u8>,

@@ -1,4 +1,5 @@
-//! [`FileCheckpointStore`]: lineages in a folder, in a layout that also reads igor's folders as they are.
+//! [`FileCheckpointStore`]: lineages in a folder, in a layout that also reads igor's folders as
+//! they are.
 //!
 //! ```text
 //! <agent>.checkpoint                   the newest link, a whole file
@@ -6,7 +7,7 @@
 //! <agent>.deleted                      64 hex of the link that was newest when it was deleted, LF
 //! .<agent>.lock                0600    locked while a link is published; "begun" LF once one was
 //! history/<agent>/<hash>.ckpt          every older link, by its content hash
-//! history/<agent>/<hash>.head          "TSHEAD1" LF and the header of a link whose state is not here
+//! history/<agent>/<hash>.head          "TSHEAD1" LF and the header of a link without its state
 //! ```
 //! ```text
 //! write   temporary file: header, state; checked; fsync     no process waits for this
@@ -55,7 +56,7 @@ struct Found {
     file: RegularFile,
     hash: ContentHash,
     head: Vec<u8>,
-    /// Where its state begins.
+    /// Offset of its state.
     state_at: Option<u64>,
 }
 

@@ -1,18 +1,18 @@
 //! [`KeyedCheckpointStore`]: lineages in named objects: object storage, SQLite, PostgreSQL, memory.
 //!
 //! ```text
-//! lineages/<hex agent>                          the newest link, or "deleted"      replaced in place
-//! lineage-links/<hex agent>/<hash>              every older link                   created once
-//! lineage-states/<hex agent>/<hash>-<nonce>-<n> pieces of a state, 4 MiB each      created once
-//! identities/<hex agent>                        the agent's key                    created once
+//! lineages/<hex agent>                          the newest link, or "deleted"    replaced in place
+//! lineage-links/<hex agent>/<hash>              every older link                 created once
+//! lineage-states/<hex agent>/<hash>-<nonce>-<n> pieces of a state, 4 MiB each    created once
+//! identities/<hex agent>                        the agent's key                  created once
 //!
 //! newest, link  threadseal.lineage-link/1 <64 hex: SHA-256 of everything after this line> LF
-//!               <hash> here|absent|<nonce> <bytes of the state> LF  header  state, where it is here
+//!               <hash> here|absent|<nonce> <bytes of the state> LF  header  state, if it is here
 //! deleted       threadseal.lineage-link/1 <sum> LF  <hash> deleted 0 LF
 //! ```
 //! The newest link is *in* the object that is replaced, so one write decides. The older one is
 //! archived before it. After a lost answer the store reads the result. No other writer draws the
-//! name of a piece of a state, and a piece has no effect until a link leads to it.
+//! name of a piece of a state. A piece has no effect until a link leads to it.
 
 use super::advance::{Proven, ProvenState};
 use super::state::StoredLink;

@@ -7,13 +7,13 @@
 //! Laws, for every implementation, tested by one suite (`conformance`):
 //! * a store takes a link only as an [`Advance`], which nothing but verification makes; it hashes
 //!   the state of the link while it writes, and never publishes other bytes;
-//! * the older link is archived before the newer one is published, and publishing is one step:
-//!   after a crash the newest link is the last acknowledged one, or one that was being saved, and
+//! * the older link is archived before the newer one is published, and publishing is one step.
+//!   After a crash the newest link is the last acknowledged one, or one that was being saved. It is
 //!   always whole;
 //! * of several writers that build on one link one wins; the others get the newest link;
 //! * the result of [`CheckpointStore::newest`] survives power loss, so it may be sent to others;
-//! * a link that cannot be read is an error, never "no checkpoint", and a key that cannot be read
-//!   is never replaced.
+//! * a link that cannot be read is an error, never "no checkpoint". A key that cannot be read is
+//!   never replaced.
 //!
 //! States are streamed: no store holds one in memory. `spec/lineage.md` §14 is normative.
 
@@ -158,7 +158,7 @@ pub trait CheckpointStore: fmt::Debug + Send + Sync {
         Ok(links)
     }
 
-    /// Where the store is, without secrets, for people.
+    /// The place of the store, without secrets, for people.
     fn place(&self) -> String;
 }
 

@@ -1,7 +1,7 @@
 //! [`RememberedStore`]: a store of which this host remembers the newest links.
 //!
 //! ```text
-//! save ─► does what is saved build on the link that this host knows? ─► the store ─► the new head is known
+//! save ─► do the links build on the one that this host knows? ─► the store ─► the new head
 //! ```
 //! A link is remembered once it is durable: the store may be ahead of this host's heads, never the
 //! reverse. So a store that was rolled back takes nothing more from this host, because that would

@@ -1,6 +1,6 @@
 //! [`Standings`]: the results of verifying the links of a store from the first on, remembered.
 //!
-//! A content hash commits to all links before it, so their common result is kept under it: an agent
+//! A content hash commits to all links before it, so their common result is kept under it. An agent
 //! that continues reads only new links.
 
 use super::{CheckpointStore, Newest};

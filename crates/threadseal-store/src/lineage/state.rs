@@ -58,7 +58,8 @@ impl StoredLink {
     /// A link named `hash` whose first bytes are `head`.
     ///
     /// # Errors
-    /// [`threadseal_core::error::ErrorKind::Refused`] when the bytes are no header, or another link's.
+    /// [`threadseal_core::error::ErrorKind::Refused`] when the bytes are no header, or another
+    /// link's.
     pub(super) fn new(
         hash: ContentHash,
         head: Vec<u8>,

@@ -1,9 +1,9 @@
 //! [`Folder`]: objects as files of one folder.
 //!
 //! A file system replaces a file without a condition on its contents. So a writer that replaces one
-//! holds the lock of the whole folder (`.lock`) while the old bytes are compared and the new ones
-//! take their name. The version of an object is the digest of its bytes. Every file is whole and
-//! durable before its name is ([`crate::atomic`]).
+//! holds the lock of the whole folder (`.lock`). Under it, the old bytes are compared and the new
+//! ones take their name. The version of an object is the digest of its bytes. Every file is whole
+//! and durable before its name is ([`crate::atomic`]).
 //!
 //! A write that failed may have given the name and not made it durable. Before later reads, the
 //! names in its folder are made durable. Otherwise a reader could trust an object that power loss

@@ -10,7 +10,7 @@
 
 /// References that one index holds.
 pub(crate) const FANOUT: usize = 32;
-/// Most levels; with all of them full no counter could number what they cover.
+/// Most levels; with all of them full no counter could number the pieces.
 pub(crate) const MAX_LEVELS: usize = 14;
 
 /// The pieces that a reference covers.
@@ -27,14 +27,14 @@ pub(crate) trait Span {
     }
 }
 
-/// Where `refs` end, if they begin at `first` and follow each other without gap.
+/// The end of `refs`, if they begin at `first` and follow each other without gap.
 pub(crate) fn joins<R: Span>(refs: &[R], first: u64) -> Option<u64> {
     refs.iter().try_fold(first, |next, found| {
         (found.first() == next && found.count() > 0).then(|| found.end())
     })
 }
 
-/// Where all levels end, if there is no gap and there are not too many.
+/// The end of all levels, if there is no gap and there are not too many.
 pub(crate) fn end<R: Span>(levels: &[Vec<R>]) -> Option<u64> {
     let mut below = levels.iter().rev();
     let end = below.try_fold(0, |next, refs| joins(refs, next));

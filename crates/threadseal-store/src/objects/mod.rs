@@ -133,8 +133,8 @@ pub trait Objects: fmt::Debug + Send + Sync {
     fn place(&self) -> String;
 }
 
-/// Writes an object whose name follows from its bytes. An existing object must have the same bytes:
-/// another writer wrote it, or this one did before its answer was lost.
+/// Writes an object whose name follows from its bytes. An existing object must have the same bytes.
+/// Another writer wrote it, or this one did before its answer was lost.
 ///
 /// # Errors
 /// As [`Objects::create`]; [`ErrorKind::Refused`] when an object with other bytes has the name.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! head     <label> <64 hex: SHA-256 of everything after this line> LF  line of JSON LF  …
-//! name     hex of a text, numbers of a fixed width: listed in the order of what they name
+//! name     hex of a text, numbers of a fixed width: listings are in the order of these values
 //! ```
 
 #[cfg(feature = "object")]
@@ -25,7 +25,7 @@ pub(crate) fn body<'b>(label: &str, bytes: &'b [u8]) -> Option<&'b [u8]> {
     (sum == Digest::of(body)).then_some(body)
 }
 
-/// The first line without its LF, and what follows it.
+/// The first line without its LF, and the bytes after it.
 pub(crate) fn line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = bytes.iter().position(|byte| *byte == b'\n')?;
     Some((&bytes[..end], &bytes[end + 1..]))

@@ -1,7 +1,7 @@
 //! Addresses of object storage.
 //!
 //! ```text
-//! s3://BUCKET[/PREFIX]           settings AWS_…      and what the crate object_store knows of S3
+//! s3://BUCKET[/PREFIX]           settings AWS_…      and others of the crate object_store for S3
 //! gs://BUCKET[/PREFIX]                    GOOGLE_…
 //! az://CONTAINER[/PREFIX]                 AZURE_…
 //! object+file:FOLDER             files of a folder

@@ -1,8 +1,11 @@
 //! Which key seals a record now, and when the next one takes its place.
 //!
 //! ```text
-//! due ─► (1) the next key, durable ─► (2) a seal by the old key that names it, durable ─► (3) the head is published
-//!     ─► (4) the old key's file is overwritten and gone, durably ─► (5) the next key seals
+//! due ─► (1) the next key, durable
+//!     ─► (2) a seal by the old key that names it, durable
+//!     ─► (3) the head is published
+//!     ─► (4) the old key's file is overwritten and removed, durably
+//!     ─► (5) the next key seals
 //! ```
 //! Due: at the first seal of a process that opened the record, and in each [`SEALS_PER_EPOCH`]th of
 //! an epoch. After a final seal no key of the record is left; its authority seals links after the
@@ -40,7 +43,8 @@ pub(super) struct Epoch {
 }
 
 impl Epoch {
-    /// Makes the first key of a record whose authority is `keys.native`, and names it in the manifest.
+    /// Makes the first key of a record whose authority is `keys.native`, and names it in the
+    /// manifest.
     pub(super) fn begin(
         host: &Host,
         keys: &Keys,
@@ -123,7 +127,7 @@ impl Epoch {
         made.map(Some)
     }
 
-    /// Called after the seal is durable and its head is published: removes the key that it gave up
+    /// Called after the seal is durable and its head is published. Removes the key that it gave up
     /// from the disk.
     pub(super) fn sealed(
         &mut self,

@@ -1,4 +1,4 @@
-//! A record on disk: written, cut, put back, changed, and held by one writer.
+//! A record on disk: written, truncated, rolled back, changed, and held by one writer.
 
 use super::*;
 use crate::clock::SystemClock;

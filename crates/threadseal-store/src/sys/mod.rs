@@ -1,7 +1,7 @@
 //! The system calls of this crate, as two traits: [`Fs`] for names, [`FileHandle`] for bytes.
 //!
-//! Every durable effect uses them, so that a test can fail each call in turn, tear it, or cut the
-//! power after it (the `fault` feature). The traits are as small as the crate's needs.
+//! Every durable effect uses them. So a test can fail each call in turn, tear it, or cut the power
+//! after it (the `fault` feature). The traits are as small as the crate's needs.
 //!
 //! ```text
 //! promise                    call that gives it

@@ -8,8 +8,8 @@
 //! ```
 //! Laws, for every implementation (`spec/transcript-store.md` is normative):
 //! * the bytes of a record, joined, are exactly the native transcript; a store changes none;
-//! * of two writers at most one appends: the store refuses the second ([`FileTranscriptStore`]), or
-//!   the second takes the record over and the first gets an error ([`ObjectTranscriptStore`]);
+//! * of two writers at most one appends. The store refuses the second ([`FileTranscriptStore`]), or
+//!   the second takes the record over ([`ObjectTranscriptStore`]). Then the first gets an error;
 //! * [`Appender::flush`] returned: *written*; [`Appender::sync`] returned: *durable*. A store may
 //!   make both of them true at once, never less;
 //! * after an error an [`Appender`] promises nothing more and does nothing more.
@@ -35,7 +35,7 @@ use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
 use threadseal_core::record::RecordId;
 
-/// Longest name of a record in bytes: its hex is one part of a name, and file systems allow 255
+/// Longest name of a record in bytes. Its hex is one part of a name, and file systems allow 255
 /// bytes.
 pub const MAX_RECORD_NAME_BYTES: usize = 120;
 
@@ -144,7 +144,7 @@ pub trait TranscriptStore: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
-    /// Checks everything that is stored of a record, and repairs what is provably of no use.
+    /// Checks everything that is stored of a record, and repairs provably useless remains.
     ///
     /// # Errors
     /// [`threadseal_core::error::ErrorKind::InvalidInput`] when there is no such record,

@@ -113,7 +113,7 @@ fn go_on(fs: &FaultFs, durability: Durability, promised: u64) {
     work(fs, durability, &mut acknowledged).unwrap();
     let store = open(fs, durability).unwrap();
     assert!(records(&store) >= RECORDS);
-    // Where all records were there, only this settles the end.
+    // If all records were there, only this settles the end.
     let tip = store.tip(&run_id("r")).unwrap().unwrap();
     let settled = store.append_if(&run_id("r"), &tip, &[]).unwrap();
     assert_eq!(settled, Append::Stored(tip));

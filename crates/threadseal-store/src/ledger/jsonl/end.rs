@@ -28,8 +28,8 @@ pub(super) enum Trusted {
     Lost(u64),
 }
 
-/// Compares the first `count` entries with the `size` bytes of the ledger, from the last one back
-/// to the last durable one. Everything before that is as it was acknowledged.
+/// Compares the first `count` entries with the `size` bytes of the ledger. It begins at the last
+/// one and ends at the last durable one. Everything before that is as it was acknowledged.
 pub(super) fn trusted(
     index: &Index,
     ledger: &dyn FileHandle,
@@ -63,7 +63,7 @@ pub(super) fn trusted(
                     }
                 }
                 Some(entry) if entry.durable => return Ok(Trusted::Lost(number)),
-                // The record was lost with the power before it was durable, or its entry was: later
+                // The record was lost with the power before it was durable, or its entry was. Later
                 // records do not count any more.
                 _ => end = None,
             }

@@ -54,7 +54,7 @@ impl Facts {
 /// One line of a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Line<'b> {
-    /// Where it begins.
+    /// Its offset in the file.
     pub(super) offset: u64,
     /// Its bytes without LF.
     pub(super) bytes: &'b [u8],
@@ -89,7 +89,7 @@ impl Line<'_> {
 pub(super) struct Lines<'f> {
     file: &'f dyn FileHandle,
     path: &'f Path,
-    /// Where the buffer ends in the file.
+    /// The end of the buffer in the file.
     read: u64,
     end: u64,
     buffer: Vec<u8>,

@@ -7,8 +7,8 @@
 //! DIRECTORY/ledger_<run id>.jsonl.tail-<offset>-<sha>  a torn end that was moved aside
 //! ```
 //! The ledger is plain: AbstractRuntime reads our files, and this store continues its files as they
-//! are. Only whole records are ever written into it. A run id becomes a part of these names only if
-//! no file system could read it as another id or as a path.
+//! are. Only whole records are ever written into it. A run id becomes a part of these names only on
+//! one condition: no file system could read it as another id or a path.
 //!
 //! | file | owns |
 //! |---|---|
@@ -50,7 +50,7 @@ use threadseal_core::time::Timestamp;
 use threadseal_formats::ledger::RunId;
 use writer::{Outcome, Writer};
 
-/// Longest run id that becomes a file name, in bytes: names have 255, and an end that is moved
+/// Longest run id that becomes a file name, in bytes. Names have 255, and an end that is moved
 /// aside needs 91 of them.
 pub const MAX_FILE_RUN_ID_BYTES: usize = 144;
 /// Most ledgers that stay open between appends.

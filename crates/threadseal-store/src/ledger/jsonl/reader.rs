@@ -2,7 +2,7 @@
 //!
 //! Readers take no lock. They read the index first and the file then, so the file is never older
 //! than the index. An entry helps only to find a line. If the checksum of a line differs, the
-//! reader reads the file from its beginning, and returns the lines of the file. Whole lines without
+//! reader reads the file from its beginning. It returns the lines of the file. Whole lines without
 //! an entry count as records; a torn end is not returned.
 
 use super::Context;
@@ -69,7 +69,7 @@ impl Reader {
         line_at(&*self.file, &self.path, entry)
     }
 
-    /// Where the ledger ends.
+    /// The end of the ledger.
     pub(super) fn tip(&self) -> Result<Tip, Error> {
         let mut tip = self.known.tip;
         self.scan(true, &mut |number, _, facts| {

@@ -6,12 +6,12 @@
 //!                 ▼
 //!         written again and synced; whole records get their entries, a torn rest is moved aside
 //! ```
-//! * The lock is that of the ledger file and held for one append, so that any number of processes
-//!   take turns. If no other writer touched the file, its length does not matter: its size and the
+//! * The lock is that of the ledger file and held for one append. So any number of processes take
+//!   turns. If no other writer touched the file, its length does not matter. Its size and the
 //!   index's are compared with those at the last turn.
 //! * Bytes beyond the last durable entry come from a crash, a failed fsync or a program that writes
 //!   no index. Nothing is appended after them before [`Log::open`] made them durable.
-//! * Nothing is ever written after a torn end: the next record would be glued to it and lost with
+//! * Nothing is ever written after a torn end. The next record would be glued to it and lost with
 //!   it.
 
 use super::end::{self, End, Trusted};

@@ -71,7 +71,7 @@ pub(super) fn append_with(
     Err(Error::new(ErrorKind::External, text))
 }
 
-/// Appends to `base`, and to what it has become, as long as that ends at `expected`.
+/// Appends to `base`, and to later heads, as long as the ledger ends at `expected`.
 fn attempt(
     store: &ObjectLedgerStore,
     run: &RunId,
@@ -112,7 +112,7 @@ fn fetch(store: &ObjectLedgerStore, run: &RunId, failures: &mut Failures) -> Res
     failures.until(|| store.fetch(run))
 }
 
-/// Seals what must be sealed and writes the head; `None` when that has changed.
+/// Seals full segments and writes the head; `None` when that has changed.
 fn write(
     store: &ObjectLedgerStore,
     run: &RunId,

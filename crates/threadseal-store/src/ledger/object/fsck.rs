@@ -12,10 +12,11 @@
 //! | `orphan` | a sealed object that no head names, or can ever come to name | removing it |
 //! | `leftover` | sealed objects of a run that was deleted | removing them |
 //!
-//! *Why an orphan stays one for ever*: a head begins to name a sealed object only when it replaces
-//! a head whose sealed part ends where the object begins. Sealed parts never shrink. Where this
-//! head's sealed part is longer, and another object holds those records, such a write can only
-//! fail. An object that begins at the end of the sealed part may soon be named, so it stays.
+//! *Why an orphan stays one for ever*: a head begins to name a sealed object only on one condition.
+//! The sealed part of the head before it must end where the object begins. Sealed parts never
+//! shrink. Where this head's sealed part is longer, and another object holds those records, such a
+//! write can only fail. An object that begins at the end of the sealed part may soon be named, so
+//! it stays.
 
 use super::ObjectLedgerStore;
 use super::head::{Head, MAX_HEAD_BYTES};
@@ -214,8 +215,8 @@ impl<'s> Look<'s> {
         self.prev = Some(hash);
     }
 
-    /// Takes the listed segments up to the one that the head leads to next (`None`: to the end),
-    /// and reports those before it.
+    /// Takes the listed segments up to the one that the head leads to next (`None`: to the end).
+    /// Reports those before it.
     fn segments_before(&mut self, named: Option<&str>) -> Result<(), Error> {
         let folder = rows::segment_folder(self.run);
         loop {

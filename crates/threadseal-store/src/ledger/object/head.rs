@@ -7,7 +7,7 @@
 //! ```
 //! The head contains the newest records, so that an append is one write that happens or does not.
 //! After [`OPEN_BYTES`] they are sealed into a segment, which the first level names. [`FANOUT`]
-//! segments make an index, which the second level names, and so on: the head stays small however
+//! segments make an index, which the second level names, and so on. So the head stays small however
 //! long the ledger is. From the last level to the first and then in the rows, the records are
 //! numbered without gap.
 //!

@@ -7,8 +7,9 @@
 //! gone/<hex>                                           empty: the run was deleted
 //! ```
 //! Invariants:
-//! * only heads are written again, and only in place of the version that was read: of several
-//!   writers one wins; a sealed object is durable before a head names it;
+//! * only heads are written again, and only in place of the version that was read, so of several
+//!   writers one wins;
+//! * a sealed object is durable before a head names it;
 //! * an append is one write of a head, rarely with a sealed object before it, however long the
 //!   ledger is;
 //! * after a lost answer the number drawn for the append shows the result; it is never guessed

@@ -27,11 +27,11 @@ use threadseal_formats::ledger::RunId;
 pub(super) const SEGMENT_RECORDS: usize = 256;
 /// Bytes of records from which on a segment takes no more.
 pub(super) const SEGMENT_BYTES: usize = 1 << 20;
-/// Most bytes of a sealed object: a full segment, one more record of the largest size, the fixed
-/// parts of their rows and the head line.
+/// Most bytes of a sealed object: a full segment and one more record of the largest size. The fixed
+/// parts of their rows and the head line are included.
 pub(super) const MAX_SEALED_BYTES: usize = SEGMENT_BYTES + MAX_LINE_BYTES + (64 << 10);
 const _: () = assert!(MAX_SEALED_BYTES < MAX_BATCH_BYTES);
-/// Bytes of a filter of keys: four bits of 2048 for each of at most 256 keys, so that one of forty
+/// Bytes of a filter of keys: four bits of 2048 for each of at most 256 keys. So one of forty
 /// segments is read in vain.
 const FILTER_BYTES: usize = 256;
 
@@ -41,7 +41,7 @@ const INDEX: &str = "threadseal.object-index/1\n";
 /// Drawn anew for each append.
 pub(super) type Nonce = [u8; 16];
 
-/// A record and what is kept with it.
+/// A record and the facts that are kept with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) append: Nonce,
@@ -247,12 +247,12 @@ pub(super) fn parse_index(
     fits.then_some(body.refs)
 }
 
-/// Where the segments of a run are.
+/// The folder of the segments of a run.
 pub(super) fn segment_folder(run: &RunId) -> String {
     format!("segments/{}", encoding::hex(run.as_str().as_bytes()))
 }
 
-/// Where the indexes of a run are.
+/// The folder of the indexes of a run.
 pub(super) fn index_folder(run: &RunId) -> String {
     format!("indexes/{}", encoding::hex(run.as_str().as_bytes()))
 }

@@ -3,7 +3,8 @@
 //! ```text
 //! append_if     head: UPDATE … WHERE count and hash are as expected ─┐ one statement, one commit
 //!               records: INSERT … FROM that UPDATE's row ────────────┘
-//! append_with   BEGIN, SELECT head FOR UPDATE ─► make ─► the same statement, COMMIT     two round trips
+//! append_with   BEGIN, SELECT head FOR UPDATE ─► make ─► the same statement, COMMIT
+//!               (two round trips)
 //! ```
 //! A statement whose answer was lost may have been committed. The same statement with the same
 //! nonce is sent again on another connection. If the first is still running, the second waits for
@@ -195,8 +196,8 @@ async fn locked(
 ) -> Result<Append, Failure> {
     let open = Open(Some(store.connection().await?));
     let client = open.client()?;
-    // Both statements of a pair are sent at once, so that the lock is held for one answer of ours
-    // and one of the server's.
+    // Both statements of a pair are sent at once. So the lock is held for one answer of ours and
+    // one of the server's.
     let read = read::tip(store, client, run, true);
     let (begun, tip) = both(client.batch_execute("BEGIN"), read).await;
     begun?;

@@ -2,14 +2,14 @@
 //! session.
 //!
 //! ```text
-//! postgres://USER[:PASSWORD]@HOST[:PORT]/DATABASE[?NAME=VALUE&…]      sockets: host=/FOLDER as a value
-//!   sslmode=verify-full   TLS, certificate and name checked             the default beyond this machine
+//! postgres://USER[:PASSWORD]@HOST[:PORT]/DATABASE[?NAME=VALUE&…]  sockets: host=/FOLDER as a value
+//!   sslmode=verify-full   TLS, certificate and name checked        the default beyond this machine
 //!           require, verify-ca   the same: encryption to an unknown peer protects nothing
 //!           prefer        TLS and checked where the server offers it, else none; warned of
-//!           disable       none                                         the default on this machine
+//!           disable       none                                     the default on this machine
 //!   sslrootcert=FILE      authorities to trust in place of the system's
 //! ```
-//! Other names are libpq's. Before use, each session must confirm that it commits durably:
+//! Other names are libpq's. Before use, each session must confirm that it commits durably.
 //! `synchronous_commit` must be `on` or `remote_apply` and is set where it is not.
 //!
 //! A message never repeats an address as it was given: it may contain a password.

@@ -1,10 +1,11 @@
-//! [`PostgresDatabase`]: one database for other layers, reached and checked as the stores reach theirs.
+//! [`PostgresDatabase`]: one database for other layers, reached and checked as the stores reach
+//! theirs.
 //!
 //! ```text
-//! read    statements one by one; asked again when the connection breaks
-//! write   one transaction; begun again after a conflict or a deadlock, never when its answer was lost
+//! read    statements one by one; repeated when the connection breaks
+//! write   one transaction; begun again after a conflict or a deadlock, never after a lost answer
 //! ```
-//! A transaction whose answer was lost may have been committed. It is not guessed: the caller gets
+//! A transaction whose answer was lost may have been committed. It is not guessed. The caller gets
 //! an error for an unknown result, reads the present rows, and continues from those.
 
 use super::connect::{self, Facts, Server};

@@ -5,16 +5,16 @@
 //! threadseal_chunks   inode, at, bytes: those of one append
 //! ```
 //! A path below one of the folders opens a file of the database. The same code that writes to a
-//! disk writes records, metadata, ledgers and entries of threads there, and no part of them is on a
+//! disk writes records, metadata, ledgers and entries of threads there. No part of them is on a
 //! disk. (Files of lines on a shared disk have no fencing: a writer that slept may write after
 //! another took over.)
 //!
-//! * Each change is one statement. It checks the lease ([`super::leases`]), that the file belongs
-//!   to the lease's order, and that its version and size are those that this writer knows. It
-//!   advances both. If it returns no row, the writer stops.
+//! * Each change is one statement. It checks the lease ([`super::leases`]), and that the file
+//!   belongs to the lease's order. The file's version and size must be those that this writer
+//!   knows. The statement advances both. If it returns no row, the writer stops.
 //! * After one refused change a process writes nothing more, to no file.
 //! * A change is durable when it returns; there is nothing to sync.
-//! * A new file is held in memory until it gets its name, so a crash leaves no half of one.
+//! * A new file is held in memory until it gets its name. So a crash leaves no half of one.
 //! * The lock of a file separates the threads of one process; the lease separates processes.
 //! * Without a lease everything is read-only; only a request to the holder may be left ([`leave`]).
 

@@ -3,7 +3,8 @@
 //! ```text
 //! threadseal_known_heads    record, head: the bytes of a head file of this host (`heads::codec`)
 //! threadseal_head_lines     line, record: the line is an alias of the record
-//! threadseal_head_places    place, record: sealed last there; place = tagged("head place", [kind, hint])
+//! threadseal_head_places    place, record: sealed last there;
+//!                           place = tagged("head place", [kind, hint])
 //! ```
 //! A swap is one statement: it writes the head if the bytes that were read are still there. Its
 //! aliases and place follow from the row that this returns. A second attempt after a lost answer

@@ -4,7 +4,7 @@
 //! appender   after a commit ─► one NOTIFY per [`QUIET`], not durable, on another connection
 //! waiter     looks at the sequence ─► sleeps until a hint, or for one poll ─► looks again
 //! ```
-//! A notifying transaction holds a lock of the whole database until it is committed, so one within
+//! A notifying transaction holds a lock of the whole database until it is committed. One within
 //! each append would put all runs in one queue. A hint that is lost costs one poll.
 
 use super::connect::{Server, text_of};

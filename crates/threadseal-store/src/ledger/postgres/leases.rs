@@ -1,7 +1,8 @@
 //! [`Orders`]: work for many processes, each piece of it held by one of them under a [`Lease`].
 //!
 //! ```text
-//! threadseal_orders   id, state ready | taken | done, task, result, token, holder, worker, expires_at
+//! threadseal_orders   id, state ready | taken | done, task, result, token, holder, worker,
+//!                     expires_at
 //!
 //! put ─► ready ── take: token + 1, holder, expiry ─► taken ── finish ─► done
 //!          ▲                                          │ │
@@ -12,9 +13,9 @@
 //! wrest      held by any worker ─► taken by another one, token + 1
 //! ```
 //! Each write under a lease checks it in the same statement or transaction. Token and holder must
-//! be those of the row, and the lease must not have expired by the clock of the database. The check
-//! holds the row in share mode until the commit. A takeover of an order needs the row for itself,
-//! so no write of an earlier holder is committed after it. A worker's own clock decides nothing.
+//! be those of the row. The lease must not have expired by the clock of the database. The check
+//! holds the row in share mode until the commit. A takeover of an order needs the row exclusively.
+//! So no write of an earlier holder is committed after it. A worker's own clock decides nothing.
 //!
 //! A token never falls: each seal of the records written under it contains it. A record refuses a
 //! lower token (`fence_backwards`), whatever is written into the row.

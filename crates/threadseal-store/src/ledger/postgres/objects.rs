@@ -4,8 +4,8 @@
 //! threadseal_objects    name, version from a sequence, bytes
 //! ```
 //! Each call is one statement, so it is done or not, and durable when it was acknowledged. A call
-//! that is sent again after a lost answer finds its own earlier write, and reports that the object
-//! differs: as [`Objects`] allows.
+//! that is sent again after a lost answer finds its own earlier write. It reports that the object
+//! differs, as [`Objects`] allows.
 
 use super::PostgresLedgerStore;
 use super::read::cell;

@@ -2,10 +2,11 @@
 //!
 //! ```text
 //! this process ──stdin──► sh ──► postgres, as an unprivileged user
-//!      ends, however it ends: the pipe closes, sh stops the server by its number and removes the folder
+//!      at its end, of any kind: the pipe closes, sh stops the server by its number and removes
+//!      the folder
 //! ```
-//! The server listens on a Unix socket in that folder and on one port of 127.0.0.1, where it asks for a
-//! password. It runs with the durable settings it comes with.
+//! The server listens on a Unix socket in that folder and on one port of 127.0.0.1, where it asks
+//! for a password. It runs with the durable settings it comes with.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

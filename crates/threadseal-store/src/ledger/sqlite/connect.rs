@@ -6,9 +6,9 @@
 //!                  a -wal and its -shm, in use         read-only, also the shared memory
 //!                  a -wal, not in use (copy, crash)    read-only, its index in this process
 //! ```
-//! Without locks a reader gets no signal of a change, so [`Reading::is_unchanged`] compares the
-//! sizes and times of both files after each read. An unfinished rollback journal (`-journal`) can
-//! only be played back by writing, so such a file is refused.
+//! Without locks a reader gets no signal of a change. Therefore [`Reading::is_unchanged`] compares
+//! the sizes and times of both files after each read. An unfinished rollback journal (`-journal`)
+//! can only be played back by writing, so such a file is refused.
 //!
 //! Files are untrusted: schemas are not trusted, values above [`MAX_VALUE_BYTES`] are not loaded,
 //! and pages are checked as they are read.

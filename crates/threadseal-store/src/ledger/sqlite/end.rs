@@ -1,10 +1,10 @@
 //! The end of a run's ledger in SQLite, and whether our earlier rows are unchanged.
 //!
 //! ```text
-//!            what is there                       what we wrote down           then
-//! last row   number = count                      count, hash                  the hash must be the row's
-//!            number > count: others appended     count, hash                  row `count` must have it
-//!            number < count                      count                        rows are gone: refused
+//!            rows in the file                    our own note    then
+//! last row   number = count                      count, hash     the hash must be the row's
+//!            number > count: others appended     count, hash     row `count` must have it
+//!            number < count                      count           rows are gone: refused
 //! ```
 //! A file of AbstractRuntime alone has no count of ours. There the last row counts, and
 //! `ledger_heads.last_seq`, which its package only ever raises, must not be ahead of it.

@@ -2,8 +2,8 @@
 //!
 //! The tables are AbstractRuntime's own, so that its package reads and continues our rows and we
 //! its rows; our tables are beside them (`schema`). Invariants:
-//! * an append reads the end, compares and writes within one `BEGIN IMMEDIATE` transaction, which
-//!   no other writer can be in, of this process or another;
+//! * an append reads the end, compares and writes within one `BEGIN IMMEDIATE` transaction; no
+//!   other writer, of this process or another, can be in it;
 //! * a commit that returned has reached the disk (`synchronous = FULL`);
 //! * rows that others put after ours are noticed and remembered as theirs; after a loss or change
 //!   of our rows no append works (`end`);

@@ -1,7 +1,7 @@
 //! Names of runs in SQLite, and values in their place that are no names.
 //!
 //! AbstractRuntime's package strips blanks off the names of runs before it looks them up
-//! (`storage/sqlite.py`), so a name that it would change is not taken. A file of another program
+//! (`storage/sqlite.py`). So a name that it would change is not taken. A file of another program
 //! may hold any value there. SQLite sorts NULL before numbers, those before texts, and those before
 //! bytes.
 

@@ -6,7 +6,7 @@
 //! ```
 //! Count and nonce are of one append only. After one failed fsync a later success proves nothing,
 //! since the system may have forgotten the pages that it could not write. So the found rows are
-//! copied into the file anew, where they are written and synced again, and the log is emptied.
+//! copied into the file anew, where they are written and synced again. Then the log is emptied.
 
 use super::connect;
 use super::{SqliteLedgerStore, failed, number};
@@ -26,7 +26,7 @@ pub(super) fn settle(
     tip: Tip,
     error: Error,
 ) -> Result<Append, Error> {
-    // The connection that failed may see what no other does.
+    // The connection that failed may see rows that no other sees.
     let Ok(connection) = connect::to_write(&store.path) else {
         return Err(error);
     };

@@ -272,7 +272,7 @@ fn a_log_that_lies_beside_a_copy_is_read_without_a_trace() {
     }
     assert_eq!(files_in(copy.path()), before);
 
-    // One that is in use is read through the locks, and what comes is seen.
+    // A file in use is read through the locks, and later rows are seen.
     let reader = SqliteLedgerStore::open_read_only(bench.path()).unwrap();
     assert_eq!(whole_chain(&reader, &bench.run).len(), 1);
     append_next(&store, &bench.run, "1").unwrap();
@@ -370,7 +370,8 @@ fn killed_writers_have_left_every_record_they_acknowledged_in_sqlite() {
         "ledger::sqlite::tests::killed_writers_have_left_every_record_they_acknowledged_in_sqlite",
         bench.path().to_str().unwrap(),
         &mut || {
-            // As a power cut would leave the files: the log only grows, and is copied after the file.
+            // As a power cut would leave the files: the log only grows, and is copied after the
+            // file.
             let copy = tempfile::tempdir().unwrap();
             for name in ["ledger.db", "ledger.db-wal"] {
                 fs::copy(bench.folder.path().join(name), copy.path().join(name)).unwrap();

@@ -65,8 +65,8 @@ impl Turnstile {
         connection.transaction_with_behavior(TransactionBehavior::Immediate)
     }
 
-    /// A user who may write to the database may open the small file too, and a user who may only
-    /// read it can lock it.
+    /// A user who may write to the database may open the small file too. A user who may only read
+    /// it can lock it.
     fn open(&self) -> Option<Arc<dyn FileHandle>> {
         let mode = RealFs.metadata(&self.database).ok()?.mode & SHARED_FILE;
         let found = RealFs.symlink_metadata(&self.path);

@@ -134,7 +134,7 @@ impl Source for Behind<'_> {
 /// A state that is left out of a link: its length, and itself where it is here.
 type LeftOut = (u64, Option<Box<dyn Source + Send>>);
 
-/// A link as a package has it, and what is left out of it.
+/// A link as a package contains it, and the state that is left out of it.
 fn part_of(link: StoredLink) -> Result<(Vec<u8>, Option<LeftOut>), Error> {
     let native = link.header.native.as_ref();
     match native.map(|native| (native.kind, native.state.length)) {

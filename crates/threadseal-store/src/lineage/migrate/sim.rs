@@ -1,12 +1,12 @@
 //! A deterministic simulation of agents that move between machines; only for tests.
 //!
 //! ```text
-//! schedule   = seed: which machine does what next, what the network loses, repeats and reorders, which
-//!              call of which store fails and how, which machine is lost for good
+//! schedule   = seed: the next machine and its step; the losses, repeats and new orders of the
+//!              network; the failing calls of stores; the machine that is lost for good
 //! machine    = the shipped Node on the shipped store in memory, with a fault before it
 //! after each step   at most one machine may act; the histories of all machines are one line
-//! at the end        faults stop, everything is sent again; then, after at most one link of the root's,
-//!                   exactly one machine may act, and nothing old that arrives again changes that
+//! at the end        faults stop, everything is sent again; then, after at most one link of the
+//!                   root's, exactly one machine may act, and no repeated old message changes that
 //! ```
 //! `cast` has the participants, `tally` the counts, `end` the end. A crash loses everything but the
 //! objects of the store. A lost machine loses its key as well. With a [`Plant`] one machine does

@@ -4,7 +4,7 @@
 //! package   begins with "TSMOVE1"     to the target
 //! answer    a link of v0x05           to the source
 //! ```
-//! A transport may lose, repeat, delay and reorder its messages, and may show them to anyone: a
+//! A transport may lose, repeat, delay and reorder its messages, and may show them to anyone. A
 //! package is signed, not secret.
 
 use super::node::{Confirmed, Imported, Node};
@@ -56,8 +56,8 @@ pub enum Received {
     Answer(Confirmed),
 }
 
-/// Takes the next arrival at `node`, if there is one: a package of an agent of `root` or an answer
-/// to one. Sends the answer that is due, and returns the kind of the arrival.
+/// Takes the next arrival at `node`, if there is one. It is a package of an agent of `root` or an
+/// answer to one. Sends the answer that is due, and returns the kind of the arrival.
 ///
 /// # Errors
 /// [`threadseal_core::error::ErrorKind::Refused`] for a message that is not taken: it is gone then

@@ -1,4 +1,5 @@
-//! Delegations under failing disks: a key is in where the record says so under a seal, and nowhere else.
+//! Delegations under failing disks: a key may seal if a sealed line of the record names it, and
+//! never otherwise.
 
 use super::super::epoch::tests::{Bench, fail_each_call, nothing, say};
 use crate::fault::{FaultKind, Keep};

@@ -244,7 +244,7 @@ fn whatever_fails_in_a_rotation_one_key_can_go_on_and_the_others_are_removed() {
     fail_each_call(80, survives);
 }
 
-/// The states of a record at each of its seals, by what its bytes were then.
+/// The states of a record at each of its seals, by its bytes at that time.
 fn states(bench: &Bench) -> Vec<Sealer> {
     let bytes = bench.fs.bytes_of(Path::new(RECORD)).unwrap();
     let ends = bytes.iter().zip(1..).filter(|(byte, _)| **byte == b'\n');

@@ -9,11 +9,11 @@
 //! | `leftover` | a record whose deletion was interrupted | deleting the rest of it |
 //! | `orphan` | a sealed object that no head names, or can ever come to name | removing it |
 //!
-//! *Why an orphan stays one for ever*: the writer whose number is in an object's name is the first
-//! that names it in a head. It seals objects only after its claim. The object was listed before the
-//! head was read. If that head has another number, its writer was superseded before. No later
-//! writer names an object that the head does not lead to. An object with the number of the head's
-//! writer may soon be named, so it stays.
+//! *Why an orphan stays one for ever*: the name of an object contains the number of a writer. That
+//! writer is the first that names it in a head. It seals objects only after its claim. The object
+//! was listed before the head was read. If that head has another number, its writer was superseded
+//! before. No later writer names an object that the head does not lead to. An object with the
+//! number of the head's writer may soon be named, so it stays.
 
 use super::head::{self, Head, MAX_HEAD_BYTES, MAX_INDEX_BYTES, Nonce, Ref, SEGMENT_BYTES};
 use super::tree::{Indexes, Place};
@@ -44,7 +44,7 @@ pub(super) fn fsck(place: &Place, repair: bool) -> Result<FsckReport, Error> {
                 look.below(level, refs)?;
             }
             look.report.bytes += head.open.len() as u64;
-            // Where an index cannot be read, the set of named objects is unknown.
+            // If an index cannot be read, the set of named objects is unknown.
             if look.report.faults.is_empty() {
                 look.unnamed(&head::segment_folder(&place.name), false)?;
                 look.unnamed(&head::index_folder(&place.name), true)?;

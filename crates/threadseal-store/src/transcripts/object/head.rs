@@ -4,13 +4,14 @@
 //! head      threadseal.transcript-head/1 <64 hex: SHA-256 of everything after this line> LF
 //!           {"name":…,"size":…,"writer":…,"write":…,"levels":[[{…},…],…]} LF
 //!           <the newest bytes of the record>
-//!           of a record that was deleted: {"name":…,"size":0,"writer":…,"write":…,"levels":[],"deleted":…} LF, and no bytes
+//!           of a deleted record, without bytes:
+//!           {"name":…,"size":0,"writer":…,"write":…,"levels":[],"deleted":…} LF
 //! segment   <bytes of the record>
 //! index     threadseal.transcript-index/1 LF
 //!           {"name":…,"level":…,"refs":[{"first":…,"count":…,"sha256":…,"writer":…},…]} LF
 //! ```
 //! The head contains the newest bytes, so that a promise costs one write. No two heads have the
-//! same bytes: each writer that claims the record draws a `writer`, and `write` counts the heads of
+//! same bytes. Each writer that claims the record draws a `writer`, and `write` counts the heads of
 //! that writer.
 
 use super::RecordName;
@@ -140,7 +141,7 @@ impl Head {
         }
     }
 
-    /// The same record in the hands of another writer.
+    /// The same record with another writer.
     pub(super) fn claimed(&self, writer: Nonce) -> Self {
         Self {
             writer,
@@ -149,13 +150,13 @@ impl Head {
         }
     }
 
-    /// Where the unsealed bytes begin.
+    /// The offset of the unsealed bytes.
     pub(super) fn sealed(&self) -> u64 {
         self.size.saturating_sub(self.open.len() as u64)
     }
 
-    /// The next head of the same writer, with `bytes` after the others, and the objects that must
-    /// be written before it.
+    /// The next head of the same writer, with `bytes` after the others. Also returns the objects
+    /// that must be written before it.
     pub(super) fn after(&self, name: &RecordName, bytes: &[u8]) -> (Self, Vec<Sealed>) {
         let mut next = self.clone();
         next.write += 1;

@@ -1,21 +1,21 @@
 //! [`ObjectTranscriptStore`]: records in object storage (S3, GCS, Azure, a folder).
 //!
 //! ```text
-//! transcripts/<hex>                                                 where a record ends, or that it was deleted (head.rs)
-//! transcripts-gone/<hex>                                            empty: it was deleted
-//! transcript-segments/<hex>/<first>-<sha256>-<writer>               its bytes
-//! transcript-indexes/<hex>/<level>-<first>-<sha256>-<writer>        names of sealed objects
-//! transcript-tails/<hex>/<offset>-<sha256>-<first>                  a tail that was set aside
+//! transcripts/<hex>                                            its end, or its deletion (head.rs)
+//! transcripts-gone/<hex>                                       empty: it was deleted
+//! transcript-segments/<hex>/<first>-<sha256>-<writer>          its bytes
+//! transcript-indexes/<hex>/<level>-<first>-<sha256>-<writer>   names of sealed objects
+//! transcript-tails/<hex>/<offset>-<sha256>-<first>             a tail that was set aside
 //! ```
 //! Invariants:
 //! * only heads are written again, and only in place of the version that was read; a sealed object
 //!   is there before a head names it;
-//! * a claim supersedes the earlier writer: from then on the storage refuses every write of that
-//!   writer, so that no record forks and no dead writer holds one;
+//! * a claim supersedes the earlier writer. From then on the storage refuses every write of that
+//!   writer. So no record forks and no dead writer holds one;
 //! * *written* and *durable* are the same: the storage has acknowledged the head;
 //! * after a lost answer the store reads the result (`write`), and never guesses it.
 //!
-//! A record from here is verified like a file, and must be: a store holds bytes, and any writer of
+//! A record from here is verified like a file, and must be. A store holds bytes, and any writer of
 //! the bucket can change them.
 
 mod fsck;

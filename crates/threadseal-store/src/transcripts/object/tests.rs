@@ -184,7 +184,7 @@ fn a_writer_superseded_while_his_answer_was_lost_promises_nothing() {
     }
 }
 
-/// Several writers take one record from each other; each counts only what was acknowledged.
+/// Several writers take one record from each other; each counts only acknowledged events.
 fn race(objects: &Arc<dyn Objects>, writers: usize, events: usize) {
     let bench = Bench::new(objects);
     bench.create().seal(0, Ext::default()).unwrap();

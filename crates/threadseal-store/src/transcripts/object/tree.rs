@@ -1,7 +1,7 @@
 //! Reading a record through its head: one segment, and one index of each level, at a time.
 //!
 //! Sealed objects are never written again, so the objects that a head leads to stay the same while
-//! they exist. The bytes of a segment are not compared with its digest here: the seals of the
+//! they exist. The bytes of a segment are not compared with its digest here. The seals of the
 //! record prove more, and name the line. The objects that decide the place of bytes (the head,
 //! indexes, lengths) are checked.
 
@@ -57,8 +57,8 @@ impl Place {
 pub(super) struct Indexes(Vec<Option<(Ref, Arc<Vec<Ref>>)>>);
 
 impl Indexes {
-    /// The object of `level` that holds the byte at `offset`: of level 0 a segment, of level `n` an
-    /// index of level `n - 1`. `None` when there is none.
+    /// The object of `level` that holds the byte at `offset`. Of level 0 it is a segment, of level
+    /// `n` an index of level `n - 1`. `None` when there is none.
     pub(super) fn find(
         &mut self,
         place: &Place,
@@ -126,7 +126,7 @@ impl Snapshot {
     }
 
     fn read_sealed(&self, buffer: &mut [u8], offset: u64) -> Result<usize, Error> {
-        // Each change of what was seen is whole.
+        // Each change of the remembered objects is whole.
         let seen = &mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let known = seen.segment.take();
         let (found, bytes) = match known.filter(|(found, _)| holds(found, offset)) {

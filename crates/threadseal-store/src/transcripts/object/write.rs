@@ -8,7 +8,7 @@
 //!                                                      the next one: stored ◄────────────────────────┤
 //!                            another writer's: superseded; anything else: refused ◄──────────────────┘
 //! ```
-//! A write may be sent again: of two copies of one request one can win, and no two heads have the
+//! A write may be sent again. Of two copies of one request one can win, and no two heads have the
 //! same bytes. After an error nothing is promised: the bytes of the failed write may be there.
 
 use super::head::{self, Head, MAX_HEAD_BYTES, OPEN_BYTES, SEGMENT_BYTES};
@@ -45,7 +45,7 @@ pub(super) fn fetch(place: &Place) -> Result<Option<Found>, Error> {
     }
 }
 
-/// A record in the hands of its writer.
+/// A record and its head, held by its writer.
 #[derive(Debug)]
 pub(super) struct Held {
     place: Place,
@@ -240,7 +240,7 @@ pub(super) fn remove_all(place: &Place) -> Result<(), Error> {
             names.try_for_each(|name| remove(&format!("{folder}/{name}")))
         })?;
     }
-    // Last: until then the record is listed, so that a listing finds what is left.
+    // Last: until then the record is listed, so that a listing finds the rest of it.
     let gone = head::gone_name(name);
     Failures::default().until(|| objects::seal(&*place.objects, &gone, b""))
 }
@@ -342,7 +342,7 @@ impl Claim for ObjectClaim {
     }
 }
 
-/// An append-only record, in the hands of its one writer.
+/// An append-only record, held by its one writer.
 #[derive(Debug)]
 pub(super) struct ObjectLog {
     held: Held,

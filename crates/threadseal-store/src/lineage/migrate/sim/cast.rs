@@ -160,7 +160,7 @@ pub(super) struct Parcel {
     pub(super) bytes: Arc<Vec<u8>>,
 }
 
-/// The network: everything that was ever sent and not lost, and what of it is to arrive now.
+/// The network: all messages that were sent and not lost, and those that arrive now.
 #[derive(Debug, Default)]
 pub(super) struct Network {
     pub(super) waiting: Vec<Parcel>,

@@ -9,9 +9,9 @@ pub enum Plant {
     TicksAfterRelease,
     /// The release is sent and not durable.
     ReleaseNotDurable,
-    /// The target takes an offer although it knows what came after it.
+    /// The target takes an offer although it knows the links after it.
     TakesStalePackage,
-    /// The target refuses what it accepted.
+    /// The target refuses an offer that it accepted.
     RefusesAfterAccept,
     /// The root recovers at an epoch that another may have.
     RecoversWithoutJump,
