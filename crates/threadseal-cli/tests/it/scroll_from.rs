@@ -210,8 +210,8 @@ fn tool_bodies_and_secrets_are_left_out_where_that_is_asked_for() {
     sandbox.run(ask).fails_with("rule x");
 }
 
-/// Whether `--redact=secrets` leaves every one of `secrets` out of what `source` becomes, in the
-/// scroll, the account and on standard error.
+/// Checks that `--redact=secrets` removes each of `secrets` from the result for `source`: the
+/// scroll, the account and standard error.
 fn assert_hidden(sandbox: &Sandbox, format: &str, source: &str, secrets: &[String]) {
     let path = sandbox.write("source.json", source);
     let path = path.to_str().unwrap();
