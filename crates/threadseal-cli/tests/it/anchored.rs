@@ -165,8 +165,8 @@ fn a_second_place_that_is_damaged_hides_nothing_that_another_one_shows_and_a_res
 #[test]
 fn of_two_continuations_of_one_record_the_second_is_a_fork() {
     let sandbox = world();
-    // A copy of the home reports that it is behind, and commits nothing. Its log is taken away, so
-    // that it continues.
+    // A copy of the home reports that it is outdated, and commits nothing. Its log is taken away,
+    // so that it continues.
     let copied = sandbox.work().join("copied");
     copy(&sandbox.work().join("between/home"), &copied);
     let kept = sandbox.work().join("kept");

@@ -1,6 +1,5 @@
 //! The knowledge that only the log has of ledgers, scrolls, documents, lineages and observed logs.
-//! An older copy, a cut and a fork are found even if the store of heads is gone, or was rolled back
-//! with the records.
+//! An older copy, a cut and a fork are found even without a store of heads, or with an older one.
 
 use crate::sandbox::{Sandbox, copy, take_log_away};
 use crate::scroll::{piped, ready, turn};

@@ -366,7 +366,7 @@ fn what_is_open_changed_or_unknown_is_not_pruned() {
     sandbox.run(["verify", "p"]).exits(0);
 }
 
-/// An ended record whose last events, which `says` appends, make claims about another record.
+/// An ended record whose last events make claims about another record.
 fn ended_with(sandbox: &Sandbox, name: &str, says: impl FnOnce(&mut Recorder)) -> PathBuf {
     let mut parent = recorder(sandbox, name, 1);
     says(&mut parent);

@@ -171,8 +171,8 @@ fn a_prune_in_object_storage_that_was_cut_short_is_finished_by_the_next() {
     prune(&sandbox, &[RECORD], 0);
     assert_eq!(fs::read_dir(&gone).unwrap().count(), 1);
     is_excused(&sandbox);
-    // Stopped before the entry in the log: the record is verified, and the tombstone is written
-    // anew, whoever wrote the first one.
+    // Stopped before the entry in the log: the tombstone in the home proves nothing yet, so the
+    // record is verified and the tombstone written anew.
     let other = stored();
     let folder = other.home().join("tombstones");
     fs::create_dir(&folder).unwrap();

@@ -154,7 +154,7 @@ fn what_was_redacted_after_a_rotation_holds_for_who_accepts_the_old_key_alone() 
             told.stdout
         );
     }
-    // Here only that key makes the record trusted.
+    // The stranger trusts only that key.
     let stranger = Sandbox::new();
     stranger.run(["verify", record, "--key", old]).exits(0);
     // In a home that does not trust the next key, the delegation of an ended key has no effect.

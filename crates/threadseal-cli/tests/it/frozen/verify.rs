@@ -143,8 +143,8 @@ impl Run {
     }
 }
 
-/// The folder where commands run, a home that does not exist, and each report on a file alone,
-/// without and with its trust, with its place in the snapshot.
+/// The folder where commands run, a home that does not exist, and the known reports. A known report
+/// is on a file alone, without and with its trust, and has its place in the snapshot.
 struct Bench {
     root: PathBuf,
     sandbox: Sandbox,

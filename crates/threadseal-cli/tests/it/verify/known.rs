@@ -206,7 +206,7 @@ fn what_has_no_place_of_its_own_is_found_where_it_was_sealed_and_missing_where_i
     all(&sandbox, &[], 0);
 }
 
-/// Stores behind a network are read only if the command names them.
+/// Stores on a network are read only if the command names them.
 // T-LOG-16
 #[test]
 fn a_record_in_a_store_elsewhere_is_asked_for_and_not_called_missing() {
@@ -327,7 +327,7 @@ fn with_an_anchor_required_only_what_a_quorum_saw_counts() {
         later.stdout
     );
     ask(0);
-    // The log's claim alone is no evidence, whoever collected it.
+    // The log's claim alone is no evidence.
     fs::remove_file(sandbox.home().join("anchors/w.policy")).unwrap();
     refused("no quorum");
 }
