@@ -1,4 +1,4 @@
-//! `log mark`: the second places of a log that is there.
+//! `log mark`: the second places of an existing log.
 
 use super::init;
 use crate::context::Context;
@@ -38,7 +38,7 @@ struct MarkOutput {
     raised: bool,
 }
 
-/// Changes them, and brings those up that are left; exits 3 when one of them lags.
+/// Changes the places, and updates the remaining ones; exits 3 if one of them lags.
 pub(super) fn run(command: &MarkCommand, context: &Context, out: &mut Out) -> Outcome {
     let home = context.existing_home()?;
     let places = seal_log::places(&home, context)?;
@@ -82,7 +82,7 @@ fn wanted(command: &MarkCommand, there: &[MarkPlace]) -> Result<Vec<MarkPlace>, 
         MarkCommand::Remove(args) => {
             let at = wanted.iter().position(|place| *place == args.place);
             match at {
-                // It is asked whether `log.json` names it or not.
+                // The default place is always used, whether `log.json` names it or not.
                 Some(0) => {
                     return Err(Failure::new(format!(
                         "{} goes without saying and stays",
