@@ -1,4 +1,4 @@
-//! [`GraphJournal`]: what a run of a graph records of itself, and the course that follows from it.
+//! [`GraphJournal`]: the record that a run of a graph writes, and the course that follows from it.
 //!
 //! ```text
 //! graph_started        {graph_id, graph_run_id, start_node, inputs, state, step, resumed_from?, passed_over?}
@@ -14,8 +14,8 @@
 //! graph_error          {error, node, steps, elapsed_s}        graph_cancelled {steps, elapsed_s}
 //! graph_suspended      {reason, why, node, steps}
 //! ```
-//! A course changes only through an event, and by the same code that reads a record: what was walked and what a
-//! verified record says cannot differ.
+//! A course changes only through an event, by the same code that reads a record. So the walked
+//! course and the course of a verified record cannot differ.
 //!
 //! Seed 001, "Graph event types".
 
@@ -31,7 +31,7 @@ use threadseal_formats::ledger::Parent;
 use threadseal_formats::transcript::Ending;
 use threadseal_store::ledger::OpenStep;
 
-/// What a run of a graph records of itself.
+/// The record that a run of a graph writes.
 pub struct GraphJournal {
     journal: Journal,
     course: Course,
@@ -48,10 +48,10 @@ impl GraphJournal {
         Ok(Self { journal, course })
     }
 
-    /// Records an event, and what follows from it.
+    /// Records an event, and applies it to the course.
     ///
     /// # Errors
-    /// Also when it cannot follow what was before.
+    /// Also when it cannot follow the events before.
     pub fn tell(&mut self, kind: &str, payload: &Value) -> Result<(), Error> {
         self.journal.event(kind, payload)?;
         self.course.apply(kind, payload)
@@ -66,7 +66,7 @@ impl GraphJournal {
         self.tell("step_started", payload)
     }
 
-    /// Records what a call is about to do, durably.
+    /// Records the intent of a call, durably.
     ///
     /// # Errors
     /// As [`Journal::intend`].
@@ -77,7 +77,7 @@ impl GraphJournal {
         Ok(step)
     }
 
-    /// Records what came of a call.
+    /// Records the result of a call.
     ///
     /// # Errors
     /// As [`Journal::done`].
@@ -114,7 +114,8 @@ impl GraphJournal {
         Ok(head)
     }
 
-    /// What is written beside the course: what children and whoever stops the run have to say.
+    /// The journal for events outside the course: those of children and of a process that stops the
+    /// run.
     pub(crate) fn journal(&mut self) -> &mut Journal {
         &mut self.journal
     }

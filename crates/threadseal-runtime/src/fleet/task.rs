@@ -1,14 +1,14 @@
-//! [`Task`]: what an order says is to be done.
+//! [`Task`]: the work that an order describes.
 //!
 //! ```text
 //! {directive, inputs, limits}                                       a new thread
-//! {resume: {thread, last, way, message, limits}, after}             a thread that goes on from the one at which the
+//! {resume: {thread, last, way, message, limits}, after}             a thread that continues the one at which the
 //!                                                                   chain of `thread` ended then, `last`
 //! {graph, inputs, limits}                                           a new run of a graph
-//! {resume_graph: {run, unresolved, limits}, after}                  a run that goes on from another
+//! {resume_graph: {run, unresolved, limits}, after}                  a run that continues another
 //! ```
-//! An order that is given anew covers the same threads under the same token, which never falls: `after` is the token
-//! that it had, and only what is above it are workers of this task.
+//! An order that is given again covers the same threads under the same token, which never falls.
+//! `after` is the token that it had: only holders of a higher token are workers of this task.
 
 use crate::bounds::MAX_TAKEOVERS;
 use crate::item::ItemId;
@@ -20,20 +20,20 @@ use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
 use threadseal_store::ledger::postgres::leases::Lease;
 
-/// What is to be done.
+/// The work to do.
 #[derive(Debug)]
 pub(super) enum Task {
     /// A new thread.
     Run(Order),
-    /// A thread that goes on from another.
+    /// A thread that continues another.
     GoOn(Box<GoOn>),
     /// A new run of a graph.
     Walk(GraphOrder),
-    /// A run that goes on from another, and the order's token before.
+    /// A run that continues another, and the order's token before.
     WalkOn(GraphResumption, u64),
 }
 
-/// A thread to go on with.
+/// A thread to continue.
 #[derive(Debug)]
 pub(super) struct GoOn {
     pub(super) wanted: Resumption,
@@ -45,7 +45,7 @@ pub(super) struct GoOn {
 }
 
 impl Task {
-    /// As it stands in an order.
+    /// Its text in an order.
     pub(super) fn to_text(&self) -> String {
         let task = match self {
             Self::Run(order) => {

@@ -22,7 +22,7 @@ pub(super) enum Pipe {
 }
 
 impl Pipe {
-    /// Reads a filter's name. The original passes over one it does not know.
+    /// Reads a filter's name. Rye ignores an unknown name.
     pub(super) fn parse(name: &str, place: &Place) -> Result<Self, Error> {
         Ok(match name {
             "json" => Self::Json,

@@ -2,7 +2,7 @@
 
 use super::ItemKind;
 
-/// The original knows its shell by both ids.
+/// Rye has both ids for its shell.
 const SHELL: &str = include_str!("../../builtin/tools/rye/bash/bash.yaml");
 
 const ITEMS: [(ItemKind, &str, &str); 7] = [
