@@ -1,7 +1,8 @@
-//! [`Brood`]: the children of one thread, what they have cost, and which still run beside it.
+//! [`Brood`]: the children of one thread, their cost, and which of them still run in parallel.
 //!
-//! A thread that ends as it should waits for its asynchronous children: what they do was asked for. One that fails, is
-//! suspended or cancelled cancels them. Either way they end before it does, and its record says how.
+//! A thread that completes waits for its asynchronous children: their work was requested. One that
+//! fails, is suspended or cancelled cancels them. Either way they end before it does, and its
+//! record shows how.
 
 use crate::money::Nanos;
 use crate::toolbox::Cancel;
@@ -14,7 +15,7 @@ pub(super) struct Brood {
     cancel: Cancel,
 }
 
-/// What they came to so far.
+/// Their totals so far.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     spend: Nanos,
@@ -31,7 +32,7 @@ impl Brood {
         }
     }
 
-    /// What they have cost, and how many began.
+    /// Their cost, and how many began.
     pub(super) fn spent(&self) -> (Nanos, u64) {
         let counts = self.counts();
         (counts.spend, counts.spawns)
@@ -48,7 +49,8 @@ impl Brood {
         counts.spend = counts.spend.saturating_add(spend);
     }
 
-    /// One goes on beside its parent. What comes back says that it ended, when it is dropped.
+    /// Counts a child that runs in parallel with its parent. Dropping the returned value counts its
+    /// end.
     pub(super) fn beside(self: &std::sync::Arc<Self>) -> Beside {
         self.counts().beside += 1;
         Beside(std::sync::Arc::clone(self))
@@ -59,7 +61,7 @@ impl Brood {
         self.counts().beside > 0
     }
 
-    /// What stops those that run beside the thread: also that the thread is stopped.
+    /// The signal that stops the parallel children; stopping the thread sets it too.
     pub(super) fn cancel(&self) -> &Cancel {
         &self.cancel
     }

@@ -4,9 +4,10 @@
 //! read   {path, offset?, limit?}                       lines from `offset` (1 is the first), at most `limit`
 //! write  {path, content, mode?, create_dirs?}          mode: overwrite (whole or not at all), append, create
 //! ```
-//! A path is relative to the project. It must not lead out of it, also not through a link, and never to what
-//! this program writes itself (records, databases under `.ai/agent` and `.ai/state`, knowledge of threads), nor to
-//! settings: hooks and limits stand there, and a model would loosen what holds it. An item is written by who may sign it.
+//! A path is relative to the project. It must not lead out of it, also not through a link. It must
+//! never lead to files that this program writes (records, databases under `.ai/agent` and
+//! `.ai/state`, knowledge of threads). Nor may it lead to settings: they contain hooks and limits,
+//! and a model would loosen its own restrictions. Writing an item needs the permission to sign it.
 
 mod place;
 
@@ -209,8 +210,8 @@ impl Files {
         Ok(real.strip_prefix(root).unwrap_or(&real).to_owned())
     }
 
-    /// All that the file is called, below the project: what it was called, where links lead, and what links of the
-    /// guarded folders make of that.
+    /// All names of the file below the project: the given one, the target of links, and the names
+    /// through links of the guarded folders.
     fn names(&self, path: &Path, relative: &Path) -> Result<Vec<PathBuf>, String> {
         let (root, real) = (self.project.root(), self.real(path)?);
         let mut names = vec![relative.to_owned(), real.clone()];
@@ -292,7 +293,7 @@ fn store(path: &Path, mode: &str, content: &[u8]) -> Result<(), String> {
     }
 }
 
-/// A replaced file keeps its permissions; a new one gets what any new file would.
+/// A replaced file keeps its permissions; a new one gets the default permissions.
 fn keep_mode(path: &Path, file: &std::fs::File) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     let mode = match path.metadata() {

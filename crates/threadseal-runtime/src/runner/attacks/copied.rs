@@ -1,4 +1,4 @@
-//! A sealed item copied to another id: the seal is good, and names no place.
+//! A sealed item copied to another id: the seal is valid, and does not name a place.
 
 use super::stage::{Stage, of, order};
 use crate::limit::Limits;

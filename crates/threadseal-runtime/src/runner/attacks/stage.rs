@@ -1,4 +1,5 @@
-//! A project in which threads run, on a real disk or on one that fails, with a model that remembers what it was asked.
+//! A project in which threads run, on a real disk or on one that fails, with a model that keeps its
+//! requests.
 
 use crate::budget::SqliteBudgets;
 use crate::config::Config;
@@ -22,7 +23,7 @@ use threadseal_formats::document::{DocumentKind, ItemType};
 use threadseal_store::atomic;
 use threadseal_store::sys::FileKind;
 
-/// Everything a model was asked.
+/// All requests to a model.
 pub(super) type Asked = Arc<Mutex<Vec<Vec<ChatMessage>>>>;
 
 pub(super) struct Stage {
@@ -208,7 +209,7 @@ impl Stage {
             .collect()
     }
 
-    /// What the model was asked last.
+    /// The last request to the model.
     pub(super) fn last_asked(&self) -> Vec<ChatMessage> {
         self.asked.lock().unwrap().last().unwrap().clone()
     }
@@ -258,12 +259,12 @@ impl Stage {
         out
     }
 
-    /// Changes the registry behind the program's back.
+    /// Changes the registry without the program.
     pub(super) fn edit(&self, sql: &str, thread: &ThreadId) {
         self.edit_in("registry.db", sql, thread);
     }
 
-    /// Where one of the databases lies.
+    /// The path of one of the databases.
     pub(super) fn database(&self, file: &str) -> PathBuf {
         self.databases.path().join(file)
     }

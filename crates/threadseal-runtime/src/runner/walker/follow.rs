@@ -1,4 +1,4 @@
-//! What follows the record of a run: `thread.json`, the state file, the entry.
+//! The files derived from the record of a run: `thread.json`, the state file, the entry.
 
 use super::super::engine::Engine;
 use crate::graph_journal::GraphJournal;

@@ -1,4 +1,4 @@
-//! Items found, loaded and signed by models, and what they must not be given or sign.
+//! Items found, loaded and signed by models, and items that models must not get or sign.
 
 use super::*;
 use crate::item::{Finder, ItemPolicy};
