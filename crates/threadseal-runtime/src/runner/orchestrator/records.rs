@@ -1,4 +1,4 @@
-//! [`Records`]: what may be believed of threads.
+//! [`Records`]: the trusted facts about threads.
 
 use crate::bounds::{MAX_BUDGET_DEPTH, MAX_CONVERSATION_BYTES};
 use crate::identity;
@@ -188,7 +188,7 @@ impl Records {
         })
     }
 
-    /// What `thread.json` says, held against the record.
+    /// The contents of `thread.json`, checked against the record.
     ///
     /// # Errors
     /// Kind `Refused` unless both verify and agree.
@@ -198,11 +198,12 @@ impl Records {
             .find_thread(&*self.host.fs, id)?
             .ok_or_else(|| Error::refused(format!("{id} has left no files")))?;
         let read = || ThreadMeta::read(&self.host, &folder, id, Some(&past.manifest), &self.trust);
-        // A thread that runs may replace it between the file and its head: then the file that is there now agrees.
+        // A running thread may replace it between the reads of the file and its head: then the new
+        // file agrees.
         read().or_else(|_| read())
     }
 
-    /// How a record says that its thread ended.
+    /// The end of a thread in its record.
     ///
     /// # Errors
     /// Kind `Refused` when the file was changed while it was read.
@@ -230,10 +231,11 @@ impl Records {
         Ok(ended)
     }
 
-    /// How a thread ended, by its record and its `thread.json` alone: as its parent gets it (seed 001, "thread result").
+    /// The result of a thread, by its record and its `thread.json` alone: as its parent gets it
+    /// (seed 001, "thread result").
     ///
     /// # Errors
-    /// Kind `Refused` unless both verify, agree, and say that it has ended or is suspended.
+    /// Kind `Refused` unless both verify, agree, and show an end or a suspension.
     pub fn result(&self, id: &ThreadId) -> Result<Value, Error> {
         let past = self.past(id, Need::Whole)?;
         let meta = self.meta(id, &past)?;
@@ -270,8 +272,8 @@ impl Records {
         Ok(out)
     }
 
-    /// Does a row give another result than record and `thread.json` do? The times of both need not be the same, and the
-    /// last words of a thread that failed are no result.
+    /// Does a row contradict the result in record and `thread.json`? The times of both may differ,
+    /// and the last text of a thread that failed is no result.
     pub(in crate::runner) fn denies_result(&self, row: &Thread) -> bool {
         let (Some(noted), Ok(right)) = (&row.result, self.result(&row.id)) else {
             return false;
@@ -287,7 +289,7 @@ impl Records {
             })
         };
         let failed = noted["success"] != true && noted["result"] == "";
-        // One that was adopted as it ended gives what its predecessor said last.
+        // A thread that was adopted as it ended gives its predecessor's last text.
         let silent = right["result"] == "";
         let over = right["status"] != Status::Continued.as_str();
         noted["outputs"] != right["outputs"]
@@ -296,7 +298,8 @@ impl Records {
             || (noted["result"] != right["result"] && !failed && !silent)
     }
 
-    /// The threads of the chain that ends with `last`, back to `first`, each the one that the next one's line 1 names.
+    /// The threads of the chain that ends with `last`, back to `first`, each the one that the next
+    /// one's line 1 names.
     ///
     /// # Errors
     /// Kind `Refused` when the records do not lead there.
@@ -323,7 +326,7 @@ impl Records {
         Err(Error::refused("the chain of threads is too long"))
     }
 
-    /// The records of a thread and of those that it goes on from.
+    /// The records of a thread and of its predecessors.
     ///
     /// # Errors
     /// As [`Records::leads_back`].
