@@ -33,7 +33,7 @@ const TOKENS_PER_MESSAGE: u64 = 4;
 pub struct Counter(Option<&'static CoreBPE>);
 
 impl Counter {
-    /// That of a model, by its name. A name with a provider before it (`openai/gpt-5`) is that of the model.
+    /// The counter of a model, by its name. A provider before the name (`openai/gpt-5`) is ignored.
     pub fn of_model(name: &str) -> Self {
         let name = name.rsplit('/').next().unwrap_or(name);
         let known = get_tokenizer(name).filter(|known| {

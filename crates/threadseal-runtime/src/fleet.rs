@@ -1,10 +1,12 @@
 //! [`Fleet`]: threads on many machines, in one PostgreSQL database.
 //!
 //! ```text
-//! order {directive, inputs, limits} ─► taken by a worker ─► its threads: records, files, registry, budgets, heads
-//!                                         │                  all in the database, all under the order's lease
-//!   worker gone: lease expires ───────────┴─► the next one: children end, the root continues in its record
-//!   resume: the order is given anew ──────┴─► a successor, under the same order
+//! order {directive, inputs, limits} ─► taken by a worker
+//!     ─► its threads: records, files, registry, budgets, heads
+//!        │               all in the database, all under the order's lease
+//!        ├─ worker gone: lease expires ─► the next one: children end,
+//!        │                                the root continues in its record
+//!        └─ resume: the order is given again ─► a successor, under the same order
 //! ```
 //! An order covers the thread that it starts, everything that this thread starts, and every
 //! successor. A worker that loses its lease stops at once: all its later writes are refused, and

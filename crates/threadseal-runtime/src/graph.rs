@@ -7,8 +7,10 @@
 //! config:
 //!   start: first
 //!   nodes:
-//!     first:  {action: {…}, assign: {x: "${result.stdout}"}, next: [{to: each, when: {…}}, {to: done}]}
-//!     each:   {type: foreach, over: "${state.list}", as: item, action: {…}, collect: all, next: done}
+//!     first:  {action: {…}, assign: {x: "${result.stdout}"},
+//!              next: [{to: each, when: {…}}, {to: done}]}
+//!     each:   {type: foreach, over: "${state.list}", as: item, action: {…},
+//!              collect: all, next: done}
 //!     done:   {type: return, output: {x: "${state.x}"}}
 //! ```
 //! [`inspect`] names every fault with its line; [`Graph::parse`] yields only graphs without errors.

@@ -1,17 +1,23 @@
 //! [`GraphJournal`]: the record that a run of a graph writes, and the course that follows from it.
 //!
 //! ```text
-//! graph_started        {graph_id, graph_run_id, start_node, inputs, state, step, resumed_from?, passed_over?}
+//! graph_started        {graph_id, graph_run_id, start_node, inputs, state, step, resumed_from?,
+//!                       passed_over?}
 //! step_started         {step, node, node_type, action_id?}
-//! tool_call_start      {tool, call_id, input, item_id, idempotency_key}     durable before the call runs
+//! tool_call_start      {tool, call_id, input, item_id, idempotency_key}
+//!                                           durable before the call runs
 //! tool_call_result     {call_id, output, structured?, duration_ms, error?, unknown?}
-//! tool_call_reused     {call_id, item_id, output, structured?, error?, from}  of the run before: not called again
-//! tool_call_settled    {call_id, item_id, idempotency_key, as: skipped | failed | repeated}  it was unresolved
+//! tool_call_reused     {call_id, item_id, output, structured?, error?, from}
+//!                                           of the run before: not called again
+//! tool_call_settled    {call_id, item_id, idempotency_key, as: skipped | failed | repeated}
+//!                                           it was unresolved
 //! state_changed        {step, node, set}
 //! foreach_completed    {step, node, items, failed, next_node}
-//! step_completed       {step, node, action_id?, status, elapsed_s, next_node, thread_id?, error?, passed_over?, ledger}
+//! step_completed       {step, node, action_id?, status, elapsed_s, next_node, thread_id?, error?,
+//!                       passed_over?, ledger}
 //! graph_completed      {status, steps, elapsed_s, outputs?}
-//! graph_error          {error, node, steps, elapsed_s}        graph_cancelled {steps, elapsed_s}
+//! graph_error          {error, node, steps, elapsed_s}
+//! graph_cancelled      {steps, elapsed_s}
 //! graph_suspended      {reason, why, node, steps}
 //! ```
 //! A course changes only through an event, by the same code that reads a record. So the walked

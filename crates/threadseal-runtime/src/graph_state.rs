@@ -1,9 +1,10 @@
 //! [`Course`]: a run of a graph as its record shows it, and the two files derived from it.
 //!
 //! ```text
-//! events ─► Course {state, next node, calls of an interrupted step, …}      walking and resuming read the same
-//!             ├─► .ai/knowledge/graphs/<graph>/<run>.md            the state, signed: [`state_file`]
-//!             └─► .ai/knowledge/agent/threads/<graph>/<run>.md     node table and history: [`entry`]
+//! events ─► Course {state, next node, calls of an interrupted step, …}
+//!             │                                              walking and resuming read the same
+//!             ├─► .ai/knowledge/graphs/<graph>/<run>.md          the state, signed: [`state_file`]
+//!             └─► .ai/knowledge/agent/threads/<graph>/<run>.md   node table and history: [`entry`]
 //! ```
 //! The events are the only source about a run. The walker changes a course only by recording an
 //! event, so a course that is read from a verified record is the one that was walked. The state

@@ -1,11 +1,11 @@
 //! Declarations of hooks: at which event, under which condition, which items are called.
 //!
 //! ```text
-//! <hook id="…" event="after_complete" layer="1">        - id: …            (YAML: configuration, graphs)
-//!   <condition path="…" op="…" value="…"/>                event: after_step
+//! <hook id="…" event="after_complete" layer="1">           - id: …      (YAML: settings, graphs)
+//!   <condition path="…" op="…" value="…"/>                   event: after_step
 //!   <action primary="execute" item_type="tool" item_id="…">  condition: {path, op, value}
-//!     <param name="…">${…}</param>                        action: {primary, item_type, item_id, params}
-//!   </action>
+//!     <param name="…">${…}</param>                           action: {primary, item_type,
+//!   </action>                                                         item_id, params}
 //! </hook>
 //! ```
 //! Both spellings become one [`HookDeclaration`]. An action's `item_id` and parameters are

@@ -1,7 +1,8 @@
 //! [`Identity`]: the identity of a project, and so the threads that it may continue.
 //!
 //! ```text
-//! .ai/agent/threads/project.json   {"project": HEX, "also": [HEX, …]}, sealed, beside the threads: it moves with them
+//! .ai/agent/threads/project.json   {"project": HEX, "also": [HEX, …]}, sealed, beside the threads:
+//!                                  it moves with them
 //! line 1 of each thread            meta.project: HEX
 //! ```
 //! A seal does not name a place. A thread's folder that was copied into another project verifies
@@ -97,7 +98,8 @@ impl Identity {
         })
     }
 
-    /// Does a thread with this line 1 belong here? One that names no project was made before projects had ids.
+    /// Does a thread with this line 1 belong here? One that names no project was made before
+    /// projects had ids; it does.
     ///
     /// # Errors
     /// Kind `Refused`, with the verdict `foreign`, when it belongs to another project.

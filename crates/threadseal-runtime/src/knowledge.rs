@@ -49,8 +49,8 @@ pub struct Found {
 /// The entries below `.ai/knowledge` that have every word of `query`.
 ///
 /// # Errors
-/// Kind `InvalidInput` when the query has no word, `Limit` above [`MAX_KNOWLEDGE_FILES`], `External` when
-/// the system fails.
+/// Kind `InvalidInput` when the query has no words, `Limit` above [`MAX_KNOWLEDGE_FILES`],
+/// `External` when the system fails.
 pub fn search(host: &Host, project: &Project, trust: &Trust, query: &str) -> Result<Found, Error> {
     let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
     if words.is_empty() {

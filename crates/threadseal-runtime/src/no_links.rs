@@ -1,9 +1,9 @@
 //! [`NoLinks`]: files that are written under their own names, and never through a symbolic link.
 //!
 //! ```text
-//! Append, Rewrite, OpenOrCreate   refused where the name is a link, before it is opened and once it is open
-//! canonicalize                    refused for a link: a replacement through a link resolves it first
-//! all else                        as the file system below does it: it makes names, and follows none
+//! Append, Rewrite, OpenOrCreate   refused where the name is a link, before and after it is opened
+//! canonicalize                    refused for a link: replacing through a link resolves it first
+//! all else                        as in the file system below: it creates names, and follows none
 //! ```
 //! An attacker who puts a link in the place of `transcript.jsonl` would choose the file that is
 //! appended to, even outside the project. [`crate::project::Project::inside`] refuses a folder that

@@ -1,7 +1,7 @@
 //! [`ProcessId`]: a process, distinguished from all others with the same number.
 //!
 //! ```text
-//! <boot id>/<pid namespace>/<start, in ticks since boot>      with the number: one process, ever, anywhere
+//! <boot id>/<pid namespace>/<start, in ticks since boot>   with the number: a unique process
 //! ```
 //! Numbers of processes are used again. A process is signalled only through a [`Held`], after its
 //! identity was compared. A [`Held`] is a descriptor of the kernel that never comes to mean another

@@ -3,7 +3,7 @@
 //! ```text
 //! threads              Rye's table, its columns and its words        (`thread_registry.py`)
 //! threadseal_threads   values without a column there: money in billionths, the process's start,
-//!                      the record, the fence                                   beside Rye's table, never in it
+//!                      the record, the fence; beside Rye's table, never in it
 //! ```
 //! A status changes only along the table of [`crate::status`], by compare-and-swap. The link of a
 //! chain is written completely, in both directions and with the new status, or not at all. A
@@ -55,8 +55,8 @@ pub trait Registry: fmt::Debug + Send + Sync {
     /// Adds a thread, `created`.
     ///
     /// # Errors
-    /// Kind `Refused` when the id is taken, the parent or predecessor is unknown, or the parent has no
-    /// spawn left; `External` when the store fails.
+    /// Kind `Refused` when the id is taken, the parent or predecessor is unknown, or the parent has
+    /// no spawn left; `External` when the store fails.
     fn create(&self, new: &NewThread<'_>, at: Timestamp) -> Result<(), Error>;
 
     /// Corrects a row to match the record of its thread, and adds one, `created`, where there is

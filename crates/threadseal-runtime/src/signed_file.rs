@@ -2,7 +2,8 @@
 //! sealed natively.
 //!
 //! ```text
-//! content ─► Rye's signature ─► native seal n of one record ─► whole or not at all, durable ─► head
+//! content ─► Rye's signature ─► native seal n of one record
+//!   ─► written completely or not at all, durable ─► head
 //! ```
 //! Rye reads it as its own. The native seal covers the parts that Rye's signature excludes, binds
 //! the file to its record, and numbers its versions. An older version that is put back is

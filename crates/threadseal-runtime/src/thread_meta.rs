@@ -1,8 +1,9 @@
 //! [`ThreadMeta`]: the contents of `thread.json`, and `capabilities.md`.
 //!
 //! ```text
-//! thread.json       {"thread_id", "directive", "status", "created_at", "updated_at", "model"?, "limits"?,
-//!                    "capabilities"?, "cost"?, "outputs"?, "_signature"}       indented by 2, ASCII
+//! thread.json       {"thread_id", "directive", "status", "created_at", "updated_at", "model"?,
+//!                    "limits"?, "capabilities"?, "cost"?, "outputs"?, "_signature"}
+//!                   indented by 2, ASCII
 //! capabilities.md   <!-- rye:signed:… --> # Capabilities
 //!                   ## Tool Definitions ```json […]```  ## Capabilities Tree ```…```
 //! ```

@@ -1,8 +1,8 @@
 //! YAML 1.2 (core schema) as values with their lines, and strict reading of its mappings.
 //!
 //! ```text
-//! text ──parse──▶ Node { place, data }      data: null, true, 12, 1.5, text, list, map
-//!                  └─ fields() ─▶ Fields     take the known members, then finish(): the rest is an error
+//! text ──parse──▶ Node { place, data }     data: null, true, 12, 1.5, text, list, map
+//!                  └─ fields() ─▶ Fields    take known members, then finish(): the rest is an error
 //! ```
 //! Refused: a second key of one name, merge keys (`<<`), tags without a meaning here, numbers that
 //! are not finite, more than one document, anything beyond the bounds. Unlike in YAML 1.1, `yes`,

@@ -1,8 +1,8 @@
 //! [`PostgresBudgets`]: the budgets of many machines, in one PostgreSQL database.
 //!
 //! ```text
-//! threadseal_budgets   thread_id, parent_thread_id, max_nanos, reserved_nanos, actual_nanos, own_nanos, status,
-//!                      created_at, updated_at
+//! threadseal_budgets   thread_id, parent_thread_id, max_nanos, reserved_nanos, actual_nanos,
+//!                      own_nanos, status, created_at, updated_at
 //! threadseal_commits   thread_id, key, nanos
 //! ```
 //! Each step locks the root of its tree first. So no two steps of one tree run at once, and no two

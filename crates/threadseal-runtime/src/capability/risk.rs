@@ -1,10 +1,10 @@
 //! The harm that a capability can do, and the acknowledgement that its grant requires.
 //!
 //! ```text
-//! unrestricted   block          rye.*
-//! elevated       acknowledge    rye.execute.*  …tool.rye.bash.*  …tool.rye.shell.*  …tool.rye.web.*
-//! write          allow          rye.execute.tool.rye.file-system.*
-//! safe           allow          rye.search.*  rye.load.*  rye.sign.*
+//! unrestricted   block        rye.*
+//! elevated       acknowledge  rye.execute.*  …tool.rye.bash.*  …tool.rye.shell.*  …tool.rye.web.*
+//! write          allow        rye.execute.tool.rye.file-system.*
+//! safe           allow        rye.search.*  rye.load.*  rye.sign.*
 //! ```
 //! The table is Rye's (`capability_risk.yaml`). A capability has the risk of the narrowest class
 //! that covers it, and of every class that it covers: `*` is as dangerous as `rye.*`. (Rye looks

@@ -6,7 +6,8 @@
 //! tiers:
 //!   fast: [claude-haiku-4-5, gpt-4.1-mini]
 //! models:
-//!   - {id: claude-haiku-4-5, provider: anthropic, context_window: 200000, max_output_tokens: 64000,
+//!   - {id: claude-haiku-4-5, provider: anthropic, context_window: 200000,
+//!      max_output_tokens: 64000,
 //!      prices: {input: 1, output: 5, cache_read: 0.1, cache_write: 1.25}}
 //! ```
 //! Prices are dollars for a million tokens. Costs are whole billionths of a dollar, rounded up once

@@ -1,9 +1,9 @@
 //! Which part of a conversation a successor receives: its end, as much as fits.
 //!
 //! ```text
-//! user … call result … user call result      the longest end that begins with a user's message and fits
-//!        [prompt] call result call result     else the first prompt, and the longest end of whole exchanges
-//!        [prompt, shortened]                  else the prompt alone
+//! user … call result … user call result    the longest fitting end that begins with a user message
+//!        [prompt] call result call result  else the first prompt, and the longest end of exchanges
+//!        [prompt, shortened]               else the prompt alone
 //! ```
 //! A call and its results stay together: models refuse one without the other. The seed stops at the
 //! first message that does not fit, drops all but a user's messages, and may keep nothing.

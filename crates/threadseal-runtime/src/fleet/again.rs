@@ -1,9 +1,11 @@
 //! Continues threads of a database that ended, and ends those whose worker is gone.
 //!
 //! ```text
-//! resume    verify the chain here, write nothing ─► its order ready again, with a new task ─► any worker
-//! recover   no live lease? something to recover, in a record that holds? ─► order taken here, token + 1
-//!             ─► children ended, the thread ended ─► order done, or, where others of it continue, ready again
+//! resume    verify the chain here, write nothing ─► its order ready again, with a new task
+//!             ─► any worker
+//! recover   no live lease? something to recover, in a record that holds?
+//!             ─► order taken here, token + 1 ─► children ended, the thread ended
+//!             ─► order done, or, where others of it continue, ready again
 //! ```
 //! A successor belongs to the order of its predecessor. One lease covers the writes of the link in
 //! the old record, the old `thread.json` and the registry. Their seals contain its token, which

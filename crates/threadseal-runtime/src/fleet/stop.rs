@@ -2,9 +2,11 @@
 //!
 //! ```text
 //! cancel   nothing of it began ─► the order is done at once, under its token
-//!          it runs ─► <thread>/cancel.json, signed, among the files of its order ─► its worker looks for it ─► Cancel
+//!          it runs ─► <thread>/cancel.json, signed, among the files of its order
+//!            ─► its worker looks for it ─► Cancel
 //! kill     no process of another machine can be signalled: the killer takes the lease, token + 1
-//!            ─► nothing the worker still writes is taken ─► its threads are recovered, as `killed` ─► order done
+//!            ─► the worker's later writes are refused
+//!            ─► its threads are recovered, as `killed` ─► order done
 //! ```
 //! A row alone decides nothing. A thread has ended only if its record states so, and a worker obeys
 //! a request only if it verifies for this thread.

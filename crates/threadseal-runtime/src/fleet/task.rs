@@ -1,11 +1,11 @@
 //! [`Task`]: the work that an order describes.
 //!
 //! ```text
-//! {directive, inputs, limits}                                       a new thread
-//! {resume: {thread, last, way, message, limits}, after}             a thread that continues the one at which the
-//!                                                                   chain of `thread` ended then, `last`
-//! {graph, inputs, limits}                                           a new run of a graph
-//! {resume_graph: {run, unresolved, limits}, after}                  a run that continues another
+//! {directive, inputs, limits}                              a new thread
+//! {resume: {thread, last, way, message, limits}, after}    a thread that continues `last`, where
+//!                                                          the chain of `thread` ended then
+//! {graph, inputs, limits}                                  a new run of a graph
+//! {resume_graph: {run, unresolved, limits}, after}         a run that continues another
 //! ```
 //! An order that is given again covers the same threads under the same token, which never falls.
 //! `after` is the token that it had: only holders of a higher token are workers of this task.

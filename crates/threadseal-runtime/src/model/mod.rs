@@ -7,7 +7,8 @@
 //!    ├─ script   answers from a file, in order: tests, demonstrations
 //!    └─ replay   the answers of a verified transcript
 //!    ▼
-//! Answer {text, reasoning, calls, usage, model, stop}   or   ModelError {status, type, code, message, retry-after}
+//! Answer {text, reasoning, calls, usage, model, stop}
+//!    or ModelError {status, type, code, message, retry-after}
 //! ```
 //! A model has no effect but its answer. Errors are distinguished by their facts
 //! (`ModelError::to_value`), which the classification of the configuration judges; nothing here

@@ -3,7 +3,7 @@
 //! ```text
 //! cognition_out {text}  tool_call_start {tool, call_id, input} …    one answer
 //! child_thread_started {child_thread_id, child_directive, child_record}
-//!                                                                   a child, which answers from its own transcript
+//!                                           a child, which answers from its own transcript
 //! ```
 //! Its tokens are those that the transcript counted (`cognition_out.usage`), else none. A request
 //! beyond the last recorded answer is an error. Children may begin in another order than before:

@@ -2,9 +2,11 @@
 //!
 //! ```text
 //! line 1 of a thread   predecessor: a seal of the one before;
-//!                      meta.predecessor_thread, meta.inherited_messages: how many of its last messages were taken over
+//!                      meta.predecessor_thread; meta.inherited_messages: how many of the
+//!                      predecessor's last messages it inherited
 //! event                conversation_opened {text}: the text before those
-//! the one before       thread_resumed | thread_handoff {new_thread_id}, whose seal names the record of this one
+//! the one before       thread_resumed | thread_handoff {new_thread_id},
+//!                      whose seal names the record of this one
 //! ```
 //! A transcript of Rye cannot be written to: only line 1 of the thread that adopted it names it.
 

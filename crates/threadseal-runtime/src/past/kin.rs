@@ -2,9 +2,9 @@
 //! thread.
 //!
 //! ```text
-//! line 1                          directive, model, parent_thread, and the seal of the predecessor
-//! link of the predecessor         names the thread, its seal the record: only both together make a chain
-//! child_thread_started            how many children there are
+//! line 1                      directive, model, parent_thread, and the seal of the predecessor
+//! link of the predecessor     names the thread, its seal the record: only both make a chain
+//! child_thread_started        the number of children
 //! ```
 //! Only sealed parts are read, also of records that still grow. A fact that no record contains
 //! comes from the row. A predecessor of Rye is named only by the registry, since Rye's records do

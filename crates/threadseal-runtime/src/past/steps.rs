@@ -1,8 +1,10 @@
 //! The step ledger of a thread, checked against its transcript's seals.
 //!
 //! ```text
-//! terminal event: ledger {count, head} ─► ledger_<record>.jsonl: chain and signatures hold, that record is its last
-//! no such event                        ─► chain and signatures hold, and it contains the end that this host knows
+//! terminal event: ledger {count, head}
+//!     ─► ledger_<record>.jsonl: chain and signatures hold, that record is its last
+//! no such event
+//!     ─► chain and signatures hold, and it contains the end that this host knows
 //! ```
 
 use super::{Archive, VerifiedRecord};

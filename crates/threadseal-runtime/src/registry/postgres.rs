@@ -1,8 +1,9 @@
 //! [`PostgresRegistry`]: the threads of many machines, in one PostgreSQL database.
 //!
 //! ```text
-//! threadseal_threads   the seed's columns; beside them spend_nanos, elapsed_micros, process_started, record,
-//!                      order_id, fence                                        spend is made of spend_nanos
+//! threadseal_threads   the seed's columns; beside them spend_nanos, elapsed_micros,
+//!                      process_started, record, order_id, fence;
+//!                      spend is made of spend_nanos
 //! ```
 //! For a writer under a lease, the same transaction checks the lease, and it may write only threads
 //! of its own order. `fence` is the token of the last such writer, and does not fall.

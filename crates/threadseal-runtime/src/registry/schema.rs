@@ -1,9 +1,9 @@
 //! The tables of a registry in SQLite: Rye's, and beside it ours.
 //!
 //! ```text
-//! threads             thread_id directive parent_id status created_at updated_at completed_at result
-//!                     turns input_tokens output_tokens spend spawn_count pid model
-//!                     continuation_of continuation_thread_id chain_root_id                    Rye's
+//! threads             thread_id directive parent_id status created_at updated_at completed_at
+//!                     result turns input_tokens output_tokens spend spawn_count pid model
+//!                     continuation_of continuation_thread_id chain_root_id                Rye's
 //! threadseal_schema   version
 //! threadseal_threads  thread_id spend_nanos elapsed_micros process_started record fence
 //! ```

@@ -1,10 +1,13 @@
 //! Continues a thread of Rye, to whose record nothing may be written any more.
 //!
 //! ```text
-//! transcript of Rye ─► verified? ─► its thread.json and capabilities.md, where they are ─► parent's thread.json
+//! transcript of Rye ─► verified? ─► its thread.json and capabilities.md, if they exist
+//!     ─► parent's thread.json
 //!   resume   ─► a successor with its conversation
-//!   adopt    ─► a thread of ours with its conversation and its end: from now on it is resumed as any other
-//! line 1 names the seal up to which it was verified; event thread_adopted lists verified and unverified parts
+//!   adopt    ─► a thread of ours with its conversation and its end:
+//!               from now on it is resumed as any other
+//! line 1 names the seal up to which it was verified;
+//! event thread_adopted lists verified and unverified parts
 //! ```
 //! Rye never seals the end of a thread. `thread_completed` follows the last checkpoint, so that no
 //! finished thread verifies to its end. Resuming takes threads that do verify. Adopting also takes

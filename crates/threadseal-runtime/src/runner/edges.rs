@@ -1,8 +1,9 @@
 //! The edges of a thread's loop: the hooks before its first turn and after its last.
 //!
 //! ```text
-//! item_used, risks ─► thread_started | thread_continued ─► layers and blocks around the first message
-//!     ─► system_prompt, context_injected ─► loop ─► after_complete ─► terminal event
+//! item_used, risks ─► thread_started | thread_continued
+//!     ─► layers and blocks around the first message ─► system_prompt, context_injected
+//!     ─► loop ─► after_complete ─► terminal event
 //! ```
 //! A cancelled thread asks no hooks at its end: the cancelling person wants it to stop.
 

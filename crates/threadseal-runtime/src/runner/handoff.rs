@@ -1,9 +1,11 @@
 //! A thread whose model's window is full hands itself over.
 //!
 //! ```text
-//! context_limit_reached, seal ─► own record, its chain and its parent verified ─► summary ─► the conversation's end
-//!   ─► successor exists, its line 1 names this seal ─► thread_handoff, sealed ─► thread_continued, final seal
-//!   ─► registry, budget, thread.json ─► the successor runs, within what is left of the limits
+//! context_limit_reached, seal ─► own record, its chain and its parent verified
+//!   ─► summary ─► the fitting end of the conversation
+//!   ─► successor exists, its line 1 names this seal ─► thread_handoff, sealed
+//!   ─► thread_continued, final seal ─► registry, budget, thread.json
+//!   ─► the successor runs, within the rest of the limits
 //! ```
 //! A failure before the link leaves the thread unchanged: it is suspended, and a person may resume
 //! it. A person's handoff of a thread that ended is in `resume`.

@@ -2,10 +2,11 @@
 //!
 //! ```text
 //! event, context ─► hooks of that event, lower layers first ─► condition ─► actions, in order
-//!     tool, directive     intent durable ─► run ─► result            recorded as hook_call_start, hook_call_result
-//!     knowledge           verified, bounded, handed back as blocks   for the conversation
-//!     …/internal/control  a decision, as the table permits           hook_decided; later hooks are not asked
-//!     …/internal/emitter  an event of the hook's own                 hook_event
+//!     tool, directive     intent durable ─► run ─► result    hook_call_start, hook_call_result
+//!     knowledge           verified, bounded, returned as     for the conversation
+//!                         blocks
+//!     …/internal/control  a decision, as the table permits   hook_decided; later hooks not asked
+//!     …/internal/emitter  an event of the hook's own         hook_event
 //! ```
 //! Hooks of the infrastructure always run, and decide nothing. A hook that fails leaves
 //! `hook_failed` in the record and has no other effect, unless it was to decide. Then the table of

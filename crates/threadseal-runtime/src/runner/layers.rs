@@ -1,10 +1,11 @@
 //! The layers around a prompt: added by a directive, those that it extends, settings and hooks.
 //!
 //! ```text
-//! directive ─extends─► directive ─extends─► …        each found, verified, the one of its id; never twice
-//!     <context> of the last one first: system, before, after; what `suppress` names stays out
+//! directive ─extends─► directive ─extends─► …   each found, verified, the one of its id; no cycle
+//!     <context> of the last one first: system, before, after; `suppress` excludes items
 //! settings        system_prompt of agent/agent, of the model
-//! hooks           resolve_extends (a base for a directive without one), build_system_prompt (more of the system),
+//! hooks           resolve_extends (a base for a directive without one),
+//!                 build_system_prompt (more of the system),
 //!                 thread_started, thread_continued (around the first message)
 //! ```
 //! All knowledge is verified before it is taken, and has a bound. It is wrapped in an element that

@@ -1,8 +1,9 @@
-//! Everything that is checked before a thread leaves a trace: an order that cannot run changes nothing.
+//! The checks before a thread leaves a trace: an order that cannot run changes nothing.
 //!
 //! ```text
-//! directive: found, verified, itself ─► inputs ─► model ─► limits under the parent's ─► layers of context
-//! ─► capabilities within the parent's ─► tools that these permit ─► Plan
+//! directive: found, verified, the one of its id ─► inputs ─► model
+//!   ─► limits under the parent's ─► layers of context
+//!   ─► capabilities within the parent's ─► tools that these permit ─► Plan
 //! ```
 
 use super::engine::{Engine, Order};

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! verified conversation, its end ─► thread of the summary directive ─► text, bounded
-//!   ─► knowledge entry agent/threads/<directive>/<name>-summary ─► inputs.previous_summary_id, first message
+//!   ─► knowledge entry agent/threads/<directive>/<name>-summary
+//!   ─► inputs.previous_summary_id, first message
 //! ```
 //! The directive gets those of `thread_id`, `directive`, `transcript`, `max_tokens` that it
 //! declares, and answers with the output `summary` or with its last text. A failure is recorded,

@@ -1,10 +1,13 @@
 //! Recovering a thread whose process is gone: its record gets an honest end.
 //!
 //! ```text
-//! lock (no process writes it) ─► verify ─► tail set aside, `tail_dropped`; with `transcript_integrity: lenient` `tail_adopted`
-//!   ─► `tool_call_unresolved` for each call that began and of which no sealed line has a result (`open`)
-//!   ─► `thread_error`, or `thread_continued` where its link names an existing successor; final seal
-//!   ─► thread.json (anew from line 1 where the thread died before its first one), budget, registry (its row, too)
+//! lock (no process writes it) ─► verify
+//!   ─► tail set aside, `tail_dropped`; with `transcript_integrity: lenient` `tail_adopted`
+//!   ─► `tool_call_unresolved` for each call that began and has no sealed result (`open`)
+//!   ─► `thread_error`, or `thread_continued` where its link names an existing successor;
+//!      final seal
+//!   ─► thread.json (from line 1 where the thread died before its first one), budget,
+//!      registry (its row, too)
 //! ```
 //! Events that no seal covers never count again. Only the names of calls are taken from them, and
 //! from the step ledger: a call's start is durable in both beforehand. It is unknown whether such a
@@ -116,7 +119,8 @@ impl Engine {
         })
     }
 
-    /// Would [`Engine::recover`] find something to do, in a record whose seals hold? Takes no lock and writes nothing.
+    /// Would [`Engine::recover`] find something to do, in a record whose seals hold? Takes no lock
+    /// and writes nothing.
     ///
     /// # Errors
     /// As [`Engine::recover`].

@@ -1,8 +1,10 @@
 //! Continues a thread that ended, on request: by resuming it, or by handing it over.
 //!
 //! ```text
-//! end of the chain ─► ended or suspended? ─► lock ─► the whole chain, its papers and its parent verified
-//!   ─► directive, inputs, model, limits under the parent's as for any thread ─► conversation, continuation prompt
+//! end of the chain ─► ended or suspended? ─► lock
+//!   ─► the whole chain, its files and its parent verified
+//!   ─► directive, inputs, model, limits under the parent's as for any thread
+//!   ─► conversation, continuation prompt
 //!   ─► successor exists ─► link sealed in the old record ─► registry, budget, thread.json
 //! ```
 //! A successor of a resumed thread gets the whole conversation; one of a handed-over thread gets

@@ -1,8 +1,10 @@
 //! Stopping threads from outside: asking one to end, and ending its process.
 //!
 //! ```text
-//! cancel   <thread>/cancel.json {thread_id, requested_at}, signed ─► its process looks for it ─► Cancel
-//! kill     the holder of its record's lock (from the kernel) ─► the same as the registry's row? ─► pidfd
+//! cancel   <thread>/cancel.json {thread_id, requested_at}, signed
+//!            ─► its process looks for it ─► Cancel
+//! kill     the holder of its record's lock (from the kernel)
+//!            ─► the same as the registry's row? ─► pidfd
 //!            ─► SIGTERM ─► SIGKILL ─► its threads are recovered, as `killed`
 //! ```
 //! An attacker who can write a registry's file can write any row. So no row is a reason to signal a

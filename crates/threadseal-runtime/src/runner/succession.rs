@@ -2,7 +2,8 @@
 //! together.
 //!
 //! ```text
-//! successor's files, line 1 names the predecessor's last seal ─► predecessor's link names the successor's record, sealed
+//! successor's files, line 1 names the predecessor's last seal
+//!   ─► predecessor's link names the successor's record, sealed
 //!   ─► registry ─► budget ─► predecessor's thread.json
 //! ```
 //! The link is written once the successor exists. A failure before it leaves the predecessor

@@ -1,7 +1,8 @@
 //! `rye/agent/threads/thread_summary`: a short summary of a thread, for its successor.
 //!
 //! ```text
-//! {thread_id} ─► seal ─► transcript verified ─► rendering, bounded ─► a thread of the summary's directive
+//! {thread_id} ─► seal ─► transcript verified ─► rendering, bounded
+//!    ─► a thread of the summary's directive
 //!    ─► .ai/knowledge/agent/threads/<directive>/<name>-summary.md, signed
 //!    ─► {summary_id, knowledge_id, summary}
 //! ```

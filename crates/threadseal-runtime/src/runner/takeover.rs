@@ -1,8 +1,9 @@
 //! Taking a thread over: another worker continues it, in the same record.
 //!
 //! ```text
-//! lease with a higher token ─► record opened, verified; tail set aside ─► `tool_call_unresolved` for each call
-//!   without a sealed result ─► sealed under the new token ─► conversation of the verified lines ─► loop
+//! lease with a higher token ─► record opened, verified; tail set aside
+//!   ─► `tool_call_unresolved` for each call without a sealed result
+//!   ─► sealed under the new token ─► conversation of the verified lines ─► loop
 //! ```
 //! Events that no seal covers are never passed to a model. Tail and step ledger prove only one
 //! thing: that a call of this thread began, by its idempotency key. Such a call may have been

@@ -1,8 +1,9 @@
 //! One thread: its files, from the first to the final seal.
 //!
 //! ```text
-//! registry `created` ─► folder ─► capabilities.md ─► line 1, seal 0 ─► thread.json ─► registry `running`
-//!        ─► loop ─► terminal event, final seal ─► thread.json ─► registry: how it ended
+//! registry `created` ─► folder ─► capabilities.md ─► line 1, seal 0 ─► thread.json
+//!        ─► registry `running` ─► loop ─► terminal event, final seal
+//!        ─► thread.json ─► registry: the end
 //! ```
 //! The record is the truth: thread.json and the registry follow it. A thread whose record cannot be
 //! written ends at once, at its last recorded event.

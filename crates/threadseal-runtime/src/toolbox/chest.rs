@@ -1,10 +1,11 @@
 //! [`Toolbox`]: the tools of one thread, each call checked against its capabilities.
 //!
 //! ```text
-//! the model calls      rye_file-system_read {path}                                       a tool by its name
-//!                      rye_execute {item_type: tool, item_id: rye/file-system/read,
-//!                                   parameters: {path}}                                  Rye's way
-//!                      rye_search, rye_load, rye_sign                                      items, not to run them
+//! the model calls   rye_file-system_read {path}                            a tool by its name
+//!                   rye_execute {item_type: tool,
+//!                                item_id: rye/file-system/read,
+//!                                parameters: {path}}                       Rye's way
+//!                   rye_search, rye_load, rye_sign                         items, not to run them
 //! ```
 //! The model sees only tools that the thread may use, and only these run, under any name.
 

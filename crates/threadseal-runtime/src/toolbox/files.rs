@@ -1,8 +1,9 @@
 //! `rye/file-system/read` and `rye/file-system/write`: files of the project, and no others.
 //!
 //! ```text
-//! read   {path, offset?, limit?}                       lines from `offset` (1 is the first), at most `limit`
-//! write  {path, content, mode?, create_dirs?}          mode: overwrite (whole or not at all), append, create
+//! read   {path, offset?, limit?}             lines from `offset` (1 is the first), at most `limit`
+//! write  {path, content, mode?,              mode: overwrite (completely or not at all), append,
+//!         create_dirs?}                            create
 //! ```
 //! A path is relative to the project. It must not lead out of it, also not through a link. It must
 //! never lead to files that this program writes (records, databases under `.ai/agent` and

@@ -1,7 +1,8 @@
 //! Tools: the actions that a model may request, each call within the thread's capabilities.
 //!
 //! ```text
-//! model's call {name, input} ─► Toolbox::find ─► capability? ─► Tool::run ─► Outcome {output | error}
+//! model's call {name, input} ─► Toolbox::find ─► capability? ─► Tool::run
+//!   ─► Outcome {output | error}
 //! ```
 //! The runner records a call before it starts, and its outcome before the model receives it;
 //! nothing here writes to a record. A refused call is an outcome too: the model receives it, the

@@ -1,9 +1,12 @@
 //! `rye_search`, `rye_load`, `rye_sign`: Rye's other ways to use items, beside `rye_execute`.
 //!
 //! ```text
-//! rye_search  {item_type, query, limit?}     items whose id or text has every word; `*` for all      rye.search.<type>
-//! rye_load    {item_type, item_id}           the text of an item that verifies                      rye.load.<type>.<id>
-//! rye_sign    {item_type, item_id}           seals an item of the project                           rye.sign.<type>.<id>
+//! rye_search  {item_type, query, limit?}   items whose id or text has every word; `*` for all
+//!                                          rye.search.<type>
+//! rye_load    {item_type, item_id}         the text of an item that verifies
+//!                                          rye.load.<type>.<id>
+//! rye_sign    {item_type, item_id}         seals an item of the project
+//!                                          rye.sign.<type>.<id>
 //! ```
 //! `item_type` is directive, tool or knowledge. An item that does not verify is neither found nor
 //! loaded. Signing needs a well-formed item of the project; settings, and files that a thread or

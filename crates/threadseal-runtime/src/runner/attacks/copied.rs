@@ -15,7 +15,8 @@ use threadseal_store::atomic;
 const DANGER: &str = ".ai/tools/danger/rm.yaml";
 const SAFE: &str = ".ai/tools/safe/rm.yaml";
 
-/// A project with a tool `danger/rm`, a directive `t/parent` that may use `safe.*`, and its child `t/child`.
+/// A project with a tool `danger/rm`, a directive `t/parent` that may use `safe.*`, and its child
+/// `t/child`.
 fn stage(sign: &str) -> Stage {
     let stage = Stage::new();
     let path = stage.bench.project.root().join(DANGER);

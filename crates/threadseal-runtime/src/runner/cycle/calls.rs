@@ -1,8 +1,9 @@
 //! The calls of a model: in its order, and in parallel where the tools declare that this is safe.
 //!
 //! ```text
-//! calls ─► the longest run of calls that may be at once, else one
-//!   ─► all their intents, durable together ─► each on a thread of its own ─► results, in the order of the calls
+//! calls ─► the longest run of calls that may be parallel, else one
+//!   ─► all their intents, durable together ─► each on an OS thread of its own
+//!   ─► results, in the order of the calls
 //! ```
 //! Each call gets a result, also one that does not run: models refuse a conversation with open
 //! calls.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! {"operation": "wait_threads", "thread_ids": […], "timeout": 600}
-//! {"operation": "chain_search", "thread_id": "…", "query": "error.*timeout", "search_type": "regex"}
+//! {"operation": "chain_search", "thread_id": "…", "query": "err.*timeout", "search_type": "regex"}
 //! ```
 //! The words are Rye's (`orchestrator.py`), and `run`, `spawn`, `cancel` and `kill` beside them. An
 //! unknown member is an error: a part of a request must not be ignored silently.

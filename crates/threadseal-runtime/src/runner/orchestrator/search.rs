@@ -1,7 +1,8 @@
 //! Finding words in the records of a chain's threads.
 //!
 //! ```text
-//! the threads of the chain, on all cores ─► each record, verified ─► its lines ─► texts of each event ─► hits
+//! the threads of the chain, on all cores ─► each record, verified ─► its lines
+//!   ─► texts of each event ─► hits
 //! ```
 //! Texts are searched unescaped, not as JSON, without regard to case, and in linear time for every
 //! pattern. A record that does not verify has no hits: it is named, with its fault.

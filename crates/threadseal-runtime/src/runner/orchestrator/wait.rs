@@ -1,8 +1,8 @@
 //! Waiting for threads to end.
 //!
 //! ```text
-//! registry's folder changes (notify), or database notice (NOTIFY) ───┐
-//! every 500 ms, in any case ──────────────────────────────────────────┴─► the end of each chain: ended?
+//! registry's folder changes (notify), or database notice (NOTIFY) ─┐
+//! every 500 ms, in any case ───────────────────────────────────────┴─► end of each chain: ended?
 //!   ─► its result, from its record
 //! ```
 //! The watch is set before the first look, so that nothing that happens between them is missed.

@@ -1,7 +1,8 @@
 //! The open calls of a record: calls that began, and whose result is in no sealed line.
 //!
 //! ```text
-//! began   sealed lines, lines that no seal covers (adopted, after the last seal, set aside), the signed step ledger
+//! began   sealed lines, lines that no seal covers (adopted, after the last seal, set aside),
+//!         the signed step ledger
 //! ended   sealed lines alone: a result, or the name of the call as unresolved
 //! open    began more often than it ended, and not named yet
 //! ```

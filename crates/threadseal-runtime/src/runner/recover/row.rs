@@ -1,8 +1,9 @@
 //! The row of a thread, corrected to match its record, and entered anew where it is gone.
 //!
 //! ```text
-//! record verifies, as far as its seals reach ─► line 1: directive, model, parent, predecessor; links; children
-//!   ─► row made, or brought to that ─► status, cost and result follow as of any thread that is recovered
+//! record verifies, as far as its seals reach
+//!   ─► line 1: directive, model, parent, predecessor; links; children
+//!   ─► row made or corrected ─► status, cost and result, as for any recovered thread
 //! ```
 //! A registry proves nothing, and everything important in it is also in a record. So an attacker
 //! who deletes or edits a row hides no thread.

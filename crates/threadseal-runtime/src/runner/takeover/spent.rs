@@ -1,8 +1,8 @@
 //! How long a thread has run, by the times in its sealed lines.
 //!
 //! ```text
-//! line 1 … checkpoint {fence: 1} … checkpoint {fence: 1}   │   tail_dropped … checkpoint {fence: 2} …
-//! └───────────── the first holder's time ──────────────┘  gone └────────── the next one's ─────────
+//! line 1 … checkpoint {fence: 1} … checkpoint {fence: 1} │ tail_dropped … checkpoint {fence: 2} …
+//! └──────────── the first holder's time ───────────────┘ gone └──────── the next one's ────────
 //! ```
 //! The lines up to a checkpoint are those of its holder. The time between two holders counts for
 //! none. Clocks of hosts differ: a time that goes backwards counts for nothing.

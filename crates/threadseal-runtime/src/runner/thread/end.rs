@@ -1,4 +1,5 @@
-//! The end of a thread: terminal event and final seal, then the files and rows that follow the record.
+//! The end of a thread: terminal event and final seal, then the files and rows derived from the
+//! record.
 
 use super::super::cycle::{End, Pause};
 use super::super::edges;

@@ -1,7 +1,8 @@
 //! The files of a run, made in the order in which a thread's are.
 //!
 //! ```text
-//! row, budget, folder, capabilities.md ─► line 1, graph_started, settlements, seal ─► thread.json, `running`
+//! row, budget, folder, capabilities.md ─► line 1, graph_started, settlements, seal
+//!   ─► thread.json, `running`
 //!   ─► of a successor: the link in the record before ─► registry, its thread.json
 //! ```
 //! The link is written once the run exists. A failure before it leaves the earlier run unchanged,

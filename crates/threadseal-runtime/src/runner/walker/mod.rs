@@ -1,7 +1,8 @@
 //! Walking graphs: from a graph's id to a sealed record and a result.
 //!
 //! ```text
-//! checked: graph, inputs, permissions within the parent's, limits, tools ─► record, thread.json, state file
+//! checked: graph, inputs, permissions within the parent's, limits, tools
+//!   ─► record, thread.json, state file
 //!   ─► limits ─► step: call(s) ─► assign ─► edge ─► seal ─► state file, entry, thread.json ─► …
 //!   ─► graph_completed | graph_error | graph_cancelled, final seal ─► the files, registry, budget
 //! ```

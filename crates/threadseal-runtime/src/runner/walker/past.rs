@@ -46,7 +46,7 @@ pub(super) struct Past {
     /// Does the record end the run?
     pub(super) ended: bool,
     pub(super) course: Course,
-    /// Calls of the step that is not over that began and have no result in the record, by their ids.
+    /// Calls of the unfinished step that began and have no result in the record, by their ids.
     pub(super) unresolved: BTreeMap<String, Began>,
     /// The thread that started it.
     pub(super) parent_id: Option<String>,

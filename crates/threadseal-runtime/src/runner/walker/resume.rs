@@ -1,9 +1,11 @@
 //! Continues a run that stopped, in a new one, from a state that verifies.
 //!
 //! ```text
-//! everything of it verified and compared (`past`) ─► the graph is the same file, inputs, limits, tools as for any run
-//!   ─► unresolved calls: decided, or refused ─► lock; the record still ends where it was read
-//!   ─► a run whose process died gets its end ─► successor exists, with the same state, node and calls ─► link sealed
+//! everything of it verified and compared (`past`)
+//!   ─► the graph is the same file, inputs, limits, tools as for any run
+//!   ─► unresolved calls: decided, or refused ─► lock; the record's end is unchanged
+//!   ─► a run whose process died gets its end
+//!   ─► successor exists, with the same state, node and calls ─► link sealed
 //! ```
 //! Until the lock nothing is written: a refusal changes nothing, and ends no run. Until the link
 //! the run can be continued as before.

@@ -1,7 +1,8 @@
 //! Graphs as tools: a model, or another graph, runs one by its id, as in Rye.
 //!
 //! ```text
-//! execute tool <graph's id> {inputs…} ─► {success, thread_id, status, outputs?, cost, head, error?}
+//! execute tool <graph's id> {inputs…}
+//!   ─► {success, thread_id, status, outputs?, cost, head, error?}
 //! ```
 //! The run has at most its caller's limits and capabilities, and is one generation below. So graphs
 //! that run each other end at the limit `depth`.

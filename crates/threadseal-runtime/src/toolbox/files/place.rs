@@ -5,9 +5,9 @@
 //! folder needs the permission to sign it.
 //!
 //! ```text
-//! .ai/tools/a/b.yaml   .ai/tools/a/b.py      rye.sign.tool.a.b
-//! .ai/graphs/a/b.yaml                        rye.sign.graph.a.b
-//! .AI/Tools/a/b.yaml                         the same: a disk may ignore case and invisible characters
+//! .ai/tools/a/b.yaml  .ai/tools/a/b.py   rye.sign.tool.a.b
+//! .ai/graphs/a/b.yaml                    rye.sign.graph.a.b
+//! .AI/Tools/a/b.yaml                     the same: a disk may ignore case and invisible characters
 //! ```
 
 use crate::capability::{Call, Capabilities};

@@ -1,8 +1,10 @@
 //! [`DeclaredMcp`]: a tool of an MCP server, as a project declares it.
 //!
 //! ```text
-//! declaration ─► server started or reached, once for a thread ─► its tools listed ─► schema for the model
-//! call ─► arguments ─► tools/call, bounded and cancellable ─► text, or JSON where there is more than text
+//! declaration ─► server started or reached, once for a thread ─► its tools listed
+//!   ─► schema for the model
+//! call ─► arguments ─► tools/call, bounded and cancellable
+//!   ─► text, or JSON where there is more than text
 //! ```
 //! A server's output is data. Where the project has no description or schema of its own, a model
 //! sees a bounded part of the server's. The server's instructions are never shown, and its requests

@@ -1,8 +1,10 @@
 //! [`Connection`]: the connection to one MCP server.
 //!
 //! ```text
-//! stdio   own process group, listed environment ─► initialize ─► tools/list ─► tools/call …  ─► closed, group killed
-//! http    reqwest, no redirect, headers          ─► the same
+//! stdio   own process group, listed environment
+//!           ─► initialize ─► tools/list ─► tools/call … ─► closed, group killed
+//! http    reqwest, no redirect, headers
+//!           ─► the same
 //! ```
 //! Every message is bounded before it is read completely. A server's requests are answered with "no
 //! such method": it has nothing to ask of us.
