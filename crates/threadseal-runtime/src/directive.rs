@@ -42,7 +42,7 @@ pub struct Directive {
     pub version: String,
     /// The directive whose context and permissions it inherits.
     pub extends: Option<ItemId>,
-    /// What it does, for people and models.
+    /// Its purpose, for people and models.
     pub description: String,
     /// Everything before the last part of its id; empty at the top.
     pub category: String,

@@ -167,7 +167,7 @@ struct Candidate<'a> {
 }
 
 impl Candidate<'_> {
-    /// The standing that the file's signatures and the heads of this host give.
+    /// The standing of the file, from its signatures and the heads of this host.
     fn standing(&self, grounds: &Grounds<'_>) -> Result<Standing, Error> {
         let document = DocumentKind::of_name(self.path)
             .ok_or_else(|| Error::invalid(format!("{}: no kind of document", self.path)))?;

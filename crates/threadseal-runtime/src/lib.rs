@@ -1,7 +1,7 @@
 //! Runs the threads of agents: on records that verify, within budgets and capabilities, sealed as
 //! they grow.
 //!
-//! Normative: `spec/runtime.md`, and for what a project declares `spec/declarations.md`.
+//! Normative: `spec/runtime.md`, and for a project's declarations `spec/declarations.md`.
 //!
 //! Modules, lowest first; a module uses only modules above it (a test enforces this):
 //!
@@ -22,16 +22,16 @@
 //! | [`condition`] | when a hook fires, which edge is taken |
 //! | [`interpolate`] | templates |
 //! | [`item`] | the files of a project, found and verified before use |
-//! | [`hook_declaration`] | what hooks declare |
-//! | [`hook_control`] | what hooks may decide |
-//! | [`directive`] | prompts, and what the threads that run them may do |
-//! | [`schema`] | what arguments tools and graphs take |
+//! | [`hook_declaration`] | declarations of hooks |
+//! | [`hook_control`] | the decisions that hooks may take |
+//! | [`directive`] | prompts, and the permissions of the threads that run them |
+//! | [`schema`] | the arguments of tools and graphs |
 //! | [`tool`] | commands and MCP servers, as declared |
 //! | [`config`] | settings of program, user and project |
 //! | [`graph`] | state graphs, as declared, and their faults |
 //! | [`registry`] | the threads of a project, their states and their successors |
 //! | [`process_id`] | processes, distinguished from others with the same number |
-//! | [`budget`] | what threads may spend, have set aside, and have spent |
+//! | [`budget`] | the spending of threads: allowed, set aside, and spent |
 //! | [`knowledge`] | knowledge entries, found by their words |
 //! | [`model`] | models over HTTP, from a script, from a transcript |
 //! | [`context`] | how full a model's window is, and which part of a conversation a successor receives |

@@ -60,13 +60,13 @@ use threadseal_store::read::read_small;
 pub struct Archive<'a> {
     /// Files, clock, heads.
     pub host: &'a Host,
-    /// Where they lie.
+    /// The project of the threads.
     pub project: &'a Project,
     /// Whose signatures count.
     pub trust: &'a Trust,
     /// Which threads there are; never believed alone.
     pub registry: &'a dyn Registry,
-    /// Whether what stands after the last seal is taken too.
+    /// Whether events after the last seal are taken too.
     pub integrity: Integrity,
 }
 

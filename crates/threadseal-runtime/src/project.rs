@@ -6,7 +6,7 @@
 //! .ai/knowledge/agent/threads/<directive>/<last part of thread_id>.md
 //! .ai/knowledge/graphs/<graph_id>/<graph_run_id>.md
 //! .ai/config/agent/coordination.yaml
-//! .ai/directives  .ai/tools  .ai/knowledge  .ai/config      what a project declares
+//! .ai/directives  .ai/tools  .ai/knowledge  .ai/config      the project's declarations
 //! ```
 //! New threads are written only there: that is seed 001's layout. Rye also used `.ai/threads`
 //! (February 2026), `.ai/agent/graphs` (March) and `.ai/state/threads` (April); threads in those

@@ -22,7 +22,7 @@ pub(super) trait Shelf {
 
     fn add(&self, entry: &Entry, at: Timestamp) -> Result<(), Error>;
 
-    /// Writes a row, and makes it ours.
+    /// Writes a row, and adds it to our table.
     fn save(&self, entry: &Entry, at: Timestamp) -> Result<(), Error>;
 
     /// The amount noted under a key of a thread.

@@ -1,6 +1,6 @@
 //! Finds contradictions in a ledger of budgets.
 //!
-//! | code | what |
+//! | code | fault |
 //! |---|---|
 //! | `damaged` | the file's pages contradict each other, or it has no budgets |
 //! | `path_id` | a thread id must not become a path |

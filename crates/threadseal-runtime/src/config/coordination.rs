@@ -26,8 +26,8 @@ pub struct Coordination {
     pub transcript_integrity: Integrity,
     /// Where new transcripts keep messages, calls and results.
     pub transcript_bodies: Bodies,
-    /// Does a successor keep them outside its transcript wherever its predecessor did? Not where
-    /// the caller chose.
+    /// Does a successor keep them outside its transcript if its predecessor did? Not where the
+    /// caller chose.
     pub bodies_inherited: bool,
     /// How long `wait_threads` waits by default.
     pub wait_default: Duration,

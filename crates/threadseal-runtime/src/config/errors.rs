@@ -199,7 +199,7 @@ impl ErrorTable {
     /// Classifies an error.
     ///
     /// # Errors
-    /// When a condition compares what has no order.
+    /// When a condition compares values without an order.
     pub fn classify(&self, context: &Value) -> Result<&Classification, Error> {
         for pattern in &self.patterns {
             if pattern.condition.eval(context)? {

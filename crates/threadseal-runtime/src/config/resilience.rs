@@ -34,7 +34,7 @@ pub struct Resilience {
 pub enum ChildPolicy {
     /// They continue.
     Allow,
-    /// They are cancelled, and theirs too.
+    /// They are cancelled, and so are their own children.
     CascadeCancel,
 }
 

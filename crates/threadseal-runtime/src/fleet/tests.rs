@@ -373,7 +373,7 @@ fn the_time_that_earlier_workers_spent_counts_against_the_limit_of_a_thread_and_
     assert_eq!(result["status"], "suspended", "{result}");
     let why = result["error"].as_str().unwrap();
     assert!(why.contains("duration_seconds_exceeded"), "{why}");
-    // The remainder is what its children have.
+    // The remainder is its children's.
     let script = SCRIPT.replace(
         "{tool: t_effect, input: {n: 2}, id: a2}",
         "{tool: t_graph, input: {}, id: a2}",

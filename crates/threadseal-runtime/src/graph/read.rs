@@ -58,7 +58,7 @@ pub(super) fn graph(node: &Node) -> Result<(Option<Graph>, Vec<Fault>), Error> {
     Ok((Some(graph), faults))
 }
 
-/// An error of one part becomes a fault; it names its place itself.
+/// An error of one part becomes a fault; its message names the place.
 fn keep<T>(result: Result<T, Error>, file: &Place, faults: &mut Vec<Fault>) -> Option<T> {
     match result {
         Ok(value) => Some(value),

@@ -67,7 +67,7 @@ impl Shape {
         Self::ALL.into_iter().find(|shape| shape.as_str() == text)
     }
 
-    /// Where the provider itself listens.
+    /// The provider's own address.
     pub fn default_url(self) -> &'static str {
         match self {
             Self::Anthropic => "https://api.anthropic.com/v1/",

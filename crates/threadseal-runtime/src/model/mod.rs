@@ -284,7 +284,7 @@ fn call(call: &messages::ToolCall) -> Result<ToolCall, Error> {
     })
 }
 
-/// A text as itself, anything else as JSON.
+/// A text unchanged, anything else as JSON.
 fn text(value: &Sealed) -> Result<String, Error> {
     Ok(match dynamic(value)? {
         Value::String(text) => text,

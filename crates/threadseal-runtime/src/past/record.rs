@@ -325,7 +325,7 @@ fn unresolved_of(events: impl Iterator<Item = Value>) -> Vec<Value> {
     unresolved
 }
 
-/// Is the transcript in `folder` one of the original's?
+/// Is the transcript in `folder` one of Rye's?
 pub(super) fn is_original(archive: &Archive<'_>, folder: &ThreadFolder) -> Result<bool, Error> {
     let path = folder.transcript();
     archive.project.inside(&*archive.host.fs, &path)?;

@@ -1,6 +1,6 @@
 //! Finds contradictions in a registry.
 //!
-//! | code | what |
+//! | code | fault |
 //! |---|---|
 //! | `damaged` | the file's pages contradict each other, or it is no registry |
 //! | `path_id` | a thread id must not become a path |

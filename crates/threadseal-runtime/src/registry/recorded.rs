@@ -12,7 +12,7 @@ use threadseal_core::time::Timestamp;
 pub struct Recorded {
     /// Its id.
     pub id: ThreadId,
-    /// The record itself.
+    /// The id of the record.
     pub record: RecordId,
     /// The directive or graph that it runs.
     pub directive: String,

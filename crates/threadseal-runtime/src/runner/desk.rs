@@ -115,7 +115,7 @@ impl Desk {
                         }
                     }
                     Err(RecvTimeoutError::Timeout) => {}
-                    // The desk has a window itself.
+                    // The desk holds a window of its own.
                     Err(RecvTimeoutError::Disconnected) => break,
                 }
             }

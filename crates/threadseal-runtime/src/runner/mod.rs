@@ -3,7 +3,7 @@
 //! | module | owns |
 //! |---|---|
 //! | `engine` | the surroundings in which the threads of a project run |
-//! | `prepare` | everything that is checked before anything is written |
+//! | `prepare` | the checks before anything is written |
 //! | `layers` | the layers around a prompt |
 //! | `hooks` | declared reactions to events, and their decisions |
 //! | `edges` | the hooks before the first turn and after the last |

@@ -73,7 +73,7 @@ impl Engine {
         self.recover_as(id, Status::Error, CAUSE)
     }
 
-    /// As [`Engine::recover`]; a thread that did not end itself gets this status, for this cause.
+    /// As [`Engine::recover`]; a thread without an end of its own gets this status, for this cause.
     pub(crate) fn recover_as(
         &self,
         id: &ThreadId,
@@ -186,7 +186,7 @@ impl Engine {
     ) -> Result<bool, Error> {
         let first = examine::first_line(&open_regular(&*self.host.fs, &folder.transcript())?)?;
         if first.as_deref().and_then(parse_line).is_none() {
-            // A record of the original is not ours to mend.
+            // A record of Rye is never changed, and so not repaired.
             return Ok(!running);
         }
         let options = self.as_of_now(id)?;

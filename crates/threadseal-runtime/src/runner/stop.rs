@@ -42,7 +42,7 @@ pub(crate) const KILLED: &str = "its process was killed";
 /// How a thread was killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Killed {
-    /// It ended itself, when its process was asked to end; or had done so before.
+    /// It ended normally when its process was asked to end, or had ended before.
     Ended(Status),
     /// Its process was ended, or was gone already.
     Process(Status),

@@ -65,7 +65,7 @@ fn a_thread_that_died_is_not_ended_through_a_link() {
         assert!(refused.to_string().contains("remove the link"), "{refused}");
         assert_eq!(fs::read(&away).unwrap(), bytes, "{name}");
         assert_eq!(stage.state(), before, "{name}");
-        // The file itself in its place again, it is.
+        // With the file in its place again, it is.
         fs::remove_file(folder.join(name)).unwrap();
         fs::copy(&away, folder.join(name)).unwrap();
         stage.engine(GLADLY).recover(&ran.thread).unwrap();

@@ -1,6 +1,6 @@
 //! Checks the rows of a registry against the files of its threads.
 //!
-//! | code | what |
+//! | code | fault |
 //! |---|---|
 //! | `row_missing` | a thread left files of ThreadSeal's own, and has no row |
 //! | `record_missing` | all files are missing of a thread that began, according to its row or to seals of this host |

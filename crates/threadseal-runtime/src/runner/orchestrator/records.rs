@@ -29,7 +29,7 @@ use threadseal_store::{bodies, examine};
 /// Where threads are looked at, and by whose signatures they are judged. All clones are one.
 #[derive(Clone)]
 pub struct Records {
-    /// Where they lie.
+    /// The project of the threads.
     pub project: Arc<Project>,
     /// Files, clock, heads.
     pub host: Host,
@@ -55,11 +55,11 @@ impl From<&Engine> for Records {
 pub(in crate::runner) enum Need {
     /// All of it: nothing but `verified` will do.
     Whole,
-    /// What its seals cover, of a thread that still runs.
+    /// The part under its seals, of a thread that still runs.
     Sealed,
 }
 
-/// A record that may be believed, as far as its seals reach.
+/// A record that may be trusted, as far as its seals reach.
 pub(in crate::runner) struct Past {
     pub(in crate::runner) manifest: Manifest,
     pub(super) verdict: Verdict,
@@ -88,11 +88,11 @@ impl Past {
 pub(super) struct Ended {
     /// The terminal event, where there is one.
     pub(super) event: Option<String>,
-    /// What it says went wrong.
+    /// The error.
     pub(super) error: Option<String>,
-    /// What the model said last.
+    /// The last text of the model.
     pub(super) text: String,
-    /// What it returned by name.
+    /// The named outputs.
     pub(super) outputs: Option<Value>,
 }
 
@@ -105,7 +105,7 @@ impl Ended {
         match status {
             Status::Completed | Status::CompletedWithErrors => event == "thread_completed",
             Status::Error | Status::Killed => event == "thread_error",
-            // Somebody may decide so about a thread that is suspended.
+            // A suspended thread may be cancelled later.
             Status::Cancelled => matches!(event, "thread_cancelled" | "thread_suspended"),
             Status::Suspended => event == "thread_suspended",
             Status::Continued => true,
@@ -118,7 +118,7 @@ impl Records {
     /// The row of a thread.
     ///
     /// # Errors
-    /// Kind `Refused` when there is none; what the registry says.
+    /// Kind `Refused` when there is none; errors of the registry.
     pub(super) fn row(&self, id: &ThreadId) -> Result<Thread, Error> {
         let unknown = || Error::refused(format!("the registry knows no thread {id}"));
         self.registry.get(id)?.ok_or_else(unknown)
@@ -127,7 +127,8 @@ impl Records {
     /// The record of a thread.
     ///
     /// # Errors
-    /// Kind `Refused` with the verdict, unless it is of this project and may be believed as far as `need` says.
+    /// Kind `Refused` with the verdict, unless it is of this project and may be trusted as far as
+    /// `need` asks.
     pub(in crate::runner) fn past(&self, id: &ThreadId, need: Need) -> Result<Past, Error> {
         let folder = self
             .project

@@ -97,7 +97,7 @@ impl Engine {
             let Coverage { head, adopted, .. } = verified.get();
             (head.size, adopted.clone())
         });
-        // What stands behind the last seal must not keep anybody from reading what stands before it.
+        // Bytes after the last seal must not block reading the bytes before it.
         let sealed = covered.as_ref().map_or(0, |(end, _)| *end);
         let bytes = match file.size() <= MAX_CONVERSATION_BYTES as u64 {
             true => file.read_whole(MAX_CONVERSATION_BYTES)?,
