@@ -49,7 +49,6 @@ enum Test {
     Exists,
 }
 
-/// The four ordering operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
     Greater,

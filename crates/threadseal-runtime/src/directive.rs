@@ -115,7 +115,7 @@ impl Directive {
         Ok(directive)
     }
 
-    /// Each section once, in any order.
+    /// Reads each section once, in any order.
     fn sections(&mut self, root: &Element) -> Result<(), Error> {
         let mut seen: Vec<&str> = Vec::new();
         for child in &root.children {

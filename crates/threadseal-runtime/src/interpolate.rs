@@ -355,7 +355,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The place of the next byte.
     fn place(&mut self) -> Place {
         let (from, lines) = self.counted;
         let lines = lines + self.text[from..self.at].matches('\n').count() as u64;

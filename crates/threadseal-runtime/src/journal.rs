@@ -48,7 +48,6 @@ pub struct Journal {
     recorder: Recorder,
     steps: Steps,
     turn: u64,
-    /// How many calls hooks have made.
     hook_calls: u64,
     /// Heads of children that ended since the last seal.
     children: Vec<Head>,

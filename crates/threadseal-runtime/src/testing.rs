@@ -31,7 +31,6 @@ use threadseal_store::random::SystemRandom;
 use threadseal_store::recorder::{Keys, Recorder};
 use threadseal_store::sys::RealFs;
 
-/// A project on a host.
 pub(crate) struct Bench {
     pub(crate) folder: tempfile::TempDir,
     pub(crate) host: Host,
@@ -86,7 +85,7 @@ impl Bench {
         self.file(&format!(".ai/directives/demo/{name}.md"), &text);
     }
 
-    /// A file of the project.
+    /// Writes a file of the project.
     pub(crate) fn file(&self, path: &str, text: &str) {
         let path = self.folder.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -193,7 +192,7 @@ impl Bench {
     }
 }
 
-/// A thread of `demo/<name>` without inputs.
+/// The order for `demo/<name>` without inputs.
 pub(crate) fn order(name: &str) -> Order {
     Order {
         directive: crate::item::ItemId::parse(&format!("demo/{name}")).unwrap(),
@@ -218,7 +217,7 @@ pub(crate) fn told(engine: &Engine) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// Follows nothing.
+/// A watch that ignores everything.
 struct Nobody;
 
 impl Watch for Nobody {

@@ -156,7 +156,7 @@ impl Builder<'_> {
         self.first.at(self.first.line() + lines)
     }
 
-    /// Takes one event; false at the end.
+    /// Reads one event; false at the end.
     fn take(&mut self, event: Event<'_>, at: &Place) -> Result<bool, Error> {
         match event {
             Event::Start(tag) => {

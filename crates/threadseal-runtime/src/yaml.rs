@@ -315,7 +315,7 @@ enum Raw {
     Map(Vec<(Spanned<String>, Spanned<Self>)>),
 }
 
-/// The depth is bounded by [`MAX_DECLARED_DEPTH`].
+/// Converts the reader's value; [`MAX_DECLARED_DEPTH`] bounds the depth.
 fn raw_to_node(raw: Spanned<Raw>, file: &Place) -> Node {
     let place = file.at(raw.referenced.line());
     let data = match raw.value {

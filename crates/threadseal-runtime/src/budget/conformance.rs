@@ -30,7 +30,6 @@ fn refused<T: fmt::Debug>(result: Result<T, Error>) {
     assert_eq!(result.unwrap_err().kind(), ErrorKind::Refused);
 }
 
-/// The remainder and the spending.
 fn state(ledger: &dyn BudgetLedger, thread: &str) -> (String, String) {
     let budget = ledger.get(&id(thread)).unwrap().unwrap();
     (budget.remaining.to_string(), budget.actual.to_string())

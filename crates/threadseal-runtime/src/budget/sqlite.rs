@@ -138,7 +138,6 @@ impl Entry {
 struct Rows<'c> {
     connection: &'c Connection,
     path: &'c Path,
-    /// The query that reads a row.
     row: &'static str,
 }
 

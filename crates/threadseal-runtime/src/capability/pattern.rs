@@ -7,7 +7,6 @@
 //! closed is literal, `a-z` is a range (empty when reversed). Matching is one greedy walk that only
 //! ever returns to the last `*`. Its time is at most the product of both lengths.
 
-/// A pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pattern(Vec<Token>);
 
@@ -50,7 +49,6 @@ impl Pattern {
         Self(tokens)
     }
 
-    /// Does it match the whole of `text`?
     pub(super) fn matches(&self, text: &str) -> bool {
         let text: Vec<char> = text.chars().collect();
         self.walk(&text, |token, c| match token {

@@ -8,11 +8,9 @@ use threadseal_core::error::Error;
 pub(super) struct Block<'a> {
     /// The content of the fence.
     pub(super) xml: &'a str,
-    /// Where it begins.
     pub(super) xml_place: Place,
     /// The text after the fence, without the white space around it.
     pub(super) prompt: &'a str,
-    /// Where it begins.
     pub(super) prompt_place: Place,
 }
 

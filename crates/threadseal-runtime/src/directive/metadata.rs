@@ -172,7 +172,7 @@ fn category(element: &Element) -> Result<String, Error> {
     }
 }
 
-/// The text in it is for people.
+/// The element's text is for people.
 fn model(element: &Element) -> Result<ModelChoice, Error> {
     element.only_attributes(&["tier", "id", "provider", "fallback", "parallel"])?;
     element.only_text()?;

@@ -130,7 +130,6 @@ impl Fleet {
         engine.recover(id)
     }
 
-    /// Leaves the order in its new state.
     pub(super) fn give_back(
         &self,
         id: &ThreadId,

@@ -84,7 +84,7 @@ impl Fleet {
         self.orders.get(order)?.ok_or_else(none)
     }
 
-    /// Ends an order of which nothing began.
+    /// Ends an order whose work has not begun.
     fn withdraw(&self, standing: &Standing) -> Result<Cancelled, Error> {
         let order = standing.id;
         let result = json!({"success": false, "status": Status::Cancelled.as_str(),

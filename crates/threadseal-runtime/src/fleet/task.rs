@@ -20,7 +20,6 @@ use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
 use threadseal_store::ledger::postgres::leases::Lease;
 
-/// The work to do.
 #[derive(Debug)]
 pub(super) enum Task {
     /// A new thread.
@@ -33,19 +32,17 @@ pub(super) enum Task {
     WalkOn(GraphResumption, u64),
 }
 
-/// A thread to continue.
 #[derive(Debug)]
 pub(super) struct GoOn {
     pub(super) wanted: Resumption,
     pub(super) way: Way,
     /// Where the chain ended when the order was given.
     pub(super) last: ThreadId,
-    /// The order's token then.
+    /// The order's token at that time.
     pub(super) after: u64,
 }
 
 impl Task {
-    /// Its text in an order.
     pub(super) fn to_text(&self) -> String {
         let task = match self {
             Self::Run(order) => {
@@ -100,7 +97,6 @@ impl Task {
         new_thread(&task, cancel).map(Self::Run)
     }
 
-    /// Are its threads runs of graphs?
     pub(super) fn is_of_graph(&self) -> bool {
         matches!(self, Self::Walk(_) | Self::WalkOn(..))
     }

@@ -110,7 +110,6 @@ impl Watch for Nobody {
     fn progress(&self, _: &ThreadId, _: Progress<'_>) {}
 }
 
-/// The results of a worker's one order.
 struct Outcomes {
     bench: Bench,
     fleet: Fleet,

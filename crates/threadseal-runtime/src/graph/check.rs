@@ -89,7 +89,7 @@ fn node_ways(node: &GraphNode, faults: &mut Vec<Fault>) {
     ));
 }
 
-/// Which nodes one comes to.
+/// Which nodes can be reached from these.
 fn reach(edges: &[Vec<usize>], from: impl IntoIterator<Item = usize>) -> Vec<bool> {
     let mut seen = vec![false; edges.len()];
     let mut open: Vec<usize> = from.into_iter().collect();

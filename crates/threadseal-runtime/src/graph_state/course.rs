@@ -112,7 +112,6 @@ enum CallState {
     Known(KnownCall),
 }
 
-/// The last visit of a node.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Row {
     pub(super) step: u64,
@@ -147,7 +146,6 @@ pub struct Visit<'a> {
     pub error: Option<&'a str>,
 }
 
-/// A line of the history.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Happening {
     Step {

@@ -4,7 +4,6 @@ use crate::place::Place;
 use serde_json::Value;
 use threadseal_core::error::Error;
 
-/// A filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pipe {
     /// The value as JSON text.
@@ -15,9 +14,7 @@ pub(super) enum Pipe {
     Length,
     /// The keys of a mapping; of anything else none.
     Keys,
-    /// The text in capitals.
     Upper,
-    /// The text in small letters.
     Lower,
 }
 

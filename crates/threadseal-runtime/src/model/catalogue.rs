@@ -17,7 +17,6 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use threadseal_core::error::Error;
 
-/// The default class of models.
 const DEFAULT_TIER: &str = "general";
 
 /// A source of models.

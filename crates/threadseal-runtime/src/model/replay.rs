@@ -22,7 +22,6 @@ use threadseal_formats::transcript::lines::VerifiedLines;
 use threadseal_formats::transcript::manifest::parse_line;
 use threadseal_formats::transcript::messages;
 
-/// The model's name in records.
 const NAME: &str = "replay";
 
 /// Answers from the transcript of a thread, and of its children.

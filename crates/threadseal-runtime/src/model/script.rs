@@ -122,7 +122,6 @@ impl ScriptModel {
         })
     }
 
-    /// The next answer and its number.
     fn next(&self, request: &Request<'_>) -> Result<(Line, usize), ModelError> {
         if self.conversations.is_empty() {
             let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);

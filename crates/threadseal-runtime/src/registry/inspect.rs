@@ -283,7 +283,7 @@ pub(crate) fn check_rows(rows: u64, place: &str) -> Result<(), Error> {
     }
 }
 
-/// Is the id one, and the status?
+/// Are id and status valid?
 fn words(id: &str, status: &str, inspection: &mut Inspection) {
     if ThreadId::parse(id).is_err() {
         inspection.add("path_id", id, format!("{id:?} must not become a path"));

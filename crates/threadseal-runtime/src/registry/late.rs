@@ -66,7 +66,6 @@ pub(crate) fn once<'c, T>(
     Ok(cell.get_or_init(|| made))
 }
 
-/// Makes the folder of a database.
 pub(crate) fn make_folder(fs: &dyn Fs, path: &Path) -> Result<(), Error> {
     match path.parent() {
         Some(folder) => atomic::create_directories(fs, folder, FOLDER_MODE),

@@ -84,7 +84,7 @@ impl SqliteRegistry {
         thread.ok_or_else(|| Failure::Refused(unknown(id)))
     }
 
-    /// Sets columns of one thread, and when.
+    /// Sets columns of one thread, with the time.
     fn set(
         &self,
         id: &ThreadId,
@@ -147,7 +147,7 @@ impl RegistryView<'_> {
     }
 }
 
-/// Why a transaction is taken back.
+/// Why a transaction is rolled back.
 enum Failure {
     Refused(Error),
     Sqlite(rusqlite::Error),

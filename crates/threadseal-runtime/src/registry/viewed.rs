@@ -45,7 +45,6 @@ impl ViewedRegistry {
         found
     }
 
-    /// Does the file not exist yet?
     fn is_absent(&self) -> bool {
         let found = std::fs::symlink_metadata(&self.0);
         found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)

@@ -52,7 +52,6 @@ impl Files {
     }
 }
 
-/// The surroundings of a thread's loop.
 pub(super) struct Account<'a> {
     pub(super) engine: &'a Engine,
     pub(super) id: &'a ThreadId,

@@ -8,14 +8,12 @@ use crate::money::Nanos;
 use crate::toolbox::Cancel;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The children of one thread.
 pub(super) struct Brood {
     counts: Mutex<Counts>,
-    /// Stops those that run beside it.
+    /// Stops the children that run in parallel with the thread.
     cancel: Cancel,
 }
 
-/// Their totals so far.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     spend: Nanos,
@@ -38,12 +36,11 @@ impl Brood {
         (counts.spend, counts.spawns)
     }
 
-    /// One began.
     pub(super) fn begun(&self) {
         self.counts().spawns += 1;
     }
 
-    /// One ended that had cost so much.
+    /// Counts the end of a child with its cost.
     pub(super) fn ended(&self, spend: Nanos) {
         let mut counts = self.counts();
         counts.spend = counts.spend.saturating_add(spend);
@@ -56,7 +53,7 @@ impl Brood {
         Beside(std::sync::Arc::clone(self))
     }
 
-    /// Do some still run beside the thread?
+    /// Do some still run in parallel with the thread?
     pub(super) fn is_busy(&self) -> bool {
         self.counts().beside > 0
     }
@@ -71,7 +68,7 @@ impl Brood {
     }
 }
 
-/// A child runs beside its parent.
+/// A child that runs in parallel with its parent, until dropped.
 pub(super) struct Beside(std::sync::Arc<Brood>);
 
 impl Drop for Beside {

@@ -29,13 +29,12 @@ use std::thread;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::record::ThreadId;
 
-/// The tool of one thread.
 pub(super) struct ChildTool {
     schema: ToolSchema,
     cradle: Arc<Cradle>,
 }
 
-/// Where the children of one thread begin.
+/// The starter of one thread's children.
 pub(super) struct Cradle {
     engine: Engine,
     brood: Arc<Brood>,
@@ -172,7 +171,6 @@ impl Cradle {
         owner.ok_or_else(|| Error::refused("the thread has not begun"))
     }
 
-    /// The engine of the children.
     pub(super) fn engine(&self) -> &Engine {
         &self.engine
     }

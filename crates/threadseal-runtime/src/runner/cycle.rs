@@ -32,7 +32,6 @@ use std::time::Duration;
 use threadseal_core::error::Error;
 use threadseal_store::clock::Clock;
 
-/// The parts that a thread's loop uses.
 pub(crate) struct Cycle<'a> {
     /// Names the thread: part of each call's idempotency key.
     pub(crate) thread: &'a str,
@@ -77,7 +76,7 @@ pub(crate) trait Surroundings {
         None
     }
 
-    /// Something to watch.
+    /// Passes progress to observers.
     fn progress(&mut self, progress: Progress<'_>);
 }
 
@@ -96,14 +95,12 @@ pub enum Progress<'a> {
     Retrying(&'a str, Duration),
 }
 
-/// The judgement of a model's error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Judgement {
     /// Its name: `rate_limited`, `permanent_auth`, …
     pub(crate) code: String,
     /// `transient`, `rate_limited`, `permanent`, …
     pub(crate) category: String,
-    /// May another attempt help?
     pub(crate) retryable: bool,
     /// How long to wait before another attempt; None: there is none.
     pub(crate) retry: Option<Duration>,
@@ -112,13 +109,11 @@ pub(crate) struct Judgement {
     pub(crate) again: Option<Duration>,
 }
 
-/// Judges errors of a model.
 pub(crate) trait Recovery: Send + Sync {
     /// The judgement after `attempts` attempts, of which the last ended in `error`.
     fn judge(&self, error: &ModelError, attempts: u32) -> Judgement;
 }
 
-/// How a loop ends.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum End {
     /// The model finished: its text, and its named outputs.
@@ -136,20 +131,17 @@ pub(crate) enum End {
     Cancelled,
 }
 
-/// Why a thread waits for a person.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pause {
     /// `limit`, `error`, or `approval` where a hook wants it.
     pub(crate) reason: &'static str,
     /// In words.
     pub(crate) why: String,
-    /// The limit that was hit.
     pub(crate) hit: Option<LimitHit>,
     /// Does it ask a person for more?
     pub(crate) escalates: bool,
 }
 
-/// The current state of the thread.
 pub(crate) struct Course {
     /// All messages, the next question included.
     pub(crate) messages: Vec<ChatMessage>,
@@ -157,7 +149,6 @@ pub(crate) struct Course {
     pub(crate) cost: Cost,
     /// The use of the threads that handed themselves over to it: limits count both.
     pub(crate) carried: Cost,
-    /// The cost of its own answers.
     pub(crate) own: Nanos,
     /// When it began, by the clock's steady time.
     pub(crate) began: Duration,
@@ -166,7 +157,6 @@ pub(crate) struct Course {
 }
 
 impl Course {
-    /// How long it has run.
     pub(crate) fn elapsed(&self, clock: &dyn Clock) -> Duration {
         let here = clock.elapsed().saturating_sub(self.began);
         here.saturating_add(self.before)

@@ -18,24 +18,22 @@ use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::record::{Head, RecordId, ThreadId};
 use threadseal_formats::ledger::Parent;
 
-/// Something to write.
+/// An event to write.
 pub(crate) type Job = Box<dyn FnOnce(&mut Journal) + Send>;
 
-/// A message to the desk.
 enum Message {
-    /// Something to write.
     Job(Job),
     /// A call is over, or its code panicked.
     Over(usize, Result<(Outcome, u64), Box<dyn Any + Send>>),
 }
 
-/// Where a thread's record is written.
+/// The place where a thread's record is written.
 pub(crate) struct Desk {
     incoming: Receiver<Message>,
     window: Window,
 }
 
-/// Where others ask the desk.
+/// A handle through which others ask the desk.
 #[derive(Clone)]
 pub(crate) struct Window(Sender<Message>);
 
@@ -48,7 +46,6 @@ impl Desk {
         }
     }
 
-    /// Where others ask it.
     pub(crate) fn window(&self) -> Window {
         self.window.clone()
     }
@@ -131,7 +128,7 @@ impl Desk {
 }
 
 impl Window {
-    /// Has something written, and waits for it.
+    /// Has an event written, and waits for it.
     fn ask<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Journal) -> Result<T, Error> + Send + 'static,

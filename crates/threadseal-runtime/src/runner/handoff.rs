@@ -36,7 +36,6 @@ use threadseal_formats::transcript::{Ending, Link};
 const GO_ON: &str =
     "The model's window was full. Go on with the directive where the conversation above ends.";
 
-/// The result of a handoff.
 pub(super) enum HandedOver {
     /// The thread that continues.
     To(Box<Begun>),

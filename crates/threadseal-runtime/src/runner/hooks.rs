@@ -49,17 +49,13 @@ struct Bound {
 /// The result of the hooks of one event.
 #[derive(Debug, Default)]
 pub(crate) struct Fired {
-    /// Their decision.
     pub(crate) decision: Option<Decision>,
-    /// Knowledge that they add.
     pub(crate) blocks: Vec<Block>,
 }
 
-/// The decision of a hook.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Decision {
     pub(crate) control: Control,
-    /// Which hook.
     pub(crate) hook: String,
     /// Its further parameters.
     pub(crate) params: Value,
@@ -153,7 +149,6 @@ impl HookRecord for AtDesk<'_> {
     }
 }
 
-/// The items that hooks may call.
 pub(crate) trait Callees {
     /// The tool of this id.
     ///
@@ -223,7 +218,6 @@ impl Hooks {
         Self(bound)
     }
 
-    /// The hooks of an event.
     pub(crate) fn at(&self, event: &str) -> impl Iterator<Item = &HookDeclaration> {
         let hooks = self.0.iter().map(|bound| &bound.hook);
         hooks.filter(move |hook| hook.event == event)
@@ -457,13 +451,13 @@ fn add(fired: &mut Fired, hook: &HookDeclaration, action: &Rendered, mut block: 
     Outcome::ok(output)
 }
 
-/// An action with all its values.
+/// An action with its values inserted.
 struct Rendered {
     primary: Primary,
     kind: ItemKind,
     item_id: String,
     params: Value,
-    /// A value is part of the id.
+    /// Is a value part of the id?
     chosen: bool,
 }
 

@@ -23,11 +23,10 @@ use serde_json::{Value, json};
 use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
 
-/// Knowledge for a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Block {
     pub(crate) id: String,
-    /// Of the whole file.
+    /// The digest of the whole file.
     pub(crate) sha256: String,
     pub(crate) content: String,
     pub(crate) position: Position,
@@ -67,7 +66,7 @@ impl Block {
         }
     }
 
-    /// As the model reads it.
+    /// The text as the model reads it.
     pub(crate) fn text(&self) -> String {
         if !self.wrap {
             return self.content.clone();
@@ -113,11 +112,11 @@ fn without_end(text: &str) -> String {
 /// The layers around the prompt of one thread.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Layers {
-    /// In the system's prompt.
+    /// The blocks of the system prompt.
     pub(super) system: Vec<Block>,
-    /// Before and after the prompt.
+    /// The blocks before and after the prompt.
     pub(super) around: Vec<Block>,
-    /// Items that stay out.
+    /// Items that the directive excludes.
     pub(super) suppressed: Vec<String>,
     /// The directives that it extends, the nearest first.
     pub(super) extends: Vec<String>,
@@ -250,7 +249,7 @@ impl Engine {
         Ok(layers)
     }
 
-    /// Knowledge, verified.
+    /// The verified block of a knowledge item.
     pub(crate) fn block(&self, id: &ItemId) -> Result<Block, Error> {
         let item = self
             .finder

@@ -26,7 +26,6 @@ use std::sync::Arc;
 use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
 
-/// A thread that can run.
 pub(super) struct Plan {
     pub(super) directive: Directive,
     pub(super) directive_id: String,
@@ -37,7 +36,6 @@ pub(super) struct Plan {
     pub(super) limits: Limits,
     pub(super) tools: Toolbox,
     pub(super) hooks: Hooks,
-    /// The layers around the prompt.
     pub(super) layers: Layers,
     /// The items that it uses, for the record.
     pub(super) used: Vec<Used>,
@@ -190,7 +188,6 @@ impl Engine {
 }
 
 impl Plan {
-    /// The inheritance of its children.
     pub(super) fn inheritance(&self) -> Inherited {
         Inherited {
             limits: self.limits,

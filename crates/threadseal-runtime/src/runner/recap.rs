@@ -38,7 +38,7 @@ pub(super) struct Recap {
 }
 
 impl Recap {
-    /// The message with the summary before it.
+    /// The message, with the summary before it.
     pub(super) fn before(&self, message: &str) -> String {
         if self.text.is_empty() {
             return message.to_owned();

@@ -11,7 +11,6 @@ use crate::directive::Directive;
 use crate::model::{ToolCall, ToolSchema};
 use serde_json::{Map, Value, json};
 
-/// The tool's name.
 const NAME: &str = "directive_return";
 
 /// The outputs that a directive's thread may return.
@@ -19,12 +18,10 @@ const NAME: &str = "directive_return";
 pub(crate) struct Returning<'a>(pub(crate) &'a Directive);
 
 impl Returning<'_> {
-    /// Is this call a return?
     pub(crate) fn is(&self, call: &ToolCall) -> bool {
         !self.0.outputs.is_empty() && call.name == NAME
     }
 
-    /// The schema for the model.
     pub(crate) fn schema(&self) -> Option<ToolSchema> {
         let outputs = &self.0.outputs;
         if outputs.is_empty() {

@@ -36,7 +36,6 @@ use threadseal_store::atomic::{self, Mode, PRIVATE_FILE};
 use threadseal_store::recorder::Recorder;
 use threadseal_store::sys::FileKind;
 
-/// Why a killed thread ended.
 pub(crate) const KILLED: &str = "its process was killed";
 
 /// How a thread was killed.

@@ -36,9 +36,7 @@ use threadseal_store::recorder::Recorder;
 /// The directive that words the first message where none is named.
 const CONTINUATION: &str = "rye/agent/continuation";
 
-/// A thread that another one continues.
 pub(super) trait Predecessor {
-    /// Which thread it is.
     fn id(&self) -> &ThreadId;
 
     /// Its seal that the successor's line 1 names.
@@ -171,7 +169,6 @@ pub(super) struct Continuation {
 }
 
 impl Engine {
-    /// The reader of earlier threads.
     pub(super) fn archive(&self) -> Archive<'_> {
         Archive {
             host: &self.host,

@@ -35,10 +35,8 @@ use threadseal_store::heads::RecordKind;
 /// The directive that summarises where none is named.
 const DIRECTIVE: &str = "rye/agent/threads/thread_summary";
 
-/// Permission bits of the folder of summaries.
 const FOLDER_MODE: u32 = 0o700;
 
-/// The tool of one thread.
 pub(super) struct SummaryTool {
     engine: Engine,
     schema: ToolSchema,
@@ -168,7 +166,6 @@ fn shortened(text: &str) -> String {
     )
 }
 
-/// The path of a thread's summary.
 fn place(project: &Project, directive: &ThreadId, id: &ThreadId) -> PathBuf {
     let entry = project.knowledge_entry(directive, id);
     let name = entry.file_stem().unwrap_or_default().to_string_lossy();
@@ -199,7 +196,6 @@ impl Engine {
         Ok((render(&past.lines()?, &cover)?, directive))
     }
 
-    /// Writes the summary as knowledge.
     pub(super) fn keep_summary(
         &self,
         id: &ThreadId,
@@ -307,7 +303,7 @@ pub(super) fn refuse_other(item: &Item, id: &ThreadId, directive: &str) -> Resul
 /// summaries.
 pub(super) struct Preferring {
     pub(super) inner: Arc<dyn Models>,
-    /// A class of models, or a model.
+    /// The name of a class of models, or of a model.
     pub(super) name: String,
 }
 

@@ -55,7 +55,7 @@ struct Open {
     item: Value,
     call: Value,
     key: String,
-    /// How many calls had begun before it.
+    /// The number of calls that began before it.
     place: usize,
     by_hook: bool,
     /// Has it a sealed result that marks its end as unknown?
@@ -501,7 +501,7 @@ impl Calls {
         }
     }
 
-    /// A torn last line is no event.
+    /// Reads a line; a torn last line is no event.
     fn line(&mut self, line: &[u8], id: &ThreadId, sealed: bool) {
         let Ok(event) = serde_json::from_slice::<Value>(line) else {
             return;

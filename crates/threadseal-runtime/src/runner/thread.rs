@@ -45,7 +45,6 @@ use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
 use threadseal_formats::ledger::Parent;
 
-/// The thread that starts another one.
 pub(super) struct ParentThread<'a> {
     pub(super) id: &'a ThreadId,
     pub(super) inherited: &'a Inherited,
@@ -53,16 +52,13 @@ pub(super) struct ParentThread<'a> {
     pub(super) ledger: Parent,
 }
 
-/// The start of a thread.
 #[derive(Default)]
 pub(super) struct Start<'p> {
     /// The conversation; its last message is the first question to the model.
     pub(super) messages: Vec<ChatMessage>,
     /// How many of them come from the predecessor.
     pub(super) inherited: usize,
-    /// The thread that started it.
     pub(super) parent: Option<ParentThread<'p>>,
-    /// The thread that it continues.
     pub(super) predecessor: Option<Box<dyn Predecessor + 'p>>,
     /// The first events of its record.
     pub(super) notes: Vec<(&'static str, Value)>,
@@ -204,7 +200,6 @@ pub(super) struct Begun {
     pub(super) inherited: Option<Inherited>,
 }
 
-/// How a loop went.
 enum Went {
     /// The thread has ended or is suspended.
     Ended(Box<Ran>),
@@ -213,7 +208,6 @@ enum Went {
 }
 
 impl Begun {
-    /// Which thread it is.
     pub(super) fn id(&self) -> &ThreadId {
         &self.thread.id
     }

@@ -28,7 +28,6 @@ use std::sync::Arc;
 use threadseal_store::read::read_small;
 use threadseal_store::sys::Fs;
 
-/// Where the files are.
 #[derive(Debug, Clone)]
 struct Files {
     fs: Arc<dyn Fs>,
@@ -179,7 +178,7 @@ impl Tool for WriteFile {
 }
 
 impl Files {
-    /// The file that a model means.
+    /// The file of a model's path.
     fn path(&self, path: &Value) -> Result<PathBuf, String> {
         let text = path.as_str().ok_or("`path` must be a text")?;
         let path = Path::new(text);

@@ -23,14 +23,12 @@ use std::thread;
 use std::time::Duration;
 use threadseal_core::error::{Error, ErrorKind};
 
-/// A command to run.
 #[derive(Debug, Clone)]
 pub(crate) struct Task {
-    /// The program and its arguments.
     pub(crate) argv: Vec<String>,
     /// Where it runs.
     pub(crate) directory: PathBuf,
-    /// All that it finds in its environment.
+    /// The complete environment.
     pub(crate) environment: Vec<(String, String)>,
     /// Its standard input.
     pub(crate) stdin: Vec<u8>,
@@ -40,21 +38,19 @@ pub(crate) struct Task {
     pub(crate) max_output_bytes: usize,
 }
 
-/// The output of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Output {
     /// Its bytes, as far as they are kept.
     pub(crate) bytes: Vec<u8>,
-    /// How many there were.
+    /// The number of bytes that the command wrote.
     pub(crate) total: u64,
 }
 
-/// How it went.
+/// The end of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// It ended; this program did not stop it.
     Ended(ExitStatus),
-    /// It took too long and was killed.
     TimedOut,
     /// It was killed because the thread was cancelled.
     Cancelled,

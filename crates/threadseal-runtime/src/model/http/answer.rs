@@ -85,7 +85,7 @@ fn text_of(output: &Value) -> String {
     parts.filter_map(|part| part["text"].as_str()).collect()
 }
 
-/// An answer that is not whole yet.
+/// An incomplete answer.
 #[derive(Debug, Default)]
 pub(super) struct Growing {
     text: String,

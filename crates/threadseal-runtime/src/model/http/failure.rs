@@ -10,7 +10,6 @@ use std::time::Duration;
 /// middle.
 const CUT_OFF: &str = "ConnectionError";
 
-/// The facts of a failure.
 pub(super) fn failed(error: genai::Error) -> ModelError {
     match error {
         genai::Error::WebModelCall { webc_error, .. }
@@ -77,7 +76,6 @@ fn broken(error: &reqwest::Error) -> ModelError {
     ours(kind, chain(error))
 }
 
-/// The facts of a provider's refusal.
 fn refused(status: u16, body: &str, retry_after: Option<Duration>) -> ModelError {
     let parsed = serde_json::from_str(body).unwrap_or_else(|_| Value::String(body.to_owned()));
     said(status, &parsed, retry_after)

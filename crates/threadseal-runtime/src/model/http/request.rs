@@ -7,7 +7,7 @@ use genai::chat::{
     ToolResponse,
 };
 
-/// The request as the crate takes it.
+/// The request in the crate's types.
 pub(super) fn chat(request: &Request<'_>) -> ChatRequest {
     let mut out = ChatRequest::new(sent(request.messages));
     if let Some(system) = request.system {

@@ -71,7 +71,7 @@ fn ask_watched(
     model.ask(&request, on_text)
 }
 
-/// Asks a provider that answers this once.
+/// Asks a provider that sends this response once.
 fn answered(shape: Shape, response: Response) -> Result<Answer, ModelError> {
     let Provider { url, requests } = provider(vec![response]);
     let answer = ask(&model(shape, &url));

@@ -215,7 +215,6 @@ fn a_row_that_was_edited_is_told_and_brought_to_what_its_record_says() {
     check(&parent, &before, sql, "chain_mismatch");
 }
 
-/// The edit of a text.
 type Attack = dyn Fn(&str) -> String;
 
 // T-REG-10 T-RYE-14

@@ -30,7 +30,7 @@ pub(super) struct Stage {
     pub(super) bench: Bench,
     databases: tempfile::TempDir,
     pub(super) asked: Asked,
-    /// Of the models: small ones fill soon.
+    /// The models' window: small ones fill soon.
     pub(super) window: u64,
     pub(super) coordination: String,
 }
@@ -199,7 +199,6 @@ impl Stage {
             .join(thread.as_str())
     }
 
-    /// The events of a thread.
     pub(super) fn events(&self, thread: &ThreadId) -> Vec<Value> {
         let bytes = self.read(&self.folder(thread).join("transcript.jsonl"));
         let lines = bytes.split(|byte| *byte == b'\n');
@@ -209,7 +208,6 @@ impl Stage {
             .collect()
     }
 
-    /// The last request to the model.
     pub(super) fn last_asked(&self) -> Vec<ChatMessage> {
         self.asked.lock().unwrap().last().unwrap().clone()
     }
@@ -264,7 +262,6 @@ impl Stage {
         self.edit_in("registry.db", sql, thread);
     }
 
-    /// The path of one of the databases.
     pub(super) fn database(&self, file: &str) -> PathBuf {
         self.databases.path().join(file)
     }
@@ -300,7 +297,6 @@ pub(super) fn again(thread: &ThreadId) -> Resumption {
     }
 }
 
-/// The events of this kind.
 pub(super) fn of<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
     events
         .iter()

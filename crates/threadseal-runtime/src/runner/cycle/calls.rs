@@ -19,7 +19,6 @@ use serde_json::json;
 use threadseal_core::error::Error;
 
 impl Cycle<'_> {
-    /// Runs the calls of the model.
     pub(super) fn call_all(
         &self,
         calls: &[ToolCall],

@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub(in crate::runner) struct ThreadCallees<'a> {
     pub(in crate::runner) engine: &'a Engine,
     pub(in crate::runner) tools: &'a Toolbox,
-    /// Runs directives in threads of their own.
+    /// The tool that runs directives in threads of their own.
     pub(in crate::runner) child: &'a Arc<dyn Tool>,
 }
 

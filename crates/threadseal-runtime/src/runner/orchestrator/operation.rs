@@ -28,7 +28,6 @@ pub struct Operation {
     members: Map<String, Value>,
 }
 
-/// Which operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Run,
@@ -134,7 +133,6 @@ impl Operation {
         Ok(Self { kind, members })
     }
 
-    /// The words that there are.
     pub(super) fn words() -> Vec<&'static str> {
         WORDS.iter().map(|(word, ..)| *word).collect()
     }

@@ -24,7 +24,6 @@ pub(super) enum Reach {
     Own(Box<Own>),
 }
 
-/// The tree of a thread.
 pub(super) struct Own {
     thread: ThreadId,
     capabilities: Capabilities,
@@ -32,7 +31,7 @@ pub(super) struct Own {
 }
 
 impl Reach {
-    /// Of a thread with these capabilities.
+    /// The reach of a thread with these capabilities.
     pub(super) fn of(thread: ThreadId, capabilities: Capabilities) -> Self {
         Self::Own(Box::new(Own {
             thread,
@@ -41,7 +40,6 @@ impl Reach {
         }))
     }
 
-    /// The thread whose reach it is.
     pub(super) fn thread(&self) -> Option<&ThreadId> {
         match self {
             Self::All => None,

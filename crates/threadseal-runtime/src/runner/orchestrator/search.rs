@@ -116,7 +116,6 @@ struct Payload<'a> {
     outputs: Option<Value>,
 }
 
-/// A record that was searched.
 struct Looked {
     record: RecordId,
     /// The record that its line 1 continues.
@@ -124,7 +123,6 @@ struct Looked {
     hits: Vec<Hit>,
 }
 
-/// Where something was found.
 struct Hit {
     line: u64,
     event_type: String,
@@ -283,7 +281,6 @@ fn in_line(line: &VerifiedLine<'_>, pattern: &Regex) -> Vec<Hit> {
         .collect()
 }
 
-/// The text around a hit.
 fn around(text: &str, start: usize, end: usize) -> String {
     let found = text[start..end]
         .chars()

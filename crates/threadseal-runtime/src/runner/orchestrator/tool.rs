@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 use std::sync::{Arc, OnceLock};
 use threadseal_core::error::Error;
 
-/// The tool of one thread.
 pub(in crate::runner) struct OrchestratorTool {
     schema: ToolSchema,
     cradle: Arc<Cradle>,

@@ -21,7 +21,6 @@ pub(super) struct Spent {
 }
 
 impl Spent {
-    /// Takes the next sealed line.
     pub(super) fn line(&mut self, event: &Value) {
         let Some(now) = event["timestamp"].as_f64() else {
             return;

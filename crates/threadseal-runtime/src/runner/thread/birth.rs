@@ -35,7 +35,7 @@ use threadseal_store::atomic;
 pub(in crate::runner) const FOLDER_MODE: u32 = 0o700;
 
 impl Engine {
-    /// Makes the thread's files.
+    /// Creates the thread's files.
     pub(super) fn begin(&self, plan: Plan, start: Start<'_>) -> Result<Running, Error> {
         let project = self.own_project()?;
         let record = self.host.new_record()?;

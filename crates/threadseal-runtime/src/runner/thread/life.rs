@@ -35,7 +35,6 @@ pub(super) struct Beside<'a> {
     pub(super) children: &'a Arc<dyn Tool>,
 }
 
-/// A thread that runs.
 pub(in crate::runner) struct Running {
     pub(in crate::runner) engine: Engine,
     pub(in crate::runner) messages: Vec<ChatMessage>,

@@ -40,7 +40,6 @@ use threadseal_store::atomic;
 /// The word in line 1 that marks the thread as a graph run.
 pub(super) const KIND: &str = "graph";
 
-/// A run that is registered.
 struct Made {
     id: ThreadId,
     record: RecordId,
@@ -48,17 +47,15 @@ struct Made {
     project: ProjectId,
 }
 
-/// Where a run comes from.
 #[derive(Default)]
 pub(super) struct Origin<'p> {
-    /// The thread that started it.
     pub(super) parent: Option<ParentThread<'p>>,
     /// The run that it continues.
     pub(super) before: Option<Before>,
 }
 
 impl Engine {
-    /// Makes the files of a run.
+    /// Creates the files of a run.
     pub(super) fn begin_graph(
         &self,
         plan: GraphPlan,

@@ -28,7 +28,6 @@ use threadseal_formats::ledger::Parent;
 /// The settlements for calls of the step that the earlier run left, by the calls' ids.
 pub(super) type Settled = BTreeMap<String, Settlement>;
 
-/// The settlement for a call.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Settlement {
     /// It was made, with this result, in that run.
@@ -68,7 +67,7 @@ impl Settlement {
     }
 }
 
-/// The meaning of a call.
+/// The resolved target of a call.
 struct Meant {
     id: ItemId,
     input: Value,
@@ -164,7 +163,7 @@ impl Walk {
         done.unwrap_or_else(|error| Outcome::failed(error.to_string()))
     }
 
-    /// The tool of this very id.
+    /// The tool with this id.
     fn tool(&self, id: &ItemId) -> Result<Arc<dyn Tool>, Error> {
         let call = ToolCall {
             id: String::new(),

@@ -12,12 +12,9 @@ use threadseal_core::trust::Trust;
 use threadseal_formats::transcript::manifest::Manifest;
 use threadseal_store::host::Host;
 
-/// A call that began.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Began {
-    /// The called item.
     pub(super) item: String,
-    /// Its idempotency key.
     pub(super) key: String,
 }
 

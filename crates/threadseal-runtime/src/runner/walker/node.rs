@@ -11,7 +11,7 @@ use threadseal_core::error::Error;
 pub(super) enum Did {
     /// It succeeded; its result, where it has one.
     Well { result: Value },
-    /// It did not.
+    /// It failed.
     Failed { error: String, result: Value },
     /// It called for each item.
     Each {
@@ -33,13 +33,13 @@ impl Did {
     }
 }
 
-/// Where a run goes from a node.
+/// Where a run continues after a node.
 pub(super) enum Way {
     /// To this node, or to the end of the graph.
     Next(Option<String>),
     /// The graph is complete.
     Returned(Value),
-    /// The run ends here for now.
+    /// The run ends here.
     Ended(End),
 }
 
@@ -47,17 +47,16 @@ pub(super) enum Way {
 pub(super) enum Failing {
     /// As the graph declares.
     AsDeclared,
-    /// It is tried once more.
+    /// It is tried again.
     Again,
     /// The graph continues, and is complete with errors.
     PassOver,
     /// The graph continues as if the node did not exist.
     LeaveOut,
-    /// The run ends.
     End(End),
 }
 
-/// How a step was, for its event.
+/// The facts of a step for its event.
 struct Account<'a> {
     node: &'a GraphNode,
     began: std::time::Duration,
@@ -168,7 +167,6 @@ impl Walk {
         })
     }
 
-    /// The node's assignments to the state.
     fn assigned(&self, node: &GraphNode, result: &Value) -> Result<Map<String, Value>, Error> {
         let context = self.context(Some(result))?;
         let assigned = node.assign.iter();
@@ -193,7 +191,7 @@ impl Walk {
         )
     }
 
-    /// Along the first edge that holds.
+    /// Follows the first edge that holds.
     fn lead_on(&self, account: &Account<'_>, result: &Value) -> Result<Way, Error> {
         match self.edge(account.node, result) {
             Ok(next) => {
@@ -323,7 +321,6 @@ impl Walk {
     }
 }
 
-/// How a node failed.
 #[derive(Clone, Copy)]
 struct Failure<'a> {
     error: &'a str,

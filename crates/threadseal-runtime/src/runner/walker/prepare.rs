@@ -20,7 +20,6 @@ use threadseal_formats::transcript::manifest::parse_line;
 use threadseal_store::examine;
 use threadseal_store::read::open_regular;
 
-/// A run that can begin.
 pub(super) struct GraphPlan {
     pub(super) graph: Graph,
     pub(super) id: ItemId,
@@ -34,7 +33,6 @@ pub(super) struct GraphPlan {
 }
 
 impl GraphPlan {
-    /// The inheritance of its children.
     pub(super) fn inheritance(&self) -> Inherited {
         Inherited {
             limits: self.limits,
@@ -106,7 +104,6 @@ impl Engine {
         })
     }
 
-    /// Are these variables in the environment?
     pub(super) fn has_variables(&self, names: &[String]) -> Result<(), Error> {
         let there = |name: &&String| !self.environment.iter().any(|(known, _)| known == *name);
         match names.iter().find(there) {

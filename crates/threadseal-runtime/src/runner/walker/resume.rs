@@ -63,7 +63,6 @@ pub enum Unresolved {
 }
 
 impl Unresolved {
-    /// Its word in an order.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Refuse => "refuse",
@@ -174,7 +173,6 @@ impl Engine {
 }
 
 impl Past {
-    /// The order of the run.
     pub(super) fn order(&self, wanted: &GraphResumption) -> Result<GraphOrder, Error> {
         Ok(GraphOrder {
             graph: ItemId::parse(&self.course.graph)?,

@@ -33,7 +33,7 @@ pub(in super::super) struct GraphTools {
     owner: OnceLock<Owner>,
 }
 
-/// Whose they are.
+/// The thread that owns the graphs.
 struct Owner {
     id: ThreadId,
     /// Its limits and capabilities, as in its `thread.json`.
@@ -42,7 +42,7 @@ struct Owner {
     left: Inherited,
 }
 
-/// One of them.
+/// One of these graphs as a tool.
 struct GraphTool {
     tools: Arc<GraphTools>,
     graph: ItemId,

@@ -26,7 +26,6 @@ use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::record::ThreadId;
 use threadseal_formats::transcript::Ending;
 
-/// A run that is walked.
 pub(super) struct Walk {
     pub(super) engine: Engine,
     pub(super) plan: GraphPlan,
@@ -44,7 +43,6 @@ pub(super) struct Walk {
     pub(super) own_steps: u64,
 }
 
-/// How a run ends.
 pub(super) enum End {
     /// It is complete, with this output.
     Completed(Value),
@@ -74,7 +72,6 @@ impl Walk {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of the step that runs.
     pub(super) fn step_number(&self) -> u64 {
         self.record().course().step
     }

@@ -72,7 +72,6 @@ pub(super) fn writable(relative: &Path, capabilities: &Capabilities) -> Result<(
     }
 }
 
-/// The rest of a path below `folder`.
 fn below<'a>(parts: &'a [String], folder: &str) -> Option<&'a [String]> {
     let names: Vec<&str> = folder.split('/').collect();
     let (start, rest) = parts.split_at_checked(names.len())?;

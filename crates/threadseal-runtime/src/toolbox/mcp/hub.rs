@@ -34,7 +34,7 @@ struct Running {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// Something to ask of a server.
+/// A request to a server.
 struct Work {
     order: Order,
     ask: Ask,

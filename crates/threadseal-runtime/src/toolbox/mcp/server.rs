@@ -37,7 +37,7 @@ use tokio::process::{Child, Command};
 /// The member of a call's `_meta` that names it.
 const CALL_MEMBER: &str = "threadseal/call";
 
-/// Which tool of which server.
+/// The tool of a server that a caller wants.
 #[derive(Debug, Clone)]
 pub(super) struct Order {
     pub(super) address: Arc<Address>,
@@ -64,7 +64,6 @@ impl Offer {
     }
 }
 
-/// A connection to a server.
 pub(super) struct Connection {
     service: RunningService<RoleClient, Deaf>,
     offers: BTreeMap<String, Offer>,
@@ -73,7 +72,6 @@ pub(super) struct Connection {
     process: Option<Process>,
 }
 
-/// A server's process.
 struct Process {
     child: Child,
     group: Option<Pid>,
@@ -167,7 +165,6 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Is it gone?
     pub(super) fn is_closed(&self) -> bool {
         self.service.is_closed() || self.service.peer().is_transport_closed()
     }
@@ -231,7 +228,6 @@ impl Connection {
         ))
     }
 
-    /// Ends it.
     pub(super) async fn close(mut self) {
         // Closing its input asks it to end. A server that does not is killed, with the rest of its
         // group.
@@ -244,7 +240,6 @@ impl Connection {
     }
 }
 
-/// The result of a call.
 pub(super) enum Called {
     /// The server answered.
     Answered(Box<CallToolResult>),

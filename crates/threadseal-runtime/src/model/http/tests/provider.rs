@@ -14,7 +14,6 @@ pub(super) struct Provider {
     pub(super) requests: JoinHandle<Vec<(String, Value)>>,
 }
 
-/// The response to send.
 #[derive(Clone)]
 pub(super) struct Response {
     pub(super) head: &'static str,

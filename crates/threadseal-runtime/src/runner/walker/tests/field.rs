@@ -106,7 +106,6 @@ impl Field {
         (disk, Self { bench })
     }
 
-    /// The path of a database.
     pub(super) fn database(&self, of: fn(&Project, Layout) -> PathBuf) -> PathBuf {
         let project = &self.bench.project;
         let path = of(project, Layout::Seed);
