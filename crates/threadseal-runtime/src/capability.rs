@@ -14,9 +14,9 @@
 //! **Inheritance never widens.** A child's capability is kept where one of its parent's covers it.
 //! A broader one is replaced by all of the parent's that it covers; anything else is dropped. A
 //! parent that may do nothing has children that may do nothing. (Rye lets such children do
-//! everything they declare.) Whether one covers another is decided by the patterns' structure: it
-//! may answer no where yes could be proved, never the reverse. (Rye compares texts, so `rye.?`
-//! covers `rye.*`.)
+//! everything they declare.) The patterns' structure decides whether one covers another. The answer
+//! may be no where yes could be proved, never the reverse. (Rye compares texts, so `rye.?` covers
+//! `rye.*`.)
 
 mod pattern;
 mod risk;

@@ -61,8 +61,8 @@ impl Condition {
     /// Reads a condition from YAML.
     ///
     /// # Errors
-    /// At its line, for an unknown member or operator, a value that does not suit the operator, a
-    /// pattern that does not compile, or an exceeded bound.
+    /// At its line, for an unknown member or operator, or a value that does not suit the operator.
+    /// Also for a pattern that does not compile, or an exceeded bound.
     pub fn parse(node: &Node) -> Result<Self, Error> {
         let mut parts = 0;
         part(node, 0, &mut parts).map(Self)

@@ -7,7 +7,7 @@
 //!             └─► .ai/knowledge/agent/threads/<graph>/<run>.md   node table and history: [`entry`]
 //! ```
 //! The events are the only source about a run. The walker changes a course only by recording an
-//! event, so a course that is read from a verified record is the one that was walked. The state
+//! event. So a course that is read from a verified record is the one that was walked. The state
 //! file contains no more than the record; [`agrees`] compares the two.
 //!
 //! Seed 001, "Graph Transcripts"; the shape of both files: `walker.py` of February 2026.

@@ -203,8 +203,8 @@ pub struct Checked {
     pub report: Report,
 }
 
-/// Reads a file and verifies it under `options`. It is held against the head that this host knows
-/// of its record, and of the record that was last seen in its place.
+/// Reads a file and verifies it under `options`. It is checked against two heads that this host
+/// knows: of its record, and of the record last seen in its place.
 ///
 /// # Errors
 /// Kind `Refused` with the worst finding unless the verdict is `verified`; errors of the disk.

@@ -5,8 +5,8 @@
 //!                  └─ fields() ─▶ Fields    take known members, then finish(): the rest is an error
 //! ```
 //! Refused: a second key of one name, merge keys (`<<`), tags without a meaning here, numbers that
-//! are not finite, more than one document, anything beyond the bounds. Unlike in YAML 1.1, `yes`,
-//! `on` and `012` are text.
+//! are not finite. So are a second document, and anything beyond the bounds. Unlike in YAML 1.1,
+//! `yes`, `on` and `012` are text.
 
 use crate::bounds::{MAX_DECLARED_DEPTH, MAX_ITEM_BYTES, MAX_YAML_NODES};
 use crate::place::Place;

@@ -3,9 +3,9 @@
 //! ```text
 //! *   any characters    ?   one    [seq]   one of seq    [!seq]   one not in seq    else   itself
 //! ```
-//! As Python's `fnmatch.translate`: a `]` that is first in a set belongs to it, a `[` that is never
-//! closed is literal, `a-z` is a range (empty when reversed). Matching is one greedy walk that only
-//! ever returns to the last `*`. Its time is at most the product of both lengths.
+//! As Python's `fnmatch.translate`: a `]` that is first in a set belongs to it, and a `[` that is
+//! never closed is literal. `a-z` is a range (empty when reversed). Matching is one greedy walk
+//! that only ever returns to the last `*`. Its time is at most the product of both lengths.
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pattern(Vec<Token>);

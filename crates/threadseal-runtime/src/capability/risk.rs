@@ -7,7 +7,7 @@
 //! safe           allow        rye.search.*  rye.load.*  rye.sign.*
 //! ```
 //! The table is Rye's (`capability_risk.yaml`). A capability has the risk of the narrowest class
-//! that covers it, and of every class that it covers: `*` is as dangerous as `rye.*`. (Rye looks
+//! that covers it, and of every class that it covers. So `*` is as dangerous as `rye.*`. (Rye looks
 //! only for classes that cover it, and lets `*` pass.)
 
 use super::{Capabilities, Capability};

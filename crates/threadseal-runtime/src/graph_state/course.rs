@@ -293,8 +293,8 @@ impl Course {
         self.unknown.contains(call)
     }
 
-    /// The key of a call of the step that is not over, if a decision counts it as failed although
-    /// its execution is unknown.
+    /// The key of a call of the unfinished step, if a decision counts it as failed although its
+    /// execution is unknown.
     pub fn given_up(&self, call: &str) -> Option<&str> {
         self.given_up.get(call).map(String::as_str)
     }
@@ -445,8 +445,8 @@ impl Course {
             .insert(call, CallState::Known(KnownCall { item, outcome }));
     }
 
-    /// The process that ended the run for its dead process states whether the call began in the
-    /// record, or only in a tail or a ledger.
+    /// Such an event comes from the recovery of a run whose process is gone. It states where the
+    /// call began: in the record, or only in a tail or a ledger.
     fn unresolved(&mut self, payload: &Value) {
         let text = |name: &str| payload[name].as_str().unwrap_or_default().to_owned();
         let (item, key) = (text("item_id"), text("idempotency_key"));

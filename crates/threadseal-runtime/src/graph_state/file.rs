@@ -1,7 +1,7 @@
 //! The state file: the seed's signed Markdown, a block of YAML and the state as JSON.
 //!
-//! The text begins with a fence, never with `---`: Rye's signature of knowledge excludes any text
-//! between two lines `---`, and covers all of this.
+//! The text begins with a fence, never with `---`. Rye's signature of knowledge excludes any text
+//! between two lines `---`, so it covers all of this.
 
 use super::text::{json, scalar};
 use super::{Course, Position, Standing};

@@ -1,5 +1,5 @@
-//! The actions of hooks, in the record of their thread: events of their own types, so that no
-//! reader takes a hook's calls for the model's.
+//! The actions of hooks, in the record of their thread. They are events of their own types, so that
+//! no reader takes a hook's calls for the model's.
 //!
 //! ```text
 //! begins   hook_call_start, durable before the call starts    ledger: hook_call started

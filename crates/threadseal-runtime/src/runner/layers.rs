@@ -181,7 +181,7 @@ impl Engine {
     ///
     /// # Errors
     /// Kind `Refused` or `InvalidInput` when a directive or knowledge is missing, may not be used,
-    /// extends itself, or when a text is too long to be recorded.
+    /// or extends itself. Also when a text is too long to be recorded.
     pub(super) fn layers(
         &self,
         id: &ItemId,

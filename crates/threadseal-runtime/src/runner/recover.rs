@@ -246,8 +246,8 @@ impl Engine {
         Recorder::open(host, &folder.transcript(), keys, &options, policy)
     }
 
-    /// May a child that ended like this have done more of its work than its record shows, or have
-    /// been stopped in the middle?
+    /// May a child with this end have done more than its record shows, or have been stopped in the
+    /// middle?
     pub(super) fn is_unknown(&self, ran: &Ran) -> bool {
         let ended_itself = match ran.status {
             Status::Completed => return false,

@@ -120,8 +120,8 @@ impl Engine {
         self.go_on(wanted, Way::Resume)
     }
 
-    /// As [`Engine::resume`], in a thread that gets the end of the conversation, as much as
-    /// `resume_ceiling_tokens` allow, and a summary where one is configured.
+    /// As [`Engine::resume`], in a thread that gets only the end of the conversation, within
+    /// `resume_ceiling_tokens`. It also gets a summary where one is configured.
     ///
     /// # Errors
     /// As [`Engine::resume`].

@@ -3,9 +3,9 @@
 //! ```text
 //! <outputs><output name="path">…</output></outputs>      directive_return {"path": "…"}
 //! ```
-//! A return that leaves out a required output, names another, or has one of another type is
-//! refused: the model receives the reason, and may return again. A directive that declares no
-//! outputs has no such tool.
+//! A return is refused when it leaves out a required output, names another, or has one of another
+//! type. The model receives the reason, and may return again. A directive that declares no outputs
+//! has no such tool.
 
 use crate::directive::Directive;
 use crate::model::{ToolCall, ToolSchema};

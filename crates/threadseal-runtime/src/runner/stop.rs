@@ -188,8 +188,8 @@ impl Engine {
     /// Ends a thread's process, with all threads that it runs.
     ///
     /// # Errors
-    /// Kind `Refused` when the thread has ended, or when the process that writes its record is not
-    /// the one that the registry names: nothing is signalled then. `External` when the process
+    /// Kind `Refused` when the thread has ended, or when the writer of its record is not the
+    /// process that the registry names. Nothing is signalled then. `External` when the process
     /// cannot be ended.
     pub fn kill(&self, id: &ThreadId) -> Result<Killed, Error> {
         let row = self.registry.get(id)?;

@@ -210,8 +210,8 @@ impl Files {
         Ok(real.strip_prefix(root).unwrap_or(&real).to_owned())
     }
 
-    /// All names of the file below the project: the given one, the target of links, and the names
-    /// through links of the guarded folders.
+    /// All names of the file below the project: the given one, the target of links, names through
+    /// links of guarded folders.
     fn names(&self, path: &Path, relative: &Path) -> Result<Vec<PathBuf>, String> {
         let (root, real) = (self.project.root(), self.real(path)?);
         let mut names = vec![relative.to_owned(), real.clone()];

@@ -131,8 +131,8 @@ struct Hit {
 }
 
 impl Records {
-    /// Searches the records of the chain of `id`: `{results: [{thread_id, line, event_type, member,
-    /// snippet}], count, truncated, chain_length, skipped: [{thread_id, reason}]}`.
+    /// Searches the records of the chain of `id`. Returns `{results: [{thread_id, line, event_type,
+    /// member, snippet}], count, truncated, chain_length, skipped: [{thread_id, reason}]}`.
     ///
     /// # Errors
     /// Kind `Refused` when there is no such thread, `External` when it takes too long or is

@@ -107,8 +107,9 @@ impl Changes {
 }
 
 impl Records {
-    /// Waits until each thread, or its successor, has ended or is suspended: `{success, results:
-    /// {id: …}}`, each result from a record that verifies. `success` is true when all completed.
+    /// Waits until each thread, or its successor, has ended or is suspended. Returns `{success,
+    /// results: {id: …}}`, each result from a record that verifies. `success` is true when all
+    /// completed.
     ///
     /// # Errors
     /// Kind `Limit` above [`MAX_WAITED_THREADS`], `InvalidInput` for none; errors of the registry.

@@ -117,8 +117,8 @@ impl Walk {
         Ok(known(&record, id))
     }
 
-    /// The result of a call that an earlier attempt or the earlier run made, or that was given up:
-    /// it is not made again.
+    /// The result of a call that an earlier attempt or run made, or that was given up: it is not
+    /// made again.
     pub(super) fn made(&self, id: &str) -> Option<Outcome> {
         let record = self.record();
         let course = record.course();

@@ -2,8 +2,8 @@
 //!
 //! Every item is called, also after one that failed. A node with a failed item has failed, and the
 //! state still gets its collected results. (Rye never reports such failures, and takes other values
-//! than lists for an empty list.) This run seals each result before the next call, so that a
-//! successor repeats none.
+//! than lists for an empty list.) Each result is sealed before the next call, so that a successor
+//! repeats none.
 
 use super::node::{Did, collected};
 use super::walk::Walk;

@@ -96,9 +96,9 @@ impl Engine {
     /// Continues a run that failed, was stopped or suspended, or whose process died.
     ///
     /// # Errors
-    /// Kind `Refused` when a part of it does not verify or contradicts its record, when the graph's
-    /// file changed, or when calls are unresolved without a decision: nothing is changed then.
-    /// Otherwise as [`Engine::run_graph`].
+    /// Kind `Refused` when a part of it does not verify or contradicts its record, or when the
+    /// graph's file changed. Also when calls are unresolved without a decision. Nothing is changed
+    /// then. Otherwise as [`Engine::run_graph`].
     pub fn resume_graph(&self, wanted: &GraphResumption) -> Result<Ran, Error> {
         let past = self.past_of(&wanted.run)?;
         let order = past.order(wanted)?;

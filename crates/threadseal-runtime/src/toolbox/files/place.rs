@@ -83,8 +83,8 @@ fn below<'a>(parts: &'a [String], folder: &str) -> Option<&'a [String]> {
 }
 
 /// A name as the most lenient disk would compare it. It ignores case (the Kelvin sign is a `k`, the
-/// long s an `s`), marks, format characters and anything else that is not ASCII, and dots at the
-/// end.
+/// long s an `s`) and dots at the end. It also ignores marks, format characters and anything else
+/// that is not ASCII.
 fn plain(name: &str) -> String {
     let folded = name.to_uppercase().to_lowercase();
     let seen: String = folded.chars().filter(char::is_ascii_graphic).collect();
