@@ -219,7 +219,7 @@ pub fn read_verified(host: &Host, path: &Path, options: &Options<'_>) -> Result<
         };
         report = document::verify(&bytes, &options)?.report;
     }
-    // Also a file whose native seal was taken away: Rye's signature alone leaves it readable.
+    // Also checks a file without its native seal: Rye's signature alone leaves it readable.
     let last = host
         .heads
         .find_by_place(RecordKind::Document, &host.place(path))?;

@@ -204,7 +204,7 @@ fn amounts_of_our_own_count_that_are_none_are_named() {
             "budget_ledger SET actual_spend = x'01' WHERE thread_id = 'child'",
             "ill_typed",
         ),
-        // More than it comes to, and less.
+        // The sum is higher than the total, and lower.
         (
             "threadseal_budgets SET own_nanos = own_nanos + 1 WHERE thread_id = 'root'",
             "sum",

@@ -370,7 +370,7 @@ mod tests {
         assert_eq!(ask(&one).unwrap(), "one");
         assert_eq!(ask(&two.child("d/leaf", &Map::new())).unwrap(), "leaf");
         assert_eq!(ask(&two).unwrap(), "more");
-        // Over a handoff, and to the end.
+        // It continues over a handoff, and to the end.
         assert_eq!(ask(&root).unwrap(), "b");
         for over in [
             &root,

@@ -64,7 +64,7 @@ pub(super) fn whole(
     let (threads, forward) = walk(root, |thread| thread.continuation.clone(), &get)?;
     let member = threads.iter().any(|thread| thread.id == *id);
     let fork = (!member).then(|| {
-        // Where the way back left the way forward.
+        // The thread at which the way back left the way forward.
         let branch = first.iter().rev().find(|thread| {
             let on = |other: &Thread| other.id == thread.id;
             !threads.iter().any(on)

@@ -413,7 +413,7 @@ fn circles(
     inspection: &mut Inspection,
     next: impl Fn(&Node) -> Option<usize>,
 ) {
-    // By which walk a node was passed first; 0: by none yet.
+    // The number of the walk that first passed a node; 0: none yet.
     let mut passed = vec![0_usize; nodes.len()];
     for start in 0..nodes.len() {
         let (walk, mut at) = (start + 1, Some(start));

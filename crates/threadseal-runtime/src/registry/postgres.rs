@@ -348,7 +348,7 @@ impl Registry for PostgresRegistry {
     }
 
     fn set_result(&self, id: &ThreadId, result: &Json, at: Timestamp) -> Result<(), Error> {
-        // A text of PostgreSQL holds no NUL; JSON spells it `\u0000`.
+        // A text of PostgreSQL contains no NUL; JSON spells it `\u0000`.
         self.change(id, at, &[("result", &result.to_string())])
     }
 
@@ -498,7 +498,7 @@ mod tests {
         let url = cluster.fresh();
         let open = || PostgresRegistry::open(&PostgresDatabase::open(&url).unwrap(), None).unwrap();
         let (here, there) = (open(), open());
-        // By a writer that sends no notice.
+        // A change by a writer that sends no notice.
         cluster.sql(
             database_of(&url),
             "INSERT INTO threadseal_threads (thread_id, directive, status, created_at, updated_at)

@@ -122,7 +122,7 @@ impl Predecessor for Ended {
         now: Timestamp,
     ) -> Result<(), Error> {
         engine.registry.link(&self.id, successor, now)?;
-        // Of one that was suspended nothing is set aside any more.
+        // A suspended predecessor has nothing set aside any more.
         let budget = engine.budgets.get(&self.id)?;
         if budget.is_some_and(|budget| budget.status == "active") {
             engine.budgets.release(&self.id, Status::Continued, now)?;

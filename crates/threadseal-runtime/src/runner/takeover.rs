@@ -448,7 +448,7 @@ impl Sealed {
             outputs: None,
             text: String::new(),
         };
-        // Verified, and cut from the bytes that were.
+        // Every line is a part of the verified bytes.
         let mut said = Conversation::danger_new();
         let mut spent = Spent::default();
         for line in lines {
@@ -578,7 +578,7 @@ impl Calls {
             },
             item,
             call: match by_hook {
-                // As its events name it.
+                // The id in its events.
                 true => Value::String(format!("hook_{call}")),
                 false => Value::String(call.to_owned()),
             },

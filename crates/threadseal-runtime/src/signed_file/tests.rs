@@ -65,7 +65,7 @@ fn each_fault(before: usize, again: &dyn Fn(&Bench, SignedFile, &Head) -> Signed
         disk.plan(call, kind);
         let done = write(&bench, &mut file, "one");
         let what = format!("call {call} of {calls}, {kind:?} at {:?}", disk.struck());
-        // How many calls there are differs a little: by which folders the heads need.
+        // The number of calls differs a little, with the folders that the heads need.
         if disk.struck().is_none() {
             continue;
         }

@@ -166,7 +166,7 @@ impl Tool for WriteFile {
                 && let Some(folder) = path.parent()
             {
                 std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
-                // A link may have been put there since the path was looked at.
+                // A link may have appeared there since the path was checked.
                 self.files.inside(&path)?;
             }
             let mode = call.input["mode"].as_str().unwrap_or("overwrite");
@@ -275,7 +275,7 @@ fn store(path: &Path, mode: &str, content: &[u8]) -> Result<(), String> {
             let mut file = OpenOptions::new()
                 .append(true)
                 .create(true)
-                // A link may have been put there since the path was looked at, or a pipe.
+                // A link or a pipe may have appeared there since the path was checked.
                 .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
                 .open(path)
                 .map_err(said)?;

@@ -217,7 +217,7 @@ impl ItemPrimary {
                         .map_err(|error| threadseal_store::sys::failure("resolve", path, &error))
                 };
                 let (real_path, real_folder) = (real(&path)?, real(&folder)?);
-                // A link from among the items to something else would have that signed.
+                // A link from among the items to another file would have that file signed.
                 if real_path != real_folder.join(format!("{id}.{ending}")) {
                     let text = format!("{} is a link", path.display());
                     return Err(Error::refused(text));

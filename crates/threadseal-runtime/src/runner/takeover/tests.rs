@@ -72,7 +72,7 @@ fn a_call_of_the_model_that_is_named_as_a_hooks_answers_none() {
     let answered = ended("tool_call_result", "hook_1", false);
     let lines = format!("{hook}{same}{answered}");
     assert_eq!(open(&lines, ""), (vec!["hook/1".to_owned()], true));
-    // Nor is anything else taken for a hook's.
+    // No other key counts as a hook's.
     for key in ["hook/x", "hook/", "hooks/1", "hook/1/2"] {
         assert_eq!(
             open(&began("hook_call_start", "hook_9", key), ""),

@@ -209,7 +209,7 @@ impl Walk {
                 .watch
                 .progress(&self.id, Progress::Step(number, &node));
             let way = self.step(&found, cancel)?;
-            // The step that was left repeats its calls only once.
+            // These keys are only for calls that the interrupted step repeats.
             self.keys.clear();
             match way {
                 Way::Next(Some(next)) => {
