@@ -83,7 +83,7 @@ impl Past {
     }
 }
 
-/// How a record says that its thread ended.
+/// The end of a thread in its record.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ended {
     /// The terminal event, where there is one.
