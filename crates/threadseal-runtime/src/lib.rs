@@ -34,14 +34,14 @@
 //! | [`budget`] | the spending of threads: allowed, set aside, and spent |
 //! | [`knowledge`] | knowledge entries, found by their words |
 //! | [`model`] | models over HTTP, from a script, from a transcript |
-//! | [`context`] | how full a model's window is, and which part of a conversation a successor receives |
+//! | [`context`] | how full a model's window is, and the messages for a successor |
 //! | [`signed_file`] | files that are signed anew at each write, and read only when they verify |
 //! | [`identity`] | the identity of a project, and the projects whose threads it accepts |
 //! | [`toolbox`] | tools, and which of them a thread may use |
 //! | [`thread_meta`] | `thread.json` and `capabilities.md` |
 //! | [`past`] | earlier threads, read as far as they verify, back to the first |
 //! | [`journal`] | the record that a thread writes |
-//! | [`graph_state`] | runs of graphs as their records show them, and the files derived from these |
+//! | [`graph_state`] | runs of graphs as their records show them, and the derived files |
 //! | [`graph_journal`] | the record that a run of a graph writes |
 //! | [`runner`] | the loop of a thread |
 //! | [`fleet`] | threads on many machines: orders, leases, workers |

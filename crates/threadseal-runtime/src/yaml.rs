@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! text ──parse──▶ Node { place, data }     data: null, true, 12, 1.5, text, list, map
-//!                  └─ fields() ─▶ Fields    take known members, then finish(): the rest is an error
+//!                  └─ fields() ─▶ Fields    take known members, then finish(): others are errors
 //! ```
 //! Refused: a second key of one name, merge keys (`<<`), tags without a meaning here, numbers that
 //! are not finite. So are a second document, and anything beyond the bounds. Unlike in YAML 1.1,

@@ -11,7 +11,7 @@
 //! | `ill_typed` | a value that is no amount, or money that differs from our own count of it |
 //! | `overspent` | more was spent than allowed |
 //! | `over_reserved` | more is set aside for children than remains |
-//! | `sum` | the spending of a thread and its children differs from its total, or is less than its notes |
+//! | `sum` | spending differs from its total, or is below its notes |
 
 use super::books::{ACTIVE, Entry};
 use super::{Budget, schema};

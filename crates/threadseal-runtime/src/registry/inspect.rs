@@ -12,7 +12,7 @@
 //! | `ill_typed` | a value is no number, is negative, or money differs from our own count of it |
 //! | `double` | two rows of one thread |
 //! | `orphan` | our own columns of a thread that has no row |
-//! | `foreign_schema` | a trigger or a view, by which the file changes written values or invents read ones |
+//! | `foreign_schema` | a trigger or a view: it can change written values, invent read ones |
 //!
 //! A registry is evidence of nothing; a reader that finds one of these reads the signed files
 //! instead.

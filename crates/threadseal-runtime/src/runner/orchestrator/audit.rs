@@ -3,7 +3,7 @@
 //! | code | fault |
 //! |---|---|
 //! | `row_missing` | a thread left files of ThreadSeal's own, and has no row |
-//! | `record_missing` | all files are missing of a thread that began, according to its row or to seals of this host |
+//! | `record_missing` | all files are missing of a thread that began by its row or by seals here |
 //! | `record_refused` | its record does not verify, or is not the one that its row names |
 //! | `record_mismatch`, `directive_mismatch`, `model_mismatch`, `parent_mismatch`, `chain_mismatch`, `spawns_mismatch` | its row contradicts its record |
 //! | `status_mismatch`, `cost_mismatch`, `result_mismatch` | its row contradicts record and `thread.json` about its state |
