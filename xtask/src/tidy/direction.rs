@@ -8,8 +8,9 @@ use super::repository::Repository;
 use super::rust;
 
 /// Crates whose modules have an order.
-const ORDERED: [&str; 2] = [
+const ORDERED: [&str; 3] = [
     "crates/threadseal/src/lib.rs",
+    "crates/threadseal-log/src/lib.rs",
     "crates/threadseal-runtime/src/lib.rs",
 ];
 
@@ -64,8 +65,11 @@ fn modules_of(repository: &Repository, path: &str) -> Vec<String> {
 
 /// The modules in the table of `lib.rs`, lowest first.
 fn order(root: &str) -> Vec<&str> {
+    // A public module is a link in its crate's documentation, a private one is not.
     let name = |line: &'_ str| {
-        let start = line.find("//! | [`")? + 8;
+        let links = ["//! | [`", "//! | `"];
+        let start = links.iter().find(|link| line.contains(**link))?;
+        let start = line.find(start)? + start.len();
         let length = line[start..].find('`')?;
         Some(start..start + length)
     };
@@ -186,6 +190,7 @@ mod tests {
                     "crates/threadseal-store/Cargo.toml",
                     "[dependencies]\nthreadseal = \"1\"\n",
                 ),
+                ("crates/threadseal-log/Cargo.toml", ""),
                 ("crates/threadseal-runtime/Cargo.toml", ""),
                 ("crates/threadseal-cli/Cargo.toml", cli),
             ]))
@@ -210,6 +215,7 @@ mod tests {
         let repository = Repository::from([
             ("crates/threadseal/Cargo.toml", ""),
             ("crates/threadseal-store/Cargo.toml", ""),
+            ("crates/threadseal-log/Cargo.toml", ""),
             ("crates/threadseal-runtime/Cargo.toml", ""),
             ("crates/threadseal-cli/Cargo.toml", ""),
             ("crates/threadseal-more/Cargo.toml", ""),

@@ -1,6 +1,6 @@
 //! `anchor` and time-stamping authorities: real processes, an authority of `openssl ts` behind HTTP.
 
-#[path = "../../../threadseal-log/src/timestamp/openssl.rs"]
+#[path = "../../../threadseal-log/src/timestamps/openssl.rs"]
 mod openssl;
 
 use crate::anchor::{logged, seal};
