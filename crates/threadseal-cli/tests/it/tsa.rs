@@ -1,7 +1,7 @@
 //! `anchor` and time-stamping authorities: real processes, and an authority of `openssl ts` over
 //! HTTP.
 
-#[path = "../../../threadseal-log/src/timestamp/openssl.rs"]
+#[path = "../../../threadseal-log/src/timestamps/openssl.rs"]
 mod openssl;
 
 use crate::anchor::{logged, seal};

@@ -9,7 +9,7 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use threadseal_core::limits::MAX_POLICY_BYTES;
 use threadseal_core::tlog::policy::Policy;
-use threadseal_log::timestamp::{Authority, MAX_AUTHORITY_BYTES};
+use threadseal_log::timestamps::{Authority, MAX_AUTHORITY_BYTES};
 use threadseal_store::atomic::{self, Mode, PRIVATE_FILE};
 use threadseal_store::home::{Home, KeyFileName, PRIVATE_DIRECTORY};
 use threadseal_store::read::read_small;

@@ -15,8 +15,8 @@ use serde::Serialize;
 use std::fmt;
 use threadseal_core::note::SignedNote;
 use threadseal_core::tlog::policy::{Judgement, NotAccepted, Policy, PolicyWitness};
-use threadseal_log::asking::{Asked, Asking};
-use threadseal_log::timestamp::Authority;
+use threadseal_log::timestamps::Authority;
+use threadseal_log::witness::{Asked, Asking};
 use threadseal_log::{LogView, SealLog};
 use threadseal_store::home::Home;
 

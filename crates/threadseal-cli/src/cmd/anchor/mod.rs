@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use threadseal_core::limits::MAX_POLICY_BYTES;
 use threadseal_core::tlog::policy::Policy;
 use threadseal_core::tlog::verifier::VerifierKey;
-use threadseal_log::timestamp::{Authority, MAX_AUTHORITY_BYTES};
+use threadseal_log::timestamps::{Authority, MAX_AUTHORITY_BYTES};
 use threadseal_store::home::{Home, read_trusted_file};
 
 const POLICY: &str = "policy";

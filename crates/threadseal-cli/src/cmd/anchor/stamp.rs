@@ -6,8 +6,8 @@ use crate::render::clean::Clean;
 use crate::render::text::entries;
 use serde::Serialize;
 use std::fmt;
-use threadseal_log::asking::ask_for_stamp;
-use threadseal_log::timestamp::{Authority, TimeStamp, request, verify};
+use threadseal_log::timestamps::ask_for_stamp;
+use threadseal_log::timestamps::{Authority, TimeStamp, request, verify};
 use threadseal_log::{JudgedStamp, KeptStamp, LogView, SealLog};
 use threadseal_store::random;
 

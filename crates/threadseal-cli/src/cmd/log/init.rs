@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::sync::Arc;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
-use threadseal_log::{Description, LogKey, LogPlaces, MarkPlace};
+use threadseal_log::{Description, LogKey, LogRegistry, MarkLocation};
 use threadseal_store::home::Home;
 use threadseal_store::random;
 use zeroize::Zeroizing;
@@ -21,7 +21,7 @@ pub(crate) struct LogArgs {
     /// Another place for the log's last checkpoint: a folder, best on another disk; postgres://USER@HOST/DATABASE or
     /// s3://BUCKET/PREFIX; `keyring`, that of the user; the https:// address of another host's witness; may be given again
     #[arg(long, value_name = "PLACE", value_parser = place)]
-    pub(crate) mark: Vec<MarkPlace>,
+    pub(crate) mark: Vec<MarkLocation>,
     /// The home lies on a network file system, and one machine alone uses it
     #[arg(long)]
     pub(crate) single_host: bool,
@@ -61,7 +61,7 @@ pub(super) fn run(args: &LogArgs, context: &Context, out: &mut Out) -> Outcome {
 /// When the home is on a network file system, or a file cannot be read or written.
 pub(crate) fn make(
     home: &Home,
-    places: &LogPlaces,
+    places: &LogRegistry,
     args: &LogArgs,
     context: &Context,
 ) -> Result<Description, Failure> {
@@ -98,7 +98,11 @@ pub(crate) fn make(
 ///
 /// # Errors
 /// When a file cannot be read or written.
-pub(crate) fn finish(home: &Home, places: &LogPlaces, context: &Context) -> Result<bool, Failure> {
+pub(crate) fn finish(
+    home: &Home,
+    places: &LogRegistry,
+    context: &Context,
+) -> Result<bool, Failure> {
     let has_key = |description: &Description| seal_log::has_key(home, description);
     if !places.finish(&has_key)? {
         return Ok(false);
@@ -116,7 +120,7 @@ pub(crate) fn finish(home: &Home, places: &LogPlaces, context: &Context) -> Resu
 /// be configured for the log.
 pub(super) fn raise(
     home: &Home,
-    places: &LogPlaces,
+    places: &LogRegistry,
     description: &Description,
     context: &Context,
 ) -> Result<bool, Failure> {
@@ -129,10 +133,10 @@ pub(super) fn raise(
 }
 
 /// A second place, as the command line names it; folders are relative to the working folder.
-pub(super) fn place(text: &str) -> Result<MarkPlace, String> {
-    match MarkPlace::parse(text).map_err(|error| error.to_string())? {
-        MarkPlace::Folder(folder) => match std::path::absolute(&folder) {
-            Ok(folder) => Ok(MarkPlace::Folder(folder)),
+pub(super) fn place(text: &str) -> Result<MarkLocation, String> {
+    match MarkLocation::parse(text).map_err(|error| error.to_string())? {
+        MarkLocation::Folder(folder) => match std::path::absolute(&folder) {
+            Ok(folder) => Ok(MarkLocation::Folder(folder)),
             Err(error) => Err(error.to_string()),
         },
         place => Ok(place),
@@ -149,7 +153,7 @@ pub(super) struct NewLog {
 impl NewLog {
     pub(super) fn describe(
         home: &Home,
-        places: &LogPlaces,
+        places: &LogRegistry,
         args: &LogArgs,
         context: &Context,
     ) -> Result<Self, Failure> {
@@ -158,9 +162,10 @@ impl NewLog {
         }
         // The description contains the default place, too: a copy of the home must find it,
         // wherever the copy is.
-        let own_mark = std::path::absolute(&places.mark);
-        let own_mark = own_mark.map_err(|error| Failure::io("find", &places.mark, &error))?;
-        let mut marks = vec![MarkPlace::Folder(own_mark)];
+        let own_mark = std::path::absolute(&places.home().mark);
+        let own_mark =
+            own_mark.map_err(|error| Failure::io("find", &places.home().mark, &error))?;
+        let mut marks = vec![MarkLocation::Folder(own_mark)];
         for mark in &args.mark {
             if !marks.contains(mark) {
                 marks.push(mark.clone());
@@ -171,7 +176,7 @@ impl NewLog {
         let description = Description {
             id: threadseal_log::new_id(&context.random)?,
             key: *private.public_key(),
-            host: places.host,
+            host: places.home().host,
             marks,
             single_host: args.single_host,
         };

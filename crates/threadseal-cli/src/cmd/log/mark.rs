@@ -8,7 +8,7 @@ use crate::render::clean::Clean;
 use crate::seal_log;
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use threadseal_log::MarkPlace;
+use threadseal_log::MarkLocation;
 
 /// What to do with second places.
 #[derive(Debug, Subcommand)]
@@ -26,7 +26,7 @@ pub(crate) enum MarkCommand {
 pub(crate) struct PlaceArgs {
     /// A folder, postgres://USER@HOST/DATABASE, s3://BUCKET/PREFIX, `keyring`, or the https:// address of another host's witness
     #[arg(value_name = "PLACE", value_parser = init::place)]
-    place: MarkPlace,
+    place: MarkLocation,
 }
 
 #[derive(Serialize)]
@@ -70,7 +70,7 @@ pub(super) fn run(command: &MarkCommand, context: &Context, out: &mut Out) -> Ou
     })
 }
 
-fn wanted(command: &MarkCommand, there: &[MarkPlace]) -> Result<Vec<MarkPlace>, Failure> {
+fn wanted(command: &MarkCommand, there: &[MarkLocation]) -> Result<Vec<MarkLocation>, Failure> {
     let mut wanted = there.to_vec();
     match command {
         MarkCommand::Raise => {}

@@ -11,7 +11,7 @@ use crate::render::text::{counted, entries};
 use crate::seal_log;
 use clap::Args;
 use std::path::PathBuf;
-use threadseal_log::{Past, SealLog};
+use threadseal_log::{OldLog, SealLog};
 use threadseal_store::home::Home;
 
 /// What `log restart` takes.
@@ -110,7 +110,7 @@ fn what_follows(home: &Home, log: &SealLog, vkey: &str, context: &Context) -> Re
 }
 
 /// Keeps the second places of the previous log.
-fn with_places_of(past: &Past, args: &LogArgs) -> LogArgs {
+fn with_places_of(past: &OldLog, args: &LogArgs) -> LogArgs {
     let mut wanted = args.clone();
     match past.more_marks() {
         Some(there) => {
@@ -133,7 +133,7 @@ struct Lost {
 }
 
 impl Lost {
-    fn of(past: &Past) -> Self {
+    fn of(past: &OldLog) -> Self {
         Self {
             lacking: past.lacking,
             of: past.tree.size,

@@ -11,7 +11,7 @@ use serde::Serialize;
 use threadseal_core::encoding;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::merkle::TreeHead;
-use threadseal_log::{Fault, MarkState, Standing};
+use threadseal_log::{Fault, MarkReport, Standing};
 
 const SCHEMA: &str = "threadseal.log.status/1";
 
@@ -51,7 +51,7 @@ struct MarkOutput {
 }
 
 impl MarkOutput {
-    fn of(state: &MarkState) -> Self {
+    fn of(state: &MarkReport) -> Self {
         let tree = state.tree.as_ref().ok().and_then(Option::as_ref);
         Self {
             place: state.place.to_string(),
@@ -186,7 +186,7 @@ pub(super) fn run(context: &Context, out: &mut Out) -> Outcome {
     Ok(exit)
 }
 
-fn line(mark: &MarkState, tree: TreeHead) -> String {
+fn line(mark: &MarkReport, tree: TreeHead) -> String {
     let place = mark.place.to_string();
     let place = Clean(&place);
     match &mark.tree {
