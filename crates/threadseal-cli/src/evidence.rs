@@ -3,11 +3,10 @@
 //!
 //! What is made needs no verdict of the copies: what comes out is checked like any evidence, before it is written.
 
-use crate::believed::MAX_TAKEN_UP_BYTES;
 use crate::context::Context;
 use crate::exit::{Failure, complain};
+use crate::record;
 use crate::render::clean::Clean;
-use crate::walk;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use threadseal::key::KeyUsage;
@@ -26,6 +25,8 @@ use threadseal_store::atomic::{self, PRIVATE_FILE};
 use threadseal_store::examine;
 use threadseal_store::read::{RegularFile, Source as _, open_regular};
 use threadseal_store::sys::path_text;
+use threadseal_verify::inputs;
+use threadseal_verify::verifier::MAX_TAKEN_UP_BYTES;
 
 /// Copies of one record that are held against each other.
 const MAX_COPIES: usize = 16;
@@ -238,7 +239,7 @@ fn copies(
     context: &Context,
 ) -> Result<BTreeMap<RecordId, Vec<PathBuf>>, Failure> {
     let mut copies = BTreeMap::<RecordId, Vec<PathBuf>>::new();
-    for candidate in walk::find(paths).files {
+    for candidate in inputs::find(paths, &record::stores()).files {
         let file = open_regular(&*context.fs, &candidate.path)?;
         let first = examine::first_line(&file)?;
         if let Some(record) = first.as_deref().and_then(examine::native_record) {

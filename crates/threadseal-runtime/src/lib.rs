@@ -75,10 +75,8 @@ pub mod item;
 pub mod journal;
 #[cfg(feature = "engine")]
 pub mod knowledge;
-pub mod limit;
 #[cfg(feature = "engine")]
 pub mod model;
-pub mod money;
 #[cfg(feature = "engine")]
 pub mod no_links;
 #[cfg(feature = "engine")]
@@ -108,3 +106,6 @@ pub mod tool;
 pub mod toolbox;
 pub mod xml;
 pub mod yaml;
+
+pub use threadseal_verify::limit;
+pub use threadseal_verify::money;

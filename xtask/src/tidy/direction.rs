@@ -14,9 +14,10 @@ const ORDERED: [&str; 2] = [
 ];
 
 /// Crates, lowest first: each may depend only on those before it.
-const CRATES: [&str; 4] = [
+const CRATES: [&str; 5] = [
     "threadseal",
     "threadseal-store",
+    "threadseal-verify",
     "threadseal-runtime",
     "threadseal-cli",
 ];
@@ -185,6 +186,7 @@ mod tests {
                     "crates/threadseal-store/Cargo.toml",
                     "[dependencies]\nthreadseal = \"1\"\n",
                 ),
+                ("crates/threadseal-verify/Cargo.toml", ""),
                 ("crates/threadseal-runtime/Cargo.toml", ""),
                 ("crates/threadseal-cli/Cargo.toml", cli),
             ]))
@@ -209,6 +211,7 @@ mod tests {
         let repository = Repository::from([
             ("crates/threadseal/Cargo.toml", ""),
             ("crates/threadseal-store/Cargo.toml", ""),
+            ("crates/threadseal-verify/Cargo.toml", ""),
             ("crates/threadseal-runtime/Cargo.toml", ""),
             ("crates/threadseal-cli/Cargo.toml", ""),
             ("crates/threadseal-more/Cargo.toml", ""),

@@ -86,9 +86,10 @@ const FEATURES: &[(&str, &str)] = &[
 ];
 
 /// Crates in which no unsafe code can be.
-const FORBIDDING: [&str; 3] = [
+const FORBIDDING: [&str; 4] = [
     "crates/threadseal/src/lib.rs",
     "crates/threadseal-store/src/lib.rs",
+    "crates/threadseal-verify/src/lib.rs",
     "crates/threadseal-runtime/src/lib.rs",
 ];
 

@@ -5,7 +5,6 @@
 //! ```
 //! Sealed bytes never change, so that every seal, proof and anchor made before holds afterwards.
 
-use crate::believed::MAX_TAKEN_UP_BYTES;
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::key_log;
@@ -15,7 +14,7 @@ use crate::render::clean::Clean;
 use crate::render::text::counted;
 use crate::said::{says, staying};
 use crate::signing::{self, SigningArgs, manifest_of};
-use crate::trusting;
+use crate::trust_file;
 use clap::Args;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -34,6 +33,7 @@ use threadseal_store::host::Host;
 use threadseal_store::read::open_regular;
 use threadseal_store::recorder::TailPolicy;
 use threadseal_store::sys::path_text;
+use threadseal_verify::verifier::MAX_TAKEN_UP_BYTES;
 
 /// Names and numbers stay in the sealed bytes of a line.
 const WHOSE_STAY: &str = "the sealed lines themselves";
@@ -247,7 +247,7 @@ fn log_redactions(path: &Path, host: &Host, context: &Context) {
             return Ok(());
         };
         let file = open_regular(&*host.fs, path)?;
-        let trust = trusting::trust_of_home(&context.existing_home()?, context)?;
+        let trust = trust_file::trust_of_home(&context.existing_home()?, context)?;
         let options = signing::options(&trust, context)?;
         // Where the bodies are does not matter for which seals cover redactions.
         let outcome = examine::native(&file, &ScanOptions::default(), &options, &|_| {})?;

@@ -2,14 +2,13 @@
 
 use crate::context::Context;
 use crate::ended;
-use crate::examine::all::place_of;
-use crate::examine::{self, Examiner, Unpublished};
 use crate::exit::{Failure, complain};
 use crate::fleet::DatabaseArgs;
+use crate::publish_pending::{PendingPublisher, Unpublished};
 use crate::record;
 use crate::render::clean::Clean;
-use crate::trusting;
-use indicatif::ProgressBar;
+use crate::trust_file;
+use crate::verifying;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use threadseal::key::PublicKey;
@@ -21,6 +20,7 @@ use threadseal_store::home::Home;
 use threadseal_store::host::Host;
 use threadseal_store::seal_log::SealLog;
 use threadseal_store::sys::path_text;
+use threadseal_verify::all_records::place_of;
 
 /// Has everything that the home knows to be sealed stand in its log before `old` ends, and refuses what would be lost: seals that cannot be
 /// written down there, and threads that have not ended. With `anyway` it only says so. Of a key that ended already nothing more is lost: it could
@@ -68,10 +68,9 @@ fn publish(home: &Home, context: &Context) -> Result<Vec<Unpublished>, Failure> 
     };
     let known = home.heads().stored()?;
     let places = places(&known, &log);
-    let trust = trusting::trust_of_home(home, context)?;
-    let asked = examine::Asked::by(trust);
-    let examiner = Examiner::new(asked, ProgressBar::hidden(), context)?;
-    Ok(examiner.publish_ahead(&known, &places))
+    let trust = trust_file::trust_of_home(home, context)?;
+    let publisher = PendingPublisher::new(verifying::verifier_by(trust, context)?);
+    Ok(publisher.publish(&known, &places))
 }
 
 /// Where those records lie that have no place in the store of heads.

@@ -10,7 +10,7 @@ use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use crate::render::clean::Clean;
 use crate::rotation;
-use crate::trusting;
+use crate::trust_file;
 use clap::Args;
 use threadseal::key::{KeyUsage, LocalSigner, PublicKey};
 use threadseal::tlog::entry::key_event::KeyChange;
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &RotateArgs, context: &Context, out: &mut Out) -> Outcom
 /// A key whose private half is gone cannot say that it ended; nothing would, and what was done with it before it was lost would count for ever.
 /// Where the home has its end already, a rotation was cut short.
 fn refuse_speechless(home: &Home, old: &OwnKey) -> Result<(), Failure> {
-    let store = trusting::of_home(home)?;
+    let store = trust_file::of_home(home)?;
     let mut trusted = store.by_key(&old.public);
     let Some(entry) = trusted.find(|entry| entry.revoked.is_none()) else {
         return Ok(());
@@ -122,7 +122,7 @@ fn hand_over(
 ) -> Result<Option<u64>, Failure> {
     let entry = key_log::say(KeyChange::Rotate(*next), signer, context)?;
     let revocation = rotation::revocation(next, entry, context.now()?);
-    trusting::change(home, context, |store| {
+    trust_file::change(home, context, |store| {
         rotation::hand_over(store, old, next, &revocation)
     })?;
     Ok(entry)

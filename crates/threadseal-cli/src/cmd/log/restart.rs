@@ -3,7 +3,6 @@
 use super::init::{self, LogArgs, NewLog};
 use crate::cmd::anchor::{names, policies};
 use crate::context::Context;
-use crate::examine;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::key_log;
 use crate::output::Out;
@@ -13,6 +12,7 @@ use clap::Args;
 use std::path::PathBuf;
 use threadseal_store::home::Home;
 use threadseal_store::seal_log::{Past, SealLog};
+use threadseal_verify::anchors::witnessed as witnessed_by;
 
 /// What `log restart` takes.
 #[derive(Debug, Args)]
@@ -41,7 +41,7 @@ pub(super) fn run(args: &RestartArgs, context: &Context, out: &mut Out) -> Outco
         Ok(Some(description)) => {
             let log = seal_log::of(&home, places.clone(), description, context)?;
             // What nobody can judge now vouches for nothing.
-            witnessed = examine::witnessed(&log, context)
+            witnessed = witnessed_by(&log, Some(&home), &*context.fs, context)
                 .ok()
                 .flatten()
                 .map(|(tree, _)| tree);

@@ -6,20 +6,16 @@
 //! threadseal transcript export greet.jsonl --as-log DIR ─► DIR/checkpoint, DIR/tile/…        C2SP tlog-tiles
 //! ```
 
-use crate::believed::MAX_TAKEN_UP_BYTES;
 use crate::context::Context;
 use crate::events::Event;
-use crate::examine::{Asked, Examiner, TakenUp};
 use crate::exit::{Exit, Failure, Outcome, complain};
-use crate::gather;
-use crate::local::Local;
 use crate::output::Out;
 use crate::record;
 use crate::render::clean::Clean;
 use crate::render::text::counted;
 use crate::said::{says, staying};
+use crate::verifying;
 use clap::Args;
-use indicatif::ProgressBar;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -33,6 +29,9 @@ use threadseal_store::atomic::{self, NewFile, PRIVATE_FILE};
 use threadseal_store::read::{RegularFile, Source as _};
 use threadseal_store::sys::path_text;
 use threadseal_store::{bodies, examine, seal_log};
+use threadseal_verify::trust_locality::Locality;
+use threadseal_verify::verifier::MAX_TAKEN_UP_BYTES;
+use threadseal_verify::verifier::OpenedTranscript;
 
 /// What `transcript export` takes.
 #[derive(Debug, Args)]
@@ -147,15 +146,14 @@ fn bodies_first(args: &ExportArgs, file: &RegularFile, context: &Context) -> Res
 }
 
 /// The record as it was verified.
-fn taken_up(path: &Path, context: &Context) -> Result<TakenUp, Failure> {
-    let trust = gather::gather(&[], None, &Local::to(&[], false, context), context)?;
-    Examiner::new(Asked::by(trust), ProgressBar::hidden(), context)?.transcript(path)
+fn taken_up(path: &Path, context: &Context) -> Result<OpenedTranscript, Failure> {
+    Ok(verifying::verifier_of_home(context)?.open_transcript(path)?)
 }
 
 /// What may be believed of it; none where it is not verified.
-fn believed(taken: &TakenUp) -> Option<&Verified<Coverage>> {
-    let is_verified = taken.looked.report.verdict == Verdict::Verified;
-    taken.looked.believed.as_ref().filter(|_| is_verified)
+fn believed(taken: &OpenedTranscript) -> Option<&Verified<Coverage>> {
+    let is_verified = taken.result.report.verdict == Verdict::Verified;
+    taken.result.verified_part.as_ref().filter(|_| is_verified)
 }
 
 /// Says that the record is not verified; `what` becomes of those that are.
@@ -173,7 +171,7 @@ fn redacted(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
         return Err(Failure::new(text));
     }
     let taken = taken_up(&args.from, context)?;
-    let report = &taken.looked.report;
+    let report = &taken.result.report;
     let exit = Exit::from_code(report.verdict.exit_code());
     let mut output = CopyOutput {
         schema: "threadseal.transcript.copy/1",
@@ -204,7 +202,7 @@ fn redacted(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
         return Ok(exit);
     };
     atomic::create_new(&*context.fs, path, &copied, PRIVATE_FILE)?;
-    let trust = gather::gather(&[], None, &Local::to(&[], false, context), context)?;
+    let trust = verifying::gather(&[], None, &Locality::to(&[], false, &context.fs), context)?;
     let options = VerifyOptions {
         trust: &trust,
         now: context.now()?,
@@ -258,7 +256,7 @@ fn left_out(chosen: &LeaveOut, record: &[u8]) -> (BTreeSet<u64>, BTreeSet<u64>) 
 /// Writes what was verified, and nothing where the record is not.
 fn as_log(path: &Path, folder: &Path, context: &Context, out: &mut Out) -> Outcome {
     let taken = taken_up(path, context)?;
-    let report = &taken.looked.report;
+    let report = &taken.result.report;
     let exit = Exit::from_code(report.verdict.exit_code());
     let mut output = LogOutput {
         schema: "threadseal.transcript.as-log/1",
