@@ -224,6 +224,7 @@ pub(crate) fn engine_in(
         host,
         keys,
         trust: Arc::new(trust),
+        log: context.reading_host()?.1,
         finder,
         policy,
         registry,
@@ -348,6 +349,7 @@ pub(crate) fn records(
         project,
         host,
         trust: Arc::new(trust),
+        log: context.reading_host()?.1,
     })
 }
 

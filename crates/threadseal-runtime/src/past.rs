@@ -52,6 +52,7 @@ use threadseal::transcript::messages::Message;
 use threadseal::trust::Trust;
 use threadseal_store::host::Host;
 use threadseal_store::read::read_small;
+use threadseal_verify::home_log::HomeLog;
 
 /// What reads threads of the past.
 #[derive(Clone, Copy)]
@@ -62,6 +63,8 @@ pub struct Archive<'a> {
     pub project: &'a Project,
     /// Whose signatures count.
     pub trust: &'a Trust,
+    /// The log of this host.
+    pub log: &'a HomeLog,
     /// Which threads there are; never believed alone.
     pub registry: &'a dyn Registry,
     /// Whether what stands after the last seal is taken too.

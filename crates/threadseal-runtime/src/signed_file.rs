@@ -23,6 +23,7 @@ use threadseal_store::heads::{Durability, RecordKind};
 use threadseal_store::host::{Host, Published};
 use threadseal_store::read::{open_regular, read_small};
 use threadseal_store::recorder::Keys;
+use threadseal_verify::OpenError;
 
 /// Puts the bytes of a file in its place.
 pub(crate) type Put<'a> = dyn Fn(&Path, &[u8]) -> Result<(), Error> + 'a;
@@ -247,6 +248,14 @@ pub(crate) fn refusal(path: &Path, report: &Report) -> Error {
         .min_by_key(|finding| finding.severity);
     let why = worst.map_or(String::new(), |finding| format!(": {}", finding.message));
     Error::refused(format!("{} is {}{why}", path.display(), report.verdict))
+}
+
+/// The same of a record that was not opened.
+pub(crate) fn refused(error: OpenError, path: &Path) -> Error {
+    match error {
+        OpenError::NotVerified(report) => refusal(path, &report),
+        OpenError::Failed(error) => error.into(),
+    }
 }
 
 #[cfg(test)]

@@ -5,9 +5,10 @@ use threadseal_store::heads::HeadStore;
 use threadseal_store::seal_log::{LoggedHeads, SealLog, Standing};
 
 /// The log of a home.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub enum HomeLog {
     /// The home never had one, or there is no home.
+    #[default]
     Never,
     /// The log can be opened.
     There(Arc<SealLog>),

@@ -53,6 +53,7 @@ pub mod lines;
 pub mod money;
 pub mod notices;
 pub mod output;
+pub mod record;
 pub mod request;
 pub mod run;
 pub mod trust_file;
@@ -61,5 +62,6 @@ pub mod trust_sources;
 pub mod verifier;
 
 pub use error::VerifyError;
+pub use record::{Need, OpenError, VerifiedRecord, open_verified};
 pub use request::VerifyRequest;
 pub use verifier::{FileResult, Verifier};

@@ -18,6 +18,7 @@ use threadseal::transcript::manifest::{Bodies, Manifest};
 use threadseal::trust::Trust;
 use threadseal_store::host::Host;
 use threadseal_store::recorder::Keys;
+use threadseal_verify::home_log::HomeLog;
 
 /// What the threads of a project run in. All clones are one, but for [`Engine::going_on_from`].
 #[derive(Clone)]
@@ -30,6 +31,8 @@ pub struct Engine {
     pub keys: Keys,
     /// Whose signatures count.
     pub trust: Arc<Trust>,
+    /// The log of this host.
+    pub log: HomeLog,
     /// Where directives and tools are found.
     pub finder: Finder,
     /// Which of them may be used.

@@ -4,11 +4,13 @@ use super::{SECOND_LOOKS, Verifier, displacement, log, logged, seems_older};
 use crate::detect::{self, Kind};
 use crate::error::VerifyError;
 use std::path::Path;
+use threadseal::error::ErrorKind;
 use threadseal::record::RecordId;
 use threadseal::report::{Report, Verdict, Verified};
 use threadseal::transcript::rye;
 use threadseal::transcript::rye_compat::{self, Answers, Pass, Scanner};
 use threadseal::transcript::{Coverage, ScanOptions, VerifyOptions};
+use threadseal::trust::Format;
 use threadseal_store::bodies;
 use threadseal_store::examine::{self, Known};
 use threadseal_store::read::{RegularFile, Source as _};
@@ -75,22 +77,47 @@ impl Verifier {
     /// # Errors
     /// When it cannot be read, or is no transcript.
     pub fn open_transcript(&self, path: &Path) -> Result<OpenedTranscript, VerifyError> {
+        self.open_transcript_within(path, None)
+    }
+
+    /// The same of a record of at most `limit` bytes, and as many of bodies.
+    ///
+    /// # Errors
+    /// As [`Verifier::open_transcript`]; kind `Limit` when it has more.
+    pub(crate) fn open_transcript_within(
+        &self,
+        path: &Path,
+        limit: Option<usize>,
+    ) -> Result<OpenedTranscript, VerifyError> {
         // As in [`Verifier::verify_candidate`]: it may be sealed or redacted while it is read.
         for _ in 0..SECOND_LOOKS {
-            match self.open_once(path) {
+            match self.open_once(path, limit) {
                 Ok(opened) if !seems_older(&opened.result.report) => return Ok(opened),
                 Ok(_) | Err(_) => {}
             }
         }
-        self.open_once(path)
+        self.open_once(path, limit)
     }
 
-    fn open_once(&self, path: &Path) -> Result<OpenedTranscript, VerifyError> {
-        let file = self.stores.open(&*self.host.fs, path)?;
+    fn open_once(
+        &self,
+        path: &Path,
+        limit: Option<usize>,
+    ) -> Result<OpenedTranscript, VerifyError> {
+        let file = self.stores.open(&*self.host.fs, path)?.hold_if_small()?;
+        if let Some(limit) = limit.filter(|limit| file.size() > *limit as u64) {
+            let text = format!("{} has more than {limit} bytes", file.path().display());
+            return Err(VerifyError::new(ErrorKind::Limit, text));
+        }
         let first_line = examine::first_line(&file)?.unwrap_or_default();
         // Read before the record is verified: what is redacted afterwards is still in them, as the record's lines have it.
         let fs = &*self.host.fs;
-        let bodies = bodies::text_beside(fs, file.path(), &first_line, MAX_TAKEN_UP_BYTES)?;
+        let bodies = bodies::text_beside(
+            fs,
+            file.path(),
+            &first_line,
+            limit.unwrap_or(MAX_TAKEN_UP_BYTES),
+        )?;
         let result = self.transcript(&file, &first_line)?;
         Ok(OpenedTranscript {
             file,
@@ -105,7 +132,11 @@ impl Verifier {
         file: &RegularFile,
         first: &[u8],
     ) -> Result<TranscriptResult, VerifyError> {
-        let mut result = match detect::kind(file)? {
+        let kind = match self.request.format {
+            Some(Format::Transcript) => Some(detect::transcript(file)?),
+            _ => detect::kind(file)?,
+        };
+        let mut result = match kind {
             Some(Kind::Native) => native_from(self, file, first)?,
             Some(Kind::Events) => rye(self, file)?,
             _ => return Err(VerifyError::refused("not a transcript").about(file.path())),

@@ -11,6 +11,7 @@
 //! Normative: `spec/runtime.md`, "Recovering".
 
 use super::super::engine::Engine;
+use super::super::orchestrator::Records;
 use crate::bounds::{MAX_CONVERSATION_BYTES, MAX_UNRESOLVED_CALLS};
 use crate::project::ThreadFolder;
 use crate::signed_file::refusal;
@@ -22,9 +23,9 @@ use threadseal::error::{Error, ErrorKind};
 use threadseal::ledger::{ChainOptions, ChainTip, Judging, RunId, judge, signer_name};
 use threadseal::record::ThreadId;
 use threadseal::report::Verdict;
+use threadseal::transcript::Coverage;
 use threadseal::transcript::event::is_terminal;
 use threadseal::transcript::manifest::parse_line;
-use threadseal::transcript::{Coverage, ScanOptions};
 use threadseal_store::examine;
 use threadseal_store::ledger::known;
 use threadseal_store::read::{RegularFile, Source as _, open_regular, read_small};
@@ -86,12 +87,10 @@ struct Calls {
 impl Engine {
     /// The lines of the record in `folder`, and which of them seals cover.
     pub(super) fn lines_of(&self, id: &ThreadId, folder: &ThreadFolder) -> Result<Lines, Error> {
-        let file = open_regular(&*self.host.fs, &folder.transcript())?;
-        let scan = ScanOptions::default();
-        let outcome = examine::native(&file, &scan, &self.as_of_now(id)?, &|_| {})?;
-        let verified = outcome.verified.clone();
-        let verified = verified.or_else(|| outcome.lenient().map(|parts| parts.verified));
-        let covered = verified.map(|verified| {
+        let verifier = Records::from(self).verifier(id)?;
+        let opened = verifier.open_transcript(&folder.transcript())?;
+        let file = &opened.file;
+        let covered = opened.result.verified_part.as_ref().map(|verified| {
             let Coverage { head, adopted, .. } = verified.get();
             (head.size, adopted.clone())
         });
@@ -99,7 +98,7 @@ impl Engine {
         let sealed = covered.as_ref().map_or(0, |(end, _)| *end);
         let bytes = match file.size() <= MAX_CONVERSATION_BYTES as u64 {
             true => file.read_whole(MAX_CONVERSATION_BYTES)?,
-            false => beginning(&file, sealed)?,
+            false => beginning(file, sealed)?,
         };
         Ok(Lines { bytes, covered })
     }
