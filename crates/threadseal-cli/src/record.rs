@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use threadseal::record::ThreadId;
 use threadseal_store::bodies;
 use threadseal_store::examine;
-use threadseal_store::ledger::LedgerStore;
 use threadseal_store::ledger::url::Intent;
 use threadseal_store::read::RegularFile;
 use threadseal_store::sys::{FileKind, Fs};
@@ -84,12 +83,4 @@ pub(crate) fn bodies_of(
 ) -> Result<Vec<u8>, Failure> {
     let first = examine::first_line(file)?.unwrap_or_default();
     Ok(bodies::text_beside(fs, file.path(), &first, limit_bytes)?)
-}
-
-/// The ledgers at this address.
-///
-/// # Errors
-/// When no store has it, or it cannot be opened.
-pub(crate) fn ledgers(address: &str) -> Result<Box<dyn LedgerStore>, Failure> {
-    Ok(stores().ledgers(address)?)
 }

@@ -11,10 +11,9 @@ use crate::context::Context;
 use crate::exit::Failure;
 use crate::verifying;
 use std::path::{Path, PathBuf};
-use threadseal::report::Verdict;
-use threadseal::transcript::lines::VerifiedLines;
 use threadseal_runtime::bounds::MAX_REPLAYED_THREADS;
 use threadseal_runtime::model::{NamedChild, Recorded, ReplayModel, ReplayedChild};
+use threadseal_verify::Need;
 use threadseal_verify::verifier::Verifier;
 
 /// The name of a transcript in its thread's folder.
@@ -140,18 +139,16 @@ impl Archive<'_> {
             let text = format!("a replay has at most {MAX_REPLAYED_THREADS} threads");
             Failure::new(text).about(path)
         })?;
-        let taken = self.verifier.open_transcript(path)?;
-        let looked = &taken.result;
-        let verdict = looked.report.verdict;
-        let (Verdict::Verified, Some(verified)) = (verdict, &looked.verified_part) else {
+        let opened = self.verifier.open_verified(path, Need::Whole);
+        let record = verifying::opened(opened)?.map_err(|report| {
+            let verdict = report.verdict;
             let text =
                 format!("{verdict}: only a verified transcript answers; see: threadseal verify");
-            return Err(Failure::new(text).about(path));
-        };
-        let bytes = taken.bytes()?;
-        let lines = VerifiedLines::whole(verified, &bytes, &taken.bodies)?;
+            Failure::new(text).about(path)
+        })?;
+        let lines = record.lines()?;
         let recorded = Recorded::read(&lines).map_err(|error| Failure::from(error).about(path))?;
-        Ok((recorded, looked.report.head.map(|head| head.to_string())))
+        Ok((recorded, record.report().head.map(|head| head.to_string())))
     }
 }
 

@@ -6,7 +6,7 @@ use crate::verifying;
 use std::path::Path;
 use threadseal::canon::json::{self, IrregularityKind, Value};
 use threadseal::report::{Report, Verdict};
-use threadseal::transcript::lines::VerifiedLines;
+use threadseal_verify::Need;
 
 /// An event that may be believed.
 #[derive(Debug, Clone)]
@@ -33,17 +33,21 @@ impl VerifiedEvents {
     /// # Errors
     /// When it cannot be read, is no transcript, or a covered line can be read in two ways.
     pub(crate) fn read(path: &Path, context: &Context) -> Result<Self, Failure> {
-        let taken = verifying::verifier_of_home(context)?.open_transcript(path)?;
-        let mut events = Vec::new();
-        if let Some(verified) = &taken.result.verified_part {
-            let bytes = taken.bytes()?;
-            let lines = VerifiedLines::whole(verified, &bytes, &taken.bodies)?;
-            for line in lines.iter() {
-                events.push(event(&line.bytes, line.number).map_err(|error| error.about(path))?);
+        let record = match verifying::open(path, Need::Vouched, context)? {
+            Ok(record) => record,
+            Err(report) => {
+                return Ok(Self {
+                    report: *report,
+                    events: Vec::new(),
+                });
             }
+        };
+        let mut events = Vec::new();
+        for line in record.lines()?.iter() {
+            events.push(event(&line.bytes, line.number).map_err(|error| error.about(path))?);
         }
         Ok(Self {
-            report: taken.result.report,
+            report: record.report().clone(),
             events,
         })
     }

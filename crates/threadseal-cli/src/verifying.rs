@@ -7,9 +7,10 @@ use crate::progress::Bar;
 use crate::record;
 use crate::trust_file;
 use clap::{Args, ValueEnum};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal::key::PublicKey;
+use threadseal::report::Report;
 use threadseal::time::Timestamp;
 use threadseal::trust::Trust;
 use threadseal_store::home::Home;
@@ -17,6 +18,7 @@ use threadseal_verify::request::{Profile, ScrollRequest, VerifyRequest};
 use threadseal_verify::trust_locality::Locality;
 use threadseal_verify::trust_sources::{self, TrustSources};
 use threadseal_verify::verifier::Verifier;
+use threadseal_verify::{Need, OpenError, VerifiedRecord};
 
 /// `--profile`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -112,6 +114,32 @@ pub(crate) fn verifier_by(trust: Trust, context: &Context) -> Result<Verifier, F
 pub(crate) fn verifier_of_home(context: &Context) -> Result<Verifier, Failure> {
     let locality = Locality::to(&[], false, &context.fs);
     verifier_by(gather(&[], None, &locality, context)?, context)
+}
+
+/// The transcript at `path`, if its verdict by the home's trust allows `need`; else the report.
+///
+/// # Errors
+/// When there is no verdict.
+pub(crate) fn open(
+    path: &Path,
+    need: Need,
+    context: &Context,
+) -> Result<Result<VerifiedRecord, Box<Report>>, Failure> {
+    opened(verifier_of_home(context)?.open_verified(path, need))
+}
+
+/// The same of what was opened.
+///
+/// # Errors
+/// When there is no verdict.
+pub(crate) fn opened(
+    opened: Result<VerifiedRecord, OpenError>,
+) -> Result<Result<VerifiedRecord, Box<Report>>, Failure> {
+    match opened {
+        Ok(record) => Ok(Ok(record)),
+        Err(OpenError::NotVerified(report)) => Ok(Err(report)),
+        Err(OpenError::Failed(error)) => Err(error.into()),
+    }
 }
 
 /// The trust for one run of a verifying command.

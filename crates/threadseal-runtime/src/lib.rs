@@ -34,6 +34,7 @@
 //! | [`knowledge`] | knowledge entries, found by their words |
 //! | [`model`] | models over HTTP, from a script, from a transcript |
 //! | [`context`] | how full a model's window is, and what of a conversation a successor is given |
+//! | [`judge`] | the verifier of the project's records |
 //! | [`signed_file`] | files that are signed anew at each write, and read only when they verify |
 //! | [`identity`] | which project this is, and whose threads it goes on with |
 //! | [`toolbox`] | tools, and what of them a thread may use |
@@ -73,6 +74,8 @@ pub mod interpolate;
 pub mod item;
 #[cfg(feature = "engine")]
 pub mod journal;
+#[cfg(feature = "engine")]
+mod judge;
 #[cfg(feature = "engine")]
 pub mod knowledge;
 #[cfg(feature = "engine")]

@@ -308,6 +308,11 @@ impl Archive<'_> {
         })
     }
 
+    /// By what records are judged.
+    pub(crate) fn grounds(&self) -> (&Host, &HomeLog, &Trust) {
+        (self.host, self.log, self.trust)
+    }
+
     /// Where the files of a thread lie, in whatever layout.
     fn folder(&self, id: &ThreadId) -> Result<ThreadFolder, Error> {
         let found = self.project.find_thread(&*self.host.fs, id)?;

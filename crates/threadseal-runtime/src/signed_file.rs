@@ -250,12 +250,20 @@ pub(crate) fn refusal(path: &Path, report: &Report) -> Error {
     Error::refused(format!("{} is {}{why}", path.display(), report.verdict))
 }
 
-/// The same of a record that was not opened.
-pub(crate) fn refused(error: OpenError, path: &Path) -> Error {
-    match error {
-        OpenError::NotVerified(report) => refusal(path, &report),
-        OpenError::Failed(error) => error.into(),
+/// The same of a transcript that was not opened.
+pub(crate) fn refused(error: OpenError, path: &Path, host: &Host) -> Error {
+    let report = match error {
+        OpenError::NotVerified(report) => report,
+        OpenError::Failed(error) => return error.into(),
+    };
+    if report.stats.bytes == 0 {
+        return Error::refused(format!("{}: it is empty", path.display()));
     }
+    let record = report.record.filter(|_| report.verdict == Verdict::Foreign);
+    let displacing = record.and_then(|record| {
+        examine::refuse_displacing(host, path, RecordKind::Transcript, &record).err()
+    });
+    displacing.unwrap_or_else(|| refusal(path, &report))
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use threadseal::transcript::turn_proof::{Checked, TurnProof};
 use threadseal::trust::Trust;
 use threadseal_store::atomic;
 use threadseal_store::sys::path_text;
+use threadseal_verify::Need;
 use threadseal_verify::trust_locality::Locality;
 
 /// Permission bits of a proof: it is for everybody.
@@ -87,16 +88,17 @@ pub(crate) fn run(args: &ProveArgs, context: &Context, out: &mut Out) -> Outcome
     let path = place_of(args, context)?;
     let trust = verifying::gather(&[], None, &Locality::to(&[], false, &context.fs), context)?;
     let verifier = verifying::verifier_by(trust.clone(), context)?;
-    let taken = verifier.open_transcript(&path)?;
-    let report = &taken.result.report;
+    let opened = verifying::opened(verifier.open_verified(&path, Need::Whole))?;
+    let report = match &opened {
+        Ok(record) => record.report(),
+        Err(report) => report,
+    };
     if report.profile != "native" {
         let text = "a transcript in Rye's format: its seals are no tree, so that no turn can be shown without the others";
         return Err(Failure::new(text).about(&path));
     }
     let exit = Exit::from_code(report.verdict.exit_code());
-    let verified = taken.result.verified_part.as_ref();
-    let verified = verified.filter(|_| report.verdict == Verdict::Verified);
-    let Some(verified) = verified else {
+    let Ok(record) = &opened else {
         if context.json {
             out.json(&output(args, report, None, exit));
         }
@@ -106,9 +108,8 @@ pub(crate) fn run(args: &ProveArgs, context: &Context, out: &mut Out) -> Outcome
         ));
         return Ok(exit);
     };
-    let bytes = taken.bytes()?;
-    let proof = TurnProof::make(verified, &bytes, args.named.turn)?;
-    let proof = with_bodies(proof, &bytes, &taken.bodies, args)?;
+    let proof = TurnProof::make(record.verified(), record.bytes(), args.named.turn)?;
+    let proof = with_bodies(proof, record.bytes(), record.bodies(), args)?;
     let checked = proof.check(&options(&trust, context)?);
     settle(&checked)?;
     let head = checked.report.head.filter(|_| !args.no_anchor);

@@ -13,22 +13,21 @@ use crate::record;
 use crate::render::clean::Clean;
 use crate::render::text::counted;
 use crate::said::{says, staying};
-use crate::signing::{self, SigningArgs, manifest_of};
+use crate::signing::{SigningArgs, manifest_of};
 use crate::trust_file;
+use crate::verifying;
 use clap::Args;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use threadseal::digest::Digest;
 use threadseal::record::{Head, ThreadId};
-use threadseal::transcript::ScanOptions;
 use threadseal::transcript::bodies::{Restorer, commitments};
 use threadseal::transcript::manifest::Bodies;
 use threadseal_runtime::bounds::LEASE_TIME;
 use threadseal_runtime::fleet::{Fleet, transcript_of};
 use threadseal_store::append::tails_of;
 use threadseal_store::bodies;
-use threadseal_store::examine;
 use threadseal_store::host::Host;
 use threadseal_store::read::open_regular;
 use threadseal_store::recorder::TailPolicy;
@@ -246,12 +245,10 @@ fn log_redactions(path: &Path, host: &Host, context: &Context) {
         let Some(log) = key_log::log(context)? else {
             return Ok(());
         };
-        let file = open_regular(&*host.fs, path)?;
         let trust = trust_file::trust_of_home(&context.existing_home()?, context)?;
-        let options = signing::options(&trust, context)?;
-        // Where the bodies are does not matter for which seals cover redactions.
-        let outcome = examine::native(&file, &ScanOptions::default(), &options, &|_| {})?;
-        log.commit_redactions(&outcome.redactions)?;
+        let verifier = verifying::verifier_by(trust, context)?.over(host.clone());
+        let opened = verifier.open_transcript(path)?;
+        log.commit_redactions(&opened.result.redactions)?;
         Ok(())
     };
     if let Err(why) = logged() {

@@ -4,6 +4,7 @@ use super::Archive;
 use super::spoken::{answer_open_calls, marked};
 use crate::bounds::MAX_CONVERSATION_BYTES;
 use crate::config::coordination::Integrity;
+use crate::judge;
 use crate::model::{ChatMessage, conversation, dynamic};
 use crate::project::ThreadFolder;
 use crate::signed_file::{refusal, refused};
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 use threadseal::canon::json::{self, Value as Sealed};
 use threadseal::digest::Digest;
 use threadseal::error::Error;
-use threadseal::record::{ExpectedHead, Head, RecordId, ThreadId};
+use threadseal::record::{Head, RecordId, ThreadId};
 use threadseal::report::{Report, Verdict, Verified};
 use threadseal::transcript::Coverage;
 use threadseal::transcript::bodies::Restorer;
@@ -23,11 +24,9 @@ use threadseal::transcript::event::{is_link, is_terminal};
 use threadseal::transcript::manifest::Manifest;
 use threadseal::transcript::messages::{Conversation, Message};
 use threadseal::transcript::rye::looks_native;
-use threadseal::trust::Format;
 use threadseal_store::examine;
 use threadseal_store::read::open_regular;
 use threadseal_verify as verify;
-use threadseal_verify::{Verifier, VerifyRequest};
 
 /// One verified transcript.
 #[derive(Debug)]
@@ -339,12 +338,12 @@ pub(super) fn open(
 ) -> Result<VerifiedRecord, Error> {
     let path = folder.transcript();
     archive.project.inside(&*archive.host.fs, &path)?;
-    let opened = verifier(archive, id, named)?.open_verified_within(
+    let opened = judge::of_transcripts(archive.grounds(), id, named)?.open_verified_within(
         &path,
         verify::Need::Vouched,
         MAX_CONVERSATION_BYTES,
     );
-    let record = opened.map_err(|error| refused(error, &path))?;
+    let record = opened.map_err(|error| refused(error, &path, archive.host))?;
     let unverified = accept(&record, archive.integrity, need, &path)?;
     let head = record.head();
     if named.is_some_and(|named| named.record != head.record) {
@@ -370,19 +369,6 @@ pub(super) fn open(
     };
     found.events = Events::of(&found);
     Ok(found)
-}
-
-/// Judges transcripts of thread `id`, which hold the seal `named` where one is.
-fn verifier(archive: &Archive<'_>, id: &ThreadId, named: Option<Head>) -> Result<Verifier, Error> {
-    let request = VerifyRequest {
-        format: Some(Format::Transcript),
-        thread: Some(id.clone()),
-        expect_head: named.map(ExpectedHead::Head),
-        ..VerifyRequest::by(archive.trust.clone())
-    };
-    let (host, log) = (archive.host.clone(), archive.log.clone());
-    let now = host.clock.now()?;
-    Ok(Verifier::new(request, host, log, now))
 }
 
 /// Where the bytes are that are taken although no seal covers them.

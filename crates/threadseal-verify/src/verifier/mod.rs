@@ -530,7 +530,7 @@ impl Verifier {
             report.hold_because(Verdict::Foreign, Finding::error("thread_unnamed", text));
         }
         self.supersede(report);
-        logged::tell_log(report, &self.log);
+        tell_log(report, &self.log);
         logged::doubt(report, &self.log);
         if let Some(anchors) = &self.request.anchors {
             anchors.hold(report, &self.log);

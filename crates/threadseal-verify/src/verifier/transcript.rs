@@ -7,6 +7,7 @@ use std::path::Path;
 use threadseal::error::ErrorKind;
 use threadseal::record::RecordId;
 use threadseal::report::{Report, Verdict, Verified};
+use threadseal::transcript::bodies::SealedRedaction;
 use threadseal::transcript::rye;
 use threadseal::transcript::rye_compat::{self, Answers, Pass, Scanner};
 use threadseal::transcript::{Coverage, ScanOptions, VerifyOptions};
@@ -27,6 +28,8 @@ pub struct TranscriptResult {
     pub verified_part: Option<Verified<Coverage>>,
     /// Where the bytes after that part are.
     pub tail: [u64; 2],
+    /// The redactions that its seals cover; of a native record only.
+    pub redactions: Vec<SealedRedaction>,
 }
 
 /// A transcript that was verified, and is held for a caller that relies on it.
@@ -200,8 +203,8 @@ fn native_from(
     let mut report = outcome.report.clone();
     logged::hold_redactions(&mut report, &outcome.redactions, &verifier.log)?;
     logged::hold_delegations(&mut report, &outcome.delegations, &verifier.log)?;
-    let size = file.size();
-    Ok(match outcome.verified {
+    let (size, redactions) = (file.size(), outcome.redactions.clone());
+    let result = match outcome.verified {
         Some(verified) => TranscriptResult::whole(report, verified, size),
         None => TranscriptResult::sealed(
             report,
@@ -210,6 +213,10 @@ fn native_from(
                 .map(|parts| (parts.verified, parts.unverified.from, parts.unverified.to)),
             size,
         ),
+    };
+    Ok(TranscriptResult {
+        redactions,
+        ..result
     })
 }
 
@@ -219,6 +226,7 @@ impl TranscriptResult {
             report,
             verified_part: Some(verified),
             tail: [size, size],
+            redactions: Vec::new(),
         }
     }
 
@@ -230,6 +238,7 @@ impl TranscriptResult {
             report,
             verified_part: parts.map(|(verified, _, _)| verified),
             tail,
+            redactions: Vec::new(),
         }
     }
 }

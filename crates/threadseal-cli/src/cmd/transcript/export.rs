@@ -20,18 +20,18 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use threadseal::encoding::base64;
-use threadseal::report::{CheckResult, Report, Verdict, Verified};
+use threadseal::report::{CheckResult, Report};
+use threadseal::transcript::VerifyOptions;
 use threadseal::transcript::as_log::RecordLog;
 use threadseal::transcript::copy;
 use threadseal::transcript::event::RESERVED;
-use threadseal::transcript::{Coverage, VerifyOptions};
 use threadseal_store::atomic::{self, NewFile, PRIVATE_FILE};
 use threadseal_store::read::{RegularFile, Source as _};
 use threadseal_store::sys::path_text;
 use threadseal_store::{bodies, examine, seal_log};
+use threadseal_verify::Need;
 use threadseal_verify::trust_locality::Locality;
 use threadseal_verify::verifier::MAX_TAKEN_UP_BYTES;
-use threadseal_verify::verifier::OpenedTranscript;
 
 /// What `transcript export` takes.
 #[derive(Debug, Args)]
@@ -145,17 +145,6 @@ fn bodies_first(args: &ExportArgs, file: &RegularFile, context: &Context) -> Res
     Ok(())
 }
 
-/// The record as it was verified.
-fn taken_up(path: &Path, context: &Context) -> Result<OpenedTranscript, Failure> {
-    Ok(verifying::verifier_of_home(context)?.open_transcript(path)?)
-}
-
-/// What may be believed of it; none where it is not verified.
-fn believed(taken: &OpenedTranscript) -> Option<&Verified<Coverage>> {
-    let is_verified = taken.result.report.verdict == Verdict::Verified;
-    taken.result.verified_part.as_ref().filter(|_| is_verified)
-}
-
 /// Says that the record is not verified; `what` becomes of those that are.
 fn refuse(report: &Report, what: &str) {
     complain(&format!(
@@ -170,8 +159,11 @@ fn redacted(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
         let text = "a copy is no JSON: give --out, or leave out --json";
         return Err(Failure::new(text));
     }
-    let taken = taken_up(&args.from, context)?;
-    let report = &taken.result.report;
+    let opened = verifying::open(&args.from, Need::Whole, context)?;
+    let report = match &opened {
+        Ok(record) => record.report(),
+        Err(report) => report,
+    };
     let exit = Exit::from_code(report.verdict.exit_code());
     let mut output = CopyOutput {
         schema: "threadseal.transcript.copy/1",
@@ -181,22 +173,24 @@ fn redacted(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
         skipped: Vec::new(),
         exit: exit.code(),
     };
-    let Some(verified) = believed(&taken) else {
+    let Ok(record) = &opened else {
         if context.json {
             out.json(&output);
         }
         refuse(report, "only a verified record is copied so");
         return Ok(exit);
     };
-    let bytes = taken.bytes()?;
-    let (leave, own) = left_out(&args.leave_out, &bytes);
+    let bytes = record.bytes();
+    let (leave, own) = left_out(&args.leave_out, bytes);
     if !own.is_empty() && !context.quiet {
         complain(&format!(
             "note: {}",
             staying("lines of the recorder's own", &own)
         ));
     }
-    let copied = copy::make(verified, &bytes, &|number, _| leave.contains(&number))?;
+    let copied = copy::make(record.verified(), bytes, &|number, _| {
+        leave.contains(&number)
+    })?;
     let Some(path) = &args.out else {
         out.bytes(&copied);
         return Ok(exit);
@@ -255,8 +249,11 @@ fn left_out(chosen: &LeaveOut, record: &[u8]) -> (BTreeSet<u64>, BTreeSet<u64>) 
 
 /// Writes what was verified, and nothing where the record is not.
 fn as_log(path: &Path, folder: &Path, context: &Context, out: &mut Out) -> Outcome {
-    let taken = taken_up(path, context)?;
-    let report = &taken.result.report;
+    let opened = verifying::open(path, Need::Whole, context)?;
+    let report = match &opened {
+        Ok(record) => record.report(),
+        Err(report) => report,
+    };
     let exit = Exit::from_code(report.verdict.exit_code());
     let mut output = LogOutput {
         schema: "threadseal.transcript.as-log/1",
@@ -267,15 +264,15 @@ fn as_log(path: &Path, folder: &Path, context: &Context, out: &mut Out) -> Outco
         root: None,
         exit: exit.code(),
     };
-    let Some(verified) = believed(&taken) else {
+    let Ok(record) = &opened else {
         if context.json {
             out.json(&output);
         }
         refuse(report, "only what is verified becomes a log");
         return Ok(exit);
     };
-    let bytes = taken.bytes()?;
-    let log = RecordLog::open(verified, &bytes).map_err(|e| Failure::from(e).about(path))?;
+    let log = RecordLog::open(record.verified(), record.bytes())
+        .map_err(|e| Failure::from(e).about(path))?;
     seal_log::write_record_log(&context.fs, folder, &log)?;
     let tree = log.tree();
     let (origin, vkey) = (log.key().name().to_string(), log.key().to_string());

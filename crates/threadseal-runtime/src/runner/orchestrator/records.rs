@@ -2,6 +2,7 @@
 
 use crate::bounds::{MAX_BUDGET_DEPTH, MAX_CONVERSATION_BYTES};
 use crate::identity;
+use crate::judge;
 use crate::limit::Cost;
 use crate::project::Project;
 use crate::registry::{Registry, Thread};
@@ -18,11 +19,11 @@ use threadseal::report::Verdict;
 use threadseal::transcript::event::is_terminal;
 use threadseal::transcript::lines::VerifiedLines;
 use threadseal::transcript::manifest::Manifest;
-use threadseal::trust::{Format, Trust};
+use threadseal::trust::Trust;
 use threadseal_store::host::Host;
 use threadseal_verify as verify;
 use threadseal_verify::home_log::HomeLog;
-use threadseal_verify::{VerifiedRecord, Verifier, VerifyRequest};
+use threadseal_verify::{VerifiedRecord, Verifier};
 
 /// Where threads are looked at, and by whose signatures they are judged. All clones are one.
 #[derive(Clone)]
@@ -146,7 +147,7 @@ impl Records {
             },
             MAX_CONVERSATION_BYTES,
         );
-        let record = opened.map_err(|error| refused(error, &path))?;
+        let record = opened.map_err(|error| refused(error, &path, &self.host))?;
         let manifest = record
             .manifest()
             .cloned()
@@ -157,14 +158,12 @@ impl Records {
 
     /// Judges transcripts of thread `id`.
     pub(in crate::runner) fn verifier(&self, id: &ThreadId) -> Result<Verifier, Error> {
-        let request = VerifyRequest {
-            format: Some(Format::Transcript),
-            thread: Some(id.clone()),
-            ..VerifyRequest::by(Trust::clone(&self.trust))
-        };
-        let now = self.host.clock.now()?;
-        let (host, log) = (self.host.clone(), self.log.clone());
-        Ok(Verifier::new(request, host, log, now))
+        judge::of_transcripts(self.grounds(), id, None)
+    }
+
+    /// By what records are judged.
+    pub(in crate::runner) fn grounds(&self) -> (&Host, &HomeLog, &Trust) {
+        (&self.host, &self.log, &self.trust)
     }
 
     /// What `thread.json` says, held against the record.

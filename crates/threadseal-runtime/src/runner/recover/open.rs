@@ -13,6 +13,7 @@
 use super::super::engine::Engine;
 use super::super::orchestrator::Records;
 use crate::bounds::{MAX_CONVERSATION_BYTES, MAX_UNRESOLVED_CALLS};
+use crate::judge;
 use crate::project::ThreadFolder;
 use crate::signed_file::refusal;
 use crate::status::Status;
@@ -20,7 +21,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use threadseal::digest::Digest;
 use threadseal::error::{Error, ErrorKind};
-use threadseal::ledger::{ChainOptions, ChainTip, Judging, RunId, judge, signer_name};
+use threadseal::ledger::{ChainTip, RunId, signer_name};
 use threadseal::record::ThreadId;
 use threadseal::report::Verdict;
 use threadseal::transcript::Coverage;
@@ -190,21 +191,17 @@ impl Engine {
         if expect.is_empty() && self.host.fs.symlink_metadata(&path).is_err() {
             return Ok(None);
         }
-        let bytes = read_small(&*self.host.fs, &path, MAX_CONVERSATION_BYTES)?;
         let is_known = !expect.is_empty();
-        let options = ChainOptions {
-            expect,
-            ..ChainOptions::default()
-        };
-        let judging = Judging::new(&self.trust, self.host.clock.now()?);
-        let outcome = judge(&bytes, options, &judging);
+        let file = open_regular(&*self.host.fs, &path)?;
+        let records = Records::from(self);
+        let outcome = judge::of_ledgers(records.grounds(), None)?.ledger_file(&file)?;
         if outcome.report.verdict <= Verdict::UnknownSigner {
             return Err(refusal(&path, &outcome.report));
         }
         Ok(Some(Steps {
             signers: outcome.signers.iter().map(signer_name).collect(),
             tip: outcome.tip,
-            bytes,
+            bytes: file.read_whole(MAX_CONVERSATION_BYTES)?,
             is_known,
         }))
     }

@@ -11,6 +11,7 @@ use threadseal::error::Error;
 use threadseal::transcript::manifest::Manifest;
 use threadseal::trust::Trust;
 use threadseal_store::host::Host;
+use threadseal_verify::home_log::HomeLog;
 
 /// A call that began.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,13 +49,12 @@ pub(super) fn in_tail(tail: &[u8]) -> BTreeMap<String, Began> {
 /// # Errors
 /// Kind `Refused` when the ledger is not there, or its chain or a signature does not hold.
 pub(super) fn in_ledger(
-    host: &Host,
-    trust: &Trust,
+    grounds: (&Host, &HomeLog, &Trust),
     folder: &ThreadFolder,
     manifest: &Manifest,
     named: Option<&Value>,
 ) -> Result<BTreeMap<String, Began>, Error> {
-    let bytes = Steps::read(host, trust, folder, &manifest.record, named)?.bytes;
+    let bytes = Steps::read(grounds, folder, &manifest.record, named)?.bytes;
     let lines = bytes.split(|byte| *byte == b'\n');
     let records = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
     let calls = records.filter(|record| {

@@ -149,8 +149,13 @@ impl Engine {
         let named = named.map(|(_, payload)| &payload["ledger"]);
         let mut named = named.into_iter();
         let named = named.find(|ledger| !ledger.is_null());
-        let (host, trust) = (&self.host, &self.trust);
-        began.extend(in_ledger(host, trust, folder, &sealed.manifest, named)?);
+        let records = Records::from(self);
+        began.extend(in_ledger(
+            records.grounds(),
+            folder,
+            &sealed.manifest,
+            named,
+        )?);
         for (call, open) in course.open_calls() {
             began.insert(
                 call.to_owned(),
@@ -190,7 +195,7 @@ impl Engine {
         let path = folder.transcript();
         let verifier = Records::from(self).verifier(id)?;
         let opened = verifier.open_verified_within(&path, Need::Vouched, MAX_CONVERSATION_BYTES);
-        let record = opened.map_err(|error| refused(error, &path))?;
+        let record = opened.map_err(|error| refused(error, &path, &self.host))?;
         let refuse = |why: &str| Error::refused(format!("{}: {why}", path.display()));
         let manifest = record.manifest().cloned();
         let lines = record.lines()?;
