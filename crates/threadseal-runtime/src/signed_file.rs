@@ -263,7 +263,11 @@ pub(crate) fn refused(error: OpenError, path: &Path, host: &Host) -> Error {
     let displacing = record.and_then(|record| {
         examine::refuse_displacing(host, path, RecordKind::Transcript, &record).err()
     });
-    displacing.unwrap_or_else(|| refusal(path, &report))
+    let refused = refusal(path, &report);
+    match displacing {
+        Some(displacing) => Error::refused(format!("{refused}; {displacing}")),
+        None => refused,
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `verify --all`: every record that this home knows, wherever it lies (`spec/report.md` §4).
+//! `verify --all`: every record that this home knows, in any place (`spec/report.md` §4).
 //!
 //! ```text
 //! store of heads ─┐                 ┌─ place ─► looked at there
@@ -6,7 +6,8 @@
 //! log of the home ┘                 └─ none, or nothing there ─► among the paths that were named, by record id
 //! ```
 //! What has no place in the store of heads may have one in the private index beside the log: files, folders and SQLite files are looked
-//! into, of other stores it is told that they must be named. A place only leads to a record: one that was moved is found in the folders that are named, whatever it is called there.
+//! into, other stores must be named. A place only leads to a record: one that was moved is found in the folders that are
+//! named, under any name.
 
 use crate::error::VerifyError;
 use crate::home_log::HomeLog;
@@ -38,7 +39,7 @@ impl AllRecords {
     /// Asks the store of heads of `home` and its log.
     ///
     /// # Errors
-    /// When either cannot be read: nobody could say then that none is missing.
+    /// When either cannot be read: a missing record could then not be noticed.
     pub fn of(home: &Home, log: &HomeLog, searched: bool) -> Result<Self, VerifyError> {
         let mut known = BTreeMap::<RecordId, StoredHead>::new();
         let heads = home.heads();
@@ -114,7 +115,7 @@ impl AllRecords {
         reports
     }
 
-    /// What lies where the index says, of the records that none of `here` is; and those of which nobody can say more before their
+    /// Reports of the records that the index leads to and that none of `here` is; and those that are unknown until their
     /// store is named.
     pub fn elsewhere(
         &self,
@@ -168,7 +169,7 @@ impl AllRecords {
         (reports, unread)
     }
 
-    /// What lies in the places of the records, beside what is looked at already.
+    /// The files in the places of the records, without those that are verified already.
     pub fn candidates(&self, already: &[Candidate]) -> Vec<Candidate> {
         let mut taken: BTreeSet<PathBuf> = already.iter().map(|file| real(&file.path)).collect();
         let ledgers: BTreeSet<RecordId> = self.of_kind(RecordKind::Ledger);
@@ -196,8 +197,8 @@ impl AllRecords {
         found
     }
 
-    /// A report of each record that none of `here` is. Of one that never had a place nobody can say that it is gone, unless
-    /// it was looked for; nor of one of which `unread` says that what lies in its place, or may be it, could not be looked at.
+    /// A report of each record that none of `here` is. One that never had a place is not known to be gone, unless
+    /// it was searched for; nor is one whose place, or what may be it, is in `unread`.
     pub fn missing(
         &self,
         verifier: &Verifier,
@@ -218,10 +219,10 @@ impl AllRecords {
         (missing, unknown)
     }
 
-    /// What is said of a record that was not found.
+    /// The text about a record that was not found.
     ///
     /// # Errors
-    /// When nobody can say that it is gone.
+    /// When it is not known to be gone.
     fn why_gone(&self, known: &StoredHead, unread: &Unread) -> Result<String, VerifyError> {
         let (kind, record, seq) = (known.kind, known.head.record, known.head.seq);
         let Some(path) = place_of(known) else {
@@ -302,7 +303,7 @@ impl Unread {
     }
 }
 
-/// Where a file really lies, as far as that can be said.
+/// Where a file really is, as far as that is known.
 fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
@@ -378,7 +379,7 @@ mod tests {
             for unread in [failed(path.clone()), failed(seal_path(&path))] {
                 assert!(!is_gone(known(Some(&path)), searched, &unread));
             }
-            // What is elsewhere and cannot be read says nothing of this place.
+            // A file elsewhere that cannot be read is no evidence about this place.
             let elsewhere = failed(folder.path().join("other"));
             assert!(is_gone(known(Some(&path)), searched, &elsewhere));
             assert!(!is_gone(known(None), searched, &elsewhere));

@@ -1,4 +1,4 @@
-//! `--require-anchor`: only what witnesses saw counts (`spec/report.md` §4). Nobody is asked: what `anchor check` collected is judged.
+//! `--require-anchor`: only what witnesses saw counts (`spec/report.md` §4). No witness is asked: the collected cosignatures are judged.
 
 use crate::anchor_files;
 use crate::error::VerifyError;
@@ -24,7 +24,7 @@ pub enum Anchors {
         /// By which policy, and when, in seconds since 1970.
         by: String,
     },
-    /// None did; says why.
+    /// None did: the reason.
     None(String),
 }
 
@@ -107,7 +107,7 @@ pub fn witnessed(
     Ok(best(&cosigned(log, &policies, notices)?, &policies))
 }
 
-/// What was collected; of files that cannot be read people are told.
+/// The collected notes; `notices` is told of files that cannot be read.
 fn cosigned(
     log: &SealLog,
     policies: &[(String, Policy)],
@@ -128,13 +128,13 @@ fn policies(
     }
 }
 
-/// The newest one that counts. One that the log does not continue is not passed over: it says that the log went back.
+/// The newest one that counts. One that the log does not continue is not passed over: it shows that the log went back.
 fn best(notes: &[CosignedNote], policies: &[(String, Policy)]) -> Option<(TreeHead, String)> {
     let best = notes.iter().find(|note| note.is_witnessed)?;
     Some((best.tree, quorum_of(policies, &best.note)?))
 }
 
-/// By which policy a note counts, and when. One that asks nobody is met by the word of the log alone.
+/// By which policy a note counts, and when. A policy without witnesses is met by the log alone.
 fn quorum_of(policies: &[(String, Policy)], note: &SignedNote) -> Option<String> {
     policies.iter().find_map(|(name, policy)| {
         let Ok(Judgement::Witnessed(witnessed)) = policy.judge(note) else {
@@ -145,7 +145,7 @@ fn quorum_of(policies: &[(String, Policy)], note: &SignedNote) -> Option<String>
     })
 }
 
-/// The entry that is this head. It is in the tree of the log; whatever stands before the size of an earlier tree is in that, too.
+/// The entry that is this head. It is in the tree of the log; an entry below the size of an earlier tree is in that, too.
 fn entry_of(log: &SealLog, head: &threadseal::record::Head) -> Result<(u64, String), String> {
     let at = log.head_at(&head.record, head.seq);
     match at.map_err(|error| error.to_string())? {

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | line 1 is a native manifest, or any checkpoint carries a native note | native transcript |
 //! | line 1 has the members of an event, or any line is a `checkpoint` event | other transcript |
-//! | an array, lines or a CBOR sequence whose first turn says `scroll/0.1`, or where no turn can be read and it is said anyway | scroll |
+//! | an array, lines or a CBOR sequence whose first turn has `scroll/0.1`, or that has it although no turn can be read | scroll |
 //! | a header of a checkpoint, with the magic of v0x05 or with numbers as they occur, or signed | checkpoint |
 //! | lines of which one has the members of a step record; an SQLite file with a table of them; a history bundle | ledger |
 //! | a name that ends in `.head`, with the text of a signed head | the head of the ledger beside it |
@@ -37,13 +37,13 @@ use threadseal_store::observer::seal_path;
 use threadseal_store::read::{RegularFile, Source as _};
 
 /// How much of both ends of a file is looked at, unless it is made of lines. Signatures stand at
-/// one end or the other, unless somebody put more there.
+/// one end or the other, unless more was added there.
 const PROBE_BYTES: u64 = 64 << 10;
 /// What the note of every native checkpoint begins with.
 const NATIVE_NOTE: &[u8] = b"\"note\":\"threadseal/1/transcript/";
 /// What every signature in a document begins with.
 const SIGNATURES: [&[u8]; 2] = [b"rye:signed:", b"threadseal:signed:"];
-/// What claims to be a native seal begins with, behind the first line (`spec/documents.md` §3).
+/// The beginnings of claims to be a native seal, after the first line (`spec/documents.md` §3).
 const CLAIMS: [&[u8]; 5] = [
     b"\n# threadseal:signed:",
     b"\n// threadseal:signed:",
@@ -51,13 +51,13 @@ const CLAIMS: [&[u8]; 5] = [
     b"\"threadseal:signed:",
     b"|threadseal@",
 ];
-/// How a turn says what it is: as it is written here, with the blank of other writers, in CBOR.
+/// The marks of a turn: as it is written here, with the blank of other writers, in CBOR.
 const SCROLL_MARKS: [&[u8]; 3] = [
     b"\"version\":\"scroll/0.1\"",
     b"\"version\": \"scroll/0.1\"",
     b"gversionjscroll/0.1",
 ];
-/// What every tombstone says that it is.
+/// The type in every tombstone.
 const TOMBSTONE: &[u8] = b"\"type\":\"threadseal/1 tombstone\"";
 /// What every seal file begins with.
 const SEAL_HEADER: &[u8] = b"{\"format\":\"threadseal-observed/";
@@ -86,7 +86,7 @@ pub enum Kind {
     Checkpoint,
 }
 
-/// How ledgers stand in a file.
+/// How ledgers are stored in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LedgerShape {
     /// A record a line.
@@ -202,7 +202,7 @@ pub fn is_checkpoint(file: &RegularFile) -> Result<bool, VerifyError> {
         Ok(header) if header.version == Version::V4 => has_signature_of_original(file, &header),
         Ok(_) => Ok(false),
         Err(HeaderError::Unsupported(_)) => Ok(false),
-        // Behind the magic of v0x05 nothing else stands.
+        // After the magic of v0x05 there is nothing else.
         Err(_) => Ok(head.starts_with(&[5])),
     }
 }
@@ -277,7 +277,7 @@ fn is_ledger_head(head: &[u8]) -> bool {
     head.is_empty() || head.starts_with(HEAD_ORIGIN.as_bytes())
 }
 
-/// How ledgers stand in a file that is said to hold some.
+/// How ledgers are stored in a file that should hold some.
 ///
 /// # Errors
 /// When it cannot be read.
@@ -295,8 +295,8 @@ pub fn ledger_shape(file: &RegularFile) -> Result<LedgerShape, VerifyError> {
 /// Turns that are looked at where the first cannot be read.
 const PROBED_TURNS: usize = 64;
 
-/// How the turns of a scroll stand in the file, if it is one: what can be read of its first turns
-/// says so.
+/// How the turns of a scroll stand in the file, if it is one: the readable ones of its first turns
+/// decide.
 fn scroll(file: &RegularFile) -> Result<Option<Container>, VerifyError> {
     let (mut chunks, mut buffer) = (file.chunks(), Vec::new());
     chunks.next_chunk(&mut buffer)?;
@@ -363,7 +363,7 @@ fn first_byte(head: &[u8]) -> Option<u8> {
     head.trim_ascii_start().first().copied()
 }
 
-/// Whether a piece says that it is a turn; `None` when it cannot be read.
+/// Whether a piece is marked as a turn; `None` when it cannot be read.
 fn says_scroll(piece: &[u8], container: Container) -> Option<bool> {
     if container == Container::Sequence {
         let value = cbor::parse(piece).ok()?;
@@ -384,8 +384,8 @@ fn by_signature(file: &RegularFile) -> Result<Option<Kind>, VerifyError> {
     Ok(DocumentKind::detect("", &bytes).map(Kind::Document))
 }
 
-/// Does anything between the two ends claim to be a native seal? Whoever puts enough behind a seal
-/// moves it out of both; the whole file is read, and never held.
+/// Does anything between the two ends claim to be a native seal? Enough bytes after a seal
+/// move it out of both; the whole file is read, and never held.
 fn claims_between(file: &RegularFile) -> Result<bool, VerifyError> {
     if file.size() <= 2 * PROBE_BYTES {
         return Ok(false);
@@ -462,7 +462,7 @@ fn log_or_transcript(file: &RegularFile) -> Result<Kind, VerifyError> {
     let mut lines = Lines::of(file);
     let mut kind = Kind::Log;
     // A line that no reader holds ends the search before the file is read to its end, unless
-    // somebody will read it in pieces: because of the seals beside it, or because it is an event log.
+    // a later pass reads it in pieces: because of the seals beside it, or because it is an event log.
     let is_sealed = seal_path(file.path()).exists();
     loop {
         let next = if is_sealed || kind == Kind::Events {
@@ -490,7 +490,7 @@ fn log_or_transcript(file: &RegularFile) -> Result<Kind, VerifyError> {
     }
 }
 
-/// Which transcript it is, for a file that is said to be one.
+/// Which transcript it is, for a file that should be one.
 ///
 /// # Errors
 /// As [`kind`].

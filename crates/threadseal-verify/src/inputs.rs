@@ -16,7 +16,7 @@ use walkdir::WalkDir;
 /// A file to look at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// Where it lies, as the user would name it.
+    /// Where it is, as the user would name it.
     pub path: PathBuf,
     /// Was it named itself, rather than found in a folder?
     pub named: bool,

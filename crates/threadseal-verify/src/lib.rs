@@ -23,6 +23,7 @@
 //! | [`output`] | reports as JSON |
 //! | [`inputs`] | from paths to files |
 //! | [`home_log`] | the log of a home |
+//! | [`hosts`] | hosts with and without a home |
 //! | [`home_keys`] | the keys of a home |
 //! | [`anchor_files`] | policies and authorities of a home |
 //! | [`anchors`] | what witnesses saw of a log |
@@ -33,6 +34,7 @@
 //! | [`verifier`] | [`Verifier`]: one file in, its reports out |
 //! | [`all_records`] | every record that a home knows |
 //! | [`run`] | all paths of a run, and the links between their records |
+//! | [`evidence`] | evidence of two histories, made and judged |
 //! | [`record`] | [`open_verified`]: a record for a caller that relies on it |
 #![forbid(unsafe_code)]
 
@@ -43,8 +45,10 @@ pub mod anchors;
 pub mod clean;
 pub mod detect;
 pub mod error;
+pub mod evidence;
 pub mod home_keys;
 pub mod home_log;
+pub mod hosts;
 pub mod inputs;
 pub mod key_places;
 pub mod layout;

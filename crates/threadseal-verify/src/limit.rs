@@ -10,7 +10,7 @@
 //! after a turn     the same                                  hit above it
 //! before a child   spawns at the limit, depth at 0
 //! ```
-//! Names, defaults and codes are the original's (`resilience.yaml`, `safety_harness.py`), which looks
+//! Names, defaults and codes are Rye's (`resilience.yaml`, `safety_harness.py`), which looks
 //! before a turn only.
 
 use crate::money::Nanos;
@@ -28,7 +28,7 @@ const NAMES: [&str; 6] = [
     "duration_seconds",
 ];
 
-/// Limits; None where a layer says nothing.
+/// Limits; None where a layer sets none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Turns of the model.
@@ -46,7 +46,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The original's defaults: 25 turns, 200,000 tokens, 1 dollar, 50 children, 10 generations, half
+    /// Rye's defaults: 25 turns, 200,000 tokens, 1 dollar, 50 children, 10 generations, half
     /// an hour.
     pub fn shipped() -> Self {
         Self {
@@ -226,7 +226,7 @@ impl Cost {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
-    /// Counts a turn. What a model says of its tokens may be any number.
+    /// Counts a turn. A model may report any number of tokens.
     pub fn add_turn(&mut self, input_tokens: u64, output_tokens: u64) {
         self.turns = self.turns.saturating_add(1);
         self.input_tokens = self.input_tokens.saturating_add(input_tokens);
@@ -247,7 +247,7 @@ impl Cost {
     }
 
     /// `turns`, `input_tokens`, `output_tokens`, `spend` in dollars, `elapsed_seconds`: the seed's
-    /// members and the original's.
+    /// members and Rye's.
     pub fn to_json(&self) -> Value {
         json!({
             "turns": self.turns,
@@ -258,7 +258,7 @@ impl Cost {
         })
     }
 
-    /// Reads what [`Cost::to_json`] writes, and the original's, whose other members are its own.
+    /// Reads what [`Cost::to_json`] writes, and Rye's, whose other members are its own.
     ///
     /// # Errors
     /// Kind `InvalidInput` when it is no object, or one of these members is no such number.

@@ -1,10 +1,10 @@
 //! Money as whole billionths of a US dollar: what is added up must not round.
 //!
 //! ```text
-//! text        "0.10"  "3"  "1e-7"      digits, at most 9 behind the point after the exponent is applied
+//! text        "0.10"  "3"  "1e-7"      digits, at most 9 after the point once the exponent is applied
 //! JSON        0.1                      a number: the fewest digits that mean it, not its binary fraction
 //! REAL        0.1                      a database's double: the nearest billionth
-//! shown       0.1                      no more digits than needed, at least one behind the point
+//! shown       0.1                      no more digits than needed, at least one after the point
 //! ```
 //! The seed's files and databases say dollars (`spend`, `max_spend`); sums are made here.
 
@@ -92,7 +92,7 @@ impl Nanos {
         }
     }
 
-    /// The nearest billionth to a database's REAL, in which the original keeps dollars.
+    /// The nearest billionth to a database's REAL, in which Rye keeps dollars.
     ///
     /// # Errors
     /// Kind `InvalidInput` when it is negative, not finite or beyond [`Nanos::MAX`].

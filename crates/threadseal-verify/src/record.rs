@@ -272,3 +272,92 @@ impl Verifier {
         Pruned::at(self, &places)?.tell(self, &mut opened.result.report)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hosts;
+    use std::fs;
+    use std::sync::Arc;
+    use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
+    use threadseal::record::ThreadId;
+    use threadseal::transcript::Ending;
+    use threadseal::transcript::event::{EventType, Payload};
+    use threadseal::trust::{TrustName, TrustStore, TrustedKey};
+    use threadseal_store::recorder::{Keys, Recorder};
+
+    /// A record of one event that ended, on the host that sealed it, and the trust in its key.
+    fn recorded(path: &Path) -> (Host, Trust) {
+        let key =
+            |seed, usage| Arc::new(LocalSigner::new(PrivateKey::from_seed([seed; 32]), usage));
+        let (native, rye) = (key(1, KeyUsage::Native), key(2, KeyUsage::Rye));
+        let (authority, rye_key) = (*native.public_key(), *rye.public_key());
+        let host = hosts::without_home();
+        let manifest = Manifest::new(host.new_record().unwrap(), authority, rye_key);
+        let keys = Keys {
+            native,
+            rye,
+            epochs: None,
+        };
+        let thread = ThreadId::parse("t/1").unwrap();
+        let mut recorder = Recorder::create(host.clone(), path, thread, manifest, keys).unwrap();
+        let payload = Payload::parse(br#"{"text":"Hello.","role":"user"}"#).unwrap();
+        let event = EventType::parse("cognition_in").unwrap();
+        recorder.append(&event, &payload).unwrap();
+        let end = Payload::parse(b"{}").unwrap();
+        recorder.end(Ending::Completed, &end, 1).unwrap();
+        let mut store = TrustStore::new();
+        let name = TrustName::parse("self").unwrap();
+        let trusted = TrustedKey::new(name, authority, [KeyUsage::Native]);
+        store.add(trusted).unwrap();
+        (host, Trust::new(store))
+    }
+
+    fn opened(host: &Host, trust: &Trust, path: &Path, need: Need) -> Result<Head, Verdict> {
+        match open_verified(host, &HomeLog::Never, trust, path, need) {
+            Ok(record) => Ok(record.head()),
+            Err(OpenError::NotVerified(report)) => Err(report.verdict),
+            Err(OpenError::Failed(error)) => panic!("{error}"),
+        }
+    }
+
+    #[test]
+    fn each_need_opens_what_it_names_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.jsonl");
+        let (host, trust) = recorded(&path);
+        let needs = [Need::Whole, Need::Sealed, Need::Vouched];
+        let heads = needs.map(|need| opened(&host, &trust, &path, need).unwrap());
+        assert_eq!(heads, [heads[0]; 3]);
+        let text = fs::read_to_string(&path).unwrap();
+        let tail = text.lines().nth(2).unwrap();
+        fs::write(&path, format!("{text}{tail}\n")).unwrap();
+        let refused = opened(&host, &trust, &path, Need::Whole);
+        assert_eq!(refused, Err(Verdict::UnsignedTail));
+        for need in [Need::Sealed, Need::Vouched] {
+            assert_eq!(opened(&host, &trust, &path, need), Ok(heads[0]));
+        }
+        fs::write(&path, text.replace("Hello.", "Hellos")).unwrap();
+        for need in needs {
+            assert_eq!(opened(&host, &trust, &path, need), Err(Verdict::Tampered));
+        }
+    }
+
+    #[test]
+    fn a_record_is_opened_by_the_report_that_verify_gives() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.jsonl");
+        let (host, trust) = recorded(&path);
+        for log in [HomeLog::Never, HomeLog::Missing("it is gone".to_owned())] {
+            let (request, now) = (VerifyRequest::by(trust.clone()), host.clock.now().unwrap());
+            let verifier = Verifier::new(request, host.clone(), log, now);
+            let run = verifier.verify_all(vec![path.clone()]).unwrap();
+            let record = verifier.open_verified(&path, Need::Whole).unwrap();
+            let json = |report: &Report| serde_json::to_value(report).unwrap();
+            assert_eq!(json(&run.results[0]), json(record.report()));
+            assert_eq!((run.results.len(), run.exit_code()), (1, 0));
+            let text = String::from_utf8(run.to_json()).unwrap();
+            assert!(text.starts_with(r#"{"schema":"threadseal.verify/1","results":[{"#));
+        }
+    }
+}

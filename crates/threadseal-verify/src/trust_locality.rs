@@ -1,9 +1,9 @@
-//! Does trust come from the tree that it judges? Then whoever brought the tree brought the trust.
+//! Does trust come from the tree that it judges? Then one party brought both.
 //!
 //! The tree is each folder that was named. What is looked at is each file that is really read:
-//! where every link on the way to it lies, where it ends, and whether the tree has another name for
-//! it (a hard link). A file that is named has no tree: whoever names it and a key beside it has
-//! chosen both.
+//! where every link on the way to it is, where it ends, and whether the tree has another name for
+//! it (a hard link). A file that is named has no tree: the user who names it and a key beside it
+//! has chosen both.
 
 use crate::error::VerifyError;
 use std::cell::Cell;
@@ -42,7 +42,7 @@ impl Locality {
     /// Admits a file or folder of trust that was named.
     ///
     /// # Errors
-    /// When it lies inside and that is not allowed, or the way to it cannot be followed.
+    /// When it is inside and that is not allowed, or the way to it cannot be followed.
     pub fn admit(&self, path: &Path) -> Result<(), VerifyError> {
         self.trees
             .iter()

@@ -4,11 +4,11 @@
 //! |---|---|
 //! | a PEM public key (`.pem`, `.pub`) | that key, for everything |
 //! | a Rye trusted-key `.toml` | that key, for Rye's formats |
-//! | a `.toml` trust store | what it says |
+//! | a `.toml` trust store | its entries |
 //! | a folder | its PEM public keys; its Rye key files as far as the owner's key signed them |
 //!
 //! Given, it replaces the home's trust store. Two keys of one name are told apart; one key that
-//! two sources trust differently is refused, since nobody could say which scope was meant.
+//! two sources trust differently is refused, since its scope would be ambiguous.
 
 use crate::error::VerifyError;
 use crate::home_keys;
@@ -40,6 +40,18 @@ pub struct TrustSources<'a> {
     pub log: &'a dyn Fn() -> Result<HomeLog, VerifyError>,
     /// Told of files and keys that do not count.
     pub notices: &'a dyn Notices,
+}
+
+impl<'a> TrustSources<'a> {
+    /// Sources without a home: only what a caller names is trusted.
+    pub fn without_home(fs: &'a Arc<dyn Fs>, notices: &'a dyn Notices) -> Self {
+        Self {
+            fs,
+            home: None,
+            log: &|| Ok(HomeLog::Never),
+            notices,
+        }
+    }
 }
 
 impl TrustSources<'_> {
@@ -131,7 +143,7 @@ impl TrustSources<'_> {
         )))
     }
 
-    /// What 64 hex digits name: a key, or by its id one that the home trusts or has; of others nobody can say which. None where the text is no such
+    /// What 64 hex digits name: a key, or by its id one that the home trusts or has; any other is unknown. None where the text is no such
     /// digits.
     ///
     /// # Errors
@@ -214,7 +226,7 @@ impl TrustSources<'_> {
             }
             if is_pem(path) {
                 let bytes = read_small(&**self.fs, path, MAX_KEY_FILE_BYTES)?;
-                // Private halves lie beside public ones in many key folders; they vouch for nobody.
+                // Many key folders hold private halves beside public ones; a private half makes no key trusted.
                 if let Ok(key) = PublicKey::parse_any(bytes) {
                     merge(store, &store_of(path, key)?)?;
                     found = true;

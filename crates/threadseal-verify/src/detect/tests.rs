@@ -1,4 +1,4 @@
-//! Which kind of file is told from which bytes.
+//! Which bytes make which kind of file.
 
 use super::*;
 use threadseal_store::read::open_regular;

@@ -1,14 +1,14 @@
-//! What should lie beside the transcript of a thread, and what it should be.
+//! The files that belong beside the transcript of a thread, and their contents.
 //!
 //! ```text
 //! <thread_id>/transcript.jsonl ─ line 1: meta.capabilities_sha256 ─► capabilities.md has that digest
-//!                              │                                     thread.json says what line 1 says
+//!                              │                                     thread.json agrees with line 1
 //!                              └ terminal event: ledger ───────────► ledger_<record>.jsonl ends with that record
 //! ```
-//! Each file may verify by itself; only the record that names it can miss one that was deleted or put there from
+//! Each file may verify alone; only the record that names it shows that one was deleted or came from
 //! elsewhere. The other way round, a natively sealed `thread.json` and a ledger in the folder of a thread tell that it
-//! had a transcript: both are written after its line 1. A transcript that lies elsewhere than in its thread's folder was copied out: nothing is missed there.
-//! Whether each neighbour verifies by itself is not judged here.
+//! had a transcript: both are written after its line 1. A transcript outside of its thread's folder was copied out: nothing is missed there.
+//! The neighbours themselves are verified as files of their own.
 
 use super::{FileResult, Verifier, shown};
 use crate::error::VerifyError;
@@ -39,7 +39,7 @@ struct Named {
     ledger: Option<(String, u64, String)>,
 }
 
-/// A report for each neighbour of the transcript in `file` that is not there, or not what the record says.
+/// A report for each neighbour of the transcript in `file` that is not there, or differs from the record.
 ///
 /// # Errors
 /// When a file cannot be read.
@@ -89,7 +89,7 @@ pub(super) fn beside(
     Ok(reports)
 }
 
-/// The ledger beside the transcript in `file`, `covered` bytes of which are sealed, and the head that its terminal event says is its last.
+/// The ledger beside the transcript in `file`, `covered` bytes of which are sealed, and the head that its terminal event names as its last.
 ///
 /// # Errors
 /// When the file cannot be read.
@@ -127,7 +127,7 @@ pub(super) fn left(
             continue;
         };
         let path = folder.join(TRANSCRIPT_FILE);
-        // A link may lead to anything: a thread's record lies in its folder.
+        // A link may lead to anything: a thread's record is in its folder.
         if candidate.named || verifier.is_walked(&path) {
             continue;
         }

@@ -118,7 +118,7 @@ impl Verifier {
             })
             .collect();
         let look = |candidate: &Candidate| match thread_of(&candidate.path) {
-            // Which one it says itself is not enough.
+            // The thread id in the record is not enough.
             Some(id) => Self {
                 host: inside.host.clone(),
                 ..self.asking(Some(id))
@@ -211,7 +211,7 @@ impl Verifier {
     }
 }
 
-/// The thread in whose folder a transcript lies.
+/// The thread in whose folder a transcript is.
 fn thread_of(path: &Path) -> Option<ThreadId> {
     let folder = path.strip_prefix(PathBuf::from(ROOT).join(THREADS)).ok()?;
     let is_record = folder
@@ -221,7 +221,7 @@ fn thread_of(path: &Path) -> Option<ThreadId> {
     ThreadId::parse(id.to_str()?).ok()
 }
 
-/// Says of each path in which database it lies.
+/// Puts the database before each path.
 fn name(seen: &mut FileResult, place: &str) {
     let named = |path: &str| format!("{place}#{}", path.strip_prefix(ROOT).unwrap_or(path));
     match seen {

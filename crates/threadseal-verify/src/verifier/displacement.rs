@@ -1,8 +1,8 @@
 //! A record in the place of another that this host sealed there.
 //!
-//! Records move and are copied, so that a place never says which record a file is. But where this
-//! host sealed one record and finds another that it did not seal there, somebody put the one over
-//! the other: each may be whole by itself, and whoever reads the place is told a wrong story.
+//! Records move and are copied, so that a place never proves which record a file is. But where this
+//! host sealed one record and finds another that it did not seal there, the one was put over the
+//! other: each may be whole, and a reader of the place gets a wrong story.
 
 use super::{Verifier, shown};
 use crate::error::VerifyError;
@@ -15,10 +15,10 @@ use threadseal_store::examine;
 use threadseal_store::heads::{RecordKind, StoredHead};
 use threadseal_store::sys::{directory_of, path_text};
 
-/// What stands in reports of records that lie in the place of another.
+/// The code in reports of records that are in the place of another.
 const PLACE_OF_ANOTHER: &str = "place_of_another";
 
-/// Holds it against each record of the file at `path` that it lies in the place of another.
+/// Downgrades each record of the file at `path` that is in the place of another.
 ///
 /// # Errors
 /// When the heads are damaged.
@@ -40,7 +40,7 @@ pub(super) fn hold(
     Ok(())
 }
 
-/// A report of what `reports`, on the file at `path`, say lay there before.
+/// A report of the record that was at `path` before, where one of `reports` displaced it.
 ///
 /// # Errors
 /// When the heads are damaged.
@@ -62,7 +62,7 @@ pub(super) fn missing(
     Ok(None)
 }
 
-/// A report of each record that this host sealed at `path`, where a file lies now that is no record at all.
+/// A report of each record that this host sealed at `path`, where the file is no record now.
 ///
 /// # Errors
 /// When the heads are damaged.
@@ -72,7 +72,7 @@ pub(super) fn overwritten(verifier: &Verifier, path: &Path) -> Result<Vec<Report
     Ok(last.collect())
 }
 
-/// A report of each record that this host sealed at `path`, where no file lies now: a folder, a pipe, or a link that does
+/// A report of each record that this host sealed at `path`, where no file is now: a folder, a pipe, or a link that does
 /// not lead to that record.
 ///
 /// # Errors
@@ -123,7 +123,7 @@ fn is_asked_for(profile: Profile, last: &StoredHead) -> bool {
     }
 }
 
-/// Where `path` itself lies: a link at its end is not followed.
+/// Where `path` itself is: a link at its end is not followed.
 fn place_itself(verifier: &Verifier, path: &Path) -> String {
     let Some(name) = path.file_name() else {
         return verifier.host.place(path);
@@ -144,7 +144,7 @@ fn displaced(
     };
     let kind = kind_of(report);
     // Their files are replaced in good faith: a document by the version of a colleague, a
-    // transcript that Rye signs by that of its next run. The record of another host says nothing.
+    // transcript that Rye signs by that of its next run. The record of another host is no evidence.
     let is_replaced = kind == RecordKind::Document || report.profile == "rye";
     let last = examine::displaced(&verifier.host, path, kind, &record, records)?;
     // VerifyRequest of few: most records lie where they were sealed.
@@ -173,7 +173,7 @@ fn displacing(verifier: &Verifier, path: &Path, last: &StoredHead) -> Report {
     report_missing(verifier, &shown(path), last, message)
 }
 
-/// A report of a record that is not there; `path` is where it lay, as it is shown.
+/// A report of a record that is not there; `path` is its earlier place, as it is shown.
 pub(crate) fn report_missing(
     verifier: &Verifier,
     path: &str,

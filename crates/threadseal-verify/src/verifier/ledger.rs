@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! FILE.jsonl    one ledger; FILE.jsonl.head, if there, must be in it
-//! bundle, store each run by itself, named FILE#RUN
+//! bundle, store one report for each run, named FILE#RUN
 //! ```
 //! A file that is named as a store names it (`ledger_<run>.jsonl`) must be the ledger of that run.
 
@@ -32,7 +32,7 @@ const PAGE_RUNS: usize = 256;
 /// Names of a store that no run has, of which each gets a report.
 const MAX_STRAYS: usize = 64;
 
-/// Where the signed head of the ledger at `path` lies.
+/// Where the signed head of the ledger at `path` is.
 pub fn head_path(path: &Path) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(".head");
@@ -58,7 +58,7 @@ pub(super) fn look(
     })
 }
 
-/// A signed head by itself: its ledger is looked at instead, or is missing.
+/// A signed head without its ledger: the ledger is verified instead, or is missing.
 ///
 /// # Errors
 /// As [`look`].
@@ -218,7 +218,7 @@ impl Verifier {
         let refusal = refusal.into_inner().unwrap_or_else(PoisonError::into_inner);
         let tip = match (refusal, store.tip(run)) {
             (Some(error), _) => {
-                // Nobody knows what another reader would have found behind.
+                // Another reader might have read further.
                 outcome.report.compat.clear();
                 Err(error)
             }
@@ -365,7 +365,7 @@ impl Verifier {
     }
 }
 
-/// Does a store to which nobody appended meanwhile know where the records end that it has?
+/// Does a store without new records know where its records end?
 fn agree(tip: Option<Tip>, listed: u64, read: Option<&ChainTip>) -> Result<Option<Tip>, Error> {
     let noted = tip.unwrap_or_default();
     let is_other = |read: &ChainTip| noted.hash != Some(read.hash);
@@ -386,7 +386,7 @@ fn is_of_records(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Refused | ErrorKind::Limit)
 }
 
-/// The run that the name of a file in a store of files says.
+/// The run in the name of a file of a store of files.
 fn run_of_name(path: &Path) -> Option<RunId> {
     let name = path.file_name()?.to_str()?;
     let run = name.strip_prefix("ledger_")?.strip_suffix(".jsonl")?;

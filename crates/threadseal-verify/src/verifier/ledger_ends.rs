@@ -3,8 +3,8 @@
 //! ```text
 //! <thread_id>/transcript.jsonl  verified, terminal event: ledger {run_id, count, head} ─► <thread_id>/ledger_<run_id>.jsonl ends there
 //! ```
-//! Where a verified record seals the end of its ledger, nobody needs a head of that from elsewhere: who was not there gets both
-//! in one folder. That a ledger does not end so, `companions` tells.
+//! Where a verified record seals the end of its ledger, no head of the ledger is needed from elsewhere: a reader gets both in one folder.
+//! A ledger with another end is reported by `companions`.
 
 use super::{FileResult, Verifier, companions};
 use crate::error::VerifyError;
@@ -17,7 +17,7 @@ use threadseal::record::{ExpectedHead, Head};
 use threadseal::report::Verdict;
 use threadseal_store::read::open_regular;
 
-/// Looks once more at each ledger of which only that is unknown whether it is whole, where the record beside it says so.
+/// Verifies each ledger again whose only gap is its end, where the record beside it seals that end.
 ///
 /// # Errors
 /// When a file cannot be read.

@@ -4,8 +4,8 @@
 //! RECORD.tail-OFFSET-SHA256    bytes that no seal covered, moved out of the record beside it
 //! .threadseal-PID-N.tmp        a file that a process died over before it got its name
 //! ```
-//! A name takes no record out of sight that somebody reads: nothing reads temporary files; a tail must be what its
-//! name says, lie beside its record, and hold no seal of a record.
+//! A name hides no record that a reader would read: nothing reads temporary files; a tail must match its
+//! name, be beside its record, and hold no seal of a record.
 
 use super::Verifier;
 use crate::detect;

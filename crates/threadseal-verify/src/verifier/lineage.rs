@@ -209,7 +209,7 @@ pub struct ReadCheckpoint {
     pub facts: LinkFacts,
 }
 
-/// What was read, with the folders told apart by number.
+/// What was read, with a number for each folder.
 fn numbered(found: Vec<ReadCheckpoint>) -> Vec<LinkFacts> {
     let mut folders: BTreeMap<PathBuf, u32> = BTreeMap::new();
     let mut number = |folder: &Path| {
@@ -228,7 +228,7 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new(""))
 }
 
-/// The folder of the store that a file lies in: links are archived in `history/<agent>` below it.
+/// The folder of the store of a file: links are archived in `history/<agent>` below it.
 fn home_of(path: &Path) -> &Path {
     let folder = folder_of(path);
     let history = folder.parent().filter(|above| above.ends_with("history"));

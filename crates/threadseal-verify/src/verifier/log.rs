@@ -97,7 +97,7 @@ pub(super) fn hold_if_stripped(
     Ok(())
 }
 
-/// A seal file by itself: its log is looked at instead, or is missing.
+/// A seal file without its log: the log is verified instead, or is missing.
 ///
 /// # Errors
 /// As [`sealed`].
@@ -107,7 +107,7 @@ pub(super) fn sidecar(
     named: bool,
 ) -> Result<FileResult, VerifyError> {
     let log: PathBuf = seal_file.with_extension("");
-    // A walk follows no links: a log behind one is looked at here, with its seals.
+    // A walk follows no links: the log that a link leads to is verified here, with its seals.
     let walked = verifier.is_walked(&log);
     if walked && !named {
         return Ok(FileResult::Elsewhere);

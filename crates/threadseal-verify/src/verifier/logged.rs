@@ -1,7 +1,7 @@
-//! What the log of this home says of a record, in its report (`spec/report.md` §4).
+//! What the log of this home has of a record, in its report (`spec/report.md` §4).
 //!
-//! Whether a record contains what the log has of it is decided with the other heads. Here stands how the log itself is. A log that
-//! went back, is gone or cannot be read accuses no record: it only vouches for none.
+//! Whether a record contains what the log has of it is decided with the other heads. This module reports the state of the log. A log that
+//! went back, is gone or cannot be read is no evidence against a record: it only vouches for none.
 
 use crate::error::VerifyError;
 use crate::home_log::HomeLog;
@@ -103,8 +103,8 @@ pub(super) fn hold_delegations(
     Ok(())
 }
 
-/// A scroll and a lineage have no end of their own: that nothing is missing from one, a log that went back, is gone or cannot be read does
-/// not say. Other formats ask by themselves; a document is whole as it stands.
+/// A scroll and a lineage have no end of their own: a log that went back, is gone or cannot be read does not
+/// show that nothing is missing from one. Other formats check the log themselves; a document is always whole.
 pub(super) fn doubt(report: &mut Report, log: &HomeLog) {
     let is_endless = matches!(report.format, "scroll" | "lineage")
         && report.completeness == Completeness::Unproved;
@@ -171,7 +171,7 @@ fn has_check(report: &Report) -> bool {
     report.checks.iter().any(|check| check.name == CHECK)
 }
 
-/// A warning, once in each report; gives back what is said of the check.
+/// A warning, once in each report; gives back the text of the check.
 fn warn(report: &mut Report, code: &'static str, why: &str, check: &str) -> String {
     if !report.findings.iter().any(|found| found.code == code) {
         report.find(Finding::warning(code, why));

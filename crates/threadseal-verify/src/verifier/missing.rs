@@ -20,7 +20,7 @@ use threadseal::report::Report;
 impl Verifier {
     /// The records that something else displaced from the places of `candidates`, of which this was `seen`, or from
     /// those of `others`, which are no files; those that were seen elsewhere, or were pruned, are not missing. And the
-    /// paths of which nobody can say what lay there. What is seen of a file gets better where another one says what it was.
+    /// paths whose earlier record is unknown. The result of a file gets better where another file proves more of it.
     pub fn missing(
         &self,
         candidates: &[Candidate],
@@ -55,7 +55,7 @@ impl Verifier {
         let gone = |(candidate, seen): (&Candidate, &FileResult)| {
             let (path, reports) = (&candidate.path, seen.reports());
             let gone = match seen {
-                // What lies there is told as what nobody could look at.
+                // Its own error is reported already.
                 FileResult::Failed(_) => Ok(Vec::new()),
                 _ if reports.iter().all(|report| report.record.is_none()) => {
                     displacement::overwritten(self, path)

@@ -9,8 +9,8 @@
 //! | checkpoint | its seal and place in the lineage that all checkpoints at hand make; a seal file beside it | `lineage`, `log` |
 //! | ledger | its chains, one for each run, and signatures; a signed head, a seal file beside it | `ledger`, `log` |
 //!
-//! A file inside a folder is passed over when nothing claims to protect it and it is no record by
-//! itself (a plain source file); a file that was named is always answered for.
+//! A file inside a folder is passed over when nothing claims to protect it and it is no record
+//! (a plain source file); a file that was named always gets a result.
 
 mod as_of;
 mod companions;
@@ -76,13 +76,13 @@ pub enum FileResult {
     Reports(Vec<Report>),
     /// No record.
     PassedOver,
-    /// Its report stands with another file of the same folder.
+    /// Its report is with another file of the same folder.
     Elsewhere,
-    /// A checkpoint, to be joined with others, and reports of what lies beside it.
+    /// A checkpoint, to be joined with others, and reports of the files beside it.
     Link(Box<LinkFacts>, Vec<Report>),
     /// No verdict: it was named, was read, and is no record.
     NoRecord(PathError),
-    /// No verdict: nobody can say what it is.
+    /// No verdict: it could not be read.
     Failed(PathError),
 }
 
@@ -100,7 +100,7 @@ impl FileResult {
         match self {
             Self::Reports(reports) => !reports.is_empty(),
             Self::Link(..) | Self::NoRecord(_) | Self::Failed(_) => true,
-            // Whose report stands with another file is said there.
+            // Its report is with another file.
             Self::PassedOver | Self::Elsewhere => false,
         }
     }
@@ -263,7 +263,7 @@ impl Verifier {
                 FileResult::Reports(reports) | FileResult::Link(_, reports) => {
                     reports.iter().any(seems_older)
                 }
-                // In a database a file that is replaced is gone for whoever had opened it.
+                // In a database a reader loses a file that is replaced while it is open.
                 FileResult::Failed(_) => self.is_shared,
                 _ => false,
             };
@@ -312,7 +312,7 @@ impl Verifier {
         }
         let mut reports = self.claims(&file, kind, candidate.named)?;
         self.excuse_from_head(&file, kind, candidate.named, &mut reports)?;
-        // Where it really lies, which is not how it was named where that is in a store.
+        // Its real place: a record in a store is named in another way.
         displacement::hold(self, file.path(), &mut reports)?;
         match (reports.is_empty(), kind) {
             (false, _) => Ok(FileResult::Reports(reports)),
@@ -362,7 +362,7 @@ impl Verifier {
             let is_source =
                 matches!(kind, Some(Kind::Document(kind)) if kind != DocumentKind::Json);
             let should_claim = reports.is_empty() && (named || !is_source);
-            // Of one file nobody can say what else is missing.
+            // One file does not show what else is missing.
             let beside = match kind {
                 Some(Kind::Native) if !named => companions::beside(self, file, &report)?,
                 _ => Vec::new(),
@@ -421,9 +421,9 @@ impl Verifier {
             Some(Kind::Sidecar | Kind::LedgerHead | Kind::Ledger(_) | Kind::Checkpoint) => {
                 return Ok(None);
             }
-            // It holds lines of a record, and says of itself that it is none.
+            // It holds lines of a record, and is marked as a copy.
             None if detect::is_copy(file)? => return Ok(None),
-            // Of a file that is nothing by itself this host may know that it was more.
+            // This host may know that such a file was a record.
             None if self.exists(&seal_path(file.path())) => return Ok(None),
             None => {
                 let report = self.unsealed(file)?;
@@ -564,7 +564,7 @@ fn misses_head(report: &Report) -> bool {
 }
 
 fn seems_older(report: &Report) -> bool {
-    // Bodies are read behind the record that names them.
+    // Bodies are read after the record that names them.
     let lacks = |finding: &Finding| finding.code == "body_missing";
     matches!(report.verdict, Verdict::Truncated | Verdict::RolledBack)
         || report.findings.iter().any(lacks)

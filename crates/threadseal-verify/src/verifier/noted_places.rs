@@ -1,4 +1,4 @@
-//! Looking where the private index says that a record lies.
+//! Verifying records in the places that the private index has of them.
 
 use super::{FileResult, Verifier};
 use crate::error::VerifyError;
@@ -14,14 +14,14 @@ use threadseal_store::ledger::url::Intent;
 use threadseal_store::sys::text_path;
 
 impl Verifier {
-    /// Records that were found beside those that reports name: an agent that goes on in v0x05 has another id from there on.
+    /// Records that were found beside those that reports name: an agent that continues in v0x05 has another id from then on.
     pub fn joined(&self) -> BTreeSet<RecordId> {
         let joined = self.joined.lock();
         joined.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What lies in a place of this machine: a file, a folder, an SQLite file, a record in a store that is a folder. None of any
-    /// other place: who verifies says himself whom to ask over a network.
+    /// Reports of the records in a place of this machine: a file, a folder, an SQLite file, a record in a store that is a folder. None of any
+    /// other place: a server is asked only where the user names it.
     ///
     /// # Errors
     /// When it cannot be read. What is not there is no report.
@@ -73,7 +73,7 @@ impl Verifier {
 /// Is nothing at `path`?
 ///
 /// # Errors
-/// When nobody can say.
+/// When that cannot be known.
 pub(crate) fn nothing_at(path: &Path) -> Result<bool, VerifyError> {
     match std::fs::metadata(path) {
         Ok(_) => Ok(false),

@@ -4,8 +4,8 @@
 //! RECORD.tombstone, or, of a record in a store, $THREADSEAL_HOME/tombstones/<record>.tombstone
 //!                  ─► signed by its key ─► the log has the same entry ─► no later seal is known ─► pruned, not missing
 //! ```
-//! A tombstone alone says nothing: whoever has a key signs one. What the log of this host does not say it pruned is missing. A log that went
-//! back says neither: what a trusted key signed is then neither pruned nor missing, but open.
+//! A tombstone alone proves nothing: every holder of a key can sign one. A record without a tombstone in the log of this host is missing.
+//! A log that went back proves neither: a record with a tombstone by a trusted key is then neither pruned nor missing, but open.
 
 use super::log::LOG_MISSING;
 use super::{Verifier, displacement};
@@ -92,8 +92,8 @@ pub(super) fn explain_pruned(
 }
 
 impl Pruned {
-    /// Reads the tombstones at `places`, and keeps what the log of the home says as well; of a log that went back or cannot be read, what
-    /// a trusted key signed.
+    /// Reads the tombstones at `places`, and keeps those that the log of the home has, too; where the log went back or cannot be read, those
+    /// that a trusted key signed.
     ///
     /// # Errors
     /// When there is one, and the log or the heads cannot be read.

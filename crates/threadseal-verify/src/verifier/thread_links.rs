@@ -1,4 +1,4 @@
-//! Kin of threads: what a record seals of the threads that it began, goes on from, or handed itself over to.
+//! Links between threads: what a record seals of the threads that it started, continues, or was continued by.
 //!
 //! ```text
 //! <threads>/<id>/transcript.jsonl  line 1 {parent, predecessor: head; meta: whose}   the thread had that seal before
@@ -8,7 +8,7 @@
 //!                                                                                    that record stood before the link did
 //!     ─► <threads>/<that id>/transcript.jsonl is that record, and has that seal
 //! ```
-//! A folder that is gone as a whole leaves no neighbour that could tell of it. What lies elsewhere than among the
+//! A folder that is gone as a whole leaves no neighbour as evidence. A transcript that is elsewhere than among the
 //! threads of a project was copied out: nothing is missed there. A child of which no record seals the end may never
 //! have begun: it is gone where this host or its log knows a seal of it, else the link is open. So is one of which only one side tells.
 
@@ -38,7 +38,7 @@ const LINKS: [&str; 2] = ["thread_handoff", "thread_resumed"];
 /// The event of a seal.
 const SEAL: &str = "checkpoint";
 
-/// In so many bytes of a line stands what kind of event it is.
+/// The kind of an event is within so many bytes of its line.
 const MAX_KIND_OFFSET: usize = 1024;
 
 /// Which way a link leads.
@@ -46,13 +46,13 @@ const MAX_KIND_OFFSET: usize = 1024;
 enum Link {
     /// To a parent or predecessor.
     Before,
-    /// To the parent of the thread that it goes on from, which named that one.
+    /// To the parent of the thread that it continues.
     Inherited,
     /// To a child that was to begin.
     Begun,
     /// To a child that ended.
     Ended,
-    /// To the thread that goes on.
+    /// To the thread that continues it.
     Successor,
 }
 
@@ -63,7 +63,7 @@ struct Kin {
     record: RecordId,
     /// A seal of it; of a successor none is named.
     head: Option<Head>,
-    /// What the record says of it.
+    /// The statement of the record about it.
     said: &'static str,
 }
 
@@ -71,12 +71,12 @@ struct Kin {
 enum Told {
     /// The other thread is not what it was.
     Wrong(Box<Report>),
-    /// Only one side of the link is there, as far as can be told; the other one was pruned.
+    /// Only one side of the link is known to be there; the other one was pruned.
     Open(Finding),
 }
 
 /// A report for each thread that is not what the record of another one seals; a record with a link of which only its own side is
-/// there says so.
+/// there gets a finding.
 ///
 /// # Errors
 /// When a file cannot be read.
@@ -132,7 +132,7 @@ pub(super) fn missing(
     Ok(wrong)
 }
 
-/// Why the record in `file`, `sealed` bytes of which hold, is not over yet: a thread that it began, or that goes on from it, has
+/// Why the record in `file`, `sealed` bytes of which hold, is not over yet: a thread that it started, or that continues it, has
 /// no end that this host knows.
 ///
 /// # Errors
@@ -170,7 +170,7 @@ struct Sealed {
 }
 
 impl Sealed {
-    /// The records that it says came after it.
+    /// The records that it names as later ones.
     fn after(&self) -> impl Iterator<Item = RecordId> {
         let is_after = |kin: &&Kin| !matches!(kin.link, Link::Before | Link::Inherited);
         let after = self.kin.iter().filter(is_after);
@@ -209,7 +209,7 @@ fn sealed(
     }))
 }
 
-/// The folder of threads that a transcript lies in, as it was named where that tells.
+/// The folder of threads around a transcript, as it was named if that has one.
 fn threads_around(verifier: &Verifier, path: &Path) -> Option<PathBuf> {
     let real = PathBuf::from(verifier.host.place(path));
     let mut above = path.ancestors().chain(real.ancestors());
@@ -243,7 +243,7 @@ fn kin_of(file: &RegularFile, sealed: u64) -> Result<Vec<Kin>, VerifyError> {
 struct Found {
     begun: bool,
     kin: Vec<Kin>,
-    /// Whom a link named; the seal behind it names the record.
+    /// The thread that a link named; the seal after it names the record.
     linked: Option<ThreadId>,
 }
 
@@ -392,7 +392,7 @@ fn judge(
             .get(&kin.record)
             .is_none_or(|after| after.contains(&sealed.record)),
         Link::Begun => names(manifest.parent, sealed),
-        // Its end may be sealed by the thread that goes on from its parent.
+        // Its end may be sealed by the thread that continues its parent.
         Link::Inherited | Link::Ended => true,
         Link::Successor => names(manifest.predecessor, sealed),
     };

@@ -302,7 +302,7 @@ fn known(verifier: &Verifier, record: Option<&RecordId>) -> Result<Known, Verify
     Ok(known)
 }
 
-/// What Rye's own verifier says; it seldom needs the file a second time.
+/// The answers of Rye's own verifier; it seldom needs the file a second time.
 fn originally(first: Scanner<'_>, file: &RegularFile) -> Result<Answers, VerifyError> {
     match first.finish() {
         Pass::Done(answers) => Ok(answers),

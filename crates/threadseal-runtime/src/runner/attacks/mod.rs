@@ -1,6 +1,7 @@
 //! Attacks on threads that go on, and what they must leave as it was.
 
 mod adopted;
+mod agreement;
 mod behind;
 mod copied;
 mod faults;
