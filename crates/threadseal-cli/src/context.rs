@@ -6,7 +6,7 @@ use crate::args::Global;
 use crate::exit::{Failure, complain};
 use crate::render::style::Palette;
 use crate::rotation;
-use crate::seal_log::{self, HomeLog};
+use crate::seal_log;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
@@ -14,13 +14,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use threadseal_core::time::Timestamp;
-use threadseal_log::{LoggedHeads, SealLog};
+use threadseal_log::SealLog;
 use threadseal_store::clock::{Clock as _, SystemClock};
 use threadseal_store::heads::{HeadStore, MemoryHeadStore};
 use threadseal_store::home::{self, Home};
 use threadseal_store::host::Host;
 use threadseal_store::random::SystemRandom;
 use threadseal_store::sys::{Fs, RealFs};
+use threadseal_verify::home_log::HomeLog;
+use threadseal_verify::notices::Notices;
 
 /// Built once from the global options.
 #[derive(Debug)]
@@ -198,15 +200,11 @@ impl Context {
         let log = match self.log.get() {
             Some(log) => log,
             None => {
-                let log = HomeLog::of(home, self)?;
+                let log = seal_log::home_log(home, self)?;
                 self.log.get_or_init(|| log)
             }
         };
-        let heads = match log {
-            HomeLog::Never => heads,
-            HomeLog::There(log) => Arc::new(LoggedHeads::new(heads, Arc::clone(log))),
-            HomeLog::Missing(_) | HomeLog::Damaged(_) => Arc::new(LoggedHeads::without_log(heads)),
-        };
+        let heads = log.heads(heads);
         Ok((heads, log.clone()))
     }
 
@@ -257,6 +255,30 @@ impl Context {
     /// As [`Context::home`]; or when it cannot be made.
     pub(crate) fn made_home(&self) -> Result<Home, Failure> {
         Ok(Home::create(Arc::clone(&self.fs), &self.home_path()?)?)
+    }
+}
+
+impl Notices for Context {
+    fn note(&self, text: &str) {
+        complain(&format!("note: {text}"));
+    }
+
+    fn untrusted(&self, text: &str) {
+        if !self.quiet {
+            complain(&format!("note: {text}"));
+        }
+    }
+
+    fn warn(&self, text: &str) {
+        self.warn_once(text);
+    }
+
+    fn unread(&self, why: &str) {
+        self.warn_unread(why);
+    }
+
+    fn of_stamps(&self) -> fn(&str) {
+        |why| complain(&format!("warning: {why}"))
     }
 }
 

@@ -7,12 +7,12 @@ use crate::context::Context;
 use crate::exit::Failure;
 use crate::keyring::{Keyring, OwnKey};
 use crate::render::clean::Clean;
-use crate::seal_log::HomeLog;
-use crate::trusting;
+use crate::trust_file;
 use threadseal_core::key::{KeyUsage, PublicKey};
 use threadseal_core::tlog::entry::key_event::KeyChange;
 use threadseal_core::trust::Revocation;
 use threadseal_store::home::Home;
+use threadseal_verify::home_log::HomeLog;
 
 /// How a key ended.
 enum End {
@@ -98,7 +98,7 @@ fn end_of(key: &PublicKey, home: &Home, context: &Context) -> Result<Option<End>
             return Ok(Some(End::Said(*entry, *event.change())));
         }
     }
-    let store = trusting::of_home(home)?;
+    let store = trust_file::of_home(home)?;
     let revoked = store.by_key(key).filter_map(|entry| entry.revoked.clone());
     Ok(revoked.min_by_key(|revoked| revoked.at).map(End::Revoked))
 }

@@ -2,13 +2,12 @@
 
 use crate::context::{self, Context};
 use crate::exit::{Exit, Failure, complain};
-use crate::gather;
 use crate::keyring::Keyring;
-use crate::local::Local;
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use crate::render::clean::Clean;
-use crate::replaying;
+use crate::replay;
+use crate::verifying;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde_json::{Map, Value, json};
@@ -35,6 +34,7 @@ use threadseal_store::host::Host;
 use threadseal_store::read::read_small;
 use threadseal_store::recorder::Keys;
 use threadseal_store::sys::Fs;
+use threadseal_verify::trust_locality::Locality;
 
 /// Longest script of a model.
 const MAX_SCRIPT_BYTES: usize = 16 << 20;
@@ -189,8 +189,8 @@ pub(crate) fn engine_in(
     let project = args.place.open(context)?;
     let root = project.root().to_owned();
     let home = context.existing_home()?;
-    let local = Local::to(std::slice::from_ref(&root), false, context);
-    let trust = gather::gather(&[], None, &local, context)?;
+    let local = Locality::to(std::slice::from_ref(&root), false, &context.fs);
+    let trust = verifying::gather(&[], None, &local, context)?;
     let keys = Keys {
         // Machines that hold a thread of a database in turn share no folder for its keys.
         epochs: fleet.is_none().then(|| home.epochs()),
@@ -224,6 +224,7 @@ pub(crate) fn engine_in(
         host,
         keys,
         trust: Arc::new(trust),
+        log: context.reading_host()?.1,
         finder,
         policy,
         registry,
@@ -325,8 +326,8 @@ pub(crate) fn records(
 ) -> Result<Records, Failure> {
     let project = place.open(context)?;
     let root = project.root().to_owned();
-    let local = Local::to(std::slice::from_ref(&root), false, context);
-    let trust = gather::gather(&[], None, &local, context)?;
+    let local = Locality::to(std::slice::from_ref(&root), false, &context.fs);
+    let trust = verifying::gather(&[], None, &local, context)?;
     let host = context.host()?;
     let (registry, host, project): (Arc<dyn Registry>, Host, Arc<Project>) = match fleet {
         None => {
@@ -348,6 +349,7 @@ pub(crate) fn records(
         project,
         host,
         trust: Arc::new(trust),
+        log: context.reading_host()?.1,
     })
 }
 
@@ -383,7 +385,7 @@ fn wish(args: &EngineArgs, context: &Context) -> Result<Wish, Failure> {
         wish.there = Some(Arc::new(model));
     }
     if let Some(path) = &args.replay {
-        wish.replay = Some(replaying::replay(path, context)?);
+        wish.replay = Some(replay::replay(path, context)?);
     }
     Ok(wish)
 }

@@ -3,16 +3,16 @@
 //! For showing and comparing only: nothing here vouches for anything. A turn begins with each
 //! `cognition_in`, so events before the first have turn 0.
 
-use crate::believed::MAX_TAKEN_UP_BYTES;
 use crate::context::Context;
 use crate::exit::Failure;
-use crate::lines::Lines;
 use crate::record;
 use std::ops::Range;
 use threadseal_core::canon::json;
 use threadseal_formats::transcript::bodies::Restorer;
 use threadseal_formats::transcript::manifest::{Bodies, parse_line};
 use threadseal_store::read::RegularFile;
+use threadseal_verify::lines::Lines;
+use threadseal_verify::verifier::MAX_TAKEN_UP_BYTES;
 
 /// One line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

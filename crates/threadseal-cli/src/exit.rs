@@ -17,6 +17,10 @@ use std::panic;
 use std::path::Path;
 use std::process::ExitCode;
 use threadseal_core::error::Error;
+use threadseal_verify::VerifyError;
+use threadseal_verify::error::without_number;
+
+pub(crate) use threadseal_verify::error::io_reason;
 
 use crate::render::clean::Clean;
 use crate::unsaid;
@@ -115,6 +119,18 @@ impl fmt::Display for Failure {
     }
 }
 
+impl From<VerifyError> for Failure {
+    fn from(error: VerifyError) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+impl From<Failure> for VerifyError {
+    fn from(failure: Failure) -> Self {
+        Self::refused(failure.message)
+    }
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self::new(without_number(&error.to_string()))
@@ -123,17 +139,6 @@ impl From<Error> for Failure {
 
 /// What a command returns.
 pub(crate) type Outcome = Result<Exit, Failure>;
-
-/// The reason of an I/O error without the platform's number.
-pub(crate) fn io_reason(error: &io::Error) -> String {
-    without_number(&error.to_string())
-}
-
-/// Takes the platform's number from the end of a message: the words before it say the same.
-fn without_number(text: &str) -> String {
-    let end = text.rfind(" (os error ").filter(|_| text.ends_with(')'));
-    text[..end.unwrap_or(text.len())].to_owned()
-}
 
 /// One line on standard error, named and safe to print.
 pub(crate) fn complain(message: &str) {

@@ -11,8 +11,12 @@ use crate::ended;
 use crate::exit::{Failure, complain};
 use crate::passphrase::PassphraseArgs;
 use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, PublicKey};
-use threadseal_store::home::{Home, KeyEntry, KeyFileName, KeyFiles};
+use threadseal_store::home::{Home, KeyFileName, KeyFiles};
 use threadseal_store::random;
+use threadseal_verify::home_keys;
+use threadseal_verify::notices::Notices;
+
+pub(crate) use threadseal_verify::home_keys::OwnKey;
 use zeroize::Zeroizing;
 
 /// The name of the user's own key for `usage`; those that `init` makes it trusts under this name.
@@ -28,31 +32,29 @@ pub(crate) fn self_name(usage: KeyUsage) -> &'static str {
     }
 }
 
-/// A key of this home.
-#[derive(Debug, Clone)]
-pub(crate) struct OwnKey {
-    /// Its name.
-    pub(crate) name: String,
-    /// What it is for.
-    pub(crate) usage: KeyUsage,
-    /// The public half.
-    pub(crate) public: PublicKey,
-    /// Is the private half here?
-    pub(crate) has_private: bool,
-    /// The stem of its files.
-    pub(crate) file: KeyFileName,
+/// Tells people of key files that are passed over.
+struct Complaining;
+
+impl Notices for Complaining {
+    fn note(&self, text: &str) {
+        complain(&format!("note: {text}"));
+    }
 }
 
 /// The keys of a home.
 #[derive(Debug)]
 pub(crate) struct Keyring {
+    home: Home,
     files: KeyFiles,
 }
 
 impl Keyring {
     /// The keys of `home`.
     pub(crate) fn of(home: &Home) -> Self {
-        Self { files: home.keys() }
+        Self {
+            home: home.clone(),
+            files: home.keys(),
+        }
     }
 
     /// All keys, by name.
@@ -60,49 +62,7 @@ impl Keyring {
     /// # Errors
     /// When a key file cannot be read or is damaged.
     pub(crate) fn list(&self) -> Result<Vec<OwnKey>, Failure> {
-        let mut keys = Vec::new();
-        for entry in self.files.list()? {
-            let stem = entry.name.as_str();
-            let Some((name, usage)) = stem.rsplit_once('.') else {
-                continue;
-            };
-            let Some(usage) = KeyUsage::parse(usage) else {
-                continue;
-            };
-            let Some(public) = self.public_half(&entry)? else {
-                continue;
-            };
-            keys.push(OwnKey {
-                name: name.to_owned(),
-                usage,
-                public,
-                has_private: entry.has_private,
-                file: entry.name.clone(),
-            });
-        }
-        // A dot sorts behind a dash, so the files' order is not the names'.
-        keys.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(keys)
-    }
-
-    /// The public half; of a key whose making was cut short, from its private half.
-    fn public_half(&self, entry: &KeyEntry) -> Result<Option<PublicKey>, Failure> {
-        if entry.has_public {
-            let path = self.files.public_path(&entry.name);
-            let public = PublicKey::parse_any(self.files.read_public(&entry.name)?)
-                .map_err(|error| Failure::from(error).about(&path))?;
-            return Ok(Some(public));
-        }
-        let pem = self.private_pem(&entry.name)?;
-        let opened = PrivateKey::from_pem(&pem).ok().map(|key| *key.public_key());
-        if opened.is_none() {
-            let path = self.files.private_path(&entry.name);
-            complain(&format!(
-                "note: {} has no public half beside it and is passed over",
-                path.display()
-            ));
-        }
-        Ok(opened)
+        Ok(home_keys::list(&self.home, &Complaining)?)
     }
 
     /// The key of this name, if there is one.

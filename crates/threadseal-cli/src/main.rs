@@ -8,36 +8,32 @@
 )]
 
 mod args;
-mod believed;
 mod cmd;
 mod context;
-mod detect;
 mod ended;
 mod engine;
 mod events;
 mod evidence;
-mod examine;
 mod exit;
 mod fleet;
-mod gather;
 mod key_log;
 mod keyring;
-mod lines;
-mod local;
 mod output;
 mod passphrase;
 mod progress;
+mod publish_pending;
 mod record;
 mod render;
-mod replaying;
+mod replay;
 mod rotation;
 mod said;
 mod seal_log;
 mod secrets;
 mod signing;
-mod trusting;
+mod trust_file;
 mod unsaid;
-mod walk;
+mod verified_events;
+mod verifying;
 mod witness;
 
 use std::process::ExitCode;

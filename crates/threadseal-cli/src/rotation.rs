@@ -9,8 +9,7 @@
 use crate::context::Context;
 use crate::exit::Failure;
 use crate::keyring::{Keyring, OwnKey};
-use crate::trusting;
-use std::collections::BTreeSet;
+use crate::trust_file;
 use threadseal_core::key::{KeyUsage, PublicKey};
 use threadseal_core::time::Timestamp;
 use threadseal_core::tlog::entry::key_event::{KeyChange, KeyEvent, KeyHistory};
@@ -18,6 +17,7 @@ use threadseal_core::trust::{Revocation, TrustName, TrustStore, TrustedKey};
 use threadseal_log::SealLog;
 use threadseal_store::home::{Home, KeyFileName};
 use threadseal_store::lock::Exclusive;
+use threadseal_verify::key_places;
 
 /// Behind the name of a key: the next one, until it has the name.
 const NEXT: &str = "-next";
@@ -49,7 +49,7 @@ pub(crate) fn follow(home: &Home, log: &SealLog, context: &Context) -> Result<()
     }
     let history = KeyHistory::of(&events);
     let is_behind = || -> Result<bool, Failure> {
-        let behind = !lacking(&trusting::of_home(home)?, &history).is_empty();
+        let behind = !key_places::lacking(&trust_file::of_home(home)?, &history).is_empty();
         Ok(behind || !halves(home, &events)?.is_empty())
     };
     if !is_behind()? {
@@ -60,14 +60,16 @@ pub(crate) fn follow(home: &Home, log: &SealLog, context: &Context) -> Result<()
     for half in halves(home, &events)? {
         if let Some(old) = &half.old {
             let revocation = revocation(&half.next.public, half.entry, context.now()?);
-            trusting::change(home, context, |store| {
+            trust_file::change(home, context, |store| {
                 hand_over(store, old, &half.next.public, &revocation)
             })?;
         }
         take_over(home, half.old.as_ref(), &half.next, &half.name)?;
     }
     let now = context.now()?;
-    trusting::change(home, context, |store| end(store, &history, now))?;
+    trust_file::change(home, context, |store| {
+        Ok(key_places::end(store, &history, now)?)
+    })?;
     Ok(())
 }
 
@@ -78,39 +80,6 @@ pub(crate) fn revocation(next: &PublicKey, entry: Option<u64>, at: Timestamp) ->
         reason: format!("its place was taken by {}", next.key_id()),
         entry,
     }
-}
-
-/// Revokes each key of the store that ended in the log and of which the store does not say so; whether there was one. What the user said of
-/// a key stands.
-///
-/// # Errors
-/// When an entry cannot be written.
-pub(crate) fn end(
-    store: &mut TrustStore,
-    history: &KeyHistory,
-    at: Timestamp,
-) -> Result<bool, Failure> {
-    let lacking = lacking(store, history);
-    for key in &lacking {
-        let names: Vec<TrustName> = store.by_key(key).map(|one| one.name.clone()).collect();
-        for name in names {
-            let revocation = Revocation {
-                at,
-                reason: "it said in the log that it ended".to_owned(),
-                entry: history.ended(key),
-            };
-            store.revoke(&name, revocation)?;
-        }
-    }
-    Ok(!lacking.is_empty())
-}
-
-/// Keys of the store that ended in the log, and that the store does not know to have ended.
-fn lacking(store: &TrustStore, history: &KeyHistory) -> BTreeSet<PublicKey> {
-    let ended = |entry: &&TrustedKey| history.ended(&entry.key).is_some();
-    let keys: BTreeSet<PublicKey> = store.iter().filter(ended).map(|entry| entry.key).collect();
-    let is_said = |key: &PublicKey| store.by_key(key).any(|entry| entry.revoked.is_some());
-    keys.into_iter().filter(|key| !is_said(key)).collect()
 }
 
 /// The old key speaks of the next one, and names do not say so.

@@ -6,7 +6,7 @@ use crate::exit::Failure;
 use crate::keyring::{Keyring, self_name};
 use crate::passphrase::PassphraseArgs;
 use crate::record;
-use crate::trusting;
+use crate::trust_file;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -91,7 +91,7 @@ impl SigningArgs {
         context: &Context,
     ) -> Result<Opened, Failure> {
         let keys = self.keys(&manifest_of(&*host.fs, path)?, signer, context)?;
-        let trust = trusting::trust_of_home(&context.existing_home()?, context)?;
+        let trust = trust_file::trust_of_home(&context.existing_home()?, context)?;
         let options = options(&trust, context)?;
         Ok(Recorder::open(host, path, keys, &options, tail)?)
     }
@@ -111,7 +111,7 @@ impl SigningArgs {
         let file = store.read(name)?;
         let file = file.ok_or_else(|| Failure::new(format!("there is no record {name}")))?;
         let keys = self.keys(&manifest_in(&file)?, signer, context)?;
-        let trust = trusting::trust_of_home(&context.existing_home()?, context)?;
+        let trust = trust_file::trust_of_home(&context.existing_home()?, context)?;
         let options = options(&trust, context)?;
         let tail = TailPolicy::Refuse;
         Ok(Recorder::open_in(host, store, name, keys, &options, tail)?)

@@ -16,12 +16,13 @@ const ORDERED: [&str; 4] = [
 ];
 
 /// Crates, lowest first: each may depend only on those before it.
-const CRATES: [&str; 7] = [
+const CRATES: [&str; 8] = [
     "threadseal-core",
     "threadseal-formats",
     "threadseal-convert",
     "threadseal-store",
     "threadseal-log",
+    "threadseal-verify",
     "threadseal-runtime",
     "threadseal-cli",
 ];

@@ -4,15 +4,12 @@
 use crate::cmd::anchor;
 use crate::context::Context;
 use crate::engine::ProjectArgs;
-use crate::examine::{Asked, Examiner};
 use crate::exit::{self, Exit, Failure, Outcome, complain};
-use crate::gather;
-use crate::local::Local;
 use crate::output::Out;
 use crate::record;
 use crate::render::clean::Clean;
+use crate::verifying;
 use clap::Args;
-use indicatif::ProgressBar;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use threadseal_core::record::{Head, ThreadId};
@@ -23,6 +20,8 @@ use threadseal_formats::transcript::VerifyOptions;
 use threadseal_formats::transcript::turn_proof::{Checked, TurnProof};
 use threadseal_store::atomic;
 use threadseal_store::sys::path_text;
+use threadseal_verify::Need;
+use threadseal_verify::trust_locality::Locality;
 
 /// Permission bits of a proof: it is for everybody.
 const MODE: u32 = 0o644;
@@ -87,18 +86,19 @@ pub(crate) fn run(args: &ProveArgs, context: &Context, out: &mut Out) -> Outcome
         return Err(Failure::new(text));
     }
     let path = place_of(args, context)?;
-    let trust = gather::gather(&[], None, &Local::to(&[], false, context), context)?;
-    let examiner = Examiner::new(Asked::by(trust.clone()), ProgressBar::hidden(), context)?;
-    let taken = examiner.transcript(&path)?;
-    let report = &taken.looked.report;
+    let trust = verifying::gather(&[], None, &Locality::to(&[], false, &context.fs), context)?;
+    let verifier = verifying::verifier_by(trust.clone(), context)?;
+    let opened = verifying::opened(verifier.open_verified(&path, Need::Whole))?;
+    let report = match &opened {
+        Ok(record) => record.report(),
+        Err(report) => report,
+    };
     if report.profile != "native" {
         let text = "a transcript in Rye's format: its seals are no tree, so that no turn can be shown without the others";
         return Err(Failure::new(text).about(&path));
     }
     let exit = Exit::from_code(report.verdict.exit_code());
-    let verified = taken.looked.believed.as_ref();
-    let verified = verified.filter(|_| report.verdict == Verdict::Verified);
-    let Some(verified) = verified else {
+    let Ok(record) = &opened else {
         if context.json {
             out.json(&output(args, report, None, exit));
         }
@@ -108,9 +108,8 @@ pub(crate) fn run(args: &ProveArgs, context: &Context, out: &mut Out) -> Outcome
         ));
         return Ok(exit);
     };
-    let bytes = taken.bytes()?;
-    let proof = TurnProof::make(verified, &bytes, args.named.turn)?;
-    let proof = with_bodies(proof, &bytes, &taken.bodies, args)?;
+    let proof = TurnProof::make(record.verified(), record.bytes(), args.named.turn)?;
+    let proof = with_bodies(proof, record.bytes(), record.bodies(), args)?;
     let checked = proof.check(&options(&trust, context)?);
     settle(&checked)?;
     let head = checked.report.head.filter(|_| !args.no_anchor);

@@ -5,7 +5,6 @@
 //! ```
 //! Sealed bytes never change, so that every seal, proof and anchor made before holds afterwards.
 
-use crate::believed::MAX_TAKEN_UP_BYTES;
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::key_log;
@@ -14,26 +13,26 @@ use crate::record;
 use crate::render::clean::Clean;
 use crate::render::text::counted;
 use crate::said::{says, staying};
-use crate::signing::{self, SigningArgs, manifest_of};
-use crate::trusting;
+use crate::signing::{SigningArgs, manifest_of};
+use crate::trust_file;
+use crate::verifying;
 use clap::Args;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use threadseal_core::digest::Digest;
 use threadseal_core::record::{Head, ThreadId};
-use threadseal_formats::transcript::ScanOptions;
 use threadseal_formats::transcript::bodies::{Restorer, commitments};
 use threadseal_formats::transcript::manifest::Bodies;
 use threadseal_runtime::bounds::LEASE_TIME;
 use threadseal_runtime::fleet::{Fleet, transcript_of};
 use threadseal_store::append::tails_of;
 use threadseal_store::bodies;
-use threadseal_store::examine;
 use threadseal_store::host::Host;
 use threadseal_store::read::open_regular;
 use threadseal_store::recorder::TailPolicy;
 use threadseal_store::sys::path_text;
+use threadseal_verify::verifier::MAX_TAKEN_UP_BYTES;
 
 /// Names and numbers stay in the sealed bytes of a line.
 const WHOSE_STAY: &str = "the sealed lines themselves";
@@ -246,12 +245,10 @@ fn log_redactions(path: &Path, host: &Host, context: &Context) {
         let Some(log) = key_log::log(context)? else {
             return Ok(());
         };
-        let file = open_regular(&*host.fs, path)?;
-        let trust = trusting::trust_of_home(&context.existing_home()?, context)?;
-        let options = signing::options(&trust, context)?;
-        // Where the bodies are does not matter for which seals cover redactions.
-        let outcome = examine::native(&file, &ScanOptions::default(), &options, &|_| {})?;
-        log.commit_redactions(&outcome.redactions)?;
+        let trust = trust_file::trust_of_home(&context.existing_home()?, context)?;
+        let verifier = verifying::verifier_by(trust, context)?.over(host.clone());
+        let opened = verifier.open_transcript(path)?;
+        log.commit_redactions(&opened.result.redactions)?;
         Ok(())
     };
     if let Err(why) = logged() {

@@ -1,10 +1,10 @@
 //! `render PATH`: a transcript's believed part as Markdown.
 
-use crate::believed::Believed;
 use crate::context::Context;
 use crate::exit::{Failure, Outcome};
 use crate::output::Out;
 use crate::render::markdown;
+use crate::verified_events::VerifiedEvents;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ pub(crate) fn run(args: &RenderArgs, context: &Context, out: &mut Out) -> Outcom
             "Markdown is no JSON: leave out --json, or use messages",
         ));
     }
-    let believed = Believed::read(&args.path, context)?;
+    let believed = VerifiedEvents::read(&args.path, context)?;
     if !believed.events.is_empty() {
         out.bytes(markdown::transcript(&believed).as_bytes());
     }

@@ -4,7 +4,6 @@
 //! record stands behind a margin, so that it cannot pass for what this command says.
 
 use crate::context::Context;
-use crate::detect::{self, Kind, LedgerShape};
 use crate::events::{Event, Events};
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::output::Out;
@@ -18,6 +17,7 @@ use threadseal_core::canon::json::{Value, parse};
 use threadseal_core::canon::python::rye_line;
 use threadseal_store::read::RegularFile;
 use threadseal_store::sys::path_text;
+use threadseal_verify::detect::{self, Kind, LedgerShape};
 
 /// Characters of an event that are shown unless its turn was asked for.
 const SUMMARY_CHARS: usize = 240;

@@ -3,10 +3,10 @@
 use crate::cmd::key::UsageArg;
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::gather;
 use crate::output::Out;
 use crate::render::clean::Clean;
-use crate::trusting;
+use crate::trust_file;
+use crate::verifying;
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -212,7 +212,7 @@ pub(crate) fn run(command: &TrustCommand, context: &Context, out: &mut Out) -> O
 
 fn list(context: &Context, out: &mut Out) -> Outcome {
     let home = context.existing_home()?;
-    let store = trusting::of_home(&home)?;
+    let store = trust_file::of_home(&home)?;
     let keys: Vec<EntryOutput> = store.iter().map(EntryOutput::of).collect();
     if context.json {
         out.json(&TrustOutput {
@@ -245,7 +245,7 @@ fn add(args: &AddArgs, context: &Context, out: &mut Out) -> Outcome {
     entry.not_before = args.not_before;
     entry.not_after = args.not_after;
     entry.added = Some(context.now()?);
-    trusting::change(&home, context, |store| {
+    trust_file::change(&home, context, |store| {
         store.add(entry.clone())?;
         Ok(true)
     })?;
@@ -256,15 +256,15 @@ fn add(args: &AddArgs, context: &Context, out: &mut Out) -> Outcome {
 /// The key, and whether a file of Rye brought it.
 fn key_of(args: &AddArgs, home: &Home, context: &Context) -> Result<(PublicKey, bool), Failure> {
     let path = Path::new(&args.key);
-    if let Some(pin) = gather::of_digits(&args.key, &trusting::of_home(home)?, Some(home))? {
-        return Ok((gather::whole(&pin, Some(home))?, false));
+    if let Some(key) = verifying::key_of_digits(&args.key, home, context)? {
+        return Ok((key, false));
     }
     match PublicKey::parse_any(&args.key) {
         Ok(key) => Ok((key, false)),
         Err(error) if args.key.starts_with("did:") => Err(error.into()),
         Err(_) => {
-            let key = trusting::read_public(path, context)?;
-            Ok((key, trusting::is_toml(path)))
+            let key = trust_file::read_public(path, &*context.fs)?;
+            Ok((key, trust_file::is_toml(path)))
         }
     }
 }
@@ -284,7 +284,7 @@ fn scope(args: &AddArgs) -> Result<Scope, Failure> {
 fn remove(args: &RemoveArgs, context: &Context, out: &mut Out) -> Outcome {
     let name = TrustName::parse(&args.name)?;
     let mut removed = None;
-    trusting::change(&context.existing_home()?, context, |store| {
+    trust_file::change(&context.existing_home()?, context, |store| {
         removed = store.remove(&name);
         Ok(removed.is_some())
     })?;
@@ -304,7 +304,7 @@ fn revoke(args: &RevokeArgs, context: &Context, out: &mut Out) -> Outcome {
         entry: None,
     };
     let mut revoked = None;
-    trusting::change(&context.existing_home()?, context, |store| {
+    trust_file::change(&context.existing_home()?, context, |store| {
         store.revoke(&name, revocation)?;
         revoked = store.by_name(&name).cloned();
         Ok(true)

@@ -10,7 +10,6 @@
 //! and never replaces a seal; what is refused is said once.
 
 use crate::context::Context;
-use crate::detect::{self, Kind};
 use crate::ended;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::keyring::Keyring;
@@ -30,6 +29,7 @@ use threadseal_store::host::Host;
 use threadseal_store::observer::{self, Sealed};
 use threadseal_store::read::{Stamp, open_regular};
 use threadseal_store::sys::path_text;
+use threadseal_verify::detect::{self, Kind};
 use walkdir::WalkDir;
 
 /// A log that was quiet for this long is sealed.

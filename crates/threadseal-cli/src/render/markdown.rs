@@ -3,13 +3,13 @@
 //! nothing in it that a terminal would obey.
 
 use super::clean::{Clean, is_unsafe};
-use crate::believed::Believed;
+use crate::verified_events::VerifiedEvents;
 use threadseal_core::report::Report;
 use threadseal_formats::transcript::event::is_terminal;
 use threadseal_formats::transcript::render::Renderer;
 
 /// The whole document.
-pub(crate) fn transcript(believed: &Believed) -> String {
+pub(crate) fn transcript(believed: &VerifiedEvents) -> String {
     // Every believed event comes from a verified line.
     let mut renderer = Renderer::danger_new();
     for event in &believed.events {
@@ -71,20 +71,20 @@ fn inline(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::believed::BelievedEvent;
+    use crate::verified_events::VerifiedEvent;
     use threadseal_core::canon::json::parse;
 
-    fn event(event_type: &str, payload: &str) -> BelievedEvent {
-        BelievedEvent {
+    fn event(event_type: &str, payload: &str) -> VerifiedEvent {
+        VerifiedEvent {
             event_type: event_type.to_owned(),
             thread: "demo/1".to_owned(),
             payload: parse(payload.as_bytes()).unwrap(),
         }
     }
 
-    fn rendered(events: Vec<BelievedEvent>) -> String {
+    fn rendered(events: Vec<VerifiedEvent>) -> String {
         let report = Report::begin("transcript", "native");
-        transcript(&Believed { report, events })
+        transcript(&VerifiedEvents { report, events })
     }
 
     #[test]

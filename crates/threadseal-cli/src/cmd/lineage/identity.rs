@@ -9,9 +9,9 @@
 use crate::context::Context;
 use crate::ended;
 use crate::exit::{Exit, Failure, Outcome, complain};
-use crate::gather;
 use crate::keyring;
 use crate::output::Out;
+use crate::verifying;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use std::os::unix::fs::PermissionsExt as _;
@@ -133,7 +133,7 @@ fn new(args: &NewArgs, context: &Context, out: &mut Out) -> Outcome {
 
 fn delegate(args: &DelegateArgs, context: &Context, out: &mut Out) -> Outcome {
     let agent = name_of(&args.file, args.agent.as_ref())?;
-    let session = gather::public_key(&args.to, context)?;
+    let session = verifying::public_key(&args.to, context)?;
     let from = match args.not_before {
         Some(from) => from,
         None => context.now()?,

@@ -58,7 +58,7 @@ pub(super) fn run(args: &InspectArgs, context: &Context, out: &mut Out) -> Outco
     let input = Input::of(&paths, &args.trust, false, context)?;
     let found = input.links()?;
     let facts = found.first().map(|found| found.facts.clone());
-    let outcomes = input.examiner.lineages(found, View::Single)?;
+    let outcomes = input.verifier.lineages(found, View::Single)?;
     let (Some(facts), Some(outcome)) = (facts, outcomes.first()) else {
         return Err(Failure::new("there is nothing to read").about(&args.file));
     };

@@ -78,7 +78,7 @@ struct ForkOutput {
 pub(super) fn run(args: &LogArgs, context: &Context, out: &mut Out) -> Outcome {
     let input = Input::of(&args.paths, &args.trust, true, context)?;
     let found = input.links()?;
-    let outcomes = input.examiner.lineages(found, input.view)?;
+    let outcomes = input.verifier.lineages(found, input.view)?;
     if outcomes.is_empty() {
         return Err(Failure::new("there is no checkpoint here"));
     }

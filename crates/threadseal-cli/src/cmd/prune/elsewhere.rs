@@ -129,7 +129,7 @@ impl Tools<'_> {
 
     /// The same without a claim, so that nobody is superseded by who only asks.
     fn look_at(&self, address: &str, file: &RegularFile) -> Result<Tombstone, Failure> {
-        let reports = reports_at(&self.examiner()?, Path::new(address), true)?;
+        let reports = reports_at(&self.verifier()?, Path::new(address), true)?;
         let report = reports
             .first()
             .ok_or_else(|| Failure::new("it is no record"))?;

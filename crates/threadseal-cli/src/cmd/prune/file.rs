@@ -2,12 +2,9 @@
 
 use super::{Done, Grave, PruneArgs, Tools};
 use crate::context::Context;
-use crate::detect::{self, Kind};
-use crate::examine::{Examiner, Seen, kin};
 use crate::exit::Failure;
 use crate::record;
 use crate::render::clean::Clean;
-use crate::walk::Candidate;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal_core::record::{Head, RecordId, ThreadId};
@@ -26,6 +23,9 @@ use threadseal_store::read::{RegularFile, open_regular};
 use threadseal_store::recorder::Opened;
 use threadseal_store::sys::{directory_of, path_text};
 use threadseal_store::tombstones;
+use threadseal_verify::detect::{self, Kind};
+use threadseal_verify::inputs::Candidate;
+use threadseal_verify::verifier::{FileResult, Verifier, unfinished};
 
 /// Where a transcript lies.
 pub(super) struct Site<'s> {
@@ -121,7 +121,7 @@ impl Tools<'_> {
         file: &RegularFile,
         head: &Head,
     ) -> Result<LoggedHead, Failure> {
-        match kin::unfinished(heads, file, head.size)? {
+        match unfinished(heads, file, head.size)? {
             Some(why) => Err(Failure::new(why)),
             None => Ok(self.newest(head)?.to_log()),
         }
@@ -148,13 +148,13 @@ impl Tools<'_> {
 
     /// The heads of the records among `files`, each of which must be verified.
     fn verified(&self, site: &Site<'_>, files: &[PathBuf]) -> Result<Vec<LoggedHead>, Failure> {
-        let examiner = match site.is_shared {
-            true => self.examiner()?.over(site.host.clone()),
-            false => self.examiner()?,
+        let verifier = match site.is_shared {
+            true => self.verifier()?.over(site.host.clone()),
+            false => self.verifier()?,
         };
         let mut records = Vec::new();
         for path in files {
-            for report in reports_at(&examiner, path, false)? {
+            for report in reports_at(&verifier, path, false)? {
                 let verdict = report.verdict;
                 if verdict != Verdict::Verified {
                     let name = path_text(path);
@@ -182,7 +182,7 @@ pub(super) fn ended(opened: &Opened) -> Result<Head, Failure> {
 
 /// What verification says of the file at `path`.
 pub(super) fn reports_at(
-    examiner: &Examiner,
+    verifier: &Verifier,
     path: &Path,
     named: bool,
 ) -> Result<Vec<Report>, Failure> {
@@ -191,10 +191,10 @@ pub(super) fn reports_at(
         named,
         bytes: 0,
     };
-    match examiner.examine(&candidate) {
-        Seen::Reports(reports) => Ok(reports),
-        Seen::NoRecord(error) | Seen::Failed(error) => Err(Failure::new(error.message)),
-        Seen::PassedOver | Seen::Elsewhere | Seen::Link(..) => Ok(Vec::new()),
+    match verifier.verify_candidate(&candidate) {
+        FileResult::Reports(reports) => Ok(reports),
+        FileResult::NoRecord(error) | FileResult::Failed(error) => Err(Failure::new(error.message)),
+        FileResult::PassedOver | FileResult::Elsewhere | FileResult::Link(..) => Ok(Vec::new()),
     }
 }
 

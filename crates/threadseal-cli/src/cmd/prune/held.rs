@@ -8,7 +8,6 @@
 
 use super::file::{lies_there, reports_at};
 use super::{Done, Grave, Tools, whole};
-use crate::detect::{self, Kind};
 use crate::exit::Failure;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,6 +23,7 @@ use threadseal_store::observer::{read_seals, seal_path};
 use threadseal_store::read::{RegularFile, Stability, open_regular};
 use threadseal_store::sys::path_text;
 use threadseal_store::tombstones;
+use threadseal_verify::detect::{self, Kind};
 
 /// Nanoseconds of a microsecond.
 const MICROSECOND: i128 = 1_000;
@@ -150,7 +150,7 @@ impl Tools<'_> {
     /// are bytes like any.
     pub(super) fn known_in(&self, path: &Path) -> Result<Vec<LoggedHead>, Failure> {
         let mut records = Vec::new();
-        for report in reports_at(&self.examiner()?, path, true)? {
+        for report in reports_at(&self.verifier()?, path, true)? {
             let stored = report.record.map(|record| self.host.heads.fetch(&record));
             if stored.transpose()?.flatten().is_none() {
                 continue;

@@ -14,8 +14,6 @@ mod held;
 mod stored;
 
 use crate::context::Context;
-use crate::examine::pruned::is_newest;
-use crate::examine::{Asked, Examiner};
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::key_log;
 use crate::output::Out;
@@ -23,10 +21,9 @@ use crate::record;
 use crate::render::clean::Clean;
 use crate::render::json::PathError;
 use crate::signing::SigningArgs;
-use crate::trusting;
-use crate::walk;
+use crate::trust_file;
+use crate::verifying;
 use clap::Args;
-use indicatif::ProgressBar;
 use serde::Serialize;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -47,6 +44,9 @@ use threadseal_store::host::Host;
 use threadseal_store::read::open_regular;
 use threadseal_store::sys::path_text;
 use threadseal_store::tombstones::{self, Found};
+use threadseal_verify::inputs;
+use threadseal_verify::verifier::Verifier;
+use threadseal_verify::verifier::pruned::is_newest;
 
 /// Microseconds of an hour.
 const HOUR: u64 = 3_600_000_000;
@@ -226,9 +226,9 @@ impl<'a> Tools<'a> {
         Ok(())
     }
 
-    fn examiner(&self) -> Result<Examiner, Failure> {
-        let trust = trusting::trust_of_home(&self.home, self.context)?;
-        Examiner::new(Asked::by(trust), ProgressBar::hidden(), self.context)
+    fn verifier(&self) -> Result<Verifier, Failure> {
+        let trust = trust_file::trust_of_home(&self.home, self.context)?;
+        verifying::verifier_by(trust, self.context)
     }
 
     /// The head that this home and its log know of a record, which must be its newest.
@@ -286,7 +286,7 @@ impl<'a> Tools<'a> {
         }
         let before = self.context.now()?.as_micros().saturating_sub(age);
         let mut found = Vec::new();
-        for file in walk::find(&[folder.to_owned()]).files {
+        for file in inputs::find(&[folder.to_owned()], &record::stores()).files {
             match file.path.extension().and_then(OsStr::to_str) {
                 Some("jsonl") if self.ended_before(&file.path, before)? => found.push(file.path),
                 Some("seal") => found.extend(self.log_before(&file.path, before)?),

@@ -7,7 +7,6 @@ use super::held::is_observed;
 use super::{Done, Grave, Tools, whole};
 use crate::cmd::ledger::place;
 use crate::context::object_storage_settings;
-use crate::examine::ledger::head_path;
 use crate::exit::Failure;
 use crate::record;
 use std::io;
@@ -22,6 +21,7 @@ use threadseal_store::ledger::{LedgerStore, Tip};
 use threadseal_store::lineage::{self, CheckpointStore, Newest, Saved, Standings};
 use threadseal_store::observer::seal_path;
 use threadseal_store::tombstones;
+use threadseal_verify::verifier::head_path;
 
 impl Tools<'_> {
     /// Prunes the ledger of a run.
@@ -78,7 +78,7 @@ impl Tools<'_> {
                 "it is the ledger of a thread, and goes with that: prune the thread",
             ));
         }
-        let outcome = self.examiner()?.run(store, run, address)?;
+        let outcome = self.verifier()?.run(store, run, address)?;
         let stored = self.newest(&whole(&outcome.report)?)?;
         let mut records = vec![stored.to_log()];
         // The seals of its file as a log are a record of their own, and go with it.

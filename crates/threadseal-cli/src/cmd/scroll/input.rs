@@ -1,7 +1,6 @@
 //! Where turns come from and where they go: a file, or the standard streams.
 
 use crate::context::Context;
-use crate::detect::container_of;
 use crate::exit::Failure;
 use crate::output::Out;
 use std::io::{ErrorKind, Read as _, stdin};
@@ -13,6 +12,7 @@ use threadseal_formats::scroll::{Container, End, Form, Place, SealedTurn, Splitt
 use threadseal_store::atomic::NewFile;
 use threadseal_store::read::{RegularFile, Source, open_regular};
 use threadseal_store::scroll::each_turn;
+use threadseal_verify::detect::container_of;
 
 /// Mode of a scroll that is written: what an agent said is for its user.
 const SCROLL_MODE: u32 = 0o600;

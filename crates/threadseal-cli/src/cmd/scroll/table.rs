@@ -11,12 +11,13 @@ use super::from::{print, read};
 use crate::context::Context;
 use crate::exit::{Exit, Outcome, complain};
 use crate::output::Out;
+use crate::record;
 use crate::render::clean::Clean;
-use crate::walk;
 use std::path::PathBuf;
 use threadseal_convert::{Account, Tokens};
 use threadseal_core::canon::json::Value;
 use threadseal_store::sys::path_text;
+use threadseal_verify::inputs;
 
 /// A line of the table.
 struct Row {
@@ -27,7 +28,7 @@ struct Row {
 
 /// Prints the table, or one JSON object.
 pub(super) fn run(vendor: &str, paths: &[PathBuf], context: &Context, out: &mut Out) -> Outcome {
-    let found = walk::find(paths);
+    let found = inputs::find(paths, &record::stores());
     let mut errors: Vec<(String, String)> = found
         .errors
         .iter()

@@ -6,16 +6,12 @@
 
 use super::input;
 use crate::context::Context;
-use crate::detect::container_of;
-use crate::examine::{Asked, Examiner};
 use crate::exit::{self, Exit, Failure, Outcome, complain};
-use crate::gather;
-use crate::local::Local;
 use crate::output::Out;
 use crate::render::json::VerifyOutput;
+use crate::verifying;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use indicatif::ProgressBar;
 use std::path::PathBuf;
 use threadseal_convert::export::{Chain, Exported, TARGETS, Target, find_target};
 use threadseal_core::canon::python::rye_line;
@@ -23,6 +19,8 @@ use threadseal_core::limits::MAX_DOCUMENT_BYTES;
 use threadseal_core::report::combined_exit_code;
 use threadseal_formats::scroll::Container;
 use threadseal_store::atomic::create_new;
+use threadseal_verify::detect::container_of;
+use threadseal_verify::trust_locality::Locality;
 
 /// Mode of a file that is written: what an agent said is for its user.
 const EXPORT_MODE: u32 = 0o600;
@@ -85,10 +83,10 @@ fn chain(
     out: &mut Out,
 ) -> Result<(Option<Chain>, Exit), Failure> {
     let paths: Vec<PathBuf> = args.file.iter().cloned().collect();
-    let local = Local::to(&paths, args.allow_local_trust, context);
-    let trust = gather::gather(&args.trust, args.key.as_deref(), &local, context)?;
-    let examiner = Examiner::new(Asked::by(trust), ProgressBar::hidden(), context)?;
-    let outcome = examiner.scroll_bytes(bytes, container)?;
+    let local = Locality::to(&paths, args.allow_local_trust, &context.fs);
+    let trust = verifying::gather(&args.trust, args.key.as_deref(), &local, context)?;
+    let verifier = verifying::verifier_by(trust, context)?;
+    let outcome = verifier.scroll_bytes(bytes, container)?;
     if let Some(verified) = &outcome.verified {
         return Ok((Some(Chain::open(verified, bytes, container)?), Exit::Done));
     }
@@ -107,7 +105,7 @@ fn chain(
         None => "-".to_owned(),
     };
     if context.json {
-        out.json(&VerifyOutput::new(&[report], &[], 0, exit));
+        out.json(&VerifyOutput::new(&[report], &[], 0, exit.code()));
     }
     complain(&format!(
         "the scroll is {verdict}, so nothing was written (threadseal scroll verify says why; --unverified writes it all the same)"

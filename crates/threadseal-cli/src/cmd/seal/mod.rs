@@ -13,7 +13,6 @@ mod log;
 mod transcript;
 
 use crate::context::Context;
-use crate::detect::{self, Kind};
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::keyring::Keyring;
 use crate::output::Out;
@@ -21,7 +20,7 @@ use crate::passphrase::PassphraseArgs;
 use crate::record;
 use crate::render::clean::Clean;
 use crate::render::json::PathError;
-use crate::trusting;
+use crate::trust_file;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -31,6 +30,7 @@ use threadseal_core::trust::Trust;
 use threadseal_store::home::Home;
 use threadseal_store::host::Host;
 use threadseal_store::sys::path_text;
+use threadseal_verify::detect::{self, Kind};
 
 /// What `seal` takes.
 #[derive(Debug, Args)]
@@ -205,7 +205,7 @@ pub(crate) fn run(args: &SealArgs, context: &Context, out: &mut Out) -> Outcome 
         args,
         context,
         host: context.host()?,
-        trust: trusting::trust_of_home(&home, context)?,
+        trust: trust_file::trust_of_home(&home, context)?,
         keyring: Keyring::of(&home),
         home,
     };

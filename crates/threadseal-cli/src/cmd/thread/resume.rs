@@ -80,6 +80,7 @@ impl OrderArgs {
             host: &records.host,
             project: &records.project,
             trust: &records.trust,
+            log: &records.log,
             registry: &*records.registry,
             integrity: settings.config.coordination.transcript_integrity,
         };

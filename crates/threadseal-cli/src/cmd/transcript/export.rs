@@ -6,34 +6,32 @@
 //! threadseal transcript export greet.jsonl --as-log DIR ─► DIR/checkpoint, DIR/tile/…        C2SP tlog-tiles
 //! ```
 
-use crate::believed::MAX_TAKEN_UP_BYTES;
 use crate::context::Context;
 use crate::events::Event;
-use crate::examine::{Asked, Examiner, TakenUp};
 use crate::exit::{Exit, Failure, Outcome, complain};
-use crate::gather;
-use crate::local::Local;
 use crate::output::Out;
 use crate::record;
 use crate::render::clean::Clean;
 use crate::render::text::counted;
 use crate::said::{says, staying};
+use crate::verifying;
 use clap::Args;
-use indicatif::ProgressBar;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use threadseal_core::encoding::base64;
-use threadseal_core::report::{CheckResult, Report, Verdict};
+use threadseal_core::report::{CheckResult, Report};
+use threadseal_formats::transcript::VerifyOptions;
 use threadseal_formats::transcript::as_log::RecordLog;
 use threadseal_formats::transcript::copy;
 use threadseal_formats::transcript::event::RESERVED;
-use threadseal_formats::transcript::{Coverage, VerifyOptions};
-use threadseal_formats::verified::Verified;
 use threadseal_store::atomic::{self, NewFile, PRIVATE_FILE};
 use threadseal_store::read::{RegularFile, Source as _};
 use threadseal_store::sys::path_text;
 use threadseal_store::{bodies, examine};
+use threadseal_verify::Need;
+use threadseal_verify::trust_locality::Locality;
+use threadseal_verify::verifier::MAX_TAKEN_UP_BYTES;
 
 /// What `transcript export` takes.
 #[derive(Debug, Args)]
@@ -147,18 +145,6 @@ fn bodies_first(args: &ExportArgs, file: &RegularFile, context: &Context) -> Res
     Ok(())
 }
 
-/// The record as it was verified.
-fn taken_up(path: &Path, context: &Context) -> Result<TakenUp, Failure> {
-    let trust = gather::gather(&[], None, &Local::to(&[], false, context), context)?;
-    Examiner::new(Asked::by(trust), ProgressBar::hidden(), context)?.transcript(path)
-}
-
-/// What may be believed of it; none where it is not verified.
-fn believed(taken: &TakenUp) -> Option<&Verified<Coverage>> {
-    let is_verified = taken.looked.report.verdict == Verdict::Verified;
-    taken.looked.believed.as_ref().filter(|_| is_verified)
-}
-
 /// Says that the record is not verified; `what` becomes of those that are.
 fn refuse(report: &Report, what: &str) {
     complain(&format!(
@@ -173,8 +159,11 @@ fn redacted(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
         let text = "a copy is no JSON: give --out, or leave out --json";
         return Err(Failure::new(text));
     }
-    let taken = taken_up(&args.from, context)?;
-    let report = &taken.looked.report;
+    let opened = verifying::open(&args.from, Need::Whole, context)?;
+    let report = match &opened {
+        Ok(record) => record.report(),
+        Err(report) => report,
+    };
     let exit = Exit::from_code(report.verdict.exit_code());
     let mut output = CopyOutput {
         schema: "threadseal.transcript.copy/1",
@@ -184,28 +173,30 @@ fn redacted(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
         skipped: Vec::new(),
         exit: exit.code(),
     };
-    let Some(verified) = believed(&taken) else {
+    let Ok(record) = &opened else {
         if context.json {
             out.json(&output);
         }
         refuse(report, "only a verified record is copied so");
         return Ok(exit);
     };
-    let bytes = taken.bytes()?;
-    let (leave, own) = left_out(&args.leave_out, &bytes);
+    let bytes = record.bytes();
+    let (leave, own) = left_out(&args.leave_out, bytes);
     if !own.is_empty() && !context.quiet {
         complain(&format!(
             "note: {}",
             staying("lines of the recorder's own", &own)
         ));
     }
-    let copied = copy::make(verified, &bytes, &|number, _| leave.contains(&number))?;
+    let copied = copy::make(record.verified(), bytes, &|number, _| {
+        leave.contains(&number)
+    })?;
     let Some(path) = &args.out else {
         out.bytes(&copied);
         return Ok(exit);
     };
     atomic::create_new(&*context.fs, path, &copied, PRIVATE_FILE)?;
-    let trust = gather::gather(&[], None, &Local::to(&[], false, context), context)?;
+    let trust = verifying::gather(&[], None, &Locality::to(&[], false, &context.fs), context)?;
     let options = VerifyOptions {
         trust: &trust,
         now: context.now()?,
@@ -258,8 +249,11 @@ fn left_out(chosen: &LeaveOut, record: &[u8]) -> (BTreeSet<u64>, BTreeSet<u64>) 
 
 /// Writes what was verified, and nothing where the record is not.
 fn as_log(path: &Path, folder: &Path, context: &Context, out: &mut Out) -> Outcome {
-    let taken = taken_up(path, context)?;
-    let report = &taken.looked.report;
+    let opened = verifying::open(path, Need::Whole, context)?;
+    let report = match &opened {
+        Ok(record) => record.report(),
+        Err(report) => report,
+    };
     let exit = Exit::from_code(report.verdict.exit_code());
     let mut output = LogOutput {
         schema: "threadseal.transcript.as-log/1",
@@ -270,15 +264,15 @@ fn as_log(path: &Path, folder: &Path, context: &Context, out: &mut Out) -> Outco
         root: None,
         exit: exit.code(),
     };
-    let Some(verified) = believed(&taken) else {
+    let Ok(record) = &opened else {
         if context.json {
             out.json(&output);
         }
         refuse(report, "only what is verified becomes a log");
         return Ok(exit);
     };
-    let bytes = taken.bytes()?;
-    let log = RecordLog::open(verified, &bytes).map_err(|e| Failure::from(e).about(path))?;
+    let log = RecordLog::open(record.verified(), record.bytes())
+        .map_err(|e| Failure::from(e).about(path))?;
     threadseal_log::write_record_log(&context.fs, folder, &log)?;
     let tree = log.tree();
     let (origin, vkey) = (log.key().name().to_string(), log.key().to_string());
