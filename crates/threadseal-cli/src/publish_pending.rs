@@ -1,9 +1,9 @@
-//! Records that hold seals which no head tells of yet: whoever made them was killed between the seal and its publication.
+//! Records with seals of which no head is known yet: their writer was killed between the seal and its publication.
 //!
 //! ```text
-//! heads of the home, heads of its log ─► places ─► is more there than is known? ─► published, or told
+//! heads of the home, heads of its log ─► places ─► is more there than is known? ─► published, or reported
 //! ```
-//! What was never published even once is not known here, and is not looked for.
+//! A record of which no head was ever published is not known here, and is not searched.
 
 use crate::exit::Failure;
 use std::collections::BTreeMap;
@@ -78,10 +78,10 @@ impl PendingPublisher {
         left
     }
 
-    /// What lies in the place of a record.
+    /// The record in the place of a known head.
     fn publish_at(&self, path: &Path, known: &StoredHead) -> Result<(), Failure> {
         let Ok(file) = open_regular(&*self.host.fs, path) else {
-            // Of what is gone `verify --all` tells.
+            // `verify --all` reports what is gone.
             return Ok(());
         };
         let is_longer = file.size() > known.head.size;
@@ -132,7 +132,7 @@ impl PendingPublisher {
         }
     }
 
-    /// What the private index leads to.
+    /// The records that the private index leads to.
     fn publish_in(&self, place: &str, known: &[&StoredHead]) -> Result<(), Failure> {
         let Some(reports) = self.verifier.look_into(place)? else {
             return Ok(());

@@ -8,7 +8,7 @@ use threadseal_core::canon::json::{self, IrregularityKind, Value};
 use threadseal_core::report::{Report, Verdict};
 use threadseal_verify::Need;
 
-/// An event that may be believed.
+/// An event that may be trusted.
 #[derive(Debug, Clone)]
 pub(crate) struct VerifiedEvent {
     /// Its type.
@@ -19,7 +19,7 @@ pub(crate) struct VerifiedEvent {
     pub(crate) payload: Value,
 }
 
-/// A transcript's believed part.
+/// The part of a transcript that may be trusted.
 pub(crate) struct VerifiedEvents {
     /// What verification said of the whole.
     pub(crate) report: Report,

@@ -32,6 +32,7 @@ use threadseal_formats::lineage::{
 };
 use threadseal_formats::scroll::{Container, Place, Splitter, VERSION};
 use threadseal_formats::transcript::{copy, rye, turn_proof};
+#[cfg(feature = "sqlite")]
 use threadseal_store::ledger::SqliteLedgerStore;
 use threadseal_store::observer::seal_path;
 use threadseal_store::read::{RegularFile, Source as _};
@@ -151,8 +152,7 @@ pub fn kind(file: &RegularFile) -> Result<Option<Kind>, VerifyError> {
         return Ok(None);
     }
     if head.starts_with(SQLITE_HEADER) {
-        let ledgers = SqliteLedgerStore::open_read_only(path).is_ok();
-        return Ok(ledgers.then_some(Kind::Ledger(LedgerShape::Sqlite)));
+        return Ok(holds_ledgers(path).then_some(Kind::Ledger(LedgerShape::Sqlite)));
     }
     if path.extension().is_some_and(|ending| ending == "head") && is_ledger_head(&head) {
         return Ok(Some(Kind::LedgerHead));
@@ -265,6 +265,17 @@ fn is_ledger(file: &RegularFile) -> Result<bool, VerifyError> {
         }
     }
     Ok(false)
+}
+
+#[cfg(feature = "sqlite")]
+fn holds_ledgers(path: &Path) -> bool {
+    SqliteLedgerStore::open_read_only(path).is_ok()
+}
+
+/// Without SQLite such a file is never passed over: reading it fails.
+#[cfg(not(feature = "sqlite"))]
+fn holds_ledgers(_path: &Path) -> bool {
+    true
 }
 
 /// A ledger that was emptied is known by its name only.

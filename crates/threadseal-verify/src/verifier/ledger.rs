@@ -23,8 +23,10 @@ use threadseal_formats::ledger::{
     Bundle, BundledLedger, ChainOptions, ChainTip, HeadAtHand, Judging, Outcome, RunId, SignedHead,
     View,
 };
+#[cfg(feature = "sqlite")]
+use threadseal_store::ledger::SqliteLedgerStore;
 use threadseal_store::ledger::known::{self, Known};
-use threadseal_store::ledger::{self, LedgerStore, LedgerStoreExt as _, SqliteLedgerStore, Tip};
+use threadseal_store::ledger::{self, LedgerStore, LedgerStoreExt as _, Tip};
 use threadseal_store::read::{RegularFile, open_regular};
 
 /// Runs of a store that are asked for at once.
@@ -51,11 +53,20 @@ pub(super) fn look(
     Ok(match shape {
         LedgerShape::Lines => vec![verifier.ledger_file(file)?.report],
         LedgerShape::Bundle => verifier.bundle(file)?,
-        LedgerShape::Sqlite => {
-            let store = SqliteLedgerStore::open_read_only(file.path())?;
-            verifier.store(&store, &shown(file.path()))?
-        }
+        LedgerShape::Sqlite => sqlite(verifier, file)?,
     })
+}
+
+#[cfg(feature = "sqlite")]
+fn sqlite(verifier: &Verifier, file: &RegularFile) -> Result<Vec<Report>, VerifyError> {
+    let store = SqliteLedgerStore::open_read_only(file.path())?;
+    verifier.store(&store, &shown(file.path()))
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn sqlite(_verifier: &Verifier, file: &RegularFile) -> Result<Vec<Report>, VerifyError> {
+    let text = "this program was built without ledgers in SQLite files";
+    Err(VerifyError::invalid(text).about(file.path()))
 }
 
 /// A signed head without its ledger: the ledger is verified instead, or is missing.

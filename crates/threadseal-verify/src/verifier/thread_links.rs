@@ -30,7 +30,7 @@ use threadseal_store::heads::HeadStore;
 use threadseal_store::read::{RegularFile, Source as _, open_regular};
 use threadseal_store::tombstones;
 
-/// The events that name kin, a child's beginning and end among them.
+/// The events that name other threads, a child's start and end among them.
 const STARTED: &str = "child_thread_started";
 const ENDED: &str = "child_thread_ended";
 const LINKS: [&str; 2] = ["thread_handoff", "thread_resumed"];
@@ -57,18 +57,18 @@ enum Link {
 }
 
 /// A thread as another one's record has it.
-struct Kin {
+struct LinkedThread {
     link: Link,
     thread: ThreadId,
     record: RecordId,
     /// A seal of it; of a successor none is named.
     head: Option<Head>,
     /// The statement of the record about it.
-    said: &'static str,
+    claim: &'static str,
 }
 
 /// What became of a link.
-enum Told {
+enum LinkFault {
     /// The other thread is not what it was.
     Wrong(Box<Report>),
     /// Only one side of the link is known to be there; the other one was pruned.
@@ -102,24 +102,25 @@ pub(super) fn missing(
         .collect();
     let of_each = sealed
         .par_iter()
-        .map(|sealed| -> Result<Vec<Told>, VerifyError> {
-            let kin = sealed
+        .map(|sealed| -> Result<Vec<LinkFault>, VerifyError> {
+            let linked = sealed
                 .iter()
-                .flat_map(|sealed| sealed.kin.iter().map(move |kin| (sealed, kin)));
-            let told = kin.map(|(sealed, kin)| judge(verifier, sealed, kin, &here, &named));
-            told.filter_map(Result::transpose).collect()
+                .flat_map(|sealed| sealed.linked.iter().map(move |linked| (sealed, linked)));
+            let fault =
+                linked.map(|(sealed, linked)| judge(verifier, sealed, linked, &here, &named));
+            fault.filter_map(Result::transpose).collect()
         });
-    let of_each: Vec<Vec<Told>> = of_each.collect::<Result<_, VerifyError>>()?;
+    let of_each: Vec<Vec<LinkFault>> = of_each.collect::<Result<_, VerifyError>>()?;
     // Of one that is gone, parent, predecessor and children tell; it is gone once.
     let (mut gone, mut wrong) = (BTreeSet::new(), Vec::new());
-    for (told, seen) in of_each.into_iter().zip(seen) {
-        for told in told {
-            match told {
-                Told::Wrong(report) if gone.insert((report.path.clone(), report.record)) => {
+    for (fault, seen) in of_each.into_iter().zip(seen) {
+        for fault in fault {
+            match fault {
+                LinkFault::Wrong(report) if gone.insert((report.path.clone(), report.record)) => {
                     wrong.push(*report);
                 }
-                Told::Wrong(_) => {}
-                Told::Open(finding) => {
+                LinkFault::Wrong(_) => {}
+                LinkFault::Open(finding) => {
                     if let FileResult::Reports(reports) = seen
                         && let Some(report) = reports.iter_mut().find(|report| holds(report))
                     {
@@ -142,9 +143,9 @@ pub fn unfinished(
     file: &RegularFile,
     sealed: u64,
 ) -> Result<Option<String>, VerifyError> {
-    for kin in kin_of(file, sealed)? {
-        let known = heads.fetch(&kin.record)?;
-        let is_over = match (kin.link, known) {
+    for linked in links_of(file, sealed)? {
+        let known = heads.fetch(&linked.record)?;
+        let is_over = match (linked.link, known) {
             (Link::Before | Link::Inherited, _) => true,
             (_, Some(known)) => known.is_final,
             // Its end is sealed here.
@@ -153,28 +154,29 @@ pub fn unfinished(
             (Link::Begun | Link::Successor, None) => false,
         };
         if !is_over {
-            let (thread, record, said) = (&kin.thread, kin.record, kin.said);
+            let (thread, record, claim) = (&linked.thread, linked.record, linked.claim);
             let text =
-                format!("it {said}, and no end of that is known here: {thread}, record {record}");
+                format!("it {claim}, and no end of that is known here: {thread}, record {record}");
             return Ok(Some(text));
         }
     }
     Ok(None)
 }
 
-/// A record among the threads of a project, and the kin that it seals.
+/// A record among the threads of a project, and the threads that it names.
 struct Sealed {
     record: RecordId,
     threads: PathBuf,
-    kin: Vec<Kin>,
+    linked: Vec<LinkedThread>,
 }
 
 impl Sealed {
     /// The records that it names as later ones.
     fn after(&self) -> impl Iterator<Item = RecordId> {
-        let is_after = |kin: &&Kin| !matches!(kin.link, Link::Before | Link::Inherited);
-        let after = self.kin.iter().filter(is_after);
-        after.map(|kin| kin.record)
+        let is_after =
+            |linked: &&LinkedThread| !matches!(linked.link, Link::Before | Link::Inherited);
+        let after = self.linked.iter().filter(is_after);
+        after.map(|linked| linked.record)
     }
 }
 
@@ -187,7 +189,7 @@ fn holds(report: &Report) -> bool {
     sealed && report.format == "transcript" && report.profile == "native"
 }
 
-/// The kin that the transcript `candidate` seals; None where it is no such record.
+/// The threads that the transcript `candidate` names under its seals; None where it is no such record.
 fn sealed(
     verifier: &Verifier,
     candidate: &Candidate,
@@ -205,7 +207,7 @@ fn sealed(
     Ok(Some(Sealed {
         record: head.record,
         threads,
-        kin: kin_of(&file, head.size)?,
+        linked: links_of(&file, head.size)?,
     }))
 }
 
@@ -219,9 +221,9 @@ fn threads_around(verifier: &Verifier, path: &Path) -> Option<PathBuf> {
 }
 
 /// What the first `sealed` bytes say of other threads.
-fn kin_of(file: &RegularFile, sealed: u64) -> Result<Vec<Kin>, VerifyError> {
+fn links_of(file: &RegularFile, sealed: u64) -> Result<Vec<LinkedThread>, VerifyError> {
     let (mut chunks, mut buffer, mut line) = (file.range(0, sealed), Vec::new(), Vec::new());
-    let mut found = Found::default();
+    let mut found = LinkReader::default();
     loop {
         chunks.next_chunk(&mut buffer)?;
         if buffer.is_empty() {
@@ -240,26 +242,29 @@ fn kin_of(file: &RegularFile, sealed: u64) -> Result<Vec<Kin>, VerifyError> {
 
 /// What was found so far.
 #[derive(Default)]
-struct Found {
+struct LinkReader {
     begun: bool,
-    kin: Vec<Kin>,
+    linked: Vec<LinkedThread>,
     /// The thread that a link named; the seal after it names the record.
-    linked: Option<ThreadId>,
+    successor_thread: Option<ThreadId>,
 }
 
-impl Found {
+impl LinkReader {
     /// Of a child that ended, the end is what counts.
-    fn done(mut self) -> Vec<Kin> {
-        let ended = self.kin.iter().filter(|kin| kin.link == Link::Ended);
-        let ended: BTreeSet<RecordId> = ended.map(|kin| kin.record).collect();
-        self.kin
-            .retain(|kin| kin.link != Link::Begun || !ended.contains(&kin.record));
-        self.kin
+    fn done(mut self) -> Vec<LinkedThread> {
+        let ended = self
+            .linked
+            .iter()
+            .filter(|linked| linked.link == Link::Ended);
+        let ended: BTreeSet<RecordId> = ended.map(|linked| linked.record).collect();
+        self.linked
+            .retain(|linked| linked.link != Link::Begun || !ended.contains(&linked.record));
+        self.linked
     }
 
     fn look(&mut self, line: &[u8]) {
         if !std::mem::replace(&mut self.begun, true) {
-            self.kin
+            self.linked
                 .extend(manifest::parse_line(line).iter().flat_map(before));
             return;
         }
@@ -268,7 +273,7 @@ impl Found {
         let is_asked = names(STARTED)
             || names(ENDED)
             || LINKS.into_iter().any(names)
-            || (self.linked.is_some() && names(SEAL));
+            || (self.successor_thread.is_some() && names(SEAL));
         let event: Value = match is_asked.then(|| serde_json::from_slice(line)) {
             Some(Ok(event)) => event,
             _ => return,
@@ -280,37 +285,43 @@ impl Found {
                 let record = payload["child_record"].as_str();
                 let record = record.and_then(RecordId::parse_hex);
                 let child = thread("child_thread_id").zip(record);
-                self.kin.extend(child.map(|(thread, record)| Kin {
-                    link: Link::Begun,
-                    thread,
-                    record,
-                    head: None,
-                    said: "seals that this thread began",
-                }));
+                self.linked
+                    .extend(child.map(|(thread, record)| LinkedThread {
+                        link: Link::Begun,
+                        thread,
+                        record,
+                        head: None,
+                        claim: "seals that this thread began",
+                    }));
             }
             Some(ENDED) => {
                 let head = payload["head"].as_str().and_then(Head::parse);
                 let child = thread("child_thread_id").zip(head);
-                self.kin.extend(child.map(|(thread, head)| Kin {
+                self.linked.extend(child.map(|(thread, head)| LinkedThread {
                     link: Link::Ended,
                     thread,
                     record: head.record,
                     head: Some(head),
-                    said: "seals the end of this thread",
+                    claim: "seals the end of this thread",
                 }));
             }
-            Some(kind) if LINKS.contains(&kind) => self.linked = thread("new_thread_id"),
+            Some(kind) if LINKS.contains(&kind) => self.successor_thread = thread("new_thread_id"),
             Some(SEAL) => {
                 let named = payload["seal"]["ext"]["successor"].as_str();
                 let named = named.and_then(RecordId::parse_hex);
-                self.kin
-                    .extend(self.linked.take().zip(named).map(|(thread, record)| Kin {
-                        link: Link::Successor,
-                        thread,
-                        record,
-                        head: None,
-                        said: "seals that this thread goes on from it",
-                    }));
+                self.linked
+                    .extend(
+                        self.successor_thread
+                            .take()
+                            .zip(named)
+                            .map(|(thread, record)| LinkedThread {
+                                link: Link::Successor,
+                                thread,
+                                record,
+                                head: None,
+                                claim: "seals that this thread goes on from it",
+                            }),
+                    );
             }
             _ => {}
         }
@@ -318,15 +329,15 @@ impl Found {
 }
 
 /// The threads that line 1 names, with the seals that they had then.
-fn before(manifest: &Manifest) -> Vec<Kin> {
-    let named = |head: Option<Head>, whose: &str, said| {
+fn before(manifest: &Manifest) -> Vec<LinkedThread> {
+    let named = |head: Option<Head>, whose: &str, claim| {
         let thread = manifest.meta.get(whose)?.as_str()?;
-        Some(Kin {
+        Some(LinkedThread {
             link: Link::Before,
             thread: ThreadId::parse(thread).ok()?,
             record: head?.record,
             head,
-            said,
+            claim,
         })
     };
     let parent = named(
@@ -341,7 +352,7 @@ fn before(manifest: &Manifest) -> Vec<Kin> {
     );
     let parent = parent.map(|parent| match manifest.predecessor {
         None => parent,
-        Some(_) => Kin {
+        Some(_) => LinkedThread {
             link: Link::Inherited,
             ..parent
         },
@@ -353,43 +364,43 @@ fn before(manifest: &Manifest) -> Vec<Kin> {
 fn judge(
     verifier: &Verifier,
     sealed: &Sealed,
-    kin: &Kin,
+    linked: &LinkedThread,
     here: &BTreeMap<RecordId, Option<Head>>,
     named: &BTreeMap<RecordId, BTreeSet<RecordId>>,
-) -> Result<Option<Told>, VerifyError> {
+) -> Result<Option<LinkFault>, VerifyError> {
     let path = sealed
         .threads
-        .join(kin.thread.as_str())
+        .join(linked.thread.as_str())
         .join(TRANSCRIPT_FILE);
     let is_there = verifier.is_file(&path);
     let file = is_there.then(|| open_regular(&*verifier.host.fs, &path));
     let file = file.transpose()?;
     let first = file.as_ref().map(first_line).transpose()?.flatten();
     let manifest = first.as_deref().and_then(manifest::parse_line);
-    let is_it = |manifest: &Manifest| manifest.record == kin.record;
+    let is_it = |manifest: &Manifest| manifest.record == linked.record;
     let (Some(file), Some(manifest)) = (file, manifest.filter(is_it)) else {
         // Elsewhere it verifies as what it is.
-        let is_here = here.contains_key(&kin.record);
+        let is_here = here.contains_key(&linked.record);
         let pruned = Pruned::at(verifier, &[tombstones::place_of(&path)])?;
         if let (false, Some(note)) = (
             is_here,
-            pruned.explain_pruned(&kin.record, kin.head.as_ref()),
+            pruned.explain_pruned(&linked.record, linked.head.as_ref()),
         ) {
-            return Ok(Some(Told::Open(note)));
+            return Ok(Some(LinkFault::Open(note)));
         }
-        let may_never_have_been = kin.link == Link::Begun;
+        let may_never_have_been = linked.link == Link::Begun;
         return Ok(match (is_here, may_never_have_been) {
             (true, _) => None,
-            (false, false) => Some(gone(verifier, sealed, kin, &path)),
-            (false, true) if verifier.host.heads.fetch(&kin.record)?.is_some() => {
-                Some(gone(verifier, sealed, kin, &path))
+            (false, false) => Some(gone(verifier, sealed, linked, &path)),
+            (false, true) if verifier.host.heads.fetch(&linked.record)?.is_some() => {
+                Some(gone(verifier, sealed, linked, &path))
             }
-            (false, true) => Some(open(kin, "no seal of that record is known here")),
+            (false, true) => Some(open(linked, "no seal of that record is known here")),
         });
     };
-    let names_back = match kin.link {
+    let names_back = match linked.link {
         Link::Before => named
-            .get(&kin.record)
+            .get(&linked.record)
             .is_none_or(|after| after.contains(&sealed.record)),
         Link::Begun => names(manifest.parent, sealed),
         // Its end may be sealed by the thread that continues its parent.
@@ -397,11 +408,11 @@ fn judge(
         Link::Successor => names(manifest.predecessor, sealed),
     };
     if !names_back {
-        return Ok(Some(open(kin, "that record does not name this one")));
+        return Ok(Some(open(linked, "that record does not name this one")));
     }
-    let Some(head) = kin
+    let Some(head) = linked
         .head
-        .filter(|_| here.get(&kin.record) != Some(&kin.head))
+        .filter(|_| here.get(&linked.record) != Some(&linked.head))
     else {
         return Ok(None);
     };
@@ -416,36 +427,36 @@ fn judge(
     report.path = shown(&path);
     let about_head = |finding: &Finding| finding.code.starts_with("head_");
     let is_wrong = report.findings.iter().any(about_head);
-    Ok(is_wrong.then(|| Told::Wrong(Box::new(report))))
+    Ok(is_wrong.then(|| LinkFault::Wrong(Box::new(report))))
 }
 
 fn names(head: Option<Head>, sealed: &Sealed) -> bool {
     head.is_some_and(|head| head.record == sealed.record)
 }
 
-fn open(kin: &Kin, why: &str) -> Told {
-    let link = match kin.link {
+fn open(linked: &LinkedThread, why: &str) -> LinkFault {
+    let link = match linked.link {
         Link::Before | Link::Inherited => "it names the thread before it",
         Link::Begun | Link::Ended => "it names its child",
         Link::Successor => "it names the thread that goes on",
     };
-    let (thread, record) = (&kin.thread, kin.record);
+    let (thread, record) = (&linked.thread, linked.record);
     let text = format!("{link}, {thread}, record {record}: {why}");
-    Told::Open(Finding::warning("link_open", text))
+    LinkFault::Open(Finding::warning("link_open", text))
 }
 
-fn gone(verifier: &Verifier, sealed: &Sealed, kin: &Kin, path: &Path) -> Told {
+fn gone(verifier: &Verifier, sealed: &Sealed, linked: &LinkedThread, path: &Path) -> LinkFault {
     let mut report = Report::begin("transcript", "native");
     report.path = shown(path);
     report.trust = Some(verifier.request.trust.digest());
-    report.record = Some(kin.record);
-    let at = kin
+    report.record = Some(linked.record);
+    let at = linked
         .head
         .map_or_else(String::new, |head| format!(" at {head}"));
     let message = format!(
         "record {} {}{at}, and it is nowhere in what was looked at",
-        sealed.record, kin.said
+        sealed.record, linked.claim
     );
     report.hold_because(Verdict::Missing, Finding::error("record_missing", message));
-    Told::Wrong(Box::new(report))
+    LinkFault::Wrong(Box::new(report))
 }
