@@ -1,4 +1,4 @@
-//! `verify PATH|DIR…`: what can be said of records.
+//! `verify PATH|DIR…`: verifies records and prints a verdict for each.
 
 use crate::cmd::trust::FormatArg;
 use crate::context::Context;
@@ -101,7 +101,7 @@ fn full_head(text: &str) -> Result<Head, String> {
     Head::parse(text).ok_or_else(|| "a head is <record>:<seq>:<size>:<sha256>".to_owned())
 }
 
-/// All that a run came to.
+/// The results of a run.
 #[derive(Default)]
 struct Run {
     results: Vec<Report>,
@@ -119,7 +119,8 @@ impl Run {
         }
     }
 
-    /// Looks into the stores and databases that were named, and notes which are `fruitless`. Could all of them be read?
+    /// Verifies the named stores and databases, and adds those without a record to `fruitless`.
+    /// Returns whether all of them could be read.
     fn look_into_stores(
         &mut self,
         found: &Found,
@@ -164,7 +165,8 @@ impl Run {
         Ok(all_read)
     }
 
-    /// An empty set is never a success, whatever else was named. Where nothing is left of a record, its report is told.
+    /// Reports each named path without any record: an empty set is never a success. A path has a
+    /// record if any report is inside it.
     fn note_fruitless(&mut self, named: Vec<PathBuf>) {
         for path in named {
             let is_inside = |report: &Report| Path::new(&report.path).starts_with(&path);
@@ -178,7 +180,7 @@ impl Run {
         }
     }
 
-    /// Tells of what was named and is not there that it was pruned, if it was.
+    /// Replaces the error of a missing named path by the report on its tombstone, if it was pruned.
     fn excuse(&mut self, pruned: &Pruned, examiner: &Examiner) -> Result<(), Failure> {
         for error in std::mem::take(&mut self.errors) {
             let absent = error.path.as_deref().map(Path::new);
@@ -193,7 +195,7 @@ impl Run {
     }
 }
 
-/// Verifies and reports. In JSON also a failure has the shape of a result.
+/// Verifies and reports. In JSON, a failure has the shape of a result, too.
 pub(crate) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcome {
     let mut run = examine_all(args, context).unwrap_or_else(|failure| Run {
         errors: vec![PathError::of(None, &failure)],
@@ -231,7 +233,8 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcom
     Ok(exit)
 }
 
-/// The name that was asked for, and the one that the key has which had it before, where that key signed.
+/// If the predecessor of `--key` made a signature that was rejected: the given name, and the
+/// present name of that predecessor.
 fn superseded<'r>(args: &'r VerifyArgs, results: &'r [Report]) -> Option<(&'r str, &'r str)> {
     let asked = args.key.as_deref()?;
     let rejected = |signer: &&SignerReport| signer.status == SignerStatus::Rejected;
@@ -249,7 +252,8 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
     let has_folder = args.paths.iter().any(|path| path.is_dir());
     let is_store = |path: &PathBuf| record::address_of(path).is_some_and(|a| !a.contains('#'));
     let has_store = args.paths.iter().any(is_store);
-    // Many files may be one record: a lineage. Where there is none, the head was meant for one of them.
+    // Many files can be one record: a lineage. In all other cases the head belongs to only one of
+    // them.
     let are_many = args.paths.len() > 1 || has_folder || has_store;
     if are_many && args.scroll.expect_length.is_some() {
         return Err(Failure::new(
@@ -295,7 +299,7 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
     .among(found.files.len());
     let look = |candidate: &Candidate| examiner.examine(candidate);
     let mut seen: Vec<Seen> = match found.files.as_slice() {
-        // Alone, a record may use both halves of the machine by itself.
+        // A single record may use both cores by its own parallel work.
         [only] => vec![look(only)],
         files => files.par_iter().map(look).collect(),
     };
@@ -307,7 +311,7 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
         ..Run::default()
     };
     let all_read = run.look_into_stores(&found, args.thread.as_ref(), &examiner, &mut fruitless)?;
-    // Of one file nobody can say what else is missing.
+    // A single file shows nothing about missing others.
     if has_folder || args.all {
         let (missing, unread) = examiner.missing(&found.files, &mut seen, &found.others);
         run.results.extend(missing);
@@ -337,7 +341,8 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
         run.note_fruitless(fruitless);
         return Ok(run);
     };
-    // Of all that is known, what is named only says where else to look: what was there may have been pruned.
+    // With `--all`, named paths are only further places to search: their former records may have
+    // been pruned.
     let here = run.results.iter().filter_map(|report| report.record);
     let mut here: BTreeSet<RecordId> = here.chain(examiner.joined()).collect();
     run.results
@@ -351,7 +356,7 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
     Ok(run)
 }
 
-/// The folders that were named and hold no file that is a record.
+/// The named folders without any file that is a record.
 fn fruitless(found: &Found, seen: &[Seen]) -> Vec<PathBuf> {
     let holds_none = |(_, files): &&(PathBuf, Range<usize>)| {
         let seen = seen.get(files.clone()).unwrap_or_default();
@@ -361,7 +366,7 @@ fn fruitless(found: &Found, seen: &[Seen]) -> Vec<PathBuf> {
     folders.map(|(folder, _)| folder.clone()).collect()
 }
 
-/// With `--all`, what this home knows.
+/// With `--all`, the records that this home knows.
 fn all_records(args: &VerifyArgs, context: &Context) -> Result<Option<AllRecords>, Failure> {
     if !args.all {
         return Ok(None);
@@ -371,7 +376,7 @@ fn all_records(args: &VerifyArgs, context: &Context) -> Result<Option<AllRecords
     AllRecords::of(&context.existing_home()?, &log, searched).map(Some)
 }
 
-/// With `--require-anchor`, what witnesses saw.
+/// With `--require-anchor`, the evidence of witnesses.
 fn anchors(args: &VerifyArgs, context: &Context) -> Result<Option<Anchors>, Failure> {
     if !args.require_anchor {
         return Ok(None);
@@ -380,7 +385,7 @@ fn anchors(args: &VerifyArgs, context: &Context) -> Result<Option<Anchors>, Fail
     Anchors::of(&log, context).map(Some)
 }
 
-/// One record is told whole; of several, what is wrong and one line that counts all.
+/// Prints the whole report of a single record; for several, each problem and one line of totals.
 fn print(args: &VerifyArgs, run: &Run, context: &Context, out: &mut Out) {
     let alone = matches!(args.paths.as_slice(), [path] if !path.is_dir()) && run.results.len() < 2;
     for report in &run.results {

@@ -26,7 +26,6 @@ pub(crate) enum TranscriptCommand {
     Export(export::ExportArgs),
 }
 
-/// Runs one of them.
 pub(crate) fn run(command: &TranscriptCommand, context: &Context, out: &mut Out) -> Outcome {
     match command {
         TranscriptCommand::List(args) => list::run(args, context, out),
