@@ -5,7 +5,7 @@ use memchr::memchr;
 use threadseal_core::limits::MAX_LINE_BYTES;
 use threadseal_store::read::{Chunks, RegularFile, Source as _};
 
-/// The lines of a file; LF ends a line and nothing else does.
+/// The lines of a file; only LF ends a line.
 pub(crate) struct Lines<'f> {
     file: &'f RegularFile,
     chunks: Chunks<'f>,
@@ -46,12 +46,12 @@ impl<'f> Lines<'f> {
     /// The next line; `None` at the end of the file. A last line without LF is a line.
     ///
     /// # Errors
-    /// When reading fails, or no LF comes within [`MAX_LINE_BYTES`].
+    /// When reading fails, or a line has more than [`MAX_LINE_BYTES`] bytes.
     pub(crate) fn next(&mut self) -> Result<Option<Line<'_>>, Failure> {
         self.step(false)
     }
 
-    /// As [`Lines::next`], with a line beyond the bound in its place, and empty.
+    /// As [`Lines::next`], with an empty line in place of one that is too long.
     ///
     /// # Errors
     /// When reading fails.

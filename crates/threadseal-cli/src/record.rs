@@ -5,7 +5,7 @@
 //! file:DIR#NAME s3://…#NAME object+file:DIR#NAME …   a transcript in a store
 //! postgres://…#THREAD                                a thread in a database, with all its files; only to verify
 //! ```
-//! A path that exists is never taken for an address.
+//! An existing path is never taken for an address.
 
 use crate::context::{self, Context};
 use crate::engine::ProjectArgs;
@@ -20,18 +20,19 @@ use threadseal_store::sys::{FileKind, Fs};
 use threadseal_store::transcripts::{self, RecordName, TranscriptStore};
 use threadseal_store::{bodies, examine};
 
-/// Records of one store that are looked at.
+/// The most records of one store that are listed.
 const MAX_RECORDS: usize = 1 << 20;
-/// Names that are asked for at once.
+/// The number of names that one request asks for.
 const PAGE: usize = 1000;
 
-/// The address that `path` is, if it is one.
+/// `path` as an address, if it is one.
 pub(crate) fn address_of(path: &Path) -> Option<&str> {
     let text = path.to_str()?;
     (url::is_address(text) && !path.exists()).then_some(text)
 }
 
-/// Where the transcript lies that a path names, the folder of a thread, or the id of one of the project's threads.
+/// The transcript that a path, the folder of a thread, or the id of one of the project's threads
+/// names.
 ///
 /// # Errors
 /// When it is none of these.
@@ -55,7 +56,7 @@ pub(crate) fn transcript_at(
     Ok(folder.transcript())
 }
 
-/// A store of transcripts, and the record in it that is meant, if one is.
+/// A store of transcripts, and the record in it if the address names one.
 ///
 /// # Errors
 /// When no store has this address, or it cannot be opened.
@@ -68,7 +69,8 @@ pub(crate) fn store(
     Ok((transcripts::open_with(address, intent, &settings)?, name))
 }
 
-/// The database that an address names, and the name behind its `#`; None where it is no PostgreSQL database.
+/// The database that an address names, and the name after its `#`; None if it is no PostgreSQL
+/// database.
 pub(crate) fn database(address: &str) -> Option<(&str, Option<&str>)> {
     let (scheme, _) = address.split_once(':')?;
     let is_one = ["postgres", "postgresql"]
@@ -81,7 +83,8 @@ pub(crate) fn database(address: &str) -> Option<(&str, Option<&str>)> {
     is_one.then_some((url, name))
 }
 
-/// An address as it may be repeated: without a password, and without settings, of which one may be a password.
+/// An address that may be printed: without a password, and without settings, since one could be a
+/// password.
 pub(crate) fn without_secrets(address: &str) -> String {
     let Some((url, _)) = database(address) else {
         return address.to_owned();
@@ -97,7 +100,7 @@ pub(crate) fn without_secrets(address: &str) -> String {
     }
 }
 
-/// The store and the record that an address must name.
+/// The store and the record that an address names.
 ///
 /// # Errors
 /// As [`store`]; when it names no record.
@@ -116,7 +119,7 @@ pub(crate) fn one(
 /// Opens a file, or a record in a store, to read it.
 ///
 /// # Errors
-/// When it is not there or cannot be read.
+/// When it is missing or cannot be read.
 pub(crate) fn open(fs: &dyn Fs, path: &Path) -> Result<RegularFile, Failure> {
     let Some(address) = address_of(path) else {
         return Ok(open_regular(fs, path)?);
@@ -126,7 +129,7 @@ pub(crate) fn open(fs: &dyn Fs, path: &Path) -> Result<RegularFile, Failure> {
     file.ok_or_else(|| Failure::new(format!("there is no record {name}")))
 }
 
-/// The bytes of the file of bodies beside a record; empty where it has none.
+/// The bytes of the file of bodies beside a record; empty if it has none.
 ///
 /// # Errors
 /// When it cannot be read, or is too large.

@@ -19,20 +19,20 @@ use std::path::Path;
 use threadseal_core::report::Report;
 use threadseal_store::sys::path_text;
 
-/// The word of what is not there because it was pruned.
+/// The summary's name for a pruned record.
 pub(crate) const PRUNED: &str = "pruned";
 
 /// A path without a verdict.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct PathError {
-    /// The path, absent when the failure is about none.
+    /// The path; absent if the failure concerns none.
     pub(crate) path: Option<String>,
     /// Why there is no verdict.
     pub(crate) message: String,
 }
 
 impl PathError {
-    /// That of `path`, or of none.
+    /// The failure of `path`, or of no path.
     pub(crate) fn of(path: Option<&Path>, failure: &Failure) -> Self {
         Self {
             path: path.map(path_text),
@@ -41,7 +41,7 @@ impl PathError {
     }
 }
 
-/// All of one `verify`.
+/// The output of one `verify`.
 #[derive(Debug, Serialize)]
 pub(crate) struct VerifyOutput<'a> {
     schema: &'static str,
@@ -49,14 +49,14 @@ pub(crate) struct VerifyOutput<'a> {
     errors: &'a [PathError],
     passed_over: u64,
     summary: BTreeMap<&'static str, u64>,
-    /// Where evidence was asked for: the file, or none where there was no evidence.
+    /// With `--evidence`: the file, or null without any evidence.
     #[serde(skip_serializing_if = "Option::is_none")]
     evidence: Option<Option<String>>,
     exit: u8,
 }
 
 impl<'a> VerifyOutput<'a> {
-    /// Gathers what was found; `passed_over` counts files of no known format inside folders.
+    /// Collects the results; `passed_over` counts files of no known format inside folders.
     pub(crate) fn new(
         results: &'a [Report],
         errors: &'a [PathError],
@@ -74,13 +74,13 @@ impl<'a> VerifyOutput<'a> {
         }
     }
 
-    /// With what became of evidence that was asked for.
+    /// Adds the result of `--evidence`.
     pub(crate) fn with_evidence(self, evidence: Option<Option<String>>) -> Self {
         Self { evidence, ..self }
     }
 }
 
-/// How many records came to each verdict; verdicts that nobody got are left out. What was pruned is not among what was verified.
+/// The number of records with each verdict that occurs. Pruned records are not counted as verified.
 pub(crate) fn summary(results: &[Report]) -> BTreeMap<&'static str, u64> {
     let mut counts = BTreeMap::new();
     for report in results {
@@ -102,7 +102,6 @@ pub(crate) struct FailureOutput {
 }
 
 impl FailureOutput {
-    /// The failure's sentence.
     pub(crate) fn new(failure: &Failure) -> Self {
         Self {
             schema: "threadseal.error/1",
@@ -124,7 +123,7 @@ pub(crate) fn write(writer: impl Write, value: &impl Serialize) -> io::Result<()
 /// As [`write`], in memory.
 pub(crate) fn to_vec(value: &impl Serialize) -> Vec<u8> {
     let mut out = Vec::new();
-    // A vector takes everything, and our own types serialise.
+    // Writing to a vector cannot fail, and our own types serialise.
     let _ = write(&mut out, value);
     out
 }
