@@ -1,9 +1,9 @@
 //! Records that a command names: a path, or `STORE#NAME` for a transcript in a store.
 //!
 //! ```text
-//! PATH                                           a file
+//! PATH                                               a file
 //! file:DIR#NAME s3://…#NAME object+file:DIR#NAME …   a transcript in a store
-//! postgres://…#THREAD                                a thread in a database, with all its files; only to verify
+//! postgres://…#THREAD                                a thread in a database, only to verify
 //! ```
 //! An existing path is never taken for an address.
 

@@ -9,7 +9,7 @@
 //! keywords = ["acme_"]       # the rule applies only to texts with one of them
 //! entropy = 3.5              # fewest bits for each character of a secret
 //! [[rules.allowlists]]       # or [rules.allowlist]; [[allowlists]] and [allowlist] for all rules
-//! regexes = ["example"]      # values that are no secret, or with `regexTarget = "match"` whole matches
+//! regexes = ["example"]      # of values that are no secret; `regexTarget = "match"`: of matches
 //! stopwords = ["test"]
 //! ```
 //!

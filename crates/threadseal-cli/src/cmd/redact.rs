@@ -2,7 +2,8 @@
 //! time and the reason.
 //!
 //! ```text
-//! lock ─► verify ─► choose by line, turn or text ─► `redacted` event, seal, head ─► transcript.bodies without them
+//! lock ─► verify ─► choose by line, turn or text ─► `redacted` event, seal, head
+//!      ─► transcript.bodies without them
 //! ```
 //! Sealed bytes never change. So every earlier seal, proof and anchor remains valid.
 

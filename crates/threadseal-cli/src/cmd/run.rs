@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! threadseal run demo/greet --input name=Ada
-//!   standard error    progress: turns, tokens, money, tools (a line each, or one line on a terminal)
+//!   standard error    progress: turns, tokens, money, tools (one line on a terminal)
 //!   standard output   the thread's text and result; with --json its whole result
 //! ```
 //! With --database a worker on any machine runs it (`threadseal worker`).

@@ -1,6 +1,6 @@
 //! `show PATH [--turn N]`: prints the content of a record, line by line.
 //!
-//! The output is not verified and says so; `verify` does that. Each text of the record has a margin
+//! The output is marked as not verified; `verify` does that. Each text of the record has a margin
 //! before it, so that it cannot pass for output of this command.
 
 use crate::context::Context;

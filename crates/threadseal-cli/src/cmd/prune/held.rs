@@ -2,7 +2,8 @@
 //! detached seals.
 //!
 //! ```text
-//! all records in FILE that this home knows, verified ─► one tombstone ─► is FILE unchanged? ─► FILE ─► FILE.seal of a log
+//! all records in FILE that this home knows, verified ─► one tombstone ─► is FILE unchanged?
+//!                                                    ─► FILE ─► FILE.seal of a log
 //! ```
 //! The seals of a log are deleted last: only they show which log was there. A program that writes a
 //! log or edits a document takes no lock. So each file is verified again even to complete an

@@ -1,13 +1,16 @@
 //! `prune RECORD…`: deletes whole records, and leaves a signed tombstone of each.
 //!
 //! ```text
-//! lock ─► verify ─► tombstone, durable ─► entries in the log of the host ─► files beside it ─► the record
-//!                   RECORD.tombstone, or, of a record in a store, $THREADSEAL_HOME/tombstones/<record>.tombstone
+//! lock ─► verify ─► tombstone, durable ─► entries in the log ─► files beside it ─► the record
+//!
+//! RECORD.tombstone                                 of a record in a file
+//! $THREADSEAL_HOME/tombstones/<record>.tombstone   of a record in a store
 //! ```
 //! If it is killed in between, the next `prune` of the same record completes it: the tombstone
-//! exists, and so does the record. [`file`] prunes native transcripts in files, [`elsewhere`] those
-//! in databases and object storage, [`held`] other records in files, [`stored`] ledgers and
-//! lineages in stores.
+//! exists, and so does the record.
+//!
+//! [`file`] prunes native transcripts in files, [`elsewhere`] those in databases and object storage.
+//! [`held`] prunes other records in files, [`stored`] ledgers and lineages in stores.
 
 mod elsewhere;
 mod file;

@@ -1,7 +1,8 @@
 //! `thread export`: writes the files of a thread in a database to a folder.
 //!
 //! ```text
-//! threadseal thread export --database postgres://… demo/greet-1 DIR ─► DIR/transcript.jsonl, DIR/thread.json, …
+//! threadseal thread export --database postgres://… demo/greet-1 DIR
+//!                                       ─► DIR/transcript.jsonl, DIR/thread.json, …
 //! threadseal verify DIR
 //! ```
 //! The bytes are the sealed ones; `verify` must judge them. It copies only the detached bodies to

@@ -4,7 +4,7 @@
 //! ```text
 //! threadseal transcript export s3://…#demo/greet-1 --out greet.jsonl
 //! threadseal transcript export greet.jsonl --redact --turn 2 ─► a copy without the texts of turn 2
-//! threadseal transcript export greet.jsonl --as-log DIR ─► DIR/checkpoint, DIR/tile/…        C2SP tlog-tiles
+//! threadseal transcript export greet.jsonl --as-log DIR ─► C2SP tlog-tiles: DIR/checkpoint, …
 //! ```
 
 use crate::believed::MAX_TAKEN_UP_BYTES;
