@@ -3,8 +3,8 @@
 //! ```text
 //! keys/NAME.USAGE.key, keys/NAME.USAGE.pub      self.native, self-rye.rye, …
 //! ```
-//! The usage is in the file's name, so that a key can be found and refused for a purpose without
-//! its passphrase. A name is unique across all usages.
+//! The file's name contains the usage, so that a key can be refused for a purpose without its
+//! passphrase. A name is unique across all usages.
 
 use crate::context::Context;
 use crate::ended;

@@ -4,8 +4,8 @@
 //! the key's event in the log ─► trust store ─► names of keys
 //! ```
 //! The log decides; the other two follow it. An interrupted command leaves them outdated. So every
-//! command that opens the home to write updates them first, and every command that judges by the
-//! trust store reads it as if they were updated (`key_log`).
+//! command that opens the home to write updates them first. A command that judges by the trust
+//! store reads it as if it were updated (`key_log`).
 
 use crate::context::Context;
 use crate::exit::Failure;

@@ -5,9 +5,9 @@
 //! scheme://…?password=SECRET&…       ─► scheme://…?password=…&…
 //! ```
 //! An address can be given wherever a path can, also by mistake, and errors repeat their arguments.
-//! So secrets are taken from the arguments once, before any other code reads them, and all output
-//! for people or programs passes here. The bytes of records do not: they stay as they are. Names
-//! that are stored on disk lose their secrets where they are stored
+//! So secrets are taken from the arguments once, before any other code reads them. All output for
+//! people or programs passes here. The bytes of records do not: they stay as they are. Names that
+//! are stored on disk lose their secrets where they are stored
 //! ([`crate::record::without_secrets`]).
 
 use crate::render::clean::Clean;

@@ -1,10 +1,13 @@
 //! Text of records and file names, made safe to print.
 //!
 //! A record must not be able to move the cursor, recolour, reorder or overwrite the output of this
-//! command. Escaped as `\u{202e}`: control characters (C0 with tab and newline, DEL, C1), line and
-//! paragraph separators, bidirectional marks, overrides and isolates (UAX #9), invisible operators,
-//! tags and variation selectors supplement. Joiners (U+200C, U+200D) stay: scripts and emoji need
-//! them, and they move nothing.
+//! command. Escaped as `\u{202e}` are:
+//! * control characters (C0 with tab and newline, DEL, C1);
+//! * line and paragraph separators;
+//! * bidirectional marks, overrides and isolates (UAX #9);
+//! * invisible operators, tags and variation selectors supplement.
+//!
+//! Joiners (U+200C, U+200D) stay: scripts and emoji need them, and they move nothing.
 
 use std::fmt::{self, Write as _};
 
@@ -48,8 +51,8 @@ pub(crate) fn is_unsafe(c: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// A text of several lines, each cleaned and prefixed by `margin`, so that no line of a record can
-/// pass for output of this command.
+/// A text of several lines, each cleaned and prefixed by `margin`: no line of a record can pass for
+/// output of this command.
 pub(crate) fn quoted(text: &str, margin: &str) -> String {
     let mut out = String::with_capacity(text.len() + margin.len());
     for (index, line) in text.split('\n').enumerate() {

@@ -115,8 +115,8 @@ impl Tools<'_> {
         Ok(done)
     }
 
-    /// The last seal of an ended transcript. Refuses unless it is the newest that this home and its
-    /// log know, and `heads` has an end of each thread that the transcript began or that continues
+    /// The last seal of an ended transcript, which must be the newest that this home and its log
+    /// know. `heads` must have an end of each thread that the transcript began or that continues
     /// it.
     pub(super) fn newest_of_all(
         &self,
@@ -209,8 +209,7 @@ fn is_in_its_folder(site: &Site<'_>, thread: &ThreadId) -> bool {
         && site.host.fs.metadata(&folder.join(THREAD_FILE)).is_ok()
 }
 
-/// The files to delete with the record at a site, and the names of the other files in the folder of
-/// its thread.
+/// The files to delete with the record at a site, and the names of the other files of its thread.
 fn beside(
     site: &Site<'_>,
     record: RecordId,

@@ -284,8 +284,8 @@ impl<'a> Tools<'a> {
         })
     }
 
-    /// The ended transcripts below `folder` that this home has not sealed for `age`, and the logs
-    /// that were not written for that time.
+    /// The ended transcripts below `folder` that this home did not seal for `age`, and the logs
+    /// without a write for that time.
     fn older(&self, folder: &Path, age: u64) -> Result<Vec<PathBuf>, Failure> {
         if !folder.is_dir() {
             return Err(

@@ -69,7 +69,7 @@ pub(super) fn turns(
     Ok(each_turn(source, container, each)?)
 }
 
-/// Standard input, of which enough was read to detect the container, and then more for as long as
+/// Standard input. Enough of it was read to detect the container, and more for as long as
 /// `wants_more` of the bytes so far.
 ///
 /// # Errors

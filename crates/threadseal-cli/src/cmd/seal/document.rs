@@ -1,8 +1,8 @@
 //! Signatures in documents.
 //!
-//! A document is edited and sealed again. A native seal that no longer fits is followed by the next
-//! version of the same record, if the same key or its predecessor made it. So is the last version
-//! that this host sealed at this place, if the file was rewritten without its seal. The seal of
+//! A document is edited and sealed again. The next version of its record replaces a native seal
+//! that no longer fits, if the same key or its predecessor made that seal. It also follows the last
+//! version that this host sealed here, if the file was rewritten without its seal. The seal of
 //! another key is never removed.
 
 use super::{Action, Sealed, Sealing};
