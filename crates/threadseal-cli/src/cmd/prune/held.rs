@@ -84,8 +84,8 @@ impl Tools<'_> {
         Ok(done)
     }
 
-    /// The log of the seals at `seals`, if this home made them, and since `before` neither sealed
-    /// nor saw a write to it. A scroll or a document with detached seals is no log. If the log
+    /// The log of the seals at `seals`, if this home made them. None if the log was sealed or
+    /// written to since `before`. A scroll or a document with detached seals is no log. If the log
     /// itself is gone, its tombstone shows that the seals must be deleted, too.
     pub(super) fn log_before(&self, seals: &Path, before: u64) -> Result<Option<PathBuf>, Failure> {
         let log = seals.with_extension("");

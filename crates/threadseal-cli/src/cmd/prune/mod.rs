@@ -9,7 +9,8 @@
 //! If it is killed in between, the next `prune` of the same record completes it: the tombstone
 //! exists, and so does the record.
 //!
-//! [`file`] prunes native transcripts in files, [`elsewhere`] those in databases and object storage.
+//! [`file`] prunes native transcripts in files, [`elsewhere`] those in databases and object
+//! storage.
 //! [`held`] prunes other records in files, [`stored`] ledgers and lineages in stores.
 
 mod elsewhere;

@@ -1,9 +1,9 @@
 //! Signatures in documents.
 //!
-//! A document is edited and sealed again. The next version of its record replaces a native seal
-//! that no longer fits, if the same key or its predecessor made that seal. It also follows the last
-//! version that this host sealed here, if the file was rewritten without its seal. The seal of
-//! another key is never removed.
+//! A document is edited and sealed again. If a native seal no longer fits, the next version of its
+//! record replaces it. That seal must be of the same key or its predecessor: the seal of another key
+//! is never removed. If the file was rewritten without its seal, the next version follows the last
+//! one that this host sealed here.
 
 use super::{Action, Sealed, Sealing};
 use crate::exit::Failure;

@@ -1,8 +1,8 @@
 //! `transcript …`: native records in stores (`spec/transcript-store.md`).
 //!
-//! A store is `file:DIR`, `s3://…`, `gs://…`, `az://…` or `object+file:DIR`; `STORE#NAME` is a record
-//! in it.
-//! `verify`, `seal`, `show`, `messages`, `render`, `diff` and `fsck` take these addresses too.
+//! A store is `file:DIR`, `s3://…`, `gs://…`, `az://…` or `object+file:DIR`; `STORE#NAME` is a
+//! record in it. `verify`, `seal`, `show`, `messages`, `render`, `diff` and `fsck` take these
+//! addresses too.
 
 mod export;
 mod head;
