@@ -38,7 +38,7 @@ impl DatabaseArgs {
         Ok(Some(fleet))
     }
 
-    /// The database, if one is named and threads lie in it; nothing is made in it.
+    /// The database, if one is named and contains threads; nothing is created in it.
     ///
     /// # Errors
     /// When it cannot be reached.

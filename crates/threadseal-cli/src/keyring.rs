@@ -3,8 +3,8 @@
 //! ```text
 //! keys/NAME.USAGE.key, keys/NAME.USAGE.pub      self.native, self-rye.rye, …
 //! ```
-//! The usage stands in the file's name, so that a key can be found and refused for a purpose
-//! without its passphrase. A name is used once, whatever the usage.
+//! The file's name contains the usage, so that a key can be refused for a purpose without its
+//! passphrase. A name is unique across all usages.
 
 use crate::context::Context;
 use crate::ended;
@@ -19,7 +19,8 @@ use threadseal_verify::notices::Notices;
 pub(crate) use threadseal_verify::home_keys::OwnKey;
 use zeroize::Zeroizing;
 
-/// The name of the user's own key for `usage`; those that `init` makes it trusts under this name.
+/// The name of the user's own key for `usage`. `init` trusts the keys that it makes under this
+/// name.
 pub(crate) fn self_name(usage: KeyUsage) -> &'static str {
     match usage {
         KeyUsage::Native => "self",
@@ -85,10 +86,10 @@ impl Keyring {
         })
     }
 
-    /// Adds a key, under `passphrase` if there is one.
+    /// Adds a key, protected by `passphrase` if there is one.
     ///
     /// # Errors
-    /// When the name is taken or does not serve, or the files cannot be written.
+    /// When the name is taken or invalid, or the files cannot be written.
     pub(crate) fn create(
         &self,
         name: &str,
@@ -127,23 +128,23 @@ impl Keyring {
         })
     }
 
-    /// Removes a key that was made for something that then could not be made: nobody has used it.
+    /// Removes a key that was made for a purpose that then failed: the key was never used.
     pub(crate) fn remove_unused(&self, name: &str, usage: KeyUsage, context: &Context) {
         if let Ok(file) = KeyFileName::parse(&format!("{name}.{usage}")) {
             for path in [
                 self.files.private_path(&file),
                 self.files.public_path(&file),
             ] {
-                // What stays is told at the next look.
+                // The next read of the keys reports a file that remains.
                 let _ = context.fs.unlink(&path);
             }
         }
     }
 
-    /// The PEM text of the private half, as it lies on disk.
+    /// The PEM text of the private half, unchanged from the disk.
     ///
     /// # Errors
-    /// When it is not here, others may read it, or it is no text.
+    /// When it is missing, others may read it, or it is no text.
     pub(crate) fn private_pem(&self, file: &KeyFileName) -> Result<Zeroizing<String>, Failure> {
         let bytes = Zeroizing::new(self.files.read_private(file)?);
         let text = std::str::from_utf8(&bytes)
@@ -169,8 +170,9 @@ impl Keyring {
         Ok(opened)
     }
 
-    /// A signer for Rye's signatures in native records: the key that line 1 names, whatever its name here, else the one that `init` made. Nobody
-    /// asks whether it ended: such a record counts by its native seals, and a key of line 1 is never replaced.
+    /// A signer for Rye's signatures in native records: the key in line 1, under any name here, or
+    /// else the one that `init` made. An end of this key is ignored: native seals alone make such a
+    /// record count, and the key in line 1 is never replaced.
     ///
     /// # Errors
     /// As [`Keyring::open`]; or when there is none.
@@ -188,10 +190,10 @@ impl Keyring {
         }
     }
 
-    /// A signer for `usage`: the key of this name, else the one that `init` made.
+    /// A signer for `usage`: the key of this name, or else the one that `init` made.
     ///
     /// # Errors
-    /// As [`Keyring::open`]; when the key is for something else, or it ended.
+    /// As [`Keyring::open`]; when the key has another usage, or it ended.
     pub(crate) fn signer(
         &self,
         name: Option<&str>,
@@ -201,14 +203,16 @@ impl Keyring {
     ) -> Result<LocalSigner, Failure> {
         let name = name.unwrap_or(self_name(usage));
         if usage == KeyUsage::Native {
-            // Names follow the log: where a rotation was cut short, this name is the next key's.
+            // Names follow the log: after an interrupted rotation, this name belongs to the next
+            // key.
             context.host()?;
         }
         ended::refuse(&self.find_for(name, usage)?.public, context)?;
         self.open_for(name, usage, passphrase)
     }
 
-    /// The key of this name; where that is the one that commands take by themselves, and it is not there, says how it is made.
+    /// The key of this name. If it is a missing default key, the error names the command that makes
+    /// it.
     fn find_for(&self, name: &str, usage: KeyUsage) -> Result<OwnKey, Failure> {
         if name != self_name(usage) {
             return self.find(name);
@@ -241,7 +245,7 @@ impl Keyring {
     }
 }
 
-/// Reads a private key from PEM text, with its passphrase where it needs one.
+/// Reads a private key from PEM text, with its passphrase if it needs one.
 ///
 /// # Errors
 /// When the passphrase is wrong or the text is no private key.

@@ -1,7 +1,7 @@
-//! The `threadseal` command: the one crate that prints, reads the environment and exits.
+//! The `threadseal` command: the only crate that prints, reads the environment and exits.
 //!
-//! Each command is one file of [`cmd`]: typed arguments in, a call of the library, a rendering
-//! out. Standard output is data; standard error is for people. Exit codes are [`exit::Exit`].
+//! Each command is one file of [`cmd`]: it takes typed arguments, calls the library and renders the
+//! result. Standard output is data; standard error is for people. Exit codes are [`exit::Exit`].
 #![allow(
     clippy::doc_markdown,
     reason = "many doc comments are help texts, which would show the backticks"

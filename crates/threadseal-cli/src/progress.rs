@@ -4,7 +4,7 @@ use crate::context::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use threadseal_verify::notices::Progress;
 
-/// Below this many bytes there is nothing to wait for.
+/// Work on fewer bytes needs no progress bar.
 const SHORT_WORK_BYTES: u64 = 32 << 20;
 
 /// A bar that counts bytes.

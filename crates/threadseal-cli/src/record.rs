@@ -1,4 +1,11 @@
-//! Records that a command names: a path, an address, or a thread of the project.
+//! Records that a command names: a path, or `STORE#NAME` for a transcript in a store.
+//!
+//! ```text
+//! PATH                                               a file
+//! file:DIR#NAME s3://…#NAME object+file:DIR#NAME …   a transcript in a store
+//! postgres://…#THREAD                                a thread in a database, only to verify
+//! ```
+//! An existing path is never taken for an address.
 
 use crate::context::{self, Context};
 use crate::engine::ProjectArgs;
@@ -21,7 +28,8 @@ pub(crate) fn stores() -> Stores {
     Stores::new(context::object_storage_settings())
 }
 
-/// Where the transcript lies that a path names, the folder of a thread, or the id of one of the project's threads.
+/// The transcript that a path, the folder of a thread, or the id of one of the project's threads
+/// names.
 ///
 /// # Errors
 /// When it is none of these.
@@ -45,7 +53,7 @@ pub(crate) fn transcript_at(
     Ok(folder.transcript())
 }
 
-/// A store of transcripts, and the record in it that is meant, if one is.
+/// A store of transcripts, and the record in it if the address names one.
 ///
 /// # Errors
 /// When no store has this address, or it cannot be opened.
@@ -53,7 +61,7 @@ pub(crate) fn store(address: &str, intent: Intent) -> Result<NamedStore, Failure
     Ok(stores().transcripts(address, intent)?)
 }
 
-/// The store and the record that an address must name.
+/// The store and the record that an address names.
 ///
 /// # Errors
 /// As [`store`]; when it names no record.
@@ -67,12 +75,12 @@ pub(crate) fn one(
 /// Opens a file, or a record in a store, to read it.
 ///
 /// # Errors
-/// When it is not there or cannot be read.
+/// When it is missing or cannot be read.
 pub(crate) fn open(fs: &dyn Fs, path: &Path) -> Result<RegularFile, Failure> {
     Ok(stores().open(fs, path)?)
 }
 
-/// The bytes of the file of bodies beside a record; empty where it has none.
+/// The bytes of the file of bodies beside a record; empty if it has none.
 ///
 /// # Errors
 /// When it cannot be read, or is too large.

@@ -51,7 +51,7 @@ impl<'f> Lines<'f> {
         self.step(false)
     }
 
-    /// As [`Lines::next`], with a line beyond the bound in its place, and empty.
+    /// As [`Lines::next`], with an empty line in place of one that is too long.
     ///
     /// # Errors
     /// When reading fails.

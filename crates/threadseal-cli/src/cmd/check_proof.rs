@@ -1,6 +1,10 @@
-//! `check-proof FILE`: checks a proof and shows its content. A proof is one of a turn, a copy of a
-//! record with lines left out, evidence that a key sealed or signed two histories (of a record, a
-//! lineage or a log), or a tombstone.
+//! `check-proof FILE`: checks a proof and shows its content.
+//!
+//! A proof is one of these:
+//! * a turn of a record;
+//! * a copy of a record with lines left out;
+//! * evidence that a key sealed or signed two histories, of a record, a lineage or a log;
+//! * a tombstone.
 //!
 //! It needs only the file: no record, no network, no home. If there is a home whose log knows the
 //! record of a turn, the log is asked whether it contradicts the proof.

@@ -1,5 +1,5 @@
-//! `init`: makes a home with a key for each usage that a host needs, trusts these keys, and makes a
-//! log of its seals. On request it makes a project, too.
+//! `init`: makes a home with a trusted key for each usage that a host needs, and with a log of its
+//! seals. On request it makes a project, too.
 
 use crate::cmd::key::{KeyOutput, key_line};
 use crate::cmd::log::init as log;
@@ -158,8 +158,8 @@ pub(crate) struct Made {
 /// Makes every missing part of a home; a log only if one is `wanted`.
 ///
 /// # Errors
-/// When the home must not be trusted or cannot be written, a name is taken, or the home had a log
-/// that is gone.
+/// When the home must not be trusted or cannot be written. When a name is taken. When the home had
+/// a log that is gone.
 pub(crate) fn make(
     wanted: Option<&log::LogArgs>,
     passphrase: &PassphraseArgs,

@@ -1,4 +1,4 @@
-//! `render PATH`: a transcript's believed part as Markdown.
+//! `render PATH`: the verified part of a transcript as Markdown.
 
 use crate::context::Context;
 use crate::exit::{Failure, Outcome};
@@ -15,7 +15,7 @@ pub(crate) struct RenderArgs {
     path: PathBuf,
 }
 
-/// Prints the Markdown; of a record that nobody vouches for, nothing.
+/// Prints the Markdown; nothing for a record without a trusted key.
 pub(crate) fn run(args: &RenderArgs, context: &Context, out: &mut Out) -> Outcome {
     if context.json {
         return Err(Failure::new(

@@ -1,4 +1,4 @@
-//! `trust add|list|remove|revoke`: whose signatures count.
+//! `trust add|list|remove|revoke`: manages the keys whose signatures count.
 
 use crate::cmd::key::UsageArg;
 use crate::context::Context;
@@ -200,7 +200,6 @@ impl EntryOutput {
     }
 }
 
-/// Runs the subcommand.
 pub(crate) fn run(command: &TrustCommand, context: &Context, out: &mut Out) -> Outcome {
     match command {
         TrustCommand::Add(args) => add(args, context, out),
@@ -253,7 +252,7 @@ fn add(args: &AddArgs, context: &Context, out: &mut Out) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// The key, and whether a file of Rye brought it.
+/// The key, and whether it comes from a file of Rye.
 fn key_of(args: &AddArgs, home: &Home, context: &Context) -> Result<(PublicKey, bool), Failure> {
     let path = Path::new(&args.key);
     if let Some(key) = verifying::key_of_digits(&args.key, home, context)? {
@@ -315,7 +314,7 @@ fn revoke(args: &RevokeArgs, context: &Context, out: &mut Out) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// The entry that was changed, as it was or is now.
+/// Prints the changed entry.
 fn say(entry: &TrustedKey, context: &Context, out: &mut Out) {
     let entry = EntryOutput::of(entry);
     if context.json {

@@ -1,4 +1,4 @@
-//! `verify PATH|DIR…`: what can be said of records.
+//! `verify PATH|DIR…`: verifies records and prints a verdict for each.
 
 use crate::cmd::trust::FormatArg;
 use crate::context::Context;
@@ -130,7 +130,8 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcom
     Ok(exit)
 }
 
-/// The name that was asked for, and the one that the key has which had it before, where that key signed.
+/// If the predecessor of `--key` made a signature that was rejected: the given name, and the
+/// present name of that predecessor.
 fn superseded<'r>(args: &'r VerifyArgs, results: &'r [Report]) -> Option<(&'r str, &'r str)> {
     let asked = args.key.as_deref()?;
     let rejected = |signer: &&SignerReport| signer.status == SignerStatus::Rejected;
@@ -166,7 +167,7 @@ fn verify_all(args: &VerifyArgs, context: &Context) -> Result<VerifyRun, Failure
     Ok(verifying::verifier(request, &bar, context)?.verify_set(set)?)
 }
 
-/// With `--all`, what this home knows.
+/// With `--all`, the records that this home knows.
 fn all_records(args: &VerifyArgs, context: &Context) -> Result<Option<AllRecords>, Failure> {
     if !args.all {
         return Ok(None);
@@ -180,7 +181,7 @@ fn all_records(args: &VerifyArgs, context: &Context) -> Result<Option<AllRecords
     )?))
 }
 
-/// With `--require-anchor`, what witnesses saw.
+/// With `--require-anchor`, the evidence of witnesses.
 fn anchors(args: &VerifyArgs, context: &Context) -> Result<Option<Anchors>, Failure> {
     if !args.require_anchor {
         return Ok(None);

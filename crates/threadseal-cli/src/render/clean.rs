@@ -1,11 +1,20 @@
-//! Text of records and file names, made safe to print on a terminal.
+//! Text of records and file names, made safe to print.
+//!
+//! A record must not be able to move the cursor, recolour, reorder or overwrite the output of this
+//! command. Escaped as `\u{202e}` are:
+//! * control characters (C0 with tab and newline, DEL, C1);
+//! * line and paragraph separators;
+//! * bidirectional marks, overrides and isolates (UAX #9);
+//! * invisible operators, tags and variation selectors supplement.
+//!
+//! Joiners (U+200C, U+200D) stay: scripts and emoji need them, and they move nothing.
 
 use std::fmt::Write as _;
 
 pub(crate) use threadseal_verify::clean::{Clean, is_unsafe};
 
-/// A text of several lines, each cleaned and set behind `margin`, so that no line of a record can
-/// pass for one of ours.
+/// A text of several lines, each cleaned and prefixed by `margin`: no line of a record can pass for
+/// output of this command.
 pub(crate) fn quoted(text: &str, margin: &str) -> String {
     let mut out = String::with_capacity(text.len() + margin.len());
     for (index, line) in text.split('\n').enumerate() {

@@ -20,7 +20,6 @@ pub(crate) struct FailureOutput {
 }
 
 impl FailureOutput {
-    /// The failure's sentence.
     pub(crate) fn new(failure: &Failure) -> Self {
         Self {
             schema: "threadseal.error/1",

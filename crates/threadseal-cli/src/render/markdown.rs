@@ -1,6 +1,7 @@
-//! Transcripts as Markdown: what the reader may rely on, then the events as the library renders
-//! them ([`threadseal_formats::transcript::render`]: no text of a record can pass for layout there), with
-//! nothing in it that a terminal would obey.
+//! Transcripts as Markdown: first the verdict, then the events in the library's rendering.
+//!
+//! [`threadseal_formats::transcript::render`] lets no text of a record pass for layout. The output
+//! contains no control character for a terminal.
 
 use super::clean::{Clean, is_unsafe};
 use crate::verified_events::VerifiedEvents;
@@ -39,7 +40,7 @@ pub(crate) fn transcript(believed: &VerifiedEvents) -> String {
     out.chars().map(shown).collect()
 }
 
-/// What the reader may rely on, in the document itself.
+/// The verdict and the signers, in the document itself.
 fn standing(report: &Report) -> String {
     let signers = report.signers.iter();
     let signers: Vec<String> = signers
@@ -56,7 +57,7 @@ fn standing(report: &Report) -> String {
     )
 }
 
-/// One line in which no character means anything to Markdown.
+/// One line in which every character with a meaning in Markdown is escaped.
 fn inline(text: &str) -> String {
     let mut out = String::new();
     for c in Clean(text).to_string().chars() {

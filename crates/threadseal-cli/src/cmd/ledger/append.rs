@@ -1,10 +1,10 @@
 //! `ledger append`: reads records or parts of them, and writes chained and signed records.
 //!
 //! ```text
-//! a line   a step record, or {"node":…,"effect":{"type",…},"status":…,…}: missing members are added
+//! a line   a step record, or a part of one: {"node":…,"effect":{"type",…},"status":…,…}
 //! ```
-//! All waiting lines are stored together; each is durable before the next ones are read. This host
-//! remembers the head of the stored records.
+//! Missing members get default values. All waiting lines are stored together; each is durable
+//! before the next ones are read. This host remembers the head of the stored records.
 
 use super::place;
 use crate::context::Context;

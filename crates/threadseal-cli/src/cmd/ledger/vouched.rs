@@ -2,7 +2,8 @@
 //! chain.
 //!
 //! ```text
-//! place ─► verify, with its notes and its signed head ─► verified? ─► lines in memory ─► verify ─► the same end? ─► result
+//! place ─► verify, with its notes and its signed head ─► verified?
+//!       ─► lines in memory ─► verify ─► the same end? ─► result
 //! ```
 
 use super::place::Place;

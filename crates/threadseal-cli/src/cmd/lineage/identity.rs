@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! DIR/<agent>.identity   0600, made once and never overwritten (igor's form, or PEM)
-//! delegation             the text of `spec/lineage.md` §6, for the machine that has the session key
+//! delegation             the text of `spec/lineage.md` §6, for the machine with the session key
 //! ```
 //! A file that cannot be read is an error and never the reason for a new key.
 

@@ -1,7 +1,7 @@
 //! `lineage inspect FILE`: prints every field of one checkpoint, and whether its seal is valid.
 //!
 //! ```text
-//! exit   0 verified · 1 the seal is invalid, or contradicts an expectation · 3 the key is not trusted
+//! exit   0 verified · 1 the seal is invalid, or no expected one · 3 the key is not trusted
 //! ```
 
 use super::input::{Input, TrustArgs};

@@ -151,7 +151,7 @@ fn kind(link: &ReadLink) -> LinkKind {
     native.map_or(LinkKind::Checkpoint, |native| native.kind)
 }
 
-/// One line for each link. A column is a branch: it waits for the children of the link drawn in it last.
+/// Draws one line for each link. A column is a branch: it waits for the children of its last link.
 fn draw(links: &[DrawnLink], context: &Context, out: &mut Out) {
     let mut children: BTreeMap<ContentHash, usize> = BTreeMap::new();
     for drawn in links {

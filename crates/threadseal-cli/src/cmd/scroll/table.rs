@@ -1,11 +1,11 @@
-//! `scroll from --table`: one line for each source below the paths.
+//! `scroll from --table`: prints one line for each source below the paths.
 //!
 //! ```text
 //! {"schema":"threadseal.scroll-table/1","files":[{"path":P,"account":ACCOUNT},…],
 //!  "errors":[{"path":P,"message":M},…],"passed_over":N}
 //! ```
-//! Files inside folders that no format knows are passed over and counted; a file that is named
-//! must be known.
+//! Files of unknown formats inside folders are passed over and counted; a named file must have a
+//! known format.
 
 use super::from::{print, read};
 use crate::context::Context;
@@ -111,7 +111,7 @@ fn cells(format: &str, account: &Account, path: &str) -> [String; 9] {
     cells
 }
 
-/// Lines that were not understood, members that nobody knows, values carried in another form.
+/// Lines that no rule maps, unknown members, and values in another form.
 fn warnings(account: &Account) -> u64 {
     let unknown = account
         .dropped()

@@ -1,8 +1,8 @@
-//! `scroll to`: a scroll as something else (`spec/scroll-mappings.md` W6).
+//! `scroll to`: converts a scroll to another format (`spec/scroll-mappings.md` W6).
 //!
-//! Written is what verification vouches for, from the bytes that it read; everything else is
-//! refused with the report, unless `--unverified` asks for it. Then it says so of itself where its
-//! format lets it, and the exit is that of the verdict: no script takes it for verified.
+//! It writes only verified content, from the bytes that it verified. Anything else is refused with
+//! the report, unless `--unverified` is given. Then the output is marked as unverified if its
+//! format allows that, and the exit is that of the verdict: no script takes it for verified.
 
 use super::input;
 use crate::context::Context;
@@ -22,7 +22,7 @@ use threadseal_store::atomic::create_new;
 use threadseal_verify::detect::container_of;
 use threadseal_verify::trust_locality::Locality;
 
-/// Mode of a file that is written: what an agent said is for its user.
+/// Mode of a new file: only its user may read the output of an agent.
 const EXPORT_MODE: u32 = 0o600;
 
 /// What `scroll to` takes.
@@ -73,8 +73,8 @@ pub(super) fn run(args: &ToArgs, context: &Context, out: &mut Out) -> Outcome {
     Ok(exit)
 }
 
-/// The chain that may be written, and the exit of its verdict. Where that is not good enough, it
-/// was reported.
+/// The chain that may be written, and the exit of its verdict. If the verdict does not suffice, the
+/// report was printed.
 fn chain(
     args: &ToArgs,
     bytes: &[u8],

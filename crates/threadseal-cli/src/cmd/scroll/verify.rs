@@ -1,4 +1,4 @@
-//! `scroll verify`: a report, or with `--compat` what the reference command answers.
+//! `scroll verify`: prints a report or, with `--compat`, the answer of agent-scroll's own command.
 
 use super::input;
 use crate::context::Context;
@@ -62,7 +62,6 @@ enum CoverageArg {
     ScrollV01,
 }
 
-/// Verifies and reports.
 pub(super) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcome {
     let report = report(args, context)?;
     if args.compat {
@@ -120,7 +119,7 @@ fn asked(
     })
 }
 
-/// The answer of v0.1, as it stands in the report.
+/// The answer of v0.1, as it is in the report.
 #[derive(Deserialize)]
 struct Answer {
     ok: bool,
@@ -136,7 +135,7 @@ struct Failed {
     detail: Option<String>,
 }
 
-/// Output and exit code of the reference command.
+/// Output and exit code of agent-scroll's own command.
 fn as_reference(report: &Report, out: &mut Out) -> Outcome {
     complain(
         "warning: --compat accepts stripped signatures, swapped keys and cut scrolls; use it to compare, not to trust",
@@ -158,7 +157,7 @@ fn as_reference(report: &Report, out: &mut Out) -> Outcome {
             failed.reason,
             detail.unwrap_or_default()
         );
-        // Where standard error is gone, the exit code remains.
+        // If standard error is closed, the exit code still reports it.
         let _ = writeln!(stderr, "{}", Clean(&line));
     }
     if let Some(error) = &answer.error {

@@ -1,9 +1,10 @@
-//! `transcript export`: the bytes of a record, as they are in its store; or the record as a log that other tools check.
+//! `transcript export`: writes the bytes of a record from its store, or the record as a log for
+//! other tools.
 //!
 //! ```text
 //! threadseal transcript export s3://…#demo/greet-1 --out greet.jsonl
-//! threadseal transcript export greet.jsonl --redact --turn 2 ─► a copy without what was said in turn 2
-//! threadseal transcript export greet.jsonl --as-log DIR ─► DIR/checkpoint, DIR/tile/…        C2SP tlog-tiles
+//! threadseal transcript export greet.jsonl --redact --turn 2 ─► a copy without the texts of turn 2
+//! threadseal transcript export greet.jsonl --as-log DIR ─► C2SP tlog-tiles: DIR/checkpoint, …
 //! ```
 
 use crate::context::Context;
@@ -72,7 +73,7 @@ struct LeaveOut {
 #[derive(Serialize)]
 struct LogOutput<'a> {
     schema: &'static str,
-    /// What was said of the record; only what is verified becomes a log.
+    /// The report on the record; only a verified one becomes a log.
     result: &'a Report,
     origin: Option<String>,
     vkey: Option<String>,
@@ -84,9 +85,9 @@ struct LogOutput<'a> {
 #[derive(Serialize)]
 struct CopyOutput<'a> {
     schema: &'static str,
-    /// What was said of the record; only what is verified is copied.
+    /// The report on the record; only a verified one is copied.
     result: &'a Report,
-    /// The copy; none where there is none.
+    /// The copy, if there is one.
     path: Option<String>,
     left_out: u64,
     /// Names of the checks of the record that the copy does not allow.
@@ -94,7 +95,7 @@ struct CopyOutput<'a> {
     exit: u8,
 }
 
-/// Writes the record; whether its bytes hold, verify says of the store and of the file.
+/// Writes the record. It does not verify the bytes: `verify` does, in the store and in the file.
 pub(super) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
     if let Some(folder) = &args.as_log {
         return as_log(&args.from, folder, context, out);
@@ -125,7 +126,7 @@ pub(super) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcom
     Ok(Exit::Done)
 }
 
-/// Writes the detached bodies of a record beside the copy that is to come: without them it would be one that lost them.
+/// Writes the detached bodies first: without them the copy would look like a record that lost them.
 fn bodies_first(args: &ExportArgs, file: &RegularFile, context: &Context) -> Result<(), Failure> {
     let first = examine::first_line(file)?.unwrap_or_default();
     if !bodies::is_detached(&first) {
@@ -153,7 +154,8 @@ fn refuse(report: &Report, what: &str) {
     ));
 }
 
-/// Writes a copy of what was verified, without the lines that were named; nothing where the record is not.
+/// Writes a copy of a verified record, without the selected lines; nothing if the record is not
+/// verified.
 fn redacted(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
     if context.json && args.out.is_none() {
         let text = "a copy is no JSON: give --out, or leave out --json";
@@ -225,8 +227,8 @@ fn redacted(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
     Ok(exit)
 }
 
-/// The numbers of the lines that are named, or lie in the turns or hold the texts that are and are not the recorder's;
-/// and those of the recorder's own that hold the texts.
+/// First, the numbers of the selected lines: by number, by turn, or by text, except for the
+/// recorder's own. Then, the recorder's own lines that contain the texts.
 fn left_out(chosen: &LeaveOut, record: &[u8]) -> (BTreeSet<u64>, BTreeSet<u64>) {
     let mut leave: BTreeSet<u64> = chosen.lines.iter().copied().collect();
     let (mut own, mut turn) = (BTreeSet::new(), 0);
@@ -247,7 +249,7 @@ fn left_out(chosen: &LeaveOut, record: &[u8]) -> (BTreeSet<u64>, BTreeSet<u64>) 
     (leave, own)
 }
 
-/// Writes what was verified, and nothing where the record is not.
+/// Writes a verified record as a log; nothing if the record is not verified.
 fn as_log(path: &Path, folder: &Path, context: &Context, out: &mut Out) -> Outcome {
     let opened = verifying::open(path, Need::Whole, context)?;
     let report = match &opened {

@@ -1,9 +1,9 @@
-//! `transcript import`: a native record into a store, byte for byte.
+//! `transcript import`: copies a native record into a store, byte for byte.
 //!
 //! ```text
 //! file ─► verify it whole ─► store, if the name is free
 //! ```
-//! A record that something speaks against is not taken.
+//! It refuses a record with evidence against it.
 
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome};
@@ -72,10 +72,10 @@ pub(super) fn run(args: &ImportArgs, context: &Context, out: &mut Out) -> Outcom
     Ok(Exit::Done)
 }
 
-/// Verifies a native record against which nothing speaks.
+/// Reads a native record, and refuses one with evidence against it.
 ///
 /// # Errors
-/// When it cannot be read, is no native record, or something speaks against it.
+/// When it cannot be read, is no native record, or is refused.
 pub(super) fn whole(path: &Path, context: &Context) -> Result<(RegularFile, Report), Failure> {
     let verifier = verifying::verifier_of_home(context)?;
     if detect::kind(&record::open(&*context.fs, path)?)? != Some(Kind::Native) {
