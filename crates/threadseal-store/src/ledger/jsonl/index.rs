@@ -41,7 +41,6 @@ pub(super) struct IndexEntry {
     pub(super) length: u32,
     /// CRC-32 of the line with its LF.
     pub(super) crc: u32,
-    /// Its record hash.
     pub(super) hash: Option<Digest>,
     /// The tag of its idempotency key, if it is completed and has one.
     pub(super) key: Option<[u8; 8]>,
@@ -137,7 +136,6 @@ fn header(run: &RunId) -> [u8; SLOT_BYTES] {
     out
 }
 
-/// An open index.
 #[derive(Debug)]
 pub(super) struct Index {
     file: Arc<dyn FileHandle>,
@@ -240,7 +238,6 @@ impl Index {
         Ok(count)
     }
 
-    /// Makes all entries durable.
     pub(super) fn sync(&self) -> Result<(), Error> {
         self.file.sync_data().map_err(self.fail("sync"))
     }
