@@ -1,9 +1,11 @@
-//! Repository chores: `cargo xtask tidy`, `threats`, `sweep`, `bench`, `canon`, `vectors`, `migrate-sim`, `fleet`.
+//! Repository chores: `cargo xtask tidy`, `threats`, `sweep`, `bench`, `canon`, `vectors`, `migrate-sim`, `fleet`,
+//! `house`.
 #![forbid(unsafe_code)]
 
 mod bench;
 mod canon;
 mod fleet;
+mod house;
 mod migrate;
 mod sweep;
 mod tidy;
@@ -11,7 +13,7 @@ mod vectors;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask tidy | threats | sweep | bench [--quick] [--scroll | --ledger | --lineage | --runtime | --log] [--write FILE] | canon | vectors FOLDER | migrate-sim [SCHEDULES] | fleet [--quick]";
+const USAGE: &str = "usage: cargo xtask tidy | threats | sweep | bench [--quick] [--scroll | --ledger | --lineage | --runtime | --log] [--write FILE] | canon | vectors FOLDER | migrate-sim [SCHEDULES] | fleet [--quick] | house [--list] [--root DIR]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -24,6 +26,7 @@ fn main() -> ExitCode {
         ["canon"] => canon::run(),
         ["migrate-sim", rest @ ..] => migrate::run(rest),
         ["fleet", rest @ ..] => fleet::run(rest),
+        ["house", rest @ ..] => house::run(rest),
         ["vectors", folder] => vectors::write(folder.as_ref()).map(|()| true),
         _ => Err(USAGE.into()),
     };
