@@ -68,7 +68,7 @@ fn modules_of(repository: &Repository, path: &str) -> Vec<String> {
 }
 
 /// The modules in the table of `lib.rs`, lowest first.
-fn order(root: &str) -> Vec<&str> {
+pub(crate) fn order(root: &str) -> Vec<&str> {
     let name = |line: &'_ str| {
         let start = line.find("//! | [`")? + 8;
         let length = line[start..].find('`')?;
