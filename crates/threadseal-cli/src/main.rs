@@ -38,7 +38,6 @@ mod signing;
 mod trusting;
 mod unsaid;
 mod walk;
-mod witness;
 
 use std::process::ExitCode;
 
