@@ -34,7 +34,6 @@ mod trust_file;
 mod unsaid;
 mod verified_events;
 mod verifying;
-mod witness;
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Is everything in the files of a log as its checkpoint says?
+//! The check of all files of a log against its checkpoint.
 
 use crate::commit::log_access::LogAccess;
 use crate::index::head_index::{HeadIndex, head_of};
@@ -82,13 +82,13 @@ struct Walk<'l> {
 }
 
 impl Walk<'_> {
-    /// An entry that lies in a tile.
+    /// An entry in a tile.
     fn tiled(&mut self, at: u64, entry: &[u8], index: Option<&HeadIndex>) -> Result<(), Error> {
         let leaf = merkle::leaf_hash(entry);
         self.hash(0, leaf)?;
         if let Some((record, seq)) = head_of(entry) {
             self.heads += 1;
-            // A head that is written down again is told as such; of two with one number the index has the first.
+            // `entry` reports a head that is committed again; of two with one number the index has the first.
             let is_first = self.last.get(&record).is_none_or(|last| *last < seq);
             let found = index
                 .filter(|_| is_first)

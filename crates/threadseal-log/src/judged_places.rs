@@ -1,5 +1,7 @@
-//! A log as evidence against revocations: where seals stand in it, as far as something outside of it vouches for that, and by when they did,
-//! as far as somebody outside stamped it.
+//! [`JudgedPlaces`]: the log as evidence about seals of a key that was revoked later.
+//!
+//! A seal counts by its entry, as far as a second place or witnesses vouch for that entry, and by its time, as far as an
+//! authority stamped it.
 
 use crate::seal_log::SealLog;
 use crate::timestamps::Authority;
@@ -11,7 +13,7 @@ use threadseal_core::time::Timestamp;
 use threadseal_core::tlog::entry::key_event::KeyHistory;
 use threadseal_core::trust::SealPlaces;
 
-/// What who judges keys asks a log; what it says of keys, and how far it is vouched for, is looked up once.
+/// The places of seals in a log, for the judgement of keys. Key events, and how far others vouch for the log, are read once.
 #[derive(Debug)]
 pub struct JudgedPlaces {
     log: Arc<SealLog>,
@@ -23,13 +25,13 @@ pub struct JudgedPlaces {
     authorities: Vec<(String, Authority)>,
     in_doubt: OnceLock<bool>,
     warn: fn(&str),
-    /// Stamps that stamp nothing, of which people were told.
+    /// Stamps that stamp nothing, of which `warn` was called.
     told: Mutex<BTreeSet<KeptStamp>>,
 }
 
 impl JudgedPlaces {
-    /// The places of `log`, of whose entries a quorum of witnesses saw the first `witnessed`, and which these authorities stamp. `warn` tells
-    /// people of stamps that do not count.
+    /// The places of `log`, of whose entries a quorum of witnesses saw the first `witnessed`, and which these authorities stamp. `warn` is
+    /// called for stamps that do not count.
     pub fn of(
         log: Arc<SealLog>,
         witnessed: u64,
@@ -48,7 +50,7 @@ impl JudgedPlaces {
         }
     }
 
-    /// How many entries stand where nobody who may write to this home alone could have put them later.
+    /// How many entries a writer to this home alone could not have put there later.
     fn vouched_for(&self) -> u64 {
         let marked = || self.log.marked().unwrap_or(0).max(self.witnessed);
         *self.vouched_for.get_or_init(marked)

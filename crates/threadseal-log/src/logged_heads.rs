@@ -1,7 +1,7 @@
 //! [`LoggedHeads`]: heads that are logged when they are stored, and judged by the log when they are fetched.
 //!
-//! The store of heads is a folder: whoever may write there can put back an older head together with the older record. The log cannot be
-//! put back in part, and not as a whole without falling behind its mark. So where the log knows a later head of a record than the
+//! The store of heads is a folder: any writer there can put back an older head together with the older record. The log cannot
+//! be put back in part, and not as a whole without lagging its mark. So where the log knows a later head of a record than the
 //! store, or another one of the same number, the log's counts.
 
 use crate::seal_log::SealLog;
@@ -70,7 +70,7 @@ impl HeadStore for LoggedHeads {
                 root: logged.root,
                 key: logged.key,
                 is_final: false,
-                // When the head of the log was stored nobody has written down.
+                // No file has the time at which the head of the log was stored.
                 updated: Timestamp::UNIX_EPOCH,
                 logged: Some(at),
                 ..stored
@@ -112,7 +112,7 @@ impl HeadStore for LoggedHeads {
             return Ok(Vec::new());
         };
         match log.forks_of(record) {
-            // A log of which nothing can be read is told of as one that is gone.
+            // A log that cannot be read at all is reported as one that is gone.
             Err(_) if log.view().is_err() => Ok(Vec::new()),
             known => known,
         }

@@ -12,16 +12,16 @@ use crate::marks::fault::Fault;
 use std::sync::{Mutex, PoisonError};
 use threadseal_store::read::Stamp;
 
-/// How a log stands.
+/// Whether a log counts, and why not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
     /// It continues all that its second places know.
     Good,
     /// It went back, is on another machine, or has ended.
     Faulty(Fault),
-    /// It cannot be read; says why.
+    /// It cannot be read, for this reason.
     Damaged(String),
-    /// A second place cannot be read; says why. It would not show that the log went back.
+    /// A second place cannot be read, for this reason. It would not show that the log went back.
     MarkUnread(String),
     /// No second place knows anything of it.
     MarkGone,

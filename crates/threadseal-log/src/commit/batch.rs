@@ -45,7 +45,7 @@ impl HeadBatch {
         }
     }
 
-    /// Takes a head that the log does not have, unless that says nothing new or the log has another one of its number.
+    /// Takes a head that the log does not have, unless a later one covers it or the log has another one of its number.
     pub(crate) fn add(
         &mut self,
         writer: &Writer<'_>,
@@ -65,7 +65,7 @@ impl HeadBatch {
             None => {}
         }
         if self.has_later(writer, index, &record, seq)? {
-            // Heads of one record stand in order; a later one says all that this one says.
+            // Heads of one record are in order; a later one covers this one.
             return Ok(());
         }
         if let Some(entry) = LogEntry::Head(*head).to_bytes() {

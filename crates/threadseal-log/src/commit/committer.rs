@@ -2,7 +2,7 @@
 //!
 //! Publishing puts a head into the process's spool file and into memory, and returns. The thread takes all that waits, and
 //! what processes that ended have left, commits it with one fsync, and clears the spool. What fails keeps waiting: the next head, a
-//! flush or the next process tries again. Lines of which nothing shows that this home wrote them are set aside (`spool_quarantine`).
+//! flush or the next process tries again. Lines that no tag shows to be of this home are set aside (`spool_quarantine`).
 
 use crate::commit::batch::{Fork, HeadBatch};
 use crate::commit::log_access::LogAccess;
@@ -21,7 +21,7 @@ use threadseal_core::tlog::entry::{LogEntry, LoggedHead};
 const MAX_WAITING: usize = if cfg!(test) { 1000 } else { 65_536 };
 /// Longest wait of a process that ends for another one that is in the log.
 const MAX_LAST_WAIT: Duration = Duration::from_secs(1);
-/// Forks that are remembered until somebody asks.
+/// Forks that are remembered until the next flush.
 const MAX_FORKS: usize = 64;
 
 /// What a commit did.
@@ -33,7 +33,7 @@ struct Done {
     aside: Vec<Aside>,
 }
 
-/// What was done, and why the marks are behind, if they are.
+/// The result of a commit, and why the marks lag, if they do.
 type Answer = Result<(Done, Option<Error>), Error>;
 
 /// What became of the heads that waited.
@@ -41,11 +41,11 @@ type Answer = Result<(Done, Option<Error>), Error>;
 pub struct Published {
     /// Heads that still wait.
     pub waiting: usize,
-    /// Why; where none waits, why the second place is behind the log.
+    /// Why; if none waits, why the second place lags the log.
     pub error: Option<Error>,
-    /// Heads that were refused since the last time somebody asked.
+    /// Heads that were refused since the last flush.
     pub forks: Vec<Fork>,
-    /// Lines of which nothing shows that this home wrote them, set aside since the last time somebody asked.
+    /// Lines that no tag shows to be of this home, set aside since the last flush.
     pub set_aside: usize,
 }
 
@@ -64,7 +64,7 @@ struct Queue {
     unspooled: bool,
     /// Is the thread at work on what it took?
     busy: bool,
-    /// Somebody asks for an attempt, also when nothing new waits.
+    /// A flush asks for an attempt, also when nothing new waits.
     asked: bool,
     closing: bool,
     error: Option<Error>,
@@ -234,7 +234,7 @@ impl Queue {
                 self.waiting.splice(0..0, taken);
                 self.failed = Some(self.waiting.len());
                 if self.waiting.len() >= MAX_WAITING && !self.unspooled {
-                    // Its file is nobody's from here on, and is taken up with those of processes that ended.
+                    // The file is released here, and is read again with those of processes that ended.
                     self.spool = None;
                     self.let_go += self.waiting.len();
                     self.waiting.clear();
@@ -270,7 +270,7 @@ fn run(access: &LogAccess, gate: &Gate) {
         }
         let taken = std::mem::take(&mut queue.waiting);
         let asked = queue.asked;
-        // Marks that are behind are tried again with nothing new, too.
+        // Marks that lag are tried again with nothing new, too.
         let pending = queue.error.is_some();
         let look = first || asked || queue.let_go > 0;
         queue.fresh = false;

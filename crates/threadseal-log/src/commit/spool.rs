@@ -52,7 +52,7 @@ impl Spool {
             let fail = |error| sys::failure("make", &path, &error);
             let file = dir.fs.open(&path, Access::CreateNew(PRIVATE_FILE));
             let file = file.map_err(fail)?;
-            // Between these two calls somebody may take the file for one that was left.
+            // Between these two calls another process may take the file for one that was left.
             let ours = file.try_lock().map_err(fail)?;
             if ours && file.metadata().map_err(fail)?.links > 0 {
                 return Ok(Self {
@@ -121,24 +121,24 @@ pub(crate) struct SpoolLine {
     pub(crate) bytes: Vec<u8>,
     /// The log for which a process of this home wrote it; None where nothing shows that.
     pub(crate) log: Option<LogId>,
-    /// What it says, where that is a head.
+    /// The head in it, if there is one.
     pub(crate) head: Option<LoggedHead>,
 }
 
 impl LeftSpool {
-    /// Files that nobody holds, some of them: each is open until its heads are committed.
+    /// Some of the files that no process holds: each is open until its heads are committed.
     pub(crate) fn all(dir: &LogDir) -> Vec<Self> {
         Self::each(dir, &dir.spool()).take(MAX_TAKEN).collect()
     }
 
-    /// The files in this folder that nobody holds, one after the other.
+    /// The files in this folder that no process holds, one after the other.
     pub(crate) fn each(dir: &LogDir, folder: &Path) -> impl Iterator<Item = Self> {
         let mut names = dir.fs.read_dir(folder).unwrap_or_default();
         let mut key = None;
         if !names.is_empty() {
             match HomeSecret::find(dir) {
                 Ok(found) => key = found,
-                // Whose the lines are is told when it can be read.
+                // The lines are judged when the secret can be read.
                 Err(_) => names.clear(),
             }
         }

@@ -18,7 +18,7 @@ pub(crate) struct KeyEventEntry {
 pub(crate) enum StoredHeadsFirst {
     /// Nothing: the key does not end.
     No,
-    /// All heads that the home has stored: a head behind the end of its key would not count.
+    /// All heads that the home has stored: a head after the end of its key would not count.
     Required,
     /// The same, as far as they can be read: a thief who damages a head must not keep the key alive.
     IfReadable,

@@ -1,7 +1,7 @@
 //! Typed views of the entries that are no heads: forks, redactions, tombstones, key events.
 //!
-//! Each view reads one kind of entry with its number. [`EntryView::from_entry`] is the only place that tells the kinds
-//! apart.
+//! Each view reads one kind of entry with its number. [`EntryView::from_entry`] is the only place that distinguishes
+//! the kinds.
 
 pub(crate) mod evidence_files;
 mod fork;

@@ -78,7 +78,7 @@ impl HeadIndex {
             return Ok(());
         }
         if !contents.continues(&self.tree, &tree)? {
-            // The log was put back: nothing is known to stand where it stood.
+            // The log was put back: no entry is known to be in its place.
             *self = Self::of(&self.dir, self.id);
         }
         while self.tree.size < tree.size {
@@ -101,7 +101,7 @@ impl HeadIndex {
         for row in filed.chain([Ok(fresh.copied())]) {
             newest = newest.max(row?);
         }
-        // Of two with one number the first one stands.
+        // Of two with one number the first one counts.
         newest.map_or(Ok(None), |row| self.at(record, row.seq))
     }
 

@@ -10,8 +10,8 @@
 //! row    record id (32) ‖ number of the seal (8) ‖ number of the entry (8)            sorted; numbers are big-endian, also that of a page
 //! tag    HMAC-SHA-256 under the secret of the home (`spool_key`)
 //! ```
-//! Rows lie sorted under tags that only this home makes, so what is not between two rows that follow each other is not there. A run that
-//! is not much larger than what comes behind it is merged with that: there are few runs, however large the log is.
+//! Rows are sorted under tags that only this home makes: a head that would be between two neighbouring rows is absent. A run
+//! that is not much larger than those after it is merged with them: there are few runs, however large the log is.
 //!
 //! The folder is made again where it is lost. Another layout has another name, so that no program believes to be absent what one of another
 //! version left out.
@@ -44,7 +44,7 @@ const PAGE_DOMAIN: &[u8] = b"threadseal/1 rows of an index\0";
 const EARLIER: [&str; 2] = ["index.db", "heads-1.db"];
 const ROW_BYTES: usize = 48;
 const PAGE_ROWS: u64 = if cfg!(test) { 5 } else { 84 };
-/// Largest list of runs in bytes; each is half as long again as all behind it, so there are few.
+/// Largest list of runs in bytes; each is half as long again as all after it, so there are few.
 const MAX_LIST_BYTES: usize = 64 << 10;
 /// Pages of one run that are kept in memory.
 const MAX_KEPT_PAGES: usize = 256;
@@ -62,7 +62,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Not behind any row of this head, nor of a later one of its record.
+    /// Not after any row of this head, nor of a later one of its record.
     pub(crate) fn first_of(record: &RecordId, seq: u64) -> Self {
         let record = *record;
         Self { record, seq, at: 0 }
@@ -159,7 +159,7 @@ impl IndexFiles {
     pub(crate) fn find(dir: &LogDir, id: LogId) -> Self {
         let mut files = Self::none(dir, id);
         let runs = files.listed.iter().map(|span| Run::open(dir, *span));
-        // A run that another process has merged is in the list that it wrote; whoever comes next reads that one.
+        // A run that another process has merged is in the list that it wrote; the next reader reads that one.
         files.runs = runs.collect::<Option<Vec<_>>>().unwrap_or_default();
         files
     }
@@ -336,7 +336,7 @@ impl IndexFiles {
             .replace(&path, format!("{body}tag {tag}\n").as_bytes())
     }
 
-    /// Removes what nobody reads any more: merged runs, what a crash left, and files of earlier layouts.
+    /// Removes files that are read no more: merged runs, remains of a crash, and files of earlier layouts.
     fn forget_others(&self) {
         let folder = self.dir.file(FOLDER);
         let ours: Vec<String> = self.listed.iter().map(Span::file_name).collect();
@@ -344,7 +344,7 @@ impl IndexFiles {
             let is_ours =
                 |name: &str| name == LIST || name == LOCK || ours.iter().any(|our| our == name);
             if !name.to_str().is_some_and(is_ours) {
-                // What stays is in nobody's way.
+                // A file that stays does no harm.
                 let _ = self.dir.fs.unlink(&folder.join(name));
             }
         }

@@ -6,7 +6,7 @@
 //!                    <number> <what> <record id, or -> LF  each of them, in order
 //!                    tag <64 hex> LF                       HMAC-SHA-256( secret of the home, "threadseal/1 rare entries" 0x00 ‖ log id ‖ LF ‖ all before )
 //! ```
-//! That a key did not end, and that nothing is said of a record, follows from what is *not* here. So nothing is believed of it but what this
+//! The absence of entries shows that a key did not end, or that a record was not forked. So nothing of the file counts but what this
 //! home wrote itself, of a tree that the signed one continues; all entries beyond are read, and have to be those of the signed tree. Without
 //! the file, or where it is not this home's, that are all entries. What it names is proved like any entry.
 //!
@@ -32,7 +32,7 @@ const DOMAIN: &[u8] = b"threadseal/1 rare entries\0";
 const MAX_RARE_BYTES: usize = 64 << 20;
 /// Entries by which a log grows until the file is written again: so many a process reads for itself.
 const MAX_UNWRITTEN: u64 = 1_024;
-/// What stands at the end of each head, and of no known entry that is none.
+/// The end of each head, and of no other known entry.
 const HEAD_MARK: &[u8] = b"\"type\":\"head/";
 
 /// What an entry speaks of that is no head.
@@ -171,7 +171,7 @@ impl NonHeadIndex {
             return Ok(());
         }
         if !view.continues(&self.tree)? {
-            // The log was put back: nothing is known to stand where it stood.
+            // The log was put back: no entry is known to be in its place.
             *self = Self::default();
         }
         let mut frontier = contents.frontier(self.tree.size)?;

@@ -3,8 +3,8 @@
 //! ```text
 //! log.json   {"schema":"threadseal.log/1","origin":…,"vkey":…,"host":…|null,"marks":[…],"single_host":…} LF
 //! ```
-//! `host` is a tagged digest of what the system calls this machine, so that a copy of the home on another one is told from
-//! a home that moved within it. `marks` are the second places; they alone may be changed later.
+//! `host` is a tagged digest of the system's name of this machine. It distinguishes a copy of the home on another machine
+//! from a home that moved on this one. `marks` are the second places; they alone may be changed later.
 
 use crate::layout::log_dir::{LogDir, damaged};
 use crate::layout::mark_location::MarkLocation;
@@ -82,7 +82,7 @@ pub struct Description {
     pub id: LogId,
     /// Whose signature its checkpoints have.
     pub key: PublicKey,
-    /// On which machine it was made, where the system tells.
+    /// The machine on which it was made, if the system has a name for it.
     pub host: Option<Digest>,
     /// Where its last checkpoint is kept a second time. The first is the default folder.
     pub marks: Vec<MarkLocation>,

@@ -4,10 +4,11 @@
 //! $THREADSEAL_HOME/keys/spool.secret   64 hex digits LF, 0600; made once, and anew where it is damaged or others may read it
 //!
 //! line   <64 hex: tag> <32 hex: log id> <entry>
-//! tag    HMAC-SHA-256( secret, "threadseal/1 spool" 0x00 ‖ what stands behind the tag and its blank )      RFC 2104
+//! tag    HMAC-SHA-256( secret, "threadseal/1 spool" 0x00 ‖ the line after the tag and its blank )      RFC 2104
 //! ```
-//! Another domain is a key of its own, as far as anybody can tell: under two the home's list of rare entries and its index of heads are tagged (`rare`, `index_file`).
-//! It lies with the keys, not with the logs: copies of a log's folder are given to others.
+//! Each domain works as a key of its own. Two others tag the home's list of entries that are no heads and its index of heads
+//! (`index::non_head_index`, `index::index_files`).
+//! It is kept with the keys, not with the logs: people give copies of a log's folder to others.
 
 use crate::layout::description::LogId;
 use crate::layout::log_dir::LogDir;
@@ -27,9 +28,9 @@ use zeroize::Zeroizing;
 const DOMAIN: &[u8] = b"threadseal/1 spool\0";
 const SECRET_BYTES: usize = 32;
 pub(crate) const TAG_BYTES: usize = 32;
-/// Digits of a tag, and the blank behind it.
+/// Digits of a tag, and the blank after it.
 const TAG_LENGTH: usize = 2 * TAG_BYTES + 1;
-/// Digits of a log id, and the blank behind it.
+/// Digits of a log id, and the blank after it.
 const ID_LENGTH: usize = 33;
 
 /// The secret.
@@ -74,7 +75,7 @@ impl HomeSecret {
         read(dir, &path(dir))
     }
 
-    /// The line that says this entry is to be written into this log.
+    /// The line for an entry that is to be committed to this log.
     pub(crate) fn line(&self, log: LogId, entry: &[u8]) -> Vec<u8> {
         let rest = [format!("{log} ").as_bytes(), entry].concat();
         let mut line = self.tag(DOMAIN, &rest).into_bytes();

@@ -4,7 +4,7 @@
 //! base <base64 of a signed note> LF                                                   first
 //! ( entry <bytes> LF … tree <size> <base64 of the root> LF [ signed <base64 of a signed note> LF ] )…
 //! ```
-//! A batch is committed with its `tree` line, and signed behind that. Bytes behind the last `tree` or `signed` line were never
+//! A batch is committed with its `tree` line, and signed after that. Bytes after the last `tree` or `signed` line were never
 //! signed. Here the lines are read; whether trees and signatures are right is a question for `tree::writer` and `tree::view`.
 
 use threadseal_core::digest::Digest;
@@ -26,19 +26,19 @@ pub(crate) const MAX_JOURNAL_BYTES: usize =
 #[derive(Debug)]
 pub(crate) struct JournalBatch {
     pub(crate) entries: Vec<Vec<u8>>,
-    /// The tree with them, as the journal says.
+    /// The tree with them, as the journal has it.
     pub(crate) tree: TreeHead,
     pub(crate) signed: Option<SignedNote>,
 }
 
-/// What a journal says.
+/// The content of a journal.
 #[derive(Debug)]
 pub(crate) struct Journal {
     pub(crate) base: SignedNote,
     pub(crate) batches: Vec<JournalBatch>,
     /// Bytes up to the end of the last batch.
     pub(crate) committed: u64,
-    /// Bytes that were durable when a signature was written behind them.
+    /// Bytes that were durable when a signature was written after them.
     pub(crate) durable: u64,
 }
 
@@ -104,7 +104,7 @@ impl Journal {
         lines
     }
 
-    /// The line behind a batch that is durable.
+    /// The line after a batch that is durable.
     pub(crate) fn signed(note: &SignedNote) -> Vec<u8> {
         format!("signed {}\n", encoding::base64(note.to_string().as_bytes())).into_bytes()
     }

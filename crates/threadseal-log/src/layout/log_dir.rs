@@ -33,7 +33,7 @@ impl LogDir {
         self.file("journal")
     }
 
-    /// Where heads wait for whichever log goes on: beside all of them.
+    /// Where heads wait for the current log, whichever it is: beside all logs.
     pub(crate) fn spool(&self) -> PathBuf {
         directory_of(&self.root).join("spool")
     }
@@ -62,7 +62,7 @@ impl LogDir {
             return Ok(None);
         }
         match read::read_small(&*self.fs, path, limit) {
-            // Whoever fills a tile removes its parts, also one that was just found.
+            // A process that fills a tile removes its parts, also one that was just found.
             Err(_) if is_gone() => Ok(None),
             read => read.map(Some),
         }
@@ -157,13 +157,13 @@ impl LogDir {
         name.push(".p");
         let folder = PathBuf::from(name);
         for part in self.fs.read_dir(&folder).unwrap_or_default() {
-            // What stays is read by nobody.
+            // A part that stays is never read.
             let _ = self.fs.unlink(&folder.join(part));
         }
     }
 }
 
-/// Numbers of the first and behind the last that a tile holds, on its level.
+/// The number of the first one that a tile holds, and the number after its last one, on its level.
 fn bounds(tile: &Tile) -> (u64, u64) {
     let first = tile.index() * TILE_WIDTH;
     (first, first + tile.width())

@@ -4,7 +4,7 @@
 //! /FOLDER                              a folder: raised with each commit
 //! postgres://USER@HOST/DATABASE        a row of a database       ┐
 //! s3://… gs://… az://… object+file:DIR an object of a storage    │
-//! keyring                              the keyring of the user   ├ raised behind the commits
+//! keyring                              the keyring of the user   ├ updated after the commits
 //! https://HOST/PREFIX                  a witness of another host ┘
 //! ```
 //! What is named here holds no secret: `log.json` goes wherever the home is copied to.
@@ -28,7 +28,7 @@ pub enum MarkLocation {
     Store(String),
     /// The keyring that the system keeps for the user.
     Keyring,
-    /// A witness that somebody else runs, over HTTP.
+    /// A witness of another operator, over HTTP.
     Peer(String),
 }
 
@@ -42,7 +42,7 @@ impl MarkLocation {
         if text.is_empty() || text.len() > MAX_MARK_PLACE_BYTES || text.contains('\0') {
             return Err(Error::invalid("a second place has a name"));
         }
-        // Who means a folder of this name says ./keyring.
+        // A folder of this name is written as ./keyring.
         if text == KEYRING {
             return Ok(Self::Keyring);
         }
@@ -104,7 +104,7 @@ impl fmt::Display for MarkLocation {
     }
 }
 
-/// An address of a database without its scheme: without a password, which would lie wherever the home does.
+/// An address of a database without its scheme: without a password, which would be copied with the home.
 fn database(rest: &str) -> Result<(), Error> {
     let (base, query) = rest.split_once('?').unwrap_or((rest, ""));
     let user = base.rsplit_once('@').map_or("", |(user, _)| user);

@@ -122,7 +122,7 @@ impl FolderMark {
         self.enter_while(&|| true)
     }
 
-    /// As [`FolderMark::enter`], but waits only as long as `patient` says so.
+    /// As [`FolderMark::enter`], but waits only as long as `patient` is true.
     pub(crate) fn enter_while(&self, patient: &dyn Fn() -> bool) -> Result<Exclusive, Error> {
         atomic::create_directories(&*self.fs, &self.folder, PRIVATE_DIRECTORY)?;
         let path = self.folder.join(format!("{}.lock", self.id));

@@ -33,7 +33,7 @@ const MAX_KEYRING_WAIT: Duration = Duration::from_secs(4);
 
 /// The call that was given up last, while it is still under way.
 pub(crate) type Late = Mutex<Weak<()>>;
-/// That of this process: there is one keyring, whoever looks for a mark in it.
+/// That of this process: all marks are in one keyring.
 static LATE: Late = Mutex::new(Weak::new());
 
 /// Where the bytes are kept.
@@ -117,7 +117,7 @@ impl KeyringMark {
         let asking = thread::Builder::new().name("keyring".to_owned());
         let asking = asking.spawn(move || {
             let _under_way = under_way;
-            // Where nobody waits any more, the locks among the answer go with it.
+            // If the caller gave up, the locks in the answer are released with it.
             let _ = tell.send(job(&*vault));
         });
         asking.map_err(|error| external(format!("no thread can be started: {error}")))?;

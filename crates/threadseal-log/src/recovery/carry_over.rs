@@ -1,14 +1,14 @@
-//! [`CarryOver`]: what of the entries of a log comes along into the next one, and in which order.
+//! [`CarryOver`]: the entries of a log that are carried over into the next one, and their order.
 //!
 //! ```text
-//! up to the last end of a key     all heads that a second place vouches for, and entries that are no heads, as they stood
-//! behind it                       entries that are no heads, before each the newest heads that stood there and are vouched for
+//! up to the last end of a key     all heads that a second place vouches for, and entries that are no heads, in their order
+//! after it                        entries that are no heads, before each the newest heads before it that are vouched for
 //! last                            the newest of each record that is not there yet
 //! ```
-//! What a key sealed before it ended stands before its end in the new log as in the old one; also what it sealed of a record that went on
-//! later, by which a turn of that is proved or another actor's records of a ledger are judged. Heads for which none vouches come
-//! last. Whoever may write to the home has the log's key, and can put such a head before the end of a key that he stole; in the new
-//! log it would be as good as any.
+//! A seal from before the end of its key is before that end in the new log, too; also a seal of a record that continued later,
+//! for it proves a turn of the record or judges another actor's records of a ledger. Heads for which no place vouches come
+//! last. A writer to the home has the log's key, and can put such a head before the end of a key that he stole; in the new log
+//! it would count like any other.
 
 use crate::entries::{EntryView as _, KeyEventEntry};
 use crate::recovery::creation::head_entry;
@@ -21,18 +21,18 @@ use threadseal_core::record::{Head, RecordId};
 use threadseal_core::tlog::entry::key_event::{KeyEvent, KeyHistory};
 use threadseal_core::tlog::entry::{LogEntry, LoggedHead};
 
-/// Most heads before the last end of a key that come along though later ones of their records do as well; of more, the newest of each
+/// Most heads before the last end of a key that are carried over though later ones of their records are as well; of more, the newest of each
 /// record before each end.
 const MAX_OLDER_HEADS: usize = if cfg!(test) { 100 } else { 1 << 19 };
 
-/// What stands in the next log where it stood in this one.
+/// An entry that keeps its place in the order.
 #[derive(Debug)]
 enum Ordered {
     Head(LoggedHead),
     Other(Vec<u8>),
 }
 
-/// What comes along into the next log.
+/// The entries that are carried over.
 #[derive(Debug, Default)]
 pub(crate) struct CarryOver {
     /// The newest of each record.
@@ -43,13 +43,13 @@ pub(crate) struct CarryOver {
     ordered: Vec<Ordered>,
     /// How many of them are heads of which it was not asked yet whether later ones make them older.
     unthinned: usize,
-    /// Were there more heads before the end of a key than come along?
+    /// Were there more heads before the end of a key than are carried over?
     thinned: bool,
     /// The number of the last seal of each record in `ordered`.
     written: BTreeMap<RecordId, u64>,
-    /// Behind the last end of a key.
+    /// The number after the last end of a key.
     last_end: u64,
-    /// What keys said, with the numbers of the entries.
+    /// Key events, with the numbers of their entries.
     key_events: Vec<(u64, KeyEvent)>,
     /// Does a head for which nothing vouches stand before the end of a key?
     unproved_before_key: bool,
@@ -104,12 +104,12 @@ impl CarryOver {
         self.unproved_before_key
     }
 
-    /// Were there more heads before the end of a key than come along?
+    /// Were there more heads before the end of a key than are carried over?
     pub(crate) fn is_thinned(&self) -> bool {
         self.thinned
     }
 
-    /// The entries of the next log behind its first one, with what the home has `stored`; and of how many records.
+    /// The entries of the next log after its first one, with what the home has `stored`; and of how many records.
     pub(crate) fn into_entries(
         self,
         stored: &[LoggedHead],
@@ -149,7 +149,7 @@ impl CarryOver {
                     self.thin();
                 }
             }
-            // What the log before this one was, its own entry 0 said.
+            // The log before this one is named by entry 0 of the new log.
             Ok(LogEntry::Restart(_)) | Err(_) => {}
             Ok(other) => {
                 let new: Vec<LoggedHead> = self.proved.values().copied().collect();
@@ -192,7 +192,7 @@ impl CarryOver {
     }
 }
 
-/// The number of the entry behind the last one in which a key ends, as far as that can be read.
+/// The number of the entry after the last one in which a key ends, as far as that can be read.
 fn last_end(contents: &Contents, size: u64) -> u64 {
     let mut last = 0;
     let mut look = |number: u64, entry: &[u8]| {

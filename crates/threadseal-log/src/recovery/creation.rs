@@ -106,11 +106,16 @@ fn unfinished(
 /// Makes a log, keeps its key, and makes it the current one. Everything of it is durable before that.
 pub(crate) fn make(home: &LogHome, new: NewLog<'_>) -> Result<(), Error> {
     let NewLog {
-        description, key, ..
+        description,
+        key,
+        entries,
+        replaces,
+        ends,
+        keep_key,
     } = new;
     atomic::create_directories(&*home.fs, &home.logs(), PRIVATE_DIRECTORY)?;
     let _alone = Exclusive::enter(&*home.fs, &home.logs().join("lock"))?;
-    if home.current_id().ok().flatten() != new.replaces {
+    if home.current_id().ok().flatten() != replaces {
         return Err(Error::refused("another log was made meanwhile"));
     }
     // Before anything of it is made: a second place that cannot be written refuses the log.
@@ -120,21 +125,19 @@ pub(crate) fn make(home: &LogHome, new: NewLog<'_>) -> Result<(), Error> {
         .map(FolderMark::enter)
         .collect::<Result<Vec<_>, _>>()?;
     let remote = RemoteMarks::new(home, description);
-    let states = remote.states(false).into_iter();
-    states
-        .map(|state| state.map(drop))
-        .collect::<Result<(), _>>()?;
+    let mut states = remote.states(false).into_iter();
+    states.try_for_each(|state| state.map(drop))?;
     let dir = home.dir(description.id);
     atomic::create_directories(&*home.fs, &dir.root, PRIVATE_DIRECTORY)?;
     description.write(&dir)?;
-    new.ends.write(&dir)?;
+    ends.write(&dir)?;
     let empty = writer::sign(description, key, TreeHead::empty())?;
     dir.replace(&dir.checkpoint(), empty.to_string().as_bytes())?;
     dir.replace(&dir.journal(), &Journal::begin(&empty))?;
     // No other process knows it, so the marks need not be asked.
     let mut writer = Writer::open(&dir, description, key, &|| true, &|_, _| Ok(()))?;
     loop {
-        let some: Vec<Vec<u8>> = (&mut *new.entries)
+        let some: Vec<Vec<u8>> = (&mut *entries)
             .take(MADE_AT_ONCE)
             .collect::<Result<_, _>>()?;
         if some.is_empty() {
@@ -143,7 +146,7 @@ pub(crate) fn make(home: &LogHome, new: NewLog<'_>) -> Result<(), Error> {
         writer.commit(&some)?;
     }
     writer.fold()?;
-    (new.keep_key)()?;
+    keep_key()?;
     home.set_current(description.id)?;
     // After `current`: a mark of a log that never became the current one would show that one is missing. The next commit
     // makes up for a mark that a crash kept from being written.

@@ -45,7 +45,7 @@ pub struct OldLog {
     ends: KeyEnds,
     /// The largest tree of it that is known.
     pub tree: TreeHead,
-    /// Entries of that tree that are not known to be there any more: what only they said is lost.
+    /// Entries of that tree that are not known to be there any more: they are lost.
     pub lacking: u64,
     /// Does all that could be read contradict the second place?
     pub forked: bool,
@@ -66,14 +66,14 @@ impl Vouched {
     }
 }
 
-/// How a log stands to what its second places know; the later the better.
+/// The relation of a log to what its second places know; the later the better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
     /// It is damaged such that it may be any history.
     Unknown,
     /// It is another history.
     Forked,
-    /// It ends before; whether that continues it, nobody can say.
+    /// It ends before; nothing shows whether their checkpoint continues it.
     Shorter,
     /// It continues all of it.
     Continues,

@@ -73,7 +73,7 @@ pub(super) struct TstInfo {
     pub(super) extensions: Option<Extensions>,
 }
 
-/// Which certificate signed, by its digest (RFC 5035 §3); the members behind it say it once more.
+/// Which certificate signed, by its digest (RFC 5035 §3); the members after it repeat it.
 #[derive(Debug, Clone, PartialEq, Eq, Sequence)]
 pub(super) struct EssCertIdV2 {
     #[asn1(optional = "true")]
@@ -110,7 +110,7 @@ fn not_ordered() -> bool {
 }
 
 impl PkiStatusInfo {
-    /// What the authority says about it, as far as it is text.
+    /// The explanation of the authority, as far as it is text.
     pub(super) fn text(&self) -> String {
         let texts = self.status_string.iter().flatten();
         let texts = texts.filter_map(|text| text.decode_as::<Utf8StringRef<'_>>().ok());

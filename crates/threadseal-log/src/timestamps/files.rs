@@ -137,7 +137,7 @@ impl StampFiles<'_> {
         let response = response.unwrap_or_default();
         Ok(match verify(&response, &note, authority, None) {
             Err(error) => JudgedStamp::Bad(error.to_string()),
-            // A proof, and not the hashes of tiles alone: these are whoever's who may write there, and need not fit each other.
+            // A proof, and not the hashes of tiles alone: any writer to the folder may have changed those, and they need not fit each other.
             Ok(stamp) => match view.consistency(&tree)? {
                 Some(_) => JudgedStamp::Good(stamp),
                 None => JudgedStamp::Contradicts(stamp),
@@ -185,7 +185,7 @@ impl StampFiles<'_> {
         Ok(found)
     }
 
-    /// The bytes of a checkpoint that was stamped, and its tree; None unless this log signed it, and nobody else.
+    /// The bytes of a checkpoint that was stamped, and its tree; None unless this log alone signed it.
     pub(crate) fn stamped_note(&self, size: u64) -> Result<Option<(Vec<u8>, TreeHead)>, Error> {
         let path = self.stamp_file(&format!("{size}{NOTE}"));
         let Some(bytes) = self.dir.read(&path, MAX_NOTE_BYTES)? else {

@@ -8,7 +8,7 @@ use std::process::Command;
 pub(crate) const FIT: &str =
     "extendedKeyUsage=critical,timeStamping\nbasicConstraints=critical,CA:FALSE\n";
 
-/// A root, a certificate that it signed, and where both lie.
+/// A root, a certificate that it signed, and where both are.
 #[derive(Debug)]
 pub(crate) struct OpenSsl {
     pub(crate) folder: PathBuf,

@@ -31,7 +31,7 @@ pub(crate) const SHA_256: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.
 /// Random bytes of one request, which its response must repeat.
 pub type Nonce = [u8; 8];
 
-/// That some bytes existed no later than at some time, as a trusted authority said.
+/// Proof that some bytes existed no later than at some time, by a trusted authority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeStamp {
     time: Timestamp,
@@ -39,7 +39,7 @@ pub struct TimeStamp {
 }
 
 impl TimeStamp {
-    /// When the authority says that it saw the bytes.
+    /// The time at which the authority saw the bytes.
     pub fn time(&self) -> Timestamp {
         self.time
     }
@@ -69,7 +69,7 @@ pub enum NotStamped {
     Refused {
         /// `PKIStatus`.
         status: u8,
-        /// What it says about it.
+        /// Its explanation.
         text: String,
     },
     /// It is about other bytes.

@@ -275,7 +275,7 @@ fn check_signing_certificate(attributes: &[&Attribute], der: &[u8]) -> Result<()
     }
 }
 
-/// RFC 3161 §2.3: the certificate is for time stamps and nothing else, and whoever does not know what that means must refuse it.
+/// RFC 3161 §2.3: the certificate is for time stamps and nothing else, and a verifier that does not know this must refuse it.
 fn check_usage(signer: &Certificate) -> Result<(), NotStamped> {
     let extensions = signer.tbs_certificate.extensions.iter().flatten();
     let mut usages = extensions.filter(|extension| extension.extn_id == EXTENDED_KEY_USAGE);

@@ -1,6 +1,6 @@
 //! [`Contents`]: the tree of a log, of its tiles and of what the journal holds beyond them.
 //!
-//! Nothing here is believed: whoever takes a proof from it checks the proof against a signed checkpoint.
+//! Nothing here is trusted: a caller checks each proof against a signed checkpoint.
 
 use crate::layout::log_dir::{LogDir, damaged};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -171,8 +171,8 @@ impl Contents {
         Frontier::of_tree(size, &mut |node| self.node(node))
     }
 
-    /// Did `new`, which is the tree of these leaves or of the first of them, grow out of `old`? Proved either way: hashes of tiles are
-    /// whoever's who may write there, and need not fit each other.
+    /// Did `new`, which is the tree of these leaves or of the first of them, grow out of `old`? Proved either way: any writer to the
+    /// folder may have changed hashes of tiles, and they need not fit each other.
     ///
     /// # Errors
     /// Kind `External` when a tile cannot be read, or what they hold is not the tree.

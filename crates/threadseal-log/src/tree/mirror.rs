@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! <place>/tile/…        C2SP tlog-tiles, each made once
-//!         checkpoint    replaced on condition that nobody else did meanwhile
+//!         checkpoint    replaced if no other process replaced it meanwhile
 //! ```
 //! Tiles are stored before the checkpoint that covers them: whatever fails, a reader finds every tile that it needs. The
 //! checkpoint there never goes back, and is of one log: so a mirror also remembers how far the log was.

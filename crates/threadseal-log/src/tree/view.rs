@@ -1,4 +1,4 @@
-//! [`LogView`]: a log as it stands, read without its lock.
+//! [`LogView`]: one state of a log, read without its lock.
 //!
 //! The journal is read first, from one open file; the tiles under it were written before it. So what is seen is one state, however
 //! the log grows meanwhile.
@@ -47,7 +47,7 @@ impl LogView {
     }
 
     /// The same, where second places have `marks`, each with its signature: a power cut may take the line of the last signature from the
-    /// journal, which is not durable by itself, and leave the mark that was raised behind it. What is committed is durable then.
+    /// journal, which is not durable by itself, and leave the mark that was updated after it. The entries are durable then.
     ///
     /// # Errors
     /// As [`LogView::read`].
@@ -67,7 +67,7 @@ impl LogView {
         let mut newest: HashMap<RecordId, (u64, u64)> = HashMap::new();
         for (at, entry) in (loaded.contents.base()..).zip(loaded.contents.fresh()) {
             if let Ok(LogEntry::Head(logged)) = LogEntry::read(entry) {
-                // Not the last one: whoever has the log's key can write down an old one again. The first one of a number stands.
+                // Not the last one: a thief of the log's key can commit an old one again. The first one of a number counts.
                 let seq = logged.head.seq;
                 let known = newest.entry(logged.head.record).or_insert((seq, at));
                 if known.0 < seq {
@@ -114,7 +114,7 @@ impl LogView {
         Ok(entry)
     }
 
-    /// With what lies in the tiles the entries beyond them have the root of the tree, or they are not all its.
+    /// Together with the tiles the entries beyond them must give the root of the tree; else some are not its.
     fn fresh_is_proved(&self) -> bool {
         let have_root = || {
             let frontier = self.contents.frontier(self.tree.size);
@@ -124,7 +124,7 @@ impl LogView {
     }
 
     /// The entries of a full tile, if they are those of the tree. The proof of the first of them names the roots of
-    /// all the others: what lies beside it within the tile.
+    /// all the others: its siblings within the tile.
     fn proved_tile(&self, tile: u64) -> Option<Arc<[Vec<u8>]>> {
         let first = tile.checked_mul(TILE_WIDTH)?;
         if first.checked_add(TILE_WIDTH)? > self.contents.base().min(self.tree.size) {
@@ -205,7 +205,7 @@ impl LogView {
     }
 
     /// The newest head of a record and the number of its entry, proved to be in the tree; `in_tiles` is where the index has the
-    /// newest one in the tiles. Where an entry stands does not make it newer.
+    /// newest one in the tiles. The place of an entry does not make it newer.
     ///
     /// # Errors
     /// As [`LogView::head_in`].

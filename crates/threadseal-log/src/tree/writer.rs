@@ -1,14 +1,14 @@
-//! [`Writer`]: the one who commits, under the log's lock.
+//! [`Writer`]: the right to commit, under the log's lock.
 //!
 //! ```text
 //! open     journal, tiles ─► are they one history with the marks? ─► sign what was committed and not signed
 //! commit   entries, tree ─► journal, fsync ─► sign ─► signed line           one fsync, whatever the number of entries
 //! fold     tiles ─► checkpoint ─► index ─► new journal                      each durable before the next
 //! ```
-//! A tree is signed only when the line that says it is durable, and one text has one signature: whatever fails, and
-//! wherever, no two trees of one size are ever signed. Which state a failure left is not asked of memory: the writer is dropped, and
-//! the next one reads the journal, having made all of it durable. A journal that was put back may hold a batch that its log never
-//! signed, and that is not part of what that log signed since: so the marks are asked first.
+//! A tree is signed only when its line is durable, and one text has one signature: whatever fails, no two trees of one size
+//! are ever signed. After a failure the state in memory does not count: the writer is dropped, and the next one makes the
+//! journal durable and reads it. A journal that was put back may hold a batch that its log never signed, and that is no part
+//! of what the log signed since: so the marks are asked first.
 
 use crate::layout::description::Description;
 use crate::layout::journal::{FOLD_ENTRIES, Journal, MAX_BATCH_ENTRIES, MAX_JOURNAL_BYTES};
@@ -52,11 +52,11 @@ pub(crate) struct Writer<'l> {
 }
 
 impl<'l> Writer<'l> {
-    /// Waits for the log's lock, only as long as `patient` says so, makes its journal durable, and signs what was committed and not
+    /// Waits for the log's lock, only as long as `patient` is true, makes its journal durable, and signs what was committed and not
     /// signed, once `judge` has seen it. Before that nothing is signed, and no file but the journal's end is touched.
     ///
     /// # Errors
-    /// What `judge` says; kind `External` when another process stays in the log, a file is damaged or the system fails.
+    /// What `judge` returns; kind `External` when another process stays in the log, a file is damaged or the system fails.
     pub(crate) fn open(
         dir: &'l LogDir,
         description: &'l Description,
@@ -185,7 +185,7 @@ pub(crate) struct Loaded {
     /// The last signed checkpoint, and its tree.
     pub(crate) signed: SignedNote,
     pub(crate) signed_tree: TreeHead,
-    /// Is a batch committed behind it?
+    /// Is a batch committed after it?
     pub(crate) unsigned: bool,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! <size>.cosigned     for each policy the newest checkpoint that meets its quorum, and the newest of all
-//! cosigned.lock       held by whoever changes them
+//! cosigned.lock       held while a process changes them
 //! ```
 //! A witness that does not answer today takes nothing from what it said yesterday: a newer checkpoint counts in the place of an older
 //! one only once it meets all that the older one meets. Whoever may write to the folder may put lines there that do not
@@ -26,7 +26,7 @@ const LOCK: &str = "cosigned.lock";
 /// Most files that are looked at, those of the largest checkpoints.
 const MAX_COSIGNED: usize = 64;
 
-/// A checkpoint of this log with what witnesses said of it.
+/// A checkpoint of this log with the cosignatures of witnesses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CosignedNote {
     /// The log's line, and of witnesses of the policies those that hold.
@@ -66,8 +66,8 @@ impl CosignedNotes<'_> {
         Ok(each.flatten().collect())
     }
 
-    /// Keeps what witnesses said of a checkpoint, together with what they said of it before, and lets go of checkpoints that mean
-    /// nothing any more. These are all policies of the home, not only those that were asked about.
+    /// Keeps the cosignatures of a checkpoint, together with those that are kept, and removes checkpoints that are worth nothing
+    /// any more. These are all policies of the home, not only those that were asked about.
     ///
     /// # Errors
     /// Kind `Refused` when the note is no checkpoint of this log, or another one of the same size is kept; `External` when
@@ -202,7 +202,7 @@ fn meets(policy: &Policy, note: &SignedNote) -> bool {
     matches!(policy.judge(note), Ok(Judgement::Witnessed(_)))
 }
 
-/// The line by this key that holds, of the latest time; each line stands there with the note that has it alone.
+/// The line by this key that holds, of the latest time; each line comes with the note that has it alone.
 fn latest_by<'l>(
     key: &VerifierKey,
     lines: &[(&'l NoteSignature, SignedNote)],

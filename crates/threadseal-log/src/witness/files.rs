@@ -8,10 +8,10 @@
 //! * Nothing is signed before the tree, and the time, that are signed stand durably in `last`. So whatever fails, no two
 //!   trees of one log are signed of which one does not continue the other.
 //! * The times of one log do not go back.
-//! * A log whose `last` is lacking or damaged is not cosigned: nobody knows any more what was.
+//! * A log whose `last` is lacking or damaged is not cosigned: the earlier tree is not known any more.
 //!
-//! What goes back is the folder as a whole, when somebody puts an older copy in its place: a witness that was restored from
-//! a copy must go on under a new key.
+//! The folder as a whole can go back, when an older copy is put in its place: a witness that was restored from a copy must
+//! continue under a new key.
 
 #[cfg(test)]
 mod tests;
@@ -72,7 +72,7 @@ impl fmt::Debug for WitnessKey {
 /// The answer to a request.
 #[derive(Debug)]
 pub enum Answer {
-    /// The witness's line; what it says is durable.
+    /// The witness's line; its tree and time are durable.
     Cosigned(NoteSignature),
     /// It does not cosign.
     Refused {
@@ -190,7 +190,7 @@ impl WitnessFiles {
     /// Does what C2SP tlog-witness asks for: judges, stores what is cosigned, and cosigns, in one step for each log.
     ///
     /// # Errors
-    /// Kind `External` when the system fails, a file is lacking or damaged, or the clock stands before the last
+    /// Kind `External` when the system fails, a file is lacking or damaged, or the clock is before the last
     /// cosignature; those of [`Signer::sign`]. Then nothing was answered, and to ask again is safe.
     pub fn add_checkpoint(
         &self,

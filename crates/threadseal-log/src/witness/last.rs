@@ -23,7 +23,7 @@ const FILE: &str = "last";
 const HEAD: &str = "threadseal/1 witness\ntime ";
 const MAX_LAST_BYTES: usize = MAX_NOTE_BYTES + 64;
 
-/// What stands in the file.
+/// The content of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Last(Option<Signed>);
 
@@ -98,7 +98,7 @@ impl Last {
     }
 }
 
-/// Is there one, whatever it says?
+/// Is there one, whatever its content?
 pub(super) fn exists(fs: &dyn Fs, folder: &Path) -> Result<bool, Error> {
     read_if_there(fs, &folder.join(FILE), MAX_LAST_BYTES).map(|found| found.is_some())
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! client ─► cosigned_notes, conflict_files      beside this host's log
-//! files, last                                   the memory of a witness of other logs
+//! files, last ─► serve                          a witness of other logs: its memory, and its service (feature `serve`)
 //! ```
 
 #[cfg(feature = "peer")]
@@ -11,7 +11,11 @@ pub(crate) mod conflict_files;
 pub(crate) mod cosigned_notes;
 mod files;
 mod last;
+#[cfg(feature = "serve")]
+mod serve;
 
 #[cfg(feature = "peer")]
 pub use client::{Asked, Asking, last_cosigned};
 pub use files::{Answer, MAX_KEPT_CONFLICTS, Remembered, WitnessFiles, WitnessKey, folder_name};
+#[cfg(feature = "serve")]
+pub use serve::{WitnessService, router, serve};

@@ -2,19 +2,19 @@
 
 use super::files;
 use crate::context::{self, Context};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::keyring::Keyring;
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
-use crate::witness::{Service, serve};
 use clap::Args;
 use serde::Serialize;
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
 use threadseal_core::key::{KeyUsage, Signer as _};
 use threadseal_core::note::KeyName;
-use threadseal_log::witness::WitnessKey;
+use threadseal_log::witness::{WitnessKey, WitnessService, serve};
+use threadseal_store::clock::SystemClock;
 
 /// What `witness serve` takes.
 #[derive(Debug, Args)]
@@ -73,7 +73,7 @@ pub(super) fn run(args: &ServeArgs, context: &Context, out: &mut Out) -> Outcome
     }
     out.flush();
     let files = files(&home, context);
-    let told = Mutex::default();
-    serve(listener, Service { files, key, told }, &end)?;
+    let service = WitnessService::new(files, key, Box::new(SystemClock), complain);
+    serve(listener, service, &end)?;
     Ok(Exit::Done)
 }

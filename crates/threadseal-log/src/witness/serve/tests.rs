@@ -1,0 +1,269 @@
+//! Requests as bytes over real connections: where they end, what is refused, and that nothing is read without end.
+
+use super::*;
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::thread::JoinHandle;
+use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
+use threadseal_core::note::KeyName;
+use threadseal_store::clock::SystemClock;
+use threadseal_store::sys::RealFs;
+
+/// A witness that serves until it is dropped.
+struct Serving {
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<(), Error>>>,
+    _home: tempfile::TempDir,
+}
+
+impl Serving {
+    fn start() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let signer = LocalSigner::new(PrivateKey::from_seed([3; 32]), KeyUsage::Witness);
+        let key = WitnessKey {
+            name: KeyName::parse("witness.example/w").unwrap(),
+            signer: Arc::new(signer),
+        };
+        let files = WitnessFiles::of_home(RealFs::shared(), home.path());
+        let service = WitnessService::new(files, key, Box::new(SystemClock), |_| {});
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let stop = Arc::<AtomicBool>::default();
+        let stopping = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || serve(listener, service, &stopping));
+        Self {
+            address,
+            stop,
+            thread: Some(thread),
+            _home: home,
+        }
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        stream
+    }
+
+    /// What is answered to these bytes, which are all that comes, and arrive so many at a time.
+    fn answer(&self, bytes: &[u8], step: usize) -> String {
+        let mut stream = self.connect();
+        for piece in bytes.chunks(step) {
+            // A server that refused already may have closed the connection.
+            if stream.write_all(piece).is_err() {
+                break;
+            }
+        }
+        let _ = stream.shutdown(Shutdown::Write);
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        String::from_utf8(answer).unwrap()
+    }
+
+    fn status(&self, text: &str) -> u16 {
+        let answer = self.answer(text.as_bytes(), usize::MAX);
+        let status = answer.split(' ').nth(1).map(str::parse);
+        status.map_or(0, Result::unwrap)
+    }
+
+    fn end(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap().unwrap();
+        }
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+const POST: &str = "POST /add-checkpoint HTTP/1.1\r\nHost: w\r\n";
+
+#[test]
+fn requests_are_cut_where_they_end_however_their_bytes_come() {
+    let serving = Serving::start();
+    let text = format!(
+        "{POST}Content-Length: 5\r\n\r\nold 0{POST}Transfer-Encoding: chunked\r\n\r\n3;x=y\r\nold\r\n2\r\n 0\r\n0\r\n\r\nGET /x HTTP/1.0\r\n\r\n"
+    );
+    for step in [1, 2, 3, 64, 4096] {
+        let answers = serving.answer(text.as_bytes(), step);
+        let statuses: Vec<&str> = answers
+            .split("HTTP/1.")
+            .skip(1)
+            .map(|answer| &answer[2..5])
+            .collect();
+        assert_eq!(statuses, ["400", "400", "404"], "{step}: {answers}");
+    }
+}
+
+#[test]
+fn what_two_readers_could_cut_in_two_ways_is_refused() {
+    let serving = Serving::start();
+    for (head, expected) in [
+        (
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            400,
+        ),
+        ("Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501),
+        ("Content-Length: 1\r\nContent-Length: 2\r\n\r\nxy", 400),
+        ("Content-Length: +1\r\n\r\nx", 400),
+        ("Content-Length: 1, 1\r\n\r\nx", 400),
+        ("Content-Length:\r\n\r\n", 400),
+        ("Content-Length : 1\r\n\r\nx", 400),
+        (
+            "Transfer-Encoding: chunked\r\n\r\n2\r\nabc\r\n0\r\n\r\n",
+            400,
+        ),
+        ("Transfer-Encoding: chunked\r\n\r\nz\r\n", 400),
+        ("Transfer-Encoding: chunked\r\n\r\n0\r\nA: b\r\n\r\n", 400),
+        ("Host: other\r\n\r\n", 400),
+        ("Expect: a lot\r\n\r\n", 417),
+    ] {
+        assert_eq!(serving.status(&format!("{POST}{head}")), expected, "{head}");
+    }
+    assert_eq!(serving.status("POST / HTTP/1.1\r\n\r\n"), 400);
+    assert_eq!(serving.status("nonsense\r\n\r\n"), 400);
+}
+
+/// Where a length and chunks are both given the chunks count, and nothing behind them is taken for a request (RFC 9112 §6.1).
+#[test]
+fn behind_a_length_and_chunks_nothing_is_read() {
+    let serving = Serving::start();
+    let hidden = format!(
+        "{POST}Content-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /x HTTP/1.1\r\nHost: w\r\n\r\n"
+    );
+    let answers = serving.answer(hidden.as_bytes(), usize::MAX);
+    assert_eq!(answers.matches("HTTP/1.").count(), 1, "{answers}");
+    assert!(answers.contains("\r\nConnection: close\r\n"), "{answers}");
+}
+
+#[test]
+fn nothing_is_read_without_end() {
+    let serving = Serving::start();
+    let most = MAX_WITNESS_BODY_BYTES;
+    let chunk = format!("{:x}\r\n{}\r\n", most + 1, "x".repeat(most + 1));
+    for (head, expected) in [
+        (format!("Content-Length: {}\r\n\r\n", most + 1), 413),
+        (format!("Content-Length: {}\r\n\r\n", "9".repeat(18)), 413),
+        (format!("Content-Length: {}\r\n\r\n", "9".repeat(40)), 400),
+        (
+            format!("Transfer-Encoding: chunked\r\n\r\n{chunk}0\r\n\r\n"),
+            413,
+        ),
+        (
+            format!(
+                "Transfer-Encoding: chunked\r\n\r\n{}",
+                "1\r\nx\r\n".repeat(most + 1)
+            ),
+            413,
+        ),
+        (
+            format!(
+                "Transfer-Encoding: chunked\r\n\r\n1;{}",
+                "x".repeat(2 * MAX_HEAD_BYTES)
+            ),
+            400,
+        ),
+        (format!("A: {}\r\n\r\n", "x".repeat(MAX_HEAD_BYTES)), 431),
+        (format!("{}\r\n", "A: b\r\n".repeat(MAX_HEADERS + 1)), 431),
+    ] {
+        assert_eq!(
+            serving.status(&format!("{POST}{head}")),
+            expected,
+            "{head:.80}"
+        );
+    }
+    // A body that ends too early is no request; its client may be gone.
+    let cut = format!("Content-Length: {most}\r\n\r\n{}", "x".repeat(most - 1));
+    let status = serving.status(&format!("{POST}{cut}"));
+    assert!([0, 400].contains(&status), "{status}");
+}
+
+#[test]
+fn a_client_that_waits_to_send_a_body_is_told_to() {
+    let serving = Serving::start();
+    let mut stream = serving.connect();
+    let head =
+        format!("{POST}Expect: 100-continue\r\nContent-Length: 1\r\nConnection: Close\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut leave = [0; 25];
+    stream.read_exact(&mut leave).unwrap();
+    assert_eq!(&leave, b"HTTP/1.1 100 Continue\r\n\r\n");
+    stream.write_all(b"x").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    // Not for a body that is too long.
+    let mut stream = serving.connect();
+    let most = MAX_WITNESS_BODY_BYTES;
+    let head = format!(
+        "{POST}Expect: 100-continue\r\nContent-Length: {}\r\nConnection: Close\r\n\r\n",
+        most + 1
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+}
+
+#[test]
+fn an_answer_has_its_length_and_without_a_body_only_that() {
+    let serving = Serving::start();
+    let path = format!("/{}/checkpoint", "ab".repeat(32));
+    let body = "nothing was cosigned of such a log\n";
+    for (method, expected) in [("GET", body), ("HEAD", "")] {
+        let request = format!("{method} {path} HTTP/1.1\r\nHost: w\r\nConnection: close\r\n\r\n");
+        let answer = serving.answer(request.as_bytes(), usize::MAX);
+        let (head, found) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 404 Not Found\r\n"), "{head}");
+        assert!(
+            head.contains(&format!("\r\nContent-Length: {}\r\n", body.len())),
+            "{head}"
+        );
+        let kind = "\r\nContent-Type: text/plain; charset=utf-8\r\n";
+        assert!(head.contains(kind), "{head}");
+        assert!(head.contains("\r\nCache-Control: no-store\r\n"), "{head}");
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn connections_beyond_the_bound_are_refused_and_the_others_served() {
+    let serving = Serving::start();
+    let mut held: Vec<TcpStream> = (0..MAX_CONNECTIONS).map(|_| serving.connect()).collect();
+    let get = "GET /x HTTP/1.1\r\nHost: w\r\nConnection: close\r\n\r\n";
+    // Connections are accepted in their order.
+    assert_eq!(serving.status(get), 503);
+    let first = &mut held[0];
+    first.write_all(get.as_bytes()).unwrap();
+    let mut answer = String::new();
+    first.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
+}
+
+#[test]
+fn a_service_that_stops_answers_what_was_asked_and_waits_for_no_idle_client() {
+    let mut serving = Serving::start();
+    let _idle = serving.connect();
+    let mut busy = serving.connect();
+    let head = format!("{POST}Content-Length: 5\r\n\r\nol");
+    busy.write_all(head.as_bytes()).unwrap();
+    // Until the head was read.
+    std::thread::sleep(Duration::from_millis(200));
+    serving.stop.store(true, Ordering::SeqCst);
+    std::thread::sleep(Duration::from_millis(200));
+    busy.write_all(b"d 0").unwrap();
+    let mut answer = String::new();
+    busy.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    let since = SystemClock.elapsed();
+    serving.end();
+    assert!(SystemClock.elapsed() - since < MAX_LAST_TIME);
+    assert!(TcpStream::connect(serving.address).is_err());
+}
