@@ -5,19 +5,20 @@
 use crate::cmd::Command;
 use crate::context;
 use crate::exit::{self, Exit, Failure};
+use crate::help;
 use crate::output::Out;
 use crate::render::json::FailureOutput;
 use crate::render::style::ColorChoice;
 use crate::unsaid;
-use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser};
+use clap::{Args, FromArgMatches as _, Parser};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 const LONG_ABOUT: &str = "\
-Records what AI agents did so that it can be proved later that nothing was changed, cut, \
-reordered, replayed, forked or rolled back.
+Record the actions of AI agents, so that any later change, cut, reordering, replay, fork or \
+rollback can be detected.
 
-Standard output is data, standard error is for people; --json gives one object, also on failure.";
+Standard output is data, standard error is for people; --json prints one object, also for an error.";
 
 /// The whole command line.
 #[derive(Debug, Parser)]
@@ -34,7 +35,7 @@ pub(crate) struct Cli {
     /// Options of every command.
     #[command(flatten)]
     pub(crate) global: Global,
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -43,14 +44,14 @@ pub(crate) struct Cli {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// Where keys, trust and known heads lie [default: $THREADSEAL_HOME, else
+    /// Folder with keys, trusted keys and known heads [default: $THREADSEAL_HOME, else
     /// $XDG_DATA_HOME/threadseal, else ~/.local/share/threadseal]
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) home: Option<PathBuf>,
-    /// Print one JSON object, also on failure
+    /// Print one JSON object, also for an error
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// When to colour; auto heeds NO_COLOR
+    /// When to colour the output; auto respects NO_COLOR
     #[arg(
         long,
         global = true,
@@ -60,7 +61,7 @@ pub(crate) struct Global {
         hide_possible_values = true
     )]
     pub(crate) color: ColorChoice,
-    /// Print only what is wrong
+    /// Print only problems
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
     /// Show no progress bar
@@ -77,7 +78,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     unsaid::learn(&arguments, context::database_setting().as_ref());
     let json = arguments.iter().any(|argument| argument == "--json");
-    let parsed = Cli::command()
+    let parsed = help::grouped()
         .try_get_matches_from(arguments)
         .and_then(|matches| Cli::from_arg_matches(&matches));
     parsed.map_err(|error| {
@@ -102,6 +103,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::CommandFactory as _;
 
     #[test]
     fn the_definition_is_consistent() {

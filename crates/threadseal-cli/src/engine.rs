@@ -45,34 +45,35 @@ const MAX_SCRIPT_BYTES: usize = 16 << 20;
 pub(crate) struct EngineArgs {
     #[command(flatten)]
     pub(crate) place: ProjectArgs,
-    /// The model to ask, whatever the directive names
+    /// The model to use instead of the directive's
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
-    /// Its provider, one of .ai/config/agent/models.yaml
+    /// Provider of the model, from .ai/config/agent/models.yaml
     #[arg(long, value_name = "NAME")]
     provider: Option<String>,
-    /// The provider's address
+    /// Address of the provider
     #[arg(long, value_name = "URL")]
     base_url: Option<String>,
-    /// Take the model's answers from this file, in order, without a network
+    /// Take the model's answers from this file, in order; needs no network
     #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "provider", "base_url"])]
     script: Option<PathBuf>,
-    /// Take the model's answers from this transcript, in order, and those of children from theirs; all must be
-    /// verified
+    /// Replay the model's answers from this transcript, in order, and those of children from
+    /// theirs; all must be verified
     #[arg(long, value_name = "TRANSCRIPT", conflicts_with_all = ["model", "provider", "base_url", "script"])]
     replay: Option<PathBuf>,
-    /// A limit that counts before the directive's: turns, tokens, spend, spawns, depth, duration_seconds
+    /// A limit that overrides the directive's: turns, tokens, spend, spawns, depth,
+    /// duration_seconds
     #[arg(long = "limit", value_name = "NAME=VALUE")]
     limits: Vec<String>,
-    /// Where new transcripts have what was said and done: in their events, or in a file beside them, where it can be
-    /// redacted later [default: as the thread before has it that is gone on with, if beside; else as the project's
-    /// agent/coordination says; else inline]
+    /// Place of texts in new transcripts: in their events, or in a file beside them, where they can
+    /// be redacted later [default: detached if the resumed thread has them detached; else from the
+    /// project's agent/coordination; else inline]
     #[arg(long, value_name = "WHERE")]
     bodies: Option<BodiesArg>,
     /// Also use items of ~/.ai, after the project's
     #[arg(long)]
     user_space: bool,
-    /// Also use items that nobody signed; the record says which
+    /// Also use unsigned items; the record lists them
     #[arg(long)]
     allow_unsigned: bool,
     #[command(flatten)]
@@ -91,7 +92,8 @@ enum BodiesArg {
 /// Which project.
 #[derive(Debug, Args)]
 pub(crate) struct ProjectArgs {
-    /// The project's folder, in which .ai lies [default: the nearest one upwards]
+    /// The project's folder, which contains .ai [default: the nearest such folder, from here
+    /// upwards]
     #[arg(long, value_name = "DIR")]
     project: Option<PathBuf>,
 }

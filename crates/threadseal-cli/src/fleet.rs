@@ -10,7 +10,8 @@ use threadseal_verify::verifier::{ThreadDatabase, ThreadDatabases};
 /// Which database.
 #[derive(Debug, Args)]
 pub(crate) struct DatabaseArgs {
-    /// Threads that lie in this PostgreSQL database, for workers of many machines: postgres://USER@HOST/NAME
+    /// PostgreSQL database with the threads, for workers on many machines:
+    /// postgres://USER@HOST/NAME
     #[arg(
         long,
         value_name = "URL",

@@ -16,6 +16,7 @@ mod events;
 mod evidence;
 mod exit;
 mod fleet;
+mod help;
 mod key_log;
 mod keyring;
 mod output;

@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 /// Where a passphrase comes from.
 #[derive(Debug, Default, Args)]
 pub(crate) struct PassphraseArgs {
-    /// File whose first line is the passphrase of the private key, or `prompt` to be asked
+    /// File with the passphrase of the private key in its first line; `prompt` asks for it
     #[arg(long, value_name = "FILE|prompt")]
     passphrase_file: Option<PathBuf>,
 }

@@ -24,7 +24,7 @@ use threadseal_store::transcripts::{RecordName, TranscriptStore};
 /// With which key, and in which project.
 #[derive(Debug, Args)]
 pub(crate) struct SigningArgs {
-    /// The key to sign with [default: the one that init made for it]
+    /// Name of the signing key [default: self]
     #[arg(long, value_name = "NAME")]
     key: Option<String>,
     #[command(flatten)]

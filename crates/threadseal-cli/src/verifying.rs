@@ -23,15 +23,15 @@ use threadseal_verify::{Need, OpenError, VerifiedRecord};
 /// `--profile`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProfileArg {
-    /// Every claim; what a format leaves open is held against the record
+    /// Every signature; parts without cover count against the record
     Auto,
     /// ThreadSeal's own seals
     Native,
-    /// Rye's signatures, as far as Rye covers
+    /// Rye's signatures, with Rye's coverage
     Rye,
-    /// The seal file beside a log
+    /// The seal file of a log
     Observed,
-    /// agent-scroll's own seals, as far as v0.1 covers
+    /// agent-scroll's own seals, with the coverage of v0.1
     #[value(name = "scroll-v0.1")]
     ScrollV01,
 }
@@ -51,13 +51,13 @@ impl From<ProfileArg> for Profile {
 /// What may be asked of scrolls only.
 #[derive(Debug, Args)]
 pub(crate) struct ScrollArgs {
-    /// The number of turns that a scroll must have; for scrolls only
+    /// Number of turns that a scroll must have; only for scrolls
     #[arg(long, value_name = "N")]
     pub(crate) expect_length: Option<u64>,
-    /// Refuse signed turns that say to be older: 90s, 15m, 12h, 30d; for scrolls only
+    /// Refuse signed turns that claim to be older: 90s, 15m, 12h, 30d; only for scrolls
     #[arg(long, value_name = "DUR", value_parser = duration_ns)]
     max_age: Option<u64>,
-    /// The moment by which --max-age is counted: 2026-01-31T12:00:00Z [default: now]
+    /// Present time for --max-age: 2026-01-31T12:00:00Z [default: now]
     #[arg(long, value_name = "TIME", value_parser = moment, requires = "max_age")]
     now: Option<Timestamp>,
 }

@@ -50,21 +50,24 @@ use threadseal_verify::verifier::{MAX_TAKEN_UP_BYTES, tell_log};
 #[derive(Debug, Args)]
 #[command(after_help = exit::HELP)]
 pub(crate) struct CheckProofArgs {
-    /// The proof: of a turn (prove), a copy with lines left out (transcript export --redact), a conflict of seals (verify
-    /// --evidence) or of checkpoints of a log, a fork of a lineage (lineage fork-proof), a tombstone (prune)
+    /// A proof of a turn (prove), a copy with lines left out (transcript export --redact), or a
+    /// tombstone (prune). Or evidence of a conflict (verify --evidence, log fsck --evidence) or of
+    /// a fork of a lineage (lineage fork-proof)
     #[arg(value_name = "FILE")]
     proof: PathBuf,
-    /// Trust these instead of the home's trust store: PEM files, trust stores, folders of them; may be given several times
+    /// Trust these instead of the home's trust store: PEM files, trust stores, folders of them;
+    /// repeatable
     #[arg(long, value_name = "PATH")]
     trust: Vec<PathBuf>,
-    /// Accept this signer only: PEM file, 64 hex digits of the key or of its id, did:key, or a name of the trust store; of
-    /// checkpoints also the verifier key (name+id+base64) of the log or witness
+    /// Accept only this signer: PEM file, 64 hex digits of the key or of its id, did:key, or a name
+    /// of the trust store; for checkpoints also the verifier key (name+id+base64) of the log or
+    /// witness
     #[arg(long)]
     key: Option<String>,
-    /// Whose log counts, and whose witnesses must have seen the seal there: a policy of C2SP tlog-policy
+    /// C2SP tlog-policy with the log and the witnesses that must have seen the seal
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
-    /// The thread that the record must belong to
+    /// The thread to which the record must belong
     #[arg(long, value_name = "ID", value_parser = ThreadId::parse)]
     thread: Option<ThreadId>,
 }

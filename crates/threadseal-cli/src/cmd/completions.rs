@@ -1,9 +1,9 @@
 //! `completions SHELL`
 
-use crate::args::Cli;
 use crate::exit::{Exit, Outcome};
+use crate::help;
 use crate::output::Out;
-use clap::{Args, CommandFactory as _};
+use clap::Args;
 use clap_complete::Shell;
 
 /// What `completions` takes.
@@ -15,7 +15,7 @@ pub(crate) struct CompletionsArgs {
 
 pub(crate) fn run(args: &CompletionsArgs, out: &mut Out) -> Outcome {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "threadseal", &mut script);
+    clap_complete::generate(args.shell, &mut help::command(), "threadseal", &mut script);
     out.bytes(&script);
     Ok(Exit::Done)
 }

@@ -136,7 +136,7 @@ const MAX_FOLDERS: u32 = 1000;
 /// Where the demonstration is left to look at.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DemoArgs {
-    /// Folder to make [default: threadseal-demo, or the next free number after it]
+    /// Folder to create [default: threadseal-demo, or that name with the next free number]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }

@@ -31,9 +31,9 @@ Exit codes:
 #[derive(Debug, Args)]
 #[command(after_help = EXITS)]
 pub(crate) struct DiffArgs {
-    /// A record
+    /// The first record
     a: PathBuf,
-    /// Another
+    /// The second record
     b: PathBuf,
 }
 

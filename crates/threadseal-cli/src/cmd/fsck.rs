@@ -16,13 +16,14 @@ use threadseal_store::transcripts;
 /// What `fsck` takes.
 #[derive(Debug, Args)]
 pub(crate) struct FsckArgs {
-    /// A folder of ledgers, file:DIR, sqlite:FILE, postgres://… or s3://…; STORE#NAME is a transcript
+    /// A folder of ledgers, file:DIR, sqlite:FILE, postgres://… or s3://…; STORE#NAME for a
+    /// transcript
     #[arg(value_name = "STORE")]
     store: String,
-    /// The run [default: all, and in object storage all transcripts]
+    /// The run [default: all; in object storage also all transcripts]
     #[arg(long, value_name = "ID", value_parser = RunId::parse)]
     run: Option<RunId>,
-    /// Mend what is provably torn; nothing else is ever changed
+    /// Repair provably torn writes; change nothing else
     #[arg(long)]
     repair: bool,
 }

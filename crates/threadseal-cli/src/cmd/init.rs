@@ -38,14 +38,14 @@ const MADE: [KeyUsage; 4] = [
 /// What `init` takes.
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
-    /// Also make a project's `.ai` folder, here or in DIR
+    /// Also create a project's `.ai` folder, here or in DIR
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".")]
     project: Option<PathBuf>,
-    /// With --project: also go on here with threads that name the project ID in their line 1; only where they go
-    /// on nowhere else any more
+    /// With --project: also resume threads whose line 1 names the project ID. Only for threads that
+    /// no other project resumes any more
     #[arg(long, value_name = "ID", requires = "project")]
     accept: Vec<String>,
-    /// Make no log of what is sealed: then an older copy of the home is not noticed
+    /// Create no log of seals: an older copy of the home then stays unnoticed
     #[arg(long, conflicts_with_all = ["mark", "single_host"])]
     no_log: bool,
     #[command(flatten)]

@@ -1,11 +1,11 @@
 //! `man [DIR]`: prints manual pages.
 
-use crate::args::Cli;
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome};
+use crate::help;
 use crate::output::Out;
 use crate::render::clean::Clean;
-use clap::{Args, Command, CommandFactory as _};
+use clap::{Args, Command};
 use clap_mangen::Man;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,14 +14,13 @@ use threadseal_store::atomic::{self, Mode, SHARED_FILE};
 /// What `man` takes.
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
-    /// Folder for one page per command; without it the main page goes to standard output
+    /// Folder for one page per command [default: print the main page]
     dir: Option<PathBuf>,
 }
 
 /// Prints one page, or writes all pages.
 pub(crate) fn run(args: &ManArgs, context: &Context, out: &mut Out) -> Outcome {
-    let mut root = Cli::command().disable_help_subcommand(true);
-    root.build();
+    let root = help::command();
     let Some(dir) = &args.dir else {
         out.bytes(&page(root)?);
         return Ok(Exit::Done);

@@ -7,6 +7,7 @@ mod demo;
 mod diff;
 mod fsck;
 mod graph;
+mod help;
 mod init;
 mod key;
 mod knowledge;
@@ -38,81 +39,84 @@ use crate::output::Out;
 use crate::render::json::FailureOutput;
 use clap::Subcommand;
 
-/// What to do.
+/// All commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Make a home with a key of each usage, and trust them
+    /// Create a home with a key for each usage, and trust these keys
     Init(init::InitArgs),
-    /// Sign what is there now: transcripts, logs, documents
+    /// Seal transcripts, logs and documents as they are now
     Seal(seal::SealArgs),
-    /// Say what can be said of records: verified, tampered, unsigned, …
+    /// Verify records and print a verdict for each
     Verify(verify::VerifyArgs),
-    /// Show what is in a record, line by line
+    /// Show the content of a record, line by line
     Show(show::ShowArgs),
-    /// Print the conversation that a resumed thread would take up
+    /// Print the conversation that a resumed thread would get
     Messages(messages::MessagesArgs),
-    /// Print the believed part of a transcript as Markdown
+    /// Print the verified part of a transcript as Markdown
     Render(render::RenderArgs),
-    /// Write one turn of a record into a file that proves it to anybody, and shows no other turn
+    /// Write a file that proves one turn of a record, and shows no other turn
     Prove(prove::ProveArgs),
-    /// Say what a proof of a turn proves, by itself
+    /// Check a proof and show its content; no record is needed
     CheckProof(check_proof::CheckProofArgs),
-    /// Drop what was said or done from a record for good; every seal made before still holds
+    /// Delete texts from a record for good; earlier seals stay valid
     Redact(redact::RedactArgs),
     /// Delete whole records that have ended, and leave signed tombstones
     Prune(prune::PruneArgs),
-    /// Show where two records first part
+    /// Show the first difference between two records
     Diff(diff::DiffArgs),
     /// Seal the logs below a folder as they grow
     Watch(watch::WatchArgs),
-    /// Record a thread, attack it, and show what is noticed
+    /// Record a thread, attack it, and show each detected attack
     Demo(demo::DemoArgs),
-    /// Run a directive in a thread, recorded and sealed as it goes
+    /// Run a directive in a thread, recorded and sealed at each turn
     Run(run::RunArgs),
-    /// Run the threads that others ordered, from a database that many machines share
+    /// Run queued threads from a database that many machines share
     Worker(worker::WorkerArgs),
-    /// Chains of sealed turns: agent-scroll
+    /// Work with scrolls, chains of sealed turns (agent-scroll): seal, verify, convert
     #[command(subcommand)]
     Scroll(scroll::ScrollCommand),
-    /// Ledgers of runs, AbstractRuntime's and our own: append, verify, sign, import, export
+    /// Work with ledgers of runs, AbstractRuntime's and our own: append, verify, sign, import,
+    /// export
     #[command(subcommand)]
     Ledger(ledger::LedgerCommand),
-    /// Checkpoints of agents, igor's and our own: inspect, verify, draw, prove forks
+    /// Work with checkpoints of agents, igor's and our own: inspect, verify, draw, prove forks
     #[command(subcommand)]
     Lineage(lineage::LineageCommand),
-    /// Threads of a project: list, show, wait, cancel, kill, search, transcript, resume, recover, exec, …
+    /// Manage threads of a project: list, show, wait, cancel, kill, search, resume, recover, …
     #[command(subcommand)]
     Thread(thread::ThreadCommand),
-    /// What a project knows: search
+    /// Search the knowledge entries of a project
     #[command(subcommand)]
     Knowledge(knowledge::KnowledgeCommand),
-    /// Transcripts in stores, also object storage: list, head, import, export
+    /// Manage transcripts in stores, also object storage: list, head, import, export
     #[command(subcommand)]
     Transcript(transcript::TranscriptCommand),
-    /// State graphs of a project: run, resume, cancel, show, validate
+    /// Run and manage state graphs of a project: run, resume, cancel, show, validate
     #[command(subcommand)]
     Graph(graph::GraphCommand),
-    /// Say whether what a store holds is whole, and mend what is torn
+    /// Check the content of a store, and repair torn writes
     Fsck(fsck::FsckArgs),
-    /// What this host has sealed, written down so that nobody can take it back
+    /// Manage this host's append-only transparency log
     #[command(subcommand)]
     Log(log::LogCommand),
-    /// Who else saw the log of this home: policies of witnesses, and what they cosigned
+    /// Manage witnesses and time stamps of this home's log
     #[command(subcommand)]
     Anchor(anchor::AnchorCommand),
-    /// Be a witness of other logs: serve, add, list
+    /// Serve as a witness of other logs: serve, add, list
     #[command(subcommand)]
     Witness(witness::WitnessCommand),
-    /// Your own keys
+    /// Manage your own keys
     #[command(subcommand)]
     Key(key::KeyCommand),
-    /// Whose signatures count
+    /// Manage the keys whose signatures count
     #[command(subcommand)]
     Trust(trust::TrustCommand),
-    /// Print the completion script of a shell
+    /// Print the completion script for a shell
     Completions(completions::CompletionsArgs),
-    /// Print the manual page, or write all of them into a folder
+    /// Print the manual page, or write all pages into a folder
     Man(man::ManArgs),
+    /// Show help about a command or a topic
+    Help(help::HelpArgs),
 }
 
 /// Runs the command and returns the exit of the process.
@@ -151,6 +155,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Trust(command) => trust::run(&command, &context, &mut out),
         Command::Completions(args) => completions::run(&args, &mut out),
         Command::Man(args) => man::run(&args, &context, &mut out),
+        Command::Help(args) => help::run(&args, &mut out),
     };
     context.settle_log();
     let exit = settle(outcome, json, &mut out);

@@ -33,13 +33,14 @@ pub(crate) struct ProveArgs {
     /// A native transcript (a path, STORE#NAME, or a thread of the project) and the number of the turn, from 1
     #[arg(value_name = "RECORD#TURN", value_parser = Named::parse)]
     named: Named,
-    /// New file to write, *.turn-proof, instead of standard output
+    /// New file for the proof, *.turn-proof [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Leave out what the log of this home and its witnesses say of the seal: a log's name, and how many entries it has
+    /// Leave out the log's entry for the seal and its cosignatures, which show the log's name and
+    /// size
     #[arg(long)]
     no_anchor: bool,
-    /// Of a record with detached bodies: leave them out, so that the proof shows commitments only
+    /// Leave out detached bodies, so that the proof shows only commitments
     #[arg(long)]
     without_bodies: bool,
     #[command(flatten)]

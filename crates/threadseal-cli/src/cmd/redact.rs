@@ -46,25 +46,26 @@ pub(crate) struct RedactArgs {
     /// postgres://…#THREAD
     #[arg(value_name = "RECORD")]
     record: PathBuf,
-    /// All bodies of this line; several times, all of them
+    /// Redact all bodies of this line; repeatable
     #[arg(long = "line", value_name = "N")]
     lines: Vec<u64>,
-    /// All bodies of this turn, from 1; several times, all of them
+    /// Redact all bodies of this turn, from 1; repeatable
     #[arg(long = "turn", value_name = "N")]
     turns: Vec<u64>,
-    /// All bodies in whose texts this stands
+    /// Redact all bodies whose texts contain this; repeatable
     #[arg(long = "match", value_name = "TEXT")]
     texts: Vec<String>,
-    /// Why; sealed, and shown to everybody who reads the record
+    /// Reason; sealed, and shown to every reader of the record
     #[arg(long, value_name = "TEXT", required_unless_present_any = ["finish", "dry_run"])]
     why: Option<String>,
-    /// Who redacts, as it is to be shown [default: the name of the key]
+    /// Name of the person who redacts [default: the name of the key]
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
-    /// Say what would be dropped, and drop nothing
+    /// Only list what would be redacted
     #[arg(long)]
     dry_run: bool,
-    /// Only finish a redaction that was cut short behind its seal; before that, redact once more
+    /// Complete a redaction that was interrupted after its seal; if it was interrupted before,
+    /// redact again
     #[arg(long, conflicts_with_all = ["lines", "turns", "texts", "dry_run"])]
     finish: bool,
     #[command(flatten)]

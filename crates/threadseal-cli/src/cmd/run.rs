@@ -29,12 +29,12 @@ pub(crate) struct RunArgs {
     /// The directive's id: demo/greet is .ai/directives/demo/greet.md
     #[arg(value_name = "DIRECTIVE")]
     directive: String,
-    /// An input of the directive: text as it stands, or JSON where another type is declared
+    /// An input of the directive: text, or JSON if another type is declared
     #[arg(long = "input", short, value_name = "NAME=VALUE")]
     inputs: Vec<String>,
     #[command(flatten)]
     database: DatabaseArgs,
-    /// With --database: only give the order, and print its number
+    /// With --database: only queue the order, and print its number
     #[arg(long, requires = "database")]
     detach: bool,
     #[command(flatten)]

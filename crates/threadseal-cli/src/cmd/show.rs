@@ -29,7 +29,7 @@ const SUMMARY_LINES: usize = 4;
 pub(crate) struct ShowArgs {
     /// A transcript, log or document; STORE#NAME is a transcript in a store
     path: PathBuf,
-    /// Only this turn, every text whole
+    /// Show only this turn, with every text in full
     #[arg(long, value_name = "N")]
     turn: Option<u64>,
 }

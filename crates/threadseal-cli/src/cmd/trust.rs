@@ -23,34 +23,35 @@ pub(crate) enum TrustCommand {
     Add(AddArgs),
     /// List the trusted keys
     List,
-    /// Forget a key
+    /// Remove a key from the trust store
     Remove(RemoveArgs),
-    /// Say that a key no longer counts
+    /// Revoke a key: it no longer counts
     Revoke(RevokeArgs),
 }
 
 /// What `trust add` takes.
 #[derive(Debug, Args)]
 pub(crate) struct AddArgs {
-    /// PEM file, Rye trusted-key file, 64 hex digits or did:key of the public key; of a key that this home has or trusts also its id
+    /// The public key: PEM file, Rye trusted-key file, 64 hex digits or did:key; for a key that
+    /// this home has or trusts also its id
     #[arg(value_name = "PATH|KEY")]
     key: String,
-    /// The name that reports show
+    /// Name of the key in reports
     #[arg(long)]
     name: String,
-    /// What it may sign [default: native; rye for a Rye trusted-key file]
+    /// Use of the key [default: native; rye for a Rye trusted-key file]
     #[arg(long, value_enum, value_delimiter = ',', num_args = 1..)]
     usage: Vec<UsageArg>,
-    /// Patterns of the threads it may vouch for; `*` stands for anything [default: *]
+    /// Patterns of the threads that the key may sign; `*` matches any text [default: *]
     #[arg(long, value_name = "GLOB", value_delimiter = ',', num_args = 1..)]
     threads: Vec<String>,
-    /// Formats it may vouch for [default: all]
+    /// Formats that the key may sign [default: all]
     #[arg(long, value_enum, value_delimiter = ',', num_args = 1..)]
     formats: Vec<FormatArg>,
-    /// First moment: 2026-01-31 or 2026-01-31T12:00:00Z
+    /// Start of validity: 2026-01-31 or 2026-01-31T12:00:00Z
     #[arg(long, value_name = "TIME", value_parser = first_moment)]
     not_before: Option<Timestamp>,
-    /// Last moment: 2026-01-31 (its last second) or 2026-01-31T12:00:00Z
+    /// End of validity: 2026-01-31 (its last second) or 2026-01-31T12:00:00Z
     #[arg(long, value_name = "TIME", value_parser = last_moment)]
     not_after: Option<Timestamp>,
 }
@@ -58,19 +59,19 @@ pub(crate) struct AddArgs {
 /// What `trust remove` takes.
 #[derive(Debug, Args)]
 pub(crate) struct RemoveArgs {
-    /// The name
+    /// Name of the key
     name: String,
 }
 
 /// What `trust revoke` takes.
 #[derive(Debug, Args)]
 pub(crate) struct RevokeArgs {
-    /// The name
+    /// Name of the key
     name: String,
-    /// Why, in one line
+    /// Reason, in one line
     #[arg(long, default_value = "")]
     reason: String,
-    /// From when on: 2026-01-31 or 2026-01-31T12:00:00Z [default: now]
+    /// Time from which the key no longer counts: 2026-01-31 or 2026-01-31T12:00:00Z [default: now]
     #[arg(long, value_name = "TIME", value_parser = first_moment)]
     at: Option<Timestamp>,
 }
@@ -80,7 +81,7 @@ pub(crate) struct RevokeArgs {
 pub(crate) enum FormatArg {
     /// Event logs of agent threads
     Transcript,
-    /// Foreign logs under detached seals
+    /// Other programs' logs with detached seals
     Log,
     /// JSON documents
     Json,

@@ -29,57 +29,59 @@ use threadseal_verify::trust_locality::Locality;
 #[derive(Debug, Args)]
 #[command(after_help = exit::HELP)]
 pub(crate) struct VerifyArgs {
-    /// Records, or folders of records; a store by its address (s3://…, sqlite:FILE, postgres://…), or STORE#NAME
-    /// for one transcript or thread in it
+    /// Records, or folders of records. An address names a store (s3://…, sqlite:FILE,
+    /// postgres://…), STORE#NAME one transcript or thread in it
     #[arg(required_unless_present = "all", value_name = "PATH|DIR")]
     paths: Vec<PathBuf>,
-    /// Every record that this home knows, in its last place or in the paths that are named; one that is nowhere is missing
+    /// Verify every record that this home knows, at its last place or in the named paths; a record
+    /// that is in none of them is missing
     #[arg(long, conflicts_with_all = ["expect_head", "as_of", "thread", "profile"])]
     all: bool,
-    /// Which signatures count, and how much they must cover
+    /// Signatures that count, and how much they must cover
     #[arg(long, value_enum, default_value = "auto")]
     profile: ProfileArg,
-    /// What resume would accept; never changes a verdict
+    /// Records from which a thread may resume; never changes a verdict
     #[arg(long, value_enum, default_value = "strict")]
     policy: PolicyArg,
     /// Trust these instead of the home's trust store: PEM files, Rye trusted keys, trust stores,
-    /// folders of them; may be given several times
+    /// folders of them; repeatable
     #[arg(long, value_name = "PATH")]
     trust: Vec<PathBuf>,
-    /// Accept this signer only: PEM file, 64 hex digits of the key or of its id, did:key, or a name of the trust store
+    /// Accept only this signer: PEM file, 64 hex digits of the key or of its id, did:key, or a name
+    /// of the trust store
     #[arg(long)]
     key: Option<String>,
-    /// The thread that the record must belong to
+    /// The thread to which the record must belong
     #[arg(long, value_name = "ID", value_parser = ThreadId::parse)]
     thread: Option<ThreadId>,
-    /// A head that the record, or in a folder a lineage, must contain: <record>:<seq>:<size>:<sha256>, or its
-    /// digest
+    /// A head that the record, or a lineage in a folder, must contain:
+    /// <record>:<seq>:<size>:<sha256>, or its digest
     #[arg(long, value_name = "HEAD", value_parser = ExpectedHead::parse)]
     expect_head: Option<ExpectedHead>,
-    /// The expected head must be the last
+    /// Require the expected head to be the last one
     #[arg(long, requires = "expect_head")]
     exact_head: bool,
-    /// Look at an older copy on purpose: its last seal must be this head, in full, and what is known of later ones does
-    /// not count against it
+    /// Verify an older copy on purpose: its last seal must be this full head, and known later heads
+    /// do not count against it
     #[arg(long, value_name = "HEAD", value_parser = full_head, conflicts_with = "expect_head")]
     as_of: Option<Head>,
-    /// Only what witnesses saw counts: the newest head must be in the log under a checkpoint that a quorum cosigned (see
-    /// anchor check); nobody is asked
+    /// Require witnesses: the newest head must be in the log under a checkpoint that a quorum
+    /// cosigned (see anchor check); sends no requests
     #[arg(long)]
     require_anchor: bool,
     #[command(flatten)]
     scroll: ScrollArgs,
-    /// Read the files as this format, whatever they look like
+    /// Read the files as this format, without detection
     #[arg(long, value_enum)]
     format: Option<FormatArg>,
-    /// Check every signature, not only the last of each key
+    /// Check every signature, not only the last one of each key
     #[arg(long)]
     every_signature: bool,
-    /// Where a key sealed two histories of one of the named records, write the evidence into this new file; threadseal
-    /// check-proof judges it
+    /// New file for the evidence, if a key sealed two histories of a named record; check-proof
+    /// judges it
     #[arg(long, value_name = "FILE", conflicts_with = "all")]
     evidence: Option<PathBuf>,
-    /// Accept a home or trust that lies inside the folders to verify; reports say so
+    /// Accept a home or trust inside the verified folders; reports mention it
     #[arg(long)]
     allow_local_trust: bool,
 }
@@ -89,7 +91,7 @@ pub(crate) struct VerifyArgs {
 pub(crate) enum PolicyArg {
     /// Resume from verified records only
     Strict,
-    /// Resume from the sealed part of a record, its tail kept apart
+    /// Resume also from the sealed part of a record, with its tail kept apart
     Lenient,
 }
 

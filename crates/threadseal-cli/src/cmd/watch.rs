@@ -42,9 +42,9 @@ const LOOK_AT_ALL: Duration = Duration::from_secs(10);
 /// What `watch` takes.
 #[derive(Debug, Args)]
 pub(crate) struct WatchArgs {
-    /// The folder
+    /// The folder of logs
     dir: PathBuf,
-    /// The key to sign with [default: the one that init made for logs]
+    /// Name of the signing key [default: self-observed]
     #[arg(long, value_name = "NAME")]
     key: Option<String>,
     #[command(flatten)]

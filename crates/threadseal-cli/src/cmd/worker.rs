@@ -27,13 +27,13 @@ use threadseal_runtime::toolbox::Cancel;
 pub(crate) struct WorkerArgs {
     #[command(flatten)]
     database: DatabaseArgs,
-    /// How this worker is called, for people [default: its process number]
+    /// Name of this worker, for people [default: its process number]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// For how long an order is held unless it is renewed, in seconds
+    /// Time that an order is held without a renewal, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = LEASE_TIME.as_secs_f64())]
     lease: f64,
-    /// End when no order is left
+    /// Exit when no order is left
     #[arg(long)]
     until_idle: bool,
     #[command(flatten)]

@@ -17,21 +17,22 @@ use threadseal_store::read::read_small;
 /// What `anchor add` takes.
 #[derive(Debug, Args)]
 pub(crate) struct AddArgs {
-    /// The policy: `log`, `witness`, `group` and `quorum` lines; the addresses of the witnesses are asked
+    /// The policy file: `log`, `witness`, `group` and `quorum` lines with the addresses of the
+    /// witnesses
     #[arg(
         value_name = "POLICYFILE",
         required_unless_present = "tsa",
         conflicts_with = "tsa"
     )]
     policy: Option<PathBuf>,
-    /// A time-stamping authority (RFC 3161) instead: its address, https or http
+    /// Add a time-stamping authority (RFC 3161) instead, by its https or http address
     #[arg(long, value_name = "URL", requires = "root")]
     tsa: Option<String>,
-    /// The certificates in PEM to which those of the authority must lead
+    /// PEM file with the root certificates of the authority
     #[arg(long, value_name = "PEM", requires = "tsa")]
     root: Option<PathBuf>,
-    /// Its name in this home; one of the same name is replaced [default: that of the file, without its ending; the
-    /// host of the authority]
+    /// Name in this home; replaces an entry of the same name [default: the file's name without its
+    /// ending, or the authority's host]
     #[arg(long)]
     name: Option<String>,
 }

@@ -26,10 +26,11 @@ pub(crate) struct CheckArgs {
     /// Names of policies and authorities [default: all of this home]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Ask nobody; judge what was collected before
+    /// Send no requests; judge only stored answers
     #[arg(long)]
     offline: bool,
-    /// Go on until a signal ends it: look at the log so often, and ask when it has grown; who did not answer is asked again, less and less often
+    /// Repeat until a signal: look at the log at this interval, and ask when it has grown. After a
+    /// failure the wait doubles
     #[arg(long, value_name = "SECONDS", conflicts_with = "offline")]
     every: Option<f64>,
 }

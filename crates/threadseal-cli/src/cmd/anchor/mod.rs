@@ -24,13 +24,13 @@ use threadseal_verify::anchor_files::{AUTHORITY, POLICY, folder, path_of};
 /// What to do with witnesses and time stamps of the log.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AnchorCommand {
-    /// Keep a policy (which witnesses are asked, and how many must have cosigned), or a time-stamping authority
+    /// Add a witness policy, or a time-stamping authority
     Add(add::AddArgs),
-    /// List the policies and their witnesses, the time-stamping authorities and what they stamped last
+    /// List witness policies and time-stamping authorities, with their last stamps
     List,
-    /// Keep a policy or an authority no longer; what was collected stays
+    /// Remove a policy or an authority; stored answers stay
     Remove(remove::RemoveArgs),
-    /// Ask the witnesses to cosign the log as it is and the authorities to stamp it, and say whether enough did
+    /// Ask witnesses and authorities to confirm the log, and check their answers
     Check(check::CheckArgs),
 }
 

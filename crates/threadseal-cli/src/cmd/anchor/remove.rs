@@ -11,7 +11,7 @@ use threadseal_store::home::KeyFileName;
 /// What `anchor remove` takes.
 #[derive(Debug, Args)]
 pub(crate) struct RemoveArgs {
-    /// Its name; see anchor list
+    /// Its name, as `anchor list` prints it
     #[arg(value_name = "NAME")]
     name: String,
 }

@@ -17,13 +17,13 @@ use clap::Subcommand;
 pub(crate) enum GraphCommand {
     /// Run a graph to its end; Ctrl-C cancels it
     Run(run::RunArgs),
-    /// Go on with a run that stopped, in a new one; only if its records verify and agree
+    /// Resume a stopped run as a new run, if its records verify and agree
     Resume(resume::ResumeArgs),
-    /// Ask whoever runs it to end a run
+    /// Request the end of a run
     Cancel(cancel::CancelArgs),
-    /// Show a run as its verified record has it
+    /// Show a run according to its verified record
     Show(show::ShowArgs),
-    /// Tell every fault of graphs, with its line; exit 1 when one is an error
+    /// List every fault of graphs with its line; exit 1 if one is an error
     Validate(validate::ValidateArgs),
 }
 

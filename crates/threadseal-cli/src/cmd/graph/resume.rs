@@ -17,15 +17,15 @@ pub(crate) struct ResumeArgs {
     /// The run
     #[arg(value_name = "RUN")]
     run: String,
-    /// Calls of which nobody knows whether they were carried out count as made, without a result
+    /// Treat calls with an unknown outcome as made, without a result
     #[arg(long)]
     skip_unresolved: bool,
-    /// They count as failed
+    /// Treat calls with an unknown outcome as failed
     #[arg(long, alias = "fail", conflicts_with = "skip_unresolved")]
     fail_unresolved: bool,
     #[command(flatten)]
     database: DatabaseArgs,
-    /// With --database: only give the order, and print its number
+    /// With --database: only queue the order, and print its number
     #[arg(long, requires = "database")]
     detach: bool,
     #[command(flatten)]

@@ -23,15 +23,16 @@ use threadseal_runtime::toolbox::Cancel;
 /// What `graph run` takes.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// The graph's id: demo/pipeline is .ai/graphs/demo/pipeline.yaml, or that below .ai/tools
+    /// The graph's id: demo/pipeline is .ai/graphs/demo/pipeline.yaml, or the same path below
+    /// .ai/tools
     #[arg(value_name = "GRAPH")]
     graph: String,
-    /// An input of the graph: text as it stands where that is declared, else JSON where it reads as such
+    /// An input of the graph: text if it is declared as text, else JSON if it parses as JSON
     #[arg(long = "input", short, value_name = "NAME=VALUE")]
     inputs: Vec<String>,
     #[command(flatten)]
     database: DatabaseArgs,
-    /// With --database: only give the order, and print its number
+    /// With --database: only queue the order, and print its number
     #[arg(long, requires = "database")]
     detach: bool,
     #[command(flatten)]

@@ -15,7 +15,7 @@ use threadseal_store::read::read_small;
 /// What `graph validate` takes.
 #[derive(Debug, Args)]
 pub(crate) struct ValidateArgs {
-    /// YAML files of graphs
+    /// Graph files in YAML
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 }

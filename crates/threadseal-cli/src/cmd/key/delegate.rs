@@ -28,10 +28,11 @@ use threadseal_store::sys::path_text;
 /// What `key delegate` takes.
 #[derive(Debug, Args)]
 pub(crate) struct DelegateArgs {
-    /// A native transcript that goes on, the folder of its thread, or a thread of the project
+    /// An open native transcript, the folder of its thread, or a thread of the project
     #[arg(value_name = "RECORD")]
     record: PathBuf,
-    /// Whom to let in: a name of the trust store or of a key of this home, 64 hex digits, did:key, a PEM file
+    /// The other key: a name of the trust store or of a key of this home, 64 hex digits, did:key,
+    /// or a PEM file
     #[arg(long, value_name = "KEY|NAME")]
     to: String,
     #[command(flatten)]

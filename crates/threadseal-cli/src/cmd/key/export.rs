@@ -15,10 +15,10 @@ use zeroize::Zeroizing;
 pub(crate) struct ExportArgs {
     /// The key
     name: String,
-    /// The private half, encrypted if it is encrypted here
+    /// Export the private half; it stays encrypted if it is encrypted here
     #[arg(long)]
     private: bool,
-    /// New file to write, instead of standard output
+    /// New file to write [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
 }

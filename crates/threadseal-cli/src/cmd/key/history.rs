@@ -16,7 +16,7 @@ use threadseal_verify::home_log::HomeLog;
 /// What `key history` takes.
 #[derive(Debug, Args)]
 pub(crate) struct HistoryArgs {
-    /// Of this key alone, also what others said of it
+    /// Only events about this key
     name: Option<String>,
 }
 

@@ -29,13 +29,13 @@ const IGOR_BYTES: usize = 68;
 pub(crate) struct ImportArgs {
     /// PEM file, Rye key folder or igor identity file
     path: PathBuf,
-    /// Its name: a-z, 0-9, '-' and '_' [default: key- and eight digits of its id]
+    /// Name in this home: a-z, 0-9, '-' and '_' [default: key- and eight digits of its id]
     #[arg(long)]
     name: Option<String>,
-    /// What it is for [default: rye for a Rye folder, else native]
+    /// Use of the key [default: rye for a Rye folder, else native]
     #[arg(long, value_enum)]
     usage: Option<UsageArg>,
-    /// What the file is
+    /// Kind of the file
     #[arg(long, value_enum, default_value = "auto")]
     kind: KindArg,
     #[command(flatten)]
@@ -45,13 +45,13 @@ pub(crate) struct ImportArgs {
 /// `--kind`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum KindArg {
-    /// By its content
+    /// Detected from the content
     Auto,
-    /// PKCS#8 PEM
+    /// PKCS#8 in PEM
     Pem,
-    /// Folder of Rye
+    /// Rye key folder
     Rye,
-    /// Identity file of igor
+    /// igor identity file
     Igor,
 }
 

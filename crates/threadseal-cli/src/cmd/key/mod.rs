@@ -29,31 +29,36 @@ pub(crate) enum KeyCommand {
     List,
     /// Show the public half of a key
     Show(show::ShowArgs),
-    /// Write a key as a PEM file (PKCS#8 v1 for the private half)
+    /// Export a key as a PEM file (PKCS#8 v1 for the private half)
     Export(export::ExportArgs),
-    /// Take over a private key: PEM, a Rye key folder, an igor identity file
+    /// Import a private key: PEM, a Rye key folder, or an igor identity file
     Import(import::ImportArgs),
-    /// Let another key seal a record that goes on, beside the record's own: the record says so under a seal,
-    /// and the log of this home. It ends with the record, or with that key
+    /// Let another machine's key continue this record
+    ///
+    /// The record states it under a seal, and so does the log of this home. The permission ends
+    /// with the record, or with that key.
     Delegate(delegate::DelegateArgs),
-    /// Put a new native key in the place of one, which ends: it says so in the log of this home, and the
-    /// trust store follows. What the old one sealed before stays whole, and the new one goes on with it
+    /// Replace a native key by a new one, and end the old key
+    ///
+    /// The log of this home records the end, and the trust store follows. Earlier seals of the old
+    /// key stay valid, and the new key continues its records.
     Rotate(rotate::RotateArgs),
-    /// End a native key: it says so in the log of this home, and what the log shows it sealed before
-    /// that still counts
+    /// End a native key, in the log of this home
+    ///
+    /// Seals that the log shows to be earlier stay valid.
     Revoke(revoke::RevokeArgs),
-    /// Print what keys said of themselves in the log of this home, and what vouches for its place
+    /// List the events of keys in the log of this home, and the evidence for their place
     History(history::HistoryArgs),
 }
 
 /// `--usage`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum UsageArg {
-    /// Sealing native records
+    /// Seals of native records
     Native,
-    /// Rye's formats
+    /// Signatures in Rye's formats
     Rye,
-    /// Detached seals of logs that others write
+    /// Detached seals of other programs' logs
     Observed,
     /// Turns of scrolls
     Scroll,
@@ -61,7 +66,7 @@ pub(crate) enum UsageArg {
     Igor,
     /// Checkpoints of a transparency log
     Log,
-    /// Cosignatures of others' checkpoints
+    /// Cosignatures of other logs' checkpoints
     Witness,
 }
 

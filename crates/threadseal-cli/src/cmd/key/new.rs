@@ -14,10 +14,10 @@ use threadseal_core::tlog::entry::key_event::KeyChange;
 /// What `key new` takes.
 #[derive(Debug, Args)]
 pub(crate) struct NewArgs {
-    /// Its name: a-z, 0-9, '-' and '_' [default: key- and eight digits of its id]
+    /// Name in this home: a-z, 0-9, '-' and '_' [default: key- and eight digits of its id]
     #[arg(long)]
     name: Option<String>,
-    /// What it is for
+    /// Use of the key
     #[arg(long, value_enum, default_value = "native")]
     usage: UsageArg,
     #[command(flatten)]

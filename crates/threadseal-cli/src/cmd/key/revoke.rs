@@ -20,7 +20,7 @@ use threadseal_core::trust::Revocation;
 pub(crate) struct RevokeArgs {
     /// The key
     name: String,
-    /// Why, for people
+    /// Reason, as people will read it
     #[arg(long, value_name = "TEXT")]
     reason: String,
     #[command(flatten)]

@@ -19,10 +19,10 @@ use threadseal_store::home::Home;
 /// What `key rotate` takes.
 #[derive(Debug, Args)]
 pub(crate) struct RotateArgs {
-    /// The key whose name the next one takes over; it keeps eight digits of its id behind the name
+    /// Name that the new key takes over; the old key keeps it with eight digits of its id appended
     name: String,
-    /// Also where threads that the key answers for have not ended, and where records hold seals that cannot be written down in the log: what
-    /// they seal from then on, and those seals, are refused
+    /// Rotate even if threads of this key are open, or seals cannot be logged: those seals, and
+    /// later ones of the threads, will be refused
     #[arg(long)]
     anyway: bool,
     #[command(flatten)]

@@ -14,7 +14,7 @@ use threadseal_core::note::{KeyName, vkey};
 pub(crate) struct ShowArgs {
     /// The key
     name: String,
-    /// Print only this text of the public half
+    /// Print only the public half, in this format
     #[arg(long, value_enum)]
     format: Option<KeyFormat>,
 }

@@ -10,7 +10,7 @@ use clap::Subcommand;
 /// What to do with knowledge.
 #[derive(Debug, Subcommand)]
 pub(crate) enum KnowledgeCommand {
-    /// Find entries by their words, threads too; each with its verdict
+    /// Search knowledge entries for words, and print a verdict for each
     Search(search::SearchArgs),
 }
 

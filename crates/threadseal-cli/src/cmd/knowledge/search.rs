@@ -16,7 +16,7 @@ use threadseal_verify::trust_locality::Locality;
 /// What `knowledge search` takes.
 #[derive(Debug, Args)]
 pub(crate) struct SearchArgs {
-    /// Words, all of which an entry must have
+    /// Words that an entry must contain, all of them
     #[arg(required = true, value_name = "WORD")]
     words: Vec<String>,
     #[command(flatten)]

@@ -45,29 +45,29 @@ pub(crate) struct AppendArgs {
     /// The store: a folder, file:DIR, sqlite:FILE, postgres://… or s3://…
     #[arg(value_name = "STORE")]
     store: String,
-    /// The run of records that name none
+    /// The run of records without one
     #[arg(long, value_name = "ID", value_parser = RunId::parse)]
     run: Option<RunId>,
-    /// Sign each record; a new ledger then begins by naming its actor
+    /// Sign each record; a new ledger then begins with a record that names its actor
     #[arg(long)]
     sign: bool,
-    /// The key to sign with [default: the one that init made for it]
+    /// Name of the signing key [default: self]
     #[arg(long, value_name = "NAME", requires = "sign")]
     key: Option<String>,
-    /// The actor of records that name none [default, with --sign: the key's own]
+    /// The actor of records without one [default, with --sign: the key's own]
     #[arg(long, value_name = "ID", conflicts_with = "sign")]
     actor: Option<String>,
-    /// What the signing actor is
+    /// Kind of the signing actor
     #[arg(long, value_name = "KIND", default_value = "agent", requires = "sign")]
     actor_kind: String,
-    /// How the signing actor is called
+    /// Name of the signing actor
     #[arg(long, value_name = "NAME", requires = "sign")]
     actor_name: Option<String>,
-    /// Another actor who may sign: what it is, how it is called, and its key as 64 hex digits,
-    /// did:key, PEM file or name of the trust store; may be given several times
+    /// Another actor that may sign: kind, name, and key as 64 hex digits, did:key, PEM file or name
+    /// of the trust store; repeatable
     #[arg(long, value_name = "KIND[:NAME]=KEY", requires = "sign")]
     other_actor: Vec<String>,
-    /// The session of records that name none
+    /// The session of records without one
     #[arg(long, value_name = "ID")]
     session: Option<String>,
     #[command(flatten)]
@@ -79,19 +79,19 @@ pub(crate) struct AppendArgs {
 /// What a new ledger says of itself.
 #[derive(Debug, Args)]
 struct BeginningArgs {
-    /// Begin a new ledger with a record that says what it is of; --sign does so, too
+    /// Begin a new ledger with a record that describes it; --sign implies this
     #[arg(long)]
     genesis: bool,
     /// The workflow, in the first record
     #[arg(long, value_name = "ID")]
     workflow: Option<String>,
-    /// The definition of the workflow, whose digest stands in the first record
+    /// File with the definition of the workflow; the first record contains its digest
     #[arg(long, value_name = "FILE")]
     workflow_file: Option<PathBuf>,
-    /// What the run is given, whose digest stands in the first record
+    /// File with the inputs of the run; the first record contains its digest
     #[arg(long, value_name = "FILE")]
     inputs_file: Option<PathBuf>,
-    /// The run that starts this one, and the hash of its last record: RUN or RUN:HASH
+    /// The run that started this one, and the hash of its last record: RUN or RUN:HASH
     #[arg(long, value_name = "RUN[:HASH]", value_parser = parent)]
     parent: Option<Parent>,
 }

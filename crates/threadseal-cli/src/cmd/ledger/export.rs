@@ -33,16 +33,16 @@ pub(crate) struct ExportArgs {
     /// The run [default: the only one]
     #[arg(long, value_name = "ID", value_parser = RunId::parse)]
     run: Option<RunId>,
-    /// What to write
+    /// Format to write
     #[arg(long, value_enum, default_value = "jsonl")]
     to: FormArg,
-    /// The state of the run as AbstractRuntime stores it, for the head of a bundle
+    /// File with the run's state in AbstractRuntime's form, for the head of a bundle
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
-    /// A new file [default: standard output]
+    /// New file to write [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Write nothing unless all of it verifies, by the home's trust and the heads that it knows
+    /// Write nothing unless the whole ledger verifies, by the home's trust and known heads
     #[arg(long)]
     verified: bool,
 }
@@ -50,9 +50,9 @@ pub(crate) struct ExportArgs {
 /// `--to`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FormArg {
-    /// A record a line, as AbstractRuntime's file store reads it
+    /// One record in each line, as AbstractRuntime's file store reads it
     Jsonl,
-    /// AbstractRuntime's run history bundle, version 1, of the run and those that it started
+    /// AbstractRuntime's run history bundle, version 1, with the run and all runs that it started
     Bundle,
 }
 

@@ -24,23 +24,23 @@ use clap::Subcommand;
 /// What to do with ledgers.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LedgerCommand {
-    /// Append records from standard input: chained, and signed where asked for
+    /// Append records from standard input, chained and optionally signed
     Append(append::AppendArgs),
-    /// Say what can be said of ledgers
+    /// Verify ledgers and print a verdict for each
     Verify(verify::VerifyArgs),
-    /// Print the head of a ledger, to keep it elsewhere
+    /// Print the head of a ledger, to keep elsewhere
     Head(head::HeadArgs),
-    /// Sign the head of a ledger, also of one that others wrote
+    /// Sign the head of a ledger, whatever program wrote it
     Sign(sign::SignArgs),
-    /// Take the runs of a file, a bundle or another store into a store, byte for byte
+    /// Import the runs of a file, a bundle or a store into a store, byte for byte
     Import(import::ImportArgs),
-    /// Write a run as lines, or a history bundle
+    /// Export a run as lines, or as a history bundle
     Export(export::ExportArgs),
     /// List runs, or the records of one
     List(list::ListArgs),
-    /// Print the last records of a run, and those to come
+    /// Print the last records of a run, and follow new ones
     Tail(tail::TailArgs),
-    /// Count what happened in runs
+    /// Count the events of runs
     Stats(stats::StatsArgs),
 }
 

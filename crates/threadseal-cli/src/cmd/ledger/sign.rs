@@ -40,10 +40,10 @@ pub(crate) struct SignArgs {
     /// The run [default: the only one]
     #[arg(long, value_name = "ID", value_parser = RunId::parse)]
     run: Option<RunId>,
-    /// Where to write the signed head [default: FILE.head; of a database: standard output]
+    /// File for the signed head [default: FILE.head; for a database: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// The key to sign with [default: the one that init made for it]
+    /// Name of the signing key [default: self]
     #[arg(long, value_name = "NAME")]
     key: Option<String>,
     #[command(flatten)]

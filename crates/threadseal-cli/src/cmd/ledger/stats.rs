@@ -22,7 +22,7 @@ pub(crate) struct StatsArgs {
     /// A file of records, a bundle, an SQLite file, a folder, or file:DIR, sqlite:FILE, postgres://… or s3://…
     #[arg(value_name = "LEDGER")]
     ledger: String,
-    /// The run [default: all, together]
+    /// The run [default: all runs, added up]
     #[arg(long, value_name = "ID", value_parser = RunId::parse)]
     run: Option<RunId>,
 }

@@ -23,10 +23,10 @@ pub(crate) struct TailArgs {
     /// The run [default: the only one]
     #[arg(long, value_name = "ID", value_parser = RunId::parse)]
     run: Option<RunId>,
-    /// How many records
+    /// Number of records
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
     lines: u32,
-    /// Wait for records to come; of a store only
+    /// Wait for new records; only for stores
     #[arg(short, long)]
     follow: bool,
 }

@@ -28,30 +28,30 @@ pub(crate) struct VerifyArgs {
     /// A file of records, a bundle, an SQLite file, a folder, or file:DIR, sqlite:FILE, postgres://… or s3://…
     #[arg(value_name = "LEDGER")]
     ledger: String,
-    /// The run; a file must be its ledger [default: all runs]
+    /// The run; a file must be the ledger of this run [default: all runs]
     #[arg(long, value_name = "ID", value_parser = RunId::parse)]
     run: Option<RunId>,
-    /// Every record must be signed by this key: 64 hex digits, did:key, PEM file, or a name of the
-    /// trust store
+    /// Require this key's signature on every record: 64 hex digits, did:key, PEM file, or a name of
+    /// the trust store
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
-    /// Trust these instead of the home's trust store; may be given several times
+    /// Trust these instead of the home's trust store; repeatable
     #[arg(long, value_name = "PATH")]
     trust: Vec<PathBuf>,
     /// A head that the ledger must contain: <record>:<seq>:<size>:<sha256>, or a record hash
     #[arg(long, value_name = "HEAD", value_parser = ExpectedHead::parse)]
     expect_head: Option<ExpectedHead>,
-    /// The expected head must be the last
+    /// Require the expected head to be the last one
     #[arg(long, requires = "expect_head")]
     exact_head: bool,
-    /// The number of records that the ledger must have
+    /// Number of records that the ledger must have
     #[arg(long, value_name = "N")]
     expect_length: Option<u64>,
-    /// Answer as AbstractRuntime's verifier does, one line for each run; it accepts cut and rewritten
-    /// ledgers
+    /// Answer as AbstractRuntime's verifier, one line for each run; it accepts truncated and
+    /// rewritten ledgers
     #[arg(long)]
     compat: bool,
-    /// Accept a home or trust that lies inside the folder of the ledger; the report says so
+    /// Accept a home or trust inside the folder of the ledger; the report mentions it
     #[arg(long)]
     allow_local_trust: bool,
 }

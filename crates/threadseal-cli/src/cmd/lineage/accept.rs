@@ -14,7 +14,7 @@ use threadseal_store::atomic::{self, PRIVATE_FILE};
 pub(crate) struct AcceptArgs {
     #[command(flatten)]
     machine: MachineArgs,
-    /// Where to write the answer for the source; must not exist
+    /// New file for the answer to the source
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }

@@ -38,46 +38,47 @@ pub(crate) struct AppendArgs {
     /// The agent [default: the only one in the store]
     #[arg(long, value_name = "NAME", value_parser = AgentName::parse)]
     agent: Option<AgentName>,
-    /// The file with the state
+    /// File with the state
     #[arg(long, value_name = "FILE")]
     state: PathBuf,
-    /// What the state is, for version 5
+    /// Media type of the state, for version 5
     #[arg(long, value_name = "TYPE/SUBTYPE", value_parser = MediaType::parse, default_value = "application/octet-stream")]
     state_type: MediaType,
-    /// Ticks completed
+    /// Number of completed ticks
     #[arg(long, value_name = "N")]
     tick: u64,
-    /// What is left to spend, in microcents
+    /// Remaining budget, in microcents
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
     budget: i64,
-    /// Microcents a second
+    /// Price in microcents per second
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
     price: i64,
-    /// SHA-256 of the code that ran
+    /// SHA-256 of the code that made the state
     #[arg(long, value_name = "SHA256", value_parser = digest)]
     code: Digest,
-    /// Transfers of authority, and renewals of the lease [default: as before]
+    /// Counters of authority transfers and of lease renewals [default: unchanged]
     #[arg(long, value_name = "M,G", value_parser = epoch)]
     epoch: Option<Epoch>,
-    /// When the lease ends, in nanoseconds since 1970; 0 for no lease [default: as before]
+    /// End of the lease in nanoseconds since 1970; 0 for no lease [default: unchanged]
     #[arg(long, value_name = "NS", value_parser = clap::value_parser!(i64).range(0..))]
     lease_expiry: Option<i64>,
-    /// 3 without a signature, 4 as the original signs, 5 [default: as before, else 5]
+    /// Format version: 3 without a signature, 4 with igor's signature, 5 [default: unchanged, or 5
+    /// for a new agent]
     #[arg(long, value_name = "V", value_parser = version)]
     version: Option<Version>,
-    /// The identity file with the key that signs [default: the agent's in the store]
+    /// Identity file with the signing key [default: the agent's in the store]
     #[arg(long, value_name = "FILE")]
     identity: Option<PathBuf>,
-    /// The delegation by the agent's root where that key is a session key, for version 5
+    /// The root's delegation if that key is a session key, for version 5
     #[arg(long, value_name = "FILE")]
     delegation: Option<PathBuf>,
     /// SHA-256 of the head of the agent's transcript, for version 5
     #[arg(long, value_name = "SHA256", value_parser = digest)]
     transcript: Option<Digest>,
-    /// SHA-256 of the manifest of its tools, for version 5
+    /// SHA-256 of the agent's tool manifest, for version 5
     #[arg(long, value_name = "SHA256", value_parser = digest)]
     manifest: Option<Digest>,
-    /// SHA-256 of its file of receipts, for version 5
+    /// SHA-256 of the agent's file of receipts, for version 5
     #[arg(long, value_name = "SHA256", value_parser = digest)]
     receipts: Option<Digest>,
 }

@@ -21,7 +21,8 @@ pub(crate) struct CheckProofArgs {
     /// The proof
     #[arg(value_name = "FILE")]
     proof: PathBuf,
-    /// The agent's key must be this one: PEM file, 64 hex digits, did:key, or a name of the trust store
+    /// Require this key of the agent: PEM file, 64 hex digits, did:key, or a name of the trust
+    /// store
     #[arg(long)]
     key: Option<String>,
 }

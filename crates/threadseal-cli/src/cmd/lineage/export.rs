@@ -17,28 +17,29 @@ use threadseal_store::read::{Source as _, read_small};
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     pub(super) machine: MachineArgs,
-    /// Where to write the package; must not exist
+    /// New file for the package
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: PathBuf,
-    /// The root's delegation to the target, to send along
+    /// The root's delegation to the target, to include in the package
     #[arg(long, value_name = "FILE")]
     for_target: Option<PathBuf>,
-    /// The manifest of tools that the checkpoint names
+    /// The tool manifest that the checkpoint names
     #[arg(long, value_name = "FILE")]
     pub(super) manifest: Option<PathBuf>,
     /// The file of receipts that the checkpoint names
     #[arg(long, value_name = "FILE")]
     pub(super) receipts: Option<PathBuf>,
-    /// Write the original's message instead, with the newest checkpoint, which must be of its versions
+    /// Write igor's message instead; the newest checkpoint must have one of igor's versions
     #[arg(long, requires = "code", conflicts_with = "for_target")]
     igor: bool,
     /// The agent's code, for --igor
     #[arg(long, value_name = "FILE", requires = "igor")]
     pub(super) code: Option<PathBuf>,
-    /// Who sends it, for --igor
+    /// Name of the sending node, for --igor
     #[arg(long, value_name = "NODE", requires = "igor", default_value = "")]
     pub(super) source: String,
-    /// Send the agent's private key along, for --igor: whoever has the message is the agent for ever
+    /// Include the agent's private key, for --igor: any holder of the message can act as the agent
+    /// for ever
     #[arg(long, requires = "igor")]
     pub(super) with_key: bool,
 }

@@ -19,10 +19,10 @@ const MODE: u32 = 0o644;
 /// What `lineage fork-proof` takes.
 #[derive(Debug, Args)]
 pub(crate) struct ForkProofArgs {
-    /// Two links of a fork, or files and folders among which there is one
+    /// Two links of a fork, or files and folders that contain one
     #[arg(required = true, value_name = "FILE|DIR")]
     paths: Vec<PathBuf>,
-    /// Where to write the proof; must not exist
+    /// New file for the proof
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }

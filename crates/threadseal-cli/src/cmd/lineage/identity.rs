@@ -34,24 +34,24 @@ const DAY_MICROS: u64 = 24 * 60 * 60 * 1_000_000;
 /// What to do with identities.
 #[derive(Debug, Subcommand)]
 pub(crate) enum IdentityCommand {
-    /// Make the key of an agent, where it has none
+    /// Create the key of an agent that has none
     New(NewArgs),
-    /// Show whose key an identity file holds
+    /// Show the key in an identity file
     Show(ShowArgs),
-    /// Let a session key sign for an agent, for a time
+    /// Let a session key sign for an agent, for a limited time
     Delegate(DelegateArgs),
 }
 
 /// What `lineage identity new` takes.
 #[derive(Debug, Args)]
 pub(crate) struct NewArgs {
-    /// The agent's name; the file is NAME.identity
+    /// The agent's name; the new file is NAME.identity
     #[arg(value_name = "AGENT", value_parser = AgentName::parse)]
     agent: AgentName,
     /// The folder
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
-    /// Write PKCS#8 PEM instead of the original's 68 bytes
+    /// Write PKCS#8 PEM instead of igor's 68 bytes
     #[arg(long)]
     pem: bool,
 }
@@ -62,7 +62,7 @@ pub(crate) struct ShowArgs {
     /// The identity file
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The agent's name [default: that of the file]
+    /// The agent's name [default: from the file's name]
     #[arg(long, value_name = "NAME", value_parser = AgentName::parse)]
     agent: Option<AgentName>,
 }
@@ -76,19 +76,19 @@ pub(crate) struct DelegateArgs {
     /// The session key: PEM file, 64 hex digits, did:key, or a name of the trust store
     #[arg(long, value_name = "KEY")]
     to: String,
-    /// The number of the delegation, from 1; a later one has a larger number
+    /// Number of the delegation, from 1; each later one needs a larger number
     #[arg(long, value_name = "N")]
     key_epoch: u64,
-    /// From when on: 2026-01-31T12:00:00Z [default: now]
+    /// Start of validity: 2026-01-31T12:00:00Z [default: now]
     #[arg(long, value_name = "TIME", value_parser = moment)]
     not_before: Option<Timestamp>,
-    /// Until when: 2026-01-31T12:00:00Z [default: 90 days later]
+    /// End of validity: 2026-01-31T12:00:00Z [default: 90 days after the start]
     #[arg(long, value_name = "TIME", value_parser = moment)]
     not_after: Option<Timestamp>,
-    /// The agent's name [default: that of the file]
+    /// The agent's name [default: from the file's name]
     #[arg(long, value_name = "NAME", value_parser = AgentName::parse)]
     agent: Option<AgentName>,
-    /// Where to write it; must not exist
+    /// New file for the delegation
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }

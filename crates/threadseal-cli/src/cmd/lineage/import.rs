@@ -23,17 +23,17 @@ pub(crate) struct ImportArgs {
     file: PathBuf,
     #[command(flatten)]
     pub(super) machine: MachineArgs,
-    /// The root key of the agent, which a package must be of: PEM file, 64 hex digits, did:key, or a name
-    /// of the trust store
+    /// Root key of the agent in a package: PEM file, 64 hex digits, did:key, or a name of the trust
+    /// store
     #[arg(long, value_name = "KEY")]
     pub(super) root: Option<String>,
-    /// Where to write the delegation that comes with the package; must not exist
+    /// New file for the delegation in the package
     #[arg(long, value_name = "FILE")]
     save_delegation: Option<PathBuf>,
-    /// Where to write the answer, if the package was answered before; must not exist
+    /// New file for the answer, if this machine answered the package before
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
-    /// Where to write code, manifest and receipts of the original's message: a folder that does not exist
+    /// New folder for code, manifest and receipts of igor's message
     #[arg(long, value_name = "DIR")]
     pub(super) save_parts: Option<PathBuf>,
 }

@@ -21,25 +21,25 @@ use threadseal_verify::verifier::{ReadCheckpoint, Verifier};
 /// Whose signature counts, and what must be there.
 #[derive(Debug, Args)]
 pub(crate) struct TrustArgs {
-    /// Accept this agent's key only: PEM file, 64 hex digits, did:key, or a name of the trust store
+    /// Accept only this agent's key: PEM file, 64 hex digits, did:key, or a name of the trust store
     #[arg(long)]
     key: Option<String>,
-    /// Accept this agent only, by its did:key
+    /// Accept only this agent, by its did:key
     #[arg(long, value_name = "DID", conflicts_with = "key")]
     did: Option<String>,
-    /// Trust these instead of the home's trust store; may be given several times
+    /// Trust these instead of the home's trust store; repeatable
     #[arg(long, value_name = "PATH")]
     trust: Vec<PathBuf>,
     /// A link that the lineage must contain: its content hash, or <record>:<seq>:<size>:<sha256>
     #[arg(long, value_name = "SHA256", value_parser = ExpectedHead::parse)]
     expect_head: Option<ExpectedHead>,
-    /// The expected head must be the last
+    /// Require the expected head to be the last one
     #[arg(long, requires = "expect_head")]
     exact_head: bool,
-    /// The SHA-256 of code that may have run; may be given several times [default: any]
+    /// SHA-256 of code that may have run; repeatable [default: any]
     #[arg(long, value_name = "SHA256", value_parser = digest)]
     code: Vec<Digest>,
-    /// Accept a home or trust that lies inside the folders to look at; reports say so
+    /// Accept a home or trust inside the verified folders; reports mention it
     #[arg(long)]
     allow_local_trust: bool,
 }

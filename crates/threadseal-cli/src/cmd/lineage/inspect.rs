@@ -34,7 +34,7 @@ pub(crate) struct InspectArgs {
     file: PathBuf,
     #[command(flatten)]
     trust: TrustArgs,
-    /// Leave out the dump of the state
+    /// Omit the dump of the state
     #[arg(long)]
     no_state: bool,
 }

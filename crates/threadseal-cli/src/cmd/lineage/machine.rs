@@ -24,16 +24,16 @@ use threadseal_store::read::read_small;
 /// Whose agent, and as whom.
 #[derive(Debug, Args)]
 pub(super) struct MachineArgs {
-    /// Where the links are: a folder, or the address of a store
+    /// Place of the links: a folder, or the address of a store
     #[arg(value_name = "STORE")]
     store: String,
-    /// The agent [default: the only one there]
+    /// The agent [default: the only one in the store]
     #[arg(long, value_name = "NAME", value_parser = AgentName::parse)]
     agent: Option<AgentName>,
     /// This machine's key: an identity file, or PEM [default: the agent's identity in STORE]
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// The root's delegation to that key; needed where the key is not the root
+    /// The root's delegation to that key; required unless the key is the root
     #[arg(long, value_name = "FILE")]
     delegation: Option<PathBuf>,
 }

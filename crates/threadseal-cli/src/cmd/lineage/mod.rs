@@ -26,33 +26,33 @@ use clap::Subcommand;
 /// What to do with lineages.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LineageCommand {
-    /// Show all that one checkpoint says, and whether its seal holds
+    /// Show every field of a checkpoint, and check its seal
     Inspect(inspect::InspectArgs),
-    /// Say what can be said of checkpoints, whatever the files are called and wherever they lie
+    /// Verify checkpoints and print a verdict for each lineage
     Verify(verify::VerifyArgs),
     /// Write the next checkpoint of an agent
     Append(append::AppendArgs),
-    /// Draw lineages: each checkpoint behind the one before it, with the forks
+    /// Draw lineages: each checkpoint after its predecessor, with the forks
     Log(log::LogArgs),
-    /// Write a file that proves a fork to anybody
+    /// Write a file that proves a fork to any person
     ForkProof(fork_proof::ForkProofArgs),
-    /// Say whether a file proves a fork, by itself
+    /// Check whether a file alone proves a fork
     CheckProof(check_proof::CheckProofArgs),
-    /// Offer an agent to another machine, durably; this one does not act from here on
+    /// Offer an agent to another machine, durably; this machine stops acting
     Release(release::ReleaseArgs),
-    /// Write the package of the offer that stands, or the original's message
+    /// Export the package of the present offer, or igor's message
     Export(export::ExportArgs),
-    /// Take a package, an answer, or the original's message, all of it verified before
+    /// Import a package, an answer or igor's message, after verifying all of it
     Import(import::ImportArgs),
-    /// Take the agent that is offered to this machine
+    /// Accept the agent that is offered to this machine
     Accept(accept::AcceptArgs),
-    /// Give back the agent that is offered to this machine
+    /// Refuse the agent that is offered to this machine
     Refuse(refuse::RefuseArgs),
-    /// Give an agent whose machine is lost for good to another key, with the root key
+    /// Recover an agent whose machine is lost: give it to another key, with the root key
     Recover(recover::RecoverArgs),
-    /// Say what nodes of the original charged, and whether they signed it
+    /// List the charges of igor's nodes, and verify their signatures
     Receipts(receipts::ReceiptsArgs),
-    /// Keys of agents, and session keys under them
+    /// Manage keys of agents, and session keys under them
     #[command(subcommand)]
     Identity(identity::IdentityCommand),
 }

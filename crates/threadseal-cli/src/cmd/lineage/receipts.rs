@@ -21,11 +21,11 @@ pub(crate) struct ReceiptsArgs {
     /// The file of receipts
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The agent that all of them must name
+    /// The agent that every receipt must name
     #[arg(long, value_name = "NAME", value_parser = AgentName::parse)]
     agent: Option<AgentName>,
-    /// A node whose receipts count: PEM file, 64 hex digits, did:key, or a name of the trust store; may be
-    /// given several times
+    /// A node whose receipts count: PEM file, 64 hex digits, did:key, or a name of the trust store;
+    /// repeatable
     #[arg(long, value_name = "KEY")]
     node: Vec<String>,
 }

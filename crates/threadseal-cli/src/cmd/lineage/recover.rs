@@ -15,13 +15,13 @@ use threadseal_store::atomic::{self, PRIVATE_FILE};
 pub(crate) struct RecoverArgs {
     #[command(flatten)]
     machine: MachineArgs,
-    /// Who has the agent then: PEM file, 64 hex digits, did:key, or a name of the trust store
+    /// Key that gets the agent: PEM file, 64 hex digits, did:key, or a name of the trust store
     #[arg(long, value_name = "KEY")]
     to: String,
-    /// Another child of the newest link, which is void with all that builds on it
+    /// Hash of another child of the newest link; it becomes void, with every link after it
     #[arg(long, value_name = "HASH", value_parser = hash)]
     void: Option<ContentHash>,
-    /// Where to write the link for other machines; must not exist
+    /// New file for the link, to import on other machines
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

@@ -15,10 +15,10 @@ use threadseal_store::atomic::{self, PRIVATE_FILE};
 pub(crate) struct RefuseArgs {
     #[command(flatten)]
     machine: MachineArgs,
-    /// Why, in one line
+    /// Reason, in one line
     #[arg(long, value_name = "TEXT", value_parser = RefusalReason::parse)]
     reason: RefusalReason,
-    /// Where to write the answer for the source; must not exist
+    /// New file for the answer to the source
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }

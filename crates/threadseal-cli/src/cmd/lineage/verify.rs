@@ -14,7 +14,7 @@ use threadseal_core::report::{Report, Verdict, combined_exit_code};
 #[derive(Debug, Args)]
 #[command(after_help = exit::HELP)]
 pub(crate) struct VerifyArgs {
-    /// Checkpoints, or folders of them; one file alone is judged as one link
+    /// Checkpoints, or folders of them; a single file is judged as one link
     #[arg(required = true, value_name = "FILE|DIR")]
     paths: Vec<PathBuf>,
     #[command(flatten)]

@@ -25,8 +25,8 @@ use threadseal_verify::trust_locality::Locality;
 #[derive(Debug, Args)]
 #[command(after_help = exit::HELP)]
 pub(crate) struct AccuseArgs {
-    /// A conflict of seals (verify COPY COPY --evidence FILE) or a fork of a lineage (lineage fork-proof); check-proof says what
-    /// it proves
+    /// Evidence: a conflict of seals (verify COPY COPY --evidence FILE) or a fork of a lineage
+    /// (lineage fork-proof); check-proof shows its content
     #[arg(value_name = "FILE")]
     evidence: PathBuf,
 }

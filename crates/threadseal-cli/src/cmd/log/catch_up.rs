@@ -12,7 +12,7 @@ use std::path::PathBuf;
 /// What `log catch-up` takes.
 #[derive(Debug, Args)]
 pub(crate) struct CatchUpArgs {
-    /// The folder of the copy: the one with `journal` and `tile`
+    /// Folder of the copy, which contains `journal` and `tile`
     #[arg(value_name = "DIR")]
     copy: PathBuf,
 }

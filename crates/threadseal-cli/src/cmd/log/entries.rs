@@ -17,10 +17,10 @@ pub(crate) struct EntriesArgs {
     /// Number of the first entry [default: the last 20]
     #[arg(long, value_name = "N")]
     from: Option<u64>,
-    /// Most entries
+    /// Maximum number of entries
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: u64,
-    /// Of this record alone
+    /// Only entries about this record
     #[arg(long, value_name = "ID", value_parser = record)]
     record: Option<RecordId>,
 }

@@ -18,10 +18,10 @@ use threadseal_store::sys::path_text;
 /// What `log fsck` takes.
 #[derive(Debug, Args)]
 pub(crate) struct FsckArgs {
-    /// A published copy instead: s3://…, gs://…, az://… or object+file:DIR
+    /// Check a published copy instead: s3://…, gs://…, az://… or object+file:DIR
     #[arg(value_name = "STORE")]
     store: Option<String>,
-    /// Where the published copy and the log parted: write what convicts the key of the log to anybody into FILE, a new one
+    /// New file for the evidence against the log's key, if the published copy and the log diverge
     #[arg(long, value_name = "FILE", requires = "store")]
     evidence: Option<PathBuf>,
 }

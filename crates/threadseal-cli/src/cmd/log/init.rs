@@ -18,11 +18,12 @@ use zeroize::Zeroizing;
 /// What `log init` takes.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct LogArgs {
-    /// Another place for the log's last checkpoint: a folder, best on another disk; postgres://USER@HOST/DATABASE or
-    /// s3://BUCKET/PREFIX; `keyring`, that of the user; the https:// address of another host's witness; may be given again
+    /// Another place for the log's newest checkpoint: a folder, best on another disk;
+    /// postgres://USER@HOST/DATABASE; s3://BUCKET/PREFIX; `keyring` for the user's keyring; or the
+    /// https:// address of another host's witness; repeatable
     #[arg(long, value_name = "PLACE", value_parser = place)]
     pub(crate) mark: Vec<MarkLocation>,
-    /// The home lies on a network file system, and one machine alone uses it
+    /// Confirm that only one machine uses this home on a network file system
     #[arg(long)]
     pub(crate) single_host: bool,
 }

@@ -13,11 +13,13 @@ use threadseal_log::MarkLocation;
 /// What to do with second places.
 #[derive(Debug, Subcommand)]
 pub(crate) enum MarkCommand {
-    /// Keep it there, too: an older copy of the home that does not name the place does not ask there
+    /// Add a second place for the log's newest checkpoint
+    ///
+    /// An older copy of the home does not know the place, and does not ask it.
     Add(PlaceArgs),
-    /// Ask there no more; what stands there stays
+    /// Remove a second place; its checkpoint stays there
     Remove(PlaceArgs),
-    /// Bring all places up to the log now
+    /// Update all second places to the log now
     Raise,
 }
 

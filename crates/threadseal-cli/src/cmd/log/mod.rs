@@ -21,26 +21,26 @@ use threadseal_log::SealLog;
 /// What to do with the log.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LogCommand {
-    /// Make the log of a home that has none, with a key of its own (init makes it by itself)
+    /// Create the log of a home without one (`threadseal init` creates it by default)
     Init(init::LogArgs),
-    /// Say how large the log is, what its second place knows, and whether both agree
+    /// Show the size of the log, and check its second places
     Status,
-    /// List what was written down, the newest first
+    /// List the entries, newest first
     Entries(entries::EntriesArgs),
-    /// Print the signed checkpoint
+    /// Print the signed checkpoint of the log
     Head(head::HeadArgs),
-    /// Read every entry and compute every hash again
+    /// Check every entry and every hash of the log
     Fsck(fsck::FsckArgs),
-    /// Take evidence that a record was sealed in two ways into the log: no copy of it is gone on with here then
+    /// Add evidence of a fork to the log, so that no copy of the record is continued here
     Accuse(accuse::AccuseArgs),
-    /// Keep the log's last checkpoint in one place more, or one less
+    /// Manage the second places of the log's newest checkpoint
     #[command(subcommand)]
     Mark(mark::MarkCommand),
-    /// Bring a copy of the log in object storage up to it, for readers elsewhere
+    /// Publish the log in object storage, or update the published copy
     Publish(publish::PublishArgs),
-    /// Take over what a copy of the log has beyond it
+    /// Import missing entries from a newer copy of the log
     CatchUp(catch_up::CatchUpArgs),
-    /// Go on with another log in the place of one that was rolled back, cloned or lost
+    /// Replace a log that was rolled back, cloned or lost by a new one
     Restart(restart::RestartArgs),
 }
 

@@ -14,7 +14,7 @@ use threadseal_store::objects;
 /// What `log publish` takes.
 #[derive(Debug, Args)]
 pub(crate) struct PublishArgs {
-    /// Where: s3://…, gs://…, az://… or object+file:DIR; the environment says how to get in
+    /// Store: s3://…, gs://…, az://… or object+file:DIR; the environment has the credentials
     #[arg(value_name = "STORE")]
     store: String,
 }

@@ -19,10 +19,11 @@ use threadseal_verify::anchors::witnessed as witnessed_by;
 pub(crate) struct RestartArgs {
     #[command(flatten)]
     init: LogArgs,
-    /// Also carry over what a copy of the log knows: the folder with its `journal` and `tile`; may be given again
+    /// Also carry over the knowledge of a copy of the log: its folder with `journal` and `tile`;
+    /// repeatable
     #[arg(long, value_name = "DIR")]
     copy: Vec<PathBuf>,
-    /// Also when nothing is wrong with the log, and when not all of it can be read
+    /// Restart even if the log is valid, or cannot be read completely
     #[arg(long)]
     anyway: bool,
 }

@@ -59,28 +59,29 @@ const HOUR: u64 = 3_600_000_000;
 /// What `prune` takes.
 #[derive(Debug, Args)]
 pub(crate) struct PruneArgs {
-    /// Native transcripts, scrolls, logs under seals beside them and sealed documents in files, folders of threads, or threads
-    /// of the project; STORE#NAME for a transcript in object storage (s3://…), postgres://…#THREAD for a thread in a database;
-    /// with --older-than, folders to look in; with --run or --agent, the store: a folder, sqlite:FILE, postgres://… or s3://…
+    /// Records to prune: native transcripts, scrolls, logs with detached seals, sealed documents,
+    /// folders of threads, or threads of the project. STORE#NAME names a transcript in object
+    /// storage (s3://…), postgres://…#THREAD a thread in a database. With --older-than: folders.
+    /// With --run or --agent: the store, as a folder, sqlite:FILE, postgres://… or s3://…
     #[arg(value_name = "RECORD", required = true)]
     records: Vec<PathBuf>,
-    /// Why; stands in the tombstone for everybody to read
+    /// Reason, which every reader of the tombstone can see
     #[arg(long, value_name = "TEXT", default_value = "")]
     reason: String,
-    /// Who prunes, as it is to be shown [default: the name of the key]
+    /// Name of the person who prunes [default: the name of the key]
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
-    /// All transcripts in these folders that ended and that nobody has sealed for so long, and all logs that nobody has sealed or
-    /// written for so long: 90d, 12h
+    /// Prune the ended transcripts in these folders that were not sealed for this long: 90d, 12h.
+    /// Also prune the logs that were neither sealed nor written for this long
     #[arg(long, value_name = "AGE", value_parser = parse_age)]
     older_than: Option<u64>,
-    /// The ledger of this run, in the store
+    /// Prune the ledger of this run, in the store
     #[arg(long, value_name = "ID", value_parser = RunId::parse, conflicts_with_all = ["older_than", "agent"])]
     run: Option<RunId>,
-    /// The checkpoints of this agent, in the store; its key stays
+    /// Prune the checkpoints of this agent, in the store; its key stays
     #[arg(long, value_name = "NAME", value_parser = AgentName::parse, conflicts_with = "older_than")]
     agent: Option<AgentName>,
-    /// Say what would be deleted, and delete nothing
+    /// Only list what would be deleted
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]

@@ -14,7 +14,7 @@ use threadseal_core::limits::MAX_DOCUMENT_BYTES;
 pub(crate) struct CanonArgs {
     /// A JSON file [default: standard input]
     file: Option<PathBuf>,
-    /// Deterministic CBOR (RFC 8949) instead of canonical JSON (RFC 8785)
+    /// Print deterministic CBOR (RFC 8949) instead of canonical JSON (RFC 8785)
     #[arg(long)]
     cbor: bool,
 }

@@ -24,11 +24,11 @@ pub(crate) struct ConvertArgs {
     /// The container to write
     #[arg(long, value_enum)]
     to: ContainerArg,
-    /// Write numbers without the digits that no hash covers, and say where; without it such a
-    /// scroll is refused
+    /// Drop digits of numbers that no hash covers, and report each place; without this option such
+    /// a scroll is refused
     #[arg(long)]
     drop_uncovered_digits: bool,
-    /// Write a new file instead of printing
+    /// New file to write [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }

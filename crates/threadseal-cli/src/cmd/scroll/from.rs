@@ -37,33 +37,33 @@ const ARCHIVED: &str = "inspect";
 /// What `scroll from` takes.
 #[derive(Debug, Args)]
 pub(crate) struct FromArgs {
-    /// What wrote the source; auto looks into it
+    /// Program that wrote the source; auto detects it
     #[arg(value_parser = PossibleValuesParser::new(vendors()))]
     vendor: String,
-    /// The source; with --table also folders
+    /// Source files; with --table also folders
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Print one line for each source and write no scroll
     #[arg(long)]
     table: bool,
-    /// Sign: a key of this home by name, or the 64 hex digits of a seed, which other users of
-    /// this machine may see [default: turns stay unsigned]
+    /// Sign with a key of this home by name, or with a seed of 64 hex digits [default: unsigned].
+    /// Other users of this machine may see a seed
     #[arg(long, value_name = "NAME|HEX", conflicts_with = "table")]
     key: Option<String>,
     /// Hash and sign deterministic CBOR instead of canonical JSON
     #[arg(long, conflicts_with = "table")]
     cbor: bool,
-    /// How to write the sealed turns [default: array; with --cbor: cbor]
+    /// Container of the sealed turns [default: array; with --cbor: cbor]
     #[arg(long, value_enum, conflicts_with = "table")]
     to: Option<ContainerArg>,
-    /// Write a new file and remember its head, instead of printing
+    /// New file for the scroll, whose head this home remembers [default: standard output]
     #[arg(long, value_name = "FILE", conflicts_with = "table")]
     out: Option<PathBuf>,
-    /// Write the account, as JSON, into this file
+    /// New file for the account, as JSON
     #[arg(long, value_name = "FILE", conflicts_with = "table")]
     account: Option<PathBuf>,
-    /// Leave tool bodies out, keep their hashes, and leave secrets out of all texts. A short body
-    /// can be guessed from its hash
+    /// Replace tool bodies by their hashes, and remove secrets from all texts. A short body can be
+    /// guessed from its hash
     #[arg(
         long,
         value_enum,
@@ -74,7 +74,7 @@ pub(crate) struct FromArgs {
         conflicts_with = "table"
     )]
     redact: Option<RedactArg>,
-    /// What finds secrets, in the format of Gitleaks [default: rules that come with the command]
+    /// Rules that find secrets, in the format of Gitleaks [default: built-in rules]
     #[arg(long, value_name = "FILE", requires = "redact")]
     secret_rules: Option<PathBuf>,
     #[command(flatten)]
@@ -84,9 +84,9 @@ pub(crate) struct FromArgs {
 /// `--redact`
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum RedactArg {
-    /// The arguments and responses of all tools
+    /// Arguments and responses of all tools
     All,
-    /// Those in which a secret is found
+    /// Only those that contain a secret
     Secrets,
 }
 

@@ -25,15 +25,15 @@ pub(crate) enum ScrollCommand {
     Canon(canon::CanonArgs),
     /// Seal turns: hash, link and sign them
     Seal(seal::SealArgs),
-    /// Say what can be said of a scroll
+    /// Verify a scroll and print a verdict
     Verify(verify::VerifyArgs),
-    /// Print the head of a scroll, to keep it elsewhere
+    /// Print the head of a scroll, to keep elsewhere
     Head(head::HeadArgs),
-    /// Seal what another program wrote, and account for every part of it
+    /// Convert another program's session to a sealed scroll, with an account of every part
     From(from::FromArgs),
-    /// Write the same turns in another container
+    /// Convert a scroll to another container; hashes and signatures stay
     Convert(convert::ConvertArgs),
-    /// Write a scroll as something else
+    /// Convert a scroll to another format
     To(to::ToArgs),
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn run(command: &ScrollCommand, context: &Context, out: &mut Out) -> 
 pub(crate) enum ContainerArg {
     /// One JSON array
     Array,
-    /// A turn a line
+    /// One turn in each line
     Lines,
     /// A CBOR sequence; its turns must be hashed as CBOR
     Cbor,

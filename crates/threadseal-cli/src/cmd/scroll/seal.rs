@@ -27,22 +27,22 @@ use threadseal_store::scroll::{LiveScroll, publish};
 /// What `scroll seal` takes.
 #[derive(Debug, Args)]
 pub(crate) struct SealArgs {
-    /// Turns: a JSON array, a turn a line, or CBOR [default: standard input]
+    /// Turns: a JSON array, one turn in each line, or CBOR [default: standard input]
     file: Option<PathBuf>,
-    /// Sign: a key of this home by name, or the 64 hex digits of a seed, which other users of
-    /// this machine may see [default: turns stay unsigned]
+    /// Sign with a key of this home by name, or with a seed of 64 hex digits [default: unsigned].
+    /// Other users of this machine may see a seed
     #[arg(long, value_name = "NAME|HEX")]
     key: Option<String>,
     /// Hash and sign deterministic CBOR instead of canonical JSON
     #[arg(long)]
     cbor: bool,
-    /// How to write the sealed turns [default: array; with --cbor: cbor]
+    /// Container of the sealed turns [default: array; with --cbor: cbor]
     #[arg(long, value_enum, conflicts_with = "append")]
     to: Option<ContainerArg>,
-    /// Write a new file and remember its head, instead of printing
+    /// New file for the scroll, whose head this home remembers [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Append to this live scroll, or begin it, instead of printing
+    /// Append to this live scroll, or begin it
     #[arg(long, value_name = "FILE", conflicts_with = "out")]
     append: Option<PathBuf>,
     #[command(flatten)]

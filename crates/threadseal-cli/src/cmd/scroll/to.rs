@@ -29,28 +29,28 @@ const EXPORT_MODE: u32 = 0o600;
 #[derive(Debug, Args)]
 #[command(after_help = exit::HELP)]
 pub(crate) struct ToArgs {
-    /// What to write
+    /// Format to write
     #[arg(value_parser = PossibleValuesParser::new(TARGETS.iter().map(|target| target.name)))]
     format: String,
     /// A scroll [default: standard input]
     file: Option<PathBuf>,
-    /// Every turn must be signed by this key
+    /// Require this key's signature on every turn
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
-    /// Trust these instead of the home's trust store; may be given several times
+    /// Trust these instead of the home's trust store; repeatable
     #[arg(long, value_name = "PATH")]
     trust: Vec<PathBuf>,
-    /// Accept a home or trust that lies inside the folder of the scroll
+    /// Accept a home or trust inside the folder of the scroll
     #[arg(long)]
     allow_local_trust: bool,
-    /// Write also what nobody vouches for, and exit by the verdict; it is worth as much as whoever
-    /// gave you the scroll
+    /// Also write a scroll that does not verify, and exit by its verdict; trust it no more than the
+    /// person who gave it to you
     #[arg(long)]
     unverified: bool,
-    /// Write a new file instead of printing
+    /// New file to write [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Write what the format has no place for to a new file
+    /// New file for the parts that the format cannot hold
     #[arg(long, value_name = "FILE")]
     account: Option<PathBuf>,
 }

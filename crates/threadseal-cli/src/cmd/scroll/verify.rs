@@ -24,30 +24,30 @@ use threadseal_verify::trust_locality::Locality;
 #[derive(Debug, Args)]
 #[command(after_help = exit::HELP)]
 pub(crate) struct VerifyArgs {
-    /// A scroll: a JSON array, a turn a line, or a CBOR sequence [default: standard input]
+    /// A scroll: a JSON array, one turn in each line, or a CBOR sequence [default: standard input]
     file: Option<PathBuf>,
-    /// Every turn must be signed by this key: 64 hex digits, did:key, PEM file, or a name of the
-    /// trust store
+    /// Require this key's signature on every turn: 64 hex digits, did:key, PEM file, or a name of
+    /// the trust store
     #[arg(long, visible_alias = "pubkey", value_name = "KEY")]
     key: Option<String>,
-    /// Trust these instead of the home's trust store; may be given several times
+    /// Trust these instead of the home's trust store; repeatable
     #[arg(long, value_name = "PATH")]
     trust: Vec<PathBuf>,
-    /// Take the coverage of v0.1 as enough
+    /// How much the signatures must cover
     #[arg(long, value_enum, default_value = "auto")]
     profile: CoverageArg,
     /// A head that the scroll must contain: <record>:<seq>:<size>:<sha256>, or sha256:HEX
     #[arg(long, value_name = "HEAD", value_parser = ExpectedHead::parse)]
     expect_head: Option<ExpectedHead>,
-    /// The expected head must be the last
+    /// Require the expected head to be the last one
     #[arg(long, requires = "expect_head")]
     exact_head: bool,
     #[command(flatten)]
     scroll: ScrollArgs,
-    /// Answer as the reference command does; it accepts stripped signatures
+    /// Answer as agent-scroll's own command, which accepts stripped signatures
     #[arg(long)]
     compat: bool,
-    /// Accept a home or trust that lies inside the folder of the scroll; the report says so
+    /// Accept a home or trust inside the folder of the scroll; the report mentions it
     #[arg(long)]
     allow_local_trust: bool,
 }
@@ -55,9 +55,9 @@ pub(crate) struct VerifyArgs {
 /// `--profile`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum CoverageArg {
-    /// What v0.1 leaves open is held against the scroll
+    /// All that v0.1 can cover; parts without cover count against the scroll
     Auto,
-    /// It is not
+    /// The coverage of v0.1 is enough
     #[value(name = "scroll-v0.1")]
     ScrollV01,
 }

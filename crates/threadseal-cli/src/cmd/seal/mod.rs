@@ -36,31 +36,31 @@ use threadseal_verify::detect::{self, Kind};
 /// What `seal` takes.
 #[derive(Debug, Args)]
 pub(crate) struct SealArgs {
-    /// Transcripts, logs, documents; STORE#NAME is a transcript in a store (s3://…), taken
-    /// over from whoever writes it
+    /// Transcripts, logs, documents; STORE#NAME for a transcript in a store (s3://…), whose present
+    /// writer is fenced off
     #[arg(required = true)]
     paths: Vec<PathBuf>,
-    /// How to sign
+    /// Kind of the seals
     #[arg(long, value_enum, default_value = "native")]
     profile: ProfileArg,
-    /// The turn that a checkpoint names [default: as the transcript counts them]
+    /// Turn number in the checkpoint [default: counted from the transcript]
     #[arg(long, value_name = "N")]
     turn: Option<u64>,
-    /// Nothing may be added afterwards
+    /// End the record: nothing can be added afterwards
     #[arg(long = "final")]
     is_final: bool,
-    /// Keep what follows the last seal of a native record, marked as unverified for ever
-    /// [default: move it into a file beside the record, which says so]
+    /// Keep the lines after the last seal of a native record, marked as unverified for ever
+    /// [default: move them into a file beside the record, which the record names]
     #[arg(long)]
     adopt_tail: bool,
-    /// Have the authority of a native record name its next key: the one that sealed it last is lost or
-    /// on another machine, and seals no more then
+    /// Let the authority of a native record name its next key, if the last key is lost or on
+    /// another machine; that key then seals no more
     #[arg(long)]
     take_over: bool,
-    /// Seal into FILE.seal whatever the file is
+    /// Write the seal into FILE.seal, for any kind of file
     #[arg(long, conflicts_with = "profile")]
     detached: bool,
-    /// The key to sign with [default: the one that init made for it]
+    /// Name of the signing key [default: self, self-observed or self-rye, by the kind of the seal]
     #[arg(long, value_name = "NAME")]
     key: Option<String>,
     #[command(flatten)]
@@ -72,7 +72,7 @@ pub(crate) struct SealArgs {
 enum ProfileArg {
     /// ThreadSeal's own seals
     Native,
-    /// What Rye reads
+    /// Seals that Rye reads
     Rye,
 }
 

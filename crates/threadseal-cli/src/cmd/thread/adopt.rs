@@ -18,14 +18,13 @@ use threadseal_runtime::toolbox::Cancel;
 /// What `thread adopt` takes.
 #[derive(Debug, Args)]
 pub(crate) struct AdoptArgs {
-    /// The thread, as its folder is called
+    /// The thread, by the name of its folder
     #[arg(value_name = "THREAD")]
     thread: String,
-    /// The directive that it runs, where no thread.json says so
+    /// The directive of the thread, if no thread.json names it
     #[arg(long, value_name = "DIRECTIVE")]
     directive: Option<String>,
-    /// An input that it was given, which the original does not record: text as it stands, or JSON where another type
-    /// is declared
+    /// An input of the thread, which Rye does not record: text, or JSON if another type is declared
     #[arg(long = "input", short, value_name = "NAME=VALUE")]
     inputs: Vec<String>,
     #[command(flatten)]

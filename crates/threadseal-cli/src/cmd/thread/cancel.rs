@@ -14,7 +14,7 @@ use threadseal_runtime::fleet::Cancelled;
 /// What `thread cancel` takes.
 #[derive(Debug, Args)]
 pub(crate) struct CancelArgs {
-    /// The thread; with --database also the number of an order, as `run --detach` prints it
+    /// The thread; with --database also the number of an order that `run --detach` printed
     #[arg(value_name = "THREAD")]
     thread: String,
     #[command(flatten)]

@@ -12,8 +12,9 @@ use threadseal_runtime::toolbox::Cancel;
 /// What `thread exec` takes.
 #[derive(Debug, Args)]
 pub(crate) struct ExecArgs {
-    /// {"operation": "get_status", "thread_id": "…"}; run, wait_threads, get_status, list_active, cancel_thread,
-    /// kill_thread, aggregate_results, get_chain, chain_search, read_transcript, resume_thread, …
+    /// The operation: {"operation": "get_status", "thread_id": "…"}; or run, wait_threads,
+    /// list_active, cancel_thread, kill_thread, aggregate_results, get_chain, chain_search,
+    /// read_transcript, resume_thread, …
     #[arg(value_name = "JSON")]
     operation: String,
     #[command(flatten)]

@@ -34,7 +34,7 @@ pub(crate) struct ExportArgs {
     project: ProjectArgs,
     /// The thread
     thread: String,
-    /// The folder, which is made
+    /// New folder for the files
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }

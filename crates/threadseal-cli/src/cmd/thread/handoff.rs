@@ -16,10 +16,10 @@ const GO_ON: &str = "Go on with the directive where the conversation above ends.
 /// What `thread handoff` takes.
 #[derive(Debug, Args)]
 pub(crate) struct HandoffArgs {
-    /// The thread, or any other one of its chain
+    /// The thread, or any other thread of its chain
     #[arg(value_name = "THREAD")]
     thread: String,
-    /// What to do next [default: to go on with the directive]
+    /// Message to the agent [default: continue with the directive]
     #[arg(long, short, value_name = "TEXT")]
     message: Option<String>,
     #[command(flatten)]

@@ -23,7 +23,7 @@ pub(crate) struct ListArgs {
     project: ProjectArgs,
     #[command(flatten)]
     database: DatabaseArgs,
-    /// Only threads with this status; may be given several times
+    /// Only threads with this status; repeatable
     #[arg(long, value_name = "STATUS")]
     status: Vec<Status>,
     /// Only threads that have not ended
@@ -32,10 +32,10 @@ pub(crate) struct ListArgs {
     /// Only threads of this directive
     #[arg(long, value_name = "NAME")]
     directive: Option<String>,
-    /// Only threads that this one started
+    /// Only children of this thread
     #[arg(long, value_name = "THREAD")]
     parent: Option<String>,
-    /// At most so many
+    /// Maximum number of threads
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: usize,
 }

@@ -36,37 +36,37 @@ use threadseal_runtime::registry::{RegistryView, SqliteRegistry, Thread};
 /// What to do with threads.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ThreadCommand {
-    /// List threads, the newest first
+    /// List threads, newest first
     List(list::ListArgs),
-    /// Show one thread, and where its files lie
+    /// Show one thread, and the places of its files
     Show(show::ShowArgs),
-    /// Print the status of a thread, or of the one that goes on from it
+    /// Print the status of a thread, or of its last successor
     Status(status::StatusArgs),
-    /// Wait until threads, or those that go on from them, have ended, and print their results
+    /// Wait until threads and their successors have ended, and print their results
     Wait(wait::WaitArgs),
-    /// Ask whoever runs a thread to end it
+    /// Request the end of a thread
     Cancel(cancel::CancelArgs),
-    /// End the process that runs a thread, with all threads in it
+    /// Kill the process that runs a thread, with all threads in it
     Kill(kill::KillArgs),
-    /// Find words in what the threads of a chain said and did
+    /// Search the texts and calls in the threads of a chain
     Search(search::SearchArgs),
-    /// Print what a thread's record says, as far as its seals cover it
+    /// Print the verified part of a thread's record
     Transcript(transcript::TranscriptArgs),
-    /// Do an operation of the orchestrator, given as JSON
+    /// Run an operation of the orchestrator, given as JSON
     Exec(exec::ExecArgs),
-    /// Write the files of a thread that lies in a database into a folder
+    /// Export the files of a thread in a database to a folder
     Export(export::ExportArgs),
-    /// Show the threads that go on from each other
+    /// Show the chain of threads that continue each other
     Chain(chain::ChainArgs),
-    /// Say what in the registry and the budgets cannot be true
+    /// Check the registry and the budgets for impossible rows
     Inspect(inspect::InspectArgs),
-    /// Go on with a thread that ended, in a new one; only if its record verifies
+    /// Resume an ended thread as a new thread, if its record verifies
     Resume(resume::ResumeArgs),
-    /// Go on with the end of a thread's conversation, as much as fits, in a new one
+    /// Continue a thread as a new thread, with as much of its conversation as fits
     Handoff(handoff::HandoffArgs),
-    /// Bring a finished thread of the original in, and say what of it was verified
+    /// Adopt a finished thread of Rye, and report the verified part
     Adopt(adopt::AdoptArgs),
-    /// End a thread whose process is gone, and name its unresolved calls
+    /// End a thread whose process is gone, and list its calls with an unknown outcome
     Recover(recover::RecoverArgs),
 }
 

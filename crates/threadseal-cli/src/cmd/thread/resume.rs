@@ -16,10 +16,10 @@ use threadseal_runtime::toolbox::Cancel;
 /// What `thread resume` takes.
 #[derive(Debug, Args)]
 pub(crate) struct ResumeArgs {
-    /// The thread, or any other one of its chain
+    /// The thread, or any other thread of its chain
     #[arg(value_name = "THREAD")]
     thread: String,
-    /// What to do next
+    /// Message to the agent
     #[arg(long, short, value_name = "TEXT")]
     message: String,
     #[command(flatten)]
@@ -33,7 +33,7 @@ pub(crate) struct ResumeArgs {
 pub(super) struct OrderArgs {
     #[command(flatten)]
     database: DatabaseArgs,
-    /// With --database: only give the order, and print its number
+    /// With --database: only queue the order, and print its number
     #[arg(long, requires = "database")]
     detach: bool,
 }

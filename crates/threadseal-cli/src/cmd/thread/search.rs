@@ -22,13 +22,13 @@ pub(crate) struct SearchArgs {
     /// Any thread of the chain
     #[arg(value_name = "THREAD")]
     thread: String,
-    /// What to find, without regard to case
+    /// Text to find, in any case
     #[arg(value_name = "QUERY")]
     query: String,
-    /// The query is a regular expression
+    /// Read QUERY as a regular expression
     #[arg(long)]
     regex: bool,
-    /// At most so many hits
+    /// Maximum number of hits
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: usize,
 }

@@ -22,7 +22,7 @@ pub(crate) struct StatusArgs {
     database: DatabaseArgs,
     /// The thread
     thread: String,
-    /// Of this thread itself, not of the one that goes on from it
+    /// Print the status of this thread, not of its last successor
     #[arg(long)]
     itself: bool,
 }

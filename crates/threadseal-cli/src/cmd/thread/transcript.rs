@@ -20,7 +20,7 @@ pub(crate) struct TranscriptArgs {
     /// The thread
     #[arg(value_name = "THREAD")]
     thread: String,
-    /// Only so many lines, the last ones
+    /// Only the last N lines
     #[arg(long, value_name = "N")]
     tail: Option<usize>,
 }

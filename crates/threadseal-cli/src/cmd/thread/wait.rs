@@ -22,7 +22,7 @@ pub(crate) struct WaitArgs {
     /// The threads
     #[arg(value_name = "THREAD", required = true)]
     threads: Vec<String>,
-    /// How long, in seconds
+    /// Maximum time to wait, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 600.0)]
     timeout: f64,
 }

@@ -40,15 +40,15 @@ pub(crate) struct ExportArgs {
     /// STORE#NAME, or a file
     #[arg(value_name = "TRANSCRIPT")]
     from: PathBuf,
-    /// A new file [default: standard output]
+    /// New file to write [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Verify the record and write it into a new folder as a log of C2SP tlog-tiles: its lines are the entries,
-    /// its last seal is the checkpoint
+    /// Verify the record and write it into a new folder as a C2SP tlog-tiles log: its lines are the
+    /// entries, its last seal is the checkpoint
     #[arg(long, value_name = "DIR", conflicts_with = "out")]
     as_log: Option<PathBuf>,
-    /// Verify the record and write a copy with lines left out, each known by its leaf hash; threadseal check-proof
-    /// says what it proves
+    /// Verify the record and write a copy with lines left out, each represented by its leaf hash;
+    /// `check-proof` verifies the copy
     #[arg(long, conflicts_with = "as_log", requires = "leave_out")]
     redact: bool,
     #[command(flatten)]
@@ -59,13 +59,13 @@ pub(crate) struct ExportArgs {
 #[derive(Debug, Args)]
 #[group(id = "leave_out", multiple = true)]
 struct LeaveOut {
-    /// Leave out this line; several times, all of them
+    /// Leave out this line; repeatable
     #[arg(long = "line", value_name = "N", requires = "redact")]
     lines: Vec<u64>,
-    /// Leave out the events of this turn, from 1; several times, all of them
+    /// Leave out the events of this turn, from 1; repeatable
     #[arg(long = "turn", value_name = "N", requires = "redact")]
     turns: Vec<u64>,
-    /// Leave out events in whose texts this stands
+    /// Leave out events whose texts contain this; repeatable
     #[arg(long = "match", value_name = "TEXT", requires = "redact")]
     texts: Vec<String>,
 }

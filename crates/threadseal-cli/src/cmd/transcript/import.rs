@@ -26,7 +26,7 @@ pub(crate) struct ImportArgs {
     /// A native transcript, or STORE#NAME
     #[arg(value_name = "TRANSCRIPT")]
     from: PathBuf,
-    /// The store, or STORE#NAME [default name: that of the file, without .jsonl]
+    /// The store, or STORE#NAME [default name: the file's name without .jsonl]
     #[arg(value_name = "STORE")]
     to: String,
 }

@@ -19,11 +19,11 @@ use clap::Subcommand;
 pub(crate) enum TranscriptCommand {
     /// List the records of a store
     List(list::ListArgs),
-    /// Print the head of a record, to keep it elsewhere
+    /// Print the head of a record, to keep elsewhere
     Head(head::HeadArgs),
-    /// Take a native record into a store, byte for byte
+    /// Import a native record into a store, byte for byte
     Import(import::ImportArgs),
-    /// Write a record as it is
+    /// Export a record: its bytes, a copy with lines left out, or a log for other tools
     Export(export::ExportArgs),
 }
 

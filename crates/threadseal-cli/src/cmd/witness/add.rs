@@ -15,7 +15,7 @@ pub(crate) struct AddArgs {
     /// The verifier key of the log, whose name is the log's origin (see: threadseal log status --json)
     #[arg(value_name = "VKEY")]
     vkey: String,
-    /// Where the log is, for people
+    /// Address of the log, for people
     #[arg(long)]
     url: Option<String>,
 }

@@ -14,11 +14,11 @@ use threadseal_store::home::Home;
 /// What to do as a witness.
 #[derive(Debug, Subcommand)]
 pub(crate) enum WitnessCommand {
-    /// Answer logs over HTTP: C2SP tlog-witness
+    /// Serve logs over HTTP (C2SP tlog-witness)
     Serve(serve::ServeArgs),
-    /// Watch a log from now on; a witness that serves needs no restart
+    /// Add a log to watch; a running witness needs no restart
     Add(add::AddArgs),
-    /// List the logs that are watched, and what was cosigned of them last
+    /// List the watched logs, with the last cosignature of each
     List,
 }
 

@@ -19,14 +19,14 @@ use threadseal_store::clock::SystemClock;
 /// What `witness serve` takes.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Where to listen; port 0 takes one that is free. TLS is for a proxy in front
+    /// Address to listen on; port 0 picks a free port. A proxy must provide TLS
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7380")]
     listen: SocketAddr,
-    /// The key to cosign with, of the usage witness [default: self-witness]
+    /// The key to cosign with, of usage witness [default: self-witness]
     #[arg(long, value_name = "NAME")]
     key: Option<String>,
-    /// The name that others know the key by, best an address without `https://`
-    /// [default: threadseal.witness/ and 16 digits of the key's id]
+    /// Public name of the key, best an address without `https://` [default: threadseal.witness/ and
+    /// 16 digits of the key's id]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     #[command(flatten)]

@@ -3,15 +3,30 @@
 use crate::frame::COMMANDS;
 use crate::sandbox::{Sandbox, snapshot};
 
-/// The names under `Commands:`.
+/// Headings of lists of commands: one list on most pages, groups on the main page.
+const HEADINGS: [&str; 6] = [
+    "Commands:",
+    "Everyday commands:",
+    "Reading and proving:",
+    "Source formats:",
+    "Projects:",
+    "Keys and operations:",
+];
+
+/// The names under [`HEADINGS`].
 fn commands_of(page: &str) -> Vec<String> {
-    let listed = page.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let mut listed = Vec::new();
+    let mut lines = page.lines();
+    while let Some(line) = lines.next() {
+        if !HEADINGS.contains(&line) {
+            continue;
+        }
+        let list = lines.by_ref().take_while(|line| !line.is_empty());
+        let names = list.filter_map(|line| line.strip_prefix("  "));
+        let names = names.filter(|line| !line.starts_with(' '));
+        listed.extend(names.map(|line| line.split(' ').next().unwrap().to_owned()));
+    }
     listed
-        .take_while(|line| !line.is_empty())
-        .filter_map(|line| line.strip_prefix("  "))
-        .filter(|line| !line.starts_with(' '))
-        .map(|line| line.split(' ').next().unwrap().to_owned())
-        .collect()
 }
 
 #[test]

@@ -1,0 +1,23 @@
+//! `help [TOPIC…]`: prints the page of a command or of a topic.
+
+use crate::exit::{Exit, Failure, Outcome};
+use crate::help;
+use crate::output::Out;
+use clap::Args;
+
+/// Arguments of `help`.
+#[derive(Debug, Args)]
+pub(crate) struct HelpArgs {
+    /// A command, with its subcommand if it has one, or `exit-codes`
+    topic: Vec<String>,
+}
+
+pub(crate) fn run(args: &HelpArgs, out: &mut Out) -> Outcome {
+    let Some(page) = help::page(&args.topic) else {
+        let topic = args.topic.join(" ");
+        let text = format!("no help about {topic:?}; topics: {}", help::topics());
+        return Err(Failure::new(text));
+    };
+    out.bytes(page.as_bytes());
+    Ok(Exit::Done)
+}

@@ -1,0 +1,218 @@
+//! Pages of help: the groups of commands, two examples on each page, and `help TOPIC`.
+//!
+//! The texts of commands and options are doc comments beside their arguments. `help/examples.txt`
+//! has the examples: the name of a page on a line, then its command lines, indented.
+
+use crate::args::Cli;
+use crate::exit;
+use clap::{Command, CommandFactory as _};
+use std::fmt::Write as _;
+
+const EXAMPLES: &str = include_str!("help/examples.txt");
+
+/// The commands of the main page, everyday ones first.
+const GROUPS: [(&str, &[&str]); 5] = [
+    (
+        "Everyday commands",
+        &["init", "seal", "verify", "show", "watch", "run", "demo"],
+    ),
+    (
+        "Reading and proving",
+        &[
+            "messages",
+            "render",
+            "prove",
+            "check-proof",
+            "diff",
+            "redact",
+            "prune",
+        ],
+    ),
+    (
+        "Source formats",
+        &["transcript", "scroll", "ledger", "lineage"],
+    ),
+    ("Projects", &["thread", "graph", "knowledge", "worker"]),
+    (
+        "Keys and operations",
+        &[
+            "key",
+            "trust",
+            "log",
+            "anchor",
+            "witness",
+            "fsck",
+            "completions",
+            "man",
+            "help",
+        ],
+    ),
+];
+
+/// Columns before the text of a command.
+const INDENT: usize = 15;
+/// Columns of a page, as for all other text of help.
+const WIDTH: usize = 100;
+
+/// Topics beside the names of commands, each with its text.
+const TOPICS: [(&str, &str); 1] = [("exit-codes", exit::HELP)];
+
+/// The command line with the examples of each page.
+pub(crate) fn command() -> Command {
+    let mut root = with_examples(Cli::command(), "threadseal");
+    root.build();
+    root
+}
+
+/// The same, with the commands of the main page in groups.
+pub(crate) fn grouped() -> Command {
+    let root = command();
+    let groups = groups(&root);
+    let template = format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}{{all-args}}{{after-help}}"
+    );
+    let names: Vec<String> = root
+        .get_subcommands()
+        .map(|inner| inner.get_name().to_owned())
+        .collect();
+    let hidden = names.into_iter().fold(root, |root, name| {
+        root.mut_subcommand(name, |inner| inner.hide(true))
+    });
+    hidden.help_template(template)
+}
+
+/// The page of a topic: the name of a command, with those of its subcommands, or one of [`TOPICS`].
+pub(crate) fn page(topic: &[String]) -> Option<String> {
+    if let [word] = topic
+        && let Some((_, text)) = TOPICS.iter().find(|(name, _)| name == word)
+    {
+        return Some(format!("{text}\n"));
+    }
+    if topic.is_empty() {
+        return Some(grouped().render_long_help().to_string());
+    }
+    let mut root = command();
+    let mut found = &mut root;
+    for word in topic {
+        found = found.find_subcommand_mut(word)?;
+    }
+    Some(found.render_long_help().to_string())
+}
+
+/// The topics of `help`, for the message about an unknown one.
+pub(crate) fn topics() -> String {
+    let groups = GROUPS.iter().flat_map(|(_, names)| names.iter().copied());
+    let names: Vec<&str> = groups.chain(TOPICS.map(|(name, _)| name)).collect();
+    names.join(", ")
+}
+
+fn with_examples(command: Command, name: &str) -> Command {
+    let names: Vec<String> = command
+        .get_subcommands()
+        .map(|inner| inner.get_name().to_owned())
+        .collect();
+    let command = names.into_iter().fold(command, |command, inner| {
+        let path = format!("{name} {inner}");
+        command.mut_subcommand(inner, |inner| with_examples(inner, &path))
+    });
+    let Some(examples) = examples(name) else {
+        return command;
+    };
+    let before = command.get_after_help().map(|text| format!("{text}\n\n"));
+    let text = format!("{}Examples:\n{examples}", before.unwrap_or_default());
+    command.after_help(text)
+}
+
+/// The examples of the page `name`, each on an indented line.
+fn examples(name: &str) -> Option<String> {
+    let mut lines = EXAMPLES.lines().skip_while(|line| *line != name).skip(1);
+    let own: Vec<&str> = lines
+        .by_ref()
+        .take_while(|line| line.starts_with("  "))
+        .collect();
+    (!own.is_empty()).then(|| own.join("\n"))
+}
+
+fn groups(root: &Command) -> String {
+    let mut out = String::new();
+    for (heading, names) in GROUPS {
+        let _ = writeln!(out, "{heading}:");
+        for name in names {
+            let about = root
+                .find_subcommand(name)
+                .and_then(Command::get_about)
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            let mut column = INDENT;
+            let _ = write!(out, "  {name:<width$}", width = INDENT - 2);
+            for word in about.split_whitespace() {
+                if column + word.len() > WIDTH {
+                    let _ = write!(out, "\n{:INDENT$}", "");
+                    column = INDENT;
+                }
+                let _ = write!(out, "{word} ");
+                column += word.len() + 1;
+            }
+            out.truncate(out.trim_end().len());
+            out.push('\n');
+        }
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn pages(command: &Command, name: &str, out: &mut BTreeSet<String>) {
+        out.insert(name.to_owned());
+        for inner in command.get_subcommands() {
+            pages(inner, &format!("{name} {}", inner.get_name()), out);
+        }
+    }
+
+    #[test]
+    fn every_command_has_two_examples_and_a_group() {
+        let mut names = BTreeSet::new();
+        pages(&Cli::command(), "threadseal", &mut names);
+        for name in &names {
+            let examples = examples(name).unwrap_or_default();
+            assert_eq!(examples.lines().count(), 2, "{name}");
+            assert!(
+                examples.lines().all(|line| line.contains("threadseal ")),
+                "{name}"
+            );
+        }
+        let unused = EXAMPLES.lines().filter(|line| !line.starts_with("  "));
+        for name in unused {
+            assert!(names.contains(name), "examples of no command: {name}");
+        }
+        let grouped: BTreeSet<&str> = GROUPS
+            .iter()
+            .flat_map(|(_, names)| names.iter().copied())
+            .collect();
+        let root = Cli::command();
+        let listed: BTreeSet<&str> = root.get_subcommands().map(Command::get_name).collect();
+        assert_eq!(grouped, listed);
+    }
+
+    #[test]
+    fn a_topic_is_a_command_or_a_word() {
+        let of = |words: &[&str]| {
+            page(
+                &words
+                    .iter()
+                    .map(|word| (*word).to_owned())
+                    .collect::<Vec<_>>(),
+            )
+        };
+        assert!(
+            of(&["key", "rotate"])
+                .is_some_and(|text| text.contains("Usage: threadseal key rotate"))
+        );
+        assert!(of(&["exit-codes"]).is_some_and(|text| text.contains("not confirmed")));
+        assert_eq!(of(&["nothing"]), None);
+    }
+}
