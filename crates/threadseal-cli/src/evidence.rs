@@ -18,7 +18,7 @@ use threadseal_core::tlog::checkpoint::Checkpoint;
 use threadseal_core::tlog::conflict::Conflict;
 use threadseal_core::tlog::tombstone::Tombstone;
 use threadseal_core::tlog::verifier::VerifierKey;
-use threadseal_core::trust::{Format, Pin, Purpose, Standing, Trust, TrustStore};
+use threadseal_core::trust::{ScopeFormat, Pin, Purpose, Standing, Trust, TrustStore};
 use threadseal_formats::lineage::{CheckedFork, ForkReader, Judging, check_fork};
 use threadseal_formats::transcript::VerifyOptions;
 use threadseal_formats::transcript::turn_proof::conflict::{SealConflict, check_file};
@@ -183,12 +183,12 @@ pub(crate) fn of_tombstone(file: &[u8], options: &VerifyOptions<'_>) -> Report {
     report.record = statement.records.first().map(|logged| logged.head.record);
     report.check("signatures", CheckResult::Pass, None);
     let format = match statement.records.first().map(|logged| logged.kind) {
-        Some(RecordKind::Observed) => Format::Log,
-        Some(RecordKind::Document) => Format::Text,
-        Some(RecordKind::Scroll) => Format::Scroll,
-        Some(RecordKind::Ledger) => Format::Ledger,
-        Some(RecordKind::Lineage) => Format::Lineage,
-        Some(RecordKind::Transcript) | None => Format::Transcript,
+        Some(RecordKind::Observed) => ScopeFormat::Log,
+        Some(RecordKind::Document) => ScopeFormat::Text,
+        Some(RecordKind::Scroll) => ScopeFormat::Scroll,
+        Some(RecordKind::Ledger) => ScopeFormat::Ledger,
+        Some(RecordKind::Lineage) => ScopeFormat::Lineage,
+        Some(RecordKind::Transcript) | None => ScopeFormat::Transcript,
     };
     let purpose = Purpose {
         usage: KeyUsage::Native,

@@ -25,7 +25,7 @@ use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
 use threadseal_core::record::{ExpectedHead, RecordId};
 use threadseal_core::report::{KEY_END_DOUBTED, Report, Verdict};
-use threadseal_formats::document::{self, DocumentKind, Options, Outcome, Profile};
+use threadseal_formats::document::{self, DocumentKind, Options, Outcome, ProfileChoice};
 use threadseal_store::heads::{RecordKind, StoredHead};
 use threadseal_store::read::read_small;
 use threadseal_store::sys::{Fs, text_path};
@@ -290,7 +290,7 @@ impl Candidate<'_> {
 
     fn rye_accepts(&self, options: Options<'_>) -> Result<bool, Error> {
         let options = Options {
-            profile: Profile::Rye,
+            profile: ProfileChoice::Rye,
             ..options
         };
         Ok(self.verify(&options)?.verdict == Verdict::Verified)
