@@ -15,7 +15,7 @@ use threadseal_formats::document::{
 };
 use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
 use threadseal_core::record::RecordId;
-use threadseal_core::report::{Report, Verdict};
+use threadseal_core::report::{FindingCode, Report, Verdict};
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
 
@@ -54,7 +54,7 @@ fn verifies(bytes: &[u8], kind: DocumentKind, profile: ProfileChoice) -> bool {
     report(bytes, kind, profile, &TRUST).verdict == Verdict::Verified
 }
 
-fn has(report: &Report, codes: &[&str]) -> bool {
+fn has(report: &Report, codes: &[FindingCode]) -> bool {
     report
         .findings
         .iter()
@@ -89,11 +89,11 @@ fn sealing_is_read_back(bytes: &[u8], kind: DocumentKind) {
         sealed.len() as u64
     );
     let broken = [
-        "seal_mismatch",
-        "seal_unreadable",
-        "seal_not_last",
-        "several_seals",
-        "other_kind",
+        FindingCode::SealMismatch,
+        FindingCode::SealUnreadable,
+        FindingCode::SealNotLast,
+        FindingCode::SeveralSeals,
+        FindingCode::OtherKind,
     ];
     assert!(!has(&after, &broken), "{after:?}");
     assert_eq!(sign_native(&sealed, kind, &sealing).as_ref(), Ok(&sealed));
@@ -109,7 +109,7 @@ fn signing_is_read_back(bytes: &[u8], kind: DocumentKind) {
         return;
     };
     let after = report(&signed, kind, ProfileChoice::Rye, &TRUST);
-    let about_a_key_file = has(&after, &["fingerprint_mismatch"]);
+    let about_a_key_file = has(&after, &[FindingCode::FingerprintMismatch]);
     assert!(
         after.verdict == Verdict::Verified || about_a_key_file,
         "{after:?}"

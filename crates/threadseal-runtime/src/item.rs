@@ -24,7 +24,7 @@ use std::path::Path;
 use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
 use threadseal_core::record::{ExpectedHead, RecordId};
-use threadseal_core::report::{KEY_END_DOUBTED, Report, Verdict};
+use threadseal_core::report::{FindingCode, Profile, Report, Verdict};
 use threadseal_formats::document::{self, DocumentKind, Options, Outcome, ProfileChoice};
 use threadseal_store::heads::{RecordKind, StoredHead};
 use threadseal_store::read::read_small;
@@ -207,7 +207,7 @@ impl Candidate<'_> {
             coverage,
         };
         let standing = match report.verdict {
-            Verdict::Verified if report.profile == "native" => signed(Coverage::Native),
+            Verdict::Verified if report.profile == Profile::Native => signed(Coverage::Native),
             Verdict::Verified => signed(Coverage::Rye),
             Verdict::Partial if self.rye_accepts(options)? => signed(Coverage::RyePart),
             Verdict::Unsigned => Standing::Unsigned,
@@ -224,7 +224,7 @@ impl Candidate<'_> {
         if whole || grounds.policy == ItemPolicy::AllowUnsigned {
             return Ok(standing);
         }
-        let advice = match report.findings.iter().any(|f| f.code == KEY_END_DOUBTED) {
+        let advice = match report.findings.iter().any(|f| f.code == FindingCode::KeyEndDoubted) {
             // The finding itself says where to look; another seal would take a good one away.
             true => "",
             false => "; seal it with a trusted key, or allow unsigned items",

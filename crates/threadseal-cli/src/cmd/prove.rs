@@ -16,7 +16,7 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use threadseal_core::record::{Head, ThreadId};
-use threadseal_core::report::{Report, Severity, Verdict};
+use threadseal_core::report::{Profile, Report, Severity, Verdict};
 use threadseal_core::tlog::checkpoint::parse_size;
 use threadseal_core::trust::Trust;
 use threadseal_formats::transcript::VerifyOptions;
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &ProveArgs, context: &Context, out: &mut Out) -> Outcome
     let examiner = Examiner::new(Asked::by(trust.clone()), ProgressBar::hidden(), context)?;
     let taken = examiner.transcript(&path)?;
     let report = &taken.looked.report;
-    if report.profile != "native" {
+    if report.profile != Profile::Native {
         let text = "a transcript in Rye's format: its seals are no tree, so that no turn can be shown without the others";
         return Err(Failure::new(text).about(&path));
     }

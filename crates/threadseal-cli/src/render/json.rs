@@ -155,6 +155,7 @@ impl Formatter for TerminalSafe {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use threadseal_core::report::{Format, Profile};
 
     fn text(value: &impl Serialize) -> String {
         let mut out = Vec::new();
@@ -173,7 +174,7 @@ mod tests {
 
     #[test]
     fn failure_has_the_same_shape_as_success() {
-        let reports = [Report::begin("transcript", "native")];
+        let reports = [Report::begin(Format::Transcript, Profile::Native)];
         let good = serde_json::to_value(VerifyOutput::new(&reports, &[], 2, Exit::Done)).unwrap();
         let bad = serde_json::to_value(VerifyOutput::new(&[], &[], 0, Exit::NoVerdict)).unwrap();
         let keys =

@@ -73,6 +73,7 @@ mod tests {
     use super::*;
     use crate::believed::BelievedEvent;
     use threadseal_core::canon::json::parse;
+    use threadseal_core::report::{Format, Profile};
 
     fn event(event_type: &str, payload: &str) -> BelievedEvent {
         BelievedEvent {
@@ -83,7 +84,7 @@ mod tests {
     }
 
     fn rendered(events: Vec<BelievedEvent>) -> String {
-        let report = Report::begin("transcript", "native");
+        let report = Report::begin(Format::Transcript, Profile::Native);
         transcript(&Believed { report, events })
     }
 

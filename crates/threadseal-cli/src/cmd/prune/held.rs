@@ -6,6 +6,7 @@
 //! The seals of a log go last: they alone tell which log lay there. Who writes a log or edits a document asks for no lock, so each is
 //! verified again also where only the rest of a prune is finished: nothing goes that no seal covers.
 
+use threadseal_core::report::Profile;
 use super::file::{lies_there, reports_at};
 use super::{Done, Grave, Tools, whole};
 use crate::detect::{self, Kind};
@@ -155,7 +156,7 @@ impl Tools<'_> {
             if stored.transpose()?.flatten().is_none() {
                 continue;
             }
-            if report.profile == "rye" {
+            if report.profile == Profile::Rye {
                 let text =
                     "it has seals of Rye that this home made, which do not cover a whole record";
                 return Err(Failure::new(text));

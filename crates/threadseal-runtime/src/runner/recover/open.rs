@@ -20,7 +20,6 @@ use std::collections::BTreeMap;
 use threadseal_core::digest::Digest;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::record::ThreadId;
-use threadseal_core::report::Verdict;
 use threadseal_formats::ledger::{ChainOptions, ChainTip, Judging, RunId, judge, signer_name};
 use threadseal_formats::transcript::event::is_terminal;
 use threadseal_formats::transcript::manifest::parse_line;
@@ -199,7 +198,7 @@ impl Engine {
         };
         let judging = Judging::new(&self.trust, self.host.clock.now()?);
         let outcome = judge(&bytes, options, &judging);
-        if outcome.report.verdict <= Verdict::UnknownSigner {
+        if outcome.report.verdict.forbids_use() {
             return Err(refusal(&path, &outcome.report));
         }
         Ok(Some(Steps {
