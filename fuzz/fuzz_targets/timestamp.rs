@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use threadseal_log::timestamp::{Authority, NotStamped, verify};
+use threadseal_log::timestamps::{Authority, NotStamped, verify};
 
 const RESPONSE: &[u8] = include_bytes!("../seeds/timestamp/p256.tsr");
 const AUTHORITY: &[u8] = include_bytes!("../seeds/timestamp/p256.tsa");

@@ -1,9 +1,9 @@
-"""What the original's ledger costs: prints wall seconds, CPU seconds, peak bytes, records and 0.
+"""Measures AbstractRuntime's ledger: prints wall seconds, CPU seconds, peak bytes, records and 0.
 
     bench.py append jsonl|sqlite FOLDER COUNT     HashChainedLedgerStore.append, one record at a time
     bench.py verify FOLDER RUN                    list() of the JSONL store and verify_ledger_chain
 
-Only that is timed: not starting Python, and not making the records.
+Only these calls are timed, without the start of Python and without making the records.
 """
 
 import resource

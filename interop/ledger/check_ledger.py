@@ -1,9 +1,11 @@
-"""Holds ThreadSeal's answers on step ledgers against the real abstractruntime's, and gives each
-what the other wrote.
+"""Compares ThreadSeal's answers on step ledgers with those of the real abstractruntime.
+
+Each also reads the ledgers that the other wrote.
 
     check_ledger.py --threadseal COMMAND --python PYTHON --example COMMAND [--seeds N]
 
-PYTHON has abstractruntime; see `oracle.py` for what it is asked. The example is that of the library, `run`.
+PYTHON has abstractruntime; see `oracle.py` for its requests. The example is that of the library,
+`run`.
 """
 
 import argparse
@@ -33,7 +35,7 @@ class Original:
 
 
 class Check:
-    """The command with a home of its own, the original, and the tally."""
+    """The command with a home of its own, the real package, and the tally."""
 
     def __init__(self, command, python, folder):
         self.command, self.folder = Path(command).resolve(), folder
@@ -42,7 +44,7 @@ class Check:
         self.run("init")
 
     def run(self, *arguments, text=None):
-        """What the command prints as JSON, and how it ends."""
+        """The JSON output of the command, and its exit code."""
         home = self.folder / "home"
         command = [self.command, "--home", home, "--json", *map(str, arguments)]
         done = subprocess.run(command, capture_output=True, text=True, input=text)
@@ -50,7 +52,7 @@ class Check:
         return answer | {"exit": done.returncode}
 
     def verify(self, place, *arguments):
-        """The one result for a place."""
+        """The only result for a place."""
         answer = self.run("ledger", "verify", place, *arguments)
         results = answer.get("results", [])
         return results[0] if len(results) == 1 else {"verdict": answer.get("stderr", f"{len(results)} results")}
@@ -63,7 +65,7 @@ class Check:
         print(f"FAILED {what}\n  got    {json.dumps(got)[:400]}\n  wanted {json.dumps(wanted)[:400]}")
 
     def agree(self, what, place, run, verdicts):
-        """Both give the same report; ours says one of `verdicts`."""
+        """Both give the same report, and ours has one of `verdicts`."""
         ours = self.verify(place, "--run", run)
         theirs = self.original.ask(op="verify", place=str(place).removeprefix("sqlite:"), run=run)
         self.expect(f"{what}: the original's report", ours.get("compat", {}).get("abstractruntime"), theirs)
@@ -72,7 +74,7 @@ class Check:
 
 
 def places(check, name):
-    """A folder of lines and a database, each as both sides name it."""
+    """A folder of lines and a database, each with the names of both sides."""
     folder = check.folder / name
     folder.mkdir()
     yield "lines", str(folder), str(folder)
@@ -80,7 +82,7 @@ def places(check, name):
 
 
 def theirs_is_verified(check, seeds):
-    """What their runtime writes: consistent without a head, verified against one; bundles too."""
+    """Output of their runtime: consistent without a head, verified against one; bundles too."""
     for form, ours, theirs in places(check, "theirs"):
         for seed in range(seeds):
             run = check.original.ask(op="run", place=theirs, seed=seed)["run"]
@@ -94,7 +96,7 @@ def theirs_is_verified(check, seeds):
 
 
 def bundles(check, what, place, run):
-    """A full bundle holds; a window or a projection is a part, not a forgery."""
+    """A full bundle holds. A window or a projection is reported as a part, not as a forgery."""
     path = check.folder / "bundle.json"
     for mode, detail, most, verdicts in [
         ("full", "full", 2000, ["consistent"]),
@@ -121,7 +123,9 @@ def parts(rng, count):
 
 
 def ours_is_accepted(check, seeds):
-    """What we write, chained, signed, begun by a genesis record: their verifier says ok, they go on."""
+    """Our ledger, chained, signed, with a genesis record: their verifier accepts it, and they
+    continue it.
+    """
     for form, ours, theirs in places(check, "ours"):
         for seed in range(seeds):
             rng, run = random.Random(seed), f"run-{form}-{seed}"
@@ -142,7 +146,7 @@ def ours_is_accepted(check, seeds):
 
 
 def both_go_on_in_turn(check):
-    """One database, one run: each appends behind what the other wrote, and both find one chain."""
+    """One database, one run: each appends after the other's records, and both find one chain."""
     for begun_by in ["ours", "theirs"]:
         path, run = check.folder / f"turns-{begun_by}.db", f"turns-{begun_by}"
         store, count = f"sqlite:{path}", 0
@@ -161,7 +165,8 @@ def both_go_on_in_turn(check):
 
 
 def changed_rows_are_answered_alike(check, seeds):
-    """One chance change of a database: both find the same records, and we never say verified of other ones."""
+    """One random change of a database: both find the same records, and we verify no changed record.
+    """
     path = check.folder / "rows.db"
     run = check.original.ask(op="run", place=str(path), seed=2)["run"]
     check.original.ask(op="append", place=str(path), run=run, count=4, seed=2)
@@ -184,7 +189,7 @@ def changed_rows_are_answered_alike(check, seeds):
             check.expect(f"{what}: their exception", (raised.get("type"), raised.get("message", "")[:200]),
                          (theirs["exception"], theirs["text"]))
         elif report is None:
-            # Where readers differ on which rows there are, nothing is said for them.
+            # Where readers disagree on the rows of a run, the report has no answer for them.
             check.expect(f"{what}: it is told", "store_refuses" in {found["code"] for found in answer["findings"]}, True)
         else:
             check.expect(f"{what}: the original's report", report, theirs)
@@ -195,7 +200,7 @@ def changed_rows_are_answered_alike(check, seeds):
 
 
 def change_rows(rng, path, run):
-    """Changes something of a run in a database as its owner can; what."""
+    """Changes a part of a run in a database, as its owner can. Returns the name of the change."""
     database = sqlite3.connect(path, isolation_level=None)
     for trigger in ["threadseal_no_rewriting", "threadseal_no_revival", "threadseal_deletion"]:
         database.execute(f"DROP TRIGGER IF EXISTS {trigger}")
@@ -250,7 +255,9 @@ def change_rows(rng, path, run):
 
 
 def what_a_program_records_is_accepted(check, example):
-    """The example of the library: what it signs is verified here, and their verifier says ok."""
+    """The example of the library: its signed ledger is verified here, and their verifier accepts
+    it.
+    """
     folder = check.folder / "example"
     steps = 'plan llm_call {"prompt": "é"}\nact tool_calls {"n": 0.5}\n'
     done = subprocess.run([example, check.folder / "home", folder, "example"], input=steps, text=True, check=False)
@@ -261,7 +268,7 @@ def what_a_program_records_is_accepted(check, example):
 
 
 def exports_are_accepted(check):
-    """A run that they wrote goes through our store and out again as both forms."""
+    """A run that they wrote passes through our store, and out again in both forms."""
     place = check.folder / "theirs-again"
     run = check.original.ask(op="run", place=str(place), seed=0)["run"]
     store = f"sqlite:{check.folder}/taken.db"
@@ -280,7 +287,7 @@ def exports_are_accepted(check):
 
 
 def changes_are_answered_alike(check, seeds):
-    """One chance edit of their file: both answer the same, and we never say verified."""
+    """One random edit of their file: both give the same answer, and we never verify it."""
     source = check.folder / "edits"
     run = check.original.ask(op="run", place=str(source), seed=0)["run"]
     whole = (source / f"ledger_{run}.jsonl").read_bytes()
@@ -299,7 +306,7 @@ def changes_are_answered_alike(check, seeds):
             check.expect(f"{what}: {theirs['exception']}", "ok" in ours, False)
         else:
             check.expect(what, ours, theirs)
-        # White space between records and in them is no part of what is hashed.
+        # White space between records and in them is not hashed.
         if answer["verdict"] == "verified":
             check.expect(f"{what} changes nothing", records(edited / f"ledger_{run}.jsonl"), records_of(whole))
         elif theirs.get("ok") and theirs["head_hash"] == head:
@@ -311,7 +318,7 @@ def records(path):
 
 
 def records_of(text):
-    """The values that stand in a text one after the other, all of it being such values."""
+    """The values in a text, which consists of consecutive values."""
     text, decoder, found = text.decode("utf-8").strip(), json.JSONDecoder(), []
     while text:
         value, end = decoder.raw_decode(text)
@@ -321,7 +328,7 @@ def records_of(text):
 
 
 def edit(rng, whole):
-    """A byte flipped, put in or taken out; a line doubled, dropped, moved, cut or glued."""
+    """A byte flipped, inserted or removed; a line doubled, dropped, moved, truncated or joined."""
     lines, at = whole.splitlines(keepends=True), rng.randrange(len(whole))
     number = rng.randrange(len(lines))
     match rng.randrange(9):
@@ -347,7 +354,7 @@ def edit(rng, whole):
 
 
 def actors_are_alike(check):
-    """Their fingerprint of an actor that we declare is the id in our records."""
+    """Their fingerprint of an actor that we declare equals the id in our records."""
     store = check.folder / "actors"
     store.mkdir()
     line = json.dumps({"node": "n", "effect": {"type": "ask_user", "payload": {}}, "status": "started"}) + "\n"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Lets the real abstractruntime verify the ledgers that ThreadSeal writes, and ThreadSeal verify those
-# that its runtime writes.
+# Verifies ThreadSeal's ledgers with the real abstractruntime, and its runtime's ledgers with
+# ThreadSeal.
 #
 #   interop/ledger/run.sh          builds the command, installs abstractruntime, runs check_ledger.py
 #   THREADSEAL=path run.sh         uses that command instead
-#   SEEDS=100 run.sh               so many runs of each kind [default: 12]
-#   LEDGER_VENV=folder run.sh      keeps the installation there [default: beside what cargo builds]
+#   SEEDS=100 run.sh               this many runs of each kind [default: 12]
+#   LEDGER_VENV=folder run.sh      keeps the installation there [default: next to cargo's output]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)

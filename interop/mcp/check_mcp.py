@@ -1,4 +1,4 @@
-"""Runs threads whose tools are real MCP servers, and verifies what they leave.
+"""Runs threads whose tools are real MCP servers, and verifies their records.
 
     check_mcp.py --threadseal COMMAND --python PYTHON
 
@@ -77,7 +77,7 @@ def main():
     parser.add_argument("--python", required=True)
     options = parser.parse_args()
     command = Path(options.threadseal).resolve()
-    # Not resolved: the link's own place is what makes it a virtual environment.
+    # Not resolved: the place of the link makes it a virtual environment.
     python = Path(options.python).absolute()
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Lets threads call real MCP servers: `mcp-server-time` over standard input and output, and one that is written with
-# the official library over streamable HTTP.
+# Lets threads call real MCP servers: `mcp-server-time` over standard input and output, and a server
+# made with the official library, over streamable HTTP.
 #
 #   interop/mcp/run.sh             builds the command, installs both, runs check_mcp.py
 #   THREADSEAL=path run.sh         uses that command instead
-#   MCP_VENV=folder run.sh         keeps the installation there [default: beside what cargo builds]
+#   MCP_VENV=folder run.sh         keeps the installation there [default: next to cargo's output]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)

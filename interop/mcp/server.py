@@ -21,7 +21,7 @@ def fail(text: str) -> str:
 
 
 class Token:
-    """Lets in whoever has the token."""
+    """Accepts every request with the token."""
 
     def __init__(self, app, token):
         self.app, self.token = app, token

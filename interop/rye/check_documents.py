@@ -1,4 +1,4 @@
-"""Signed documents, both ways, and what each makes of damaged ones."""
+"""Signed documents in both directions, and the answers of both sides on damaged ones."""
 
 import json
 import random
@@ -17,7 +17,7 @@ DIRECTIVE = """# Title é
 prose behind it
 """
 
-# Rye adds the final newline behind this shebang after it took the hash.
+# Rye adds the final newline after this shebang, and only after it took the hash.
 UNREADABLE_TO_ITSELF = {"only.sh"}
 
 # name, item, content
@@ -81,7 +81,7 @@ def ours_to_theirs(rig):
         for rye in rig.ryes:
             rig.expect(f"{rye.name} reads {path.name}", verify_at(rye, path, item), True)
         rig.expect(f"own {path.name}", rig.verdict(path, "--profile", "rye"), (["verified"], 0))
-        # The native seal goes into the place that Rye leaves free.
+        # The native seal uses the place that Rye leaves free.
         rig.expect(f"seal {path.name}", rig.run("seal", path)["exit"], 0)
         rig.expect(f"sealed {path.name}", rig.verdict(path), (["verified"], 0))
         for rye in rig.ryes:
@@ -111,18 +111,18 @@ def theirs_to_ours(rig, rye):
         rig.expect(f"{path.name} of {rye.name}, auto", code, 0 if verdicts == ["verified"] else 3)
         rig.expect(f"{path.name}, other key", rig.verdict(path, "--key", rig.own_keys), (["forged"], 1))
         rig.expect(f"{path.name}, nobody's key", rig.verdict(path), (["unknown_signer"], 3))
-        # Sealing what Rye signed leaves Rye's signature whole.
+        # A native seal on a document that Rye signed leaves Rye's signature valid.
         rig.expect(f"seal {path.name} of {rye.name}", rig.run("seal", path)["exit"], 0)
         rig.expect(f"{rye.name} reads its {path.name}", verify_at(rye, path, item), True)
 
 
 def same_key_same_bytes(rig, rye):
-    """With Rye's own key the command writes what Rye writes, but for time and padding."""
+    """With Rye's own key the command writes the same bytes as Rye, except for time and padding."""
     name = f"rye-{rye.name}"
     rig.expect("import", rig.run("key", "import", rye.public_key.parent, "--name", name)["exit"], 0)
     ours, theirs = rig.work("same", rye.name, "ours"), rig.work("same", rye.name, "theirs")
     for (path, item), (twin, _) in zip(write_all(theirs), write_all(ours), strict=True):
-        # Rye writes JSON anew, the command leaves its layout: an empty object shows it.
+        # Rye writes JSON again, the command keeps its layout. An empty object shows the difference.
         if path.name in UNREADABLE_TO_ITSELF | {"empty.json"}:
             continue
         sign_at(rye, path, item)
@@ -137,7 +137,7 @@ def timeless(path):
 
 
 def same_answers(rig, rye):
-    """On damaged documents `compat.rye` is what Rye says."""
+    """On damaged documents `compat.rye` equals Rye's answer."""
     dice = random.Random(1)
     folder = rig.work("damaged", rye.name)
     seeds = []
@@ -149,7 +149,7 @@ def same_answers(rig, rye):
         path, item = dice.choice(seeds)
         copy = folder / f"{number:03}-{path.name}"
         copy.write_bytes(damage(path.read_bytes(), dice))
-        # The command is not told that YAML or TOML is a config, so Rye is not either.
+        # The command has no option that declares YAML or TOML a config, so Rye gets none either.
         asked[str(copy)] = (copy, "tool" if item == "config" else item)
     answer = rig.run("verify", "--profile", "rye", "--trust", rye.public_key, *asked)
     for result in answer["results"]:
@@ -159,16 +159,16 @@ def same_answers(rig, rye):
         else:
             theirs = rye.ask(op="verify_text", path=str(path), item=item)
         if path.name.endswith(".md") and "crash" in (theirs if isinstance(theirs, dict) else {}):
-            continue  # Rye was told what the item is, the command was not
+            continue  # Rye knows the kind of the item from its argument, the command does not
         ours = result["compat"].get("rye")
         rig.expect(f"{path.name} ({path.read_bytes()!r})", brief(ours), brief(theirs))
-    # A `.json` file without "{" and without a signature is no format of the command's.
+    # For the command, a `.json` file without "{" and without a signature has no known format.
     unknown = {path for path, (file, _) in asked.items() if b"rye:signed:" not in file.read_bytes()}
     rig.expect("every damaged file was looked at", sorted(set(asked) - unknown), [])
 
 
 def brief(answer):
-    """Of an exception only its class: its text is Python's own."""
+    """Only the class of an exception, because its text is Python's own."""
     if isinstance(answer, dict) and "crash" in answer:
         return answer["crash"].split(":")[0]
     return answer

@@ -1,7 +1,8 @@
-"""Threads that the command runs: with the models of four providers, tools, a child, a hook; both Ryes accept what they leave.
+"""Threads that the command runs, and whose records both Ryes accept.
 
-Each thread of `demo/report` calls a command, a tool of an MCP server and another directive, and returns; a hook runs a
-directive when it is done.
+They use the models of four providers, tools, a child and a hook. Each thread of `demo/report` calls
+a command, a tool of an MCP server and another directive, and returns. A hook runs a directive at
+its end.
 """
 
 import json
@@ -66,7 +67,7 @@ command: [PYTHON, SERVER]
 tool: add
 """
 
-# Each protocol: the model that is asked, and the variable that holds its provider's key.
+# Each protocol: the requested model, and the variable with its provider's key.
 PROVIDERS = {
     "anthropic": ("claude-haiku-4-5", "anthropic"),
     "openai_responses": ("gpt-5-mini", "openai"),
@@ -77,7 +78,7 @@ KEYS = {f"{name}_API_KEY": "none" for name in ("ANTHROPIC", "OPENAI", "GEMINI", 
 
 
 def plan(asked):
-    """What a model answers: the parent works through its tools, the others speak."""
+    """The answer of a model: the parent calls its tools in turn, the others answer with text."""
     if "I AM THE CHILD" in asked.text and "I AM THE PARENT" not in asked.text:
         return "The child says é 日本 🦀."
     if "I AM THE NOTE" in asked.text and "I AM THE PARENT" not in asked.text:
@@ -93,7 +94,7 @@ def plan(asked):
 
 
 def project(rig, name, model):
-    """A project whose items the home's keys sealed."""
+    """A project whose items are sealed with the home's keys."""
     root = rig.work(name)
     (root / "words.txt").write_text("twelve bytes")
     files = {
@@ -119,7 +120,7 @@ def project(rig, name, model):
 
 
 def run(rig, root, models, protocol):
-    """Runs the directive as a person would; its result."""
+    """Runs the directive as a user does, and returns its result."""
     model, provider = PROVIDERS[protocol]
     done = subprocess.run(
         [rig.command, "--home", rig.home, "--json", "run", "demo/report", "--project", root]
@@ -139,7 +140,7 @@ def events(path):
 
 
 def left_behind(rig, root, protocol):
-    """Everything that the threads left is verified, by the command and by both Ryes."""
+    """All records of the threads are verified, by the command and by both Ryes."""
     answer = rig.run("verify", root)
     rig.expect(f"{protocol}: the project verifies", (answer["exit"], answer["errors"]), (0, []))
     folders = sorted(path.parent for path in (root / ".ai/agent/threads").rglob("transcript.jsonl"))

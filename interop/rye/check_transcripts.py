@@ -1,7 +1,8 @@
-"""Transcripts, both ways: who accepts whose, what each says of edited ones, what is resumed.
+"""Transcripts in both directions: acceptance, answers on edited copies, and resumption.
 
-The command seals in both profiles, both generations of Rye write theirs; the answer of the earlier
-Rye stands in `compat.rye`, word for word, whatever was done to a file.
+The command seals in both profiles, and both generations of Rye write theirs. The answer of the
+earlier
+Rye is in `compat.rye`, word for word, for every edited file.
 """
 
 import json
@@ -45,7 +46,7 @@ def turn_events(turn, dice):
 
 
 def entries(seed, turns):
-    """The events of a thread, with the number of each turn behind it."""
+    """The events of a thread, each turn followed by its number."""
     dice = random.Random(seed)
     for turn in range(1, turns + 1):
         yield from turn_events(turn, dice)
@@ -59,7 +60,7 @@ def line(event_type, payload, ascii_only=True):
         "event_type": event_type,
         "payload": payload,
     }
-    # As any writer may: Rye signs bytes and does not ask how they are spelled.
+    # Any writer may do this: Rye signs bytes in any spelling.
     separators = None if ascii_only else (",", ":")
     return (json.dumps(event, ensure_ascii=ascii_only, separators=separators) + "\n").encode()
 
@@ -101,7 +102,9 @@ def trust_everywhere(rig, name, fingerprint, pem):
 
 
 def only_whole(rig, path, what):
-    """The command verifies the whole record and no edited one, whatever Rye's verifier misses."""
+    """The command verifies only the complete record, even where Rye's verifier accepts an edited
+    one.
+    """
     genuine = path.read_bytes()
     copies = write_edits(rig, what, genuine)
     answer = rig.run("verify", *copies)
@@ -113,7 +116,8 @@ def only_whole(rig, path, what):
 
 
 def accepted(rig, path, what, ryes, checkpoints):
-    """Every Rye calls the whole file valid, and resumes from it what the command resumes."""
+    """Every Rye reports the whole file as valid, and resumes the same conversation as the command.
+    """
     wanted = {"valid": True, "checkpoints": checkpoints}
     for rye in ryes:
         answer = rye.ask(op="verify_transcript", path=str(path))
@@ -123,7 +127,7 @@ def accepted(rig, path, what, ryes, checkpoints):
 
 
 def same_answers(rig, path, what):
-    """Edited copies: the original's two answers, word for word."""
+    """Edited copies: Rye's two answers, word for word."""
     copies = write_edits(rig, what, path.read_bytes())
     answer = rig.run("verify", "--format", "transcript", *copies)
     rig.expect(f"{what}: errors", answer["errors"], [])
@@ -137,7 +141,7 @@ def same_answers(rig, path, what):
 
 
 def write_edits(rig, what, genuine):
-    """Edited copies, by the name that a report gives them."""
+    """Edited copies, by their path in a report."""
     folder = rig.work("edited", what)
     copies = {}
     for name, data in [*named_edits(genuine), *chance_edits(genuine, random.Random(what))]:
@@ -148,7 +152,7 @@ def write_edits(rig, what, genuine):
 
 
 def named_edits(data):
-    """What an editor of transcripts would try."""
+    """Edits that an attacker on transcripts would try."""
     lines = data.splitlines(keepends=True)
     seals = [index for index, text in enumerate(lines) if b'"byte_offset"' in text]
     middle, last = seals[len(seals) // 2], seals[-1]

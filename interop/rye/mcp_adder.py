@@ -1,4 +1,7 @@
-"""A server of the Model Context Protocol over pipes, with one tool, `add`: what a project declares as `tool_type: mcp`."""
+"""A server of the Model Context Protocol over pipes, with one tool, `add`.
+
+A project declares it with `tool_type: mcp`.
+"""
 
 import json
 import sys

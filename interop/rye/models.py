@@ -1,10 +1,10 @@
-"""A server on loopback that answers as the models of four providers do, in pieces, as they stream.
+"""A server on loopback that answers as the models of four providers do, in streamed pieces.
 
     with Models(plan) as models:
         models.base_url("anthropic" | "openai_responses" | "openai" | "gemini")
 
-`plan` is a function: what a request asked, as `Asked`, to what is answered: a text, or a list of (tool, input).
-Each request is kept in `models.requests`, so that a check can see what a model was told.
+`plan` is a function from a request, as `Asked`, to the answer: a text, or a list of (tool, input).
+`models.requests` keeps each request, so that a check can inspect the input of a model.
 """
 
 import itertools
@@ -18,7 +18,7 @@ NUMBERS = itertools.count(1)
 
 @dataclass
 class Asked:
-    """A request, whatever its protocol."""
+    """A request in any protocol."""
 
     protocol: str
     tools: list
@@ -26,12 +26,12 @@ class Asked:
     text: str
 
     def tool(self, part):
-        """The name, as this protocol shows it, of the tool that has `part` in it."""
+        """The name of the tool that contains `part`, as this protocol shows it."""
         return next(name for name in self.tools if part in name)
 
 
 def asked(protocol, body):
-    """What a body asks."""
+    """The request in a body."""
     if protocol == "anthropic":
         tools = [tool["name"] for tool in body.get("tools", [])]
         blocks = [b for m in body["messages"] if isinstance(m["content"], list) for b in m["content"]]
@@ -49,7 +49,7 @@ def asked(protocol, body):
 
 
 def halves(text):
-    """Two pieces: clients must put them together."""
+    """Two pieces, which clients must join."""
     middle = len(text) // 2
     return [text[:middle], text[middle:]]
 
@@ -184,7 +184,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"0\r\n\r\n")
 
     def chunk(self, data):
-        # Cut where no event ends, so that nobody takes a chunk for one.
+        # Truncated inside an event, so that no client takes a chunk for an event.
         for piece in (data[:7], data[7:]):
             self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
         self.wfile.flush()

@@ -16,7 +16,7 @@ Requests (paths are used as given, relative ones from the working directory):
         {"strict": A, "lenient": A}; an A is Rye's report or {"crash": TEXT}
     {"op": "write_transcript", "folder": P, "thread": T, "entries": [[type, payload] or turn, …]}
         the path of the transcript that Rye wrote; a number is a checkpoint of that turn
-    {"op": "messages", "path": P}                  the conversation that Rye takes up from it
+    {"op": "messages", "path": P}                  the conversation that Rye resumes from it
 
 Keys come from $USER_SPACE/.ai/config/keys (signing/ and trusted/). Works with ryeos-engine 0.1.18
 (pure Python signatures) and 0.1.27 (signatures by the `lillux` program).
@@ -42,7 +42,7 @@ NEEDS_CONTEXT = "ctx" in inspect.signature(integrity.verify_item).parameters
 
 
 def context(project):
-    """The keyword that carries the project: a context object since 0.1.19, a path before."""
+    """The keyword argument for the project: a context object since 0.1.19, a path before."""
     if not NEEDS_CONTEXT:
         return {"project_path": project}
     from rye.utils.execution_context import ExecutionContext
@@ -81,7 +81,7 @@ def verify_json(request):
 def trusted_key(request):
     path = Path(request["path"])
     fingerprint = path.stem.rsplit(".", 1)[-1]
-    # The file lies in the trust folder of a project whose user trusts no key at all.
+    # The file is in the trust folder of a project whose user trusts no key at all.
     with tempfile.TemporaryDirectory() as project:
         folder = Path(project) / ".ai/config/keys/trusted"
         folder.mkdir(parents=True)
@@ -154,7 +154,7 @@ def messages(request):
 
 
 def raised_or(function):
-    """What `function` returns; what Rye raises is part of its answer."""
+    """The result of `function`; an exception of Rye is part of its answer."""
     try:
         return function()
     except Exception as error:

@@ -1,4 +1,4 @@
-"""What the interop checks share: both generations of Rye, the `threadseal` command, one report.
+"""Shared by the interop checks: both generations of Rye, the `threadseal` command, one report.
 
 A check is a file `check_*.py` with
 
@@ -88,7 +88,7 @@ class Rig:
         return folder
 
     def run(self, *arguments):
-        """Runs the command; what it printed as JSON."""
+        """Runs the command, and returns its JSON output."""
         done = subprocess.run(
             [self.command, "--home", self.home, "--json", *map(str, arguments)],
             capture_output=True,
@@ -100,7 +100,8 @@ class Rig:
             sys.exit(f"{arguments}: exit {done.returncode}: {done.stderr}")
 
     def record(self, path, entries):
-        """Has the home's keys record a thread: (type, payload), or the number of a turn to seal."""
+        """Records a thread with the home's keys: (type, payload), or the number of a turn to seal.
+        """
         lines = [
             f"{entry}\n" if isinstance(entry, int) else f"{entry[0]} {json.dumps(entry[1], ensure_ascii=False)}\n"
             for entry in entries

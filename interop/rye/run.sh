@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# Lets the real Rye verify what ThreadSeal writes, and ThreadSeal verify what the real Rye writes.
+# Verifies ThreadSeal's output with the real Rye, and the real Rye's output with ThreadSeal.
 #
 #   interop/rye/run.sh            builds the command, installs both generations of Rye, runs check_*.py
 #   THREADSEAL=path run.sh        uses that command instead
-#   RYE_VENVS=folder run.sh       keeps the two installations there [default: beside what cargo builds]
+#   RYE_VENVS=folder run.sh       keeps both installations there [default: next to cargo's output]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 target=${CARGO_TARGET_DIR:-$root/target}
 venvs=${RYE_VENVS:-$target/interop-rye}
 
-install_rye() { # name, ryeos-core and ryeos to lay beside the requirements
+install_rye() { # name, ryeos-core and ryeos to install besides the requirements
     local venv=$venvs/$1
     [ -f "$venv/installed" ] && return
     python3 -m venv "$venv"
     "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$here/requirements-$1.txt"
-    # Bundles are data; what they would pull in (a server, for one) is not needed.
+    # Bundles are data; their dependencies (a server, for one) are not needed.
     "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps "$2" "$3"
     touch "$venv/installed"
 }
@@ -28,7 +28,7 @@ if [ -z "${THREADSEAL:-}" ]; then
     (cd "$root" && cargo build --quiet --package threadseal-cli)
     THREADSEAL=$target/debug/threadseal
 fi
-# As the tests build it, so that nothing is built twice.
+# Built as for the tests, so that cargo builds nothing twice.
 (cd "$root" && cargo build --quiet --workspace --examples)
 
 for check in "$here"/check_*.py; do

@@ -2,17 +2,18 @@
 
     python3 interop/scroll/account.py [--threadseal PROGRAM] [--only FORMAT] [CORPUS]
 
-Each module of `extractors` reads one format in its own way and names its files in CORPUS (by
-default `corpus/real-runs` of $THREADSEAL_SHARED). For every file the program maps, seals and
-verifies; then two things must hold:
+Each module of `extractors` reads one format in its own way and names its files in CORPUS. The
+default
+is `corpus/real-runs` of $THREADSEAL_SHARED. The program maps, seals and verifies every file. Then
+two
+rules must hold:
 
-* content: every text, tool input and tool output that the extractor finds is in the scroll
-  exactly as often as the source has it, less those that the account lists as dropped at their
-  line and pointer; and the scroll has no content that the extractor does not find (an extractor
-  with `EXACT = False` counts in its own way, and demands that nothing is missing). What is
-  dropped as a duplicate must be said somewhere in the scroll, or in a rendering that is listed.
-* leaves: every string and number of the source, content or not, is somewhere in the scroll, or the
-  account lists it.
+* content: the scroll has every text, tool input and tool output of the extractor exactly as often
+  as the source. It may lack those that the account lists as dropped at their line and pointer. The
+  scroll has no other content. An extractor with `EXACT = False` counts in its own way, and only
+  requires that nothing is missing. A duplicate that was dropped must be in the scroll, or in a
+  listed rendering.
+* leaves: every string and number of the source is in the scroll, or the account lists it.
 
 Exit code 0 if nothing is unlisted in any file.
 """
@@ -33,7 +34,7 @@ from extractors.values import Number, canonical, leaves, parse
 
 
 class Account:
-    """The account of one mapping: which place of the source is listed, and why."""
+    """The account of one mapping: the listed places of the source, with their reasons."""
 
     def __init__(self, account):
         self.dropped = collections.defaultdict(list)
@@ -44,7 +45,7 @@ class Account:
         self.figures = account
 
     def reason(self, line, pointer):
-        """Why what stands at `pointer` of `line` is not in the scroll; None if it must be."""
+        """Why the part at `pointer` of `line` is not in the scroll; None if it must be."""
         if any(first <= line <= last for first, last in self.unmapped):
             return "unmapped"
         while True:
@@ -92,7 +93,7 @@ def scroll_content(turns):
 
 
 def check(source, extractor, turns, account):
-    """What is wrong with one mapping; one line each."""
+    """The faults of one mapping, one per line."""
     wrong = []
     if not account.whole:
         wrong.append("the account is not whole")
@@ -119,7 +120,7 @@ def check(source, extractor, turns, account):
             body = part.get("args", part.get("response"))
             if isinstance(body, (dict, list)):
                 strings.add(canonical(body))
-    # What repeats a rendering that is itself listed repeats nothing that the scroll should say.
+    # A copy of a listed rendering is not a copy of content in the scroll.
     views = {
         leaf
         for line, record in records
@@ -145,7 +146,7 @@ def check(source, extractor, turns, account):
 
 
 def run(program, extractor, path, folder):
-    """Maps, seals and verifies one file; gives turns and account."""
+    """Maps, seals and verifies one file; returns turns and account."""
     scroll, account = folder / "scroll.json", folder / "account.json"
     scroll.unlink(missing_ok=True)
     account.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Canonicalises each line of the standard input with the PyPI package `rfc8785`."""
+"""Canonicalizes each line of the standard input with the PyPI package `rfc8785`."""
 
 import json
 import sys
@@ -9,7 +9,8 @@ SAFE = 2**53 - 1
 
 
 def integer(literal):
-    """A number as RFC 8785 has it: beyond 2^53 only the double is left, which the package insists on."""
+    """A number as RFC 8785 has it. Beyond 2^53 only the double remains; the package requires this.
+    """
     value = int(literal) if len(literal) < 18 else float(literal)
     return value if abs(value) <= SAFE else float(value)
 

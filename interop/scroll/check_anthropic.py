@@ -1,11 +1,12 @@
-"""Compares mappings of Anthropic messages with the rules of agent-scroll's own authors.
+"""Compares mappings of Anthropic messages with the rules of agent-scroll.
 
     python3 interop/scroll/check_anthropic.py [--threadseal PROGRAM] [--cases N]
 
-Their mapping is a function of TypeScript that no registry has; its rules are spelled here again
-over the package `agent-scroll` of PyPI, which canonicalises, hashes, seals and verifies. Random
-conversations inside the domain of their mapping (`spec/scroll-mappings.md` W2) go through both;
-the sealed turns must be equal byte for byte, and the package must verify ours.
+agent-scroll's mapping is a TypeScript function that no registry has. Its rules are written again
+here, over the package `agent-scroll` of PyPI, which canonicalizes, hashes, seals and verifies.
+Random
+conversations inside the domain of that mapping (`spec/scroll-mappings.md` W2) pass through both.
+The sealed turns must be equal byte for byte, and the package must verify ours.
 """
 
 import argparse
@@ -23,7 +24,7 @@ NUMBERS = [0, -1, 7, 0.5, 1e21, 1e-7, 123456789012, 2**53 - 1, -0.25, 100.0]
 
 
 def their_turns(source):
-    """The turns that the authors' mapping makes."""
+    """The turns of agent-scroll's mapping."""
     for index, message in enumerate(source["messages"]):
         content = message["content"]
         blocks = content if isinstance(content, list) else []

@@ -1,8 +1,8 @@
-"""Random documents through three implementations of RFC 8785: ours, PyPI `rfc8785`, npm `canonicalize`.
+"""Random documents in three implementations of RFC 8785: ours, PyPI `rfc8785`, npm `canonicalize`.
 
     python check_canonical.py --xtask PATH --node-modules FOLDER [--documents N] [--seed N]
 
-Each implementation is one process that is fed the same lines; what comes out must be the same bytes.
+Each implementation is one process with the same input lines. All must write the same bytes.
 """
 
 import argparse
@@ -27,7 +27,7 @@ class Canonicaliser:
         )
 
     def feed(self, lines):
-        """Writes from a thread of its own, as no pipe holds everything."""
+        """Writes from a thread of its own, because a pipe cannot hold everything."""
         for line in lines:
             self.process.stdin.write(line)
         self.process.stdin.close()
@@ -45,7 +45,7 @@ def batches(seed, count, size=5000):
 
 
 def compare(canonicalisers, seed, count):
-    """The numbers of the documents on which not all agree, with what each says."""
+    """The numbers of the documents with different answers, and these answers."""
     source = Fanout(batches(seed, count), len(canonicalisers))
     for index, one in enumerate(canonicalisers):
         threading.Thread(target=one.feed, args=(source.lines(index),), daemon=True).start()

@@ -1,10 +1,11 @@
-"""Checks that trajectories which ThreadSeal writes are ATIF, and hold what the scrolls hold.
+"""Checks that ThreadSeal's trajectories are ATIF, and contain the content of their scrolls.
 
     python3 interop/scroll/check_export.py [--threadseal PROGRAM] [CORPUS]
 
-Every chain of `testkit/scroll`, and every scroll that `scroll from` makes of a file of CORPUS (by
-default `corpus/real-runs` of $THREADSEAL_SHARED), becomes a trajectory. The package `atif` of PyPI,
-written by others, must accept it; and each call and each result of the scroll must be in it once.
+Its input is every chain of `testkit/scroll`, and every scroll that `scroll from` makes of a file of
+CORPUS. The default is `corpus/real-runs` of $THREADSEAL_SHARED. Each becomes a trajectory. The
+independent package `atif` of PyPI must accept it, and it must contain each call and each result of
+the scroll once.
 """
 
 import argparse
@@ -19,12 +20,12 @@ import tempfile
 from atif import Trajectory
 
 SUITE = pathlib.Path(__file__).parent.parent.parent / "testkit/scroll"
-# What `scroll from auto` says of a file that no mapping is for.
+# The message of `scroll from auto` on a file without a mapping.
 UNKNOWN = "nothing here is known"
 
 
 class Unknown(Exception):
-    """The file is in no format that is known."""
+    """The format of the file is unknown."""
 
 
 def run(command, fine=(0,)):
@@ -65,7 +66,7 @@ def results_of_trajectory(steps):
 
 
 def check(program, scroll):
-    """What is wrong with the trajectory of one scroll."""
+    """The faults in the trajectory of one scroll."""
     trajectory = json.loads(run([program, "scroll", "to", "atif", scroll, "--unverified"], (0, 3)))
     try:
         Trajectory.model_validate(trajectory)
@@ -80,7 +81,7 @@ def check(program, scroll):
 
 
 def check_source(program, path, folder):
-    """What is wrong with the trajectory of the scroll of one file."""
+    """The faults in the trajectory of the scroll of one file."""
     scroll = pathlib.Path(folder) / "scroll.json"
     scroll.write_bytes(run([program, "scroll", "from", "auto", path]))
     yield from check(program, scroll)

@@ -1,12 +1,17 @@
-"""The conformance suite of `testkit/scroll`, put to the published implementations of agent-scroll.
+"""Runs the conformance suite of `testkit/scroll` on the published implementations of agent-scroll.
 
     python check_suite.py --threadseal PATH --peer PATH
 
-PY is the package of PyPI, RS the crate. Both ways: they make the canonical text, hash and signature
-that stand in `turns.json`, and accept what the command seals; the command accepts what they seal.
-Where one of them answers a chain, an attack or the mutations otherwise than the suite says, a row of
-the table says so. The rows are those of `deviations.txt`, or the check fails. Where both give one
-answer on an array, failure by failure, `--compat` gives it too, with the key and without.
+PY is the package of PyPI, RS the crate. The check runs in both directions. They produce the
+canonical
+text, hash and signature in `turns.json`, and accept the chains that the command seals. The command
+accepts the chains that they seal.
+
+A row of the table shows each case in which one of them differs from the suite: a chain, an attack
+or
+the mutations. The rows must equal those of `deviations.txt`. Where both give one answer on an
+array,
+failure by failure, `--compat` must give it too, with the key and without.
 """
 
 import argparse
@@ -20,7 +25,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 SUITE = HERE.parent.parent / "testkit/scroll"
-# Verdicts by which a chain may be acted on without a second look.
+# Verdicts with which a program may act on a chain without a second check.
 ACCEPTED = {"verified", "consistent"}
 
 
@@ -46,7 +51,7 @@ class Peer:
         return json.loads(self.process.stdout.readline())
 
     def verdict(self, file, key=None):
-        """`ok`, or the reasons turn by turn, or that it gave no answer."""
+        """`ok`, or the reasons turn by turn, or a note that it gave no answer."""
         answer = self.ask(op="verify", file=str(file), key=key)
         if "failures" in answer:
             return " ".join(f"{turn}:{reason}" for turn, reason in answer["failures"])
@@ -84,7 +89,7 @@ class Command:
 class Check:
     def __init__(self, command, peers, folder):
         self.command, self.peers = command, peers
-        # The command takes no trust from the folder of what it verifies.
+        # The command takes no trust from the folder of the file that it verifies.
         self.folder = folder / "files"
         self.folder.mkdir()
         self.expected = tomllib.loads((SUITE / "expect.toml").read_text())
@@ -139,7 +144,8 @@ class Check:
         return {"canonical": bytes.fromhex(canonical).decode(), "hash": digest, "sig": sig}
 
     def both_ways(self):
-        """A chain of plain turns, sealed by each, verified by all others, signed and not."""
+        """A chain of plain turns, sealed by each and verified by all others, signed and unsigned.
+        """
         chain = json.loads((SUITE / "chains/signed.json").read_text())
         plain = [{k: v for k, v in turn.items() if k not in ("hash", "sig", "prev_hash")} for turn in chain]
         turns = self.write("plain.json", json.dumps(plain))
@@ -158,7 +164,7 @@ class Check:
                     self.expect(f"{other.name} verifies {peer.name}", other.verdict(theirs, public), "ok")
 
     def files(self):
-        """Chains and attacks that are JSON arrays: v0.1 reads nothing else."""
+        """Chains and attacks that are JSON arrays, the only form that v0.1 reads."""
         for vector in self.expected["vector"]:
             path = SUITE / vector["file"]
             ours = self.command.verdict(path, self.trust, *vector.get("flags", []))
@@ -168,7 +174,7 @@ class Check:
                 self.answers(path, None)
 
     def answers(self, path, key):
-        """Of `--compat` and of both peers, which must agree where the peers do."""
+        """The answers of `--compat` and of both peers. They must agree where the peers do."""
         compat = self.command.compat(path, key)
         answers = [peer.verdict(path, key) for peer in self.peers]
         if len(set(answers)) == 1:
@@ -176,7 +182,7 @@ class Check:
         return [compat, *answers]
 
     def mutations(self):
-        """C2 on the samples: how many changed bytes each lets through."""
+        """C2 on the samples: how many changed bytes each implementation accepts."""
         suite = json.loads((SUITE / "mutations.json").read_text())
         turn = suite["turn"].encode()
         members = {}
@@ -194,7 +200,7 @@ class Check:
 
 
 def hash_and_sig(text):
-    """Of the first turn of a sealed chain."""
+    """Hash and signature of the first turn of a sealed chain."""
     try:
         turn = json.loads(text)[0]
         return turn["hash"], turn["sig"]["sig"]

@@ -28,7 +28,7 @@ def answer(request):
 for line in sys.stdin:
     try:
         reply = answer(json.loads(line))
-    # What the package throws instead of answering is what is looked for.
+    # An exception instead of an answer is the finding of this check.
     except Exception as error:
         reply = {"error": f"{type(error).__name__}: {error}"}
     print(json.dumps(reply), flush=True)

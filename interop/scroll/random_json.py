@@ -2,9 +2,11 @@
 
     python3 random_json.py SEED COUNT > documents.jsonl
 
-The same seed gives the same texts everywhere: only `random()` and `getrandbits()` are drawn from,
-which Python keeps stable. Texts are I-JSON: no name twice, no lone surrogate, no number beyond the
-range of doubles; all else that JSON allows occurs, also in the spelling (blanks, escapes, digits).
+The same seed gives the same texts everywhere. It uses only `random()` and `getrandbits()`, which
+Python
+keeps stable. Texts are I-JSON: no name twice, no lone surrogate, no number beyond the range of
+doubles.
+All other features of JSON occur, also in the spelling (blanks, escapes, digits).
 """
 
 import json
@@ -15,7 +17,7 @@ import sys
 MAX_DEPTH = 7
 DEEP = 60
 
-# Where canonical form, escapes or the order of UTF-16 change.
+# Characters at which canonical form, escapes or the order of UTF-16 change.
 MARKS = [
     *map(chr, range(0x20)),
     *'"\\/ !#~\x7f\x80\x85\xa0\xad\u200b\u200f\u2028\u2029\ufeff\ufffd\ufffe\uffff',
@@ -61,7 +63,7 @@ def number(dice):
     if kind == 5:
         return respelled(dice, double(dice))
     if kind == 6:
-        # A decimal just beside the middle of two doubles.
+        # A decimal next to the middle of two doubles.
         value = abs(double(dice)) or 1.0
         return f"{value:.{15 + dice.below(5)}e}"
     if kind == 7:
@@ -72,7 +74,7 @@ def number(dice):
 
 
 def double(dice):
-    """Any finite double; each exponent alike."""
+    """Any finite double, with every exponent equally likely."""
     while True:
         (value,) = struct.unpack("<d", dice.bits(64).to_bytes(8, "little"))
         if abs(value) <= 1.7976931348623157e308:
@@ -80,7 +82,7 @@ def double(dice):
 
 
 def respelled(dice, value):
-    """A second spelling of a double, as JSON has it."""
+    """A second spelling of a double in JSON."""
     text = repr(value)
     mantissa, _, exponent = text.partition("e")
     if not exponent:
@@ -166,7 +168,7 @@ def document(dice):
     """One text."""
     kind = dice.below(1000)
     if kind == 0:
-        # Deep, though within the 128 levels that all readers go.
+        # Deep, but within the 128 levels that all readers accept.
         levels = dice.below(DEEP)
         opens = [dice.pick(["[", '{"a":', '[0,{"\\u0062":']) for _ in range(levels)]
         closes = {"[": "]", '{"a":': "}", '[0,{"\\u0062":': "}]"}

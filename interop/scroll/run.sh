@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# Lets the published implementations of agent-scroll, of RFC 8785 and of ATIF answer what ThreadSeal
-# answers, and read what it writes.
+# Compares ThreadSeal with the published implementations of agent-scroll, of RFC 8785 and of ATIF.
+# They also read its output.
 #
 #   interop/scroll/run.sh          builds the command, installs the packages, runs check_*.py
 #   THREADSEAL=path XTASK=path run.sh   uses these commands instead
-#   DOCUMENTS=1000000 run.sh       so many random documents are canonicalised [default: 50000]
-#   SCROLL_TOOLS=folder run.sh     keeps the packages there [default: beside what cargo builds]
+#   DOCUMENTS=1000000 run.sh       canonicalizes this many random documents [default: 50000]
+#   SCROLL_TOOLS=folder run.sh     keeps the packages there [default: next to cargo's output]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 target=${CARGO_TARGET_DIR:-$root/target}
 tools=${SCROLL_TOOLS:-$target/interop-scroll}
 
-# What is installed follows the files that pin it.
-install_pinned() { # a name, the files that pin, the command
+# The installation is renewed when the files that pin it change.
+install_pinned() { # a name, the files that pin it, the command
     local name=$1 pins=$2 now
     shift 2
     now=$(cd "$here" && cat $pins | cksum)
@@ -51,7 +51,7 @@ if [ -z "${THREADSEAL:-}" ]; then
     THREADSEAL=$target/debug/threadseal
 fi
 if [ -z "${XTASK:-}" ]; then
-    # As `cargo xtask` builds it.
+    # Built as by `cargo xtask`.
     (cd "$root" && cargo build --quiet --profile chores --package xtask)
     XTASK=$target/chores/xtask
 fi

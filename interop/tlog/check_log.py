@@ -1,9 +1,16 @@
-"""Reads the log of a host with aics-tlog, and with the crates signed_note and tlog_tiles; and a transcript as a log.
+"""Reads the log of a host, and a transcript as a log, with other implementations.
 
-A throw-away home seals documents until its log has sizes at which tiles are empty, partly filled, full, and filled on the
-level above. At each size aics-tlog reads the checkpoint with the log's key, computes the root from the tiles, proves every
-entry, and proves that the log grew out of each earlier size. What it finds is compared with what the command says. The crates do
-the same over the same files. A recorded thread is written as a log three times while it grows, and read in the same way.
+These are aics-tlog, and the crates signed_note and tlog_tiles.
+
+A temporary home seals documents until its log has certain sizes. At these sizes tiles are empty,
+partly filled, full, or filled on the level above. At each size aics-tlog reads the checkpoint with
+the
+log's key, computes the root from the tiles, and proves every entry. It also proves that the log
+grew
+out of each earlier size. Its results are compared with the command's output. The crates do the same
+over the same files. A recorded thread is written as a log three times while it grows, and is read
+in
+the same way.
 """
 
 import argparse
@@ -19,7 +26,7 @@ import tempfile
 from aics_tlog import checkpoint, hashing, note, tiles, tree
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
-# The journal is folded at 256 entries; one, two and more tiles, and a full one with nothing behind it.
+# The journal is folded at 256 entries: one, two and more tiles, and a full one without a next.
 SIZES = [0, 1, 2, 255, 256, 257, 600]
 
 
@@ -46,7 +53,8 @@ class Host:
         return done.stdout
 
     def grow(self, size):
-        """A key's word, and documents that are sealed, until the log has this size; has its files written."""
+        """Adds a key event, and seals documents until the log has this size. Then writes its files.
+        """
         if size and not self.sealed:
             self.run("key", "new", "--name", "other")
             self.sealed = 1
@@ -61,11 +69,11 @@ class Host:
         return self.run("log", "head", "--write")
 
     def entries(self):
-        """What the command says the entries are."""
+        """The entries in the output of the command."""
         told = json.loads(self.run("log", "entries", "--json", "--from", "0", "--limit", "1000000"))
         entries = told["entries"]
         assert [entry["index"] for entry in entries] == list(range(told["size"]))
-        # Of texts and whole numbers this is the form of RFC 8785, in which entries are.
+        # For texts and whole numbers this is the form of RFC 8785, the form of entries.
         form = {"separators": (",", ":"), "sort_keys": True, "ensure_ascii": False}
         return [json.dumps(entry["entry"], **form).encode() for entry in entries]
 
@@ -77,7 +85,7 @@ def check(host, size, earlier):
 
 
 def check_tree(folder, origin, vkey, entries, earlier):
-    """A tree on the disk of which the entries, and what it was earlier, are known."""
+    """A tree on the disk with known entries and known earlier sizes."""
     text, size = (folder / "checkpoint").read_text(), len(entries)
     key = note.parse_vkey(vkey)
     result = checkpoint.verify_checkpoint(note.parse_note(text), key, [], quorum=0)
@@ -92,7 +100,7 @@ def check_tree(folder, origin, vkey, entries, earlier):
         if index % 37 == 0 or index == size - 1:
             proof = tiles.inclusion_proof_from_tiles(reader, index, size)
             assert tree.verify_leaf_inclusion(entry, index, size, proof, root), index
-            # A proof that proves everything would prove nothing.
+            # A proof of every entry would prove nothing.
             assert not tree.verify_leaf_inclusion(entry + b" ", index, size, proof, root)
     for size_before, root_before in earlier:
         proof = tiles.consistency_proof_from_tiles(reader, size_before, size)
@@ -106,7 +114,8 @@ def check_tree(folder, origin, vkey, entries, earlier):
 
 
 def ask_crates(peer, folder, vkey, earlier):
-    """The crates prove every entry of the same files, and that the tree continues each earlier one."""
+    """The crates prove every entry of the same files, and that the tree extends each earlier one.
+    """
     before = [(size, root) for size, root in earlier[:-1] if size]
     arguments = [text for size, root in before for text in (str(size), base64.b64encode(root).decode())]
     done = subprocess.run([peer, folder, vkey, *arguments], capture_output=True, text=True)
@@ -116,7 +125,7 @@ def ask_crates(peer, folder, vkey, earlier):
 
 
 def check_record(host, peer):
-    """The transcript of a thread as a log: also a continuation of what each of its seals signed."""
+    """The transcript of a thread as a log. It extends the tree that each of its seals signed."""
     shutil.copytree(EXAMPLES / "tour", host.folder / "tour")
     items = (host.folder / "tour" / ".ai").glob("*/tour/*")
     host.run("seal", "-q", *sorted(str(item) for item in items if item.suffix in (".md", ".yaml")))
@@ -139,7 +148,7 @@ def check_record(host, peer):
 
 
 def check_proofs(host):
-    """The word of the log in proofs of turns: each ends in a C2SP tlog-proof, which needs nothing else."""
+    """The log in proofs of turns: each ends in a C2SP tlog-proof, which needs no other data."""
     key, records = note.parse_vkey(host.vkey), (host.folder / "tour" / ".ai" / "agent" / "threads").rglob("transcript.jsonl")
     count = 0
     for record in records:

@@ -1,8 +1,10 @@
-"""Witnesses of two makes: aics-witness cosigns the log of a host, and our witness cosigns logs that aics-tlog makes.
+"""Witnesses of two implementations: aics-witness cosigns our log, and our witness cosigns theirs.
 
-A throw-away home with a log asks an aics-witness by a policy, grows, asks again; then it is put back together with its
-mark, grows another way, and the witness refuses what both cannot be. The other way round, aics-witness's client hands
-checkpoints of a log to `threadseal witness serve`: the first, a grown one, one twice, an older one, and a fork.
+A temporary home with a log requests cosignatures of an aics-witness by a policy, grows, and
+requests
+again. Then home and mark are rolled back, and the log grows differently. The witness refuses the
+second history. In the other direction, aics-witness's client sends checkpoints of an aics-tlog log
+to `threadseal witness serve`: the first, a grown one, one twice, an older one, and a fork.
 """
 
 import argparse
@@ -120,10 +122,10 @@ def theirs_cosigns_ours(program, bin_folder, folder):
             shutil.copytree(pathlib.Path(folder) / name, backup / name)
         host.seal(*[f"{number}.json" for number in range(300)])
         host.run("anchor", "check")
-        # As their own reader sees what was collected; entry 0 is the word of the home's key.
+        # The collected cosignatures in their own reader; entry 0 is the event of the home's key.
         status = json.loads(subprocess.run([witness, "status", "-c", config, "--json"], **quiet).stdout)
         assert any(log.get("size") == 303 for log in status["logs"]), status
-        # Home and mark are put back, and the log goes another way.
+        # Home and mark are rolled back, and the log continues differently.
         for name in ("home", "home.marks"):
             shutil.rmtree(pathlib.Path(folder) / name)
             shutil.copytree(backup / name, pathlib.Path(folder) / name)
@@ -176,7 +178,7 @@ def main():
     parser.add_argument("--threadseal", required=True)
     arguments = parser.parse_args()
     program = str(pathlib.Path(arguments.threadseal).resolve())
-    # Their client tells of each refusal that is asked for here.
+    # Their client reports each refusal that this check provokes.
     logging.disable(logging.CRITICAL)
     bin_folder = pathlib.Path(sys.executable).parent
     with tempfile.TemporaryDirectory() as folder:

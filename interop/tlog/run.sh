@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
-# Lets aics-tlog and the crates signed_note and tlog_tiles, other implementations of the C2SP documents, read the log of a host,
-# and transcripts as logs: notes, checkpoints, tiles, entries, and proofs that they make of them; and lets witnesses of both makes cosign the logs of the other.
+# Lets other implementations of the C2SP documents read the log of a host, and transcripts as logs.
+# They are aics-tlog, and the crates signed_note and tlog_tiles. They read notes, checkpoints, tiles
+# and entries, and make proofs. Witnesses of both projects cosign the logs of the other.
 #
-#   interop/tlog/run.sh            builds the command and the crates' reader, installs aics-tlog and aics-witness, runs both checks
+#   interop/tlog/run.sh            builds the command and the crates' reader, installs aics-tlog and
+#                                  aics-witness, runs both checks
 #   THREADSEAL=path run.sh         uses that command instead
 #   TLOG_PYTHON=path run.sh        a Python of 3.12 or later [default: the first one that is found]
-#   TLOG_VENV=folder run.sh        keeps the installation there [default: beside what cargo builds]
+#   TLOG_VENV=folder run.sh        keeps the installation there [default: next to cargo's output]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 target=${CARGO_TARGET_DIR:-$root/target}
 venv=${TLOG_VENV:-$target/interop-tlog}
 
-# aics-tlog asks for 3.12; not every system has one by that name.
+# aics-tlog requires 3.12; not every system has one by that name.
 find_python() {
     local python
     for python in "${TLOG_PYTHON:-}" python3.14 python3.13 python3.12 python3 "$HOME"/.pyenv/versions/3.1[2-9]*/bin/python3; do

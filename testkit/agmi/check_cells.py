@@ -1,4 +1,7 @@
-"""check_cells.py VERDICT FILE…: fails unless every cell of these answers of `agmi-check --json` says VERDICT, one for each edit."""
+"""Fails unless every cell of these answers of `agmi-check --json` is VERDICT, one for each edit.
+
+    check_cells.py VERDICT FILE…
+"""
 
 import json
 import pathlib

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Lets agent-memory-integrity edit our stores in the nine ways that it knows, and fails unless all are refused where they are read.
+# Lets agent-memory-integrity edit our stores in its nine ways. Fails unless every edit is refused
+# where the store is read.
 #
 #   testkit/agmi/run.sh            builds the commands, installs agent-memory-integrity, runs agmi-check
 #   THREADSEAL=path run.sh         uses that command instead
-#   AGMI_VENV=folder run.sh        keeps the installation there [default: beside what cargo builds]
+#   AGMI_VENV=folder run.sh        keeps the installation there [default: next to cargo's output]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -27,7 +28,7 @@ export THREADSEAL RECORD=$target/debug/examples/record PYTHONPATH=$here PYTHONDO
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# The suite leaves its copies of stores behind.
+# The suite does not remove its copies of stores.
 export TMPDIR=$work/tmp
 mkdir "$TMPDIR"
 for adapter in transcripts:Transcripts ledgers:Ledgers; do

@@ -1,6 +1,6 @@
 //! The command line: global options and the list of commands.
 //!
-//! What a command itself takes stands in its own file under [`crate::cmd`].
+//! The arguments of each command are in its own file under [`crate::cmd`].
 
 use crate::cmd::Command;
 use crate::context;
@@ -68,8 +68,8 @@ pub(crate) struct Global {
     pub(crate) no_progress: bool,
 }
 
-/// Reads the command line. Help and version print and end with 0, wrong usage with 2; where JSON
-/// was asked for, wrong usage is told in JSON, too.
+/// Reads the command line. Help and version print and exit with 0, wrong usage with 2. With
+/// `--json`, the error about wrong usage is JSON, too.
 ///
 /// # Errors
 /// The exit with which to end at once.
@@ -88,7 +88,8 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli
         let mut out = Out::stdout();
         if json {
             let text = error.to_string();
-            // What is missing stands below its first line, indented; the usage comes behind an empty one.
+            // clap lists the missing arguments below the first line, indented; the usage follows an
+            // empty line.
             let lines = text.lines().map(str::trim);
             let said: Vec<_> = lines.take_while(|line| !line.is_empty()).collect();
             let failure = Failure::new(said.join(" ").trim_start_matches("error: "));

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use threadseal_core::error::ErrorKind;
 use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
-use threadseal_log::{Description, LogKey, LogPlaces, MarkState, SealLog, Standing, machine};
+use threadseal_log::{
+    Description, LogHome, LogKey, LogRegistry, MarkReport, SealLog, Standing, machine,
+};
 use threadseal_store::home::Home;
 
 /// The log of a home, as far as there is one.
@@ -78,7 +80,7 @@ impl HomeLog {
 }
 
 /// What it is worth that second places cannot be asked, where others may have been.
-fn unread(states: &[MarkState], why: &str) -> String {
+fn unread(states: &[MarkReport], why: &str) -> String {
     let silent: Vec<String> = states
         .iter()
         .filter(|state| state.tree.is_err())
@@ -103,16 +105,16 @@ pub(crate) const MAX_RAISE_WAIT: Duration = Duration::from_secs(30);
 const MAX_LAST_WAIT: Duration = Duration::from_secs(1);
 
 /// Where the logs of `home` are, and its second place.
-pub(crate) fn places(home: &Home, context: &Context) -> Result<LogPlaces, Failure> {
+pub(crate) fn places(home: &Home, context: &Context) -> Result<LogRegistry, Failure> {
     let (mark, elsewhere) = context.mark_paths(home)?;
-    Ok(LogPlaces {
+    Ok(LogRegistry::new(LogHome {
         fs: Arc::clone(&context.fs),
-        home: home.path().to_owned(),
+        path: home.path().to_owned(),
         mark,
         elsewhere,
         host: machine(&*context.fs),
         settings: mark_settings(),
-    })
+    }))
 }
 
 /// The log of `home`; None where it never had one.
@@ -130,7 +132,7 @@ pub(crate) fn open(home: &Home, context: &Context) -> Result<Option<SealLog>, Fa
 /// The log that `description` is of.
 pub(crate) fn of(
     home: &Home,
-    places: LogPlaces,
+    places: LogRegistry,
     description: Description,
     context: &Context,
 ) -> Result<SealLog, Failure> {
@@ -166,7 +168,7 @@ pub(crate) fn has_key(home: &Home, description: &Description) -> bool {
 /// When the log cannot be read or the second place cannot be written.
 pub(crate) fn mend(
     home: &Home,
-    places: &LogPlaces,
+    places: &LogRegistry,
     description: &Description,
     context: &Context,
 ) -> Result<bool, Failure> {

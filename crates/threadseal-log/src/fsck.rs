@@ -1,101 +1,74 @@
 //! Is everything in the files of a log as its checkpoint says?
 
-use super::index::{Index, head_of};
-use super::rare::{self, RareKind};
-use super::{SealLog, Shared};
+use crate::commit::log_access::LogAccess;
+use crate::index::head_index::{HeadIndex, head_of};
+use crate::index::non_head_index::NonHeadKind;
+use crate::layout::description::Description;
+use crate::layout::log_dir::LogDir;
+use crate::tree::checked::Checked;
+use crate::tree::view::LogView;
 use std::collections::{BTreeMap, HashMap};
 use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
-use threadseal_core::limits::MAX_FINDINGS;
 use threadseal_core::merkle::{self, Frontier};
 use threadseal_core::note::SignedNote;
 use threadseal_core::record::RecordId;
 use threadseal_core::tlog::entry::LogEntry;
 use threadseal_core::tlog::tile::{TILE_WIDTH, Tile, TileKind};
 
-/// What is wrong with a log.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Checked {
-    /// Entries that were read.
-    pub entries: u64,
-    /// What is wrong, in sentences; none when nothing is.
-    pub faults: Vec<String>,
-    /// Faults beyond those.
-    pub more: u64,
+/// The result of reading all entries of a log.
+pub(crate) struct Walked {
+    pub(crate) checked: Checked,
+    /// Entries that are no heads.
+    pub(crate) non_heads: Vec<(u64, NonHeadKind)>,
 }
 
-impl Checked {
-    pub(super) fn fault(&mut self, text: impl Into<String>) {
-        match self.faults.len() < MAX_FINDINGS {
-            true => self.faults.push(text.into()),
-            false => self.more += 1,
+/// Reads every entry and tile of the log and computes every hash again.
+///
+/// # Errors
+/// Kind `External` when a file cannot be read at all, or is so damaged that the rest cannot be checked.
+pub(crate) fn walk(access: &LogAccess, view: &LogView) -> Result<Walked, Error> {
+    let base = view.contents().base();
+    let mut walk = Walk {
+        dir: &access.dir,
+        description: &access.description,
+        checked: Checked::default(),
+        frontier: Frontier::new(),
+        levels: BTreeMap::new(),
+        heads: 0,
+        non_heads: Vec::new(),
+        last: HashMap::new(),
+    };
+    {
+        let mut index = access.index.lock();
+        // If the entries are not those of the tree, the walk reports it.
+        let index = index.catch_up(view.contents()).is_ok().then_some(&*index);
+        view.contents()
+            .each_in_tiles(0, base, &mut |at, entry| walk.tiled(at, entry, index))?;
+        if index.is_some_and(|index| index.count() != walk.heads) {
+            walk.checked
+                .fault("the index holds other entries than the log");
         }
     }
-}
-
-impl SealLog {
-    /// Reads every file of the log and computes every hash again.
-    ///
-    /// # Errors
-    /// Kind `External` when a file cannot be read at all, or is damaged such that nothing can be said of the rest.
-    pub fn fsck(&self) -> Result<Checked, Error> {
-        let view = self.view()?;
-        let mut walk = Walk {
-            shared: &self.shared,
-            size: view.contents().base(),
-            checked: Checked::default(),
-            frontier: Frontier::new(),
-            levels: BTreeMap::new(),
-            heads: 0,
-            rare: Vec::new(),
-            last: HashMap::new(),
-        };
-        let base = walk.size;
-        {
-            let mut index = self.shared.index();
-            // Where the entries are not those of the tree, the walk tells.
-            let index = index.catch_up(view.contents()).is_ok().then_some(&*index);
-            view.contents()
-                .each_in_tiles(0, base, &mut |at, entry| walk.tiled(at, entry, index))?;
-            if index.is_some_and(|index| index.count() != walk.heads) {
-                walk.checked
-                    .fault("the index holds other entries than the log");
-            }
-        }
-        walk.parts()?;
-        for (at, entry) in (base..).zip(view.contents().fresh()) {
-            walk.entry(at, entry, merkle::leaf_hash(entry));
-        }
-        walk.checkpoint()?;
-        let is_wrong = self.is_rare_wrong(&walk.rare, view.tree().size);
-        let mut checked = walk.checked;
-        if walk.frontier.head() != view.tree() {
-            checked.fault("the entries do not give the root of the checkpoint");
-        }
-        match is_wrong {
-            Ok(false) => {}
-            Ok(true) => {
-                let path = self.shared.place.file(rare::FILE);
-                let text = format!(
-                    "{} does not hold the entries that are no heads; it is made again where it is removed",
-                    path.display()
-                );
-                checked.fault(text);
-            }
-            Err(error) => checked.fault(error.to_string()),
-        }
-        if let Some(fault) = self.fault()? {
-            checked.fault(format!("log_rolled_back: {fault}"));
-        }
-        Ok(checked)
+    walk.parts()?;
+    for (at, entry) in (base..).zip(view.contents().fresh()) {
+        walk.entry(at, entry, merkle::leaf_hash(entry));
     }
+    walk.checkpoint()?;
+    if walk.frontier.head() != view.tree() {
+        walk.checked
+            .fault("the entries do not give the root of the checkpoint");
+    }
+    Ok(Walked {
+        checked: walk.checked,
+        non_heads: walk.non_heads,
+    })
 }
 
 /// Reading a log from its first entry.
 struct Walk<'l> {
-    shared: &'l Shared,
-    /// Entries in the tiles.
-    size: u64,
+    dir: &'l LogDir,
+    description: &'l Description,
     checked: Checked,
     frontier: Frontier,
     /// Hashes of the tile that is not full yet, and its number, on each level.
@@ -103,14 +76,14 @@ struct Walk<'l> {
     /// Heads in the tiles.
     heads: u64,
     /// Entries that are no heads.
-    rare: Vec<(u64, RareKind)>,
+    non_heads: Vec<(u64, NonHeadKind)>,
     /// The number of the newest seal of each record.
     last: HashMap<RecordId, u64>,
 }
 
 impl Walk<'_> {
     /// An entry that lies in a tile.
-    fn tiled(&mut self, at: u64, entry: &[u8], index: Option<&Index>) -> Result<(), Error> {
+    fn tiled(&mut self, at: u64, entry: &[u8], index: Option<&HeadIndex>) -> Result<(), Error> {
         let leaf = merkle::leaf_hash(entry);
         self.hash(0, leaf)?;
         if let Some((record, seq)) = head_of(entry) {
@@ -153,7 +126,8 @@ impl Walk<'_> {
             }
             Ok(_) => {}
         }
-        self.rare.extend(RareKind::of(entry).map(|kind| (at, kind)));
+        self.non_heads
+            .extend(NonHeadKind::of(entry).map(|kind| (at, kind)));
     }
 
     /// Takes a hash of a level; a tile that is full is compared with its file.
@@ -184,7 +158,7 @@ impl Walk<'_> {
         let Some(tile) = tile else {
             return Ok(());
         };
-        match self.shared.place.hashes(&tile) {
+        match self.dir.hashes(&tile) {
             Ok(found) if found == hashes => {}
             Ok(_) => self.checked.fault(format!("{tile} holds other hashes")),
             Err(error) => self.checked.fault(error.to_string()),
@@ -193,12 +167,12 @@ impl Walk<'_> {
     }
 
     fn checkpoint(&mut self) -> Result<(), Error> {
-        let place = &self.shared.place;
-        let path = place.checkpoint();
-        let bytes = place.read(&path, threadseal_core::limits::MAX_NOTE_BYTES)?;
+        let dir = self.dir;
+        let path = dir.checkpoint();
+        let bytes = dir.read(&path, threadseal_core::limits::MAX_NOTE_BYTES)?;
         let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
         let note = text.and_then(|text| SignedNote::parse(&text).ok());
-        let known = note.and_then(|note| self.shared.description.checkpoint(&note));
+        let known = note.and_then(|note| self.description.checkpoint(&note));
         if known.is_none_or(|known| known.tree().size > self.frontier.size()) {
             let text = format!("{} is not a checkpoint of this log", path.display());
             self.checked.fault(text);

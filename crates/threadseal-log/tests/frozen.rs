@@ -10,7 +10,7 @@ use threadseal_core::digest::Digest;
 use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
 use threadseal_core::record::{Head, RecordId, RecordKind};
 use threadseal_core::tlog::entry::LoggedHead;
-use threadseal_log::{Description, LogId, LogKey, LogPlaces, SealLog};
+use threadseal_log::{Description, LogHome, LogId, LogKey, LogRegistry, SealLog};
 use threadseal_store::fault::FaultFs;
 use threadseal_store::random::SeededRandom;
 use threadseal_store::{atomic, snapshot};
@@ -43,14 +43,14 @@ fn the_log_of_a_host_is_frozen() {
             .map(|folder| snapshot::tree(&*fs.shared(), Path::new(folder)))
             .concat()
     };
-    let places = LogPlaces {
+    let registry = LogRegistry::new(LogHome {
         fs: fs.shared(),
-        home: HOME.into(),
+        path: HOME.into(),
         mark: "/disk/mark".into(),
         elsewhere: Vec::new(),
         host: None,
         settings: Vec::new(),
-    };
+    });
     let key = Arc::new(LocalSigner::new(
         PrivateKey::from_seed([9; 32]),
         KeyUsage::Log,
@@ -62,7 +62,7 @@ fn the_log_of_a_host_is_frozen() {
         marks: Vec::new(),
         single_host: false,
     };
-    places
+    registry
         .create(
             &description,
             &LogKey(Arc::clone(&key) as _),
@@ -70,9 +70,9 @@ fn the_log_of_a_host_is_frozen() {
             &|| Ok(()),
         )
         .unwrap();
-    let description = places.current().unwrap().unwrap();
+    let description = registry.current().unwrap().unwrap();
     let log = SealLog::open(
-        places,
+        registry,
         description,
         Some(LogKey(key)),
         Arc::new(SeededRandom::new(5)),

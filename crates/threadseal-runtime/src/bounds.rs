@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-/// Longest capability in bytes: a thread's longest id and what stands before it.
+/// Longest capability in bytes: the longest id of a thread and the parts before it.
 pub const MAX_CAPABILITY_BYTES: usize = 1024;
 /// Most capabilities of one thread.
 pub const MAX_CAPABILITIES: usize = 4096;
@@ -39,13 +39,13 @@ pub const MAX_TEMPLATE_PARTS: usize = 10_000;
 pub const MAX_RENDERED_BYTES: usize = 16 << 20;
 /// Longest that a tool may run, in seconds.
 pub const MAX_TOOL_SECONDS: u64 = 24 * 60 * 60;
-/// Most bytes that are kept of what a tool prints.
+/// Most bytes of a tool's output that are kept.
 pub const MAX_TOOL_OUTPUT_BYTES: u64 = 64 << 20;
 /// Most arguments of one command, after lists were spread.
 pub const MAX_ARGUMENTS: usize = 4096;
 /// Most nodes of one graph.
 pub const MAX_GRAPH_NODES: usize = 10_000;
-/// Most other projects whose threads one project goes on with.
+/// Most other projects whose threads one project accepts.
 pub const MAX_ACCEPTED_PROJECTS: usize = 64;
 /// Most steps that a graph may allow itself.
 pub const MAX_GRAPH_STEPS: u64 = 100_000;
@@ -71,7 +71,7 @@ pub const MAX_XML_ATTRIBUTES: usize = 64;
 pub const MAX_FILTERS: usize = 16;
 /// Longest time that a setting may name, in seconds.
 pub const MAX_SETTING_SECONDS: f64 = 30.0 * 86_400.0;
-/// Longest wait between two tries, in seconds, whatever a policy or a header says.
+/// Longest wait between two tries, in seconds, for every policy and header.
 pub const MAX_RETRY_SECONDS: f64 = 3600.0;
 /// Longest text of a model's error that is kept, in bytes.
 pub const MAX_ERROR_TEXT_BYTES: usize = 16 << 10;
@@ -103,7 +103,7 @@ pub const MODEL_IDLE_TIMEOUT: Duration = Duration::from_secs(180);
 pub const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How long a killed command may take to be gone, and its output to end.
 pub const KILL_GRACE: Duration = Duration::from_secs(2);
-/// How often a thread that runs looks whether somebody asked it to end.
+/// How often a running thread checks for a request to end.
 pub const CANCEL_POLL: Duration = Duration::from_millis(200);
 /// How long a process that is asked to end may take before it is ended.
 pub const TERMINATE_PATIENCE: Duration = Duration::from_secs(3);
@@ -113,9 +113,9 @@ pub const KILL_PATIENCE: Duration = Duration::from_secs(10);
 pub const END_HOOK_TIME: Duration = Duration::from_secs(30);
 /// Most bytes that are read of a file of `/proc`.
 pub const MAX_PROC_BYTES: u64 = 4096;
-/// How often a wait for threads looks at the registry, also where nothing tells of changes (seed 001).
+/// How often a wait for threads reads the registry, even where no event reports changes (seed 001).
 pub const REGISTRY_POLL: Duration = Duration::from_millis(500);
-/// Most threads that are waited for, or whose results are gathered, at once.
+/// Most threads that one wait, or one collection of results, takes.
 pub const MAX_WAITED_THREADS: usize = 1000;
 /// Most threads that a model is shown of those that run.
 pub const MAX_LISTED_THREADS: usize = 1000;
@@ -131,7 +131,7 @@ pub const MAX_ID_ATTEMPTS: u64 = 1000;
 pub const MAX_ITEMS: usize = 10_000;
 /// Deepest nesting of folders that hold items.
 pub const MAX_ITEM_LEVELS: usize = 32;
-/// Largest transcript whose conversation is taken up, in bytes: it is held in memory.
+/// Largest transcript whose conversation is continued, in bytes: it is held in memory.
 pub const MAX_CONVERSATION_BYTES: usize = 256 << 20;
 /// How often an order is taken over before its threads are ended instead.
 pub const MAX_TAKEOVERS: u64 = 64;
@@ -145,22 +145,23 @@ pub const MIN_LEASE_TIME: Duration = Duration::from_millis(200);
 pub const MAX_LEDGER_RECORDS: usize = 1 << 20;
 /// Most threads of one replay, children and their children included.
 pub const MAX_REPLAYED_THREADS: usize = 4096;
-/// How much of a message stands in the link to a successor, in characters.
+/// How many characters of a message the link to a successor contains.
 pub const MAX_PREVIEW_CHARS: usize = 200;
-/// Longest text of an answer, a call or a result that is recorded, in bytes: six times as many, which is what
-/// escaping may make of it, fit into a line of a transcript.
+/// Longest text of an answer, a call or a result that is recorded, in bytes. Escaping makes it up
+/// to six times as long, which still fits into a line of a transcript.
 pub const MAX_RECORDED_TEXT_BYTES: usize = 1 << 20;
 /// Most directives that one extends, one through the other.
 pub const MAX_EXTENDS: usize = 16;
-/// Longest knowledge that is put into a conversation, in bytes; what is longer is cut.
+/// Longest knowledge that is put into a conversation, in bytes; longer knowledge is cut.
 pub const MAX_INJECTED_BYTES: usize = 128 << 10;
-/// Longest rendering of a transcript that is given to whoever summarises it, in bytes; of a longer one, begin and end.
+/// Longest rendering of a transcript that a summarising thread receives, in bytes; of a longer one,
+/// its begin and end.
 pub const MAX_SUMMARY_SOURCE_BYTES: usize = 256 << 10;
 /// Most characters for each token that a summary may have.
 pub const MAX_SUMMARY_CHARS_PER_TOKEN: u64 = 8;
 /// Most items that one search names.
 pub const MAX_SEARCH_HITS: usize = 50;
-/// Largest state of a run of a graph in bytes of JSON: each change of it is an event, and fits into a line.
+/// Largest state of a graph run in bytes of JSON: each change of it must fit into one line.
 pub const MAX_STATE_BYTES: usize = 1 << 20;
 /// Most items of one foreach.
 pub const MAX_FOREACH_ITEMS: usize = 10_000;
@@ -168,7 +169,7 @@ pub const MAX_FOREACH_ITEMS: usize = 10_000;
 pub const MAX_NODE_RETRIES: u64 = 3;
 /// Longest text of an error that stays in the state of a run of a graph, in bytes.
 pub const MAX_STATE_ERROR_BYTES: usize = 4096;
-/// Most steps whose history stands in the entry of a run of a graph: it is written anew at each of them.
+/// Most steps in the history of a graph run's entry: each step rewrites the history.
 pub const MAX_HISTORY_STEPS: usize = 1000;
 /// Most characters of a cell or a line of such an entry.
 pub const MAX_DETAIL_CHARS: usize = 200;

@@ -1,4 +1,4 @@
-//! [`Cancel`]: the word that a thread shall stop, for whatever it is waiting for.
+//! [`Cancel`]: the signal that a thread shall stop, for everything that it waits for.
 
 use crate::bounds::POLL_INTERVAL;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// Says that a thread shall stop; all clones are one.
+/// The signal that a thread shall stop; all clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel {
     own: Arc<AtomicBool>,
-    /// What stops it, too.
+    /// A signal that also stops this one.
     above: Option<Arc<Cancel>>,
 }
 
@@ -21,7 +21,7 @@ impl Cancel {
         self.own.store(true, Ordering::Release);
     }
 
-    /// What a handler of signals sets.
+    /// The flag that a handler of signals sets.
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.own)
     }
@@ -40,7 +40,8 @@ impl Cancel {
         }
     }
 
-    /// Does `work`, which shall stop when this one is set, and when `most` is over where there is a bound.
+    /// Runs `work`, which shall stop when this signal is set, or after `most` where there is a
+    /// bound.
     pub fn for_at_most<T>(&self, most: Option<Duration>, work: impl FnOnce(&Self) -> T) -> T {
         let own = self.below();
         let Some(most) = most else {
@@ -55,7 +56,7 @@ impl Cancel {
                 }
             };
             if thread::Builder::new().spawn_scoped(scope, watch).is_err() {
-                // Nobody would stop it later.
+                // No one would stop it later.
                 own.set();
             }
             let done = work(&own);

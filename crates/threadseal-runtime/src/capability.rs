@@ -1,4 +1,4 @@
-//! What a thread may do: capabilities, their inheritance, their risk.
+//! Capabilities of threads, their inheritance, their risk.
 //!
 //! ```text
 //! rye.<primary>.<item_type>.<item id, "/" as ".">      primary   execute search load sign
@@ -7,15 +7,16 @@
 //! *         any characters, dots too      ?   one character
 //! [a-z_]    one of these                  [!…] one that is none of these
 //! ```
-//! These are `fnmatch` patterns as the original has them (`safety_harness.py`), always with case. A
-//! call names one thing and is never a pattern, whatever characters its id has. `/` and `.` are one
-//! separator, so `a.b` and `a/b` cannot be told apart, and who may call one may call the other.
+//! These are `fnmatch` patterns as Rye has them (`safety_harness.py`), always case-sensitive. A
+//! call names one thing and is never a pattern, even if its id contains the characters of one. `/`
+//! and `.` are one separator: a thread that may call `a.b` may also call `a/b`.
 //!
-//! **Inheritance never widens.** A child's capability is kept where one of its parent's covers it;
-//! one that is broader is replaced by all of the parent's that it covers; anything else is dropped.
-//! A parent that may do nothing has children that may do nothing (the original let such children do
-//! everything they declared). *Covers* is decided by the patterns' structure: sometimes no where yes
-//! could be proved, never the other way round (the original compared texts, so `rye.?` covered `rye.*`).
+//! **Inheritance never widens.** A child's capability is kept where one of its parent's covers it.
+//! A broader one is replaced by all of the parent's that it covers; anything else is dropped. A
+//! parent that may do nothing has children that may do nothing. (Rye lets such children do
+//! everything they declare.) The patterns' structure decides whether one covers another. The answer
+//! may be no where yes could be proved, never the reverse. (Rye compares texts, so `rye.?` covers
+//! `rye.*`.)
 
 mod pattern;
 mod risk;
@@ -143,7 +144,7 @@ impl Capabilities {
         Ok(kept)
     }
 
-    /// What a child that declares `declared` may do under a parent that has `self`.
+    /// The capabilities of a child that declares `declared` under a parent that has `self`.
     ///
     /// # Errors
     /// Kind `Limit` above [`MAX_CAPABILITIES`].

@@ -4,9 +4,9 @@
 //! {path: state.count, op: gt, value: 10}     op: eq ne gt gte lt lte in contains regex exists
 //! {any: [c, …]}  {all: [c, …]}  {not: c}     {} always holds
 //! ```
-//! Parsed once, so that an operator nobody knows, or a pattern that does not compile, is an error at
-//! its line; the original takes both for "does not hold". Evaluation costs time linear in the
-//! condition and the values it looks at.
+//! A condition is parsed once, so that an unknown operator, or a pattern that does not compile, is
+//! an error at its line. (Rye takes both for "does not hold".) Evaluation takes time linear in the
+//! condition and the values it reads.
 //!
 //! Normative: `spec/declarations.md` §3. Elsewhere: paths ([`crate::path`]).
 
@@ -49,7 +49,6 @@ enum Test {
     Exists,
 }
 
-/// The four ordering operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
     Greater,
@@ -62,8 +61,8 @@ impl Condition {
     /// Reads a condition from YAML.
     ///
     /// # Errors
-    /// At its line, for an unknown member or operator, a value that does not suit the operator, a
-    /// pattern that does not compile, or anything beyond the bounds.
+    /// At its line, for an unknown member or operator, or a value that does not suit the operator.
+    /// Also for a pattern that does not compile, or an exceeded bound.
     pub fn parse(node: &Node) -> Result<Self, Error> {
         let mut parts = 0;
         part(node, 0, &mut parts).map(Self)
@@ -218,7 +217,8 @@ fn test(fields: &mut Fields<'_>, node: &Node) -> Result<Part, Error> {
     Ok(Part::Test { path, test, place })
 }
 
-/// The original takes any value and ignores it; `value: false` would then mean its opposite.
+/// Refuses values other than `true`: Rye ignores the value, so `value: false` would mean its
+/// opposite.
 fn exists(value: Option<&Node>) -> Result<Test, Error> {
     match value {
         Some(value) if !value.is_null() && value.to_json() != Value::Bool(true) => {

@@ -1,18 +1,18 @@
-//! Settings: what a project, a user and this program say about how threads run.
+//! Settings of a project, a user and this program for running threads.
 //!
 //! ```text
-//! config item                 says
+//! config item                 sets
 //! agent/coordination          handoff, waiting, how strictly records are read
 //! agent/resilience            default limits, retries, children
-//! agent/error_classification  which errors are worth another try
-//! agent/capability_risk       what a capability could do
+//! agent/error_classification  which errors are retried
+//! agent/capability_risk       the risk of each capability
 //! agent/hook_conditions       hooks of the program and its infrastructure
 //! agent/hooks                 hooks of the project, of the user
 //! agent/agent                 which provider
 //! agent/models                models: windows, prices, tiers; providers: addresses
 //! ```
-//! Each is read from the program, then the user's space, then the project; the later one counts, key by
-//! key. Every file is an item, verified before it is read.
+//! Each is read from the program, then the user's space, then the project; the later one counts,
+//! key by key. Every file is an item, verified before it is read.
 //!
 //! Normative: `spec/declarations.md` §7.
 
@@ -42,9 +42,9 @@ pub struct Config {
     pub coordination: Coordination,
     /// Default limits, retries, children.
     pub resilience: Resilience,
-    /// Which errors are worth another try.
+    /// Which errors are retried.
     pub errors: ErrorTable,
-    /// What a capability could do.
+    /// The risk of each capability.
     pub risks: RiskTable,
     /// Hooks that no directive or graph declares.
     pub hooks: Hooks,
@@ -57,10 +57,11 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads everything.
+    /// Reads all settings.
     ///
     /// # Errors
-    /// Kind `Refused` when a file may not be used, `InvalidInput` with file and line when it is wrong.
+    /// Kind `Refused` when a file may not be used, `InvalidInput` with file and line when it is
+    /// wrong.
     pub fn load(finder: &Finder, grounds: &Grounds<'_>) -> Result<Self, Error> {
         let mut used = Vec::new();
         let mut layers = |name: &str| -> Result<Vec<Node>, Error> {
@@ -121,7 +122,7 @@ impl Config {
     }
 }
 
-/// Takes what every configuration file may say about itself.
+/// Takes the members that every configuration file may have about the file.
 fn ignore_header(fields: &mut Fields<'_>) {
     fields.ignore(&[
         "category",

@@ -1,16 +1,17 @@
-//! How much of a model's window a conversation fills, and what of it a successor is given.
+//! How much of a model's window a conversation fills, and which part of it a successor receives.
 //!
 //! ```text
 //! OpenAI's models         counted with their own tokenizer (o200k, cl100k)
 //! all others              four characters a token: the seed's estimate
-//! at least                what the provider counted in the last turn
+//! at least                the provider's count of the last turn
 //!
 //! used ≥ trigger_threshold × window ─► the thread hands itself over
 //! ```
-//! The seed counts the contents of messages; here calls, schemas of tools and the system's prompt count too, since
-//! they fill the window as well.
+//! The seed counts the contents of messages. Here calls, schemas of tools and the system prompt
+//! count too, since they also fill the window.
 //!
-//! Seed 001, "Context Limit Detection", "Fill Trailing Messages". Elsewhere: the handoff (`runner`).
+//! Seed 001, "Context Limit Detection", "Fill Trailing Messages". Elsewhere: the handoff
+//! (`runner`).
 
 mod trim;
 
@@ -24,7 +25,7 @@ use tiktoken_rs::tokenizer::{Tokenizer, get_tokenizer};
 
 /// Characters of a token where no tokenizer fits.
 const CHARS_PER_TOKEN: u64 = 4;
-/// Tokens around each message: who speaks, where it ends.
+/// Tokens around each message: its role and its end.
 const TOKENS_PER_MESSAGE: u64 = 4;
 
 /// Counts the tokens of texts as one model does, or estimates them.
@@ -32,7 +33,7 @@ const TOKENS_PER_MESSAGE: u64 = 4;
 pub struct Counter(Option<&'static CoreBPE>);
 
 impl Counter {
-    /// That of a model, by its name. A name with a provider before it (`openai/gpt-5`) is that of the model.
+    /// The counter of a model, by its name. A provider before the name (`openai/gpt-5`) is ignored.
     pub fn of_model(name: &str) -> Self {
         let name = name.rsplit('/').next().unwrap_or(name);
         let known = get_tokenizer(name).filter(|known| {
@@ -144,8 +145,8 @@ impl Meter {
         }
     }
 
-    /// How full the window is with these messages; what the provider counted of the last turn is believed where it
-    /// is more. `messages` are those of the last time and further ones.
+    /// How full the window is with these messages; a higher count of the last turn by the provider
+    /// takes precedence. `messages` are those of the last call and further ones.
     pub fn fill(&mut self, messages: &[ChatMessage], last: &Usage) -> Fill {
         let new = messages.get(self.counted..).unwrap_or_default();
         self.tokens += new.iter().map(|new| self.counter.message(new)).sum::<u64>();

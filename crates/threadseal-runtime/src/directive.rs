@@ -1,4 +1,4 @@
-//! Directives: a prompt, and what the thread that runs it may do.
+//! Directives: a prompt, and the permissions of the thread that runs it.
 //!
 //! ````text
 //! # Title                          text for people
@@ -12,9 +12,9 @@
 //! ```
 //! everything after the fence is the prompt, with {input:name} in it
 //! ````
-//! Strict: what is not in the lists of `spec/declarations.md` §2 is an error at its line.
+//! Strict: anything outside the lists of `spec/declarations.md` §2 is an error at its line.
 //!
-//! Elsewhere: whether the file may be believed ([`crate::item`]), limits and capabilities as such,
+//! Elsewhere: whether the file may be trusted ([`crate::item`]), limits and capabilities as such,
 //! hooks ([`crate::hook_declaration`]).
 
 mod block;
@@ -42,17 +42,17 @@ pub struct Directive {
     pub version: String,
     /// The directive whose context and permissions it inherits.
     pub extends: Option<ItemId>,
-    /// What it does, for people and models.
+    /// Its purpose, for people and models.
     pub description: String,
     /// Everything before the last part of its id; empty at the top.
     pub category: String,
-    /// Who wrote it; empty where it does not say.
+    /// Its author; empty where the file names none.
     pub author: String,
     /// Which model.
     pub model: ModelChoice,
     /// The limits it names.
     pub limits: Limits,
-    /// What it may do. Empty: nothing.
+    /// Its permissions. Empty: none.
     pub permissions: Vec<Permission>,
     /// Risks that its author takes knowingly.
     pub acknowledged: Vec<Acknowledgement>,
@@ -62,13 +62,13 @@ pub struct Directive {
     pub hooks: Vec<HookDeclaration>,
     /// The directive that words the first message of a continuation.
     pub continuation_directive: Option<ItemId>,
-    /// What it must or may be given.
+    /// Its required and optional inputs.
     pub inputs: Vec<Parameter>,
-    /// What it returns through `directive_return`.
+    /// The outputs that it returns through `directive_return`.
     pub outputs: Vec<Parameter>,
-    /// `<success>` and `<failure>`: what to tell when it ends, for people.
+    /// `<success>` and `<failure>`: what to report when it ends, for people.
     pub outcomes: Vec<Outcome>,
-    /// What the file has that means nothing, where it stands.
+    /// Elements of the file without a meaning, with their places.
     pub ignored: Vec<(Place, String)>,
     prompt: Template,
     prompt_text: String,
@@ -115,7 +115,7 @@ impl Directive {
         Ok(directive)
     }
 
-    /// Each section once, in any order.
+    /// Reads each section once, in any order.
     fn sections(&mut self, root: &Element) -> Result<(), Error> {
         let mut seen: Vec<&str> = Vec::new();
         for child in &root.children {
@@ -128,7 +128,7 @@ impl Directive {
                 "inputs" => self.inputs = inputs::read(child, "input")?,
                 "outputs" => (self.outputs, self.outcomes) = inputs::read_outputs(child)?,
                 "description" => child.only_text()?.clone_into(&mut self.description),
-                // Permissions outside the metadata grant nothing in the original either.
+                // Rye grants nothing for permissions outside the metadata either.
                 "permissions" | "process" | "success_criteria" | "template" | "example" | "raw" => {
                     self.ignored.push((child.place.clone(), child.name.clone()));
                 }
@@ -141,8 +141,8 @@ impl Directive {
         Ok(())
     }
 
-    /// Says that the directive is the one of this id: a file that was moved is another one, and no
-    /// Rye signature tells.
+    /// Checks that the directive has this id: a moved file is another directive, and no Rye
+    /// signature shows the move.
     ///
     /// # Errors
     /// Kind `Refused` when name or category differ.
@@ -159,8 +159,8 @@ impl Directive {
         )))
     }
 
-    /// The values to run with: those given, of their declared types, and defaults. A text that spells
-    /// a value of the declared type becomes that value.
+    /// The values to run with: those given, of their declared types, and defaults. A text that
+    /// spells a value of the declared type becomes that value.
     ///
     /// # Errors
     /// Kind `InvalidInput` for an input that is missing, not declared, or of another type.
@@ -168,7 +168,7 @@ impl Directive {
         inputs::resolve(&self.inputs, given, "input")
     }
 
-    /// The same for what `directive_return` was given.
+    /// The same for the values given to `directive_return`.
     ///
     /// # Errors
     /// As [`Directive::resolve_inputs`].

@@ -1,13 +1,16 @@
 //! [`Fleet`]: threads on many machines, in one PostgreSQL database.
 //!
 //! ```text
-//! order {directive, inputs, limits} ─► taken by a worker ─► its threads: records, files, registry, budgets, heads
-//!                                         │                  all in the database, all under the order's lease
-//!   worker gone: lease expires ───────────┴─► the next one: children end, the root goes on in the same record
-//!   resume: the order is given anew ──────┴─► a successor, under the same order
+//! order {directive, inputs, limits} ─► taken by a worker
+//!     ─► its threads: records, files, registry, budgets, heads
+//!        │               all in the database, all under the order's lease
+//!        ├─ worker gone: lease expires ─► the next one: children end,
+//!        │                                the root continues in its record
+//!        └─ resume: the order is given again ─► a successor, under the same order
 //! ```
-//! An order covers the thread that it starts, whatever that starts and whatever goes on from it. A worker that loses
-//! its lease stops at once: nothing it still tries to write is taken, and its tools are stopped.
+//! An order covers the thread that it starts, everything that this thread starts, and every
+//! successor. A worker that loses its lease stops at once: all its later writes are refused, and
+//! its tools are stopped.
 //!
 //! Normative: `spec/runtime.md`, "Many machines".
 
@@ -44,21 +47,22 @@ use threadseal_store::ledger::postgres::{
 };
 use threadseal_store::sys::path_text;
 
-/// The folder in which those of the threads lie, relative to a project's root.
+/// The folder of the threads' folders, relative to a project's root.
 pub const THREADS: &str = ".ai/agent/threads";
 
-/// Folders of a project that lie in the database, relative to its root.
+/// Folders of a project that are stored in the database, relative to its root.
 pub const FOLDERS: [&str; 3] = [
     THREADS,
     ".ai/knowledge/agent/threads",
     ".ai/knowledge/graphs",
 ];
 
-/// Did threads ever lie here? Any of their tables tells: whoever drops one hides nothing.
+/// Did this database ever store threads? Any of their tables proves it, so that dropping one hides
+/// nothing.
 const HAS_THREADS: &str = "SELECT coalesce(to_regclass('threadseal_threads'),
   to_regclass('threadseal_orders'), to_regclass('threadseal_files')) IS NOT NULL";
 
-/// Which project's threads lie here: 32 random bytes, once and for all.
+/// The identity of the project whose threads are stored here: 32 random bytes, created once.
 const PROJECT: [&str; 1] = ["
 CREATE TABLE threadseal_project (
   only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
@@ -68,7 +72,7 @@ INSERT INTO threadseal_project (id)
 VALUES (replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''));
 "];
 
-/// Which threads there are, and what they may spend.
+/// The registry of threads, and their budgets.
 pub type Books = (Arc<dyn Registry>, Arc<dyn BudgetLedger>);
 
 /// The threads of one database.
@@ -89,7 +93,8 @@ impl Fleet {
         Self::over(PostgresDatabase::open(url)?)
     }
 
-    /// The same where threads lie in the database already; None, and nothing made, where none ever did.
+    /// The same where the database already stores threads; None, without creating anything, where
+    /// it never did.
     ///
     /// # Errors
     /// As [`Fleet::open`].
@@ -114,15 +119,16 @@ impl Fleet {
         self.database.place()
     }
 
-    /// What of the server's set-up takes away from what is promised.
+    /// Server settings that weaken a guarantee.
     pub fn warnings(&self) -> Vec<String> {
         self.database.warnings()
     }
 
-    /// The project of this folder, whose threads lie here: it is the one that the database says.
+    /// The project of this folder, whose threads are stored here, with the identity from the
+    /// database.
     ///
     /// # Errors
-    /// Kind `Refused` when it says none, `External` when the server fails.
+    /// Kind `Refused` when the database has no identity, `External` when the server fails.
     pub fn project(&self, folder: &Project) -> Result<Arc<Project>, Error> {
         let id: String = self.database.read(|session| {
             let select = "SELECT coalesce((SELECT id FROM threadseal_project), '')";
@@ -138,7 +144,7 @@ impl Fleet {
         &self.registry
     }
 
-    /// What in registry and budgets cannot be true, by the names of their tables.
+    /// Finds contradictions in registry and budgets, by the names of their tables.
     ///
     /// # Errors
     /// Kind `Limit` when there are too many rows, `External` when the server fails.
@@ -150,7 +156,7 @@ impl Fleet {
         ])
     }
 
-    /// The files of all threads, or those of one, whatever folders list.
+    /// The files of all threads, or those of one, including files that no folder lists.
     ///
     /// # Errors
     /// Kind `Limit` when there are too many, `External` when the server fails.
@@ -159,7 +165,7 @@ impl Fleet {
         files::list(&self.database, &FOLDERS, folder.as_deref())
     }
 
-    /// The threads of which files lie here, whatever folders list.
+    /// The threads that have files here, including files that no folder lists.
     ///
     /// # Errors
     /// As [`Fleet::files`].
@@ -179,7 +185,7 @@ impl Fleet {
         Ok((Arc::new(self.registry.clone()), Arc::new(budgets)))
     }
 
-    /// Gives an order to whichever worker takes it first; returns its number.
+    /// Gives an order to the first worker that takes it; returns its number.
     ///
     /// # Errors
     /// Kind `External` when the server fails.
@@ -195,7 +201,7 @@ impl Fleet {
         self.orders.put(&Task::Walk(order.clone()).to_text())
     }
 
-    /// Waits until an order is done, at most `longest`; returns where it stands then.
+    /// Waits until an order is done, at most `longest`; returns its state.
     ///
     /// # Errors
     /// Kind `Refused` when there is no such order, `External` when the server fails.
@@ -222,7 +228,8 @@ impl Fleet {
         }
     }
 
-    /// The host of a project whose threads lie in the database: only to look, without a lease.
+    /// The host of a project whose threads are stored in the database: read-only use needs no
+    /// lease.
     ///
     /// # Errors
     /// Kind `External` when the server or the disk fails.
@@ -285,13 +292,13 @@ impl Fleet {
     }
 }
 
-/// Where the transcript of a thread lies, below `/`.
+/// The path of a thread's transcript, below `/`.
 pub fn transcript_of(thread: &ThreadId) -> PathBuf {
     let folder = Path::new("/").join(THREADS).join(thread.as_str());
     folder.join(TRANSCRIPT_FILE)
 }
 
-/// The thread whose transcript or `thread.json` lies at a path.
+/// The thread that owns the transcript or `thread.json` at a path.
 fn thread_of(path: &str) -> Option<ThreadId> {
     let below = path.strip_prefix(THREADS)?.strip_prefix('/')?;
     let (folder, name) = below.rsplit_once('/')?;

@@ -1,4 +1,4 @@
-//! State graphs: what runs after what, as declared, and what is wrong with it.
+//! State graphs: the order of nodes, as declared, and its faults.
 //!
 //! ```yaml
 //! tool_type: graph
@@ -7,8 +7,10 @@
 //! config:
 //!   start: first
 //!   nodes:
-//!     first:  {action: {…}, assign: {x: "${result.stdout}"}, next: [{to: each, when: {…}}, {to: done}]}
-//!     each:   {type: foreach, over: "${state.list}", as: item, action: {…}, collect: all, next: done}
+//!     first:  {action: {…}, assign: {x: "${result.stdout}"},
+//!              next: [{to: each, when: {…}}, {to: done}]}
+//!     each:   {type: foreach, over: "${state.list}", as: item, action: {…},
+//!              collect: all, next: done}
 //!     done:   {type: return, output: {x: "${state.x}"}}
 //! ```
 //! [`inspect`] names every fault with its line; [`Graph::parse`] yields only graphs without errors.
@@ -35,13 +37,13 @@ use threadseal_core::error::Error;
 pub struct Graph {
     /// Its version, as written; empty where it has none.
     pub version: String,
-    /// What it does, for people and models.
+    /// Its purpose, for people and models.
     pub description: String,
-    /// What its actions may do, and nothing else.
+    /// The only permissions of its actions.
     pub permissions: Capabilities,
     /// The limits it names.
     pub limits: Limits,
-    /// What it takes.
+    /// The schema of its inputs.
     pub schema: Option<Schema>,
     /// Variables of the environment that must be there before it starts.
     pub env_requires: Vec<String>,
@@ -51,7 +53,7 @@ pub struct Graph {
     pub hooks: Vec<HookDeclaration>,
     /// Steps at most; a loop is no error until then.
     pub max_steps: u64,
-    /// What a failed node without an edge for it does.
+    /// The effect of a failed node that has no edge for failures.
     pub on_error: OnError,
     /// Iterations of a parallel foreach that run at once.
     pub max_concurrency: u64,
@@ -59,12 +61,12 @@ pub struct Graph {
     nodes: Vec<GraphNode>,
 }
 
-/// What a failed node without an edge for it does.
+/// The effect of a failed node that has no edge for failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnError {
     /// The graph ends.
     Fail,
-    /// It goes on with the node's edges, without the node's assignments.
+    /// It continues with the node's edges, without the node's assignments.
     Continue,
 }
 
@@ -75,13 +77,13 @@ pub struct GraphNode {
     pub name: String,
     /// Where it is declared.
     pub place: Place,
-    /// What it does.
+    /// The kind of the node.
     pub kind: NodeKind,
     /// Where it leads: the first edge that holds. Empty: the graph is complete after it.
     pub next: Vec<Edge>,
     /// Where it leads when it fails.
     pub on_error: Option<Edge>,
-    /// What it puts into the state afterwards.
+    /// Its assignments to the state afterwards.
     pub assign: Vec<(String, Tree)>,
     /// Variables of the environment that must be there before it starts.
     pub env_requires: Vec<String>,
@@ -91,7 +93,7 @@ pub struct GraphNode {
     pub idempotent: bool,
 }
 
-/// What a node does.
+/// The kinds of nodes.
 #[derive(Debug, Clone)]
 pub enum NodeKind {
     /// One call.
@@ -135,20 +137,20 @@ pub struct Edge {
 /// How bad a fault is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// It may be what its author wants.
+    /// The author may want it.
     Warning,
     /// The graph cannot run.
     Error,
 }
 
-/// What is wrong, and where.
+/// A fault of a graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// How bad it is.
     pub severity: Severity,
     /// Where.
     pub place: Place,
-    /// What.
+    /// The fault in words.
     pub message: String,
 }
 
@@ -179,13 +181,13 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What a file holds: the graph, unless a fault is an error, and all faults in the order of their
-/// lines.
+/// The content of a file: the graph, unless a fault is an error, and all faults in the order of
+/// their lines.
 #[derive(Debug)]
 pub struct Inspection {
     /// The graph.
     pub graph: Option<Graph>,
-    /// What is wrong with it.
+    /// Its faults.
     pub faults: Vec<Fault>,
 }
 
@@ -222,10 +224,11 @@ impl Graph {
         })
     }
 
-    /// What a run gets of what it is given: defaults filled in, each of its type.
+    /// The inputs of a run: those given, checked against their types, and defaults.
     ///
     /// # Errors
-    /// Kind `InvalidInput` when it does not suit the schema, or a graph without one is given something.
+    /// Kind `InvalidInput` when it does not suit the schema, or a graph without one is given
+    /// something.
     pub fn inputs(&self, given: &Map<String, Value>) -> Result<Map<String, Value>, Error> {
         match &self.schema {
             Some(schema) => schema.apply(given.clone()),
@@ -234,7 +237,7 @@ impl Graph {
         }
     }
 
-    /// The same of what somebody typed, each by its declared type ([`Schema::typed`]).
+    /// The same for typed-in texts, each read by its declared type ([`Schema::typed`]).
     pub fn typed_inputs(&self, typed: &Map<String, Value>) -> Map<String, Value> {
         let read = |name: &String, value: &Value| match (&self.schema, value) {
             (Some(schema), Value::String(text)) => schema.typed(name, text),

@@ -1,21 +1,27 @@
-//! [`GraphJournal`]: what a run of a graph records of itself, and the course that follows from it.
+//! [`GraphJournal`]: the record that a run of a graph writes, and the course that follows from it.
 //!
 //! ```text
-//! graph_started        {graph_id, graph_run_id, start_node, inputs, state, step, resumed_from?, passed_over?}
+//! graph_started        {graph_id, graph_run_id, start_node, inputs, state, step, resumed_from?,
+//!                       passed_over?}
 //! step_started         {step, node, node_type, action_id?}
-//! tool_call_start      {tool, call_id, input, item_id, idempotency_key}     durable before the call runs
+//! tool_call_start      {tool, call_id, input, item_id, idempotency_key}
+//!                                           durable before the call runs
 //! tool_call_result     {call_id, output, structured?, duration_ms, error?, unknown?}
-//! tool_call_reused     {call_id, item_id, output, structured?, error?, from}  of the run before: not called again
-//! tool_call_settled    {call_id, item_id, idempotency_key, as: skipped | failed | repeated}  it was unresolved
+//! tool_call_reused     {call_id, item_id, output, structured?, error?, from}
+//!                                           of the run before: not called again
+//! tool_call_settled    {call_id, item_id, idempotency_key, as: skipped | failed | repeated}
+//!                                           it was unresolved
 //! state_changed        {step, node, set}
 //! foreach_completed    {step, node, items, failed, next_node}
-//! step_completed       {step, node, action_id?, status, elapsed_s, next_node, thread_id?, error?, passed_over?, ledger}
+//! step_completed       {step, node, action_id?, status, elapsed_s, next_node, thread_id?, error?,
+//!                       passed_over?, ledger}
 //! graph_completed      {status, steps, elapsed_s, outputs?}
-//! graph_error          {error, node, steps, elapsed_s}        graph_cancelled {steps, elapsed_s}
+//! graph_error          {error, node, steps, elapsed_s}
+//! graph_cancelled      {steps, elapsed_s}
 //! graph_suspended      {reason, why, node, steps}
 //! ```
-//! A course changes only through an event, and by the same code that reads a record: what was walked and what a
-//! verified record says cannot differ.
+//! A course changes only through an event, by the same code that reads a record. So the walked
+//! course and the course of a verified record cannot differ.
 //!
 //! Seed 001, "Graph event types".
 
@@ -31,7 +37,7 @@ use threadseal_formats::ledger::Parent;
 use threadseal_formats::transcript::Ending;
 use threadseal_store::ledger::OpenStep;
 
-/// What a run of a graph records of itself.
+/// The record that a run of a graph writes.
 pub struct GraphJournal {
     journal: Journal,
     course: Course,
@@ -48,10 +54,10 @@ impl GraphJournal {
         Ok(Self { journal, course })
     }
 
-    /// Records an event, and what follows from it.
+    /// Records an event, and applies it to the course.
     ///
     /// # Errors
-    /// Also when it cannot follow what was before.
+    /// Also when it cannot follow the events before.
     pub fn tell(&mut self, kind: &str, payload: &Value) -> Result<(), Error> {
         self.journal.event(kind, payload)?;
         self.course.apply(kind, payload)
@@ -66,7 +72,7 @@ impl GraphJournal {
         self.tell("step_started", payload)
     }
 
-    /// Records what a call is about to do, durably.
+    /// Records the intent of a call, durably.
     ///
     /// # Errors
     /// As [`Journal::intend`].
@@ -77,7 +83,7 @@ impl GraphJournal {
         Ok(step)
     }
 
-    /// Records what came of a call.
+    /// Records the result of a call.
     ///
     /// # Errors
     /// As [`Journal::done`].
@@ -114,7 +120,8 @@ impl GraphJournal {
         Ok(head)
     }
 
-    /// What is written beside the course: what children and whoever stops the run have to say.
+    /// The journal for events outside the course: those of children and of a process that stops the
+    /// run.
     pub(crate) fn journal(&mut self) -> &mut Journal {
         &mut self.journal
     }

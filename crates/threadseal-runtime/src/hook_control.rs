@@ -1,12 +1,13 @@
-//! What hooks may decide: the one table of events and control actions.
+//! The decisions that hooks may take: the one table of events and control actions.
 //!
 //! ```text
 //! action: {primary: execute, item_type: tool, item_id: rye/agent/threads/internal/control,
 //!          params: {action: retry | fail | abort | continue | escalate | suspend | skip, …}}
 //! ```
-//! A hook that would decide what it may not is an error of its file: in silence it would count for nothing.
+//! A hook that would decide beyond its permission is an error of its file. Otherwise it would have
+//! no effect, silently.
 //!
-//! Elsewhere: what a decision does ([`crate::runner`]). Normative: `spec/declarations.md` §5.1.
+//! Elsewhere: the effect of a decision ([`crate::runner`]). Normative: `spec/declarations.md` §5.1.
 
 use crate::hook_declaration::{Action, HookDeclaration, Primary};
 use crate::interpolate::Tree;
@@ -14,10 +15,10 @@ use crate::item::ItemKind;
 use serde_json::Value;
 use threadseal_core::error::Error;
 
-/// The id by which the original's hooks decide. It is no tool: nothing but hooks can call it.
+/// The id by which Rye's hooks decide. It is no tool: only hooks can call it.
 pub const CONTROL: &str = "rye/agent/threads/internal/control";
 
-/// The id by which the original's hooks add events.
+/// The id by which Rye's hooks add events.
 pub const EMITTER: &str = "rye/agent/threads/internal/emitter";
 
 /// A decision of a hook.
@@ -29,13 +30,13 @@ pub enum Control {
     Fail,
     /// End as cancelled.
     Abort,
-    /// What happens without hooks happens; those behind this one are not asked.
+    /// Behave as without hooks; later hooks are not asked.
     Continue,
-    /// Stop until somebody decides.
+    /// Stop until a person decides.
     Escalate,
     /// The same, without asking for anything.
     Suspend,
-    /// Leave out what the event is about.
+    /// Leave out the subject of the event.
     Skip,
 }
 
@@ -54,7 +55,8 @@ pub enum Scope {
 
 use Control::{Abort, Continue, Escalate, Fail, Retry, Skip, Suspend};
 
-/// Event, what decides there in a thread, what in a graph. At an event that is not listed nothing does.
+/// Event, decisions of a thread's hooks, decisions of a graph's hooks. At other events hooks decide
+/// nothing.
 const TABLE: [(&str, &[Control], &[Control]); 8] = [
     ("thread_started", &[Continue, Fail, Abort, Suspend], &[]),
     ("thread_continued", &[Continue, Fail, Abort, Suspend], &[]),
@@ -112,7 +114,7 @@ impl Control {
     }
 }
 
-/// What may be decided at an event.
+/// The decisions that hooks may take at an event.
 pub fn permitted(event: &str, scope: Scope) -> impl Iterator<Item = Control> {
     let row = TABLE.iter().find(|row| row.0 == event);
     Control::ALL.into_iter().filter(move |control| {
@@ -125,7 +127,7 @@ pub fn permitted(event: &str, scope: Scope) -> impl Iterator<Item = Control> {
     })
 }
 
-/// Says that no hook decides what it may not, as far as its text says what it decides.
+/// Checks that no hook decides beyond its permission, as far as its text shows the decision.
 ///
 /// # Errors
 /// At the action's line.
@@ -158,7 +160,7 @@ pub fn decided(params: &Value, event: &str, scope: Scope) -> Result<Control, Str
     }
 }
 
-/// The word of a decision; None for another action, or where only a value will say.
+/// The word of a decision; None for another action, or where the word depends on a value.
 fn word_of(action: &Action) -> Result<Option<String>, Error> {
     let id = &action.item_id;
     if !id.is_plain() || id.render_text(&Value::Null)? != CONTROL {
@@ -230,7 +232,7 @@ mod tests {
         }
         assert!(Retry.is_permitted("error", Scope::Thread));
         assert!(!Retry.is_permitted("limit", Scope::Shared));
-        // A limit is not gone past because a hook says so.
+        // A hook cannot lift a limit.
         assert!(!Continue.is_permitted("limit", Scope::Shared));
         assert!(TABLE.iter().all(|row| EVENTS.contains(&row.0)));
     }
@@ -252,7 +254,7 @@ mod tests {
                 "{error}"
             );
         }
-        // What a value will say is seen when it is there.
+        // A word from a value is checked once the value is known.
         let late = hooks("error", "{action: '${inputs.what}'}");
         check(&late, Scope::Thread).unwrap();
     }

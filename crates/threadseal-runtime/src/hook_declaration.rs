@@ -1,16 +1,17 @@
-//! What hooks declare: at which event, under which condition, which items are called.
+//! Declarations of hooks: at which event, under which condition, which items are called.
 //!
 //! ```text
-//! <hook id="…" event="after_complete" layer="1">        - id: …            (YAML: configuration, graphs)
-//!   <condition path="…" op="…" value="…"/>                event: after_step
+//! <hook id="…" event="after_complete" layer="1">           - id: …      (YAML: settings, graphs)
+//!   <condition path="…" op="…" value="…"/>                   event: after_step
 //!   <action primary="execute" item_type="tool" item_id="…">  condition: {path, op, value}
-//!     <param name="…">${…}</param>                        action: {primary, item_type, item_id, params}
-//!   </action>
+//!     <param name="…">${…}</param>                           action: {primary, item_type,
+//!   </action>                                                         item_id, params}
 //! </hook>
 //! ```
-//! Both spellings become one [`HookDeclaration`]. An action's `item_id` and parameters are templates.
+//! Both spellings become one [`HookDeclaration`]. An action's `item_id` and parameters are
+//! templates.
 //!
-//! Elsewhere: running hooks, and what their answers do. Normative: `spec/declarations.md` §5.
+//! Elsewhere: running hooks, and the effect of their answers. Normative: `spec/declarations.md` §5.
 
 use crate::condition::Condition;
 use crate::interpolate::{Template, Tree};
@@ -53,15 +54,15 @@ pub struct HookDeclaration {
     pub layer: Option<u64>,
     /// When it fires; None for always.
     pub condition: Option<Condition>,
-    /// What it calls, in order; at least one.
+    /// Its calls, in order; at least one.
     pub actions: Vec<Action>,
-    /// Where a context hook puts what its item says.
+    /// Where a context hook puts its item's text.
     pub position: Position,
-    /// Whether a context hook wraps what its item says in an element of its name.
+    /// Whether a context hook wraps its item's text in an element of its name.
     pub wrap: bool,
 }
 
-/// Where a context hook puts what its item says.
+/// Where a context hook puts its item's text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Position {
     /// Before the prompt.
@@ -71,7 +72,7 @@ pub enum Position {
     After,
 }
 
-/// What one can do with an item.
+/// The operations on an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Primary {
     /// Run it, or for knowledge: insert it.
@@ -109,9 +110,9 @@ impl Primary {
 pub struct Action {
     /// Where it is declared.
     pub place: Place,
-    /// What to do.
+    /// The operation.
     pub primary: Primary,
-    /// With what kind of item.
+    /// The kind of the item.
     pub item_type: ItemKind,
     /// With which; render it, then read it as an item id.
     pub item_id: Template,
@@ -252,8 +253,8 @@ impl Action {
         })
     }
 
-    /// `<action primary=… item_type=… item_id=…>` is one call; an `<action>` without them holds the
-    /// calls as `<execute item_type=… item_id=…>` and the like.
+    /// `<action primary=… item_type=… item_id=…>` is one call. An `<action>` without these
+    /// attributes contains the calls as `<execute item_type=… item_id=…>` and the like.
     fn list_from_xml(element: &Element) -> Result<Vec<Self>, Error> {
         element.no_text()?;
         if let Some(primary) = element.attribute("primary") {
@@ -351,7 +352,7 @@ fn test_json(element: &Element) -> Result<Value, Error> {
     Ok(Value::Object(test))
 }
 
-/// The truth value or number that a text spells, else the text (`_coerce_value` of the original).
+/// The truth value or number that a text spells, else the text (`_coerce_value` of Rye).
 fn spelled(text: &str) -> Value {
     match text {
         "true" | "True" | "TRUE" => Value::Bool(true),

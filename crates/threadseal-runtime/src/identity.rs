@@ -1,14 +1,16 @@
-//! [`Identity`]: which project this is, and so whose threads it goes on with.
+//! [`Identity`]: the identity of a project, and so the threads that it may continue.
 //!
 //! ```text
-//! .ai/agent/threads/project.json   {"project": HEX, "also": [HEX, …]}, sealed, beside the threads: it goes where they go
+//! .ai/agent/threads/project.json   {"project": HEX, "also": [HEX, …]}, sealed, beside the threads:
+//!                                  it moves with them
 //! line 1 of each thread            meta.project: HEX
 //! ```
-//! A seal names no place: a thread's folder that was copied into another project verifies there, and would go on under
-//! that one's directives and settings. No id says where a project lies, so it may be moved, copied whole and cloned.
-//! The file is made by the first thread that begins. Threads of a database have the id of that.
+//! A seal does not name a place. A thread's folder that was copied into another project verifies
+//! there, and would continue under that project's settings and directives. The id does not depend
+//! on the project's place, so a project may be moved, copied whole and cloned. The first thread
+//! that begins creates the file. Threads of a database have the database's id.
 //!
-//! Only the thread that somebody names is asked: all that it hangs on is named by digests under its seals.
+//! Only the named thread is checked: all that it depends on is named by digests under its seals.
 //!
 //! Normative: `spec/runtime.md`, "Which project".
 
@@ -38,11 +40,11 @@ pub(crate) const MEMBER: &str = "project";
 /// Permission bits of the folder of all threads, before the umask.
 const FOLDER_MODE: u32 = 0o777;
 
-/// Which project it is; none where no thread began yet.
+/// The identity of a project; none where no thread began yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Identity {
     own: Option<ProjectId>,
-    /// Those whose threads it goes on with, too: somebody said so.
+    /// Other projects whose threads it accepts, by request.
     also: Vec<ProjectId>,
     /// The seal of the file.
     head: Option<Head>,
@@ -50,11 +52,11 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// What the project says of itself.
+    /// Reads the identity of the project.
     ///
     /// # Errors
-    /// Kind `Refused` when its file is anything but verified, also against what this host knows, or a link; what the
-    /// disk says.
+    /// Kind `Refused` when its file is not verified, also against the heads of this host, or is a
+    /// link; errors of the disk.
     pub fn read(host: &Host, project: &Project, trust: &Trust) -> Result<Self, Error> {
         if let Some(id) = project.id_of_database() {
             return Ok(Self {
@@ -96,7 +98,8 @@ impl Identity {
         })
     }
 
-    /// Does a thread with this line 1 belong here? One that names no project was made before projects had ids.
+    /// Does a thread with this line 1 belong here? One that names no project was made before
+    /// projects had ids; it does.
     ///
     /// # Errors
     /// Kind `Refused`, with the verdict `foreign`, when it belongs to another project.
@@ -125,17 +128,18 @@ impl Identity {
         )))
     }
 
-    /// Why the thread `id` does not belong here, by a first line that nobody verified: to tell people, not to rely on.
+    /// Why the thread `id` does not belong here, by an unverified first line: a message for people,
+    /// not a proof.
     pub fn stray(&self, host: &Host, project: &Project, id: &ThreadId) -> Option<Error> {
         let (path, manifest) = first_of(host, project, id).ok()??;
         self.check(&path, &manifest).err()
     }
 }
 
-/// As [`Identity::check`], by what the project says now.
+/// As [`Identity::check`], by the project's current identity.
 ///
 /// # Errors
-/// As [`Identity::read`] and [`Identity::check`]; nothing is asked about a thread that names no project.
+/// As [`Identity::read`] and [`Identity::check`]; a thread that names no project is not checked.
 pub fn check(
     host: &Host,
     project: &Project,
@@ -149,10 +153,10 @@ pub fn check(
     Identity::read(host, project, trust)?.check(path, manifest)
 }
 
-/// As [`check`], by a first line that nobody verified: for whoever verifies the record next.
+/// As [`check`], by an unverified first line: for a caller that verifies the record next.
 ///
 /// # Errors
-/// As [`check`]; what the disk says.
+/// As [`check`]; errors of the disk.
 pub(crate) fn check_thread(
     host: &Host,
     project: &Project,
@@ -170,7 +174,7 @@ pub(crate) fn is_named(manifest: &Manifest) -> bool {
     manifest.meta.get(MEMBER).is_some()
 }
 
-/// What the record says of a thread that goes on from `before`, which names no project.
+/// The event of a thread that continues `before`, which names no project.
 pub(crate) fn unnamed(before: &ThreadId) -> (&'static str, Value) {
     ("project_unnamed", json!({"thread_id": before.as_str()}))
 }
@@ -178,7 +182,7 @@ pub(crate) fn unnamed(before: &ThreadId) -> (&'static str, Value) {
 /// The id of the project; it gets one where it has none.
 ///
 /// # Errors
-/// As [`Identity::read`]; what the random source, the signers, the disk and the heads say.
+/// As [`Identity::read`]; errors of the random source, the signers, the disk and the heads.
 pub fn find_or_make(
     host: &Host,
     keys: &Keys,
@@ -200,10 +204,11 @@ pub fn find_or_make(
     }
 }
 
-/// Goes on with the threads of other projects from now on, because somebody says so; whether that is new.
+/// Accepts the threads of other projects from now on, on request; returns whether that is new.
 ///
 /// # Errors
-/// As [`find_or_make`]; kind `Refused` where threads lie in a database, `Limit` above [`MAX_ACCEPTED_PROJECTS`].
+/// As [`find_or_make`]; kind `Refused` where threads are stored in a database, `Limit` above
+/// [`MAX_ACCEPTED_PROJECTS`].
 pub fn accept(
     host: &Host,
     keys: &Keys,
@@ -263,7 +268,7 @@ fn to_bytes(own: ProjectId, also: &[ProjectId]) -> Vec<u8> {
     format!("{value:#}\n").into_bytes()
 }
 
-/// Reads what [`to_bytes`] writes.
+/// Reads the output of [`to_bytes`].
 fn parse(bytes: &[u8]) -> Option<(ProjectId, Vec<ProjectId>)> {
     let value: Value = serde_json::from_slice(bytes).ok()?;
     let id = |value: &Value| value.as_str().and_then(ProjectId::parse);
@@ -277,7 +282,7 @@ fn parse(bytes: &[u8]) -> Option<(ProjectId, Vec<ProjectId>)> {
     ))
 }
 
-/// Line 1 of the native record of a thread, where there is one, and where that lies.
+/// Line 1 of the native record of a thread, and the path of the record, where there is one.
 fn first_of(
     host: &Host,
     project: &Project,

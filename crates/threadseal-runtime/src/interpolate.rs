@@ -1,17 +1,16 @@
 //! Templates: text with places where values are inserted.
 //!
 //! ```text
-//! ${state.items.0.name}       what the path leads to; nothing is the empty text
+//! ${state.items.0.name}       the value at the path; nothing is the empty text
 //! ${a.b || c}                 the first path that leads to something
 //! ${state.list | length}      through json, from_json, length, keys, upper, lower
 //! {input:name}                the member of `inputs`; without one the text stays as it is
 //! {input:name?}               … the empty text        {input:name|default} {input:name:default}
 //! ```
-//! A template that is one `${…}` and nothing else yields the value itself, with its type. What is
-//! inserted is never read as a template again: the original looks for `{input:…}` in the text that
-//! `${…}` brought in.
+//! A template that is one `${…}` and nothing else yields the value, with its type. An inserted text
+//! is never read as a template again. (Rye looks for `{input:…}` in the text that `${…}` inserted.)
 //!
-//! Normative: `spec/declarations.md` §4. Follows `interpolation.py` of the original, where that is safe.
+//! Normative: `spec/declarations.md` §4. Follows `interpolation.py` of Rye, where that is safe.
 
 mod pipe;
 
@@ -47,7 +46,7 @@ struct Expression {
 #[derive(Debug, Clone, PartialEq)]
 struct Input {
     name: String,
-    /// What stands there when no such input is: the given default, or the reference as written.
+    /// The text when no such input exists: the given default, or the reference as written.
     otherwise: String,
 }
 
@@ -75,11 +74,11 @@ impl Template {
         parse(text, place, Dialect::Inputs)
     }
 
-    /// Inserts what `context` has. A template that is one `${…}` yields that value, null where
-    /// nothing is there; any other yields text.
+    /// Inserts the values of `context`. A template that is one `${…}` yields that value, null where
+    /// it is missing; any other yields text.
     ///
     /// # Errors
-    /// Kind `InvalidInput` when `from_json` meets what is no JSON; `Limit` when the text grows beyond
+    /// Kind `InvalidInput` when `from_json` meets invalid JSON; `Limit` when the text grows beyond
     /// [`MAX_RENDERED_BYTES`].
     pub fn render(&self, context: &Value) -> Result<Value, Error> {
         match self.parts.as_slice() {
@@ -111,7 +110,7 @@ impl Template {
         Ok(out)
     }
 
-    /// Where it stands.
+    /// Its place.
     pub fn place(&self) -> &Place {
         &self.place
     }
@@ -271,7 +270,7 @@ impl Input {
     }
 }
 
-/// How a value stands in a text: text as it is, null as nothing, anything else as compact JSON.
+/// The text of a value: text as it is, null as nothing, anything else as compact JSON.
 fn text_of(value: Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -356,7 +355,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Where the next byte stands.
     fn place(&mut self) -> Place {
         let (from, lines) = self.counted;
         let lines = lines + self.text[from..self.at].matches('\n').count() as u64;
@@ -367,7 +365,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// What stands between here and the next `}`, `opening` left out.
+    /// The text from here to the next `}`, without `opening`.
     fn inner(&mut self, opening: &str) -> Option<&'a str> {
         let start = self.at + opening.len();
         if !self.text[self.at..].starts_with(opening) {
@@ -384,7 +382,7 @@ impl<'a> Reader<'a> {
         (close < self.text.len()).then(|| &self.text[start..close])
     }
 
-    /// `${…}`. `${}` and a `${` that never ends are text, as in the original.
+    /// `${…}`. `${}` and a `${` that never ends are text, as in Rye.
     fn expression(&mut self) -> Result<Option<Part>, Error> {
         let Some(source) = self.inner("${").filter(|source| !source.is_empty()) else {
             return Ok(None);
@@ -431,7 +429,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What stands before and after the first `|` that is not half of a `||`.
+/// The parts before and after the first `|` that is not half of a `||`.
 fn split_pipes(source: &str) -> (&str, Option<&str>) {
     let bytes = source.as_bytes();
     let mut at = 0;

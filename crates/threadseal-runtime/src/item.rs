@@ -1,15 +1,16 @@
-//! Items: the files by which a project says what agents do, found and verified before use.
+//! Items: the files that declare a project's agents, found and verified before use.
 //!
 //! ```text
 //! PROJECT/.ai/directives/a/b.md      directive a/b      the project's first,
 //! USER/.ai/directives/a/b.md                            then the user's,
 //! (built in)                                            then ThreadSeal's own
 //! ```
-//! An [`Item`] exists only for bytes that were judged: one that is tampered with, forged or rolled
-//! back is refused under every policy, one that nobody signed unless the policy allows it, and that
-//! is recorded ([`Used`]). The text one reads is the text that was verified.
+//! An [`Item`] exists only for bytes that were judged. A tampered, forged or rolled back file is
+//! refused under every policy. An unsigned one needs a policy that allows it, and its use is
+//! recorded ([`Used`]). The text that callers read is the text that was verified.
 //!
-//! Normative: `spec/declarations.md` §1.1. Elsewhere: what signatures cover ([`threadseal_formats::document`]).
+//! Normative: `spec/declarations.md` §1.1. Elsewhere: the coverage of signatures
+//! ([`threadseal_formats::document`]).
 
 mod builtin;
 mod find;
@@ -24,14 +25,14 @@ use std::path::Path;
 use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
 use threadseal_core::record::{ExpectedHead, RecordId};
-use threadseal_core::report::{FindingCode, Profile, Report, Verdict};
+use threadseal_core::report::{Finding, FindingCode, Profile, Report, Verdict};
 use threadseal_formats::document::{self, DocumentKind, Options, Outcome, ProfileChoice};
 use threadseal_store::heads::{RecordKind, StoredHead};
 use threadseal_store::read::read_small;
 use threadseal_store::sys::{Fs, text_path};
 
-/// Members of tools and graphs that mean nothing here: names and places are told by the id, the rest is the
-/// original's.
+/// Members of tools and graphs without a meaning here: the id gives name and place, the others
+/// belong to Rye.
 pub(crate) const IGNORED_MEMBERS: [&str; 6] = [
     "name",
     "category",
@@ -63,7 +64,7 @@ pub enum Standing {
         /// How much of the file the signature covers.
         coverage: Coverage,
     },
-    /// Its signature may be good, but nobody vouches for the key.
+    /// Its signature may be valid, but the trust file does not contain the key.
     UnknownSigner,
     /// Nothing signs it.
     Unsigned,
@@ -79,7 +80,7 @@ pub enum Coverage {
     Native,
     /// All that one reads, by a Rye signature.
     Rye,
-    /// A part: what Rye signs of such a file. A directive's prompt is not in it.
+    /// The part that Rye signs of such a file. It excludes a directive's prompt.
     RyePart,
 }
 
@@ -94,10 +95,10 @@ pub struct Item {
     standing: Standing,
 }
 
-/// What the transcript says about an item that was used (event `item_used`).
+/// The facts about a used item in the transcript (event `item_used`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Used {
-    /// What it is.
+    /// Its kind.
     pub kind: ItemKind,
     /// Its id.
     pub id: ItemId,
@@ -109,7 +110,7 @@ pub struct Used {
 }
 
 impl Item {
-    /// What it is.
+    /// Its kind.
     pub fn kind(&self) -> ItemKind {
         self.kind
     }
@@ -119,12 +120,12 @@ impl Item {
         &self.id
     }
 
-    /// Where it lies, for people and errors; `builtin:…` for a part of this program.
+    /// Its place, for people and errors; `builtin:…` for a part of this program.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// What one reads of the file: all but the native seal at the end of a Markdown text.
+    /// The readable text of the file: all but the native seal at the end of a Markdown text.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -139,7 +140,7 @@ impl Item {
         &self.standing
     }
 
-    /// What the transcript shall say about it.
+    /// The facts about it for the transcript.
     pub fn used(&self) -> Used {
         Used {
             kind: self.kind,
@@ -157,7 +158,7 @@ struct Candidate<'a> {
     path: &'a str,
     /// As the head store spells places.
     place: &'a str,
-    /// The places in which the item does not lie, and could by its id.
+    /// The other places that its id permits, where no file exists.
     absent: &'a [String],
     /// The space's `.ai`, its links followed.
     home: &'a Path,
@@ -166,7 +167,7 @@ struct Candidate<'a> {
 }
 
 impl Candidate<'_> {
-    /// What the file's signatures, and the heads that this host holds, say.
+    /// The standing of the file, from its signatures and the heads of this host.
     fn standing(&self, grounds: &Grounds<'_>) -> Result<Standing, Error> {
         let document = DocumentKind::of_name(self.path)
             .ok_or_else(|| Error::invalid(format!("{}: no kind of document", self.path)))?;
@@ -184,7 +185,7 @@ impl Candidate<'_> {
             options.expect_head = Some(ExpectedHead::Head(stored.head));
             report = self.verify(&options)?;
         }
-        // A seal is not bound to a place: what this host sealed here last is.
+        // A seal does not name a place, but this host knows its own last seal here.
         let here = grounds
             .heads
             .find_by_place(RecordKind::Document, self.place)?;
@@ -224,16 +225,17 @@ impl Candidate<'_> {
         if whole || grounds.policy == ItemPolicy::AllowUnsigned {
             return Ok(standing);
         }
-        let advice = match report.findings.iter().any(|f| f.code == FindingCode::KeyEndDoubted) {
-            // The finding itself says where to look; another seal would take a good one away.
+        let doubted = |found: &Finding| found.code == FindingCode::KeyEndDoubted;
+        let advice = match report.findings.iter().any(doubted) {
+            // The finding already names the remedy; another seal would remove a valid one.
             true => "",
             false => "; seal it with a trusted key, or allow unsigned items",
         };
         Err(self.refuse(&report, advice))
     }
 
-    /// What was sealed as one item is not another one: capabilities judge ids, and a seal names none. A moved file is
-    /// no copy, nor is that of a project which was copied whole.
+    /// Refuses a file that was sealed as another item: capabilities judge ids, and a seal names
+    /// none. A moved file is no copy, and neither is a file of a project that was copied whole.
     fn is_no_copy(
         &self,
         record: RecordId,
@@ -268,7 +270,8 @@ impl Candidate<'_> {
         }
     }
 
-    /// An id has several spellings of its file: one that this host sealed before another one of them is an older item.
+    /// An id has several spellings of its file. A file that this host sealed before another
+    /// spelling is an older item.
     fn is_the_newest(&self, stored: &StoredHead, grounds: &Grounds<'_>) -> Result<(), Error> {
         for place in self.absent {
             let known = grounds.heads.find_by_place(RecordKind::Document, place)?;
@@ -317,7 +320,7 @@ impl Candidate<'_> {
     }
 }
 
-/// A Markdown text without its native seal, which is its last line: models are not to read it.
+/// A Markdown text without its native seal, which is its last line: models must not read it.
 fn without_seal(text: &str) -> &str {
     let body = text.strip_suffix('\n').unwrap_or(text);
     let start = body.rfind('\n').map_or(0, |end| end + 1);

@@ -1,4 +1,4 @@
-//! [`Journal`]: what a thread records of itself, in its transcript and its step ledger together.
+//! [`Journal`]: the record that a thread writes, in its transcript and its step ledger together.
 //!
 //! ```text
 //! begin     line 1, seal 0                                   ledger: genesis
@@ -10,9 +10,9 @@
 //! seal      checkpoint at the end of each turn
 //! end       thread_completed | …{cost, ledger} and the final seal
 //! ```
-//! The transcript has what was said and done, the ledger that it was, step by step, with digests in place of
-//! contents. `ledger` in the terminal event is the last record's hash, so the final seal covers the ledger
-//! too. The ledger lies beside the transcript, `ledger_<record id>.jsonl`.
+//! The transcript contains messages, calls and results. The ledger lists the steps, with digests in
+//! place of contents. `ledger` in the terminal event is the last record's hash, so the final seal
+//! covers the ledger too. The ledger is the file `ledger_<record id>.jsonl` beside the transcript.
 
 mod hooks;
 
@@ -43,16 +43,15 @@ use threadseal_store::recorder::{Keys, Recorder};
 
 type Steps = RunRecorder<HashChainedLedgerStore<JsonlLedgerStore>>;
 
-/// What a thread records of itself.
+/// The record that a thread writes.
 pub struct Journal {
     recorder: Recorder,
     steps: Steps,
     turn: u64,
-    /// How many calls hooks have made.
     hook_calls: u64,
     /// Heads of children that ended since the last seal.
     children: Vec<Head>,
-    /// The events as readers see them: what was written here, nothing read back.
+    /// The events as readers see them: those written here, none read back.
     rendering: Renderer,
     /// When it began, in seconds since 1970.
     began: f64,
@@ -61,7 +60,7 @@ pub struct Journal {
 /// A call that is about to run.
 #[derive(Debug, Clone, Copy)]
 pub struct Intent<'a> {
-    /// What the model called.
+    /// The call of the model.
     pub call: &'a ToolCall,
     /// The id of the tool.
     pub tool: &'a str,
@@ -69,12 +68,12 @@ pub struct Intent<'a> {
     pub key: &'a str,
 }
 
-/// What the ledger says of its thread before the first step.
+/// The facts about its thread in the ledger, before the first step.
 #[derive(Debug, Clone, Default)]
 pub struct Origin {
     /// The digest of the directive.
     pub directive_sha256: Option<Digest>,
-    /// The digest of what it was given.
+    /// The digest of its inputs.
     pub inputs_sha256: Option<Digest>,
     /// The ledger of the thread that started this one.
     pub parent: Option<Parent>,
@@ -128,8 +127,8 @@ impl Journal {
         })
     }
 
-    /// Goes on with both after another process, from what it sealed. `recorder` was opened on the transcript of
-    /// `folder`, and `lines` are those of it that were verified.
+    /// Continues both after another process, from its last seal. `recorder` was opened on the
+    /// transcript of `folder`, and `lines` are its verified lines.
     ///
     /// # Errors
     /// As [`Journal::begin`].
@@ -188,8 +187,8 @@ impl Journal {
         self.rendering.finish(cover)
     }
 
-    /// Records what the model is told next. The turn before is sealed first, so that no seal falls between a
-    /// prompt and its answer.
+    /// Records the next text for the model. The turn before is sealed first, so that no seal falls
+    /// between a prompt and its answer.
     ///
     /// # Errors
     /// As [`Recorder::append`] and [`Recorder::seal`]; here and below.
@@ -242,7 +241,7 @@ impl Journal {
         self.steps.fail(step, why).map(drop)
     }
 
-    /// Records what a call is about to do, durably: after a crash it is known that it may have been done.
+    /// Records the intent of a call, durably: after a crash it is known that the call may have run.
     /// `key` is the same for all attempts at it.
     ///
     /// # Errors
@@ -254,7 +253,7 @@ impl Journal {
         self.start(&intent)
     }
 
-    /// Records what calls that run at once are about to do, durable together before the first one starts.
+    /// Records the intents of calls that run at once, durable together before the first one starts.
     ///
     /// # Errors
     /// As [`Journal::ask`].
@@ -290,7 +289,7 @@ impl Journal {
         self.steps.start(step)
     }
 
-    /// Records what came of a call.
+    /// Records the result of a call.
     ///
     /// # Errors
     /// As [`Journal::ask`].
@@ -379,12 +378,13 @@ impl Journal {
         Ok(json!({"run_id": self.steps.run().as_str(), "count": tip.count, "head": hash}))
     }
 
-    /// The next turn begins: seals and steps from here on have its number. For runs that ask no model.
+    /// Begins the next turn: seals and steps from here on have its number. For runs that ask no
+    /// model.
     pub fn next_turn(&mut self) {
         self.turn += 1;
     }
 
-    /// Names the thread that goes on from here, in a sealed event.
+    /// Names the successor of this thread, in a sealed event.
     ///
     /// # Errors
     /// As [`Recorder::link`].
@@ -398,7 +398,7 @@ impl Journal {
         self.recorder.state().head()
     }
 
-    /// What line 1 says.
+    /// The manifest of line 1.
     pub fn manifest(&self) -> &Manifest {
         self.recorder.state().manifest()
     }
@@ -442,7 +442,7 @@ impl Parentage for Journal {
     }
 }
 
-/// The ledger that lies beside a transcript, signed as `actor_id`.
+/// The ledger beside a transcript, signed as `actor_id`.
 fn steps_in(
     host: &Host,
     folder: &ThreadFolder,

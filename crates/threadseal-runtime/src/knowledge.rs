@@ -4,9 +4,10 @@
 //! .ai/knowledge/…/<name>.md                    an entry; its id is the path below, without `.md`
 //! .ai/knowledge/agent/threads/<directive>/…    a thread for readers ([`Project::knowledge_entry`])
 //! ```
-//! A search compares text without regard to case, by all words of a query. Each hit says what verification
-//! says of its file, held against the head that this host knows: what was changed is found too, and is told
-//! from what was not. Entries of threads are renderings for readers; threads go on from transcripts.
+//! A search compares text without regard to case, by all words of a query. Each hit carries the
+//! verdict on its file, checked against the head that this host knows. Changed files are found too,
+//! and are marked as changed. Entries of threads are renderings for readers; threads continue from
+//! transcripts.
 
 use crate::bounds::{MAX_KNOWLEDGE_BYTES, MAX_KNOWLEDGE_FILES, MAX_SEARCH_SNIPPET_CHARS};
 use crate::project::Project;
@@ -26,9 +27,9 @@ use threadseal_store::sys::{FileKind, Fs};
 pub struct Hit {
     /// Its item id: the path below `.ai/knowledge`, without `.md`.
     pub id: String,
-    /// What verification says of it.
+    /// The verdict on it.
     pub verdict: Verdict,
-    /// How often the words stand in it.
+    /// How often it contains the words.
     pub count: usize,
     /// The first line that has one of them, shortened.
     pub snippet: String,
@@ -36,7 +37,7 @@ pub struct Hit {
     pub line: usize,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Found {
     /// Entries, those with most of the words first.
@@ -48,8 +49,8 @@ pub struct Found {
 /// The entries below `.ai/knowledge` that have every word of `query`.
 ///
 /// # Errors
-/// Kind `InvalidInput` when the query has no word, `Limit` above [`MAX_KNOWLEDGE_FILES`], `External` when
-/// the system fails.
+/// Kind `InvalidInput` when the query has no words, `Limit` above [`MAX_KNOWLEDGE_FILES`],
+/// `External` when the system fails.
 pub fn search(host: &Host, project: &Project, trust: &Trust, query: &str) -> Result<Found, Error> {
     let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
     if words.is_empty() {
@@ -66,7 +67,7 @@ pub fn search(host: &Host, project: &Project, trust: &Trust, query: &str) -> Res
             }
             bytes => bytes?,
         };
-        // What is no UTF-8 is told by the verdict; the rest of it is looked at all the same.
+        // The verdict reports invalid UTF-8; the rest of the text is still searched.
         let text = String::from_utf8_lossy(&bytes);
         if let Some((count, line, snippet)) = look(&text, &words) {
             let id = path.strip_prefix(&root).unwrap_or(&path).with_extension("");
@@ -84,7 +85,7 @@ pub fn search(host: &Host, project: &Project, trust: &Trust, query: &str) -> Res
     Ok(found)
 }
 
-/// How often the words stand in a text that has them all, and the first line with one of them.
+/// How often the words occur in a text that has them all, and the first line with one of them.
 fn look(text: &str, words: &[String]) -> Option<(usize, usize, String)> {
     let lower = text.to_lowercase();
     if !words.iter().all(|word| lower.contains(word.as_str())) {
@@ -97,7 +98,7 @@ fn look(text: &str, words: &[String]) -> Option<(usize, usize, String)> {
         let line = line.to_lowercase();
         words.iter().any(|word| line.contains(word.as_str()))
     };
-    // Signatures are digits and letters, in which a short word may stand by chance.
+    // Signatures are digits and letters, which may contain a short word by chance.
     let is_signature =
         |line: &str| line.starts_with("<!-- rye:signed:") || line.starts_with("<!-- threadseal:");
     let mut lines = text.lines().enumerate();

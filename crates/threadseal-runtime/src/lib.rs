@@ -1,51 +1,53 @@
-//! Runs the threads of agents: on records that verify, within budgets and capabilities, sealed as they grow.
+//! Runs the threads of agents: on records that verify, within budgets and capabilities, sealed as
+//! they grow.
 //!
-//! Normative: `spec/runtime.md`, and for what a project declares `spec/declarations.md`.
+//! Normative: `spec/runtime.md`, and for a project's declarations `spec/declarations.md`.
 //!
-//! Modules, lowest first; a module uses only what stands before it (a test enforces this):
+//! Modules, lowest first; a module uses only modules above it (a test enforces this):
 //!
 //! | module | owns |
 //! |---|---|
 //! | [`bounds`] | every bound, as a named `MAX_*` |
 //! | [`money`] | [`money::Nanos`], billionths of a dollar |
-//! | [`cancel`] | the word that a thread shall stop |
-//! | [`project`] | where everything of an `.ai/` folder lies |
-//! | [`no_links`] | files that are not written through links |
-//! | [`status`] | where a thread stands, and where it may go from there |
+//! | [`cancel`] | the signal that stops a thread |
+//! | [`project`] | the layout of an `.ai/` folder |
+//! | [`no_links`] | writes that follow no links |
+//! | [`status`] | the states of a thread, and which may follow which |
 //! | [`capability`] | what a thread may do, its inheritance, its risk |
-//! | [`limit`] | limits, how they are found, when one is hit |
+//! | [`limit`] | limits, where they come from, when one is hit |
 //! | [`place`] | file and line, for errors |
-//! | [`yaml`] | YAML values that know their lines |
-//! | [`xml`] | XML elements that know their lines |
+//! | [`yaml`] | YAML values with their lines |
+//! | [`xml`] | XML elements with their lines |
 //! | [`path`] | paths into values |
 //! | [`condition`] | when a hook fires, which edge is taken |
 //! | [`interpolate`] | templates |
 //! | [`item`] | the files of a project, found and verified before use |
-//! | [`hook_declaration`] | what hooks declare |
-//! | [`hook_control`] | what hooks may decide |
-//! | [`directive`] | prompts, and what the threads that run them may do |
-//! | [`schema`] | what arguments tools and graphs take |
+//! | [`hook_declaration`] | declarations of hooks |
+//! | [`hook_control`] | the decisions that hooks may take |
+//! | [`directive`] | prompts, and the permissions of the threads that run them |
+//! | [`schema`] | the arguments of tools and graphs |
 //! | [`tool`] | commands and MCP servers, as declared |
 //! | [`config`] | settings of program, user and project |
-//! | [`graph`] | state graphs, as declared, and what is wrong with them |
-//! | [`registry`] | which threads there are, where each stands, which goes on from which |
-//! | [`process_id`] | which process, told from all others of its number |
-//! | [`budget`] | what threads may spend, have set aside, and have spent |
+//! | [`graph`] | state graphs, as declared, and their faults |
+//! | [`registry`] | the threads of a project, their states and their successors |
+//! | [`process_id`] | processes, distinguished from others with the same number |
+//! | [`budget`] | the spending of threads: allowed, set aside, and spent |
 //! | [`knowledge`] | knowledge entries, found by their words |
 //! | [`model`] | models over HTTP, from a script, from a transcript |
-//! | [`context`] | how full a model's window is, and what of a conversation a successor is given |
+//! | [`context`] | how full a model's window is, and the messages for a successor |
 //! | [`signed_file`] | files that are signed anew at each write, and read only when they verify |
-//! | [`identity`] | which project this is, and whose threads it goes on with |
-//! | [`toolbox`] | tools, and what of them a thread may use |
+//! | [`identity`] | the identity of a project, and the projects whose threads it accepts |
+//! | [`toolbox`] | tools, and which of them a thread may use |
 //! | [`thread_meta`] | `thread.json` and `capabilities.md` |
-//! | [`past`] | threads of the past, read as far as they verify, the whole way back |
-//! | [`journal`] | what a thread records of itself |
-//! | [`graph_state`] | runs of graphs as their records tell them, and the files that follow |
-//! | [`graph_journal`] | what a run of a graph records of itself |
+//! | [`past`] | earlier threads, read as far as they verify, back to the first |
+//! | [`journal`] | the record that a thread writes |
+//! | [`graph_state`] | runs of graphs as their records show them, and the derived files |
+//! | [`graph_journal`] | the record that a run of a graph writes |
 //! | [`runner`] | the loop of a thread |
 //! | [`fleet`] | threads on many machines: orders, leases, workers |
 //!
-//! Without the feature `engine` there is only what reads declarations: no database, no network, no threads.
+//! Without the feature `engine`, the crate only reads declarations: no database, no network, no
+//! threads.
 #![forbid(unsafe_code)]
 
 pub mod bounds;

@@ -1,4 +1,4 @@
-//! [`Limits`] of a thread, how they are found, and when one is hit.
+//! [`Limits`] of a thread, where they come from, and when one is hit.
 //!
 //! ```text
 //! turns  tokens  spend  spawns  depth  duration_seconds       spend_currency: USD and nothing else
@@ -10,8 +10,8 @@
 //! after a turn     the same                                  hit above it
 //! before a child   spawns at the limit, depth at 0
 //! ```
-//! Names, defaults and codes are the original's (`resilience.yaml`, `safety_harness.py`), which looks
-//! before a turn only.
+//! Names, defaults and codes are Rye's (`resilience.yaml`, `safety_harness.py`). Rye checks only
+//! before a turn.
 
 use crate::money::Nanos;
 use serde_json::{Map, Value, json};
@@ -28,7 +28,7 @@ const NAMES: [&str; 6] = [
     "duration_seconds",
 ];
 
-/// Limits; None where a layer says nothing.
+/// Limits; None where a layer sets none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Turns of the model.
@@ -39,15 +39,15 @@ pub struct Limits {
     pub spend: Option<Nanos>,
     /// Children it may start.
     pub spawns: Option<u64>,
-    /// Generations that may stand below it.
+    /// Generations below it.
     pub depth: Option<u64>,
     /// Seconds it may run.
     pub duration_seconds: Option<u64>,
 }
 
 impl Limits {
-    /// The original's defaults: 25 turns, 200,000 tokens, 1 dollar, 50 children, 10 generations, half
-    /// an hour.
+    /// Rye's defaults: 25 turns, 200,000 tokens, 1 dollar, 50 children, 10 generations, half an
+    /// hour.
     pub fn shipped() -> Self {
         Self {
             turns: Some(25),
@@ -62,8 +62,9 @@ impl Limits {
     /// Sets one limit by its name, from a number or from digits in a string.
     ///
     /// # Errors
-    /// Kind `InvalidInput` for an unknown name, a value that is no whole number of zero or more (for
-    /// `spend`: no amount of dollars), a currency other than `USD`.
+    /// Kind `InvalidInput` for an unknown name, or a value that is no whole number of zero or more.
+    /// For `spend`, it also covers a value that is no amount of dollars, and a currency other than
+    /// `USD`.
     pub fn set(&mut self, name: &str, value: &Value) -> Result<(), Error> {
         match name {
             "turns" => self.turns = Some(whole(name, value)?),
@@ -125,7 +126,8 @@ impl Limits {
         Value::Object(owned.collect::<Map<_, _>>())
     }
 
-    /// What `layers` say together, from the most general to the most special, under a parent.
+    /// The limits that `layers` give together, from the most general to the most special, under a
+    /// parent.
     ///
     /// # Errors
     /// Kind `Refused` when the parent's depth leaves no child.
@@ -203,7 +205,7 @@ pub enum When {
     BeforeChild,
 }
 
-/// What a thread has used so far.
+/// The use of a thread so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Turns of the model.
@@ -226,7 +228,7 @@ impl Cost {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
-    /// Counts a turn. What a model says of its tokens may be any number.
+    /// Counts a turn. A model may report any number of tokens.
     pub fn add_turn(&mut self, input_tokens: u64, output_tokens: u64) {
         self.turns = self.turns.saturating_add(1);
         self.input_tokens = self.input_tokens.saturating_add(input_tokens);
@@ -246,8 +248,8 @@ impl Cost {
         }
     }
 
-    /// `turns`, `input_tokens`, `output_tokens`, `spend` in dollars, `elapsed_seconds`: the seed's
-    /// members and the original's.
+    /// `turns`, `input_tokens`, `output_tokens`, `spend` in dollars, `elapsed_seconds`: the members
+    /// of the seed and of Rye.
     pub fn to_json(&self) -> Value {
         json!({
             "turns": self.turns,
@@ -258,7 +260,7 @@ impl Cost {
         })
     }
 
-    /// Reads what [`Cost::to_json`] writes, and the original's, whose other members are its own.
+    /// Reads the output of [`Cost::to_json`], and Rye's, whose additional members are ignored.
     ///
     /// # Errors
     /// Kind `InvalidInput` when it is no object, or one of these members is no such number.
@@ -268,7 +270,7 @@ impl Cost {
             .ok_or_else(|| Error::invalid("a cost is an object of names and numbers"))?;
         let number = |name: &str| object.get(name).map_or(Ok(0), |value| whole(name, value));
         let spend = object.get("spend").map(|value| match value.as_f64() {
-            // The original adds up doubles, whose digits are finer than a billionth.
+            // Rye adds up doubles, whose digits are finer than a billionth.
             Some(real) => Nanos::from_real(real),
             None => Nanos::from_json(value),
         });
@@ -293,14 +295,14 @@ pub struct LimitHit {
     /// `turns_exceeded`, `tokens_exceeded`, `spend_exceeded`, `duration_seconds_exceeded`,
     /// `spawns_exceeded` or `depth_exceeded`.
     pub code: &'static str,
-    /// What was used: a number, money in dollars, time in seconds.
+    /// The use: a number, money in dollars, time in seconds.
     pub current: Value,
-    /// What was allowed, in the same unit.
+    /// The limit, in the same unit.
     pub max: Value,
 }
 
 impl LimitHit {
-    /// `limit_code`, `current_value`, `current_max`: what hooks see.
+    /// `limit_code`, `current_value`, `current_max`: the values for hooks.
     pub fn to_json(&self) -> Value {
         json!({
             "limit_code": self.code,

@@ -1,12 +1,12 @@
-//! Money as whole billionths of a US dollar: what is added up must not round.
+//! Money as whole billionths of a US dollar: sums must not round.
 //!
 //! ```text
-//! text        "0.10"  "3"  "1e-7"      digits, at most 9 behind the point after the exponent is applied
-//! JSON        0.1                      a number: the fewest digits that mean it, not its binary fraction
-//! REAL        0.1                      a database's double: the nearest billionth
-//! shown       0.1                      no more digits than needed, at least one behind the point
+//! text    "0.10"  "3"  "1e-7"   digits, at most 9 after the point once the exponent is applied
+//! JSON    0.1                   a number: the fewest digits that mean it, not its binary fraction
+//! REAL    0.1                   a database's double: the nearest billionth
+//! shown   0.1                   no more digits than needed, at least one after the point
 //! ```
-//! The seed's files and databases say dollars (`spend`, `max_spend`); sums are made here.
+//! The seed's files and databases contain dollars (`spend`, `max_spend`); sums are made here.
 
 use serde_json::Value;
 use std::fmt;
@@ -16,8 +16,8 @@ use threadseal_core::error::Error;
 /// Billionths in a dollar.
 pub const NANOS_PER_DOLLAR: u64 = 1_000_000_000;
 
-/// An amount of money that is not negative: billionths of a US dollar, at most some nine billion dollars
-/// (`i64::MAX` billionths, which is what a database can hold).
+/// An amount of money that is not negative, in billionths of a US dollar. It is at most some nine
+/// billion dollars (`i64::MAX` billionths), the maximum of a database column.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nanos(u64);
 
@@ -55,7 +55,8 @@ impl Nanos {
     /// Reads dollars in digits.
     ///
     /// # Errors
-    /// Kind `InvalidInput` when it is no number, negative, finer than a billionth or beyond [`Nanos::MAX`].
+    /// Kind `InvalidInput` when it is no number, negative, finer than a billionth or beyond
+    /// [`Nanos::MAX`].
     pub fn parse(text: &str) -> Result<Self, Error> {
         let refuse = |why: &str| Error::invalid(format!("{text:?} is no amount of dollars: {why}"));
         let (digits, exponent) = match text.split_once(['e', 'E']) {
@@ -92,7 +93,7 @@ impl Nanos {
         }
     }
 
-    /// The nearest billionth to a database's REAL, in which the original keeps dollars.
+    /// The nearest billionth to a database's REAL, in which Rye keeps dollars.
     ///
     /// # Errors
     /// Kind `InvalidInput` when it is negative, not finite or beyond [`Nanos::MAX`].
@@ -118,12 +119,12 @@ impl Nanos {
         self.0.checked_add(other.0).and_then(Self::new)
     }
 
-    /// What is left; None when `other` is more.
+    /// The difference; None when `other` is more.
     pub fn checked_sub(self, other: Self) -> Option<Self> {
         self.0.checked_sub(other.0).map(Self)
     }
 
-    /// What is left, nothing when `other` is more.
+    /// The difference, zero when `other` is more.
     #[must_use]
     pub fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
@@ -136,7 +137,7 @@ impl Nanos {
     }
 }
 
-/// The number that `digits` are, times ten to the power of `places`; None when that is no whole number.
+/// The number with these digits, times ten to the power of `places`; None when it is not whole.
 fn shifted(digits: &[u8], places: i32) -> Option<u64> {
     let first = digits.iter().position(|digit| *digit != b'0');
     let significant = first.map_or(&digits[digits.len()..], |first| &digits[first..]);

@@ -1,12 +1,13 @@
 //! [`NoLinks`]: files that are written under their own names, and never through a symbolic link.
 //!
 //! ```text
-//! Append, Rewrite, OpenOrCreate   refused where the name is a link, before it is opened and once it is open
-//! canonicalize                    refused for a link: who replaces a file through one asks where it leads
-//! all else                        as the file system below does it: it makes names, and follows none
+//! Append, Rewrite, OpenOrCreate   refused where the name is a link, before and after it is opened
+//! canonicalize                    refused for a link: replacing through a link resolves it first
+//! all else                        as in the file system below: it creates names, and follows none
 //! ```
-//! Who can put a link in the place of `transcript.jsonl` would choose which file is appended to, also one out of the
-//! project; a folder that leads out is refused by [`crate::project::Project::inside`].
+//! An attacker who puts a link in the place of `transcript.jsonl` would choose the file that is
+//! appended to, even outside the project. [`crate::project::Project::inside`] refuses a folder that
+//! leads out.
 
 use crate::project::ThreadFolder;
 use std::ffi::OsString;
@@ -17,7 +18,7 @@ use threadseal_core::error::Error;
 use threadseal_store::host::Host;
 use threadseal_store::sys::{Access, FileHandle, FileIdentity, FileKind, Fs, Metadata};
 
-/// What is said of a link in the place of a file.
+/// The error for a link in the place of a file.
 pub const LINK: &str = "it is a symbolic link, and nothing is written through one; remove the link, or put the \
                                file itself in its place";
 
@@ -47,11 +48,11 @@ impl NoLinks {
     }
 }
 
-/// Refuses a thread of which one of these files is a link. Whoever goes on from it writes them, once it is too late to
-/// refuse: asked before anything is written.
+/// Refuses a thread with a link among these files. A successor writes them only once it is too late
+/// to refuse. So this check runs before any write.
 ///
 /// # Errors
-/// Kind `Refused`, saying what to do.
+/// Kind `Refused`; the message names the remedy.
 pub fn refuse_links(fs: &dyn Fs, folder: &ThreadFolder) -> Result<(), Error> {
     for path in [
         folder.transcript(),
@@ -77,7 +78,8 @@ impl Fs for NoLinks {
         }
         self.refuse_link(path)?;
         let file = self.0.open(path, access)?;
-        // A link may have been put there since, and the file again: what was opened must be what has the name.
+        // A link may have replaced the file during the open, and the file may be back now. So the
+        // opened file must be the one that has the name.
         let named = self.0.symlink_metadata(path)?;
         match named.kind != FileKind::Symlink && named.identity == file.metadata()?.identity {
             true => Ok(file),

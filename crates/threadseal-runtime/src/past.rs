@@ -1,23 +1,25 @@
-//! [`Archive`]: what threads of the past say, read only as far as it verifies, the whole way back.
+//! [`Archive`]: earlier threads, read only as far as they verify, back to the first of their chain.
 //!
 //! ```text
 //! record    one transcript                                             VerifiedRecord
 //! thread    and its thread.json, capabilities.md and step ledger       VerifiedThread
-//! chain     and all threads that it goes on from, and the parent       VerifiedChain
+//! chain     and all its predecessors, and the parent                   VerifiedChain
 //! ```
-//! Each thread of a chain names the seal of the one before in its line 1, and that one names its record in a link:
-//! either alone is not enough. Of the registry only what records confirm is believed. Nothing here writes.
+//! Each thread of a chain names the seal of the one before in its line 1. That one names its
+//! successor's record in a link. Either alone is not enough. Registry rows are trusted only where
+//! records confirm them. Nothing here writes.
 //!
-//! A strict archive reads verified transcripts only. A lenient one also takes what stands after the last seal, or was
-//! adopted from there, and marks it: [`Line::unverified`], [`UNVERIFIED`]. No other verdict is softened.
+//! A strict archive reads verified transcripts only. A lenient one also takes events after the last
+//! seal, or adopted from there, and marks them: [`Line::unverified`], [`UNVERIFIED`]. No other
+//! verdict is softened.
 //!
 //! | module | owns |
 //! |---|---|
-//! | `record` | one transcript, ThreadSeal's or the original's |
+//! | `record` | one transcript, ThreadSeal's or Rye's |
 //! | `spoken` | its conversation: marks, and one result for each call |
 //! | `steps` | the step ledger of a thread |
-//! | `chain` | threads that go on from each other |
-//! | `kin` | what of this a registry says, too |
+//! | `chain` | threads that continue each other |
+//! | `kin` | the facts that a registry repeats |
 //!
 //! Seed 000 §4, "Integration with resume/handoff", §6; seed 001, "The Continuation Chain".
 
@@ -53,18 +55,18 @@ use threadseal_formats::transcript::messages::Message;
 use threadseal_store::host::Host;
 use threadseal_store::read::read_small;
 
-/// What reads threads of the past.
+/// The reader of earlier threads.
 #[derive(Clone, Copy)]
 pub struct Archive<'a> {
     /// Files, clock, heads.
     pub host: &'a Host,
-    /// Where they lie.
+    /// The project of the threads.
     pub project: &'a Project,
     /// Whose signatures count.
     pub trust: &'a Trust,
     /// Which threads there are; never believed alone.
     pub registry: &'a dyn Registry,
-    /// Whether what stands after the last seal is taken too.
+    /// Whether events after the last seal are taken too.
     pub integrity: Integrity,
 }
 
@@ -76,12 +78,13 @@ pub struct VerifiedThread {
     folder: ThreadFolder,
 }
 
-/// A parent, as far as its child needs it: what it may do at most.
+/// The facts about a parent that its child needs: the upper bounds of its permissions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VerifiedParent {
     /// Which thread.
     pub id: ThreadId,
-    /// The seal of it that the child's line 1 names; None for a parent of the original, whose seals nobody named.
+    /// The seal of it that the child's line 1 names; None for a parent of Rye, whose seals are not
+    /// named.
     pub head: Option<Head>,
     /// Its limits.
     pub limits: Limits,
@@ -95,12 +98,12 @@ impl VerifiedThread {
         &self.record
     }
 
-    /// Its thread.json; a thread of the original may have none.
+    /// Its thread.json; a thread of Rye may have none.
     pub fn meta(&self) -> Option<&TrustedMeta> {
         self.meta.as_ref()
     }
 
-    /// Where it lies.
+    /// Its folder.
     pub fn folder(&self) -> &ThreadFolder {
         &self.folder
     }
@@ -110,10 +113,10 @@ impl VerifiedThread {
         (self.record, self.meta)
     }
 
-    /// What it was given, as line 1 says.
+    /// Its inputs, by line 1.
     ///
     /// # Errors
-    /// Kind `Refused` when line 1 does not say.
+    /// Kind `Refused` when line 1 lacks them.
     pub fn inputs(&self) -> Result<Map<String, Value>, Error> {
         match self.record.meta_of_line_1()? {
             Value::Object(mut meta) => match meta.remove("inputs") {
@@ -128,10 +131,11 @@ impl VerifiedThread {
 }
 
 impl Archive<'_> {
-    /// One transcript. It must be of thread `id`, and hold the seal `named` where one is.
+    /// One transcript. It must be of thread `id`, and contain the seal `named` where one is given.
     ///
     /// # Errors
-    /// Kind `Refused` with the verdict unless it is verified, also against what this host knows; what the disk says.
+    /// Kind `Refused` with the verdict unless it is verified, also against the heads of this host;
+    /// errors of the disk.
     pub fn record(&self, id: &ThreadId, named: Option<Head>) -> Result<VerifiedRecord, Error> {
         record::open(self, &self.folder(id)?, id, named, record::Need::Whole)
     }
@@ -139,7 +143,8 @@ impl Archive<'_> {
     /// One thread: its transcript, its thread.json, its capabilities.md.
     ///
     /// # Errors
-    /// As [`Archive::record`]; kind `Refused` when the other files are not verified or say something else.
+    /// As [`Archive::record`]; kind `Refused` when the other files are not verified or contradict
+    /// it.
     pub fn thread(&self, id: &ThreadId, named: Option<Head>) -> Result<VerifiedThread, Error> {
         let folder = self.folder(id)?;
         let record = record::open(self, &folder, id, named, record::Need::Whole)?;
@@ -151,8 +156,9 @@ impl Archive<'_> {
         Ok(thread)
     }
 
-    /// A thread that `after` goes on from, which names its seal `head`. The original's never seal their own end, nor
-    /// who goes on from them, and may grow: of these that seal counts, and what `after` says that it took behind it.
+    /// A thread that `after` continues, which names its seal `head`. Rye's threads never seal their
+    /// own end or their successor, and may grow. For these, that seal counts, and the tail that
+    /// `after` claims to have taken after it.
     fn earlier(
         &self,
         id: &ThreadId,
@@ -176,8 +182,8 @@ impl Archive<'_> {
         self.with_papers(record, folder)
     }
 
-    /// Are the children there whose end `record` seals, with the seals that it names? They may have been gone on with
-    /// since.
+    /// Do the children exist whose end `record` seals, with the seals that it names? They may have
+    /// been continued since.
     fn has_children(&self, record: &VerifiedRecord) -> Result<(), Error> {
         for (child, head) in record.children() {
             self.child(record.id(), child, *head)?;
@@ -204,31 +210,31 @@ impl Archive<'_> {
         record::open(self, &folder, &id, Some(head), record::Need::Sealed).map(drop)
     }
 
-    /// Does a thread that somebody names belong to this project?
+    /// Does a named thread belong to this project?
     pub(crate) fn belongs_here(&self, record: &VerifiedRecord) -> Result<(), Error> {
         match record.manifest() {
             Some(manifest) => {
                 let (host, project) = (self.host, self.project);
                 identity::check(host, project, self.trust, record.path(), manifest)
             }
-            // The original's records name no project.
+            // Rye's records name no project.
             None => Ok(()),
         }
     }
 
-    /// Is the transcript of `id` one of the original's?
+    /// Is the transcript of `id` one of Rye's?
     ///
     /// # Errors
-    /// Kind `Refused` when there is none; what the disk says.
+    /// Kind `Refused` when there is none; errors of the disk.
     pub fn is_original(&self, id: &ThreadId) -> Result<bool, Error> {
         record::is_original(self, &self.folder(id)?)
     }
 
-    /// The thread `id` of this project, all that it goes on from, and its parent.
+    /// The thread `id` of this project, all its predecessors, and its parent.
     ///
     /// # Errors
-    /// As [`Archive::thread`], for each of them; kind `Refused` when they do not name each other or it is another
-    /// project's, `Limit` when there are too many.
+    /// As [`Archive::thread`], for each of them; kind `Refused` when they do not name each other or
+    /// it is another project's, `Limit` when there are too many.
     pub fn chain(&self, id: &ThreadId) -> Result<VerifiedChain, Error> {
         chain::read(self, id, crate::bounds::MAX_CHAIN_THREADS)
     }
@@ -239,21 +245,22 @@ impl Archive<'_> {
         chain::read(self, id, most)
     }
 
-    /// The parent whose seal `head` the line 1 of `child` names. Only what that seal covers is read of its transcript:
-    /// it may still run.
+    /// The parent whose seal `head` the line 1 of `child` names. Only the part of its transcript
+    /// under that seal is read: it may still run.
     ///
     /// # Errors
     /// As [`Archive::thread`].
     pub fn parent(&self, child: &VerifiedRecord) -> Result<Option<VerifiedParent>, Error> {
         let Some(manifest) = child.manifest() else {
-            // The original's records do not say whether there is a parent.
+            // Rye's records do not show whether there is a parent.
             return Ok(None);
         };
         let recorded = child.text_of_line_1("parent_thread")?;
         self.parent_named(child.id(), manifest.parent, recorded.as_deref())
     }
 
-    /// The same of a verified record that the caller holds: `head` and `recorded` are what its line 1 says.
+    /// The same for a verified record that the caller holds: `head` and `recorded` come from its
+    /// line 1.
     ///
     /// # Errors
     /// As [`Archive::parent`].
@@ -288,7 +295,8 @@ impl Archive<'_> {
         }))
     }
 
-    /// A parent of the original, which seals nowhere whom it started: what its signed thread.json leaves.
+    /// A parent of Rye, which never seals the children that it started: the inheritance in its
+    /// signed thread.json.
     fn original_parent(&self, id: &ThreadId) -> Result<VerifiedParent, Error> {
         let folder = self.folder(id)?;
         let has_record = self.host.fs.symlink_metadata(&folder.transcript()).is_ok();
@@ -305,7 +313,7 @@ impl Archive<'_> {
         })
     }
 
-    /// Where the files of a thread lie, in whatever layout.
+    /// The folder of a thread, in any layout.
     fn folder(&self, id: &ThreadId) -> Result<ThreadFolder, Error> {
         let found = self.project.find_thread(&*self.host.fs, id)?;
         found.ok_or_else(|| Error::refused(format!("{id} has no files here")))
@@ -320,7 +328,7 @@ impl Archive<'_> {
         let fs = &*self.host.fs;
         let native = record.manifest().is_some();
         refuse_links(fs, &folder)?;
-        // What was sealed with a thread.json beside it has one.
+        // A thread that was sealed with a thread.json beside it must have one.
         let meta = if native || fs.symlink_metadata(&folder.metadata()).is_ok() {
             let (id, manifest) = (record.id(), record.manifest());
             let meta = ThreadMeta::read(self.host, &folder, id, manifest, self.trust)?;
@@ -353,7 +361,7 @@ impl Archive<'_> {
         })
     }
 
-    /// The original signs capabilities.md and names it nowhere.
+    /// Rye signs capabilities.md, but never names it.
     fn original_capabilities(&self, folder: &ThreadFolder) -> Result<(), Error> {
         let options = document::Options {
             item_type: Some(ItemType::Knowledge),
@@ -363,8 +371,9 @@ impl Archive<'_> {
     }
 }
 
-/// Does a transcript of the original have the answers that its signed thread.json counts? It is written when the last of
-/// them is sealed, and nothing else tells that a transcript was cut at a seal.
+/// Does a transcript of Rye have the answers that its signed thread.json counts? The file is
+/// written when the last of them is sealed. Nothing else shows that a transcript was truncated at a
+/// seal.
 fn has_all_turns(record: &VerifiedRecord, meta: &ThreadMeta) -> Result<(), Error> {
     let turns = meta.cost.map_or(0, |cost| cost.turns);
     let answers = record.messages()?;

@@ -1,12 +1,12 @@
-//! Paths into values: what conditions look at and templates insert.
+//! Paths into values, for conditions and templates.
 //!
 //! ```text
 //! state.items.0.name      members by name, list items by number from 0; -1 is the last
 //! state.items[0].name     the same
 //!                         empty: the whole value
 //! ```
-//! What is not there and what is null are the same to every reader of a path. Follows the original's
-//! `resolve_path` (`condition_evaluator.py`).
+//! Readers of a path do not distinguish a missing value from null. Follows Rye's `resolve_path`
+//! (`condition_evaluator.py`).
 
 use crate::bounds::MAX_PATH_BYTES;
 use crate::place::Place;
@@ -68,7 +68,7 @@ impl Path {
         &self.parts
     }
 
-    /// What the path leads to; None where nothing or null is there.
+    /// The value at the path; None where it is missing or null.
     pub fn find<'a>(&self, value: &'a Value) -> Option<&'a Value> {
         let mut here = value;
         for part in &self.parts {

@@ -1,7 +1,7 @@
-//! Where in a project's files something stands, so that an error can say so.
+//! A place in a project's files, for errors.
 //!
 //! ```text
-//! FILE:LINE: message        what is wrong there
+//! FILE:LINE: message        the fault
 //! FILE: message             when no line is known
 //! ```
 
@@ -44,12 +44,12 @@ impl Place {
         self.line
     }
 
-    /// "mend what stands here".
+    /// An error at this place.
     pub fn error(&self, message: impl fmt::Display) -> Error {
         Error::invalid(format!("{self}: {message}"))
     }
 
-    /// The place in this file that an error names, and what it says about it.
+    /// The place in this file that an error names, and the rest of its message.
     pub fn split(&self, error: &Error) -> (Self, String) {
         let text = error.to_string();
         let rest = text.strip_prefix(&*self.file).unwrap_or(&text);
@@ -65,7 +65,7 @@ impl Place {
         }
     }
 
-    /// "this is beyond a bound".
+    /// An error about an exceeded bound at this place.
     pub fn beyond(&self, message: impl fmt::Display) -> Error {
         Error::new(ErrorKind::Limit, format!("{self}: {message}"))
     }

@@ -1,10 +1,11 @@
-//! [`ProcessId`]: which process, told from all others of its number.
+//! [`ProcessId`]: a process, distinguished from all others with the same number.
 //!
 //! ```text
-//! <boot id>/<pid namespace>/<start, in ticks since boot>      with the number: one process, ever, anywhere
+//! <boot id>/<pid namespace>/<start, in ticks since boot>   with the number: a unique process
 //! ```
-//! Numbers of processes are used again. A process is signalled only through a [`Held`], a descriptor of the kernel
-//! that never comes to mean another one (`pidfd_open(2)`), after what it means was compared.
+//! Numbers of processes are used again. A process is signalled only through a [`Held`], after its
+//! identity was compared. A [`Held`] is a descriptor of the kernel that never comes to mean another
+//! process (`pidfd_open(2)`).
 
 use crate::bounds::MAX_PROC_BYTES;
 use crate::registry::Process;
@@ -18,7 +19,7 @@ use std::path::Path;
 use std::time::Duration;
 use threadseal_core::error::{Error, ErrorKind};
 
-/// Which process.
+/// The identity of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessId {
     /// Its number.
@@ -28,7 +29,7 @@ pub struct ProcessId {
 }
 
 impl ProcessId {
-    /// This process; None where the system does not say.
+    /// This process; None where the system does not identify it.
     pub fn own() -> Option<Self> {
         Self::of(std::process::id())
     }
@@ -38,7 +39,8 @@ impl ProcessId {
         let boot = read("/proc/sys/kernel/random/boot_id")?;
         let namespace = std::fs::read_link("/proc/self/ns/pid").ok()?;
         let stat = read(&format!("/proc/{pid}/stat"))?;
-        // `pid (name) state …`: the name may hold anything, blanks and parentheses too (`proc_pid_stat(5)`).
+        // `pid (name) state …`: the name may contain any characters, also blanks and parentheses
+        // (`proc_pid_stat(5)`).
         let (_, fields) = stat.rsplit_once(')')?;
         let ticks: u64 = fields.split_ascii_whitespace().nth(19)?.parse().ok()?;
         Some(Self {
@@ -61,7 +63,7 @@ impl ProcessId {
     }
 }
 
-/// A process that is held: its number is not given to another one as long as it is looked at through this.
+/// A process that is held: its number is not given to another one while this descriptor exists.
 #[derive(Debug)]
 pub struct Held {
     descriptor: OwnedFd,
@@ -72,7 +74,7 @@ impl Held {
     /// Holds the process of this number; None when there is none.
     ///
     /// # Errors
-    /// Kind `External` when the system does not let us, or does not say which it is.
+    /// Kind `External` when the system does not permit it, or does not identify the process.
     pub fn of(pid: u32) -> Result<Option<Self>, Error> {
         let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
         let Some(number) = number else {
@@ -83,7 +85,7 @@ impl Held {
             Err(Errno::SRCH) => return Ok(None),
             Err(error) => return Err(failed("hold", pid, error)),
         };
-        // Read after it is held: what is read is of the process that is held, unless that has ended.
+        // Read after it is held: the values belong to the held process, unless that has ended.
         let id = ProcessId::of(pid);
         let held = |id| Self { descriptor, id };
         match id.map(held) {
@@ -104,7 +106,7 @@ impl Held {
     /// Asks it to end.
     ///
     /// # Errors
-    /// Kind `External` when the system does not let us.
+    /// Kind `External` when the system does not permit it.
     pub fn terminate(&self) -> Result<(), Error> {
         self.signal(Signal::TERM)
     }
@@ -128,7 +130,7 @@ impl Held {
     /// Has it ended, or does it within this time?
     ///
     /// # Errors
-    /// Kind `External` when the system does not say.
+    /// Kind `External` when the system gives no answer.
     pub fn is_gone(&self, within: Duration) -> Result<bool, Error> {
         let wait =
             Timespec::try_from(within).map_err(|_| Error::invalid("a wait that is too long"))?;

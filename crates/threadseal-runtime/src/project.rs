@@ -1,4 +1,4 @@
-//! [`Project`]: where everything of an `.ai/` folder lies.
+//! [`Project`]: the places of everything in an `.ai/` folder.
 //!
 //! ```text
 //! .ai/agent/threads/registry.db  budget_ledger.db  project.json
@@ -6,13 +6,13 @@
 //! .ai/knowledge/agent/threads/<directive>/<last part of thread_id>.md
 //! .ai/knowledge/graphs/<graph_id>/<graph_run_id>.md
 //! .ai/config/agent/coordination.yaml
-//! .ai/directives  .ai/tools  .ai/knowledge  .ai/config      what a project declares
+//! .ai/directives  .ai/tools  .ai/knowledge  .ai/config      the project's declarations
 //! ```
-//! New threads are written there and nowhere else: that is seed 001's layout. The original also used
-//! `.ai/threads` (February 2026), `.ai/agent/graphs` (March) and `.ai/state/threads` (April); what lies
-//! there is found and read.
+//! New threads are written only there: that is seed 001's layout. Rye also used `.ai/threads`
+//! (February 2026), `.ai/agent/graphs` (March) and `.ai/state/threads` (April); threads in those
+//! folders are found and read.
 //!
-//! Ids become paths only here. A [`ThreadId`] has no part that leads out; [`Project::inside`] also
+//! Ids become paths only here. A [`ThreadId`] has no part that leads out. [`Project::inside`] also
 //! follows symbolic links, so that no folder of a project may point to another place.
 
 use std::fmt;
@@ -29,7 +29,7 @@ pub const AI_FOLDER: &str = ".ai";
 pub const REGISTRY_FILE: &str = "registry.db";
 /// Name of the budgets' database.
 pub const BUDGET_FILE: &str = "budget_ledger.db";
-/// Name of the file that says which project it is.
+/// Name of the file with the project's identity.
 pub const IDENTITY_FILE: &str = "project.json";
 /// Name of a thread's metadata.
 pub const THREAD_FILE: &str = "thread.json";
@@ -52,7 +52,7 @@ const NEW_FOLDERS: [&str; 6] = [
     "tools",
 ];
 
-/// Where threads may lie, the seed's first.
+/// The possible layouts of threads, the seed's first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layout {
     /// `.ai/agent/threads`: the seed, and ours.
@@ -80,7 +80,7 @@ impl Layout {
     }
 }
 
-/// Which project it is, wherever it lies: 32 random bytes, written as 64 hex digits.
+/// The identity of a project, independent of its place: 32 random bytes, written as 64 hex digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProjectId(RecordId);
 
@@ -106,12 +106,12 @@ impl fmt::Display for ProjectId {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Project {
     root: PathBuf,
-    /// Of threads that lie in a database, which says whose they are.
+    /// The identity from the database, where threads are stored in one.
     in_database: Option<ProjectId>,
 }
 
 impl Project {
-    /// The project whose `.ai` folder lies in `root`.
+    /// The project whose `.ai` folder is in `root`.
     ///
     /// # Errors
     /// Kind `InvalidInput` when there is none, `External` when the system fails.
@@ -150,11 +150,11 @@ impl Project {
         )))
     }
 
-    /// Makes the folders of a project in `root`, as far as they are missing, each durable.
+    /// Creates the missing folders of a project in `root`, each durable.
     ///
     /// # Errors
-    /// Kind `InvalidInput` when `root` or a part of the tree is no folder, `External` when the system
-    /// fails.
+    /// Kind `InvalidInput` when `root` or a part of the tree is no folder, `External` when the
+    /// system fails.
     pub fn init(fs: &dyn Fs, root: &Path) -> Result<Self, Error> {
         let real = fs
             .canonicalize(root)
@@ -166,7 +166,7 @@ impl Project {
         Self::open(fs, &real)
     }
 
-    /// The same, whose threads lie in the database of the project `id`.
+    /// The same project, with its threads in the database of the project `id`.
     #[must_use]
     pub fn in_database(&self, id: ProjectId) -> Self {
         Self {
@@ -175,12 +175,12 @@ impl Project {
         }
     }
 
-    /// Which project its database says that it is; None where threads lie in files.
+    /// The project's identity from its database; None where threads are stored in files.
     pub fn id_of_database(&self) -> Option<ProjectId> {
         self.in_database
     }
 
-    /// Where threads that lie in files say which project it is.
+    /// The file with the project's identity, where threads are stored in files.
     pub fn identity(&self) -> PathBuf {
         self.threads(Layout::Seed).join(IDENTITY_FILE)
     }
@@ -215,7 +215,7 @@ impl Project {
         ThreadFolder::new(&self.threads(Layout::Seed), id)
     }
 
-    /// Where the files of `id` lie, in whatever layout; None when there are none.
+    /// The folder of `id` in any layout; None when there is none.
     ///
     /// # Errors
     /// Kind `Refused` when the folder leads out of the project, `External` when the system fails.
@@ -245,7 +245,7 @@ impl Project {
     }
 
     /// The knowledge entry of a thread or a run of a graph: `<directive>/<last part of the id>.md`.
-    /// The seed's text says the whole id; its files, as the original writes them, have the last part.
+    /// The seed's text names the whole id; its files, as Rye writes them, have the last part.
     pub fn knowledge_entry(&self, directive: &ThreadId, id: &ThreadId) -> PathBuf {
         let last = id.as_str().rsplit('/').next().unwrap_or_default();
         self.ai()
@@ -262,7 +262,7 @@ impl Project {
             .join(format!("{run}.md"))
     }
 
-    /// Where `.ai/config/agent/<name>` lies.
+    /// The path `.ai/config/agent/<name>`.
     pub fn agent_config(&self, name: &str) -> PathBuf {
         self.ai().join("config/agent").join(name)
     }
@@ -273,7 +273,7 @@ impl Project {
         path.to_str().map(str::to_owned)
     }
 
-    /// Checks that `path` lies in this project when symbolic links are followed, as far as it exists.
+    /// Checks that `path` is in this project when symbolic links are followed, as far as it exists.
     ///
     /// # Errors
     /// Kind `Refused` when it leads elsewhere, `External` when the system fails.
@@ -326,7 +326,7 @@ impl ThreadFolder {
         self.path.join(TRANSCRIPT_FILE)
     }
 
-    /// `cancel.json`: somebody asks that the thread ends.
+    /// `cancel.json`: a request to end the thread.
     pub fn cancel(&self) -> PathBuf {
         self.path.join(CANCEL_FILE)
     }

@@ -1,18 +1,18 @@
-//! [`Registry`]: which threads there are, where each stands, what it cost, which goes on from which.
+//! [`Registry`]: the threads of a project, their states, costs and successors.
 //!
 //! ```text
-//! threads              the original's table, its columns and its words        (`thread_registry.py`)
-//! threadseal_threads   what it has no column for: money in billionths, when the process began,
-//!                      the record, the fence                                   beside, never in, theirs
+//! threads              Rye's table, its columns and its words        (`thread_registry.py`)
+//! threadseal_threads   values without a column there: money in billionths, the process's start,
+//!                      the record, the fence; beside Rye's table, never in it
 //! ```
-//! A status changes only along the table of [`crate::status`], by compare-and-swap. The link of a chain is
-//! written whole, both ways and with the new status, or not at all. A child's creation counts against
-//! its parent's limit in the same transaction.
+//! A status changes only along the table of [`crate::status`], by compare-and-swap. The link of a
+//! chain is written completely, in both directions and with the new status, or not at all. A
+//! child's creation counts against its parent's limit in the same transaction.
 //!
-//! Registries are not signed. Whoever can write the file can make it say anything, so what matters (who
-//! may do what, whether a thread ended) is read from signed files, and [`inspect`] tells what in a
-//! registry cannot be true. Ids are checked before they may become paths: a row whose id is none is never
-//! handed out.
+//! Registries are not signed. An attacker who can write the file controls all its contents. So
+//! facts that matter (permissions, whether a thread ended) are read from signed files, and
+//! [`inspect`] reports contradictions in a registry. Ids are checked before they may become paths:
+//! a row with an invalid id is never returned.
 
 mod chain;
 mod free;
@@ -55,12 +55,13 @@ pub trait Registry: fmt::Debug + Send + Sync {
     /// Adds a thread, `created`.
     ///
     /// # Errors
-    /// Kind `Refused` when the id is taken, the parent or predecessor is unknown, or the parent has no
-    /// spawn left; `External` when the store fails.
+    /// Kind `Refused` when the id is taken, the parent or predecessor is unknown, or the parent has
+    /// no spawn left; `External` when the store fails.
     fn create(&self, new: &NewThread<'_>, at: Timestamp) -> Result<(), Error>;
 
-    /// Brings a row to what the record of its thread says of it, and makes one, `created`, where there is none. Nothing
-    /// counts against a parent, which need not be there; a count of children does not fall.
+    /// Corrects a row to match the record of its thread, and adds one, `created`, where there is
+    /// none. Nothing counts against a parent, which need not exist; a count of children does not
+    /// fall.
     ///
     /// # Errors
     /// Kind `External` when the store fails.
@@ -72,11 +73,11 @@ pub trait Registry: fmt::Debug + Send + Sync {
     /// Kind `External` when the store fails, `Refused` when it is damaged.
     fn get(&self, id: &ThreadId) -> Result<Option<Thread>, Error>;
 
-    /// Moves a thread to `to` and returns where it stood; with `expected`, only from there.
+    /// Moves a thread to `to` and returns its former status; with `expected`, only from there.
     ///
     /// # Errors
-    /// Kind `Refused` when there is no such thread, it stands elsewhere, or the table has no such step
-    /// (nothing is changed then); `External` when the store fails.
+    /// Kind `Refused` when there is no such thread, it has another status, or the table has no such
+    /// step (nothing is changed then); `External` when the store fails.
     fn set_status(
         &self,
         id: &ThreadId,
@@ -85,7 +86,7 @@ pub trait Registry: fmt::Debug + Send + Sync {
         at: Timestamp,
     ) -> Result<Status, Error>;
 
-    /// Brings a row to what the record of its thread says, wherever the row stands: rows can be edited.
+    /// Corrects a row to match the record of its thread, from any status: rows can be edited.
     ///
     /// # Errors
     /// Kind `Refused` when there is no such thread; `External` when the store fails.
@@ -98,7 +99,7 @@ pub trait Registry: fmt::Debug + Send + Sync {
     /// `continued` (nothing is changed then); `External` when the store fails.
     fn link(&self, old: &ThreadId, new: &ThreadId, at: Timestamp) -> Result<(), Error>;
 
-    /// Notes what a thread has cost so far. [`Cost::spawns`] is not taken: creations count those.
+    /// Notes the cost of a thread so far. [`Cost::spawns`] is not taken: creations count those.
     ///
     /// # Errors
     /// Kind `Refused` when there is no such thread, `External` when the store fails.
@@ -137,7 +138,7 @@ pub trait Registry: fmt::Debug + Send + Sync {
     /// Where it is, for people.
     fn place(&self) -> String;
 
-    /// How many changes it has told of; None where it tells of none by itself.
+    /// The number of its change notices; None where it sends none.
     ///
     /// # Errors
     /// Kind `External` when it cannot begin to listen.
@@ -145,8 +146,8 @@ pub trait Registry: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
-    /// Waits until it tells of a change after the first `hints`, at most `longest`. Hints may be lost: look in any
-    /// case.
+    /// Waits for a change notice after the first `hints`, at most `longest`. Notices may be lost:
+    /// read the rows in any case.
     fn wait_for_hint(&self, hints: u64, longest: Duration) {
         let _ = (hints, longest);
     }
@@ -154,16 +155,17 @@ pub trait Registry: fmt::Debug + Send + Sync {
     /// The whole chain of `id`, from its first thread on.
     ///
     /// # Errors
-    /// As [`Registry::get`]; kind `Refused` when there is no such thread. What is wrong with the chain
-    /// is in it.
+    /// As [`Registry::get`]; kind `Refused` when there is no such thread. Faults of the chain are
+    /// part of the result.
     fn chain(&self, id: &ThreadId) -> Result<Chain, Error> {
         chain::whole(id, |id| self.get(id))
     }
 
-    /// The thread at which the chain ends: what `id` stands for when somebody waits for it or resumes it.
+    /// The last thread of the chain, which waiting for `id` or resuming it means.
     ///
     /// # Errors
-    /// As [`Registry::get`]; kind `Refused` when there is no such thread or the chain leads nowhere.
+    /// As [`Registry::get`]; kind `Refused` when there is no such thread or the chain leads
+    /// nowhere.
     fn resolve(&self, id: &ThreadId) -> Result<Thread, Error> {
         chain::last(id, |id| self.get(id))
     }
@@ -189,7 +191,7 @@ pub struct NewThread<'a> {
 /// Where a thread comes from.
 #[derive(Debug, Clone, Copy)]
 pub enum Origin<'a> {
-    /// Somebody started it.
+    /// It has no parent.
     Root,
     /// Another thread started it.
     Child {
@@ -198,23 +200,24 @@ pub enum Origin<'a> {
         /// How many children that one may start.
         max_spawns: Option<u64>,
     },
-    /// It will go on from `of`, and has the same parent; [`Registry::link`] follows when it stands.
+    /// It will continue `of`, and has the same parent; [`Registry::link`] follows once it is
+    /// recorded.
     Successor {
         /// The thread before.
         of: &'a ThreadId,
     },
 }
 
-/// A process, told from a later one of the same number.
+/// A process, distinguished from a later one of the same number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
     /// Its number.
     pub pid: u32,
-    /// When it began, in whatever words its system has for that; compared as text.
+    /// When it began, in the system's own notation; compared as text.
     pub started: String,
 }
 
-/// A thread, as a registry has it. Times are the text that stands there.
+/// A thread, as a registry has it. Times are the stored text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Thread {
     /// Its id.
@@ -223,7 +226,7 @@ pub struct Thread {
     pub directive: String,
     /// The thread that started it.
     pub parent: Option<String>,
-    /// Where it stands, or the word that is no status.
+    /// Its status, or the word that is no status.
     pub status: Result<Status, String>,
     /// When it was created, changed, and ended.
     pub created_at: Option<String>,
@@ -245,7 +248,7 @@ pub struct Thread {
     pub spawns: u64,
     /// Number of the process that runs it.
     pub pid: Option<u32>,
-    /// When that process began ([`Process::started`]); None in rows of the original.
+    /// When that process began ([`Process::started`]); None in rows of Rye.
     pub process_started: Option<String>,
     /// The model.
     pub model: Option<String>,
@@ -255,14 +258,15 @@ pub struct Thread {
     pub continuation: Option<String>,
     /// The first of its chain; None in that one itself.
     pub chain_root: Option<String>,
-    /// The record of its transcript; None in rows of the original.
+    /// The record of its transcript; None in rows of Rye.
     pub record: Option<RecordId>,
-    /// How often somebody took it over: never falls.
+    /// The number of its takeovers: never falls.
     pub fence: u64,
 }
 
 impl Thread {
-    /// Does the row say that the thread cost this? It knows neither the time exactly nor how children were counted.
+    /// Does the row match this cost? Its time is inexact, and it does not show how children were
+    /// counted.
     pub fn cost_is(&self, cost: &Cost) -> bool {
         (
             self.turns,
@@ -290,7 +294,7 @@ impl Thread {
         })
     }
 
-    /// The process that runs it, where that can be told from a later one.
+    /// The process that runs it, where it can be distinguished from a later one.
     pub fn process(&self) -> Option<Process> {
         Some(Process {
             pid: self.pid?,
@@ -321,7 +325,7 @@ impl Filter {
         }
     }
 
-    /// What has not ended.
+    /// The threads that have not ended.
     pub fn active() -> Self {
         let active = Status::ALL.into_iter().filter(|s| !s.is_terminal());
         Self {
@@ -331,7 +335,7 @@ impl Filter {
     }
 }
 
-/// What a registry lists.
+/// The result of a listing.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Listing {
     /// The threads, newest first.

@@ -1,12 +1,12 @@
-//! What arguments a tool or graph takes: a part of JSON Schema, checked and with its defaults.
+//! The arguments of a tool or graph: a part of JSON Schema, checked and with its defaults.
 //!
 //! ```text
 //! type properties required additionalProperties items enum default
 //! minimum maximum minLength maxLength minItems maxItems pattern
-//! title description examples format            told to models, not checked
+//! title description examples format            shown to models, not checked
 //! ```
-//! Any other keyword is refused when the file is read: a schema that is checked in part would pass
-//! what its author excluded.
+//! Any other keyword is refused when the file is read. A schema that is checked in part would pass
+//! arguments that its author excluded.
 //!
 //! Normative: `spec/declarations.md` §6.
 
@@ -78,8 +78,8 @@ impl Schema {
         &self.json
     }
 
-    /// What `text` is as the argument `name`, where somebody typed it: text as it stands where that is declared, else
-    /// JSON where it reads as such.
+    /// The value of the typed-in `text` as the argument `name`. It stays unchanged where a text is
+    /// declared, and is JSON where it is valid JSON.
     pub fn typed(&self, name: &str, text: &str) -> Value {
         let declared = self.rules.properties.get(name);
         let read = || serde_json::from_str(text).ok();

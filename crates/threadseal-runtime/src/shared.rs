@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// The shared file or folder `path`; says so when it is absent.
+/// The shared file or folder `path`; reports its absence.
 #[expect(
     clippy::disallowed_methods,
     reason = "the place of the shared data is told by the environment"

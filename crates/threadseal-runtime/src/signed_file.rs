@@ -1,11 +1,14 @@
-//! [`SignedFile`]: a file that the runtime writes again and again, signed as Rye signs it and sealed natively.
+//! [`SignedFile`]: a file that the runtime writes again and again, signed as Rye signs it and
+//! sealed natively.
 //!
 //! ```text
-//! content ─► Rye's signature ─► native seal n of one record ─► whole or not at all, durable ─► head
+//! content ─► Rye's signature ─► native seal n of one record
+//!   ─► written completely or not at all, durable ─► head
 //! ```
-//! The original reads it as its own. The native seal covers what Rye's signature leaves out, binds the file to
-//! its record, and numbers its versions: an older one put back is `rolled_back` on the host that wrote it. A number
-//! is used once, also by a write that fails: what came of that write, a reader, a head or a copy may have seen.
+//! Rye reads it as its own. The native seal covers the parts that Rye's signature excludes, binds
+//! the file to its record, and numbers its versions. An older version that is put back is
+//! `rolled_back` on the host that wrote it. A number is used once, even by a write that fails. A
+//! reader, a head or a copy may have seen the result of that write.
 
 use crate::no_links::NoLinks;
 use std::path::{Path, PathBuf};
@@ -35,7 +38,7 @@ pub struct SignedFile {
     item_type: Option<ItemType>,
     record: RecordId,
     next: u64,
-    /// Was its record begun before, by whomever?
+    /// Was its record begun before, by any program?
     is_older: bool,
 }
 
@@ -63,7 +66,8 @@ impl SignedFile {
     /// A file that was verified: `head` is its seal.
     ///
     /// # Errors
-    /// Kind `Refused` when the log of this host went back: there may be a later version. What the heads say.
+    /// Kind `Refused` when the log of this host went back: there may be a later version. Errors of
+    /// the heads.
     pub fn after(
         host: &Host,
         path: &Path,
@@ -84,11 +88,11 @@ impl SignedFile {
         })
     }
 
-    /// A file of which this host knows the head, and that need not verify any more. It may be ahead of that head,
-    /// where publishing failed: what its own key sealed there keeps its number.
+    /// A file that need not verify any more, and whose head this host knows. It may be ahead of
+    /// that head, where publishing failed: a seal of its own key keeps its number.
     ///
     /// # Errors
-    /// As [`SignedFile::after`]; what the clock and the disk say.
+    /// As [`SignedFile::after`]; errors of the clock and the disk.
     pub fn over(
         host: &Host,
         keys: &Keys,
@@ -116,16 +120,16 @@ impl SignedFile {
         Ok(file)
     }
 
-    /// Where it lies.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Signs `content`, puts it in place of what is there, and publishes the head.
+    /// Signs `content`, replaces the file with it, and publishes the head.
     ///
     /// # Errors
-    /// What the signers, the disk and the heads say; a symbolic link in its place is refused. The file may be ahead of its head then, never behind; the next
-    /// write has another number.
+    /// Errors of the signers, the disk and the heads; a symbolic link in its place is refused. The
+    /// file may be ahead of its head then, never older; the next write has another number.
     pub fn write(
         &mut self,
         host: &Host,
@@ -148,7 +152,7 @@ impl SignedFile {
         content: &[u8],
         put: &Put<'_>,
     ) -> Result<Head, Error> {
-        // What was pruned takes no seal any more: what is written in its place is another record.
+        // A pruned record takes no seal any more: its replacement is another record.
         if self.is_older && host.heads.pruned(&self.record)?.is_some() {
             (self.record, self.next) = (host.new_record()?, 0);
         }
@@ -166,7 +170,7 @@ impl SignedFile {
             signer: &*keys.native,
         };
         let signed = sign_native(&sign_rye(content, self.kind, &rye)?, self.kind, &native)?;
-        // Its head does not depend on whom one trusts.
+        // Its head does not depend on the trusted keys.
         let report =
             document::verify(&signed, &Options::new(self.kind, &Trust::default(), now))?.report;
         let head = report.head.ok_or_else(|| refusal(&self.path, &report))?;
@@ -195,15 +199,15 @@ pub struct Checked {
     pub bytes: Vec<u8>,
     /// Its seal.
     pub head: Option<Head>,
-    /// What verification said.
+    /// The report of the verification.
     pub report: Report,
 }
 
-/// Reads a file and verifies it as `options` say, against the head that this host knows of its record, and of the
-/// record that was last seen in its place.
+/// Reads a file and verifies it under `options`. It is checked against two heads that this host
+/// knows: of its record, and of the record last seen in its place.
 ///
 /// # Errors
-/// Kind `Refused` with the worst finding unless the verdict is `verified`; what the disk says.
+/// Kind `Refused` with the worst finding unless the verdict is `verified`; errors of the disk.
 pub fn read_verified(host: &Host, path: &Path, options: &Options<'_>) -> Result<Checked, Error> {
     let bytes = read_small(&*host.fs, path, MAX_DOCUMENT_BYTES)?;
     let mut report = document::verify(&bytes, options)?.report;
@@ -215,7 +219,7 @@ pub fn read_verified(host: &Host, path: &Path, options: &Options<'_>) -> Result<
         };
         report = document::verify(&bytes, &options)?.report;
     }
-    // Also a file whose native seal was taken away: Rye's signature alone leaves it readable.
+    // Also checks a file without its native seal: Rye's signature alone leaves it readable.
     let last = host
         .heads
         .find_by_place(RecordKind::Document, &host.place(path))?;
@@ -239,7 +243,7 @@ pub fn read_verified(host: &Host, path: &Path, options: &Options<'_>) -> Result<
     })
 }
 
-/// What to say of a file that is anything but verified: its verdict and its worst finding.
+/// The error for a file that is not verified: its verdict and its worst finding.
 pub(crate) fn refusal(path: &Path, report: &Report) -> Error {
     let worst = report
         .findings

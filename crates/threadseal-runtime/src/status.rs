@@ -1,4 +1,4 @@
-//! [`Status`]: where a thread stands, and where it may go from there.
+//! [`Status`]: the states of a thread, and the permitted steps between them.
 //!
 //! ```text
 //! from \ to               running suspended completed c_w_errors error cancelled killed continued
@@ -8,22 +8,22 @@
 //! completed … killed                                                                        x
 //! continued
 //! ```
-//! There is no other table: a registry refuses whatever is not marked here. A thread that ended is
-//! resumed by a successor, which makes it `continued`; its chain goes on from there. The original
-//! checks nothing, so its databases may say anything; [`Status::parse`] tells what is none of these.
+//! There is no other table: a registry refuses every step that is not marked here. A thread that
+//! ended is resumed by a successor, which makes it `continued`; its chain continues there. Rye
+//! checks nothing, so its databases may contain anything; [`Status::parse`] rejects unknown words.
 
 use std::fmt;
 use std::str::FromStr;
 use threadseal_core::error::Error;
 
-/// Where a thread stands.
+/// The status of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Status {
     /// Registered; nothing ran.
     Created,
     /// Some process runs it.
     Running,
-    /// It waits for somebody's decision.
+    /// It waits for a person's decision.
     Suspended,
     /// It ended as it should.
     Completed,
@@ -31,11 +31,11 @@ pub enum Status {
     CompletedWithErrors,
     /// It failed.
     Error,
-    /// Somebody asked it to end.
+    /// It ended on request.
     Cancelled,
     /// Its process was ended.
     Killed,
-    /// Another thread goes on from here.
+    /// Another thread continues it.
     Continued,
 }
 
@@ -104,8 +104,7 @@ impl Status {
         !matches!(self, Self::Created | Self::Running | Self::Suspended)
     }
 
-    /// May somebody resume it with a successor? Of a `continued` thread it is the end of its chain
-    /// that is resumed.
+    /// May a successor resume it? For a `continued` thread, the end of its chain is resumed.
     pub fn is_resumable(self) -> bool {
         self.may_become(Self::Continued) && self != Self::Running
     }

@@ -1,4 +1,5 @@
-//! What tests of this crate share: a host in a folder of its own, with keys and a trust that were made for it.
+//! Helpers that the tests of this crate share: a host in a folder of its own, with its own keys and
+//! trust.
 
 use crate::budget::SqliteBudgets;
 use crate::config::Config;
@@ -30,7 +31,6 @@ use threadseal_store::random::SystemRandom;
 use threadseal_store::recorder::{Keys, Recorder};
 use threadseal_store::sys::RealFs;
 
-/// A project on a host.
 pub(crate) struct Bench {
     pub(crate) folder: tempfile::TempDir,
     pub(crate) host: Host,
@@ -75,7 +75,7 @@ impl Bench {
 }
 
 impl Bench {
-    /// A directive `demo/<name>` that nobody signed.
+    /// An unsigned directive `demo/<name>`.
     pub(crate) fn directive(&self, name: &str, permissions: &str, prompt: &str) {
         let text = format!(
             "```xml\n<directive name=\"{name}\" version=\"1.0.0\"><metadata><description>d</description>\
@@ -85,14 +85,14 @@ impl Bench {
         self.file(&format!(".ai/directives/demo/{name}.md"), &text);
     }
 
-    /// A file of the project.
+    /// Writes a file of the project.
     pub(crate) fn file(&self, path: &str, text: &str) {
         let path = self.folder.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
 
-    /// What threads run in, with `script` for a model and items that nobody need have signed.
+    /// The engine of a test's threads, with `script` for a model and permission for unsigned items.
     pub(crate) fn engine(&self, script: &str) -> Engine {
         let root = self.project.root().to_owned();
         let fs = Arc::clone(&self.host.fs);
@@ -138,7 +138,7 @@ impl Bench {
         }
     }
 
-    /// Records a thread anew, on a host that knows nothing of it, with this as the project that line 1 names.
+    /// Records a thread again, on a host without heads, with this project in line 1.
     pub(crate) fn record_anew(&mut self, thread: &ThreadId, named: Option<&Sealed>) {
         self.host.heads = Arc::new(MemoryHeadStore::default());
         let path = self.project.thread(thread).transcript();
@@ -192,7 +192,7 @@ impl Bench {
     }
 }
 
-/// A thread of `demo/<name>` without inputs.
+/// The order for `demo/<name>` without inputs.
 pub(crate) fn order(name: &str) -> Order {
     Order {
         directive: crate::item::ItemId::parse(&format!("demo/{name}")).unwrap(),
@@ -202,7 +202,7 @@ pub(crate) fn order(name: &str) -> Order {
     }
 }
 
-/// What whoever inspects the registry is told of the threads in it: codes, each with its thread.
+/// The faults that an inspection of the registry reports: codes, each with its thread.
 pub(crate) fn told(engine: &Engine) -> Vec<(&'static str, String)> {
     let records = Records::from(engine);
     let rows = engine.registry.list(&Filter::default()).unwrap().threads;
@@ -217,7 +217,7 @@ pub(crate) fn told(engine: &Engine) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// Follows nothing.
+/// A watch that ignores everything.
 struct Nobody;
 
 impl Watch for Nobody {

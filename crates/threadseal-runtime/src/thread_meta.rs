@@ -1,16 +1,17 @@
-//! [`ThreadMeta`]: what `thread.json` says of a thread, and `capabilities.md`.
+//! [`ThreadMeta`]: the contents of `thread.json`, and `capabilities.md`.
 //!
 //! ```text
-//! thread.json       {"thread_id", "directive", "status", "created_at", "updated_at", "model"?, "limits"?,
-//!                    "capabilities"?, "cost"?, "outputs"?, "_signature"}       indented by 2, ASCII
+//! thread.json       {"thread_id", "directive", "status", "created_at", "updated_at", "model"?,
+//!                    "limits"?, "capabilities"?, "cost"?, "outputs"?, "_signature"}
+//!                   indented by 2, ASCII
 //! capabilities.md   <!-- rye:signed:… --> # Capabilities
 //!                   ## Tool Definitions ```json […]```  ## Capabilities Tree ```…```
 //! ```
-//! `thread.json` is signed anew at each write and believed only as [`TrustedMeta`]: verified, naming the thread
-//! whose folder it lies in, and agreeing with line 1 of the native transcript beside it. `capabilities.md` is
-//! written once, before the loop; the manifest holds its digest.
+//! `thread.json` is signed anew at each write, and trusted only as [`TrustedMeta`]. Then it is
+//! verified, names the thread of its folder, and agrees with line 1 of the native transcript beside
+//! it. `capabilities.md` is written once, before the loop; the manifest contains its digest.
 //!
-//! Seed 001, "thread.json", "Capabilities File"; how the original writes both: `thread_directive.py`.
+//! Seed 001, "thread.json", "Capabilities File"; how Rye writes both: `thread_directive.py`.
 
 use crate::capability::Capabilities;
 use crate::limit::{Cost, Limits};
@@ -31,14 +32,14 @@ use threadseal_formats::transcript::manifest::Manifest;
 use threadseal_formats::transcript::render::{self, Cover};
 use threadseal_store::host::Host;
 
-/// What `thread.json` says.
+/// The contents of `thread.json`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThreadMeta {
     /// The thread.
     pub thread_id: ThreadId,
     /// The directive that it runs.
     pub directive: String,
-    /// Where it stands.
+    /// Its status.
     pub status: Status,
     /// When it was made.
     pub created_at: Timestamp,
@@ -48,15 +49,16 @@ pub struct ThreadMeta {
     pub model: Option<String>,
     /// Its limits.
     pub limits: Limits,
-    /// What it may do.
+    /// Its capabilities.
     pub capabilities: Capabilities,
-    /// What it has used.
+    /// Its cost so far.
     pub cost: Option<Cost>,
-    /// What it returned.
+    /// Its outputs.
     pub outputs: Option<Map<String, Value>>,
 }
 
-/// A thread's metadata that may be relied on: verified, in its own folder, agreeing with its transcript.
+/// A thread's metadata that may be relied on: verified, in its own folder, agreeing with its
+/// transcript.
 #[derive(Debug)]
 pub struct TrustedMeta {
     meta: ThreadMeta,
@@ -65,24 +67,24 @@ pub struct TrustedMeta {
 }
 
 impl TrustedMeta {
-    /// What it says.
+    /// The metadata.
     pub fn get(&self) -> &ThreadMeta {
         &self.meta
     }
 
-    /// Its native seal; the original's files have none.
+    /// Its native seal; Rye's files have none.
     pub fn head(&self) -> Option<&Head> {
         self.head.as_ref()
     }
 
-    /// What verification said.
+    /// The report of the verification.
     pub fn report(&self) -> &Report {
         &self.report
     }
 }
 
 impl ThreadMeta {
-    /// Has `render` make something of the thread for readers, with what stands above that.
+    /// Calls `render` with a cover made of these facts, for a rendering of the thread.
     pub fn covered<T>(&self, render: impl FnOnce(&Cover<'_>) -> T) -> T {
         let cost = self.cost.unwrap_or_default();
         render(&Cover {
@@ -127,7 +129,7 @@ impl ThreadMeta {
         ascii(&text).into_bytes()
     }
 
-    /// Reads what [`ThreadMeta::to_bytes`] writes, and what the original does.
+    /// Reads the output of [`ThreadMeta::to_bytes`], and Rye's.
     ///
     /// # Errors
     /// Kind `InvalidInput` naming the member that is missing or none of its kind.
@@ -172,11 +174,11 @@ impl ThreadMeta {
         })
     }
 
-    /// Reads and verifies the metadata of the thread of `folder`. `manifest` is line 1 of its verified native
-    /// transcript, where it has one.
+    /// Reads and verifies the metadata of the thread of `folder`. `manifest` is line 1 of its
+    /// verified native transcript, where it has one.
     ///
     /// # Errors
-    /// Kind `Refused` unless it is verified, belongs to `thread`, and says what line 1 says.
+    /// Kind `Refused` unless it is verified, belongs to `thread`, and agrees with line 1.
     pub fn read(
         host: &Host,
         folder: &ThreadFolder,
@@ -208,7 +210,7 @@ impl ThreadMeta {
         })
     }
 
-    /// Do limits and capabilities stand as they were sealed in line 1?
+    /// Do limits and capabilities match those sealed in line 1?
     fn agree(&self, manifest: &Manifest) -> Result<(), Error> {
         let limits = crate::model::dynamic(&manifest.limits)?;
         let same = Limits::from_json(&limits)? == self.limits
@@ -222,7 +224,7 @@ impl ThreadMeta {
     }
 }
 
-/// What `capabilities.md` says, without signatures.
+/// The contents of `capabilities.md`, without signatures.
 pub fn capabilities_file(tools: &[ToolSchema], capabilities: &Capabilities) -> String {
     let tools: Vec<Value> = tools
         .iter()
@@ -238,7 +240,7 @@ pub fn capabilities_file(tools: &[ToolSchema], capabilities: &Capabilities) -> S
     out
 }
 
-/// Capabilities by what they permit: `execute`, `tool`, then ids.
+/// Capabilities grouped by their parts: `execute`, `tool`, then ids.
 fn tree(capabilities: &Capabilities) -> String {
     let mut roots: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for capability in capabilities.iter() {
@@ -271,7 +273,7 @@ pub(crate) fn fence_around(text: &str) -> String {
     "`".repeat(longest.max(2) + 1)
 }
 
-/// ISO 8601 as the original spells it: seconds and an offset.
+/// ISO 8601 as Rye spells it: seconds and an offset.
 fn iso(time: Timestamp) -> String {
     time.to_iso_seconds().replace('Z', "+00:00")
 }

@@ -8,8 +8,8 @@
 //! working_directory: data                 config_schema: …
 //! config_schema: {type: object, …}
 //! ```
-//! No shell stands between: an argument is one argument whatever is in it, and the program itself is
-//! never taken from an argument.
+//! No shell is involved. An argument is one argument regardless of its characters, and the program
+//! is never taken from an argument.
 //!
 //! Normative: `spec/declarations.md` §6. Elsewhere: running them.
 
@@ -27,25 +27,25 @@ use threadseal_core::error::Error;
 /// A tool, as declared.
 #[derive(Debug, Clone)]
 pub struct Tool {
-    /// What it does, for models.
+    /// Its purpose, for models.
     pub description: String,
     /// Its version, as written; empty where it has none.
     pub version: String,
-    /// What it takes; None where the file does not say: a command then takes nothing, an MCP tool what
-    /// its server says.
+    /// The schema of its arguments. None where the file has none: a command then takes nothing, an
+    /// MCP tool uses the schema of its server.
     pub schema: Option<Schema>,
     /// How long it may run.
     pub timeout: Duration,
     /// How much of each of its outputs is kept, in bytes.
     pub max_output_bytes: u64,
-    /// May calls of it run while other calls of the same answer do? None where the file does not say: of a command
-    /// they may not, of an MCP tool they may.
+    /// May its calls run in parallel with other calls of the same answer? None where the file has
+    /// no value: then only those of an MCP tool may.
     pub parallel: Option<bool>,
-    /// What it is.
+    /// Its kind.
     pub kind: ToolKind,
 }
 
-/// What a tool is.
+/// The kinds of tools.
 #[derive(Debug, Clone)]
 pub enum ToolKind {
     /// A program.
@@ -58,7 +58,7 @@ pub enum ToolKind {
 #[derive(Debug, Clone)]
 pub struct CommandTool {
     program: Vec<Template>,
-    /// What it is given on standard input; None for nothing.
+    /// Its standard input; None for nothing.
     pub stdin: Option<Template>,
     /// Names of variables that it sees of the caller's environment. It sees no others.
     pub env: Vec<String>,
@@ -82,13 +82,14 @@ pub struct McpTool {
 /// How to reach an MCP server.
 #[derive(Debug, Clone)]
 pub enum McpServer {
-    /// A program that speaks over standard input and output. Its templates see no arguments.
+    /// A program that communicates over standard input and output. Its templates see no arguments.
     Stdio(CommandTool),
     /// Streamable HTTP.
     Http {
         /// `https://…`, or `http://` to this machine.
         url: String,
-        /// Headers by name, each with the variable of the caller's environment that holds its value.
+        /// Headers by name, each with the variable of the caller's environment that contains its
+        /// value.
         header_env: Vec<(String, String)>,
     },
 }
@@ -118,13 +119,13 @@ impl Tool {
 }
 
 impl CommandTool {
-    /// The program and its arguments. `context` has `inputs` (the call's arguments), and what else
-    /// the runner offers. An argument that is one `${…}` disappears where that is nothing, and
+    /// The program and its arguments. `context` has `inputs` (the call's arguments), and further
+    /// values of the runner. An argument that is one `${…}` disappears where that is nothing. It
     /// becomes as many arguments as there are items where that is a list.
     ///
     /// # Errors
-    /// Kind `InvalidInput` when an argument has a NUL in it or a list holds lists; `Limit` for more
-    /// than [`MAX_ARGUMENTS`].
+    /// Kind `InvalidInput` when an argument has a NUL in it or a list contains lists; `Limit` for
+    /// more than [`MAX_ARGUMENTS`].
     pub fn argv(&self, context: &Value) -> Result<Vec<String>, Error> {
         let mut argv = Vec::new();
         for template in &self.program {

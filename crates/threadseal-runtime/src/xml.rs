@@ -1,10 +1,10 @@
-//! XML as elements that know their lines, and strict reading of their attributes and children.
+//! XML as elements with their lines, and strict reading of their attributes and children.
 //!
 //! ```text
 //! <a x="1">text<b/></a>    Element { name: "a", attributes: [x], text: "text", children: [b] }
 //! ```
-//! No document type, no entities but the five and character references, no processing instructions:
-//! what a directive says is in the file. CDATA is text.
+//! No document type, no entities but the five and character references, no processing instructions.
+//! So the content of a directive is completely in its file. CDATA is text.
 
 use crate::bounds::{MAX_DECLARED_DEPTH, MAX_XML_ATTRIBUTES, MAX_XML_ELEMENTS};
 use crate::place::Place;
@@ -50,7 +50,7 @@ impl Element {
         }
     }
 
-    /// Says that the element has no other attributes than these.
+    /// Checks that the element has no other attributes than these.
     ///
     /// # Errors
     /// When it has.
@@ -67,7 +67,7 @@ impl Element {
         }
     }
 
-    /// Says that the element has children only.
+    /// Checks that the element contains no text.
     ///
     /// # Errors
     /// When there is text in it.
@@ -89,7 +89,7 @@ impl Element {
         }
     }
 
-    /// "this element may not stand in `parent`".
+    /// An error: this element is not permitted in `parent`.
     pub fn unknown(&self, parent: &str) -> Error {
         self.error(format!("<{}> has no <{}>", parent, self.name))
     }
@@ -98,8 +98,8 @@ impl Element {
 /// Reads one root element. `place` is where `text` begins.
 ///
 /// # Errors
-/// Kind `InvalidInput` with the line when it is not well-formed, or has what the heading excludes;
-/// `Limit` beyond a bound.
+/// Kind `InvalidInput` with the line when it is not well-formed, or has parts that the heading
+/// excludes; `Limit` beyond a bound.
 pub fn parse(text: &str, place: &Place) -> Result<Element, Error> {
     let mut reader = Reader::from_str(text);
     let mut builder = Builder {
@@ -156,7 +156,7 @@ impl Builder<'_> {
         self.first.at(self.first.line() + lines)
     }
 
-    /// Takes one event; false at the end.
+    /// Reads one event; false at the end.
     fn take(&mut self, event: Event<'_>, at: &Place) -> Result<bool, Error> {
         match event {
             Event::Start(tag) => {

@@ -1,12 +1,12 @@
-//! YAML 1.2 (core schema) as values that know their lines, and strict reading of its mappings.
+//! YAML 1.2 (core schema) as values with their lines, and strict reading of its mappings.
 //!
 //! ```text
-//! text ──parse──▶ Node { place, data }      data: null, true, 12, 1.5, text, list, map
-//!                  └─ fields() ─▶ Fields     take what is known, then finish(): the rest is an error
+//! text ──parse──▶ Node { place, data }     data: null, true, 12, 1.5, text, list, map
+//!                  └─ fields() ─▶ Fields    take known members, then finish(): others are errors
 //! ```
-//! Refused: a second key of one name, merge keys (`<<`), tags that mean nothing here, numbers that
-//! are not finite, more than one document, anything beyond the bounds. `yes`, `on` and `012` are not
-//! read as YAML 1.1 does: the first two are text, and so is a number with a leading zero.
+//! Refused: a second key of one name, merge keys (`<<`), tags without a meaning here, numbers that
+//! are not finite. So are a second document, and anything beyond the bounds. Unlike in YAML 1.1,
+//! `yes`, `on` and `012` are text.
 
 use crate::bounds::{MAX_DECLARED_DEPTH, MAX_ITEM_BYTES, MAX_YAML_NODES};
 use crate::place::Place;
@@ -17,16 +17,16 @@ use serde_saphyr::{Options, Spanned};
 use std::fmt;
 use threadseal_core::error::Error;
 
-/// A value, and where it stands.
+/// A value, and its place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
     /// Where it begins.
     pub place: Place,
-    /// What it is.
+    /// Its content.
     pub data: Data,
 }
 
-/// What a value is.
+/// The content of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Data {
     /// Nothing.
@@ -48,7 +48,7 @@ pub enum Data {
 pub struct Entry {
     /// The key.
     pub key: String,
-    /// Where the key stands.
+    /// The place of the key.
     pub place: Place,
     /// Its value.
     pub value: Node,
@@ -233,7 +233,7 @@ impl Node {
         .ok_or_else(|| self.expected("a number"))
     }
 
-    /// "here should be `what`".
+    /// An error: here should be `what`.
     pub fn expected(&self, what: &str) -> Error {
         let found = match &self.data {
             Data::Null => "nothing",
@@ -291,10 +291,10 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Says that nothing else may be there. `what` is the mapping's name.
+    /// Checks that all members were taken. `what` is the mapping's name.
     ///
     /// # Errors
-    /// When something is, naming its line.
+    /// When a member is left, naming its line.
     pub fn finish(self, what: &str) -> Result<(), Error> {
         match self.entries.into_iter().flatten().next() {
             None => Ok(()),
@@ -315,7 +315,7 @@ enum Raw {
     Map(Vec<(Spanned<String>, Spanned<Self>)>),
 }
 
-/// The depth is bounded by [`MAX_DECLARED_DEPTH`].
+/// Converts the reader's value; [`MAX_DECLARED_DEPTH`] bounds the depth.
 fn raw_to_node(raw: Spanned<Raw>, file: &Place) -> Node {
     let place = file.at(raw.referenced.line());
     let data = match raw.value {

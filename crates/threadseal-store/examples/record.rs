@@ -1,4 +1,4 @@
-//! Records a thread: what a program that runs an agent does with this library.
+//! Records a thread: how a program that runs an agent uses this library.
 //!
 //! ```text
 //! record HOME FILE [--open] < entries
@@ -6,8 +6,9 @@
 //! cognition_in {"text": "…", "role": "user"}    an event and its payload
 //! 1                                             turn 1 is over: seal it
 //! ```
-//! `HOME` is what `threadseal init` made. A `FILE` that is there is gone on with, if it verifies. At the
-//! end of the input the thread is completed and its record final; with `--open` both go on another time.
+//! `HOME` is a folder that `threadseal init` made. An existing `FILE` is continued, if it verifies.
+//! At the end of the input the thread is completed and its record final; with `--open` both can
+//! continue later.
 
 use std::error::Error;
 use std::io::BufRead as _;

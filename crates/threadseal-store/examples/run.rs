@@ -1,12 +1,13 @@
-//! Records a run: what a program that runs a workflow does with this library.
+//! Records a run: how a program that runs a workflow uses this library.
 //!
 //! ```text
 //! run HOME DIRECTORY RUN < steps
 //!
 //! ask llm_call {"prompt": "…"}       a node, the effect that it asks for, and the payload
 //! ```
-//! `HOME` is what `threadseal init` made. The ledger is `DIRECTORY/ledger_<RUN>.jsonl`, chained and
-//! signed by an agent whose key is the home's native key. `AbstractRuntime` reads it as its own.
+//! `HOME` is a folder that `threadseal init` made. The ledger is `DIRECTORY/ledger_<RUN>.jsonl`,
+//! chained and signed by an agent whose key is the home's native key. `AbstractRuntime` reads it as
+//! its own.
 
 use std::error::Error;
 use std::io::BufRead as _;
@@ -41,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         };
         let payload = json::parse(payload.as_bytes())?;
         let effect = Effect::new(kind, payload.clone());
-        // Durable before the effect runs: what was begun is known also when this process dies in it.
+        // Durable before the effect runs: a started step is known even if this process dies in it.
         let step = recorder.start(Step::new(node, Some(effect)))?;
         recorder.succeed(step, Some(payload))?;
     }

@@ -7,10 +7,12 @@
 //! rename(tmp, NAME, NOREPLACE)                rename(tmp, NAME)
 //! fsync(directory)                            fsync(directory)
 //! ```
-//! After `Ok` the file is whole, under its name, and survives power loss. After an error the
-//! name leads to what it led to before, or, when only the last step of a replacement failed,
-//! already to the new file: never to a part of one. The temporary file is removed on every error;
-//! only a crash can leave one, which nothing reads; those of bodies go with the next writer ([`crate::bodies`]).
+//! After `Ok` the whole file is under its name and survives power loss. After an error the name
+//! leads to the old file or to none. If only the last step of a replacement failed, it may lead to
+//! the new file already. It never leads to a part of a file.
+//!
+//! Every error removes the temporary file. Only a crash can leave one, and nothing reads it. The
+//! next writer removes those of bodies ([`crate::bodies`]).
 
 use crate::sys::{self, Access, FileHandle, FileKind, Fs, directory_of};
 use std::io;
@@ -30,14 +32,14 @@ const MAX_TEMPORARY_NAMES: usize = 1000;
 ///
 /// # Errors
 /// [`ErrorKind::InvalidInput`] when `path` exists or cannot be written,
-/// [`ErrorKind::External`] when the system fails (a full disk, say).
+/// [`ErrorKind::External`] when the system fails (for example, a full disk).
 pub fn create_new(fs: &dyn Fs, path: &Path, bytes: &[u8], mode: u32) -> Result<(), Error> {
     let mut file = NewFile::begin(fs, path, mode)?;
     file.write(bytes)?;
     file.commit_new().map(drop)
 }
 
-/// Writes a file, in place of an old one if there is one. A symbolic link stays: the file it
+/// Writes a file, in place of an old one if there is one. A symbolic link stays: the file that it
 /// leads to is replaced.
 ///
 /// # Errors
@@ -70,14 +72,14 @@ pub enum Mode {
     KeepOr(u32),
 }
 
-/// Makes a directory and what it stands in, each durable.
+/// Makes a directory and its missing parents, each durable.
 ///
-/// Names that exist already are synced again as far as their directories may be opened: an
-/// earlier call may have made them and failed before they were durable.
+/// Names that exist already are synced again where their directories can be opened. An earlier call
+/// may have made them and failed before they were durable.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidInput`] when a part of `path` is no directory or cannot
-/// be made, [`ErrorKind::External`] when the system fails.
+/// [`ErrorKind::InvalidInput`] when a part of `path` is no directory or cannot be made,
+/// [`ErrorKind::External`] when the system fails.
 pub fn create_directories(fs: &dyn Fs, path: &Path, mode: u32) -> Result<(), Error> {
     let parent = directory_of(path);
     if parent == path {
@@ -89,7 +91,7 @@ pub fn create_directories(fs: &dyn Fs, path: &Path, mode: u32) -> Result<(), Err
     }
     for name in path.ancestors().filter(|name| directory_of(name) != *name) {
         match fs.sync_dir(directory_of(name)) {
-            // Whoever keeps us from opening a directory made the names in it.
+            // This user may not open the directory, so another user made the names in it.
             Err(error) if error.kind() != io::ErrorKind::PermissionDenied => {
                 return Err(sys::failure("make the directory", path, &error));
             }
@@ -158,7 +160,7 @@ impl<'f> NewFile<'f> {
             .map_err(|error| sys::failure("write", &self.path, &error))
     }
 
-    /// The open file, to lock it before anybody knows its name.
+    /// The open file, to lock it before another process can know its name.
     pub(crate) fn handle(&self) -> &Arc<dyn FileHandle> {
         &self.file
     }
@@ -170,8 +172,8 @@ impl<'f> NewFile<'f> {
     pub fn commit_new(mut self) -> Result<Arc<dyn FileHandle>, Error> {
         let result = self.commit(|fs, from, to| fs.rename_no_replace(from, to));
         if result.is_err() && self.committed {
-            // Only the directory could not be synced. The file goes again, so that the caller
-            // who was told "not written" is not told "exists" the next time.
+            // Only the sync of the directory failed. The file is removed, so that a caller that got
+            // "not written" does not get "exists" at its next attempt.
             let _ = self.fs.unlink(&self.path);
         }
         result.map(|()| Arc::clone(&self.file))
@@ -236,7 +238,7 @@ fn open_temporary(
     }
     for _ in 0..MAX_TEMPORARY_NAMES {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        // Without the name it is to have, which may be as long as names may be.
+        // The final name is not part of it, because that may have the greatest length already.
         let name = format!(".threadseal-{}-{number}.tmp", std::process::id());
         let temporary = path.with_file_name(name);
         match fs.open(&temporary, Access::CreateNew(mode)) {
@@ -260,14 +262,14 @@ fn refuse_irregular(path: &Path, kind: FileKind) -> Result<(), Error> {
     }
 }
 
-/// Where a final symbolic link leads; `path` itself when it is none or does not exist.
+/// The target of a final symbolic link; `path` itself when it is none or does not exist.
 fn followed(fs: &dyn Fs, path: &Path) -> Result<PathBuf, Error> {
     let fail = |error: &io::Error| sys::failure("replace", path, error);
     match fs.symlink_metadata(path) {
         Ok(found) if found.kind == FileKind::Symlink => {
             let target = fs.canonicalize(path).map_err(|error| fail(&error))?;
             let led_to = fs.metadata(&target).map_err(|error| fail(&error))?;
-            // A link to a device leads whoever may write there to put a file in its place.
+            // A link to a device would let a writer of that device put a file in its place.
             refuse_irregular(path, led_to.kind).map(|()| target)
         }
         Ok(found) => refuse_irregular(path, found.kind).map(|()| path.to_owned()),
@@ -393,7 +395,7 @@ mod tests {
                 );
                 let bytes = fs.bytes_of(new);
                 match kind {
-                    // Nothing can be tidied up any more.
+                    // The disk takes no more changes, so the clean-up cannot work.
                     FaultKind::PowerOff | FaultKind::ReadOnly => {
                         assert!(bytes.is_none_or(|bytes| bytes == b"created"), "{context}");
                     }

@@ -3,13 +3,13 @@
 //! ```text
 //! each thread, again and again
 //!   cut    one thread at a time   source ─► batch n of pieces
-//!   read   all threads at once    batch n ─► what each of its pieces shows
+//!   read   all threads at once    batch n ─► a result for each piece
 //!   take   in order               once batches 0 to n-1 were taken
 //! ```
-//! What a piece shows by itself is a function of its bytes, so it may be found anywhere; only cutting
-//! and taking need the order. No thread waits for another but where one is far behind: batches that
-//! were read wait for their turn, a few of them. So memory is bounded by the number of cores,
-//! whatever the length.
+//! The result of reading a piece is a function of its bytes, so any thread may compute it. Only
+//! cutting and taking need the order. A thread waits for another only when that one is late: a few
+//! read batches wait for their turn. So the number of cores bounds the memory, whatever the length
+//! of the stream.
 
 use crate::read::Source;
 use std::collections::BTreeMap;
@@ -20,36 +20,36 @@ use threadseal_core::error::{Error, ErrorKind};
 
 /// Bytes of pieces that are read at once, unless one piece alone has more.
 const BATCH_BYTES: usize = 64 << 10;
-/// Pieces that are read at once: what is known of a piece is larger than the smallest piece.
+/// Pieces that are read at once: the result of a piece is larger than the smallest piece.
 const BATCH_PIECES: usize = 2 << 10;
-/// So many bytes are cut before it is asked again how many pieces there are.
+/// Bytes to cut between two checks of the number of pieces.
 const CUT_BYTES: usize = 16 << 10;
 
-/// Where batches come from.
+/// The source of batches.
 pub(crate) trait Pieces<P> {
     /// Adds the next pieces to an empty batch until it is full; true when these were the last.
     ///
     /// # Errors
-    /// Those of what is read; it is not asked again then.
+    /// Those of the source; then it is not called again.
     fn fill(&mut self, batch: &mut Batch<P>) -> Result<bool, Error>;
 }
 
 /// Cuts bytes into pieces.
 pub(crate) trait Cut {
-    /// Where a piece lies.
+    /// The place of a piece in the stream.
     type Place;
-    /// What is said at the end.
+    /// The result at the end of the stream.
     type End;
 
     /// Takes the next bytes, and hands over each piece that ends in them.
     fn push(&mut self, bytes: &[u8], each: &mut dyn FnMut(&[u8], Self::Place));
 
-    /// Hands over what is left.
+    /// Hands over the remaining pieces.
     fn finish(self, each: &mut dyn FnMut(&[u8], Self::Place)) -> Self::End;
 }
 
-/// Hands over what each piece shows, with its bytes and its place, in order. Each thread makes a reader
-/// of its own.
+/// Hands over the result of each piece, with its bytes and its place, in order. Each thread makes
+/// its own reader.
 ///
 /// # Errors
 /// Those of `pieces`.
@@ -107,7 +107,7 @@ struct Work<'p, S, P, R, F> {
     room: usize,
 }
 
-/// Who is next to cut.
+/// The state of the thread that cuts next.
 struct Line<'p, S> {
     pieces: &'p mut S,
     next: u64,
@@ -152,14 +152,15 @@ impl<S: Pieces<P>, P: Copy, R, F: FnMut(&R, &[u8], P)> Work<'_, S, P, R, F> {
         if line.ended {
             return Ok(None);
         }
-        // Nobody asks again after a failure.
+        // No thread calls `fill` again after a failure.
         line.ended = true;
         line.ended = line.pieces.fill(&mut batch)?;
         line.next += 1;
         Ok(Some((line.next - 1, batch)))
     }
 
-    /// Takes what is next, if nobody else does, and all behind it that was read meanwhile.
+    /// Takes the next batch and all later ones that were read meanwhile, unless another thread does
+    /// it.
     fn take(&self, number: u64, batch: Batch<P>, reads: Vec<R>) -> Result<(), Error> {
         let mut order = locked(&self.order);
         order.waiting.insert(number, (batch, reads));
@@ -177,7 +178,8 @@ impl<S: Pieces<P>, P: Copy, R, F: FnMut(&R, &[u8], P)> Work<'_, S, P, R, F> {
             self.moved.notify_all();
             taken = order.next();
         }
-        // Who reads the next batch does not wait here, nor does who takes: there will be an end of it.
+        // The thread that reads the next batch and the one that takes do not wait here, so the wait
+        // ends.
         while order.waiting.len() > self.room && !order.stopped {
             order = self
                 .moved
@@ -192,7 +194,7 @@ impl<S: Pieces<P>, P: Copy, R, F: FnMut(&R, &[u8], P)> Work<'_, S, P, R, F> {
 }
 
 impl<P, R, F> Order<P, R, F> {
-    /// The next batch and who takes it, if both are there.
+    /// The next batch and the function that takes it, if both are there.
     fn next(&mut self) -> Option<(F, Batch<P>, Vec<R>)> {
         self.take.as_ref()?;
         let (batch, reads) = self.waiting.remove(&self.next)?;
@@ -204,7 +206,7 @@ fn broken() -> Error {
     Error::new(ErrorKind::External, "a thread that reads broke off")
 }
 
-/// Lets nobody wait for a thread that panicked.
+/// Ends the wait of the other threads when this one panics.
 struct StopOnPanic<'w, 'p, S, P, R, F>(&'w Work<'p, S, P, R, F>);
 
 impl<S, P, R, F> Drop for StopOnPanic<'_, '_, S, P, R, F> {
@@ -216,12 +218,12 @@ impl<S, P, R, F> Drop for StopOnPanic<'_, '_, S, P, R, F> {
     }
 }
 
-/// A panic elsewhere ends the whole run with an error; what a lock guards is not used after it.
+/// A panic elsewhere ends the whole run with an error; the guarded value is not used after it.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Pieces of what comes from a source of bytes.
+/// Pieces of a source of bytes.
 pub(crate) struct Cutter<'p, S, C: Cut> {
     source: S,
     progress: &'p (dyn Fn(u64) + Sync),
@@ -234,7 +236,7 @@ pub(crate) struct Cutter<'p, S, C: Cut> {
 }
 
 impl<'p, S: Source, C: Cut> Cutter<'p, S, C> {
-    /// `progress` is told of every chunk's length.
+    /// `progress` gets the length of every chunk.
     pub(crate) fn new(source: S, splitter: C, progress: &'p (dyn Fn(u64) + Sync)) -> Self {
         Self {
             source,
@@ -246,7 +248,7 @@ impl<'p, S: Source, C: Cut> Cutter<'p, S, C> {
         }
     }
 
-    /// What was said at the end.
+    /// The splitter's result at the end of the stream.
     ///
     /// # Errors
     /// Kind `External` when the end was not reached.
@@ -281,7 +283,7 @@ impl<S: Source, C: Cut> Pieces<C::Place> for Cutter<'_, S, C> {
     }
 }
 
-/// Pieces one after the other, each with where it lies.
+/// Pieces one after the other, each with its place.
 #[derive(Debug)]
 pub(crate) struct Batch<P> {
     bytes: Vec<u8>,

@@ -3,11 +3,12 @@
 //! ```text
 //! append ─► sync ─► the record's own sync          a sealed line never lacks its body
 //! redaction sealed ─► drop_bodies: copy without them ─► fsync ─► rename ─► fsync(directory)
-//! open, redaction  ─► clear: temporary files of whoever was killed over the above go
+//! open, redaction  ─► clear: removes temporary files that a killed process left
 //! ```
-//! The file is made with its first body and is written only under the lock of its record. A copy without bodies
-//! that were dropped keeps none that no line commits to, either. What is dropped is in no file of ours beside the
-//! record any more; that a disk forgets the blocks of a deleted file nobody promises.
+//! The file is made with its first body and is written only under the lock of its record. A copy
+//! without the dropped bodies also leaves out bodies that no line commits to. Afterwards, no file
+//! of ours beside the record holds a dropped body. A disk may keep the blocks of a deleted file;
+//! this module gives no promise about them.
 
 use crate::append::Log;
 use crate::atomic::{self, NewFile, PRIVATE_FILE};
@@ -28,16 +29,16 @@ use threadseal_formats::transcript::bodies::{
 };
 use threadseal_formats::transcript::manifest::{self, Bodies as Where, Manifest};
 
-/// How a line of a file of bodies begins.
+/// The first bytes of a line of a file of bodies.
 const ENTRY: &[u8] = b"{\"commitment\":\"";
 
-/// Where the bodies of the record at `path` lie.
+/// The path of the file of bodies of the record at `path`.
 pub fn place_of(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(bodies_name(&name))
 }
 
-/// What the file of bodies beside `file` holds, if `first`, its line 1, says that it has one.
+/// The contents of the file of bodies beside `file`, if `first`, its line 1, names one.
 ///
 /// # Errors
 /// Kind `External` when reading fails.
@@ -58,7 +59,8 @@ pub fn beside(fs: &dyn Fs, file: &RegularFile, first: &[u8]) -> Result<Option<Ar
     }
 }
 
-/// The bytes of the file of bodies beside `path`, if `first`, line 1 of the record, says that it has one; else none.
+/// The bytes of the file of bodies beside `path`, if `first`, line 1 of the record, names one; else
+/// none.
 ///
 /// # Errors
 /// Kind `Limit` above `limit_bytes`, `External` when reading fails.
@@ -74,8 +76,10 @@ pub fn text_beside(
     }
 }
 
-/// The file of bodies beside `record` as a copy of that record needs it: without those that no line commits to, and
-/// without those that were redacted and are still there; empty where there is none.
+/// The file of bodies beside `record`, for a copy of that record.
+///
+/// Bodies that no line commits to are left out, and so are redacted bodies that are still there.
+/// The result is empty where there is no such file.
 ///
 /// # Errors
 /// As [`text_beside`].
@@ -101,7 +105,7 @@ pub fn text_for_copy(
     Ok(kept.flat_map(|(line, _)| line).copied().collect())
 }
 
-/// How many bodies lie beside `record` that no line of it commits to.
+/// The number of bodies beside `record` that no line of it commits to.
 ///
 /// # Errors
 /// As [`text_beside`].
@@ -117,7 +121,7 @@ pub fn count_unbound(fs: &dyn Fs, record: &RegularFile, limit_bytes: usize) -> R
     Ok(lines.filter(|line| !is_of(line, &stays)).count() as u64)
 }
 
-/// Does line 1 say that bodies are detached?
+/// Does line 1 declare detached bodies?
 pub fn is_detached(first: &[u8]) -> bool {
     manifest::parse_line(first).is_some_and(|manifest| manifest.bodies == Where::Detached)
 }
@@ -187,8 +191,8 @@ impl BodiesFile {
         })
     }
 
-    /// Goes on with what is there: without bodies that were redacted, without a torn line, and without what a
-    /// process left that died over dropping some.
+    /// Continues with the existing file. It drops redacted bodies, a torn line, and files that a
+    /// process left when it died during a redaction.
     pub(crate) fn take_up(
         &mut self,
         unfinished: &[Digest],
@@ -218,29 +222,32 @@ impl BodiesFile {
     fn open(&self) -> Result<Log, Error> {
         let fs = Arc::clone(&self.fs);
         if self.exists()? {
-            // No head says how much of it reached the disk: all of it is made to.
+            // No head states how much of it reached the disk, so all of it is written again and
+            // synced.
             return Log::open(WriterLock::acquire(fs, &self.path)?, 0);
         }
         Log::create(fs, &self.path, PRIVATE_FILE, &header(&self.record))
     }
 
-    /// Writes what waits.
+    /// Writes the buffered bytes.
     pub(crate) fn flush(&mut self) -> Result<(), Error> {
         self.log
             .as_mut()
             .map_or(Ok(()), |log| log.flush().map(drop))
     }
 
-    /// Writes what waits and makes all of it durable.
+    /// Writes the buffered bytes and makes all of the file durable.
     pub(crate) fn sync(&mut self) -> Result<(), Error> {
         self.log.as_mut().map_or(Ok(()), |log| log.sync().map(drop))
     }
 
-    /// Writes the file anew without the bodies of these commitments and without those that no line commits to, and
-    /// puts it in the place of the old one; nothing is written where all bodies stay. Gives how many went.
+    /// Replaces the file by a copy without the bodies of these commitments and without those that
+    /// no line commits to.
+    ///
+    /// Nothing is written where all bodies stay. Returns the number of dropped bodies.
     pub(crate) fn drop_bodies(&mut self, commitments: &[Digest]) -> Result<u64, Error> {
         self.sync()?;
-        // Another file will have the name.
+        // The name will lead to another file.
         self.log = None;
         self.clear()?;
         if !self.exists()? {
@@ -283,8 +290,10 @@ impl BodiesFile {
         Ok(dropped)
     }
 
-    /// Removes temporary files beside the record that hold bodies of it. Whoever writes one of this record without
-    /// its lock makes a copy, which must not get a body any more that goes now.
+    /// Removes temporary files beside the record that hold bodies of it.
+    ///
+    /// A process that writes such a file without the lock of the record makes a copy of it. That
+    /// copy must not get a body that is dropped now.
     fn clear(&self) -> Result<(), Error> {
         let folder = directory_of(&self.path);
         let fail = |error: io::Error| sys::failure("clear", folder, &error);
@@ -313,14 +322,14 @@ impl BodiesFile {
             Ok(found) if found.kind == FileKind::Regular => {}
             _ => return Ok(false),
         }
-        // What this user may not read, or what is gone by now, no redaction of his left.
+        // A redaction by this user left no file that this user cannot read or that is gone.
         let Ok(file) = open_regular(&*self.fs, path) else {
             return Ok(false);
         };
         let (header, mut is_ours) = (header(&self.record), false);
         each_line(&file, |line| {
             let text = line.strip_suffix(b"\n").unwrap_or(line);
-            // A power cut may leave anything in the place of what came before.
+            // A power cut may leave any bytes in the place of earlier ones.
             let mut entries = memmem::find_iter(text, ENTRY).map(|at| Entry::parse(&text[at..]));
             is_ours |= line.ends_with(&header)
                 || entries.any(|entry| entry.is_some_and(|entry| entry.holds(&self.record)));
@@ -342,7 +351,7 @@ impl BodiesFile {
     }
 }
 
-/// The commitments that stand in a line, whatever the line is: of what might be one, the body stays.
+/// The commitments in a line of any kind. A body stays if its commitment may be in a line.
 fn commitments_in(line: &[u8]) -> impl Iterator<Item = Digest> {
     let found = commitments(line).unwrap_or_default();
     found.into_iter().map(|commitment| commitment.digest)
@@ -354,7 +363,8 @@ fn is_of(line: &[u8], commitments: &BTreeSet<Digest>) -> bool {
     entry.is_some_and(|entry| commitments.contains(&entry.commitment))
 }
 
-/// Gives each line of `file` with its LF, the last one also where it has none; true unless it has none.
+/// Passes each line of `file` with its LF to `each`, also a last line without one. Returns false in
+/// that case.
 fn each_line(
     file: &RegularFile,
     mut each: impl FnMut(&[u8]) -> Result<(), Error>,

@@ -1,7 +1,7 @@
 //! The only place that reads a clock.
 //!
-//! The core takes "now" as an argument; whoever needs one asks a [`Clock`]. Wall time may jump
-//! (it is what a person sets); [`Clock::elapsed`] never goes back and serves for intervals only.
+//! The core takes "now" as an argument; a caller gets it from a [`Clock`]. Wall time may jump,
+//! because a person can set it. [`Clock::elapsed`] never goes back and serves for intervals only.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -11,10 +11,10 @@ use threadseal_core::time::Timestamp;
 
 /// A source of time.
 pub trait Clock: fmt::Debug + Send + Sync {
-    /// The moment on the wall.
+    /// The present wall time.
     ///
     /// # Errors
-    /// [`ErrorKind::External`] when the clock stands before 1970 or beyond 9999.
+    /// [`ErrorKind::External`] when the clock is before 1970 or beyond 9999.
     fn now(&self) -> Result<Timestamp, Error>;
 
     /// Time since some fixed moment of this process.
@@ -54,7 +54,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until it is told otherwise; for tests.
+/// A clock that changes only when a test advances it.
 #[cfg(any(test, feature = "fault"))]
 #[derive(Debug, Default)]
 pub struct ManualClock(std::sync::atomic::AtomicU64);

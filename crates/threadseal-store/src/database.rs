@@ -1,12 +1,14 @@
 //! [`Database`]: an SQLite file of another layer, opened as the stores open theirs.
 //!
 //! ```text
-//! open     made where there is none (0600), WAL, synchronous = FULL: a commit that returned has reached the disk
-//! view     read-only, no lock and no second file where nobody has it open: a copy, evidence
+//! open     made where there is none (0600), WAL, synchronous = FULL:
+//!          a commit that returned has reached the disk
+//! view     read-only, no lock and no second file where no process has it open: a copy, evidence
 //! ```
-//! Of several writers, of this process or others, one is in a transaction at a time; the others wait.
-//! Schemas of found files are not trusted, long values are not loaded, damaged pages are noticed. What a file declares
-//! to happen when it is written (triggers) does not happen, and a view is no table: none of these files has either.
+//! Of several writers, of this process or others, one is in a transaction at a time; the others
+//! wait. The schema of a found file is not trusted, long values are not loaded, and damaged pages
+//! are noticed. Triggers that a file declares do not run, and a view does not count as a table.
+//! None of these files has either.
 
 use crate::ledger::sqlite::turn::Turnstile;
 use crate::ledger::sqlite::{connect, failed};
@@ -27,8 +29,8 @@ impl Database {
     /// Opens the file at `path` to write, and makes it where there is none.
     ///
     /// # Errors
-    /// Kind `Refused` for a symbolic link, for a file that is damaged or no SQLite file, `External` when it cannot be
-    /// opened.
+    /// Kind `Refused` for a symbolic link, for a file that is damaged or no SQLite file. Kind
+    /// `External` when it cannot be opened.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let connection = connect::durable_itself(path)?;
         connect::without_triggers(&connection).map_err(|error| error_of(path, &error))?;
@@ -39,7 +41,7 @@ impl Database {
         })
     }
 
-    /// Where it lies.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -47,7 +49,7 @@ impl Database {
     /// Does `work` in a transaction that no other writer is in, and commits it unless `work` fails.
     ///
     /// # Errors
-    /// What `work` says; kind `External` when SQLite fails or others never let go of the file.
+    /// Those of `work`; kind `External` when SQLite fails or other writers never release the file.
     pub fn write<T>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, Error>,
@@ -73,30 +75,32 @@ impl Database {
         work(&transaction)
     }
 
-    /// What an error of SQLite means for the caller: kind `Refused` for a damaged file.
+    /// Converts an error of SQLite for the caller: kind `Refused` for a damaged file.
     pub fn failed(&self, error: &rusqlite::Error) -> Error {
         failed("it cannot be used", &self.path, error)
     }
 
     fn held(&self) -> MutexGuard<'_, Connection> {
-        // A transaction that was not committed is taken back, so the connection is good.
+        // A transaction that was not committed is rolled back, so the connection is good.
         self.connection
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Looks at the file at `path` without leaving a trace, again as long as somebody changes it meanwhile. One that
-/// somebody was about to make, and did not come to, is empty.
+/// Reads the file at `path` without leaving a trace, and reads again while another process changes
+/// it.
+///
+/// A file is empty if its maker stopped before it wrote anything.
 ///
 /// # Errors
-/// What `work` says; kind `External` when there is no such file or it is always being changed,
-/// `Refused` when it is damaged or a transaction on it was never finished.
+/// Those of `work`; kind `External` when there is no such file or it always changes. Kind `Refused`
+/// when it is damaged or a transaction on it was never finished.
 pub fn view<T>(
     path: &Path,
     mut work: impl FnMut(&Connection) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    /// Looks before giving up on a file without locks.
+    /// Attempts to read a file without locks.
     const LOOKS: usize = 10;
     for _ in 0..LOOKS {
         if connect::is_unmade(path) {
@@ -118,10 +122,10 @@ pub fn view<T>(
     ))
 }
 
-/// Is nothing in it, not even a table?
+/// Does it hold nothing, not even a table?
 ///
 /// # Errors
-/// What SQLite says.
+/// Those of SQLite.
 pub fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
     let tables = "SELECT NOT EXISTS (SELECT 1 FROM sqlite_master)";
     connection.query_row(tables, [], |row| row.get(0))

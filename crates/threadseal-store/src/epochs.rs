@@ -1,12 +1,13 @@
-//! Keys of epochs on a disk: each seals a part of one record, and leaves the disk behind it.
+//! Keys of epochs on a disk: each seals a part of one record, and is then removed from the disk.
 //!
 //! ```text
 //! $THREADSEAL_HOME/epochs/   0700
-//! └── <record>-<key id>.key  0600   PKCS#8 PEM; at rest one for each record that goes on
+//! └── <record>-<key id>.key  0600   PKCS#8 PEM; at rest one for each record that continues
 //! ```
-//! Which of a record's keys lives, the record says (`spec/transcript.md` §5): a file of another key is what an
-//! interrupted rotation left, and is removed. A file is overwritten before its name goes; what a backup or the spare
-//! cells of a disk keep, no program reaches (`threats/epochs.md`).
+//! The record states which of its keys is current (`spec/transcript.md` §5). An interrupted
+//! rotation leaves a file of another key, which is removed. A file is overwritten before its name
+//! is removed. No program reaches the copies in a backup or in spare cells of a disk
+//! (`threats/epochs.md`).
 //!
 //! Not here: when a key takes the place of another ([`crate::recorder`]).
 
@@ -40,7 +41,8 @@ impl EpochKeys {
         }
     }
 
-    /// The same keys, for a user who wants records continued whose key is not here: their authority then names another.
+    /// The same keys, for a user who continues records whose key is not here: their authority then
+    /// names another key.
     #[must_use]
     pub fn taking_over(self) -> Self {
         Self {
@@ -78,7 +80,8 @@ impl EpochKeys {
     /// The private half of `key`, if it is here.
     ///
     /// # Errors
-    /// Kind `Key` when others may read the file or it holds another key, `External` when the system fails.
+    /// Kind `Key` when others may read the file or it holds another key, `External` when the system
+    /// fails.
     pub fn open(&self, record: &RecordId, key: &PublicKey) -> Result<Option<LocalSigner>, Error> {
         let path = self.path(record, key);
         match self.fs.symlink_metadata(&path) {
@@ -99,10 +102,7 @@ impl EpochKeys {
         }
     }
 
-    /// Removes all keys of `record` but `living`, durably: they are overwritten first.
-    ///
-    /// # Errors
-    /// Kind `External` when the system fails; some may be there still then.
+    /// Removes all keys of `record` except `living`, durably: they are overwritten first.
     pub fn remove_all_but(
         &self,
         record: &RecordId,

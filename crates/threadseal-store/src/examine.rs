@@ -4,9 +4,9 @@
 //! file ─► reader ─► Scanner (leaves, JSON, seals) ─► PrefixHasher ─► Outcome
 //!                   one core                         the other
 //! ```
-//! The same open file is read again, when a failure calls for a look at every signature. What
-//! this host knows of the record (its head) is asked of the head store by record id; which record
-//! it sealed in this place is asked only to notice that another lies there.
+//! After a failure that requires a check of every signature, the same open file is read again. The
+//! head store gives the known head of a record by its id. It also names the record that this host
+//! sealed in this place, only to notice that another one is there now.
 
 use crate::heads::{HeadStore, RecordKind, StoredHead};
 use crate::host::Host;
@@ -31,8 +31,8 @@ use threadseal_formats::transcript::{
 /// Files below this size are verified on the caller's thread.
 const PARALLEL_FROM_BYTES: u64 = 1 << 20;
 
-/// The same where other files are verified at the same time: two more threads a file then only
-/// pay for one that would be the last to end.
+/// The same limit while other files are verified at the same time. Two more threads for one file
+/// help only if that file would be the last to end.
 const PARALLEL_AMONG_MANY_FROM_BYTES: u64 = 32 << 20;
 
 /// Most checkpoint lines are far shorter.
@@ -73,7 +73,7 @@ fn leading_lines(file: &RegularFile, count: usize) -> Result<Vec<Vec<u8>>, Error
     }
 }
 
-/// What this host and the caller know of a record.
+/// Facts that this host and the caller know of a record.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
     /// The head in this host's store.
@@ -82,7 +82,8 @@ pub struct Known {
     pub expect: Vec<Expectation>,
 }
 
-/// Gathers what is known of `record`: the head in `heads`, the one that the caller expects, and whether it was forked.
+/// Collects the known facts of `record`: the head in `heads`, the head that the caller expects, and
+/// its forks.
 ///
 /// # Errors
 /// Kind `External` when the store is damaged: unknown and unreadable are not the same.
@@ -108,7 +109,7 @@ pub fn known(
     })
 }
 
-/// What the log of this host says of forks of `record`, or that it does not tell.
+/// Forks of `record` in the log of this host, or the fact that the log cannot be read.
 pub fn known_forks(heads: &dyn HeadStore, record: &RecordId) -> Vec<Expectation> {
     match heads.forks(record) {
         Ok(forks) => forks.into_iter().map(Expectation::forked).collect(),
@@ -121,8 +122,8 @@ pub fn native_record(first_line: &[u8]) -> Option<RecordId> {
     manifest::parse_line(first_line).map(|manifest| manifest.record)
 }
 
-/// Verifies the native record in `file`, with a second look at every signature after a failure.
-/// `progress` is told of every chunk's length.
+/// Verifies the native record in `file`, and checks every signature after a failure. `progress`
+/// gets the length of every chunk.
 ///
 /// # Errors
 /// Kind `External` when reading fails, or the file was cut or rewritten meanwhile.
@@ -169,7 +170,7 @@ pub(crate) fn native_range(
     pass.twice_if_needed(scan, options, progress)
 }
 
-/// What is read in one pass, and on how many threads.
+/// The input of one pass, and its number of threads.
 #[derive(Clone, Copy)]
 struct Pass<'f> {
     file: &'f RegularFile,
@@ -286,9 +287,9 @@ pub fn naming_leaves(file: &RegularFile) -> Result<Vec<Digest>, Error> {
 pub struct Stripped {
     /// The record.
     pub record: RecordId,
-    /// Are its seals gone, rather than left behind? A transcript carries its seals within, so a
-    /// copy without them lost them; an observed log lost them when it still lies where it was
-    /// sealed, and elsewhere it may be a copy of the log alone.
+    /// Were its seals removed, rather than not copied? A transcript carries its seals within, so a
+    /// copy without them lost them. An observed log lost them if it is still in the place where it
+    /// was sealed. Elsewhere it may be a copy of the log alone.
     pub certain: bool,
 }
 
@@ -308,7 +309,7 @@ fn bears_seal(file: &RegularFile, known: &StoredHead, host: &Host) -> Result<boo
             let Some(kind) = DocumentKind::detect(&name, &bytes) else {
                 return Ok(false);
             };
-            // Which bytes were sealed does not depend on who is trusted.
+            // The set of sealed bytes does not depend on trust.
             let nobody = Trust::new(TrustStore::new());
             let options = document::Options::new(kind, &nobody, host.clock.now()?);
             Ok(document::verify(&bytes, &options)?.report.head == Some(*head))
@@ -380,11 +381,12 @@ pub fn stripped_of(file: &RegularFile, host: &Host) -> Result<Option<Stripped>, 
     Ok(likely)
 }
 
-/// The record that this host sealed last in the place of `path`, where `record` lies now and was
-/// not sealed. Moving and copying a record displaces nothing, unless another was sealed there.
+/// The record that this host sealed last in the place of `path`, where `record` is now and was not
+/// sealed.
 ///
-/// A record of one `kind` also displaces one of another kind, if this host knows it from elsewhere
-/// and what it displaces is not among the `others` that the file is as well.
+/// A moved or copied record displaces nothing, unless another one was sealed there. A record of one
+/// `kind` also displaces one of another kind under two conditions. This host knows it from
+/// elsewhere, and the displaced one is not among the `others` that the file also is.
 ///
 /// # Errors
 /// Kind `External` when the store is damaged.
@@ -410,7 +412,7 @@ pub fn displaced(
     Ok(None)
 }
 
-/// Refuses to go on with a record in the place of another one.
+/// Refuses to continue a record in the place of another one.
 ///
 /// # Errors
 /// Kind `Refused` when it displaces one, or as [`displaced`].

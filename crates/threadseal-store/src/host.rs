@@ -47,12 +47,14 @@ impl Host {
         Ok(RecordId::from_bytes(random::array(&*self.random)?))
     }
 
-    /// Refuses to go on with something that is there already, where what this host knows of it may be older than it was: what is
-    /// there may have been put back together with that, and a second continuation would fork it. `known` is the head that was
-    /// fetched of it.
+    /// Refuses to continue something that exists while this host's knowledge of it may be out of
+    /// date.
+    ///
+    /// Both may come from one older copy, and a second continuation would fork it. `known` is its
+    /// stored head.
     ///
     /// # Errors
-    /// Kind `Refused` when the log of this host went back, is gone or cannot be read.
+    /// Kind `Refused` when the log of this host was rolled back, is gone or cannot be read.
     pub fn refuse_doubted(&self, what: &str, known: Option<&StoredHead>) -> Result<(), Error> {
         if self.heads.vouches() && known.is_none_or(|known| known.vouches) {
             return Ok(());
@@ -63,10 +65,11 @@ impl Host {
         )))
     }
 
-    /// Refuses to go on with a record that this host pruned: what is there was put back.
+    /// Refuses to continue a record that this host pruned: a copy of it was put back.
     ///
     /// # Errors
-    /// Kind `Refused` when the log of this host says so, `External` when it cannot be read.
+    /// Kind `Refused` when the log of this host names it as pruned, `External` when it cannot be
+    /// read.
     pub fn refuse_pruned(&self, record: &RecordId) -> Result<(), Error> {
         let Some(entry) = self.heads.pruned(record)? else {
             return Ok(());
@@ -76,7 +79,7 @@ impl Host {
         )))
     }
 
-    /// Where `path` really lies, as far as that can be said.
+    /// The real location of `path`, as far as the system can resolve it.
     pub fn place(&self, path: &Path) -> String {
         let real = self.fs.canonicalize(path);
         path_text(&real.unwrap_or_else(|_| path.to_owned()))
@@ -131,18 +134,18 @@ pub struct Published<'a> {
     pub head: Head,
     /// The root that the seal states, where its format has one.
     pub root: Option<Digest>,
-    /// Who sealed, where something was signed.
+    /// The key that sealed, where something was signed.
     pub key: Option<KeyId>,
-    /// Of what.
+    /// The kind of the record.
     pub kind: RecordKind,
     /// Does it end the record?
     pub is_final: bool,
-    /// Whose record.
+    /// The thread of the record.
     pub thread: Option<&'a ThreadId>,
-    /// Where it lies, for people.
+    /// Its path, for people.
     pub path: Option<&'a Path>,
-    /// Leaf hashes of lines that name the record when its seals are gone.
+    /// Leaf hashes of lines that identify the record when its seals are gone.
     pub aliases: &'a [Digest],
-    /// What the head survives.
+    /// The failure that the head survives.
     pub durability: crate::heads::Durability,
 }

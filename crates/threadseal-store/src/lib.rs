@@ -1,11 +1,11 @@
 //! Durable effects: everything that ThreadSeal does to the world outside its memory.
 //!
-//! The core decides what bytes say; this crate decides when they are safe. Each function states
+//! The core decides what bytes mean; this crate decides when they are safe. Each function states
 //! what is true after it returned, and after it failed.
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`sys`] | the system calls, behind two traits, so that tests can fail each in turn |
+//! | [`sys`] | the system calls, as two traits, so that tests can fail each in turn |
 //! | [`clock`] | the only place that reads time |
 //! | [`random`] | the only place that draws randomness |
 //! | [`read`] | streaming from one open file, noticing change |
@@ -18,7 +18,7 @@
 //! | [`examine`] | verifying files: native records on two cores, observed logs |
 //! | [`epochs`] | keys that seal a part of one record each |
 //! | [`bodies`] | files of detached bodies beside native records |
-//! | [`tombstones`] | what is left of records that were pruned, and how the rest goes |
+//! | [`tombstones`] | the tombstones of pruned records, and the removal of the rest |
 //! | [`transcripts`] | stores of native records: files, object storage |
 //! | [`recorder`] | writing native records |
 //! | [`scroll`] | verifying scrolls on all cores, writing live ones |
@@ -28,7 +28,7 @@
 //! | [`observer`] | sealing logs that other programs write |
 //! | [`host`] | the effects of one host, bundled |
 //! | [`home`] | `$THREADSEAL_HOME`: keys, trust, heads |
-//! | `runtime` | waiting for libraries that only speak async (feature `runtime`) |
+//! | `runtime` | waiting for libraries that are only async (feature `runtime`) |
 //!
 //! Only for tests (feature `fault`): `fault`, a disk in memory that fails, tears and loses power
 //! on command; `clock::ManualClock`; `random::SeededRandom`; `snapshot`, texts that are frozen in files.

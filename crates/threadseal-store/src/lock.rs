@@ -1,20 +1,20 @@
 //! One writer per record, and short exclusive sections.
 //!
-//! The lock of a record is the kernel's advisory lock (flock(2)) **on the record's own file**,
-//! not on a file beside it:
+//! The lock of a record is the kernel's advisory lock (flock(2)). It is **on the record's own
+//! file**, not on a file beside it:
 //!
-//! * it goes with the file when that is renamed or moved, so two writers never append to one
-//!   file through two names;
-//! * the kernel gives it back when the process ends, also by SIGKILL: there is no stale lock to
+//! * it stays with the file when that is renamed or moved. So two writers never append to one file
+//!   through two names;
+//! * the kernel releases it when the process ends, also by SIGKILL. There is no stale lock to
 //!   remove, and no litter in a user's folders;
-//! * it says nothing to programs that do not ask for it, such as another tool that appends to
-//!   the file; [`crate::append::Log`] notices those by the file's size.
+//! * it does not stop programs that do not ask for it, such as another tool that appends to the
+//!   file; [`crate::append::Log`] notices those by the file's size.
 //!
-//! Who holds it is asked of the kernel (Linux only). A new record is locked before it has its
-//! name, see [`crate::append::Log::create`].
+//! The kernel names the holder (Linux only). A new record is locked before it has its name, see
+//! [`crate::append::Log::create`].
 //!
-//! [`Exclusive`] locks a small file of its own, for directories whose files are replaced by
-//! rename (a replaced file would take its lock away with it).
+//! [`Exclusive`] locks a small file of its own, for directories whose files are replaced by rename.
+//! (A replaced file would take its lock away with it.)
 
 use crate::read::RegularFile;
 use crate::sys::{self, Access, FileHandle, FileKind, Fs};
@@ -28,16 +28,16 @@ use threadseal_core::error::{Error, ErrorKind};
 const MAX_OPEN_ATTEMPTS: usize = 16;
 /// Longest wait for an [`Exclusive`] section; its holders work for milliseconds.
 const MAX_WAIT: Duration = Duration::from_secs(10);
-/// Longest wait for a [`Turn`]: a disk on which others write may take long for one fsync, and several
-/// may stand in front.
+/// Longest wait for a [`Turn`]. On a disk with other writers one fsync may take long, and several
+/// writers may wait before this one.
 pub(crate) const MAX_TURN_WAIT: Duration = Duration::from_secs(60);
 /// Longest pause between two attempts at an [`Exclusive`] section.
 const MAX_PAUSE: Duration = Duration::from_millis(20);
 /// Longest pause between two attempts at a [`Turn`]; its holders work for one fsync.
 const MAX_TURN_PAUSE: Duration = Duration::from_millis(2);
 
-/// The right to append to one record. Held from before its verification, so that what was
-/// verified is what is continued; given back when dropped.
+/// The right to append to one record. It is held from before the verification, so that the writer
+/// continues exactly the verified bytes. Dropping it releases the lock.
 #[derive(Debug)]
 pub struct WriterLock {
     fs: Arc<dyn Fs>,
@@ -46,12 +46,13 @@ pub struct WriterLock {
 }
 
 impl WriterLock {
-    /// Locks an existing record, where it lies. Does not wait: a record has one writer, not a queue of them.
+    /// Locks an existing record in its place. Does not wait: a record has one writer, not a queue
+    /// of them.
     ///
     /// # Errors
-    /// [`ErrorKind::External`] when another process writes the record (the message says which,
-    /// where the system tells), [`ErrorKind::InvalidInput`] when `path` is no regular file or
-    /// cannot be written.
+    /// [`ErrorKind::External`] when another process writes the record (the message names it, where
+    /// the system does). [`ErrorKind::InvalidInput`] when `path` is no regular file or cannot be
+    /// written.
     pub fn acquire(fs: Arc<dyn Fs>, path: &Path) -> Result<Self, Error> {
         let path = &*sys::led_to(&*fs, path);
         let fail = |error: &std::io::Error| sys::failure("open for writing", path, error);
@@ -96,12 +97,13 @@ impl WriterLock {
     /// The locked file as it is now, to verify and read it under the lock.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] when the system does not say what it is.
+    /// [`ErrorKind::InvalidInput`] when the system cannot report its metadata or it is no regular
+    /// file.
     pub fn reader(&self) -> Result<RegularFile, Error> {
         RegularFile::new(Arc::clone(&self.file), &self.path)
     }
 
-    /// Where it lies, links followed.
+    /// Its path, links followed.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -128,7 +130,7 @@ impl Exclusive {
         Self::enter_while(fs, path, &|| true)
     }
 
-    /// As [`Exclusive::enter`], but waits only as long as `patient` says so.
+    /// As [`Exclusive::enter`], but waits only while `patient` returns true.
     ///
     /// # Errors
     /// As [`Exclusive::enter`].
@@ -145,8 +147,8 @@ impl Exclusive {
     }
 }
 
-/// The lock of a file for one short turn, among writers of one file who take turns: given back when
-/// dropped, while the file stays open.
+/// The lock of a file for one short turn, among writers of one file who take turns. It is released
+/// when dropped, while the file stays open.
 #[derive(Debug)]
 pub(crate) struct Turn<'f>(&'f dyn FileHandle);
 
@@ -240,7 +242,7 @@ mod tests {
         let first = WriterLock::acquire(RealFs::shared(), &path).unwrap();
         fs::copy(&path, &copy).unwrap();
         fs::rename(&copy, &path).unwrap();
-        // Two files, two locks: which of them goes on is decided by the head store.
+        // Two files, two locks: the head store decides which of them continues.
         let second = WriterLock::acquire(RealFs::shared(), &path).unwrap();
         let stamps = [first, second].map(|lock| lock.reader().unwrap().stamp().identity);
         assert_ne!(stamps[0], stamps[1]);

@@ -30,14 +30,14 @@ const SEAL_MODE: u32 = 0o644;
 /// Largest seal file: all leaves in base64, and a seal for every line.
 pub const MAX_SEAL_FILE_BYTES: usize = MAX_OBSERVED_LINES * 64;
 
-/// Where the seals of `log` lie, which is no link.
+/// The path of the seals of `log`, which is no link.
 pub fn seal_path(log: &Path) -> PathBuf {
     let mut name = OsString::from(log.as_os_str());
     name.push(".seal");
     PathBuf::from(name)
 }
 
-/// What sealing did.
+/// The result of sealing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sealed {
     /// A new seal.
@@ -48,7 +48,8 @@ pub enum Sealed {
     Nothing,
 }
 
-/// Reads the seal file of `log`, beside the file that this leads to where it is a link; `None` when there is none.
+/// Reads the seal file of `log`; `None` when there is none. If `log` is a link, the seal file is
+/// beside its target.
 ///
 /// # Errors
 /// As [`read_seal_file`].
@@ -69,7 +70,7 @@ pub fn read_seal_file(host: &Host, path: &Path) -> Result<Option<Vec<u8>>, Error
     {
         return Ok(None);
     }
-    // What has no header is no seal file, however large it is.
+    // A file without the header is no seal file, however large it is.
     let first = examine::first_line(&open_regular(&*host.fs, path)?)?.unwrap_or_default();
     if observed::parse_header(&first).is_none() {
         return Ok(Some(first));
@@ -77,8 +78,8 @@ pub fn read_seal_file(host: &Host, path: &Path) -> Result<Option<Vec<u8>>, Error
     crate::read::read_small(&*host.fs, path, MAX_SEAL_FILE_BYTES).map(Some)
 }
 
-/// Seals all whole lines of `log`; with `is_final` an unended last line too, and nothing may be
-/// added afterwards.
+/// Seals all whole lines of `log`. With `is_final` it also seals an unended last line, and nothing
+/// may be added afterwards.
 ///
 /// # Errors
 /// Kind `Refused` when the log or its seals do not verify, or this host knows newer seals, or
@@ -97,7 +98,7 @@ pub fn seal(
         return first_seal(host, &file, &path, is_final, signer, progress);
     }
     let lock = WriterLock::acquire(Arc::clone(&host.fs), &path)?;
-    // Opened before the lock was there, the log could be older than the seals that another made.
+    // A log opened before the lock was held could be older than the seals of another process.
     let file = open_regular(&*host.fs, log)?;
     let bytes = lock.reader()?.read_whole(MAX_SEAL_FILE_BYTES)?;
     let mut seals = parse(&bytes, &path)?;
@@ -175,8 +176,10 @@ fn parse(bytes: &[u8], path: &Path) -> Result<SealFile, Error> {
     }
 }
 
-/// Refuses seals that are older than those this host made. Returns how many bytes of the seal
-/// file are known to have reached the disk: all, when the last seal is the known head.
+/// Refuses seals that are older than those this host made.
+///
+/// Returns how many bytes of the seal file are known to have reached the disk. These are all bytes,
+/// when the last seal is the known head.
 fn check_head(host: &Host, seals: &SealFile, path: &Path) -> Result<u64, Error> {
     let Some(known) = host.heads.fetch(&seals.record)? else {
         return Ok(0);

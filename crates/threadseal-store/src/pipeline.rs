@@ -1,15 +1,15 @@
 //! Two stages over one stream of bytes, each on a thread of its own.
 //!
 //! ```text
-//! source ──chunk──▶ stage A ──chunk + what A found in it──▶ stage B
-//!    ▲                                                        │
-//!    └───────────────────── empty buffers ────────────────────┘
+//! source ──chunk──▶ stage A ──chunk + findings of A──▶ stage B
+//!    ▲                                                    │
+//!    └─────────────────── empty buffers ──────────────────┘
 //! ```
-//! Stage A looks at a chunk first and hands it on with its findings (say, where the checkpoints
-//! lie in it); stage B gets the same chunks in the same order. While B works on one chunk, A
-//! works on later ones. Memory is constant: buffers go round, and at most [`MAX_BYTES_IN_FLIGHT`]
-//! bytes are held whatever the length of the stream. Either stage may end the run early; a panic
-//! in a stage is an error here, not a crash.
+//! Stage A reads a chunk first and passes it on with its findings (for example, the places of
+//! checkpoints in it). Stage B gets the same chunks in the same order. While B works on one chunk,
+//! A works on later ones. Memory is constant: buffers are used again, and at most
+//! [`MAX_BYTES_IN_FLIGHT`] bytes are held whatever the length of the stream. Either stage may end
+//! the run early; a panic in a stage is an error here, not a crash.
 //!
 //! For many small inputs use [`run_inline`]: the same contract on the caller's thread.
 
@@ -36,17 +36,17 @@ pub enum Ended {
 /// A piece of the stream.
 #[derive(Debug, Clone, Copy)]
 pub struct Chunk<'b> {
-    /// Where it begins in the stream, in bytes.
+    /// Its offset in the stream, in bytes.
     pub offset: u64,
     /// Its bytes, never empty.
     pub bytes: &'b [u8],
 }
 
-/// Runs `source` through both stages. `stage_a` breaks off by returning `Break`; the chunk with
-/// which it does so is still handed to `stage_b`.
+/// Runs `source` through both stages. `stage_a` ends the run by returning `Break`; that chunk is
+/// still handed to `stage_b`.
 ///
 /// # Errors
-/// What the source reports, or [`ErrorKind::External`] when a stage panics.
+/// Those of the source, or [`ErrorKind::External`] when a stage panics.
 pub fn run<S, A, B, D>(source: S, stage_a: A, stage_b: B) -> Result<Ended, Error>
 where
     S: Source + Send,
@@ -75,7 +75,7 @@ where
 /// As [`run`], on the caller's thread; a panic in a stage is the caller's.
 ///
 /// # Errors
-/// What the source reports.
+/// Those of the source.
 pub fn run_inline<S, A, B, D>(mut source: S, mut stage_a: A, mut stage_b: B) -> Result<Ended, Error>
 where
     S: Source,

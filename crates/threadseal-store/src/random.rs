@@ -6,7 +6,7 @@
 use std::fmt;
 use threadseal_core::error::{Error, ErrorKind};
 
-/// A source of random bytes that nobody can foresee.
+/// A source of unpredictable random bytes.
 pub trait Random: fmt::Debug + Send + Sync {
     /// Fills `bytes`.
     ///

@@ -1,9 +1,8 @@
 //! Reading files as a stream, from one open file, and noticing when they change meanwhile.
 //!
 //! A [`RegularFile`] is one open file: verifying it and reading it afterwards see the same inode
-//! whatever happens to the name. Its size is fixed when it is opened, so that a record which
-//! grows while it is read is read as it was; [`RegularFile::stability`] tells afterwards whether
-//! the file stood still.
+//! whatever happens to the name. Its size is fixed when it is opened, so a record that grows is
+//! read as it was then. [`RegularFile::stability`] reports afterwards whether the file changed.
 //!
 //! Not here: two stages on two cores ([`crate::pipeline`]).
 
@@ -18,15 +17,15 @@ pub const CHUNK_BYTES: usize = 256 << 10;
 /// Times that [`read_small`] tries to read a file that changes meanwhile.
 const MAX_READ_ATTEMPTS: usize = 8;
 
-/// Opens a regular file to read; a directory, pipe or device is refused, and never waited for. A link is followed, and
-/// the file is called as it is called where it lies.
+/// Opens a regular file to read. A directory, pipe or device is refused without waiting for it. A
+/// link is followed, and the file's path is the target of the link.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidInput`] when `path` is no regular file or cannot be opened.
 pub fn open_regular(fs: &dyn Fs, path: &Path) -> Result<RegularFile, Error> {
     let path = &*sys::led_to(fs, path);
-    // Looking first keeps devices unopened (opening a tape rewinds it); looking again at the
-    // open file closes the gap between the two.
+    // The first check keeps devices unopened (opening a tape rewinds it). The second check, of the
+    // open file, closes the gap between the two.
     let found = fs
         .metadata(path)
         .map_err(|error| sys::failure("open", path, &error))?;
@@ -53,7 +52,7 @@ pub fn read_small(fs: &dyn Fs, path: &Path, limit_bytes: usize) -> Result<Vec<u8
     open_regular(fs, path)?.read_whole(limit_bytes)
 }
 
-/// What identifies the state of a file, as far as `stat` tells.
+/// The state of a file, as far as `stat` reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     /// Which file.
@@ -77,12 +76,12 @@ impl From<Metadata> for Stamp {
     }
 }
 
-/// Did the file stand still since it was opened?
+/// Did the file change since it was opened?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stability {
     /// Neither bytes nor metadata changed.
     Same,
-    /// It is longer now. Whether earlier bytes changed as well, `stat` cannot tell.
+    /// It is longer now. `stat` cannot show whether earlier bytes changed as well.
     Grown,
     /// It was written to in place, or cut.
     Changed,
@@ -116,8 +115,8 @@ impl RegularFile {
         })
     }
 
-    /// Reads the file now, if one chunk holds it: whoever looks at it several times then reads it
-    /// once, and sees the same bytes each time. A larger file stays as it is.
+    /// Reads the file now, if one chunk holds it. A caller that checks it several times then reads
+    /// it once and sees the same bytes each time. A larger file stays as it is.
     ///
     /// # Errors
     /// [`ErrorKind::External`] when reading fails, or the file was cut meanwhile.
@@ -136,7 +135,7 @@ impl RegularFile {
         self.held.as_ref()?.get(..size)
     }
 
-    /// Where it lies, links followed: what belongs to it lies beside it there.
+    /// Its path, links followed: the files that belong to it are beside it there.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -146,7 +145,7 @@ impl RegularFile {
         self.opened
     }
 
-    /// Size in bytes when it was opened; what [`RegularFile::chunks`] yields.
+    /// Size in bytes when it was opened: the number that [`RegularFile::chunks`] yields.
     pub fn size(&self) -> u64 {
         self.opened.size
     }
@@ -196,20 +195,20 @@ impl RegularFile {
         Ok(bytes)
     }
 
-    /// What the open file is now.
+    /// The present metadata of the open file.
     ///
     /// # Errors
-    /// [`ErrorKind::External`] when the system does not say.
+    /// [`ErrorKind::External`] when the system cannot report it.
     pub fn metadata(&self) -> Result<Metadata, Error> {
         self.file
             .metadata()
             .map_err(|error| sys::failure("read", &self.path, &error))
     }
 
-    /// Whether the file stood still since it was opened. Ask after the last byte was read.
+    /// Whether the file changed since it was opened. Call it after the last byte was read.
     ///
     /// # Errors
-    /// [`ErrorKind::External`] when the system does not say.
+    /// [`ErrorKind::External`] when the system cannot report it.
     pub fn stability(&self) -> Result<Stability, Error> {
         let now: Stamp = self.metadata()?.into();
         Ok(if now == self.opened {
@@ -232,7 +231,7 @@ impl RegularFile {
     }
 }
 
-/// Where [`crate::pipeline`] and streaming readers get their bytes.
+/// The source of bytes for [`crate::pipeline`] and streaming readers.
 pub trait Source {
     /// Replaces `buffer` by the next bytes, at most [`CHUNK_BYTES`]; empty at the end.
     ///
@@ -278,7 +277,7 @@ pub struct Stream<R> {
 }
 
 impl<R: io::Read> Stream<R> {
-    /// Reads `reader`; `name` is what errors call it.
+    /// Reads `reader`; errors call it `name`.
     pub fn new(reader: R, name: impl Into<String>) -> Self {
         Self {
             reader,

@@ -1,14 +1,17 @@
-//! Writes native records so that no crash loses what was promised.
+//! Writes native records so that no crash loses promised bytes.
 //!
 //! ```text
 //! create   line 1 + seal 0 ─► one file, whole or not at all ─► head
 //! append   event ─► file                                      "written": survives the process
 //! seal     fsync ─► checkpoint line ─► fsync ─► head           "durable": survives power loss
-//! open     lock, or claim ─► verify ─► refuse | set the tail aside | adopt it ─► go on
+//! open     lock, or claim ─► verify ─► refuse | set the tail aside | adopt it ─► continue
 //! ```
-//! Invariants (`ARCHITECTURE.md`, "Sealing"): one writer; running digests are never loaded from disk but
-//! computed from the file while it is verified under the lock; a head is published only after
-//! the bytes it names are durable; after any failure the recorder gives no promise any more.
+//! Invariants (`ARCHITECTURE.md`, "Sealing"):
+//! * A record has one writer.
+//! * Running digests are never loaded from disk. They are computed from the file while it is
+//!   verified under the lock.
+//! * A head is published only after the bytes it names are durable.
+//! * After any failure the recorder gives no promise any more.
 
 mod admit;
 mod behind;
@@ -54,7 +57,8 @@ pub struct Keys {
     pub native: Arc<dyn Signer + Send + Sync>,
     /// Signs Rye's prefix digests.
     pub rye: Arc<dyn Signer + Send + Sync>,
-    /// Where keys live that seal a part of one record each; without it `native` makes all seals of new records.
+    /// The folder of keys that seal a part of one record each; without it `native` makes all seals
+    /// of new records.
     pub epochs: Option<EpochKeys>,
 }
 
@@ -69,14 +73,15 @@ fn signers<'a>(keys: &'a Keys, epoch: Option<&'a Epoch>) -> Signers<'a> {
 /// A record that was begun: the state of its writer, its file, and the leaf of line 1.
 type Begun = (Sealer, Box<dyn Appender>, Vec<Digest>);
 
-/// What to do with bytes after the last seal.
+/// How to treat bytes after the last seal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TailPolicy {
     /// Do not open the record.
     Refuse,
-    /// Move them into a file beside the record, and say so in it.
+    /// Move them into a file beside the record, and record that in it.
     SetAside,
-    /// Do that with what a redaction left that was cut short before its seal, and do not open the record with anything else.
+    /// Set aside only the rest of a redaction that was interrupted before its seal. Refuse any
+    /// other tail.
     SetAsideRedaction,
     /// Keep them, marked as unverified for ever.
     Adopt,
@@ -92,16 +97,17 @@ pub struct Recorder {
     log: Box<dyn Appender>,
     sealer: Sealer,
     lines: Vec<u8>,
-    /// Where detached bodies go.
+    /// The file of detached bodies.
     bodies: Option<BodiesFile>,
-    /// Leaves of line 1 and of the first event: what names the record without its seals.
+    /// Leaves of line 1 and of the first event: they identify the record without its seals.
     aliases: Vec<Digest>,
     /// The tail that [`TailPolicy::Hold`] left.
     held: Option<Vec<u8>>,
     failed: bool,
     /// Why nothing may be added to it, though it may be looked at under its lock.
     barred: Option<Error>,
-    /// By which `keys.native` took the place of the authority; said before it seals.
+    /// Key events by which `keys.native` took the place of the authority; they are recorded before
+    /// it seals.
     words: Vec<KeyEvent>,
 }
 
@@ -109,11 +115,11 @@ pub struct Recorder {
 pub struct Opened {
     /// Its writer.
     pub recorder: Recorder,
-    /// What verification said before anything was written.
+    /// The report of the verification, before anything was written.
     pub report: Report,
-    /// Where the tail went, if one was set aside.
+    /// The file that holds the tail, if one was set aside.
     pub moved: Option<MovedTail>,
-    /// The keys that its authority let in under a seal; of one that has ended as well.
+    /// The keys that its authority let in under a seal, also of a record that has ended.
     pub delegations: Vec<SealedDelegation>,
 }
 
@@ -131,7 +137,7 @@ impl Recorder {
     ) -> Result<Self, Error> {
         let fs = Arc::clone(&host.fs);
         let bodies = BodiesFile::for_new(&host.fs, path, &manifest)?;
-        // What an agent saw and did is its owner's business.
+        // The contents of a record are private to its owner.
         let begin = |first: &[u8]| -> Result<Box<dyn Appender>, Error> {
             Ok(Box::new(Log::create(fs, path, PRIVATE_FILE, first)?))
         };
@@ -214,11 +220,11 @@ impl Recorder {
         Ok((sealer, log, aliases))
     }
 
-    /// Opens an existing record to go on with it.
+    /// Opens an existing record to continue it.
     ///
     /// # Errors
     /// Kind `Refused` when the record does not verify (the report's worst finding is in the
-    /// message), `External` when another writer holds it or the system fails.
+    /// message). Kind `External` when another writer holds it or the system fails.
     pub fn open(
         host: Host,
         path: &Path,
@@ -230,8 +236,8 @@ impl Recorder {
         Self::go_on(host, Box::new(lock), keys, options, tail)
     }
 
-    /// As [`Recorder::open`], in a store. Where that has no locks, whoever wrote the record before is
-    /// superseded, also when it is refused then.
+    /// As [`Recorder::open`], in a store. In a store without locks this supersedes the earlier
+    /// writer of the record, also when the record is then refused.
     ///
     /// # Errors
     /// As [`Recorder::open`].
@@ -258,8 +264,8 @@ impl Recorder {
         let record = examine::native_record(&first).ok_or_else(|| examine::not_native(&file))?;
         let known = examine::known(Some(&*host.heads), Some(&record), None, false)?;
         examine::refuse_displacing(&host, file.path(), RecordKind::Transcript, &record)?;
-        // A writer goes on only with keys that count now: what was held before a revocation is
-        // evidence for readers, not a licence to seal on.
+        // A writer continues only with keys that count now. Proof that a seal was held before a
+        // revocation is evidence for readers, not a licence to seal more.
         let options = VerifyOptions {
             held_since: None,
             ..*options
@@ -278,10 +284,11 @@ impl Recorder {
         let unfinished = outcome.unfinished;
         let delegations = outcome.delegations;
         let report = outcome.report;
-        // One that ended as well: it may have been put back from before what followed its end.
+        // An ended record is checked as well: it may be an old copy, without the lines after its
+        // end.
         let what = format!("the record is {}", report.verdict);
         host.refuse_doubted(&what, known.stored.as_ref())?;
-        // Who prunes it once more only looks at it.
+        // A caller that prunes it once more only reads it.
         let barred = host.refuse_pruned(&record).err();
         let sealed = report.head.map_or(0, |head| head.size);
         let mut sealer = match outcome.sealer {
@@ -323,15 +330,17 @@ impl Recorder {
             words,
         };
         if let Some(bodies) = &mut recorder.bodies {
-            // A redaction that was sealed and not carried out is carried out now, before anything else.
+            // A redaction that was sealed and not carried out is carried out now, before anything
+            // else.
             bodies.take_up(&unfinished, scan.bodies.as_deref())?;
         }
         let moved = recorder.settle_tail(&file, sealed, tail)?;
-        // Who only holds the record may find a reason not to go on, and has changed nothing then: the next seal
-        // publishes what it covers.
+        // A caller that only holds the record may find a reason not to continue, and then has
+        // changed nothing. The next seal publishes what it covers.
         if matches!(tail, TailPolicy::SetAside | TailPolicy::Adopt) {
             recorder.publish(Durability::Durable)?;
-            // All that was found is durable now: what its last seal gave up has no use any more.
+            // All found bytes are durable now, so the key that its last seal gave up has no use any
+            // more.
             recorder.epoch.as_ref().map_or(Ok(()), Epoch::clear)?;
         }
         recorder.close_again()?;
@@ -369,7 +378,8 @@ impl Recorder {
         Ok(moved)
     }
 
-    /// Keeps the tail that [`TailPolicy::Hold`] left, marked as unverified for ever; without one nothing happens.
+    /// Keeps the tail that [`TailPolicy::Hold`] left, marked as unverified for ever; without one
+    /// nothing happens.
     ///
     /// # Errors
     /// As [`Recorder::append`].
@@ -382,7 +392,8 @@ impl Recorder {
         self.write_lines()
     }
 
-    /// Seals what was said about the tail of a record that had ended: it ends with a final seal again.
+    /// Seals the statements about the tail of an ended record, so that it ends with a final seal
+    /// again.
     fn close_again(&mut self) -> Result<(), Error> {
         if !self.sealer.is_ended() || self.sealer.unsealed_lines() == 0 {
             return Ok(());
@@ -392,12 +403,14 @@ impl Recorder {
         self.seal_with(turn, true, Ext::default()).map(drop)
     }
 
-    /// Appends an event. On `Ok` it is *written*: it survives this process. In object storage that is one
-    /// request; events that may wait for the next seal are for [`Recorder::append_buffered`].
+    /// Appends an event. On `Ok` it is *written*: it survives this process.
+    ///
+    /// In object storage that is one request; use [`Recorder::append_buffered`] for events that may
+    /// wait for the next seal.
     ///
     /// # Errors
-    /// Kind `Refused` for a reserved type or after the end; `External` when writing fails, now
-    /// or earlier: drop the recorder then and open the record again.
+    /// Kind `Refused` for a reserved type or after the end; `External` when writing fails, now or
+    /// earlier: drop the recorder then and open the record again.
     pub fn append(&mut self, event_type: &EventType, payload: &Payload) -> Result<(), Error> {
         self.append_buffered(event_type, payload)?;
         self.flush()
@@ -426,7 +439,7 @@ impl Recorder {
         self.buffer_lines()
     }
 
-    /// Writes what waits: it then survives this process.
+    /// Writes the buffered lines: they then survive this process.
     ///
     /// # Errors
     /// As [`Recorder::append`].
@@ -471,7 +484,7 @@ impl Recorder {
         self.seal_with(turn, true, Ext::default())
     }
 
-    /// Links to the thread that goes on from here; on an ended record with a final seal.
+    /// Links to the thread that continues this one; on an ended record with a final seal.
     ///
     /// # Errors
     /// As [`Recorder::seal`].
@@ -544,7 +557,7 @@ impl Recorder {
         &self.sealer
     }
 
-    /// Where it lies.
+    /// The path of the record.
     pub fn path(&self) -> &Path {
         self.log.path()
     }

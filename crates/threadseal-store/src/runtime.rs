@@ -1,4 +1,4 @@
-//! The one runtime that drives libraries which only speak async; nothing of it shows outside.
+//! The one runtime that drives libraries which are only async; no part of it is visible outside.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -8,10 +8,10 @@ use std::thread::{self, Thread};
 use threadseal_core::error::{Error, ErrorKind};
 use tokio::runtime::{Builder, Runtime};
 
-/// Threads that read and write sockets; the caller's own thread drives what it asked for.
+/// Threads that read and write sockets; the caller's own thread drives its request.
 const WORKERS: usize = 2;
 
-/// The runtime, started by the first who needs it.
+/// The runtime, started by its first user.
 ///
 /// # Errors
 /// [`ErrorKind::External`] when no thread can be started.
@@ -34,11 +34,13 @@ pub(crate) fn runtime() -> Result<&'static Runtime, Error> {
     Ok(RUNTIME.get_or_init(|| made))
 }
 
-/// Waits for `work` on this thread. The runtime's own threads move the bytes, so this also works on a
-/// thread of another runtime, which it holds up like any call that waits for a disk.
+/// Waits for `work` on this thread.
+///
+/// The runtime's own threads move the bytes, so this also works on a thread of another runtime. It
+/// blocks that thread like any call that waits for a disk.
 ///
 /// # Errors
-/// As [`runtime`], and what `work` returns.
+/// As [`runtime`], and those of `work`.
 pub fn wait_for<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     let _entered = runtime()?.enter();
     let mut work = pin!(work);
@@ -52,7 +54,7 @@ pub fn wait_for<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Er
     }
 }
 
-/// Does both at once; what each asks for is sent before either is answered, the first one's first.
+/// Does both at once: each request is sent before either is answered, the first one's first.
 pub(crate) async fn both<A: Future, B: Future>(a: A, b: B) -> (A::Output, B::Output) {
     let (mut a, mut b) = (pin!(a), pin!(b));
     let (mut first, mut second) = (None, None);

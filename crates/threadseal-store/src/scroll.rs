@@ -6,9 +6,11 @@
 //!                                      └─ TurnReader ─┘
 //! live     turn ─► seal after the tip ─► line ─► Log     written; sync: durable, then the head
 //! ```
-//! Invariants of a live scroll: it is opened only if it holds up to its end and this host knows
-//! no later head; a torn last line is moved aside and told, never taken over; the tip is what was
-//! computed from the file, never loaded from elsewhere; a head is stored only for durable turns.
+//! Invariants of a live scroll:
+//! * It is opened only if it verifies up to its end and this host knows no later head.
+//! * A torn last line is moved aside and reported, never accepted.
+//! * The tip is computed from the file, never loaded from elsewhere.
+//! * A head is stored only for durable turns.
 
 use crate::append::{Log, MovedTail};
 use crate::batches::{Cut, Cutter, read_all};
@@ -30,11 +32,11 @@ use threadseal_formats::scroll::{
     TurnRead, TurnReader, Verifier, check_place, conclude, read_turn, seal, signer_name,
 };
 
-/// Mode of a new scroll: what an agent said is for its user.
+/// Mode of a new scroll: an agent's words are for its user.
 const SCROLL_MODE: u32 = 0o600;
 
-/// Verifies a scroll, whatever its length, on all cores, holding a few batches or one turn of it.
-/// `progress` is told of every chunk's length.
+/// Verifies a scroll, whatever its length, on all cores. It holds a few batches or one turn of it.
+/// `progress` gets the length of every chunk.
 ///
 /// # Errors
 /// Kind `External` when reading fails.
@@ -49,7 +51,7 @@ pub fn verify(
     Ok(conclude(verifier, &end, judging))
 }
 
-/// The first half of [`verify`]: what is seen, before it is judged.
+/// The first half of [`verify`]: reading, without the judgement.
 ///
 /// # Errors
 /// Kind `External` when reading fails.
@@ -84,11 +86,11 @@ impl Cut for Splitter {
     }
 }
 
-/// Hands over the turns of a scroll as they stand in the file, in order, each as soon as its end
-/// is there.
+/// Hands over the turns of a scroll as they are in the file, in order. Each comes as soon as its
+/// end is read.
 ///
 /// # Errors
-/// Kind `External` when reading fails; what `each` returns.
+/// Kind `External` when reading fails; those of `each`.
 pub fn each_turn(
     mut source: impl Source,
     container: Container,
@@ -112,12 +114,12 @@ pub fn each_turn(
     }
 }
 
-/// What verification should look for, by what this host knows of the scroll.
+/// This host's knowledge of a scroll, for its verification.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
     /// The head in this host's store.
     pub head: Option<Head>,
-    /// What the record must contain by it.
+    /// The expectations that follow from it.
     pub expect: Vec<Expectation>,
     /// When it was stored.
     pub updated: Option<threadseal_core::time::Timestamp>,
@@ -127,7 +129,7 @@ pub struct Known {
     pub stored: Option<StoredHead>,
 }
 
-/// What this host knows of the scroll that begins with the turn of this hash.
+/// This host's knowledge of the scroll that begins with the turn of this hash.
 ///
 /// # Errors
 /// Kind `External` when the store is damaged.
@@ -143,7 +145,8 @@ pub fn known(host: &Host, record: &RecordId) -> Result<Known, Error> {
     }))
 }
 
-/// Stores the head of a scroll whose turns up to it are durable; `key` signed the last of them, if one did.
+/// Stores the head of a scroll whose turns up to it are durable; `key` signed the last of them, if
+/// one did.
 ///
 /// # Errors
 /// Kind `Refused` when this host knows another continuation, or a later head.
@@ -160,7 +163,7 @@ pub fn publish(
         kind: RecordKind::Scroll,
         is_final: false,
         thread: None,
-        // Scrolls are replaced and copied in good faith: no place is one's own.
+        // Users replace and copy scrolls in good faith: no place belongs to one scroll.
         path: None,
         aliases: signers,
         durability: Durability::Durable,
@@ -174,12 +177,12 @@ pub struct LiveScroll {
     log: Log,
     tip: Tip,
     signers: Vec<Digest>,
-    /// Who signed the last turn, where this writer made it.
+    /// The key that signed the last turn, where this writer made it.
     key: Option<KeyId>,
     published: Option<Head>,
 }
 
-/// A live scroll that was opened, and what was done to its end.
+/// A live scroll that was opened, and the changes that were made to its end.
 #[derive(Debug)]
 pub struct Opened {
     /// The scroll.
@@ -190,7 +193,7 @@ pub struct Opened {
     pub ended: bool,
     /// Does this host know a head of it? Otherwise it may be another scroll than yesterday.
     pub known: bool,
-    /// What the turns that are gone on from leave open, beside who their signers are.
+    /// The doubts that the existing turns leave open, apart from the identity of their signers.
     pub doubts: Vec<String>,
 }
 
@@ -243,10 +246,10 @@ impl LiveScroll {
         Ok(scroll)
     }
 
-    /// Opens a scroll to go on with it: it is read once, under its lock.
+    /// Opens a scroll to continue it: it is read once, under its lock.
     ///
     /// # Errors
-    /// Kind `Refused` when it does not hold, or this host knows a later or another head;
+    /// Kind `Refused` when it does not verify, or this host knows a later or another head;
     /// `External` when another process writes it, or the system fails.
     pub fn open(host: Host, path: &Path) -> Result<Opened, Error> {
         let lock = WriterLock::acquire(Arc::clone(&host.fs), path)?;
@@ -270,7 +273,7 @@ impl LiveScroll {
         let what = format!("{} has turns", path.display());
         host.refuse_doubted(&what, known.stored.as_ref())?;
         host.refuse_pruned(&tip.head.record)?;
-        // What the known head names was durable when that was stored.
+        // The bytes that the known head names were durable when it was stored.
         let whole = outcome.torn_from.unwrap_or(file.size());
         let floor = if known.head == Some(tip.head) {
             whole
@@ -305,7 +308,7 @@ impl LiveScroll {
         &self.tip
     }
 
-    /// Where it lies.
+    /// The path of the scroll.
     pub fn path(&self) -> PathBuf {
         self.log.path().to_owned()
     }
@@ -362,7 +365,7 @@ impl LiveScroll {
     }
 }
 
-/// The record id of a scroll, as its first turn says; `None` when it has no good first turn.
+/// The record id of a scroll, from its first turn; `None` when that is not valid.
 ///
 /// # Errors
 /// Kind `External` when reading fails.
@@ -384,7 +387,8 @@ pub fn record_of(mut source: impl Source, container: Container) -> Result<Option
     Ok(hash.map(|hash| RecordId::from_bytes(*hash.as_bytes())))
 }
 
-/// The warnings that nothing else tells: a moved tail is told, and trust is not asked for.
+/// The warnings that no other result contains: a moved tail is reported elsewhere, and trust is not
+/// checked here.
 fn doubts(outcome: &Outcome) -> Vec<String> {
     let findings = outcome.report.findings.iter();
     findings

@@ -1,10 +1,11 @@
-//! Tombstones on a disk, and how what they are of leaves it (`spec/anchors.md`, "Tombstones").
+//! Tombstones on a disk, and how pruned records leave it (`spec/anchors.md`, "Tombstones").
 //!
 //! ```text
-//! put ─► fsync ─► (the log of the host) ─► drop_all: files beside the record ─► fsync(directory) ─► the record ─► fsync(directory)
+//! put ─► fsync ─► (the log of the host)
+//!     ─► drop_all: files beside the record ─► fsync(directory) ─► the record ─► fsync(directory)
 //! ```
-//! The record goes last: while it is there, something may be left of it, and once it is gone, nothing is. Whoever is killed in
-//! between leaves a tombstone and a record, and the next one to prune it goes on.
+//! The record is removed last: once it is gone, no file beside it exists. A process that is killed
+//! in between leaves a tombstone and a record. The next prune of the record finishes the work.
 
 use crate::append::tails_of;
 use crate::atomic::{self, Mode, PRIVATE_FILE};
@@ -22,25 +23,26 @@ use threadseal_core::tlog::tombstone::Tombstone;
 /// How the names of tombstones end.
 pub const TOMBSTONE_ENDING: &str = ".tombstone";
 
-/// What lies at the place of a tombstone.
+/// The contents of the place of a tombstone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// Nothing.
+    /// No file.
     Nothing,
     /// A tombstone, signed by its key.
     Tombstone(Box<Tombstone>),
-    /// Something that is none.
+    /// Another file.
     Other,
 }
 
-/// Where the tombstone of the record at `path` lies.
+/// The place of the tombstone of the record at `path`.
 pub fn place_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(TOMBSTONE_ENDING);
     PathBuf::from(name)
 }
 
-/// Where the tombstone of a record lies that was pruned in a store: in `folder`, by the name of the record.
+/// The place of the tombstone of a record that was pruned in a store. It is in `folder`, by the
+/// name of the record.
 pub fn place_in(folder: &Path, record: &RecordId) -> PathBuf {
     folder.join(format!("{record}{TOMBSTONE_ENDING}"))
 }
@@ -59,10 +61,11 @@ pub fn read(fs: &dyn Fs, place: &Path) -> Result<Found, Error> {
     Ok(Tombstone::read(&bytes).map_or(Found::Other, |found| Found::Tombstone(Box::new(found))))
 }
 
-/// Writes a tombstone, durably, in the place of an older one; its folder is made where it is missing.
+/// Writes a tombstone, durably, in the place of an older one; its folder is made where it is
+/// missing.
 ///
 /// # Errors
-/// When it says more than a tombstone may, or the system fails.
+/// When it holds more than a tombstone may, or the system fails.
 pub fn put(fs: &dyn Fs, place: &Path, tombstone: &Tombstone) -> Result<(), Error> {
     let bytes = tombstone.to_bytes();
     let bytes = bytes.ok_or_else(|| Error::invalid("the tombstone cannot be written"))?;
@@ -70,7 +73,8 @@ pub fn put(fs: &dyn Fs, place: &Path, tombstone: &Tombstone) -> Result<(), Error
     atomic::replace(fs, place, &bytes, Mode::Set(PRIVATE_FILE))
 }
 
-/// The files that go with the record at `path`, of those beside it: its bodies, and what was set aside of it.
+/// The files that are removed with the record at `path`. They are its bodies, and the parts of it
+/// that were set aside.
 ///
 /// # Errors
 /// Kind `External` when its folder cannot be read.
@@ -83,10 +87,11 @@ pub fn beside(fs: &dyn Fs, path: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(found)
 }
 
-/// Removes the files `beside` a record, and then the record, each durably; those that are gone already are no error.
+/// Removes the files `beside` a record, and then the record, each durably; missing files are no
+/// error.
 ///
 /// # Errors
-/// When the system fails; the record is there then, unless only its removal could not be made durable.
+/// When the system fails. The record still exists then, unless only the sync of its removal failed.
 pub fn drop_all(fs: &dyn Fs, record: &Path, beside: &[PathBuf]) -> Result<(), Error> {
     let folder = sys::directory_of(record);
     let sync = || {
@@ -193,7 +198,7 @@ mod tests {
                 );
                 assert!(done.is_err() || !is_there(RECORD), "{call}");
                 failed += usize::from(done.is_err());
-                // Who comes next goes on.
+                // The next prune finishes the work.
                 prune(&*disk.shared()).unwrap();
                 assert!(
                     BESIDE

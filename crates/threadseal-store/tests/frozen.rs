@@ -17,6 +17,7 @@ use threadseal_core::digest::Digest;
 use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
 use threadseal_core::record::{Head, RecordId, RecordKind, ThreadId};
 use threadseal_core::time::Timestamp;
+use threadseal_core::tlog::entry::LoggedHead;
 use threadseal_core::tlog::tombstone::{Statement, Tombstone};
 use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
 use threadseal_formats::ledger::{ActorFingerprint, Effect, Genesis, RunId};
@@ -53,6 +54,8 @@ use threadseal_store::{atomic, bodies, observer, snapshot, tombstones};
 
 const DISK: &str = "/disk";
 const HOME: &str = "/home";
+/// The longest value of a row that is frozen as it is.
+const TEXT_BYTES: usize = 1500;
 const MINUTE_MICROS: u64 = 60_000_000;
 
 /// An empty disk, and a host on it of which nothing is left to chance.
@@ -246,6 +249,15 @@ fn head(record: u8, seq: u64) -> Head {
         seq,
         size: 100 * (seq + 1),
         line: Digest::of(format!("{record} {seq}").as_bytes()),
+    }
+}
+
+fn logged(record: u8, seq: u64) -> LoggedHead {
+    LoggedHead {
+        kind: RecordKind::Transcript,
+        head: head(record, seq),
+        root: Some(Digest::of(b"root")),
+        key: None,
     }
 }
 

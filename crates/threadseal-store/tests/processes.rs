@@ -1,7 +1,7 @@
 //! Real processes: killed while they write, and contending for a lock and a head.
 //!
-//! A test starts this test program again with [`ROLE`] set; the same test function then plays
-//! the child. Children answer on standard output, one word and a number per line.
+//! A test starts this test program again with [`ROLE`] set; the same test function then plays the
+//! child. Children answer on standard output, one word and a number per line.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -91,7 +91,8 @@ fn write_until_killed(path: &Path) -> ! {
     unreachable!("the parent kills this process first")
 }
 
-/// The last whole acknowledgement of a child that is killed some time; tells of the first.
+/// The last whole acknowledgement of a child that is killed some time; signals the first on
+/// `first`.
 fn last_answer(out: ChildStdout, first: &std::sync::mpsc::Sender<()>) -> Option<u64> {
     let mut last = None;
     let mut line = Vec::new();
@@ -162,7 +163,7 @@ fn a_killed_writer_has_left_every_byte_it_acknowledged_and_no_lock() {
     );
 }
 
-/// Waits until the parent lets go.
+/// Waits until the parent ends its input or sends a line.
 fn wait_for_line() {
     std::io::stdin().read_line(&mut String::new()).unwrap();
 }
@@ -267,7 +268,7 @@ fn head_of(seq: u64) -> StoredHead {
     }
 }
 
-/// Stores [`WINS`] heads, each after whatever head stands there; returns the seals it stored.
+/// Stores [`WINS`] heads, each after the present head; returns the seals it stored.
 fn store_heads(heads: &dyn HeadStore) -> Vec<u64> {
     let record = head_of(0).head.record;
     let mut stored = Vec::new();

@@ -1,13 +1,13 @@
 //! The recorder under failing disks, failing object storage, power cuts and SIGKILL.
 //!
-//! One suite for every store: each call of the workload fails in turn, in each way; then the process
-//! dies or the power goes. Checked at every stop:
+//! One suite for every store: each call of the workload fails in turn, in each way; then the
+//! process dies or the power is cut. Checked at every stop:
 //!
 //! 1. no false alarm: the record is `verified`, `open` or has an unsigned tail;
-//! 2. every event that was promised is in the record: the written ones after a kill, the durable
-//!    ones after a power cut;
-//! 3. the next writer goes on; nothing that no seal covered is taken over silently: it is in the
-//!    place that it was moved to, and the record says so.
+//! 2. every promised event is in the record: the written ones after a kill, the durable ones after
+//!    a power cut;
+//! 3. the next writer continues; bytes that no seal covered are never accepted silently: they are
+//!    moved aside, and the record names the move.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -123,7 +123,7 @@ impl Bench {
         }
     }
 
-    /// The writer of the record, new or opened again; and what was moved aside.
+    /// The writer of the record, new or opened again; and the tail that was moved aside.
     fn writer(&self) -> Result<(Recorder, Option<MovedTail>), Error> {
         let (host, keys, store) = (self.host.clone(), self.keys.clone(), &*self.store);
         if store.read(&self.name)?.is_none() {
@@ -199,7 +199,7 @@ fn holds(bytes: &[u8], number: u64) -> bool {
         .any(|window| window == needle.as_bytes())
 }
 
-/// What the recorder promised.
+/// The promises of the recorder.
 #[derive(Debug, Default)]
 struct Promises {
     written: u64,
@@ -223,7 +223,7 @@ fn assert_promised(bench: &Bench, promised: u64) {
     }
 }
 
-/// The next process: opens, goes on, ends; all is verified and nothing was lost on the way.
+/// The next process: opens, continues, ends; all is verified and no promised event was lost.
 fn go_on(bench: &Bench, promised: u64) {
     let kept = bench.bytes();
     let is_verified = bench
@@ -351,7 +351,8 @@ fn every_fault_of_the_disk_below_a_folder_of_objects_is_survived() {
                 2 => Some(Keep::Everything),
                 _ => Some(Keep::ByLot(call as u64)),
             };
-            // Of three calls one for each kind; an error in any of them, and then a cut, is the worst.
+            // Of three calls one for each kind; an error in any of them, and then a cut, is the
+            // worst.
             let is_worst = kind == FaultKind::Io;
             if is_worst || call % 3 == number % 3 {
                 let end = if is_worst { Some(Keep::Nothing) } else { end };
@@ -367,7 +368,7 @@ fn every_fault_of_the_disk_below_a_folder_of_objects_is_survived() {
     println!("{runs} runs");
 }
 
-/// Each `step`-th call of `behind` fails in each way; a fresh place for each.
+/// Each `step`-th call of the storage fails in each way; a fresh place for each.
 fn fail_objects(fresh: &dyn Fn() -> Arc<dyn Objects>, step: usize) {
     let (folder, mut runs) = (Path::new(WORK), 0);
     for fault in ObjectFault::ALL {
@@ -398,7 +399,7 @@ fn fail_objects(fresh: &dyn Fn() -> Arc<dyn Objects>, step: usize) {
             fs.kill_process();
             let next = Bench::on_objects(fs.shared(), folder, behind);
             assert_no_false_alarm(&next);
-            // What was acknowledged is durable.
+            // Acknowledged events are durable.
             assert_promised(&next, promises.written);
             go_on(&next, promises.written);
             assert!(next.store.fsck(&next.name, true).unwrap().is_clean());
@@ -489,7 +490,7 @@ fn kill_recorders(test: &str, kills: usize, bench: fn(&Path) -> Bench, forget: f
                 .inspect(|_| to_parent.send(()).unwrap_or_default())
                 .last()
         });
-        // One in four is killed at any moment of its life, the others while they write: however
+        // One in four is killed at any moment of its life, the others while they write. However
         // slow the machine, most kills must find a busy recorder.
         if kill % 4 != 0 {
             first_answer

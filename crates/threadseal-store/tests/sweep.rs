@@ -1,14 +1,14 @@
 //! Every call fails in every way, and afterwards nothing promised is lost.
 //!
 //! A sealer in miniature appends events and seals and stores heads. Each of its calls fails in
-//! turn, in each way of [`FaultKind`]; then the process dies or the power goes, leaving of the
-//! unsynced bytes and names what [`Keep`] says; then a new process looks at what is there, goes
-//! on to the end, and the power goes again. Checked at every stop:
+//! turn, in each way of [`FaultKind`]; then the process dies or the power is cut. [`Keep`] selects
+//! the unsynced bytes and names that stay. Then a new process checks the disk and continues to the
+//! end, and the power is cut again. Checked at every stop:
 //!
 //! 1. acknowledged bytes are there: the written ones after a kill, the durable ones after a cut;
 //! 2. after a failure the log acknowledges nothing more;
 //! 3. an acknowledged head is there, or a newer one, and its aliases lead to it;
-//! 4. no head names bytes that the file has not: files may be ahead of heads, never behind;
+//! 4. no head names bytes that the file lacks: files may be ahead of heads, never the reverse;
 //! 5. a tail that was moved aside is in the record or beside it, whole;
 //! 6. errors leave no temporary files.
 #![allow(
@@ -39,7 +39,7 @@ fn fresh_disk() -> FaultFs {
     fs
 }
 
-/// What ends the first process.
+/// The end of the first process.
 #[derive(Debug, Clone, Copy)]
 enum End {
     Kill,
@@ -83,7 +83,7 @@ fn stop(fs: &FaultFs, end: End, promises: &mut Promises) {
     promises.check(fs);
 }
 
-/// Works on without faults, loses everything that was not synced, and must have lost nothing.
+/// Continues without faults, loses everything that was not synced, and must have lost nothing.
 fn finish(fs: &FaultFs, promises: &mut Promises, cut: Keep) {
     assert!(work(fs, promises), "recovery without a fault must succeed");
     promises.check(fs);
@@ -158,8 +158,8 @@ fn a_second_fault_during_recovery_loses_nothing_either() {
 // T-TRA-26
 #[test]
 fn a_process_that_goes_on_after_a_failed_fsync_never_stores_a_head_of_lost_bytes() {
-    // The dangerous order: fsync fails and loses pages, the same process opens the file again,
-    // reads them from the cache, syncs "successfully", stores a head, and the power goes.
+    // The dangerous order: fsync fails and loses pages. The same process opens the file again,
+    // reads them from the cache, syncs "successfully", and stores a head. Then the power is cut.
     let mut syncs = 0;
     for call in 0.. {
         for keep in [Keep::Nothing, Keep::Everything, Keep::ByLot(call as u64)] {
@@ -182,7 +182,7 @@ fn a_process_that_goes_on_after_a_failed_fsync_never_stores_a_head_of_lost_bytes
     }
 }
 
-/// A call that is done though it reports failure may leave a file nobody knows of, a disk
+/// A call that is done though it reports failure may leave a file that no program knows of. A disk
 /// without power or write access cannot be tidied.
 fn leaves_no_litter(kind: FaultKind) -> bool {
     !matches!(

@@ -11,7 +11,7 @@ def is_trajectory(value):
 
 
 def trajectories(value):
-    """All trajectories of a value, those inside of others behind them."""
+    """All trajectories of a value. Nested ones follow their parent."""
     if is_trajectory(value):
         yield value
         for inner in value.get("subagent_trajectories") or ():

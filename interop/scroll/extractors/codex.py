@@ -12,7 +12,7 @@ ENVELOPES = {
 
 
 def spelled(arguments):
-    """The object that a string of arguments spells, else the string."""
+    """The object in a string of arguments, else the string."""
     try:
         value = parse(arguments)
     except (ValueError, TypeError):
@@ -49,7 +49,7 @@ def item(value, at):
         yield from parts(value.get("summary"), f"{at}/summary")
         yield from parts(value.get("content"), f"{at}/content")
         if value.get("encrypted_content"):
-            # Beside the text of other items a scroll has this as data.
+            # A scroll has this as data beside the text of other items.
             yield f"{at}/encrypted_content", "text", "redacted_thinking"
             yield f"{at}/encrypted_content", "text", value["encrypted_content"]
     elif kind == "function_call":

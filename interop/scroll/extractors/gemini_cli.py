@@ -24,7 +24,7 @@ def is_parsed(_text, _strings):
 
 
 def answer(result):
-    """What a tool answered, and where it stands below the result."""
+    """The answer of a tool, and its place below the result."""
     if isinstance(result, list) and len(result) == 1 and isinstance(result[0], dict):
         response = result[0].get("functionResponse")
         if isinstance(response, dict) and set(response) <= {"id", "name", "response"}:

@@ -19,7 +19,8 @@ SILENT = ("state", "store", "sample_init", "score", "span_begin", "span_end", "s
 
 
 def members(source):
-    """Files of an archive in order; Python 3.11 knows no Zstandard, the program `zstd` does."""
+    """Files of an archive in order. Python 3.11 cannot read Zstandard, but the program `zstd` can.
+    """
     archive = zipfile.ZipFile(io.BytesIO(source))
     for entry in archive.infolist():
         if entry.compress_type != 93:
@@ -50,7 +51,9 @@ def records(source):
 
 
 def resolved(sample):
-    """The sample with attachments in the place of references, and those that nothing names."""
+    """The sample with its references replaced by attachments, and the attachments without a
+    reference.
+    """
     old = sample.get("transcript") or {}
     table = {**(sample.get("attachments") or {}), **(old.get("content") or {})}
     used = set()

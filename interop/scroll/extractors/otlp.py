@@ -34,7 +34,7 @@ def records(source):
 
 
 def without_names(record):
-    """The record with names of attributes as names, which a scroll has them as."""
+    """The record with its attributes as members, which is their form in a scroll."""
     if isinstance(record, dict):
         kept = {name: without_names(value) for name, value in record.items()}
         if set(kept) == {"key", "value"}:

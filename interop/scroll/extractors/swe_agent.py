@@ -15,7 +15,7 @@ def records(source):
     entries = list(whole.get("history") or ())
     answers = False
     for number, entry in enumerate(entries, 1):
-        # What follows an action without call is its answer; the entry itself does not say so.
+        # The entry after an action without a call is its answer. Nothing in the entry marks it so.
         answer = answers and entry.get("role") == "user"
         yield number, {**entry, "\0answer": answer}
         answers = entry.get("role") == "assistant" and entry.get("action") and not entry.get("tool_calls")

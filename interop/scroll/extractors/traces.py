@@ -1,8 +1,7 @@
-"""What the extractors of traces share.
+"""Shared by the extractors of traces.
 
-Spans repeat each other in many shapes. Of them it is demanded that no text is lost: each string,
-strings of JSON opened, is in the scroll at least as often as the source has it at places that the
-account does not list.
+Spans repeat each other in many shapes. Their check requires that no text is lost. Each string, with
+strings of JSON opened, is in the scroll at least as often as in unlisted places of the source.
 """
 
 import collections
@@ -12,9 +11,9 @@ import re
 from .values import canonical, leaves, parse
 
 OPENS = ("{", "[")
-# Members and attributes whose words give a value its shape, name who spoke, or link one part to
-# another: no content, and a scroll says each in a place and as often as it needs. That none is
-# missing is what the check of the leaves looks at.
+# Words of members and attributes that give a value its shape, name a role, or link two parts. They
+# are not content: a scroll writes each in its own place, as often as it needs. The check of the
+# leaves ensures that none is missing.
 SHAPE = re.compile(
     r"(^|[._])(type|role|id|call_?id|status|object|index|finish_reason|lc|event\.name|parent_id"
     r"|mime_type|(ls_)?model(_?(name|id))?)$"
@@ -24,11 +23,11 @@ SHAPE = re.compile(
 
 
 class Shape(str):
-    """A word of `SHAPE` whose name stands beside it and not above it."""
+    """A word of `SHAPE` whose name is beside it and not above it."""
 
 
 def held(text):
-    """The JSON that a string holds, or None."""
+    """The JSON in a string, or None."""
     if not text.lstrip().startswith(OPENS):
         return None
     try:
@@ -38,7 +37,7 @@ def held(text):
 
 
 def opened(value, pointer=""):
-    """Strings with their pointers, those inside of strings of JSON too."""
+    """Strings with their pointers, including those inside strings of JSON."""
     for place, leaf in leaves(value, pointer):
         if not isinstance(leaf, str) or not leaf:
             continue
@@ -59,8 +58,12 @@ def scroll_content(turns):
 
 
 def is_parsed(text, strings):
-    """Strings of JSON are compared text by text, as content; words of shapes are not compared. One
-    span may say as JSON what another says plainly."""
+    """Whether a text is compared in parsed form.
+
+    Strings of JSON are compared text by text, as content. Words of shapes are not compared. One
+    span
+    may hold as JSON a text that another holds plainly.
+    """
     spelled = (json.dumps(text), json.dumps(text, ensure_ascii=False))
     return held(text) is not None or text in WORDS or any(spelling in strings for spelling in spelled)
 

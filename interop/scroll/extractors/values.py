@@ -1,4 +1,6 @@
-"""JSON values for comparison: numbers keep their literal, texts are compared as a scroll holds them."""
+"""JSON values for comparison: numbers keep their literal, texts are compared in the form of a
+scroll.
+"""
 
 import decimal
 import json
@@ -46,7 +48,7 @@ def lines(source):
 
 
 def canonical(value, depth=0):
-    """One spelling for each value, after what a scroll changes: see "altered" in the account."""
+    """One spelling for each value, after the changes of a scroll: see "altered" in the account."""
     if isinstance(value, dict):
         inner = sorted(f"{json.dumps(k)}:{canonical(v, depth + 1)}" for k, v in value.items())
         return "{" + ",".join(inner) + "}"
@@ -58,7 +60,7 @@ def canonical(value, depth=0):
 
 
 def leaves(value, pointer=""):
-    """Strings and numbers with their JSON Pointers; names of members are not told."""
+    """Strings and numbers with their JSON Pointers, without the names of members."""
     if isinstance(value, dict):
         for name, member in value.items():
             escaped = name.replace("~", "~0").replace("/", "~1")

@@ -40,7 +40,7 @@ def records(source, assemble):
 
 
 def bodies(record):
-    """Every place at which a body may stand, and what stands there."""
+    """Every place where a body may be, and its value."""
     yield "", record
     for name in BODIES:
         if isinstance(record.get(name), dict):
@@ -50,7 +50,7 @@ def bodies(record):
 
 
 def said(content, at):
-    """A text, or everything that a list of parts holds."""
+    """A text, or all texts in a list of parts."""
     if isinstance(content, str):
         yield at, "text", content
     for index, part in enumerate(content if isinstance(content, list) else ()):
@@ -71,7 +71,7 @@ def settings(body, at, names):
 
 
 def spelled(arguments):
-    """The object that a string of arguments spells, else the string."""
+    """The object in a string of arguments, else the string."""
     try:
         value = json.loads(arguments)
     except (ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""Anthropic Messages. Turns keep content as it stands, so bodies of calls are there twice."""
+"""Anthropic Messages. Turns keep content unchanged, so they contain bodies of calls twice."""
 
 from . import wire
 from .values import texts

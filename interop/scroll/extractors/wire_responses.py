@@ -23,7 +23,7 @@ def item(value, at):
         for name in ("summary", "content"):
             yield from wire.said(value.get(name), f"{at}/{name}")
         if value.get("encrypted_content"):
-            # Beside the text of other items a scroll has this as data, with a type and an id.
+            # A scroll has this as data beside the text of other items, with a type and an id.
             yield f"{at}/encrypted_content", "text", "redacted_thinking"
             yield f"{at}/encrypted_content", "text", value["encrypted_content"]
     elif kind == "function_call":

@@ -1,8 +1,8 @@
-"""Adapters of agent-memory-integrity for ThreadSeal's stores: what both share.
+"""Adapters of agent-memory-integrity for ThreadSeal's stores: their common part.
 
-The *store* is a folder; the edits change, copy and put back what is in it. The *home* holds keys, trust, known heads and
-the log of the host; it lies elsewhere, and no edit reaches it. Programs are named by the environment: THREADSEAL, and RECORD,
-the example of threadseal-store.
+The *store* is a folder; the edits change, copy and roll back its content. The *home* holds keys,
+trust, known heads and the log of the host. It is outside the store, and no edit reaches it. The
+environment names the programs: THREADSEAL, and RECORD, the example of threadseal-store.
 """
 
 import os
@@ -12,13 +12,18 @@ import tempfile
 
 from agmi.adapters.base import MemoryAdapter, Record
 
-# The exits that are verdicts: evidence against a record, and not confirmed. Any other failure is no answer.
+# Exit codes that are verdicts: evidence against a record, and not confirmed. Any other failure is
+# no answer.
 REFUSED = {1, 3}
 
 
 class Adapter(MemoryAdapter):
-    """A store in a folder and a home beside it. A record of the suite is one step of a context; what begins a context (line 1
-    of a transcript with its seal, the first record of a ledger) is part of the store and no step."""
+    """A store in a folder and a home next to it.
+
+    A record of the suite is one step of a context. The beginning of a context is part of the store
+    and
+    no step: line 1 of a transcript with its seal, or the first record of a ledger.
+    """
 
     supports_replay = True
     supports_metadata = True
@@ -42,7 +47,9 @@ class Adapter(MemoryAdapter):
             self._temporary = None
 
     def program(self, name, *arguments, text="", codes=frozenset({0})):
-        """Runs what the environment calls `name`; raises unless its exit is one of `codes`."""
+        """Runs the program that the environment names `name`; raises unless its exit code is one of
+        `codes`.
+        """
         done = subprocess.run(
             [os.environ[name], *map(str, arguments)],
             env={"THREADSEAL_HOME": str(self.home), "PATH": os.environ["PATH"]},
@@ -57,10 +64,10 @@ class Adapter(MemoryAdapter):
     def command(self, *arguments, **more):
         return self.program("THREADSEAL", *arguments, **more)
 
-    # What an adapter says of its store.
+    # Methods that each adapter defines for its store.
 
     def grow(self, context, texts):
-        """Writes these texts as the next steps of a context, by the tool's own means."""
+        """Writes these texts as the next steps of a context, with the tool's own means."""
         raise NotImplementedError
 
     def steps(self, context):
@@ -68,18 +75,23 @@ class Adapter(MemoryAdapter):
         raise NotImplementedError
 
     def put_steps(self, context, steps):
-        """Replaces the raw steps of a context, and mends all that the store notes about them and that needs no key."""
+        """Replaces the raw steps of a context.
+
+        Corrects all notes of the store about them that need no key.
+        """
         raise NotImplementedError
 
     def read(self):
-        """Reads the first context as people and programs do: (whether it was given out, the texts, what was said)."""
+        """Reads the first context as people and programs do: (whether it was given out, the texts,
+        the output).
+        """
         raise NotImplementedError
 
     def text_of(self, fields):
         """The text of a raw step."""
         raise NotImplementedError
 
-    # What the suite asks for.
+    # Methods that the suite requires.
 
     def seed(self, n):
         self.grow(self.context, [f"seed {number}" for number in range(n)])
@@ -102,7 +114,7 @@ class Adapter(MemoryAdapter):
     def write_raw(self, record):
         steps = self.steps(self.context)
         step = {name: text for name, text in record.fields.items() if name != "context"}
-        # At the end it is a new one.
+        # At the end the step is a new one.
         steps[record.seq : record.seq + 1] = [step]
         self.put_steps(self.context, steps)
 
@@ -130,7 +142,7 @@ class Adapter(MemoryAdapter):
         self._restore_store(token, self.store)
 
     def reload(self):
-        """Every command opens the store anew."""
+        """Every command opens the store again."""
 
     def verify(self):
         given, texts, said = self.read()

@@ -1,6 +1,6 @@
 """Signed ledgers in an SQLite file, one run for each context; a step is a record.
 
-Read by `threadseal ledger export --verified`, which gives out a run that verifies and nothing of any other.
+`threadseal ledger export --verified` reads them. It gives out only runs that verify.
 """
 
 import hashlib
@@ -11,12 +11,12 @@ from agmi.adapters.base import Record
 
 from threadseal_agmi import REFUSED, Adapter
 
-# The number of the first step: 1 is the record that the ledger begins with.
+# The number of the first step: 1 is the first record of the ledger.
 FIRST = 2
 
 
 def spelled(value):
-    """As the ledger spells JSON in what its digests cover (spec/canon.md §5)."""
+    """JSON as the ledger spells it in digested text (spec/canon.md §5)."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -56,7 +56,7 @@ class Ledgers(Adapter):
     def put_steps(self, context, steps):
         connection = self._connect()
         have = connection.execute("SELECT max(seq) FROM ledger WHERE run_id = ?", (context,)).fetchone()[0]
-        # The trigger against rewriting fires where a row is updated, and not where it is replaced.
+        # The trigger against rewriting runs when a row is updated, and not when it is replaced.
         for seq, step in enumerate(steps, FIRST):
             connection.execute(
                 "INSERT OR REPLACE INTO ledger (run_id, seq, record_json, idempotency_key, step_status) VALUES (?, ?, ?, ?, ?)",
@@ -65,7 +65,7 @@ class Ledgers(Adapter):
         end = FIRST - 1 + len(steps)
         if end < have:
             connection.execute("DELETE FROM ledger WHERE run_id = ? AND seq > ?", (context, end))
-        # The store's own notes of where the run ends agree with what is left.
+        # The store's own notes on the end of the run agree with the remaining rows.
         last = json.loads(steps[-1]["record"])["record_hash"]
         connection.execute("UPDATE ledger_heads SET last_seq = ? WHERE run_id = ?", (end, context))
         connection.execute("UPDATE threadseal_heads SET count = ?, hash = ? WHERE run_id = ?", (end, last, context))
@@ -86,7 +86,7 @@ class Ledgers(Adapter):
         return json.loads(fields["record"])["result"]["text"]
 
     def _changed(self, record, change):
-        """Has `change` edit the record, and gives it the digest that it would have."""
+        """Edits the record with `change`, and gives it the digest that fits."""
         step = json.loads(record.fields["record"])
         if chained(step) != step["record_hash"]:
             raise RuntimeError("a genuine record has another digest")
@@ -114,7 +114,8 @@ class Ledgers(Adapter):
         return step
 
     def write_meta(self, seq, meta):
-        # A member that no record has would be refused for its name; a known one with another value is the harder case.
+        # An unknown member would be refused for its name; a known one with another value is the
+        # harder case.
         def change(step):
             step["node_id"] = "instructed"
 
@@ -122,7 +123,9 @@ class Ledgers(Adapter):
 
 
 class Unverified(Ledgers):
-    """The control: what is read without asking for what verifies takes every edit, so that each is one that can be read."""
+    """The control: a reader without verification accepts every edit, so each edit leaves a readable
+    store.
+    """
 
     name = "threadseal-ledger-sqlite, read without verification"
     asked = []

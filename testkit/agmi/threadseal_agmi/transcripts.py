@@ -1,6 +1,8 @@
-"""Native transcripts: a folder of files, one for each context; a step is an event and the seal after it.
+"""Native transcripts: a folder of files, one for each context; a step is an event and its seal.
 
-Read by `threadseal messages`, which gives out what is vouched for and says by its exit whether that is all of it.
+`threadseal messages` reads them. It gives out only verified messages, and its exit code shows
+whether
+they are all.
 """
 
 import json
@@ -56,7 +58,7 @@ class Transcripts(Adapter):
         return record
 
     def forge_record(self, template):
-        # As much later as a turn takes; the seal is the last genuine one.
+        # Later by the length of a turn; the seal is the last genuine one.
         forged = self._moved(Record(template.seq + 1, dict(template.fields)), 1)
         return self.mutate_payload(forged)
 
@@ -73,6 +75,7 @@ class Transcripts(Adapter):
         return event
 
     def write_meta(self, seq, meta):
-        # A member that no event has would be refused for its name; a known one with another value is the harder case.
+        # An unknown member would be refused for its name; a known one with another value is the
+        # harder case.
         record = self.read_all_raw()[seq]
         self.write_raw(self._moved(record, -3600))

@@ -18,7 +18,7 @@ use threadseal_core::tlog::entry::LoggedHead;
 use threadseal_formats::transcript::event::{EventType, Payload};
 use threadseal_formats::transcript::ext::Ext;
 use threadseal_formats::transcript::manifest::Manifest;
-use threadseal_log::{Description, LogId, LogKey, LogPlaces, LoggedHeads, SealLog};
+use threadseal_log::{Description, LogHome, LogId, LogKey, LogRegistry, LoggedHeads, SealLog};
 use threadseal_store::clock::{Clock as _, SystemClock};
 use threadseal_store::heads::HeadStore;
 use threadseal_store::home::Home;
@@ -44,15 +44,15 @@ pub(super) fn run(name: &str, path: &Path, rest: &[&str]) -> Option<Done<Cost>> 
     })
 }
 
-fn places(fs: Arc<dyn Fs>, home: &Path) -> LogPlaces {
-    LogPlaces {
+fn places(fs: Arc<dyn Fs>, home: &Path) -> LogRegistry {
+    LogRegistry::new(LogHome {
         fs,
-        home: home.to_owned(),
+        path: home.to_owned(),
         mark: home.with_extension("marks"),
         elsewhere: Vec::new(),
         host: None,
         settings: Vec::new(),
-    }
+    })
 }
 
 /// The log of a home, made where there is none.

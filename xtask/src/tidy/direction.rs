@@ -8,9 +8,10 @@ use super::repository::Repository;
 use super::rust;
 
 /// Crates whose modules have an order.
-const ORDERED: [&str; 3] = [
+const ORDERED: [&str; 4] = [
     "crates/threadseal-core/src/lib.rs",
     "crates/threadseal-formats/src/lib.rs",
+    "crates/threadseal-log/src/lib.rs",
     "crates/threadseal-runtime/src/lib.rs",
 ];
 

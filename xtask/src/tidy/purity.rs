@@ -250,6 +250,7 @@ mod tests {
             (FORBIDDING[0], "//! A.\n#![forbid(unsafe_code)]\n"),
             (FORBIDDING[1], "//! B.\n// #![forbid(unsafe_code)]\n"),
             (FORBIDDING[2], "//! C.\n#![forbid(unsafe_code)]\n"),
+            (FORBIDDING[3], "//! D.\n#![forbid(unsafe_code)]\n"),
         ]);
         let expected = format!("{}: does not forbid unsafe code", FORBIDDING[1]);
         assert_eq!(unsafe_forbidden(&repository), [expected]);

@@ -1,6 +1,9 @@
-//! `check-proof FILE`: what a proof of a turn proves, a copy of a record with lines left out, evidence that a key sealed or signed two
-//! histories, of a record, a lineage or a log, or a tombstone. It needs nothing but the file: no record, no network, no home. Where there is a
-//! home whose log knows the record of a turn, it says whether that log contradicts the proof.
+//! `check-proof FILE`: checks a proof and shows its content. A proof is one of a turn, a copy of a
+//! record with lines left out, evidence that a key sealed or signed two histories (of a record, a
+//! lineage or a log), or a tombstone.
+//!
+//! It needs only the file: no record, no network, no home. If there is a home whose log knows the
+//! record of a turn, the log is asked whether it contradicts the proof.
 
 use crate::believed::MAX_TAKEN_UP_BYTES;
 use crate::cmd::show;
@@ -67,10 +70,10 @@ pub(crate) struct CheckProofArgs {
 struct ProofOutput<'a> {
     schema: &'static str,
     result: &'a Report,
-    /// The turn; none where anything speaks against the proof.
+    /// The turn; none if the proof fails.
     turn: Option<u64>,
     lines: Vec<LineOutput<'a>>,
-    /// Where a log has the closing seal; none where the proof does not say.
+    /// The place of the closing seal in a log; none if the proof does not contain one.
     anchor: Option<AnchorOutput<'a>>,
     exit: u8,
 }
@@ -80,9 +83,10 @@ struct AnchorOutput<'a> {
     origin: &'a str,
     index: u64,
     size: u64,
-    /// When a quorum of the policy's witnesses had seen it, in seconds since 1970; none where no policy was asked, or none was met.
+    /// When a quorum of the policy's witnesses had seen it, in seconds since 1970; none without a
+    /// policy, or if it was not met.
     witnessed_at: Option<u64>,
-    /// Names of the policy's witnesses that saw it, where the quorum was met.
+    /// Names of the policy's witnesses that saw it, if the quorum was met.
     witnesses: Vec<String>,
 }
 
@@ -103,13 +107,14 @@ impl<'a> AnchorOutput<'a> {
 #[derive(Serialize)]
 struct LineOutput<'a> {
     line: u64,
-    /// None where the line is left out.
+    /// None if the line is left out.
     event_type: Option<&'a str>,
-    /// The line's JSON text, as it stands in the record.
+    /// The line's JSON text, as it is in the record.
     text: Option<&'a str>,
-    /// The same with bodies, or holes, in the place of its commitments; none where it has no commitment.
+    /// The same with bodies, or redaction marks, in place of its commitments; none if it has no
+    /// commitment.
     restored: Option<&'a str>,
-    /// How many bytes the line had that a copy leaves out.
+    /// The number of bytes of a line that a copy leaves out.
     left_out_bytes: Option<u64>,
 }
 
@@ -139,7 +144,6 @@ impl<'a> LineOutput<'a> {
     }
 }
 
-/// Checks it, and shows what it proves.
 pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Outcome {
     let local = Local::to(&[], false, context);
     let vkey = args
@@ -173,7 +177,7 @@ pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Ou
         anchor: None,
         closing: None,
     };
-    // A copy's lines are shown from its bytes.
+    // A copy has no parsed lines: they are read from its bytes.
     let bytes;
     let mut lines = Vec::new();
     let mut checked = match std::str::from_utf8(&first).unwrap_or_default() {
@@ -230,8 +234,8 @@ pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Ou
     Ok(exit)
 }
 
-/// Holds a proof of a turn against what the log of the home says of its record, where there is a home and its log knows the record. A
-/// log that does not tell is told of.
+/// Checks a proof of a turn against the home's log, if there is a home whose log knows the record.
+/// Warns of a log that cannot be read.
 fn hold_against_log(checked: &mut Checked, context: &Context) -> Result<(), Failure> {
     let Some(head) = checked.report.head.filter(|_| checked.closing.is_some()) else {
         return Ok(());
@@ -256,7 +260,7 @@ fn hold_against_log(checked: &mut Checked, context: &Context) -> Result<(), Fail
     Ok(())
 }
 
-/// What the log says of the record of this seal, and of the seal; None where it knows nothing of the record.
+/// The heads and forks in the log for the record of this seal; None if it does not know the record.
 fn known_of(log: &SealLog, seal: &Head) -> Result<Option<Vec<Expectation>>, Error> {
     let forks = log.forks_of(&seal.record)?;
     if forks.is_empty() && log.newest(&seal.record)?.is_none() {
@@ -270,7 +274,7 @@ fn known_of(log: &SealLog, seal: &Head) -> Result<Option<Vec<Expectation>>, Erro
     Ok(Some(known.collect()))
 }
 
-/// Why what proves nothing by itself is not judged here.
+/// Why a file that is no proof cannot be checked here.
 fn other(file: &RegularFile, path: &Path) -> Failure {
     let text = match detect::kind(file) {
         Ok(Some(_)) => format!(
@@ -323,7 +327,7 @@ fn policy(path: &Path, context: &Context) -> Result<Policy, Failure> {
     Policy::parse(&bytes).map_err(|error| Failure::new(error.to_string()).about(path))
 }
 
-/// A line as `show` shows it: what it says stands behind a margin.
+/// Prints a line as `show` does: every text of the record has a margin before it.
 fn print(row: &LineOutput<'_>, context: &Context, out: &mut Out) {
     let place = context.palette.faint(&format!("line {}", row.line));
     if let Some(bytes) = row.left_out_bytes {

@@ -13,7 +13,6 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Prints the script.
 pub(crate) fn run(args: &CompletionsArgs, out: &mut Out) -> Outcome {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "threadseal", &mut script);

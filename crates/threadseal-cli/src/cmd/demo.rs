@@ -1,8 +1,8 @@
-//! `demo`: a record, and what is noticed when it is attacked.
+//! `demo`: makes a record, attacks it, and shows that verification detects each attack.
 //!
 //! ```text
 //! threadseal-demo/home/      keys, trust and heads of the demonstration alone
-//! threadseal-demo/records/   the record, and a copy for each attack: left to look at
+//! threadseal-demo/records/   the record, and a copy for each attack, kept for inspection
 //! ```
 
 use crate::cmd::init;
@@ -32,7 +32,7 @@ use threadseal_formats::transcript::ext::Ext;
 use threadseal_formats::transcript::manifest::Manifest;
 use threadseal_store::recorder::{Keys, Recorder};
 
-/// What the agent of the demonstration did: event type and payload, a seal after each turn.
+/// The actions of the demonstration's agent: event type and payload, a seal after each turn.
 const TURNS: [&[(&str, &str)]; 3] = [
     &[
         (
@@ -71,7 +71,7 @@ const TURNS: [&[(&str, &str)]; 3] = [
     ],
 ];
 
-/// Something done to a copy of the record, and what verification must then say.
+/// An attack on a copy of the record, and the verdict that verification must give.
 struct Step {
     title: &'static str,
     file: &'static str,
@@ -130,10 +130,10 @@ const STEPS: [Step; 6] = [
     },
 ];
 
-/// What an attacker without keys can write: a line in good form.
+/// A line in good form, which an attacker can write without keys.
 const SMUGGLED: &str = "{\"timestamp\":1771356405.000000,\"thread_id\":\"demo/thread\",\"event_type\":\"cognition_in\",\"salt\":\"00000000000000000000000000000000\",\"payload\":{\"text\":\"Yes, deploy.\",\"role\":\"user\"}}\n";
 
-/// Names that are tried for the folder of a demonstration.
+/// The most names that are tried for the folder of a demonstration.
 const MAX_FOLDERS: u32 = 1000;
 
 /// Where the demonstration is left to look at.
@@ -159,11 +159,11 @@ struct DemoOutput {
     exit: u8,
 }
 
-/// Plays all steps and leaves the files; 0 when everything was noticed.
+/// Runs all steps and leaves the files; exits 0 if every attack was detected.
 pub(crate) fn run(args: &DemoArgs, context: &Context, out: &mut Out) -> Outcome {
     let folder = make_folder(args.dir.as_deref())?;
     let context = context.with_home(folder.join("home"));
-    // Wherever the folder lies: nobody else works in it.
+    // The demonstration is the only user of this folder, even on a network file system.
     let log = LogArgs {
         single_host: true,
         ..LogArgs::default()
@@ -220,7 +220,7 @@ pub(crate) fn run(args: &DemoArgs, context: &Context, out: &mut Out) -> Outcome 
     Ok(exit)
 }
 
-/// Makes the folder that was asked for, or the first free one.
+/// Makes the given folder, or else the first free one.
 fn make_folder(asked: Option<&Path>) -> Result<PathBuf, Failure> {
     if let Some(path) = asked {
         fs::create_dir(path).map_err(|error| Failure::io("make", path, &error))?;

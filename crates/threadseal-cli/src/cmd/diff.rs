@@ -1,7 +1,8 @@
-//! `diff A B`: where two records first part.
+//! `diff A B`: the first difference between two records.
 //!
-//! Two answers: the first byte that differs, and the first thing that *happened* differently,
-//! seals, times, salts and thread names aside, since those differ between any two runs.
+//! It gives two answers: the first byte that differs, and the first event with a different effect.
+//! The second leaves out seals, times, salts and thread names, since those differ between any two
+//! runs.
 
 use crate::context::Context;
 use crate::events::{Event, Events};
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 use threadseal_store::read::RegularFile;
 use threadseal_store::sys::path_text;
 
-/// Bytes of an event that are shown around its first difference.
+/// The number of bytes that are shown before and after the first difference of an event.
 const CONTEXT_BEFORE: usize = 40;
 const CONTEXT_AFTER: usize = 120;
 
@@ -42,9 +43,9 @@ struct DiffOutput {
     a: String,
     b: String,
     identical: bool,
-    /// Lines and bytes that both begin with.
+    /// The number of lines and bytes that both have in common at the beginning.
     same_until: Option<Place>,
-    /// The first event that differs: absent when the same happened.
+    /// The first event that differs; absent if all events have the same effect.
     first_difference: Option<Parting>,
 }
 
@@ -57,7 +58,7 @@ struct Place {
 #[derive(Serialize)]
 struct Parting {
     turn: u64,
-    /// Absent where the record ended.
+    /// Absent if the record ended.
     a: Option<Side>,
     b: Option<Side>,
 }
@@ -71,7 +72,6 @@ struct Side {
     text: String,
 }
 
-/// Compares and says.
 pub(crate) fn run(args: &DiffArgs, context: &Context, out: &mut Out) -> Outcome {
     let a = record::open(&*context.fs, &args.a)?;
     let b = record::open(&*context.fs, &args.b)?;
@@ -102,13 +102,13 @@ pub(crate) fn run(args: &DiffArgs, context: &Context, out: &mut Out) -> Outcome 
     Ok(exit)
 }
 
-/// How far both files have the same lines; `None` when they are the same.
+/// The end of the common lines at the beginning of both files; `None` if the files are equal.
 fn first_byte(a: &RegularFile, b: &RegularFile) -> Result<Option<Place>, Failure> {
     let (mut of_a, mut of_b) = (Events::of(a), Events::of(b));
     let mut same = Place { line: 0, byte: 0 };
     loop {
         match (of_a.next()?, of_b.next()?) {
-            // A missing final LF makes no other line, but other files.
+            // A missing final LF makes different files with equal lines.
             (None, None) => return Ok((a.size() != b.size()).then_some(same)),
             (Some(x), Some(y)) if x.bytes == y.bytes => {
                 same = Place {

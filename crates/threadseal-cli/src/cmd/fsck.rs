@@ -1,4 +1,4 @@
-//! `fsck`: is what is stored of runs and transcripts whole, and can what is torn be mended?
+//! `fsck`: checks the stored ledgers and transcripts, and repairs torn ones where possible.
 
 use super::ledger::place;
 use crate::context::Context;
@@ -61,7 +61,7 @@ struct FaultOutput {
     repaired: bool,
 }
 
-/// Looks at each run and transcript; exits 1 where something is wrong and stays so.
+/// Checks each run and transcript; exits 1 if an error remains.
 pub(crate) fn run(args: &FsckArgs, context: &Context, out: &mut Out) -> Outcome {
     let is_folder = url::folder_of(&args.store)?.is_some_and(|folder| folder.is_dir());
     let names_one = url::is_address(&args.store) && args.store.contains('#') && !is_folder;
@@ -124,21 +124,21 @@ pub(crate) fn run(args: &FsckArgs, context: &Context, out: &mut Out) -> Outcome 
     Ok(exit)
 }
 
-/// What a store was found to hold.
+/// The content of a store.
 #[derive(Default)]
 struct Stored {
     runs: Vec<FsckReport>,
-    /// Names that no run has.
+    /// Names that fit no run.
     strays: Vec<String>,
     records: Vec<transcripts::FsckReport>,
 }
 
-/// Names of a store that no run has, which are told.
+/// The most names without a run that are listed.
 const MAX_STRAYS: usize = 64;
 
-/// The runs of a store of ledgers; object storage may hold transcripts beside them.
+/// The ledgers of a store; object storage may also hold transcripts.
 fn all(args: &FsckArgs, context: &Context) -> Result<Stored, Failure> {
-    // A look must not make a store that is not there.
+    // A check must not create a store that does not exist.
     let there = place::readable(&args.store, context)?;
     let strays = there.store()?.strays(MAX_STRAYS)?;
     let (runs, strays) = match &args.run {

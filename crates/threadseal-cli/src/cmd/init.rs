@@ -1,5 +1,5 @@
-//! `init`: a home with a key for each thing that hosts sign, trusted by itself, and with a log of what it seals; and
-//! where asked for a project.
+//! `init`: makes a home with a key for each usage that a host needs, trusts these keys, and makes a
+//! log of its seals. On request it makes a project, too.
 
 use crate::cmd::key::{KeyOutput, key_line};
 use crate::cmd::log::init as log;
@@ -26,7 +26,8 @@ use threadseal_runtime::identity;
 use threadseal_runtime::project::{Project, ProjectId};
 use threadseal_store::home::Home;
 
-/// What a host has keys for. A key of igor's is an agent's; a log's is made with the log, a witness's with the witness.
+/// The usages for which a host has keys. Agents have the keys of igor, `log init` makes that of a
+/// log, `key new` that of a witness.
 const MADE: [KeyUsage; 4] = [
     KeyUsage::Native,
     KeyUsage::Rye,
@@ -81,7 +82,7 @@ impl LogOutput {
     }
 }
 
-/// Makes what is missing, changes nothing that is there.
+/// Makes every missing part, and changes no existing one.
 pub(crate) fn run(args: &InitArgs, context: &Context, out: &mut Out) -> Outcome {
     let wanted = (!args.no_log).then_some(&args.log);
     let made = make(wanted, &args.passphrase, context)?;
@@ -121,7 +122,7 @@ pub(crate) fn run(args: &InitArgs, context: &Context, out: &mut Out) -> Outcome 
     Ok(Exit::Done)
 }
 
-/// Has the project go on with the threads of others; whether that is new.
+/// Lets the project continue the threads of another project; returns whether that is new.
 fn accept(
     project: &Project,
     args: &InitArgs,
@@ -154,10 +155,11 @@ pub(crate) struct Made {
     changed: bool,
 }
 
-/// Makes what is missing; a log only where one is `wanted`.
+/// Makes every missing part of a home; a log only if one is `wanted`.
 ///
 /// # Errors
-/// When the home must not be trusted or cannot be written, a name is taken, or there was a log and it is gone.
+/// When the home must not be trusted or cannot be written, a name is taken, or the home had a log
+/// that is gone.
 pub(crate) fn make(
     wanted: Option<&log::LogArgs>,
     passphrase: &PassphraseArgs,
@@ -184,7 +186,7 @@ pub(crate) fn make(
             keys.push(key);
             continue;
         }
-        // Asked once for all, and not at all when none is made.
+        // Asked at most once, for all new keys.
         if new.is_none() {
             new = Some(passphrase.for_new_key()?);
         }
@@ -204,7 +206,7 @@ pub(crate) fn make(
         }
         Ok(added)
     })?;
-    // A lock that is there already is taken on a full disk, too.
+    // Makes the lock file now: an existing lock can be taken on a full disk, too.
     drop(home.enter_documents()?);
     let log = match (wanted, current) {
         (None, current) => current,
@@ -230,14 +232,14 @@ pub(crate) fn make(
     })
 }
 
-/// Has a new native key say in the log that it is there. Nothing is judged by that: a log that commits nothing now keeps no home from
-/// being made.
+/// Logs the creation of a new native key. No verdict depends on that entry, so a log that refuses
+/// it now does not stop `init`.
 fn say_created(log: &SealLog, signer: &LocalSigner) -> Result<(), Failure> {
     let event = KeyEvent::sign(KeyChange::Create, signer)?;
     let Err(error) = log.commit_key_event(&event) else {
         return Ok(());
     };
-    // Where a second place alone lags, the making of the log said so.
+    // If only a second place lags, the making of the log has already warned of it.
     let events = log.key_events();
     if !events.is_ok_and(|events| events.iter().any(|(_, known)| *known == event)) {
         complain(&format!(
@@ -247,7 +249,8 @@ fn say_created(log: &SealLog, signer: &LocalSigner) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses a log on a network file system before anything is made, unless one machine alone uses it.
+/// Refuses a log on a network file system before any file is made, unless one machine alone uses
+/// it.
 fn admit(args: &log::LogArgs, context: &Context) -> Result<(), Failure> {
     let home = context.home_path()?;
     let has_log = context.fs.symlink_metadata(&home.join("log/current"));
@@ -259,7 +262,7 @@ fn admit(args: &log::LogArgs, context: &Context) -> Result<(), Failure> {
     refused.map_err(|error| Failure::new(format!("{error}; --no-log makes a home without a log")))
 }
 
-/// A log that is there is not changed by asking for another one.
+/// An existing log does not change when another one is requested.
 fn refuse_other_marks(args: &log::LogArgs, there: &Description) -> Result<(), Failure> {
     for place in &args.mark {
         if !there.marks.contains(place) {
@@ -272,8 +275,8 @@ fn refuse_other_marks(args: &log::LogArgs, there: &Description) -> Result<(), Fa
     Ok(())
 }
 
-/// Trusts an own key for its usage unless that was ever decided: a revoked or narrowed entry is
-/// the user's word.
+/// Trusts an own key for its usage, unless the store has an entry for it: a revoked or narrowed
+/// entry is the user's decision.
 fn trust_own(store: &mut TrustStore, key: &OwnKey, now: Timestamp) -> Result<bool, Failure> {
     if store.by_key(&key.public).next().is_some() {
         return Ok(false);
@@ -295,7 +298,7 @@ mod tests {
     use threadseal_store::fault::{FaultFs, FaultKind, Keep};
     use threadseal_store::sys::Fs as _;
 
-    /// What `init` with these asks makes of a home on a network file system.
+    /// The result of `init` for a home on a network file system.
     fn on_network(wanted: Option<&log::LogArgs>) -> (FaultFs, Result<Made, Failure>) {
         let fs = FaultFs::new();
         fs.put_on_network(Path::new("/"));
@@ -315,7 +318,8 @@ mod tests {
         context
     }
 
-    /// Each call fails in each way, and the power goes; the next `init` makes what is lacking, and no second log.
+    /// Every call fails in every way, and the power fails; the next `init` makes the missing parts,
+    /// and no second log.
     // T-LOG-48
     #[test]
     fn whatever_fails_the_next_init_makes_a_home_with_one_log() {
@@ -353,7 +357,7 @@ mod tests {
                 let HomeLog::There(there) = there else {
                     panic!("{what}: {there:?}");
                 };
-                // A batch whose signature was lost is signed by who opens the log to write.
+                // A batch that lost its signature is signed when the log is next opened to write.
                 there.fold().unwrap();
                 assert_eq!(there.fault().unwrap(), None, "{what}");
                 let again = make(&fs).unwrap();

@@ -1,4 +1,4 @@
-//! `man [DIR]`
+//! `man [DIR]`: prints manual pages.
 
 use crate::args::Cli;
 use crate::context::Context;
@@ -18,7 +18,7 @@ pub(crate) struct ManArgs {
     dir: Option<PathBuf>,
 }
 
-/// Prints one page, or writes them all.
+/// Prints one page, or writes all pages.
 pub(crate) fn run(args: &ManArgs, context: &Context, out: &mut Out) -> Outcome {
     let mut root = Cli::command().disable_help_subcommand(true);
     root.build();

@@ -1,6 +1,6 @@
-//! `messages PATH`: the conversation as a resumed thread would take it up.
+//! `messages PATH`: the conversation as a resumed thread gets it.
 //!
-//! Only what verification vouches for: of a record with an unsigned tail the sealed part, of a
+//! It contains only verified events: of a record with an unsigned tail the sealed part, of a
 //! tampered one nothing.
 
 use crate::believed::Believed;
@@ -21,14 +21,14 @@ pub(crate) struct MessagesArgs {
     path: PathBuf,
 }
 
-/// Prints a JSON array, one message a line.
+/// Prints a JSON array with one message in each line.
 pub(crate) fn run(args: &MessagesArgs, context: &Context, out: &mut Out) -> Outcome {
     let believed = Believed::read(&args.path, context)?;
     if believed.report.verdict.exit_code() == 1 && !context.json {
         // An empty array would look like an empty conversation.
         return Ok(believed.settle(context));
     }
-    // Every believed event comes from a verified line.
+    // Every accepted event comes from a verified line.
     let mut conversation = Conversation::danger_new();
     for event in &believed.events {
         conversation.event(&event.event_type, &event.payload);
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &MessagesArgs, context: &Context, out: &mut Out) -> Outc
             "verdict": report.verdict,
             "trusted_until": report.trusted_until,
         });
-        // The messages go in before the object's closing brace.
+        // The messages are inserted before the closing brace of the object.
         let mut text = json::to_vec(&head);
         text.pop();
         out.bytes(&text);

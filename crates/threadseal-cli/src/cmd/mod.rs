@@ -115,7 +115,7 @@ pub(crate) enum Command {
     Man(man::ManArgs),
 }
 
-/// Runs the command and says how the process ends.
+/// Runs the command and returns the exit of the process.
 pub(crate) fn run(cli: Cli) -> Exit {
     let mut out = Out::stdout();
     let json = cli.global.json;
@@ -157,7 +157,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
     out.finish(exit)
 }
 
-/// A failure is one line on standard error and, where JSON was asked for, one object.
+/// A failure prints one line on standard error and, with `--json`, one object.
 fn settle(outcome: Outcome, json: bool, out: &mut Out) -> Exit {
     outcome.unwrap_or_else(|failure| {
         failure.print();

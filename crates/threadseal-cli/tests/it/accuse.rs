@@ -1,11 +1,12 @@
-//! Evidence of two histories in the log of a home: no copy of the record passes there any more, and no other record is touched.
+//! Evidence of a fork in the log of a home: every copy of that record fails there, and no other
+//! record is affected.
 
 use crate::evidence::{COPIES, forked, in_home};
 use crate::fixtures::{ended_record, ready};
 use crate::sandbox::Sandbox;
 use std::fs;
 
-/// Two copies of a record, and the evidence against them as `fork`.
+/// Two copies of a record, and the evidence of their fork as `fork`.
 fn with_evidence() -> Sandbox {
     let sandbox = forked();
     let make = ["verify", COPIES[0], COPIES[1], "--evidence", "fork"];
@@ -39,7 +40,7 @@ fn each_copy_of_a_record_is_forked_once_the_evidence_is_in_the_log() {
             "{seen}"
         );
     }
-    // Said once, by whatever name the file comes.
+    // The log takes the evidence once, whatever the name of its file.
     fs::copy(
         sandbox.work().join("fork"),
         sandbox.work().join("another name"),
@@ -57,7 +58,7 @@ fn each_copy_of_a_record_is_forked_once_the_evidence_is_in_the_log() {
         "{}",
         entries.stdout
     );
-    // From the tiles as from the journal.
+    // The log gives the same answer from its tiles as from its journal.
     sandbox.run(["log", "head", "--write"]).exits(0);
     sandbox.run(["log", "fsck"]).exits(0);
     sandbox.run(["verify", COPIES[1]]).exits(1);
@@ -82,7 +83,7 @@ fn nobody_goes_on_with_a_record_that_the_log_calls_forked() {
     let refused = sandbox.run(["seal", "one.jsonl", "--final"]);
     assert_eq!(refused.code, 2, "{refused:?}");
     assert!(refused.stderr.contains("forked"), "{}", refused.stderr);
-    // What was before the fork is looked at on purpose.
+    // `--expect-head` selects the history before the fork on purpose.
     sandbox.write("before.jsonl", &older);
     let head = {
         let trusted = sandbox.home().join("keys/self.native.pub");
@@ -124,7 +125,7 @@ fn what_proves_nothing_is_not_taken_into_the_log() {
     }
     sandbox.write("other", "a text\n");
     sandbox.run(["log", "accuse", "other"]).exits(2);
-    // Another home, which trusts nobody but itself.
+    // Another home, which trusts only its own keys.
     let stranger = ready();
     stranger.write("fork", &text);
     let refused = stranger.run(["log", "accuse", "fork", "--json"]).exits(3);
@@ -147,7 +148,7 @@ fn other_records_and_homes_hear_no_alarm() {
     sandbox.run(["verify", "moved.jsonl"]).exits(0);
 }
 
-/// A restart carries over what is known of forks; the evidence stays in the home.
+/// A restart carries the known forks over; the evidence stays in the home.
 // T-FRK-07
 #[test]
 fn a_restarted_log_still_knows_the_fork() {
@@ -166,7 +167,7 @@ fn a_restarted_log_still_knows_the_fork() {
     assert!(seen.stdout.contains("in two ways"), "{}", seen.stdout);
 }
 
-/// Codes and the check `log` of what is said of a proof.
+/// The finding codes and the result of the check `log` for a proof.
 fn proof_told(ran: &crate::sandbox::Ran) -> (Vec<String>, Option<String>) {
     let report = &ran.json()["result"];
     let of = |list: &str, name: &str, keep: &dyn Fn(&serde_json::Value) -> bool| -> Vec<String> {
@@ -195,13 +196,13 @@ fn a_turn_that_the_log_contradicts_is_forked_and_an_older_one_is_not() {
         proof_told(&ran.exits(code))
     };
     let pass = Some("pass".to_owned());
-    // Its closing seal was made before this log heard of the record.
+    // The closing seal was made before this log knew the record.
     let unsaid = (vec![], Some("skipped".to_owned()));
     assert_eq!(check("first", 0), unsaid);
     assert_eq!(check("last", 0), (vec![], pass.clone()));
     let contradicted = (vec!["head_differs".to_owned()], Some("fail".to_owned()));
     assert_eq!(check("theirs", 1), contradicted);
-    // Where nothing is known of the record nothing is said, nor without a home.
+    // A home that does not know the record adds no finding; neither does a check without a home.
     let nowhere = sandbox.home().with_file_name("nowhere");
     let own = sandbox.home().join("keys/self.native.pub");
     let by = [
@@ -232,7 +233,7 @@ fn a_turn_that_the_log_contradicts_is_forked_and_an_older_one_is_not() {
         (&().into(), &serde_json::json!([]))
     );
     assert_eq!(check("theirs", 1).0, ["head_differs", "fork_known"]);
-    // Before the two parted there was one history.
+    // Before the fork there was one history.
     assert_eq!(check("first", 0), unsaid);
 }
 

@@ -67,10 +67,10 @@ fn a_quorum_is_met_or_not_by_who_answers_and_what_was_collected_can_be_judged_by
     assert_eq!(note.signatures().len(), 3);
     let judged = Policy::parse(text.as_bytes()).unwrap().judge(&note);
     assert!(matches!(judged, Ok(Judgement::Witnessed(_))), "{judged:?}");
-    // Asked again they say it again, and no line stands twice.
+    // A second check gets the same cosignatures, and keeps no line twice.
     check(&sandbox, &[]).exits(0);
     assert_eq!(kept(2).signatures().len(), 3);
-    // The log grows, and one witness is gone.
+    // The log grows, and one witness is no longer reachable.
     (0..40).for_each(|number| seal(&sandbox, &format!("more{number}")));
     two.signal("KILL");
     two.ended();
@@ -86,7 +86,8 @@ fn a_quorum_is_met_or_not_by_who_answers_and_what_was_collected_can_be_judged_by
         .run(["anchor", "check", "either", "--offline"])
         .exits(0);
     check(&sandbox, &[]).exits(3);
-    // What both said of the older tree stands, whatever one of them says of the newer one.
+    // The cosignatures of both on the older tree remain, whatever one of them answers on the newer
+    // tree.
     assert_eq!(kept(2).signatures().len(), 3);
     assert_eq!(kept(42).signatures().len(), 2);
     fs::remove_file(sandbox.home().join("anchors/either.policy")).unwrap();
@@ -96,7 +97,7 @@ fn a_quorum_is_met_or_not_by_who_answers_and_what_was_collected_can_be_judged_by
     };
     anchored("first.json", 0);
     anchored("more0.json", 3);
-    // A cosignature of another tree in its file makes no quorum, and takes away none.
+    // A cosignature of another tree in the same file makes no quorum and removes none.
     let line = kept(2).signatures().last().unwrap().to_string();
     let path = folder.join("42.cosigned");
     let foreign = format!("{}{line}", fs::read_to_string(&path).unwrap());
@@ -124,7 +125,7 @@ fn a_witness_shows_a_home_that_went_back_and_that_it_forked() {
     copy(&sandbox.home(), &copied);
     seal(&sandbox, "second");
     check(&sandbox, &[]).exits(0);
-    // Home and mark go back together: nothing here shows it.
+    // Home and mark roll back together: nothing on this host shows it.
     let mark = sandbox.home().with_extension("marks");
     fs::remove_dir_all(sandbox.home()).unwrap();
     copy(&copied, &sandbox.home());
@@ -137,7 +138,7 @@ fn a_witness_shows_a_home_that_went_back_and_that_it_forked() {
         told["why"].as_str().unwrap().contains("log_rolled_back"),
         "{told}"
     );
-    // It goes on otherwise, up to the very size that was cosigned.
+    // The log continues on another branch, up to the size that was cosigned.
     seal(&sandbox, "another");
     let checked = check(&sandbox, &[]).exits(1).json();
     let why = checked["policies"][0]["witnesses"][0]["why"]
@@ -231,7 +232,7 @@ fn a_policy_of_the_log_before_is_told_and_keeps_no_other_from_being_asked() {
         ]
     );
     assert_eq!(checked["exit"], 3);
-    // It says so for as long as it is kept.
+    // The check repeats the finding for as long as the policy is kept.
     sandbox.run(["anchor", "remove", "old"]).exits(0);
     sandbox
         .run(["anchor", "remove", "old"])

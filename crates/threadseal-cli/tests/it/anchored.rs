@@ -1,9 +1,9 @@
-//! What can be done to records and to the home that remembers them, in the order of `threats/log.md`, each with its verdict
-//! and exit code; then what is done in good faith, and raises no alarm.
+//! Attacks on records and on the home that remembers them, in the order of `threats/log.md`, each
+//! with its verdict and exit code. After them, actions in good faith that raise no alarm.
 //!
 //! ```text
 //! home, home.marks, work/{p: two threads, d: a log that was sealed twice}
-//! work/between                 home and d as they stood between the two seals
+//! work/between                 home and d as they were between the two seals
 //! ```
 
 use crate::fixtures::open_record;
@@ -32,7 +32,7 @@ fn seal(sandbox: &Sandbox, text: &str) {
     sandbox.run(["seal", "--detached", "d/a.log"]).exits(0);
 }
 
-/// Everything verifies, and nothing is said on the side.
+/// Everything verifies, and standard error is empty.
 #[track_caller]
 fn good(sandbox: &Sandbox, more: &[&str]) {
     let ran = sandbox.run([&["verify", "p", "d"], more].concat());
@@ -43,7 +43,7 @@ fn good(sandbox: &Sandbox, more: &[&str]) {
     sandbox.run(["log", "fsck"]).exits(0);
 }
 
-/// The verdict of what lies there.
+/// The verdict of the file at `path`.
 #[track_caller]
 fn verdict(sandbox: &Sandbox, path: &str, exit: i32) -> String {
     let report = sandbox.run(["verify", path, "--json"]).exits(exit).json();
@@ -52,7 +52,7 @@ fn verdict(sandbox: &Sandbox, path: &str, exit: i32) -> String {
     report.unwrap()["verdict"].as_str().unwrap().to_owned()
 }
 
-/// What stood between the two seals stands there again.
+/// Restores a folder to its state between the two seals.
 fn put_back(sandbox: &Sandbox, name: &str) {
     let there = match name {
         "home" => sandbox.home(),
@@ -62,7 +62,7 @@ fn put_back(sandbox: &Sandbox, name: &str) {
     copy(&sandbox.work().join("between").join(name), &there);
 }
 
-/// The folder of heads forgets everything: what is left to know is in the log.
+/// Empties the store of heads, so that only the log still knows the records.
 fn forget_heads(sandbox: &Sandbox) {
     let heads = sandbox.home().join("heads");
     fs::remove_dir_all(&heads).unwrap();
@@ -78,7 +78,7 @@ fn lines(path: &Path) -> Vec<String> {
     text.split_inclusive('\n').map(str::to_owned).collect()
 }
 
-/// Up to and with the seal before the last.
+/// Cuts the file after the seal before the last.
 fn cut(path: &Path) {
     let mut lines = lines(path);
     lines.pop();
@@ -138,7 +138,7 @@ fn a_second_place_that_is_damaged_hides_nothing_that_another_one_shows_and_a_res
     let told = sandbox.run(["verify", "d/a.log", "--json"]).exits(3).json();
     let told = told["results"][0]["findings"].to_string();
     assert!(told.contains("log_rolled_back"), "{told}");
-    // Nobody can say that these are all.
+    // After a rollback the home cannot list all records.
     let all = sandbox.run(["verify", "--all"]).exits(2);
     assert!(
         all.stderr.contains("not all records are known"),
@@ -165,7 +165,8 @@ fn a_second_place_that_is_damaged_hides_nothing_that_another_one_shows_and_a_res
 #[test]
 fn of_two_continuations_of_one_record_the_second_is_a_fork() {
     let sandbox = world();
-    // A copy of the home says that it is behind and goes on with nothing; somebody takes its log away, so that it does.
+    // A copy of the home reports that it is outdated, and commits nothing. Its log is taken away,
+    // so that it continues.
     let copied = sandbox.work().join("copied");
     copy(&sandbox.work().join("between/home"), &copied);
     let kept = sandbox.work().join("kept");
@@ -222,7 +223,7 @@ fn threads_that_are_deleted_as_a_whole_are_missing_with_and_without_the_heads() 
     );
 }
 
-/// A thief has the key of the epoch, and of the home all but its log.
+/// A thief has the key of the epoch, and a copy of the home without its log.
 // T-LOG-05
 #[test]
 fn another_end_that_a_stolen_key_of_the_epoch_seals_is_a_fork() {
@@ -291,7 +292,8 @@ fn a_record_in_the_place_of_another_and_lines_of_another_thread_are_told() {
     let before = fs::read(&child).unwrap();
     fs::copy(&parent, &child).unwrap();
     assert_eq!(verdict(&sandbox, child.to_str().unwrap(), 1), "foreign");
-    // Whole lines, sealed where they came from: events, and then a seal with what it seals.
+    // Whole lines with a valid seal at their source: first events alone, then a seal with the
+    // events under it.
     for replayed in [2..4, 1..4] {
         fs::write(&child, &before).unwrap();
         let mut own = lines(&child);
@@ -305,7 +307,7 @@ fn a_record_in_the_place_of_another_and_lines_of_another_thread_are_told() {
     good(&sandbox, &[]);
 }
 
-/// One witness was asked by the home as it went on, the other by the home as it was put back.
+/// The home that continued asked one witness; the restored home asked the other.
 // T-LOG-50
 #[test]
 fn two_witnesses_that_disagree_convict_the_log() {
@@ -329,7 +331,7 @@ fn two_witnesses_that_disagree_convict_the_log() {
     fs::remove_dir_all(sandbox.home().with_file_name("home.marks")).unwrap();
     put_back(&sandbox, "d");
     seal(&sandbox, "one\nthree\n");
-    // Nothing here shows it, nor does a witness that never saw the other tree.
+    // Nothing on this host shows it, and neither does a witness that never saw the other tree.
     ask("two", &two, 0);
     let told = ask("one", &one, 1).json();
     let told = &told["policies"][0]["witnesses"][0];
@@ -353,7 +355,7 @@ fn of_a_home_and_its_clone_one_goes_on_and_the_other_says_so() {
     copy(&sandbox.home(), &clone);
     let in_clone =
         |command: &[&str]| sandbox.run([&["--home", clone.to_str().unwrap()], command].concat());
-    // As long as nobody goes on, there is nothing to tell.
+    // Until one of the two homes continues, nothing differs.
     in_clone(&["log", "status"]).exits(0);
     in_clone(&["verify", "p", "d"]).exits(0);
     seal(&sandbox, "one\ntwo\nthree\n");
@@ -367,7 +369,7 @@ fn of_a_home_and_its_clone_one_goes_on_and_the_other_says_so() {
         sealed.stderr
     );
     good(&sandbox, &[]);
-    // On purpose, as a log of its own.
+    // The copy continues on purpose, as a log of its own.
     in_clone(&["log", "restart"]).exits(0);
     let verified = in_clone(&["verify", "e.json"]).exits(0);
     assert_eq!(verified.stderr, "");
@@ -412,13 +414,14 @@ fn a_restored_home_goes_on_by_a_restart_without_an_alarm() {
     let sealed = sandbox.run(["seal", "e.json"]).exits(0);
     assert_eq!(sealed.stderr, "");
     good(&sandbox, &["e.json"]);
-    // What the old log knew protects its records still.
+    // The knowledge of the old log still protects its records.
     forget_heads(&sandbox);
     put_back(&sandbox, "d");
     assert_eq!(verdict(&sandbox, "d/a.log", 1), "rolled_back");
 }
 
-/// Home, second place and records on another disk, under other paths; the old ones are gone.
+/// The home, its second place and its records move to another disk, under other paths; the old ones
+/// are gone.
 // T-MARK-28
 #[test]
 fn a_home_that_moved_with_all_it_has_goes_on_as_the_one_it_was() {

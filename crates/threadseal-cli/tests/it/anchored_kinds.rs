@@ -1,5 +1,5 @@
-//! What the log alone knows of ledgers, scrolls, documents, lineages and observed logs: an older copy, a cut and a fork are told also
-//! where the store of heads is gone, or was put back with them.
+//! The knowledge that only the log has of ledgers, scrolls, documents, lineages and observed logs.
+//! An older copy, a cut and a fork are found even without a store of heads, or with an older one.
 
 use crate::sandbox::{Sandbox, copy, take_log_away};
 use crate::scroll::{piped, ready, turn};
@@ -9,7 +9,7 @@ use std::path::Path;
 
 const CODE: &str = "9c56cc51b374c3ba189210d5b6d4bf57790d351c96c47c02190ecf1e430635ab";
 
-/// The kinds, and what of each is verified.
+/// The kinds, and the path of each that is verified.
 const KINDS: [(&str, &str); 5] = [
     ("ledger", "k/ledger_r1.jsonl"),
     ("scroll", "k/s.jsonl"),
@@ -18,7 +18,7 @@ const KINDS: [(&str, &str); 5] = [
     ("observed", "k/a.log"),
 ];
 
-/// Seals one more version, turn, step, link or line of a kind, by a home.
+/// Seals one more version, turn, step, link or line of a kind, from a home.
 fn go_on(sandbox: &Sandbox, home: &Path, kind: &str, number: u64, text: &str) {
     let path = sandbox.work().join("k");
     let run = |arguments: &[&str], input: &str| {
@@ -75,7 +75,7 @@ fn go_on(sandbox: &Sandbox, home: &Path, kind: &str, number: u64, text: &str) {
     }
 }
 
-/// Three of each; `between` has records and home as they were after two.
+/// Three seals of each kind; `between` has the records and the home as they were after two.
 fn world(kind: &str) -> Sandbox {
     let sandbox = ready();
     fs::create_dir(sandbox.work().join("k")).unwrap();
@@ -109,7 +109,7 @@ fn put(sandbox: &Sandbox, from: &str, to: &Path) {
     copy(&sandbox.work().join(from), to);
 }
 
-/// The verdict and what the check `log` came to, with the store of heads gone, and with an older one.
+/// Checks the verdict and the check `log`, with the store of heads gone, and with an older one.
 #[track_caller]
 fn told(sandbox: &Sandbox, path: &str, verdicts: &[&str]) {
     let heads = sandbox.home().join("heads");
@@ -152,7 +152,7 @@ fn the_log_alone_tells_another_continuation_of_every_kind() {
         let sandbox = world(kind);
         let stolen = sandbox.work().join("stolen");
         put(&sandbox, "between/home", &stolen);
-        // Without a log nothing holds the copy of the home back.
+        // Without a log nothing stops the copy of the home from sealing.
         take_log_away(&stolen);
         put(&sandbox, "between/k", &sandbox.work().join("k"));
         go_on(&sandbox, &stolen, kind, 2, "forged");

@@ -1,4 +1,4 @@
-//! `anchor check --every`: it goes on beside whoever seals.
+//! `anchor check --every` runs while other processes seal.
 
 use crate::anchor::{logged, seal};
 use crate::sandbox::Sandbox;
@@ -29,14 +29,14 @@ impl Anchoring {
         Self { child, lines }
     }
 
-    /// The next line; waits for it.
+    /// Waits for the next line.
     fn line(&mut self) -> String {
         let mut line = String::new();
         self.lines.read_line(&mut line).unwrap();
         line
     }
 
-    /// Size of the log and state of its one authority in the next line.
+    /// The size of the log and the state of its one authority, from the next line.
     fn round(&mut self) -> (u64, String) {
         let told: Value = serde_json::from_str(&self.line()).unwrap();
         let state = told["authorities"][0]["state"].as_str().unwrap();
@@ -72,7 +72,7 @@ fn a_log_is_stamped_whenever_it_has_grown_and_again_where_nobody_answered() {
     let (sandbox, _tools, stamping) = stamped();
     let mut anchoring = Anchoring::start(&sandbox, &["--json"]);
     assert_eq!(anchoring.round(), (2, "stamped".to_owned()));
-    // Nobody is asked while nothing is new.
+    // The authority gets no request while the log has no new entry.
     thread::sleep(Duration::from_millis(500));
     assert_eq!(stamping.asked(), 1);
     seal(&sandbox, "second");

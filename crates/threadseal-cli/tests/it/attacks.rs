@@ -1,10 +1,11 @@
-//! The table of `threats/attack-suite.md`, on threads that `run` made: twelve attacks, each with its verdict and exit code and
-//! refused by whoever would go on, then five things that are done in good faith, and raise no alarm.
+//! The table of `threats/attack-suite.md`, on threads that `run` made. Each of the twelve attacks
+//! gets its verdict and exit code, and every command that would continue the thread refuses it.
+//! Five actions in good faith follow, which raise no alarm.
 //!
 //! ```text
 //! home, home.marks
-//! work/p           a thread, its child, and a thread that goes on from it
-//! work/before      home and p as they stood before that
+//! work/p           a thread, its child, and a thread that continues it
+//! work/before      home and p as they were before the continuation
 //! ```
 
 use crate::run::{greet, once_more, project};
@@ -22,9 +23,9 @@ const MORE: &str = "answers: [{when: Once more., text: Gladly.}]";
 
 struct Scene {
     sandbox: Sandbox,
-    /// The thread that was resumed: its record has a link behind its end.
+    /// The thread that was resumed: its record has a link after its end.
     first: String,
-    /// The one that goes on from it.
+    /// The thread that continues it.
     second: String,
 }
 
@@ -71,7 +72,7 @@ impl Scene {
         self.sandbox.run(home.iter().chain(arguments))
     }
 
-    /// Home or project stands again as before the thread was resumed.
+    /// Restores the home or the project to its state before the thread was resumed.
     fn put_back(&self, name: &str) {
         let there = match name {
             "home" => self.sandbox.home(),
@@ -81,14 +82,14 @@ impl Scene {
         copy(&self.work("before").join(name), &there);
     }
 
-    /// The folder of heads forgets everything: what is left to know is in the log.
+    /// Empties the store of heads, so that only the log still knows the records.
     fn forget_heads(&self) {
         let heads = self.sandbox.home().join("heads");
         fs::remove_dir_all(&heads).unwrap();
         fs::create_dir(heads).unwrap();
     }
 
-    /// A copy of the home whose log does not tell that it is one.
+    /// A copy of the home without its log, which would show that it is a copy.
     fn thief(&self, name: &str) -> PathBuf {
         let thief = self.work(name);
         copy(&self.sandbox.home(), &thief);
@@ -96,7 +97,7 @@ impl Scene {
         thief
     }
 
-    /// What is said of the record of a thread.
+    /// Checks the report on the record of a thread.
     #[track_caller]
     fn says(&self, id: &str, verdict: &str, exit: i32) {
         let path = self.transcript(id);
@@ -108,7 +109,7 @@ impl Scene {
         assert_eq!(report.unwrap()["verdict"], verdict, "{told}");
     }
 
-    /// Neither resume nor handoff goes on from the thread.
+    /// Neither resume nor handoff continues the thread.
     #[track_caller]
     fn refused(&self, id: &str, why: &str) {
         self.refused_to(&self.sandbox.home(), id, why);
@@ -124,7 +125,7 @@ impl Scene {
         }
     }
 
-    /// Everything verifies, and nothing is said on the side.
+    /// Everything verifies, and standard error is empty.
     #[track_caller]
     fn good(&self, folder: &str) {
         for arguments in [
@@ -136,7 +137,7 @@ impl Scene {
         }
     }
 
-    /// The thread goes on in this project, and all of it is whole then.
+    /// The thread resumes in this project, and afterwards everything verifies.
     #[track_caller]
     fn goes_on(&self, folder: &str) {
         let mut arguments = once_more(&self.second);
@@ -178,7 +179,7 @@ fn roll_back() {
     }
 }
 
-/// What has ended is whole, and is the older one; nobody takes it for the latest.
+/// An ended record verifies although it is the older copy; no command takes it for the latest.
 // T-SUITE-03
 #[test]
 fn restore_home_and_records() {
@@ -235,7 +236,7 @@ fn fork() {
     }
 }
 
-/// Into another record's place, another thread, another project.
+/// A record moves into the place of another record, into another thread and into another project.
 // T-SUITE-06
 #[test]
 fn transplant() {
@@ -265,7 +266,7 @@ fn transplant() {
     }
 }
 
-/// Lines of another thread, before the last seal and behind it.
+/// Lines of another thread, before the last seal and after it.
 // T-SUITE-07
 #[test]
 fn replay() {
@@ -288,7 +289,7 @@ fn replay() {
     scene.refused(&scene.first, "unsigned_tail");
 }
 
-/// The process was killed in the middle of a call; its end is sealed twice by the key of its epoch.
+/// The process was killed in the middle of a call; the key of its epoch seals two different ends.
 // T-SUITE-08
 #[test]
 fn seal_another_end_with_a_stolen_key_of_the_epoch() {
@@ -313,7 +314,7 @@ fn seal_another_end_with_a_stolen_key_of_the_epoch() {
     }
 }
 
-/// A thread whose process is gone in the middle of a call.
+/// A thread whose process died in the middle of a call.
 fn killed(sandbox: &Sandbox) -> String {
     let tool = "tool_type: command\ncommand: [/bin/sleep, '60']\n";
     sandbox.write("p/.ai/tools/demo/count.yaml", tool);
@@ -366,13 +367,14 @@ fn sign_with_a_key_that_was_revoked() {
     let more = ["--script", "answers.yaml", "--json"];
     let made = id_of(&scene.with(&thief, &[&run[..], &more].concat()).exits(0));
     scene.says(&made, "forged", 1);
-    // The home's own key is asked first; and what it sealed before stands, and goes on under another key only.
+    // The home checks its own key first. Records that the key sealed before remain valid, and
+    // continue only under another key.
     scene.refused(&made, "ended");
     scene.says(&scene.second, "verified", 0);
     scene.refused(&scene.second, "ended");
 }
 
-/// One witness was asked by the home as it went on, the other by the home as it was put back.
+/// The home that continued asked one witness; the restored home asked the other.
 // T-SUITE-10
 #[test]
 fn show_two_witnesses_two_histories() {
@@ -400,7 +402,7 @@ fn show_two_witnesses_two_histories() {
     scene.put_back("p");
     fs::remove_dir_all(scene.sandbox.home().with_file_name("home.marks")).unwrap();
     scene.sandbox.run(once_more(&scene.first)).exits(0);
-    // Nothing here shows it, nor does a witness that never saw the other tree.
+    // Nothing on this host shows it, and neither does a witness that never saw the other tree.
     ask("two", &two, 0);
     let told = ask("one", &one, 1);
     let told = &told["policies"][0]["witnesses"][0];
@@ -420,7 +422,7 @@ fn go_on_with_a_clone_of_the_home() {
     let scene = scene();
     let clone = scene.work("clone");
     copy(&scene.sandbox.home(), &clone);
-    // As long as nobody goes on, there is nothing to tell.
+    // Until one of the two homes continues, nothing differs.
     scene.with(&clone, &["verify", "p"]).exits(0);
     scene.goes_on("p");
     scene.with(&clone, &["log", "status"]).exits(1);
@@ -430,7 +432,7 @@ fn go_on_with_a_clone_of_the_home() {
     scene.good("p");
 }
 
-/// The records stay as they are, beyond what the home knows.
+/// The records stay as they are, newer than the knowledge of the home.
 // T-SUITE-12
 #[test]
 fn restore_the_home_alone() {

@@ -6,15 +6,15 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A file that is not what a command wants. `{}` in a command stands for its name.
+/// A file that a command does not expect. `{}` in a command is replaced by its name.
 struct Input {
     name: &'static str,
     make: fn(&Path),
-    /// Exit code and what standard error says, for each of [`COMMANDS`].
+    /// The exit code and a part of standard error, for each of [`COMMANDS`].
     expected: [Expected; COMMANDS.len()],
 }
 
-/// `(2, part)`: no verdict, one line with `part`. Other codes: no such line is asked for.
+/// `(2, part)`: no verdict, one line with `part`. Other codes: no such line is expected.
 type Expected = (i32, &'static str);
 
 const COMMANDS: [&[&str]; 12] = [
@@ -35,7 +35,7 @@ const COMMANDS: [&[&str]; 12] = [
 fn nothing(_: &Path) {}
 
 fn sparse(path: &Path) {
-    // Ten gigabytes without a line end, of which the disk holds none.
+    // Ten gigabytes without a line end, as a sparse file.
     File::create(path).unwrap().set_len(10_000_000_000).unwrap();
 }
 
@@ -85,7 +85,7 @@ const INPUTS: [Input; 10] = [
             (2, "a directory"),
             (2, "a directory"),
             (2, "a directory"),
-            // An empty folder is one that can be watched.
+            // `watch` accepts an empty folder.
             SKIPPED,
             (2, "private_key.pem"),
             (2, "a directory"),
@@ -221,7 +221,7 @@ const INPUTS: [Input; 10] = [
     },
 ];
 
-/// This command does something else with this input, told elsewhere.
+/// This command accepts this input; another test covers it.
 const SKIPPED: Expected = (-1, "");
 
 fn sparse_object(path: &Path) {
@@ -381,8 +381,8 @@ fn sandbox_with_disk() -> (Sandbox, Option<Disk>) {
     (sandbox, disk)
 }
 
-/// Lengthens a transcript so that a few bytes more fit on its last page, but no checkpoint: a write
-/// on a full disk then fails in its middle.
+/// Lengthens a transcript so that its last page has room for a few more bytes, but not for a
+/// checkpoint. A write on a full disk then fails halfway through.
 fn fill_page(transcript: &Path) {
     const PAGE: usize = 4096;
     const LEFT: usize = 100;
@@ -424,7 +424,7 @@ fn a_full_disk_is_told_and_nothing_half_written_stays() {
     let filler = sandbox.work().join("disk/filler");
     let mut size = 1 << 20;
     while size > 0 {
-        // Whole pages first, then whatever is left.
+        // Whole pages first, then the remaining bytes.
         let mut bytes = fs::read(&filler).unwrap_or_default();
         let had = bytes.len();
         bytes.resize(had + size, 7);

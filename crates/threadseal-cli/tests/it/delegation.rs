@@ -1,4 +1,5 @@
-//! `key delegate`: another key seals one record beside its own keys, in another home too, until the record or the key ends.
+//! `key delegate`: another key seals one record alongside its own keys, in another home too, until
+//! the record or the key ends.
 
 use crate::fixtures::{ended_record, open_record, ready, reopened, say};
 use crate::sandbox::{Ran, Sandbox, copy};
@@ -16,7 +17,7 @@ fn public(sandbox: &Sandbox) -> String {
     own["public"].as_str().unwrap().to_owned()
 }
 
-/// A home with a record that goes on, and another one that trusts it and has its Rye key.
+/// A home with an open record, and another home that trusts it and has its Rye key.
 fn two_homes() -> (Sandbox, Sandbox) {
     let (authority, worker) = (ready(), ready());
     open_record(&authority, "r.jsonl", 2);
@@ -50,7 +51,7 @@ fn delegations(sandbox: &Sandbox) -> usize {
     text.matches("\"event_type\":\"delegation\"").count()
 }
 
-/// What the log says of delegations.
+/// The delegations in the log.
 fn history(sandbox: &Sandbox) -> Vec<Value> {
     let told = sandbox.run(["key", "history", "--json"]).exits(0).json();
     let events = told["events"].as_array().unwrap().iter();
@@ -62,7 +63,7 @@ fn history(sandbox: &Sandbox) -> Vec<Value> {
 fn a_delegate_goes_on_with_a_record_in_a_home_of_its_own_and_both_homes_find_it_whole() {
     let (authority, worker) = two_homes();
     let key = public(&worker);
-    // Before it is let in it seals nothing.
+    // The other key seals nothing before it is delegated.
     carry(&authority, &worker);
     worker
         .run(["seal", "r.jsonl", "--final"])
@@ -94,7 +95,7 @@ fn a_delegate_goes_on_with_a_record_in_a_home_of_its_own_and_both_homes_find_it_
     recorder.seal(3, Ext::default()).unwrap();
     drop(recorder);
     clean(&worker, 0);
-    // It comes back, and its own home goes on and ends it.
+    // The record returns, and its own home continues and ends it.
     carry(&worker, &authority);
     clean(&authority, 0);
     let path = authority.work().join("r.jsonl");
@@ -126,7 +127,8 @@ fn a_delegation_is_written_once_in_the_record_and_in_the_log() {
     assert_eq!((delegations(&authority), history(&authority).len()), (1, 1));
 }
 
-/// As a process that was killed between the two, or a thief with a copy of the authority's key elsewhere.
+/// A process was killed between the two writes, or a thief used a copy of the authority's key
+/// elsewhere.
 // T-KLOG-30 T-KLOG-33
 #[test]
 fn a_delegation_that_the_log_of_the_authority_does_not_know_is_told_until_it_is_written_down() {
@@ -143,7 +145,8 @@ fn a_delegation_that_the_log_of_the_authority_does_not_know_is_told_until_it_is_
         "{}",
         told.stdout
     );
-    // Another home, whose log knows the record, says nothing of what it cannot know.
+    // Another home, whose log knows the record, does not report a delegation that only the
+    // authority's log could know.
     carry(&authority, &worker);
     worker.run(["seal", "r.jsonl", "--final"]).exits(0);
     let there = worker.run(["verify", "r.jsonl"]).exits(0);
@@ -176,7 +179,7 @@ fn a_delegation_that_was_not_logged_before_the_end_of_its_record_is_logged_behin
     assert_eq!(history(&authority).len(), 1);
     delegate(&authority, &public(&worker)).exits(0);
     assert_eq!(history(&authority).len(), 1);
-    // No other key gets in behind the end, neither into the record nor into the log.
+    // After the end no other key is let in, neither into the record nor into the log.
     delegate(&authority, &public(&ready())).fails_with("has ended");
     assert_eq!(history(&authority).len(), 1);
     assert_eq!(fs::read(&path).unwrap(), before);
@@ -192,7 +195,8 @@ fn what_a_delegate_seals_behind_its_end_is_forged_and_what_it_sealed_before_stay
     say(&mut recorder, "cognition_out", "while it lived");
     recorder.seal(3, Ext::default()).unwrap();
     drop(recorder);
-    // What a crash left is set aside under a seal of the delegate, which its log knows.
+    // The rest of a crash is set aside under a seal of the delegate, which the log of the delegate
+    // knows.
     let torn = [&fs::read(&path).unwrap()[..], b"{\"timestamp\""].concat();
     fs::write(&path, torn).unwrap();
     worker.run(["seal", "r.jsonl"]).exits(0);
@@ -203,13 +207,13 @@ fn what_a_delegate_seals_behind_its_end_is_forged_and_what_it_sealed_before_stay
         .exits(0);
     worker.run(["verify", "r.jsonl"]).exits(0);
     worker.run(["seal", "r.jsonl", "--final"]).exits(2);
-    // A process that still had the key goes on.
+    // A process that still has the key continues.
     say(&mut recorder, "cognition_out", "behind its end");
     recorder.seal(5, Ext::default()).unwrap();
     drop(recorder);
     let forged = worker.run(["verify", "r.jsonl"]).exits(1);
     assert!(forged.stdout.contains("key_revoked"), "{}", forged.stdout);
-    // The home of the authority hears of it from people: it held nothing of that key before.
+    // The home of the authority learns of it from a person: it held nothing of that key before.
     fs::write(authority.work().join("r.jsonl"), &before).unwrap();
     authority.run(["verify", "r.jsonl"]).exits(0);
     let trust = ["trust", "add", &public(&worker), "--name", "worker"];
@@ -228,13 +232,13 @@ fn only_the_authority_of_a_record_that_goes_on_lets_a_key_in_and_nothing_is_writ
     let key = public(&worker);
     let path = authority.work().join("r.jsonl");
     let before = fs::read(&path).unwrap();
-    // Not another's key, nor the authority itself, nor what is no key.
+    // Refused: a key of another home, the authority itself, and a name that is no key.
     carry(&authority, &worker);
     delegate(&worker, &key).fails_with("answers for this record");
     delegate(&authority, "self").fails_with("no word of its own");
     delegate(&authority, "self-rye").fails_with("rye records");
     delegate(&authority, "nobody").fails_with("is no key");
-    // Nor while the log takes no word: it went back.
+    // Refused while the log accepts no entry because it was rolled back.
     let (home, older) = (authority.home(), authority.work().join("older"));
     copy(&home, &older);
     authority.run(["key", "new", "--name", "later"]).exits(0);
@@ -246,7 +250,7 @@ fn only_the_authority_of_a_record_that_goes_on_lets_a_key_in_and_nothing_is_writ
     assert!(why.contains("takes no word"), "{why}");
     fs::remove_dir_all(&home).unwrap();
     fs::rename(&newer, &home).unwrap();
-    // Nor over a tail, nor while another process seals it.
+    // Refused over an unsigned tail, and while another process seals the record.
     fs::write(&path, [&before[..], b"{\"timestamp\""].concat()).unwrap();
     delegate(&authority, &key).fails_with("unsigned_tail");
     fs::write(&path, &before).unwrap();
@@ -255,7 +259,7 @@ fn only_the_authority_of_a_record_that_goes_on_lets_a_key_in_and_nothing_is_writ
     drop(held);
     assert_eq!(fs::read(&path).unwrap(), before);
     assert!(history(&authority).is_empty());
-    // Nor behind the end.
+    // Refused after the end.
     ended_record(&authority, "ended.jsonl", 1);
     let ended = fs::read(authority.work().join("ended.jsonl")).unwrap();
     authority
@@ -265,7 +269,7 @@ fn only_the_authority_of_a_record_that_goes_on_lets_a_key_in_and_nothing_is_writ
         fs::read(authority.work().join("ended.jsonl")).unwrap(),
         ended
     );
-    // Nor with a key that was rotated.
+    // Refused with a key that was rotated.
     authority
         .run(["key", "rotate", "self", "--anyway"])
         .exits(0);

@@ -1,10 +1,10 @@
-//! Keys that ended: the home has nothing sealed by one, whatever is asked, and writes nothing.
+//! Keys that ended: every command that would seal with one is refused, and writes nothing.
 
 use crate::fixtures::{ready, recorder};
 use crate::run::{greet, once_more, project};
 use crate::sandbox::{Sandbox, tree_digest};
 
-/// Each of these is refused, and leaves the working folder as it is.
+/// Each of these commands is refused, and leaves the working folder as it is.
 fn refused(sandbox: &Sandbox, commands: &[&[&str]], why: &[&str]) {
     let before = tree_digest(&sandbox.work());
     for command in commands {
@@ -16,7 +16,7 @@ fn refused(sandbox: &Sandbox, commands: &[&[&str]], why: &[&str]) {
     }
 }
 
-/// What a native key is asked for in a project with a thread, an open record and a ledger.
+/// The commands that need a native key, in a project with a thread, an open record and a ledger.
 fn native<'a>(thread: &'a [&'a str]) -> Vec<&'a [&'a str]> {
     vec![
         &["seal", "new.json"],
@@ -75,12 +75,13 @@ fn a_key_that_ended_seals_nothing_more_whoever_asks() {
             &native(&once_more(&thread)),
             &["the key self ended", how, next],
         );
-        // It verifies what there is, and the way out is one.
+        // Existing records verify, and `key rotate` is a way out.
         sandbox.run(["key", "rotate", "self"]).exits(0);
         sandbox.run(["seal", "new.json"]).exits(0);
         sandbox.run(["verify", "new.json"]).exits(0);
         if end[0] == "key" {
-            // Of an end by the clock nothing shows that the project was sealed before.
+            // After an end by the clock, nothing proves that the project was sealed before that
+            // end.
             greet(&sandbox, &["--script", "answers.yaml"]).exits(0);
         }
     }
@@ -102,7 +103,7 @@ fn a_key_whose_place_another_took_says_which() {
         &[&seal],
         &[&old, ": rotated)", "took its place, self"],
     );
-    // Out of the trust store it is no better.
+    // Removing the key from the trust store changes nothing.
     sandbox.run(["trust", "remove", &old]).exits(0);
     refused(&sandbox, &[&seal], &[": rotated)"]);
 }
@@ -126,7 +127,7 @@ fn keys_of_other_usages_end_in_the_trust_store() {
         let next = format!("next: threadseal key new --usage {}", &name[5..]);
         refused(&sandbox, &[command], &[name, &next]);
     }
-    // A native record counts by its native seals alone, and its key of Rye is never another one.
+    // Only native seals make a native record count, so its Rye key cannot replace the native one.
     drop(recorder(&sandbox, "open.jsonl", 1));
     sandbox.run(["seal", "open.jsonl", "--final"]).exits(0);
     sandbox.run(["verify", "open.jsonl"]).exits(0);

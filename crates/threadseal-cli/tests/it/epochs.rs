@@ -1,4 +1,5 @@
-//! Keys of epochs: where they lie while a thread goes on, and what a record does whose key is elsewhere.
+//! Keys of epochs: where they are kept while a thread is open, and how a record behaves whose key
+//! is elsewhere.
 
 use crate::fixtures::{ended_record, open_record, ready};
 use crate::run::project;
@@ -52,7 +53,7 @@ fn a_stolen_key_of_an_epoch_is_not_the_key_of_the_home() {
     assert_eq!(mode & 0o777, 0o600);
     let key = lines(&sandbox.work().join("r.jsonl"))[0]["payload"]["key"].clone();
     let pinned = ["verify", "r.jsonl", "--key", key.as_str().unwrap()];
-    // The only signer is pinned, the home's head says that it is whole.
+    // The only signer is pinned, and the head in the home shows that the record is complete.
     sandbox.run(pinned).exits(0);
     let own = sandbox.home().join("keys/self.native.pub");
     let own = ["verify", "r.jsonl", "--key", own.to_str().unwrap()];
@@ -78,7 +79,7 @@ fn a_record_whose_key_is_gone_is_refused_and_taken_over_on_request() {
     sandbox.run(["seal", "r.jsonl", "--take-over"]).exits(0);
     sandbox.run(["verify", "r.jsonl"]).exits(0);
     assert_eq!(keys(&sandbox).len(), 1);
-    // It goes on as any other, and the key elsewhere is of no use.
+    // The record continues like any other, and the key elsewhere has no effect.
     sandbox.run(["seal", "r.jsonl", "--final"]).exits(0);
     assert!(keys(&sandbox).is_empty());
     copy(&elsewhere, &sandbox.home().join("epochs"));

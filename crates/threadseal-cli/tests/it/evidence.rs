@@ -1,4 +1,5 @@
-//! Evidence of two histories: made of copies of a record, judged without a home, by whoever knows the key.
+//! Evidence of a fork: made from copies of a record, checked without a home by anyone who knows the
+//! key.
 
 use crate::fixtures::{open_record, ready};
 use crate::sandbox::{Ran, Sandbox, copy, take_log_away};
@@ -6,13 +7,14 @@ use std::fs;
 use std::path::Path;
 use threadseal_core::key::{PrivateKey, PublicKey};
 
-/// Two copies of a record that were gone on with: one in a copy of the home, with a copy of its keys.
+/// Two copies of a record that diverged: one was continued in a copy of the home, with a copy of
+/// its keys.
 pub(crate) fn forked() -> Sandbox {
     let sandbox = ready();
     let path = open_record(&sandbox, "one.jsonl", 2);
     let other = sandbox.home().with_file_name("elsewhere");
     copy(&sandbox.home(), &other);
-    // Without its log, which would notice.
+    // Without its log, which would notice the copy.
     take_log_away(&other);
     fs::create_dir(sandbox.work().join("there")).unwrap();
     fs::copy(&path, sandbox.work().join("there/one.jsonl")).unwrap();
@@ -59,7 +61,7 @@ fn two_copies_that_were_gone_on_with_convict_the_key_to_whoever_knows_it() {
         "{}",
         judged.stdout
     );
-    // Without a home, with the owner's key and without it.
+    // Without a home: once with the owner's key and once without it.
     let nowhere = sandbox.home().with_file_name("nowhere");
     let own = sandbox.home().join("keys/self.native.pub");
     let by = |more: &[&str]| {
@@ -79,7 +81,7 @@ fn two_copies_that_were_gone_on_with_convict_the_key_to_whoever_knows_it() {
         .json();
     assert_eq!(json["result"]["verdict"], "verified");
     assert_eq!(json["turn"], serde_json::Value::Null);
-    // Nothing of what was said is in it, and nobody replaces it.
+    // The evidence contains no content of the record, and no command overwrites it.
     let text = fs::read_to_string(sandbox.work().join("fork")).unwrap();
     assert!(!text.contains("question") && !text.contains("answer"));
     let again = sandbox.run(make);
@@ -92,7 +94,8 @@ fn two_copies_that_were_gone_on_with_convict_the_key_to_whoever_knows_it() {
     sandbox.run(["check-proof", "changed"]).exits(1);
 }
 
-/// A key that ended was somebody's when it sealed, and nothing says whose. The evidence is not called forged, and convicts no record.
+/// A key that ended belonged to its owner when it sealed, but nothing proves who used it. The
+/// evidence is not called forged, and convicts no record.
 // T-FRK-09
 #[test]
 fn evidence_of_a_key_that_ended_says_what_it_is_worth() {
@@ -155,7 +158,7 @@ fn copies_of_an_honest_record_make_no_evidence() {
         "{}",
         alone.stderr
     );
-    // Content that was changed is no second history: nobody sealed it.
+    // Changed content is no second history, because no seal covers it.
     let text = fs::read_to_string(&path).unwrap();
     sandbox.write(
         "changed.jsonl",

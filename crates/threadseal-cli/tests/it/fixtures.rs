@@ -30,7 +30,7 @@ fn signer(home: &Home, file: &str, usage: KeyUsage) -> LocalSigner {
     LocalSigner::new(PrivateKey::from_pem(&pem).unwrap(), usage)
 }
 
-/// The home of a thief, who has a copy of this key under the name `stolen`, and has heard of nothing.
+/// The home of a thief, who has a copy of this key under the name `stolen` and no other knowledge.
 pub(crate) fn thief(sandbox: &Sandbox, key: &str) -> Sandbox {
     let thief = Sandbox::new();
     thief.run(["init", "-q", "--no-log"]).exits(0);
@@ -89,7 +89,7 @@ pub(crate) fn recorder_at(
     recorder
 }
 
-/// The record at `path`, opened again with the own key of this home and the Rye key that has this name there.
+/// The record at `path`, opened again with this home's own key and its Rye key of this name.
 pub(crate) fn reopened(sandbox: &Sandbox, path: &Path, rye: &str) -> Recorder {
     let home = Home::open(RealFs::shared(), &sandbox.home()).unwrap();
     let keys = Keys {
@@ -126,7 +126,7 @@ pub(crate) fn say(recorder: &mut Recorder, event_type: &str, text: &str) {
         .unwrap();
 }
 
-/// A native record that goes on.
+/// An open native record.
 pub(crate) fn open_record(sandbox: &Sandbox, name: &str, turns: u64) -> PathBuf {
     let recorder = recorder(sandbox, name, turns);
     recorder.path().to_owned()

@@ -1,4 +1,4 @@
-//! Threads in a PostgreSQL database: verified, followed, gone on with and ended from the command line.
+//! Threads in a PostgreSQL database: verified, followed, resumed and ended from the command line.
 
 #[path = "../../../threadseal-store/src/ledger/postgres/throwaway.rs"]
 #[allow(
@@ -28,7 +28,7 @@ pub(crate) fn cluster() -> Option<&'static Cluster> {
     Cluster::shared()
 }
 
-/// A thread with a child, run by a worker to its end.
+/// A thread with a child, which a worker ran to its end.
 struct Ended {
     sandbox: Sandbox,
     cluster: &'static Cluster,
@@ -41,7 +41,7 @@ impl Ended {
         Self::of(project())
     }
 
-    /// The same of another project.
+    /// Makes the same thread in another project.
     fn of(sandbox: Sandbox) -> Option<Self> {
         let cluster = Cluster::shared()?;
         let url = cluster.fresh();
@@ -59,7 +59,7 @@ impl Ended {
         Some(ended)
     }
 
-    /// The newest thread that no other started.
+    /// The newest thread without a parent.
     fn root(&self) -> Option<String> {
         let threads = self.run(&["thread", "list", "--json"]).exits(0).json();
         let mut rows = threads["threads"].as_array().unwrap().iter();
@@ -79,7 +79,7 @@ impl Ended {
         command.spawn().unwrap()
     }
 
-    /// The directive `demo/slow`, whose script `nap.yaml` calls a tool once that sleeps so long.
+    /// The directive `demo/slow`, whose script `nap.yaml` calls one tool that sleeps for `seconds`.
     fn slow(&self, seconds: u64) {
         let directive = "# Slow\n\n```xml\n<directive name=\"slow\" version=\"1.0.0\">\n<metadata><description>d</description>\
             <category>demo</category><author>a</author><model id=\"claude-haiku-4-5\" /><limits turns=\"6\" spend=\"0.05\" />\
@@ -100,13 +100,13 @@ impl Ended {
         );
     }
 
-    /// How often its tool began.
+    /// How often the tool of `demo/slow` started.
     fn naps(&self) -> usize {
         let began = std::fs::read_to_string(self.sandbox.work().join("p/began"));
         began.map_or(0, |began| began.lines().count())
     }
 
-    /// What a refused command says; it changes nothing.
+    /// The command is refused for this reason, and changes nothing.
     #[track_caller]
     fn refuses(&self, arguments: &[&str], why: &str) {
         let before = self.everything();
@@ -115,7 +115,7 @@ impl Ended {
         assert_eq!(self.everything(), before, "{arguments:?}");
     }
 
-    /// Has the name that the thread was greeted by be another one, under all seals.
+    /// Replaces the name in the greeting of the thread, under all seals.
     fn edit(&self, from: &str, to: &str) {
         self.sql(&format!(
             "UPDATE threadseal_chunks c SET bytes = convert_to(replace(convert_from(c.bytes, 'UTF8'), '{from}', '{to}'), 'UTF8')
@@ -133,7 +133,7 @@ impl Ended {
         Ran::of(command.output().unwrap())
     }
 
-    /// A worker that does what there is to do.
+    /// A worker that runs all waiting orders.
     fn work(&self, script: &str) {
         self.run(&["worker", "-q", "--until-idle", "--script", script])
             .exits(0);
@@ -151,18 +151,19 @@ impl Ended {
         self.cluster.sql(database_of(&self.url), sql)
     }
 
-    /// Everything that stands in the database.
+    /// The whole content of the database.
     fn everything(&self) -> String {
         let dumped = self.cluster.run(
             "pg_dump",
             &["--data-only", "--inserts", database_of(&self.url)],
         );
-        // A word that each dump draws anew.
+        // Each dump contains a new random token.
         let lines = dumped.lines().filter(|line| !line.starts_with('\\'));
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// Does `sql`, holds what is said against `code` of a path that ends so, and undoes it.
+    /// Runs `sql`, expects a finding with `code` on a path that ends in `name`, and undoes the
+    /// change.
     #[track_caller]
     fn tells(&self, sql: &str, code: &str, name: &str) {
         self.sql(
@@ -193,7 +194,7 @@ impl Ended {
 fn what_was_done_to_threads_in_a_database_is_told_as_of_files() {
     let Some(ended) = Ended::new() else { return };
     let whole = ended.verify("").exits(0).json();
-    // Of both threads transcript, ledger, thread.json, capabilities.md and knowledge entry.
+    // Of both threads: transcript, ledger, thread.json, capabilities.md and knowledge entry.
     assert_eq!(whole["summary"]["verified"], 10, "{whole:#}");
     let one = ended.verify(&ended.thread).exits(0).json();
     assert_eq!(one["summary"]["verified"], 4, "{one:#}");
@@ -228,20 +229,21 @@ fn what_was_done_to_threads_in_a_database_is_told_as_of_files() {
         "companion_missing",
         "capabilities.md",
     );
-    // Every file of it: what is left is the row of the registry, and the head that all machines know.
+    // Every file of the thread: only the row of the registry and the head that all machines share
+    // remain.
     ended.tells(
         &gone(&format!("path LIKE '{folder}%'")),
         "record_missing",
         "transcript.jsonl",
     );
-    // Out of the sight of whoever lists the folder, and not of whoever opens the file.
+    // The file is missing from the listing of its folder, but can still be opened.
     let hidden = format!("UPDATE threadseal_files SET folder = 'x' WHERE {record}");
     ended.tells(
         &format!("{hidden}; {edited}"),
         "checkpoint_altered",
         "transcript.jsonl",
     );
-    // Another thread's, whole by itself.
+    // The file of another thread, which verifies alone.
     let swapped = format!(
         "UPDATE threadseal_files a SET inode = -1 WHERE a.{record};
          INSERT INTO threadseal_files SELECT '{folder}x', folder, 7, order_id, is_folder, mode, size, version, changed_at
@@ -261,7 +263,7 @@ fn what_was_done_to_threads_in_a_database_is_told_as_of_files() {
         "INSERT INTO threadseal_files VALUES ('.ai/agent/threads//x', '', 7, 1, false, 0, 0, 0)";
     ended.tells(stray, "path_bad", ".ai/agent/threads//x");
     ended.verify("").exits(0);
-    // A password is not repeated, wherever reports are kept.
+    // Reports never contain a password, wherever they are kept.
     let (port, database) = (ended.cluster.port(), database_of(&ended.url));
     let open = format!("postgres://threadseal:correct%20horse@127.0.0.1:{port}/{database}");
     let append = ["ledger", "append", &open, "--run", "r1", "--sign"];
@@ -269,7 +271,7 @@ fn what_was_done_to_threads_in_a_database_is_told_as_of_files() {
     let told = ended.sandbox.run(["verify", "--json", &open]).exits(0);
     assert_eq!(told.json()["summary"]["verified"], 11, "{}", told.stdout);
     assert!(!format!("{}{}", told.stdout, told.stderr).contains("horse"));
-    // Where nothing of threads is, nothing is made.
+    // Looking for threads in an empty database creates nothing.
     let empty = ended.cluster.fresh();
     ended.sandbox.run(["verify", &empty]).exits(2);
     ended
@@ -284,7 +286,7 @@ fn what_was_done_to_threads_in_a_database_is_told_as_of_files() {
 #[test]
 fn threads_in_a_database_are_waited_for_followed_and_inspected() {
     let Some(ended) = Ended::new() else { return };
-    // One that is waited for while it runs.
+    // A client waits for a thread while it runs.
     ended
         .run(&["run", "demo/greet", "-i", "name=Eve", "--detach"])
         .exits(0);
@@ -295,7 +297,7 @@ fn threads_in_a_database_are_waited_for_followed_and_inspected() {
             _ => std::thread::sleep(Duration::from_millis(20)),
         }
     };
-    // Who looks while it is written is never told that somebody changed it.
+    // A reader during the writes never gets a report of a change.
     while worker.try_wait().unwrap().is_none() {
         let seen = ended.verify("");
         assert!(matches!(seen.code, 0 | 3), "{}{}", seen.stdout, seen.stderr);
@@ -364,7 +366,7 @@ fn threads_in_a_database_are_waited_for_followed_and_inspected() {
     ended.run(&["thread", "inspect"]).exits(0);
     ended.sql(&format!("UPDATE threadseal_threads SET status = 'continued', continuation_thread_id = thread_id {of}"));
     ended.run(&["thread", "chain", &next]).exits(1);
-    // A chain without an end is not waited for.
+    // `thread wait` does not wait for a chain without an end.
     let refused = ended.run(&["thread", "wait", &next, "--json"]).exits(2);
     assert_eq!(refused.json()["results"][&next]["status"], "refused");
 }
@@ -380,13 +382,13 @@ fn a_thread_in_a_database_is_gone_on_with_from_records_that_verify_only() {
     ended.refuses(&resume, "tampered");
     ended.refuses(&["thread", "handoff", thread], "tampered");
     ended.edit("Eve", "Ada");
-    // A worker that lives may still go on with it.
+    // A live worker may still continue the thread.
     ended.sql(
         "UPDATE threadseal_orders SET state = 'taken', expires_at = now() + interval '1 hour'",
     );
     ended.refuses(&resume, "is not done");
     ended.sql("UPDATE threadseal_orders SET state = 'done'");
-    // What is changed behind the order's back stops the worker.
+    // A change that the order does not know stops the worker.
     ended.run(&detached).exits(0);
     ended.edit("Ada", "Eve");
     ended.work("more.yaml");
@@ -399,9 +401,10 @@ fn a_thread_in_a_database_is_gone_on_with_from_records_that_verify_only() {
     );
     ended.edit("Eve", "Ada");
     ended.verify("").exits(0);
-    // However often it was taken before: only takeovers of what is asked now count against it.
+    // Takeovers before this request do not count against it, however many there were.
     ended.sql("UPDATE threadseal_orders SET token = 100");
-    // Whole again, it is gone on with; whoever waits for the first thread hears of the last one.
+    // Once restored, the thread resumes; a client that waits for the first thread gets the result
+    // of the last one.
     let mut worker = ended.worker(&["--script", "more.yaml"]);
     let resumed = ended.run(&[&resume[..], &["--json"]].concat());
     worker.kill().unwrap();
@@ -426,7 +429,7 @@ fn a_thread_in_a_database_is_gone_on_with_from_records_that_verify_only() {
         .json();
     assert_eq!(chain["chain_length"], 3, "{chain}");
     assert_eq!(chain["chain"][1]["thread_id"], resumed["thread_id"]);
-    // One order, whose token rose each time.
+    // There is one order, whose token rose with each lease.
     assert_eq!(
         ended.sql("SELECT count(*), max(token) FROM threadseal_orders"),
         "1|102\n"
@@ -471,7 +474,8 @@ fn a_thread_whose_worker_is_gone_is_ended_by_hand_and_not_while_a_lease_stands()
         "done\n"
     );
     ended.refuses(&recover, "nothing to recover");
-    // A worker that goes on with it is lost too: the next one ends the successor, and repeats no call.
+    // The worker that resumes it is lost too. The next worker ends the successor, and repeats no
+    // call.
     let order = ["thread", "resume", &thread, "-m", "Again.", "--detach"];
     ended.run(&order).exits(0);
     let mut worker = ended.worker(&["--script", "nap.yaml"]);
@@ -539,7 +543,7 @@ fn a_run_of_a_graph_is_an_order_and_ends_with_its_worker_until_somebody_decides(
     let run = ended.root().unwrap();
     let resume = ["graph", "resume", &run];
     let decided = [&resume[..], &["--skip-unresolved", "--detach"]].concat();
-    // As long as the lease stands somebody else may go on.
+    // While the lease is valid, another worker may continue.
     ended.sql(
         "UPDATE threadseal_orders SET expires_at = now() + interval '1 hour' WHERE state = 'taken'",
     );
@@ -554,7 +558,7 @@ fn a_run_of_a_graph_is_an_order_and_ends_with_its_worker_until_somebody_decides(
         .json();
     assert_eq!(waited["results"][&run]["status"], "error", "{waited}");
     assert_eq!(naps(), 1);
-    // Nobody knows of the call: nothing goes on, until somebody decides.
+    // The outcome of the call is unknown: nothing continues until a person decides.
     ended.refuses(&resume, "--skip-unresolved");
     ended.edit("demo/naps", "demo/nap5");
     ended.refuses(&decided, "tampered");

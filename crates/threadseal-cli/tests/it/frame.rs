@@ -1,4 +1,4 @@
-//! Help, version, exit codes, output: what holds for every command.
+//! Help, version, exit codes and output: rules for every command.
 
 use crate::fixtures::{ended_record, ready};
 use crate::sandbox::{Ran, Sandbox};

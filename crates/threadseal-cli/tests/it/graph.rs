@@ -91,7 +91,7 @@ const JUDGE: &str = "# judge\n\n```xml\n<directive name=\"judge\" version=\"1.0.
 const CALLER: &str = "# caller\n\n```xml\n<directive name=\"caller\" version=\"1.0.0\">\n<metadata><description>d</description><category>demo</category>\
     <model tier=\"fast\" /><permissions><execute><tool>demo.*</tool><directive>demo.*</directive></execute></permissions></metadata>\n</directive>\n```\n\nRun it.\n";
 
-/// A project with a graph, what that uses, and a directive that calls it.
+/// A project with a graph, the items that it uses, and a directive that calls it.
 fn project() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.run(["init", "-q"]).exits(0);
@@ -133,8 +133,8 @@ fn a_graph_runs_shows_itself_and_all_that_it_leaves_verifies() {
     );
     let id = ran["thread_id"].as_str().unwrap().to_owned();
     let verified = sandbox.run(["verify", "p", "--json"]).exits(0).json();
-    // Four items and project.json; of the run and of the thread below it transcript, ledger, thread.json, capabilities.md and entry, and
-    // of the run the state file.
+    // Four items and project.json. Of the run and of the thread below it: transcript, ledger,
+    // thread.json, capabilities.md and entry. Of the run also the state file.
     assert_eq!(verified["summary"]["verified"], 16, "{verified}");
     let shown = sandbox
         .run(["graph", "show", &id, "--project", "p", "--json"])
@@ -172,7 +172,7 @@ fn a_graph_runs_shows_itself_and_all_that_it_leaves_verifies() {
     let plain = sandbox.run(RUN.iter().chain(&["answers.yaml"])).exits(0);
     assert_eq!(plain.stdout, "said: No.\n");
     assert!(plain.stderr.contains("step 2, judge"), "{}", plain.stderr);
-    // What is complete neither goes on nor is cancelled.
+    // A complete run can be neither resumed nor cancelled.
     let again = ["graph", "resume", &id, "--project", "p"];
     sandbox.run(again).fails_with("complete");
     sandbox

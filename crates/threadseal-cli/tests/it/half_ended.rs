@@ -1,4 +1,5 @@
-//! Ends of keys that were cut short, and seals that were cut short before a key ended: nothing is lost, and nothing counts that must not.
+//! Ends of keys that were interrupted, and seals that were interrupted before a key ended: nothing
+//! is lost, and no invalid seal counts.
 
 use crate::fixtures::{ended_record, open_record, ready, recorder};
 use crate::run::{greet, once_more, project, thread};
@@ -7,7 +8,8 @@ use std::path::PathBuf;
 use threadseal_formats::transcript::Ending;
 use threadseal_formats::transcript::event::Payload;
 
-/// A home with the keys and the heads of the sandbox's, and without its log: what it seals, the sandbox's home does not hear of.
+/// A home with the keys and the heads of the sandbox's home but without its log: the sandbox's home
+/// does not learn of its seals.
 fn deaf(sandbox: &Sandbox) -> PathBuf {
     let home = sandbox.work().with_file_name("deaf");
     if home.exists() {
@@ -59,7 +61,7 @@ fn heads_that_were_stored_and_not_published_stand_in_the_log_before_their_key_en
         &["key", "revoke", "self", "--reason", "stolen"],
     ] {
         let sandbox = ready();
-        // This recorder knows of no log.
+        // This recorder has no log.
         ended_record(&sandbox, "a.jsonl", 1);
         sandbox.run(end).exits(0);
         sandbox.run(["verify", "a.jsonl"]).exits(0);
@@ -116,7 +118,7 @@ fn a_key_is_not_rotated_while_a_seal_cannot_be_written_down() {
     let heads = sandbox.work().with_file_name("heads");
     copy(&sandbox.home().join("heads"), &heads);
     run_deaf(&sandbox, &["seal", "a.jsonl", "--final"]).exits(0);
-    // Somebody changed what was sealed since.
+    // A sealed byte was changed since.
     let mut bytes = std::fs::read(&path).unwrap();
     let whole = bytes.clone();
     let at = usize::try_from(before).unwrap() + 40;
@@ -133,8 +135,8 @@ fn a_key_is_not_rotated_while_a_seal_cannot_be_written_down() {
     assert_eq!(public(&sandbox, "self-next"), None);
 }
 
-/// A home whose key was rotated, as it was when the word of the old key stood in the log and nothing else had followed; and what that key
-/// sealed before and, in a thief's hands, later.
+/// A home whose key rotation was interrupted right after the entry of the old key in the log. The
+/// old key sealed one record before, and another one later in the hands of a thief.
 fn cut_short() -> (Sandbox, PathBuf) {
     let sandbox = ready();
     sandbox.write("before.json", "{}\n");
@@ -193,7 +195,7 @@ fn a_key_that_said_that_it_ended_counts_no_more_whatever_the_trust_store_says() 
         let store = std::fs::read(&trust).unwrap();
         sandbox.run(["verify", "before.json"]).exits(0);
         key_revoked(&sandbox, "stolen.json");
-        // Who only looks changes nothing.
+        // Commands that only read change nothing.
         assert_eq!(std::fs::read(&trust).unwrap(), store);
     }
 }
@@ -227,7 +229,7 @@ fn a_rotation_that_is_run_again_makes_no_third_key() {
     put_back(&sandbox, &before, &["keys", "trust"]);
     sandbox.run(["key", "rotate", "self"]).exits(0);
     assert_eq!(public(&sandbox, "self"), Some(next.clone()));
-    // The old key has its other name, the next one not yet.
+    // The old key already has its other name, the next key does not have its own yet.
     let keys = sandbox.home().join("keys");
     for half in ["key", "pub"] {
         let file = |name: &str| keys.join(format!("{name}.native.{half}"));
@@ -236,7 +238,7 @@ fn a_rotation_that_is_run_again_makes_no_third_key() {
     sandbox.run(["key", "rotate", "self"]).exits(0);
     assert_eq!(public(&sandbox, "self"), Some(next.clone()));
     sandbox.run(["verify", "before.json"]).exits(0);
-    // And once more on purpose.
+    // A second rotation, on purpose.
     sandbox.run(["key", "rotate", "self"]).exits(0);
     assert_ne!(public(&sandbox, "self"), Some(next));
 }
@@ -264,7 +266,8 @@ fn a_revocation_that_was_cut_short_is_ended_by_whoever_opens_the_home_to_write()
     sandbox.run(revoke).exits(0);
 }
 
-/// A home that was put back is asked before its restart what a rotated key sealed: nobody knows, and nobody is accused.
+/// A home that was put back does not know before its restart which records a rotated key sealed: no
+/// record is accused.
 // T-KLOG-15 T-KLOG-16
 #[test]
 fn a_home_that_was_put_back_accuses_nothing_that_a_rotated_key_sealed() {
@@ -296,15 +299,15 @@ fn a_home_that_was_put_back_accuses_nothing_that_a_rotated_key_sealed() {
     copy(&older.join("log"), &log);
     is_doubted("before.json");
     is_doubted("t.jsonl");
-    // What this log would have held before the end, had it been there, is forged all the same.
+    // A record that this log would have known before the end, had it existed then, is still forged.
     key_revoked(&sandbox, "stolen.json");
-    // Nor does anybody seal over it, or go on with it.
+    // No command seals over it or continues it.
     let refused = sandbox.run(["seal", "before.json"]).exits(2).stderr;
     assert!(
         refused.contains("log status") && !refused.contains("remove"),
         "{refused}"
     );
-    // A log from before the end knows nothing of it; the trust store does.
+    // A log from before the end does not know of it; the trust store does.
     std::fs::remove_dir_all(&log).unwrap();
     copy(&older_log, &log);
     is_doubted("before.json");
@@ -333,7 +336,8 @@ fn a_project_whose_log_went_back_is_sent_to_the_log_and_not_to_seal_again() {
     assert!(!refused.contains("seal it with"), "{refused}");
 }
 
-/// A turn that is proved is judged by the head of the seal that closes it, and not by the record's last one.
+/// A proved turn is judged by the head of the seal that closes it, not by the last head of the
+/// record.
 // T-KLOG-17
 #[test]
 fn turns_that_a_rotated_key_sealed_are_proved_also_in_the_log_that_takes_the_place_of_the_old_one()
@@ -354,7 +358,8 @@ fn turns_that_a_rotated_key_sealed_are_proved_also_in_the_log_that_takes_the_pla
         sandbox.run(["log", "restart", "--anyway"]).exits(0);
         sandbox.run(["check-proof", "one.turn-proof"]).exits(0);
     }
-    // Behind the end the key that took the place of the old one links the thread to the next: its seal closes the last turn.
+    // After the end, the successor of the old key links the thread to the next one: its seal closes
+    // the last turn.
     sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
     let folder = transcript.parent().unwrap().file_name().unwrap();
     let id = format!("demo/{}", folder.to_str().unwrap());

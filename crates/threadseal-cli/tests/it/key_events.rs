@@ -1,4 +1,4 @@
-//! Keys that end in the log: what they sealed before still counts, whatever a clock says.
+//! Keys that end in the log: their earlier seals still count, whatever a clock shows.
 
 use crate::fixtures::{ready, recorder, recorder_at};
 use crate::sandbox::{Sandbox, copy};
@@ -10,7 +10,7 @@ use threadseal_formats::transcript::Ending;
 use threadseal_formats::transcript::event::Payload;
 use threadseal_store::clock::Clock;
 
-/// A clock that somebody set back.
+/// A clock that was set back.
 #[derive(Debug)]
 struct SetBack;
 
@@ -24,7 +24,7 @@ impl Clock for SetBack {
     }
 }
 
-/// A home whose key sealed `before.jsonl` and ended then.
+/// A home whose key sealed `before.jsonl` and then ended.
 fn revoked() -> Sandbox {
     let sandbox = ready();
     drop(recorder(&sandbox, "before.jsonl", 2));
@@ -36,7 +36,7 @@ fn revoked() -> Sandbox {
     sandbox
 }
 
-/// The log goes on, by another key.
+/// The log grows, by another key.
 fn more(sandbox: &Sandbox) {
     sandbox.run(["key", "new", "--name", "other"]);
     sandbox.write("more.json", "{}\n");
@@ -57,7 +57,7 @@ fn what_a_revoked_key_sealed_before_in_the_log_counts_and_nothing_that_it_seals_
     assert_eq!(forged["results"][0]["verdict"], "forged");
     let findings = forged["results"][0]["findings"].to_string();
     assert!(findings.contains("key_revoked"), "{findings}");
-    // Nor does the key seal on through the command.
+    // The command does not seal with the key any more.
     drop(recorder(&sandbox, "on.jsonl", 1));
     sandbox
         .run(["seal", "on.jsonl", "--final"])
@@ -68,7 +68,7 @@ fn what_a_revoked_key_sealed_before_in_the_log_counts_and_nothing_that_it_seals_
 #[test]
 fn what_a_revoked_key_sealed_before_counts_in_the_log_that_takes_the_place_of_the_old_one() {
     let sandbox = revoked();
-    // Another record, sealed with the stolen key and known to the log after the key had ended.
+    // Another record, sealed with the stolen key and recorded in the log after the key had ended.
     let mut thief = recorder_at(&sandbox, "after.jsonl", 2, Arc::new(SetBack));
     let nothing = Payload::parse(b"{}").unwrap();
     thief.end(Ending::Completed, &nothing, 2).unwrap();
@@ -82,7 +82,8 @@ fn what_a_revoked_key_sealed_before_counts_in_the_log_that_takes_the_place_of_th
     }
 }
 
-/// The trust store names an entry of the log before, as where the process ended before it followed; also after another restart.
+/// The trust store names an entry of the previous log, because the process ended before the store
+/// followed. Another restart does not change that.
 // T-KLOG-14
 #[test]
 fn a_restart_that_was_cut_short_before_the_trust_store_followed_loses_nothing() {
@@ -100,7 +101,7 @@ fn a_restart_that_was_cut_short_before_the_trust_store_followed_loses_nothing() 
         let forged = sandbox.run(["verify", "after.jsonl"]).exits(1);
         assert!(forged.stdout.contains("key_revoked"), "{}", forged.stdout);
     }
-    // The next restart brings it up to date.
+    // The next restart updates it.
     sandbox.run(["log", "restart", "--anyway"]).exits(0);
     assert_ne!(std::fs::read(&trust).unwrap(), before);
     sandbox.run(["verify", "before.jsonl"]).exits(0);
@@ -186,7 +187,7 @@ fn the_history_of_keys_is_that_of_the_log() {
     sandbox.run(["log", "fsck"]).exits(0);
     let one = sandbox.run(["key", "history", "second"]).exits(0);
     assert_eq!(one.stdout.lines().count(), 1, "{}", one.stdout);
-    // Said once and for all; the trust store keeps the entry.
+    // The log states it once; the trust store keeps the entry.
     sandbox
         .run(["key", "revoke", "self", "--reason", "again"])
         .exits(0);
@@ -242,13 +243,13 @@ fn a_key_is_rotated_under_its_name_and_what_the_old_one_sealed_before_counts() {
     assert_ne!(*new, old);
     let history = sandbox.run(["key", "history", "--json"]).exits(0).json();
     assert_eq!(history["events"][1]["next"].as_str(), Some(new.as_str()));
-    // Both halves of the work count.
+    // The records from before and after the rotation both verify.
     drop(recorder(&sandbox, "after.jsonl", 1));
     sandbox.run(["seal", "after.jsonl", "--final"]).exits(0);
     sandbox
         .run(["verify", "before.jsonl", "after.jsonl"])
         .exits(0);
-    // Who has the old key makes seals that do not.
+    // A thief with the old key makes seals that do not verify.
     for half in ["key", "pub"] {
         let path = |name: &str| sandbox.home().join(format!("keys/{name}.native.{half}"));
         std::fs::copy(path("self"), path("aside")).unwrap();
@@ -282,7 +283,7 @@ fn a_rotation_that_was_cut_short_goes_on_where_it_is_run_again() {
     let moved = |sandbox: &Sandbox, from: String, to: String| {
         let keys = sandbox.home().join("keys");
         if from == "self.native.key" {
-            // No half is moved before the home's trust in it ended.
+            // No half moves before the trust of the home in the key has ended.
             sandbox.run(["trust", "revoke", "self"]).exits(0);
         }
         std::fs::rename(keys.join(from), keys.join(to)).unwrap();

@@ -1,4 +1,4 @@
-//! The id of a key in the place of the key: it is what reports print, so people give it.
+//! The id of a key in place of the key: reports print ids, so people pass them.
 
 use crate::fixtures::{ended_record, ready};
 use crate::sandbox::Sandbox;
@@ -11,7 +11,7 @@ fn names(sandbox: &Sandbox, name: &str) -> [String; 2] {
     ["key_id", "did"].map(|text| own[text].as_str().unwrap().to_owned())
 }
 
-/// About half of all ids are also the bytes of a key: several homes have both kinds.
+/// About half of all ids are also the bytes of a valid key: several homes cover both kinds.
 const HOMES: usize = 4;
 
 // T-KEY-02
@@ -75,7 +75,7 @@ fn an_id_is_trusted_as_the_key_that_has_it_or_not_at_all() {
         let ann = keys.find(|key| key["name"] == "ann").unwrap();
         assert_eq!(ann["key_id"], id.as_str());
         assert_ne!(did, id);
-        // Sealed here by a key that is gone again: its id is no key.
+        // Sealed here by a key that was deleted since: its id names no key.
         sandbox.write("note.json", "{}\n");
         sandbox.run(["key", "new", "--name", "bob"]).exits(0);
         sandbox.run(["seal", "note.json", "--key", "bob"]).exits(0);

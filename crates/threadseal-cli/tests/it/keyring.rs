@@ -1,4 +1,5 @@
-//! The user's keyring as a second place of the log: a real Secret Service on a bus of its own, and buses that are silent or not there.
+//! The user's keyring as a second place of the log: a real Secret Service on its own bus, and buses
+//! that are silent or absent.
 
 use crate::marks::Kept;
 use crate::sandbox::Sandbox;
@@ -9,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// A bus that starts nothing by itself, least of all a keyring that is locked.
+/// A bus that starts no service on its own, least of all a locked keyring.
 const BUS: &str = r#"<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
 <busconfig>
@@ -24,7 +25,7 @@ const BUS: &str = r#"<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus C
 </busconfig>
 "#;
 
-/// How often a keyring that starts is asked.
+/// The maximum number of probes of a keyring that starts.
 const MAX_PROBES: usize = 1000;
 
 /// A process that ends with the test.
@@ -37,9 +38,9 @@ impl Drop for Running {
     }
 }
 
-/// A bus with an empty, open keyring, in a folder that takes the place of the user's own.
+/// A bus with an empty, open keyring, in a folder that replaces the user's own.
 struct Session {
-    /// None once somebody took it away.
+    /// None after the keyring was stopped.
     keyring: Option<Running>,
     _bus: Running,
     address: String,
@@ -99,7 +100,7 @@ impl Session {
             .write_all(b"correct horse")
             .unwrap();
         self.keyring = Some(Running(keyring));
-        // It is there once a log can be kept in it.
+        // The keyring is ready when a log can be kept in it.
         for _ in 0..MAX_PROBES {
             let probe = self.kept().run(&["init", "--mark", "keyring"]);
             if probe.code == 0 && probe.stderr.is_empty() {
@@ -135,7 +136,7 @@ fn a_home_that_was_put_back_is_noticed_by_the_keyring_of_its_user() {
     let told = kept.run(&["log", "status"]).exits(0).stdout;
     assert!(told.contains("in keyring\n"), "{told}");
     assert!(told.contains("whatever runs as this user"), "{told}");
-    // The keyring of another log says nothing of this one.
+    // The keyring contains nothing about this log, only about another one.
     let other = session.kept();
     other.run(&["init", "--mark", "keyring:"]).exits(0);
     other.seal("a.json");
@@ -167,14 +168,15 @@ fn what_is_sealed_without_the_keyring_waits_until_it_is_back_and_nobody_says_tha
     let status = kept.status();
     assert_eq!(status["state"], "good");
     assert_eq!(status["marks"][1]["size"], status["size"], "{status}");
-    // One that is gone for good is taken out.
+    // A keyring that is lost for good can be removed from the places.
     session.keyring = None;
     kept.run(&["log", "restart", "--anyway"]).exits(2);
     kept.run(&["log", "mark", "remove", "keyring:"]).exits(0);
     kept.run(&["log", "status"]).exits(0);
 }
 
-/// A place may be added and taken out by either of its names, and refuses a copy that went back.
+/// A place can be added and removed by either of its names, and refuses a copy that was rolled
+/// back.
 // T-MARK-15
 #[test]
 fn the_keyring_is_added_to_a_log_that_is_there_unless_it_contradicts_it() {
@@ -189,7 +191,8 @@ fn the_keyring_is_added_to_a_log_that_is_there_unless_it_contradicts_it() {
     assert_eq!(kept.status()["marks"][1]["size"], 2);
     kept.seal("b.json");
     kept.put_back();
-    // The copy does not know that it was added, and is told when it names it.
+    // The copy does not know that the place was added, and learns of the rollback when it names the
+    // place.
     kept.run(&["log", "status"]).exits(0);
     let refused = kept.run(&["log", "mark", "add", "keyring:"]).exits(2);
     assert!(
@@ -204,7 +207,7 @@ fn the_keyring_is_added_to_a_log_that_is_there_unless_it_contradicts_it() {
 fn a_bus_that_never_answers_and_one_that_is_not_there_hold_up_no_seal() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("bus");
-    // Whoever connects waits for ever.
+    // A client that connects waits for ever.
     let _silent = UnixListener::bind(&socket).unwrap();
     let silent = format!("unix:path={}", socket.display());
     let absent = format!("unix:path={}", folder.path().join("nothing").display());
@@ -212,7 +215,7 @@ fn a_bus_that_never_answers_and_one_that_is_not_there_hold_up_no_seal() {
         let kept = kept(&address);
         kept.run(&["init"]).exits(0);
         kept.seal("a.json");
-        // A log that had it, and lost it.
+        // A log that had the keyring, and lost it.
         let logs = kept.sandbox.home().join("log");
         let id = fs::read_to_string(logs.join("current")).unwrap();
         let path = logs.join(id.trim_end()).join("log.json");
@@ -222,7 +225,7 @@ fn a_bus_that_never_answers_and_one_that_is_not_there_hold_up_no_seal() {
         assert!(sealed.stderr.contains("to be written"), "{}", sealed.stderr);
         let told = kept.run(&["log", "status"]).exits(3).stdout;
         assert!(told.contains("cannot be read: keyring: "), "{told}");
-        // Each of these waits for it in vain.
+        // Each of these commands would wait in vain for the silent bus.
         if silent {
             continue;
         }

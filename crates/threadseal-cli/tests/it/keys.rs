@@ -46,7 +46,7 @@ fn init_makes_three_keys_and_trusts_them_and_a_second_run_changes_nothing() {
         ("self-rye", "rye"),
         ("self-scroll", "scroll"),
     ];
-    // That of the log besides, which nothing but the log is signed with.
+    // The key of the log comes on top; it signs nothing but the log.
     let ((log, usage), kept) = listed.split_first().unwrap();
     assert!(log.starts_with("log-") && *usage == "log", "{listed:?}");
     assert_eq!(kept, expected);
@@ -135,7 +135,7 @@ fn the_texts_of_a_key_are_each_one_line_or_one_pem_file() {
     assert_eq!(exported, show("pem"));
 }
 
-/// A log and a witness are known by names that their key files do not have.
+/// The names of a log and of a witness are not in their key files.
 #[test]
 fn the_vkey_of_a_log_or_a_witness_is_shown_by_what_knows_its_name() {
     let sandbox = Sandbox::new();

@@ -1,4 +1,5 @@
-//! Records that are named through symbolic links: what belongs to them lies beside the file that a link leads to.
+//! Records that are named through symbolic links: the files that belong to them are beside the
+//! target of the link.
 
 use crate::fixtures::ready;
 use crate::prune::text;
@@ -17,7 +18,7 @@ fn a_log_that_is_named_through_a_link_has_the_seals_beside_the_log() {
     for name in ["d/s.jsonl", "latest.jsonl", "latest.seal"] {
         sandbox.run(["verify", name]).exits(0);
     }
-    // Sealed under either name it is one record.
+    // Sealed under either name, it is one record.
     for (text, name) in [
         ("{\"n\":2}\n", "latest.jsonl"),
         ("{\"n\":3}\n", "d/s.jsonl"),
@@ -30,7 +31,7 @@ fn a_log_that_is_named_through_a_link_has_the_seals_beside_the_log() {
     assert!(!sandbox.work().join("latest.jsonl.seal").exists());
     let ran = sandbox.run(["verify", "--all", "--json"]).exits(0).json();
     assert_eq!(ran["results"].as_array().unwrap().len(), 1, "{ran}");
-    // What is done to the log is told under either name.
+    // A change of the log is reported under either name.
     fs::write(&log, "{\"n\":9}\n").unwrap();
     for name in ["d/s.jsonl", "latest.jsonl"] {
         sandbox.run(["verify", name]).exits(1);

@@ -20,7 +20,7 @@ fn size(sandbox: &Sandbox) -> u64 {
 #[test]
 fn what_is_sealed_is_written_down_and_can_be_listed_and_proved() {
     let sandbox = ready();
-    // The home's key says that it is there.
+    // The log starts with one entry: the home's key states that the log exists.
     assert_eq!(size(&sandbox), 1);
     sandbox.write("a.json", "{\"a\":1}\n");
     sandbox.run(["seal", "a.json"]).exits(0);
@@ -47,7 +47,7 @@ fn what_is_sealed_is_written_down_and_can_be_listed_and_proved() {
     let of = ["log", "entries", "--record", &unknown];
     let of = sandbox.run(of).exits(0);
     assert!(of.stderr.contains("no such entry"), "{}", of.stderr);
-    // Nothing that is sealed stands in it by name.
+    // No entry contains the name of a sealed file.
     let all = sandbox.run(["log", "entries", "--json"]).exits(0).stdout;
     assert!(!all.contains("a.json") && !all.contains("b.log"), "{all}");
     let note = sandbox.run(["log", "head", "--write"]).exits(0).stdout;
@@ -65,7 +65,8 @@ fn what_is_sealed_is_written_down_and_can_be_listed_and_proved() {
     assert!(again.stderr.contains("already"), "{}", again.stderr);
 }
 
-/// An older record together with the older folder of heads: without a log, nothing on this host knew better.
+/// An older record together with the older store of heads: without a log, this host would know no
+/// better.
 // T-LOG-02
 #[test]
 fn an_older_copy_of_a_record_and_of_the_heads_is_noticed_by_the_log() {
@@ -104,7 +105,7 @@ fn a_home_that_was_restored_says_so_and_goes_on_by_a_restart_alone() {
     let status = sandbox.run(["log", "status", "--json"]).exits(1).json();
     assert_eq!(status["state"], "log_rolled_back");
     sandbox.write("c.json", "{\"c\":1}\n");
-    // The seal stands; that it is not written down is said.
+    // The record is sealed, and a warning reports that the head is not in the log yet.
     let sealed = sandbox.run(["seal", "c.json"]).exits(0);
     assert!(
         sealed.stderr.contains("log_rolled_back"),
@@ -119,7 +120,7 @@ fn a_home_that_was_restored_says_so_and_goes_on_by_a_restart_alone() {
         verified.stderr
     );
 
-    // A copy that has all of it: the log goes on as the one it was.
+    // A copy that has the whole log: the log continues under its identity.
     let log = fs::read_dir(newest.join("log"))
         .unwrap()
         .map(|entry| entry.unwrap().path());
@@ -157,7 +158,7 @@ fn a_home_that_was_restored_says_so_and_goes_on_by_a_restart_alone() {
     );
     sandbox.run(["log", "fsck"]).exits(0);
 
-    // Without one: another log, whose first entry says which it follows.
+    // Without such a copy: another log, whose first entry names the log that it follows.
     fs::remove_dir_all(sandbox.home()).unwrap();
     copy(&backup, &sandbox.home());
     sandbox.run(["log", "status"]).exits(1);
@@ -193,7 +194,7 @@ fn a_log_that_is_gone_is_missing_and_is_not_made_anew() {
     sandbox.run(["verify", "a.json"]).exits(0);
 }
 
-/// The second place is a disk that is not there, or a file that is damaged: what is sealed is sealed.
+/// The second place is on a missing disk, or its file is damaged: records are sealed all the same.
 // T-LOG-39
 #[test]
 fn a_second_place_that_cannot_be_read_holds_up_no_seal() {
@@ -212,11 +213,11 @@ fn a_second_place_that_cannot_be_read_holds_up_no_seal() {
     let sealed = sandbox.run(["seal", "b.json"]).exits(0);
     assert!(sealed.stderr.contains("second place"), "{}", sealed.stderr);
     sandbox.run(["verify", "a.json", "b.json"]).exits(0);
-    // A way out that needs nothing of it.
+    // A restart needs nothing of the second place.
     sandbox.run(["log", "restart"]).exits(0);
     let sealed = sandbox.run(["seal", "b.json"]).exits(0);
     assert!(!sealed.stderr.contains("warning"), "{}", sealed.stderr);
-    // And one that is gone altogether is said to be.
+    // A missing second place is reported.
     fs::remove_dir_all(&marks).unwrap();
     let verified = sandbox.run(["verify", "a.json"]).exits(0);
     assert!(
@@ -265,7 +266,8 @@ fn a_changed_file_of_the_log_is_found() {
     sandbox.run(["log", "fsck"]).exits(0);
 }
 
-/// Threads, their seals, metadata and knowledge: all heads that a run publishes, each with its root and key where it has one.
+/// Threads, their seals, metadata and knowledge: all heads that a run publishes, each with its
+/// root, and with its key if it has one.
 #[test]
 fn a_thread_is_written_down_as_it_runs_and_with_what_each_seal_states() {
     let sandbox = crate::run::project();
@@ -303,7 +305,7 @@ fn a_thread_is_written_down_as_it_runs_and_with_what_each_seal_states() {
     sandbox.run(["verify", "p"]).exits(0);
 }
 
-/// Whoever is stopped while it is in the log holds up no command.
+/// A process that stopped while it held the log delays no other command for long.
 // T-LOG-41
 #[test]
 fn a_command_does_not_wait_for_long_for_another_that_is_in_the_log() {
@@ -315,7 +317,7 @@ fn a_command_does_not_wait_for_long_for_another_that_is_in_the_log() {
     sandbox.write("a.json", "{\"a\":1}\n");
     let began = SystemClock.elapsed();
     let sealed = sandbox.run(["seal", "a.json"]).exits(0);
-    // A lock alone is waited for up to ten seconds.
+    // A lock alone would be waited for up to ten seconds.
     assert!(SystemClock.elapsed() < began + Duration::from_secs(8));
     assert!(sealed.stderr.contains("1 head waits"), "{}", sealed.stderr);
     assert_eq!(sealed.stderr.lines().count(), 1, "{}", sealed.stderr);
@@ -326,7 +328,8 @@ fn a_command_does_not_wait_for_long_for_another_that_is_in_the_log() {
     assert_eq!(size(&sandbox), 3);
 }
 
-/// A line that says of a record that it was sealed further than it was: written down, it would make the record `rolled_back` for ever.
+/// A forged line states that a record was sealed further than it was. In the log, it would make the
+/// record `rolled_back` for ever.
 // T-LOG-37
 #[test]
 fn a_forged_line_in_the_spool_is_told_once_and_keeps_no_record_from_being_sealed() {

@@ -1,4 +1,4 @@
-//! The log that `init` makes: when, with what in it, and when not.
+//! The log that `init` makes: when, with which entries, and when not.
 
 use crate::sandbox::{Sandbox, copy};
 use std::fs;
@@ -34,7 +34,7 @@ fn init_makes_a_log_with_a_second_place_and_says_which() {
     assert_eq!(status["vkey"], made["log"]["vkey"]);
     assert_eq!(made["log"]["marks"], serde_json::json!([marks(&sandbox)]));
     assert!(marks(&sandbox).is_dir());
-    // A second run makes no other one, and puts back a second place that is gone.
+    // A second run makes no second log, and restores a second place that is gone.
     let again = sandbox.run(["init", "--json"]).exits(0).json();
     assert_eq!(
         (&again["log"], &again["changed"]),
@@ -48,13 +48,13 @@ fn init_makes_a_log_with_a_second_place_and_says_which() {
         (&made["log"], &true.into())
     );
     assert_eq!(size(&sandbox), 2);
-    // Another second place is not taken for one that the log has.
+    // The log does not accept a different second place in place of its own.
     let other = sandbox.run(["init", "--mark", "elsewhere"]).exits(2);
     assert!(other.stderr.contains("log mark add"), "{}", other.stderr);
     assert!(!sandbox.work().join("elsewhere").exists());
 }
 
-/// As homes were before there were logs: what they know must not be forgotten by the log that comes.
+/// Homes from before there were logs: the new log must contain all that they know.
 // T-LOG-11
 #[test]
 fn init_takes_every_known_head_into_a_log_that_comes_later() {
@@ -70,7 +70,7 @@ fn init_takes_every_known_head_into_a_log_that_comes_later() {
     sandbox.write("a.log", "one\ntwo\n");
     sandbox.run(["seal", "--detached", "a.log"]).exits(0);
     seal(&sandbox, "b.json");
-    // No command makes a log by itself, and asking for none again makes none.
+    // No command makes a log unasked, and `init` without one still makes none.
     let without = sandbox.run(["log", "status"]).exits(2);
     assert!(without.stderr.contains("no log"), "{}", without.stderr);
     sandbox.run(["init", "--no-log"]).exits(0);
@@ -87,12 +87,12 @@ fn init_takes_every_known_head_into_a_log_that_comes_later() {
     let verified = sandbox.run(["verify", "a.log", "--json"]).exits(1).json();
     let verdict = verified["results"][0]["verdict"].as_str().unwrap();
     assert!(["rolled_back", "truncated"].contains(&verdict), "{verdict}");
-    // Where there is a log, a home without one is not made of it.
+    // `init --no-log` does not remove an existing log.
     sandbox.run(["init", "--no-log"]).exits(0);
     assert_eq!(size(&sandbox), 2);
 }
 
-/// `log init` is for homes that were made without.
+/// `log init` is for homes that were made without a log.
 #[test]
 fn a_home_that_was_made_without_a_log_gets_one_when_it_is_asked_for() {
     let sandbox = Sandbox::new();
@@ -111,7 +111,7 @@ fn a_home_that_was_made_without_a_log_gets_one_when_it_is_asked_for() {
     }
 }
 
-/// Also a home that is gone altogether is not made anew as if there had been none.
+/// A home that is gone completely is not made anew as if it had never existed.
 // T-LOG-45
 #[test]
 fn init_makes_no_log_where_one_is_missing_and_says_what_does() {
@@ -141,8 +141,8 @@ fn init_makes_no_log_where_one_is_missing_and_says_what_does() {
     }
 }
 
-/// The key of a log says that there was one, whatever became of log and second place; and a log that could not be made leaves no
-/// key behind that would say so.
+/// The key of a log shows that there was one, even if log and second place are gone. A log that
+/// could not be made leaves no key that would suggest it existed.
 // T-LOG-46
 #[test]
 fn a_log_of_which_only_the_key_is_left_is_missing_and_one_that_was_never_made_is_not() {
@@ -165,7 +165,7 @@ fn a_log_of_which_only_the_key_is_left_is_missing_and_one_that_was_never_made_is
         "{}",
         restarted.stderr
     );
-    // What the home knows is in it.
+    // The heads that the home knows are in it.
     assert_eq!(size(&sandbox), 1);
     seal(&sandbox, "b.json");
 
@@ -177,7 +177,7 @@ fn a_log_of_which_only_the_key_is_left_is_missing_and_one_that_was_never_made_is
     assert_eq!(size(&sandbox), 1);
 }
 
-/// The file that names the log is gone, or the one that names the places is damaged.
+/// The file that names the log is gone, or the file that names the places is damaged.
 #[test]
 fn a_restart_keeps_the_other_second_places_or_says_that_nothing_names_them() {
     let sandbox = Sandbox::new();

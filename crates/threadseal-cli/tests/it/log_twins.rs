@@ -1,5 +1,5 @@
-//! Homes that were moved, copied, archived, restored or carried to another machine by their own user: none is accused of
-//! anything, and none loses what it was protected from.
+//! Homes that their own user moved, copied, archived, restored or carried to another machine: none
+//! is accused of anything, and none loses its protection.
 
 use crate::sandbox::{Ran, Sandbox, copy};
 use serde_json::Value;
@@ -34,7 +34,7 @@ fn run_in(sandbox: &Sandbox, home: &Path, arguments: &[&str]) -> Ran {
     Ran::of(command.output().unwrap())
 }
 
-/// Everything verifies in this home, and nothing is said of it.
+/// Everything verifies in this home, without any warning.
 #[track_caller]
 fn at_ease(sandbox: &Sandbox, home: &Path, size: u64) {
     let verified = run_in(sandbox, home, &["verify", "."]).exits(0);
@@ -46,7 +46,7 @@ fn at_ease(sandbox: &Sandbox, home: &Path, size: u64) {
     );
 }
 
-/// The log commits nothing; no record is accused, and none that has not ended passes for the latest.
+/// The log commits nothing, no record is accused, and no open record passes for the latest.
 #[track_caller]
 fn uneasy(sandbox: &Sandbox, home: &Path) {
     let verified = run_in(sandbox, home, &["verify", ".", "--json"]).exits(3);
@@ -66,7 +66,7 @@ fn marks(home: &Path) -> PathBuf {
     home.with_file_name(name)
 }
 
-/// The older bytes of a record together with the older folder of heads of this home are noticed.
+/// The home notices the older bytes of a record, put back together with the older store of heads.
 #[track_caller]
 fn notices_an_older_copy(sandbox: &Sandbox, home: &Path, name: &str) {
     let (log, seals) = (format!("{name}.log"), format!("{name}.log.seal"));
@@ -97,7 +97,7 @@ fn a_home_that_is_moved_goes_on_with_and_without_its_second_place() {
     at_ease(&sandbox, &moved, 4);
     assert_eq!(seal_in(&sandbox, &moved, "a").stderr, "");
     at_ease(&sandbox, &moved, 5);
-    // All that belongs to it goes along, and nothing is made where it was.
+    // All parts move along, and nothing is made at the old place.
     let away = sandbox.work().with_file_name("away");
     fs::create_dir(&away).unwrap();
     fs::rename(&moved, away.join("home")).unwrap();
@@ -119,9 +119,10 @@ fn a_copy_of_a_home_reads_at_ease_and_one_of_both_goes_on() {
     at_ease(&sandbox, &sandbox.home(), 4);
     assert_eq!(seal(&sandbox, "a").stderr, "");
     at_ease(&sandbox, &sandbox.home(), 5);
-    // The copy knows that it is one that stayed behind, and accuses no record.
+    // The copy knows that it is the one left in the old place, and accuses no record.
     uneasy(&sandbox, &twin);
-    // Told to, it goes on under a log of its own, and takes nothing from the one that it was copied from.
+    // After an explicit restart it continues under a log of its own, and takes nothing from the log
+    // of its source.
     run_in(&sandbox, &twin, &["log", "restart"]).exits(0);
     seal_in(&sandbox, &twin, "d");
     at_ease(&sandbox, &twin, 6);
@@ -132,7 +133,7 @@ fn a_copy_of_a_home_reads_at_ease_and_one_of_both_goes_on() {
     at_ease(&sandbox, &sandbox.home(), 6);
 }
 
-/// A copy that somebody goes on with behind the back of the home that it was made from.
+/// A copy continues without the knowledge of its source.
 // T-RST-07
 #[test]
 fn a_home_that_begins_a_log_of_its_own_ends_the_one_that_its_clone_went_on_with() {
@@ -159,7 +160,7 @@ fn a_home_that_is_restored_from_its_archive_accuses_nothing_and_goes_on_after_a_
     seal(&sandbox, "d");
     fs::remove_dir_all(sandbox.home()).unwrap();
     copy(&archive, &sandbox.home());
-    // Records are ahead of what the home knows; none of them is wrong.
+    // Records are newer than the knowledge of the home; none of them is wrong.
     uneasy(&sandbox, &sandbox.home());
     let restarted = sandbox.run(["log", "restart"]).exits(0);
     assert!(
@@ -174,7 +175,7 @@ fn a_home_that_is_restored_from_its_archive_accuses_nothing_and_goes_on_after_a_
         "{}",
         restarted.stdout
     );
-    // Of one that was begun since, nobody here knows how far it went, until it is sealed again.
+    // For a record that was begun since, this home cannot know its end until it is sealed again.
     sandbox.run(["verify", "a.log", "b.log", "c.log"]).exits(0);
     sandbox.run(["verify", "d.log"]).exits(3);
     assert_eq!(seal(&sandbox, "d").stderr, "");
@@ -182,7 +183,7 @@ fn a_home_that_is_restored_from_its_archive_accuses_nothing_and_goes_on_after_a_
     notices_an_older_copy(&sandbox, &sandbox.home(), "b");
 }
 
-/// What the system calls the machine stands in `log.json`; here it is another one.
+/// `log.json` contains the system's identity of the machine; here it differs.
 // T-MARK-29
 #[test]
 fn a_home_on_a_new_machine_goes_on_after_a_restart_and_is_protected_as_before() {
@@ -218,7 +219,8 @@ fn a_home_on_a_new_machine_goes_on_after_a_restart_and_is_protected_as_before() 
     }
 }
 
-/// Older records, an older home, and in it the log of some other home: all good by themselves. The second place remembers which log it was.
+/// Older records, an older home, and in it the log of another home: each valid on its own. The
+/// second place remembers which log it was.
 // T-MARK-05
 #[test]
 fn a_log_of_another_home_in_the_place_of_this_ones_is_noticed() {

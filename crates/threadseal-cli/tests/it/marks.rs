@@ -1,4 +1,5 @@
-//! Second places elsewhere: a database, and a witness of another host. What went back with the whole disk shows there.
+//! Second places elsewhere: a database, and a witness of another host. They show a rollback of the
+//! whole disk.
 
 use crate::fleet::cluster;
 use crate::sandbox::{Ran, Sandbox, copy};
@@ -6,7 +7,7 @@ use crate::witness::{Serving, witness};
 use serde_json::Value;
 use std::fs;
 
-/// The host, with what its environment says.
+/// The host, with the variables of its environment.
 pub(crate) struct Kept {
     pub(crate) sandbox: Sandbox,
     pub(crate) environment: Vec<(&'static str, String)>,
@@ -28,7 +29,7 @@ impl Kept {
         self.run(&["log", "status", "--json"]).json()
     }
 
-    /// Home and folder of marks, put back as after the loss of a disk.
+    /// Restores the home and the folder of marks, as after the loss of a disk.
     pub(crate) fn put_back(&self) {
         let home = self.sandbox.home();
         for (there, older) in [("home", "older"), ("home.marks", "older.marks")] {
@@ -45,7 +46,8 @@ impl Kept {
         }
     }
 
-    /// One that was put back is told from one that was not, accuses nothing and writes nothing down.
+    /// A home that was put back is distinguished from one that was not, accuses nothing and commits
+    /// nothing.
     pub(crate) fn notices_that_it_was_put_back(&self) {
         self.seal("a.json");
         self.put_aside();
@@ -100,13 +102,14 @@ fn a_disk_that_was_put_back_whole_is_noticed_by_the_row_of_a_database() {
     assert!(!kept.sandbox.home().exists());
     kept.run(&["init", "--mark", &place]).exits(0);
     kept.notices_that_it_was_put_back();
-    // The password is nowhere under the home.
+    // No file under the home contains the password.
     let found = std::process::Command::new("grep")
         .args(["-r", "-i", "horse"])
         .arg(kept.sandbox.home())
         .output();
     assert_eq!(found.unwrap().status.code(), Some(1));
-    // Without it the place cannot be asked: what is sealed waits, and nobody says that all is well.
+    // Without the password the place cannot be asked: sealed heads wait, and no command reports
+    // success.
     let blind = Kept {
         environment: Vec::new(),
         ..kept
@@ -120,7 +123,7 @@ fn a_disk_that_was_put_back_whole_is_noticed_by_the_row_of_a_database() {
     };
     assert_eq!(seeing.seal("d.json").stderr, "");
     assert_eq!(seeing.run(&["log", "status"]).exits(0).stderr, "");
-    // A server that is gone for good does not keep the log for ever.
+    // A server that is lost for good does not block the log for ever.
     let blind = Kept {
         environment: Vec::new(),
         ..seeing
@@ -140,7 +143,7 @@ fn a_disk_that_was_put_back_whole_is_noticed_by_the_witness_of_another_host() {
         sandbox: Sandbox::new(),
         environment: Vec::new(),
     };
-    // It must be told of the log before it remembers anything of it.
+    // The witness must know the log before it remembers anything of it.
     let made = kept.run(&["init", "--mark", &place]).exits(0);
     assert!(made.stderr.contains("witness add"), "{}", made.stderr);
     assert!(!made.stderr.contains("new key"), "{}", made.stderr);

@@ -31,7 +31,7 @@ fn a_log_is_published_checked_and_never_taken_back() {
         let [here, there] = [&own, &mirror].map(|root| fs::read(root.join(name)).unwrap());
         assert_eq!(here, there, "{name}");
     }
-    // Home and mark go back together: the copy elsewhere shows it, and stays as it is.
+    // Home and mark roll back together: the copy elsewhere shows it, and stays as it is.
     fs::remove_dir_all(sandbox.home()).unwrap();
     copy(&copied, &sandbox.home());
     fs::remove_dir_all(sandbox.home().with_extension("marks")).unwrap();
@@ -52,7 +52,8 @@ fn a_log_is_published_checked_and_never_taken_back() {
     sandbox.run(["log", "publish", "s3://"]).exits(2);
 }
 
-/// Of a home and its copy both went on; none of their checkpoints has the size of another.
+/// A home and its copy both continued; no checkpoint of one has the size of a checkpoint of the
+/// other.
 // T-FRK-04
 #[test]
 fn a_published_copy_of_another_history_convicts_the_log_at_any_size() {
@@ -67,7 +68,7 @@ fn a_published_copy_of_another_history_convicts_the_log_at_any_size() {
     fs::remove_dir_all(sandbox.home()).unwrap();
     copy(&copied, &sandbox.home());
     fs::remove_dir_all(sandbox.home().with_extension("marks")).unwrap();
-    // It only went back: that convicts nobody.
+    // The log was only rolled back: that convicts no key.
     sandbox.run(fsck).exits(1);
     let evidence = sandbox.work().join("evidence");
     assert!(!evidence.exists());

@@ -1,4 +1,4 @@
-//! Records in the places of others, as `verify`, `messages` and `seal` see them.
+//! Records in the places of other records, as `verify`, `messages` and `seal` report them.
 
 use crate::fixtures::{ended_record, open_record, ready, recorder};
 use crate::sandbox::{Ran, Sandbox};
@@ -40,7 +40,7 @@ fn a_known_record_over_another_known_one_is_foreign_and_the_other_is_missing() {
         let taken = ask(&sandbox, "messages", "d/a.jsonl").exits(1);
         assert!(!taken.stdout.contains("question"), "{}", taken.stdout);
         ask(&sandbox, "seal", "d/a.jsonl").fails_with("is the place of record");
-        // The other one still lies in the tree: displaced, not missing.
+        // The other record is still in the tree: displaced, not missing.
         sandbox.write("d/moved.jsonl", before);
         let found = ask(&sandbox, "verify", "d").exits(1);
         assert!(!found.stdout.contains("missing"), "{}", found.stdout);
@@ -123,7 +123,7 @@ fn moving_copying_and_recording_anew_in_one_place_are_no_alarm() {
     fs::copy(path("d/a.jsonl"), path("d/copy.jsonl")).unwrap();
     fs::rename(path("d/a.jsonl"), path("d/moved.jsonl")).unwrap();
     ask(&sandbox, "verify", "d").exits(0);
-    // A new record takes the place; the one that was there before has lost it.
+    // A new record takes the place; the record that was there before is displaced.
     open_record(&sandbox, "d/a.jsonl", 2);
     ask(&sandbox, "verify", "d").exits(0);
     fs::rename(path("d"), path("e")).unwrap();
@@ -142,7 +142,7 @@ fn where_nothing_was_sealed_any_record_may_lie() {
     let copy = sandbox.write("a.jsonl", fs::read(record).unwrap());
     let ran = ask(&sandbox, "verify", "a.jsonl").exits(3);
     assert!(says(&ran, "unknown_signer", "a.jsonl"), "{}", ran.stdout);
-    // A record of another host over one that was sealed here is as foreign as a known one.
+    // A record of another host in place of one sealed here is as foreign as a known record.
     fs::remove_file(&copy).unwrap();
     drop(recorder(&sandbox, "a.jsonl", 1));
     let theirs = fs::read(other.work().join("a.jsonl")).unwrap();
@@ -151,7 +151,7 @@ fn where_nothing_was_sealed_any_record_may_lie() {
     assert!(says(&ran, "foreign", "a.jsonl"), "{}", ran.stdout);
 }
 
-/// Ways to put something that is no record where a sealed file lay.
+/// Ways to put something that is no record in the place of a sealed file.
 const OVER: [&str; 6] = [
     "a text", "nothing", "garbage", "a folder", "a pipe", "a link",
 ];
@@ -194,7 +194,7 @@ fn what_lies_in_the_place_of_a_sealed_document_and_is_no_record_is_told() {
     sandbox.write("d/s.jsonl", "{\"n\":1}\n");
     ask(&sandbox, "seal", "d/s.jsonl").exits(0);
     ask(&sandbox, "verify", "d").exits(0);
-    // What a profile does not look at it does not miss.
+    // A profile does not miss records that it does not examine.
     for profile in ["native", "observed", "rye"] {
         let ran = sandbox.run(["verify", "d", "--profile", profile]);
         assert!(!ran.stdout.contains("missing"), "{profile}: {}", ran.stdout);
@@ -224,7 +224,7 @@ fn who_moves_a_record_and_leaves_a_link_or_writes_anew_after_a_prune_hides_nothi
     fs::rename(path("d/a.jsonl"), path("a.jsonl")).unwrap();
     symlink("../a.jsonl", path("d/a.jsonl")).unwrap();
     ask(&sandbox, "verify", "d").exits(0);
-    // A link to anything else is no excuse.
+    // A link to any other file is no excuse.
     fs::remove_file(path("d/a.jsonl")).unwrap();
     symlink("ok.jsonl", path("d/a.jsonl")).unwrap();
     let ran = ask(&sandbox, "verify", "d").exits(1);
@@ -256,7 +256,7 @@ fn a_path_in_which_nothing_was_found_is_no_success_whatever_else_is_named() {
             ran.stderr
         );
     }
-    // Where this host knows what lay there, it says so.
+    // A host that knows the former record reports it.
     let log = sandbox.work().join("s.jsonl");
     fs::remove_file(&log).unwrap();
     fs::create_dir(&log).unwrap();

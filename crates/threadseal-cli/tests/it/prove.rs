@@ -1,4 +1,4 @@
-//! `prove`, `check-proof`: one turn of a record, shown without the others.
+//! `prove` and `check-proof`: one turn of a record, shown without the other turns.
 
 use crate::anchor::{add, policy};
 use crate::fixtures::{ended_record, ready, recorder, rye_events};
@@ -29,7 +29,7 @@ fn proved() -> Sandbox {
     sandbox
 }
 
-/// Runs where nothing names a home, with the proof alone.
+/// Runs without any home, in a folder that holds only the proof.
 fn elsewhere(sandbox: &Sandbox, arguments: &[&str]) -> Ran {
     let folder = tempfile::tempdir().unwrap();
     fs::copy(sandbox.work().join(PROOF), folder.path().join(PROOF)).unwrap();
@@ -233,7 +233,8 @@ fn a_thread_of_a_project_is_named_by_its_id() {
         .fails_with("neither a file nor a thread");
 }
 
-/// A thread of one turn that this home's log and two witnesses know, proved; and the policy that asks for both of them.
+/// A proved thread of one turn that this home's log and two witnesses know, and the policy that
+/// requires both witnesses.
 fn seen() -> (Sandbox, Vec<Serving>, String) {
     let sandbox = project();
     let options = [
@@ -298,14 +299,14 @@ fn what_witnesses_saw_of_the_seal_is_judged_without_a_home_and_without_a_network
     );
     assert!(judged["anchor"]["witnessed_at"].as_u64().unwrap() > 1_700_000_000);
     assert_eq!(judged["anchor"]["origin"], vkey[..47]);
-    // Nobody was asked for a policy: nothing is said of who saw it.
+    // Without a policy the report names no witness.
     let alone = check(None).exits(0).json();
     assert!(alone["anchor"]["witnessed_at"].is_null());
     for policy in [&none, &strangers] {
         let judged = check(Some(policy)).exits(3).json();
         assert_eq!(judged["result"]["findings"][0]["code"], "anchor_missing");
     }
-    // The log's word may be left out, and then is not there.
+    // The proof can be made without the entry of the log.
     fs::remove_file(sandbox.work().join(PROOF)).unwrap();
     let record = transcript(&sandbox.work().join("p")).unwrap();
     let named = format!("{}#1", record.display());
@@ -351,7 +352,7 @@ fn a_witness_with_a_key_of_ml_dsa_counts_as_any_other() {
     let judged = elsewhere(&sandbox, &arguments).exits(0).json();
     assert_eq!(judged["anchor"]["witnesses"], serde_json::json!(["pq"]));
     assert_eq!(judged["anchor"]["witnessed_at"], at);
-    // One letter of the cosignature makes it a bad one, which is worse than none.
+    // A cosignature with one changed letter is bad, which is worse than none.
     let path = sandbox.work().join(PROOF);
     let mut proof = fs::read(&path).unwrap();
     let last = proof.len() - 40;

@@ -1,4 +1,4 @@
-//! What of detached bodies a proof and a copy show, and where a successor has its own.
+//! Detached bodies in proofs and copies, and in the records of successors.
 
 use crate::fixtures::{ended_record, ready};
 use crate::run::{greet, once_more, project, thread};
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 const ANSWER: &str = "I am the child.";
 
-/// A thread with detached bodies whose child said something; the child's transcript.
+/// A thread with detached bodies whose child returned a text; the child's transcript.
 fn detached() -> (Sandbox, PathBuf) {
     let sandbox = project();
     let more = ["--script", "answers.yaml", "--bodies", "detached"];
@@ -58,7 +58,7 @@ fn a_turn_with_detached_bodies_is_shown_whole_or_said_not_to_be() {
         shown.starts_with("tampered") && shown.contains("body_changed"),
         "{shown}"
     );
-    // Behind a redaction a proof says who did it.
+    // After a redaction a proof names its author.
     let redact = [
         "redact", path, "--match", ANSWER, "--why", "a name", "--by", "Ada",
     ];
@@ -140,7 +140,7 @@ fn a_copy_says_what_it_lacks_and_shows_the_rest() {
     sandbox
         .run([&export[..], &["--json"]].concat())
         .fails_with("a copy is no JSON");
-    // Of a record that is not verified there is no copy, and the object says why.
+    // A record that does not verify is not copied, and the JSON report gives the reason.
     let record = fs::read_to_string(sandbox.work().join("t.jsonl")).unwrap();
     sandbox.write("t.jsonl", record.replace("answer 1", "answer X"));
     for to in [

@@ -1,4 +1,5 @@
-//! `prune`: whole records go, tombstones stay, and nothing but a tombstone that the log knows excuses a record that is gone.
+//! `prune`: whole records go, tombstones stay, and only a tombstone that the log knows excuses a
+//! missing record.
 
 use crate::fixtures::{ended_record, ready, recorder};
 use crate::run::{greet, project, thread};
@@ -12,7 +13,7 @@ use threadseal_formats::transcript::{Ending, Link};
 use threadseal_store::recorder::Recorder;
 use threadseal_store::tombstones::place_of;
 
-/// A thread with detached bodies that began a child, both ended; the folders of both.
+/// An ended thread with detached bodies that began a child, which also ended; the folders of both.
 fn ended() -> (Sandbox, PathBuf, PathBuf) {
     let sandbox = project();
     let more = ["--script", "answers.yaml", "--bodies", "detached", "-q"];
@@ -88,7 +89,8 @@ fn a_tombstone_is_judged_elsewhere_by_its_key_alone() {
     stranger
         .run([&judge[..], &["--key", text(&other)]].concat())
         .exits(1);
-    // Whoever pruned it has ended since: nobody is accused, and nothing is vouched for.
+    // The key that signed the tombstone has ended since: nothing is forged, and nothing is
+    // verified.
     sandbox
         .run(["key", "revoke", "self", "--reason", "x"])
         .exits(0);
@@ -127,7 +129,8 @@ fn a_thread_is_pruned_whole_and_nothing_misses_it() {
     assert_eq!(names_in(&parent), ["transcript.jsonl.tombstone"]);
     let tombstone = fs::read_to_string(tombstone_in(&parent)).unwrap();
     assert!(tombstone.contains("ninety days are over"), "{tombstone}");
-    // Its child names it, and it is not missing: neither in the folder, nor for who knows all heads.
+    // The child names the pruned record, which is missing neither in the folder nor for `verify
+    // --all`.
     let seen = verify(&sandbox, &["p"], 0);
     assert!(has(&seen, "pruned"), "{seen:?}");
     let all = sandbox
@@ -147,14 +150,14 @@ fn a_thread_is_pruned_whole_and_nothing_misses_it() {
     };
     assert!(notes.any(|note| says(note) && note["severity"] == "note"));
     assert!(!has(&codes(&all), "record_missing"));
-    // Nor its thread.json and ledger, which went with it.
+    // Its thread.json and ledger, which were pruned with it, are not missing either.
     let of_thread = |report: &&Value| report["checks"][0]["name"] == "tombstone";
     assert!(reports.iter().filter(of_thread).count() >= 3, "{all}");
     sandbox.run(["log", "fsck"]).exits(0);
     let entries = ["log", "entries", "--from", "0", "--limit", "1000"];
     let listed = sandbox.run(entries).exits(0).stdout;
     assert!(listed.contains(" tombstone "), "{listed}");
-    // The log that takes the place of this one knows it, too.
+    // The log after a restart knows it, too.
     sandbox.run(["log", "restart", "--anyway"]).exits(0);
     assert!(has(&verify(&sandbox, &["--all", "p"], 0), "pruned"));
     sandbox.run(["prune", text(&child)]).exits(0);
@@ -172,7 +175,7 @@ fn a_tombstone_that_was_changed_moved_to_another_record_or_removed_excuses_nothi
     let place = tombstone_in(&child);
     let good = fs::read_to_string(&place).unwrap();
     assert!(has(&verify(&sandbox, &["p"], 0), "pruned"));
-    // Nobody signed these.
+    // No key signed these.
     let others = [
         good.replace("\"why\":\"\"", "\"why\":\"x\""),
         good.replace("\"seq\":", "\"seq\":1"),
@@ -191,12 +194,12 @@ fn a_tombstone_that_was_changed_moved_to_another_record_or_removed_excuses_nothi
             has(&seen, "record_missing") && !has(&seen, "pruned"),
             "{seen:?}"
         );
-        // Nothing is deleted by its word, either.
+        // A false tombstone permits no deletion either.
         sandbox.run(["prune", text(&child)]).exits(2);
     }
     fs::remove_file(&place).unwrap();
     assert!(has(&verify(&sandbox, &["--all", "p"], 1), "record_missing"));
-    // The parent is not pruned because its child was.
+    // The tombstone of the child does not prune the parent.
     fs::write(&place, &good).unwrap();
     fs::write(tombstone_in(&parent), &good).unwrap();
     let kept = names_in(&parent).len();
@@ -207,7 +210,7 @@ fn a_tombstone_that_was_changed_moved_to_another_record_or_removed_excuses_nothi
         refused.stderr
     );
     assert_eq!(names_in(&parent).len(), kept);
-    // Nor where the record itself was taken away.
+    // It does not excuse the parent where the record itself was taken away, either.
     fs::remove_file(parent.join("transcript.jsonl")).unwrap();
     sandbox.run(["prune", text(&parent)]);
     assert_eq!(names_in(&parent).len(), kept - 1);
@@ -224,7 +227,7 @@ fn a_prune_that_a_log_which_went_back_forgot_is_open_and_said_again_once_that_is
     sandbox
         .run(["prune", text(&child), "--reason", "old"])
         .exits(0);
-    // Restored from before, but for the second place.
+    // Restored from before the prune, except for the second place.
     fs::remove_dir_all(&home).unwrap();
     copy(&kept, &home);
     let seen = verify(&sandbox, &["p"], 3);
@@ -232,7 +235,7 @@ fn a_prune_that_a_log_which_went_back_forgot_is_open_and_said_again_once_that_is
         has(&seen, "pruned_unproved") && !has(&seen, "record_missing"),
         "{seen:?}"
     );
-    // A tombstone of nobody, or none, excuses nothing there, either.
+    // A tombstone with a bad signature, or none, excuses nothing there, either.
     let place = tombstone_in(&child);
     let good = fs::read_to_string(&place).unwrap();
     fs::write(&place, good.replace("old", "new")).unwrap();
@@ -244,7 +247,7 @@ fn a_prune_that_a_log_which_went_back_forgot_is_open_and_said_again_once_that_is
     sandbox.run(["prune", text(&child)]).exits(0);
     assert_eq!(fs::read_to_string(&place).unwrap(), good);
     assert!(has(&verify(&sandbox, &["--all", "p"], 0), "pruned"));
-    // Nothing is deleted by one that the log does not know.
+    // A tombstone that the log does not know permits no deletion.
     fs::write(tombstone_in(&parent), &good).unwrap();
     sandbox.run(["prune", text(&parent)]).exits(2);
     assert!(parent.join("transcript.jsonl").exists());
@@ -256,7 +259,8 @@ fn a_tombstone_that_the_log_does_not_know_or_of_another_key_excuses_nothing() {
     let (sandbox, parent, child) = ended();
     let kept = sandbox.work().join("kept");
     copy(&child, &kept);
-    // Whoever has a copy of the key signs what he likes where the log of the owner is not: here, in a home that is put back.
+    // A thief with a copy of the key signs any tombstone outside of the owner's log: here, in a
+    // home that is put back.
     let (home, marks) = (sandbox.home(), sandbox.home().with_extension("marks"));
     let places = [
         (&home, home.with_extension("kept")),
@@ -277,15 +281,16 @@ fn a_tombstone_that_the_log_does_not_know_or_of_another_key_excuses_nothing() {
             "{seen:?}"
         );
     }
-    // Nor is it made good by the owner, while the record is gone.
+    // The owner cannot make it valid while the record is gone.
     sandbox.run(["prune", text(&child)]).exits(2);
     assert!(has(&verify(&sandbox, &["--all", "p"], 1), "record_missing"));
-    // It is also what a prune leaves that was killed before the log knew: the next one verifies the record, and prunes it.
+    // A prune that was killed before its entry in the log leaves the same: the next one verifies
+    // the record, and prunes it.
     copy(&kept, &child);
     sandbox.run(["prune", text(&child)]).exits(0);
     assert_eq!(names_in(&child), ["transcript.jsonl.tombstone"]);
     assert!(has(&verify(&sandbox, &["--all", "p"], 0), "pruned"));
-    // A home of its own has another key: it prunes nothing here, and its word is none.
+    // Another home has another key: it prunes nothing here, and its tombstone counts for nothing.
     let stranger = sandbox.home().with_file_name("stranger");
     run_in(&sandbox, &stranger, &["init", "-q"]).exits(0);
     run_in(&sandbox, &stranger, &["prune", text(&parent)]).exits(2);
@@ -300,7 +305,7 @@ fn a_record_that_is_there_after_its_tombstone_is_told_and_goes_with_the_next_pru
     let kept = sandbox.work().join("kept");
     copy(&parent, &kept);
     sandbox.run(["prune", text(&parent)]).exits(0);
-    // Killed before the last file went, or put back from a backup.
+    // Killed before the last file was deleted, or restored from a backup.
     for name in ["transcript.jsonl", "transcript.bodies"] {
         fs::copy(kept.join(name), parent.join(name)).unwrap();
     }
@@ -339,7 +344,7 @@ fn what_is_open_changed_or_unknown_is_not_pruned() {
     fs::write(&record, [&whole[..], b"{}\n"].concat()).unwrap();
     refused(&[text(&record)], "");
     fs::write(&record, &whole).unwrap();
-    // What lies beside it must be whole as well.
+    // The files that belong to the record must verify as well.
     let metadata = child.join("thread.json");
     let kept = fs::read(&metadata).unwrap();
     let edited = String::from_utf8_lossy(&kept).replacen("completed", "cancelled", 1);
@@ -353,7 +358,7 @@ fn what_is_open_changed_or_unknown_is_not_pruned() {
         .into_iter()
         .find(|name| name.ends_with(".index"));
     refused(&[text(&parent.join(ledger.unwrap()))], "");
-    // Nobody could tell afterwards what was pruned.
+    // Without a log, no one could know later that the record was pruned.
     let without = sandbox.home().with_file_name("without");
     run_in(&sandbox, &without, &["init", "-q", "--no-log"]).exits(0);
     let ran = run_in(&sandbox, &without, &["prune", text(&child)]).exits(2);
@@ -361,7 +366,7 @@ fn what_is_open_changed_or_unknown_is_not_pruned() {
     sandbox.run(["verify", "p"]).exits(0);
 }
 
-/// A record that ended, and says of another one what its last events say.
+/// An ended record whose last events make claims about another record.
 fn ended_with(sandbox: &Sandbox, name: &str, says: impl FnOnce(&mut Recorder)) -> PathBuf {
     let mut parent = recorder(sandbox, name, 1);
     says(&mut parent);
@@ -448,7 +453,7 @@ fn a_record_that_was_put_back_after_it_was_pruned_is_not_sealed_on() {
         let whole = fs::read(kept.join("transcript.jsonl")).unwrap();
         assert_eq!(fs::read(&record).unwrap(), whole);
     }
-    // Without its tombstone it is signed anew, by who has the log and the key.
+    // If its tombstone is missing, a home with the log and the key signs it anew.
     fs::remove_file(tombstone_in(&parent)).unwrap();
     sandbox.run(["prune", text(&record)]).exits(0);
     assert_eq!(names_in(&parent), ["transcript.jsonl.tombstone"]);

@@ -1,4 +1,5 @@
-//! `prune` of transcripts in object storage: the same promises as of those in files, and nobody goes on with one meanwhile.
+//! `prune` of transcripts in object storage: it keeps the promises that it keeps for files, and no
+//! writer continues one meanwhile.
 
 use crate::fixtures::{ended_record, ready, recorder, reopened, say};
 use crate::prune::{has, verify};
@@ -15,7 +16,7 @@ fn objects(sandbox: &Sandbox) -> PathBuf {
     sandbox.work().join("objects")
 }
 
-/// A record that ended, which is nowhere but in the storage.
+/// An ended record that exists only in the storage.
 fn stored() -> Sandbox {
     let sandbox = ready();
     let path = ended_record(&sandbox, "one.jsonl", 2);
@@ -51,7 +52,7 @@ fn a_transcript_in_object_storage_is_pruned_and_its_name_takes_nothing_more() {
         .stdout;
     let would = prune(&sandbox, &[RECORD, "--dry-run"], 0);
     assert!(would.contains("would prune"), "{would}");
-    // Looking supersedes nobody, and leaves nothing.
+    // A dry run fences off no writer, and leaves nothing.
     assert!(holds(&sandbox, "question 1") && !sandbox.home().join("tombstones").exists());
     prune(&sandbox, &[RECORD], 0);
     assert!(!holds(&sandbox, "question 1"));
@@ -59,7 +60,7 @@ fn a_transcript_in_object_storage_is_pruned_and_its_name_takes_nothing_more() {
     prune(&sandbox, &[RECORD], 0);
     let list = ["transcript", "list", "object+file:objects"];
     assert_eq!(sandbox.run(list).exits(0).stdout, "");
-    // Put back: told, not sealed on, and gone with the next prune.
+    // A restored record is reported, takes no seal, and goes with the next prune.
     fs::remove_dir_all(objects(&sandbox)).unwrap();
     copy(&kept, &objects(&sandbox));
     let seen = verify(&sandbox, &[RECORD], 0);
@@ -96,14 +97,14 @@ fn what_is_open_changed_cut_or_unknown_in_object_storage_is_not_pruned() {
         sandbox.write("other.jsonl", bytes);
         import(&sandbox, "other.jsonl", RECORD);
     };
-    // Its writer is not superseded by who looks whether it ended.
+    // The check whether a record has ended does not fence off its writer.
     stays("no end of it is known here");
     let mut writer = reopened(&sandbox, &path, "self-rye.rye");
     say(&mut writer, "tool_call_result", &"x".repeat(200_000));
     let nothing = Payload::parse(b"{}").unwrap();
     writer.end(Ending::Completed, &nothing, 1).unwrap();
     drop(writer);
-    // An older copy, a changed one, one with bytes behind its end.
+    // An older copy, a changed one, and one with bytes after its end.
     stays("");
     let whole = fs::read(&path).unwrap();
     imported(&[&whole[..], b"{\"torn"].concat());
@@ -120,7 +121,7 @@ fn what_is_open_changed_cut_or_unknown_in_object_storage_is_not_pruned() {
     prune(&sandbox, &["object+file:objects#two"], 2);
     prune(&sandbox, &["object+file:objects"], 2);
     imported(&whole);
-    // A home of its own knows no end of it.
+    // Another home knows no end of it.
     let stranger = sandbox.home().with_file_name("stranger");
     for arguments in [&["init", "-q"][..], &["prune", RECORD]] {
         let mut command = sandbox.command();
@@ -156,12 +157,12 @@ fn a_prune_in_object_storage_that_was_cut_short_is_finished_by_the_next() {
     let kept = sandbox.work().join("kept");
     copy(&objects(&sandbox), &kept);
     prune(&sandbox, &[RECORD], 0);
-    // Behind the word of the log, and before the head was written.
+    // Stopped after the entry in the log, and before the head was written.
     fs::remove_dir_all(objects(&sandbox)).unwrap();
     copy(&kept, &objects(&sandbox));
     prune(&sandbox, &[RECORD], 0);
     assert!(!holds(&sandbox, "question 1"));
-    // Behind the head, and before everything else was gone.
+    // Stopped after the head was written, and before all objects were deleted.
     let gone = objects(&sandbox).join("transcripts-gone");
     assert_eq!(fs::read_dir(&gone).unwrap().count(), 1);
     fs::remove_dir_all(&gone).unwrap();
@@ -170,7 +171,8 @@ fn a_prune_in_object_storage_that_was_cut_short_is_finished_by_the_next() {
     prune(&sandbox, &[RECORD], 0);
     assert_eq!(fs::read_dir(&gone).unwrap().count(), 1);
     is_excused(&sandbox);
-    // Before the log knew: whoever put the tombstone there, the record is verified, and the tombstone written anew.
+    // Stopped before the entry in the log: the tombstone in the home proves nothing yet, so the
+    // record is verified and the tombstone written anew.
     let other = stored();
     let folder = other.home().join("tombstones");
     fs::create_dir(&folder).unwrap();

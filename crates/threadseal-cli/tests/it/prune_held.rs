@@ -1,4 +1,5 @@
-//! `prune` of what other programs wrote and this home sealed: logs under the seals beside them, and documents.
+//! `prune` of files that other programs wrote and this home sealed: logs with detached seals, and
+//! documents.
 
 use crate::fixtures::{ended_record, ready};
 use crate::prune::{codes, has, text, verify};
@@ -23,7 +24,7 @@ fn sealed(sandbox: &Sandbox, name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// What lies in a file and beside it.
+/// The content of a file and of the files beside it.
 fn files_of(path: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let all = [path.to_owned(), seal_path(path)];
     let there = all.into_iter().filter(|path| path.exists());
@@ -38,7 +39,7 @@ fn put(files: &[(PathBuf, Vec<u8>)]) {
     }
 }
 
-/// Nothing is pruned, and nothing changes.
+/// Nothing is pruned, and nothing changes; gives the refusal.
 fn stays(sandbox: &Sandbox, path: &Path) -> String {
     let before = files_of(path);
     let told = prune(sandbox, &[text(path)], 2);
@@ -67,7 +68,8 @@ fn a_log_is_pruned_with_its_seals_and_takes_no_seal_any_more() {
         assert!(files_of(&path).is_empty() && place_of(&path).exists());
         is_excused(&sandbox);
         prune(&sandbox, &[name], 0);
-        // Put back, it is told, takes no seal, and goes with the next prune; what nobody sealed does not.
+        // A restored log is reported, takes no seal, and goes with the next prune; a log without a
+        // seal does not.
         put(&kept);
         let seen = verify(&sandbox, &[name], 0);
         assert!(has(&seen, "pruned_but_present"), "{seen:?}");
@@ -89,11 +91,11 @@ fn a_prune_of_a_log_that_was_cut_short_is_finished_and_takes_no_other_log_with_i
     let path = sealed(&sandbox, "a.jsonl", LINES);
     let kept = files_of(&path);
     prune(&sandbox, &["a.jsonl"], 0);
-    // Before the seals went.
+    // Stopped before the seals were deleted.
     put(&kept[1..]);
     let seen = verify(&sandbox, &["--all", "."], 0);
     assert!(has(&seen, "pruned_but_present") && !has(&seen, "log_missing"));
-    // Its program begins another log under that name.
+    // The program begins another log under the same name.
     fs::write(&path, "{\"type\":\"another\"}\n").unwrap();
     stays(&sandbox, &path);
     fs::remove_file(&path).unwrap();
@@ -108,7 +110,7 @@ fn a_prune_of_a_log_that_was_cut_short_is_finished_and_takes_no_other_log_with_i
         has(&seen, "pruned") && !has(&seen, "record_missing"),
         "{all}"
     );
-    // That one is sealed as what it is.
+    // The other log is sealed as a record of its own.
     sandbox.run(["seal", "a.jsonl"]).exits(0);
     assert!(stays(&sandbox, &path).contains("another record"));
     is_excused(&sandbox);
@@ -143,7 +145,8 @@ fn a_log_that_was_changed_cut_written_on_or_is_anothers_is_not_pruned() {
         }
         stays(&sandbox, &path);
     }
-    // What a stranger sealed is not ours, and he does not prune ours.
+    // This home does not prune a log that another home sealed, and the other does not prune its
+    // logs.
     put(&whole);
     let theirs = sandbox.write("theirs.jsonl", LINES);
     stranger(&sandbox, &["init", "-q"]).exits(0);
@@ -188,7 +191,7 @@ fn logs_are_pruned_by_their_age_and_documents_are_not() {
     sandbox.run(["seal", "--detached", "d/c.md"]).exits(0);
     let document = sealed(&sandbox, "d/tool.json", "{\"tool\": 1}\n");
     let transcript = ended_record(&sandbox, "d/t.jsonl", 1);
-    // Its program still writes.
+    // The program still writes.
     let soon = SystemTime::UNIX_EPOCH + Duration::from_secs(4_000_000_000);
     let file = fs::File::options().append(true).open(&written).unwrap();
     file.set_modified(soon).unwrap();
@@ -203,7 +206,7 @@ fn logs_are_pruned_by_their_age_and_documents_are_not() {
         assert!(left.exists() && !place_of(left).exists(), "{told}");
     }
     is_excused(&sandbox);
-    // By name a document goes with the seals beside it, under one tombstone.
+    // `prune` with a name deletes a document and the seals beside it, under one tombstone.
     prune(&sandbox, &["d/c.md", "d/tool.json"], 0);
     assert!(files_of(&beside).is_empty() && files_of(&document).is_empty());
     is_excused(&sandbox);
@@ -249,7 +252,7 @@ fn a_document_is_pruned_by_its_name_and_takes_no_seal_any_more() {
         prune(&sandbox, &[name], 0);
         assert!(files_of(&path).is_empty());
         is_excused(&sandbox);
-        // What is written there anew is another record.
+        // A new file under that name is another record.
         fs::write(&path, content).unwrap();
         sandbox.run(["seal", name]).exits(0);
         assert!(stays(&sandbox, &path).contains("another record"));

@@ -1,4 +1,5 @@
-//! `prune` of scrolls, ledgers and lineages: the same promises as of transcripts, wherever the record lies.
+//! `prune` of scrolls, ledgers and lineages: it keeps the promises that it keeps for transcripts,
+//! wherever the record is.
 
 use crate::prune::{codes, has, text, verify};
 use crate::sandbox::{Sandbox, copy};
@@ -35,7 +36,7 @@ pub(crate) fn prune(sandbox: &Sandbox, arguments: &[&str], exit: i32) -> String 
     ran.stdout + &ran.stderr
 }
 
-/// All that this home knows is pruned or whole.
+/// Every record that this home knows is pruned or verified.
 pub(crate) fn is_excused(sandbox: &Sandbox) {
     let all = sandbox.run(["verify", "--all", "--json"]).exits(0).json();
     let seen = codes(&all);
@@ -72,9 +73,10 @@ fn a_ledger_is_pruned_in_its_store_and_takes_no_record_any_more() {
         assert!(!holds_secret(&runs), "{store}");
         is_excused(&sandbox);
         step(&sandbox, store).exits(2);
-        // Once more changes nothing.
+        // A second prune changes nothing.
         prune(&sandbox, &[store, "--run", "r1"], 0);
-        // Put back as a whole, with nothing that says it was deleted: told, not written on, and gone with the next prune.
+        // A complete copy, without a trace of the deletion, is reported, takes no writes, and goes
+        // with the next prune.
         fs::remove_dir_all(&runs).unwrap();
         copy(&kept, &runs);
         let seen = verify(&sandbox, &[store.strip_prefix("file:").unwrap_or(store)], 0);
@@ -97,7 +99,7 @@ fn a_ledger_goes_with_the_seals_of_its_file_as_a_log_and_neither_is_missed() {
     step(&sandbox, "file:runs").exits(0);
     let seal = ["seal", "--detached", "runs/ledger_r1.jsonl"];
     sandbox.run(seal).exits(0);
-    // What was written behind those seals would go without a word.
+    // Steps after those seals would be deleted without a tombstone that covers them.
     step(&sandbox, "file:runs").exits(0);
     let refused = prune(&sandbox, &["file:runs", "--run", "r1"], 2);
     assert!(refused.contains("unsigned_tail"), "{refused}");
@@ -176,9 +178,9 @@ fn a_scroll_is_pruned_and_no_copy_of_it_goes_on() {
     assert_eq!(fs::read(&live).unwrap(), kept);
     prune(&sandbox, &[text(&live)], 0);
     assert!(!live.exists());
-    // Nor does the same first turn begin it again.
+    // The same first turn does not begin it again.
     piped(&sandbox, &append, &turn(0, "another talk")).exits(2);
-    // Another scroll that comes to lie there is none of this.
+    // Another scroll in the same place is not affected.
     piped(&sandbox, &append, &turn(0, "the next talk")).exits(0);
     let refused = prune(&sandbox, &[text(&live)], 2);
     assert!(refused.contains("another record"), "{refused}");
@@ -229,7 +231,7 @@ fn ledgers_and_checkpoints_in_a_database_are_pruned_and_not_missed() {
     checkpoint(&sandbox, &url, "1").exits(0);
     prune(&sandbox, &[&url, "--run", "r1"], 0);
     prune(&sandbox, &[&url, "--agent", "counter"], 0);
-    // Also where the database is not named.
+    // The same holds if the database is not named.
     is_excused(&sandbox);
     let seen = verify(&sandbox, &["--all", &url], 0);
     assert!(
@@ -247,7 +249,7 @@ fn a_prune_in_a_store_that_was_cut_short_is_finished_by_the_next() {
     let (runs, kept) = (sandbox.work().join("runs"), sandbox.work().join("kept"));
     step(&sandbox, "file:runs").exits(0);
     copy(&runs, &kept);
-    // Before the log knew: the home is put back, all but the tombstone.
+    // Stopped before the entry in the log: the home is put back, except for the tombstone.
     let home = sandbox.home();
     let places = [home.clone(), home.with_extension("marks")];
     for place in &places {
@@ -269,7 +271,7 @@ fn a_prune_in_a_store_that_was_cut_short_is_finished_by_the_next() {
     prune(&sandbox, &["file:runs", "--run", "r1"], 0);
     assert!(!holds_secret(&runs));
     is_excused(&sandbox);
-    // Behind the word of the store itself, and before its files were gone.
+    // Stopped after the mark in the store itself, and before its files were deleted.
     let ledger = "ledger_r1.jsonl";
     fs::copy(kept.join(ledger), runs.join(ledger)).unwrap();
     prune(&sandbox, &["file:runs", "--run", "r1"], 0);

@@ -1,4 +1,4 @@
-//! What was pruned is told as pruned, and not counted among what was verified.
+//! A pruned record is reported as pruned, and not counted as verified.
 
 use crate::fixtures::{ended_record, ready};
 
@@ -20,7 +20,7 @@ fn what_was_pruned_is_counted_and_named_by_itself() {
     assert_eq!(quiet, "");
     let json = sandbox.run(["verify", "--all", "--json"]).exits(0).json();
     assert_eq!(json["summary"]["pruned"], 1);
-    // By its name, too; what nobody pruned cannot be read.
+    // The same holds if it is named; a missing file that was not pruned cannot be read.
     let named = sandbox.run(["verify", "t.jsonl"]).exits(0).stdout;
     assert!(
         named.contains("was pruned by ") && named.contains("it is old"),

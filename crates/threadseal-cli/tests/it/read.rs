@@ -1,4 +1,4 @@
-//! `show`, `messages`, `render`, `diff`: what is in a record.
+//! `show`, `messages`, `render` and `diff`: the content of a record.
 
 use crate::fixtures::{ended_record, ready, recorder, rye_events, say};
 use crate::sandbox::{Ran, Sandbox, shared, tree_digest};

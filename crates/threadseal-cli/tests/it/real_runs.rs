@@ -1,5 +1,5 @@
-//! Logs that real agents wrote: each is sealed beside it, verifies, and every edit is found at its
-//! line.
+//! Logs that real agents wrote: each is sealed with a detached seal, verifies, and every edit is
+//! found at its line.
 
 use crate::sandbox::{Sandbox, shared};
 use std::fs;
@@ -17,7 +17,7 @@ fn logs(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The four edits at line `at`, from 0, with the code each is to be told by.
+/// The four edits at line `at`, counted from 0, each with the code of its finding.
 fn edits<'l>(lines: &[&'l str], at: usize) -> Vec<(&'static str, Vec<&'l str>)> {
     let mut changed = lines.to_vec();
     changed[at] = "{\"evil\":1}\n";

@@ -1,4 +1,4 @@
-//! `redact`: what was dropped is gone, the hole is shown everywhere, and all that was sealed holds.
+//! `redact`: the dropped text is gone, every command shows the hole, and all seals remain valid.
 
 use crate::fixtures::{ended_record, ready};
 use crate::run::{greet, once_more, project, thread};
@@ -82,7 +82,7 @@ fn a_thread_with_detached_bodies_is_run_shown_and_redacted() {
             file.display()
         );
     }
-    // Everything made before holds: the bytes, the seals, the proof.
+    // Everything made before remains valid: the bytes, the seals, the proof.
     assert!(fs::read(&transcript).unwrap().starts_with(&before));
     sandbox.run(["check-proof", "one.turn-proof"]).exits(0);
     let said = sandbox.run(["verify", path]).exits(0).stdout;
@@ -103,7 +103,7 @@ fn a_thread_with_detached_bodies_is_run_shown_and_redacted() {
     // A store would take the transcript without its bodies.
     let import = sandbox.run(["transcript", "import", path, "file:store"]);
     import.exits(2).fails_with("its bodies are detached");
-    // A copy has them beside it, or is not made.
+    // A copy gets its bodies too, or it is not made.
     let export = |more: &[&str]| sandbox.run([&["transcript", "export", path], more].concat());
     export(&[]).fails_with("give --out");
     export(&["--out", "copy.jsonl"]).exits(0);
@@ -154,7 +154,8 @@ fn a_thread_goes_on_from_what_was_redacted_and_hears_the_hole() {
     assert!(found.stdout.contains("a greeting"), "{}", found.stdout);
 }
 
-/// As a process leaves it that dies behind a body and before its line: the line of another body of the same record.
+/// Appends the body of a process that died after writing a body and before its line. It belongs to
+/// another line of the same record; gives its text.
 fn with_a_body_of_no_line(bodies: &Path) -> String {
     let text = fs::read_to_string(bodies).unwrap();
     let record = text.split_once("\"record\":\"").unwrap().1[..64].to_owned();
@@ -184,7 +185,8 @@ fn bodies_that_no_line_commits_to_are_told_not_copied_and_dropped() {
     let dry = redact(&sandbox, &transcript, &dry).exits(0);
     assert!(dry.stderr.contains("1 body that no line"), "{}", dry.stderr);
     assert!(holds(&bodies, &unsaid));
-    // A process that was killed over an earlier redaction left a copy; nobody else's file goes.
+    // A process that was killed during an earlier redaction left a copy. No other program's file is
+    // deleted.
     let left = transcript.with_file_name(".threadseal-1-0.tmp");
     fs::copy(&bodies, &left).unwrap();
     let other = transcript.with_file_name(".threadseal-1-1.tmp");
@@ -195,7 +197,7 @@ fn bodies_that_no_line_commits_to_are_told_not_copied_and_dropped() {
     assert!(holds(&bodies, ANSWER) && !holds(&bodies, &unsaid));
     let said = sandbox.run(["verify", path]).exits(0).stdout;
     assert!(!said.contains("body_unknown"), "{said}");
-    // What was set aside beside it is named, and left to people.
+    // A tail that was set aside is named, and left for people to delete.
     sandbox.write(
         transcript
             .with_file_name("transcript.jsonl.tail-9-x")
@@ -232,7 +234,8 @@ fn a_copy_of_what_was_redacted_already_and_what_it_has_to_keep_are_told() {
     assert!(checked.contains("partial"), "{checked}");
 }
 
-/// Said in an answer, written and read by tools, and given back by a child: JSON within a string within JSON.
+/// A text in an answer, written and read by tools, and returned by a child: JSON within a string
+/// within JSON.
 const QUOTED: &str = "\"password\": \"hunter2\"";
 const QUOTED_SCRIPT: &str = r#"answers:
 - {text: 'Here is "password": "hunter2".', calls: [{tool: rye_file-system_write, input: {path: out.txt, content: '{"password": "hunter2"}'}}]}
@@ -257,7 +260,7 @@ fn a_text_with_quotes_is_dropped_wherever_results_hold_it() {
     assert!(!ran.stderr.contains("which stay"), "{}", ran.stderr);
     assert!(!holds(&bodies, "hunter2") && holds(&bodies, "out.txt"));
     sandbox.run(["verify", "p"]).exits(0);
-    // The name of a tool is in the sealed line and stays, which is said.
+    // The name of a tool is in the sealed line and stays, which the error states.
     let asked = ["--match", "directive_return", "--why", "a name"];
     let refused = redact(&sandbox, &transcript, &asked);
     refused.fails_with("also stands in the sealed lines themselves, which stay: ");
@@ -318,7 +321,7 @@ fn a_copy_leaves_lines_out_and_says_what_it_does_not_prove() {
     sandbox.write("changed", changed);
     let checked = sandbox.run(["check-proof", "changed"]).exits(1).stdout;
     assert!(checked.contains("tampered"), "{checked}");
-    // It is no record: nothing else takes it for one.
+    // The copy is no record: no other command accepts it as one.
     sandbox.run(["verify", "copy"]).exits(2);
     sandbox.run(["messages", "copy"]).exits(2);
     let seal = sandbox.run(export.iter().chain(&["--line", "1"]));

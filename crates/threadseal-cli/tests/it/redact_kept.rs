@@ -1,4 +1,5 @@
-//! What holds behind a redaction: seals of earlier epochs, proofs, heads, Rye's hashes, the log. And what the log knows of it.
+//! What remains valid after a redaction: seals of earlier epochs, proofs, heads, Rye's hashes, the
+//! log. And the log's knowledge of redactions.
 
 use crate::run::{greet, once_more, project, thread};
 use crate::sandbox::{Ran, Sandbox, copy, take_log_away};
@@ -9,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use threadseal_core::digest::Digest;
 
-/// A thread with detached bodies that was resumed, so that keys of two epochs sealed it; its transcript, and its head
-/// before it was resumed.
+/// A thread with detached bodies that was resumed, so that keys of two epochs sealed it. Also its
+/// transcript, and its head before it was resumed.
 fn resumed() -> (Sandbox, PathBuf, String) {
     let sandbox = project();
     let more = ["--script", "answers.yaml", "--bodies", "detached", "--json"];
@@ -31,7 +32,7 @@ fn head_of(sandbox: &Sandbox, transcript: &Path) -> String {
     head.unwrap().to_owned()
 }
 
-/// What a crash or a full disk leaves between the line of a redaction and its seal.
+/// A crash or a full disk stopped a redaction between its line and its seal.
 // T-RED-17
 #[test]
 fn a_redaction_that_was_cut_before_its_seal_is_made_again_by_redact() {
@@ -104,7 +105,7 @@ fn readers_call_no_record_tampered_that_is_redacted_meanwhile() {
         while !is_done.load(Ordering::Acquire) {
             for reader in readers {
                 let ran = sandbox.run(reader);
-                // Between the line and its seal there is a tail for a moment.
+                // Between the line and its seal the record briefly has an unsigned tail.
                 let is_calm = ran.code == 0 || ran.stderr.contains("is unsigned_tail");
                 assert!(is_calm, "{reader:?}: {}", ran.stderr);
             }
@@ -121,7 +122,7 @@ fn sealers(record: &[u8]) -> BTreeSet<String> {
         .collect()
 }
 
-/// The offset of each seal, and what it says of the bytes before.
+/// The offset of each seal, and its hash of the bytes before it.
 fn prefix_hashes(record: &[u8]) -> Vec<(usize, String)> {
     let lines = record.split(|byte| *byte == b'\n');
     let events = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
@@ -160,7 +161,7 @@ fn what_an_earlier_epoch_sealed_is_redacted_and_all_that_was_made_before_holds()
         .run(["redact", path, "--turn", "1", "--why", "a greeting"])
         .exits(0);
     assert!(fs::read(&transcript).unwrap().starts_with(&before));
-    // Each head that was given away before, of either epoch.
+    // Every head that was handed out before, of either epoch.
     for head in [&before_resumed, &last] {
         let report = verify(
             &sandbox,
@@ -176,10 +177,10 @@ fn what_an_earlier_epoch_sealed_is_redacted_and_all_that_was_made_before_holds()
     for (offset, hash) in hashes {
         assert_eq!(Digest::of(&whole[..offset]).to_string(), hash, "{offset}");
     }
-    // A turn of the earlier epoch is proved as it was, and the proof shows no body.
+    // The proof of a turn of the earlier epoch stays as it was, but contains no body.
     let newer = sandbox.run(["prove", &turn]).exits(0).stdout;
     assert!(older.contains("\nbody ") && !newer.contains("\nbody "));
-    // What the log says beside it says more by now.
+    // The part from the log has grown since.
     let sealed = |proof: &str| {
         let sealed = proof.split("\nentry ").next().unwrap();
         sealed
@@ -192,7 +193,7 @@ fn what_an_earlier_epoch_sealed_is_redacted_and_all_that_was_made_before_holds()
     let [newer, earlier] = [&newer, &older].map(|proof| sealed(proof));
     assert_eq!(newer, earlier);
     sandbox.run(["check-proof", "older.turn-proof"]).exits(0);
-    // As a log it continues what it was; its own log knows all of it.
+    // The exported log continues its source; the home's log has all entries.
     sandbox
         .run(["transcript", "export", path, "--as-log", "as-log"])
         .exits(0);
@@ -210,7 +211,7 @@ fn a_project_says_where_the_bodies_of_its_threads_lie() {
     let bodies = thread(&sandbox, "greet").join("transcript.bodies");
     assert!(bodies.exists());
     sandbox.run(["verify", "p"]).exits(0);
-    // Who starts a thread may say otherwise.
+    // The option of a run overrides the configuration.
     let other = project();
     let file = other.write(config, "coordination:\n  transcript_bodies: detached\n");
     other.run(["seal", file.to_str().unwrap()]).exits(0);
@@ -262,7 +263,7 @@ fn the_log_knows_each_redaction_and_one_that_was_made_elsewhere_is_told() {
         1,
         "each is written down once"
     );
-    // Somebody else with the same key redacts more, where this log is not.
+    // Another holder of the same key redacts more, where this log is not.
     let more = ["redact", path, "--turn", "2", "--why", "more of it"];
     run_in(&sandbox, &elsewhere, &more).exits(0);
     let report = verify(&sandbox, &[path]);
@@ -272,11 +273,11 @@ fn the_log_knows_each_redaction_and_one_that_was_made_elsewhere_is_told() {
     let report = verify(&sandbox, &[path]);
     assert!(!codes(&report).contains(&"redaction_unlogged"), "{report}");
     sandbox.run(["log", "fsck"]).exits(0);
-    // The log that takes the place of this one knows them as well.
+    // The log after a restart knows them as well.
     sandbox.run(["log", "restart", "--anyway"]).exits(0);
     assert_eq!(redactions_in(&sandbox, &home), 2);
     assert!(!codes(&verify(&sandbox, &[path])).contains(&"redaction_unlogged"));
-    // Where there is no log, nothing can be said.
+    // Without a log no finding is possible.
     sandbox.forget();
     let report = verify(&sandbox, &[path]);
     assert!(!codes(&report).contains(&"redaction_unlogged"), "{report}");

@@ -1,4 +1,5 @@
-//! Keys that were rotated: all that the old one sealed before stays whole and is gone on with, and nothing that it seals later counts.
+//! Rotated keys: every record that the old key sealed before stays valid and can be continued, and
+//! its later seals do not count.
 
 use crate::anchor::{add, logged, policy};
 use crate::fixtures::{open_record, ready, steal, thief};
@@ -9,7 +10,7 @@ use std::path::Path;
 
 const DIRECTIVE: &str = "p/.ai/directives/demo/greet.md";
 
-/// Rotates the key of the home; answers with the name that the old one has now.
+/// Rotates the key of the home; gives the new name of the old key.
 fn rotate(sandbox: &Sandbox) -> String {
     let keys = sandbox.run(["key", "list", "--json"]).exits(0).json();
     let mut keys = keys["keys"].as_array().unwrap().iter();
@@ -45,7 +46,7 @@ fn a_project_is_verified_run_and_resumed_after_its_key_was_rotated() {
     ran(&sandbox);
     resume(&sandbox, &first).exits(0);
     sandbox.run(["verify", "p"]).exits(0);
-    // The key of the key: two words lead to it.
+    // A second rotation: the current key follows from two entries.
     let second = ran(&sandbox);
     rotate(&sandbox);
     rotate(&sandbox);
@@ -53,7 +54,7 @@ fn a_project_is_verified_run_and_resumed_after_its_key_was_rotated() {
     resume(&sandbox, &second).exits(0);
     sandbox.run(["verify", "p"]).exits(0);
     sandbox.run(["verify", "--all"]).exits(0);
-    // What one edits is sealed again, over the seal of the key before.
+    // An edited item is sealed again, over the seal of the key before.
     let text = std::fs::read_to_string(sandbox.work().join(DIRECTIVE)).unwrap();
     sandbox.write(
         DIRECTIVE,
@@ -62,7 +63,7 @@ fn a_project_is_verified_run_and_resumed_after_its_key_was_rotated() {
     sandbox.run(["seal", DIRECTIVE]).exits(0);
     ran(&sandbox);
     sandbox.run(["verify", "p"]).exits(0);
-    // The log that takes the place of the old one keeps all that.
+    // The log after a restart keeps all of that.
     sandbox.run(["log", "restart", "--anyway"]).exits(0);
     sandbox.run(["verify", "p"]).exits(0);
 }
@@ -80,7 +81,7 @@ fn what_the_old_key_signs_after_its_end_is_refused_wherever_it_lies() {
     sandbox
         .run(["seal", "note.json"])
         .fails_with("a key that ended sealed it");
-    // A directive that the thief wrote runs nothing.
+    // A directive that the thief wrote does not run.
     let path = sandbox.work().join(DIRECTIVE);
     let good = std::fs::read_to_string(&path).unwrap();
     let seal = good.rfind("<!-- threadseal:signed:").unwrap();
@@ -88,7 +89,7 @@ fn what_the_old_key_signs_after_its_end_is_refused_wherever_it_lies() {
     steal(&thief, &sandbox, DIRECTIVE);
     is_forged(&sandbox, DIRECTIVE);
     greet(&sandbox, &["--script", "answers.yaml"]).fails_with("another file's");
-    // Nor does the old key write behind the end of a thread, whoever asks.
+    // The old key also writes nothing after the end of a thread.
     let transcript = thread(&sandbox, "greet").join("transcript.jsonl");
     assert!(transcript.to_str().unwrap().contains(&first));
     let keys = sandbox.home().join("keys");
@@ -122,12 +123,13 @@ fn bodies_that_the_old_key_sealed_are_redacted_by_the_one_that_took_its_place() 
     assert!(!bodies.contains("I am the child."), "{bodies}");
     let text = std::fs::read_to_string(path).unwrap();
     assert_eq!(text.matches("\"event_type\":\"authority\"").count(), 1);
-    // Whoever does not trust the next key has nobody's word for what it sealed behind the end of the old one.
+    // Without trust in the next key, its seal after the end of the old one counts for nothing.
     sandbox.run(["trust", "remove", "self"]).exits(0);
     sandbox.run(["verify", path]).exits(1);
 }
 
-/// The key that sealed it before is asked for alone: the next one, which it let in, seals behind its end.
+/// Only the key that sealed the record before is accepted: the next key, which it let in, seals
+/// after its end.
 // T-KLOG-18
 #[test]
 fn what_was_redacted_after_a_rotation_holds_for_who_accepts_the_old_key_alone() {
@@ -152,10 +154,10 @@ fn what_was_redacted_after_a_rotation_holds_for_who_accepts_the_old_key_alone() 
             told.stdout
         );
     }
-    // Nothing is trusted but by that key.
+    // The stranger trusts only that key.
     let stranger = Sandbox::new();
     stranger.run(["verify", record, "--key", old]).exits(0);
-    // Whom the home does not trust, the word of a key that ended lets in no more.
+    // In a home that does not trust the next key, the delegation of an ended key has no effect.
     sandbox.run(["trust", "remove", "self"]).exits(0);
     let forged = sandbox.run(["verify", record, "--key", old]).exits(1);
     assert!(forged.stdout.contains("key_revoked"), "{}", forged.stdout);
@@ -208,7 +210,7 @@ fn a_key_is_not_rotated_while_a_thread_that_it_answers_for_goes_on() {
     sandbox.run(["seal", "other.jsonl"]).exits(0);
     sandbox.run(["key", "rotate", "self", "--anyway"]).exits(0);
     sandbox.run(["verify", path.to_str().unwrap()]).exits(0);
-    // What was sealed stands, and nobody goes on with it.
+    // The sealed record remains valid, and no command continues it.
     sandbox.run(["verify", "other.jsonl"]).exits(0);
     sandbox
         .run(["seal", "other.jsonl", "--final"])
@@ -323,7 +325,7 @@ fn what_witnesses_saw_before_a_key_ended_counts_also_where_the_second_place_is_g
     std::fs::remove_dir_all(sandbox.home().with_file_name("home.marks")).unwrap();
     sandbox.run(["verify", "seen.json"]).exits(0);
     is_forged(&sandbox, "unseen.json");
-    // Whom nobody asks any more vouches for nothing.
+    // A witness of no policy proves nothing.
     std::fs::remove_file(sandbox.home().join("anchors/w.policy")).unwrap();
     is_forged(&sandbox, "seen.json");
 }

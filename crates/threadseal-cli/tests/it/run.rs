@@ -59,7 +59,7 @@ pub(crate) fn greet(sandbox: &Sandbox, more: &[&str]) -> Ran {
     sandbox.run(own.iter().chain(more))
 }
 
-/// What takes a thread of project `p` up again, with the answers of `more.yaml`.
+/// The command that resumes a thread of project `p`, with the answers of `more.yaml`.
 pub(crate) fn once_more(thread: &str) -> [&str; 9] {
     [
         "thread",
@@ -105,8 +105,8 @@ fn a_directive_runs_with_tools_and_a_child_and_all_that_it_leaves_verifies() {
         "Hello"
     );
     let verified = sandbox.run(["verify", "p", "--json"]).exits(0).json();
-    // Two directives, a tool and project.json; of each thread transcript, ledger, thread.json, capabilities.md and
-    // knowledge entry.
+    // Two directives, a tool and project.json. Of each thread: transcript, ledger, thread.json,
+    // capabilities.md and knowledge entry.
     assert_eq!(verified["summary"]["verified"], 14, "{verified}");
     let transcript =
         std::fs::read_to_string(thread(&sandbox, "greet").join("transcript.jsonl")).unwrap();
@@ -239,7 +239,7 @@ fn a_limit_suspends_and_a_dead_model_fails_the_thread_and_both_are_sealed() {
     sandbox.run(["verify", "p"]).exits(0);
 }
 
-/// Answers one request of Anthropic's protocol and gives what was asked.
+/// Answers one request of Anthropic's protocol and gives the request.
 fn provider() -> (String, std::thread::JoinHandle<Value>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1/", listener.local_addr().unwrap());
@@ -400,7 +400,7 @@ fn children_are_replayed_from_their_own_transcripts_which_must_be_those_that_the
         let path = path.to_str().unwrap();
         greet(&sandbox, &["--replay", path, "--json"])
     };
-    // Nobody answers for a child that is changed, gone, or another one; and nothing is written then.
+    // A child that is changed, missing or another one replays no answer; nothing is written then.
     let genuine = std::fs::read_to_string(&child).unwrap();
     let foreign = std::fs::read_to_string(&parent).unwrap();
     for (changed, why) in [
@@ -473,7 +473,7 @@ fn the_users_space_counts_only_when_it_is_asked_for_and_after_the_project() {
     run("demo/mine", &["--user-space"]).exits(0);
     sandbox.write("one.yaml", "answers: [{when: Greet Ada, text: Greeted.}]");
     run("demo/child", &["--user-space"]).exits(0);
-    // What is changed there is refused like anything else.
+    // A changed item there is refused like any other.
     let path = home.join(".ai/directives/demo/mine.md");
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, text.replace("Hail", "Hurt")).unwrap();

@@ -30,7 +30,8 @@ impl Sandbox {
         self.root.path().join("home")
     }
 
-    /// Makes the host one that knew of no record: without heads, log and second place, with the same trust, and the same keys but the log's.
+    /// Removes all knowledge of records from the host: heads, log and second place. The trust
+    /// stays, and so do the keys except for the log's.
     pub(crate) fn forget(&self) {
         take_log_away(&self.home());
         for part in [
@@ -52,7 +53,7 @@ impl Sandbox {
         path
     }
 
-    /// The command with nothing of the surroundings but this sandbox.
+    /// The command with no environment except this sandbox.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(PROGRAM);
         command
@@ -63,7 +64,7 @@ impl Sandbox {
         command
     }
 
-    /// Runs to the end in a session of its own, so that there is no terminal to ask on.
+    /// Runs to the end in a session of its own, so that it has no terminal for questions.
     pub(crate) fn detached<I: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = I>) -> Ran {
         let mut command = Command::new("setsid");
         command
@@ -83,7 +84,7 @@ impl Sandbox {
     }
 }
 
-/// Takes the log of a home away, if it has one, and its key, which would say that it is gone.
+/// Removes the log of a home, if it has one, and its key, which would show that the log is missing.
 pub(crate) fn take_log_away(home: &Path) {
     let log = home.join("log");
     if log.exists() {
@@ -103,7 +104,7 @@ pub(crate) fn take_log_away(home: &Path) {
     }
 }
 
-/// Copies a folder with all that is in it.
+/// Copies a folder with its whole content.
 pub(crate) fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
@@ -116,7 +117,7 @@ pub(crate) fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: i32,
@@ -133,7 +134,7 @@ impl Ran {
         }
     }
 
-    /// The exit code is `code`; shows everything when it is not.
+    /// Checks that the exit code is `code`; shows everything if it is not.
     #[track_caller]
     pub(crate) fn exits(self, code: i32) -> Self {
         assert_eq!(
@@ -144,7 +145,8 @@ impl Ran {
         self
     }
 
-    /// No verdict: exit 2 and exactly one line on standard error, which holds `part`.
+    /// Checks that there is no verdict: exit 2 and exactly one line on standard error, which
+    /// contains `part`.
     #[track_caller]
     pub(crate) fn fails_with(self, part: &str) -> Self {
         let ran = self.exits(2);
@@ -182,7 +184,7 @@ pub(crate) fn option_env(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from)
 }
 
-/// A part of the test data beside the project, if it is there.
+/// A part of the test data beside the project, if it exists.
 pub(crate) fn shared(part: &str) -> Option<PathBuf> {
     let root = option_env("THREADSEAL_SHARED")
         .unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"));
@@ -210,7 +212,7 @@ pub(crate) fn files_digest(root: &Path) -> String {
     )
 }
 
-/// Files that no disk could hold are told by their size alone.
+/// Larger sparse files, which no disk could hold, are compared by their size alone.
 const HASHED_BYTES_MAX: u64 = 64 << 20;
 
 fn digest(mut paths: Vec<PathBuf>) -> String {

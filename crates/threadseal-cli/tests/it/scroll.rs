@@ -29,7 +29,7 @@ pub(crate) fn piped(sandbox: &Sandbox, arguments: &[&str], input: &str) -> Ran {
         .spawn()
         .unwrap();
     match child.stdin.take().unwrap().write_all(input.as_bytes()) {
-        // Whoever refuses its arguments is gone before it reads anything.
+        // A command that refuses its arguments ends before it reads any input.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
         written => written.unwrap(),
     }

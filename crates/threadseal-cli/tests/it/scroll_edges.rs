@@ -1,4 +1,4 @@
-//! Scrolls that a command must not make, must not cut a head from, or must not call whole.
+//! Scrolls that a command must not make, must not cut a head from, and must not call complete.
 
 use crate::sandbox::Sandbox;
 use crate::scroll::{piped, ready, signed, turn, turns, verdict};
@@ -387,9 +387,9 @@ fn a_key_in_a_form_of_its_own_pins_nobody() {
     let url = format!("{good}#{method}");
     for (key, exit) in [
         (good.to_owned(), 0),
-        // Blanks around a key are those of a line that it was copied from.
+        // Blanks around a key come from the line from which it was copied.
         (format!(" {good} "), 0),
-        // A base58 digit that stands for nothing in front; another multicodec (P-256, X25519).
+        // A leading base58 digit of value zero; another multicodec (P-256, X25519).
         (good.replacen("z6Mk", "z16Mk", 1), 2),
         (
             "did:key:zDnaerDaTF5BXEavCrfRZEk316dpbLsfPDZ3WJ5hRTPFU2169".to_owned(),

@@ -115,8 +115,8 @@ fn what_nobody_knows_is_no_scroll() {
         .fails_with("--table");
 }
 
-/// A session whose tool call and whose text hold one token each, made from parts, so that no
-/// scanner of this repository takes them for secrets.
+/// A session with one token in its tool call and one in its text. They are made from parts, so that
+/// no scanner of this repository takes them for secrets.
 fn session_with_tokens() -> (String, [String; 2]) {
     let token = |end: &str| format!("ghp_aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0e{end}");
     let (called, said) = (token("F3hJ6"), token("F3hJ7"));
@@ -210,8 +210,8 @@ fn tool_bodies_and_secrets_are_left_out_where_that_is_asked_for() {
     sandbox.run(ask).fails_with("rule x");
 }
 
-/// Whether `--redact=secrets` leaves every one of `secrets` out of what `source` becomes, in the
-/// scroll, the account and on standard error.
+/// Checks that `--redact=secrets` removes each of `secrets` from the result for `source`: the
+/// scroll, the account and standard error.
 fn assert_hidden(sandbox: &Sandbox, format: &str, source: &str, secrets: &[String]) {
     let path = sandbox.write("source.json", source);
     let path = path.to_str().unwrap();

@@ -1,4 +1,4 @@
-//! `scroll to`: what is verified is written, anything else only by its name.
+//! `scroll to`: a verified scroll is written; any other input is only named.
 
 use crate::sandbox::Sandbox;
 use std::fs;
@@ -15,7 +15,7 @@ fn ready() -> Sandbox {
     sandbox
 }
 
-/// A scroll of one turn, in a file called `name`; signed, or not.
+/// A scroll of one turn, in a file called `name`, signed or not.
 fn scroll(sandbox: &Sandbox, name: &str, signed: bool) -> String {
     let turns = sandbox.write("turns.json", TURNS);
     let out = sandbox.work().join(name);

@@ -1,4 +1,4 @@
-//! `seal`: what is sealed, what is refused, and two sealers at once.
+//! `seal`: sealed files, refused files, and two sealers at once.
 
 use crate::fixtures::{ended_record, ready, recorder, rye_events, say};
 use crate::sandbox::Ran;
@@ -124,7 +124,7 @@ fn a_document_that_was_written_anew_goes_on_as_the_next_version_and_nothing_is_m
     sandbox.write("a.md", "be very kind\n");
     assert_eq!(seal(&[]), (record.clone(), "1".to_owned()));
     sandbox.run(["verify", "--all"]).exits(0);
-    // What another key seals there is its own, and what was pruned is not gone on with.
+    // The seal of another key there is its own, and a pruned document is not continued.
     sandbox.run(["key", "new", "--name", "ann"]).exits(0);
     sandbox.write("a.md", "be kind to all\n");
     let (other, number) = seal(&["--key", "ann"]);
@@ -202,7 +202,7 @@ fn what_carries_its_own_seals_may_be_sealed_beside_while_they_are_there() {
     for name in ["r.jsonl.seal", "d.md.seal"] {
         fs::remove_file(sandbox.work().join(name)).unwrap();
     }
-    // Stripped of what they carried, they are not sealed over.
+    // Files whose seals were removed are not sealed over.
     for (path, bytes) in [(&transcript, &sealed[0]), (&document, &sealed[1])] {
         let text = String::from_utf8(bytes.clone()).unwrap();
         let kept = text

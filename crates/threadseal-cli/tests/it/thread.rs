@@ -45,7 +45,7 @@ fn project() -> Sandbox {
         max_spawns: None,
     };
     create(&child, origin, 3);
-    // As the original leaves threads whose transcripts nobody sealed.
+    // Rye leaves such threads with unsealed transcripts.
     for id in [&first, &next, &child] {
         let folder = sandbox.work().join(".ai/agent/threads").join(id.as_str());
         std::fs::create_dir_all(folder).unwrap();

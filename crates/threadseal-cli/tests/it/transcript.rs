@@ -20,7 +20,7 @@ fn verify(sandbox: &Sandbox, what: &str) -> (i32, Vec<String>) {
     (ran.code, verdicts.map(text).collect())
 }
 
-/// The one object in a folder of the store.
+/// The only object in a folder of the store.
 fn object(sandbox: &Sandbox, folder: &str) -> PathBuf {
     let mut path = sandbox.work().join("objects").join(folder);
     while path.is_dir() {
@@ -116,7 +116,7 @@ fn a_record_in_a_store_is_sealed_after_a_crash_and_its_tail_set_aside() {
     say(&mut growing, "cognition_in", "not sealed");
     let path = growing.path().to_owned();
     drop(growing);
-    // The record is where it was made as well, with another end: a copy, not a rollback.
+    // The record is also at its first place, with another end: a copy, not a rollback.
     import(&sandbox, &path, RECORD);
     fs::remove_file(&path).unwrap();
     assert_eq!(verify(&sandbox, RECORD).1, ["unsigned_tail"]);

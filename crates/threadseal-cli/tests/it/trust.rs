@@ -152,7 +152,7 @@ fn trust_from_inside_the_tree_is_refused_unless_allowed_and_then_told() {
     sandbox
         .run(["verify", "d", "--key", "d/self.pem"])
         .fails_with("lies inside");
-    // Who names one file and a key beside it has chosen both.
+    // A command line with one file and its key names both explicitly.
     for option in ["--trust", "--key"] {
         sandbox
             .run(["verify", "d/t.jsonl", option, "d/self.pem"])

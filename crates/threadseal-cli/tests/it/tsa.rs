@@ -1,6 +1,7 @@
-//! `anchor` and time-stamping authorities: real processes, an authority of `openssl ts` behind HTTP.
+//! `anchor` and time-stamping authorities: real processes, and an authority of `openssl ts` over
+//! HTTP.
 
-#[path = "../../../threadseal-log/src/timestamp/openssl.rs"]
+#[path = "../../../threadseal-log/src/timestamps/openssl.rs"]
 mod openssl;
 
 use crate::anchor::{logged, seal};
@@ -15,7 +16,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// What the authority makes of what it was going to answer.
+/// Changes the answer of the authority.
 pub(crate) type Change = fn(Vec<u8>) -> (u16, Vec<u8>);
 
 /// An authority that answers requests on a loopback address until the test ends.
@@ -95,7 +96,7 @@ pub(crate) fn add(sandbox: &Sandbox, name: &str, url: &str, root: &[u8]) {
         .exits(0);
 }
 
-/// What `anchor check` says of its one authority.
+/// The report of `anchor check` on its one authority.
 fn check(sandbox: &Sandbox, more: &[&str], exit: i32) -> Value {
     let arguments = [&["anchor", "check", "--json"], more].concat();
     sandbox.run(arguments).exits(exit).json()["authorities"][0].clone()
@@ -120,7 +121,7 @@ fn the_log_is_stamped_once_for_each_size_and_judged_again_without_the_authority(
         check(&sandbox, &["--offline", "tsa"], 0)["time"],
         told["time"]
     );
-    // OpenSSL takes what was kept.
+    // OpenSSL accepts the stored response.
     let files = sandbox
         .home()
         .join("log")
@@ -146,7 +147,7 @@ fn the_log_is_stamped_once_for_each_size_and_judged_again_without_the_authority(
         "{listed}"
     );
     check(&sandbox, &[], 0);
-    // An altered response is no stamp; the one before still is.
+    // A changed response is no stamp; the stamp before it still is.
     let path = files.join("3.tsa.tsr");
     let mut bytes = fs::read(&path).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
@@ -162,7 +163,7 @@ fn the_log_is_stamped_once_for_each_size_and_judged_again_without_the_authority(
     );
 }
 
-/// The host's own heads are gone, so that no clock of its own says when it held a seal.
+/// The store of heads is gone, so no clock of the host shows when it held a seal.
 // T-KLOG-10
 #[test]
 fn what_a_stamp_shows_to_be_older_than_a_revocation_by_a_clock_counts_and_nothing_else() {
@@ -194,7 +195,7 @@ fn what_a_stamp_shows_to_be_older_than_a_revocation_by_a_clock_counts_and_nothin
     forged("after.jsonl");
     revoke("2020-01-01");
     forged("before.jsonl");
-    // Nor without the stamp, nor once the authority is trusted no more.
+    // The same without the stamp, and after the end of trust in the authority.
     revoke("2999-01-01");
     let policy = sandbox.home().join("anchors/tsa.tsa");
     let aside = tools.path().join("tsa.tsa");
@@ -202,7 +203,7 @@ fn what_a_stamp_shows_to_be_older_than_a_revocation_by_a_clock_counts_and_nothin
     forged("before.jsonl");
     fs::rename(&aside, &policy).unwrap();
     sandbox.run(["verify", "before.jsonl"]).exits(0);
-    // What is believed stays readable, and nobody seals on with the key.
+    // The accepted record stays readable, and no command seals with the key any more.
     drop(recorder(&sandbox, "open.jsonl", 1));
     sandbox.run(["seal", "open.jsonl", "--final"]).exits(2);
 }
@@ -244,7 +245,7 @@ fn a_stamp_or_an_authority_that_cannot_be_read_is_told_and_hides_no_other() {
         let name = path.file_name().unwrap().to_str().unwrap();
         assert_eq!(said.matches(name).count(), 1, "{name}: {said}");
     }
-    // Asked and listed are those that can be read, and it is told of the others.
+    // Readable authorities are asked and listed, and the others are reported.
     let ran = sandbox.run(["anchor", "check", "--json"]).exits(3).json();
     assert_eq!(ran["policies"][0]["state"], "unreadable");
     assert_eq!(
@@ -256,7 +257,7 @@ fn a_stamp_or_an_authority_that_cannot_be_read_is_told_and_hides_no_other() {
     let listed = sandbox.run(["anchor", "list"]).exits(0);
     assert!(listed.stdout.contains(&stamping.url));
     assert!(listed.stderr.contains("broken.tsa"), "{}", listed.stderr);
-    // Without one that is good there is no evidence.
+    // Without a readable stamp there is no evidence.
     fs::write(stamp(&second), "nor this").unwrap();
     let ran = sandbox.run(["verify", "before.jsonl"]).exits(1);
     assert!(ran.stdout.contains("key_revoked"), "{}", ran.stdout);
@@ -298,7 +299,7 @@ fn what_does_not_verify_is_neither_kept_nor_counted() {
     assert_eq!(check(&sandbox, &["--offline"], 3)["state"], "not_stamped");
     *stamping.change.lock().unwrap() = honest;
     check(&sandbox, &[], 0);
-    // Nobody there.
+    // No server answers at this address.
     add(&sandbox, "tsa", "http://127.0.0.1:9/", &root);
     seal(&sandbox, "more");
     let told = check(&sandbox, &[], 3);
@@ -320,7 +321,7 @@ fn a_stamp_shows_a_log_that_went_back_without_its_stamps() {
     copy(&sandbox.home(), &copied);
     seal(&sandbox, "second");
     check(&sandbox, &[], 0);
-    // Log and mark go back, the stamps stay.
+    // Log and mark roll back, the stamps stay.
     let log = fs::read_dir(sandbox.home().join("log")).unwrap();
     let log = log
         .map(|entry| entry.unwrap().path())
@@ -341,7 +342,7 @@ fn a_stamp_shows_a_log_that_went_back_without_its_stamps() {
     seal(&sandbox, "another");
     let told = check(&sandbox, &[], 1);
     assert!(told["why"].as_str().unwrap().contains("forked"), "{told}");
-    // Nor does asking go on.
+    // The loop of requests ends, too.
     let told = check(&sandbox, &["--every", "60"], 1);
     assert_eq!(told["state"], "contradicted");
 }

@@ -1,4 +1,5 @@
-//! A secret in an address is said by no command, wherever the address stands, and lies in no file behind it.
+//! No command prints a secret from an address, wherever the address is given, and no file contains
+//! it afterwards.
 
 use crate::fixtures::ready;
 use crate::fleet::{cluster, database_of};
@@ -6,7 +7,7 @@ use crate::sandbox::{Ran, walk};
 use crate::scroll::piped;
 use std::path::Path;
 
-/// Commands that read, write, name or refuse an address; `{}` stands for it.
+/// Commands that read, write, name or refuse an address, which replaces `{}`.
 const COMMANDS: [&[&str]; 52] = [
     &["seal", "{}"],
     &["seal", "--final", "{}"],
@@ -58,7 +59,7 @@ const COMMANDS: [&[&str]; 52] = [
     &["anchor", "add", "--tsa", "{}", "--root", "{}"],
     &["key", "export", "{}"],
     &["trust", "add", "{}"],
-    // More than one address is not taken here, and an option that nobody knows is told.
+    // This takes one address only; the next one reports an unknown option.
     &["trust", "list", "{}"],
     &["init", "--no-such-option={}"],
 ];
@@ -79,7 +80,7 @@ fn says_nothing(ran: &Ran, secret: &str) {
     }
 }
 
-/// No file below holds the secret.
+/// No file below contains the secret.
 fn keeps_nothing(folder: &Path, secret: &str) {
     for path in walk(folder).into_iter().filter(|path| path.is_file()) {
         let bytes = std::fs::read(&path).unwrap();
@@ -110,7 +111,7 @@ fn no_command_repeats_the_secret_of_an_address() {
     keeps_nothing(&sandbox.home().with_file_name("home.marks"), "hidden");
 }
 
-/// A store that is there, and asks for its password: what is done in it is told and written down without that.
+/// A store that exists and needs its password: reports and files about it leave the password out.
 // T-CMD-05
 #[test]
 fn what_lies_in_a_database_is_told_without_its_password() {

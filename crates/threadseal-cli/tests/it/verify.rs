@@ -1,4 +1,5 @@
-//! `verify` and `seal`: from bytes to exit codes. Here transcripts, in the modules the rest.
+//! `verify` and `seal`: from bytes to exit codes. Transcripts are here, other kinds in the
+//! submodules.
 
 mod documents;
 mod folders;
@@ -11,7 +12,7 @@ use crate::sandbox::Sandbox;
 use std::fs;
 use std::path::Path;
 
-/// A home on another host that trusts the native and observed keys of `sandbox`, and nothing else.
+/// A home on another host that trusts only the native and observed keys of `sandbox`.
 fn stranger_who_trusts(sandbox: &Sandbox) -> Sandbox {
     let other = Sandbox::new();
     for name in ["self", "self-rye", "self-observed"] {
@@ -218,7 +219,7 @@ fn in_a_native_record_a_checkpoint_without_a_seal_counts_under_no_profile() {
     let sandbox = ready();
     let path = ended_record(&sandbox, "t.jsonl", 1);
     let native = fs::read_to_string(&path).unwrap();
-    // What is left of the last checkpoint is one that Rye's own verifier accepts.
+    // Without its seal, the last checkpoint is one that Rye's own verifier accepts.
     let (kept, seal) = native.rsplit_once(",\"seal\":").unwrap();
     assert!(seal.ends_with("\"}}}\n"));
     fs::write(&path, format!("{kept}}}}}\n")).unwrap();
@@ -264,7 +265,7 @@ fn a_known_head_behind_the_first_bad_place_is_not_said_to_hold() {
         assert_eq!(report["completeness"], "unproved", "{report}");
         let mut checks = report["checks"].as_array().unwrap().iter();
         let head = checks.find(|check| check["name"] == "head").unwrap();
-        // The seals beside a log are all there.
+        // All detached seals of the log are present.
         let expected = if path == "r.jsonl" { "skipped" } else { "pass" };
         assert_eq!(head["result"], expected, "{report}");
     }

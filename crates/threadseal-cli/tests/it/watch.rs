@@ -24,7 +24,7 @@ impl Watching {
         Self { child, lines }
     }
 
-    /// The next seal; waits for it.
+    /// Waits for the next seal.
     fn sealed(&mut self) -> serde_json::Value {
         let mut line = String::new();
         self.lines.read_line(&mut line).unwrap();
@@ -94,7 +94,7 @@ fn watching_goes_on_under_the_log_that_took_the_place_of_another() {
     append(&sandbox, "logs/a.jsonl", "{\"n\":1}\n");
     let mut watching = Watching::start(&sandbox);
     assert_eq!(watching.sealed()["lines"], 1);
-    // It is refused as long as the first seal is on its way into the log.
+    // The restart is refused while the first seal is being added to the log.
     let restart = || {
         let mut command = sandbox.command();
         let ran = command.args(["log", "restart", "--anyway"]).output();

@@ -16,7 +16,7 @@ use threadseal_core::tlog::verifier::{self, VerifierKey};
 use threadseal_core::tlog::witness::{AddCheckpoint, read_cosignatures};
 
 const ORIGIN: &str = "example.com/log";
-/// Two histories are one as far as here.
+/// The size up to which the two histories agree.
 const COMMON: u64 = 3;
 
 fn log() -> LocalSigner {
@@ -49,7 +49,7 @@ fn request(old: u64, history: char, size: u64) -> AddCheckpoint {
     AddCheckpoint::new(old, proof.unwrap(), checkpoint.sign(&log()).unwrap()).unwrap()
 }
 
-/// A witness that serves; it is killed when the value goes.
+/// A running witness; it is killed when the value is dropped.
 pub(crate) struct Serving {
     child: Child,
     pub(crate) address: String,
@@ -57,7 +57,7 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    /// Starts one in the sandbox's home.
+    /// Starts a witness in the sandbox's home.
     pub(crate) fn start(sandbox: &Sandbox) -> Self {
         let mut command = sandbox.command();
         command.args(["witness", "serve", "--listen", "127.0.0.1:0"]);
@@ -188,7 +188,7 @@ fn a_witness_cosigns_what_grows_refuses_what_does_not_and_keeps_what_convicts() 
     assert_eq!(conflict.key(), &log_key());
     serving.signal("TERM");
     assert_eq!(serving.ended(), Some(0));
-    // Another process of the same home knows all of it.
+    // Another process of the same home has the same state.
     let serving = Serving::start(&sandbox);
     assert_eq!(serving.post(&request(0, 'b', 9).to_string()).body, "7\n");
 }
@@ -225,7 +225,7 @@ fn what_is_no_request_is_told_so_and_the_witness_goes_on() {
         let answered = ask(&serving.address, head, "").unwrap();
         assert_eq!(answered.status, status, "{head:?}");
     }
-    // Who begins a request and sends no more holds nobody else up.
+    // A client that begins a request and sends no more delays no other client.
     let _idle = TcpStream::connect(&serving.address).unwrap();
     assert_eq!(serving.post(&asked).status, 200);
     let other = ["key", "new", "--name", "other", "--usage", "log"];
@@ -234,7 +234,7 @@ fn what_is_no_request_is_told_so_and_the_witness_goes_on() {
     wrong.fails_with("for log records");
 }
 
-/// Whatever left a witness before it was killed, at whatever moment, is of one history.
+/// Every response that a witness sent before it was killed, at any moment, belongs to one history.
 // T-WIT-22
 #[test]
 fn a_witness_that_is_killed_again_and_again_signs_one_history() {

@@ -1,4 +1,5 @@
-//! What every writer asks before its first byte: whether these keys may seal, and whether what this host knows is the newest.
+//! Checks of every writer before its first byte: whether these keys may seal, and whether the
+//! host's knowledge is the newest.
 
 use crate::fixtures::{ended_record, open_record, ready, rye_events};
 use crate::run::{greet, once_more, project, thread};
@@ -16,7 +17,7 @@ fn add(path: &Path, text: &str) {
     file.write_all(text.as_bytes()).unwrap();
 }
 
-/// Nothing below the working folder changes, and the refusal says why.
+/// Nothing below the working folder changes, and the refusal gives the reason.
 #[track_caller]
 fn refused(sandbox: &Sandbox, arguments: &[&str], input: &str, why: &str) {
     let before = files_digest(&sandbox.work());
@@ -39,7 +40,7 @@ fn a_key_that_may_not_seal_a_record_writes_nothing_into_it() {
     ];
     refused(&sandbox, &redact, "", "may not seal the record");
     sandbox.run(["verify", "p"]).exits(0);
-    // The tail of an ended record stays where it is, too.
+    // The tail of an ended record stays in its place, too.
     add(Path::new(path), "torn");
     refused(
         &sandbox,
@@ -52,7 +53,7 @@ fn a_key_that_may_not_seal_a_record_writes_nothing_into_it() {
     sandbox.run(["verify", path]).exits(0);
 }
 
-/// What another home would write of its own is not asked here, only what it would write into what is there.
+/// Only writes into existing files are checked here, not files that another home would begin.
 // T-LOG-14
 #[test]
 fn a_home_that_is_not_the_recorders_resumes_no_thread_and_leaves_its_record_as_it_was() {
@@ -109,7 +110,7 @@ fn the_tail_of_an_ended_record_is_set_aside_or_kept_and_sealed_with_that() {
     }
 }
 
-/// One of each kind that a command goes on with.
+/// One record of each kind that a command continues.
 fn all_kinds(sandbox: &Sandbox) {
     sandbox.write("a.log", "one\n");
     sandbox.run(["seal", "--detached", "a.log"]).exits(0);
@@ -179,7 +180,7 @@ fn nothing_is_gone_on_with_under_a_log_that_went_back_until_it_is_restarted() {
     for (arguments, input) in goes_on {
         refused(&sandbox, arguments, input, "see: threadseal log status");
     }
-    // What is new begins all the same.
+    // A new record is still begun.
     sandbox.write("d.json", "{\"d\":1}\n");
     sandbox.run(["seal", "d.json"]).exits(0);
     let begin = ["scroll", "seal", "--append", "new.jsonl"];

@@ -86,8 +86,9 @@ impl Pending {
     }
 }
 
-/// `item` with the members of `block` that are nowhere else. Without `told`, the `type` of the
-/// block becomes `kind`.
+/// `item` with the members of `block` that are nowhere else.
+///
+/// The `type` of the block becomes `kind`, unless the last argument names a member that implies it.
 fn with_rest(item: Value, block: Node<'_, '_>, told: Option<&str>) -> Value {
     const ELSEWHERE: [&str; 7] = [
         "id",

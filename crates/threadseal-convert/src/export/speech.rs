@@ -1,8 +1,8 @@
 //! The content of a turn, in one form for all targets.
 //!
 //! ```text
-//! turn ─► Speech { role, model, moment, messages: [Spoken { word, said: [Said, …] }], … }
-//! Said     a text, reasoning, a call, a result, a block of the vendor's
+//! turn ─► Speech { role, model, moment, messages: [Spoken { word, [PART, …] }], … }
+//! PART     a text, reasoning, a call, a result, a block of the vendor's
 //! ```
 //! Calls and results are at their places among the items; those without a place come last. A block
 //! that repeats a call or a result (scrolls of `anthropic` hold them twice) counts as that call or

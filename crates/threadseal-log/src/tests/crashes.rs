@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use threadseal_store::fault::{FaultKind, Keep};
 
 /// Commits a few batches and folds: what a process does with its log. Stops at the first failure.
-fn work(places: &LogPlaces, key: &Arc<Remembering>, rounds: &[u64]) -> Result<u64, Error> {
+fn work(places: &LogRegistry, key: &Arc<Remembering>, rounds: &[u64]) -> Result<u64, Error> {
     let log = open_or(places, key)?;
     let mut committed = 0;
     for (round, count) in rounds.iter().copied().enumerate() {
@@ -20,18 +20,18 @@ fn work(places: &LogPlaces, key: &Arc<Remembering>, rounds: &[u64]) -> Result<u6
     Ok(committed)
 }
 
-pub(super) fn commit(log: &SealLog, heads: &[LoggedHead]) -> Result<(), Error> {
-    let work = |writer: &mut Writer<'_>, index: &Index| {
-        let mut batch = batch::Batch::begin(writer);
+pub(crate) fn commit(log: &SealLog, heads: &[LoggedHead]) -> Result<(), Error> {
+    let work = |writer: &mut Writer<'_>, index: &HeadIndex| {
+        let mut batch = HeadBatch::begin(writer);
         for head in heads {
             batch.add(writer, index, head)?;
         }
         writer.commit(&batch.entries)
     };
-    log.shared.write(&|| false, work).map(drop)
+    log.access.write(&|| false, work).map(drop)
 }
 
-pub(super) fn open_or(places: &LogPlaces, key: &Arc<Remembering>) -> Result<SealLog, Error> {
+pub(crate) fn open_or(places: &LogRegistry, key: &Arc<Remembering>) -> Result<SealLog, Error> {
     let description = places.current()?.ok_or_else(|| Error::invalid("no log"))?;
     let log_key = LogKey(Arc::clone(key) as _);
     let random = Arc::new(SeededRandom::new(5));
@@ -44,7 +44,7 @@ pub(super) fn open_or(places: &LogPlaces, key: &Arc<Remembering>) -> Result<Seal
 }
 
 /// All trees that were ever signed are one history, and the log as it is now continues all of them.
-pub(super) fn one_history(log: &SealLog, key: &Remembering, what: &str) {
+pub(crate) fn one_history(log: &SealLog, key: &Remembering, what: &str) {
     let mut by_size: BTreeMap<u64, Digest> = BTreeMap::new();
     let view = log.view().unwrap();
     for tree in key.signed.lock().unwrap().iter() {

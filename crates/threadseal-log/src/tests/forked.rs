@@ -12,7 +12,7 @@ enum Entry {
     Ended(Box<KeyEvent>),
 }
 
-fn committed(places: &LogPlaces, key: &Arc<Remembering>, entries: &[Entry]) {
+fn committed(places: &LogRegistry, key: &Arc<Remembering>, entries: &[Entry]) {
     let log = open(places, key);
     for entry in entries {
         match entry {
@@ -24,18 +24,18 @@ fn committed(places: &LogPlaces, key: &Arc<Remembering>, entries: &[Entry]) {
 }
 
 /// Puts a log with these entries, which the same key signed, in the place of the one of `places`; its marks stay.
-fn replaced(places: &LogPlaces, key: &Arc<Remembering>, entries: &[Entry]) {
+fn replaced(places: &LogRegistry, key: &Arc<Remembering>, entries: &[Entry]) {
     let folder = tempfile::tempdir().unwrap();
-    let other = LogPlaces {
-        home: folder.path().join("home"),
+    let other = LogRegistry::new(LogHome {
+        path: folder.path().join("home"),
         mark: folder.path().join("mark"),
-        ..places.clone()
-    };
-    std::fs::create_dir_all(&other.home).unwrap();
+        ..places.home.clone()
+    });
+    std::fs::create_dir_all(&other.home.path).unwrap();
     made(&other, key);
     committed(&other, key, entries);
-    std::fs::remove_dir_all(places.logs()).unwrap();
-    copy(&other.logs(), &places.logs());
+    std::fs::remove_dir_all(places.home.logs()).unwrap();
+    copy(&other.home.logs(), &places.home.logs());
 }
 
 /// The records of the heads, and 0 for what a key said, in the order of the log.
@@ -81,10 +81,10 @@ fn of_logs_that_end_before_the_mark_the_largest_is_followed() {
     copy(&folder_of(&places, 0xab), &older);
     committed(&places, &key, &[Entry::Head(3)]);
     let newer = folder.path().join("newer");
-    copy(&places.logs(), &newer);
+    copy(&places.home.logs(), &newer);
     committed(&places, &key, &[Entry::Head(4)]);
-    std::fs::remove_dir_all(places.logs()).unwrap();
-    copy(&newer, &places.logs());
+    std::fs::remove_dir_all(places.home.logs()).unwrap();
+    copy(&newer, &places.home.logs());
     let past = places.past(&[older], None).unwrap().unwrap();
     assert_eq!((past.tree.size, past.lacking, past.forked), (4, 1, false));
 }
@@ -122,7 +122,7 @@ fn what_no_mark_vouches_for_comes_behind_the_ends_of_keys() {
         let entries = [Entry::Head(1), Entry::Head(9), ended()];
         replaced(&places, &key, &entries);
         if !marked {
-            std::fs::remove_dir_all(&places.mark).unwrap();
+            std::fs::remove_dir_all(&places.home.mark).unwrap();
         }
         assert_eq!(open(&places, &key).fault().unwrap(), None);
         restarted(&places, &key, 0xcd, &[], &[]);
@@ -137,7 +137,7 @@ fn a_copy_of_a_log_that_is_gone_is_believed_only_if_its_key_is_known_here() {
     let (folder, places, key) = on_disk();
     published(&places, &key, &[head(1, 0), head(2, 0)]);
     let (kept, whole) = (folder.path().join("kept"), folder.path().join("whole"));
-    copy(&places.logs(), &kept);
+    copy(&places.home.logs(), &kept);
     copy(&folder_of(&places, 0xab), &whole);
     let (_other, twin, thief) = {
         let folder = tempfile::tempdir().unwrap();
@@ -157,11 +157,11 @@ fn a_copy_of_a_log_that_is_gone_is_believed_only_if_its_key_is_known_here() {
     // Gone as a whole, and gone but for `current`.
     for current in [false, true] {
         match current {
-            false => std::fs::remove_dir_all(places.logs()).unwrap(),
-            true => std::fs::create_dir_all(places.logs()).unwrap(),
+            false => std::fs::remove_dir_all(places.home.logs()).unwrap(),
+            true => std::fs::create_dir_all(places.home.logs()).unwrap(),
         }
         if current {
-            std::fs::copy(kept.join("current"), places.logs().join("current")).unwrap();
+            std::fs::copy(kept.join("current"), places.home.logs().join("current")).unwrap();
         }
         refused(&forged);
         let past = places
@@ -171,18 +171,18 @@ fn a_copy_of_a_log_that_is_gone_is_believed_only_if_its_key_is_known_here() {
         assert_eq!(past.lacking, 0);
     }
     // Without a second place the key of the home tells.
-    std::fs::remove_dir_all(&places.mark).unwrap();
+    std::fs::remove_dir_all(&places.home.mark).unwrap();
     refused(&forged);
     refused(&whole);
-    std::fs::create_dir_all(places.home.join("keys")).unwrap();
-    let public = places.home.join("keys/log-abababababababab.log.pub");
+    std::fs::create_dir_all(places.home.path.join("keys")).unwrap();
+    let public = places.home.path.join("keys/log-abababababababab.log.pub");
     std::fs::write(public, key.public_key().to_pem()).unwrap();
     assert!(places.past(std::slice::from_ref(&forged), None).is_err());
     assert_eq!(restarted(&places, &key, 0xcd, &[whole], &[]), (2, 0));
     assert_eq!(newest(&open(&places, &key), 2), Some(head(2, 0)));
 }
 
-fn places_in(folder: &Path) -> LogPlaces {
+fn places_in(folder: &Path) -> LogRegistry {
     let home = folder.join("home");
     std::fs::create_dir_all(&home).unwrap();
     places(RealFs::shared(), &home)
@@ -227,21 +227,21 @@ fn a_log_that_grew_meanwhile_is_not_ended() {
 fn a_log_that_is_gone_is_missed_however_the_home_is_named() {
     let (folder, places, key) = on_disk();
     published(&places, &key, &[head(1, 0)]);
-    std::fs::remove_dir_all(places.logs()).unwrap();
+    std::fs::remove_dir_all(places.home.logs()).unwrap();
     let beside = folder.path().join("home.marks");
-    let missing = |places: &LogPlaces, what: &str| {
+    let missing = |places: &LogRegistry, what: &str| {
         let error = places.current().expect_err(what);
         assert!(error.to_string().contains("log_missing"), "{what}: {error}");
         assert!(places.past(&[], None).unwrap().is_some(), "{what}");
     };
-    let named = LogPlaces {
+    let named = LogRegistry::new(LogHome {
         mark: beside.clone(),
-        elsewhere: vec![places.mark.clone()],
-        ..places.clone()
-    };
+        elsewhere: vec![places.home.mark.clone()],
+        ..places.home.clone()
+    });
     missing(&named, "known elsewhere");
     // The folder beside the home is the home's, also of one that was called otherwise.
-    std::fs::rename(&places.mark, &beside).unwrap();
+    std::fs::rename(&places.home.mark, &beside).unwrap();
     for mark in std::fs::read_dir(&beside).unwrap() {
         let path = mark.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
@@ -251,24 +251,24 @@ fn a_log_that_is_gone_is_missed_however_the_home_is_named() {
         }
     }
     missing(&named, "beside");
-    let other = LogPlaces {
+    let other = LogRegistry::new(LogHome {
         elsewhere: vec![beside.clone()],
-        ..places.clone()
-    };
+        ..places.home.clone()
+    });
     missing(&other, "beside, and not where it is looked for first");
     std::fs::remove_dir_all(&beside).unwrap();
     assert!(places.current().unwrap().is_none());
     // The key of a log is left, and nothing else.
-    std::fs::create_dir_all(places.home.join("keys")).unwrap();
+    std::fs::create_dir_all(places.home.path.join("keys")).unwrap();
     for other in [
         "self.native.key",
         "log-12.log.key",
         "log-abababababababab.log.pub",
     ] {
-        std::fs::write(places.home.join("keys").join(other), "").unwrap();
+        std::fs::write(places.home.path.join("keys").join(other), "").unwrap();
     }
     assert!(places.current().unwrap().is_none());
-    let own = places.home.join("keys/log-abababababababab.log.key");
+    let own = places.home.path.join("keys/log-abababababababab.log.key");
     std::fs::write(&own, "").unwrap();
     let error = places.current().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused);
@@ -288,18 +288,18 @@ fn a_log_that_may_be_any_history_is_followed_by_a_copy_or_on_purpose() {
         published(&places, &key, &heads);
         let whole = folder.path().join("whole");
         copy(&folder_of(&places, 0xab), &whole);
-        let other = LogPlaces {
-            home: folder.path().join("other"),
+        let other = LogRegistry::new(LogHome {
+            path: folder.path().join("other"),
             mark: folder.path().join("other.mark"),
-            ..places.clone()
-        };
-        std::fs::create_dir_all(&other.home).unwrap();
+            ..places.home.clone()
+        });
+        std::fs::create_dir_all(&other.home.path).unwrap();
         made(&other, &key);
         let heads: Vec<LoggedHead> = (0..600).map(|seq| head(2, seq)).collect();
         published(&other, &key, &heads);
         open(&other, &key).fold().unwrap();
-        std::fs::remove_dir_all(places.logs()).unwrap();
-        copy(&other.logs(), &places.logs());
+        std::fs::remove_dir_all(places.home.logs()).unwrap();
+        copy(&other.home.logs(), &places.home.logs());
         match lacking {
             "journal" => std::fs::write(folder_of(&places, 0xab).join(lacking), "").unwrap(),
             _ => std::fs::remove_file(folder_of(&places, 0xab).join(lacking)).unwrap(),
@@ -307,7 +307,14 @@ fn a_log_that_may_be_any_history_is_followed_by_a_copy_or_on_purpose() {
         let error = try_restart(&places, &key, &[], None).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Refused, "{lacking}: {error}");
         assert!(error.to_string().contains("--copy"), "{lacking}: {error}");
-        assert!(open(&places, &key).shared.out_of_place().unwrap().is_none());
+        assert!(
+            open(&places, &key)
+                .access
+                .marks
+                .displacement()
+                .unwrap()
+                .is_none()
+        );
         let past = places.past(&[], None).unwrap().unwrap();
         assert_eq!(past.forked, lacking == "journal");
         assert_eq!(past.lacking, past.tree.size);
@@ -330,12 +337,12 @@ fn what_an_ended_key_sealed_is_not_lost_by_the_way() {
     let ended = Entry::Ended(Box::new(event(1, KeyChange::Revoke)));
     committed(&places, &key, &[Entry::Head(1), ended]);
     let (older, newer) = (folder.path().join("older"), folder.path().join("newer"));
-    copy(&places.logs(), &older);
+    copy(&places.home.logs(), &older);
     let seen = open(&places, &key).view().unwrap().tree();
     committed(&places, &key, &[Entry::Head(2)]);
     copy(&folder_of(&places, 0xab), &newer);
-    std::fs::remove_dir_all(places.logs()).unwrap();
-    copy(&older, &places.logs());
+    std::fs::remove_dir_all(places.home.logs()).unwrap();
+    copy(&older, &places.home.logs());
     let error = try_restart(&places, &key, &[], None).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
     let text = error.to_string();
@@ -351,11 +358,11 @@ fn what_an_ended_key_sealed_is_not_lost_by_the_way() {
     assert!(try_restart(&places, &key, &[], Some(other)).is_err());
     // What witnesses saw does, and so does the newer log.
     let (kept, marks) = (folder.path().join("kept"), folder.path().join("marks"));
-    copy(&places.home, &kept);
-    copy(&places.mark, &marks);
+    copy(&places.home.path, &kept);
+    copy(&places.home.mark, &marks);
     assert_eq!(try_restart(&places, &key, &[], Some(seen)).unwrap(), 1);
     assert_eq!(order(&open(&places, &key)), [1, 0]);
-    for (there, before) in [(&places.home, kept), (&places.mark, marks)] {
+    for (there, before) in [(&places.home.path, kept), (&places.home.mark, marks)] {
         std::fs::remove_dir_all(there).unwrap();
         copy(&before, there);
     }
@@ -365,7 +372,7 @@ fn what_an_ended_key_sealed_is_not_lost_by_the_way() {
 
 /// A restart of which nothing is to be lost; answers how many heads came along.
 fn try_restart(
-    places: &LogPlaces,
+    places: &LogRegistry,
     key: &Arc<Remembering>,
     copies: &[PathBuf],
     witnessed: Option<TreeHead>,

@@ -12,7 +12,7 @@ const EVIDENCE: &[u8] =
     include_bytes!("../../../../fuzz/seeds/seal_conflict/rotated.seal-conflict");
 
 /// What that evidence proves to who knows the key.
-pub(super) fn proved() -> Verified<LoggedFork> {
+pub(crate) fn proved() -> Verified<LoggedFork> {
     let trust = Trust::pinned(*PrivateKey::from_seed([1; 32]).public_key());
     let options = VerifyOptions {
         trust: &trust,
@@ -27,7 +27,7 @@ pub(super) fn proved() -> Verified<LoggedFork> {
 }
 
 /// Takes it into the log.
-pub(super) fn accuse(log: &SealLog) -> Accused {
+pub(crate) fn accuse(log: &SealLog) -> Accused {
     log.commit_fork(&proved(), EVIDENCE).unwrap()
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use threadseal_core::tlog::entry::key_event::{KeyChange, KeyEvent, KeyHistory};
 
-pub(super) fn event(seed: u8, change: KeyChange) -> KeyEvent {
+pub(crate) fn event(seed: u8, change: KeyChange) -> KeyEvent {
     let signer = LocalSigner::new(PrivateKey::from_seed([seed; 32]), KeyUsage::Native);
     KeyEvent::sign(change, &signer).unwrap()
 }
@@ -49,7 +49,7 @@ fn a_log_that_went_back_vouches_for_no_entry() {
     let log = open(&places, &key);
     log.publish(&head(1, 0));
     flushed(&log);
-    let journal = fs.bytes_of(&log.shared.place.journal()).unwrap();
+    let journal = fs.bytes_of(&log.access.dir.journal()).unwrap();
     let at = log.commit_key_event(&event(1, KeyChange::Revoke)).unwrap();
     let history = KeyHistory::of(&log.key_events().unwrap());
     assert_eq!(
@@ -58,7 +58,7 @@ fn a_log_that_went_back_vouches_for_no_entry() {
     );
     assert_eq!(log.marked().unwrap(), at + 1);
     // The revocation is taken back, so that a later seal could stand before it.
-    fs.set_bytes(&log.shared.place.journal(), &journal).unwrap();
+    fs.set_bytes(&log.access.dir.journal(), &journal).unwrap();
     let log = open(&places, &key);
     assert_eq!(log.key_events().unwrap(), []);
     assert_eq!(log.marked().unwrap(), 0);

@@ -1,8 +1,8 @@
 //! The user's keyring as a second place, over one in memory: what it takes, and what becomes of a log whose keyring misbehaves.
 
-use super::super::far::Raised;
-use super::super::marks::keyring::{KeyringMark, Late, Vault};
 use super::*;
+use crate::marks::keyring_mark::{KeyringMark, Late, Vault};
+use crate::marks::mark_state::{RemoteMark as _, UpdateResult};
 use std::sync::MutexGuard;
 use std::time::Duration;
 
@@ -39,12 +39,12 @@ impl Vault for Memory {
     }
 }
 
-fn over(vault: &Arc<Memory>, places: &LogPlaces, longest: Duration) -> KeyringMark {
+fn over(vault: &Arc<Memory>, places: &LogRegistry, longest: Duration) -> KeyringMark {
     let description = places.current().unwrap().unwrap();
-    KeyringMark::over(Arc::clone(vault) as _, places, &description, longest)
+    KeyringMark::over(Arc::clone(vault) as _, &places.home, &description, longest)
 }
 
-fn published(records: std::ops::Range<u8>) -> (LogPlaces, SealLog) {
+fn published(records: std::ops::Range<u8>) -> (LogRegistry, SealLog) {
     let (_, places, key) = in_memory();
     let log = open(&places, &key);
     records.for_each(|record| log.publish(&head(record, 0)));
@@ -52,9 +52,9 @@ fn published(records: std::ops::Range<u8>) -> (LogPlaces, SealLog) {
     (places, log)
 }
 
-fn view(places: &LogPlaces) -> Result<LogView, Error> {
+fn view(places: &LogRegistry) -> Result<LogView, Error> {
     let description = places.current().unwrap().unwrap();
-    LogView::read(&places.place(description.id), &description)
+    LogView::read(&places.home.dir(description.id), &description)
 }
 
 const PATIENT: Duration = Duration::from_secs(60);
@@ -67,22 +67,25 @@ fn a_keyring_takes_what_continues_it_and_nothing_else() {
     let mark = over(&vault, &places, PATIENT);
     let description = log.description();
     assert!(mark.read(description).unwrap().known.is_none());
-    let raise = |from: &LogPlaces| mark.raise(description, &|| view(from)).unwrap();
+    let raise = |from: &LogRegistry| mark.update(description, &|| view(from)).unwrap();
     let first = view(&places).unwrap();
-    assert!(matches!(raise(&places), Raised::To(_)));
+    assert!(matches!(raise(&places), UpdateResult::Updated(_)));
     (2..4).for_each(|record| log.publish(&head(record, 0)));
     flushed(&log);
-    assert!(matches!(raise(&places), Raised::To(_)));
+    assert!(matches!(raise(&places), UpdateResult::Updated(_)));
     let newest = vault.held().clone();
     assert!(newest.is_some());
     // Raised again nothing changes.
-    assert!(matches!(raise(&places), Raised::To(_)));
+    assert!(matches!(raise(&places), UpdateResult::Updated(_)));
     // A log that went back, and one that signed other entries, do not replace it.
     let first = Mutex::new(Some(first));
-    let older = mark.raise(description, &|| Ok(first.lock().unwrap().take().unwrap()));
-    assert!(matches!(older, Ok(Raised::Not(_))), "{older:?}");
+    let older = mark.update(description, &|| Ok(first.lock().unwrap().take().unwrap()));
+    assert!(
+        matches!(older, Ok(UpdateResult::Contradicted(_))),
+        "{older:?}"
+    );
     for other in [published(0..2).0, published(7..14).0] {
-        assert!(matches!(raise(&other), Raised::Not(_)));
+        assert!(matches!(raise(&other), UpdateResult::Contradicted(_)));
     }
     assert_eq!(*vault.held(), newest);
     let said = mark.read(description).unwrap();
@@ -91,7 +94,7 @@ fn a_keyring_takes_what_continues_it_and_nothing_else() {
     mark.end(description).unwrap();
     mark.end(description).unwrap();
     assert!(mark.read(description).unwrap().ended);
-    assert!(matches!(raise(&places), Raised::Not(_)));
+    assert!(matches!(raise(&places), UpdateResult::Contradicted(_)));
 }
 
 // T-MARK-15
@@ -105,18 +108,21 @@ fn a_keyring_that_hangs_is_given_up_and_changes_nothing_until_it_answers_again()
     let first = mark.read(description).unwrap_err();
     assert!(first.to_string().contains("in time"), "{first}");
     // No further thread waits for it.
-    let next = mark.raise(description, &|| view(&places)).unwrap_err();
+    let next = mark.update(description, &|| view(&places)).unwrap_err();
     assert!(next.to_string().contains("yet"), "{next}");
-    assert!(mark.answer().is_err());
+    assert!(mark.can_end().is_err());
     assert!(mark.end(description).is_err());
     // Nor does another one who looks there, however long he would.
     let other = over(&vault, &places, PATIENT);
-    assert!(other.answer().unwrap_err().to_string().contains("yet"));
+    assert!(other.can_end().unwrap_err().to_string().contains("yet"));
     assert_eq!(*vault.held(), None);
     drop(hung);
-    let raised = std::iter::repeat_with(|| mark.raise(description, &|| view(&places)));
+    let raised = std::iter::repeat_with(|| mark.update(description, &|| view(&places)));
     let raised = raised.filter_map(Result::ok).next();
-    assert!(matches!(raised, Some(Raised::To(_))), "{raised:?}");
+    assert!(
+        matches!(raised, Some(UpdateResult::Updated(_))),
+        "{raised:?}"
+    );
 }
 
 /// Who raises it elsewhere must not come in between: the lock is given back by the call that was given up, once that ends.
@@ -128,12 +134,12 @@ fn a_call_that_was_given_up_keeps_its_lock_until_it_ends() {
     let impatient = over(&vault, &places, Duration::from_millis(20));
     let description = log.description();
     let hung = vault.hung.lock().unwrap();
-    assert!(impatient.raise(description, &|| view(&places)).is_err());
+    assert!(impatient.update(description, &|| view(&places)).is_err());
     drop(hung);
     let elsewhere = Arc::new(Memory::default());
     let other = over(&elsewhere, &places, PATIENT);
-    let raised = other.raise(description, &|| view(&places));
-    assert!(matches!(raised, Ok(Raised::To(_))), "{raised:?}");
+    let raised = other.update(description, &|| view(&places));
+    assert!(matches!(raised, Ok(UpdateResult::Updated(_))), "{raised:?}");
 }
 
 // T-MARK-15
@@ -146,7 +152,7 @@ fn a_keyring_that_keeps_nothing_or_something_else_is_no_second_place() {
         ..Memory::default()
     });
     let mark = over(&forgets, &places, PATIENT);
-    let refused = mark.raise(description, &|| view(&places)).unwrap_err();
+    let refused = mark.update(description, &|| view(&places)).unwrap_err();
     assert!(refused.to_string().contains("keep"), "{refused}");
     assert!(mark.end(description).is_err());
     let vault = Arc::new(Memory::default());
@@ -154,7 +160,7 @@ fn a_keyring_that_keeps_nothing_or_something_else_is_no_second_place() {
     for bad in [&b""[..], b"a password", b"threadseal/1 mark\n", b"\xff\xfe"] {
         *vault.held() = Some(bad.to_vec());
         assert!(mark.read(description).is_err());
-        assert!(mark.raise(description, &|| view(&places)).is_err());
+        assert!(mark.update(description, &|| view(&places)).is_err());
         assert_eq!(vault.held().as_deref(), Some(bad));
     }
     // It does not stand in the way out.

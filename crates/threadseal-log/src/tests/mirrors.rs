@@ -34,7 +34,7 @@ fn a_mirror_grows_with_the_log_and_holds_all_of_it() {
         had = size;
     }
     // Under the names that C2SP tlog-tiles gives them, byte for byte.
-    let own = &log.shared.place.root;
+    let own = &log.access.dir.root;
     for name in [
         "checkpoint",
         "tile/0/001",
@@ -74,15 +74,15 @@ fn a_mirror_shows_a_log_that_went_back_and_takes_no_other_log() {
     log.mirror(&mirror).unwrap();
     let newest = mirror.read("checkpoint", 4096).unwrap();
     // The same log, as it was before, with another future.
-    let again = LogPlaces {
+    let again = LogRegistry::new(LogHome {
         fs: fs.shared(),
-        home: PathBuf::from("/again"),
+        path: PathBuf::from("/again"),
         mark: PathBuf::from("/again.mark"),
         elsewhere: Vec::new(),
         host: None,
         settings: Vec::new(),
-    };
-    atomic::create_directories(&fs, &again.home, PRIVATE_DIRECTORY).unwrap();
+    });
+    atomic::create_directories(&fs, &again.home.path, PRIVATE_DIRECTORY).unwrap();
     made(&again, &key);
     let back = open(&again, &key);
     for seq in 0..5 {
@@ -115,13 +115,13 @@ fn a_mirror_of_another_size_makes_evidence_of_a_fork() {
     commit(&log, 300..400);
     assert_eq!(log.conflict_with(&older).unwrap(), None);
     log.mirror(&mirror).unwrap();
-    let again = LogPlaces {
+    let again = LogRegistry::new(LogHome {
         fs: fs.shared(),
-        home: PathBuf::from("/again"),
+        path: PathBuf::from("/again"),
         mark: PathBuf::from("/again.mark"),
-        ..places.clone()
-    };
-    atomic::create_directories(&fs, &again.home, PRIVATE_DIRECTORY).unwrap();
+        ..places.home.clone()
+    });
+    atomic::create_directories(&fs, &again.home.path, PRIVATE_DIRECTORY).unwrap();
     made(&again, &key);
     let back = open(&again, &key);
     commit(&back, 0..290);

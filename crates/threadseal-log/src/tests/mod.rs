@@ -1,37 +1,53 @@
 //! The log of a host: what it promises, and what it does when something fails, goes back or is in two places.
 
+mod cosigned_notes;
 mod crashes;
-#[cfg(all(feature = "object", feature = "postgres"))]
-mod far;
 mod forked;
 mod forks;
-mod index;
-mod kept_notes;
+mod head_index;
+mod home_clones;
 mod key_events;
 #[cfg(feature = "keyring")]
 mod keyring;
 mod mirrors;
+mod non_head_index;
 mod order;
-mod rare;
+#[cfg(all(feature = "object", feature = "postgres"))]
+mod remote_marks;
 mod restarts;
 mod spools;
 #[cfg(feature = "timestamp")]
 mod stamps;
 mod standing;
 mod taking_over;
-mod twins;
 mod unsigned;
 mod ways_out;
 
-use super::*;
+use crate::commit::batch::HeadBatch;
+use crate::index::head_index::HeadIndex;
+use crate::layout::home_secret::HomeSecret;
+use crate::layout::log_home::LogHome;
+use crate::marks::folder_mark::FolderMark;
+use crate::recovery::creation::{self, NewLog};
+use crate::recovery::key_ends::KeyEnds;
+use crate::tree::writer::{Writer, sign};
+use crate::*;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 use threadseal_core::digest::Digest;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::key::Signer;
 use threadseal_core::key::{KeyUsage, LocalSigner, Message, PrivateKey, PublicKey, Signature};
+use threadseal_core::merkle::TreeHead;
 use threadseal_core::note::SignedNote;
 use threadseal_core::record::Head;
+use threadseal_core::record::RecordId;
 use threadseal_core::tlog::checkpoint::Checkpoint;
 use threadseal_core::tlog::entry::LogEntry;
+use threadseal_core::tlog::entry::LoggedHead;
 use threadseal_store::atomic;
 use threadseal_store::fault::FaultFs;
 use threadseal_store::heads::{
@@ -39,6 +55,7 @@ use threadseal_store::heads::{
 };
 use threadseal_store::home::PRIVATE_DIRECTORY;
 use threadseal_store::random::SeededRandom;
+use threadseal_store::read;
 use threadseal_store::sys::{Fs, RealFs};
 
 /// A key that remembers what it signed.
@@ -79,15 +96,15 @@ impl Signer for Remembering {
     }
 }
 
-fn places(fs: Arc<dyn Fs>, home: &Path) -> LogPlaces {
-    LogPlaces {
+fn places(fs: Arc<dyn Fs>, home: &Path) -> LogRegistry {
+    LogRegistry::new(LogHome {
         fs,
-        home: home.to_owned(),
+        path: home.to_owned(),
         mark: home.with_extension("mark"),
         elsewhere: Vec::new(),
         host: None,
         settings: Vec::new(),
-    }
+    })
 }
 
 fn description(key: &Remembering) -> Description {
@@ -100,14 +117,14 @@ fn description(key: &Remembering) -> Description {
     }
 }
 
-fn made(places: &LogPlaces, key: &Arc<Remembering>) {
+fn made(places: &LogRegistry, key: &Arc<Remembering>) {
     let log_key = LogKey(Arc::clone(key) as _);
     places
         .create(&description(key), &log_key, &[], &|| Ok(()))
         .unwrap();
 }
 
-fn open(places: &LogPlaces, key: &Arc<Remembering>) -> SealLog {
+fn open(places: &LogRegistry, key: &Arc<Remembering>) -> SealLog {
     let description = places.current().unwrap().unwrap();
     SealLog::open(
         places.clone(),
@@ -118,17 +135,17 @@ fn open(places: &LogPlaces, key: &Arc<Remembering>) -> SealLog {
 }
 
 /// A home with a log, in memory.
-fn in_memory() -> (FaultFs, LogPlaces, Arc<Remembering>) {
+fn in_memory() -> (FaultFs, LogRegistry, Arc<Remembering>) {
     let fs = FaultFs::new();
     let places = places(fs.shared(), Path::new("/home"));
-    atomic::create_directories(&fs, &places.home, PRIVATE_DIRECTORY).unwrap();
+    atomic::create_directories(&fs, &places.home.path, PRIVATE_DIRECTORY).unwrap();
     let key = Remembering::new();
     made(&places, &key);
     (fs, places, key)
 }
 
 /// One on the disk.
-fn on_disk() -> (tempfile::TempDir, LogPlaces, Arc<Remembering>) {
+fn on_disk() -> (tempfile::TempDir, LogRegistry, Arc<Remembering>) {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home");
     std::fs::create_dir(&home).unwrap();
@@ -206,7 +223,7 @@ fn the_files_are_those_of_a_log_of_tiles_once_they_are_folded() {
     (0..300).for_each(|seq| log.publish(&head(1, seq)));
     flushed(&log);
     log.fold().unwrap();
-    let root = places.logs().join("ab".repeat(16));
+    let root = places.home.logs().join("ab".repeat(16));
     let note = String::from_utf8(fs.bytes_of(&root.join("checkpoint")).unwrap()).unwrap();
     let note = SignedNote::parse(&note).unwrap();
     assert_eq!(note, *log.view().unwrap().checkpoint());
@@ -281,7 +298,7 @@ fn many_processes_commit_to_one_log_and_nothing_is_lost_or_written_twice() {
         }
     }
     drop(log);
-    let spool = places.place(LogId::from_bytes([0xab; 16])).spool();
+    let spool = places.home.dir(LogId::from_bytes([0xab; 16])).spool();
     assert_eq!(std::fs::read_dir(spool).unwrap().count(), 0);
 }
 
@@ -322,7 +339,7 @@ fn what_waited_when_its_process_ended_is_taken_up_by_the_next() {
 #[test]
 fn a_log_that_was_put_back_says_so_and_commits_nothing() {
     let (folder, places, key) = on_disk();
-    let home = places.home.clone();
+    let home = places.home.path.clone();
     let log = open(&places, &key);
     log.publish(&head(1, 0));
     flushed(&log);
@@ -366,32 +383,31 @@ fn a_log_that_was_made_on_another_machine_commits_nothing() {
         host: Some(Digest::of(b"one")),
         ..description(&key)
     };
-    let there = LogPlaces {
+    let there = LogRegistry::new(LogHome {
         host: Some(Digest::of(b"one")),
-        ..places.clone()
-    };
+        ..places.home.clone()
+    });
     let log_key = LogKey(Arc::clone(&key) as _);
-    for mark in places.marks(&places.current().unwrap().unwrap()) {
+    for mark in FolderMark::all(&places.home, &places.current().unwrap().unwrap()) {
         mark.end(true).unwrap();
     }
-    there
-        .make(
-            &description,
-            &log_key,
-            &mut std::iter::empty(),
-            Some(LogId::from_bytes([0xab; 16])),
-            &ends::Ends::default(),
-            &|| Ok(()),
-        )
-        .unwrap();
+    let new = NewLog {
+        description: &description,
+        key: &log_key,
+        entries: &mut std::iter::empty(),
+        replaces: Some(LogId::from_bytes([0xab; 16])),
+        ends: &KeyEnds::default(),
+        keep_key: &|| Ok(()),
+    };
+    creation::make(&there.home, new).unwrap();
     let log = open(&there, &key);
     log.publish(&head(1, 0));
     flushed(&log);
     drop(log);
-    let here = LogPlaces {
+    let here = LogRegistry::new(LogHome {
         host: Some(Digest::of(b"other")),
-        ..places
-    };
+        ..places.into_home()
+    });
     let log = open(&here, &key);
     assert_eq!(log.fault().unwrap(), Some(Fault::OtherHost));
     log.publish(&head(1, 1));
@@ -409,7 +425,7 @@ fn a_log_that_was_made_on_another_machine_commits_nothing() {
 #[test]
 fn a_folder_of_heads_that_was_put_back_does_not_take_back_what_the_log_knows() {
     let (folder, places, key) = on_disk();
-    let home = places.home.clone();
+    let home = places.home.path.clone();
     let files = || Arc::new(FileHeadStore::new(RealFs::shared(), home.join("heads")));
     let log = Arc::new(open(&places, &key));
     let heads = LoggedHeads::new(files(), Arc::clone(&log));
@@ -497,7 +513,7 @@ fn a_tile_that_was_changed_proves_nothing() {
     flushed(&log);
     log.fold().unwrap();
     drop(log);
-    let root = places.logs().join("ab".repeat(16));
+    let root = places.home.logs().join("ab".repeat(16));
     let entries = root.join("tile/entries/000");
     let bytes = fs.bytes_of(&entries).unwrap();
     let mut changed = bytes.clone();
@@ -541,9 +557,9 @@ fn known(number: u8, seq: u64) -> StoredHead {
 }
 
 /// The line of the spool that a process of this home writes for a head.
-fn own_line(places: &LogPlaces, head: &LoggedHead) -> Vec<u8> {
+fn own_line(places: &LogRegistry, head: &LoggedHead) -> Vec<u8> {
     let id = LogId::from_bytes([0xab; 16]);
-    let key = spool_key::SpoolKey::make(&places.place(id), &SeededRandom::new(77)).unwrap();
+    let key = HomeSecret::make(&places.home.dir(id), &SeededRandom::new(77)).unwrap();
     let mut line = key.line(id, &LogEntry::Head(*head).to_bytes().unwrap());
     line.push(b'\n');
     line

@@ -20,7 +20,7 @@ fn order(log: &SealLog) -> Vec<String> {
     (1..view.tree().size).map(entry).collect()
 }
 
-fn ended(places: &LogPlaces, key: &Arc<Remembering>, seed: u8) {
+fn ended(places: &LogRegistry, key: &Arc<Remembering>, seed: u8) {
     let event = event(seed, KeyChange::Revoke);
     open(places, key).commit_key_event(&event).unwrap();
 }

@@ -4,19 +4,22 @@ use super::*;
 use threadseal_core::note::{KeyName, NoteSignature};
 use threadseal_core::tlog::entry::Restart;
 
-pub(super) fn published(places: &LogPlaces, key: &Arc<Remembering>, heads: &[LoggedHead]) {
+pub(crate) fn published(places: &LogRegistry, key: &Arc<Remembering>, heads: &[LoggedHead]) {
     let log = open(places, key);
     heads.iter().for_each(|head| log.publish(head));
     flushed(&log);
 }
 
-pub(super) fn folder_of(places: &LogPlaces, id: u8) -> PathBuf {
-    places.logs().join(LogId::from_bytes([id; 16]).to_string())
+pub(crate) fn folder_of(places: &LogRegistry, id: u8) -> PathBuf {
+    places
+        .home
+        .logs()
+        .join(LogId::from_bytes([id; 16]).to_string())
 }
 
 /// Makes the log with this id in the place of the one that is there; answers how many heads came, and how many entries are lost.
-pub(super) fn restarted(
-    places: &LogPlaces,
+pub(crate) fn restarted(
+    places: &LogRegistry,
     key: &Arc<Remembering>,
     id: u8,
     copies: &[PathBuf],
@@ -40,7 +43,7 @@ fn first(log: &SealLog) -> Restart {
     }
 }
 
-pub(super) fn newest(log: &SealLog, number: u8) -> Option<LoggedHead> {
+pub(crate) fn newest(log: &SealLog, number: u8) -> Option<LoggedHead> {
     log.newest(&record(number)).unwrap().map(|(_, head)| head)
 }
 
@@ -58,8 +61,9 @@ fn the_newest_heads_of_the_log_and_of_the_home_come_along() {
     // An entry of a version to come, which means nothing here, is not for this one to drop.
     let coming = br#"{"type":"coming"}"#.to_vec();
     let log = open(&places, &key);
-    let commit = |writer: &mut Writer<'_>, _: &Index| writer.commit(std::slice::from_ref(&coming));
-    log.shared.write(&|| false, commit).unwrap();
+    let commit =
+        |writer: &mut Writer<'_>, _: &HeadIndex| writer.commit(std::slice::from_ref(&coming));
+    log.access.write(&|| false, commit).unwrap();
     drop(log);
     let mut other = head(3, 5);
     other.head.line = Digest::of(b"another seal 5");
@@ -144,10 +148,10 @@ fn a_lost_log_is_followed_with_what_a_copy_of_it_knows_and_no_other_log_is_taken
     published(&places, &key, &[head(1, 1)]);
     let whole = folder.path().join("whole");
     copy(&folder_of(&places, 0xab), &whole);
-    std::fs::remove_dir_all(places.logs()).unwrap();
+    std::fs::remove_dir_all(places.home.logs()).unwrap();
     // Of another home, with the same key.
     let other = super::places(RealFs::shared(), &folder.path().join("other"));
-    std::fs::create_dir(&other.home).unwrap();
+    std::fs::create_dir(&other.home.path).unwrap();
     let foreign = Description {
         id: LogId::from_bytes([0x77; 16]),
         ..description(&key)
@@ -160,7 +164,7 @@ fn a_lost_log_is_followed_with_what_a_copy_of_it_knows_and_no_other_log_is_taken
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
     // One that claims its id and went another way.
     let twin = super::places(RealFs::shared(), &folder.path().join("twin"));
-    std::fs::create_dir(&twin.home).unwrap();
+    std::fs::create_dir(&twin.home.path).unwrap();
     made(&twin, &key);
     let heads: Vec<LoggedHead> = (0..5).map(|seq| head(5, seq)).collect();
     published(&twin, &key, &heads);
@@ -193,7 +197,7 @@ fn the_first_entry_holds_the_checkpoint_of_the_log_that_is_replaced_and_of_no_ot
     published(&places, &key, &heads);
     restarted(&places, &key, 0x11, &[], &[]);
     let newest = open(&places, &key).view().unwrap().checkpoint().to_string();
-    std::fs::remove_dir_all(places.logs()).unwrap();
+    std::fs::remove_dir_all(places.home.logs()).unwrap();
     let error = places.current().unwrap_err().to_string();
     assert!(error.contains(&"11".repeat(16)), "{error}");
     assert_eq!(restarted(&places, &key, 0x22, &[], &[head(1, 8)]), (1, 2));
@@ -205,7 +209,7 @@ fn the_first_entry_holds_the_checkpoint_of_the_log_that_is_replaced_and_of_no_ot
     assert_eq!(first(&log).checkpoint, newest.into_bytes());
     drop(log);
     // That one has ended, too, and says so where it is brought back.
-    std::fs::remove_dir_all(places.logs()).unwrap();
+    std::fs::remove_dir_all(places.home.logs()).unwrap();
     let error = places.current().unwrap_err().to_string();
     assert!(error.contains(&"22".repeat(16)), "{error}");
 }
@@ -224,14 +228,14 @@ fn lines_of_witnesses_on_a_checkpoint_do_not_come_along() {
         note.add(line).unwrap();
     }
     // The oldest of them stands first where witnesses wrote it there.
-    for mark in std::fs::read_dir(&places.mark).unwrap() {
+    for mark in std::fs::read_dir(&places.home.mark).unwrap() {
         let path = mark.unwrap().path();
         if path.extension().is_some_and(|ending| ending == "mark") {
             assert!(note.to_string().len() > 4096);
             std::fs::write(path, note.to_string()).unwrap();
         }
     }
-    std::fs::remove_dir_all(places.logs()).unwrap();
+    std::fs::remove_dir_all(places.home.logs()).unwrap();
     restarted(&places, &key, 0x33, &[], &[]);
     assert_eq!(first(&open(&places, &key)).checkpoint, plain.into_bytes());
 }

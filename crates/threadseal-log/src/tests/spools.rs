@@ -13,16 +13,16 @@ fn bare_line(head: &LoggedHead) -> Vec<u8> {
 }
 
 /// Leaves a file in the spool, as a process that ended does.
-fn leave(places: &LogPlaces, name: &str, bytes: &[u8]) {
-    let folder = places.logs().join("spool");
-    atomic::create_directories(&*places.fs, &folder, PRIVATE_DIRECTORY).unwrap();
+fn leave(places: &LogRegistry, name: &str, bytes: &[u8]) {
+    let folder = places.home.logs().join("spool");
+    atomic::create_directories(&*places.home.fs, &folder, PRIVATE_DIRECTORY).unwrap();
     let access = Access::CreateNew(atomic::PRIVATE_FILE);
-    let file = places.fs.open(&folder.join(name), access).unwrap();
+    let file = places.home.fs.open(&folder.join(name), access).unwrap();
     sys::append_all(&*file, bytes).unwrap();
 }
 
-fn stored(places: &LogPlaces) -> FileHeadStore {
-    FileHeadStore::new(Arc::clone(&places.fs), places.home.join("heads"))
+fn stored(places: &LogRegistry) -> FileHeadStore {
+    FileHeadStore::new(Arc::clone(&places.home.fs), places.home.path.join("heads"))
 }
 
 /// What an attacker would have written down: a seal of a record that the home knows, and that it never made.
@@ -37,12 +37,12 @@ fn aside(log: &SealLog) -> usize {
 }
 
 /// What is kept of lines that were set aside, in all files.
-fn kept(places: &LogPlaces) -> Vec<u8> {
-    let folder = places.logs().join("set-aside");
-    let names = places.fs.read_dir(&folder).unwrap_or_default();
+fn kept(places: &LogRegistry) -> Vec<u8> {
+    let folder = places.home.logs().join("set-aside");
+    let names = places.home.fs.read_dir(&folder).unwrap_or_default();
     let mut all = Vec::new();
     for name in names {
-        let bytes = read::read_small(&*places.fs, &folder.join(name), 1 << 20);
+        let bytes = read::read_small(&*places.home.fs, &folder.join(name), 1 << 20);
         all.extend(bytes.unwrap());
     }
     all
@@ -73,7 +73,11 @@ fn a_forged_line_is_set_aside_and_its_record_is_sealed_as_before() {
     assert_eq!(aside(&log), 2);
     assert_eq!(log.newest(&record(1)).unwrap().unwrap().1, head(1, 0));
     assert_eq!(
-        places.fs.read_dir(&places.logs().join("spool")).unwrap(),
+        places
+            .home
+            .fs
+            .read_dir(&places.home.logs().join("spool"))
+            .unwrap(),
         Vec::<std::ffi::OsString>::new()
     );
     // The record goes on, over the number that the line had taken.
@@ -84,9 +88,9 @@ fn a_forged_line_is_set_aside_and_its_record_is_sealed_as_before() {
     assert_eq!(log.newest(&record(1)).unwrap().unwrap().1, head(1, 8));
     assert_eq!(log.fsck().unwrap().faults, Vec::<String>::new());
     assert_eq!(aside(&log), 2);
-    let path = places.home.join("keys/spool.secret");
+    let path = places.home.path.join("keys/spool.secret");
     assert_eq!(fs.bytes_of(&path).unwrap().len(), 65);
-    assert_eq!(places.fs.metadata(&path).unwrap().mode & 0o777, 0o600);
+    assert_eq!(places.home.fs.metadata(&path).unwrap().mode & 0o777, 0o600);
 }
 
 // T-LOG-37
@@ -146,15 +150,13 @@ fn a_line_of_another_log_or_home_is_none_of_this_one() {
     let (_, places, key) = in_memory();
     let id = LogId::from_bytes([0xcd; 16]);
     let own = own_line(&places, &head(1, 0));
-    let spool_key = spool_key::SpoolKey::find(&places.place(id))
-        .unwrap()
-        .unwrap();
+    let spool_key = HomeSecret::find(&places.home.dir(id)).unwrap().unwrap();
     let mut of_other_log = spool_key.line(id, &LogEntry::Head(head(2, 0)).to_bytes().unwrap());
     of_other_log.push(b'\n');
     let of_other_home = {
         let (_, other, _) = in_memory();
-        let place = other.place(LogId::from_bytes([0xab; 16]));
-        let key = spool_key::SpoolKey::make(&place, &SeededRandom::new(1234)).unwrap();
+        let place = other.home.dir(LogId::from_bytes([0xab; 16]));
+        let key = HomeSecret::make(&place, &SeededRandom::new(1234)).unwrap();
         let entry = LogEntry::Head(head(3, 0)).to_bytes().unwrap();
         [
             key.line(LogId::from_bytes([0xab; 16]), &entry),
@@ -192,13 +194,13 @@ fn a_secret_that_is_gone_or_replaced_loses_no_head_and_accuses_nothing() {
         // Of a record whose heads are stored elsewhere.
         bytes.extend(own_line(&places, &head(9, 0)));
         leave(&places, "00", &bytes);
-        let secret = places.home.join("keys/spool.secret");
+        let secret = places.home.path.join("keys/spool.secret");
         let before = fs.bytes_of(&secret).unwrap();
         match replaced {
             true => fs
                 .set_bytes(&secret, format!("{}\n", "5a".repeat(32)).as_bytes())
                 .unwrap(),
-            false => places.fs.unlink(&secret).unwrap(),
+            false => places.home.fs.unlink(&secret).unwrap(),
         }
         let log = open(&places, &key);
         let published = log.flush();
@@ -231,7 +233,7 @@ fn catching_up_writes_down_what_the_store_of_heads_has_beyond_the_copy() {
     flushed(&log);
     drop(log);
     let copied = folder.path().join("copy");
-    copy(&places.logs(), &copied);
+    copy(&places.home.logs(), &copied);
     let heads = stored(&places);
     // Torn away with its process: of record 2 no line is left. Record 1 went on, and the log has a later head of 3.
     for stored in [known(1, 5), known(2, 0)] {
@@ -261,7 +263,7 @@ fn whatever_fails_no_forged_line_is_written_down_and_no_line_is_lost() {
         leave(&places, "00", &lines.concat());
         (fs, places, key)
     };
-    let take_up = |places: &LogPlaces, key: &Arc<Remembering>| {
+    let take_up = |places: &LogRegistry, key: &Arc<Remembering>| {
         if let Ok(log) = crashes::open_or(places, key) {
             log.publish(&head(1, 0));
             log.flush();

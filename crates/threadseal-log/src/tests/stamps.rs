@@ -1,8 +1,8 @@
 //! Stamps beside a log: which entries they cover, and what they are not taken for.
 
 use super::*;
-use crate::timestamp::openssl::{FIT, OpenSsl};
-use crate::timestamp::{Authority, request, verify};
+use crate::timestamps::openssl::{FIT, OpenSsl};
+use crate::timestamps::{Authority, request, verify};
 use threadseal_core::tlog::tile::Tile;
 
 const NONCE: [u8; 8] = *b"12345678";
@@ -78,7 +78,7 @@ fn a_stamp_that_cannot_be_read_is_told_and_hides_none_behind_it() {
         (found.unwrap().map(|(kept, _)| kept.size), bad)
     };
     assert_eq!(covering(), (Some(early), vec![]));
-    let files = log.shared.place.file("timestamps");
+    let files = log.access.dir.file("timestamps");
     for name in [format!("{early}.a.tsr"), format!("{early}.checkpoint")] {
         let path = files.join(name);
         let good = std::fs::read(&path).unwrap();
@@ -103,7 +103,7 @@ fn a_stamp_of_another_size_or_of_what_the_log_does_not_continue_covers_nothing()
     let (openssl, trusted) = authority(folder.path(), "a");
     commit(&log, 1);
     let size = stamp(&log, &openssl, "a");
-    let files = log.shared.place.file("timestamps");
+    let files = log.access.dir.file("timestamps");
     let [note, response] = ["checkpoint", "a.tsr"].map(|ending| format!("{size}.{ending}"));
     let judge = |log: &SealLog, size| {
         let kept = KeptStamp {
@@ -125,7 +125,7 @@ fn a_stamp_of_another_size_or_of_what_the_log_does_not_continue_covers_nothing()
         .unwrap();
     assert_eq!(
         judge(&log, size + 1),
-        JudgedStamp::Bad(timestamp::NotStamped::OtherMessage.to_string())
+        JudgedStamp::Bad(timestamps::NotStamped::OtherMessage.to_string())
     );
     let message = log.view().unwrap().checkpoint().to_string();
     assert!(verify(&bytes, message.as_bytes(), &trusted.1, None).is_err());
@@ -179,7 +179,7 @@ fn hashes_of_tiles_that_do_not_fit_each_other_carry_no_stamp_and_no_mark() {
     };
     commit(&log, 1);
     let size = stamp(&log, &openssl, "a");
-    let marks = places.marks(log.description());
+    let marks = FolderMark::all(&places.home, log.description());
     let early: Vec<_> = marks
         .iter()
         .map(|mark| std::fs::read(mark.path()))
@@ -200,7 +200,7 @@ fn hashes_of_tiles_that_do_not_fit_each_other_carry_no_stamp_and_no_mark() {
     let forged = open(&other, &key);
     commit(&forged, 9);
     fill(&forged);
-    let (ours, theirs) = (&log.shared.place, &forged.shared.place);
+    let (ours, theirs) = (&log.access.dir, &forged.access.dir);
     let tile = ours.file("tile/0/000");
     let leaf = std::fs::read(&tile).unwrap()[..32].to_vec();
     overlay(&theirs.file("tile"), &ours.file("tile"));
@@ -222,7 +222,7 @@ fn hashes_of_tiles_that_do_not_fit_each_other_carry_no_stamp_and_no_mark() {
         &theirs.entries(&Tile::of_entry(0, 256).unwrap()).unwrap()[0],
     )
     .unwrap();
-    let old = log.stamped_note(size).unwrap().unwrap().1;
+    let old = log.stamp_files().stamped_note(size).unwrap().unwrap().1;
     assert_eq!(view.contents().frontier(old.size).unwrap().head(), old);
     assert!(matches!(judge(&log), JudgedStamp::Contradicts(_)));
     // Nor is it a log that stands where its mark stands: nothing is vouched for, committed or published.

@@ -3,7 +3,7 @@
 use super::*;
 
 /// What somebody does to a log that others have open.
-type Happens = dyn Fn(&LogPlaces, &Arc<Remembering>);
+type Happens = dyn Fn(&LogRegistry, &Arc<Remembering>);
 
 /// Whoever may write to the folder of heads writes a later head of another continuation there: the log's still counts.
 // T-LOG-08
@@ -12,7 +12,7 @@ fn a_head_that_was_put_before_the_one_of_the_log_does_not_hide_it() {
     let (_folder, places, key) = on_disk();
     let files = Arc::new(FileHeadStore::new(
         RealFs::shared(),
-        places.home.join("heads"),
+        places.home.path.join("heads"),
     ));
     let log = Arc::new(open(&places, &key));
     let heads = LoggedHeads::new(files.clone(), Arc::clone(&log));
@@ -40,7 +40,7 @@ fn a_head_that_only_the_log_has_was_held_since_nobody_knows() {
     let (_folder, places, key) = on_disk();
     let files = Arc::new(FileHeadStore::new(
         RealFs::shared(),
-        places.home.join("heads"),
+        places.home.path.join("heads"),
     ));
     let log = Arc::new(open(&places, &key));
     let heads = LoggedHeads::new(files, Arc::clone(&log));
@@ -65,13 +65,13 @@ fn a_log_that_cannot_vouch_leaves_heads_standing_and_calls_none_the_newest() {
     let (_folder, places, key) = on_disk();
     let files = Arc::new(FileHeadStore::new(
         RealFs::shared(),
-        places.home.join("heads"),
+        places.home.path.join("heads"),
     ));
     let log = Arc::new(open(&places, &key));
     let heads = LoggedHeads::new(files.clone(), Arc::clone(&log));
     assert_eq!(heads.create(&known(1, 0)).unwrap(), Swap::Stored);
     flushed(&log);
-    let ended = places.mark.join(format!("{}.ended", "ab".repeat(16)));
+    let ended = places.home.mark.join(format!("{}.ended", "ab".repeat(16)));
     std::fs::write(&ended, "").unwrap();
     let copied = Arc::new(open(&places, &key));
     assert_eq!(copied.standing(), Standing::Faulty(Fault::Ended));
@@ -79,7 +79,7 @@ fn a_log_that_cannot_vouch_leaves_heads_standing_and_calls_none_the_newest() {
     let found = found.unwrap().unwrap();
     assert_eq!((found.head, found.vouches), (head(1, 0).head, false));
     std::fs::remove_file(&ended).unwrap();
-    std::fs::write(log.shared.place.journal(), "damaged").unwrap();
+    std::fs::write(log.access.dir.journal(), "damaged").unwrap();
     let damaged = Arc::new(open(&places, &key));
     assert!(matches!(damaged.standing(), Standing::Damaged(_)));
     let found = LoggedHeads::new(files, damaged).fetch(&record(1));
@@ -91,17 +91,17 @@ fn a_log_that_cannot_vouch_leaves_heads_standing_and_calls_none_the_newest() {
 // T-MARK-07
 #[test]
 fn a_process_that_lives_long_hears_what_became_of_the_log_before_it_says_that_anything_is_logged() {
-    let put_back = |places: &LogPlaces, key: &Arc<Remembering>| {
+    let put_back = |places: &LogRegistry, key: &Arc<Remembering>| {
         let journal = restarts::folder_of(places, 0xab).join("journal");
         let before = std::fs::read(&journal).unwrap();
         restarts::published(places, key, &[head(7, 0)]);
         std::fs::write(journal, before).unwrap();
     };
-    let restarted = |places: &LogPlaces, key: &Arc<Remembering>| {
+    let restarted = |places: &LogRegistry, key: &Arc<Remembering>| {
         restarts::restarted(places, key, 0xcd, &[], &[]);
     };
-    let ended = |places: &LogPlaces, _: &Arc<Remembering>| {
-        let ended = places.mark.join(format!("{}.ended", "ab".repeat(16)));
+    let ended = |places: &LogRegistry, _: &Arc<Remembering>| {
+        let ended = places.home.mark.join(format!("{}.ended", "ab".repeat(16)));
         std::fs::write(ended, "").unwrap();
     };
     let becomes: [(&str, &Happens); 3] = [
@@ -112,7 +112,7 @@ fn a_process_that_lives_long_hears_what_became_of_the_log_before_it_says_that_an
     for (what, happens) in becomes {
         let (_folder, places, key) = on_disk();
         let log = Arc::new(open(&places, &key));
-        let files = FileHeadStore::new(RealFs::shared(), places.home.join("heads"));
+        let files = FileHeadStore::new(RealFs::shared(), places.home.path.join("heads"));
         let heads = LoggedHeads::new(Arc::new(files), Arc::clone(&log));
         assert_eq!(heads.create(&known(1, 0)).unwrap(), Swap::Stored);
         flushed(&log);
@@ -150,11 +150,11 @@ fn a_second_place_that_goes_and_comes_back_is_noticed_by_whoever_has_the_log_ope
     flushed(&log);
     assert_eq!(log.standing(), Standing::Good);
     let away = folder.path().join("away");
-    std::fs::rename(&places.mark, &away).unwrap();
+    std::fs::rename(&places.home.mark, &away).unwrap();
     assert_eq!(log.standing(), Standing::MarkGone);
-    std::fs::rename(&away, &places.mark).unwrap();
+    std::fs::rename(&away, &places.home.mark).unwrap();
     assert_eq!(log.standing(), Standing::Good);
-    let names = std::fs::read_dir(&places.mark).unwrap();
+    let names = std::fs::read_dir(&places.home.mark).unwrap();
     let mut paths = names.map(|name| name.unwrap().path());
     let mark = paths.find(|path| path.extension().is_some_and(|ending| ending == "mark"));
     let mark = mark.unwrap();
@@ -179,9 +179,9 @@ fn an_old_head_that_is_written_down_again_is_not_the_newest() {
         }
         let mut other = head(1, 2);
         other.head.line = Digest::of(b"another seal 2");
-        let again = [head(1, 0), other].map(|head| places::entry_of(&head).unwrap());
-        let commit = |writer: &mut Writer<'_>, _: &Index| writer.commit(&again);
-        log.shared.write(&|| false, commit).unwrap();
+        let again = [head(1, 0), other].map(|head| creation::head_entry(&head).unwrap());
+        let commit = |writer: &mut Writer<'_>, _: &HeadIndex| writer.commit(&again);
+        log.access.write(&|| false, commit).unwrap();
         for in_tiles in [false, true] {
             if in_tiles {
                 log.fold().unwrap();
@@ -210,13 +210,13 @@ fn a_log_that_cannot_be_held_against_its_mark_vouches_for_nothing() {
     (0..200).for_each(|seq| log.publish(&head(1, seq)));
     flushed(&log);
     let marks = folder.path().join("marks");
-    copy(&places.mark, &marks);
+    copy(&places.home.mark, &marks);
     (200..600).for_each(|seq| log.publish(&head(1, seq)));
     flushed(&log);
     log.fold().unwrap();
     drop(log);
-    std::fs::remove_dir_all(&places.mark).unwrap();
-    copy(&marks, &places.mark);
+    std::fs::remove_dir_all(&places.home.mark).unwrap();
+    copy(&marks, &places.home.mark);
     assert_eq!(open(&places, &key).standing(), Standing::Good);
     let tile = restarts::folder_of(&places, 0xab).join("tile/0/000");
     let whole = std::fs::read(&tile).unwrap();
@@ -227,7 +227,7 @@ fn a_log_that_cannot_be_held_against_its_mark_vouches_for_nothing() {
     assert!(matches!(standing, Standing::Damaged(_)), "{standing:?}");
     assert!(!standing.vouches());
     std::fs::write(&tile, whole).unwrap();
-    for mark in std::fs::read_dir(&places.mark).unwrap() {
+    for mark in std::fs::read_dir(&places.home.mark).unwrap() {
         let path = mark.unwrap().path();
         if path.extension().is_some_and(|ending| ending == "mark") {
             std::fs::write(path, "damaged").unwrap();

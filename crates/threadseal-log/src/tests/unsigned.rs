@@ -8,7 +8,7 @@ use threadseal_store::fault::{FaultKind, Keep};
 
 /// What was committed to the log since its first two entries, and is known to its second place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Marked {
+pub(crate) enum Marked {
     /// Nothing.
     Behind,
     /// The batch.
@@ -46,14 +46,14 @@ impl Marked {
     }
 }
 
-fn begun() -> (FaultFs, LogPlaces, Arc<Remembering>) {
+fn begun() -> (FaultFs, LogRegistry, Arc<Remembering>) {
     let (fs, places, key) = in_memory();
     commit(&open(&places, &key), &[head(1, 0), head(1, 1)]).unwrap();
     (fs, places, key)
 }
 
-fn journal(places: &LogPlaces) -> PathBuf {
-    places.place(LogId::from_bytes([0xab; 16])).journal()
+fn journal(places: &LogRegistry) -> PathBuf {
+    places.home.dir(LogId::from_bytes([0xab; 16])).journal()
 }
 
 /// The journal of a log of two entries with a third one that is committed and not signed.
@@ -69,7 +69,7 @@ fn unsigned() -> Vec<u8> {
 }
 
 /// A log whose second place knows `marked`, and whose journal was put back to the one with the batch.
-pub(super) fn put_back(marked: Marked) -> (FaultFs, LogPlaces, Arc<Remembering>) {
+pub(crate) fn put_back(marked: Marked) -> (FaultFs, LogRegistry, Arc<Remembering>) {
     let (fs, places, key) = begun();
     for head in marked.heads() {
         commit(&open(&places, &key), &[head]).unwrap();
@@ -164,19 +164,19 @@ fn a_log_that_is_out_of_place_signs_nothing_that_its_journal_holds() {
             copied(&fs, &[head(2, 0), head(2, 1)]);
             let log = match out_of_place {
                 0 => {
-                    let ended = places.mark.join(format!("{}.ended", "ab".repeat(16)));
+                    let ended = places.home.mark.join(format!("{}.ended", "ab".repeat(16)));
                     atomic::create_new(&fs, &ended, b"", atomic::PRIVATE_FILE).unwrap();
                     open(&places, &key)
                 }
                 1 => {
                     let log = open(&places, &key);
                     let other = format!("{}\n", "cd".repeat(16));
-                    let current = places.logs().join("current");
+                    let current = places.home.logs().join("current");
                     fs.set_bytes(&current, other.as_bytes()).unwrap();
                     log
                 }
                 _ => {
-                    places.host = Some(Digest::of(b"another machine"));
+                    places.home.host = Some(Digest::of(b"another machine"));
                     let description = Description {
                         host: Some(Digest::of(b"this machine")),
                         ..places.current().unwrap().unwrap()

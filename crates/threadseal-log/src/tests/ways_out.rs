@@ -2,14 +2,14 @@
 
 use super::*;
 
-fn published(places: &LogPlaces, key: &Arc<Remembering>, seqs: std::ops::Range<u64>) {
+fn published(places: &LogRegistry, key: &Arc<Remembering>, seqs: std::ops::Range<u64>) {
     let log = open(places, key);
     seqs.for_each(|seq| log.publish(&head(1, seq)));
     flushed(&log);
 }
 
-fn folder_of(places: &LogPlaces) -> PathBuf {
-    places.logs().join("ab".repeat(16))
+fn folder_of(places: &LogRegistry) -> PathBuf {
+    places.home.logs().join("ab".repeat(16))
 }
 
 // T-RST-02
@@ -18,13 +18,13 @@ fn a_log_catches_up_with_a_copy_that_continues_it_and_with_no_other() {
     let (folder, places, key) = on_disk();
     published(&places, &key, 0..300);
     let older = folder.path().join("older");
-    copy(&places.logs(), &older);
+    copy(&places.home.logs(), &older);
     published(&places, &key, 300..700);
     let newer = folder.path().join("newer");
-    copy(&places.logs(), &newer);
+    copy(&places.home.logs(), &newer);
     let tree = open(&places, &key).view().unwrap().tree();
-    std::fs::remove_dir_all(places.logs()).unwrap();
-    copy(&older, &places.logs());
+    std::fs::remove_dir_all(places.home.logs()).unwrap();
+    copy(&older, &places.home.logs());
     let log = open(&places, &key);
     assert!(log.fault().unwrap().is_some());
     // A copy that ends before the mark mends nothing.
@@ -44,11 +44,11 @@ fn a_restarted_log_says_which_log_it_follows_and_what_was_known_of_it() {
     let (folder, places, key) = on_disk();
     published(&places, &key, 0..3);
     let older = folder.path().join("older");
-    copy(&places.logs(), &older);
+    copy(&places.home.logs(), &older);
     published(&places, &key, 3..5);
     let newest = open(&places, &key).view().unwrap().checkpoint().to_string();
-    std::fs::remove_dir_all(places.logs()).unwrap();
-    copy(&older, &places.logs());
+    std::fs::remove_dir_all(places.home.logs()).unwrap();
+    copy(&older, &places.home.logs());
     let known = open(&places, &key).view().unwrap().checkpoint().to_string();
     let past = places.past(&[], None).unwrap().unwrap();
     assert_eq!(past.tree.size, 5);
@@ -79,7 +79,7 @@ fn a_lost_log_is_followed_by_what_its_second_place_knows() {
     let (_folder, places, key) = on_disk();
     published(&places, &key, 0..3);
     let newest = open(&places, &key).view().unwrap().checkpoint().to_string();
-    std::fs::remove_dir_all(places.logs()).unwrap();
+    std::fs::remove_dir_all(places.home.logs()).unwrap();
     let past = places.past(&[], None).unwrap().unwrap();
     let next = Description {
         id: LogId::from_bytes([0xcd; 16]),
@@ -149,8 +149,8 @@ fn every_changed_file_is_found() {
 #[test]
 fn a_mark_that_cannot_be_written_is_told_and_takes_nothing_back() {
     let (_folder, places, key) = on_disk();
-    std::fs::remove_dir_all(&places.mark).unwrap();
-    std::fs::write(&places.mark, "a file").unwrap();
+    std::fs::remove_dir_all(&places.home.mark).unwrap();
+    std::fs::write(&places.home.mark, "a file").unwrap();
     let log = open(&places, &key);
     for seq in 0..2 {
         log.publish(&head(1, seq));
@@ -160,7 +160,7 @@ fn a_mark_that_cannot_be_written_is_told_and_takes_nothing_back() {
         }
         assert!(log.flush().error.is_some());
     }
-    std::fs::remove_file(&places.mark).unwrap();
+    std::fs::remove_file(&places.home.mark).unwrap();
     log.publish(&head(1, 2));
     flushed(&log);
     assert_eq!(log.marks().unwrap(), [Some(log.view().unwrap().tree())]);
@@ -172,11 +172,11 @@ fn a_mark_that_cannot_be_written_is_told_and_takes_nothing_back() {
 fn of_two_copies_of_a_home_one_goes_on() {
     let (folder, places, key) = on_disk();
     published(&places, &key, 0..2);
-    let twin = LogPlaces {
-        home: folder.path().join("twin"),
-        ..places.clone()
-    };
-    copy(&places.home, &twin.home);
+    let twin = LogRegistry::new(LogHome {
+        path: folder.path().join("twin"),
+        ..places.home.clone()
+    });
+    copy(&places.home.path, &twin.home.path);
     published(&places, &key, 2..3);
     let log = open(&twin, &key);
     log.publish(&head(2, 0));
@@ -198,7 +198,7 @@ fn a_log_in_whose_place_another_was_put_never_signs_again() {
     let (folder, places, key) = on_disk();
     published(&places, &key, 0..2);
     let before = folder.path().join("before");
-    copy(&places.home, &before);
+    copy(&places.home.path, &before);
     let running = open(&places, &key);
     let past = places.past(&[], None).unwrap().unwrap();
     let next = Description {
@@ -218,8 +218,8 @@ fn a_log_in_whose_place_another_was_put_never_signs_again() {
             .contains("another log")
     );
     drop(running);
-    std::fs::remove_dir_all(&places.home).unwrap();
-    std::fs::rename(&before, &places.home).unwrap();
+    std::fs::remove_dir_all(&places.home.path).unwrap();
+    std::fs::rename(&before, &places.home.path).unwrap();
     let log = open(&places, &key);
     assert_eq!(log.fault().unwrap(), Some(Fault::Ended));
     log.publish(&head(1, 2));
@@ -231,7 +231,7 @@ fn a_log_in_whose_place_another_was_put_never_signs_again() {
 #[test]
 fn many_left_files_are_taken_up_by_and_by() {
     let (_folder, places, key) = on_disk();
-    let spool = places.logs().join("spool");
+    let spool = places.home.logs().join("spool");
     std::fs::create_dir_all(&spool).unwrap();
     for number in 0..100 {
         let line = own_line(&places, &head(number, 0));
@@ -253,10 +253,10 @@ fn heads_that_waited_for_a_log_that_was_put_back_are_in_the_next_one() {
     let (folder, places, key) = on_disk();
     published(&places, &key, 0..2);
     let older = folder.path().join("older");
-    copy(&places.logs(), &older);
+    copy(&places.home.logs(), &older);
     published(&places, &key, 2..3);
-    std::fs::remove_dir_all(places.logs()).unwrap();
-    copy(&older, &places.logs());
+    std::fs::remove_dir_all(places.home.logs()).unwrap();
+    copy(&older, &places.home.logs());
     let log = open(&places, &key);
     log.publish(&head(4, 0));
     assert!(log.flush().error.is_some());
@@ -291,7 +291,7 @@ fn what_cannot_be_committed_for_long_waits_on_the_disk_alone() {
     }
     drop(keyless);
     // Two that the process has let go of, as many heads as it keeps in each; and the one that it had at its end.
-    let files = std::fs::read_dir(places.logs().join("spool")).unwrap();
+    let files = std::fs::read_dir(places.home.logs().join("spool")).unwrap();
     assert_eq!(files.count(), 3);
     let log = open(&places, &key);
     flushed(&log);
@@ -304,7 +304,7 @@ fn what_cannot_be_committed_for_long_waits_on_the_disk_alone() {
 fn of_two_who_make_a_log_at_once_one_is_told_that_there_is_one() {
     let folder = tempfile::tempdir().unwrap();
     let places = places(RealFs::shared(), &folder.path().join("home"));
-    std::fs::create_dir(&places.home).unwrap();
+    std::fs::create_dir(&places.home.path).unwrap();
     let key = Remembering::new();
     let made: Vec<bool> = thread::scope(|scope| {
         let making: Vec<_> = (1..=4_u8)
@@ -336,9 +336,9 @@ fn whoever_ends_waits_a_moment_for_who_is_in_the_log_and_leaves_its_heads_to_the
     let (_folder, places, key) = on_disk();
     let own = folder_of(&places).join("lock");
     let id = LogId::from_bytes([0xab; 16]);
-    let common = places.mark.join(format!("{id}.lock"));
+    let common = places.home.mark.join(format!("{id}.lock"));
     for (seq, lock) in (0..).zip([own, common]) {
-        let held = Exclusive::enter(&RealFs, &lock).unwrap();
+        let held = threadseal_store::lock::Exclusive::enter(&RealFs, &lock).unwrap();
         let log = open(&places, &key);
         log.publish(&head(1, seq));
         let published = log.flush_within(Duration::from_millis(100));
@@ -352,7 +352,7 @@ fn whoever_ends_waits_a_moment_for_who_is_in_the_log_and_leaves_its_heads_to_the
         flushed(&log);
         assert_eq!(log.newest(&record(1)).unwrap().unwrap().1, head(1, seq));
         drop(log);
-        let spool = std::fs::read_dir(places.logs().join("spool")).unwrap();
+        let spool = std::fs::read_dir(places.home.logs().join("spool")).unwrap();
         assert_eq!(spool.count(), 0);
     }
 }
@@ -364,19 +364,19 @@ fn where_the_home_would_have_its_marks_by_another_name_need_not_be_readable() {
     let (folder, places, _) = on_disk();
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
-    let other = LogPlaces {
-        home: folder.path().join("another"),
+    let other = LogRegistry::new(LogHome {
+        path: folder.path().join("another"),
         mark: folder.path().join("another.marks"),
-        elsewhere: vec![file.join("marks"), places.mark.clone()],
-        ..places
-    };
+        elsewhere: vec![file.join("marks"), places.home.mark.clone()],
+        ..places.into_home()
+    });
     assert!(other.current().unwrap().is_none());
-    let gone = LogPlaces {
-        mark: other.mark.clone(),
-        home: folder.path().join("home"),
-        ..other
-    };
-    std::fs::remove_dir_all(gone.logs()).unwrap();
+    let gone = LogRegistry::new(LogHome {
+        mark: other.home.mark.clone(),
+        path: folder.path().join("home"),
+        ..other.into_home()
+    });
+    std::fs::remove_dir_all(gone.home.logs()).unwrap();
     // Nor does it hide what the other one shows.
     let error = gone.current().unwrap_err();
     assert!(error.to_string().contains("log_missing"), "{error}");
@@ -388,16 +388,16 @@ fn where_the_home_would_have_its_marks_by_another_name_need_not_be_readable() {
 fn a_second_place_is_removed_whatever_the_others_say_and_none_is_added_then() {
     let (folder, places, key) = on_disk();
     published(&places, &key, 0..1);
-    let mark = |name: &str| MarkPlace::Folder(folder.path().join(name));
-    let own = MarkPlace::Folder(places.mark.clone());
+    let mark = |name: &str| MarkLocation::Folder(folder.path().join(name));
+    let own = MarkLocation::Folder(places.home.mark.clone());
     let description = places.current().unwrap().unwrap();
     let three = vec![own.clone(), mark("one"), mark("two")];
     places.keep_marks_in(&description, three).unwrap();
     let older = folder.path().join("older");
-    copy(&places.logs(), &older);
+    copy(&places.home.logs(), &older);
     published(&places, &key, 1..3);
-    std::fs::remove_dir_all(places.logs()).unwrap();
-    copy(&older, &places.logs());
+    std::fs::remove_dir_all(places.home.logs()).unwrap();
+    copy(&older, &places.home.logs());
     for name in ["one", "two"] {
         std::fs::remove_dir_all(folder.path().join(name)).unwrap();
         std::fs::write(folder.path().join(name), "a file").unwrap();
@@ -426,8 +426,8 @@ fn a_restart_that_cannot_be_done_ends_nothing() {
     let next = Description {
         id: LogId::from_bytes([0xcd; 16]),
         marks: vec![
-            MarkPlace::Folder(places.mark.clone()),
-            MarkPlace::Folder(file.join("marks")),
+            MarkLocation::Folder(places.home.mark.clone()),
+            MarkLocation::Folder(file.join("marks")),
         ],
         ..description(&key)
     };

@@ -6,7 +6,7 @@
 //!        <a signed note>                 the checkpoint, with lines of the log alone
 //! ```
 
-use super::read_if_there;
+use std::io;
 use std::path::Path;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::limits::MAX_NOTE_BYTES;
@@ -16,6 +16,7 @@ use threadseal_core::tlog::checkpoint::{Checkpoint, Origin, parse_size};
 use threadseal_core::tlog::cosignature::CosignatureTime;
 use threadseal_core::tlog::witness::Accepted;
 use threadseal_store::atomic::{self, Mode, PRIVATE_FILE};
+use threadseal_store::read;
 use threadseal_store::sys::Fs;
 
 const FILE: &str = "last";
@@ -111,4 +112,16 @@ pub(super) fn lost(folder: &Path) -> Error {
             path.display()
         ),
     )
+}
+
+/// The bytes of a file; None if there is none.
+pub(crate) fn read_if_there(
+    fs: &dyn Fs,
+    path: &Path,
+    limit: usize,
+) -> Result<Option<Vec<u8>>, Error> {
+    match fs.symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        _ => read::read_small(fs, path, limit).map(Some),
+    }
 }

@@ -1,7 +1,7 @@
-//! The rules of budgets, whatever they are kept in.
+//! The rules of budgets, independent of the store.
 //!
-//! [`Books`] decides within one transaction that no other writer of the same tree is in; a [`Shelf`] finds and
-//! keeps rows.
+//! [`Books`] decides within one transaction that excludes all other writers of the same tree; a
+//! [`Shelf`] finds and keeps rows.
 
 use super::Budget;
 use crate::bounds::MAX_BUDGET_DEPTH;
@@ -16,26 +16,22 @@ pub(super) const ACTIVE: &str = "active";
 
 /// Where rows are kept, within one transaction.
 pub(super) trait Shelf {
-    /// The row of a thread.
     fn find(&self, thread: &str) -> Result<Option<Entry>, Error>;
 
-    /// The rows of its children.
     fn children(&self, thread: &str) -> Result<Vec<Entry>, Error>;
 
-    /// Adds a row.
     fn add(&self, entry: &Entry, at: Timestamp) -> Result<(), Error>;
 
-    /// Writes a row, and makes it ours.
+    /// Writes a row, and adds it to our table.
     fn save(&self, entry: &Entry, at: Timestamp) -> Result<(), Error>;
 
-    /// What was noted under a key of a thread.
+    /// The amount noted under a key of a thread.
     fn noted(&self, thread: &str, key: &str) -> Result<Option<Nanos>, Error>;
 
-    /// Notes it.
     fn note(&self, thread: &str, key: &str, amount: Nanos) -> Result<(), Error>;
 }
 
-/// One row, in billionths whoever wrote it.
+/// One row, in billionths regardless of its writer.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) thread: String,
@@ -43,7 +39,7 @@ pub(super) struct Entry {
     pub(super) max: Option<Nanos>,
     pub(super) reserved: Nanos,
     pub(super) actual: Nanos,
-    /// What the thread itself spent.
+    /// The thread's own spending, without its children.
     pub(super) own: Nanos,
     pub(super) status: String,
     /// Does our table have it?
@@ -55,8 +51,8 @@ impl Entry {
         self.status == ACTIVE
     }
 
-    /// What is set aside and not spent. A child of the original tells its parent what it spent only when
-    /// it ends, and is forgotten then.
+    /// The amount that is set aside and not spent. A child in a row of Rye reports its spending to
+    /// its parent only when it ends, and is then forgotten.
     pub(super) fn outstanding(&self) -> Nanos {
         match (self.ours, self.is_active()) {
             (true, _) => self.reserved.saturating_sub(self.actual),
@@ -167,7 +163,7 @@ impl<S: Shelf> Books<S> {
         let parent = entry.parent.clone();
         let remaining = self.remaining(&entry)?;
         let freed = self.end(entry, Status::Continued.as_str(), at)?;
-        // A child's ceiling may be above what was set aside for it, in rows of the original.
+        // In rows of Rye, a child's ceiling may exceed the amount set aside for it.
         let (max, reserved) = match parent {
             Some(_) => (remaining.min(freed), remaining.min(freed)),
             None => (remaining, Nanos::ZERO),
@@ -215,7 +211,7 @@ impl<S: Shelf> Books<S> {
                     entry.thread
                 ));
             }
-            // A parent that the original has removed takes no part any more.
+            // A parent that Rye has removed no longer takes part.
             let Some(above) = self.0.find(&parent)? else {
                 break;
             };
@@ -262,7 +258,7 @@ impl<S: Shelf> Books<S> {
         }
     }
 
-    /// Ends a budget and returns what goes back.
+    /// Ends a budget and returns the freed amount.
     fn end(&self, mut entry: Entry, status: &str, at: Timestamp) -> Result<Nanos, Error> {
         let before = entry.outstanding();
         status.clone_into(&mut entry.status);
@@ -275,7 +271,8 @@ impl<S: Shelf> Books<S> {
         Ok(freed)
     }
 
-    /// What ended threads of a line keep set aside: no more than their children still may spend.
+    /// Reduces the amount that ended threads of a line keep set aside: at most what their children
+    /// may still spend.
     fn settle(&self, line: &[Entry], at: Timestamp) -> Result<(), Error> {
         for entry in line.iter().filter(|entry| !entry.is_active()) {
             let mut entry = entry.clone();

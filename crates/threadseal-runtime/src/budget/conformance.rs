@@ -1,4 +1,4 @@
-//! What every ledger of budgets must do, whatever it is kept in.
+//! The rules that every ledger of budgets must obey, independent of the store.
 
 use super::*;
 use threadseal_core::error::ErrorKind;
@@ -30,7 +30,6 @@ fn refused<T: fmt::Debug>(result: Result<T, Error>) {
     assert_eq!(result.unwrap_err().kind(), ErrorKind::Refused);
 }
 
-/// What remains and was spent.
 fn state(ledger: &dyn BudgetLedger, thread: &str) -> (String, String) {
     let budget = ledger.get(&id(thread)).unwrap().unwrap();
     (budget.remaining.to_string(), budget.actual.to_string())

@@ -1,17 +1,17 @@
-//! What in a ledger of budgets cannot be true.
+//! Finds contradictions in a ledger of budgets.
 //!
-//! | code | what |
+//! | code | fault |
 //! |---|---|
 //! | `damaged` | the file's pages contradict each other, or it has no budgets |
 //! | `path_id` | a thread id must not become a path |
-//! | `unknown_status` | a word that is none |
+//! | `unknown_status` | an unknown word |
 //! | `orphan` | the parent has no budget here, or our own count has none |
 //! | `cycle` | parents lead in a circle |
 //! | `negative` | an amount below nothing, which would add to what a parent may spend |
-//! | `ill_typed` | an amount that is none, or money that differs from our own count of it |
+//! | `ill_typed` | a value that is no amount, or money that differs from our own count of it |
 //! | `overspent` | more was spent than allowed |
 //! | `over_reserved` | more is set aside for children than remains |
-//! | `sum` | what a thread and its children spent is not what it comes to, or less than what was noted of it |
+//! | `sum` | spending differs from its total, or is below its notes |
 
 use super::books::{ACTIVE, Entry};
 use super::{Budget, schema};
@@ -27,19 +27,19 @@ use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
 use threadseal_store::database;
 
-/// How far the original's sums of doubles may be off.
+/// How far the sums of doubles in Rye's rows may be off.
 const TOLERANCE: u64 = 1000;
 
-/// Inspects the ledger at `path`, which is only looked at.
+/// Inspects the ledger at `path` without writing to it.
 ///
 /// # Errors
-/// Kind `External` when it cannot be read, `Limit` above [`MAX_INSPECTED_ROWS`]. What is wrong with the
-/// file is a [`crate::registry::Fault`].
+/// Kind `External` when it cannot be read, `Limit` above [`MAX_INSPECTED_ROWS`]. A fault of the
+/// file is no error but a [`crate::registry::Fault`].
 pub fn inspect(path: &Path) -> Result<Inspection, Error> {
     looked_at(path, |connection, inspection| {
         if !schema::has_table(connection, "budget_ledger")? {
             if database::is_empty(connection)? {
-                // Somebody was about to make it.
+                // A writer was about to create it.
                 return Ok(());
             }
             let message = "there is no table of budgets".to_owned();
@@ -85,7 +85,7 @@ fn strays(connection: &Connection, inspection: &mut Inspection) -> rusqlite::Res
     Ok(())
 }
 
-/// What was noted as spent must be amounts, and no more in all than a thread has spent itself.
+/// Amounts noted as spent must be valid, and their sum at most the thread's own spending.
 fn commits(
     connection: &Connection,
     entries: &[Entry],
@@ -107,7 +107,7 @@ fn commits(
         }
     }
     for entry in entries {
-        // The thread of a row that the original wrote first had spent something before.
+        // The thread of a row that Rye wrote first had spent something before.
         let sum = noted.get(&entry.thread).copied().unwrap_or_default();
         if entry.ours && sum > entry.own {
             let message = format!("{} spent by itself, {sum} noted", entry.own);
@@ -134,8 +134,8 @@ fn amount(value: ValueRef<'_>, name: &str, id: &str, inspection: &mut Inspection
     found
 }
 
-/// Where a budget allows more than the signed limit of its thread: `budget_mismatch`. A successor's may
-/// allow less.
+/// The fault `budget_mismatch` where a budget exceeds the signed limit of its thread. A successor's
+/// budget may be lower than its limit.
 pub fn contradiction(thread: &ThreadId, budget: &Budget, limit: Nanos) -> Option<Fault> {
     let max = budget.max.filter(|max| *max > limit)?;
     Some(Fault {
@@ -145,7 +145,8 @@ pub fn contradiction(thread: &ThreadId, budget: &Budget, limit: Nanos) -> Option
     })
 }
 
-/// Inspects all rows of a database whose amounts are billionths; of each, the names of those below nothing.
+/// Inspects all rows of a database whose amounts are billionths; each row comes with the names of
+/// its negative amounts.
 ///
 /// # Errors
 /// Kind `Limit` above [`MAX_INSPECTED_ROWS`].
@@ -177,7 +178,7 @@ fn judge_words(entry: &Entry, inspection: &mut Inspection) {
         inspection.add("path_id", id, format!("{id:?} must not become a path"));
     }
     let word = entry.status.as_str();
-    // `released` is what its first versions wrote.
+    // The first versions of Rye write `released`.
     let known = word == ACTIVE || word == "released" || Status::parse(word).is_some();
     if !known {
         inspection.add("unknown_status", id, format!("{word:?} is no status"));
@@ -203,7 +204,7 @@ fn judge_row(row: &Row<'_>, entry: &Entry, inspection: &mut Inspection) -> rusql
             (8, "actual_nanos"),
             (9, "own_nanos"),
         ] {
-            // Each fault by itself: what is read instead would be judged below.
+            // Report each fault alone: the value read in its place would be judged below.
             amount(row.get_ref(column)?, name, id, inspection);
         }
     }
@@ -211,7 +212,7 @@ fn judge_row(row: &Row<'_>, entry: &Entry, inspection: &mut Inspection) -> rusql
     for (column, name) in [(2, "max_spend"), (3, "reserved_spend"), (4, "actual_spend")] {
         let value = row.get_ref(column)?;
         let below = match value {
-            // The original's roots may have no ceiling; then nothing may be spent.
+            // Rye's roots may have no ceiling; then they may spend nothing.
             ValueRef::Null if column == 2 => continue,
             ValueRef::Real(dollars) => dollars < 0.0,
             ValueRef::Integer(dollars) => dollars < 0,
@@ -266,7 +267,7 @@ fn judge(entries: &[Entry], inspection: &mut Inspection) {
             inspection.add("over_reserved", &entry.thread, message);
         }
         let known = entry.own.saturating_add(of(&told).unwrap_or_default());
-        // What the original's children spent stands in no count of ours.
+        // No count of ours contains the spending of Rye's children.
         let whole = !theirs.contains(entry.thread.as_str());
         if entry.ours && (known > entry.actual || (whole && known < entry.actual)) {
             let message = format!("{} spent, {known} by itself and its children", entry.actual);

@@ -1,4 +1,4 @@
-//! [`LateBudgets`]: a ledger that is looked at until something is to be written, and opened only then.
+//! [`LateBudgets`]: a ledger that is read without opening it, and opened only for the first write.
 
 use super::{Budget, BudgetLedger, SqliteBudgets};
 use crate::money::Nanos;

@@ -1,12 +1,12 @@
 //! [`PostgresBudgets`]: the budgets of many machines, in one PostgreSQL database.
 //!
 //! ```text
-//! threadseal_budgets   thread_id, parent_thread_id, max_nanos, reserved_nanos, actual_nanos, own_nanos, status,
-//!                      created_at, updated_at
+//! threadseal_budgets   thread_id, parent_thread_id, max_nanos, reserved_nanos, actual_nanos,
+//!                      own_nanos, status, created_at, updated_at
 //! threadseal_commits   thread_id, key, nanos
 //! ```
-//! Each step locks the root of its tree first, so that of one tree no two run at the same time and none waits for
-//! another crosswise. Whoever writes under a lease has it checked in the same transaction.
+//! Each step locks the root of its tree first. So no two steps of one tree run at once, and no two
+//! steps deadlock. For a writer under a lease, the same transaction checks the lease.
 
 use super::books::{Books, Entry, Shelf};
 use super::inspect;
@@ -66,7 +66,7 @@ pub struct PostgresBudgets {
 }
 
 impl PostgresBudgets {
-    /// The budgets of a database, whose tables are made if need be; with a lease, each step checks it.
+    /// Opens the budgets of a database, creating missing tables; with a lease, each step checks it.
     ///
     /// # Errors
     /// As [`PostgresDatabase::migrate`].
@@ -78,7 +78,7 @@ impl PostgresBudgets {
         })
     }
 
-    /// What in them cannot be true, as [`super::inspect`] says of a file.
+    /// Finds contradictions in them, as [`super::inspect`] does for a file.
     ///
     /// # Errors
     /// Kind `Limit` above [`MAX_INSPECTED_ROWS`], `External` when the server fails.
@@ -213,7 +213,7 @@ impl Shelf for Rows<'_> {
     }
 }
 
-/// A row as it stands there; an amount below nothing counts as none, and is named.
+/// Reads a row as stored; a negative amount counts as zero, and its name is returned.
 fn inspected(row: &Row) -> Result<(Entry, Vec<&'static str>), Error> {
     let amount = |column: usize| -> Result<i64, Error> { cell(row, column) };
     let nanos = |column: usize| Nanos::from_i64(amount(column)?.max(0));

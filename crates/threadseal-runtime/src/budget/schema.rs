@@ -1,15 +1,15 @@
-//! The tables of budgets in SQLite: the original's, and beside it ours.
+//! The tables of budgets in SQLite: Rye's, and beside it ours.
 //!
 //! ```text
 //! budget_ledger       thread_id parent_thread_id reserved_spend actual_spend max_spend status
-//!                     created_at updated_at                                                theirs
+//!                     created_at updated_at                                                Rye's
 //! threadseal_schema   version
 //! threadseal_budgets  thread_id max_nanos reserved_nanos actual_nanos own_nanos      the truth
 //! threadseal_commits  thread_id key nanos                                            each once
 //! ```
-//! Theirs is made exactly as its own code makes it (`budgets.py:43-62`); its REAL columns get the doubles
-//! nearest to ours. A row that only the original wrote is read from its REAL columns, and gets one of
-//! ours when money moves through it.
+//! Rye's table is created exactly as Rye's code does (`budgets.py:43-62`); its REAL columns get the
+//! doubles nearest to our amounts. A row that only Rye wrote is read from its REAL columns, and
+//! gets one of ours when money moves through it.
 
 use rusqlite::Connection;
 use threadseal_core::error::Error;
@@ -49,27 +49,27 @@ CREATE TABLE IF NOT EXISTS threadseal_commits (
 INSERT INTO threadseal_schema (version)
   SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM threadseal_schema);";
 
-/// What [`super::sqlite`] and [`super::inspect`] read of a row: the original's columns, then ours.
+/// The columns that [`super::sqlite`] and [`super::inspect`] read: Rye's, then ours.
 pub(super) const ROW: &str = "
 SELECT b.thread_id, b.parent_thread_id, b.max_spend, b.reserved_spend, b.actual_spend, b.status,
        s.max_nanos, s.reserved_nanos, s.actual_nanos, s.own_nanos, s.thread_id
 FROM budget_ledger b LEFT JOIN threadseal_budgets s ON s.thread_id = b.thread_id";
 
-/// The same of a file in which only the original's table is.
+/// The same for a file that has only Rye's table.
 pub(super) const THEIR_ROW: &str = "
 SELECT b.thread_id, b.parent_thread_id, b.max_spend, b.reserved_spend, b.actual_spend, b.status,
        NULL, NULL, NULL, NULL, NULL
 FROM budget_ledger b";
 
-/// What [`super::inspect`] reads of the amounts that were spent, each once.
+/// The spent amounts that [`super::inspect`] reads, each once.
 pub(super) const COMMITS: &str = "SELECT thread_id, nanos FROM threadseal_commits";
 
-/// Our own rows of threads that the original's table does not have.
+/// Our own rows of threads that Rye's table lacks.
 pub(super) const STRAYS: &str = "
 SELECT s.thread_id FROM threadseal_budgets s
 LEFT JOIN budget_ledger b ON b.thread_id = s.thread_id WHERE b.thread_id IS NULL ORDER BY 1";
 
-/// Makes what is missing in one transaction.
+/// Creates the missing tables in one transaction.
 pub(super) fn migrate(database: &Database) -> Result<(), Error> {
     let fail = |error| database.failed(&error);
     let current = database.read(|connection| version(connection).map_err(fail))?;

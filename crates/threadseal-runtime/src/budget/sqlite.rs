@@ -20,11 +20,11 @@ pub struct SqliteBudgets {
 }
 
 impl SqliteBudgets {
-    /// Opens the ledger at `path`, and makes it where there is none; the folder must exist.
+    /// Opens the ledger at `path`, and creates it where there is none; the folder must exist.
     ///
     /// # Errors
-    /// Kind `Refused` for a file that is damaged, no database, or a later version's; `External` when it
-    /// cannot be opened.
+    /// Kind `Refused` for a file that is damaged, no database, or a later version's; `External`
+    /// when it cannot be opened.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let database = Database::open(path)?;
         schema::migrate(&database)?;
@@ -82,8 +82,8 @@ impl BudgetLedger for SqliteBudgets {
 }
 
 impl SqliteBudgets {
-    /// As [`BudgetLedger::get`], of a file that is only looked at: none in one that is not there, or that somebody was
-    /// about to make.
+    /// As [`BudgetLedger::get`], without writing: None where the file is missing or its creation is
+    /// incomplete.
     ///
     /// # Errors
     /// Kind `Refused` for a file that is damaged, `External` when it cannot be read.
@@ -138,7 +138,6 @@ impl Entry {
 struct Rows<'c> {
     connection: &'c Connection,
     path: &'c Path,
-    /// What is read of a row.
     row: &'static str,
 }
 

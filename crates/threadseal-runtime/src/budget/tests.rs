@@ -1,4 +1,4 @@
-//! Budgets in SQLite: conformance, races, the original's files.
+//! Budgets in SQLite: conformance, races, Rye's files.
 
 use super::conformance::{at, id, usd};
 use super::*;
@@ -69,7 +69,7 @@ fn many_who_reserve_and_spend_at_once_never_get_more_than_there_is() {
     assert_eq!(codes(&path), [""; 0]);
 }
 
-/// A ledger as the original leaves it: a root that runs, a child that ended, a child that runs.
+/// A ledger as Rye leaves it: a root that runs, a child that ended, a child that runs.
 fn theirs(path: &Path) -> Connection {
     let raw = Connection::open(path).unwrap();
     raw.execute_batch(
@@ -204,7 +204,7 @@ fn amounts_of_our_own_count_that_are_none_are_named() {
             "budget_ledger SET actual_spend = x'01' WHERE thread_id = 'child'",
             "ill_typed",
         ),
-        // More than it comes to, and less.
+        // The sum is higher than the total, and lower.
         (
             "threadseal_budgets SET own_nanos = own_nanos + 1 WHERE thread_id = 'root'",
             "sum",
@@ -246,7 +246,7 @@ fn amounts_of_our_own_count_that_are_none_are_named() {
         drop(ledger);
         assert_eq!(codes(&path), [""; 0]);
         let raw = Connection::open(&path).unwrap();
-        // Whoever edits a file need not keep its constraints.
+        // An attacker who edits a file need not keep its constraints.
         raw.execute_batch(
             "PRAGMA writable_schema = ON;
              UPDATE sqlite_master SET sql = replace(sql, ' NOT NULL', '') WHERE type = 'table';
@@ -272,7 +272,7 @@ fn a_ledger_that_is_only_looked_at_or_not_made_yet_stays_as_it_is() {
         again.get(&id("root")).unwrap(),
         late.get(&id("root")).unwrap()
     );
-    // The original's own file gets no table of ours by a look.
+    // Reading Rye's own file adds no table of ours to it.
     let other = folder.path().join("theirs.db");
     drop(theirs(&other));
     let bytes = std::fs::read(&other).unwrap();
@@ -281,7 +281,7 @@ fn a_ledger_that_is_only_looked_at_or_not_made_yet_stays_as_it_is() {
     assert_eq!(std::fs::read(&other).unwrap(), bytes);
 }
 
-/// What each of the shared vectors is: a file, and the code of its fault.
+/// The shared vectors: a file, and the code of its fault.
 const VECTORS: [(&str, Option<&str>); 11] = [
     (
         "vectors/rye/valid/proj/.ai/agent/threads/budget_ledger.db",

@@ -3,11 +3,10 @@
 //! ```text
 //! *   any characters    ?   one    [seq]   one of seq    [!seq]   one not in seq    else   itself
 //! ```
-//! As Python's `fnmatch.translate`: a `]` that is first in a set belongs to it, a `[` that is never
-//! closed is itself, `a-z` is a range (empty when reversed). Matching is one greedy walk that only
-//! ever returns to the last `*`: time is the product of both lengths, at most.
+//! As Python's `fnmatch.translate`: a `]` that is first in a set belongs to it, and a `[` that is
+//! never closed is literal. `a-z` is a range (empty when reversed). Matching is one greedy walk
+//! that only ever returns to the last `*`. Its time is at most the product of both lengths.
 
-/// A pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pattern(Vec<Token>);
 
@@ -50,7 +49,6 @@ impl Pattern {
         Self(tokens)
     }
 
-    /// Does it match the whole of `text`?
     pub(super) fn matches(&self, text: &str) -> bool {
         let text: Vec<char> = text.chars().collect();
         self.walk(&text, |token, c| match token {
@@ -60,8 +58,8 @@ impl Pattern {
         })
     }
 
-    /// Does it match whatever `other` matches? Each of the other's tokens must be taken by one of
-    /// ours, and a `*` only by a `*`.
+    /// Does it match everything that `other` matches? Each of the other's tokens must be taken by
+    /// one of ours, and a `*` only by a `*`.
     pub(super) fn covers(&self, other: &Self) -> bool {
         self.walk(&other.0, |token, taken| match (token, taken) {
             (Token::Any, _) => true,
@@ -76,7 +74,7 @@ impl Pattern {
 
     fn walk<T>(&self, subject: &[T], takes: impl Fn(&Token, &T) -> bool) -> bool {
         let (mut own, mut at) = (0, 0);
-        // Where to go on when the walk fails: behind the last `*`, which takes one more.
+        // Where to resume when the walk fails: after the last `*`, which takes one more.
         let mut retry: Option<(usize, usize)> = None;
         while at < subject.len() {
             match self.0.get(own) {
@@ -101,7 +99,7 @@ impl Pattern {
     }
 }
 
-/// Where the set that begins at `from`, behind its `[`, is closed.
+/// The end of the set that begins at `from`, after its `[`.
 fn set_end(text: &[char], from: usize) -> Option<usize> {
     let negated = text.get(from) == Some(&'!');
     let first = from + usize::from(negated);

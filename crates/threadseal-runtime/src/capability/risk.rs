@@ -1,25 +1,25 @@
-//! What a capability can do harm with, and what must be said before it is granted.
+//! The harm that a capability can do, and the acknowledgement that its grant requires.
 //!
 //! ```text
-//! unrestricted   block          rye.*
-//! elevated       acknowledge    rye.execute.*  …tool.rye.bash.*  …tool.rye.shell.*  …tool.rye.web.*
-//! write          allow          rye.execute.tool.rye.file-system.*
-//! safe           allow          rye.search.*  rye.load.*  rye.sign.*
+//! unrestricted   block        rye.*
+//! elevated       acknowledge  rye.execute.*  …tool.rye.bash.*  …tool.rye.shell.*  …tool.rye.web.*
+//! write          allow        rye.execute.tool.rye.file-system.*
+//! safe           allow        rye.search.*  rye.load.*  rye.sign.*
 //! ```
-//! The table is the original's (`capability_risk.yaml`). A capability has the risk of the narrowest
-//! class that covers it, and of every class that it covers itself: `*` is as dangerous as `rye.*`
-//! (the original looked for classes that cover only, and let `*` pass).
+//! The table is Rye's (`capability_risk.yaml`). A capability has the risk of the narrowest class
+//! that covers it, and of every class that it covers. So `*` is as dangerous as `rye.*`. (Rye looks
+//! only for classes that cover it, and lets `*` pass.)
 
 use super::{Capabilities, Capability};
 use crate::bounds::MAX_CLASSIFICATIONS;
 use threadseal_core::error::{Error, ErrorKind};
 
-/// What is done with a capability of some risk, mildest first.
+/// How a capability of some risk is handled, mildest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RiskPolicy {
     /// It is granted.
     Allow,
-    /// It is granted; unless the directive acknowledges the risk, a warning says so.
+    /// It is granted; without an acknowledgement in the directive, a warning names the risk.
     Acknowledge,
     /// It is granted only where the directive acknowledges the risk.
     Block,
@@ -42,13 +42,13 @@ impl RiskPolicy {
 pub struct Classification {
     /// Name of the risk, as directives acknowledge it.
     pub risk: String,
-    /// What is done about it.
+    /// How such a capability is handled.
     pub policy: RiskPolicy,
     /// Which capabilities have it.
     pub pattern: Capability,
 }
 
-/// A capability that is not granted without a word.
+/// A capability whose risk needs an acknowledgement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Risk {
     /// Which one.
@@ -120,8 +120,8 @@ impl RiskTable {
         }
     }
 
-    /// The capabilities whose risk asks for more than [`RiskPolicy::Allow`] and is not among those
-    /// that the directive acknowledges; each with its gravest.
+    /// The capabilities whose risk asks for more than [`RiskPolicy::Allow`], and that the directive
+    /// does not acknowledge; each with its gravest risk.
     pub fn unacknowledged<T: AsRef<str>>(
         &self,
         granted: &Capabilities,

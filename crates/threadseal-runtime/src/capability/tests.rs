@@ -54,7 +54,7 @@ fn inheritance_never_widens() {
         ["rye.execute.tool.files.*"]
     );
     assert_eq!(attenuated(&["rye.?"], &["rye.*"]), ["rye.?"]);
-    // Neither covers the other: what both permit cannot be said as one pattern.
+    // Neither covers the other: one pattern cannot express what both permit.
     assert!(attenuated(&["rye.*.b"], &["rye.a.*"]).is_empty());
 }
 

@@ -22,8 +22,8 @@ pub(crate) fn equal(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Order: as numbers where both are numbers or texts that spell one, else as texts where both are
-/// texts, else none.
+/// Order: as numbers where both are numbers or numeric texts, else as texts where both are texts,
+/// else none.
 pub(crate) fn order(a: &Value, b: &Value) -> Option<Ordering> {
     match (numeric(a), numeric(b), a, b) {
         (Some(a), Some(b), ..) => Some(a.cmp(b)),
@@ -32,7 +32,7 @@ pub(crate) fn order(a: &Value, b: &Value) -> Option<Ordering> {
     }
 }
 
-/// Whether a text has the value's text in it, a list the value as an item, a mapping the text as a
+/// Whether a text contains the value's text, a list the value as an item, a mapping the text as a
 /// key.
 pub(super) fn contains(found: &Value, value: &Value) -> bool {
     match found {
@@ -50,7 +50,7 @@ pub(super) fn text(value: &Value) -> Cow<'_, str> {
     }
 }
 
-/// What a value is called in an error.
+/// The name of a value's type in errors.
 pub(crate) fn name(value: &Value) -> &'static str {
     match value {
         Value::Null => "nothing",
@@ -75,7 +75,7 @@ impl Numeric {
             .map_or_else(|| Self::real(number.as_f64()), Self::Whole)
     }
 
-    /// A JSON number is finite; what is not sorts above everything.
+    /// A JSON number is finite; any other value sorts above all numbers.
     fn real(number: Option<f64>) -> Self {
         Self::Real(number.unwrap_or(f64::INFINITY))
     }
@@ -112,7 +112,7 @@ fn whole_to_real(whole: i128, real: f64) -> Ordering {
     })
 }
 
-/// A number, or a text that spells one between blanks: what a command prints ends in a newline.
+/// A number, or a text that spells one between blanks: the output of a command ends in a newline.
 fn numeric(value: &Value) -> Option<Numeric> {
     let text = match value {
         Value::Number(number) => return Some(Numeric::of(number)),

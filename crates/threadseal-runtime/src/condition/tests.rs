@@ -1,4 +1,4 @@
-//! Every operator, and what is refused when a condition is read.
+//! Every operator, and the conditions that are refused on reading.
 
 use super::*;
 use serde_json::json;

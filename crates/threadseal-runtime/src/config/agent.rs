@@ -1,18 +1,18 @@
-//! `agent/agent`: which provider answers when nothing else says.
+//! `agent/agent`: the default provider.
 
 use super::resilience::at_least_one;
 use super::{file_fields, set};
 use crate::yaml::Node;
 use threadseal_core::error::Error;
 
-/// What holds for every model.
+/// Settings that hold for every model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agent {
-    /// The provider whose models are looked at first.
+    /// The provider whose models are preferred.
     pub provider: Option<String>,
     /// Tokens that an answer may have at most, where the model's own bound is not lower.
     pub max_output_tokens: u64,
-    /// What every model is told first.
+    /// The system prompt of every model.
     pub system_prompt: Option<String>,
 }
 
@@ -28,7 +28,7 @@ impl Default for Agent {
 }
 
 impl Agent {
-    /// Takes over what a file says.
+    /// Applies a file's settings.
     ///
     /// # Errors
     /// With file and line.

@@ -1,8 +1,8 @@
 //! `agent/coordination`: handoff, waiting, how strictly records are read.
 //!
-//! Each key may stand at the top, under `coordination` or under `coordination.continuation`: the seed
-//! documents the first, the original ships the others, and reads `transcript_integrity` where it does
-//! not stand. The same key in two of these places with two values is an error.
+//! Each key may be at the top, under `coordination` or under `coordination.continuation`. The seed
+//! documents the first; Rye ships the others, and reads `transcript_integrity` from a place where
+//! its files lack it. The same key in two of these places with two values is an error.
 
 use super::ignore_header;
 use crate::bounds::MAX_SETTING_SECONDS;
@@ -22,17 +22,18 @@ pub struct Coordination {
     pub resume_ceiling_tokens: u64,
     /// The context window of a model that names none, in tokens.
     pub context_window: u64,
-    /// What a transcript must be to be resumed.
+    /// The integrity that a transcript needs to be resumed.
     pub transcript_integrity: Integrity,
-    /// Where new transcripts have what was said and done.
+    /// Where new transcripts keep messages, calls and results.
     pub transcript_bodies: Bodies,
-    /// Does a successor have that beside its transcript wherever the thread before it had? Not where the caller chose.
+    /// Does a successor keep them outside its transcript if its predecessor did? Not where the
+    /// caller chose.
     pub bodies_inherited: bool,
-    /// How long `wait_threads` waits when it is not told.
+    /// How long `wait_threads` waits by default.
     pub wait_default: Duration,
     /// How long it waits at most.
     pub wait_max: Duration,
-    /// What summarises a thread, where a hook asks for it.
+    /// The directive that summarises a thread, where a hook asks for it.
     pub summary_directive: Option<ItemId>,
     /// The class of models that does.
     pub summary_model: Option<String>,
@@ -40,11 +41,11 @@ pub struct Coordination {
     pub summary_limits: Limits,
     /// The length that a summary aims at, in tokens.
     pub summary_max_tokens: u64,
-    /// Whether threads whose process is gone are looked for.
+    /// Whether the program searches for threads whose process is gone.
     pub orphans: Orphans,
 }
 
-/// What a transcript must be to be resumed.
+/// The integrity that a transcript needs to be resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Integrity {
     /// Verified to its last byte.
@@ -53,7 +54,7 @@ pub enum Integrity {
     Lenient,
 }
 
-/// How threads whose process is gone are looked for.
+/// How the program searches for threads whose process is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Orphans {
     /// At all.
@@ -90,7 +91,7 @@ impl Default for Coordination {
 }
 
 impl Coordination {
-    /// Takes over what a file says.
+    /// Applies a file's settings.
     ///
     /// # Errors
     /// With file and line, for an unknown key, a bad value, or one key with two values.
@@ -187,7 +188,7 @@ pub(super) fn seconds(node: &Node) -> Result<Duration, Error> {
     }
 }
 
-/// The three places where a key may stand.
+/// The three places of a key.
 struct Scopes<'a> {
     open: Vec<Fields<'a>>,
     /// Mappings within them, by name.
@@ -226,7 +227,7 @@ impl<'a> Scopes<'a> {
         agreed(key, found.collect())
     }
 
-    /// The key of a mapping; `mapping.key` may stand in its place.
+    /// The key of a mapping; `mapping.key` may replace it.
     fn nested(&mut self, mapping: &str, key: &str) -> Result<Option<&'a Node>, Error> {
         let dotted = format!("{mapping}.{key}");
         let inner = self.inner.iter_mut();

@@ -1,11 +1,11 @@
-//! `agent/error_classification`: which errors are worth another try, and when.
+//! `agent/error_classification`: which errors are retried, and when.
 //!
 //! ```text
 //! context   {status_code, error: {type, code, message}, cancelled, headers}
 //! pattern   id, name, category, retryable, match: condition, retry_policy
 //! ```
-//! The first pattern that matches counts. A file's patterns replace those of the same id where they
-//! stand; its others come before all that is known so far.
+//! The first pattern that matches counts. A file's patterns replace those of the same id in place;
+//! its others come before all earlier ones.
 
 use super::{file_fields, set};
 use crate::bounds::MAX_RETRY_SECONDS;
@@ -29,16 +29,16 @@ pub struct ErrorPattern {
     pub id: String,
     /// When it matches.
     pub condition: Condition,
-    /// What the error then is.
+    /// The classification of an error that matches.
     pub classification: Classification,
 }
 
-/// What an error is.
+/// The classification of an error.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Classification {
     /// Name of the kind of error, such as `rate_limited`.
     pub code: String,
-    /// `permanent`, `transient`, `rate_limited`, `cancelled`, or what a project calls it.
+    /// `permanent`, `transient`, `rate_limited`, `cancelled`, or a project's own word.
     pub category: String,
     /// Whether another try may help.
     pub retryable: bool,
@@ -63,7 +63,7 @@ pub enum RetryPolicy {
         /// Seconds.
         delay: f64,
     },
-    /// When the answer's header says, in seconds.
+    /// After the seconds that the answer's header gives.
     UseHeader {
         /// Name of the header, in small letters.
         header: String,
@@ -118,8 +118,8 @@ impl RetryPolicy {
         Ok(policy)
     }
 
-    /// How long to wait before retry `attempt` (from 0). `header` looks up a header of the answer by
-    /// its name in small letters. None: do not try again.
+    /// How long to wait before retry `attempt` (from 0). `header` looks up a header of the answer
+    /// by its name in small letters. None: do not try again.
     pub fn delay(&self, attempt: u32, header: &dyn Fn(&str) -> Option<String>) -> Option<Duration> {
         let seconds = match self {
             Self::None => return None,
@@ -159,7 +159,7 @@ impl Default for ErrorTable {
 }
 
 impl ErrorTable {
-    /// Takes over what a file says.
+    /// Applies a file's patterns.
     ///
     /// # Errors
     /// With file and line, for an unknown key or a bad value.
@@ -167,7 +167,7 @@ impl ErrorTable {
         let Some(mut fields) = file_fields(node)? else {
             return Ok(());
         };
-        // What the operators mean is not for a file to say.
+        // A file cannot redefine the operators.
         fields.ignore(&["operators", "combinators", "retry_policy_types"]);
         let mut new: Vec<ErrorPattern> = Vec::new();
         if let Some(list) = fields.take("patterns") {
@@ -196,10 +196,10 @@ impl ErrorTable {
         fields.finish("the error classification")
     }
 
-    /// What an error is.
+    /// Classifies an error.
     ///
     /// # Errors
-    /// When a condition compares what has no order.
+    /// When a condition compares values without an order.
     pub fn classify(&self, context: &Value) -> Result<&Classification, Error> {
         for pattern in &self.patterns {
             if pattern.condition.eval(context)? {

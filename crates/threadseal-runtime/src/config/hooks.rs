@@ -4,9 +4,9 @@
 //! hook_conditions   builtin_hooks, infra_hooks, context_hooks    by id; the later file's counts
 //! hooks             hooks                                        the project's and the user's own
 //! ```
-//! Whether a hook may control the thread follows from the list it stands in, never from a number it
-//! gives itself: the original's infrastructure hooks carry the project's layer, and so no hook of a
-//! project can control anything there.
+//! The list of a hook decides whether it may control the thread, never the layer that it names.
+//! Rye's infrastructure hooks carry the project's layer, and so no hook of a project can control
+//! anything there.
 
 use super::file_fields;
 use crate::hook_control::{self, Scope};
@@ -17,14 +17,14 @@ use threadseal_core::error::Error;
 /// Hooks by where they come from.
 #[derive(Debug, Clone, Default)]
 pub struct Hooks {
-    /// What happens when nothing else decides: retry, fail, abort, escalate.
+    /// The defaults when no other hook decides: retry, fail, abort, escalate.
     pub builtin: Vec<HookDeclaration>,
     /// For the surroundings; they control nothing.
     pub infra: Vec<HookDeclaration>,
     /// Knowledge around prompts.
     pub context: Vec<HookDeclaration>,
-    /// Of the user and the project. Each has a layer: the user's are asked first, the project's after those of
-    /// directives and of the program, unless they name another.
+    /// Of the user and the project. Each has a layer: the user's are asked first, the project's
+    /// after those of directives and of the program, unless they name another.
     pub own: Vec<HookDeclaration>,
 }
 
@@ -34,7 +34,7 @@ pub const USER_LAYER: u64 = 0;
 /// Layer of a directive's or graph's hooks.
 pub const DIRECTIVE_LAYER: u64 = 1;
 
-/// Layer of what happens when nothing else decides.
+/// Layer of the defaults when no other hook decides.
 pub const BUILTIN_LAYER: u64 = 2;
 
 /// Layer of the project's own hooks.
@@ -52,7 +52,7 @@ impl Hooks {
         let Some(mut fields) = file_fields(node)? else {
             return Ok(());
         };
-        // Which actions there are is not for a file to say.
+        // A file cannot redefine the actions.
         fields.ignore(&["action_primaries", "action_item_types"]);
         for (key, list) in [
             ("builtin_hooks", &mut self.builtin),
@@ -68,7 +68,7 @@ impl Hooks {
         fields.finish("the hook conditions")
     }
 
-    /// Takes over the list of `agent/hooks`, whose hooks are of `layer` where they name none.
+    /// Adds the list of `agent/hooks`, whose hooks get `layer` where they name none.
     ///
     /// # Errors
     /// With file and line.
@@ -87,7 +87,7 @@ impl Hooks {
     }
 }
 
-/// A hook of a known id is replaced where it stands, others follow.
+/// A hook of a known id is replaced in place; others are appended.
 fn merge(
     fields: &mut Fields<'_>,
     key: &str,

@@ -1,4 +1,4 @@
-//! `agent/models`: what models there are, what they cost, and where they answer.
+//! `agent/models`: the models, their prices, and their addresses.
 //!
 //! ```yaml
 //! providers:
@@ -6,11 +6,12 @@
 //! tiers:
 //!   fast: [claude-haiku-4-5, gpt-4.1-mini]
 //! models:
-//!   - {id: claude-haiku-4-5, provider: anthropic, context_window: 200000, max_output_tokens: 64000,
+//!   - {id: claude-haiku-4-5, provider: anthropic, context_window: 200000,
+//!      max_output_tokens: 64000,
 //!      prices: {input: 1, output: 5, cache_read: 0.1, cache_write: 1.25}}
 //! ```
-//! Prices are dollars for a million tokens. Costs are whole billionths of a dollar, rounded up once for
-//! each answer, so that what is spent is never less than what is owed.
+//! Prices are dollars for a million tokens. Costs are whole billionths of a dollar, rounded up once
+//! for each answer, so that the recorded spending is never below the debt.
 
 use super::resilience::at_least_one;
 use super::{file_fields, set};
@@ -33,13 +34,13 @@ pub struct Model {
     pub id: String,
     /// The name of its provider.
     pub provider: String,
-    /// How many tokens it can be given; None where nobody says.
+    /// The size of its context in tokens; None where no file gives it.
     pub context_window: Option<u64>,
     /// How many it can answer with.
     pub max_output_tokens: Option<u64>,
-    /// What it costs; None where nobody says.
+    /// Its prices; None where no file gives them.
     pub prices: Option<Prices>,
-    /// What it is told first.
+    /// Its system prompt.
     pub system_prompt: Option<String>,
 }
 
@@ -74,7 +75,7 @@ pub struct Tokens {
 pub struct Provider {
     /// Its name.
     pub name: String,
-    /// Which protocol it speaks.
+    /// Its protocol.
     pub adapter: String,
     /// Its address; None for the protocol's own.
     pub base_url: Option<String>,
@@ -82,7 +83,7 @@ pub struct Provider {
     pub key_env: Option<String>,
 }
 
-/// The protocols that providers speak.
+/// The protocols of providers.
 pub const ADAPTERS: [&str; 5] = [
     "anthropic",
     "openai",
@@ -92,7 +93,7 @@ pub const ADAPTERS: [&str; 5] = [
 ];
 
 impl Models {
-    /// Takes over what a file says: models, providers and tiers of a known name are replaced.
+    /// Applies a file's settings: models, providers and tiers of a known name are replaced.
     ///
     /// # Errors
     /// With file and line.
@@ -162,7 +163,7 @@ impl Models {
 }
 
 impl Prices {
-    /// What these tokens cost, rounded up to a billionth; at most [`Nanos::MAX`].
+    /// The cost of these tokens, rounded up to a billionth; at most [`Nanos::MAX`].
     pub fn cost(&self, tokens: &Tokens) -> Nanos {
         const MILLION: u128 = 1_000_000;
         let parts = [

@@ -1,4 +1,4 @@
-//! `agent/resilience`: default limits, retries, what happens to children.
+//! `agent/resilience`: default limits, retries, the handling of children.
 
 use super::errors::RetryPolicy;
 use super::{file_fields, set};
@@ -13,13 +13,13 @@ pub struct Resilience {
     pub limits: Limits,
     /// How often a call of a model is tried again.
     pub max_retries: u64,
-    /// What a wait falls back to where an error's own policy does not say.
+    /// The wait before a retry where an error's own policy gives none.
     pub retry_default: RetryPolicy,
-    /// What happens to children when a parent is cancelled.
+    /// How children are handled when their parent is cancelled.
     pub on_parent_cancel: ChildPolicy,
-    /// When it completes.
+    /// How they are handled when it completes.
     pub on_parent_complete: ChildPolicy,
-    /// When it ends in an error.
+    /// How they are handled when it ends in an error.
     pub on_parent_error: ChildPolicy,
     /// Children of one thread that run at once.
     pub max_concurrent_children: u64,
@@ -29,17 +29,17 @@ pub struct Resilience {
     pub tool_preload_tokens: Option<u64>,
 }
 
-/// What happens to children when their parent ends.
+/// How children are handled when their parent ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChildPolicy {
-    /// They go on.
+    /// They continue.
     Allow,
-    /// They are cancelled, and theirs too.
+    /// They are cancelled, and so are their own children.
     CascadeCancel,
 }
 
 impl Default for Resilience {
-    /// The original's values.
+    /// Rye's values.
     fn default() -> Self {
         Self {
             limits: Limits::shipped(),
@@ -59,7 +59,7 @@ impl Default for Resilience {
 }
 
 impl Resilience {
-    /// Takes over what a file says.
+    /// Applies a file's settings.
     ///
     /// # Errors
     /// With file and line, for an unknown key or a bad value.
@@ -67,7 +67,7 @@ impl Resilience {
         let Some(mut fields) = file_fields(node)? else {
             return Ok(());
         };
-        // Every turn is sealed, whatever these say; waiting is `agent/coordination`'s.
+        // Every turn is sealed regardless of these; waiting belongs to `agent/coordination`.
         fields.ignore(&["checkpoint", "coordination"]);
         self.retry(&mut fields)?;
         self.limits(&mut fields)?;
@@ -131,7 +131,8 @@ impl Resilience {
             return Ok(());
         };
         let mut limits = node.fields()?;
-        // Limits are checked before and after every turn, and a limit that is hit fires `limit` hooks.
+        // Limits are checked before and after every turn, and a limit that is hit fires `limit`
+        // hooks.
         limits.ignore(&["enforcement"]);
         if let Some(node) = limits.take("defaults") {
             for entry in node.entries()? {

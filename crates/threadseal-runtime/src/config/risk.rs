@@ -1,4 +1,5 @@
-//! `agent/capability_risk`: what a capability could do, and what is asked before it is granted.
+//! `agent/capability_risk`: the risk of each capability, and the acknowledgement that its grant
+//! requires.
 
 use super::file_fields;
 use crate::capability::{Capability, Classification, RiskPolicy, RiskTable};

@@ -1,4 +1,4 @@
-//! Settings as files say them, which one counts, and every mistake with its line.
+//! Settings as files give them, which one counts, and every mistake with its line.
 
 use super::coordination::Integrity;
 use super::errors::RetryPolicy;

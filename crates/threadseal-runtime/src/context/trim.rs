@@ -1,25 +1,25 @@
-//! What of a conversation a successor is given: its end, as much as fits.
+//! Which part of a conversation a successor receives: its end, as much as fits.
 //!
 //! ```text
-//! user … call result … user call result      the longest end that begins with a user's message and fits
-//!        [prompt] call result call result     else the original prompt, and the longest end of whole exchanges
-//!        [prompt, shortened]                  else the prompt alone
+//! user … call result … user call result    the longest fitting end that begins with a user message
+//!        [prompt] call result call result  else the first prompt, and the longest end of exchanges
+//!        [prompt, shortened]               else the prompt alone
 //! ```
-//! A call and its results stay together: models refuse one without the other. The seed stops at the first message
-//! that does not fit, drops what is not a user's, and may be left with nothing.
+//! A call and its results stay together: models refuse one without the other. The seed stops at the
+//! first message that does not fit, drops all but a user's messages, and may keep nothing.
 //!
 //! Seed 001, "Phase 1: Fill Trailing Messages".
 
 use super::Counter;
 use crate::model::ChatMessage;
 
-/// Of the ceiling, how much the original prompt may take where something stands behind it.
+/// The divisor of the ceiling that bounds the first prompt where messages follow it.
 const PROMPT_SHARE: u64 = 2;
 
 /// The end of a conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trimmed {
-    /// What stands before it: the original prompt, where the end does not begin with a user's message.
+    /// The text before it: the first prompt, where the end does not begin with a user's message.
     pub opening: Option<String>,
     /// How many of the last messages are kept.
     pub kept: usize,
@@ -27,7 +27,8 @@ pub struct Trimmed {
     pub turns: u64,
 }
 
-/// What of `messages` fits into `ceiling` tokens. `prompt` is what the conversation began with.
+/// The part of `messages` that fits into `ceiling` tokens. `prompt` is the beginning of the
+/// conversation.
 pub fn trim(
     messages: &[ChatMessage],
     prompt: Option<&str>,
@@ -89,7 +90,7 @@ fn kept(messages: &[ChatMessage], from: usize, opening: Option<String>) -> Trimm
     }
 }
 
-/// `text` within `most` tokens, with a mark where something is left out; None when not even that fits.
+/// `text` within `most` tokens, with a mark where text is left out; None when not even that fits.
 fn shortened(text: &str, most: u64, counter: &Counter) -> Option<String> {
     let fits = |text: &str| counter.message(&ChatMessage::User(text.to_owned())) <= most;
     if fits(text) {
@@ -101,7 +102,8 @@ fn shortened(text: &str, most: u64, counter: &Counter) -> Option<String> {
         let head: String = text.chars().take(count).collect();
         format!("{head}{mark}")
     };
-    // Tokens grow with the text but for a few at its end: the longest that surely fits is found by halves.
+    // Token counts grow with the text except for a few at its end. So halving finds the longest
+    // text that surely fits.
     let (mut low, mut high) = (0, chars);
     if !fits(&cut(0)) {
         return None;

@@ -1,4 +1,4 @@
-//! Where in the Markdown the XML stands, and where the prompt.
+//! Finds the XML and the prompt in the Markdown.
 
 use crate::bounds::MAX_ITEM_BYTES;
 use crate::place::Place;
@@ -6,19 +6,17 @@ use threadseal_core::error::Error;
 
 /// The two parts of a directive's file.
 pub(super) struct Block<'a> {
-    /// What stands in the fence.
+    /// The content of the fence.
     pub(super) xml: &'a str,
-    /// Where that begins.
     pub(super) xml_place: Place,
-    /// What stands after it, without the white space around.
+    /// The text after the fence, without the white space around it.
     pub(super) prompt: &'a str,
-    /// Where that begins.
     pub(super) prompt_place: Place,
 }
 
-/// Finds the first `xml` fence that does not stand in another fence, as the original does
-/// (`core/parsers/markdown/xml.py`); also not in one of tildes, in one that is indented, or in one of another language
-/// (`CommonMark` §4.5).
+/// Finds the first `xml` fence outside another fence, as Rye does (`core/parsers/markdown/xml.py`).
+/// Fences of tildes, indented fences and fences of another language also hide it (`CommonMark`
+/// §4.5).
 pub(super) fn find<'a>(file: &str, text: &'a str) -> Result<Block<'a>, Error> {
     let place = Place::new(file);
     if text.len() > MAX_ITEM_BYTES {

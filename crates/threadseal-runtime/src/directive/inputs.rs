@@ -1,4 +1,4 @@
-//! Inputs and outputs: what is declared, and whether what was given suits it.
+//! Inputs and outputs: their declarations, and whether given values suit them.
 
 use crate::xml::Element;
 use serde_json::{Map, Value};
@@ -9,17 +9,17 @@ use threadseal_core::error::Error;
 pub struct Parameter {
     /// Its name.
     pub name: String,
-    /// What it must be.
+    /// Its type.
     pub kind: ParameterType,
     /// Whether it must be given.
     pub required: bool,
-    /// What it is when it is not given.
+    /// Its value when none is given.
     pub default: Option<Value>,
-    /// What it means, for people and models.
+    /// Its meaning, for people and models.
     pub description: String,
 }
 
-/// What to tell when a thread ends, for people.
+/// The text to report when a thread ends, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// `success` or `failure`.
@@ -178,7 +178,7 @@ fn parameter(element: &Element) -> Result<Parameter, Error> {
     })
 }
 
-/// The values to go on with; `what` is "input" or "output".
+/// The values to use; `what` is "input" or "output".
 pub(super) fn resolve(
     declared: &[Parameter],
     given: &Map<String, Value>,

@@ -15,7 +15,7 @@ pub struct ModelChoice {
     pub tier: Option<String>,
     /// One model.
     pub id: Option<String>,
-    /// Whose model.
+    /// The provider of the model.
     pub provider: Option<String>,
     /// Models to try when the first cannot be reached, in order.
     pub fallback: Vec<String>,
@@ -26,7 +26,7 @@ pub struct ModelChoice {
 pub struct Permission {
     /// The capability, with its patterns.
     pub capability: String,
-    /// Where it stands.
+    /// Its place.
     pub place: crate::place::Place,
 }
 
@@ -97,9 +97,9 @@ impl Directive {
         Ok(())
     }
 
-    /// As the original reads them, with two additions: `/` in a pattern is `.`, because capabilities
-    /// are spelled with dots (there such a pattern never matches), and `fetch`, which later versions
-    /// have in place of search and load, grants both.
+    /// Reads permissions as Rye does, with two additions. `/` in a pattern is `.`, because
+    /// capabilities are spelled with dots (in Rye such a pattern never matches). `fetch`, which
+    /// replaces search and load in later versions, grants both.
     fn permissions(&mut self, element: &Element) -> Result<(), Error> {
         element.only_attributes(&[])?;
         match element.text.as_str() {
@@ -172,7 +172,7 @@ fn category(element: &Element) -> Result<String, Error> {
     }
 }
 
-/// The text in it is for people.
+/// The element's text is for people.
 fn model(element: &Element) -> Result<ModelChoice, Error> {
     element.only_attributes(&["tier", "id", "provider", "fallback", "parallel"])?;
     element.only_text()?;

@@ -272,7 +272,7 @@ fn what_stands_in_any_other_fence_is_an_example() {
         let open = parse(&format!("{opens}\n{inner}")).unwrap_err();
         assert_eq!(open.to_string(), "d.md: no ```xml block", "{opens}");
     }
-    // What is closed, or is code within a line, hides nothing.
+    // Closed fences and code within a line hide nothing.
     for before in [
         "```yaml\na: b\n```\n",
         "~~~\n~~~\n",

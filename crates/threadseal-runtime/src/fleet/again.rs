@@ -1,12 +1,15 @@
-//! Going on with threads of a database that ended, and ending those whose worker is gone.
+//! Continues threads of a database that ended, and ends those whose worker is gone.
 //!
 //! ```text
-//! resume    the chain verified here, nothing written ─► its order ready again, with a new task ─► any worker
-//! recover   no live lease? something to recover, in a record that holds? ─► order taken here, token + 1
-//!             ─► children ended, the thread ended ─► order done, or, where others of it go on, ready again
+//! resume    verify the chain here, write nothing ─► its order ready again, with a new task
+//!             ─► any worker
+//! recover   no live lease? something to recover, in a record that holds?
+//!             ─► order taken here, token + 1 ─► children ended, the thread ended
+//!             ─► order done, or, where others of it continue, ready again
 //! ```
-//! A successor belongs to the order of the thread that it goes on from: the link in the old record, the old
-//! `thread.json` and the registry are written under one lease, and its token, which rises, stands in their seals.
+//! A successor belongs to the order of its predecessor. One lease covers the writes of the link in
+//! the old record, the old `thread.json` and the registry. Their seals contain its token, which
+//! rises.
 
 use super::task::{GoOn, Task};
 use super::work::{is_live, while_held};
@@ -23,11 +26,13 @@ use threadseal_store::ledger::postgres::leases::Taken;
 use threadseal_store::random;
 
 impl Fleet {
-    /// Gives the order to go on with a thread that ended or was suspended; returns its number. `archive` looks at this
-    /// database. A worker verifies all of it again, under the lock of the record.
+    /// Gives the order to continue a thread that ended or was suspended; returns its number.
+    /// `archive` reads this database. A worker verifies all of it again, under the lock of the
+    /// record.
     ///
     /// # Errors
-    /// Kind `Refused` as [`Engine::resume`], and when the order is not done; nothing is changed then.
+    /// Kind `Refused` as [`Engine::resume`], and when the order is not done; nothing is changed
+    /// then.
     pub fn resume(
         &self,
         wanted: &Resumption,
@@ -45,10 +50,11 @@ impl Fleet {
         })
     }
 
-    /// Gives the order to go on with a run of a graph; returns its number.
+    /// Gives the order to continue a run of a graph; returns its number.
     ///
     /// # Errors
-    /// Kind `Refused` as [`Engine::resume_graph`], and when the order is not done; nothing is changed then.
+    /// Kind `Refused` as [`Engine::resume_graph`], and when the order is not done; nothing is
+    /// changed then.
     pub fn resume_graph(&self, base: &Engine, wanted: &GraphResumption) -> Result<i64, Error> {
         self.looking(base)?.check_resumable_graph(wanted)?;
         self.give_anew(&wanted.run, |after| Task::WalkOn(wanted.clone(), after))
@@ -72,11 +78,12 @@ impl Fleet {
         }
     }
 
-    /// Ends a thread whose worker is gone, with its children, as the next worker would who cannot go on with it. Its
-    /// order is held as `worker` for as long as that takes.
+    /// Ends a thread whose worker is gone, with its children, as the next worker does when it
+    /// cannot continue the thread. Meanwhile its order is held as `worker`.
     ///
     /// # Errors
-    /// Kind `Refused` when a worker holds its order, or as [`Engine::recover`]; nothing is changed then.
+    /// Kind `Refused` when a worker holds its order, or as [`Engine::recover`]; nothing is changed
+    /// then.
     pub fn recover(
         &self,
         base: &Engine,
@@ -113,7 +120,7 @@ impl Fleet {
             let children = |thread: &&Thread| thread.parent.is_some();
             for child in threads.iter().rev().filter(children).filter(is_live) {
                 match engine.recover(&child.id) {
-                    // Its record speaks against itself: whoever recovers it by name is told.
+                    // Its record contradicts itself: recovering it by name reports the error.
                     Err(error) if is_final(&error) => taken.lease.check()?,
                     Err(error) => return Err(error),
                     Ok(_) => {}
@@ -123,7 +130,6 @@ impl Fleet {
         engine.recover(id)
     }
 
-    /// Leaves the order as it should stand now.
     pub(super) fn give_back(
         &self,
         id: &ThreadId,

@@ -1,8 +1,8 @@
-//! Heads of threads that all machines share, beside what this host alone knows.
+//! Heads of threads that all machines share, beside those that only this host knows.
 //!
-//! A head knows where its record was sealed. Machines have the project in different folders, so among the shared ones
-//! that place is spelled from the project's root: `project:.ai/agent/threads/…`. Where this host has a log, what it seals in the database
-//! is written down there as well.
+//! A head contains the place of its record. Machines have the project in different folders, so
+//! shared heads spell that place from the project's root: `project:.ai/agent/threads/…`. Where this
+//! host has a log, its seals in the database are entered there as well.
 
 use super::FOLDERS;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use threadseal_core::record::{Head, RecordId};
 use threadseal_core::report::KnownFork;
 use threadseal_store::heads::{Durability, HeadStore, RecordKind, StoredHead, Swap};
 
-/// What places begin with that all machines mean alike; no path of a disk does.
+/// The prefix of places that all machines share; no path of a disk begins with it.
 const SHARED: &str = "project:";
 
-/// Looks first among the shared ones, then among this host's: directives and settings were sealed here. Writes the
-/// shared ones.
+/// Looks first among the shared heads, then among this host's: directives and settings were sealed
+/// here. Writes the shared ones.
 #[derive(Debug)]
 pub(super) struct Both {
     pub(super) shared: Arc<dyn HeadStore>,
@@ -26,7 +26,7 @@ pub(super) struct Both {
 }
 
 impl Both {
-    /// A place of this machine as all machines name it, where it lies in the database.
+    /// The shared spelling of a place of this machine, if the place is in the database.
     fn inward(&self, place: &str) -> Option<String> {
         let rest = place.strip_prefix(&self.root)?.strip_prefix('/')?;
         let mut folders = FOLDERS.iter();
@@ -104,7 +104,7 @@ impl HeadStore for Both {
     }
 
     fn find_by_place(&self, kind: RecordKind, place: &str) -> Result<Option<StoredHead>, Error> {
-        // What lies in the database was never sealed on this machine's disk.
+        // Records in the database were never sealed on this machine's disk.
         let Some(inward) = self.inward(place) else {
             return self.local.find_by_place(kind, place);
         };

@@ -1,4 +1,4 @@
-//! Writing into the files of a thread whose work is done, for who is no worker.
+//! Writes files of a thread whose work is done, for callers that are no workers.
 
 use super::Fleet;
 use super::work::while_held;
@@ -11,11 +11,12 @@ use threadseal_store::host::Host;
 use threadseal_store::random;
 
 impl Fleet {
-    /// Does `work` on the files of a thread, which lie below `/` in the host that it is given. The thread's order is held as `worker`
-    /// for as long as that takes, and stands as before then.
+    /// Does `work` on the files of a thread, which are below `/` in the host that it receives.
+    /// Meanwhile the thread's order is held as `worker`; afterwards its state is as before.
     ///
     /// # Errors
-    /// Kind `Refused` when a worker holds the order, or there is none; `External` when the server or the disk fails.
+    /// Kind `Refused` when a worker holds the order, or there is none; `External` when the server
+    /// or the disk fails.
     pub fn with_files<T>(
         &self,
         local: &Host,

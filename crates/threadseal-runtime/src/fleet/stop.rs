@@ -1,13 +1,15 @@
-//! Stopping what workers of other machines run: asking for an end, and taking the lease away.
+//! Stops the work of workers on other machines: requests its end, or takes the lease away.
 //!
 //! ```text
 //! cancel   nothing of it began ─► the order is done at once, under its token
-//!          it runs ─► <thread>/cancel.json, signed, among the files of its order ─► its worker looks for it ─► Cancel
-//! kill     no process of another machine can be signalled: the lease goes to whoever kills, token + 1
-//!            ─► nothing the worker still writes is taken ─► its threads are recovered, as `killed` ─► order done
+//!          it runs ─► <thread>/cancel.json, signed, among the files of its order
+//!            ─► its worker looks for it ─► Cancel
+//! kill     no process of another machine can be signalled: the killer takes the lease, token + 1
+//!            ─► the worker's later writes are refused
+//!            ─► its threads are recovered, as `killed` ─► order done
 //! ```
-//! What a row says decides nothing alone: a thread has ended where its record says so, and a request is believed by
-//! its worker when it verifies for this thread.
+//! A row alone decides nothing. A thread has ended only if its record states so, and a worker obeys
+//! a request only if it verifies for this thread.
 
 use super::work::{is_live, while_held};
 use super::{Fleet, THREADS, is_final};
@@ -24,7 +26,7 @@ use threadseal_store::ledger::postgres::files;
 use threadseal_store::ledger::postgres::leases::{Standing, Taken};
 use threadseal_store::random;
 
-/// What came of asking for an end.
+/// The effect of a request to end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cancelled {
     /// The order waited, and is done; nothing of it began.
@@ -34,7 +36,8 @@ pub enum Cancelled {
 }
 
 impl Fleet {
-    /// Cancels an order by its number: at once where nobody took it, else by asking the worker of its thread.
+    /// Cancels an order by its number: at once where no worker took it, else by asking the worker
+    /// of its thread.
     ///
     /// # Errors
     /// Kind `Refused` when it is done, or was taken at this moment; nothing is changed then.
@@ -51,11 +54,11 @@ impl Fleet {
         }
     }
 
-    /// Asks the worker of a thread, or of a run of a graph, to end it. An order to go on with it that nobody took is
-    /// ended at once.
+    /// Asks the worker of a thread, or of a run of a graph, to end it. An order to continue it that
+    /// no worker took is ended at once.
     ///
     /// # Errors
-    /// Kind `Refused` when it has ended, or its record speaks against itself; nothing is changed then.
+    /// Kind `Refused` when it has ended, or its record contradicts itself; nothing is changed then.
     pub fn cancel(&self, base: &Engine, id: &ThreadId) -> Result<Cancelled, Error> {
         let order = self.order_of(id)?;
         let standing = self.standing(order)?;
@@ -81,7 +84,7 @@ impl Fleet {
         self.orders.get(order)?.ok_or_else(none)
     }
 
-    /// Ends an order of which nothing began.
+    /// Ends an order whose work has not begun.
     fn withdraw(&self, standing: &Standing) -> Result<Cancelled, Error> {
         let order = standing.id;
         let result = json!({"success": false, "status": Status::Cancelled.as_str(),
@@ -113,11 +116,12 @@ impl Fleet {
         Ok(Cancelled::Asked(id.clone()))
     }
 
-    /// Takes the lease of a thread's order away from whoever holds it, and ends all that ran under it, as `killed`.
-    /// The order is held as `worker` for as long as that takes, and is done then.
+    /// Takes the lease of a thread's order from its holder, and ends all work that ran under it, as
+    /// `killed`. Meanwhile the order is held as `worker`; afterwards it is done.
     ///
     /// # Errors
-    /// Kind `Refused` when the thread has ended, or as [`Engine::recover`]; nothing is changed then.
+    /// Kind `Refused` when the thread has ended, or as [`Engine::recover`]; nothing is changed
+    /// then.
     pub fn kill(
         &self,
         base: &Engine,
@@ -142,14 +146,14 @@ impl Fleet {
         self.give_back(id, &taken, killed, KILLED)
     }
 
-    /// Ends what a worker ran: children first, the thread that was named last.
+    /// Ends the work of a worker: children first, the named thread last.
     fn end_killed(&self, base: &Engine, id: &ThreadId, taken: &Taken) -> Result<Recovered, Error> {
         let engine = self.engine(base, &taken.lease)?;
         let threads = self.registry.of_order(taken.lease.order())?;
         let others = |thread: &&Thread| thread.id != *id;
         for thread in threads.iter().rev().filter(others).filter(is_live) {
             match engine.recover_as(&thread.id, Status::Killed, KILLED) {
-                // Its record speaks against itself: whoever recovers it by name is told.
+                // Its record contradicts itself: recovering it by name reports the error.
                 Err(error) if is_final(&error) => taken.lease.check()?,
                 Err(error) => return Err(error),
                 Ok(_) => {}

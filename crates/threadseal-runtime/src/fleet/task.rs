@@ -1,14 +1,14 @@
-//! [`Task`]: what an order says is to be done.
+//! [`Task`]: the work that an order describes.
 //!
 //! ```text
-//! {directive, inputs, limits}                                       a new thread
-//! {resume: {thread, last, way, message, limits}, after}             a thread that goes on from the one at which the
-//!                                                                   chain of `thread` ended then, `last`
-//! {graph, inputs, limits}                                           a new run of a graph
-//! {resume_graph: {run, unresolved, limits}, after}                  a run that goes on from another
+//! {directive, inputs, limits}                              a new thread
+//! {resume: {thread, last, way, message, limits}, after}    a thread that continues `last`, where
+//!                                                          the chain of `thread` ended then
+//! {graph, inputs, limits}                                  a new run of a graph
+//! {resume_graph: {run, unresolved, limits}, after}         a run that continues another
 //! ```
-//! An order that is given anew covers the same threads under the same token, which never falls: `after` is the token
-//! that it had, and only what is above it are workers of this task.
+//! An order that is given again covers the same threads under the same token, which never falls.
+//! `after` is the token that it had: only holders of a higher token are workers of this task.
 
 use crate::bounds::MAX_TAKEOVERS;
 use crate::item::ItemId;
@@ -20,32 +20,29 @@ use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
 use threadseal_store::ledger::postgres::leases::Lease;
 
-/// What is to be done.
 #[derive(Debug)]
 pub(super) enum Task {
     /// A new thread.
     Run(Order),
-    /// A thread that goes on from another.
+    /// A thread that continues another.
     GoOn(Box<GoOn>),
     /// A new run of a graph.
     Walk(GraphOrder),
-    /// A run that goes on from another, and the order's token before.
+    /// A run that continues another, and the order's token before.
     WalkOn(GraphResumption, u64),
 }
 
-/// A thread to go on with.
 #[derive(Debug)]
 pub(super) struct GoOn {
     pub(super) wanted: Resumption,
     pub(super) way: Way,
     /// Where the chain ended when the order was given.
     pub(super) last: ThreadId,
-    /// The order's token then.
+    /// The order's token at that time.
     pub(super) after: u64,
 }
 
 impl Task {
-    /// As it stands in an order.
     pub(super) fn to_text(&self) -> String {
         let task = match self {
             Self::Run(order) => {
@@ -100,7 +97,6 @@ impl Task {
         new_thread(&task, cancel).map(Self::Run)
     }
 
-    /// Are its threads runs of graphs?
     pub(super) fn is_of_graph(&self) -> bool {
         matches!(self, Self::Walk(_) | Self::WalkOn(..))
     }

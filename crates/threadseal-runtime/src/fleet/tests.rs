@@ -1,4 +1,4 @@
-//! Workers that lose their lease in the middle of a call, and what the next one makes of it.
+//! Workers that lose their lease in the middle of a call, and the next worker's handling of it.
 
 use super::*;
 use crate::config::Config;
@@ -64,7 +64,7 @@ impl Tool for Effect {
     }
 }
 
-/// A script that remembers what it was asked.
+/// A script that keeps the requests that it receives.
 struct Heard {
     script: ScriptModel,
     prompts: Arc<Mutex<Vec<String>>>,
@@ -110,7 +110,6 @@ impl Watch for Nobody {
     fn progress(&self, _: &ThreadId, _: Progress<'_>) {}
 }
 
-/// What a worker did with one order.
 struct Outcomes {
     bench: Bench,
     fleet: Fleet,
@@ -125,7 +124,8 @@ fn outcomes(cluster: &'static Cluster, crash: &'static str) -> Outcomes {
     outcomes_by(cluster, crash, SCRIPT, Limits::default())
 }
 
-/// Whoever looks at this clock finds another minute gone; the time that a process measures itself passes as it does.
+/// Each read of this clock finds another minute gone; the time that a process measures passes
+/// normally.
 #[derive(Debug)]
 struct Minutes(AtomicU64);
 
@@ -249,7 +249,7 @@ impl Outcomes {
         threads.pop().unwrap()
     }
 
-    /// The transcript, which verifies under what all machines know.
+    /// The transcript, which verifies with the heads that all machines share.
     fn transcript(&self) -> String {
         let host = self
             .fleet
@@ -283,7 +283,7 @@ impl Outcomes {
             .map(|line| serde_json::from_str::<Value>(line).unwrap());
         let listed = lines.filter(|event| event["event_type"] == "tool_call_unresolved");
         let keys = listed.map(|event| {
-            // Who goes on from the thread one day is told of what the signed ledger vouches for.
+            // A later successor of the thread learns that the signed ledger vouches for this.
             assert_eq!(event["payload"]["in_ledger"], true, "{event}");
             event["payload"]["idempotency_key"]
                 .as_str()
@@ -372,7 +372,7 @@ fn the_time_that_earlier_workers_spent_counts_against_the_limit_of_a_thread_and_
     assert_eq!(result["status"], "suspended", "{result}");
     let why = result["error"].as_str().unwrap();
     assert!(why.contains("duration_seconds_exceeded"), "{why}");
-    // What is left is what its children have.
+    // The remainder is its children's.
     let script = SCRIPT.replace(
         "{tool: t_effect, input: {n: 2}, id: a2}",
         "{tool: t_graph, input: {}, id: a2}",

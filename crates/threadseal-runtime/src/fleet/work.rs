@@ -1,4 +1,4 @@
-//! What the holder of an order does with it.
+//! The work of an order's holder.
 
 use super::task::Task;
 use super::{Fleet, is_final, thread_of};
@@ -15,7 +15,8 @@ use threadseal_core::record::ThreadId;
 use threadseal_store::ledger::postgres::files;
 use threadseal_store::ledger::postgres::leases::Lease;
 
-/// Does `work` while somebody renews the lease. `cancel` is set for whoever loses it, or where `asked` is.
+/// Does `work` while another thread renews the lease. Sets `cancel` when the lease is lost, or
+/// where `asked` is set.
 pub(super) fn while_held<T>(
     lease: &Lease,
     lasts: Duration,
@@ -31,7 +32,7 @@ pub(super) fn while_held<T>(
                     Err(RecvTimeoutError::Timeout) => {}
                     _ => return,
                 }
-                // Whoever lost it stops, his tools included.
+                // A worker that lost it stops, with its tools.
                 if asked.is_set() || lease.renew(lasts).is_err() {
                     cancel.set();
                 }
@@ -43,13 +44,13 @@ pub(super) fn while_held<T>(
     })
 }
 
-/// Is it said to run, and does whoever ran it hold no lease any more?
+/// Does its row claim that it runs, although its worker holds no lease any more?
 pub(super) fn is_live(thread: &&Thread) -> bool {
     matches!(thread.status, Ok(Status::Created | Status::Running))
 }
 
 impl Fleet {
-    /// Works on an order that is held, wherever it stands, to its end; gives its result.
+    /// Works on an order that is held, from its current state to its end; gives its result.
     pub(super) fn work_on(
         &self,
         base: &Engine,
@@ -62,10 +63,11 @@ impl Fleet {
         let threads = self.registry.of_order(lease.order())?;
         let ends = Task::is_spent(task, lease);
         let task = Task::parse(task, cancel);
-        // A run of a graph ends with its worker: whoever goes on with it decides about its calls, and about limits.
+        // A run of a graph ends with its worker: its successor decides about its calls, and about
+        // limits.
         let walks = task.as_ref().is_ok_and(Task::is_of_graph);
         let of_others = |thread: &&Thread| thread.parent.is_some();
-        // What others started ends: the call that waited for it is gone.
+        // Threads that others started end: the call that waited for them is gone.
         for child in threads.iter().rev().filter(of_others).filter(is_live) {
             self.go_on(&engine, child, lease, ends, cancel)?;
         }
@@ -102,7 +104,7 @@ impl Fleet {
         match (ended.and_then(|text| serde_json::from_str(text).ok()), ends) {
             (Some(ended), _) => Ok(ended),
             (None, true) => Err(spent()),
-            // Nothing had begun, or what had begun left no record.
+            // Nothing had begun, or it left no record.
             (None, false) => match task? {
                 Task::Walk(order) => Ok(engine.run_graph(&order)?.to_json()),
                 Task::Run(order) => Ok(engine.run(&order)?.to_json()),
@@ -111,7 +113,8 @@ impl Fleet {
         }
     }
 
-    /// Ends the threads of an order whose rows are gone, and enters them again: what the order began would begin anew.
+    /// Ends the threads of an order whose rows are gone, and enters them again; otherwise the
+    /// order's work would begin anew.
     fn enter_lost(&self, engine: &Engine, lease: &Lease) -> Result<(), Error> {
         // Under the first token nothing had begun.
         if lease.token() <= 1 {
@@ -127,7 +130,8 @@ impl Fleet {
         Ok(())
     }
 
-    /// Goes on from `last`, at which the chain of `thread` ended, unless an earlier worker came so far.
+    /// Continues `last`, at which the chain of `thread` ended, unless an earlier worker already
+    /// did.
     fn take_up(
         &self,
         thread: &ThreadId,
@@ -163,7 +167,7 @@ impl Fleet {
         }))
     }
 
-    /// Goes on with a thread, or ends it where that cannot be; None where it had left no record.
+    /// Continues a thread, or ends it where that cannot be; None where it had left no record.
     fn go_on(
         &self,
         engine: &Engine,

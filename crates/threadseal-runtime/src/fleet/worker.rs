@@ -16,7 +16,7 @@ use threadseal_store::random;
 pub struct Worker<'a> {
     /// Where they are.
     pub fleet: &'a Fleet,
-    /// What their threads run in; its files, registry, budgets and heads are not used.
+    /// The engine of their threads; its files, registry, budgets and heads are not used.
     pub engine: &'a Engine,
     /// How it is called, for people.
     pub name: String,
@@ -24,13 +24,13 @@ pub struct Worker<'a> {
     pub lease: Duration,
     /// Asked before each order: may its key still seal?
     pub may_seal: &'a dyn Fn() -> Result<(), Error>,
-    /// Ends when no order is left, whoever works on it.
+    /// Ends when no order is left, including those of other workers.
     pub until_idle: bool,
     /// Ends after the order it works on, which is cancelled.
     pub cancel: Cancel,
 }
 
-/// What a worker did.
+/// The counts of a worker's orders.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Orders that it brought to an end.
@@ -42,10 +42,12 @@ pub struct Tally {
 }
 
 impl Worker<'_> {
-    /// Works until it is cancelled, or until nothing is left. `tell` hears of each order that was left.
+    /// Works until it is cancelled, or until nothing is left. `tell` receives a message about each
+    /// order that was left.
     ///
     /// # Errors
-    /// Kind `InvalidInput` for a lease that is too short, `External` when the server cannot be reached any more; what `may_seal` says.
+    /// Kind `InvalidInput` for a lease that is too short, `External` when the server cannot be
+    /// reached any more; errors of `may_seal`.
     pub fn work(&self, tell: &mut dyn FnMut(&str)) -> Result<Tally, Error> {
         if self.lease < MIN_LEASE_TIME {
             return Err(Error::invalid(format!(
@@ -77,7 +79,7 @@ impl Worker<'_> {
         Ok(tally)
     }
 
-    /// Works on one order while somebody renews its lease.
+    /// Works on one order while another thread renews its lease.
     fn attend(&self, taken: &Taken) -> Result<(), Error> {
         let (lease, cancel) = (&taken.lease, Cancel::default());
         let result = while_held(lease, self.lease, &self.cancel, &cancel, || {
@@ -86,7 +88,7 @@ impl Worker<'_> {
         Self::conclude(taken, result)
     }
 
-    /// Writes what came of an order, or leaves it to the next.
+    /// Writes the result of an order, or leaves the order to the next worker.
     fn conclude(taken: &Taken, result: Result<Value, Error>) -> Result<(), Error> {
         let lease = &taken.lease;
         match result {

@@ -1,5 +1,5 @@
-//! What is wrong with a graph whose parts are all well: ways that lead nowhere, calls without
-//! permission, names that nothing has.
+//! Faults of a graph whose parts are all valid: ways that lead nowhere, calls without permission,
+//! names without a value.
 
 use super::{Edge, Fault, Graph, GraphNode, NodeKind};
 use crate::capability::Call;
@@ -28,8 +28,8 @@ fn ways(graph: &Graph, faults: &mut Vec<Fault>) {
         .map(|(at, node)| (node.name.as_str(), at))
         .collect();
     let known = |edge: &Edge| index.contains_key(&*edge.to);
-    // Where an edge leads to what is no node, or to one that could not be read, every way may be
-    // another than it seems.
+    // Where an edge leads to no node, or to one that could not be read, the actual ways are
+    // unknown.
     if !nodes.iter().flat_map(GraphNode::edges).all(known) {
         return;
     }
@@ -89,7 +89,7 @@ fn node_ways(node: &GraphNode, faults: &mut Vec<Fault>) {
     ));
 }
 
-/// Which nodes one comes to.
+/// Which nodes can be reached from these.
 fn reach(edges: &[Vec<usize>], from: impl IntoIterator<Item = usize>) -> Vec<bool> {
     let mut seen = vec![false; edges.len()];
     let mut open: Vec<usize> = from.into_iter().collect();
@@ -101,7 +101,7 @@ fn reach(edges: &[Vec<usize>], from: impl IntoIterator<Item = usize>) -> Vec<boo
     seen
 }
 
-/// A call that is known now must be permitted now; one with an id that is a template is seen when it
+/// A call that is known now must be permitted now. A call whose id is a template is checked when it
 /// is made.
 fn permissions(graph: &Graph, faults: &mut Vec<Fault>) {
     for action in graph.nodes.iter().filter_map(GraphNode::action) {

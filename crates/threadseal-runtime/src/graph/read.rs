@@ -1,4 +1,4 @@
-//! Reading the YAML of a graph. What is wrong with one node does not keep the others from being read.
+//! Reads the YAML of a graph. A fault of one node does not prevent reading the others.
 
 use super::{Edge, Fault, Foreach, Graph, GraphNode, NodeKind, OnError};
 use crate::bounds::{MAX_GRAPH_CONCURRENCY, MAX_GRAPH_NODES, MAX_GRAPH_STEPS};
@@ -58,7 +58,7 @@ pub(super) fn graph(node: &Node) -> Result<(Option<Graph>, Vec<Fault>), Error> {
     Ok((Some(graph), faults))
 }
 
-/// An error of one part becomes a fault; it names its place itself.
+/// An error of one part becomes a fault; its message names the place.
 fn keep<T>(result: Result<T, Error>, file: &Place, faults: &mut Vec<Fault>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
@@ -157,7 +157,7 @@ impl Body {
             .iter()
             .filter_map(|entry| keep(graph_node(entry), &config.place, faults));
         let nodes: Vec<GraphNode> = nodes.collect();
-        // Where a node could not be read, its fault is known; what leads to it is no fault.
+        // Where a node could not be read, its fault is known; edges that lead to it are no fault.
         targets(entries, &nodes, faults);
         if !known {
             return Err(start.error(format!("`start`: no node `{name}`")));
@@ -252,11 +252,11 @@ fn graph_node(entry: &Entry) -> Result<GraphNode, Error> {
     Ok(node)
 }
 
-/// What nodes with a call have.
+/// Reads the members that all nodes with a call have.
 fn common(fields: &mut Fields<'_>, node: &mut GraphNode) -> Result<(), Error> {
     node.next = edges(fields)?;
     node.env_requires = texts(fields, "env_requires")?;
-    // Later versions of the original say `cache_result`.
+    // Later versions of Rye use `cache_result`.
     for key in ["cache", "cache_result"] {
         if let Some(flag) = fields.take(key) {
             node.cache |= flag.bool()?;

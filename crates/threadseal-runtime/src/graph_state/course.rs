@@ -13,15 +13,15 @@ pub struct Course {
     pub graph: String,
     /// The run.
     pub run: String,
-    /// The run that it goes on from.
+    /// The run that it continues.
     pub resumed_from: Option<String>,
-    /// What it was given.
+    /// Its inputs.
     pub inputs: Map<String, Value>,
     /// Its state, inputs left out.
     pub state: Map<String, Value>,
     /// The number of the last step that began.
     pub step: u64,
-    /// Where it stands.
+    /// Its position.
     pub at: Position,
     /// How it goes.
     pub standing: Standing,
@@ -29,22 +29,22 @@ pub struct Course {
     pub passed_over: bool,
     /// Calls of the step that is not over: with results, and without.
     calls: BTreeMap<String, CallState>,
-    /// Those of them that began once and of which nobody knows whether they were carried out.
+    /// Those of them that began once and whose execution is unknown.
     unknown: BTreeSet<String>,
-    /// Those of them that somebody decided to count as failed, and the keys under which they began.
+    /// Those of them that a decision counts as failed, and the keys under which they began.
     given_up: BTreeMap<String, String>,
     rows: BTreeMap<String, Row>,
     history: VecDeque<Happening>,
 }
 
-/// Where a run stands.
+/// The position of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Position {
     /// Before a node.
     Before(String),
     /// Within it: its step is not over.
     Within(String),
-    /// Behind the last node, which this was.
+    /// After the last node, which this was.
     End(String),
 }
 
@@ -68,7 +68,7 @@ pub enum Standing {
     CompletedWithErrors,
     /// It failed.
     Error,
-    /// Somebody stopped it.
+    /// It was stopped on request.
     Cancelled,
     /// A limit was hit.
     Suspended,
@@ -91,16 +91,16 @@ impl Standing {
 /// A call of an interrupted step whose result is recorded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KnownCall {
-    /// What was called.
+    /// The called item.
     pub item: String,
-    /// What came of it.
+    /// The result of the call.
     pub outcome: Outcome,
 }
 
 /// A call that began and has no result in the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenCall {
-    /// What was called.
+    /// The called item.
     pub item: String,
     /// Its idempotency key.
     pub key: String,
@@ -112,7 +112,6 @@ enum CallState {
     Known(KnownCall),
 }
 
-/// The last visit of a node.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Row {
     pub(super) step: u64,
@@ -139,7 +138,7 @@ pub struct Visit<'a> {
     pub step: u64,
     /// `running`, `completed` or `error`.
     pub status: &'static str,
-    /// What it called.
+    /// The called item.
     pub action: &'a str,
     /// How long it took, in seconds.
     pub elapsed: Option<f64>,
@@ -147,7 +146,6 @@ pub struct Visit<'a> {
     pub error: Option<&'a str>,
 }
 
-/// A line of the history.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Happening {
     Step {
@@ -232,10 +230,10 @@ impl Course {
         course.ok_or_else(|| broken("it has no graph_started"))
     }
 
-    /// Takes one event; those that do not concern graphs change nothing.
+    /// Applies one event; events that do not concern graphs change nothing.
     ///
     /// # Errors
-    /// Kind `Refused` when it cannot follow what was before.
+    /// Kind `Refused` when it cannot follow the events before.
     pub fn apply(&mut self, kind: &str, payload: &Value) -> Result<(), Error> {
         match kind {
             "graph_started" => return Err(broken("it starts twice")),
@@ -289,14 +287,14 @@ impl Course {
         }
     }
 
-    /// Does nobody know whether this call of the step that is not over was carried out? A later attempt that failed
-    /// says nothing of the one before.
+    /// Is it unknown whether this call of the step that is not over was carried out? A failed later
+    /// attempt proves nothing about the first.
     pub fn is_unknown(&self, call: &str) -> bool {
         self.unknown.contains(call)
     }
 
-    /// The key of a call of the step that is not over, if somebody decided to count it as failed although nobody knows
-    /// whether it was carried out.
+    /// The key of a call of the unfinished step, if a decision counts it as failed although its
+    /// execution is unknown.
     pub fn given_up(&self, call: &str) -> Option<&str> {
         self.given_up.get(call).map(String::as_str)
     }
@@ -368,7 +366,7 @@ impl Course {
             kind: payload["node_type"].as_str().unwrap_or("action").to_owned(),
             action,
         });
-        // What the run before did of this step is told before the step begins.
+        // The events about the earlier run's part of this step come before the step begins.
         let now = self.step;
         self.calls.retain(|call, _| step_of(call) == Some(now));
         self.unknown.retain(|call| step_of(call) == Some(now));
@@ -422,7 +420,7 @@ impl Course {
                 self.given_up.insert(call.clone(), key);
                 Outcome::failed("unresolved: nobody knows whether it was carried out")
             }
-            // It is made once more, and until then nobody knows.
+            // It is made once more; until then its execution is unknown.
             "repeated" => {
                 self.unknown.insert(call.clone());
                 let open = CallState::Open(OpenCall { item, key });
@@ -447,7 +445,8 @@ impl Course {
             .insert(call, CallState::Known(KnownCall { item, outcome }));
     }
 
-    /// Whoever ended the run for its dead process says so: in the record, or only in a tail or a ledger, it began.
+    /// Such an event comes from the recovery of a run whose process is gone. It states where the
+    /// call began: in the record, or only in a tail or a ledger.
     fn unresolved(&mut self, payload: &Value) {
         let text = |name: &str| payload[name].as_str().unwrap_or_default().to_owned();
         let (item, key) = (text("item_id"), text("idempotency_key"));
@@ -503,7 +502,7 @@ impl Course {
         Ok(())
     }
 
-    /// It ends within a node: what that has done already is kept for a run that goes on.
+    /// It ends within a node: the finished calls of the node are kept for a successor.
     fn stopped(&mut self, standing: Standing, why: Option<&str>) {
         self.standing = standing;
         let error = why.unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! The run for readers: a table of its nodes and what happened, as the original draws it.
+//! The run for readers: a table of its nodes and a history, as Rye draws it.
 
 use super::course::{Happening, Mark};
 use super::text::{json, line, scalar};
@@ -6,7 +6,7 @@ use super::{Course, Standing};
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// What an entry says beside the course.
+/// The facts of an entry beside the course.
 #[derive(Debug, Clone, Copy)]
 pub struct EntryCover<'a> {
     /// When the run began, `2026-11-22T20:00:00Z`.

@@ -1,7 +1,7 @@
 //! The state file: the seed's signed Markdown, a block of YAML and the state as JSON.
 //!
-//! The text begins with a fence, never with `---`: Rye's signature of knowledge leaves out what stands between two
-//! lines `---`, and covers all of this.
+//! The text begins with a fence, never with `---`. Rye's signature of knowledge excludes any text
+//! between two lines `---`, so it covers all of this.
 
 use super::text::{json, scalar};
 use super::{Course, Position, Standing};
@@ -11,7 +11,7 @@ use threadseal_core::error::Error;
 use threadseal_core::record::Head;
 use threadseal_core::time::Timestamp;
 
-/// What a state file says beside the course.
+/// The facts of a state file beside the course.
 #[derive(Debug, Clone, Copy)]
 pub struct StateCover<'a> {
     /// The thread that started the run.
@@ -20,7 +20,7 @@ pub struct StateCover<'a> {
     pub updated_at: &'a str,
     /// The seal of the record that covers this state.
     pub head: &'a str,
-    /// The status; the course's own, or an earlier one of a file that is one step behind.
+    /// The status; the course's own, or an earlier one of a file that is one step late.
     pub status: &'a str,
 }
 
@@ -55,7 +55,7 @@ pub fn state_file(course: &Course, cover: &StateCover<'_>) -> String {
         &json(&Value::String(cover.head.to_owned())),
     );
     out.push_str("```\n\n");
-    // The original keeps the inputs in the state, first.
+    // Rye keeps the inputs in the state, first.
     let mut state = serde_json::Map::new();
     state.insert("inputs".to_owned(), Value::Object(course.inputs.clone()));
     state.extend(course.state.clone());
@@ -64,13 +64,13 @@ pub fn state_file(course: &Course, cover: &StateCover<'_>) -> String {
     out
 }
 
-/// Does a verified state file say what a verified record says? `text` is the file without signatures; `head` the
-/// record's last seal; `read` gives the course up to the end of a step.
+/// Does a verified state file agree with a verified record? `text` is the file without signatures;
+/// `head` the record's last seal; `read` gives the course up to the end of a step.
 ///
-/// The file may be one step behind: it is written after the seal. It is never ahead.
+/// The file may be one step late: it is written after the seal. It is never ahead.
 ///
 /// # Errors
-/// Kind `Refused` when it says anything else.
+/// Kind `Refused` when the file differs otherwise.
 pub fn agrees(
     text: &str,
     parent: Option<&str>,
@@ -89,7 +89,8 @@ pub fn agrees(
     let whole = read(None)?;
     let step = member("step_count").and_then(|step| step.parse::<u64>().ok());
     let step = step.ok_or_else(|| refuse("names no step"))?;
-    // Within a step the file of the one before still stands; one more may be missing, since the file follows the seal.
+    // Within a step the file of the step before is still in place. One more step may be missing,
+    // since the file follows the seal.
     let behind = whole.step.checked_sub(step);
     let most = match whole.at {
         Position::Within(_) => 2,

@@ -4,7 +4,8 @@ use crate::bounds::MAX_DETAIL_CHARS;
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// JSON, indented by two, ASCII, with escapes for what begins a fence, a tag or a link: still the same value.
+/// JSON, indented by two, ASCII, with escapes for characters that begin a fence, a tag or a link:
+/// still the same value.
 pub(super) fn json(value: &Value) -> String {
     let pretty = format!("{value:#}");
     let mut out = String::with_capacity(pretty.len());
@@ -63,7 +64,7 @@ fn is_line_break(c: char) -> bool {
     matches!(c, '\u{2028}' | '\u{2029}' | '\u{85}')
 }
 
-/// Characters that turn what follows around.
+/// Characters that reverse the direction of the text after them.
 fn is_direction(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
 }

@@ -4,7 +4,6 @@ use crate::place::Place;
 use serde_json::Value;
 use threadseal_core::error::Error;
 
-/// A filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pipe {
     /// The value as JSON text.
@@ -15,14 +14,12 @@ pub(super) enum Pipe {
     Length,
     /// The keys of a mapping; of anything else none.
     Keys,
-    /// The text in capitals.
     Upper,
-    /// The text in small letters.
     Lower,
 }
 
 impl Pipe {
-    /// Reads a filter's name. The original passes over one it does not know.
+    /// Reads a filter's name. Rye ignores an unknown name.
     pub(super) fn parse(name: &str, place: &Place) -> Result<Self, Error> {
         Ok(match name {
             "json" => Self::Json,

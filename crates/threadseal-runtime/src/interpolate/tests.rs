@@ -1,4 +1,4 @@
-//! What templates insert, what they refuse, and what they never read again.
+//! The values that templates insert, the ones they refuse, and texts that they never read again.
 
 use super::*;
 use serde_json::json;

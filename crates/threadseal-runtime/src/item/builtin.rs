@@ -2,7 +2,7 @@
 
 use super::ItemKind;
 
-/// The original knows its shell by both ids.
+/// Rye has both ids for its shell.
 const SHELL: &str = include_str!("../../builtin/tools/rye/bash/bash.yaml");
 
 const ITEMS: [(ItemKind, &str, &str); 7] = [
@@ -35,7 +35,6 @@ const ITEMS: [(ItemKind, &str, &str); 7] = [
     (ItemKind::Tool, "rye/bash/bash", SHELL),
 ];
 
-/// The text of a built-in item.
 pub(super) fn find(kind: ItemKind, id: &str) -> Option<&'static str> {
     let found = ITEMS.iter().find(|item| (item.0, item.1) == (kind, id));
     found.map(|item| item.2)

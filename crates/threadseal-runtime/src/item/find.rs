@@ -14,7 +14,7 @@ use threadseal_store::heads::HeadStore;
 use threadseal_store::read::read_small;
 use threadseal_store::sys::{self, FileKind, Fs, path_text};
 
-/// By what an item is judged.
+/// The basis on which an item is judged.
 #[derive(Debug, Clone, Copy)]
 pub struct Grounds<'a> {
     /// Whose signatures count.
@@ -23,7 +23,7 @@ pub struct Grounds<'a> {
     pub now: Timestamp,
     /// The seals that this host knows, so that an older or a stripped version is noticed.
     pub heads: &'a dyn HeadStore,
-    /// What may be used.
+    /// The items that may be used.
     pub policy: ItemPolicy,
 }
 
@@ -44,8 +44,8 @@ impl Finder {
     /// The item that counts.
     ///
     /// # Errors
-    /// Kind `InvalidInput` when there is none, `Refused` when it may not be used; a file that is
-    /// refused is not passed over for one of a later space.
+    /// Kind `InvalidInput` when there is none, `Refused` when it may not be used. A refused file is
+    /// never replaced by one of a later space.
     pub fn load(&self, kind: ItemKind, id: &ItemId, grounds: &Grounds<'_>) -> Result<Item, Error> {
         self.find(kind, id, grounds)?.ok_or_else(|| {
             let spaces: Vec<String> = self.spaces.iter().map(|path| path_text(path)).collect();
@@ -102,11 +102,12 @@ impl Finder {
         first.is_some_and(inside)
     }
 
-    /// The ids of all items of this kind, in order: files of each space, and built-in ones. What is in them is
-    /// not looked at.
+    /// The ids of all items of this kind, in order: files of each space, and built-in ones. Their
+    /// contents are not read.
     ///
     /// # Errors
-    /// Kind `External` when a folder cannot be read, `Limit` beyond [`MAX_ITEMS`] or [`MAX_ITEM_LEVELS`].
+    /// Kind `External` when a folder cannot be read, `Limit` beyond [`MAX_ITEMS`] or
+    /// [`MAX_ITEM_LEVELS`].
     pub fn ids(&self, kind: ItemKind) -> Result<Vec<ItemId>, Error> {
         let mut found: BTreeSet<ItemId> = builtin::ids(kind)
             .map(ItemId::parse)
@@ -221,7 +222,7 @@ impl Finder {
         }
     }
 
-    /// `absent` are the other paths under which the item could lie.
+    /// `absent` are the other paths that the item could have.
     fn judge(
         &self,
         home: &Path,
@@ -245,7 +246,7 @@ impl Finder {
             )));
         }
         let bytes = read_small(&*self.fs, &real_path, MAX_ITEM_BYTES)?;
-        // What is not there has no place of its own: its folder has.
+        // A missing file has no place; its folder has one.
         let folder = real_path.parent().unwrap_or(&real_home);
         let absent = absent.iter().filter_map(|path| path.file_name());
         let absent: Vec<String> = absent.map(|name| path_text(&folder.join(name))).collect();

@@ -1,4 +1,4 @@
-//! What names an item, and what items there are.
+//! The names and kinds of items.
 //!
 //! ```text
 //! rye/agent/continuation      parts joined by '/', each safe as a file name
@@ -19,8 +19,9 @@ impl ItemId {
     /// Reads either spelling.
     ///
     /// # Errors
-    /// Kind `InvalidInput` when a part is empty, begins with `.` or has any letter but letters,
-    /// digits and `_ - . @ +`, or the whole is longer than [`MAX_ITEM_ID_BYTES`].
+    /// Kind `InvalidInput` when a part is empty, begins with `.` or contains any character other
+    /// than letters, digits and `_ - . @ +`; also when the whole is longer than
+    /// [`MAX_ITEM_ID_BYTES`].
     pub fn parse(text: &str) -> Result<Self, Error> {
         let slashed = match text.contains('/') {
             true => text.to_owned(),
@@ -69,11 +70,11 @@ impl fmt::Display for ItemId {
     }
 }
 
-/// What an item is.
+/// The kind of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemKind {
-    /// A prompt and what it may do.
+    /// A prompt and its permissions.
     Directive,
     /// Something that a model can call.
     Tool,
@@ -107,8 +108,8 @@ impl ItemKind {
             .find(|kind| kind.as_str() == word)
     }
 
-    /// The folders below `.ai/` where such items lie, and the endings of their names, in the order
-    /// in which they are looked for. The original keeps graphs among its tools.
+    /// The folders below `.ai/` of such items, and the endings of their names, in the order of the
+    /// search. Rye keeps graphs among its tools.
     pub fn places(self) -> (&'static [&'static str], &'static [&'static str]) {
         match self {
             Self::Directive => (&["directives"], &["md"]),
@@ -120,7 +121,7 @@ impl ItemKind {
         }
     }
 
-    /// As what Rye signs it.
+    /// The type under which Rye signs it.
     pub(crate) fn rye_type(self) -> ItemType {
         match self {
             Self::Directive => ItemType::Directive,

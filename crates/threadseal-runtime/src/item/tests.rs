@@ -1,4 +1,4 @@
-//! What is found, and what is refused, with real files and real signatures.
+//! Items that are found, and items that are refused, with real files and real signatures.
 
 use super::*;
 use std::fs;
@@ -102,7 +102,7 @@ fn a_sealed_item_is_used_and_recorded() {
     let bytes = natively(TEXT, &native());
     bench.put(FILE, &bytes);
     let item = bench.directive(ItemPolicy::Signed).unwrap();
-    // What one reads is the text without its seal.
+    // Callers read the text without its seal.
     assert_eq!(item.text(), TEXT);
     let key = native().public_key().key_id().to_hex();
     let used = serde_json::to_value(item.used()).unwrap();
@@ -171,7 +171,7 @@ fn what_rye_signs_whole_is_whole() {
             ..
         }
     ));
-    // The original keeps graphs among its tools.
+    // Rye keeps graphs among its tools.
     let graph = bench.find(ItemKind::Graph, "x/y", ItemPolicy::Signed);
     assert!(graph.unwrap().is_some());
 }
@@ -311,7 +311,7 @@ fn an_older_item_under_another_spelling_of_its_id_is_refused() {
     let error = find().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused);
     assert!(error.to_string().contains("rolled_back"), "{error}");
-    // The newest one may have been moved, and what this host never saw may be newer still.
+    // The newest one may have been moved, and one that this host never saw may be newer still.
     for moved in [newer, tool(3, "says: unknown\n")] {
         bench.put(&path("yml"), &moved);
         assert!(find().is_ok());
@@ -341,7 +341,7 @@ fn the_project_comes_before_the_user_and_both_before_what_is_built_in() {
             .unwrap()
             .is_none()
     );
-    // A file that is refused hides the ones behind it; else removing a seal would choose another.
+    // A file that is refused hides the later ones; else removing a seal would choose another.
     assert!(
         bench
             .find(ItemKind::Directive, id, ItemPolicy::Signed)

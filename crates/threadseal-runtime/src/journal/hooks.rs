@@ -1,5 +1,5 @@
-//! What hooks did, in the record of their thread: events of their own types, so that no reader takes a hook's calls
-//! for the model's.
+//! The actions of hooks, in the record of their thread. They are events of their own types, so that
+//! no reader takes a hook's calls for the model's.
 //!
 //! ```text
 //! begins   hook_call_start, durable before the call starts    ledger: hook_call started
@@ -25,13 +25,13 @@ pub struct HookCall {
     pub hook: String,
     /// Why it was asked.
     pub event: String,
-    /// What to do: `execute`, …
+    /// The operation: `execute`, …
     pub primary: &'static str,
-    /// With what kind of item.
+    /// The kind of the item.
     pub item_type: &'static str,
     /// With which.
     pub item_id: String,
-    /// What it is given.
+    /// Its input.
     pub input: Value,
 }
 
@@ -42,7 +42,7 @@ impl Journal {
         self.hook_calls
     }
 
-    /// Records what a hook's call is about to do, durably.
+    /// Records the intent of a hook's call, durably.
     ///
     /// # Errors
     /// As [`Journal::ask`]: the call must not start then.
@@ -63,7 +63,7 @@ impl Journal {
         self.steps.start(step)
     }
 
-    /// Records what came of it.
+    /// Records the result of the call.
     ///
     /// # Errors
     /// As [`Journal::ask`].

@@ -1,4 +1,4 @@
-//! Entries that are found, and told from changed ones.
+//! Entries that are found, and distinguished from changed ones.
 
 use super::*;
 use std::fs;

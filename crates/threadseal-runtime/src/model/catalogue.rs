@@ -1,13 +1,13 @@
 //! [`Catalogue`]: which model a directive gets.
 //!
 //! ```text
-//! the caller's wish (a model, a provider, an address, one that is there already)
+//! the caller's wish (a model, a provider, an address, an existing model)
 //!   else <model id="…">         the model of this name, then its fallbacks
 //!   else <model tier="…">       the models of this class, the preferred provider's first
 //!   else                        the class `general`
 //! ```
-//! The first of these whose provider's key is there answers. A model whose window or price nobody knows is refused:
-//! limits on tokens and money would mean nothing.
+//! The first of these whose provider has a key answers. A model of unknown window or price is
+//! refused: limits on tokens and money would have no effect.
 
 use super::{Endpoint, HttpModel, Model, ReplayModel, Shape};
 use crate::config::agent::Agent;
@@ -17,15 +17,14 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use threadseal_core::error::Error;
 
-/// The class of models that is meant when nothing is said.
 const DEFAULT_TIER: &str = "general";
 
-/// Knows models.
+/// A source of models.
 pub trait Models: Send + Sync {
     /// The model that a directive wants.
     ///
     /// # Errors
-    /// Kind `InvalidInput` when there is none such, saying what to configure.
+    /// Kind `InvalidInput` when none exists; the message names the setting to configure.
     fn choose(&self, wanted: &ModelChoice) -> Result<Chosen, Error>;
 
     /// The models of a child that is started to run `directive` with `inputs`, where it has others.
@@ -33,31 +32,31 @@ pub trait Models: Send + Sync {
         None
     }
 
-    /// May a thread with these models go on with other threads?
+    /// May a thread with these models continue other threads?
     ///
     /// # Errors
-    /// Kind `Refused` where those would be answered what this one is to be answered.
+    /// Kind `Refused` where the other threads would get the answers meant for this one.
     fn may_go_on(&self) -> Result<(), Error> {
         Ok(())
     }
 }
 
-/// A model, and what one must know of it.
+/// A model, and the facts that a thread needs about it.
 #[derive(Clone)]
 pub struct Chosen {
-    /// It.
+    /// The model.
     pub model: Arc<dyn Model>,
-    /// What it costs.
+    /// Its prices.
     pub prices: Prices,
     /// How many tokens it can be given.
     pub context_window: u64,
     /// Most tokens of one answer.
     pub max_output_tokens: u32,
-    /// What the settings tell it first.
+    /// The system prompt from the settings.
     pub system_prompt: Option<String>,
 }
 
-/// What the caller wants, whatever directives say.
+/// The caller's choice, which overrides directives.
 #[derive(Clone, Default)]
 pub struct Wish {
     /// This one answers all.
@@ -83,8 +82,8 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// The models that `models` lists. `context_window` holds where a model that is there already is no listed one;
-    /// keys are looked up in `environment`.
+    /// The models that `models` lists. `context_window` applies to an existing model that is not
+    /// listed; keys are looked up in `environment`.
     pub fn new(
         models: models::Models,
         agent: Agent,

@@ -1,16 +1,16 @@
-//! Models of providers, over HTTP, through the crate `genai`: it speaks each provider's own protocol, takes the
-//! address and key from its caller, and hands back errors with status and headers.
+//! Models of providers, over HTTP, through the crate `genai`. It implements each provider's
+//! protocol, takes the address and key from its caller, and returns errors with status and headers.
 //!
-//! | shape | protocol | also spoken by |
+//! | shape | protocol | also used by |
 //! |---|---|---|
 //! | `anthropic` | Anthropic Messages | |
 //! | `openai_responses` | OpenAI Responses | |
 //! | `openai` | OpenAI Chat Completions | vLLM, Ollama, llama.cpp, … |
 //! | `gemini` | Gemini generateContent | |
 //!
-//! Address and key are arguments: nothing here reads the environment, and a key shows itself nowhere. One
-//! request is one attempt. Answers stream in: whoever watches sees them grow, and a thread that is cancelled drops
-//! the line.
+//! Address and key are arguments: nothing here reads the environment, and a key never appears in
+//! any output. One request is one attempt. Answers stream in: observers see them grow, and a thread
+//! that is cancelled drops the line.
 
 mod answer;
 mod failure;
@@ -30,7 +30,7 @@ use std::sync::Arc;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_store::runtime::wait_for;
 
-/// Which protocol an endpoint speaks.
+/// The protocol of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// Anthropic Messages.
@@ -67,7 +67,7 @@ impl Shape {
         Self::ALL.into_iter().find(|shape| shape.as_str() == text)
     }
 
-    /// Where the provider itself listens.
+    /// The provider's own address.
     pub fn default_url(self) -> &'static str {
         match self {
             Self::Anthropic => "https://api.anthropic.com/v1/",
@@ -192,7 +192,7 @@ impl HttpModel {
         let mut stream = asked.await.map_err(failed)?.stream;
         let mut growing = Growing::default();
         loop {
-            // Whoever cancels does not wait for a provider; leaving here closes the connection.
+            // A cancelled thread does not wait for a provider; leaving here closes the connection.
             if request.cancel.is_set() {
                 return Err(ours("CancelledError", "cancelled".to_owned()));
             }

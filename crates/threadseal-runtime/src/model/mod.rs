@@ -1,16 +1,18 @@
-//! Models: what a thread asks, and what it is answered.
+//! Models: requests of threads, and answers to them.
 //!
 //! ```text
 //! Request {system, messages, tools, max_output_tokens, cancel}
 //!    │
-//!    ├─ http     a provider over HTTP: Anthropic, OpenAI (both APIs), Gemini, and what speaks like them
+//!    ├─ http     a provider over HTTP: Anthropic, OpenAI (both APIs), Gemini, and compatible ones
 //!    ├─ script   answers from a file, in order: tests, demonstrations
 //!    └─ replay   the answers of a verified transcript
 //!    ▼
-//! Answer {text, reasoning, calls, usage, model, stop}   or   ModelError {status, type, code, message, retry-after}
+//! Answer {text, reasoning, calls, usage, model, stop}
+//!    or ModelError {status, type, code, message, retry-after}
 //! ```
-//! A model has no effect but its answer. An error is told apart by its facts (`ModelError::to_value`), which
-//! the classification of the configuration judges; nothing here retries.
+//! A model has no effect but its answer. Errors are distinguished by their facts
+//! (`ModelError::to_value`), which the classification of the configuration judges; nothing here
+//! retries.
 
 mod catalogue;
 mod http;
@@ -33,16 +35,16 @@ use threadseal_formats::transcript::messages;
 /// One message of a conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ChatMessage {
-    /// What the model is told.
+    /// A message for the model.
     User(String),
-    /// What the model said.
+    /// An answer of the model.
     Assistant {
         /// Its text.
         text: String,
         /// The tools it called.
         calls: Vec<ToolCall>,
     },
-    /// What a tool answered.
+    /// The result of a tool.
     ToolResult {
         /// Which call it answers.
         call_id: String,
@@ -54,7 +56,7 @@ pub enum ChatMessage {
 }
 
 impl ChatMessage {
-    /// What it says.
+    /// Its text.
     pub fn text(&self) -> &str {
         match self {
             Self::User(text) | Self::Assistant { text, .. } => text,
@@ -72,22 +74,22 @@ pub struct ToolCall {
     pub name: String,
     /// Its arguments.
     pub input: Value,
-    /// What the provider wants to see again with this call, opaque to us.
+    /// Data of the provider that must be sent back with this call, opaque to us.
     pub signatures: Vec<String>,
 }
 
 /// A tool that the model may call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSchema {
-    /// Letters, digits, `_` and `-`: what every provider takes.
+    /// Letters, digits, `_` and `-`, which every provider accepts.
     pub name: String,
-    /// What it does.
+    /// Its purpose.
     pub description: String,
     /// JSON Schema of its arguments.
     pub parameters: Value,
 }
 
-/// What a model is asked.
+/// A request to a model.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     /// The system's prompt.
@@ -98,7 +100,7 @@ pub struct Request<'a> {
     pub tools: &'a [ToolSchema],
     /// Most tokens of the answer.
     pub max_output_tokens: u32,
-    /// Whoever waits for the answer stops waiting when this is set.
+    /// The caller stops waiting for the answer when this is set.
     pub cancel: &'a Cancel,
 }
 
@@ -113,14 +115,14 @@ pub struct Usage {
     pub cache_write_tokens: u64,
     /// Tokens of the answer, reasoning included.
     pub output_tokens: u64,
-    /// The provider did not say: these are a guess, a token for each four characters.
+    /// The provider gave no counts: these are a guess, a token for each four characters.
     pub estimated: bool,
 }
 
 /// Why an answer ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// The model had nothing more to say.
+    /// The model finished.
     Complete,
     /// It waits for the results of its calls.
     ToolCalls,
@@ -131,7 +133,7 @@ pub enum Stop {
 }
 
 impl Usage {
-    /// A guess, for an answer whose tokens nobody counted.
+    /// A guess, for an answer without counted tokens.
     pub fn estimated(request: &Request<'_>, answer: &str) -> Self {
         let count = |text: &str| text.chars().count() as u64;
         let prompt: u64 = request
@@ -160,16 +162,16 @@ impl Usage {
     }
 }
 
-/// What a model answered.
+/// An answer of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// What it said.
+    /// Its text.
     pub text: String,
-    /// What it thought, where the provider shows that.
+    /// Its reasoning, where the provider shows it.
     pub reasoning: Option<String>,
-    /// What it wants done.
+    /// The calls that the model asks for.
     pub calls: Vec<ToolCall>,
-    /// What it cost.
+    /// Its use of tokens.
     pub usage: Usage,
     /// Which model answered, as the provider names it.
     pub model: String,
@@ -182,11 +184,11 @@ pub trait Model: Send + Sync {
     /// Its name, as records give it.
     fn name(&self) -> &str;
 
-    /// Asks for one answer. `on_text` hears pieces of it as they come, for people to watch: what counts is
-    /// the answer.
+    /// Asks for one answer. `on_text` receives pieces of it as they arrive, for people to watch;
+    /// only the answer counts.
     ///
     /// # Errors
-    /// The facts of what went wrong; nothing was answered then.
+    /// The facts of the failure; there is no answer then.
     fn ask(
         &self,
         request: &Request<'_>,
@@ -199,15 +201,17 @@ pub trait Model: Send + Sync {
 pub struct ModelError {
     /// The HTTP status; 0 when no response came.
     pub status: u16,
-    /// The provider's word for the kind of error, else ours: `TimeoutError`, `ConnectionError`, `ProtocolError`.
+    /// The provider's word for the kind of error, else ours: `TimeoutError`, `ConnectionError`,
+    /// `ProtocolError`.
     pub kind: String,
     /// The provider's code.
     pub code: Option<String>,
-    /// What it says.
+    /// Its text.
     pub message: String,
-    /// How long to wait before another attempt, when the provider said so.
+    /// How long to wait before another attempt, where the provider gave a time.
     pub retry_after: Option<Duration>,
-    /// Is it certain that no other attempt will be answered? A script or a transcript that has no further answer.
+    /// Is it certain that no other attempt will be answered? A script or a transcript that has no
+    /// further answer.
     pub is_final: bool,
 }
 
@@ -280,7 +284,7 @@ fn call(call: &messages::ToolCall) -> Result<ToolCall, Error> {
     })
 }
 
-/// A text as itself, anything else as JSON.
+/// A text unchanged, anything else as JSON.
 fn text(value: &Sealed) -> Result<String, Error> {
     Ok(match dynamic(value)? {
         Value::String(text) => text,
@@ -299,7 +303,8 @@ pub(crate) fn sealed(value: &Value) -> Result<Sealed, Error> {
 /// A value of a sealed line as the runtime handles values.
 ///
 /// # Errors
-/// Kind `Refused` when it holds what no text or no double can: half of a surrogate pair, a number too large.
+/// Kind `Refused` for a value that no text or double can represent: half of a surrogate pair, a
+/// number too large.
 pub(crate) fn dynamic(value: &Sealed) -> Result<Value, Error> {
     let refuse = |what: &str| {
         Error::refused(format!(

@@ -1,13 +1,13 @@
-//! A model that says again what it said in a verified transcript.
+//! A model that repeats the answers of a verified transcript.
 //!
 //! ```text
 //! cognition_out {text}  tool_call_start {tool, call_id, input} …    one answer
 //! child_thread_started {child_thread_id, child_directive, child_record}
-//!                                                                   a child, which answers from its own transcript
+//!                                           a child, which answers from its own transcript
 //! ```
-//! Its tokens are those that the transcript counted (`cognition_out.usage`), else none. Asked once more than it
-//! answered then, it is silent, which is an error. Children may begin in another order than then: which one a new
-//! child is, its directive and what it is given say.
+//! Its tokens are those that the transcript counted (`cognition_out.usage`), else none. A request
+//! beyond the last recorded answer is an error. Children may begin in another order than before:
+//! directive and inputs identify a new child.
 
 use super::{
     Answer, ChatMessage, Model, ModelError, Request, Stop, ToolCall, Usage, conversation, dynamic,
@@ -22,7 +22,6 @@ use threadseal_formats::transcript::lines::VerifiedLines;
 use threadseal_formats::transcript::manifest::parse_line;
 use threadseal_formats::transcript::messages;
 
-/// What records call the model.
 const NAME: &str = "replay";
 
 /// Answers from the transcript of a thread, and of its children.
@@ -36,7 +35,7 @@ enum Source {
         left: Mutex<VecDeque<Answer>>,
         children: Mutex<Vec<ReplayedChild>>,
     },
-    /// One of its children: which, is found when somebody asks.
+    /// One of its children: the first request determines which.
     Child {
         parent: ReplayModel,
         directive: String,
@@ -48,29 +47,29 @@ enum Source {
 /// A child of a thread that is replayed.
 #[derive(Debug)]
 pub struct ReplayedChild {
-    /// What it runs.
+    /// The directive that it runs.
     pub directive: String,
-    /// What it was given, by its line 1.
+    /// Its inputs, by its line 1.
     pub inputs: Map<String, Value>,
     /// Its answers.
     pub model: ReplayModel,
 }
 
-/// What a verified transcript holds for a replay.
+/// The parts of a verified transcript for a replay.
 #[derive(Debug)]
 pub struct Recorded {
     answers: Vec<Answer>,
-    /// Whose it is.
+    /// The thread of the transcript.
     pub thread: String,
-    /// What it was given.
+    /// Its inputs.
     pub inputs: Map<String, Value>,
-    /// Which record it is; None of the original's.
+    /// The id of the record; None for a transcript of Rye.
     pub record: Option<RecordId>,
     /// The seal of its parent that line 1 names.
     pub parent: Option<Head>,
     /// The seal that line 1 names of the thread before it.
     pub predecessor: Option<Head>,
-    /// The children that it says it started, in order.
+    /// The children that it names, in order.
     pub children: Vec<NamedChild>,
     /// With which seals children ended, by the last thread of each.
     pub ended: BTreeMap<String, String>,
@@ -85,7 +84,7 @@ pub struct NamedChild {
     pub thread: ThreadId,
     /// Its record.
     pub record: RecordId,
-    /// What it runs.
+    /// The directive that it runs.
     pub directive: String,
 }
 
@@ -93,7 +92,7 @@ impl Recorded {
     /// Reads a verified transcript.
     ///
     /// # Errors
-    /// Kind `Refused` when a line is no event, or holds what no model can have said.
+    /// Kind `Refused` when a line is no event, or contains an answer that no model can have given.
     pub fn read(lines: &VerifiedLines<'_>) -> Result<Self, Error> {
         let said = conversation(&messages::reconstruct(lines)?)?;
         let mut usages = usages(lines)?.into_iter();
@@ -167,7 +166,7 @@ impl Recorded {
 }
 
 impl ReplayModel {
-    /// The answers of a thread, over all that handed themselves over one to the next, and its children.
+    /// The answers of a thread, across all its handoffs, and of its children.
     pub fn new(thread: Vec<Recorded>, children: Vec<ReplayedChild>) -> Self {
         let answers = thread.into_iter().flat_map(|part| part.answers);
         Self(Arc::new(Source::Read {
@@ -247,7 +246,7 @@ fn answer(name: &str, text: String, calls: Vec<ToolCall>, usage: Option<Usage>) 
     }
 }
 
-/// What each answer cost then.
+/// The recorded use of each answer.
 fn usages(lines: &VerifiedLines<'_>) -> Result<Vec<Usage>, Error> {
     let mut found = Vec::new();
     for line in lines
@@ -371,7 +370,7 @@ mod tests {
         assert_eq!(ask(&one).unwrap(), "one");
         assert_eq!(ask(&two.child("d/leaf", &Map::new())).unwrap(), "leaf");
         assert_eq!(ask(&two).unwrap(), "more");
-        // Over a handoff, and to the end.
+        // It continues over a handoff, and to the end.
         assert_eq!(ask(&root).unwrap(), "b");
         for over in [
             &root,

@@ -1,4 +1,5 @@
-//! A model whose answers are in a file, one after the other: for tests and demonstrations, without a network.
+//! A model whose answers are in a file, one after the other: for tests and demonstrations, without
+//! a network.
 //!
 //! ```text
 //! # answers.yaml
@@ -14,11 +15,11 @@
 //!
 //! ```text
 //! conversations:
-//!   - when: "Count the words"  # what the first message holds
-//!     answers: […]             # the n-th of them follows n-1 answers, whoever gave those
+//!   - when: "Count the words"  # a part of the first message
+//!     answers: […]             # the n-th of them follows n-1 answers of any source
 //! ```
-//! An answer without `usage` counts a token for each four characters. After the last answer the script is
-//! silent, which is an error: it says how many there were.
+//! An answer without `usage` counts a token for each four characters. A request after the last
+//! answer is an error that gives the number of answers.
 
 use super::{Answer, ChatMessage, Model, ModelError, Request, Stop, ToolCall, Usage};
 use serde::Deserialize;
@@ -100,7 +101,7 @@ struct Failure {
 }
 
 impl ScriptModel {
-    /// Reads a script (YAML, of which JSON is a part). `name` is what records call the model.
+    /// Reads a script (YAML, which includes JSON). `name` is the model's name in records.
     ///
     /// # Errors
     /// Kind `InvalidInput` with the place when it is none.
@@ -121,7 +122,6 @@ impl ScriptModel {
         })
     }
 
-    /// The next answer and its number.
     fn next(&self, request: &Request<'_>) -> Result<(Line, usize), ModelError> {
         if self.conversations.is_empty() {
             let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
@@ -206,7 +206,7 @@ impl ScriptModel {
                 output_tokens: tokens.output_tokens,
                 estimated: false,
             },
-            // What the file leaves out is so, not unknown.
+            // A count that the file omits is zero, not unknown.
             None => Usage {
                 estimated: false,
                 ..Usage::estimated(request, &line.text)

@@ -1,12 +1,14 @@
-//! [`VerifiedChain`]: threads that go on from each other, each verified, each naming the next.
+//! [`VerifiedChain`]: threads that continue each other, each verified, each naming the next.
 //!
 //! ```text
 //! line 1 of a thread   predecessor: a seal of the one before;
-//!                      meta.predecessor_thread, meta.inherited_messages: how many of its last messages were taken over
-//! event                conversation_opened {text}: what stands before those
-//! the one before       thread_resumed | thread_handoff {new_thread_id}, whose seal names the record of this one
+//!                      meta.predecessor_thread; meta.inherited_messages: how many of the
+//!                      predecessor's last messages it inherited
+//! event                conversation_opened {text}: the text before those
+//! the one before       thread_resumed | thread_handoff {new_thread_id},
+//!                      whose seal names the record of this one
 //! ```
-//! A transcript of the original cannot be written to: it is named by line 1 of the thread that adopted it, alone.
+//! A transcript of Rye cannot be written to: only line 1 of the thread that adopted it names it.
 
 use super::{Archive, VerifiedParent, VerifiedRecord, VerifiedThread, disagree};
 use crate::bounds::MAX_CONVERSATION_BYTES;
@@ -50,22 +52,22 @@ impl VerifiedChain {
         &self.last
     }
 
-    /// The conversation of the last thread, what it took over included.
+    /// The conversation of the last thread, with the inherited messages.
     pub fn messages(&self) -> &[ChatMessage] {
         &self.messages
     }
 
-    /// What the first thread was told first.
+    /// The first message of the first thread.
     pub fn prompt(&self) -> Option<&str> {
         self.prompt.as_deref()
     }
 
-    /// Who started the first thread, and so all of them.
+    /// The thread that started the first thread, and so all of them.
     pub fn parent(&self) -> Option<&VerifiedParent> {
         self.parent.as_ref()
     }
 
-    /// The calls of all its threads that nobody knows the outcome of, the oldest first.
+    /// The calls of all its threads with unknown outcomes, the oldest first.
     pub fn unresolved(&self) -> &[Value] {
         &self.unresolved
     }
@@ -89,7 +91,7 @@ impl VerifiedChain {
     }
 }
 
-/// What one thread has of the conversation.
+/// The part of the conversation in one thread.
 struct Piece {
     opening: Option<String>,
     /// Messages that it took over from the one before.
@@ -99,7 +101,7 @@ struct Piece {
 }
 
 impl Piece {
-    /// `needed`: how many of its last messages anybody needs.
+    /// `needed`: how many of its last messages are needed.
     fn of(record: &VerifiedRecord, needed: usize) -> Result<Self, Error> {
         let meta = record.meta_of_line_1()?;
         let inherited = meta["inherited_messages"].as_u64().unwrap_or(0);
@@ -187,7 +189,7 @@ pub(super) fn read(
     })
 }
 
-/// The thread that `record` goes on from, and the seal of it that line 1 names.
+/// The thread that `record` continues, and the seal of it that line 1 names.
 fn before(
     archive: &Archive<'_>,
     record: &VerifiedRecord,
@@ -209,7 +211,7 @@ fn before(
 /// Does the link of `before` name the record of `after`, and have both the same parent?
 fn names_each_other(before: &VerifiedRecord, after: &VerifiedRecord) -> Result<(), Error> {
     let Some(manifest) = before.manifest() else {
-        // The original's, which nobody writes to any more.
+        // Rye's, to which nothing may be written any more.
         return Ok(());
     };
     let record = after.head().record;
@@ -229,7 +231,7 @@ fn names_each_other(before: &VerifiedRecord, after: &VerifiedRecord) -> Result<(
     Ok(())
 }
 
-/// The conversation: of each thread what the next took over, then its own.
+/// The conversation: from each thread the part that the next inherited, then the last thread's own.
 fn joined(pieces: Vec<Piece>) -> Vec<ChatMessage> {
     let mut messages: Vec<ChatMessage> = Vec::new();
     for piece in pieces.into_iter().rev() {
@@ -258,7 +260,7 @@ fn told_first(messages: &[ChatMessage]) -> Option<String> {
     })
 }
 
-/// What the event `conversation_opened` says, under a seal: it stands before the first question.
+/// The sealed text of the event `conversation_opened`, which comes before the first question.
 fn opening(record: &VerifiedRecord) -> Option<String> {
     for line in record.lines().filter(|line| !line.unverified) {
         let event = json::parse_python(&line.bytes).ok()?.value;

@@ -1,12 +1,14 @@
-//! [`Kin`]: what records say of their threads that a registry says, too: who started whom, who goes on from whom.
+//! [`Kin`]: the facts in records that a registry repeats: the parent and the successor of each
+//! thread.
 //!
 //! ```text
-//! line 1                          directive, model, parent_thread, and the seal of the predecessor
-//! link of the predecessor         names the thread, its seal the record: only both together make a chain
-//! child_thread_started            how many children there are
+//! line 1                      directive, model, parent_thread, and the seal of the predecessor
+//! link of the predecessor     names the thread, its seal the record: only both make a chain
+//! child_thread_started        the number of children
 //! ```
-//! Only what seals cover is read, also of records that still grow. Where no record tells, the row keeps its word: a
-//! predecessor of the original, whose records say nothing of chains, is named by the registry alone.
+//! Only sealed parts are read, also of records that still grow. A fact that no record contains
+//! comes from the row. A predecessor of Rye is named only by the registry, since Rye's records do
+//! not describe chains.
 
 use super::record::{self, Need, Successor};
 use super::{Archive, VerifiedRecord};
@@ -23,7 +25,7 @@ use threadseal_core::record::{RecordId, ThreadId};
 use threadseal_core::time::Timestamp;
 use threadseal_formats::transcript::manifest::Manifest;
 
-/// Reads records once each, and what they say of each other.
+/// Reads each record once, and connects them.
 pub struct Kin<'a> {
     archive: Archive<'a>,
     read: HashMap<ThreadId, Rc<Said>>,
@@ -31,7 +33,7 @@ pub struct Kin<'a> {
     first: HashMap<ThreadId, ThreadId>,
 }
 
-/// What one record says by itself.
+/// The facts in one record alone.
 #[derive(Debug)]
 struct Said {
     id: ThreadId,
@@ -49,7 +51,7 @@ impl<'a> Kin<'a> {
     /// Of the threads that `archive` reads.
     pub fn new(archive: Archive<'a>) -> Self {
         Self {
-            // Nothing is taken from what no seal covers; a tail that was adopted takes nothing from the rest.
+            // Nothing is taken from unsealed events; an adopted tail takes nothing from the rest.
             archive: Archive {
                 integrity: Integrity::Lenient,
                 ..archive
@@ -59,11 +61,12 @@ impl<'a> Kin<'a> {
         }
     }
 
-    /// What the record of `id` says that `row` should say; what no record tells is as `row` has it.
+    /// The facts in the record of `id` that `row` should repeat; facts without a record are as in
+    /// `row`.
     ///
     /// # Errors
-    /// Kind `Refused` with the verdict, unless the record verifies as far as its seals reach; for a record of the
-    /// original; what the disk says.
+    /// Kind `Refused` with the verdict, unless the record verifies as far as its seals reach; for a
+    /// record of Rye; errors of the disk.
     pub fn recorded(&mut self, id: &ThreadId, row: Option<&Thread>) -> Result<Recorded, Error> {
         let said = self.said(id)?;
         let noted = |text: Option<&String>| text.and_then(|text| ThreadId::parse(text).ok());
@@ -76,7 +79,7 @@ impl<'a> Kin<'a> {
         let parent = match (&said.parent, said.manifest.parent) {
             (Some(name), _) => Some(ThreadId::parse(name)?),
             (None, None) => None,
-            // Its seal alone does not say whose it is.
+            // Its seal alone does not name its thread.
             (None, Some(_)) => noted(row.and_then(|row| row.parent.as_ref())),
         };
         let after = said.successors.last();
@@ -109,7 +112,7 @@ impl<'a> Kin<'a> {
         Ok(said)
     }
 
-    /// The thread that this one goes on from, if that says so, too.
+    /// The thread that this one continues, if that thread names this one, too.
     fn before(&mut self, said: &Said) -> Result<Option<ThreadId>, Error> {
         let Some(head) = said.manifest.predecessor else {
             return Ok(None);

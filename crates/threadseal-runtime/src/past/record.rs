@@ -1,4 +1,4 @@
-//! [`VerifiedRecord`]: one transcript, verified and held in memory; ThreadSeal's own or the original's.
+//! [`VerifiedRecord`]: one transcript, verified and held in memory; ThreadSeal's own or Rye's.
 
 use super::Archive;
 use super::spoken::{answer_open_calls, marked};
@@ -38,11 +38,12 @@ pub struct VerifiedRecord {
     verified: Verified<Coverage>,
     report: Report,
     bytes: Vec<u8>,
-    /// What puts detached bodies in their places.
+    /// Puts detached bodies in their places.
     restorer: Option<Restorer<'static>>,
-    /// Where what nobody vouches for lies; empty in a strict archive.
+    /// The ranges without any seal that were taken; empty in a strict archive.
     unverified: Vec<[u64; 2]>,
-    /// Where the part ends that counts as under seals: the last seal, or the one that whoever goes on from it names.
+    /// The end of the part that counts as sealed: the last seal, or the one that its successor
+    /// names.
     sealed: u64,
     events: Events,
 }
@@ -58,14 +59,14 @@ pub struct Line<'a> {
     pub unverified: bool,
 }
 
-/// Bytes behind a seal that somebody took although nothing covered them.
+/// Bytes after a seal that were taken although nothing covered them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Taken {
     bytes: u64,
     sha256: Digest,
 }
 
-/// A thread that goes on from this one, as a sealed link says.
+/// The successor of this thread in a sealed link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Successor {
     /// Which thread.
@@ -74,11 +75,11 @@ pub struct Successor {
     pub record: Option<RecordId>,
 }
 
-/// What its events say of the thread itself.
+/// The facts in its events about the thread.
 #[derive(Debug, Default)]
 struct Events {
     ended: Option<Status>,
-    /// Where the terminal event says that the step ledger ends.
+    /// The end of the step ledger, by the terminal event.
     ledger: Option<Value>,
     successors: Vec<Successor>,
     /// Children whose end is sealed: thread, and its last seal then.
@@ -90,25 +91,25 @@ struct Events {
 pub(super) enum Need {
     /// All of it.
     Whole,
-    /// All of it up to its last seal, which covers the link to whoever goes on from it: that one heard nothing behind
-    /// it.
+    /// All of it up to its last seal, which covers the link to its successor: that one received
+    /// nothing after it.
     Linked,
-    /// What the caller relies on is under a seal that it names; the record may still grow.
+    /// The part that the caller relies on is under a seal that it names; the record may still grow.
     Sealed,
 }
 
 impl VerifiedRecord {
-    /// Whose it is.
+    /// Its thread.
     pub fn id(&self) -> &ThreadId {
         &self.id
     }
 
-    /// Where it lies.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What its line 1 says; None for a transcript of the original.
+    /// Its manifest, from line 1; None for a transcript of Rye.
     pub fn manifest(&self) -> Option<&Manifest> {
         self.manifest.as_ref()
     }
@@ -118,22 +119,22 @@ impl VerifiedRecord {
         self.verified.get().head
     }
 
-    /// What verification vouches for.
+    /// The proof of the verification.
     pub fn verified(&self) -> &Verified<Coverage> {
         &self.verified
     }
 
-    /// What verification said.
+    /// The report of the verification.
     pub fn report(&self) -> &Report {
         &self.report
     }
 
-    /// How it says that its thread ended, under a seal.
+    /// The sealed end of its thread.
     pub fn ended(&self) -> Option<Status> {
         self.events.ended
     }
 
-    /// Where it says that its step ledger ends, under a seal: `count`, and `head`, the hash of the last record.
+    /// The sealed end of its step ledger: `count`, and `head`, the hash of the last record.
     pub fn ledger(&self) -> Option<&Value> {
         self.events.ledger.as_ref()
     }
@@ -143,7 +144,7 @@ impl VerifiedRecord {
         &self.events.children
     }
 
-    /// The threads that it says go on from it, under a seal.
+    /// The successors in its sealed links.
     pub fn successors(&self) -> &[Successor] {
         &self.events.successors
     }
@@ -187,7 +188,7 @@ impl VerifiedRecord {
         })
     }
 
-    /// Its messages as the original's reader gives them, what no seal covers left out.
+    /// Its messages as Rye's reader gives them, without unsealed events.
     ///
     /// # Errors
     /// Kind `Refused` when a line is no event.
@@ -199,10 +200,10 @@ impl VerifiedRecord {
         Ok(fold.into_messages())
     }
 
-    /// What was said in it, each call with one result; what no seal covers is marked.
+    /// Its conversation, each call with one result; messages that no seal covers are marked.
     ///
     /// # Errors
-    /// Kind `Refused` when a line is no event, or holds what no model can be given.
+    /// Kind `Refused` when a line is no event, or contains a message that no model accepts.
     pub fn conversation(&self) -> Result<Vec<ChatMessage>, Error> {
         let mut said = conversation(&self.messages()?)?;
         if !self.unverified.is_empty() {
@@ -217,11 +218,12 @@ impl VerifiedRecord {
         Ok(said)
     }
 
-    /// Leaves out what stands behind the seal `head`: whoever goes on from it heard up to there, and, of what no seal
-    /// covered then, what `taken` names, of whatever seals cover it now.
+    /// Leaves out the part after the seal `head`: its successor received only the part before. Of
+    /// the tail that no seal covered then, it received the part that `taken` names, whichever seals
+    /// cover it now.
     ///
     /// # Errors
-    /// Kind `Refused` when that is not there as it was.
+    /// Kind `Refused` when that part is missing or changed.
     pub(super) fn up_to(&mut self, head: Head, taken: Option<&Taken>) -> Result<(), Error> {
         self.sealed = head.size;
         self.unverified.retain(|[from, _]| *from < head.size);
@@ -244,7 +246,7 @@ impl VerifiedRecord {
         Ok(())
     }
 
-    /// What a thread that brought one of the original's in took of it that no seal covered.
+    /// The unsealed tail that a thread took when it adopted one of Rye's.
     pub(super) fn took(&self) -> Option<Taken> {
         let sealed = self.lines().filter(|line| !line.unverified);
         let mut events =
@@ -258,18 +260,19 @@ impl VerifiedRecord {
         (told["taken"] == true).then_some(taken)
     }
 
-    /// Calls that began and of which nobody knows whether they were carried out: its recovery found them in the signed
-    /// ledger without a result, or their result says so.
+    /// Calls that began, and for which it is unknown whether they were carried out. Either its
+    /// recovery found them in the signed ledger without a result, or their result marks them as
+    /// unknown.
     pub fn unresolved(&self) -> Vec<Value> {
         let sealed = self.lines().filter(|line| !line.unverified);
         let events = sealed.filter_map(|line| serde_json::from_slice::<Value>(&line.bytes).ok());
         unresolved_of(events)
     }
 
-    /// The member `meta` of line 1; null for a transcript of the original.
+    /// The member `meta` of line 1; null for a transcript of Rye.
     ///
     /// # Errors
-    /// Kind `Refused` when it holds what no text or double can.
+    /// Kind `Refused` when it contains a value that no text or double can represent.
     pub fn meta_of_line_1(&self) -> Result<Value, Error> {
         self.manifest
             .as_ref()
@@ -281,7 +284,8 @@ impl VerifiedRecord {
     }
 }
 
-/// As [`VerifiedRecord::unresolved`]. An open call of the model has its place in the conversation, and is told there.
+/// As [`VerifiedRecord::unresolved`]. An open call of the model has its place in the conversation,
+/// and is reported there.
 fn unresolved_of(events: impl Iterator<Item = Value>) -> Vec<Value> {
     // A model may name its call as a hook's is named.
     let mut begun: BTreeMap<(bool, String), Value> = BTreeMap::new();
@@ -306,7 +310,7 @@ fn unresolved_of(events: impl Iterator<Item = Value>) -> Vec<Value> {
                     *of_hook && call["idempotency_key"] == *key
                 };
                 let counts = payload["in_ledger"] == true || begun.iter().any(open);
-                // Those are named again whose result said so.
+                // Calls whose result reported this are named again.
                 if counts
                     && !unresolved
                         .iter()
@@ -321,7 +325,7 @@ fn unresolved_of(events: impl Iterator<Item = Value>) -> Vec<Value> {
     unresolved
 }
 
-/// Is the transcript in `folder` one of the original's?
+/// Is the transcript in `folder` one of Rye's?
 pub(super) fn is_original(archive: &Archive<'_>, folder: &ThreadFolder) -> Result<bool, Error> {
     let path = folder.transcript();
     archive.project.inside(&*archive.host.fs, &path)?;
@@ -527,7 +531,7 @@ impl Events {
     }
 }
 
-/// How a thread stands whose record ends with this event.
+/// The status of a thread whose record ends with this event.
 fn status_of(terminal: &str) -> Status {
     match terminal {
         "thread_completed" => Status::Completed,

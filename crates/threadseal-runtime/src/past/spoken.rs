@@ -1,16 +1,17 @@
-//! A conversation that goes to a model again: what no seal covers is marked, and each call has one result.
+//! A conversation that goes to a model again: unsealed messages are marked, and each call has one
+//! result.
 
 use crate::model::{ChatMessage, ToolCall};
 
-/// What stands before a message that no seal covers.
+/// The mark before a message that no seal covers.
 pub const UNVERIFIED: &str = "[unverified: no seal covers this] ";
 
-/// What a model is told of a call that may have been carried out before.
+/// The result that a model gets for a call that may have been carried out before.
 pub(crate) const UNRESOLVED: &str =
     "unresolved: nobody knows whether this call was carried out; do not repeat it unseen";
 
-/// Marks in `whole` what is not in `sealed`. A call has no place for a mark: its result has it, also one that says that
-/// nobody knows of any.
+/// Marks the messages in `whole` that are not in `sealed`. A call has no place for a mark: its
+/// result has it, also one that reports an unknown result.
 pub(super) fn marked(sealed: &[ChatMessage], whole: Vec<ChatMessage>) -> Vec<ChatMessage> {
     let mut sealed = sealed.iter().peekable();
     let mut told = Vec::with_capacity(whole.len());
@@ -21,7 +22,7 @@ pub(super) fn marked(sealed: &[ChatMessage], whole: Vec<ChatMessage>) -> Vec<Cha
             ChatMessage::ToolResult { call_id, .. } => open.retain(|call| call.id != *call_id),
             _ => told.extend(open.drain(..).map(nowhere)),
         }
-        // An answer may have got further calls from what is not covered: its text is under a seal all the same.
+        // Unsealed events may have added calls to an answer: its text is under a seal all the same.
         let covered = match (&message, sealed.peek()) {
             (
                 ChatMessage::Assistant { text, calls },
@@ -71,8 +72,9 @@ fn nowhere(call: ToolCall) -> ChatMessage {
     with_mark(unresolved(call))
 }
 
-/// Gives each call without a result one that says so, and each result without a call a message of its own: models refuse
-/// a conversation that has either, and nobody knows whether an open call was carried out.
+/// Gives each call without a result one that states this, and each result without a call a message
+/// of its own. Models refuse a conversation that has either, and it is unknown whether an open call
+/// was carried out.
 pub(crate) fn answer_open_calls(messages: &mut Vec<ChatMessage>) {
     let mut answered = Vec::with_capacity(messages.len());
     let mut open: Vec<ToolCall> = Vec::new();
@@ -197,7 +199,8 @@ mod tests {
         assert_eq!(told[..2], whole[..2]);
         let is_marked = |message: &ChatMessage| message.text().starts_with(UNVERIFIED);
         assert!(told[2..].iter().all(is_marked), "{told:?}");
-        // The results of calls that only the tail has: that nobody knows of any is under no seal either.
+        // The results of calls that only the tail has: the report that a result is unknown is not
+        // under a seal either.
         let of = |id: &str| {
             let is = |message: &&ChatMessage| matches!(message, ChatMessage::ToolResult { call_id, .. } if call_id == id);
             told.iter().filter(is).count()

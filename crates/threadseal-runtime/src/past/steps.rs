@@ -1,8 +1,10 @@
-//! The step ledger of a thread, held against what its transcript seals of it.
+//! The step ledger of a thread, checked against its transcript's seals.
 //!
 //! ```text
-//! terminal event: ledger {count, head} ─► ledger_<record>.jsonl: chain and signatures hold, that record is its last
-//! no such event                        ─► chain and signatures hold, and it has what this host knows of it
+//! terminal event: ledger {count, head}
+//!     ─► ledger_<record>.jsonl: chain and signatures hold, that record is its last
+//! no such event
+//!     ─► chain and signatures hold, and it contains the end that this host knows
 //! ```
 
 use super::{Archive, VerifiedRecord};
@@ -30,11 +32,12 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    /// Reads the ledger of `record` in `folder`. `named` is where a sealed event says that it ended, {`count`, `head`}:
-    /// that must be in it.
+    /// Reads the ledger of `record` in `folder`. `named` is its end by a sealed event, {`count`,
+    /// `head`}: the ledger must contain that end.
     ///
     /// # Errors
-    /// Kind `Refused` when it is not there, or its chain or a signature does not hold; what the disk says.
+    /// Kind `Refused` when it is missing, or its chain or a signature does not hold; errors of the
+    /// disk.
     pub(crate) fn read(
         host: &Host,
         trust: &Trust,
@@ -75,7 +78,7 @@ impl Steps {
         })
     }
 
-    /// Does it end where a sealed event says?
+    /// Does it end as a sealed event states?
     fn ends_with(&self, run: &RunId, named: &Value) -> Result<(), Error> {
         let tip = tip_of(run, named);
         if tip.is_some() && tip == self.tip {
@@ -99,7 +102,7 @@ pub(super) fn check(
     };
     let (id, named) = (manifest.record, record.ledger());
     let run = RunId::parse(&id.to_string())?;
-    // Whoever ended a thread for its dead process may have found none.
+    // A recovery that ended the thread may have found no ledger.
     let path = path_of(folder, &run);
     let there = archive.host.fs.symlink_metadata(&path).is_ok();
     let known = known::known(archive.host, &run.record_id())?.head;

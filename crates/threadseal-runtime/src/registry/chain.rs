@@ -1,11 +1,11 @@
-//! Chains of threads, each going on from the one before.
+//! Chains of threads, each continuing the one before.
 //!
 //! ```text
 //! first ⇄ … ⇄ last     forward: continuation_thread_id     back: continuation_of
 //! ```
-//! Both walks remember where they have been: pointers of a damaged registry may lead in a circle, to
-//! nothing, or to a text that must not become a path. The original returns the missing id as the end of
-//! the chain; here a chain that leads nowhere has no end.
+//! Both walks remember the threads that they visited. Pointers of a damaged registry may lead in a
+//! circle, to nothing, or to a text that must not become a path. Rye returns the missing id as the
+//! end of the chain; here a chain that leads nowhere has no end.
 
 use super::Thread;
 use crate::bounds::MAX_CHAIN_THREADS;
@@ -20,11 +20,11 @@ use threadseal_core::record::ThreadId;
 pub struct Chain {
     /// Its threads, the first one first, as far as pointers lead.
     pub threads: Vec<Thread>,
-    /// What keeps it from being one.
+    /// The fault that breaks it.
     pub fault: Option<ChainFault>,
 }
 
-/// What is wrong with a chain.
+/// A fault of a chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChainFault {
     /// Pointers lead back to this thread.
@@ -33,7 +33,7 @@ pub enum ChainFault {
     Missing(ThreadId),
     /// A pointer is this text, which is no id.
     NoId(String),
-    /// The thread before this one goes on elsewhere.
+    /// The thread before this one has another successor.
     Forked(ThreadId),
     /// It has more than [`MAX_CHAIN_THREADS`] threads.
     TooLong,
@@ -64,7 +64,7 @@ pub(super) fn whole(
     let (threads, forward) = walk(root, |thread| thread.continuation.clone(), &get)?;
     let member = threads.iter().any(|thread| thread.id == *id);
     let fork = (!member).then(|| {
-        // Where the way back left the way forward.
+        // The thread at which the way back left the way forward.
         let branch = first.iter().rev().find(|thread| {
             let on = |other: &Thread| other.id == thread.id;
             !threads.iter().any(on)
@@ -98,7 +98,8 @@ pub(super) fn last(
     }
 }
 
-/// Follows `next` from `start` on: what it passes, `start` included, and why it stopped too early.
+/// Follows `next` from `start`: the threads on the way, with `start`, and why the walk stopped too
+/// early.
 fn walk(
     start: Thread,
     next: impl Fn(&Thread) -> Option<String>,

@@ -1,4 +1,4 @@
-//! What every registry must do, whatever it is kept in.
+//! The rules that every registry must obey, independent of the store.
 
 use super::*;
 use crate::bounds::MAX_CHAIN_THREADS;
@@ -154,7 +154,7 @@ fn what_a_record_says_is_entered_whatever_the_row_said(registry: &dyn Registry) 
     assert_eq!(said.contradictions(&made), []);
     assert_eq!((made.parent.as_deref(), made.spawns), (Some("p"), 2));
     registry.correct(&a, Status::Completed, at(10)).unwrap();
-    // Children of which the record knows nothing are not forgotten.
+    // Children that the record does not mention are not forgotten.
     let child = Origin::Child {
         parent: &a,
         max_spawns: None,

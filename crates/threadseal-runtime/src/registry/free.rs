@@ -1,4 +1,4 @@
-//! Registering a thread under an id that nobody has: `<name>-<milliseconds since 1970>`.
+//! Registers a thread under a free id: `<name>-<milliseconds since 1970>`.
 
 use super::{NewThread, Registry};
 use crate::bounds::MAX_ID_ATTEMPTS;
@@ -6,8 +6,8 @@ use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
 use threadseal_core::time::Timestamp;
 
-/// Registers `new` under the first id from `at` on that is free; what `new` calls itself is not looked at. None when so many
-/// begin at this moment that none is.
+/// Registers `new` under the first free id from `at` on; the id of `new` is ignored. None when too
+/// many begin at this moment.
 ///
 /// # Errors
 /// As [`Registry::create`].

@@ -1,20 +1,21 @@
-//! What in a registry cannot be true.
+//! Finds contradictions in a registry.
 //!
-//! | code | what |
+//! | code | fault |
 //! |---|---|
 //! | `damaged` | the file's pages contradict each other, or it is no registry |
 //! | `path_id` | a thread id must not become a path |
 //! | `unknown_status` | a word that is no status |
 //! | `cycle` | continuations, or parents, lead in a circle |
 //! | `dangling` | a continuation leads to a thread that is not registered |
-//! | `fork` | two threads claim to go on from one, or one is said to go on from two |
+//! | `fork` | two threads claim to continue one, or one claims to continue two |
 //! | `one_sided` | a continuation is written on one side only |
-//! | `ill_typed` | a number is none, is negative, or money differs from our own count of it |
+//! | `ill_typed` | a value is no number, is negative, or money differs from our own count of it |
 //! | `double` | two rows of one thread |
 //! | `orphan` | our own columns of a thread that has no row |
-//! | `foreign_schema` | a trigger or a view, by which the file itself changes what is written or makes up what is read |
+//! | `foreign_schema` | a trigger or a view: it can change written values, invent read ones |
 //!
-//! A registry is evidence of nothing; whoever finds one of these reads the signed files instead.
+//! A registry is evidence of nothing; a reader that finds one of these reads the signed files
+//! instead.
 
 use super::row::{count_of, real_of, text_of};
 use super::{Thread, schema};
@@ -30,18 +31,18 @@ use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::record::ThreadId;
 use threadseal_store::database;
 
-/// Something in a database that cannot be true.
+/// A contradiction in a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// What kind of fault; `spec/runtime.md` lists them.
+    /// The kind of fault; `spec/runtime.md` lists them.
     pub code: &'static str,
-    /// The row, by its id as it stands there.
+    /// The row, by its id as stored.
     pub thread: Option<String>,
-    /// What is wrong.
+    /// The fault in words.
     pub message: String,
 }
 
-/// What an inspection found.
+/// The result of an inspection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Inspection {
     /// Rows that were looked at.
@@ -76,16 +77,16 @@ impl Inspection {
     }
 }
 
-/// Inspects the registry at `path`, which is only looked at.
+/// Inspects the registry at `path` without writing to it.
 ///
 /// # Errors
-/// Kind `External` when it cannot be read, `Limit` above [`MAX_INSPECTED_ROWS`]. What is wrong with the
-/// file is a [`Fault`].
+/// Kind `External` when it cannot be read, `Limit` above [`MAX_INSPECTED_ROWS`]. A fault of the
+/// file is no error but a [`Fault`].
 pub fn inspect(path: &Path) -> Result<Inspection, Error> {
     looked_at(path, |connection, inspection| {
         let Some(select) = schema::select(connection)? else {
             if database::is_empty(connection)? {
-                // Somebody was about to make it.
+                // A writer was about to create it.
                 return Ok(());
             }
             let message = "there is no table of threads".to_owned();
@@ -106,7 +107,7 @@ pub fn inspect(path: &Path) -> Result<Inspection, Error> {
     })
 }
 
-/// Tells of rows of our own table without one of the original's.
+/// Reports rows of our own table without a row of Rye's.
 fn orphans(connection: &Connection, inspection: &mut Inspection) -> rusqlite::Result<()> {
     if schema::columns(connection, "threadseal_threads")?.is_empty() {
         return Ok(());
@@ -124,7 +125,7 @@ fn orphans(connection: &Connection, inspection: &mut Inspection) -> rusqlite::Re
     Ok(())
 }
 
-/// Tells of what no registry and no ledger of budgets has.
+/// Reports objects that no registry and no ledger of budgets has.
 fn strangers(connection: &Connection, inspection: &mut Inspection) -> rusqlite::Result<()> {
     let mut statement = connection.prepare(
         "SELECT type, name, tbl_name FROM sqlite_master WHERE type IN ('trigger', 'view') ORDER BY name",
@@ -144,9 +145,10 @@ fn strangers(connection: &Connection, inspection: &mut Inspection) -> rusqlite::
     Ok(())
 }
 
-/// Where a registry says otherwise than the signed metadata of a thread: `status_mismatch`,
-/// `directive_mismatch`, and of a thread that has ended `cost_mismatch`. `thread.json` is written when a thread begins and when it ends; in between the
-/// registry is ahead of it, and a link to a successor comes later.
+/// Reports where a registry contradicts the signed metadata of a thread: `status_mismatch`,
+/// `directive_mismatch`, and of a thread that has ended `cost_mismatch`. `thread.json` is written
+/// when a thread begins and when it ends. In between the registry is ahead of it, and a link to a
+/// successor comes later.
 pub fn contradictions(
     row: &Thread,
     signed: Status,
@@ -237,7 +239,7 @@ pub(super) struct Typed {
     pub(super) parent: Option<String>,
     pub(super) before: Option<String>,
     pub(super) after: Option<String>,
-    /// What must not be below nothing, by name.
+    /// Numbers that must not be negative, by name.
     pub(super) counts: Vec<(&'static str, i64)>,
 }
 
@@ -270,7 +272,7 @@ pub(super) fn inspect_rows(rows: Vec<Typed>, place: &str) -> Result<Inspection, 
     Ok(inspection)
 }
 
-/// Refuses what is too much to be judged whole.
+/// Refuses more rows than one inspection can judge.
 pub(crate) fn check_rows(rows: u64, place: &str) -> Result<(), Error> {
     match rows > MAX_INSPECTED_ROWS as u64 {
         false => Ok(()),
@@ -281,7 +283,7 @@ pub(crate) fn check_rows(rows: u64, place: &str) -> Result<(), Error> {
     }
 }
 
-/// Is the id one, and the status?
+/// Are id and status valid?
 fn words(id: &str, status: &str, inspection: &mut Inspection) {
     if ThreadId::parse(id).is_err() {
         inspection.add("path_id", id, format!("{id:?} must not become a path"));
@@ -411,7 +413,7 @@ fn circles(
     inspection: &mut Inspection,
     next: impl Fn(&Node) -> Option<usize>,
 ) {
-    // By which walk a node was passed first; 0: by none yet.
+    // The number of the walk that first passed a node; 0: none yet.
     let mut passed = vec![0_usize; nodes.len()];
     for start in 0..nodes.len() {
         let (walk, mut at) = (start + 1, Some(start));

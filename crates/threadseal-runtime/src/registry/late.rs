@@ -1,6 +1,7 @@
-//! [`LateRegistry`]: a registry that is looked at until something is to be written, and opened only then.
+//! [`LateRegistry`]: a registry that is read without opening it, and opened only for the first
+//! write.
 //!
-//! What is refused leaves no trace: neither a new file, nor a registry of the original that got other columns.
+//! A refused action leaves no trace: no new file, and no new columns in a registry of Rye.
 
 use super::{
     Chain, Filter, Listing, NewThread, Process, Recorded, Registry, SqliteRegistry, Thread,
@@ -20,7 +21,7 @@ use threadseal_store::sys::Fs;
 /// Permission bits of the folder of all threads, before the umask.
 const FOLDER_MODE: u32 = 0o777;
 
-/// A registry in an SQLite file, which is made, or brought up to date, by the first that writes to it.
+/// A registry in an SQLite file; the first write creates it or brings it up to date.
 #[derive(Debug)]
 pub struct LateRegistry {
     fs: Arc<dyn Fs>,
@@ -51,7 +52,7 @@ impl LateRegistry {
     }
 }
 
-/// What `make` makes, the first time that it can.
+/// The result of `make`, made the first time that it succeeds.
 pub(crate) fn once<'c, T>(
     cell: &'c OnceLock<T>,
     making: &Mutex<()>,
@@ -65,7 +66,6 @@ pub(crate) fn once<'c, T>(
     Ok(cell.get_or_init(|| made))
 }
 
-/// Makes the folder of a database.
 pub(crate) fn make_folder(fs: &dyn Fs, path: &Path) -> Result<(), Error> {
     match path.parent() {
         Some(folder) => atomic::create_directories(fs, folder, FOLDER_MODE),

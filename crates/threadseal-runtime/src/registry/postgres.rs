@@ -1,11 +1,12 @@
 //! [`PostgresRegistry`]: the threads of many machines, in one PostgreSQL database.
 //!
 //! ```text
-//! threadseal_threads   the seed's columns; beside them spend_nanos, elapsed_micros, process_started, record,
-//!                      order_id, fence                                        spend is made of spend_nanos
+//! threadseal_threads   the seed's columns; beside them spend_nanos, elapsed_micros,
+//!                      process_started, record, order_id, fence;
+//!                      spend is made of spend_nanos
 //! ```
-//! Whoever writes under a lease has it checked in the same transaction, and writes threads of its own order only;
-//! `fence` is the token of the last who did, and does not fall.
+//! For a writer under a lease, the same transaction checks the lease, and it may write only threads
+//! of its own order. `fence` is the token of the last such writer, and does not fall.
 
 use super::chain::unknown;
 use super::inspect::{self, Typed};
@@ -84,7 +85,8 @@ pub struct PostgresRegistry {
 }
 
 impl PostgresRegistry {
-    /// The registry of a database, whose tables are made if need be; with a lease, each change checks it.
+    /// Opens the registry of a database, creating missing tables; with a lease, each change checks
+    /// it.
     ///
     /// # Errors
     /// As [`PostgresDatabase::migrate`].
@@ -99,7 +101,7 @@ impl PostgresRegistry {
     /// The order to which a thread belongs.
     ///
     /// # Errors
-    /// Kind `Refused` when there is no such thread, or it belongs to none; what the server says.
+    /// Kind `Refused` when there is no such thread, or it belongs to none; errors of the server.
     pub fn order_of(&self, id: &ThreadId) -> Result<i64, Error> {
         let sql = "SELECT order_id FROM threadseal_threads WHERE thread_id = $1";
         let row = self
@@ -124,7 +126,7 @@ impl PostgresRegistry {
         Ok(found.threads)
     }
 
-    /// What in it cannot be true, as [`super::inspect`] says of a file.
+    /// Finds contradictions in it, as [`super::inspect`] does for a file.
     ///
     /// # Errors
     /// Kind `Limit` above [`MAX_INSPECTED_ROWS`], `External` when the server fails.
@@ -145,7 +147,7 @@ impl PostgresRegistry {
             }
             work(session)
         })?;
-        // Whoever waits for a thread looks again.
+        // Threads that wait for this one read its row again.
         self.database.tell()?;
         Ok(done)
     }
@@ -346,7 +348,7 @@ impl Registry for PostgresRegistry {
     }
 
     fn set_result(&self, id: &ThreadId, result: &Json, at: Timestamp) -> Result<(), Error> {
-        // A text of PostgreSQL holds no NUL; JSON spells it `\u0000`.
+        // A text of PostgreSQL contains no NUL; JSON spells it `\u0000`.
         self.change(id, at, &[("result", &result.to_string())])
     }
 
@@ -496,7 +498,7 @@ mod tests {
         let url = cluster.fresh();
         let open = || PostgresRegistry::open(&PostgresDatabase::open(&url).unwrap(), None).unwrap();
         let (here, there) = (open(), open());
-        // By nobody who tells.
+        // A change by a writer that sends no notice.
         cluster.sql(
             database_of(&url),
             "INSERT INTO threadseal_threads (thread_id, directive, status, created_at, updated_at)
@@ -554,7 +556,7 @@ mod tests {
             (2, Status::Running)
         );
         assert_eq!(second.of_order(again.order()).unwrap().len(), 1);
-        // Words and ids that somebody wrote into rows.
+        // Words and ids that an attacker wrote into rows.
         cluster.sql(
             database_of(&url),
             "INSERT INTO threadseal_threads (thread_id, directive, status, created_at, updated_at)

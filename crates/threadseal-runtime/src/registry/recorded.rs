@@ -1,18 +1,18 @@
-//! [`Recorded`]: what the record of a thread says of it that a row says, too.
+//! [`Recorded`]: the facts of a thread's record that its row repeats.
 //!
-//! Whoever reads records makes it; a row that says anything else is named, and brought to it.
+//! Readers of records create it. A row that differs is reported, and corrected to match it.
 
 use super::{Fault, Thread};
 use crate::status::Status;
 use threadseal_core::record::{RecordId, ThreadId};
 use threadseal_core::time::Timestamp;
 
-/// What the record of a thread says of it, under its seals.
+/// The facts about a thread in its record, under its seals.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recorded {
     /// Its id.
     pub id: ThreadId,
-    /// The record itself.
+    /// The id of the record.
     pub record: RecordId,
     /// The directive or graph that it runs.
     pub directive: String,
@@ -22,21 +22,22 @@ pub struct Recorded {
     pub parent: Option<ThreadId>,
     /// When its record began.
     pub began: Timestamp,
-    /// How many children its record says that it started; a row may count more, which came to nothing.
+    /// The number of children that its record names; a row may count more, from starts that failed.
     pub spawns: u64,
-    /// The thread that it goes on from: both records say so.
+    /// The thread that it continues, according to both records.
     pub before: Option<ThreadId>,
-    /// The thread that goes on from it.
+    /// The thread that continues it.
     pub after: Option<ThreadId>,
     /// The first thread of its chain; None in that one itself.
     pub root: Option<ThreadId>,
-    /// How it says that its thread ended.
+    /// The end of its thread, according to the record.
     pub ended: Option<Status>,
 }
 
 impl Recorded {
-    /// Where a row says otherwise: `record_mismatch`, `directive_mismatch`, `model_mismatch`, `parent_mismatch`,
-    /// `chain_mismatch`, `spawns_mismatch`. Where the thread stands is another question: [`Recorded::suits`].
+    /// Reports where a row differs: `record_mismatch`, `directive_mismatch`, `model_mismatch`,
+    /// `parent_mismatch`, `chain_mismatch`, `spawns_mismatch`. [`Recorded::suits`] checks the
+    /// status.
     pub fn contradictions(&self, row: &Thread) -> Vec<Fault> {
         let mut found = Vec::new();
         let mut differs = |code, what: &str, row_says: Option<&str>, record: Option<&str>| {
@@ -101,7 +102,7 @@ impl Recorded {
         found
     }
 
-    /// May the thread stand at `status`, by its record?
+    /// Does its record permit this status?
     pub fn suits(&self, status: Status) -> bool {
         match (self.ended, &self.after) {
             (_, Some(_)) => status == Status::Continued,
@@ -111,8 +112,8 @@ impl Recorded {
     }
 }
 
-/// May a thread, whose record says that it ended so, stand at `status`? A record does not tell an error from a kill, nor
-/// what somebody decided about a thread that was suspended.
+/// Does this end in a record permit `status`? A record does not distinguish an error from a kill,
+/// nor show a later decision about a suspended thread.
 pub(crate) fn suits(ended: Status, status: Status) -> bool {
     match ended {
         Status::Completed => matches!(status, Status::Completed | Status::CompletedWithErrors),

@@ -1,7 +1,7 @@
-//! Rows of registries, which may hold anything.
+//! Rows of registries, which may contain any values.
 //!
-//! SQLite's columns take values of any type, and files come from others: what is not of the expected
-//! type is read as absent, and [`super::inspect`] tells of it.
+//! SQLite's columns take values of any type, and files may come from elsewhere. A value of an
+//! unexpected type is read as absent, and [`super::inspect`] reports it.
 
 use super::Thread;
 use crate::money::Nanos;
@@ -10,7 +10,8 @@ use rusqlite::Row;
 use rusqlite::types::ValueRef;
 use threadseal_core::record::{RecordId, ThreadId};
 
-/// The thread of a row that [`super::schema::select`] selected; None when its id must not become a path.
+/// The thread of a row that [`super::schema::select`] selected; None when its id must not become a
+/// path.
 pub(super) fn thread(row: &Row<'_>) -> rusqlite::Result<Option<Thread>> {
     let text = |column: usize| row.get_ref(column).map(text_of);
     let count = |column: usize| {
@@ -48,13 +49,13 @@ pub(super) fn thread(row: &Row<'_>) -> rusqlite::Result<Option<Thread>> {
     }))
 }
 
-/// Our own amount where there is one, else the original's double.
+/// Our own amount where there is one, else Rye's double.
 fn spend(nanos: ValueRef<'_>, real: ValueRef<'_>) -> Nanos {
     let ours = count_of(nanos).and_then(Nanos::new);
     ours.or_else(|| real_of(real)).unwrap_or_default()
 }
 
-/// The amount of a column of the original.
+/// The amount of a column of Rye.
 pub(crate) fn real_of(value: ValueRef<'_>) -> Option<Nanos> {
     match value {
         ValueRef::Real(dollars) => Nanos::from_real(dollars).ok(),
@@ -68,7 +69,7 @@ pub(crate) fn real_of(value: ValueRef<'_>) -> Option<Nanos> {
     }
 }
 
-/// A text; None for NULL and for what is no text.
+/// A text; None for NULL and for values of other types.
 pub(crate) fn text_of(value: ValueRef<'_>) -> Option<String> {
     match value {
         ValueRef::Text(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),

@@ -1,5 +1,5 @@
-//! What may become of the rows of a registry, whatever it is kept in. Each is asked within the transaction that
-//! then writes.
+//! The permitted changes to a registry's rows, independent of the store. Each check runs within the
+//! transaction that then writes.
 
 use super::Thread;
 use crate::status::Status;
@@ -19,7 +19,7 @@ pub(super) fn spawn(parent: &Thread, max_spawns: Option<u64>) -> Result<u64, Err
     }
 }
 
-/// Where `thread` stood, if it may go to `to` from there.
+/// The status of `thread`, if it may change to `to`.
 pub(super) fn step(thread: &Thread, expected: Option<Status>, to: Status) -> Result<Status, Error> {
     let (id, before) = (&thread.id, thread.standing()?);
     if let Some(expected) = expected.filter(|expected| *expected != before) {
@@ -40,7 +40,7 @@ pub(super) struct Linked {
     pub(super) root: String,
 }
 
-/// May `after` go on from `before`?
+/// May `after` continue `before`?
 pub(super) fn link(before: Thread, after: &Thread, at: Timestamp) -> Result<Linked, Error> {
     let (old, new) = (&before.id, &after.id);
     if old == new {
@@ -51,7 +51,7 @@ pub(super) fn link(before: Thread, after: &Thread, at: Timestamp) -> Result<Link
             "{old} is continued by {other} already"
         )));
     }
-    // A thread that goes on elsewhere could stand before `old`: the chain would be a circle.
+    // A thread with a successor could precede `old`: the chain would be a circle.
     if after.continuation_of.is_some() || after.continuation.is_some() {
         return Err(Error::refused(format!("{new} is part of a chain already")));
     }
@@ -74,7 +74,7 @@ pub(super) fn record(thread: &Thread, record: &RecordId) -> Result<(), Error> {
     }
 }
 
-/// What is told of an id that is taken.
+/// The error for an id that is taken.
 pub(super) fn taken(id: &ThreadId) -> Error {
     Error::refused(format!("a thread {id} is registered already"))
 }

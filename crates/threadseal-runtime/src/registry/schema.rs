@@ -1,15 +1,15 @@
-//! The tables of a registry in SQLite: the original's, and beside it ours.
+//! The tables of a registry in SQLite: Rye's, and beside it ours.
 //!
 //! ```text
-//! threads             thread_id directive parent_id status created_at updated_at completed_at result
-//!                     turns input_tokens output_tokens spend spawn_count pid model
-//!                     continuation_of continuation_thread_id chain_root_id                    theirs
+//! threads             thread_id directive parent_id status created_at updated_at completed_at
+//!                     result turns input_tokens output_tokens spend spawn_count pid model
+//!                     continuation_of continuation_thread_id chain_root_id                Rye's
 //! threadseal_schema   version
 //! threadseal_threads  thread_id spend_nanos elapsed_micros process_started record fence
 //! ```
-//! Theirs is made, and an early one of eight columns is completed, exactly as its own code does
-//! (`thread_registry.py:30-68`), so each opens what the other made. A file that is only read stays as it
-//! is: what it lacks is read as NULL.
+//! Rye's table is created, and an early one of eight columns is completed, exactly as Rye's code
+//! does (`thread_registry.py:30-68`). So each program opens the other's files. A file that is only
+//! read stays unchanged: missing columns are read as NULL.
 
 use rusqlite::Connection;
 use std::collections::HashSet;
@@ -33,7 +33,7 @@ CREATE TABLE IF NOT EXISTS threads (
 CREATE INDEX IF NOT EXISTS idx_threads_parent ON threads(parent_id);
 CREATE INDEX IF NOT EXISTS idx_threads_status ON threads(status);";
 
-/// Columns that the original added later, as it adds them to files that lack them.
+/// Columns that Rye added later, spelled as Rye adds them to files that lack them.
 const LATER_COLUMNS: [(&str, &str); 10] = [
     ("turns", "INTEGER DEFAULT 0"),
     ("input_tokens", "INTEGER DEFAULT 0"),
@@ -59,7 +59,7 @@ CREATE TABLE IF NOT EXISTS threadseal_threads (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS idx_threadseal_listed ON threads(created_at, thread_id);";
 
-/// Columns in the order in which [`super::row`] takes them: of the original, then ours.
+/// Columns in the order in which [`super::row`] takes them: Rye's, then ours.
 const THEIR_COLUMNS: [&str; 18] = [
     "thread_id",
     "directive",
@@ -82,7 +82,7 @@ const THEIR_COLUMNS: [&str; 18] = [
 ];
 const OUR_COLUMNS: [&str; 4] = ["spend_nanos", "process_started", "record", "fence"];
 
-/// Makes what is missing in one transaction.
+/// Creates the missing tables in one transaction.
 pub(super) fn migrate(database: &Database) -> Result<(), Error> {
     let fail = |error| database.failed(&error);
     if database.read(|connection| is_current(connection).map_err(fail))? {
@@ -134,7 +134,7 @@ fn refuse_later(connection: &Connection) -> rusqlite::Result<Option<Error>> {
     }))
 }
 
-/// `SELECT` of all columns from `threads t`, of what the file has; None when it is no registry.
+/// `SELECT` of all columns from `threads t` that the file has; None when it is no registry.
 pub(super) fn select(connection: &Connection) -> rusqlite::Result<Option<String>> {
     let theirs = columns(connection, "threads")?;
     if !theirs.contains("thread_id") {

@@ -24,11 +24,11 @@ pub struct SqliteRegistry {
 }
 
 impl SqliteRegistry {
-    /// Opens the registry at `path`, and makes it where there is none; the folder must exist.
+    /// Opens the registry at `path`, and creates it where there is none; the folder must exist.
     ///
     /// # Errors
-    /// Kind `Refused` for a file that is damaged, no registry, or a later version's; `External` when it
-    /// cannot be opened.
+    /// Kind `Refused` for a file that is damaged, no registry, or a later version's; `External`
+    /// when it cannot be opened.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let database = Database::open(path)?;
         schema::migrate(&database)?;
@@ -39,12 +39,12 @@ impl SqliteRegistry {
         Ok(Self { database, select })
     }
 
-    /// Does `work` on a file that is only looked at, again when somebody changes it meanwhile. One that somebody was
-    /// about to make, and did not come to, has no threads.
+    /// Runs `work` on a file without writing to it, and repeats it when the file changes meanwhile.
+    /// A file whose creation is incomplete has no threads.
     ///
     /// # Errors
-    /// Kind `Refused` for a file that is damaged or no registry, `External` when it cannot be read; what
-    /// `work` says.
+    /// Kind `Refused` for a file that is damaged or no registry, `External` when it cannot be read;
+    /// errors of `work`.
     pub fn view<T>(
         path: &Path,
         mut work: impl FnMut(&RegistryView<'_>) -> Result<T, Error>,
@@ -84,7 +84,7 @@ impl SqliteRegistry {
         thread.ok_or_else(|| Failure::Refused(unknown(id)))
     }
 
-    /// Sets columns of one thread, and when.
+    /// Sets columns of one thread, with the time.
     fn set(
         &self,
         id: &ThreadId,
@@ -147,7 +147,7 @@ impl RegistryView<'_> {
     }
 }
 
-/// Why a transaction is taken back.
+/// Why a transaction is rolled back.
 enum Failure {
     Refused(Error),
     Sqlite(rusqlite::Error),
@@ -366,7 +366,7 @@ fn set(
         return Err(Failure::Refused(unknown(id)));
     }
     if !ours.is_empty() {
-        // A thread of the original has no row in our table yet.
+        // A thread of Rye has no row in our table yet.
         transaction
             .prepare_cached("INSERT OR IGNORE INTO threadseal_threads (thread_id) VALUES (?1)")?
             .execute([id.as_str()])?;

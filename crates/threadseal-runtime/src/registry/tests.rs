@@ -1,4 +1,4 @@
-//! The registry in SQLite: conformance, the original's files, what others made of them.
+//! The registry in SQLite: conformance, Rye's files, files that others edited.
 
 use super::conformance::{at, id, new};
 use super::*;
@@ -176,7 +176,7 @@ fn of_many_who_end_a_thread_one_does() {
     assert_eq!(won.iter().filter(|won| **won).count(), 1);
 }
 
-/// What each of the shared vectors is: a file, and the codes of its faults.
+/// The shared vectors: a file, and the codes of its faults.
 const VECTORS: [(&str, &[&str]); 15] = [
     ("vectors/rye/valid/proj/.ai/agent/threads/registry.db", &[]),
     (
@@ -211,7 +211,8 @@ const VECTORS: [(&str, &[&str]); 15] = [
         &["dangling"],
     ),
     ("vectors/rye/tampered/db/registry_fork.db", &["fork"]),
-    // Says `completed` of a thread whose signed metadata says `running`: nothing in it alone is wrong.
+    // Its status is `completed`, but the signed metadata has `running`: nothing in it alone is
+    // wrong.
     ("vectors/rye/tampered/db/registry_status_flip.db", &[]),
     ("vectors/rye/tampered/db/registry_path_id.db", &["path_id"]),
     ("vectors/rye/tampered/db/registry_corrupt.db", &["damaged"]),
@@ -335,7 +336,7 @@ fn a_registry_that_nobody_came_to_make_has_no_threads_and_is_completed_by_the_ne
     nothing("empty");
     SqliteRegistry::open(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
-    // It says that it has a write-ahead log; no table yet.
+    // Its header announces a write-ahead log; there is no table yet.
     let made = Connection::open(&path).unwrap();
     made.pragma_update(None, "journal_mode", "WAL").unwrap();
     drop(made);
@@ -360,7 +361,8 @@ fn what_a_dead_process_left_of_its_shared_memory_keeps_nobody_waiting() {
     registry
         .create(&new(&id("a"), Origin::Root), at(0))
         .unwrap();
-    // As the disk is when the process dies: the log has what the file lacks, the memory says anything.
+    // The disk when the process dies: the log has content that the file lacks, the memory contains
+    // anything.
     for (memory, left) in [
         (vec![0; 32 << 10], 1),
         (b"x".repeat(32 << 10), 1),
@@ -375,10 +377,10 @@ fn what_a_dead_process_left_of_its_shared_memory_keeps_nobody_waiting() {
         std::fs::write(copy.path().join("registry.db-wal"), log).unwrap();
         std::fs::write(copy.path().join("registry.db-shm"), memory).unwrap();
         assert_eq!(all(&copied).unwrap().threads.len(), left);
-        // SQLite itself waits ten seconds for whoever left it, and gives up then.
+        // SQLite waits ten seconds for the writer that left it, and gives up then.
         assert!(copy.path().join("registry.db-shm").exists());
     }
-    // Who has it open is waited for and seen.
+    // A reader waits for a process that has it open, and sees its writes.
     assert_eq!(all(&path).unwrap().threads.len(), 1);
     registry
         .create(&new(&id("b"), Origin::Root), at(1))

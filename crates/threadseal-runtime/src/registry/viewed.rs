@@ -1,4 +1,4 @@
-//! [`ViewedRegistry`]: a registry that is only looked at, and of which nothing is changed.
+//! [`ViewedRegistry`]: a registry that is only read, and never changed.
 
 use super::chain::{self, Chain};
 use super::{
@@ -17,8 +17,8 @@ use threadseal_core::time::Timestamp;
 /// How often a file that could not be read is looked at again.
 const LOOKS: usize = 10;
 
-/// A registry in an SQLite file, as it is at each look; without threads where there is no file. What would change it is
-/// refused.
+/// A registry in an SQLite file, read anew each time; without threads where there is no file.
+/// Changes are refused.
 #[derive(Debug)]
 pub struct ViewedRegistry(PathBuf);
 
@@ -28,7 +28,8 @@ impl ViewedRegistry {
         Self(path)
     }
 
-    /// What `work` finds. Again while the last writer closes the file: its log goes away then, under whoever looks.
+    /// The result of `work`. Repeated while the last writer closes the file: its log vanishes then,
+    /// while readers use it.
     fn look<T>(&self, work: impl Fn(&RegistryView<'_>) -> Result<T, Error>) -> Result<T, Error> {
         let mut found = SqliteRegistry::view(&self.0, &work);
         for _ in 0..LOOKS {
@@ -44,7 +45,6 @@ impl ViewedRegistry {
         found
     }
 
-    /// Nobody has made it yet.
     fn is_absent(&self) -> bool {
         let found = std::fs::symlink_metadata(&self.0);
         found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)

@@ -1,4 +1,4 @@
-//! What surrounds a thread's loop: its money, the files that follow its record, people who watch.
+//! The surroundings of a thread's loop: its money, the files derived from its record, observers.
 
 use super::brood::Brood;
 use super::cycle::{Progress, Surroundings};
@@ -33,8 +33,8 @@ impl Files {
             .map(drop)
     }
 
-    /// Rewrites the thread for readers. What cannot be shown to them is no reason to end a thread: the record
-    /// stands, and the thread's end says that the entry does not show it.
+    /// Rewrites the thread for readers. An entry that cannot be shown is no reason to end a thread.
+    /// The record is valid, and the thread's end reports that the entry is out of date.
     pub(super) fn write_entry(&mut self, engine: &Engine, journal: &Journal) -> Result<(), Error> {
         let meta = &self.meta;
         let text = meta.covered(|cover| journal.entry(cover));
@@ -52,7 +52,6 @@ impl Files {
     }
 }
 
-/// What surrounds a thread's loop.
 pub(super) struct Account<'a> {
     pub(super) engine: &'a Engine,
     pub(super) id: &'a ThreadId,
@@ -67,7 +66,7 @@ impl Surroundings for Account<'_> {
         let amount = self.prices.cost(&usage.tokens());
         let now = self.engine.host.clock.now()?;
         let budgets = &self.engine.budgets;
-        // Whoever takes a thread over asks its turn again, which is paid again.
+        // A worker that takes a thread over repeats its turn, which is paid again.
         let key = match self.engine.host.heads.fence() {
             Some(token) => format!("turn {turn} under {token}"),
             None => format!("turn {turn}"),

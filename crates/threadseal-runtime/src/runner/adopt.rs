@@ -1,14 +1,18 @@
-//! Going on with a thread of the original, whose record nobody may write to any more.
+//! Continues a thread of Rye, to whose record nothing may be written any more.
 //!
 //! ```text
-//! transcript of the original ─► verified? ─► its thread.json and capabilities.md, where they are ─► parent's thread.json
-//!   resume   ─► a successor that hears it
-//!   adopt    ─► a thread of ours that hears it and ends at once as that one did: from now on it is resumed as any other
-//! line 1 names the seal up to which it was verified; event thread_adopted says what was verified and what was not
+//! transcript of Rye ─► verified? ─► its thread.json and capabilities.md, if they exist
+//!     ─► parent's thread.json
+//!   resume   ─► a successor with its conversation
+//!   adopt    ─► a thread of ours with its conversation and its end:
+//!               from now on it is resumed as any other
+//! line 1 names the seal up to which it was verified;
+//! event thread_adopted lists verified and unverified parts
 //! ```
-//! The original never seals how a thread ended: `thread_completed` stands behind the last checkpoint, so that what is
-//! finished never verifies to its end. Resuming takes what does; adopting also takes a record whose tail holds nothing
-//! but such an end. Any other tail is refused, or, with `transcript_integrity: lenient`, taken and marked.
+//! Rye never seals the end of a thread. `thread_completed` follows the last checkpoint, so that no
+//! finished thread verifies to its end. Resuming takes threads that do verify. Adopting also takes
+//! a record whose tail contains only such an end. Any other tail is refused, or, with
+//! `transcript_integrity: lenient`, taken and marked.
 //!
 //! Seed 000 §4; seed 001, "User-Driven Resumption".
 
@@ -35,38 +39,39 @@ use threadseal_core::report::Verdict;
 use threadseal_core::time::Timestamp;
 use threadseal_formats::transcript::event::is_terminal;
 
-/// What the original's hooks write when a thread is over, beside the end itself.
+/// Events that Rye's hooks write when a thread is over, beside the end.
 const AT_THE_END: [&str; 1] = ["checkpoint_saved"];
 
-/// A thread of the original to bring in.
+/// A thread of Rye to bring in.
 #[derive(Debug, Clone)]
 pub struct Adoption {
     /// Which thread.
     pub thread: ThreadId,
-    /// The directive that it runs, where no thread.json says so.
+    /// The directive that it runs, where no thread.json names it.
     pub directive: Option<ItemId>,
-    /// What it was given: the original does not record that.
+    /// Its inputs: Rye does not record them.
     pub inputs: Map<String, Value>,
     /// Stops it.
     pub cancel: Cancel,
 }
 
-/// A thread of the original that verified as far as it is taken.
+/// A thread of Rye that verified as far as it is taken.
 struct Original {
     chain: VerifiedChain,
     directive: ItemId,
     inherited: Option<(ThreadId, Inherited)>,
     status: Status,
-    /// What the new record says about it.
+    /// The facts about it for the new record.
     told: Value,
 }
 
 impl Engine {
-    /// Brings a finished thread of the original in: a thread of ours that has heard what it heard, and ends as it did.
+    /// Brings a finished thread of Rye in: as a thread of ours that has its conversation and its
+    /// end.
     ///
     /// # Errors
-    /// Kind `Refused` when it is no such thread, has not ended, or does not verify but for its end: nothing is
-    /// changed then. Otherwise as [`Engine::run`].
+    /// Kind `Refused` when it is no such thread, has not ended, or does not verify except for its
+    /// end: nothing is changed then. Otherwise as [`Engine::run`].
     pub fn adopt(&self, wanted: &Adoption) -> Result<Ran, Error> {
         let archive = self.archive();
         if !archive.is_original(&wanted.thread)? {
@@ -91,7 +96,7 @@ impl Engine {
         begun.end(end)
     }
 
-    /// Resumes a thread of the original that verifies to its end.
+    /// Resumes a thread of Rye that verifies to its end.
     pub(super) fn go_on_from_original(
         &self,
         wanted: &Resumption,
@@ -114,7 +119,7 @@ impl Engine {
         })
     }
 
-    /// Verifies a thread of the original. `adopting`: its end may stand behind its last seal.
+    /// Verifies a thread of Rye. `adopting`: its end may follow its last seal.
     fn original(
         &self,
         id: &ThreadId,
@@ -188,7 +193,8 @@ impl Engine {
         })
     }
 
-    /// What a parent of the original leaves, by its signed thread.json: its records do not say who started whom.
+    /// The inheritance from a parent of Rye, by its signed thread.json: Rye's records do not name
+    /// the parent of a thread.
     fn left_by(&self, parent: &str) -> Result<(ThreadId, Inherited), Error> {
         let id = ThreadId::parse(parent)?;
         let folder = self.project.find_thread(&*self.host.fs, &id)?;
@@ -221,7 +227,7 @@ impl Original {
         }
     }
 
-    /// How a thread ends that ends as this one did.
+    /// The end of a thread that ends as this one did.
     fn end(&self) -> End {
         match self.status {
             Status::Completed | Status::CompletedWithErrors => {
@@ -242,7 +248,7 @@ impl Original {
     }
 }
 
-/// A thread of the original: its record stays as it is.
+/// A thread of Rye: its record stays unchanged.
 struct Foreign {
     id: ThreadId,
     head: Head,
@@ -304,7 +310,7 @@ impl Predecessor for Foreign {
     }
 }
 
-/// What stands behind the last seal of a record of the original.
+/// The events after the last seal of a record of Rye.
 struct Tail {
     events: Vec<String>,
     ended: Option<Status>,

@@ -1,20 +1,19 @@
-//! [`Brood`]: the children of one thread, what they have cost, and which still run beside it.
+//! [`Brood`]: the children of one thread, their cost, and which of them still run in parallel.
 //!
-//! A thread that ends as it should waits for its asynchronous children: what they do was asked for. One that fails, is
-//! suspended or cancelled cancels them. Either way they end before it does, and its record says how.
+//! A thread that completes waits for its asynchronous children: their work was requested. One that
+//! fails, is suspended or cancelled cancels them. Either way they end before it does, and its
+//! record shows how.
 
 use crate::money::Nanos;
 use crate::toolbox::Cancel;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The children of one thread.
 pub(super) struct Brood {
     counts: Mutex<Counts>,
-    /// Stops those that run beside it.
+    /// Stops the children that run in parallel with the thread.
     cancel: Cancel,
 }
 
-/// What they came to so far.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     spend: Nanos,
@@ -31,35 +30,35 @@ impl Brood {
         }
     }
 
-    /// What they have cost, and how many began.
+    /// Their cost, and how many began.
     pub(super) fn spent(&self) -> (Nanos, u64) {
         let counts = self.counts();
         (counts.spend, counts.spawns)
     }
 
-    /// One began.
     pub(super) fn begun(&self) {
         self.counts().spawns += 1;
     }
 
-    /// One ended that had cost so much.
+    /// Counts the end of a child with its cost.
     pub(super) fn ended(&self, spend: Nanos) {
         let mut counts = self.counts();
         counts.spend = counts.spend.saturating_add(spend);
     }
 
-    /// One goes on beside its parent. What comes back says that it ended, when it is dropped.
+    /// Counts a child that runs in parallel with its parent. Dropping the returned value counts its
+    /// end.
     pub(super) fn beside(self: &std::sync::Arc<Self>) -> Beside {
         self.counts().beside += 1;
         Beside(std::sync::Arc::clone(self))
     }
 
-    /// Do some still run beside the thread?
+    /// Do some still run in parallel with the thread?
     pub(super) fn is_busy(&self) -> bool {
         self.counts().beside > 0
     }
 
-    /// What stops those that run beside the thread: also that the thread is stopped.
+    /// The signal that stops the parallel children; stopping the thread sets it too.
     pub(super) fn cancel(&self) -> &Cancel {
         &self.cancel
     }
@@ -69,7 +68,7 @@ impl Brood {
     }
 }
 
-/// A child runs beside its parent.
+/// A child that runs in parallel with its parent, until dropped.
 pub(super) struct Beside(std::sync::Arc<Brood>);
 
 impl Drop for Beside {

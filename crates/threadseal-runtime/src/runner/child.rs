@@ -1,4 +1,5 @@
-//! `rye/agent/threads/thread_directive`: a thread starts another one, and waits for it or goes on beside it.
+//! `rye/agent/threads/thread_directive`: a thread starts another one, and waits for it or continues
+//! in parallel.
 //!
 //! ```text
 //! {directive_id | directive_name, inputs?, limit_overrides?}
@@ -6,10 +7,10 @@
 //! {…, async: true}
 //!    ─► {success, thread_id, status: running}
 //! ```
-//! The child has at most its parent's limits and capabilities. Both records name each other: the parent's sealed
-//! event names the child's record, the child's first line names that seal, the parent's next seal the child's end.
-//! An asynchronous child runs on a thread of this process; what the parent's end means to it is said in
-//! [`super::brood`].
+//! The child has at most its parent's limits and capabilities. Both records name each other. The
+//! parent's sealed event names the child's record, and the child's first line names that seal. The
+//! parent's next seal names the child's end. An asynchronous child runs on an OS thread of this
+//! process; [`super::brood`] describes the effect of the parent's end.
 
 use super::brood::Brood;
 use super::desk::Window;
@@ -28,13 +29,12 @@ use std::thread;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::record::ThreadId;
 
-/// The tool of one thread.
 pub(super) struct ChildTool {
     schema: ToolSchema,
     cradle: Arc<Cradle>,
 }
 
-/// Where the children of one thread begin.
+/// The starter of one thread's children.
 pub(super) struct Cradle {
     engine: Engine,
     brood: Arc<Brood>,
@@ -45,7 +45,7 @@ pub(super) struct Cradle {
 }
 
 impl ChildTool {
-    /// Its id, the original's.
+    /// Its id, as in Rye.
     const ID: &'static str = "rye/agent/threads/thread_directive";
 
     pub(super) fn new(cradle: Arc<Cradle>) -> Self {
@@ -107,7 +107,7 @@ impl Cradle {
         }
     }
 
-    /// Says whose children they are, before the first begins.
+    /// Sets the thread that owns the children, before the first begins.
     pub(super) fn belongs_to(&self, thread: &ThreadId, inherited: Inherited) {
         let _ = self.owner.set((thread.clone(), inherited));
     }
@@ -115,7 +115,7 @@ impl Cradle {
     /// Runs a child to its end.
     ///
     /// # Errors
-    /// When it cannot begin, or what it did cannot be recorded.
+    /// When it cannot begin, or its result cannot be recorded.
     pub(super) fn run(&self, input: &Value, cancel: &Cancel) -> Result<Value, Error> {
         let child = self.begin(input, cancel)?;
         let id = child.id().clone();
@@ -127,11 +127,11 @@ impl Cradle {
             desk.child_ended(&ran.thread, ran.status.as_str(), &ran.head)?;
             Ok(told(&self.engine, &ran))
         });
-        // It began: an error of ours does not undo what it did.
+        // It began: an error of ours does not undo its effects.
         Ok(told.unwrap_or_else(|why| lost(Some(&id), &why)))
     }
 
-    /// Begins a child that goes on beside its parent.
+    /// Begins a child that runs in parallel with its parent.
     ///
     /// # Errors
     /// When it cannot begin.
@@ -162,7 +162,7 @@ impl Cradle {
         Ok(json!({"success": true, "thread_id": id.as_str(), "status": "running"}))
     }
 
-    /// Whose children they are, and what it leaves to them.
+    /// The thread that owns the children, and their inheritance.
     ///
     /// # Errors
     /// Kind `Refused` before the thread has begun.
@@ -171,12 +171,12 @@ impl Cradle {
         owner.ok_or_else(|| Error::refused("the thread has not begun"))
     }
 
-    /// What they run in.
     pub(super) fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    /// Goes on with a thread, at the cost of this one: it counts as one more child, and may spend at most what is left.
+    /// Continues a thread, at the cost of this one: it counts as one more child, and may spend at
+    /// most the rest.
     ///
     /// # Errors
     /// As [`Engine::resume`] and [`Engine::handoff`]; kind `Refused` at a limit.
@@ -235,7 +235,7 @@ impl Cradle {
     }
 }
 
-/// What a child's end says to its parent.
+/// The facts about a child's end for its parent.
 pub(super) fn told(engine: &Engine, ran: &Ran) -> Value {
     let mut said = ran.to_json();
     if engine.is_unknown(ran) {
@@ -244,7 +244,7 @@ pub(super) fn told(engine: &Engine, ran: &Ran) -> Value {
     said
 }
 
-/// What is said of a child that began, and of whose end nobody knows.
+/// The result of a child that began, and whose end is unknown.
 pub(super) fn lost(child: Option<&ThreadId>, why: &Error) -> Value {
     let mut said =
         json!({"success": false, "status": "error", "error": why.to_string(), "unknown": true});
@@ -262,8 +262,8 @@ fn spent(ran: &Ran) -> Nanos {
     ran.total().spend
 }
 
-/// Counts and records how a child ended that ran beside its parent. One whose record broke has no end to record: it
-/// is to be recovered.
+/// Counts and records the end of a child that ran in parallel with its parent. A child whose record
+/// broke has no end to record: it is to be recovered.
 fn settle(ran: Result<Ran, Error>, brood: &Brood, desk: &Window) {
     brood.ended(ran.as_ref().map(spent).unwrap_or_default());
     let Ok(ran) = ran else { return };
@@ -278,7 +278,7 @@ fn settle(ran: Result<Ran, Error>, brood: &Brood, desk: &Window) {
 /// # Errors
 /// Kind `InvalidInput` when it is none.
 pub(super) fn order(input: &Value, cancel: &Cancel) -> Result<Order, Error> {
-    // Two names for one thing, as the original's directives use them.
+    // Two names for one thing, as Rye's directives use them.
     let directive = ["directive_id", "directive_name"]
         .iter()
         .find_map(|name| input[*name].as_str());

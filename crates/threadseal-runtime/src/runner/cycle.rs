@@ -1,4 +1,4 @@
-//! The loop of one thread: ask, do what the model wants, seal, again.
+//! The loop of one thread: ask, run the model's calls, seal, repeat.
 //!
 //! ```text
 //! limits before ─► seal of the turn before ─► ask (again, if the error may pass) ─► charge
@@ -7,9 +7,11 @@
 //!      └── limits after ◄── intents durable ─► run, some at once ─► results ◄────────┘
 //!                                     directive_return ─► completed, with outputs
 //! ```
-//! Hooks are asked at each event on the way (`after_step`, `error`, `limit`, `directive_return`) and may decide what the
-//! table permits. Where none decides, a limit that is hit suspends the thread; an error that does not pass ends it; a cancelled thread ends after
-//! whatever runs was stopped. Each way out is an [`End`]: the caller writes the terminal event and the final seal.
+//! Hooks are asked at each event on the way (`after_step`, `error`, `limit`, `directive_return`)
+//! and may decide as the table permits. Without a decision, a limit that is hit suspends the
+//! thread, and an error that does not pass ends it. A cancelled thread ends once its running calls
+//! were stopped. Each way out is an [`End`]: the caller writes the terminal event and the final
+//! seal.
 
 mod calls;
 
@@ -30,7 +32,6 @@ use std::time::Duration;
 use threadseal_core::error::Error;
 use threadseal_store::clock::Clock;
 
-/// What a thread's loop needs.
 pub(crate) struct Cycle<'a> {
     /// Names the thread: part of each call's idempotency key.
     pub(crate) thread: &'a str,
@@ -43,31 +44,31 @@ pub(crate) struct Cycle<'a> {
     pub(crate) limits: Limits,
     pub(crate) cancel: &'a Cancel,
     pub(crate) recovery: &'a dyn Recovery,
-    /// Where calls and children that run beside the loop have something recorded.
+    /// Where calls and children that run in parallel have their events recorded.
     pub(crate) desk: &'a Desk,
     pub(crate) reflexes: &'a Reflexes<'a>,
     /// The token of the lease under which it runs: part of each call's key.
     pub(crate) fence: Option<u64>,
-    /// Calls that somebody began before, by their keys without a token: nobody knows whether they were carried out,
-    /// and they do not begin again.
+    /// Calls that an earlier worker began, by their keys without a token. It is unknown whether
+    /// they were carried out, and they do not begin again.
     pub(crate) unresolved: &'a HashSet<String>,
 }
 
-/// What surrounds the loop: money, files and people that follow it.
+/// The surroundings of the loop: money, derived files and observers.
 pub(crate) trait Surroundings {
     /// Pays for the answer of a turn.
     ///
     /// # Errors
-    /// When it was not recorded: the thread must not go on.
+    /// When it was not recorded: the thread must not continue.
     fn charge(&mut self, turn: u64, usage: &Usage) -> Result<Nanos, Error>;
 
-    /// What children have cost so far, and how many there were.
+    /// The cost of children so far, and their number.
     fn children(&self) -> (Nanos, u64);
 
     /// A turn is over and everything of it is recorded.
     ///
     /// # Errors
-    /// When what follows the record could not be written.
+    /// When the files derived from the record could not be written.
     fn turn_over(&mut self, journal: &mut Journal, cost: &Cost) -> Result<(), Error>;
 
     /// How full the model's window is, if the thread must hand itself over.
@@ -75,11 +76,11 @@ pub(crate) trait Surroundings {
         None
     }
 
-    /// Something to watch.
+    /// Passes progress to observers.
     fn progress(&mut self, progress: Progress<'_>);
 }
 
-/// What a person who watches is told.
+/// Progress for a person who watches.
 #[derive(Debug, Clone, Copy)]
 pub enum Progress<'a> {
     /// The model is asked.
@@ -94,76 +95,68 @@ pub enum Progress<'a> {
     Retrying(&'a str, Duration),
 }
 
-/// What to do about an error of the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Judgement {
     /// Its name: `rate_limited`, `permanent_auth`, …
     pub(crate) code: String,
     /// `transient`, `rate_limited`, `permanent`, …
     pub(crate) category: String,
-    /// May another attempt help?
     pub(crate) retryable: bool,
     /// How long to wait before another attempt; None: there is none.
     pub(crate) retry: Option<Duration>,
-    /// The same if a hook wants another attempt, whether it may help or not; None: there were enough.
+    /// The same if a hook wants another attempt, regardless of its chances; None: there were
+    /// enough.
     pub(crate) again: Option<Duration>,
 }
 
-/// Judges errors of a model.
 pub(crate) trait Recovery: Send + Sync {
-    /// What to do after `attempts` attempts, of which the last ended in `error`.
+    /// The judgement after `attempts` attempts, of which the last ended in `error`.
     fn judge(&self, error: &ModelError, attempts: u32) -> Judgement;
 }
 
-/// How a loop ends.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum End {
-    /// The model had nothing more to do: what it said, and what it returned by name.
+    /// The model finished: its text, and its named outputs.
     Completed {
         text: String,
         outputs: Option<Map<String, Value>>,
     },
-    /// It cannot go on.
+    /// It cannot continue.
     Failed(String),
-    /// It must not go on until somebody decides.
+    /// It must not continue until a person decides.
     Suspended(Box<Pause>),
-    /// The model's window is full: another thread goes on.
+    /// The model's window is full: another thread continues.
     Full(Fill),
-    /// Somebody stopped it.
+    /// It was stopped on request.
     Cancelled,
 }
 
-/// Why a thread waits for somebody.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pause {
     /// `limit`, `error`, or `approval` where a hook wants it.
     pub(crate) reason: &'static str,
     /// In words.
     pub(crate) why: String,
-    /// The limit that was hit.
     pub(crate) hit: Option<LimitHit>,
-    /// Is somebody asked for more?
+    /// Does it ask a person for more?
     pub(crate) escalates: bool,
 }
 
-/// The thread as it stands.
 pub(crate) struct Course {
-    /// Everything said, the next question included.
+    /// All messages, the next question included.
     pub(crate) messages: Vec<ChatMessage>,
-    /// What it has used, children included.
+    /// Its use so far, children included.
     pub(crate) cost: Cost,
-    /// What the threads used that handed themselves over to it: limits count both.
+    /// The use of the threads that handed themselves over to it: limits count both.
     pub(crate) carried: Cost,
-    /// What its own answers cost.
     pub(crate) own: Nanos,
     /// When it began, by the clock's steady time.
     pub(crate) began: Duration,
-    /// How long it had run before this process went on with it.
+    /// How long it had run before this process took it over.
     pub(crate) before: Duration,
 }
 
 impl Course {
-    /// How long it has run.
     pub(crate) fn elapsed(&self, clock: &dyn Clock) -> Duration {
         let here = clock.elapsed().saturating_sub(self.began);
         here.saturating_add(self.before)
@@ -222,7 +215,8 @@ impl Cycle<'_> {
                 return Ok(end);
             }
             if let Some(fill) = around.full(&course.messages, &answer.usage) {
-                // A successor that could not take a turn would say nothing.
+                // Limits that leave no turn to a successor stop the thread here: such a successor
+                // would be useless.
                 if let Some(end) = self.stopped(course, journal, around, When::BeforeTurn)? {
                     return Ok(end);
                 }
@@ -254,7 +248,7 @@ impl Cycle<'_> {
         course.cost.spawns = spawns;
     }
 
-    /// Asks the hooks of an event what to do.
+    /// Asks the hooks of an event for a decision.
     fn fire(
         &self,
         event: &str,
@@ -366,7 +360,7 @@ pub(crate) fn ended_by(decision: &Decision) -> Option<End> {
     }
 }
 
-/// A limit is never gone past: what hooks decide is how the thread stops.
+/// A limit is never exceeded: hooks decide only how the thread stops.
 fn at_limit(hit: LimitHit, decision: Option<Decision>) -> End {
     let why = format!("{}: {} of {}", hit.code, hit.current, hit.max);
     let escalates = decision
@@ -384,7 +378,8 @@ fn at_limit(hit: LimitHit, decision: Option<Decision>) -> End {
     }
 }
 
-/// How long to wait before the next attempt, or how the thread ends. Without a decision the classification counts.
+/// How long to wait before the next attempt, or how the thread ends. Without a decision the
+/// classification counts.
 fn at_error(
     judgement: &Judgement,
     error: &ModelError,
@@ -411,7 +406,7 @@ fn at_error(
     }
 }
 
-/// How an answer ends the thread, if it does: what was cut off or withheld is not acted on.
+/// How an answer ends the thread, if it does: calls of a cut-off or withheld answer do not run.
 fn said_all(answer: &Answer) -> Option<End> {
     match answer.stop {
         Stop::Filtered => Some(End::Failed("the provider withheld the answer".to_owned())),
@@ -458,7 +453,7 @@ fn tell_apart(calls: &mut [ToolCall], turn: u64) {
     }
 }
 
-/// The last thing said to the model, and by whom.
+/// The last message for the model, and its role.
 fn last_said(messages: &[ChatMessage]) -> (&str, &'static str) {
     match messages.last() {
         Some(ChatMessage::ToolResult { content, .. }) => (content, "tool"),

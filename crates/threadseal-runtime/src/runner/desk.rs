@@ -4,8 +4,8 @@
 //! loop of the thread ── owns the Journal ── serves ◄── Window ── a call, on a thread of its own
 //!                                                  ◄── Window ── an asynchronous child that ended
 //! ```
-//! Whoever runs beside the loop asks through a [`Window`], and the loop writes: a record has one writer, and its
-//! lines have one order.
+//! Code that runs in parallel with the loop asks through a [`Window`], and the loop writes. So a
+//! record has one writer, and its lines have one order.
 
 use crate::journal::Journal;
 use crate::toolbox::{Outcome, Parentage};
@@ -18,24 +18,22 @@ use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::record::{Head, RecordId, ThreadId};
 use threadseal_formats::ledger::Parent;
 
-/// Something to write.
+/// An event to write.
 pub(crate) type Job = Box<dyn FnOnce(&mut Journal) + Send>;
 
-/// What comes to the desk.
 enum Message {
-    /// Something to write.
     Job(Job),
     /// A call is over, or its code panicked.
     Over(usize, Result<(Outcome, u64), Box<dyn Any + Send>>),
 }
 
-/// Where a thread's record is written.
+/// The place where a thread's record is written.
 pub(crate) struct Desk {
     incoming: Receiver<Message>,
     window: Window,
 }
 
-/// Where others ask the desk.
+/// A handle through which others ask the desk.
 #[derive(Clone)]
 pub(crate) struct Window(Sender<Message>);
 
@@ -48,12 +46,11 @@ impl Desk {
         }
     }
 
-    /// Where others ask it.
     pub(crate) fn window(&self) -> Window {
         self.window.clone()
     }
 
-    /// Writes what was asked meanwhile.
+    /// Writes the events that were requested meanwhile.
     pub(crate) fn serve(&self, journal: &mut Journal) {
         while let Ok(message) = self.incoming.try_recv() {
             if let Message::Job(job) = message {
@@ -70,7 +67,8 @@ impl Desk {
         self.serve(journal);
     }
 
-    /// The next thing to write, if one comes within `wait`: for a record that is written elsewhere, too.
+    /// The next thing to write, if one arrives within `wait`; also for a record that is written
+    /// elsewhere.
     pub(crate) fn next(&self, wait: Duration) -> Option<Job> {
         match self.incoming.recv_timeout(wait) {
             Ok(Message::Job(job)) => Some(job),
@@ -78,8 +76,8 @@ impl Desk {
         }
     }
 
-    /// Runs `count` calls, each on a thread of its own, and writes what they ask for until all are over. Gives what
-    /// each came to, in their order.
+    /// Runs `count` calls, each on an OS thread of its own, and writes their requests until all are
+    /// over. Returns their results, in their order.
     pub(crate) fn run(
         &self,
         journal: &mut Journal,
@@ -114,7 +112,7 @@ impl Desk {
                         }
                     }
                     Err(RecvTimeoutError::Timeout) => {}
-                    // The desk has a window itself.
+                    // The desk holds a window of its own.
                     Err(RecvTimeoutError::Disconnected) => break,
                 }
             }
@@ -130,7 +128,7 @@ impl Desk {
 }
 
 impl Window {
-    /// Has something written, and waits for it.
+    /// Has an event written, and waits for it.
     fn ask<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Journal) -> Result<T, Error> + Send + 'static,
@@ -138,14 +136,15 @@ impl Window {
         let gone = || Error::new(ErrorKind::External, "the thread has ended".to_owned());
         let (reply, answer) = mpsc::sync_channel(1);
         let job: Job = Box::new(move |journal| {
-            // Whoever asked may have given up.
+            // The caller may have given up.
             let _ = reply.send(work(journal));
         });
         self.0.send(Message::Job(job)).map_err(|_| gone())?;
         answer.recv().map_err(|_| gone())?
     }
 
-    /// Leaves something to be written when the thread comes to it. A thread that has ended writes nothing more.
+    /// Leaves an event to be written at the loop's next opportunity. A thread that has ended writes
+    /// nothing more.
     pub(crate) fn leave(&self, job: impl FnOnce(&mut Journal) + Send + 'static) {
         let _ = self.0.send(Message::Job(Box::new(job)));
     }

@@ -1,10 +1,11 @@
-//! The edges of a thread's loop: what hooks do before its first turn and after its last.
+//! The edges of a thread's loop: the hooks before its first turn and after its last.
 //!
 //! ```text
-//! item_used, risks ─► thread_started | thread_continued ─► layers and blocks around the first message
-//!     ─► system_prompt, context_injected ─► loop ─► after_complete ─► terminal event
+//! item_used, risks ─► thread_started | thread_continued
+//!     ─► layers and blocks around the first message ─► system_prompt, context_injected
+//!     ─► loop ─► after_complete ─► terminal event
 //! ```
-//! A cancelled thread asks no hooks at its end: whoever stops it wants it to stop.
+//! A cancelled thread asks no hooks at its end: the cancelling person wants it to stop.
 
 use super::cycle::{End, Pause, ended_by};
 use super::hooks::{AtDesk, Reflexes};
@@ -19,7 +20,7 @@ use std::time::Duration;
 use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
 
-/// What every hook of a thread sees.
+/// The facts that every hook of a thread sees.
 pub(super) fn facts(plan: &Plan, id: &ThreadId, continues: Option<&ThreadId>) -> Value {
     json!({
         "thread_id": id.as_str(),
@@ -32,7 +33,8 @@ pub(super) fn facts(plan: &Plan, id: &ThreadId, continues: Option<&ThreadId>) ->
     })
 }
 
-/// Records what the thread rests on, asks the hooks of its begin, and completes its first message.
+/// Records the items that the thread uses, asks the hooks of its begin, and completes its first
+/// message.
 ///
 /// # Errors
 /// When nothing can be recorded any more.
@@ -63,7 +65,8 @@ pub(super) fn open(
     if let Some(system) = plan.layers.system_note() {
         record.journal.event("system_prompt", &system)?;
     }
-    // A successor has its directive's own layers from its predecessors, unless they were trimmed away.
+    // A successor has its directive's own layers from its predecessors, unless they were trimmed
+    // away.
     let said = |text: &str| messages.iter().any(|message| message.text().contains(text));
     let own = plan.layers.around.iter();
     let own = own
@@ -92,7 +95,7 @@ pub(super) fn open(
     Ok(None)
 }
 
-/// Asks the hooks of the end. What they call is stopped when `most` is over.
+/// Asks the hooks of the end. Their calls are stopped after `most`.
 ///
 /// # Errors
 /// As [`open`].
@@ -123,13 +126,13 @@ pub(super) fn close(
     fired.map(drop)
 }
 
-/// How long the hooks of an end may take, by what is left of a limit on time.
+/// How long the hooks of an end may take, given the rest of a limit on time.
 pub(super) fn time_of_end(limit: Option<u64>, elapsed: Duration) -> Option<Duration> {
     let limit = limit.map(Duration::from_secs);
     limit.map(|limit| limit.saturating_sub(elapsed).max(END_HOOK_TIME))
 }
 
-/// Records that a thread waits, and for whom; what its terminal event says of it.
+/// Records that a thread waits, and for whom; returns the members for its terminal event.
 ///
 /// # Errors
 /// As [`open`].

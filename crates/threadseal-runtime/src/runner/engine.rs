@@ -1,4 +1,4 @@
-//! [`Engine`]: what the threads of a project run in.
+//! [`Engine`]: the surroundings in which the threads of a project run.
 
 use super::cycle::Progress;
 use crate::budget::BudgetLedger;
@@ -19,7 +19,8 @@ use threadseal_formats::transcript::manifest::{Bodies, Manifest};
 use threadseal_store::host::Host;
 use threadseal_store::recorder::Keys;
 
-/// What the threads of a project run in. All clones are one, but for [`Engine::going_on_from`].
+/// The surroundings in which the threads of a project run. All clones are one, except for
+/// [`Engine::going_on_from`].
 #[derive(Clone)]
 pub struct Engine {
     /// Where they run.
@@ -34,24 +35,25 @@ pub struct Engine {
     pub finder: Finder,
     /// Which of them may be used.
     pub policy: ItemPolicy,
-    /// What is known of threads.
+    /// The registry of threads.
     pub registry: Arc<dyn Registry>,
-    /// What they may spend and have spent.
+    /// Their budgets.
     pub budgets: Arc<dyn BudgetLedger>,
-    /// Who answers.
+    /// The models.
     pub models: Arc<dyn Models>,
     /// The settings of program, user and project.
     pub config: Arc<Config>,
-    /// Tools that are part of this program or of whoever runs it.
+    /// Tools that are part of this program or of its caller.
     pub tools: Vec<Arc<dyn Tool>>,
-    /// The environment of whoever runs this program, of which declared commands see what they list.
+    /// The environment of this program's caller; declared commands see only the variables that they
+    /// list.
     pub environment: Arc<Vec<(String, String)>>,
-    /// Who follows what happens.
+    /// The observer.
     pub watch: Arc<dyn Watch>,
 }
 
 impl Engine {
-    /// By what items are judged, now.
+    /// The basis on which items are judged now.
     pub(super) fn grounds(&self) -> Result<Grounds<'_>, Error> {
         Ok(Grounds {
             trust: &self.trust,
@@ -61,8 +63,8 @@ impl Engine {
         })
     }
 
-    /// The engine for what goes on from a record with this line 1: what was kept where it can be redacted stays so, in
-    /// the successor and in all that it starts.
+    /// The engine for a successor of a record with this line 1. If the record keeps contents
+    /// redactable, the successor and all threads that it starts keep them redactable too.
     pub(super) fn going_on_from(&self, before: Option<&Manifest>) -> Self {
         let mut engine = self.clone();
         let is_detached = before.is_some_and(|line_1| line_1.bodies == Bodies::Detached);
@@ -86,7 +88,7 @@ pub trait Watch: Send + Sync {
 pub struct Order {
     /// The directive.
     pub directive: ItemId,
-    /// What it is given.
+    /// Its inputs.
     pub inputs: Map<String, Value>,
     /// Limits that count before the directive's own.
     pub limits: Limits,
@@ -99,26 +101,26 @@ pub struct Order {
 pub struct Ran {
     /// Which it was.
     pub thread: ThreadId,
-    /// Where it stands.
+    /// Its status.
     pub status: Status,
-    /// What it said last.
+    /// Its last text.
     pub text: String,
-    /// What it returned by name.
+    /// Its named outputs.
     pub outputs: Option<Map<String, Value>>,
-    /// What went wrong.
+    /// The error.
     pub error: Option<String>,
-    /// What it used.
+    /// Its use.
     pub cost: Cost,
-    /// What the threads used that handed themselves over to it.
+    /// The use of the threads that handed themselves over to it.
     pub carried: Cost,
     /// Its final seal.
     pub head: Head,
-    /// What its record says that a person should know.
+    /// Parts of its record that a person should know.
     pub warnings: Vec<String>,
 }
 
 impl Ran {
-    /// What it used, with the threads that handed themselves over to it.
+    /// Its use, together with the threads that handed themselves over to it.
     pub fn total(&self) -> Cost {
         self.carried.and(&self.cost)
     }

@@ -1,12 +1,14 @@
 //! A thread whose model's window is full hands itself over.
 //!
 //! ```text
-//! context_limit_reached, seal ─► own record, its chain and its parent verified ─► summary ─► what fits of the conversation
-//!   ─► successor stands, its line 1 names this seal ─► thread_handoff, sealed ─► thread_continued, final seal
-//!   ─► registry, budget, thread.json ─► the successor runs, within what is left of the limits
+//! context_limit_reached, seal ─► own record, its chain and its parent verified
+//!   ─► summary ─► the fitting end of the conversation
+//!   ─► successor exists, its line 1 names this seal ─► thread_handoff, sealed
+//!   ─► thread_continued, final seal ─► registry, budget, thread.json
+//!   ─► the successor runs, within the rest of the limits
 //! ```
-//! Whatever fails before the link leaves the thread as it was: it is suspended, and a person may resume it. A person's
-//! handoff of a thread that ended is in `resume`.
+//! A failure before the link leaves the thread unchanged: it is suspended, and a person may resume
+//! it. A person's handoff of a thread that ended is in `resume`.
 //!
 //! Seed 001, "Automatic Handoff (Continuation)".
 
@@ -30,25 +32,24 @@ use threadseal_core::record::{Head, RecordId, ThreadId};
 use threadseal_core::time::Timestamp;
 use threadseal_formats::transcript::{Ending, Link};
 
-/// What a successor is told to do.
+/// The message that a successor gets.
 const GO_ON: &str =
     "The model's window was full. Go on with the directive where the conversation above ends.";
 
-/// What came of a handoff.
 pub(super) enum HandedOver {
-    /// The thread that goes on.
+    /// The thread that continues.
     To(Box<Begun>),
-    /// Nobody goes on: the thread waits for somebody's decision.
+    /// No thread continues: this one waits for a person's decision.
     Refused(Box<Ran>),
 }
 
 impl Begun {
-    /// Hands the thread over, or suspends it where nobody may go on.
+    /// Hands the thread over, or suspends it where no thread may continue.
     ///
     /// # Errors
-    /// When nothing can be recorded any more, or the thread that goes on could not be written down everywhere.
+    /// When nothing can be recorded any more, or the successor could not be entered everywhere.
     pub(super) fn hand_over(&mut self, fill: Fill) -> Result<HandedOver, Error> {
-        // What hooks recorded since is handed over, too: it is read from sealed bytes.
+        // Events that hooks recorded since are handed over, too: they are read from sealed bytes.
         self.thread.journal.seal()?;
         let mut linked = false;
         let refused = match self.successor(&mut linked) {
@@ -64,7 +65,7 @@ impl Begun {
         Ok(HandedOver::Refused(Box::new(ran)))
     }
 
-    /// The thread that goes on from this one, linked.
+    /// The successor of this thread, linked.
     fn successor(&mut self, linked: &mut bool) -> Result<Begun, Error> {
         let engine = self.thread.engine.clone();
         let chain = engine.archive().chain(&self.thread.id)?;
@@ -138,7 +139,7 @@ impl Begun {
 }
 
 impl Engine {
-    /// What the successor is told: what fits, and the message to go on.
+    /// The conversation for the successor: the part that fits, and the message to continue.
     fn given_of(
         &self,
         plan: &mut Plan,
@@ -148,7 +149,7 @@ impl Engine {
     ) -> Result<Given, Error> {
         let mut given = Given::of(self, plan, chain, true);
         let message = summary.map_or(GO_ON.to_owned(), |summary| summary.before(GO_ON));
-        // What the conversation said of them may be cut off.
+        // The part of the conversation about them may be cut off.
         let message = with_unresolved(message, chain.unresolved());
         let continuation = self.continuation(plan, old, &message)?;
         given.notes.extend(continuation.notes);
@@ -197,7 +198,7 @@ impl Predecessor for Live<'_> {
         if let (Value::Object(payload), Value::Object(said)) = (&mut payload, said) {
             payload.extend(said);
         }
-        // What is half written is no state to go on from.
+        // A half-written record is no state to continue from.
         *self.linked = true;
         old.journal.link(Link::Handoff, &payload, ext)?;
         let more = json!({"new_thread_id": successor.as_str()});

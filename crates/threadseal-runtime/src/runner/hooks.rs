@@ -1,15 +1,16 @@
-//! Hooks: what happens at an event, by declaration; and what they decide.
+//! Hooks: declared reactions to events, and their decisions.
 //!
 //! ```text
 //! event, context ─► hooks of that event, lower layers first ─► condition ─► actions, in order
-//!     tool, directive     intent durable ─► run ─► result            recorded as hook_call_start, hook_call_result
-//!     knowledge           verified, bounded, handed back as blocks   for the conversation
-//!     …/internal/control  a decision, as the table permits           hook_decided; later hooks are not asked
-//!     …/internal/emitter  an event of the hook's own                 hook_event
+//!     tool, directive     intent durable ─► run ─► result    hook_call_start, hook_call_result
+//!     knowledge           verified, bounded, returned as     for the conversation
+//!                         blocks
+//!     …/internal/control  a decision, as the table permits   hook_decided; later hooks not asked
+//!     …/internal/emitter  an event of the hook's own         hook_event
 //! ```
-//! Hooks of the infrastructure run in any case, and decide nothing. A hook that fails leaves `hook_failed` in the
-//! record and counts as if it were not there, unless it was to decide: then the table of what failures decide counts.
-//! Which decision is permitted where: [`crate::hook_control`].
+//! Hooks of the infrastructure always run, and decide nothing. A hook that fails leaves
+//! `hook_failed` in the record and has no other effect, unless it was to decide. Then the table of
+//! decisions on failure applies. Which decision is permitted where: [`crate::hook_control`].
 //!
 //! Seed 001, "Example: Hook-Driven Summary on Handoff"; seed 000 §9.
 
@@ -45,27 +46,23 @@ struct Bound {
     scope: Scope,
 }
 
-/// What hooks came to at one event.
+/// The result of the hooks of one event.
 #[derive(Debug, Default)]
 pub(crate) struct Fired {
-    /// What they decided.
     pub(crate) decision: Option<Decision>,
-    /// Knowledge that they add.
     pub(crate) blocks: Vec<Block>,
 }
 
-/// What a hook decided.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Decision {
     pub(crate) control: Control,
-    /// Which hook.
     pub(crate) hook: String,
-    /// What it said beside.
+    /// Its further parameters.
     pub(crate) params: Value,
 }
 
 impl Decision {
-    /// What it says in words, else `otherwise`.
+    /// Its reason in words, else `otherwise`.
     pub(crate) fn said(&self, otherwise: &str) -> String {
         let word = |name: &str| self.params[name].as_str().filter(|text| !text.is_empty());
         let word = word("error")
@@ -75,7 +72,7 @@ impl Decision {
     }
 }
 
-/// A record in which hooks leave what they did.
+/// A record in which hooks leave their events.
 pub(crate) trait HookRecord {
     /// The number of the next call, from 1; each is given once.
     fn next_hook_call(&mut self) -> u64;
@@ -86,13 +83,13 @@ pub(crate) trait HookRecord {
     /// When it cannot be recorded.
     fn note(&mut self, event_type: &str, payload: &Value) -> Result<(), Error>;
 
-    /// Records what a call is about to do, durably.
+    /// Records the intent of a call, durably.
     ///
     /// # Errors
     /// When it cannot be recorded: the call must not start then.
     fn hook_begins(&mut self, call: &HookCall) -> Result<OpenStep, Error>;
 
-    /// Records what came of it.
+    /// Records its result.
     ///
     /// # Errors
     /// When it cannot be recorded.
@@ -104,7 +101,7 @@ pub(crate) trait HookRecord {
         millis: u64,
     ) -> Result<(), Error>;
 
-    /// Runs a tool whose call is recorded, and writes what it asks for meanwhile.
+    /// Runs a tool whose call is recorded, and writes the events that it requests meanwhile.
     fn run(&mut self, tool: &dyn Tool, key: &str, input: &Value, cancel: &Cancel) -> Outcome;
 }
 
@@ -152,7 +149,6 @@ impl HookRecord for AtDesk<'_> {
     }
 }
 
-/// What hooks may call.
 pub(crate) trait Callees {
     /// The tool of this id.
     ///
@@ -160,13 +156,13 @@ pub(crate) trait Callees {
     /// A sentence: there is none, or no leave to use it.
     fn tool(&self, id: &ItemId) -> Result<Arc<dyn Tool>, String>;
 
-    /// The tool that runs this directive in a thread of its own, and what to give it.
+    /// The tool that runs this directive in a thread of its own, and the input for it.
     ///
     /// # Errors
     /// As [`Callees::tool`].
     fn directive(&self, id: &ItemId, inputs: &Value) -> Result<(Arc<dyn Tool>, Value), String>;
 
-    /// The tool for searching, loading or signing, and what to give it.
+    /// The tool for searching, loading or signing, and the input for it.
     ///
     /// # Errors
     /// As [`Callees::tool`].
@@ -178,14 +174,14 @@ pub(crate) trait Callees {
         params: &Value,
     ) -> Result<(Arc<dyn Tool>, Value), String>;
 
-    /// Knowledge, verified. `chosen` says that a value chose the item, not the hook's author.
+    /// Knowledge, verified. `chosen`: a value chose the item, not the hook's author.
     ///
     /// # Errors
     /// As [`Callees::tool`]; and why it may not be used.
     fn knowledge(&self, id: &ItemId, chosen: bool) -> Result<Block, String>;
 }
 
-/// The hooks of a thread or graph that runs, and what they need.
+/// The hooks of a thread or graph that runs, and the parts that they need.
 pub(crate) struct Reflexes<'a> {
     pub(crate) hooks: &'a Hooks,
     pub(crate) callees: &'a dyn Callees,
@@ -194,7 +190,7 @@ pub(crate) struct Reflexes<'a> {
     pub(crate) thread: &'a str,
     pub(crate) clock: &'a dyn Clock,
     pub(crate) cancel: &'a Cancel,
-    /// What every context has: `thread_id`, `directive`, `inputs`, …
+    /// The members of every context: `thread_id`, `directive`, `inputs`, …
     pub(crate) facts: Value,
 }
 
@@ -216,12 +212,12 @@ impl Hooks {
                 scope,
             }));
         }
-        // Within a layer in the order of declaration; the infrastructure's last, whatever they say of themselves.
+        // Within a layer in the order of declaration; the infrastructure's last, regardless of
+        // their own layers.
         bound.sort_by_key(|bound| (bound.scope == Scope::Infra, bound.layer));
         Self(bound)
     }
 
-    /// The hooks of an event.
     pub(crate) fn at(&self, event: &str) -> impl Iterator<Item = &HookDeclaration> {
         let hooks = self.0.iter().map(|bound| &bound.hook);
         hooks.filter(move |hook| hook.event == event)
@@ -232,7 +228,7 @@ impl Reflexes<'_> {
     /// Asks the hooks of `event`. `more` are the members of its context beside the facts.
     ///
     /// # Errors
-    /// When nothing can be recorded any more; what a hook gets wrong is recorded and no error.
+    /// When nothing can be recorded any more; the fault of a hook is recorded and no error.
     pub(crate) fn fire(
         &self,
         event: &str,
@@ -265,7 +261,7 @@ impl Reflexes<'_> {
         Ok(fired)
     }
 
-    /// What the failure of a hook that was to decide decides.
+    /// The decision that follows when a hook fails that was to decide.
     fn failed(&self, bound: &Bound, why: &str) -> Option<Decision> {
         let decides = |action: &Action| action.item_id.render_text(&Value::Null).ok();
         let decides = bound
@@ -318,7 +314,7 @@ impl Reflexes<'_> {
         let mut context = self.facts.clone();
         if let (Value::Object(context), Value::Object(more)) = (&mut context, more) {
             context.extend(more.clone());
-            // The original's own hooks look at both.
+            // Rye's own hooks read both.
             context.insert("event".to_owned(), Value::Object(more.clone()));
             context.insert("event_type".to_owned(), event.into());
         }
@@ -366,7 +362,7 @@ impl Reflexes<'_> {
         }
     }
 
-    /// A decision must be permitted to whoever declared the hook, and where it is asked.
+    /// A decision must be permitted to the declarer of the hook, and at this event.
     fn decision(&self, bound: &Bound, action: &Rendered) -> Result<Control, String> {
         if action.primary != Primary::Execute || action.kind != ItemKind::Tool {
             return Err("a decision is {primary: execute, item_type: tool}".to_owned());
@@ -444,23 +440,24 @@ impl Reflexes<'_> {
     }
 }
 
-/// Hands knowledge on to the conversation; the record gets its digest, and its text with the message it stands in.
+/// Passes knowledge on to the conversation; the record gets its digest, and its text with the
+/// message that contains it.
 fn add(fired: &mut Fired, hook: &HookDeclaration, action: &Rendered, mut block: Block) -> Outcome {
     block.position = hook.position;
-    // What a value chose is always marked as what it is.
+    // Knowledge that a value chose is always wrapped in an element with its name.
     block.wrap = hook.wrap || action.chosen;
     let output = json!({"id": block.id, "sha256": block.sha256, "bytes": block.content.len()});
     fired.blocks.push(block);
     Outcome::ok(output)
 }
 
-/// An action with all its values.
+/// An action with its values inserted.
 struct Rendered {
     primary: Primary,
     kind: ItemKind,
     item_id: String,
     params: Value,
-    /// A value is part of the id.
+    /// Is a value part of the id?
     chosen: bool,
 }
 
@@ -476,8 +473,8 @@ impl Rendered {
     }
 }
 
-/// What a hook's failure decides, where it was to decide: a guard that breaks does not let everything pass. Where
-/// there is nothing here, what would happen without hooks is safe by itself.
+/// The decision when a hook fails that was to decide: a guard that breaks must not let everything
+/// pass. Events without an entry are safe: so is their default without hooks.
 fn on_failure(event: &str) -> Option<Control> {
     match event {
         "thread_started" | "thread_continued" | "directive_return" | "graph_started" => {

@@ -1,15 +1,16 @@
-//! What stands around a prompt: the layers that a directive, those that it extends, settings and hooks add.
+//! The layers around a prompt: added by a directive, those that it extends, settings and hooks.
 //!
 //! ```text
-//! directive ─extends─► directive ─extends─► …        each found, verified, the one of its id; never twice
-//!     <context> of the last one first: system, before, after; what `suppress` names stays out
+//! directive ─extends─► directive ─extends─► …   each found, verified, the one of its id; no cycle
+//!     <context> of the last one first: system, before, after; `suppress` excludes items
 //! settings        system_prompt of agent/agent, of the model
-//! hooks           resolve_extends (a base for a directive without one), build_system_prompt (more of the system),
+//! hooks           resolve_extends (a base for a directive without one),
+//!                 build_system_prompt (more of the system),
 //!                 thread_started, thread_continued (around the first message)
 //! ```
-//! All knowledge is verified before it is taken, has a bound, and stands in an element that nothing inside can end:
-//! what it says is marked as what it is. Which it was, with its digest, is told in `system_prompt` and
-//! `context_injected`.
+//! All knowledge is verified before it is taken, and has a bound. It is wrapped in an element that
+//! its text cannot end, which marks it as knowledge. `system_prompt` and `context_injected` record
+//! which it was, with its digest.
 
 use super::engine::Engine;
 use super::hooks::Hooks;
@@ -22,22 +23,21 @@ use serde_json::{Value, json};
 use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
 
-/// Knowledge for a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Block {
     pub(crate) id: String,
-    /// Of the whole file.
+    /// The digest of the whole file.
     pub(crate) sha256: String,
     pub(crate) content: String,
     pub(crate) position: Position,
-    /// Does it stand in an element of its own?
+    /// Is it wrapped in an element of its own?
     pub(crate) wrap: bool,
-    /// What the record shall say of the file.
+    /// The facts about the file for the record.
     pub(crate) used: Option<Used>,
 }
 
 impl Block {
-    /// What an item says, without its signature and within the bound.
+    /// The text of an item, without its signature and within the bound.
     pub(super) fn of(item: &Item) -> Self {
         let text = item.text();
         let text = match text.split_once('\n') {
@@ -66,7 +66,7 @@ impl Block {
         }
     }
 
-    /// As the model reads it.
+    /// The text as the model reads it.
     pub(crate) fn text(&self) -> String {
         if !self.wrap {
             return self.content.clone();
@@ -92,7 +92,7 @@ fn bounded(text: &str) -> String {
     format!("{}\n[cut: {} bytes in all]", &text[..end], text.len())
 }
 
-/// The same without anything that ends or begins the element it stands in.
+/// The same without anything that ends or begins the element around it.
 fn without_end(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -109,20 +109,20 @@ fn without_end(text: &str) -> String {
     out
 }
 
-/// What stands around the prompt of one thread.
+/// The layers around the prompt of one thread.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Layers {
-    /// In the system's prompt.
+    /// The blocks of the system prompt.
     pub(super) system: Vec<Block>,
-    /// Before and after the prompt.
+    /// The blocks before and after the prompt.
     pub(super) around: Vec<Block>,
-    /// Items that stay out.
+    /// Items that the directive excludes.
     pub(super) suppressed: Vec<String>,
     /// The directives that it extends, the nearest first.
     pub(super) extends: Vec<String>,
-    /// What their author took knowingly with the permissions.
+    /// The risks that their author acknowledged with the permissions.
     pub(super) acknowledged: Vec<Acknowledgement>,
-    /// What the thread may do, where its directive does not say.
+    /// The permissions of the thread, where its directive has none.
     pub(super) permissions: Vec<Permission>,
 }
 
@@ -133,7 +133,7 @@ impl Layers {
         (!texts.is_empty()).then(|| texts.join("\n\n"))
     }
 
-    /// What the record says of the system's prompt.
+    /// The facts about the system prompt for the record.
     pub(super) fn system_note(&self) -> Option<Value> {
         let ids: Vec<&str> = self.system.iter().map(|block| block.id.as_str()).collect();
         let digests: Vec<&str> = self
@@ -151,7 +151,7 @@ impl Layers {
     }
 }
 
-/// Puts blocks around a message, and says what was put where.
+/// Puts blocks around a message, and returns which went where.
 pub(super) fn inject(message: &mut ChatMessage, blocks: &[Block]) -> Vec<Value> {
     let ChatMessage::User(prompt) = message else {
         return Vec::new();
@@ -177,11 +177,11 @@ pub(super) fn inject(message: &mut ChatMessage, blocks: &[Block]) -> Vec<Value> 
 }
 
 impl Engine {
-    /// The layers of a directive. `used` gets every item that they rest on.
+    /// The layers of a directive. `used` gets every item that they use.
     ///
     /// # Errors
-    /// Kind `Refused` or `InvalidInput` when a directive or knowledge is missing, may not be used, extends itself, or
-    /// when a text is too long to be recorded.
+    /// Kind `Refused` or `InvalidInput` when a directive or knowledge is missing, may not be used,
+    /// or extends itself. Also when a text is too long to be recorded.
     pub(super) fn layers(
         &self,
         id: &ItemId,
@@ -227,7 +227,7 @@ impl Engine {
                 for id in ids {
                     let mut block = self.block(id)?;
                     block.position = position.unwrap_or_default();
-                    // Who names it again wants it again.
+                    // A directive that names it again wants it again.
                     layers.suppressed.retain(|known| *known != block.id);
                     let list = match position {
                         None => &mut layers.system,
@@ -249,7 +249,7 @@ impl Engine {
         Ok(layers)
     }
 
-    /// Knowledge, verified.
+    /// The verified block of a knowledge item.
     pub(crate) fn block(&self, id: &ItemId) -> Result<Block, Error> {
         let item = self
             .finder
@@ -295,7 +295,8 @@ impl Engine {
             chain.push(parsed);
         }
         layers.extends = seen.split_off(1);
-        // What a hook adds is context. Only what the directive itself extends says what it may do.
+        // An addition by a hook is context. Only the directives that this one extends give
+        // permissions.
         let giver = chain.iter().find(|base| !base.permissions.is_empty());
         if let Some(giver) = giver.filter(|_| declared && directive.permissions.is_empty()) {
             layers.permissions.clone_from(&giver.permissions);
@@ -304,7 +305,7 @@ impl Engine {
         Ok(chain)
     }
 
-    /// What hooks add to the system's prompt.
+    /// The blocks that hooks add to the system prompt.
     fn system_hooks(&self, hooks: &Hooks, facts: &Value, layers: &mut Layers) -> Result<(), Error> {
         for hook in hooks.at("build_system_prompt") {
             if !holds(hook, facts)? {
@@ -357,7 +358,7 @@ fn holds(hook: &HookDeclaration, facts: &Value) -> Result<bool, Error> {
     }
 }
 
-/// Refuses what no line of a record takes.
+/// Refuses a text that fits into no line of a record.
 pub(super) fn refuse_too_long(what: &str, bytes: usize) -> Result<(), Error> {
     match bytes <= MAX_RECORDED_TEXT_BYTES {
         true => Ok(()),

@@ -2,25 +2,25 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | `engine` | what the threads of a project run in |
-//! | `prepare` | everything that is checked before anything is written |
-//! | `layers` | what stands around a prompt |
-//! | `hooks` | what happens at events by declaration, and what that decides |
-//! | `edges` | what hooks do before the first turn and after the last |
+//! | `engine` | the surroundings in which the threads of a project run |
+//! | `prepare` | the checks before anything is written |
+//! | `layers` | the layers around a prompt |
+//! | `hooks` | declared reactions to events, and their decisions |
+//! | `edges` | the hooks before the first turn and after the last |
 //! | `summary` | the tool that summarises threads |
-//! | `account` | what surrounds the loop: money, files, people |
+//! | `account` | the surroundings of the loop: money, files, people |
 //! | `thread` | one thread: its files from the first to the final seal |
 //! | `cycle` | its loop |
 //! | `desk` | the one place from which its record is written |
-//! | `brood` | its children, those that run beside it too |
-//! | `succession` | how a thread and the one that goes on from it are bound together |
-//! | `resume` | going on with a thread that ended, because somebody says so |
+//! | `brood` | its children, also those that run in parallel |
+//! | `succession` | how a thread and its successor are bound together |
+//! | `resume` | continuing a thread that ended, on request |
 //! | `handoff` | a thread whose model's window is full hands itself over |
-//! | `adopt` | going on with a thread of the original |
-//! | `recap` | what came before, in fewer words, for a successor |
+//! | `adopt` | continuing a thread of Rye |
+//! | `recap` | a summary of the earlier conversation, for a successor |
 //! | `recover` | ending a thread whose process is gone |
-//! | `recovery` | what to do about errors of a model |
-//! | `takeover` | going on with a thread whose worker is gone, in the same record |
+//! | `recovery` | retries after errors of a model |
+//! | `takeover` | continuing a thread whose worker is gone, in the same record |
 //! | `returning` | `directive_return` |
 //! | `stop` | cancelling and killing threads from outside |
 //! | [`orchestrator`] | looking at threads and acting on them, for people and for threads |

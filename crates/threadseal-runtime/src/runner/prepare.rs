@@ -1,8 +1,9 @@
-//! Everything that is checked before a thread leaves a trace: an order that cannot run changes nothing.
+//! The checks before a thread leaves a trace: an order that cannot run changes nothing.
 //!
 //! ```text
-//! directive: found, verified, itself ─► inputs ─► model ─► limits under the parent's ─► layers of context
-//! ─► capabilities within the parent's ─► tools that these permit ─► Plan
+//! directive: found, verified, the one of its id ─► inputs ─► model
+//!   ─► limits under the parent's ─► layers of context
+//!   ─► capabilities within the parent's ─► tools that these permit ─► Plan
 //! ```
 
 use super::engine::{Engine, Order};
@@ -25,7 +26,6 @@ use std::sync::Arc;
 use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
 
-/// A thread that can run.
 pub(super) struct Plan {
     pub(super) directive: Directive,
     pub(super) directive_id: String,
@@ -36,15 +36,14 @@ pub(super) struct Plan {
     pub(super) limits: Limits,
     pub(super) tools: Toolbox,
     pub(super) hooks: Hooks,
-    /// What stands around the prompt.
     pub(super) layers: Layers,
-    /// What it rests on, for the record.
+    /// The items that it uses, for the record.
     pub(super) used: Vec<Used>,
-    /// What its capabilities could do that its author did not say he knew.
+    /// The risks of its capabilities that its author did not acknowledge.
     pub(super) risks: Vec<Risk>,
 }
 
-/// What a parent leaves to its child.
+/// The inheritance of a child from its parent.
 #[derive(Debug, Clone)]
 pub(super) struct Inherited {
     pub(super) limits: Limits,
@@ -115,7 +114,8 @@ impl Engine {
         })
     }
 
-    /// Risks that are not acknowledged: those that the table blocks refuse the thread, others are recorded.
+    /// Risks that are not acknowledged: those that the table blocks refuse the thread, others are
+    /// recorded.
     fn risks<'a>(
         &self,
         acknowledged: impl Iterator<Item = &'a Acknowledgement>,
@@ -132,8 +132,8 @@ impl Engine {
         }
     }
 
-    /// Adds the tools and graphs that the project declares and `capabilities` permit. One that does not verify stops the
-    /// thread before it begins: it was to be used.
+    /// Adds the tools and graphs that the project declares and `capabilities` permit. One that does
+    /// not verify stops the thread before it begins: the thread was meant to use it.
     pub(super) fn declared(
         &self,
         capabilities: &Capabilities,
@@ -154,7 +154,7 @@ impl Engine {
             }
             let item = self.finder.load(ItemKind::Tool, &id, &self.grounds()?)?;
             let node = yaml::parse(item.path(), item.text())?;
-            // Graphs lie among the tools, as the original keeps them.
+            // Graphs are among the tools, as in Rye.
             if node
                 .fields()?
                 .take("tool_type")
@@ -188,7 +188,6 @@ impl Engine {
 }
 
 impl Plan {
-    /// What it leaves to its children.
     pub(super) fn inheritance(&self) -> Inherited {
         Inherited {
             limits: self.limits,

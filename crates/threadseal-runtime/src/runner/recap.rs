@@ -2,13 +2,15 @@
 //!
 //! ```text
 //! verified conversation, its end ─► thread of the summary directive ─► text, bounded
-//!   ─► knowledge entry agent/threads/<directive>/<name>-summary ─► inputs.previous_summary_id, first message
+//!   ─► knowledge entry agent/threads/<directive>/<name>-summary
+//!   ─► inputs.previous_summary_id, first message
 //! ```
-//! The directive is given those of `thread_id`, `directive`, `transcript`, `max_tokens` that it declares, and answers with
-//! the output `summary` or with its last words. One that fails is told in the record, and the thread is handed over
-//! without. Where a hook has had the thread summarised already, that summary is named.
+//! The directive gets those of `thread_id`, `directive`, `transcript`, `max_tokens` that it
+//! declares, and answers with the output `summary` or with its last text. A failure is recorded,
+//! and the thread is handed over without a summary. Where a hook has had the thread summarised
+//! already, that summary is named.
 //!
-//! Seed 001, "Hook-Driven Summary on Handoff"; coordination.yaml of the original.
+//! Seed 001, "Hook-Driven Summary on Handoff"; coordination.yaml of Rye.
 
 use super::engine::{Engine, Order, Ran};
 use super::prepare::Plan;
@@ -27,7 +29,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use threadseal_core::error::Error;
 
-/// What came before, in fewer words.
+/// A summary of the earlier conversation.
 pub(super) struct Recap {
     /// Its knowledge entry, below `agent/threads/`.
     id: Option<String>,
@@ -36,7 +38,7 @@ pub(super) struct Recap {
 }
 
 impl Recap {
-    /// The message with the summary before it.
+    /// The message, with the summary before it.
     pub(super) fn before(&self, message: &str) -> String {
         if self.text.is_empty() {
             return message.to_owned();
@@ -47,7 +49,7 @@ impl Recap {
         )
     }
 
-    /// Says in the successor's inputs where it is, and in its record what became of it.
+    /// Names its place in the successor's inputs, and its outcome in the successor's record.
     pub(super) fn note(&self, plan: &mut Plan, notes: &mut Vec<(&'static str, Value)>) {
         if let Some(id) = &self.id {
             plan.inputs
@@ -63,7 +65,7 @@ impl Engine {
     /// The summary of a chain that is handed over; None where none is configured.
     ///
     /// # Errors
-    /// When the summary directive may not be used, or what it says cannot be kept.
+    /// When the summary directive may not be used, or its text cannot be kept.
     pub(super) fn summarise(
         &self,
         chain: &VerifiedChain,
@@ -72,14 +74,15 @@ impl Engine {
         Ok(self.summarise_as(chain, cancel, None)?.0)
     }
 
-    /// The same, by a child of the thread that hands itself over, which pays for it; and how that ran.
+    /// The same, by a child of the thread that hands itself over, which pays for it; and how that
+    /// ran.
     pub(super) fn summarise_as(
         &self,
         chain: &VerifiedChain,
         cancel: &Cancel,
         parent: Option<ParentThread<'_>>,
     ) -> Result<(Option<Recap>, Option<Ran>), Error> {
-        // What a hook had summarised is there already.
+        // A summary that a hook requested exists already.
         let directive = directive_of(chain);
         let id = summary_id(&directive, chain.last().record().id());
         let known = ItemId::parse(&format!("agent/threads/{id}"))?;
@@ -179,7 +182,7 @@ fn directive_of(chain: &VerifiedChain) -> String {
     directive.unwrap_or_else(|| "thread".to_owned())
 }
 
-/// What a summarising thread answered, within its bound.
+/// The answer of a summarising thread, within its bound.
 fn said_by(ran: &Ran) -> String {
     let output = ran
         .outputs
@@ -196,7 +199,7 @@ fn said_by(ran: &Ran) -> String {
     }
 }
 
-/// Each line behind a mark, so that no heading or fence in it counts.
+/// Each line after a mark, so that no heading or fence in it counts.
 fn quoted(text: &str) -> String {
     let lines: Vec<String> = text.lines().map(|line| format!("> {line}")).collect();
     lines.join("\n")

@@ -1,15 +1,19 @@
-//! Recovering a thread whose process is gone: its record is brought to an honest end.
+//! Recovering a thread whose process is gone: its record gets an honest end.
 //!
 //! ```text
-//! lock (nobody writes it) ─► verify ─► tail set aside, `tail_dropped`; with `transcript_integrity: lenient` `tail_adopted`
-//!   ─► `tool_call_unresolved` for each call that began and of which no sealed line has a result (`open`)
-//!   ─► `thread_error`, or `thread_continued` where its link names a successor that stands; final seal
-//!   ─► thread.json (anew from line 1 where the thread died before its first one), budget, registry (its row, too)
+//! lock (no process writes it) ─► verify
+//!   ─► tail set aside, `tail_dropped`; with `transcript_integrity: lenient` `tail_adopted`
+//!   ─► `tool_call_unresolved` for each call that began and has no sealed result (`open`)
+//!   ─► `thread_error`, or `thread_continued` where its link names an existing successor;
+//!      final seal
+//!   ─► thread.json (from line 1 where the thread died before its first one), budget,
+//!      registry (its row, too)
 //! ```
-//! What no seal covers never counts again. Only the names of calls are taken from it, and from the step ledger, since
-//! a call's start is durable in both before the call runs: whether it was carried out nobody knows, and nothing
-//! repeats it. A thread that had ended is recovered too, if its record has a tail (a link that was cut off) or names a
-//! successor of which the registry knows nothing; or if its row is gone, or says anything else.
+//! Events that no seal covers never count again. Only the names of calls are taken from them, and
+//! from the step ledger: a call's start is durable in both beforehand. It is unknown whether such a
+//! call was carried out, and nothing repeats it. A thread that had ended is recovered too, if its
+//! record has a tail (a cut-off link). So is one whose record names a successor that the registry
+//! lacks. The same holds if its row is gone or contradicts the record.
 //!
 //! Normative: `spec/runtime.md`, "Resuming and recovering".
 
@@ -47,27 +51,29 @@ pub(super) const CAUSE: &str = "its process is gone";
 /// A thread that was recovered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recovered {
-    /// Where it stands now: as its record says, where that had ended already, else `error`.
+    /// Its status now: the one in its record, where that had ended already, else `error`.
     pub status: Status,
     /// Its final seal; None where its record had not begun.
     pub head: Option<Head>,
-    /// Calls that began and of which the record has no result: `call_id`, `tool`, `item_id`, `idempotency_key`.
+    /// Calls that began and have no result in the record: `call_id`, `tool`, `item_id`,
+    /// `idempotency_key`.
     pub unresolved: Vec<Value>,
     /// Where the bytes are that no seal covered.
     pub tail: Option<PathBuf>,
 }
 
 impl Engine {
-    /// Ends a thread that is said to run, and that nobody runs any more; mends the end of one that has ended.
+    /// Ends a thread that is marked as running without a process; repairs the end of one that has
+    /// ended.
     ///
     /// # Errors
-    /// Kind `Refused` when there is nothing to recover, it is another project's, or its record or its ledger speaks against itself;
-    /// `External` when a process still writes it.
+    /// Kind `Refused` when there is nothing to recover, it is another project's, or its record or
+    /// its ledger contradicts itself; `External` when a process still writes it.
     pub fn recover(&self, id: &ThreadId) -> Result<Recovered, Error> {
         self.recover_as(id, Status::Error, CAUSE)
     }
 
-    /// As [`Engine::recover`]; a thread that did not end itself gets this status, for this cause.
+    /// As [`Engine::recover`]; a thread without an end of its own gets this status, for this cause.
     pub(crate) fn recover_as(
         &self,
         id: &ThreadId,
@@ -113,7 +119,8 @@ impl Engine {
         })
     }
 
-    /// Would [`Engine::recover`] find something to do, in a record whose seals hold? Takes no lock and writes nothing.
+    /// Would [`Engine::recover`] find something to do, in a record whose seals hold? Takes no lock
+    /// and writes nothing.
     ///
     /// # Errors
     /// As [`Engine::recover`].
@@ -151,7 +158,7 @@ impl Engine {
             let text = format!("the registry knows no thread {id}");
             return Err(Error::refused(text));
         }
-        // Where there is a record the row says only where to look.
+        // Where there is a record, the row only shows where to look.
         let running = |row: &Thread| matches!(row.status, Ok(Status::Created | Status::Running));
         let running = row.as_ref().is_some_and(running);
         let nothing = match there {
@@ -168,8 +175,8 @@ impl Engine {
         Ok(there)
     }
 
-    /// Does the record end as it should, do thread.json and the registry say the same, and does the registry know who
-    /// goes on from it?
+    /// Does the record end properly, do thread.json and the registry agree, and does the registry
+    /// know the successor?
     fn is_whole(
         &self,
         folder: &ThreadFolder,
@@ -179,7 +186,7 @@ impl Engine {
     ) -> Result<bool, Error> {
         let first = examine::first_line(&open_regular(&*self.host.fs, &folder.transcript())?)?;
         if first.as_deref().and_then(parse_line).is_none() {
-            // A record of the original is not ours to mend.
+            // A record of Rye is never changed, and so not repaired.
             return Ok(!running);
         }
         let options = self.as_of_now(id)?;
@@ -211,7 +218,7 @@ impl Engine {
             && self.says_the_same(id, row))
     }
 
-    /// What thread.json says, where there is one.
+    /// The contents of thread.json, if it exists.
     fn papers(&self, id: &ThreadId, folder: &ThreadFolder) -> Result<Option<ThreadMeta>, Error> {
         if self.host.fs.symlink_metadata(&folder.metadata()).is_err() {
             return Ok(None);
@@ -239,7 +246,8 @@ impl Engine {
         Recorder::open(host, &folder.transcript(), keys, &options, policy)
     }
 
-    /// May a child that ended like this have done more of its work than its record says, or have been stopped amid it?
+    /// May a child with this end have done more than its record shows, or have been stopped in the
+    /// middle?
     pub(super) fn is_unknown(&self, ran: &Ran) -> bool {
         let ended_itself = match ran.status {
             Status::Completed => return false,
@@ -250,7 +258,7 @@ impl Engine {
         !ended_itself || self.may_be_open(&ran.thread, &folder)
     }
 
-    /// The thread that the record's link names, if it stands: its line 1 names this record.
+    /// The thread that the record's link names, if it exists: its line 1 names this record.
     fn standing_successor(
         &self,
         folder: &ThreadFolder,
@@ -288,7 +296,7 @@ pub(super) fn end(recorder: &mut Recorder, unresolved: &[Value], cause: &str) ->
     end_as(recorder, unresolved, cause, None)
 }
 
-/// The same, where another thread goes on.
+/// The same, where another thread continues.
 fn end_as(
     recorder: &mut Recorder,
     unresolved: &[Value],

@@ -1,4 +1,4 @@
-//! What the configuration says to do about an error of a model.
+//! Retries after errors of a model, as the configuration decides.
 
 use super::cycle::{Judgement, Recovery};
 use crate::config::Config;

@@ -1,14 +1,18 @@
-//! Going on with a thread that ended, because somebody says so: resuming it, or handing it over.
+//! Continues a thread that ended, on request: by resuming it, or by handing it over.
 //!
 //! ```text
-//! end of the chain ─► ended or suspended? ─► lock ─► the whole chain, its papers and its parent verified
-//!   ─► directive, inputs, model, limits under the parent's as for any thread ─► conversation, continuation prompt
-//!   ─► successor stands ─► link sealed in the old record ─► registry, budget, thread.json
+//! end of the chain ─► ended or suspended? ─► lock
+//!   ─► the whole chain, its files and its parent verified
+//!   ─► directive, inputs, model, limits under the parent's as for any thread
+//!   ─► conversation, continuation prompt
+//!   ─► successor exists ─► link sealed in the old record ─► registry, budget, thread.json
 //! ```
-//! A resumed thread hears the whole conversation; one that is handed over what of it fits (`context::trim`). Until the
-//! successor is made nothing is written: what is refused changes nothing. Limits begin anew.
+//! A successor of a resumed thread gets the whole conversation; one of a handed-over thread gets
+//! the part that fits (`context::trim`). Until the successor is made nothing is written: a refusal
+//! changes nothing. Limits begin anew.
 //!
-//! Seed 001, "User-Driven Resumption", "Automatic Handoff"; seed 000 §4, "Integration with resume/handoff".
+//! Seed 001, "User-Driven Resumption", "Automatic Handoff"; seed 000 §4, "Integration with
+//! resume/handoff".
 
 use super::engine::{Engine, Order, Ran};
 use super::prepare::{Inherited, Plan};
@@ -36,7 +40,7 @@ use threadseal_store::read::open_regular;
 use threadseal_store::recorder::{Recorder, TailPolicy};
 use threadseal_store::sys::text_path;
 
-/// The member of inputs that names the summary of what came before.
+/// The member of inputs that names the summary of the earlier conversation.
 pub(super) const PREVIOUS_SUMMARY: &str = "previous_summary_id";
 
 /// A thread to resume.
@@ -44,7 +48,7 @@ pub(super) const PREVIOUS_SUMMARY: &str = "previous_summary_id";
 pub struct Resumption {
     /// Any thread of its chain.
     pub thread: ThreadId,
-    /// What to do next.
+    /// The next instruction.
     pub message: String,
     /// Limits that count before the directive's own.
     pub limits: Limits,
@@ -52,12 +56,12 @@ pub struct Resumption {
     pub cancel: Cancel,
 }
 
-/// How a thread is gone on with.
+/// How a thread is continued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// By one that hears all that was said.
+    /// By a successor with the whole conversation.
     Resume,
-    /// By one that hears what fits, and a summary where one is configured.
+    /// By a successor with the part that fits, and a summary where one is configured.
     HandOver,
 }
 
@@ -78,8 +82,8 @@ impl Way {
     }
 }
 
-/// The thread at which the chain of `thread` ends, if [`Engine::resume`] may go on with it as far as records and
-/// registry tell. Takes no lock and writes nothing.
+/// The thread at which the chain of `thread` ends, if records and registry permit
+/// [`Engine::resume`] to continue it. Takes no lock and writes nothing.
 ///
 /// # Errors
 /// As [`Engine::resume`].
@@ -94,7 +98,7 @@ pub fn may_go_on_from(archive: &Archive<'_>, thread: &ThreadId) -> Result<Thread
     Ok(last)
 }
 
-/// May somebody go on with the last of these threads, and does `thread` lead to it?
+/// May the last of these threads be continued, and does `thread` lead to it?
 fn leads_on(chain: &VerifiedChain, thread: &ThreadId) -> Result<(), Error> {
     may_go_on(chain.last())?;
     match chain.has(thread) {
@@ -107,17 +111,17 @@ fn leads_on(chain: &VerifiedChain, thread: &ThreadId) -> Result<(), Error> {
 }
 
 impl Engine {
-    /// Goes on with a thread that ended or was suspended, in a new one that hears all that was said.
+    /// Continues a thread that ended or was suspended, in a new one with the whole conversation.
     ///
     /// # Errors
-    /// Kind `Refused` when the thread has not ended, or its record, one that it goes on from, or its parent's is
-    /// anything but verified: nothing is changed then. Otherwise as [`Engine::run`].
+    /// Kind `Refused` when the thread has not ended, or when its record, a predecessor's, or its
+    /// parent's is not verified: nothing is changed then. Otherwise as [`Engine::run`].
     pub fn resume(&self, wanted: &Resumption) -> Result<Ran, Error> {
         self.go_on(wanted, Way::Resume)
     }
 
-    /// As [`Engine::resume`], in a thread that hears the end of what was said, as much as
-    /// `resume_ceiling_tokens` allow, and a summary where one is configured.
+    /// As [`Engine::resume`], in a thread that gets only the end of the conversation, within
+    /// `resume_ceiling_tokens`. It also gets a summary where one is configured.
     ///
     /// # Errors
     /// As [`Engine::resume`].
@@ -151,7 +155,7 @@ impl Engine {
         })
     }
 
-    /// What the last thread of a chain was ordered to do, by its record.
+    /// The order of the last thread of a chain, by its record.
     fn order_of(&self, chain: &VerifiedChain, wanted: &Resumption) -> Result<Order, Error> {
         let manifest = chain.last().record().manifest();
         let directive = manifest.and_then(|manifest| manifest.directive.clone());
@@ -165,8 +169,8 @@ impl Engine {
         })
     }
 
-    /// The inputs as the directive takes them: the summary's name is the runner's own, unless the directive
-    /// declares it.
+    /// The inputs as the directive takes them: the summary's name is the runner's own, unless the
+    /// directive declares it.
     pub(super) fn given_inputs(
         &self,
         directive: &ItemId,
@@ -198,7 +202,7 @@ impl Engine {
             None => wanted.message.clone(),
         };
         let message = match way {
-            // What was said of earlier calls is heard again.
+            // The conversation already reports the calls of earlier threads.
             Way::Resume => with_unresolved(message, &chain.last().record().unresolved()),
             Way::HandOver => with_unresolved(message, chain.unresolved()),
         };
@@ -264,8 +268,8 @@ impl Engine {
         Ok(opened.map_err(told)?.recorder)
     }
 
-    /// Where else the record lies whose first line is that of `path`, if this host sealed it last there: of two copies
-    /// of a project one stays behind.
+    /// The other path of the record whose first line is that of `path`, if this host sealed it last
+    /// there. Of two copies of a project, one becomes stale.
     fn copy_elsewhere(&self, path: &Path) -> Option<String> {
         let first = examine::first_line(&open_regular(&*self.host.fs, path).ok()?).ok()??;
         let record = examine::native_record(&first)?;
@@ -278,7 +282,7 @@ impl Engine {
     }
 }
 
-/// What a successor is given of the conversation before it.
+/// The part of the earlier conversation that a successor gets.
 pub(super) struct Given {
     pub(super) messages: Vec<ChatMessage>,
     /// How many of these its record need not hold.
@@ -289,7 +293,7 @@ pub(super) struct Given {
 }
 
 impl Given {
-    /// All of it, or what fits.
+    /// All of it, or the part that fits.
     pub(super) fn of(engine: &Engine, plan: &Plan, chain: &VerifiedChain, trimmed: bool) -> Self {
         let whole = chain.messages();
         let mut notes = Vec::new();
@@ -321,7 +325,7 @@ impl Given {
             };
         }
         let coordination = &engine.config.coordination;
-        // A window that is small leaves room for what the successor itself does.
+        // A window that is small leaves room for the successor's own work.
         let ceiling = coordination
             .resume_ceiling_tokens
             .min(plan.chosen.context_window / 2);
@@ -349,7 +353,7 @@ fn answers(messages: &[ChatMessage]) -> u64 {
     answers.count() as u64
 }
 
-/// Tells of calls that nobody knows the outcome of, so that the successor does not repeat them.
+/// Reports calls with unknown outcomes, so that the successor does not repeat them.
 pub(super) fn with_unresolved(mut message: String, calls: &[Value]) -> String {
     if calls.is_empty() {
         return message;
@@ -373,7 +377,7 @@ pub(super) fn with_unresolved(mut message: String, calls: &[Value]) -> String {
     message
 }
 
-/// What the parent left to all threads of a chain.
+/// The inheritance of all threads of a chain from their parent.
 pub(super) fn inherited_of(chain: &VerifiedChain) -> Option<Inherited> {
     chain.parent().map(|parent| Inherited {
         limits: parent.limits,
@@ -381,7 +385,7 @@ pub(super) fn inherited_of(chain: &VerifiedChain) -> Option<Inherited> {
     })
 }
 
-/// Has the record ended its thread, and does nobody go on from it already? The registry is no proof of either.
+/// Has the record ended its thread, and has the thread no successor? The registry proves neither.
 fn may_go_on(thread: &VerifiedThread) -> Result<(), Error> {
     let record = thread.record();
     let id = record.id();

@@ -1,29 +1,27 @@
-//! `directive_return`: how a thread hands back the outputs that its directive declares.
+//! `directive_return`: how a thread returns the outputs that its directive declares.
 //!
 //! ```text
 //! <outputs><output name="path">…</output></outputs>      directive_return {"path": "…"}
 //! ```
-//! A return that leaves out a required output, names another, or has one of another type is refused: the model
-//! hears why, and may return again. A directive that declares none has no such tool.
+//! A return is refused when it leaves out a required output, names another, or has one of another
+//! type. The model receives the reason, and may return again. A directive that declares no outputs
+//! has no such tool.
 
 use crate::directive::Directive;
 use crate::model::{ToolCall, ToolSchema};
 use serde_json::{Map, Value, json};
 
-/// The tool's name.
 const NAME: &str = "directive_return";
 
-/// What a directive's thread may return.
+/// The outputs that a directive's thread may return.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Returning<'a>(pub(crate) &'a Directive);
 
 impl Returning<'_> {
-    /// Is this call a return?
     pub(crate) fn is(&self, call: &ToolCall) -> bool {
         !self.0.outputs.is_empty() && call.name == NAME
     }
 
-    /// What the model is told.
     pub(crate) fn schema(&self) -> Option<ToolSchema> {
         let outputs = &self.0.outputs;
         if outputs.is_empty() {
@@ -48,9 +46,9 @@ impl Returning<'_> {
     /// The outputs of a return.
     ///
     /// # Errors
-    /// What the model is told.
+    /// A message for the model.
     pub(crate) fn outputs(&self, input: &Value) -> Result<Map<String, Value>, String> {
-        // Models also say {"outputs": {…}}, as the original's transcripts do.
+        // Models also write {"outputs": {…}}, as Rye's transcripts show.
         let wrapped = input.get("outputs").filter(|_| !self.declares("outputs"));
         let given = wrapped.unwrap_or(input).as_object();
         let given = given.ok_or("the outputs must be an object")?;

@@ -1,17 +1,20 @@
 //! Stopping threads from outside: asking one to end, and ending its process.
 //!
 //! ```text
-//! cancel   <thread>/cancel.json {thread_id, requested_at}, signed ─► whoever runs it looks for it ─► Cancel
-//! kill     who holds the lock of its record (the kernel says) ─► the same as the registry's row? ─► pidfd
+//! cancel   <thread>/cancel.json {thread_id, requested_at}, signed
+//!            ─► its process looks for it ─► Cancel
+//! kill     the holder of its record's lock (from the kernel)
+//!            ─► the same as the registry's row? ─► pidfd
 //!            ─► SIGTERM ─► SIGKILL ─► its threads are recovered, as `killed`
 //! ```
-//! A row of a registry can be written by anybody who can write its file, so none is the reason to signal a process, and
-//! none says where a thread stands: that say the lock of its record, which the kernel alone gives, and the record. A
-//! process that is signalled holds that lock for itself alone, of a record that has not ended, and is the one that the
-//! row names, where there is a row. A thread that is suspended is cancelled under that lock, which whoever goes on from
-//! it needs as well.
+//! An attacker who can write a registry's file can write any row. So no row is a reason to signal a
+//! process, and none decides the state of a thread. Two things decide: the lock of its record,
+//! which only the kernel gives, and the record. A process is signalled only if it alone holds that
+//! lock, of a record that has not ended. Where there is a row, the row must name that process. A
+//! suspended thread is cancelled under that lock, which a successor needs as well.
 //!
-//! A request is believed when it verifies for this thread. Others are told in the record, and change nothing.
+//! A request is obeyed when it verifies for this thread. Others are noted in the record, and change
+//! nothing.
 
 use super::desk::Window;
 use super::engine::Engine;
@@ -33,13 +36,12 @@ use threadseal_store::atomic::{self, Mode, PRIVATE_FILE};
 use threadseal_store::recorder::Recorder;
 use threadseal_store::sys::FileKind;
 
-/// Why a killed thread ended.
 pub(crate) const KILLED: &str = "its process was killed";
 
 /// How a thread was killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Killed {
-    /// It ended itself, when its process was asked to end; or had done so before.
+    /// It ended normally when its process was asked to end, or had ended before.
     Ended(Status),
     /// Its process was ended, or was gone already.
     Process(Status),
@@ -48,10 +50,10 @@ pub enum Killed {
 }
 
 impl Engine {
-    /// Asks whoever runs a thread to end it: also another process.
+    /// Asks the process that runs a thread to end it: also another process.
     ///
     /// # Errors
-    /// Kind `Refused` when the thread has ended, or what lies in the place of the request is none.
+    /// Kind `Refused` when the thread has ended, or the file in the place of the request is none.
     pub fn request_cancel(&self, id: &ThreadId) -> Result<(), Error> {
         let folder = self.project.thread(id);
         let path = folder.cancel();
@@ -63,7 +65,7 @@ impl Engine {
             }
             match self.hold(id) {
                 Ok(recorder) => return self.cancel_held(id, &folder, &recorder),
-                // Somebody took it at this moment.
+                // A process took it at this moment.
                 Err(error) if error.kind() == ErrorKind::External && self.writer(id)?.is_some() => {
                 }
                 Err(error) => return Err(error),
@@ -75,7 +77,7 @@ impl Engine {
         })
     }
 
-    /// Leaves the request in the folder of a thread that somebody runs; `put` writes it there.
+    /// Leaves the request in the folder of a running thread; `put` writes it there.
     ///
     /// # Errors
     /// As [`Engine::request_cancel`].
@@ -87,7 +89,7 @@ impl Engine {
         let folder = self.project.thread(id);
         let path = folder.cancel();
         if self.host.fs.symlink_metadata(&path).is_ok() {
-            // Asked before; what is there must be a request, not something that keeps one away.
+            // Asked before; the existing file must be a request, not something that blocks one.
             return self.requested(&folder, id).map(drop);
         }
         let now = self.host.clock.now()?;
@@ -98,7 +100,7 @@ impl Engine {
             .map(drop)
     }
 
-    /// Cancels a thread that waits for somebody's decision, under the lock of its record.
+    /// Cancels a thread that waits for a person's decision, under the lock of its record.
     fn cancel_held(
         &self,
         id: &ThreadId,
@@ -123,7 +125,7 @@ impl Engine {
         self.close(id, &folder.metadata(), Status::Cancelled)
     }
 
-    /// How a thread ended, by a record that verifies; None where that says nothing of an end.
+    /// The end of a thread, by a record that verifies; None where that contains no end.
     pub(crate) fn ended(&self, id: &ThreadId) -> Option<Status> {
         let record = self.archive().record(id, None);
         record.ok().and_then(|record| record.ended())
@@ -150,7 +152,7 @@ impl Engine {
         )))
     }
 
-    /// Looks for a request to end thread `id` until what comes back is dropped.
+    /// Looks for a request to end thread `id` until the returned value is dropped.
     pub(super) fn attend(&self, id: &ThreadId, cancel: &Cancel, desk: Window) -> Attendant {
         let (stop, stopped) = mpsc::channel::<()>();
         let (engine, id, cancel) = (self.clone(), id.clone(), cancel.clone());
@@ -178,7 +180,7 @@ impl Engine {
                 }
             }
         };
-        // Without this thread it can still be cancelled by whoever started it.
+        // Without this OS thread the starting thread can still cancel it.
         let running = thread::Builder::new().spawn(look).is_ok();
         Attendant(running.then_some(stop))
     }
@@ -186,8 +188,9 @@ impl Engine {
     /// Ends a thread's process, with all threads that it runs.
     ///
     /// # Errors
-    /// Kind `Refused` when the thread has ended, or when the process that writes its record is not the one that the
-    /// registry names: nothing is signalled then. `External` when the process cannot be ended.
+    /// Kind `Refused` when the thread has ended, or when the writer of its record is not the
+    /// process that the registry names. Nothing is signalled then. `External` when the process
+    /// cannot be ended.
     pub fn kill(&self, id: &ThreadId) -> Result<Killed, Error> {
         let row = self.registry.get(id)?;
         if let Some(status) = self.ended(id) {
@@ -195,7 +198,7 @@ impl Engine {
             return Err(Error::refused(text));
         }
         let Some(holder) = self.writer(id)? else {
-            // Nobody writes it: there is no process to end.
+            // No process writes it: there is none to end.
             let recovered = self.recover_as(id, Status::Killed, KILLED)?;
             return Ok(Killed::Process(recovered.status));
         };

@@ -1,11 +1,13 @@
-//! What a successor needs of the thread that it goes on from, and in which order both are bound together.
+//! The parts that a successor needs of its predecessor, and the order in which both are bound
+//! together.
 //!
 //! ```text
-//! successor's files, line 1 names the predecessor's last seal ─► predecessor's link names the successor's record, sealed
+//! successor's files, line 1 names the predecessor's last seal
+//!   ─► predecessor's link names the successor's record, sealed
 //!   ─► registry ─► budget ─► predecessor's thread.json
 //! ```
-//! The link is written when the successor stands: whatever fails before leaves the predecessor as it was, and a
-//! successor that no link names is resumed by nobody.
+//! The link is written once the successor exists. A failure before it leaves the predecessor
+//! unchanged, and a successor that no link names is never resumed.
 
 use super::engine::Engine;
 use super::prepare::{Inherited, Plan};
@@ -34,9 +36,7 @@ use threadseal_store::recorder::Recorder;
 /// The directive that words the first message where none is named.
 const CONTINUATION: &str = "rye/agent/continuation";
 
-/// A thread that another one goes on from.
 pub(super) trait Predecessor {
-    /// Which thread it is.
     fn id(&self) -> &ThreadId;
 
     /// Its seal that the successor's line 1 names.
@@ -45,7 +45,7 @@ pub(super) trait Predecessor {
     /// The parent's seal that its own line 1 names: its successor's parent, too.
     fn parent(&self) -> Option<Head>;
 
-    /// Who that is.
+    /// The thread of that parent.
     fn parent_thread(&self) -> Option<&ThreadId>;
 
     /// Does its budget go to the successor? Else that gets one of its own.
@@ -61,7 +61,7 @@ pub(super) trait Predecessor {
         Ok(())
     }
 
-    /// Seals that `successor` goes on.
+    /// Seals that `successor` continues this thread.
     ///
     /// # Errors
     /// When it cannot be sealed: the successor must not run then.
@@ -79,7 +79,8 @@ pub(super) trait Predecessor {
     ) -> Result<(), Error>;
 }
 
-/// A thread that had ended: its record is held from before it was verified until the link is durable.
+/// A thread that had ended: its record is held from before it was verified until the link is
+/// durable.
 pub(super) struct Ended {
     pub(super) id: ThreadId,
     pub(super) recorder: Recorder,
@@ -87,7 +88,7 @@ pub(super) struct Ended {
     pub(super) path: PathBuf,
     pub(super) parent: Option<(ThreadId, Option<Head>)>,
     pub(super) link: Link,
-    /// What the link says beside the successor's id.
+    /// The further members of the link beside the successor's id.
     pub(super) said: Value,
 }
 
@@ -121,7 +122,7 @@ impl Predecessor for Ended {
         now: Timestamp,
     ) -> Result<(), Error> {
         engine.registry.link(&self.id, successor, now)?;
-        // Of one that was suspended nothing is set aside any more.
+        // A suspended predecessor has nothing set aside any more.
         let budget = engine.budgets.get(&self.id)?;
         if budget.is_some_and(|budget| budget.status == "active") {
             engine.budgets.release(&self.id, Status::Continued, now)?;
@@ -161,14 +162,13 @@ pub(super) fn preview(message: &str) -> String {
     message.chars().take(MAX_PREVIEW_CHARS).collect()
 }
 
-/// The first message of a successor, and what its record shall say about it.
+/// The first message of a successor, and the facts about it for its record.
 pub(super) struct Continuation {
     pub(super) text: String,
     pub(super) notes: Vec<(&'static str, Value)>,
 }
 
 impl Engine {
-    /// What reads threads of the past.
     pub(super) fn archive(&self) -> Archive<'_> {
         Archive {
             host: &self.host,
@@ -179,7 +179,7 @@ impl Engine {
         }
     }
 
-    /// Does the thread of this line 1, whose record lies at `path`, belong to this project?
+    /// Does the thread of this line 1, whose record is at `path`, belong to this project?
     ///
     /// # Errors
     /// Kind `Refused`, with the verdict `foreign`, when it is another project's.
@@ -195,8 +195,8 @@ impl Engine {
         identity::find_or_make(&self.host, &self.keys, &self.project, &self.trust)
     }
 
-    /// Words the first message of a thread that goes on from `previous`. Without the directive that words it the
-    /// message stands as it is; one that is there and does not verify stops the thread.
+    /// Words the first message of a thread that continues `previous`. If the directive for that is
+    /// missing, the message stays unchanged; if it exists and does not verify, the thread stops.
     pub(super) fn continuation(
         &self,
         plan: &mut Plan,
@@ -230,7 +230,7 @@ impl Engine {
         })
     }
 
-    /// What the parent left to a thread, whose verified line 1 names the seal `head` of it.
+    /// The parent's inheritance to a thread whose verified line 1 names the parent's seal `head`.
     pub(super) fn parent_of(
         &self,
         thread: &Thread,
@@ -244,7 +244,7 @@ impl Engine {
     }
 }
 
-/// The end of the chain of `id`, if it can be gone on from.
+/// The end of the chain of `id`, if it can be continued.
 pub(super) fn resumable(registry: &dyn Registry, id: &ThreadId) -> Result<Thread, Error> {
     let last = registry.resolve(id)?;
     let status = last.standing()?;

@@ -1,12 +1,13 @@
-//! `rye/agent/threads/thread_summary`: what a thread did, in few words, for whoever goes on from it.
+//! `rye/agent/threads/thread_summary`: a short summary of a thread, for its successor.
 //!
 //! ```text
-//! {thread_id} ─► seal ─► transcript verified ─► rendering, bounded ─► a thread of the summary's directive
+//! {thread_id} ─► seal ─► transcript verified ─► rendering, bounded
+//!    ─► a thread of the summary's directive
 //!    ─► .ai/knowledge/agent/threads/<directive>/<name>-summary.md, signed
 //!    ─► {summary_id, knowledge_id, summary}
 //! ```
-//! Of the transcript only what verifies is rendered. The summary is a model's word: it is bounded, and stands where it is
-//! put as knowledge, never as instructions.
+//! Only the verified part of the transcript is rendered. The summary is the output of a model: it
+//! is bounded, and is always placed as knowledge, never as instructions.
 //!
 //! Seed 001, "Example: Hook-Driven Summary on Handoff".
 
@@ -34,10 +35,8 @@ use threadseal_store::heads::RecordKind;
 /// The directive that summarises where none is named.
 const DIRECTIVE: &str = "rye/agent/threads/thread_summary";
 
-/// Permission bits of the folder of summaries.
 const FOLDER_MODE: u32 = 0o700;
 
-/// The tool of one thread.
 pub(super) struct SummaryTool {
     engine: Engine,
     schema: ToolSchema,
@@ -46,10 +45,10 @@ pub(super) struct SummaryTool {
 }
 
 impl SummaryTool {
-    /// Its id, the original's.
+    /// Its id, as in Rye.
     pub(super) const ID: &'static str = "rye/agent/threads/thread_summary";
 
-    /// The tool; in `cradle` begin the children of the thread whose tool it is, with the model that summarises.
+    /// The tool; `cradle` starts the children of its thread, with the model that summarises.
     pub(super) fn new(engine: Engine, cradle: Arc<Cradle>) -> Self {
         let schema = ToolSchema {
             name: model_name(Self::ID),
@@ -68,7 +67,7 @@ impl SummaryTool {
         }
     }
 
-    /// Says whose tool it is, before the first call.
+    /// Sets the thread that owns the tool, before the first call.
     pub(super) fn belongs_to(&self, thread: &ThreadId, capabilities: Capabilities) {
         let _ = self.owner.set((thread.clone(), capabilities));
     }
@@ -132,7 +131,7 @@ fn may_read(capabilities: &Capabilities, id: &ThreadId) -> Result<(), Error> {
     }
 }
 
-/// What the summary's thread said: a declared output, else its last words.
+/// The text of the summary's thread: a declared output, else its last text.
 fn said(ran: &Value) -> Result<String, Error> {
     if ran["status"] != "completed" {
         let why = ran["error"].as_str().unwrap_or("it did not complete");
@@ -146,7 +145,7 @@ fn said(ran: &Value) -> Result<String, Error> {
     }
 }
 
-/// Begin and end of what is too long, and how much there was.
+/// Begin and end of a text that is too long, and its length.
 fn shortened(text: &str) -> String {
     if text.len() <= MAX_SUMMARY_SOURCE_BYTES {
         return text.to_owned();
@@ -167,14 +166,13 @@ fn shortened(text: &str) -> String {
     )
 }
 
-/// Where the summary of a thread lies.
 fn place(project: &Project, directive: &ThreadId, id: &ThreadId) -> PathBuf {
     let entry = project.knowledge_entry(directive, id);
     let name = entry.file_stem().unwrap_or_default().to_string_lossy();
     entry.with_file_name(format!("{name}-summary.md"))
 }
 
-/// The id by which a successor is told of a summary: `agent/threads/<this>` is the knowledge.
+/// The id of a summary for a successor: `agent/threads/<this>` is the knowledge.
 pub(super) fn summary_id(directive: &str, id: &ThreadId) -> String {
     let name = id.as_str().rsplit('/').next().unwrap_or_default();
     format!("{directive}/{name}-summary")
@@ -198,7 +196,6 @@ impl Engine {
         Ok((render(&past.lines()?, &cover)?, directive))
     }
 
-    /// Writes the summary as knowledge.
     pub(super) fn keep_summary(
         &self,
         id: &ThreadId,
@@ -228,8 +225,8 @@ impl Engine {
 }
 
 impl Engine {
-    /// The file of a summary, after the version that is there. One that somebody changed is not written over: whoever
-    /// changed it would lose it, and nobody would hear of that.
+    /// The file of a summary, after the existing version. An edited one is not replaced: its editor
+    /// would lose it without notice.
     fn file_of_summary(&self, path: &Path) -> Result<SignedFile, Error> {
         let (kind, item) = (DocumentKind::Markdown, Some(ItemType::Knowledge));
         if self.host.fs.symlink_metadata(path).is_err() {
@@ -261,13 +258,14 @@ impl Engine {
     }
 }
 
-/// The summary as a knowledge entry. Every line of it is a quotation: none begins a heading, a fence or a signature.
+/// The summary as a knowledge entry. Every line of it is a quotation: none begins a heading, a
+/// fence or a signature.
 fn entry(id: &ThreadId, directive: &str, name: &str, summary: &str) -> String {
     let quoted: Vec<String> = summary.lines().map(|line| format!("> {line}")).collect();
     format!("{}{}\n", beginning(id, directive, name), quoted.join("\n"))
 }
 
-/// What stands before it, and says whose it is.
+/// The beginning of the entry, which names its thread.
 fn beginning(id: &ThreadId, directive: &str, name: &str) -> String {
     let plain = |text: &str| Value::String(text.to_owned()).to_string();
     format!(
@@ -282,7 +280,7 @@ fn beginning(id: &ThreadId, directive: &str, name: &str) -> String {
     )
 }
 
-/// Refuses knowledge that lies where the summary of a thread belongs, and is none of it.
+/// Refuses knowledge that is in the place of a thread's summary, and is none of it.
 ///
 /// # Errors
 /// Kind `Refused`, with the file.
@@ -301,10 +299,11 @@ pub(super) fn refuse_other(item: &Item, id: &ThreadId, directive: &str) -> Resul
     }
 }
 
-/// The models of an engine, whatever directives want: the class or model that the settings name for summaries.
+/// The models of an engine, regardless of directives: the class or model that the settings name for
+/// summaries.
 pub(super) struct Preferring {
     pub(super) inner: Arc<dyn Models>,
-    /// A class of models, or a model.
+    /// The name of a class of models, or of a model.
     pub(super) name: String,
 }
 

@@ -1,12 +1,14 @@
-//! Taking a thread over: another worker goes on with it, in the same record.
+//! Taking a thread over: another worker continues it, in the same record.
 //!
 //! ```text
-//! lease with a higher token ─► record opened, verified; tail set aside ─► `tool_call_unresolved` for each call
-//!   without a sealed result ─► sealed under the new token ─► conversation of the verified lines ─► loop
+//! lease with a higher token ─► record opened, verified; tail set aside
+//!   ─► `tool_call_unresolved` for each call without a sealed result
+//!   ─► sealed under the new token ─► conversation of the verified lines ─► loop
 //! ```
-//! What no seal covers is never said to a model. Of a tail and of the step ledger only this is taken: that a call
-//! of this thread began, by its idempotency key. Such a call may have been carried out; it is listed, the model is
-//! told how many there are, in words of this file alone, and no call with the same name begins again.
+//! Events that no seal covers are never passed to a model. Tail and step ledger prove only one
+//! thing: that a call of this thread began, by its idempotency key. Such a call may have been
+//! carried out; it is listed. The model learns how many there are, in words of this file alone, and
+//! no call with the same name begins again.
 //!
 //! Normative: `spec/runtime.md`, "Many machines".
 
@@ -46,21 +48,21 @@ use threadseal_store::ledger::{JsonlLedgerStore, LedgerStore};
 use threadseal_store::read::read_small;
 use threadseal_store::recorder::{Opened, Recorder, TailPolicy};
 
-/// A call that began, and of which no sealed line says what came of it.
+/// A call that began, and whose result is in no sealed line.
 #[derive(Debug, Clone, Default)]
 struct Open {
     tool: Value,
     item: Value,
     call: Value,
     key: String,
-    /// How many calls had begun before it.
+    /// The number of calls that began before it.
     place: usize,
     by_hook: bool,
-    /// Has it a sealed result, which says that nobody knows its end?
+    /// Has it a sealed result that marks its end as unknown?
     told: bool,
 }
 
-/// What the sealed lines of a record say.
+/// The facts in the sealed lines of a record.
 struct Sealed {
     messages: Vec<ChatMessage>,
     lines: Vec<Vec<u8>>,
@@ -71,12 +73,12 @@ struct Sealed {
 }
 
 impl Engine {
-    /// Goes on with a thread that another worker left, under the lease that this engine's files are written with; with
-    /// `ends`, or where it cannot go on by itself, ends it in its record.
+    /// Continues a thread that another worker left, under the lease of this engine's files. With
+    /// `ends`, or where the thread cannot continue without help, ends it in its record.
     ///
     /// # Errors
-    /// Kind `Refused` when its record or its files speak against that: [`Engine::recover`] ends it then, if that can be.
-    /// Otherwise as [`Engine::run`].
+    /// Kind `Refused` when its record or its files contradict that: [`Engine::recover`] ends it
+    /// then, if that can be. Otherwise as [`Engine::run`].
     pub(crate) fn carry_on(
         &self,
         id: &ThreadId,
@@ -89,7 +91,8 @@ impl Engine {
         if !recorder.state().is_ended() {
             let (unresolved, by_hooks) = self.list_unresolved(id, &folder, &mut recorder)?;
             let turn = recorder.state().turn();
-            // Whom a child, or a successor, hung on is gone with the worker; a hook would be asked again.
+            // The caller of a child, or of a successor, is gone with the worker; a hook would be
+            // asked again.
             let ends =
                 ends || by_hooks || manifest.parent.is_some() || manifest.predecessor.is_some();
             if !ends {
@@ -107,7 +110,7 @@ impl Engine {
         self.settle_ended(id, &folder, &manifest, recorder, &sealed)
     }
 
-    /// The record, verified under the lease; what no seal covers is set aside.
+    /// The record, verified under the lease; events that no seal covers are set aside.
     fn open_sealed(&self, id: &ThreadId, folder: &ThreadFolder) -> Result<Recorder, Error> {
         identity::check_thread(&self.host, &self.project, &self.trust, id)?;
         let options = VerifyOptions {
@@ -134,8 +137,8 @@ impl Engine {
         Ok(lines.iter().map(|line| line.bytes.to_vec()).collect())
     }
 
-    /// Names the calls without a sealed result: those of sealed lines, of everything that was ever set aside, and of
-    /// the step ledger.
+    /// Names the calls without a sealed result: those of sealed lines, of all parts set aside, and
+    /// of the step ledger.
     fn list_unresolved(
         &self,
         id: &ThreadId,
@@ -163,7 +166,7 @@ impl Engine {
         for (key, item) in self.began_in_ledger(folder, recorder.state().manifest())? {
             seen.began(id, &key, &json!({"item_id": item}));
         }
-        // Who goes on from this thread one day is told of those that the ledger vouches for.
+        // A later successor of this thread learns which of them the ledger vouches for.
         let signed = self.steps_of(folder).unwrap_or_default();
         let signed: HashSet<String> = signed.into_iter().map(|(key, _)| key).collect();
         let by_hooks = seen.asks_again();
@@ -180,7 +183,7 @@ impl Engine {
         Ok((names.collect(), by_hooks))
     }
 
-    /// Keys and items of the calls, also of hooks, that the step ledger says began.
+    /// Keys and items of the calls, also of hooks, that began according to the step ledger.
     fn began_in_ledger(
         &self,
         folder: &ThreadFolder,
@@ -286,13 +289,14 @@ impl Engine {
         Ok(begun)
     }
 
-    /// How many children it began: a row may count those that came to nothing, and may have been edited.
+    /// The number of children that it began: a row may count failed starts, and may have been
+    /// edited.
     fn spawned(&self, id: &ThreadId, sealed: &Sealed) -> Result<u64, Error> {
         let noted = self.registry.get(id)?.map_or(0, |thread| thread.spawns);
         Ok(noted.max(sealed.cost.spawns))
     }
 
-    /// `thread.json` and the entry, as they are or, where the worker died before them, anew.
+    /// `thread.json` and the entry, unchanged, or new where the worker died before them.
     fn files(
         &self,
         id: &ThreadId,
@@ -360,7 +364,7 @@ impl Engine {
         }
     }
 
-    /// What follows the record of a thread whose worker died after its last seal.
+    /// Updates everything after the record of a thread whose worker died after its last seal.
     fn settle_ended(
         &self,
         id: &ThreadId,
@@ -418,7 +422,7 @@ impl Engine {
 }
 
 impl Begun {
-    /// Runs a thread on, or ends one that had said its last word.
+    /// Runs a thread further, or ends one that had given its last answer.
     fn go_on(mut self) -> Result<Ran, Error> {
         if let Some(ChatMessage::Assistant { calls, text }) = self.thread.messages.last()
             && calls.is_empty()
@@ -444,7 +448,7 @@ impl Sealed {
             outputs: None,
             text: String::new(),
         };
-        // Verified, and cut from the bytes that were.
+        // Every line is a part of the verified bytes.
         let mut said = Conversation::danger_new();
         let mut spent = Spent::default();
         for line in lines {
@@ -497,7 +501,7 @@ impl Calls {
         }
     }
 
-    /// A torn last line is no event.
+    /// Reads a line; a torn last line is no event.
     fn line(&mut self, line: &[u8], id: &ThreadId, sealed: bool) {
         let Ok(event) = serde_json::from_slice::<Value>(line) else {
             return;
@@ -521,7 +525,8 @@ impl Calls {
         }
     }
 
-    /// Would a hook be asked again, and repeat its call? Not one whose call has a result, whatever that says.
+    /// Would a hook be asked again, and repeat its call? Not if its call has a result, of any
+    /// content.
     fn asks_again(&self) -> bool {
         self.open.values().any(|call| call.by_hook && !call.told)
     }
@@ -543,7 +548,7 @@ impl Calls {
         self.answered.insert(name);
     }
 
-    /// Anybody may have written it: only what has the form of a key of this thread counts.
+    /// An attacker may have written it: only text in the form of a key of this thread counts.
     fn began(&mut self, id: &ThreadId, key: &str, payload: &Value) {
         let name = name_of(key);
         let rest = name
@@ -573,7 +578,7 @@ impl Calls {
             },
             item,
             call: match by_hook {
-                // As its events name it.
+                // The id in its events.
                 true => Value::String(format!("hook_{call}")),
                 false => Value::String(call.to_owned()),
             },
@@ -586,7 +591,7 @@ impl Calls {
     }
 }
 
-/// What a call is known by: its key without the token of a lease.
+/// The name of a call: its key without the token of a lease.
 fn name_of(key: &str) -> &str {
     key.rsplit_once('#').map_or(key, |(name, _)| name)
 }

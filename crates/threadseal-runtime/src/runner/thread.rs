@@ -1,18 +1,19 @@
 //! One thread: its files, from the first to the final seal.
 //!
 //! ```text
-//! registry `created` ─► folder ─► capabilities.md ─► line 1, seal 0 ─► thread.json ─► registry `running`
-//!        ─► loop ─► terminal event, final seal ─► thread.json ─► registry: how it ended
+//! registry `created` ─► folder ─► capabilities.md ─► line 1, seal 0 ─► thread.json
+//!        ─► registry `running` ─► loop ─► terminal event, final seal
+//!        ─► thread.json ─► registry: the end
 //! ```
-//! The record is the truth: thread.json and the registry follow it. A thread whose record cannot be written
-//! ends at once, as far as it got.
+//! The record is the truth: thread.json and the registry follow it. A thread whose record cannot be
+//! written ends at once, at its last recorded event.
 //!
 //! | module | owns |
 //! |---|---|
-//! | this | what a thread begins with; whoever runs one, to the end of the last that goes on from it |
+//! | this | the start of a thread; running one, to the end of its last successor |
 //! | `birth` | its files, up to where it runs |
 //! | `life` | the thread that runs |
-//! | `end` | how it ended, and what follows its record |
+//! | `end` | its end, and the files and rows derived from its record |
 
 mod birth;
 mod end;
@@ -44,7 +45,6 @@ use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
 use threadseal_formats::ledger::Parent;
 
-/// The thread that starts another one.
 pub(super) struct ParentThread<'a> {
     pub(super) id: &'a ThreadId,
     pub(super) inherited: &'a Inherited,
@@ -52,20 +52,17 @@ pub(super) struct ParentThread<'a> {
     pub(super) ledger: Parent,
 }
 
-/// What a thread begins with.
 #[derive(Default)]
 pub(super) struct Start<'p> {
-    /// The conversation; its last message is what the model is asked first.
+    /// The conversation; its last message is the first question to the model.
     pub(super) messages: Vec<ChatMessage>,
     /// How many of them come from the predecessor.
     pub(super) inherited: usize,
-    /// Who started it.
     pub(super) parent: Option<ParentThread<'p>>,
-    /// Whom it continues.
     pub(super) predecessor: Option<Box<dyn Predecessor + 'p>>,
-    /// What its record says first.
+    /// The first events of its record.
     pub(super) notes: Vec<(&'static str, Value)>,
-    /// What the threads used that handed themselves over to it, where limits go on from there.
+    /// The use of the threads that handed themselves over to it, where limits count them.
     pub(super) carried: Cost,
     /// Did a thread hand itself over to it?
     pub(super) handed: bool,
@@ -83,11 +80,11 @@ impl<'p> Start<'p> {
 }
 
 impl Engine {
-    /// Runs a thread that nobody but the caller started.
+    /// Runs a thread that only the caller started.
     ///
     /// # Errors
-    /// Kind `InvalidInput` or `Refused` before anything was written; `External` when the record could not be
-    /// written to its end.
+    /// Kind `InvalidInput` or `Refused` before anything was written; `External` when the record
+    /// could not be written to its end.
     pub fn run(&self, order: &Order) -> Result<Ran, Error> {
         self.run_with(order, None, |plan| Ok(Start::afresh(plan, None)))
     }
@@ -105,7 +102,7 @@ impl Engine {
         })
     }
 
-    /// What a child runs in: the same, with the models of a child where these are others.
+    /// The engine of a child: the same, with the models of a child where these differ.
     pub(super) fn for_child(&self, directive: &str, inputs: &Map<String, Value>) -> Self {
         let mut engine = self.clone();
         if let Some(models) = self.models.of_child(directive, inputs) {
@@ -114,8 +111,8 @@ impl Engine {
         engine
     }
 
-    /// Checks `order` under what a parent left, lets `start` say what the thread begins with, and runs it; if it hands
-    /// itself over, to the end of the last one.
+    /// Checks `order` under a parent's inheritance, lets `start` choose the start of the thread,
+    /// and runs it. If it hands itself over, its successors run too.
     pub(super) fn run_with<'p>(
         &self,
         order: &Order,
@@ -138,7 +135,7 @@ impl Engine {
         })
     }
 
-    /// Checks `order`, has `make` make a thread of it, and puts beside that what it needs.
+    /// Checks `order`, has `make` create a thread from it, and adds the helpers that it needs.
     pub(super) fn begin_by(
         &self,
         order: &Order,
@@ -199,20 +196,18 @@ pub(super) struct Begun {
     pub(super) cancel: Cancel,
     pub(super) brood: Arc<Brood>,
     pub(super) desk: Desk,
-    /// What its parent left to it, and so to whoever goes on from it.
+    /// Its inheritance from its parent, which its successor inherits too.
     pub(super) inherited: Option<Inherited>,
 }
 
-/// How a loop went.
 enum Went {
     /// The thread has ended or is suspended.
     Ended(Box<Ran>),
-    /// The model's window is full: another thread shall go on.
+    /// The model's window is full: another thread shall continue.
     Full(Fill),
 }
 
 impl Begun {
-    /// Which thread it is.
     pub(super) fn id(&self) -> &ThreadId {
         &self.thread.id
     }
@@ -249,7 +244,7 @@ impl Begun {
         went
     }
 
-    /// Ends it at once as `end` says.
+    /// Ends it at once with `end`.
     ///
     /// # Errors
     /// As [`Engine::run`].

@@ -1,4 +1,4 @@
-//! Writes that fail at each call to the disk, and what is written after them.
+//! Writes that fail at each call to the disk, and the writes after them.
 
 use super::*;
 use crate::testing::Bench;
@@ -34,7 +34,7 @@ fn options(bench: &Bench) -> Options<'_> {
     )
 }
 
-/// What stands there, however far it came.
+/// The head of the file, regardless of how far a write came.
 fn standing(bench: &Bench) -> Option<Head> {
     let bytes = read_small(&*bench.host.fs, Path::new(PATH), MAX_DOCUMENT_BYTES).ok()?;
     document::verify(&bytes, &options(bench))
@@ -43,7 +43,7 @@ fn standing(bench: &Bench) -> Option<Head> {
         .head
 }
 
-/// No number stands for two contents, and what stands last verifies.
+/// No number has two contents, and the last file verifies.
 fn each_fault(before: usize, again: &dyn Fn(&Bench, SignedFile, &Head) -> SignedFile) {
     let begun = |bench: &Bench| {
         let mut file =
@@ -65,7 +65,7 @@ fn each_fault(before: usize, again: &dyn Fn(&Bench, SignedFile, &Head) -> Signed
         disk.plan(call, kind);
         let done = write(&bench, &mut file, "one");
         let what = format!("call {call} of {calls}, {kind:?} at {:?}", disk.struck());
-        // How many calls there are differs a little: by which folders the heads need.
+        // The number of calls differs a little, with the folders that the heads need.
         if disk.struck().is_none() {
             continue;
         }
@@ -120,7 +120,7 @@ fn whoever_goes_on_from_the_known_head_spares_the_number_of_a_file_that_is_ahead
     });
 }
 
-/// Heads on a host whose log says that all it knows was pruned.
+/// Heads on a host whose log declares everything as pruned.
 #[derive(Debug)]
 struct AllPruned(Arc<dyn HeadStore>);
 

@@ -50,7 +50,7 @@ pub(super) fn tool(node: &Node) -> Result<Tool, Error> {
     Ok(tool)
 }
 
-/// `has_arguments`: whether templates may name them.
+/// Reads a command. `has_arguments`: whether templates may name the arguments of a call.
 fn command(fields: &mut Fields<'_>, has_arguments: bool) -> Result<CommandTool, Error> {
     let argv = fields.require("command")?;
     let template = |node: &Node| {

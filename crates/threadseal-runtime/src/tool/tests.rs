@@ -1,4 +1,4 @@
-//! Tools as they may be declared, and what arguments cannot do.
+//! Tools as they may be declared, and effects that arguments cannot have.
 
 use super::*;
 use serde_json::json;

@@ -1,12 +1,13 @@
 //! [`Toolbox`]: the tools of one thread, each call checked against its capabilities.
 //!
 //! ```text
-//! the model calls      rye_file-system_read {path}                                       a tool by its name
-//!                      rye_execute {item_type: tool, item_id: rye/file-system/read,
-//!                                   parameters: {path}}                                  the original's way
-//!                      rye_search, rye_load, rye_sign                                      items, not to run them
+//! the model calls   rye_file-system_read {path}                            a tool by its name
+//!                   rye_execute {item_type: tool,
+//!                                item_id: rye/file-system/read,
+//!                                parameters: {path}}                       Rye's way
+//!                   rye_search, rye_load, rye_sign                         items, not to run them
 //! ```
-//! Only tools that the thread may use are shown to the model, and only they run, however they are called.
+//! The model sees only tools that the thread may use, and only these run, under any name.
 
 use super::primaries::may_permit;
 use super::{Tool, model_name};
@@ -18,9 +19,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use threadseal_core::error::Error;
 
-/// The original's own tool, through which all others are called.
+/// Rye's own tool, through which all others are called.
 const EXECUTE: &str = "rye_execute";
-/// Names that mean something by themselves to a model: no declared tool may have one.
+/// Names with a fixed meaning for models: no declared tool may have one.
 const RESERVED: [&str; 5] = [
     EXECUTE,
     "rye_search",
@@ -41,17 +42,18 @@ pub struct Toolbox {
 
 /// A call that may run.
 pub struct Permitted {
-    /// What runs.
+    /// The tool that runs.
     pub tool: Arc<dyn Tool>,
     /// Its arguments.
     pub input: Value,
 }
 
 impl Toolbox {
-    /// The tools that `capabilities` permit, of those that there are.
+    /// The available tools that `capabilities` permit.
     ///
     /// # Errors
-    /// Kind `InvalidInput` when two of them have one name for the model, or one has a name that means another.
+    /// Kind `InvalidInput` when two of them have one name for the model, or one has the name of
+    /// another thing.
     pub fn new(
         capabilities: Capabilities,
         there: impl IntoIterator<Item = Arc<dyn Tool>>,
@@ -95,7 +97,7 @@ impl Toolbox {
         self
     }
 
-    /// Says what runs directives in threads of their own.
+    /// Sets the tool that runs directives in threads of their own.
     pub fn children(&mut self, children: &Arc<dyn Tool>) {
         self.children = Some(Arc::clone(children));
     }
@@ -114,7 +116,7 @@ impl Toolbox {
             .map(|(_, tool)| Arc::clone(tool))
     }
 
-    /// What the model is shown: each tool, and the original's way to call them.
+    /// The schemas for the model: each tool, and Rye's way to call them.
     pub fn schemas(&self) -> Vec<ToolSchema> {
         let mut schemas: Vec<ToolSchema> = self
             .tools
@@ -139,7 +141,7 @@ impl Toolbox {
     /// The tool that a call means.
     ///
     /// # Errors
-    /// What the model is told: no such tool, or no leave to use it.
+    /// A message for the model: no such tool, or no permission to use it.
     pub fn find(&self, call: &ToolCall) -> Result<Permitted, String> {
         let mut primaries = self.primaries.iter();
         if let Some((_, tool)) = primaries.find(|(_, tool)| tool.id() == call.name) {
@@ -175,7 +177,8 @@ impl Toolbox {
         })
     }
 
-    /// The child that a call means: by leave for that directive, whatever leave there is for the tool.
+    /// The child that a call means. It needs permission for that directive, independent of the
+    /// permission for the tool.
     fn directive(&self, input: &Value) -> Result<Permitted, String> {
         let id = input["item_id"].as_str().ok_or("item_id must be a text")?;
         let call =
@@ -211,7 +214,7 @@ impl Toolbox {
     }
 }
 
-/// What `rye_execute` is asked to run.
+/// The tool and input in a call of `rye_execute`.
 fn unwrapped(input: &Value) -> Result<(&str, Value), String> {
     match input["item_type"].as_str() {
         None | Some("tool") => {}

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! arguments ─► schema ─► script verified ─► argv, stdin, environment ─► process
-//!    ─► {success, stdout, stderr, exit_code, truncated?}     or an error with what was written
+//!    ─► {success, stdout, stderr, exit_code, truncated?}     or an error with the output
 //! ```
-//! An exit code other than 0 is an error: the model reads both outputs. The variables it sees are those that its
-//! declaration lists and the caller's environment has, and `THREADSEAL_CALL`, which is the same for all attempts at one
-//! call.
+//! An exit code other than 0 is an error: the model reads both outputs. It sees the variables that
+//! its declaration lists and the caller's environment has. It also sees `THREADSEAL_CALL`, which is
+//! the same for all attempts at one call.
 
 use super::process::{Fate, Output, Task, run};
 use super::{Invocation, Outcome, Tool, model_name};
@@ -23,13 +23,14 @@ use threadseal_store::host::Host;
 
 /// The variable that names a call.
 const CALL_VARIABLE: &str = "THREADSEAL_CALL";
-/// The variable with the fencing token of the lease under which the call runs: who takes effects refuses lower ones.
+/// The variable with the fencing token of the lease under which the call runs: services that take
+/// effects refuse lower tokens.
 const FENCE_VARIABLE: &str = "THREADSEAL_FENCE";
 
-/// What is said of a command that did not end by itself.
+/// The error text for a command that ended without an exit code.
 const NOT_KNOWN: &str = "whether it did its work is not known";
 
-/// What commands run in.
+/// The surroundings of commands.
 #[derive(Clone)]
 pub struct Workshop {
     /// The project.
@@ -42,7 +43,7 @@ pub struct Workshop {
     pub finder: Finder,
     /// Which of them may be used.
     pub policy: ItemPolicy,
-    /// The environment of whoever runs this program.
+    /// The environment of this program's caller.
     pub environment: Arc<Vec<(String, String)>>,
 }
 
@@ -195,9 +196,9 @@ fn outcome(fate: Fate, stdout: &Output, stderr: &Output) -> Outcome {
             "it was stopped, for the thread is cancelled: {NOT_KNOWN}"
         )),
     };
-    // Only an exit code is the command's own word that it is over.
+    // Only an exit code proves that the command finished.
     let unknown = !matches!(fate, Fate::Ended(status) if status.code().is_some());
-    // Models read one of both: an error says all that was written, too.
+    // Models read either the output or the error: so the error repeats the output.
     let error = error.map(|error| format!("{error}\n{said}"));
     Outcome {
         output: said,

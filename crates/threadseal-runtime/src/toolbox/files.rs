@@ -1,12 +1,14 @@
 //! `rye/file-system/read` and `rye/file-system/write`: files of the project, and no others.
 //!
 //! ```text
-//! read   {path, offset?, limit?}                       lines from `offset` (1 is the first), at most `limit`
-//! write  {path, content, mode?, create_dirs?}          mode: overwrite (whole or not at all), append, create
+//! read   {path, offset?, limit?}             lines from `offset` (1 is the first), at most `limit`
+//! write  {path, content, mode?,              mode: overwrite (completely or not at all), append,
+//!         create_dirs?}                            create
 //! ```
-//! A path is relative to the project. It must not lead out of it, also not through a link, and never to what
-//! this program writes itself (records, databases under `.ai/agent` and `.ai/state`, knowledge of threads), nor to
-//! settings: hooks and limits stand there, and a model would loosen what holds it. An item is written by who may sign it.
+//! A path is relative to the project. It must not lead out of it, also not through a link. It must
+//! never lead to files that this program writes (records, databases under `.ai/agent` and
+//! `.ai/state`, knowledge of threads). Nor may it lead to settings: they contain hooks and limits,
+//! and a model would loosen its own restrictions. Writing an item needs the permission to sign it.
 
 mod place;
 
@@ -26,7 +28,6 @@ use std::sync::Arc;
 use threadseal_store::read::read_small;
 use threadseal_store::sys::Fs;
 
-/// Where the files are.
 #[derive(Debug, Clone)]
 struct Files {
     fs: Arc<dyn Fs>,
@@ -165,7 +166,7 @@ impl Tool for WriteFile {
                 && let Some(folder) = path.parent()
             {
                 std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
-                // A link may have been put there since the path was looked at.
+                // A link may have appeared there since the path was checked.
                 self.files.inside(&path)?;
             }
             let mode = call.input["mode"].as_str().unwrap_or("overwrite");
@@ -177,7 +178,7 @@ impl Tool for WriteFile {
 }
 
 impl Files {
-    /// The file that a model means.
+    /// The file of a model's path.
     fn path(&self, path: &Value) -> Result<PathBuf, String> {
         let text = path.as_str().ok_or("`path` must be a text")?;
         let path = Path::new(text);
@@ -209,8 +210,8 @@ impl Files {
         Ok(real.strip_prefix(root).unwrap_or(&real).to_owned())
     }
 
-    /// All that the file is called, below the project: what it was called, where links lead, and what links of the
-    /// guarded folders make of that.
+    /// All names of the file below the project: the given one, the target of links, names through
+    /// links of guarded folders.
     fn names(&self, path: &Path, relative: &Path) -> Result<Vec<PathBuf>, String> {
         let (root, real) = (self.project.root(), self.real(path)?);
         let mut names = vec![relative.to_owned(), real.clone()];
@@ -274,7 +275,7 @@ fn store(path: &Path, mode: &str, content: &[u8]) -> Result<(), String> {
             let mut file = OpenOptions::new()
                 .append(true)
                 .create(true)
-                // A link may have been put there since the path was looked at, or a pipe.
+                // A link or a pipe may have appeared there since the path was checked.
                 .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
                 .open(path)
                 .map_err(said)?;
@@ -292,7 +293,7 @@ fn store(path: &Path, mode: &str, content: &[u8]) -> Result<(), String> {
     }
 }
 
-/// A replaced file keeps its permissions; a new one gets what any new file would.
+/// A replaced file keeps its permissions; a new one gets the default permissions.
 fn keep_mode(path: &Path, file: &std::fs::File) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     let mode = match path.metadata() {

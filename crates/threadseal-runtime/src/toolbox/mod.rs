@@ -1,10 +1,12 @@
-//! Tools: what a model may have done, each call within the thread's capabilities.
+//! Tools: the actions that a model may request, each call within the thread's capabilities.
 //!
 //! ```text
-//! model's call {name, input} ─► Toolbox::find ─► capability? ─► Tool::run ─► Outcome {output | error}
+//! model's call {name, input} ─► Toolbox::find ─► capability? ─► Tool::run
+//!   ─► Outcome {output | error}
 //! ```
-//! The runner records a call before it starts and its outcome before the model hears of it; nothing here
-//! writes to a record. A refused call is an outcome too: the model is told, the thread goes on.
+//! The runner records a call before it starts, and its outcome before the model receives it;
+//! nothing here writes to a record. A refused call is an outcome too: the model receives it, the
+//! thread continues.
 
 mod chest;
 mod command;
@@ -28,15 +30,15 @@ use threadseal_core::error::Error;
 use threadseal_core::record::{Head, RecordId, ThreadId};
 use threadseal_formats::ledger::Parent;
 
-/// What a call came to.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// What the tool says; with an error, what it said before.
+    /// The tool's output; with an error, the output before it.
     pub output: Value,
-    /// What went wrong.
+    /// The error.
     pub error: Option<String>,
-    /// With an error: did it begin, and does nobody know whether it was carried out? Else it certainly did not run, or
-    /// ended by itself.
+    /// With an error: did it begin, and is it unknown whether it was carried out? Otherwise it
+    /// certainly did not run, or ran to its end.
     pub unknown: bool,
 }
 
@@ -59,7 +61,7 @@ impl Outcome {
         }
     }
 
-    /// It began, and nobody knows whether it was carried out.
+    /// It began, and it is unknown whether it was carried out.
     pub fn unknown(error: impl Into<String>) -> Self {
         Self {
             unknown: true,
@@ -67,7 +69,7 @@ impl Outcome {
         }
     }
 
-    /// What a child said; where that says `unknown`, nobody knows what it has done.
+    /// The result of a child; where it contains `unknown`, the child's effects are unknown.
     pub(crate) fn of_child(said: Value) -> Self {
         let unknown = said["unknown"] == true;
         let why = said["error"].as_str().unwrap_or("it did not complete");
@@ -81,7 +83,7 @@ impl Outcome {
         }
     }
 
-    /// The same with texts of at most `most` bytes each; what is left out is said.
+    /// The same with texts of at most `most` bytes each; a mark shows an omission.
     #[must_use]
     pub fn bounded(mut self, most: usize) -> Self {
         let text = self.text();
@@ -96,7 +98,7 @@ impl Outcome {
         self
     }
 
-    /// What the model reads: a text as itself, anything else as JSON.
+    /// The text for the model: a text unchanged, anything else as JSON.
     pub fn text(&self) -> String {
         match &self.output {
             Value::Null => String::new(),
@@ -117,7 +119,7 @@ fn head(text: &str, most: usize) -> &str {
 
 /// A call of a tool.
 pub struct Invocation<'a> {
-    /// The same for all attempts at this call: what a tool may use to do it once.
+    /// The same for all attempts at this call: a tool may use it to act only once.
     pub idempotency_key: &'a str,
     /// Its arguments.
     pub input: &'a Value,
@@ -146,7 +148,7 @@ pub trait Parentage: Send {
     /// When it cannot be recorded.
     fn child_ended(&mut self, child: &ThreadId, status: &str, head: &Head) -> Result<(), Error>;
 
-    /// Seals everything so far, for whoever reads the record while it grows.
+    /// Seals everything so far, for a reader of the growing record.
     ///
     /// # Errors
     /// When it cannot be sealed, or is no record that is sealed on demand.
@@ -154,19 +156,19 @@ pub trait Parentage: Send {
         Err(Error::refused("this record is not sealed on demand"))
     }
 
-    /// The thread's step ledger and where it ends now: what the child's ledger names.
+    /// The thread's step ledger and its current end: the child's ledger names both.
     ///
     /// # Errors
     /// When the ledger cannot be read.
     fn ledger(&self) -> Result<Parent, Error>;
 }
 
-/// Something that a model may have done.
+/// An action that a model may request.
 pub trait Tool: Send + Sync {
     /// Its id, as permissions and records name it: `rye/file-system/read`.
     fn id(&self) -> &str;
 
-    /// What the model is told of it.
+    /// The schema that the model is shown.
     fn schema(&self) -> &ToolSchema;
 
     /// May a thread with these capabilities call it at all?
@@ -174,13 +176,13 @@ pub trait Tool: Send + Sync {
         Call::new("execute", "tool", Some(self.id())).is_ok_and(|call| capabilities.permits(&call))
     }
 
-    /// The same for a thread with these capabilities, where they say more than whether it may be called.
+    /// The same for a thread with these capabilities, where they restrict more than the call.
     fn under(&self, _capabilities: &Capabilities) -> Option<Arc<dyn Tool>> {
         None
     }
 
-    /// May a call with this input run while other calls of the same answer do? Only what changes nothing that the
-    /// others see, or what was declared so.
+    /// May a call with this input run in parallel with other calls of the same answer? Only a call
+    /// that changes nothing visible to the others, or that was declared so.
     fn parallel(&self, _input: &Value) -> bool {
         false
     }

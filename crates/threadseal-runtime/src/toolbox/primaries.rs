@@ -1,12 +1,16 @@
-//! `rye_search`, `rye_load`, `rye_sign`: the original's other ways to use items, beside `rye_execute`.
+//! `rye_search`, `rye_load`, `rye_sign`: Rye's other ways to use items, beside `rye_execute`.
 //!
 //! ```text
-//! rye_search  {item_type, query, limit?}     items whose id or text has every word; `*` for all      rye.search.<type>
-//! rye_load    {item_type, item_id}           the text of an item that verifies                      rye.load.<type>.<id>
-//! rye_sign    {item_type, item_id}           seals an item of the project                           rye.sign.<type>.<id>
+//! rye_search  {item_type, query, limit?}   items whose id or text has every word; `*` for all
+//!                                          rye.search.<type>
+//! rye_load    {item_type, item_id}         the text of an item that verifies
+//!                                          rye.load.<type>.<id>
+//! rye_sign    {item_type, item_id}         seals an item of the project
+//!                                          rye.sign.<type>.<id>
 //! ```
-//! `item_type` is directive, tool or knowledge. What does not verify is neither found nor loaded. Signed is only what
-//! is an item, well-formed, of the project itself; never a setting, and nothing that a thread or run has sealed.
+//! `item_type` is directive, tool or knowledge. An item that does not verify is neither found nor
+//! loaded. Signing needs a well-formed item of the project; settings, and files that a thread or
+//! run has sealed, are never signed.
 
 use super::{Invocation, Outcome, Tool, Workshop};
 use crate::bounds::{MAX_ITEM_BYTES, MAX_SEARCH_HITS, MAX_SEARCH_SNIPPET_CHARS};
@@ -26,10 +30,10 @@ use threadseal_store::heads::RecordKind;
 use threadseal_store::read::read_small;
 use threadseal_store::recorder::Keys;
 
-/// Where threads and runs of graphs keep what they write, below `.ai/knowledge`.
+/// The folders of files that threads and runs of graphs write, below `.ai/knowledge`.
 const OF_THREADS: [&str; 3] = ["agent/threads", "agent/graphs", "graphs"];
 
-/// What a model calls a primary.
+/// The name of a primary for models.
 pub fn primary_name(primary: Primary) -> &'static str {
     match primary {
         Primary::Execute => "rye_execute",
@@ -111,7 +115,7 @@ impl ItemPrimary {
 
     fn search(&self, kind: ItemKind, input: &Value) -> Result<Value, Error> {
         self.permitted(kind, None)?;
-        // Hooks name what they look for as an item.
+        // Hooks put their query into the item id.
         let query = input["query"].as_str().or(input["item_id"].as_str());
         let query = query.ok_or_else(|| Error::invalid("query must be a text"))?;
         let words: Vec<String> = query
@@ -158,7 +162,8 @@ impl ItemPrimary {
                   "sha256": item.sha256().to_hex(), "content": item.text()}))
     }
 
-    /// Seals an item of the project. Whatever it was sealed with before must be this host's own, and not a thread's.
+    /// Seals an item of the project. An earlier seal on it must be this host's own, and not a
+    /// thread's.
     fn sign(&self, kind: ItemKind, id: &ItemId) -> Result<Value, Error> {
         let of_threads = |folder: &&str| {
             let rest = id.as_str().strip_prefix(*folder);
@@ -195,7 +200,7 @@ impl ItemPrimary {
         Ok(json!({"item_type": kind.as_str(), "item_id": id.as_str(), "head": head.to_string()}))
     }
 
-    /// Where the project's own file of this id really lies.
+    /// The real path of the project's own file of this id.
     fn place(&self, kind: ItemKind, id: &ItemId) -> Result<PathBuf, Error> {
         let (fs, project) = (&*self.workshop.host.fs, &self.workshop.project);
         let (folders, endings) = kind.places();
@@ -212,7 +217,7 @@ impl ItemPrimary {
                         .map_err(|error| threadseal_store::sys::failure("resolve", path, &error))
                 };
                 let (real_path, real_folder) = (real(&path)?, real(&folder)?);
-                // A link from among the items to something else would have that signed.
+                // A link from among the items to another file would have that file signed.
                 if real_path != real_folder.join(format!("{id}.{ending}")) {
                     let text = format!("{} is a link", path.display());
                     return Err(Error::refused(text));
@@ -241,7 +246,7 @@ impl Tool for ItemPrimary {
     }
 }
 
-/// What is signed must be what it will be used as.
+/// Checks that a file is well-formed for its later use, before it is signed.
 fn well_formed(kind: ItemKind, id: &ItemId, name: &str, text: &str) -> Result<(), Error> {
     match kind {
         ItemKind::Directive => Directive::parse(name, text)?.check_id(id),
@@ -260,7 +265,8 @@ fn well_formed(kind: ItemKind, id: &ItemId, name: &str, text: &str) -> Result<()
     }
 }
 
-/// Could anything be permitted that begins so? What the patterns begin with says enough for what is shown.
+/// Could anything be permitted that begins so? The beginnings of the patterns are enough to decide
+/// what is shown.
 pub(super) fn may_permit(capabilities: &Capabilities, start: &str) -> bool {
     capabilities.iter().any(|held| {
         let text = held.as_str();

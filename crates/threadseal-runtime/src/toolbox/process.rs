@@ -7,8 +7,8 @@
 //!                        ├─ timeout          the whole group is killed: TimedOut
 //!                        └─ cancelled        the whole group is killed: Cancelled
 //! ```
-//! The environment is what the caller lists and nothing else. Whatever a command leaves running in its group
-//! dies with it.
+//! The environment contains only the variables that the caller lists. Processes that a command
+//! leaves running in its group end with it.
 
 use super::Cancel;
 use crate::bounds::{KILL_GRACE, POLL_INTERVAL};
@@ -23,16 +23,14 @@ use std::thread;
 use std::time::Duration;
 use threadseal_core::error::{Error, ErrorKind};
 
-/// What to run.
 #[derive(Debug, Clone)]
 pub(crate) struct Task {
-    /// The program and its arguments.
     pub(crate) argv: Vec<String>,
     /// Where it runs.
     pub(crate) directory: PathBuf,
-    /// All that it finds in its environment.
+    /// The complete environment.
     pub(crate) environment: Vec<(String, String)>,
-    /// What it reads.
+    /// Its standard input.
     pub(crate) stdin: Vec<u8>,
     /// How long it may take.
     pub(crate) timeout: Duration,
@@ -40,21 +38,19 @@ pub(crate) struct Task {
     pub(crate) max_output_bytes: usize,
 }
 
-/// What a command wrote.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Output {
     /// Its bytes, as far as they are kept.
     pub(crate) bytes: Vec<u8>,
-    /// How many there were.
+    /// The number of bytes that the command wrote.
     pub(crate) total: u64,
 }
 
-/// How it went.
+/// The end of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It ended by itself.
+    /// It ended; this program did not stop it.
     Ended(ExitStatus),
-    /// It took too long and was killed.
     TimedOut,
     /// It was killed because the thread was cancelled.
     Cancelled,
@@ -63,7 +59,8 @@ pub(crate) enum Fate {
 /// Runs `task` to its end.
 ///
 /// # Errors
-/// Kind `InvalidInput` when it names no program, `External` when it cannot be started: nothing has run then.
+/// Kind `InvalidInput` when it names no program, `External` when it cannot be started: nothing has
+/// run then.
 pub(crate) fn run(task: Task, cancel: &Cancel) -> Result<(Fate, Output, Output), Error> {
     let (program, arguments) = task
         .argv
@@ -97,7 +94,8 @@ pub(crate) fn run(task: Task, cancel: &Cancel) -> Result<(Fate, Output, Output),
         .map(|pipe| drain(pipe, task.max_output_bytes));
     let ended = wait(child);
     let fate = watch(&ended, task.timeout, cancel);
-    // Also after a command has ended by itself: what it left in its group must not outlive the call.
+    // Also after a command has ended: processes that it left in its group must not outlive the
+    // call.
     if let Some(group) = group {
         let _ = kill_process_group(group, Signal::KILL);
     }
@@ -107,10 +105,11 @@ pub(crate) fn run(task: Task, cancel: &Cancel) -> Result<(Fate, Output, Output),
     Ok((fate, collect(stdout), collect(stderr)))
 }
 
-/// Writes what it reads on a thread of its own: a command that writes before it reads would block us both.
+/// Writes its standard input on an OS thread of its own: a command that writes before it reads
+/// would block us both.
 fn feed(child: &mut Child, bytes: Vec<u8>) {
     if let Some(mut pipe) = child.stdin.take() {
-        // A command need not read what it is given.
+        // A command need not read its standard input.
         thread::spawn(move || pipe.write_all(&bytes));
     }
 }
@@ -134,7 +133,7 @@ fn drain(mut pipe: impl Read + Send + 'static, bound: usize) -> Drained {
     (output, ended)
 }
 
-/// What was written so far: a process that left the group may hold the pipe open for ever.
+/// The output so far: a process that left the group may hold the pipe open for ever.
 fn collect(drained: Option<Drained>) -> Output {
     let Some((output, ended)) = drained else {
         return Output::default();
@@ -160,7 +159,7 @@ fn watch(ended: &Receiver<ExitStatus>, timeout: Duration, cancel: &Cancel) -> Fa
         let slice = left.min(POLL_INTERVAL);
         match ended.recv_timeout(slice) {
             Ok(status) => return Fate::Ended(status),
-            // Waiting for a child fails only when somebody else has reaped it.
+            // Waiting for a child fails only when other code has reaped it.
             Err(RecvTimeoutError::Disconnected) => return Fate::Ended(ExitStatus::from_raw(-1)),
             Err(RecvTimeoutError::Timeout) => left -= slice,
         }

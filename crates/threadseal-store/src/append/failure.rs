@@ -1,4 +1,4 @@
-//! [`FirstFailure`]: what an appender keeps of it, since it writes nothing more afterwards.
+//! [`FirstFailure`]: the first error of an appender, which writes nothing more afterwards.
 
 use threadseal_core::error::Error;
 
@@ -7,7 +7,7 @@ use threadseal_core::error::Error;
 pub(crate) struct FirstFailure(Option<Error>);
 
 impl FirstFailure {
-    /// Refuses whatever comes after a failure.
+    /// Refuses everything after a failure.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let Some(first) = &self.0 else {
             return Ok(());
@@ -16,7 +16,7 @@ impl FirstFailure {
         Err(Error::new(first.kind(), text))
     }
 
-    /// Passes `result` on; one that is a failure is kept, and what waits in `buffer` is given up.
+    /// Returns `result`. An error is also kept, and the bytes in `buffer` are discarded.
     pub(crate) fn keep<T>(
         &mut self,
         buffer: &mut Vec<u8>,

@@ -1,4 +1,4 @@
-//! A file that only grows, and two promises about what was appended to it.
+//! A file that only grows, and two promises about the bytes appended to it.
 //!
 //! ```text
 //! append_buffered   no promise yet: the bytes wait in this process
@@ -6,16 +6,17 @@
 //! sync              durable: they survive power loss
 //! ```
 //! Invariants:
-//! * **A failure is final.** After one failed write, fsync or cut the log gives no promise any
-//!   more: a later fsync that succeeds would say nothing about the pages of the earlier one (see
-//!   [`crate::sys`]). Drop it, open it again, verify what is there, go on from that.
+//! * **A failure is final.** After one failed write, fsync or truncation the log gives no promise
+//!   any more. A later fsync that succeeds would prove nothing about the pages of the earlier one
+//!   (see [`crate::sys`]). Drop the log, open it again, verify the file, and continue from that.
 //! * **Opening repairs the page cache.** Bytes above `durable_floor` (the size in the last known
-//!   head) are written again in place and synced before anything is promised about them. Without
-//!   this, a process that reopens a file after another's failed fsync would read bytes from the
-//!   cache, sync "successfully", publish a head, and lose them at the next power cut.
-//! * **Nobody else appends.** The log holds the record's lock; before each write and after each
-//!   sync it compares the file's size with its own count, so that a program that ignores the
-//!   lock is noticed at once, and its bytes are left as they are.
+//!   head) are written again in place and synced. Only then does the log promise anything about
+//!   them. Otherwise power loss could remove bytes under a published head. A process that reopens a
+//!   file after another's failed fsync would read bytes from the cache and sync "successfully". It
+//!   would publish a head, and lose the bytes at the next power cut.
+//! * **No other process appends.** The log holds the record's lock. Before each write and after
+//!   each sync it compares the file's size with its own count. So it notices a program that ignores
+//!   the lock at once. It leaves the bytes of that program as they are.
 //!
 //! The log knows bytes, not lines: the sealer decides what a line is.
 
@@ -53,8 +54,8 @@ pub struct Log {
 }
 
 impl Log {
-    /// Makes a log that appears under its name with `first` already in it, durable and locked:
-    /// no crash leaves a record without its first bytes.
+    /// Makes a log that appears under its name with `first` already in it, durable and locked. No
+    /// crash leaves a record without its first bytes.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`] when `path` exists or cannot be made, [`ErrorKind::External`]
@@ -84,9 +85,11 @@ impl Log {
         })
     }
 
-    /// Opens a locked record. `durable_floor` is the size up to which its bytes are known to
-    /// have reached the disk: the size in its last known head, 0 when there is none. What lies
-    /// above is written again in place and synced; after that all of the file is durable.
+    /// Opens a locked record.
+    ///
+    /// `durable_floor` is the size up to which its bytes are known to have reached the disk. This
+    /// is the size in its last known head, 0 when there is none. Bytes above it are written again
+    /// in place and synced; after that all of the file is durable.
     ///
     /// # Errors
     /// [`ErrorKind::External`] when the system fails, [`ErrorKind::InvalidInput`] when the file
@@ -111,7 +114,7 @@ impl Log {
         })
     }
 
-    /// Where it was opened.
+    /// The path under which it was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -147,18 +150,18 @@ impl Log {
         Ok(())
     }
 
-    /// Writes `bytes`, and what waits before them. On `Ok` they survive this process. Returns
+    /// Writes `bytes`, after those that are buffered. On `Ok` they survive this process. Returns
     /// the written size.
     ///
     /// # Errors
-    /// [`ErrorKind::External`] when the system fails, now or earlier; [`ErrorKind::Refused`]
-    /// when another program wrote to the file or deleted it. The log is of no further use then.
+    /// [`ErrorKind::External`] when the system fails, now or earlier; [`ErrorKind::Refused`] when
+    /// another program wrote to the file or deleted it. The log is of no further use then.
     pub fn append(&mut self, bytes: &[u8]) -> Result<u64, Error> {
         self.append_buffered(bytes)?;
         self.flush()
     }
 
-    /// Writes what waits. On `Ok` it survives this process. Returns the written size.
+    /// Writes the buffered bytes. On `Ok` they survive this process. Returns the written size.
     ///
     /// # Errors
     /// As [`Log::append`].
@@ -173,8 +176,8 @@ impl Log {
         Ok(self.written)
     }
 
-    /// Writes what waits and makes all of it durable. On `Ok` it survives power loss. Returns
-    /// the durable size.
+    /// Writes the buffered bytes and makes all of the log durable. On `Ok` it survives power loss.
+    /// Returns the durable size.
     ///
     /// # Errors
     /// As [`Log::append`].
@@ -222,8 +225,8 @@ impl Log {
 
 impl Drop for Log {
     fn drop(&mut self) {
-        // Nothing was promised about these bytes, but a recorder keeps what it can; they are in
-        // order, so the file stays a prefix of what was appended.
+        // These bytes have no promise, but a recorder keeps what it can. They are in order, so the
+        // file stays a prefix of the appended bytes.
         let _ = self.flush();
     }
 }

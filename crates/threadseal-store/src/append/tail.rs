@@ -16,17 +16,17 @@ use std::path::{Path, PathBuf};
 use threadseal_core::digest::{Digest, Hasher};
 use threadseal_core::error::{Error, ErrorKind};
 
-/// What follows the name of a record in that of its tail.
+/// The text between the name of a record and the offset in the name of its tail.
 const TAIL: &str = ".tail-";
 
 /// A tail that was moved out of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MovedTail {
-    /// Where its bytes are now.
+    /// The file that holds its bytes now.
     pub path: PathBuf,
-    /// Where they began in the record.
+    /// Its offset in the record.
     pub offset: u64,
-    /// How many there are.
+    /// Its length in bytes.
     pub length: u64,
     /// SHA-256 of them.
     pub sha256: Digest,
@@ -88,7 +88,8 @@ impl Log {
 
     fn copy_aside(&mut self, path: &Path, offset: u64, sha256: Digest) -> Result<(), Error> {
         if self.fs.symlink_metadata(path).is_ok() {
-            // A crash after an earlier copy and before its cut; or a name made up by somebody.
+            // A crash after an earlier copy and before its truncation left this file, or another
+            // program made the name.
             if digest_of_file(self, path)? != sha256 {
                 return Err(Error::refused(format!(
                     "{} exists and is not what its name says; move it away",

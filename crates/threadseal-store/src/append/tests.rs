@@ -1,4 +1,4 @@
-//! Appending, syncing, opening again: what each promise is worth on a real disk.
+//! Appending, syncing, opening again: does each promise hold on a real disk?
 
 use super::*;
 use crate::sys::RealFs;

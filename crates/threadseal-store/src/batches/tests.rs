@@ -3,7 +3,7 @@
 use super::*;
 use crate::read::Stream;
 
-/// Each byte is a piece; its place is its number, and the end tells how many there were.
+/// Each byte is a piece; its place is its number, and the end is their count.
 #[derive(Default)]
 struct Bytes(u64);
 
@@ -68,7 +68,7 @@ fn pieces_are_taken_in_order_whoever_reads_them() {
     }
 }
 
-/// Fails behind so many chunks.
+/// Fails after so many chunks.
 struct Failing(usize);
 
 impl Source for Failing {

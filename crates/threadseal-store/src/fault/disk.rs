@@ -1,16 +1,16 @@
-//! A disk in memory: what programs see, and what would be there after power loss.
+//! A disk in memory: the state that programs see, and the state after power loss.
 //!
 //! ```text
-//! file       bytes    what read() gives
-//!            durable  what the platter holds
+//! file       bytes    the bytes that read() returns
+//!            durable  the bytes on the platter
 //!            dirty    changes of `bytes` since the last fsync, in order
-//! directory  names    what open() finds
-//!            durable  what the platter holds
+//! directory  names    the names that open() finds
+//!            durable  the names on the platter
 //!            pending  changes of `names` since the last fsync of the directory, in order
 //! ```
 //! An fsync applies `dirty` to `durable`. A *lost* fsync forgets `dirty` without applying it, as
-//! Linux does: `bytes` looks whole, the next fsync has nothing to do for those ranges, and if it
-//! lengthens the file they are zeros on the platter.
+//! Linux does. `bytes` looks whole, and the next fsync has nothing to do for those ranges. If it
+//! lengthens the file, they are zeros on the platter.
 
 use crate::random::SeededRandom;
 use crate::sys::FileKind;
@@ -20,15 +20,15 @@ use std::io;
 use std::ops::Range;
 use std::path::{Component, Path};
 
-/// What reaches the platter of that which nobody synced, when the power goes.
+/// Which unsynced changes reach the platter when the power is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
     /// None of it.
     Nothing,
     /// All of it.
     Everything,
-    /// For each file and directory by lot: nothing, everything, a torn part, the new length
-    /// filled with zeros, or some changes without those before them.
+    /// For each file and directory by lot: nothing, everything, or a torn part. It may also keep
+    /// the new length filled with zeros, or some changes without those before them.
     ByLot(u64),
 }
 
@@ -304,7 +304,7 @@ impl FileContent {
                 0
             }
             Dirty::Bytes(range) => {
-                // A later cut may have removed the end of what was written.
+                // A later truncation may have removed the end of the written bytes.
                 let end = range.end.min(self.bytes.len());
                 let start = range.start.min(end);
                 let end = end.min(start.saturating_add(limit));

@@ -1,15 +1,15 @@
-//! A disk that fails on command: every call counted, each of them able to fail in every way.
+//! A disk that fails on command: every call is counted, and each of them can fail in every way.
 //!
-//! The method: run a workload once and count its calls; run it again for each call and each
-//! [`FaultKind`], with the fault injected there; then [`FaultFs::kill_process`] or
-//! [`FaultFs::cut_power`], look at what is left, and go on working. [`Keep`] says what a power
-//! cut leaves of that which was never synced.
+//! The method: run a workload once and count its calls. Run it again for each call and each
+//! [`FaultKind`], with the fault injected there. Then call [`FaultFs::kill_process`] or
+//! [`FaultFs::cut_power`], check what is left, and continue to work. [`Keep`] selects which
+//! unsynced changes survive a power cut.
 //!
-//! A fault is not only "nothing happened": [`FaultKind::DoneButFailed`] does its work and reports
-//! failure (a timeout after the commit), [`FaultKind::SyncLost`] reports failure and lets every
+//! A fault is not only "nothing happened". [`FaultKind::DoneButFailed`] does its work and reports
+//! failure (a timeout after the commit). [`FaultKind::SyncLost`] reports failure and lets every
 //! later fsync claim success about the same bytes.
 //!
-//! Processes are handles: a killed process loses its handles and its locks, the bytes it wrote
+//! Processes are handles: a killed process loses its handles and its locks, and the bytes it wrote
 //! stay. Only for tests: the model knows no links, no permissions and one user.
 
 mod disk;
@@ -38,9 +38,9 @@ pub enum FaultKind {
     Io,
     /// ENOSPC, once; nothing is done.
     NoSpace,
-    /// The disk is full from here on: whatever needs space fails with ENOSPC.
+    /// The disk is full from here on: every call that needs space fails with ENOSPC.
     Full,
-    /// The disk is read-only from here on: whatever changes it fails with EROFS.
+    /// The disk is read-only from here on: every call that changes it fails with EROFS.
     ReadOnly,
     /// A write takes half of its bytes; the next one finds no space. Other calls: EIO.
     ShortThenNoSpace,
@@ -71,7 +71,7 @@ impl FaultKind {
     ];
 }
 
-/// What a call does to the disk.
+/// The effect of a call on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Effect {
     Reads,
@@ -95,7 +95,7 @@ struct State {
     full: bool,
     read_only: bool,
     power_off: bool,
-    /// Below here lies what other machines may write to as well.
+    /// Other machines may also write below this folder.
     network: Option<PathBuf>,
     /// Handles opened under an earlier generation belong to a dead process.
     generation: u64,
@@ -103,7 +103,7 @@ struct State {
     locks: BTreeMap<Inode, u64>,
 }
 
-/// What somebody else does in the midst of the calls.
+/// Work that another process does between the calls.
 struct Work(Box<dyn FnOnce() + Send>);
 
 impl fmt::Debug for Work {
@@ -150,7 +150,8 @@ impl FaultFs {
         state.struck = None;
     }
 
-    /// Lets somebody else work just before the `call`-th call from now on (from 0): his own calls are counted, too.
+    /// Lets another process work just before the `call`-th call from now on (from 0). The calls of
+    /// that work are counted, too.
     pub fn between(&self, call: usize, work: impl FnOnce() + Send + 'static) {
         let mut state = self.state();
         state.calls.clear();
@@ -172,7 +173,7 @@ impl FaultFs {
         self.state().struck
     }
 
-    /// Takes back the plan and gives power, space and write access again.
+    /// Cancels the plan and gives power, space and write access again.
     pub fn heal(&self) {
         let mut state = self.state();
         state.planned = None;
@@ -188,7 +189,7 @@ impl FaultFs {
         state.locks.clear();
     }
 
-    /// Ends every process, and what was not synced survives as `keep` says. The power is back
+    /// Ends every process; `keep` decides which unsynced changes survive. The power is back
     /// afterwards and the disk is healed.
     pub fn cut_power(&self, keep: Keep) {
         self.kill_process();
@@ -197,19 +198,19 @@ impl FaultFs {
         state.disk.cut_power(keep);
     }
 
-    /// Says that `folder` and all below it lies on a network file system.
+    /// Puts `folder` and all below it on a network file system.
     pub fn put_on_network(&self, folder: &Path) {
         self.state().network = Some(folder.to_owned());
     }
 
-    /// What a file holds now, without counting a call; `None` when there is none.
+    /// The present contents of a file, without counting a call; `None` when there is none.
     pub fn bytes_of(&self, path: &Path) -> Option<Vec<u8>> {
         let state = self.state();
         let inode = state.disk.find(path).ok()?;
         Some(state.disk.file(inode).ok()?.bytes.clone())
     }
 
-    /// Replaces what a file holds, behind everybody's back and durably.
+    /// Replaces the contents of a file durably, as another program would, without counting a call.
     ///
     /// # Errors
     /// When there is no such file.
@@ -224,11 +225,11 @@ impl FaultFs {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A panicking test must not hide its own message behind a poisoned lock.
+        // A poisoned lock must not hide the message of a panicking test.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a call, then does it, or what the plan says instead.
+    /// Counts a call, then does it, or fails as the plan requires.
     fn call<T>(
         &self,
         name: &'static str,
@@ -274,7 +275,7 @@ impl FaultKind {
 }
 
 impl State {
-    /// Counts a call and says how it fails, if it does.
+    /// Counts a call and returns how it fails, if it does.
     fn strike(&mut self, name: &'static str, effect: Effect) -> Option<FaultKind> {
         if self.power_off {
             return Some(FaultKind::PowerOff);
@@ -425,7 +426,7 @@ impl FaultFile {
         self.fs.call(name, effect, work)
     }
 
-    /// Writes all of `bytes`, or half of them when the plan says so.
+    /// Writes all of `bytes`, or half of them when the plan requires it.
     fn write(&self, bytes: &[u8], offset: Option<u64>) -> io::Result<usize> {
         if self.fs.state().generation != self.generation {
             return Err(io::Error::other("this process is dead"));
@@ -540,7 +541,7 @@ impl FileHandle for FaultFile {
         Ok(holder == self.number)
     }
 
-    /// Never fails: a process that cannot give its lock back dies, and the kernel takes it.
+    /// Never fails: a process that cannot release its lock dies, and the kernel releases it.
     fn unlock(&self) -> io::Result<()> {
         let mut state = self.fs.state();
         if state.locks.get(&self.inode) == Some(&self.number) {

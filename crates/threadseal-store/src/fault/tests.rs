@@ -1,4 +1,4 @@
-//! The model must be as nasty as it claims, else the tests that stand on it prove nothing.
+//! The model must be as harsh as it claims, otherwise the tests that use it prove nothing.
 
 use super::*;
 use crate::sys::append_all;

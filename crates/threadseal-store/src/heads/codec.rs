@@ -3,10 +3,10 @@
 //! ```text
 //! threadseal.head/1 <64 hex: SHA-256 of the second line without its LF> LF
 //! {"record":…,"seq":…,"size":…,"line":…,"kind":…,"final":…,"thread":…,"first_seen":…,
-//!  "updated":…,"path":…,"aliases":[…],"root":…,"key":…} LF          root and key where they are known
+//!  "updated":…,"path":…,"aliases":[…],"root":…,"key":…} LF      root and key where they are known
 //! ```
-//! Times are microseconds since 1970. The checksum finds damage, not intent: whoever may write
-//! here may also compute it, which is why the directory belongs to its user alone.
+//! Times are microseconds since 1970. The checksum finds damage, not intent: any writer here can
+//! also compute it. Therefore the directory belongs to its user alone.
 
 use super::{MAX_ALIASES, RecordKind, StoredHead};
 use serde::{Deserialize, Serialize};
@@ -76,7 +76,7 @@ pub(crate) fn encode(stored: &StoredHead) -> Result<Vec<u8>, Error> {
     Ok(text.into_bytes())
 }
 
-/// Reads what [`encode`] wrote; `None` for anything else.
+/// Reads the bytes that [`encode`] wrote; `None` for anything else.
 pub(crate) fn decode(bytes: &[u8]) -> Option<StoredHead> {
     let text = std::str::from_utf8(bytes).ok()?;
     let (first, rest) = text.split_once('\n')?;

@@ -9,14 +9,16 @@
 //!                              654321… = tagged("head place", [kind, path hint])
 //! ```
 //! * A durable head is replaced atomically (see [`crate::atomic`]); a damaged one is an error.
-//! * A recent head is written in place without fsync, so that a writer who seals a hundred times
-//!   a second waits for the disk only to make its record durable. After power loss it may be
-//!   gone or torn; then the durable head counts, which is older: allowed.
-//! * An alias is written before the first head that has it, so no head lacks its aliases; an
-//!   alias whose record has no head (a crash between the two) leads to nothing. So with a place:
-//!   in a crash the record that lay there before is forgotten rather than the new one accused.
+//! * A recent head is written in place without fsync. So a writer that seals a hundred times a
+//!   second waits for the disk only to make its record durable. After power loss it may be gone or
+//!   torn. Then the durable head counts, which is older: allowed.
+//! * An alias is written before the first head that has it, so no head lacks its aliases. After a
+//!   crash between the two, an alias whose record has no head leads to nothing.
+//! * A place is written in the same order. After a crash the earlier record of the place is
+//!   forgotten, rather than the new one accused.
 //!
-//! A lookup costs a few opens whatever the number of records. Only [`FileHeadStore::all`] goes through the directory.
+//! A lookup costs a few opens whatever the number of records. Only [`FileHeadStore::all`] reads the
+//! whole directory.
 
 use super::recent::{RecentHead, Slots};
 use super::{
@@ -62,10 +64,12 @@ impl FileHeadStore {
         }
     }
 
-    /// Every head that is stored here, by record id: for a log that is made beside a store that has some already.
+    /// Every head that is stored here, by record id. A new log beside a store with heads needs
+    /// them.
     ///
     /// # Errors
-    /// [`ErrorKind::External`] when a head is damaged or cannot be read: nobody could say that these are all.
+    /// [`ErrorKind::External`] when a head is damaged or cannot be read: then the list could be
+    /// incomplete.
     pub fn all(&self) -> Result<Vec<LoggedHead>, Error> {
         let heads = self.stored()?;
         Ok(heads.iter().map(StoredHead::to_log).collect())
@@ -242,7 +246,7 @@ impl FileHeadStore {
         Slots::read(&*self.fs, &path)?.write(&*self.fs, &path, &RecentHead::of(stored))
     }
 
-    /// Writes index entries for the aliases that `old` has not.
+    /// Writes index entries for the aliases that `old` lacks.
     fn index(&self, old: Option<&StoredHead>, new: &StoredHead) -> Result<(), Error> {
         for line in &new.aliases {
             if old.is_some_and(|old| old.aliases.contains(line)) {

@@ -1,17 +1,19 @@
-//! The last known head of each record: what a cut, restored or stripped record is held against.
+//! The last known head of each record, to detect that a record was cut, rolled back or stripped.
 //!
-//! A [`HeadStore`] is a map from record id to [`StoredHead`] with compare-and-swap: a record that is
-//! moved or copied stays the one it is. Laws, for every implementation:
-//! * a head never goes back: a lower `seq`, a smaller `size` (of a record that only grows), the
-//!   same `seq` with another digest, another kind, or "final" taken back are refused;
-//! * of two writers who expect the same head, one wins and the other is told what stands there;
-//! * what cannot be read is an error, never "unknown": absence needs proof;
-//! * a head is stored after the bytes it names are durable, so a file may be ahead of its head,
-//!   never behind.
+//! A [`HeadStore`] is a map from record id to [`StoredHead`] with compare-and-swap. A record that
+//! is moved or copied keeps its identity. Laws, for every implementation:
+//! * A head never goes back. The store refuses a lower `seq`, and a smaller `size` (of a record
+//!   that only grows). It also refuses the same `seq` with another digest, another kind, and the
+//!   removal of "final".
+//! * Of two writers who expect the same head, one wins, and the other gets the stored head.
+//! * A head that cannot be read is an error, never "unknown": absence needs proof.
+//! * A head is stored after the bytes it names are durable, so a file may be ahead of its head. The
+//!   reverse never happens.
 //!
-//! *Aliases* are digests of lines of the record (its first, say): they find the record again by
-//! content when its seals were stripped or its sidecar was deleted. *Places* are the other way
-//! round: which record of a kind was sealed last where another may have been put since.
+//! *Aliases* are digests of lines of the record (for example, its first). They find the record
+//! again by content when its seals were stripped or its sidecar was deleted. *Places* work the
+//! other way: they name the record of a kind that was sealed last in a path. So a store notices
+//! another record that was put there since.
 
 pub(crate) mod codec;
 mod file;
@@ -48,49 +50,49 @@ pub const MAX_RECORDS_PER_LINE: usize = 65_536;
 /// Longest path hint in bytes; longer ones are left out.
 pub const MAX_PATH_HINT_BYTES: usize = 4096;
 
-/// A head and what is remembered with it.
+/// A head and the facts that are remembered with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredHead {
     /// The newest seal.
     pub head: Head,
     /// The root that it states, where its format has one and the store keeps it.
     pub root: Option<Digest>,
-    /// Whose it is, where something was signed and the store keeps it.
+    /// The key that signed it, where something was signed and the store keeps it.
     pub key: Option<KeyId>,
-    /// Of what.
+    /// The kind of the record.
     pub kind: RecordKind,
     /// Did that seal end the record?
     pub is_final: bool,
-    /// Whose record, where it says so.
+    /// The thread of the record, where it names one.
     pub thread: Option<ThreadId>,
-    /// When this host first knew the record. A store keeps the first one it was given.
+    /// When this host first knew the record. A store keeps the first value that it gets.
     pub first_seen: Timestamp,
     /// When this head was stored.
     pub updated: Timestamp,
-    /// Where the record lay then. A place never says which record a file is, only which one it
-    /// has displaced.
+    /// The path of the record at that time. A place never identifies a file; it only shows which
+    /// record the file displaced.
     pub path_hint: Option<String>,
     /// Digests of lines by which the record can be found; a store only ever adds to them.
     pub aliases: Vec<Digest>,
     /// The newest head of the record in the log of this host. No store keeps it: it is looked up.
     pub logged: Option<LoggedAt>,
-    /// Can it be told that this is the newest head this host ever knew? No store keeps it.
+    /// Is this provably the newest head that this host ever knew? No store keeps it.
     pub vouches: bool,
 }
 
 /// A head in the log of this host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoggedAt {
-    /// The head, and what is written down with it.
+    /// The head, and the facts that the log holds with it.
     pub logged: LoggedHead,
     /// The number of its entry.
     pub number: u64,
-    /// How the entry is called.
+    /// The name of the entry.
     pub entry: Arc<str>,
 }
 
 impl StoredHead {
-    /// What a log is told of a head.
+    /// The part of a head that a log records.
     pub fn to_log(&self) -> LoggedHead {
         LoggedHead {
             kind: self.kind,
@@ -100,7 +102,7 @@ impl StoredHead {
         }
     }
 
-    /// What a log alone knows of a head.
+    /// The part of a head that a log alone knows.
     pub fn of_log(at: LoggedAt) -> Self {
         let logged = at.logged;
         Self {
@@ -119,12 +121,13 @@ impl StoredHead {
         }
     }
 
-    /// When this host already held the head: evidence against a later revocation. A log has no times.
+    /// When this host already held the head: evidence against a later revocation. A log has no
+    /// times.
     pub fn held_since(&self) -> Option<Timestamp> {
         (self.updated != Timestamp::UNIX_EPOCH).then_some(self.updated)
     }
 
-    /// What a record must contain by it: the head, and what the log has, where that is another one.
+    /// The expectations for a record: the head, and the log's head where that is another one.
     pub fn expectations(&self) -> Vec<Expectation> {
         let logged = self.logged.as_ref().map(|at| {
             let head = ExpectedHead::Head(at.logged.head);
@@ -139,7 +142,7 @@ impl StoredHead {
     }
 }
 
-/// What a stored head survives.
+/// The failure that a stored head survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
     /// The end of this process. After power loss the last durable head counts, or a later one.
@@ -148,13 +151,13 @@ pub enum Durability {
     Durable,
 }
 
-/// What a compare-and-swap did.
+/// The result of a compare-and-swap.
 #[must_use = "the head may not have been stored"]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Swap {
     /// The new head is stored.
     Stored,
-    /// Another head stands there (`None`: no head at all); nothing changed.
+    /// Another head is stored (`None`: no head at all); nothing changed.
     Differs(Option<Box<StoredHead>>),
 }
 
@@ -166,7 +169,7 @@ pub trait HeadStore: fmt::Debug + Send + Sync {
     /// [`threadseal_core::error::ErrorKind::External`] when the store cannot be read or is damaged.
     fn fetch(&self, record: &RecordId) -> Result<Option<StoredHead>, Error>;
 
-    /// The head of `record` as this store has it, to be replaced by a newer one: what others know of it is not asked.
+    /// The head of `record` in this store alone, to be replaced by a newer one.
     ///
     /// # Errors
     /// As [`HeadStore::fetch`].
@@ -177,8 +180,8 @@ pub trait HeadStore: fmt::Debug + Send + Sync {
     /// Stores the first head of a record, durably.
     ///
     /// # Errors
-    /// [`threadseal_core::error::ErrorKind::External`] when the store cannot be read or written; the
-    /// head may be stored all the same.
+    /// [`threadseal_core::error::ErrorKind::External`] when the store cannot be read or written;
+    /// the head may be stored all the same.
     fn create(&self, new: &StoredHead) -> Result<Swap, Error>;
 
     /// Stores `new` if the head of its record is `expected`.
@@ -199,22 +202,24 @@ pub trait HeadStore: fmt::Debug + Send + Sync {
     /// [`threadseal_core::error::ErrorKind::External`] when the store cannot be read or is damaged.
     fn find_by_line(&self, line: &Digest) -> Result<Vec<RecordId>, Error>;
 
-    /// The record of this kind whose head was stored last with the path hint `place`, unless it
-    /// was sealed in another place since.
+    /// The record of this kind whose head was stored last with the path hint `place`. It is left
+    /// out if it was sealed in another place since.
     ///
     /// # Errors
     /// [`threadseal_core::error::ErrorKind::External`] when the store cannot be read or is damaged.
     fn find_by_place(&self, kind: RecordKind, place: &str) -> Result<Option<StoredHead>, Error>;
 
-    /// What the log of this host says of forks of `record`.
+    /// Forks of `record` in the log of this host.
     ///
     /// # Errors
-    /// [`threadseal_core::error::ErrorKind::External`] when the log is there and does not tell: it may say that the record was forked.
+    /// [`threadseal_core::error::ErrorKind::External`] when the log exists and cannot be read: it
+    /// may contain a fork of the record.
     fn forks(&self, _record: &RecordId) -> Result<Vec<KnownFork>, Error> {
         Ok(Vec::new())
     }
 
-    /// The entry by which the log of this host says that `record` was pruned, if it does: it takes no seal any more.
+    /// The entry by which the log of this host names `record` as pruned, if there is one. Such a
+    /// record takes no seal any more.
     ///
     /// # Errors
     /// [`threadseal_core::error::ErrorKind::External`] when the log cannot be read.
@@ -222,25 +227,29 @@ pub trait HeadStore: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
-    /// `heads`, written down where those of this store are: the log of a host is of all that it seals, wherever heads are kept.
+    /// `heads`, logged where the heads of this store are logged. The log of a host covers all of
+    /// its seals, wherever their heads are kept.
     fn logged(&self, heads: Arc<dyn HeadStore>) -> Arc<dyn HeadStore> {
         heads
     }
 
-    /// Can it be told that what this store knows of records, and what it does not know, is the newest that this host ever knew?
+    /// Is this store's knowledge of records, and its lack of it, provably the newest that this host
+    /// ever had?
     fn vouches(&self) -> bool {
         true
     }
 
-    /// Where the records lie whose heads are stored here, where that is one place: a database.
+    /// The place of the records whose heads are stored here, where that is one place: a database.
     fn place(&self) -> Option<String> {
         None
     }
 
-    /// Remembers that a record was sealed in a place which its head does not name, for who looks for all records later.
+    /// Remembers a place of a record that its head does not name. A later search of all records
+    /// needs it.
     fn note_place(&self, _record: &RecordId, _place: &str) {}
 
-    /// The fencing token of the lease under which heads are stored here: what each seal of a transcript holds.
+    /// The fencing token of the lease under which heads are stored here: each seal of a transcript
+    /// holds it.
     fn fence(&self) -> Option<u64> {
         None
     }

@@ -1,15 +1,15 @@
-//! [`ObjectHeadStore`]: heads in object storage, for hosts that share what they know.
+//! [`ObjectHeadStore`]: heads in object storage, for hosts that share their knowledge.
 //!
 //! ```text
 //! records/<64 hex: record>                   the head                             (codec.rs)
 //! lines/<64 hex: line>/<64 hex: record>      empty: the line is an alias of the record
-//! places/<64 hex>                            <64 hex: record> LF: the record that was sealed last in
-//!                                            a place = tagged("head place", [kind, path hint])
+//! places/<64 hex>                            <64 hex: record> LF: the record that was sealed last
+//!                                            in a place = tagged("head place", [kind, path hint])
 //! ```
-//! A head is replaced only in place of the version that was read. A write whose answer was lost is
-//! found out by reading: where exactly the new head stands it was stored. All writes are durable,
-//! whatever was asked for. Aliases and places are written before the head that has them, so that in a
-//! crash a record is forgotten in a place rather than another accused.
+//! A head is replaced only in place of the version that was read. After a lost answer the store
+//! reads: if exactly the new head is stored, the write was done. All writes are durable, whatever
+//! durability was requested. Aliases and places are written before the head that has them. So after
+//! a crash a record is forgotten in a place, rather than another one accused.
 
 use super::{
     Durability, HeadStore, MAX_RECORDS_PER_LINE, RecordKind, StoredHead, Swap, checked, codec,
@@ -23,7 +23,7 @@ use threadseal_core::record::{Head, RecordId};
 
 /// Bytes of a place: a record id in hex and LF.
 const PLACE_BYTES: usize = 65;
-/// How often a place is written again that others write at the same time.
+/// Limit of attempts to write a place that others write at the same time.
 const MAX_TRIES: usize = 100;
 
 /// Heads in object storage.
@@ -57,7 +57,7 @@ impl ObjectHeadStore {
         }
     }
 
-    /// What came of a write: asked of the storage where the answer does not tell.
+    /// The result of a write: read from the storage where the answer does not show it.
     fn settled(&self, put: Result<Put, Error>, new: &StoredHead) -> Result<Swap, Error> {
         let error = match put {
             Ok(Put::Stored(_)) => return Ok(Swap::Stored),
@@ -72,7 +72,7 @@ impl ObjectHeadStore {
         }
     }
 
-    /// Writes the aliases that `old` has not, and the place.
+    /// Writes the aliases that `old` lacks, and the place.
     fn index(&self, old: Option<&StoredHead>, new: &StoredHead) -> Result<(), Error> {
         for line in &new.aliases {
             if old.is_none_or(|old| !old.aliases.contains(line)) {

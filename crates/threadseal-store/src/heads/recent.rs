@@ -5,9 +5,9 @@
 //! slot 1   512 bytes   the same
 //! text     recent/1 <record>:<seq>:<size>:<sha256> <0|1: final> <microseconds since 1970>
 //! ```
-//! A new head goes into the slot that does not hold the newest one, so that a reader who looks
-//! while it is written, or a writer who is killed, finds the head before it. Power loss may
-//! leave anything in either slot; what its checksum does not fit is no head, and the durable
+//! A new head is written into the slot that does not hold the newest one. So the head before it
+//! remains for a reader during the write, and after the writer is killed. Power loss may leave
+//! anything in either slot. A slot whose checksum does not match holds no head, and the durable
 //! head of the record counts.
 
 use super::StoredHead;
@@ -23,7 +23,7 @@ use threadseal_core::time::Timestamp;
 const SLOT_BYTES: usize = 512;
 const LABEL: &str = "recent/1";
 
-/// What changes from one head of a record to the next.
+/// The values that change from one head of a record to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RecentHead {
     head: Head,

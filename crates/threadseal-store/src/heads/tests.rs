@@ -211,7 +211,8 @@ fn a_place_leads_to_the_record_that_was_sealed_last_in_it() {
         assert_eq!(last("/c"), None);
         let other_kind = heads.find_by_place(RecordKind::Document, "/a").unwrap();
         assert_eq!(other_kind, None);
-        // Sealed on in another place, a record leaves the one before; the next takes it.
+        // A record that is sealed in another place leaves its old place; the next record there
+        // takes it over.
         let moved = at(1, 1, "/c");
         let swapped = heads.replace_if(&a.head, &moved, Durability::Written);
         assert_eq!(swapped.unwrap(), Swap::Stored);

@@ -1,7 +1,7 @@
-//! Does a path lie inside a tree, or does the tree decide where it leads?
+//! Is a path inside a tree, or does the tree decide where it leads?
 //!
-//! Every symbolic link on the way is followed by hand, and the folder that holds it is looked at,
-//! too: who brought the tree chooses where the links in it lead.
+//! Every symbolic link on the way is followed by hand, and the folder that holds it is checked,
+//! too. The person who made the tree chooses where the links in it lead.
 
 use crate::sys::{self, FileKind, Fs, directory_of};
 use std::collections::VecDeque;
@@ -13,9 +13,8 @@ use threadseal_core::error::Error;
 /// Most links on one way, as Linux has it (`path_resolution(7)`).
 const MAX_LINKS: usize = 40;
 
-/// Does `path`, a home or a trust store that may not exist yet, lie inside `tree`, or does a
-/// symbolic link on the way to it? Directories are compared by what they are, not by how they are
-/// spelled.
+/// Is `path` inside `tree`, or a symbolic link on the way to it? `path` is a home or a trust store
+/// that may not exist yet. Directories are compared by identity, not by spelling.
 ///
 /// # Errors
 /// [`threadseal_core::error::ErrorKind::InvalidInput`] when `tree` does not exist or the way to

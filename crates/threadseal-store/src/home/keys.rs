@@ -3,7 +3,7 @@
 //! ```text
 //! keys/NAME.key   private key, PEM       keys/NAME.pub   public key, PEM
 //! ```
-//! Not here: what the bytes mean (`threadseal_core::key`).
+//! Not here: the meaning of the bytes (`threadseal_core::key`).
 
 use super::{check_owned, owned_by_user_or_root};
 use crate::atomic::{self, PRIVATE_FILE};
@@ -22,8 +22,10 @@ pub const MAX_KEY_FILE_NAME_BYTES: usize = 64;
 const PUBLIC_FILE: u32 = 0o644;
 const OTHERS: u32 = 0o077;
 
-/// A name that is safe as a file name everywhere: `a-z`, `0-9`, `-`, `_` and `.`, beginning with
-/// a letter or digit, without the endings of key files.
+/// A name that is safe as a file name everywhere.
+///
+/// It has `a-z`, `0-9`, `-`, `_` and `.`. It begins with a letter or digit, and has no ending of
+/// key files.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyFileName(String);
 
@@ -87,18 +89,18 @@ impl KeyFiles {
         Self { fs, directory }
     }
 
-    /// Where the private half is.
+    /// The path of the private half.
     pub fn private_path(&self, name: &KeyFileName) -> PathBuf {
         self.directory.join(format!("{name}.key"))
     }
 
-    /// Where the public half is.
+    /// The path of the public half.
     pub fn public_path(&self, name: &KeyFileName) -> PathBuf {
         self.directory.join(format!("{name}.pub"))
     }
 
-    /// Writes both halves of a new key. After an error neither is there; only a crash between
-    /// the two leaves the private half alone, from which the public one can be made again.
+    /// Writes both halves of a new key. After an error neither exists. Only a crash between the two
+    /// leaves the private half alone. The public one can be made again from that.
     ///
     /// # Errors
     /// [`threadseal_core::error::ErrorKind::InvalidInput`] when either half exists,
@@ -110,13 +112,13 @@ impl KeyFiles {
         atomic::create_new(&*self.fs, &private_path, private, PRIVATE_FILE)?;
         let result = self.create_public(name, public);
         if result.is_err() {
-            // Nobody can have used the key yet: its maker is told that there is none.
+            // No program can have used the key yet: its maker gets an error.
             let _ = self.fs.unlink(&private_path);
         }
         result
     }
 
-    /// Writes the public half alone: somebody else's key, or one's own after a crash.
+    /// Writes the public half alone: another person's key, or the user's own after a crash.
     ///
     /// # Errors
     /// As [`KeyFiles::create`].
@@ -124,7 +126,8 @@ impl KeyFiles {
         atomic::create_new(&*self.fs, &self.public_path(name), public, PUBLIC_FILE)
     }
 
-    /// Gives a key another name, durably: each half that is there. Cut short, it goes on where it is called again.
+    /// Gives a key another name, durably: each half that exists. After an interruption, a second
+    /// call finishes the work.
     ///
     /// # Errors
     /// [`threadseal_core::error::ErrorKind::InvalidInput`] when the other name is taken,
@@ -146,7 +149,7 @@ impl KeyFiles {
         synced.map_err(|error| sys::failure("rename a key in", &self.directory, &error))
     }
 
-    /// The private half. Whoever calls wipes the bytes after use.
+    /// The private half. The caller wipes the bytes after use.
     ///
     /// # Errors
     /// [`threadseal_core::error::ErrorKind::Key`] when others may read it,
@@ -203,7 +206,7 @@ impl KeyFiles {
 /// As [`KeyFiles::read_private`].
 pub fn read_private_key_file(fs: &dyn Fs, path: &Path) -> Result<Vec<u8>, Error> {
     let file = read::open_regular(fs, path)?;
-    // The open file is asked, not the name: what is checked is what is read.
+    // The check uses the open file, not the name, so it applies to the bytes that are read.
     let found = file.metadata()?;
     let shown = path.display();
     if !owned_by_user_or_root(fs, &found) {

@@ -1,4 +1,4 @@
-//! `$THREADSEAL_HOME`: what a user trusts, signs with and remembers; outside every project.
+//! `$THREADSEAL_HOME`: a user's trust, keys and known heads; outside every project.
 //!
 //! ```text
 //! $THREADSEAL_HOME/   0700   default $XDG_DATA_HOME/threadseal or ~/.local/share/threadseal
@@ -11,9 +11,11 @@
 //! ├── heads/          0700   last known heads                         (crate::heads)
 //! └── log/            0700   every head that was stored               (threadseal-log)
 //! ```
-//! Invariants: the directories belong to the user (or to root) and nobody else may write to
-//! them, else nothing is read from them; and a home inside the tree that is being verified is
-//! refused, because whoever brought the tree would bring the trust along (`threats/keys-and-trust.md`).
+//! Invariants:
+//! * The directories belong to the user (or to root) and no other user may write to them; otherwise
+//!   nothing is read from them.
+//! * A home inside the tree that is being verified is refused. Otherwise the person who made the
+//!   tree would also supply the trust (`threats/keys-and-trust.md`).
 
 mod inside;
 mod keys;
@@ -44,9 +46,11 @@ pub const MAX_CONFIG_FILE_BYTES: usize = 1 << 20;
 const OTHERS_WRITE: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
-/// Where the home is by default, from the values of `$THREADSEAL_HOME`, `$XDG_DATA_HOME` and
-/// `$HOME` (XDG Base Directory Specification: an empty value counts as unset, a relative
-/// `$XDG_DATA_HOME` is ignored).
+/// The default path of the home, from the values of `$THREADSEAL_HOME`, `$XDG_DATA_HOME` and
+/// `$HOME`.
+///
+/// As in the XDG Base Directory Specification, an empty value counts as unset, and a relative
+/// `$XDG_DATA_HOME` is ignored.
 ///
 /// # Errors
 /// [`threadseal_core::error::ErrorKind::InvalidInput`] when none of them serves, or when
@@ -103,7 +107,7 @@ impl Home {
     ///
     /// # Errors
     /// [`threadseal_core::error::ErrorKind::InvalidInput`] when it is missing, is no directory,
-    /// belongs to somebody else, or others may write to it or put another in its place.
+    /// belongs to another user, or other users may write to it or replace it.
     pub fn open(fs: Arc<dyn Fs>, path: &Path) -> Result<Self, Error> {
         let real = fs
             .canonicalize(path)
@@ -137,12 +141,12 @@ impl Home {
         FileHeadStore::new(Arc::clone(&self.fs), self.path.join("heads"))
     }
 
-    /// Where the tombstones of records lie that were pruned in stores.
+    /// The folder of the tombstones of records that were pruned in stores.
     pub fn tombstones(&self) -> PathBuf {
         self.path.join("tombstones")
     }
 
-    /// Lets one process at a time seal documents: they are replaced by rename, so that a lock on a
+    /// Lets one process at a time seal documents. They are replaced by rename, so a lock on a
     /// document itself would be lost with it.
     ///
     /// # Errors
@@ -151,7 +155,7 @@ impl Home {
         Exclusive::enter(&*self.fs, &self.path.join("documents.lock"))
     }
 
-    /// Where the trust store is.
+    /// The path of the trust store.
     pub fn trust_path(&self) -> PathBuf {
         self.path.join("trust.toml")
     }
@@ -187,8 +191,8 @@ impl Home {
     }
 }
 
-/// A file that decides what is trusted: read only when it belongs to the user or to root and
-/// nobody else may write to it. `None` when there is none.
+/// A file that decides trust. It is read only when it belongs to the user or to root and no other
+/// user may write to it. `None` when there is none.
 ///
 /// # Errors
 /// [`threadseal_core::error::ErrorKind::InvalidInput`] when others could have written it, or as
@@ -207,7 +211,7 @@ pub fn read_trusted_file(
     read::read_small(fs, path, limit_bytes).map(Some)
 }
 
-/// Refuses what somebody else owns or may write to.
+/// Refuses a file or directory that another user owns or may write to.
 fn check_owned(fs: &dyn Fs, path: &Path, kind: FileKind) -> Result<Metadata, Error> {
     let found = fs
         .metadata(path)
@@ -234,7 +238,7 @@ fn check_owned(fs: &dyn Fs, path: &Path, kind: FileKind) -> Result<Metadata, Err
     Ok(found)
 }
 
-/// Refuses a directory above the home in which strangers could put another home.
+/// Refuses a directory above the home in which other users could put another home.
 fn check_stands(fs: &dyn Fs, above: &Path, home: &Path) -> Result<(), Error> {
     const ANYBODY_WRITES: u32 = 0o002;
     let found = fs

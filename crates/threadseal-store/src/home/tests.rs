@@ -1,4 +1,4 @@
-//! Whose home it is, what lies in it, and when nothing is read from it.
+//! The owner of a home, its contents, and when nothing is read from it.
 
 use super::*;
 use crate::sys::RealFs;

@@ -1,20 +1,20 @@
 //! [`HashChainedLedgerStore`]: any store, each record bound to the one before it.
 //!
 //! ```text
-//! record ─► prev_hash, record_hash (signature) ─► append_if the tip is what we think ─► head
-//!                 ▲                                     │ Differs: somebody was faster
+//! record ─► prev_hash, record_hash (signature) ─► append_if the tip is unchanged ─► head
+//!                 ▲                                     │ Differs: another writer was faster
 //!                 └───────────── the tip now ◄──────────┘
 //! ```
-//! * The caller's records are never changed; what comes back are the records as they are stored.
-//! * A tip that was acknowledged once must stay in the ledger: one that is gone is `rolled_back`, another
-//!   in its place `forked`; nothing is appended then. With a host the last known head holds over
-//!   restarts too, and is published only after the records are durable.
-//! * A lost answer is not a lost record: after a failure the store is asked whether the records stand
-//!   at the end.
+//! * The caller's records are never changed; the returned records are the stored ones.
+//! * An acknowledged tip must stay in the ledger. If it is gone, the ledger is `rolled_back`; if
+//!   another is in its place, it is `forked`. Then nothing is appended. With a host the last known
+//!   head holds over restarts too, and is published only after the records are durable.
+//! * A lost answer is not a lost record. After a failure this checks whether the records are at the
+//!   end of the store.
 //!
-//! Order of decorators is a matter of types. What changes a record, or tells of it, wraps a
-//! [`ChainedLedger`]; only a [`LedgerStore`], which keeps bytes as they are, can be chained. In the
-//! other order every record would be a false alarm (the original allows it):
+//! Types enforce the order of decorators. A decorator that changes a record, or reports it, wraps a
+//! [`ChainedLedger`]. Only a [`LedgerStore`], which keeps bytes as they are, can be chained. In the
+//! other order every record would be a false alarm (AbstractRuntime allows it):
 //!
 //! ```
 //! # use threadseal_store::ledger::*;
@@ -49,9 +49,9 @@ use threadseal_formats::ledger::{
     ACTORS_EFFECT, GENESIS_EFFECT, RecordSignature, RunId, StepRecord, compute_record_hash, head_of,
 };
 
-/// Times that somebody else may be faster before an append gives up.
+/// Times that another writer may be faster before an append gives up.
 const MAX_RACES: usize = 10_000;
-/// Below so many records a second thread costs more than it brings.
+/// With fewer items a second thread costs more than it saves.
 const ITEMS_A_THREAD: usize = 16;
 /// Runs whose tips are remembered between appends.
 const MAX_REMEMBERED_RUNS: usize = 1024;
@@ -70,12 +70,12 @@ pub trait RecordSigner: fmt::Debug + Send + Sync {
     }
 }
 
-/// The keys of the actors whose records are written here. A record of anybody else stays unsigned.
+/// The keys of the actors whose records are written here. A record of another actor stays unsigned.
 #[derive(Default)]
 pub struct ActorSigners(BTreeMap<String, Arc<dyn Signer + Send + Sync>>);
 
 impl ActorSigners {
-    /// Nobody's keys.
+    /// Without a key.
     pub fn new() -> Self {
         Self::default()
     }
@@ -115,15 +115,16 @@ impl RecordSigner for ActorSigners {
 
 /// A ledger whose records are chained when they are stored.
 pub trait ChainedLedger: fmt::Debug + Send + Sync {
-    /// Appends records of one run, all or none, behind whatever stands at its end.
+    /// Appends records of one run, all or none, after the present end.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`] when a record is of another run or cannot be written,
-    /// [`ErrorKind::Refused`] when the ledger was deleted, cut, put back or is not chained,
+    /// [`ErrorKind::Refused`] when the ledger was deleted, truncated, rolled back or is not
+    /// chained,
     /// [`ErrorKind::External`] when the store fails.
     fn append_batch(&self, run: &RunId, records: &[StepRecord]) -> Result<Appended, Error>;
 
-    /// The records as they lie.
+    /// The stored records.
     fn records(&self) -> &dyn LedgerStore;
 
     /// Appends one record.
@@ -150,7 +151,7 @@ impl<C: ChainedLedger + ?Sized> ChainedLedger for Arc<C> {
 pub struct Appended {
     /// The records as they are stored, with their hashes.
     pub records: Vec<StepRecord>,
-    /// Where the ledger ended then.
+    /// The end of the ledger after the append.
     pub tip: Tip,
     /// Why the head could not be published, if it could not. The records are stored all the same,
     /// and the next append publishes a later head.
@@ -166,12 +167,12 @@ pub struct HashChainedLedgerStore<S> {
     runs: Mutex<BTreeMap<RunId, Arc<Mutex<Remembered>>>>,
 }
 
-/// What is known of one run between appends.
+/// The known facts of one run between appends.
 #[derive(Debug, Default)]
 struct Remembered {
-    /// The last tip that was acknowledged to us, or that this host knows; later ones contain it.
+    /// The last tip that was acknowledged here, or that this host knows; later ones contain it.
     floor: Tip,
-    /// Where the ledger ended when we looked last.
+    /// The end of the ledger at the last read.
     tip: Option<Tip>,
 }
 
@@ -193,8 +194,8 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
         self
     }
 
-    /// With the heads of a host: the last known head is looked up before the first append to a run,
-    /// and published after each.
+    /// With the heads of a host. The last known head is read before the first append to a run, and
+    /// published after each.
     #[must_use]
     pub fn with_host(mut self, host: Host) -> Self {
         self.host = Some(host);
@@ -212,7 +213,7 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
         Arc::clone(runs.entry(run.clone()).or_default())
     }
 
-    /// Where the ledger ends, at the first look held against the head that this host knows.
+    /// The end of the ledger; at the first call it is compared with the head that this host knows.
     fn first_look(&self, run: &RunId, known: &mut Remembered) -> Result<Tip, Error> {
         let tip = self.store.tip(run)?.unwrap_or_default();
         let Some(host) = self.host.as_ref().filter(|_| known.floor == Tip::EMPTY) else {
@@ -234,7 +235,7 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
         Ok(tip)
     }
 
-    /// Refuses a ledger that ends at `tip` and has lost what ended at `floor`.
+    /// Refuses a ledger that ends at `tip` and has lost the records up to `floor`.
     fn check_contains(&self, run: &RunId, tip: &Tip, floor: &Tip) -> Result<(), Error> {
         if floor.count == 0 || tip == floor {
             return Ok(());
@@ -255,7 +256,7 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
         Ok(())
     }
 
-    /// The records behind `tip`, and as a store takes them.
+    /// The records after `tip`, each also as a store takes it.
     fn chain(
         &self,
         run: &RunId,
@@ -280,7 +281,7 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
         on_all_cores(hashed, |hashed| hashed.finish(signer))
     }
 
-    /// Asks after a failure whether the records are there all the same, durably.
+    /// Checks after a failure whether the records are stored all the same, durably.
     fn settled(&self, run: &RunId, tip: &Tip, entries: &[Entry]) -> Option<Tip> {
         let expected = Tip {
             count: tip.count + entries.len() as u64,
@@ -321,7 +322,7 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
         for _ in 0..MAX_RACES {
             let swap = match &known {
                 None => host.heads.create(&new)?,
-                // Another writer went on from ours, which its append made sure of.
+                // Another writer continued from our head, which its append made sure of.
                 Some(known) if known.head.seq > new.head.seq => return Ok(()),
                 Some(known) if known.head == new.head => return Ok(()),
                 Some(known) => host
@@ -439,7 +440,7 @@ impl Hashed {
     }
 }
 
-/// What `work` makes of each item, in order; many items are shared out among the cores.
+/// The results of `work` on each item, in order; the cores share many items.
 fn on_all_cores<T: Send, R: Send>(
     items: Vec<T>,
     work: impl Fn(T) -> Result<R, Error> + Sync,

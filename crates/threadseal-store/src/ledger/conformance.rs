@@ -53,8 +53,8 @@ pub fn run_id(name: &str) -> RunId {
     RunId::parse(name).unwrap()
 }
 
-/// A record as the runtime writes it: chained by pointers, its hash made up from its text. `text` is
-/// JSON text without quotes.
+/// A record as the runtime writes it: chained by pointers, its hash made up from its text. `text`
+/// is JSON text without quotes.
 pub fn entry(run: &RunId, prev: Option<Digest>, text: &str, key: Option<&str>) -> Entry {
     entry_with(run, prev, text, key, COMPLETED)
 }
@@ -83,10 +83,11 @@ fn entry_with(
     }
 }
 
-/// Appends one record to whatever end there is, as often as others are faster; says how often.
+/// Appends one record to the present end, and again while others are faster; returns the number of
+/// attempts.
 ///
 /// # Errors
-/// What the store says.
+/// Those of the store.
 pub fn append_next(store: &dyn LedgerStore, run: &RunId, text: &str) -> Result<u64, Error> {
     let mut tip = store.tip(run)?.unwrap_or_default();
     for attempt in 0.. {

@@ -1,7 +1,7 @@
-//! Reading a ledger as a stream: what is there, and what comes.
+//! Reading a ledger as a stream: the present records, and later ones.
 //!
-//! Both iterators fetch [`PAGE`] records at a time and keep the number of the next one, so that a
-//! reader who stops can go on later from that number, in another process too.
+//! Both iterators fetch [`PAGE`] records at a time and keep the number of the next one. A reader
+//! that stops can continue later from that number, in another process too.
 
 use super::{LedgerStore, StoredRecord};
 use std::time::Duration;
@@ -57,7 +57,7 @@ impl<S: LedgerStore + ?Sized> Iterator for List<'_, S> {
     }
 }
 
-/// The records of a run as they come; never ends by itself.
+/// The records of a run as they are appended; never ends on its own.
 #[derive(Debug)]
 pub struct Subscription<'s, S: LedgerStore + ?Sized> {
     list: List<'s, S>,

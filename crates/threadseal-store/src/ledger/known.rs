@@ -1,4 +1,4 @@
-//! What this host knows of a ledger, and what verification must know before it begins.
+//! This host's knowledge of a ledger, and the facts that verification needs before it begins.
 //!
 //! ```text
 //! file ─► run of the first record ─► record id ─► HeadStore ─► head to expect, signers to miss
@@ -15,7 +15,7 @@ use threadseal_core::report::Expectation;
 use threadseal_core::time::Timestamp;
 use threadseal_formats::ledger::{FileDigest, LineReader, LineSplitter, Place, RunId};
 
-/// Lines that are looked at for the first record.
+/// Lines that are searched for the first record.
 const MAX_LINES_BEFORE_RUN: u64 = 1024;
 
 /// The run whose ledger a file of lines is: that of its first record.
@@ -62,12 +62,12 @@ pub fn digest_of_beginning(file: &RegularFile, bytes: u64) -> Result<FileDigest,
     }
 }
 
-/// What verification should look for.
+/// The expectations for a verification.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
     /// The head in this host's store.
     pub head: Option<Head>,
-    /// What the record must contain by it.
+    /// The expectations that follow from the head.
     pub expect: Vec<Expectation>,
     /// When it was stored.
     pub updated: Option<Timestamp>,
@@ -75,7 +75,7 @@ pub struct Known {
     pub signers: Vec<Digest>,
 }
 
-/// What this host knows of the ledger with this record id.
+/// This host's knowledge of the ledger with this record id.
 ///
 /// # Errors
 /// Kind `External` when the store of heads is damaged.
@@ -90,8 +90,10 @@ pub fn known(host: &Host, record: &RecordId) -> Result<Known, Error> {
     }))
 }
 
-/// Stores the head of a ledger whose records up to it are durable, as `key` says, if a key did; `signers` are names of the keys
-/// that signed them ([`threadseal_formats::ledger::signer_name`]).
+/// Stores the head of a ledger whose records up to it are durable.
+///
+/// `key` is the key that signed the head, if one did; `signers` are names of the keys that signed
+/// the records ([`threadseal_formats::ledger::signer_name`]).
 ///
 /// # Errors
 /// Kind `Refused` when this host knows another continuation, or a later head.
@@ -108,7 +110,7 @@ pub fn publish(
         kind: RecordKind::Ledger,
         is_final: false,
         thread: None,
-        // Ledgers are copied and exported in good faith: no place is one's own.
+        // Users copy and export ledgers in good faith: no place belongs to one ledger.
         path: None,
         aliases: signers,
         durability: Durability::Durable,

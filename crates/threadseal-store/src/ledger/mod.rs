@@ -3,15 +3,15 @@
 //! ```text
 //! StepRecord ─► ChainedLedger (hashes, signs, retries) ─► LedgerStore (bytes, order, durability)
 //! ```
-//! A [`LedgerStore`] keeps lines, knows where each run ends (its [`Tip`]) and appends only to the end
-//! that the caller names: of two writers who saw the same end one wins, the other is told what stands
-//! there now. A chain cannot fork through this interface, whatever the number of writers. Laws, for
-//! every implementation, tested by one suite (`conformance`):
+//! A [`LedgerStore`] keeps lines and knows the end of each run (its [`Tip`]). It appends only to
+//! the end that the caller names. Of two writers that saw the same end one wins, and the other gets
+//! the new end. A chain cannot fork through this interface, whatever the number of writers. Laws,
+//! for every implementation, tested by one suite (`conformance`):
 //! * records are numbered from 0 without gaps; bytes come back as they were given;
-//! * what was acknowledged is there after a crash, unless the store was opened with a weaker policy;
-//!   of a batch that was not acknowledged a beginning may be there;
+//! * an acknowledged record is there after a crash, unless the store was opened with a weaker
+//!   policy; of an unacknowledged batch the first records may be there;
 //! * a deleted run leaves a [`Tombstone`] and takes no record ever again;
-//! * what cannot be read is an error, never "no records".
+//! * a ledger that cannot be read is an error, never "no records".
 //!
 //! `spec/ledger-store.md` is normative.
 
@@ -69,13 +69,13 @@ pub const MAX_BATCH_RECORDS: usize = 16 << 10;
 pub const MAX_BATCH_BYTES: usize = 32 << 20;
 /// Pause of [`LedgerStore::wait`] between two looks, where a store has nothing better.
 const POLL: Duration = Duration::from_millis(10);
-/// How often [`LedgerStore::append_with`] starts again before it gives up, where a store cannot hold
-/// others off. Each time another writer won, so this is no standstill.
+/// How often [`LedgerStore::append_with`] starts again before it gives up, where a store cannot
+/// exclude other writers. Each time another writer won, so this is no standstill.
 const MAX_TRIES: usize = 10_000;
 /// The status of a record whose effect is done, by which [`LedgerStore::find_completed`] finds it.
 pub const COMPLETED: &str = "completed";
 
-/// Where a run's ledger ends.
+/// The end of a run's ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tip {
     /// Number of records.
@@ -112,7 +112,7 @@ pub struct Entry {
     pub status: String,
 }
 
-/// A record as it lies in a store.
+/// A record from a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredRecord {
     /// Its number, from 0.
@@ -121,16 +121,16 @@ pub struct StoredRecord {
     pub line: Vec<u8>,
 }
 
-/// What is left of a run that was deleted.
+/// The rest of a run that was deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tombstone {
-    /// Where its ledger ended.
+    /// The end of its ledger.
     pub tip: Tip,
     /// When it was deleted.
     pub at: Timestamp,
 }
 
-/// What a compare-and-swap did.
+/// The result of a compare-and-swap.
 #[must_use = "the records may not have been stored"]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Append {
@@ -145,7 +145,7 @@ pub type Make<'m> = dyn FnMut(&Tip) -> Result<Vec<Entry>, Error> + 'm;
 
 /// The ledgers of many runs.
 pub trait LedgerStore: fmt::Debug + Send + Sync {
-    /// Where the ledger of `run` ends; `None` for a run without a record.
+    /// The end of the ledger of `run`; `None` for a run without a record.
     ///
     /// # Errors
     /// [`ErrorKind::Refused`] when the run was deleted or its ledger is damaged,
@@ -153,20 +153,23 @@ pub trait LedgerStore: fmt::Debug + Send + Sync {
     /// [`ErrorKind::External`] when the store cannot be read.
     fn tip(&self, run: &RunId) -> Result<Option<Tip>, Error>;
 
-    /// Appends all `entries` if the ledger ends at `expected` ([`Tip::EMPTY`] for a new run). They are
-    /// durable when this returns, unless the store was opened with a weaker policy.
+    /// Appends all `entries` if the ledger ends at `expected` ([`Tip::EMPTY`] for a new run). They
+    /// are durable when this returns, unless the store was opened with a weaker policy.
     ///
     /// # Errors
-    /// As [`LedgerStore::tip`]; [`ErrorKind::Limit`] for what is too large; [`ErrorKind::External`]
-    /// when writing fails: the records, or a beginning of them, may be there all the same.
+    /// As [`LedgerStore::tip`]; [`ErrorKind::Limit`] for entries that are too large;
+    /// [`ErrorKind::External`] when writing fails: the records, or the first of them, may be there
+    /// all the same.
     fn append_if(&self, run: &RunId, expected: &Tip, entries: &[Entry]) -> Result<Append, Error>;
 
-    /// Appends what `make` makes of the run's tip, and says where the ledger ends then. A store that can
-    /// holds other writers off from before it reads the tip until the records are durable, so that none
-    /// of them works in vain; one that cannot calls `make` again with each tip that it was too late for.
+    /// Appends the entries that `make` returns for the run's tip, and returns the new end.
+    ///
+    /// Some stores exclude other writers from the read of the tip until the records are durable. So
+    /// no writer works in vain. Other stores call `make` again with each tip that another writer
+    /// made first.
     ///
     /// # Errors
-    /// As [`LedgerStore::append_if`], and what `make` returns; then nothing was appended.
+    /// As [`LedgerStore::append_if`], and those of `make`; then nothing was appended.
     fn append_with(&self, run: &RunId, make: &mut Make<'_>) -> Result<Tip, Error> {
         let mut tip = self.tip(run)?.unwrap_or_default();
         for _ in 0..MAX_TRIES {
@@ -199,15 +202,15 @@ pub trait LedgerStore: fmt::Debug + Send + Sync {
         idempotency_key: &str,
     ) -> Result<Option<StoredRecord>, Error>;
 
-    /// The runs that have records and were not deleted, in order of their bytes, after `after`, at most
-    /// `limit`. What is stored under a name that no run has is passed over: see [`LedgerStore::strays`].
+    /// The runs that have records and were not deleted, in order of their bytes, after `after`, at
+    /// most `limit`. It skips objects under names that no run has: see [`LedgerStore::strays`].
     ///
     /// # Errors
     /// [`ErrorKind::External`] when the store cannot be read.
     fn runs(&self, after: Option<&RunId>, limit: usize) -> Result<Vec<RunId>, Error>;
 
-    /// Names under which something is stored though no run of this store can have them, at most `limit`:
-    /// somebody else put it there. None, where only this store can write.
+    /// Names of stored objects that no run of this store can have, at most `limit`: another program
+    /// put them there. None, where only this store can write.
     ///
     /// # Errors
     /// As [`LedgerStore::runs`].
@@ -215,23 +218,25 @@ pub trait LedgerStore: fmt::Debug + Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Deletes all records of `run` and leaves a tombstone, in one step with the look where it ends: where that is elsewhere
-    /// than `expected`, nothing changes. Says whether there is a tombstone now, of a ledger that ended as expected: one of an
-    /// earlier call as well. A run without a record stays as it is.
+    /// Deletes all records of `run` and leaves a tombstone, in one step with the check of its end.
+    /// Where the end is not `expected`, nothing changes.
+    ///
+    /// Returns whether there is a tombstone now, of a ledger that ended as expected. One of an
+    /// earlier call counts as well. A run without a record stays as it is.
     ///
     /// # Errors
     /// [`ErrorKind::External`] when the store fails; the run may be half deleted then and takes no
     /// record any more; delete it again.
     fn delete(&self, run: &RunId, expected: Option<&Tip>, at: Timestamp) -> Result<bool, Error>;
 
-    /// What is left of `run`, if it was deleted.
+    /// The tombstone of `run`, if it was deleted.
     ///
     /// # Errors
     /// [`ErrorKind::External`] when the store cannot be read.
     fn tombstone(&self, run: &RunId) -> Result<Option<Tombstone>, Error>;
 
-    /// Waits until the ledger has more than `after` records, or `timeout` is over; says where it ends
-    /// then. A hint: it may return early.
+    /// Waits until the ledger has more than `after` records, or `timeout` is over; returns its end.
+    /// A hint: it may return early.
     ///
     /// # Errors
     /// As [`LedgerStore::tip`].
@@ -248,14 +253,15 @@ pub trait LedgerStore: fmt::Debug + Send + Sync {
         }
     }
 
-    /// Looks at everything that is stored of `run`, with code that shares nothing with the writer, and
-    /// with `repair` mends what is provably torn; nothing else is ever changed.
+    /// Checks everything that is stored of `run`, with code that shares nothing with the writer.
+    /// With `repair` it repairs what is provably torn; nothing else is ever changed.
     ///
     /// # Errors
     /// [`ErrorKind::External`] when the store fails, or is in use while it is to be repaired.
     fn fsck(&self, run: &RunId, repair: bool) -> Result<FsckReport, Error>;
 
-    /// [`LedgerStore::fsck`] of several runs, in their order; what they share is looked at once.
+    /// [`LedgerStore::fsck`] of several runs, in their order; the parts that they share are checked
+    /// once.
     ///
     /// # Errors
     /// As [`LedgerStore::fsck`].
@@ -263,36 +269,36 @@ pub trait LedgerStore: fmt::Debug + Send + Sync {
         runs.iter().map(|run| self.fsck(run, repair)).collect()
     }
 
-    /// Why this store keeps less than it promises, one sentence each: how it was set up, or what lies
-    /// behind it.
+    /// Reasons why this store keeps less than it promises, one sentence each: its settings, or the
+    /// system under it.
     fn warnings(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// What [`LedgerStore::fsck`] saw of one run.
+/// The result of [`LedgerStore::fsck`] for one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FsckReport {
-    /// Whose ledger.
+    /// The run of the ledger.
     pub run: RunId,
     /// Records that can be read.
     pub records: u64,
-    /// What is wrong, in order of place.
+    /// The faults, in order of place.
     pub faults: Vec<Fault>,
-    /// How many more there are than are kept.
+    /// The number of faults beyond those that are kept.
     pub more: u64,
 }
 
-/// One thing that is wrong in a store. It says nothing of who did it: that is verification's.
+/// One fault in a store. It does not name its cause: verification does that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// A word for programs; `spec/ledger-store.md` explains each.
     pub code: &'static str,
     /// Number of the record or line from 0, where there is one.
     pub at: Option<u64>,
-    /// For people.
+    /// The message for people.
     pub message: String,
-    /// Was it mended?
+    /// Was it repaired?
     pub repaired: bool,
 }
 
@@ -306,7 +312,8 @@ impl Fault {
         }
     }
 
-    /// Joins those that are kept; beyond [`MAX_FINDINGS`] it is only counted, if it is not mended.
+    /// Joins the faults that are kept. Beyond [`MAX_FINDINGS`] it is only counted, if it is not
+    /// repaired.
     pub(crate) fn note(self, faults: &mut Vec<Self>, more: &mut u64) {
         if faults.len() < MAX_FINDINGS {
             faults.push(self);
@@ -317,7 +324,7 @@ impl Fault {
 }
 
 impl FsckReport {
-    /// Of a run of which nothing was seen yet.
+    /// The empty report of a run.
     pub(crate) fn of(run: &RunId) -> Self {
         Self {
             run: run.clone(),
@@ -327,7 +334,7 @@ impl FsckReport {
         }
     }
 
-    /// Notes what is wrong at this place.
+    /// Notes a fault at this place.
     pub(crate) fn fault(
         &mut self,
         code: &'static str,
@@ -337,7 +344,7 @@ impl FsckReport {
         Fault::new(code, at, message).note(&mut self.faults, &mut self.more);
     }
 
-    /// Is nothing wrong, or nothing any more?
+    /// Are there no faults, or only repaired ones?
     pub fn is_clean(&self) -> bool {
         self.more == 0 && self.faults.iter().all(|fault| fault.repaired)
     }
@@ -443,11 +450,11 @@ macro_rules! forward {
 
 forward!(Box<S>, Arc<S>);
 
-/// Refuses what no store takes.
+/// Refuses entries that no store takes.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidInput`] for a line that is not one object in one line, [`ErrorKind::Limit`] for
-/// what is too large.
+/// [`ErrorKind::InvalidInput`] for a line that is not one object in one line, [`ErrorKind::Limit`]
+/// for entries that are too large.
 pub(crate) fn check_entries(entries: &[Entry]) -> Result<(), Error> {
     let bytes: usize = entries.iter().map(|entry| entry.line.len()).sum();
     let too_long = entries.iter().any(|e| e.line.len() > MAX_LINE_BYTES);

@@ -1,4 +1,4 @@
-//! [`Observable`]: tells others of each record once it is stored.
+//! [`Observable`]: reports each record to observers once it is stored.
 
 use super::{Appended, ChainedLedger, LedgerStore};
 use std::collections::BTreeMap;
@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use threadseal_core::error::Error;
 use threadseal_formats::ledger::{RunId, StepRecord};
 
-/// Called with each record as it is stored, on the thread that stored it, in the order of the ledger
-/// among the records of one call.
+/// Called with each stored record, on the thread that stored it. The records of one call come in
+/// the order of the ledger.
 pub type Observer = dyn Fn(&StepRecord) + Send + Sync;
 
 /// A chained ledger that is watched within this process; other processes subscribe to the store.
@@ -20,7 +20,7 @@ pub struct Observable<C> {
     next: AtomicU64,
 }
 
-/// Who is told of what.
+/// An observer and its runs.
 struct Watch {
     /// One run, or all.
     run: Option<RunId>,
@@ -40,7 +40,7 @@ impl<C: fmt::Debug> fmt::Debug for Observable<C> {
 }
 
 impl<C: ChainedLedger> Observable<C> {
-    /// A ledger that nobody watches yet.
+    /// A ledger without an observer.
     pub fn new(ledger: C) -> Self {
         Self {
             ledger,
@@ -49,8 +49,8 @@ impl<C: ChainedLedger> Observable<C> {
         }
     }
 
-    /// Tells `observer` of the records of `run`, or of all runs. A panic of it is its own affair: the
-    /// record is stored.
+    /// Reports the records of `run`, or of all runs, to `observer`. A panic of the observer does
+    /// not affect the append: the record is stored.
     pub fn observe(
         &self,
         run: Option<RunId>,

@@ -1,11 +1,12 @@
 //! [`Offloading`]: keeps long texts beside the ledger, and their digests in it.
 //!
 //! ```text
-//! "…longer than the bound…"  ─►  {"$artifact":"<id>"}       id = SHA-256(run id NUL content), 32 hex digits
+//! "…longer than the bound…"  ─►  {"$artifact":"<id>"}
+//! id = SHA-256(run id NUL content), 32 hex digits
 //! ```
-//! As `AbstractRuntime` does it (`storage/offloading.py`, `storage/artifacts.py`), before the record is
-//! hashed, so that the hash covers the id and the id the content. Only texts inside `effect.payload` and
-//! `result` are moved.
+//! As in `AbstractRuntime` (`storage/offloading.py`, `storage/artifacts.py`), this happens before
+//! the record is hashed. So the hash covers the id and the id the content. Only texts inside
+//! `effect.payload` and `result` are moved.
 
 use super::{Appended, ChainedLedger, LedgerStore};
 use crate::atomic::{self, PRIVATE_FILE};
@@ -23,12 +24,12 @@ use threadseal_core::error::Error;
 use threadseal_core::limits::MAX_DOCUMENT_BYTES;
 use threadseal_formats::ledger::{RunId, StepRecord};
 
-/// Texts with more bytes are moved, unless another bound is set (the original's default).
+/// Texts with more bytes are moved, unless another bound is set (AbstractRuntime's default).
 pub const MAX_INLINE_BYTES: usize = 256 << 10;
 const MARKER: &str = "$artifact";
 const ID_DIGITS: usize = 32;
 
-/// Where long texts are kept.
+/// The store of long texts.
 pub trait ArtifactStore: fmt::Debug + Send + Sync {
     /// Keeps `content` of `run`, durably, and names it.
     ///
@@ -36,11 +37,11 @@ pub trait ArtifactStore: fmt::Debug + Send + Sync {
     /// Kind `External` when it cannot be kept.
     fn put(&self, run: &RunId, content: &[u8]) -> Result<String, Error>;
 
-    /// What was kept under this name; checked to be what the name says.
+    /// The content under this name; its digest is compared with the name.
     ///
     /// # Errors
-    /// Kind `InvalidInput` when there is nothing, kind `Refused` when it is something
-    /// else, kind `External` when it cannot be read.
+    /// Kind `InvalidInput` when there is nothing, kind `Refused` when it has another digest, kind
+    /// `External` when it cannot be read.
     fn get(&self, run: &RunId, id: &str) -> Result<Vec<u8>, Error>;
 }
 
@@ -114,7 +115,8 @@ impl FileArtifacts {
 impl ArtifactStore for FileArtifacts {
     fn put(&self, run: &RunId, content: &[u8]) -> Result<String, Error> {
         let id = artifact_id(run, content);
-        // What is there already is written once more: it may not be durable, or not what it should be.
+        // An existing file is written once more: it may not be durable, or not have the right
+        // bytes.
         let path = self.path_of(&id)?;
         atomic::replace(&*self.fs, &path, content, atomic::Mode::Set(PRIVATE_FILE))?;
         Ok(id)
@@ -135,7 +137,7 @@ impl ArtifactStore for FileArtifacts {
     }
 }
 
-/// A chained ledger whose long texts lie elsewhere.
+/// A chained ledger whose long texts are stored beside it.
 #[derive(Debug)]
 pub struct Offloading<C, A> {
     ledger: C,
@@ -160,7 +162,7 @@ impl<C: ChainedLedger, A: ArtifactStore> Offloading<C, A> {
         self
     }
 
-    /// Where the texts are.
+    /// The store of the texts.
     pub fn artifacts(&self) -> &A {
         &self.artifacts
     }

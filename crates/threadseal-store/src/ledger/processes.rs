@@ -22,7 +22,7 @@ const WRITERS: usize = 8;
 const AT_ONCE: usize = 40;
 const APPENDS: usize = 2000;
 
-/// What the parent said, if this is a child.
+/// The role that the parent gave, if this is a child.
 #[expect(
     clippy::disallowed_methods,
     reason = "how a test program learns that it is the child"
@@ -73,8 +73,8 @@ fn append(store: &dyn LedgerStore, text: &str) -> u64 {
     store.append_with(&run, &mut make).unwrap().count
 }
 
-/// The child: appends until it is killed, also where appends fail meanwhile, and says each number that
-/// was acknowledged.
+/// The child: appends until it is killed, also where appends fail meanwhile, and prints each
+/// acknowledged number.
 pub(crate) fn append_until_killed(store: &dyn LedgerStore) -> ! {
     let run = run_id("race");
     let mut out = std::io::stdout().lock();
@@ -96,14 +96,14 @@ pub(crate) fn append_until_killed(store: &dyn LedgerStore) -> ! {
     unreachable!("the parent kills this process first")
 }
 
-/// What a child says of one append.
+/// Parses a child's line about one append.
 fn stored(line: &str) -> Option<(u64, String)> {
     let (count, text) = line.strip_prefix("stored ")?.split_once(' ')?;
     Some((count.parse().ok()?, text.to_owned()))
 }
 
-/// The parent: lets three children append, kills each at some moment, and returns every text that was
-/// acknowledged, with its place.
+/// The parent: lets three children append, kills each at some moment, and returns every
+/// acknowledged text with its place.
 pub(crate) fn kill_writers(
     test: &str,
     role: &str,
@@ -125,7 +125,7 @@ pub(crate) fn kill_writers(
     acknowledged
 }
 
-/// What three writers were told while their store was disturbed.
+/// The acknowledgements of three writers while their store was disturbed.
 pub(crate) struct Disturbed {
     /// Every text that was acknowledged, with its place.
     pub(crate) acknowledged: Vec<(u64, String)>,
@@ -148,7 +148,7 @@ pub(crate) fn disturb_writers(
         disturb();
         before = acknowledged.len();
     }
-    // What was said before the last disturbance may still lie in the pipes.
+    // The pipes may still hold lines from before the last disturbance.
     for _ in 0..3 {
         read_some(&mut outputs, &mut acknowledged);
     }
@@ -176,7 +176,7 @@ fn read_some(
     }
 }
 
-/// Every acknowledged text is where it was said to be.
+/// Every acknowledged text is at its acknowledged place.
 pub(crate) fn assert_all_there(store: &dyn LedgerStore, acknowledged: &[(u64, String)]) {
     let run = run_id("race");
     let lines: Vec<Vec<u8>> = store

@@ -1,12 +1,14 @@
-//! [`RunRecorder`]: what one run did, each record stamped with run, actor, session and time.
+//! [`RunRecorder`]: the steps of one run, each record stamped with run, actor, session and time.
 //!
 //! ```text
-//! start ─► "started" record ─► the effect runs ─► finish ─► "completed" | "waiting" | "failed" | "cancelled"
+//! start ─► "started" record ─► the effect runs ─► finish
+//!       ─► "completed" | "waiting" | "failed" | "cancelled"
 //! ```
 //! Both records of a step have its `step_id`, `started_at`, `attempt` and `idempotency_key`, as
-//! `AbstractRuntime` writes them (`core/runtime.py`). A step that nobody finished, because the process
-//! died, stays a lone `started`: that is the truth of it. The original stamps everything with the run's
-//! actor, also what a person answered; here whoever acts is named ([`RunRecorder::resumed_by`]).
+//! `AbstractRuntime` writes them (`core/runtime.py`). If the process dies before a step is
+//! finished, the record stays a lone `started`, which is the truth. AbstractRuntime stamps every
+//! record with the run's actor, also a person's answer. Here the record names the actual actor
+//! ([`RunRecorder::resumed_by`]).
 
 use super::{Appended, ChainedLedger, StoredRecord, Tip};
 use crate::host::Host;
@@ -41,12 +43,12 @@ impl OpenStep {
     }
 }
 
-/// What a step is to do.
+/// The work of a step.
 #[derive(Debug, Clone)]
 pub struct Step {
     /// The node of the workflow.
     pub node_id: String,
-    /// What it asks of the world.
+    /// The effect that it requests.
     pub effect: Option<Effect>,
     /// Which attempt, from 1.
     pub attempt: u64,
@@ -71,18 +73,19 @@ impl Step {
 pub struct Answer {
     /// The node that waited.
     pub node_id: String,
-    /// Who answered.
+    /// The actor that answered.
     pub actor_id: String,
-    /// `effect.payload` of the record: what was waited for, and what was said.
+    /// `effect.payload` of the record: the wait, and the answer to it.
     pub payload: Value,
 }
 
 impl<C: ChainedLedger> RunRecorder<C> {
     /// The recorder of a new run, whose first record is `genesis`, stamped with the run's actor and
-    /// session. `actor_id` is whoever runs it.
+    /// session. `actor_id` is the actor that runs it.
     ///
     /// # Errors
-    /// Kind `Refused` when the run has records already; otherwise as [`ChainedLedger::append_batch`].
+    /// Kind `Refused` when the run has records already; otherwise as
+    /// [`ChainedLedger::append_batch`].
     pub fn create(
         ledger: C,
         host: Host,
@@ -116,7 +119,7 @@ impl<C: ChainedLedger> RunRecorder<C> {
         Ok(recorder)
     }
 
-    /// The recorder of a run that goes on, in this process or after another.
+    /// The recorder of a run that continues, in this process or after another.
     pub fn resume(
         ledger: C,
         host: Host,
@@ -143,7 +146,7 @@ impl<C: ChainedLedger> RunRecorder<C> {
         &self.ledger
     }
 
-    /// Where the ledger ends.
+    /// The end of the ledger.
     ///
     /// # Errors
     /// As [`super::LedgerStore::tip`].
@@ -171,7 +174,7 @@ impl<C: ChainedLedger> RunRecorder<C> {
         Ok(OpenStep { record })
     }
 
-    /// Records what came of a step.
+    /// Records the result of a step.
     ///
     /// # Errors
     /// As [`ChainedLedger::append_batch`]; here and below.
@@ -191,7 +194,7 @@ impl<C: ChainedLedger> RunRecorder<C> {
         self.append(&record)
     }
 
-    /// Records that a step was stopped, and what is known of it.
+    /// Records that a step was stopped, with known details.
     ///
     /// # Errors
     /// As [`RunRecorder::succeed`].
@@ -201,7 +204,7 @@ impl<C: ChainedLedger> RunRecorder<C> {
         self.append(&record)
     }
 
-    /// Records that a step waits, and for what.
+    /// Records that a step waits, with the reason.
     ///
     /// # Errors
     /// As [`RunRecorder::succeed`].
@@ -211,7 +214,7 @@ impl<C: ChainedLedger> RunRecorder<C> {
         self.append(&record)
     }
 
-    /// Records who answered a wait, and what: a `resume` record in the answerer's own name.
+    /// Records the answer to a wait: a `resume` record in the answerer's own name.
     ///
     /// # Errors
     /// As [`RunRecorder::succeed`].

@@ -6,8 +6,8 @@
 //! postgres://…         a PostgreSQL database (also postgresql://)
 //! s3://… gs://… az://… object+file:FOLDER     object storage (`objects::open`)
 //! ```
-//! Of the first two the rest is a path as the system takes it, not percent-encoded. An address is not
-//! repeated in a message, since it may hold a password; its scheme is.
+//! In the first two the rest is a path as the system takes it, not percent-encoded. A message does
+//! not repeat an address, since it may contain a password; it contains the scheme.
 
 use super::{JsonlLedgerStore, LedgerStore};
 #[cfg(feature = "object")]
@@ -21,17 +21,16 @@ use threadseal_core::error::Error;
 /// The schemes, for people.
 const KINDS: &str = "file:, sqlite:, postgres:, s3:, gs:, az: and object+file:";
 
-/// What is going to be done with a store.
+/// The planned use of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Intent {
-    /// Append to it; what is not there is made.
+    /// Append to it; missing parts are made.
     Write,
-    /// Look at it: nothing is made and nothing is changed.
+    /// Read it: nothing is made and nothing is changed.
     Read,
 }
 
-/// Does this look like an address, not a path? A scheme has two letters at least, so that a drive is
-/// none.
+/// Is this an address, not a path? A scheme has two letters at least, so that a drive is none.
 pub fn is_address(text: &str) -> bool {
     scheme_of(text).is_some()
 }
@@ -45,8 +44,8 @@ pub fn is_object_storage(address: &str) -> bool {
 /// Opens the store at this address.
 ///
 /// # Errors
-/// [`threadseal_core::error::ErrorKind::InvalidInput`] for an address that no store has, or whose store is
-/// not built in; what opening the store says.
+/// [`threadseal_core::error::ErrorKind::InvalidInput`] for an address that no store has, or whose
+/// store is not built in; the errors of opening the store.
 pub fn open(address: &str, intent: Intent) -> Result<Box<dyn LedgerStore>, Error> {
     open_with(address, intent, &[])
 }
@@ -87,7 +86,7 @@ pub fn folder_of(address: &str) -> Result<Option<PathBuf>, Error> {
     }
 }
 
-/// Is there such a folder, where nothing may be made?
+/// Does the folder exist, where nothing may be made?
 pub(crate) fn check_folder(folder: &Path, intent: Intent) -> Result<(), Error> {
     match intent == Intent::Write || folder.is_dir() {
         true => Ok(()),
@@ -161,7 +160,7 @@ fn open_objects(_: &str, _: Intent, _: &[(String, String)]) -> Result<Box<dyn Le
     ))
 }
 
-/// The scheme in lower case (RFC 3986 §3.1), and what follows its colon.
+/// The scheme in lower case (RFC 3986 §3.1), and the text after its colon.
 fn scheme_of(text: &str) -> Option<(String, &str)> {
     let (scheme, rest) = text.split_once(':')?;
     let is_scheme = scheme.len() > 1

@@ -4,8 +4,8 @@
 //! file     source ─► batches of lines ─┬─ LineReader ─┬─► Verifier ─► conclude     (`batches`)
 //! records  texts  ─► batches of rows  ─┴─ LineReader ─┘
 //! ```
-//! The keys that a ledger names while it is read are handed to the readers: so its signatures are
-//! looked at on all cores, too.
+//! The readers get the keys that a ledger names while it is read. So its signatures are checked on
+//! all cores, too.
 
 use crate::batches::{Batch, Cut, Cutter, Pieces, read_all};
 use crate::read::Source;
@@ -17,7 +17,7 @@ use threadseal_formats::ledger::{
     conclude,
 };
 
-/// Verifies a ledger of lines, whatever its length. `progress` is told of every chunk's length.
+/// Verifies a ledger of lines, whatever its length. `progress` gets the length of every chunk.
 ///
 /// # Errors
 /// Kind `External` when reading fails.
@@ -32,11 +32,11 @@ pub fn verify(
     Ok(conclude(verifier, cutter.end()?, judging))
 }
 
-/// Verifies a ledger whose records come as texts, in order, as from the rows of a table.
-/// `next` gives the text of the next record, or `None` behind the last.
+/// Verifies a ledger whose records come as texts, in order, as from the rows of a table. `next`
+/// returns the text of the next record, or `None` after the last.
 ///
 /// # Errors
-/// What `next` returns.
+/// Those of `next`.
 pub fn verify_records(
     next: impl FnMut() -> Result<Option<Vec<u8>>, Error> + Send,
     options: ChainOptions,
@@ -75,7 +75,7 @@ fn take_all(
     Ok(verifier)
 }
 
-/// The keys that the records so far name, for the readers of those behind them.
+/// The keys that the records so far name, for the readers of later records.
 struct Named {
     keys: Mutex<KnownKeys>,
     /// How often they changed.

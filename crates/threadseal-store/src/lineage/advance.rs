@@ -4,8 +4,8 @@
 //! Standing + sealed link            ─► one link
 //! newest + a package that was read  ─► the links that are new here, the last of them the release
 //! ```
-//! At most one of the links brings its state as a stream, when it is saved; its length and digest are
-//! known before, so that what is saved is what was verified.
+//! At most one of the links brings its state as a stream, when it is saved. Its length and digest
+//! are known before, so that the saved bytes are the verified ones.
 
 use super::state::each_chunk;
 use super::{Newest, Saved};
@@ -22,13 +22,14 @@ use threadseal_formats::lineage::{
 #[derive(Debug, Clone)]
 pub struct Advance {
     expected: Newest,
-    /// At least one; those that were known before are not among them.
+    /// At least one; links that were known before are not among them.
     links: Vec<Proven>,
-    /// Behind the last.
+    /// After the last link.
     standing: Standing,
-    /// Where they came from elsewhere: all that the sender proved, themselves included.
+    /// If the links came from another machine: all links that the sender proved, themselves
+    /// included.
     history: Vec<ContentHash>,
-    /// Was it signed elsewhere, and given to others there?
+    /// Was it signed on another machine, and given to others there?
     is_answer: bool,
 }
 
@@ -41,22 +42,23 @@ pub(super) struct Proven {
     pub(super) state: ProvenState,
 }
 
-/// Where the state of a verified link is.
+/// The place of the state of a verified link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ProvenState {
     /// Here.
     Here(Vec<u8>),
-    /// Given when the link is saved: so many bytes of this digest.
+    /// Given when the link is saved: length and digest.
     Given(u64, Digest),
-    /// Nowhere: only the header is known, which proves its place.
+    /// Not here: only the header is known, which proves its place.
     Absent,
 }
 
 impl Advance {
-    /// The link whose whole file is `file`, behind `from`.
+    /// The link whose whole file is `file`, after `from`.
     ///
     /// # Errors
-    /// [`threadseal_core::error::ErrorKind::Refused`] when its seal does not hold or it may not follow.
+    /// [`threadseal_core::error::ErrorKind::Refused`] when its seal does not verify or it may not
+    /// follow.
     pub fn of_bytes(from: &Standing, file: &[u8]) -> Result<Self, Error> {
         let link = WholeLink::read(file).map_err(|fault| refused(&fault))?;
         let (head, state) = file
@@ -66,7 +68,7 @@ impl Advance {
         Self::one(from, link, head.to_vec(), state)
     }
 
-    /// The link whose whole file is `file`, behind `from`, as another machine made and sent it.
+    /// The link whose whole file is `file`, after `from`, as another machine made and sent it.
     ///
     /// # Errors
     /// As [`Advance::of_bytes`].
@@ -78,8 +80,8 @@ impl Advance {
         })
     }
 
-    /// The checkpoint whose whole file is `file`, behind `from`, as a message of the original brought it:
-    /// it may be one that was known before.
+    /// The checkpoint whose whole file is `file`, after `from`, from a message of igor. It may be
+    /// one that was known before.
     ///
     /// # Errors
     /// As [`Advance::of_bytes`].
@@ -91,7 +93,7 @@ impl Advance {
         })
     }
 
-    /// The checkpoint of v0x05 whose header is `head`, behind `from`; its state is given when it is
+    /// The checkpoint of v0x05 whose header is `head`, after `from`; its state is given when it is
     /// saved.
     ///
     /// # Errors
@@ -102,11 +104,11 @@ impl Advance {
         Self::one(from, link, head.to_vec(), state)
     }
 
-    /// The link that `file` streams, of any version, behind `from`. Its state is given when it is
+    /// The link that `file` streams, of any version, after `from`. Its state is given when it is
     /// saved: the same bytes once more, without the header.
     ///
     /// # Errors
-    /// As [`Advance::of_bytes`]; what reading says.
+    /// As [`Advance::of_bytes`]; those of reading.
     pub fn of_file(from: &Standing, file: &mut dyn Source) -> Result<Self, Error> {
         let mut reading = Reading::default();
         each_chunk(file, &mut |piece| reading.push(piece))?;
@@ -135,12 +137,14 @@ impl Advance {
         })
     }
 
-    /// What a package brings that is not here yet, its release last. `with_state`: the state of its
-    /// checkpoint is given when this is saved; without, only the place of the checkpoint is kept.
+    /// The links of a package that are new here, its release last.
+    ///
+    /// With `with_state`, the state of its checkpoint is given when this is saved. Without it, only
+    /// the place of the checkpoint is kept.
     ///
     /// # Errors
-    /// [`threadseal_core::error::ErrorKind::Refused`] when the newest link here is not in the history of the
-    /// package: it is stale, or a fork.
+    /// [`threadseal_core::error::ErrorKind::Refused`] when the newest link here is not in the
+    /// history of the package: it is stale, or a fork.
     pub fn of_package(
         newest: &Newest,
         package: &CheckedPackage,
@@ -176,7 +180,7 @@ impl Advance {
         })
     }
 
-    /// Where the lineage stands when this is saved.
+    /// The standing of the lineage after this is saved.
     pub fn standing(&self) -> &Standing {
         &self.standing
     }
@@ -186,7 +190,7 @@ impl Advance {
         self.standing.newest()
     }
 
-    /// How long the state is that must be given with it, if one must.
+    /// The length of the state that must be given with it, if one must.
     pub fn state(&self) -> Option<u64> {
         self.links.iter().find_map(|link| match link.state {
             ProvenState::Given(length, _) => Some(length),
@@ -194,7 +198,7 @@ impl Advance {
         })
     }
 
-    /// Was it signed elsewhere? Then whoever takes it signs nothing by that.
+    /// Was it signed on another machine? Then saving it signs nothing here.
     pub(super) fn is_answer(&self) -> bool {
         self.is_answer
     }
@@ -204,19 +208,19 @@ impl Advance {
         self.links.iter().map(|link| &link.header)
     }
 
-    /// Where the links stand that are saved.
+    /// The places of the links that are saved.
     pub(super) fn placed(&self) -> impl Iterator<Item = PlacedLink> {
         let placed = |link: &Proven| PlacedLink::of(link.hash, &link.header);
         self.links.iter().map(placed)
     }
 
-    /// All links that whoever sent the newest one proved, itself included.
+    /// All links that the sender of the newest one proved, itself included.
     pub(super) fn proved(&self) -> &[ContentHash] {
         &self.history
     }
 
-    /// The newest link, and those before it. The one whose state is given comes first: a state that is
-    /// not the right one is noticed before anything has its name.
+    /// The newest link, and those before it. The one whose state is given comes first. So a wrong
+    /// state is noticed before any file gets its name.
     pub(super) fn parts(&self) -> Option<(&Proven, Vec<&Proven>)> {
         let (last, older) = self.links.split_last()?;
         let given = |link: &&Proven| matches!(link.state, ProvenState::Given(..));
@@ -225,13 +229,13 @@ impl Advance {
         Some((last, first))
     }
 
-    /// What saving comes to while `now` is the newest: nothing where it is allowed.
+    /// The result of saving while `now` is the newest; `None` where saving is allowed.
     pub(super) fn compared(&self, now: &Newest) -> Option<Saved> {
         if now.known() == self.newest() && matches!(now, Newest::Link(_)) {
             return Some(Saved::Stored);
         }
         let fits = match now {
-            // A deleted agent comes back only with a history that goes on from where it was.
+            // A deleted agent comes back only with a history that continues from its last link.
             Newest::Deleted(last) => *now == self.expected && self.history.contains(last),
             _ => *now == self.expected,
         };
@@ -312,7 +316,7 @@ impl Proven {
     }
 }
 
-/// A file of which the first bytes decide what follows.
+/// A file whose first bytes decide the format of the rest.
 #[derive(Default)]
 struct Reading {
     head: Vec<u8>,

@@ -56,7 +56,7 @@ pub fn agent() -> AgentName {
 
 /// A key of the tests; the root is the first.
 pub struct Key {
-    /// It.
+    /// The signer.
     pub signer: LocalSigner,
     certificate: Option<Certificate>,
     clock: ManualClock,
@@ -145,7 +145,7 @@ pub fn seal(state: &[u8]) -> StateSeal {
 /// Begins the agent with this state.
 ///
 /// # Errors
-/// What the store says.
+/// Those of the store.
 pub fn begin(store: &dyn CheckpointStore, state: &[u8]) -> Result<ContentHash, Error> {
     let (key, standings) = (Key::root(), Standings::new());
     let node = key.node(store, &standings);
@@ -159,7 +159,7 @@ pub fn begin(store: &dyn CheckpointStore, state: &[u8]) -> Result<ContentHash, E
 /// Writes the next checkpoint with this state.
 ///
 /// # Errors
-/// What the store says.
+/// Those of the store.
 pub fn tick(store: &dyn CheckpointStore, state: &[u8]) -> Result<ContentHash, Error> {
     let (key, standings) = (Key::root(), Standings::new());
     let node = key.node(store, &standings);
@@ -179,7 +179,7 @@ pub fn state_of(store: &dyn CheckpointStore, link: &ContentHash) -> Vec<u8> {
     read_all(&mut *state, usize::MAX).unwrap()
 }
 
-/// All links of the agent, each of them verified behind the one before; states too.
+/// All links of the agent, each of them verified after the one before; states too.
 pub fn whole_history(store: &dyn CheckpointStore) -> Vec<ContentHash> {
     let (newest, standing) = Standings::new().of(store, &agent()).unwrap();
     assert_eq!(newest.known(), standing.newest());
@@ -228,7 +228,7 @@ fn states_of_every_length_come_back(open: &Opener) {
     assert_eq!(whole_history(&*store).len(), 11);
 }
 
-/// What may follow the newest link, with a state of its own.
+/// A link that may follow the newest one, with its own state.
 fn next(store: &dyn CheckpointStore, state: &[u8]) -> Advance {
     let (key, standings) = (Key::root(), Standings::new());
     let (_, standing) = standings.of(store, &agent()).unwrap();
@@ -252,7 +252,7 @@ fn a_link_that_builds_on_another_than_the_newest_changes_nothing(open: &Opener) 
     let answer = store.save(&agent(), &late, &mut StateBytes::new(b"late"));
     assert_eq!(answer.unwrap(), Saved::Differs(Newest::Link(second)));
     assert_eq!(whole_history(&*store).len(), 2);
-    // What is the newest already is saved, however often.
+    // The newest link can be saved again any number of times.
     let third = next(&*store, b"three");
     for _ in 0..2 {
         let answer = store.save(&agent(), &third, &mut StateBytes::new(b"three"));
@@ -282,7 +282,7 @@ fn a_state_that_was_not_sealed_is_not_saved(open: &Opener) {
         assert_eq!(error.unwrap_err().kind(), ErrorKind::Refused);
         assert_eq!(store.newest(&agent()).unwrap(), Newest::Link(first));
     }
-    // Nothing that was left of them is in the way.
+    // The failed saves left nothing in the way.
     let saved = store.save(&agent(), &next(&*store, &long), &mut StateBytes::new(&long));
     assert_eq!(saved.unwrap(), Saved::Stored);
     assert_eq!(whole_history(&*store).len(), 2);

@@ -1,4 +1,5 @@
-//! [`FileCheckpointStore`]: lineages in a folder, laid out so that the original's is read as it is.
+//! [`FileCheckpointStore`]: lineages in a folder, in a layout that also reads igor's folders as
+//! they are.
 //!
 //! ```text
 //! <agent>.checkpoint                   the newest link, a whole file
@@ -6,18 +7,18 @@
 //! <agent>.deleted                      64 hex of the link that was newest when it was deleted, LF
 //! .<agent>.lock                0600    locked while a link is published; "begun" LF once one was
 //! history/<agent>/<hash>.ckpt          every older link, by its content hash
-//! history/<agent>/<hash>.head          "TSHEAD1" LF and the header of a link whose state is not here
+//! history/<agent>/<hash>.head          "TSHEAD1" LF and the header of a link without its state
 //! ```
 //! ```text
-//! write   temporary file: header, state; checked; fsync     nobody waits for this
+//! write   temporary file: header, state; checked; fsync     no process waits for this
 //! lock    newest as expected?
 //! archive link(<agent>.checkpoint, history/…); fsync(history/<agent>)
 //! publish rename(temporary, <agent>.checkpoint); fsync(folder)
 //! ```
-//! The one rename decides: before it the older link is the newest, after it the new one, and the older
-//! one lies in the archive already. Nothing that was not published ever stands under a name, so a crash
-//! leaves no second child. The original names its archive by ticks (`%010d.ckpt`); such files are found
-//! by their hash.
+//! The one rename decides. Before it the older link is the newest; after it the new one is, and the
+//! older one is in the archive already. An unpublished link never has a name, so a crash leaves no
+//! second child. igor names its archive by ticks (`%010d.ckpt`); such files are found by their
+//! hash.
 
 use super::advance::Proven;
 use super::state::{StoredLink, each_chunk};
@@ -46,16 +47,16 @@ const TOMBSTONE_BYTES: usize = 65;
 pub struct FileCheckpointStore {
     fs: Arc<dyn Fs>,
     folder: PathBuf,
-    /// Files of archives that are not named by their hash, which they have once they were read.
+    /// The hashes of files of archives that are not named by them, as far as they were read.
     foreign: Mutex<BTreeMap<PathBuf, ContentHash>>,
 }
 
-/// A file in which a link lies.
+/// A file that contains a link.
 struct Found {
     file: RegularFile,
     hash: ContentHash,
     head: Vec<u8>,
-    /// Where its state begins.
+    /// Offset of its state.
     state_at: Option<u64>,
 }
 
@@ -156,7 +157,7 @@ impl FileCheckpointStore {
         hash.map(Some).ok_or_else(damaged)
     }
 
-    /// Was there a newest link once? The original's archive shows it too.
+    /// Was there a newest link once? igor's archive shows it too.
     fn has_begun(&self, agent: &AgentName) -> Result<bool, Error> {
         let path = self.lock(agent);
         match self.fs.metadata(&path) {
@@ -269,7 +270,8 @@ impl FileCheckpointStore {
             let Some(file) = self.open(&path)? else {
                 continue;
             };
-            // What is no checkpoint, here or in the original's eyes, is none that was looked for.
+            // A file that neither this store nor igor reads as a checkpoint is not the one that was
+            // searched for.
             let Ok(read) = found(file) else { continue };
             known().insert(path, read.hash);
             if read.hash == *link {
@@ -310,7 +312,7 @@ impl CheckpointStore for FileCheckpointStore {
     fn newest(&self, agent: &AgentName) -> Result<Newest, Error> {
         let (newest, _) = self.look(agent)?;
         if newest != Newest::Nothing {
-            // Whoever published it may not have lived to make its name durable.
+            // The process that published it may have died before its name was durable.
             self.sync(&self.folder)?;
         }
         Ok(newest)
@@ -441,7 +443,7 @@ impl Source for FileState {
     }
 }
 
-/// Is this a file of the original's archive, named by a tick?
+/// Is this a file of igor's archive, named by a tick?
 fn is_foreign(name: &str) -> bool {
     let stem = name.strip_suffix(".ckpt");
     stem.is_some_and(|stem| !stem.starts_with('.') && ContentHash::parse_hex(stem).is_none())

@@ -1,18 +1,18 @@
 //! [`KeyedCheckpointStore`]: lineages in named objects: object storage, SQLite, PostgreSQL, memory.
 //!
 //! ```text
-//! lineages/<hex agent>                          the newest link, or "deleted"      replaced in place
-//! lineage-links/<hex agent>/<hash>              every older link                   created once
-//! lineage-states/<hex agent>/<hash>-<nonce>-<n> pieces of a state, 4 MiB each      created once
-//! identities/<hex agent>                        the agent's key                    created once
+//! lineages/<hex agent>                          the newest link, or "deleted"    replaced in place
+//! lineage-links/<hex agent>/<hash>              every older link                 created once
+//! lineage-states/<hex agent>/<hash>-<nonce>-<n> pieces of a state, 4 MiB each    created once
+//! identities/<hex agent>                        the agent's key                  created once
 //!
 //! newest, link  threadseal.lineage-link/1 <64 hex: SHA-256 of everything after this line> LF
-//!               <hash> here|absent|<nonce> <bytes of the state> LF  header  state, where it is here
+//!               <hash> here|absent|<nonce> <bytes of the state> LF  header  state, if it is here
 //! deleted       threadseal.lineage-link/1 <sum> LF  <hash> deleted 0 LF
 //! ```
-//! The newest link is *in* the object that is replaced, so one write decides. The older one is archived
-//! before it. A write whose answer was lost is found out by reading. A piece of a state has a name that
-//! nobody else draws, and means nothing until a link leads to it.
+//! The newest link is *in* the object that is replaced, so one write decides. The older one is
+//! archived before it. After a lost answer the store reads the result. No other writer draws the
+//! name of a piece of a state. A piece has no effect until a link leads to it.
 
 use super::advance::{Proven, ProvenState};
 use super::state::StoredLink;
@@ -31,7 +31,7 @@ use threadseal_formats::lineage::{
 
 const LABEL: &str = "threadseal.lineage-link/1";
 const HEADS: &str = "lineages";
-/// Longest state that lies with its link.
+/// Longest state in the object of its link.
 const MAX_HERE_BYTES: usize = 64 << 10;
 /// Bytes of a piece of a longer one.
 const PIECE_BYTES: usize = 4 << 20;
@@ -59,7 +59,7 @@ impl MemoryCheckpointStore {
     }
 }
 
-/// A link as an object tells of it.
+/// A link as an object contains it.
 struct Record {
     hash: ContentHash,
     state: RecordState,
@@ -90,7 +90,7 @@ impl KeyedCheckpointStore {
         }
     }
 
-    /// Writes the state of a link where it belongs; gives the object that tells of it.
+    /// Writes the state of a link to its place; returns the object that leads to it.
     fn record(
         &self,
         agent: &AgentName,
@@ -126,7 +126,7 @@ impl KeyedCheckpointStore {
         Ok(encode(link, &nonce, pieces.length, &[]))
     }
 
-    /// What came of a write of the newest link, where its answer does not tell.
+    /// The result of a write of the newest link, where its answer does not show it.
     fn settled(&self, put: Result<Put, Error>, name: &str, new: &[u8]) -> Result<Saved, Error> {
         let error = match put {
             Ok(Put::Stored(_)) => return Ok(Saved::Stored),
@@ -177,7 +177,7 @@ impl CheckpointStore for KeyedCheckpointStore {
         }
         for link in older {
             let object = link_name(agent, &link.hash);
-            // What leads to a state names its pieces, so two writers' objects may differ.
+            // An object that leads to a state names its pieces, so two writers' objects may differ.
             if self
                 .read(&object)?
                 .is_none_or(|there| there.0.is_less_than(&link.state))
@@ -313,7 +313,7 @@ impl KeyedCheckpointStore {
             Put::Stored(_) => Ok(()),
             Put::Differs => match self.read(name)? {
                 Some((record, version, _)) if matches!(record.state, RecordState::Absent) => {
-                    // Somebody else who does the same is as good.
+                    // Another writer that does the same is as good.
                     let _ = self.objects.replace_if(name, &version, bytes)?;
                     Ok(())
                 }
@@ -415,7 +415,7 @@ impl Pieces<'_> {
         }
     }
 
-    /// Removes what nothing will ever lead to.
+    /// Removes the pieces that no link will ever lead to.
     fn withdraw(&self) {
         for number in 0..self.next {
             // There is an error on its way to the caller already.

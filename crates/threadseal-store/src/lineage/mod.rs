@@ -5,14 +5,15 @@
 //! newest ─► load ─ prev ─► load ─ prev ─► …       Standings: all of them verified, and remembered
 //! ```
 //! Laws, for every implementation, tested by one suite (`conformance`):
-//! * a store takes a link only as an [`Advance`], which nothing but verification makes; the state that
-//!   comes with it is hashed on its way in, and other bytes are never published;
-//! * the older link is archived before the newer one is published, and publishing is one step: after a
-//!   crash the newest acknowledged link is there, or one that was on its way, and always whole;
-//! * of several who build on one link one wins; the others are told what is newest now;
-//! * what [`CheckpointStore::newest`] said survives power loss, so it may be sent to others;
-//! * what cannot be read is an error, never "no checkpoint", and a key that cannot be read is never
-//!   replaced.
+//! * a store takes a link only as an [`Advance`], which nothing but verification makes; it hashes
+//!   the state of the link while it writes, and never publishes other bytes;
+//! * the older link is archived before the newer one is published, and publishing is one step.
+//!   After a crash the newest link is the last acknowledged one, or one that was being saved. It is
+//!   always whole;
+//! * of several writers that build on one link one wins; the others get the newest link;
+//! * the result of [`CheckpointStore::newest`] survives power loss, so it may be sent to others;
+//! * a link that cannot be read is an error, never "no checkpoint". A key that cannot be read is
+//!   never replaced.
 //!
 //! States are streamed: no store holds one in memory. `spec/lineage.md` §14 is normative.
 
@@ -71,7 +72,7 @@ impl fmt::Display for Newest {
     }
 }
 
-/// What a compare-and-swap did.
+/// The result of a compare-and-swap.
 #[must_use = "the link may not have been saved"]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Saved {
@@ -90,14 +91,15 @@ pub trait CheckpointStore: fmt::Debug + Send + Sync {
     /// [`threadseal_core::error::ErrorKind::External`] when the store cannot be read.
     fn newest(&self, agent: &AgentName) -> Result<Newest, Error>;
 
-    /// Saves links whose last becomes the newest, if the newest is the one that they build on. `state`
-    /// is the state that [`Advance::state`] asks for. A link that is the newest already is stored.
+    /// Saves links whose last becomes the newest, if they build on the present newest link. `state`
+    /// is the state that [`Advance::state`] asks for. A link that is the newest already counts as
+    /// stored.
     ///
     /// # Errors
     /// [`threadseal_core::error::ErrorKind::InvalidInput`] when `advance` is another agent's,
-    /// [`threadseal_core::error::ErrorKind::Refused`] when `state` is not the one that was sealed,
-    /// [`threadseal_core::error::ErrorKind::External`] when the store fails: the link may be the newest all
-    /// the same, so ask.
+    /// [`threadseal_core::error::ErrorKind::Refused`] when `state` is not the sealed one,
+    /// [`threadseal_core::error::ErrorKind::External`] when the store fails: the link may be the
+    /// newest all the same, so read it.
     fn save(
         &self,
         agent: &AgentName,
@@ -118,7 +120,7 @@ pub trait CheckpointStore: fmt::Debug + Send + Sync {
     fn list(&self, after: Option<&AgentName>, limit: usize) -> Result<Vec<AgentName>, Error>;
 
     /// Deletes all links of an agent if `expected` is the newest, and remembers that. The identity
-    /// stays. Deleting what is deleted finishes what an earlier call could not.
+    /// stays. A second call finishes an interrupted deletion.
     ///
     /// # Errors
     /// As [`CheckpointStore::newest`].
@@ -127,7 +129,8 @@ pub trait CheckpointStore: fmt::Debug + Send + Sync {
     /// Keeps the key of an agent, which must have none here.
     ///
     /// # Errors
-    /// [`threadseal_core::error::ErrorKind::InvalidInput`] when there is one, whatever is in it,
+    /// [`threadseal_core::error::ErrorKind::InvalidInput`] when there is one, whatever its
+    /// contents,
     /// [`threadseal_core::error::ErrorKind::External`] when the store fails.
     fn save_identity(&self, agent: &AgentName, identity: &AgentIdentity) -> Result<(), Error>;
 
@@ -155,7 +158,7 @@ pub trait CheckpointStore: fmt::Debug + Send + Sync {
         Ok(links)
     }
 
-    /// Where the store is, without secrets, for people.
+    /// The place of the store, without secrets, for people.
     fn place(&self) -> String;
 }
 

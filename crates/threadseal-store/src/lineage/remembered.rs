@@ -1,11 +1,11 @@
 //! [`RememberedStore`]: a store of which this host remembers the newest links.
 //!
 //! ```text
-//! save ─► does what is saved build on the link that this host knows? ─► the store ─► the new head is known
+//! save ─► do the links build on the one that this host knows? ─► the store ─► the new head
 //! ```
-//! A link is remembered once it is durable: a store may be ahead of what is remembered, never behind. So a
-//! store that was set back takes nothing more from this host, which would be a fork, and whoever verifies
-//! it here is told.
+//! A link is remembered once it is durable: the store may be ahead of this host's heads, never the
+//! reverse. So a store that was rolled back takes nothing more from this host, because that would
+//! be a fork. A verification of it here reports the rollback.
 
 use super::{Advance, CheckpointStore, Newest, Saved, StoredLink};
 use crate::heads::{Durability, RecordKind};
@@ -21,7 +21,8 @@ use threadseal_formats::lineage::{
     AgentIdentity, AgentName, CheckpointHeader, ContentHash, Identity, PlacedLink, bearing,
 };
 
-/// Times that a head is published while other writers publish theirs; each time one of them got on.
+/// Attempts to publish a head while other writers publish theirs; after each one of them has
+/// advanced.
 const MAX_PUBLISH_ATTEMPTS: usize = 16;
 
 /// A store, and the host that holds heads.
@@ -32,13 +33,13 @@ pub struct RememberedStore {
 }
 
 impl RememberedStore {
-    /// What is saved to `store`, `host` remembers.
+    /// `host` remembers the links that are saved to `store`.
     pub fn new(store: Box<dyn CheckpointStore>, host: Host) -> Self {
         Self { store, host }
     }
 
-    /// Refuses to build on less than this host knew already; true where what is saved was built elsewhere
-    /// and this host knows more than is here, from another store.
+    /// Refuses to build on less than this host knew already. True where the saved links were built
+    /// on another machine and this host knows later ones from another store.
     fn check_known(&self, agent: &AgentName, advance: &Advance) -> Result<bool, Error> {
         let newest = self.store.newest(agent)?;
         if newest != Newest::Nothing {
@@ -69,8 +70,8 @@ impl RememberedStore {
         Ok(false)
     }
 
-    /// Refuses to go on from where the log of this host knows that the agent signed two links in one place, or where nobody can tell
-    /// whether it would.
+    /// Refuses to continue after a fork in the log of this host: the agent signed two links in one
+    /// place. Also refuses where the links do not show whether this is such a continuation.
     fn refuse_forked(
         &self,
         agent: &AgentName,
@@ -101,8 +102,8 @@ impl RememberedStore {
         Ok(())
     }
 
-    /// By what head stores know the agents of the newest link and of those that are to be saved: an agent
-    /// that goes on in v0x05 is known by its name from there on.
+    /// The record ids by which head stores know the agents of the newest link and of the saved
+    /// ones. An agent that continues in v0x05 is known by its name from there on.
     fn records(
         &self,
         agent: &AgentName,
@@ -167,7 +168,7 @@ impl RememberedStore {
             kind: RecordKind::Lineage,
             is_final: false,
             thread: None,
-            // An agent moves: no place is its own.
+            // An agent moves: no place belongs to it.
             path: None,
             aliases: &[],
             durability: Durability::Durable,
@@ -181,8 +182,8 @@ impl RememberedStore {
         Ok(())
     }
 
-    /// How many links stand before `hash`: counted from the first, or from the one that this host knows;
-    /// unknown where neither is here.
+    /// The number of links before `hash`: counted from the first, or from the one that this host
+    /// knows; unknown where neither is here.
     fn place_of(
         &self,
         agent: &AgentName,
@@ -208,7 +209,7 @@ impl RememberedStore {
         Ok(behind.and_then(|behind| before.checked_add(behind)))
     }
 
-    /// Does this host know a link behind `hash`?
+    /// Does this host know a link after `hash`?
     fn is_ahead(
         &self,
         agent: &AgentName,

@@ -1,7 +1,7 @@
-//! [`Standings`]: what the links of a store prove, verified from the first on and remembered.
+//! [`Standings`]: the results of verifying the links of a store from the first on, remembered.
 //!
-//! A content hash commits to all links before it, so what they prove together may be kept under it:
-//! an agent that goes on reads only what is new.
+//! A content hash commits to all links before it, so their common result is kept under it. An agent
+//! that continues reads only new links.
 
 use super::{CheckpointStore, Newest};
 use std::collections::HashMap;
@@ -26,12 +26,12 @@ impl Standings {
         Self::default()
     }
 
-    /// The newest link of an agent, and where it stands by all links up to that one, each verified.
+    /// The newest link of an agent, and its standing by all links up to that one, each verified.
     ///
     /// # Errors
-    /// As [`CheckpointStore::newest`]; [`ErrorKind::Refused`] also when a link does not follow the one
-    /// before it, or one is not here, except before one of the original: it archives no second
-    /// checkpoint of one tick.
+    /// As [`CheckpointStore::newest`]; [`ErrorKind::Refused`] also when a link does not follow the
+    /// one before it, or one is missing. A missing link before one of igor is allowed: igor
+    /// archives no second checkpoint of one tick.
     pub fn of(
         &self,
         store: &dyn CheckpointStore,
@@ -62,7 +62,7 @@ impl Standings {
         Ok((walked.newest, standing))
     }
 
-    /// Remembers what was verified elsewhere.
+    /// Remembers a standing that was verified elsewhere.
     pub fn learn(&self, standing: &Standing) {
         if let Some(newest) = standing.newest() {
             let mut known = self.known();
@@ -79,7 +79,7 @@ impl Standings {
     }
 }
 
-/// What a walk from the newest link back came by.
+/// The result of a walk from the newest link back.
 pub(super) struct Walked {
     pub(super) newest: Newest,
     /// Newest first.
@@ -88,7 +88,7 @@ pub(super) struct Walked {
     missing: Option<(ContentHash, Version)>,
 }
 
-/// Walks back until `stop` says so of a link, which is not walked any more, or to the first.
+/// Walks back to the first link, or to a link for which `stop` returns true, which is left out.
 pub(super) fn walk_back<S: CheckpointStore + ?Sized>(
     store: &S,
     agent: &AgentName,

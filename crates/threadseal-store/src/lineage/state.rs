@@ -33,15 +33,15 @@ impl<B: AsRef<[u8]>> Source for StateBytes<B> {
     }
 }
 
-/// A link as it lies in a store.
+/// A link from a store.
 pub struct StoredLink {
-    /// What stands in front of its state.
+    /// The header before its state.
     pub header: CheckpointHeader,
-    /// The bytes of that.
+    /// The bytes of the header.
     pub head: Vec<u8>,
     /// Its name.
     pub hash: ContentHash,
-    /// Its state, which fails at its end where it is not the one that was sealed; `None` where only the
+    /// Its state, which fails at its end where it is not the sealed one; `None` where only the
     /// header is here.
     pub state: Option<Box<dyn Source + Send>>,
 }
@@ -58,7 +58,8 @@ impl StoredLink {
     /// A link named `hash` whose first bytes are `head`.
     ///
     /// # Errors
-    /// [`threadseal_core::error::ErrorKind::Refused`] when the bytes are no header, or another link's.
+    /// [`threadseal_core::error::ErrorKind::Refused`] when the bytes are no header, or another
+    /// link's.
     pub(super) fn new(
         hash: ContentHash,
         head: Vec<u8>,
@@ -95,7 +96,8 @@ impl StoredLink {
     /// The whole file, of which header and state have at most `limit` bytes.
     ///
     /// # Errors
-    /// [`threadseal_core::error::ErrorKind::Refused`] when the state is not here, is not the one that was sealed, or is longer.
+    /// [`threadseal_core::error::ErrorKind::Refused`] when the state is not here, is not the sealed
+    /// one, or is longer.
     pub fn whole(self, limit: usize) -> Result<Vec<u8>, Error> {
         let text = || format!("the state of the link {} is not here", self.hash);
         let mut state = self.state.ok_or_else(|| Error::refused(text()))?;
@@ -105,11 +107,12 @@ impl StoredLink {
         Ok(bytes)
     }
 
-    /// It with all that it proves by itself. The state of a checkpoint of v0x05 is not read for that.
+    /// The link with all that it proves alone. The state of a checkpoint of v0x05 is not read for
+    /// that.
     ///
     /// # Errors
-    /// [`threadseal_core::error::ErrorKind::Refused`] when its seal does not hold, or what is needed of its
-    /// state is not here.
+    /// [`threadseal_core::error::ErrorKind::Refused`] when its seal does not verify, or the needed
+    /// part of its state is not here.
     pub fn verified(mut self) -> Result<WholeLink, Error> {
         let faulty = |fault: &dyn fmt::Display| {
             Error::refused(format!("the stored link {}: {fault}", self.hash))
@@ -150,18 +153,18 @@ impl StoredLink {
     }
 }
 
-/// What must have come by when a state ends.
+/// The expected digest of the bytes that were read when a state ends.
 #[derive(Debug, Clone, Copy)]
 enum Expected {
-    /// v0x05: so many bytes of this digest.
+    /// v0x05: length and digest of the state.
     State(u64, Digest),
-    /// Before: header and state of this hash.
+    /// Earlier versions: header and state have this hash.
     File(ContentHash),
 }
 
 struct Checked {
     source: Box<dyn Source + Send>,
-    /// `None` once the end was found good.
+    /// `None` once the end was verified.
     hasher: Option<Hasher>,
     seen: u64,
     expected: Expected,

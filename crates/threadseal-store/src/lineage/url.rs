@@ -6,8 +6,8 @@
 //! postgres://…         a PostgreSQL database (also postgresql://)
 //! s3://… gs://… az://… object+file:FOLDER     object storage
 //! ```
-//! Anything else is the path of a folder. An address is not repeated in a message, since it may hold a
-//! password.
+//! Anything else is the path of a folder. A message does not repeat an address, since it may
+//! contain a password.
 
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "object"))]
 use super::KeyedCheckpointStore;
@@ -20,8 +20,8 @@ use threadseal_core::error::Error;
 /// Opens the store at this address, with the settings of object storage as environments spell them.
 ///
 /// # Errors
-/// [`threadseal_core::error::ErrorKind::InvalidInput`] for an address that no store has, or whose store is
-/// not built in; what opening the store says.
+/// [`threadseal_core::error::ErrorKind::InvalidInput`] for an address that no store has, or whose
+/// store is not built in; the errors of opening the store.
 pub fn open(
     address: &str,
     settings: &[(String, String)],

@@ -1,7 +1,7 @@
-//! [`Cloud`]: S3, GCS, Azure and whatever else the crate `object_store` reaches.
+//! [`Cloud`]: S3, GCS, Azure and other storage that the crate `object_store` reaches.
 //!
-//! An answer that says "exists" or "changed" is passed on as it is, also where the library had repeated
-//! the request after a lost answer: only the caller can tell its own write from another's.
+//! An answer of "exists" or "changed" is passed on as it is. The library may have repeated the
+//! request after a lost answer. Only the caller can distinguish its own write from another's.
 
 use super::{Object, Objects, Put, Version, damaged, external};
 use crate::runtime::wait_for;
@@ -21,8 +21,8 @@ pub struct Cloud {
 }
 
 impl Cloud {
-    /// The objects of `store` whose names begin with `prefix` and `/`; all, if it is empty. The storage
-    /// must have conditional writes and list names in order of their bytes.
+    /// The objects of `store` whose names begin with `prefix` and `/`; all, if it is empty. The
+    /// storage must have conditional writes and list names in order of their bytes.
     pub fn new(store: Arc<dyn ObjectStore>, prefix: &str) -> Self {
         Self {
             store,

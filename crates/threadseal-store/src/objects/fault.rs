@@ -15,7 +15,7 @@ pub enum ObjectFault {
     Repeated,
     /// Nothing is done now or later: the process died here.
     Stops,
-    /// It is done, and nothing later: the process died before it heard of it.
+    /// It is done, and nothing later: the process died before it got the answer.
     StopsAfter,
 }
 
@@ -30,7 +30,7 @@ impl ObjectFault {
     ];
 }
 
-/// Storage in front of which calls fail.
+/// Storage whose calls can fail.
 #[derive(Debug)]
 pub struct FaultObjects {
     behind: Arc<dyn Objects>,
@@ -45,7 +45,7 @@ struct State {
 }
 
 impl FaultObjects {
-    /// `behind`, until a fault is planned.
+    /// Passes calls to `behind`, until a fault is planned.
     pub fn new(behind: Arc<dyn Objects>) -> Self {
         Self {
             behind,

@@ -1,10 +1,13 @@
 //! [`Folder`]: objects as files of one folder.
 //!
-//! A file system replaces a file whatever is in it. So whoever replaces one holds the lock of the whole
-//! folder (`.lock`) while the old bytes are compared and the new ones take their name; the version of
-//! an object is the digest of its bytes. Every file is whole and durable before its name is
-//! ([`crate::atomic`]). A write that failed may have given the name and not made it durable: what is read
-//! in its folder after that is made durable first, so that nobody takes it for stored and loses it.
+//! A file system replaces a file without a condition on its contents. So a writer that replaces one
+//! holds the lock of the whole folder (`.lock`). Under it, the old bytes are compared and the new
+//! ones take their name. The version of an object is the digest of its bytes. Every file is whole
+//! and durable before its name is ([`crate::atomic`]).
+//!
+//! A write that failed may have given the name and not made it durable. Before later reads, the
+//! names in its folder are made durable. Otherwise a reader could trust an object that power loss
+//! removes.
 
 use super::{Object, Objects, Put, Version, damaged};
 use crate::atomic::{self, Mode, PRIVATE_FILE};
@@ -109,7 +112,7 @@ impl Objects for Folder {
                 Err(_) => {}
             }
         }
-        // Whoever made the file may not have made its name durable yet.
+        // The maker of the file may not have made its name durable yet.
         let synced = self.fs.sync_dir(directory_of(&path));
         synced.map_err(|error| sys::failure("write", &path, &error))?;
         Ok(Put::Differs)
@@ -135,7 +138,7 @@ impl Objects for Folder {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(sys::failure("read", &path, &error)),
         };
-        // What begins with a dot is a lock, or a file that has no name yet.
+        // A name that begins with a dot is a lock, or a file that has no name yet.
         let mut names: Vec<String> = names
             .into_iter()
             .filter_map(|name| name.into_string().ok())
@@ -157,7 +160,7 @@ impl Objects for Folder {
     }
 
     fn place(&self) -> String {
-        // Two folders that are called the same from different places are two places.
+        // Two folders with the same spelling from different places are two places.
         let real = self.fs.canonicalize(&self.root);
         real.as_deref().unwrap_or(&self.root).display().to_string()
     }

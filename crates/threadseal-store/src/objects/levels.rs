@@ -5,20 +5,20 @@
 //! levels[1]   references to indexes of FANOUT references of levels[0]
 //! levels[n]   references to indexes of FANOUT references of levels[n-1]
 //! ```
-//! From the last level to the first, what they cover is numbered without gap from 0. What a reference
-//! says beside its place, and what an index looks like, is the matter of whoever uses them.
+//! From the last level to the first, the pieces that they cover are numbered without gap from 0.
+//! The users of this module define the other contents of a reference, and the format of an index.
 
 /// References that one index holds.
 pub(crate) const FANOUT: usize = 32;
-/// Most levels; with all of them full no counter could number what they cover.
+/// Most levels; with all of them full no counter could number the pieces.
 pub(crate) const MAX_LEVELS: usize = 14;
 
-/// What a reference covers.
+/// The pieces that a reference covers.
 pub(crate) trait Span {
     /// Number of the first piece.
     fn first(&self) -> u64;
 
-    /// How many.
+    /// Number of pieces.
     fn count(&self) -> u64;
 
     /// The number after the last.
@@ -27,22 +27,22 @@ pub(crate) trait Span {
     }
 }
 
-/// Where `refs` end, if they begin at `first` and follow each other without gap.
+/// The end of `refs`, if they begin at `first` and follow each other without gap.
 pub(crate) fn joins<R: Span>(refs: &[R], first: u64) -> Option<u64> {
     refs.iter().try_fold(first, |next, found| {
         (found.first() == next && found.count() > 0).then(|| found.end())
     })
 }
 
-/// Where all levels end, if there is no gap and there are not too many.
+/// The end of all levels, if there is no gap and there are not too many.
 pub(crate) fn end<R: Span>(levels: &[Vec<R>]) -> Option<u64> {
     let mut below = levels.iter().rev();
     let end = below.try_fold(0, |next, refs| joins(refs, next));
     end.filter(|_| levels.len() <= MAX_LEVELS)
 }
 
-/// Adds the newest piece. A level that is full becomes one index, made by `fold` from the number of the
-/// level and what it holds.
+/// Adds the newest piece. A full level becomes one index; `fold` makes it from the number of the
+/// level and its references.
 pub(crate) fn push<R>(
     levels: &mut Vec<Vec<R>>,
     level: usize,

@@ -7,15 +7,15 @@
 //!                                   ├─ MemoryObjects
 //!                                   └─ FaultObjects: fails and loses replies (tests)
 //! ```
-//! The boundary is as small as [`crate::sys`] is for files, so that a test can fail each call in turn.
-//! Laws, for every implementation:
-//! * of several who create one name, or replace one version of it, one wins;
-//! * what was acknowledged is durable, and every later read sees it;
-//! * a call that failed may have done its work, and may do it later still. Whoever needs to know writes
-//!   something that nobody else would write, and reads.
+//! The boundary is as small as [`crate::sys`] is for files, so that a test can fail each call in
+//! turn. Laws, for every implementation:
+//! * of several writers that create one name, or replace one version of it, one wins;
+//! * an acknowledged write is durable, and every later read sees it;
+//! * a call that failed may have done its work, and may do it later still. A caller that needs to
+//!   know writes bytes that no other writer would write, and reads.
 //!
-//! A name is one or more parts of letters, digits, `-`, `_` and `.`, joined by `/`; the last one is the
-//! object, those before it are its folder.
+//! A name is one or more parts of letters, digits, `-`, `_` and `.`, joined by `/`. The last part
+//! is the object, and those before it are its folder.
 
 #[cfg(feature = "object")]
 mod cloud;
@@ -51,7 +51,7 @@ use threadseal_core::error::{Error, ErrorKind};
 /// Names that are listed at once.
 pub(crate) const PAGE: usize = 1000;
 
-/// Which version of an object: what the storage says of it, and no more.
+/// The version of an object: the storage's tag or number for it, and no more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
     /// The entity tag (S3, Azure).
@@ -79,20 +79,20 @@ impl Version {
 /// An object that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Object {
-    /// All of it.
+    /// All of its bytes.
     pub bytes: Vec<u8>,
-    /// To replace it.
+    /// Its version, to replace it.
     pub version: Version,
 }
 
-/// What a conditional write did.
+/// The result of a conditional write.
 #[must_use = "the object may not have been written"]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Put {
     /// It is written.
     Stored(Version),
-    /// There is another version, or one at all; nothing changed now. The same write may have been done
-    /// before, when it was repeated after a lost answer.
+    /// Another version exists, or an object at all; nothing changed now. The same write may have
+    /// been done before, when it was repeated after a lost answer.
     Differs,
 }
 
@@ -116,8 +116,8 @@ pub trait Objects: fmt::Debug + Send + Sync {
     /// As [`Objects::create`].
     fn replace_if(&self, name: &str, version: &Version, bytes: &[u8]) -> Result<Put, Error>;
 
-    /// Names of the objects in `folder`, without it, in order of their bytes, after the name `after`
-    /// (empty: from the first), at most `limit`.
+    /// Names of the objects in `folder`, without it, in order of their bytes, at most `limit`. They
+    /// come after the name `after` (empty: from the first).
     ///
     /// # Errors
     /// [`ErrorKind::External`] when the storage fails or lists in another order.
@@ -129,15 +129,15 @@ pub trait Objects: fmt::Debug + Send + Sync {
     /// [`ErrorKind::External`] when the storage fails; the object may be gone all the same.
     fn remove(&self, name: &str) -> Result<(), Error>;
 
-    /// Where the objects are, without secrets, for people.
+    /// The place of the objects, without secrets, for people.
     fn place(&self) -> String;
 }
 
-/// Writes an object whose name says what is in it. One that is there already must be the same: another
-/// writer, or the same one before its answer was lost, wrote it.
+/// Writes an object whose name follows from its bytes. An existing object must have the same bytes.
+/// Another writer wrote it, or this one did before its answer was lost.
 ///
 /// # Errors
-/// As [`Objects::create`]; [`ErrorKind::Refused`] when something else has the name.
+/// As [`Objects::create`]; [`ErrorKind::Refused`] when an object with other bytes has the name.
 pub fn seal(objects: &dyn Objects, name: &str, bytes: &[u8]) -> Result<(), Error> {
     match objects.create(name, bytes)? {
         Put::Stored(_) => Ok(()),
@@ -170,7 +170,7 @@ pub(crate) fn unseal(
     }
 }
 
-/// An object that is to be written, under a name that says what is in it.
+/// An object that is to be written, under a name that follows from its bytes.
 #[cfg(feature = "object")]
 #[derive(Debug)]
 pub(crate) struct Sealed {
@@ -215,7 +215,7 @@ pub(crate) fn names_between(
     }
 }
 
-/// An object that cannot be what was stored.
+/// The error for an object that cannot be the stored one.
 pub fn damaged(objects: &dyn Objects, name: &str, how: &str) -> Error {
     Error::refused(format!("{name} in {} {how}", objects.place()))
 }

@@ -1,8 +1,8 @@
 //! A throw-away S3 server; only for tests.
 //!
-//! The server is moto's, run by the Python beside the program `moto_server`, which is looked for in
-//! `THREADSEAL_MOTO` (its path) and then on `PATH`. It ends when its standard input does: with this
-//! process, however that ends.
+//! The server is moto's, run by the Python beside the program `moto_server`. That is searched for
+//! in `THREADSEAL_MOTO` (its path) and then on `PATH`. The server ends when its standard input
+//! does: with this process, however that ends.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -31,8 +31,8 @@ pub struct Moto {
 }
 
 impl Moto {
-    /// The server that all tests of this program share; `None`, and a line that begins with
-    /// `skipped: `, where moto is not installed.
+    /// The server that all tests of this program share. Where moto is not installed, it is `None`,
+    /// and prints a line that begins with `skipped: `.
     ///
     /// # Panics
     /// When it is installed and does not start.
@@ -70,7 +70,7 @@ impl Moto {
         format!("s3://{BUCKET}/test/{number}")
     }
 
-    /// What must be set to reach it.
+    /// The settings that reach it.
     pub fn settings(&self) -> Vec<(String, String)> {
         let endpoint = format!("http://127.0.0.1:{}", self.port);
         [

@@ -4,8 +4,8 @@ use std::thread;
 use std::time::Duration;
 use threadseal_core::error::{Error, ErrorKind};
 
-/// How often the storage may fail before the caller is told; the library has repeated the request by then,
-/// with longer and longer pauses.
+/// Failures of the storage before the caller gets the error. The library has repeated the request
+/// by then, with longer and longer pauses.
 const MAX_FAILURES: u32 = 3;
 /// Pause after the first of them; it doubles.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 pub(crate) struct Failures(u32);
 
 impl Failures {
-    /// Counts one failure and pauses; gives the error back where trying again is no use any more.
+    /// Counts one failure and pauses; returns the error when another attempt is no use any more.
     pub(crate) fn again(&mut self, error: Error) -> Result<(), Error> {
         self.0 += 1;
         if error.kind() != ErrorKind::External || self.0 > MAX_FAILURES {

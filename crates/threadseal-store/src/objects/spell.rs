@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! head     <label> <64 hex: SHA-256 of everything after this line> LF  line of JSON LF  …
-//! name     hex of a text, numbers of a fixed width: listed in the order of what they name
+//! name     hex of a text, numbers of a fixed width: listings are in the order of these values
 //! ```
 
 #[cfg(feature = "object")]
@@ -10,14 +10,14 @@ use serde::Serialize;
 use threadseal_core::digest::Digest;
 use threadseal_core::encoding;
 
-/// `body` under a line that says what it is and has its digest.
+/// `body` after a line with its label and its digest.
 pub(crate) fn summed(label: &str, body: &[u8]) -> Vec<u8> {
     let mut bytes = format!("{label} {}\n", Digest::of(body)).into_bytes();
     bytes.extend_from_slice(body);
     bytes
 }
 
-/// The body of what [`summed`] wrote; `None` for anything else.
+/// The body in the bytes that [`summed`] wrote; `None` for anything else.
 pub(crate) fn body<'b>(label: &str, bytes: &'b [u8]) -> Option<&'b [u8]> {
     let rest = bytes.strip_prefix(label.as_bytes())?.strip_prefix(b" ")?;
     let (sum, body) = line(rest)?;
@@ -25,7 +25,7 @@ pub(crate) fn body<'b>(label: &str, bytes: &'b [u8]) -> Option<&'b [u8]> {
     (sum == Digest::of(body)).then_some(body)
 }
 
-/// The first line without its LF, and what follows it.
+/// The first line without its LF, and the bytes after it.
 pub(crate) fn line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = bytes.iter().position(|byte| *byte == b'\n')?;
     Some((&bytes[..end], &bytes[end + 1..]))
@@ -34,7 +34,7 @@ pub(crate) fn line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 /// One line of JSON.
 #[cfg(feature = "object")]
 pub(crate) fn json(value: &impl Serialize) -> String {
-    // Texts and numbers under names: there is nothing that JSON could not say.
+    // Texts and numbers under names: JSON can express all of them.
     let text = serde_json::to_string(value).unwrap_or_default();
     format!("{text}\n")
 }

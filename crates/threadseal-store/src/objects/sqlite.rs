@@ -51,7 +51,7 @@ impl SqliteObjects {
     /// Does `work` while no other writer is in the file.
     fn write<T>(&self, work: impl Fn(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
         let fail = |error| failed("it cannot be written", &self.path, &error);
-        // A transaction that was not committed is taken back, so the connection is good.
+        // A transaction that was not committed is rolled back, so the connection is good.
         let mut connection = self
             .connection
             .lock()

@@ -1,12 +1,12 @@
 //! Addresses of object storage.
 //!
 //! ```text
-//! s3://BUCKET[/PREFIX]           settings AWS_…      and what the crate object_store knows of S3
+//! s3://BUCKET[/PREFIX]           settings AWS_…      and others of the crate object_store for S3
 //! gs://BUCKET[/PREFIX]                    GOOGLE_…
 //! az://CONTAINER[/PREFIX]                 AZURE_…
 //! object+file:FOLDER             files of a folder
 //! ```
-//! Settings are an argument, because the environment is read in the command only. Without TLS (`http:`
+//! Settings are an argument, because only the command reads the environment. Without TLS (`http:`
 //! in `AWS_ENDPOINT_URL`) only this machine is reached, unless `AWS_ALLOW_HTTP` is `true`.
 
 use super::{Cloud, Folder, Objects};
@@ -21,16 +21,16 @@ use std::sync::Arc;
 use std::time::Duration;
 use threadseal_core::error::Error;
 
-/// How often a request is sent again, and for how long, before the caller hears of it.
+/// Limits of the repeats of a request, before the caller gets the error.
 const MAX_RETRIES: usize = 4;
 const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Opens the storage at `url`, with `settings` as environments spell them (`AWS_REGION`, …); names
-/// that mean nothing to this storage are passed over.
+/// Opens the storage at `url`, with `settings` as environments spell them (`AWS_REGION`, …). Names
+/// that have no meaning for this storage are ignored.
 ///
 /// # Errors
-/// [`threadseal_core::error::ErrorKind::InvalidInput`] for an address or settings that cannot be used; the
-/// message repeats no setting.
+/// [`threadseal_core::error::ErrorKind::InvalidInput`] for an address or settings that cannot be
+/// used; the message repeats no setting.
 pub fn open(url: &str, settings: &[(String, String)]) -> Result<Arc<dyn Objects>, Error> {
     if let Some(folder) = url.strip_prefix("object+file:") {
         return Ok(Arc::new(Folder::new(RealFs::shared(), folder)));

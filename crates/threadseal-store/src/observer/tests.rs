@@ -1,4 +1,4 @@
-//! Attacks on logs that others write, and what a crash may leave of their seals.
+//! Attacks on logs that others write, and the states of their seals after a crash.
 
 use super::*;
 use crate::clock::SystemClock;

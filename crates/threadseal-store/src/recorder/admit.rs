@@ -1,4 +1,4 @@
-//! Which records a recorder goes on with, and with which keys.
+//! Decides which records a recorder continues, and with which keys.
 
 use super::{Keys, Recorder, TailPolicy};
 use crate::host::Host;
@@ -11,7 +11,8 @@ use threadseal_core::trust::{ScopeFormat, Purpose, Standing};
 use threadseal_formats::transcript::{Sealer, Signers, VerifyOptions};
 
 impl Recorder {
-    /// Lets the recorder's own key seal behind the end, where it took the place of the record's authority.
+    /// Lets the recorder's own key seal after the end, where it took the place of the record's
+    /// authority.
     pub(super) fn succeed(&mut self) -> Result<(), Error> {
         for word in std::mem::take(&mut self.words) {
             let stamp = self.host.stamp()?;
@@ -22,8 +23,10 @@ impl Recorder {
     }
 }
 
-/// Refuses keys that ended: what they sealed before is whole, and what they seal from now on counts for nobody. Answers with the words
-/// by which the recorder's own key took the place of the authority of a record that has ended.
+/// Refuses keys that ended: their earlier seals stay valid, and a new seal by them would not count.
+///
+/// Returns the key events by which the recorder's own key took the place of the authority of an
+/// ended record.
 pub(super) fn admit_keys(
     keys: &Keys,
     sealer: &Sealer,
@@ -43,7 +46,7 @@ pub(super) fn admit_keys(
     Ok(words.unwrap_or_default().into_iter().cloned().collect())
 }
 
-/// Was the key revoked, so that only what is known to be older counts?
+/// Was the key revoked, so that only seals that are known to be older count?
 fn refuse_ended(
     key: &PublicKey,
     thread: &ThreadId,
@@ -69,7 +72,7 @@ fn refuse_ended(
     }
 }
 
-/// May a writer go on from here?
+/// May a writer continue from here?
 pub(super) fn accept(report: &Report, tail: TailPolicy) -> Result<(), Error> {
     match report.verdict {
         Verdict::Verified | Verdict::Open | Verdict::Partial => Ok(()),
@@ -83,7 +86,7 @@ pub(super) fn accept(report: &Report, tail: TailPolicy) -> Result<(), Error> {
     }
 }
 
-/// Refuses keys that may not make the next seal, once these words are said.
+/// Refuses keys that may not make the next seal, once these key events are recorded.
 pub(super) fn check_signers(
     host: &Host,
     sealer: &Sealer,

@@ -14,12 +14,14 @@ use threadseal_core::error::Error;
 use threadseal_core::record::Head;
 use threadseal_formats::transcript::{ScanOptions, VerifyOptions};
 
-/// Makes the last seal of the native record at `path` its known head, as the recorder that made it would have; answers with it. Nothing is
-/// sealed and nothing written into the record, but what it holds is durable then.
+/// Publishes the last seal of the native record at `path` as its known head, and returns that head.
+///
+/// It does what the recorder that made the seal would have done. Nothing is sealed or written into
+/// the record, but its bytes are durable afterwards.
 ///
 /// # Errors
-/// Kind `Refused` when the record does not verify up to its last seal or the log of this host went back, `External` when another process
-/// writes it or the system fails.
+/// Kind `Refused` when the record does not verify up to its last seal or the log of this host was
+/// rolled back. Kind `External` when another process writes it or the system fails.
 pub fn publish_last_seal(
     host: &Host,
     path: &Path,
@@ -37,7 +39,7 @@ pub fn publish_last_seal(
     };
     let outcome = examine::native(&file, &scan, options, &|_| {})?;
     let report = outcome.report;
-    // What follows the last seal was promised to nobody, and stays where it is.
+    // The bytes after the last seal have no promise, and stay where they are.
     accept(&report, TailPolicy::Hold)?;
     let what = format!("the record is {}", report.verdict);
     host.refuse_doubted(&what, known.stored.as_ref())?;
@@ -50,7 +52,7 @@ pub fn publish_last_seal(
     let head = *sealer.head().ok_or_else(|| refusal(&report))?;
     let aliases = examine::naming_leaves(&file)?;
     let durable_floor = known.stored.map_or(0, |stored| stored.head.size);
-    // Held until the head is known, so that nobody seals on meanwhile.
+    // The lock is held until the head is known, so that no other process seals more meanwhile.
     let _log = Log::open(lock, durable_floor.min(file.size()))?;
     let stated = sealer.stated();
     host.publish(&Published {

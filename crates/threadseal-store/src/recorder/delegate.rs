@@ -6,16 +6,20 @@ use threadseal_core::key::PublicKey;
 use threadseal_core::record::Head;
 use threadseal_formats::transcript::ext::Ext;
 
-/// Most keys that a recorder lets in: those that it gives up with each epoch need the room that a record has for keys.
+/// Most keys that a recorder lets in. The keys that it gives up with each epoch need the rest of
+/// the room for keys of a record.
 const MAX_DELEGATES: usize = 32;
 
 impl Recorder {
-    /// Lets `key` seal beside the record's own keys, by the word of the recorder's own key, which is its authority; says so under a
-    /// seal, which is durable and published. None where the record says so already.
+    /// Lets `key` seal beside the record's own keys, by a delegation of the recorder's own key,
+    /// which is its authority.
+    ///
+    /// A seal covers the delegation, and is durable and published. None where the record contains
+    /// the delegation already.
     ///
     /// # Errors
-    /// As [`Recorder::seal`]; kind `Refused` when the record has ended, `Key` when the recorder's key is not its authority,
-    /// `InvalidInput` for a key that seals already or was given up.
+    /// As [`Recorder::seal`]; kind `Refused` when the record has ended, `Key` when the recorder's
+    /// key is not its authority, `InvalidInput` for a key that seals already or was given up.
     pub fn delegate(&mut self, key: &PublicKey) -> Result<Option<Head>, Error> {
         self.check()?;
         if self.sealer.is_ended() {

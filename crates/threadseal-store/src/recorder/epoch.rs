@@ -1,14 +1,19 @@
 //! Which key seals a record now, and when the next one takes its place.
 //!
 //! ```text
-//! due ─► (1) the next key, durable ─► (2) a seal by the old key that names it, durable ─► (3) the head is published
-//!     ─► (4) the old key's file is overwritten and gone, durably ─► (5) the next key seals
+//! due ─► (1) the next key, durable
+//!     ─► (2) a seal by the old key that names it, durable
+//!     ─► (3) the head is published
+//!     ─► (4) the old key's file is overwritten and removed, durably
+//!     ─► (5) the next key seals
 //! ```
-//! Due: at the first seal of a process that opened the record, and in each [`SEALS_PER_EPOCH`]th of an epoch. Behind a final
-//! seal no key of the record is left; links behind the end are sealed by its authority.
+//! Due: at the first seal of a process that opened the record, and in each [`SEALS_PER_EPOCH`]th of
+//! an epoch. After a final seal no key of the record is left; its authority seals links after the
+//! end.
 //!
-//! Invariant: the last durable seal says which key lives. A crash between two steps leaves a file too many: before
-//! (2) is durable that of a key which nobody named, afterwards that of a key which was given up.
+//! Invariant: the last durable seal names the current key. A crash between two steps leaves one
+//! extra file. Before (2) is durable, it is of a key that no seal names. Afterwards, it is of a key
+//! that was given up.
 
 use super::Keys;
 use crate::epochs::EpochKeys;
@@ -20,8 +25,8 @@ use threadseal_core::record::{RecordId, ThreadId};
 use threadseal_formats::transcript::Sealer;
 use threadseal_formats::transcript::manifest::Manifest;
 
-/// Seals of an epoch, the last of which names the next key: the four fsyncs of a rotation, beside the two of each seal, then
-/// touch one seal of so many.
+/// Seals of an epoch, the last of which names the next key. A rotation takes four fsyncs beside the
+/// two of each seal; so they affect only one of this many seals.
 pub const SEALS_PER_EPOCH: u32 = 64;
 
 /// How many of the keys that a record may have are left for those who take it over.
@@ -31,14 +36,15 @@ const KEPT_FOR_TAKING_OVER: usize = 64;
 pub(super) struct Epoch {
     files: EpochKeys,
     record: RecordId,
-    /// None where the authority is to seal: behind the end, and to take the record over.
+    /// None where the authority is to seal: after the end, and to take the record over.
     living: Option<LocalSigner>,
     seals: u32,
     due: bool,
 }
 
 impl Epoch {
-    /// Makes the first key of a record whose authority is `keys.native`, and names it in the manifest.
+    /// Makes the first key of a record whose authority is `keys.native`, and names it in the
+    /// manifest.
     pub(super) fn begin(
         host: &Host,
         keys: &Keys,
@@ -65,7 +71,7 @@ impl Epoch {
         }))
     }
 
-    /// The key that the record's last seal leaves alive; None where its keys are none of a home.
+    /// The current key according to the record's last seal; None where its keys are not of a home.
     pub(super) fn go_on(keys: &Keys, sealer: &Sealer) -> Result<Option<Self>, Error> {
         let manifest = sealer.manifest();
         let current = sealer.current_key().unwrap_or(&manifest.key);
@@ -121,7 +127,8 @@ impl Epoch {
         made.map(Some)
     }
 
-    /// The seal stands, and its head is published: the key that it gave up leaves the disk.
+    /// Called after the seal is durable and its head is published. Removes the key that it gave up
+    /// from the disk.
     pub(super) fn sealed(
         &mut self,
         next: Option<LocalSigner>,
@@ -139,14 +146,16 @@ impl Epoch {
         self.clear()
     }
 
-    /// Removes what is not the living key's.
+    /// Removes all files except the current key's.
     pub(super) fn clear(&self) -> Result<(), Error> {
         let living = self.living.as_ref().map(LocalSigner::public_key);
         self.files.remove_all_but(&self.record, living)
     }
 
-    /// Removes the key of a record that did not come to be. Where the system failed it may be there for all that, and
-    /// the key is kept: an idle one does no harm.
+    /// Removes the key of a record that was not created.
+    ///
+    /// After a failure of the system the record may exist all the same. Then the key stays: an
+    /// unused key does no harm.
     pub(super) fn abandon(&self, why: &Error) {
         if why.kind() != ErrorKind::External {
             let _ = self.files.remove_all_but(&self.record, None);

@@ -1,4 +1,4 @@
-//! What a recorder does with detached bodies.
+//! The work of a recorder on detached bodies.
 
 use super::Recorder;
 use crate::random;
@@ -10,8 +10,9 @@ use threadseal_formats::transcript::event::Payload;
 use threadseal_formats::transcript::ext::Ext;
 
 impl Recorder {
-    /// Drops the bodies of these commitments: says so under a seal, which is durable and published before anything
-    /// goes. A crash between leaves that to whoever opens the record next.
+    /// Drops the bodies of these commitments. A seal covers the redaction, and is durable and
+    /// published before a body is removed. After a crash in between, the next writer that opens the
+    /// record removes them.
     ///
     /// # Errors
     /// As [`Recorder::seal`]; kind `Refused` when the record's bodies are inline.
@@ -41,8 +42,9 @@ impl Recorder {
         Ok(head)
     }
 
-    /// Drops bodies that no line of the record commits to: those of a tail that was set aside, or of lines that a
-    /// crash kept from the disk. Gives how many there were. The record says nothing of them, and never did.
+    /// Drops bodies that no line of the record commits to. A tail that was set aside leaves such
+    /// bodies, and so do lines that a crash kept from the disk. Returns their number. The record
+    /// never names them.
     ///
     /// # Errors
     /// As [`Recorder::seal`].
@@ -68,7 +70,7 @@ impl Recorder {
         detach(&self.sealer.manifest().record, payload, &mut { salt }).map(Some)
     }
 
-    /// Bodies go ahead of the lines that commit to them.
+    /// Bodies are written before the lines that commit to them.
     pub(super) fn keep_bodies(&mut self, detached: Option<&Detached>) -> Result<(), Error> {
         let done = match (&mut self.bodies, detached) {
             (Some(bodies), Some(detached)) => bodies.append(&detached.entries),

@@ -1,5 +1,6 @@
-//! What follows the last seal of a record: its bytes, and whether a redaction left them that a crash or a full disk cut short
-//! before its own seal.
+//! The tail of a record: its bytes, and whether an unfinished redaction wrote them.
+//!
+//! A crash or a full disk can interrupt a redaction before its own seal.
 
 use super::TailPolicy;
 use crate::read::{RegularFile, Source as _};
@@ -30,10 +31,11 @@ pub(super) fn read(file: &RegularFile, from: u64) -> Result<Vec<u8>, Error> {
     }
 }
 
-/// What [`TailPolicy::SetAsideRedaction`] does with the tail of the record in `file`, of which verification said `report`.
+/// The meaning of [`TailPolicy::SetAsideRedaction`] for the tail of the record in `file`, which
+/// verification judged as `report`.
 pub(super) fn of_redaction(file: &RegularFile, report: &Report) -> Result<TailPolicy, Error> {
     let (Verdict::UnsignedTail, Some(head)) = (report.verdict, report.head) else {
-        // There is none, or the record is refused for more than that.
+        // There is no tail, or the record is refused for another reason too.
         return Ok(TailPolicy::SetAside);
     };
     let tail = read(file, head.size)?;
@@ -45,11 +47,11 @@ pub(super) fn of_redaction(file: &RegularFile, report: &Report) -> Result<TailPo
     )
 }
 
-/// Can a redaction have written this line, or as much of it as reached the disk?
+/// Can a redaction have written this line, or the part of it that reached the disk?
 fn is_of_redaction(line: &[u8]) -> bool {
     const MEMBER: &[u8] = b"\"event_type\":\"";
     let Some(place) = memmem::find(line, MEMBER) else {
-        // Cut before it says anything.
+        // The line was cut before its type.
         return memmem::find(line, b"\"payload\"").is_none();
     };
     let named = line.get(place + MEMBER.len()..).unwrap_or_default();

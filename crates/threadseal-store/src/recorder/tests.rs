@@ -1,4 +1,4 @@
-//! A record on disk: written, cut, put back, changed, and held by one writer.
+//! A record on disk: written, truncated, rolled back, changed, and held by one writer.
 
 use super::*;
 use crate::clock::SystemClock;
@@ -286,7 +286,8 @@ impl HeadStore for Unvouched {
     }
 }
 
-/// An older copy of an open record, beside heads that went back with it: to go on would part it from the newer one.
+/// An older copy of an open record, beside equally old heads: a continuation would fork the newer
+/// record.
 // T-MARK-03
 #[test]
 fn an_open_record_is_not_gone_on_with_where_the_log_cannot_vouch_for_its_head() {

@@ -1,4 +1,4 @@
-//! Live scrolls: written, cut, put back, taken up again.
+//! Live scrolls: written, truncated, rolled back, continued.
 
 use super::*;
 use crate::clock::SystemClock;

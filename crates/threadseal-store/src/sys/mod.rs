@@ -1,7 +1,7 @@
 //! The system calls of this crate, as two traits: [`Fs`] for names, [`FileHandle`] for bytes.
 //!
-//! Everything durable goes through them, so that a test can fail each call in turn, tear it, or
-//! cut the power after it (the `fault` feature). The traits are as small as the crate's needs.
+//! Every durable effect uses them. So a test can fail each call in turn, tear it, or cut the power
+//! after it (the `fault` feature). The traits are as small as the crate's needs.
 //!
 //! ```text
 //! promise                    call that gives it
@@ -9,9 +9,9 @@
 //! bytes survive power loss   sync_data / sync_all returned, once and for these bytes
 //! a name survives power loss sync_dir of its directory returned
 //! ```
-//! An fsync that failed once says nothing when it succeeds later: Linux marks the pages clean
-//! and may keep showing bytes that never reached the disk (Rebello et al., "Can Applications
-//! Recover from fsync Failures?", USENIX ATC 2020). [`crate::append`] is built on that.
+//! After one failed fsync, a later success proves nothing. Linux marks the pages clean and may keep
+//! showing bytes that never reached the disk (Rebello et al., "Can Applications Recover from fsync
+//! Failures?", USENIX ATC 2020). [`crate::append`] is built on that.
 
 mod real;
 
@@ -30,7 +30,7 @@ use threadseal_core::error::{Error, ErrorKind};
 /// How a file is opened. None of these waits for a FIFO's other end or takes a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// To read; directories and devices open too, so look at the metadata.
+    /// To read; directories and devices open too, so check the metadata.
     Read,
     /// An existing file, to read and to append.
     Append,
@@ -43,7 +43,7 @@ pub enum Access {
     OpenOrCreate(u32),
 }
 
-/// What a name leads to.
+/// The kind of file that a name leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     /// A regular file.
@@ -70,7 +70,7 @@ impl fmt::Display for FileKind {
     }
 }
 
-/// What `stat` says.
+/// The metadata from `stat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metadata {
     /// File, directory or other.
@@ -79,9 +79,9 @@ pub struct Metadata {
     pub size: u64,
     /// Permission bits (`0o7777`).
     pub mode: u32,
-    /// Owner.
+    /// User id of the owner.
     pub uid: u32,
-    /// Which file: device and inode number.
+    /// Device and inode number.
     pub identity: FileIdentity,
     /// How many names lead here; 0 for a file that was deleted while open.
     pub links: u64,
@@ -91,7 +91,7 @@ pub struct Metadata {
     pub changed_ns: i128,
 }
 
-/// Names a file whatever its path.
+/// Identifies a file whatever its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileIdentity {
     /// Device number.
@@ -105,87 +105,87 @@ pub trait Fs: fmt::Debug + Send + Sync {
     /// Opens `path`.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn FileHandle>>;
 
-    /// What `path` leads to, symbolic links followed.
+    /// The metadata of `path`, symbolic links followed.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn metadata(&self, path: &Path) -> io::Result<Metadata>;
 
-    /// What `path` is, a final symbolic link not followed.
+    /// The metadata of `path`, a final symbolic link not followed.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn symlink_metadata(&self, path: &Path) -> io::Result<Metadata>;
 
     /// The absolute path without symbolic links; all of it must exist.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn canonicalize(&self, path: &Path) -> io::Result<PathBuf>;
 
-    /// Where the symbolic link `path` leads.
+    /// The target of the symbolic link `path`.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn read_link(&self, path: &Path) -> io::Result<PathBuf>;
 
     /// The names in a directory, in no order.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn read_dir(&self, path: &Path) -> io::Result<Vec<OsString>>;
 
     /// Makes one directory with these permission bits.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn create_dir(&self, path: &Path, mode: u32) -> io::Result<()>;
 
-    /// Renames within a directory; what `to` named before is replaced in the same instant.
+    /// Renames within a directory; a file with the name `to` is replaced in the same instant.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Renames within a directory unless `to` exists.
     ///
     /// # Errors
-    /// `AlreadyExists`, or what the system says.
+    /// `AlreadyExists`, or the system's error.
     fn rename_no_replace(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Gives a file one more name, in any directory of the same file system.
     ///
     /// # Errors
-    /// `AlreadyExists`, or what the system says; not every file system can do it.
+    /// `AlreadyExists`, or the system's error; not every file system can do it.
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Removes a name.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn unlink(&self, path: &Path) -> io::Result<()>;
 
     /// Makes the names in a directory durable.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
 
-    /// Does `path` lie on a file system that other machines may write to as well?
+    /// Is `path` on a file system that other machines may write to as well?
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn is_on_network(&self, path: &Path) -> io::Result<bool> {
         self.metadata(path).map(|_| false)
     }
 
-    /// Whom this process acts as.
+    /// The effective user id of this process.
     fn effective_uid(&self) -> u32;
 
-    /// The process that holds the lock of this file, where the system tells.
+    /// The process that holds the lock of this file, where the system reports it.
     fn lock_holder(&self, identity: FileIdentity) -> Option<u32>;
 }
 
@@ -195,62 +195,62 @@ pub trait FileHandle: fmt::Debug + Send + Sync {
     /// Reads at `offset`; may be short, 0 at the end.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
     /// Writes at the end of the file; may be short.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn append(&self, bytes: &[u8]) -> io::Result<usize>;
 
     /// Writes at `offset` (only [`Access::Rewrite`]); may be short.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
 
     /// Makes bytes and size durable.
     ///
     /// # Errors
-    /// What the system says; see the module's heading for what is true afterwards.
+    /// The system's error; the module's heading states the consequences.
     fn sync_data(&self) -> io::Result<()>;
 
     /// Makes bytes, size and other metadata durable.
     ///
     /// # Errors
-    /// What the system says; see the module's heading for what is true afterwards.
+    /// The system's error; the module's heading states the consequences.
     fn sync_all(&self) -> io::Result<()>;
 
-    /// Cuts the file (or lengthens it with zeros).
+    /// Truncates the file (or lengthens it with zeros).
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn set_len(&self, size: u64) -> io::Result<()>;
 
     /// Sets the permission bits exactly, whatever the umask.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn set_mode(&self, mode: u32) -> io::Result<()>;
 
-    /// What the open file is.
+    /// The metadata of the open file.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn metadata(&self) -> io::Result<Metadata>;
 
     /// Takes the file's exclusive advisory lock; false when another handle holds it. The kernel
-    /// gives it back when the last copy of the handle is gone, also after SIGKILL.
+    /// releases it when the last copy of the handle is gone, also after SIGKILL.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn try_lock(&self) -> io::Result<bool>;
 
-    /// Gives the lock back, if this handle has it.
+    /// Releases the lock, if this handle has it.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn unlock(&self) -> io::Result<()>;
 }
 
@@ -271,8 +271,10 @@ pub fn failure(action: &str, path: &Path, reason: &io::Error) -> Error {
     )
 }
 
-/// The path as text of one line that names it and no other: a byte that is not UTF-8, and a line feed, is `\xNN`, a backslash is
-/// doubled. Read again by [`text_path`].
+/// The path as text of one line that names it and no other path.
+///
+/// A byte that is not UTF-8, and a line feed, is `\xNN`; a backslash is doubled. [`text_path`]
+/// reads it again.
 pub fn path_text(path: &Path) -> String {
     let mut text = String::new();
     for chunk in path.as_os_str().as_encoded_bytes().utf8_chunks() {
@@ -285,7 +287,8 @@ pub fn path_text(path: &Path) -> String {
     text
 }
 
-/// The path that [`path_text`] wrote as this text; None for what it never writes, and where the system has no such path.
+/// The path that [`path_text`] wrote as this text. None for a text that it never writes, and where
+/// the system has no such path.
 pub fn text_path(text: &str) -> Option<PathBuf> {
     let mut bytes = Vec::new();
     let mut rest = text;
@@ -316,18 +319,19 @@ fn path_of(bytes: Vec<u8>) -> Option<PathBuf> {
     String::from_utf8(bytes).ok().map(PathBuf::from)
 }
 
-/// The directory in which `path`'s name stands.
+/// The directory that contains `path`'s name.
 pub fn directory_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         Some(_) => Path::new("."),
-        // Only a root and the empty path have no parent, and stand in themselves.
+        // Only a root and the empty path have no parent; they are their own directory.
         None => path,
     }
 }
 
-/// Where the file that `path` names lies: the path itself, or, where that is a link, what it leads to. What belongs to a
-/// file lies beside it, and not beside a link to it.
+/// The path of the file that `path` names: the path itself, or the target where that is a link.
+///
+/// The files that belong to a file are beside it, and not beside a link to it.
 pub fn led_to(fs: &dyn Fs, path: &Path) -> PathBuf {
     let is_link = |found: Metadata| found.kind == FileKind::Symlink;
     if !fs.symlink_metadata(path).is_ok_and(is_link) {
@@ -352,7 +356,7 @@ pub(crate) fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::R
 /// Appends all of `bytes`, through short writes and interruptions.
 ///
 /// # Errors
-/// What the system answers; a part of `bytes` may be in the file then.
+/// The system's error; a part of `bytes` may be in the file then.
 pub fn append_all(file: &dyn FileHandle, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         let count = uninterrupted(|| file.append(bytes))?;

@@ -49,7 +49,7 @@ impl Fs for RealFs {
     }
 
     fn is_on_network(&self, path: &Path) -> io::Result<bool> {
-        // linux/magic.h, and what each file system's own source says; FUSE may be anything.
+        // From linux/magic.h and the source of each file system; FUSE may be anything.
         const ON_NETWORK: [u32; 12] = [
             0x6969,      // NFS
             0x517b,      // SMB
@@ -102,7 +102,7 @@ impl Fs for RealFs {
             // link is exclusive as well, only in two steps.
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
                 fs::hard_link(from, to)?;
-                // The new name stands; a left-over temporary name does no harm.
+                // The new name exists; a left-over temporary name does no harm.
                 let _ = fs::remove_file(from);
                 Ok(())
             }
@@ -120,8 +120,8 @@ impl Fs for RealFs {
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         match File::open(path)?.sync_all() {
-            // Some network file systems cannot sync a directory and make names durable by
-            // themselves; refusing to work there would protect nobody.
+            // Some network file systems cannot sync a directory, and make names durable on their
+            // own. Refusing to work there would protect no one.
             Err(error) if is_unsupported(&error) => Ok(()),
             result => result,
         }
@@ -159,9 +159,11 @@ fn is_unsupported(error: &io::Error) -> bool {
     )
 }
 
-/// Finds the holder of a whole-file lock in Linux's `/proc/locks` (`proc_locks(5)`):
-/// `1: FLOCK  ADVISORY  WRITE 4242 08:01:131 0 EOF`, device numbers in hex, inode in decimal.
-/// Does the kernel know of any lock on this file? Also where it does not tell.
+/// Does Linux's `/proc/locks` (`proc_locks(5)`) name any lock on this file? Also true where it
+/// cannot be read.
+///
+/// A line is `1: FLOCK  ADVISORY  WRITE 4242 08:01:131 0 EOF`, with device numbers in hex and the
+/// inode in decimal.
 #[cfg(feature = "sqlite")]
 pub(crate) fn is_locked(identity: FileIdentity) -> bool {
     let place = place_in_proc_locks(identity);
@@ -198,17 +200,19 @@ fn holder_in_proc_locks(text: &str, identity: FileIdentity) -> Option<u32> {
         let mut words = line.split_whitespace();
         let kind = words.nth(1)?;
         let (mode, pid) = (words.nth(1)?, words.next()?);
-        // Writers lock a file for themselves alone; who shares a lock only reads.
+        // Writers take an exclusive lock; the holder of a shared one only reads.
         (kind == "FLOCK" && mode == "WRITE" && words.next()? == place)
             .then(|| pid.parse().ok())
             .flatten()
-            // 0 stands for a process that this namespace cannot see.
+            // 0 is for a process that this namespace cannot see.
             .filter(|pid| *pid != 0)
     })
 }
 
-/// An open file. Its lock is given back by word: a process that another thread begins at this moment shares the open file until it
-/// becomes another program, and closing alone would leave the lock with it for so long (flock(2)).
+/// An open file. Its lock is released explicitly.
+///
+/// A process that another thread begins at this moment shares the open file until it becomes
+/// another program. Closing alone would leave the lock with it until then (flock(2)).
 #[derive(Debug)]
 struct RealFile {
     file: File,
@@ -218,7 +222,7 @@ struct RealFile {
 impl Drop for RealFile {
     fn drop(&mut self) {
         if *self.locked.get_mut() {
-            // What fails here is done by closing.
+            // If this fails, closing the file does it.
             let _ = self.file.unlock();
         }
     }
@@ -381,7 +385,7 @@ mod tests {
         assert!(file.try_lock().unwrap());
         let other = RealFs.open(&path, Access::Append).unwrap();
         assert!(!other.try_lock().unwrap());
-        // A handle that has no lock gives none back.
+        // A handle that has no lock releases none.
         drop(RealFs.open(&path, Access::Read).unwrap());
         assert!(!other.try_lock().unwrap());
         drop(file);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! NAME.jsonl                             the record
-//! NAME.jsonl.tail-<offset>-<sha256>      what was set aside   (crate::append)
+//! NAME.jsonl.tail-<offset>-<sha256>      a tail that was set aside   (crate::append)
 //! ```
 //! A file is exactly what [`crate::recorder::Recorder`] writes at a path: the store only names it.
 
@@ -96,7 +96,7 @@ impl TranscriptStore for FileTranscriptStore {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(sys::failure("read", &self.folder, &error)),
         };
-        // What has another name is no record of this store.
+        // A file with another name is no record of this store.
         let named = found.iter().filter_map(|file| {
             let name = file.to_str()?.strip_suffix(ENDING)?;
             RecordName::parse(name).ok()

@@ -1,4 +1,4 @@
-//! Stores of transcripts: where native records lie, by name.
+//! Stores of transcripts: native records by name.
 //!
 //! ```text
 //! create ─► Appender           the record appears with its first lines, durable
@@ -8,13 +8,13 @@
 //! ```
 //! Laws, for every implementation (`spec/transcript-store.md` is normative):
 //! * the bytes of a record, joined, are exactly the native transcript; a store changes none;
-//! * of two writers at most one appends: the second is refused ([`FileTranscriptStore`]), or takes the
-//!   record over and the first is told so ([`ObjectTranscriptStore`]);
-//! * [`Appender::flush`] returned: *written*; [`Appender::sync`] returned: *durable*. A store may make
-//!   both of them true at once, never less;
+//! * of two writers at most one appends. The store refuses the second ([`FileTranscriptStore`]), or
+//!   the second takes the record over ([`ObjectTranscriptStore`]). Then the first gets an error;
+//! * [`Appender::flush`] returned: *written*; [`Appender::sync`] returned: *durable*. A store may
+//!   make both of them true at once, never less;
 //! * after an error an [`Appender`] promises nothing more and does nothing more.
 //!
-//! What may be appended is [`crate::recorder`]'s business, what it proves that of verification.
+//! [`crate::recorder`] decides which bytes are appended, and verification decides what they prove.
 
 mod file;
 #[cfg(feature = "object")]
@@ -35,16 +35,17 @@ use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
 use threadseal_core::record::RecordId;
 
-/// Longest name of a record in bytes: its hex is one part of a name, of which file systems take 255.
+/// Longest name of a record in bytes. Its hex is one part of a name, and file systems allow 255
+/// bytes.
 pub const MAX_RECORD_NAME_BYTES: usize = 120;
 
-/// The name of a record in its store. It is not sealed: which record it is, the first line says.
+/// The name of a record in its store. It is not sealed: the first line identifies the record.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RecordName(String);
 
 impl RecordName {
-    /// Takes 1 to [`MAX_RECORD_NAME_BYTES`] bytes that do not begin with `.` and hold neither `/`, `\`,
-    /// `#` nor a control character.
+    /// Takes 1 to [`MAX_RECORD_NAME_BYTES`] bytes that do not begin with `.`. They contain neither
+    /// `/`, `\`, `#` nor a control character.
     ///
     /// # Errors
     /// [`threadseal_core::error::ErrorKind::InvalidInput`] for anything else.
@@ -87,20 +88,21 @@ pub trait TranscriptStore: fmt::Debug + Send + Sync {
     /// Makes a record that appears with all of `source`, and is durable then.
     ///
     /// # Errors
-    /// As [`TranscriptStore::create`]; what the source says.
+    /// As [`TranscriptStore::create`]; those of the source.
     fn import(&self, name: &RecordName, source: &mut dyn Source) -> Result<(), Error>;
 
-    /// Takes an existing record, to look at it and to go on with it.
+    /// Takes an existing record, to read it and to continue it.
     ///
     /// # Errors
     /// [`threadseal_core::error::ErrorKind::InvalidInput`] when there is none,
-    /// [`threadseal_core::error::ErrorKind::External`] when another writer holds it or the store fails.
+    /// [`threadseal_core::error::ErrorKind::External`] when another writer holds it or the store
+    /// fails.
     fn claim(&self, name: &RecordName) -> Result<Box<dyn Claim>, Error>;
 
-    /// The record as it is now; what is appended later is not in it. `None` when there is none.
+    /// The record as it is now, without later appends. `None` when there is none.
     ///
     /// # Errors
-    /// [`threadseal_core::error::ErrorKind::Refused`] when what leads to it is damaged,
+    /// [`threadseal_core::error::ErrorKind::Refused`] when an object that leads to it is damaged,
     /// [`threadseal_core::error::ErrorKind::External`] when the store fails.
     fn read(&self, name: &RecordName) -> Result<Option<RegularFile>, Error>;
 
@@ -113,7 +115,7 @@ pub trait TranscriptStore: fmt::Debug + Send + Sync {
     /// The bytes of a tail that was set aside from this record.
     ///
     /// # Errors
-    /// [`threadseal_core::error::ErrorKind::Refused`] when they are not there or not those,
+    /// [`threadseal_core::error::ErrorKind::Refused`] when they are missing or have another digest,
     /// [`threadseal_core::error::ErrorKind::Limit`] above `limit_bytes`.
     fn read_aside(
         &self,
@@ -122,12 +124,16 @@ pub trait TranscriptStore: fmt::Debug + Send + Sync {
         limit_bytes: usize,
     ) -> Result<Vec<u8>, Error>;
 
-    /// Deletes a record, whole and for good, if it is this one and has so many bytes: in one step with that look, so that nothing goes that
-    /// was written meanwhile. Whoever wrote it before is refused or superseded. One whose deletion was cut short is deleted on. False where
-    /// something else is there.
+    /// Deletes all of a record for good, if it is this one and has this size. False where something
+    /// else is there.
+    ///
+    /// The check and the deletion are one step, so that no bytes written meanwhile are lost. An
+    /// earlier writer is refused or superseded. A second call finishes a deletion that was
+    /// interrupted.
     ///
     /// # Errors
-    /// As [`TranscriptStore::claim`]; some of it may be left then, of no use but to delete it on.
+    /// As [`TranscriptStore::claim`]; some of it may be left then, which only another deletion can
+    /// use.
     fn delete(&self, name: &RecordName, record: &RecordId, size: u64) -> Result<bool, Error>;
 
     /// The record that had this name, where the store remembers that it was deleted.
@@ -138,7 +144,7 @@ pub trait TranscriptStore: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
-    /// Looks at everything that is stored of a record, and mends what is provably of no use.
+    /// Checks everything that is stored of a record, and repairs provably useless remains.
     ///
     /// # Errors
     /// [`threadseal_core::error::ErrorKind::InvalidInput`] when there is no such record,
@@ -150,20 +156,21 @@ pub trait TranscriptStore: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Where the record lies, without secrets, for people.
+    /// The place of the record, without secrets, for people.
     fn place(&self, name: &RecordName) -> PathBuf;
 }
 
-/// The right to go on with a record, taken before it is verified.
+/// The right to continue a record, taken before it is verified.
 pub trait Claim: fmt::Debug {
     /// The record as it is under the claim.
     ///
     /// # Errors
-    /// [`threadseal_core::error::ErrorKind::InvalidInput`] when the store does not say what it is.
+    /// [`threadseal_core::error::ErrorKind::InvalidInput`] when the store cannot report its
+    /// metadata.
     fn reader(&self) -> Result<RegularFile, Error>;
 
-    /// Goes on with it. `durable_floor` is the size up to which its bytes are known to have reached the
-    /// disk; all of it has when this returns.
+    /// Continues the record. `durable_floor` is the size up to which its bytes are known to have
+    /// reached the disk; all of it has when this returns.
     ///
     /// # Errors
     /// [`threadseal_core::error::ErrorKind::External`] when the store fails.
@@ -183,53 +190,55 @@ pub trait Appender: fmt::Debug + Send + Sync {
     /// As [`Appender::flush`].
     fn append_buffered(&mut self, bytes: &[u8]) -> Result<(), Error>;
 
-    /// Writes what waits. On `Ok` it survives this process.
+    /// Writes the buffered bytes. On `Ok` they survive this process.
     ///
     /// # Errors
     /// [`threadseal_core::error::ErrorKind::External`] when the store fails, now or earlier;
-    /// [`threadseal_core::error::ErrorKind::Superseded`] when another writer has claimed the record;
-    /// [`threadseal_core::error::ErrorKind::Refused`] when somebody else changed it.
+    /// [`threadseal_core::error::ErrorKind::Superseded`] when another writer has claimed the
+    /// record;
+    /// [`threadseal_core::error::ErrorKind::Refused`] when another program changed it.
     fn flush(&mut self) -> Result<(), Error>;
 
-    /// Writes what waits and makes all of it durable. On `Ok` it survives power loss.
+    /// Writes the buffered bytes and makes all of the record durable. On `Ok` it survives power
+    /// loss.
     ///
     /// # Errors
     /// As [`Appender::flush`].
     fn sync(&mut self) -> Result<(), Error>;
 
-    /// Moves all bytes from `offset` on out of the record, durable where they are then before they are
-    /// cut here. `None` when there are none.
+    /// Moves all bytes from `offset` on out of the record. They are durable in their new place
+    /// before the record is truncated. `None` when there are none.
     ///
     /// # Errors
-    /// As [`Appender::flush`]; [`threadseal_core::error::ErrorKind::InvalidInput`] when the record ends
-    /// before `offset`.
+    /// As [`Appender::flush`]; [`threadseal_core::error::ErrorKind::InvalidInput`] when the record
+    /// ends before `offset`.
     fn move_tail_aside(&mut self, offset: u64) -> Result<Option<MovedTail>, Error>;
 
-    /// Where the record lies.
+    /// The place of the record.
     fn path(&self) -> &Path;
 }
 
-/// What a look at one record found.
+/// The result of the check of one record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FsckReport {
-    /// Which record.
+    /// The name of the record.
     pub name: RecordName,
     /// Bytes that can be read.
     pub bytes: u64,
-    /// What is wrong; `at` is a byte of the record.
+    /// The faults; `at` is a byte of the record.
     pub faults: Vec<Fault>,
-    /// How many more there are than are kept.
+    /// The number of faults beyond those that are kept.
     pub more: u64,
 }
 
 impl FsckReport {
-    /// Is nothing wrong, or nothing any more?
+    /// Are there no faults, or only repaired ones?
     pub fn is_clean(&self) -> bool {
         self.more == 0 && self.faults.iter().all(|fault| fault.repaired)
     }
 }
 
-/// The bytes of a tail that was set aside, if they are those.
+/// The bytes of a tail that was set aside, if their digest is right.
 fn checked_aside(bytes: Vec<u8>, moved: &MovedTail) -> Result<Vec<u8>, Error> {
     match bytes.len() as u64 == moved.length && Digest::of(&bytes) == moved.sha256 {
         true => Ok(bytes),

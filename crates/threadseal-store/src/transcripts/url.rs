@@ -5,7 +5,7 @@
 //! s3://… gs://… az://… object+file:FOLDER     object storage
 //! STORE#NAME                                  a record in it
 //! ```
-//! Everything else that [`crate::ledger::url`] says of addresses holds here too. Databases hold ledgers
+//! The other rules for addresses in [`crate::ledger::url`] hold here too. Databases hold ledgers
 //! only.
 
 use super::{FileTranscriptStore, RecordName, TranscriptStore};
@@ -13,11 +13,12 @@ use crate::ledger::url::{self, Intent};
 use crate::sys::RealFs;
 use threadseal_core::error::Error;
 
-/// The address of a store, and the record in it that is meant, if one is. A name never holds `#`; a folder
-/// may, and is told apart by a `#` at the end of its address.
+/// The address of a store, and the record in it that is meant, if one is.
+///
+/// A name never contains `#`. A folder may; a `#` at the end of its address distinguishes it.
 ///
 /// # Errors
-/// [`threadseal_core::error::ErrorKind::InvalidInput`] for what follows `#` and is no name.
+/// [`threadseal_core::error::ErrorKind::InvalidInput`] for a text after `#` that is no name.
 pub fn split_address(address: &str) -> Result<(&str, Option<RecordName>), Error> {
     match address.rsplit_once('#') {
         None => Ok((address, None)),
@@ -29,8 +30,8 @@ pub fn split_address(address: &str) -> Result<(&str, Option<RecordName>), Error>
 /// Opens the store at this address, with the settings of object storage as environments spell them.
 ///
 /// # Errors
-/// [`threadseal_core::error::ErrorKind::InvalidInput`] for an address that no store of transcripts has, or whose
-/// store is not built in; what opening the store says.
+/// [`threadseal_core::error::ErrorKind::InvalidInput`] for an address that no store of transcripts
+/// has, or whose store is not built in; the errors of opening the store.
 pub fn open_with(
     address: &str,
     intent: Intent,

@@ -1,10 +1,10 @@
-//! A sealer in miniature, and the ledger of what it was promised.
+//! A sealer in miniature, and the list of its promises.
 //!
 //! ```text
 //! event <n>            seal <seq> <size of all bytes before this line>
 //! ```
-//! It follows the order of a recorder: events, sync, seal, sync, head. Four rounds make the
-//! record complete.
+//! It follows the order of a recorder: events, sync, seal, sync, head. Four rounds make the record
+//! complete.
 
 use std::path::{Path, PathBuf};
 use threadseal_core::digest::Digest;
@@ -36,7 +36,7 @@ pub(crate) fn shard() -> String {
     format!("{HEADS}/ab")
 }
 
-/// What was acknowledged, so what must be there.
+/// The acknowledged bytes and heads, which must be there.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Promises {
     /// Acknowledged bytes of the record.
@@ -61,7 +61,7 @@ impl Promises {
         self.head_durable.is_some_and(|head| head.seq == LAST_SEAL)
     }
 
-    /// Looks at the disk as it is now.
+    /// Checks the disk as it is now.
     pub(crate) fn check(&self, fs: &FaultFs) {
         let file = fs.bytes_of(Path::new(RECORD)).unwrap_or_default();
         assert!(
@@ -138,7 +138,7 @@ impl<'p> Sealer<'p> {
         Ok(log)
     }
 
-    /// Lock, look, make durable, move the tail aside, catch up with the head.
+    /// Locks and reads the record, makes it durable, moves the tail aside, and updates the head.
     fn resume(&mut self) -> Result<Log, Error> {
         let lock = WriterLock::acquire(self.fs.shared(), Path::new(RECORD))?;
         let known = self.heads.fetch(&record_id())?.map(|stored| stored.head);

@@ -1,4 +1,4 @@
-//! `anchor add`: a policy of C2SP tlog-policy, or a time-stamping authority, that this home keeps.
+//! `anchor add`: adds a C2SP tlog-policy, or a time-stamping authority, to this home.
 
 use super::check::log_of;
 use super::{AUTHORITY, POLICY, folder, names, path_of};
@@ -9,7 +9,7 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use threadseal_core::limits::MAX_POLICY_BYTES;
 use threadseal_core::tlog::policy::Policy;
-use threadseal_log::timestamp::{Authority, MAX_AUTHORITY_BYTES};
+use threadseal_log::timestamps::{Authority, MAX_AUTHORITY_BYTES};
 use threadseal_store::atomic::{self, Mode, PRIVATE_FILE};
 use threadseal_store::home::{Home, KeyFileName, PRIVATE_DIRECTORY};
 use threadseal_store::read::read_small;
@@ -36,7 +36,7 @@ pub(crate) struct AddArgs {
     name: Option<String>,
 }
 
-/// Reads it, and keeps it as it is.
+/// Checks the file, and keeps its bytes unchanged.
 pub(super) fn run(args: &AddArgs, context: &Context, out: &mut Out) -> Outcome {
     let home = context.existing_home()?;
     let (default, ending, bytes) = match (&args.policy, &args.tsa, &args.root) {
@@ -57,7 +57,7 @@ pub(super) fn run(args: &AddArgs, context: &Context, out: &mut Out) -> Outcome {
         _ => return Err(Failure::new("give a policy, or --tsa and --root")),
     };
     let name = args.name.clone().unwrap_or(default);
-    // What serves as the name of a key's file serves here.
+    // The rules for names of key files apply here, too.
     let name = KeyFileName::parse(&name)
         .map_err(|_| Failure::new(format!("{name:?} does not serve as a name; give --name")))?;
     atomic::create_directories(&*context.fs, &folder(&home), PRIVATE_DIRECTORY)?;

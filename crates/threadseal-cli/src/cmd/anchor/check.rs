@@ -1,4 +1,5 @@
-//! `anchor check`: asks witnesses and time-stamping authorities, keeps what they said, and judges it.
+//! `anchor check`: asks witnesses and time-stamping authorities, keeps their answers, and judges
+//! them.
 
 use super::repeat;
 use super::stamp::{self, AuthorityOutput};
@@ -14,8 +15,8 @@ use serde::Serialize;
 use std::fmt;
 use threadseal_core::note::SignedNote;
 use threadseal_core::tlog::policy::{Judgement, NotAccepted, Policy, PolicyWitness};
-use threadseal_log::asking::{Asked, Asking};
-use threadseal_log::timestamp::Authority;
+use threadseal_log::timestamps::Authority;
+use threadseal_log::witness::{Asked, Asking};
 use threadseal_log::{LogView, SealLog};
 use threadseal_store::home::Home;
 
@@ -54,7 +55,7 @@ struct PolicyOutput {
     why: Option<String>,
 }
 
-/// What was asked and judged once, of one state of the log.
+/// The result of one round, on one state of the log.
 #[derive(Serialize)]
 pub(super) struct CheckOutput {
     schema: &'static str,
@@ -64,8 +65,8 @@ pub(super) struct CheckOutput {
     authorities: Vec<AuthorityOutput>,
 }
 
-/// Exits 0 where every quorum is met and every authority has stamped, 3 where one is not, 1 where one shows that the
-/// log went back or forked.
+/// Exits 0 if every quorum is met and every authority has stamped, 3 if one is not, 1 if an answer
+/// shows that the log was rolled back or forked.
 pub(super) fn run(args: &CheckArgs, context: &Context, out: &mut Out) -> Outcome {
     if let Some(seconds) = args.every {
         return repeat::run(seconds, args, context, out);
@@ -79,7 +80,7 @@ pub(super) fn run(args: &CheckArgs, context: &Context, out: &mut Out) -> Outcome
     Ok(exit)
 }
 
-/// Asks and judges once.
+/// Runs one round.
 pub(super) fn once(args: &CheckArgs, context: &Context) -> Result<(CheckOutput, Exit), Failure> {
     let home = context.existing_home()?;
     let log = log_of(&home, context)?;
@@ -110,7 +111,7 @@ pub(super) fn once(args: &CheckArgs, context: &Context) -> Result<(CheckOutput, 
     Ok((output, exit))
 }
 
-/// Of all policies and authorities those that are meant.
+/// The policies and authorities that the arguments select; all without a selection.
 fn chosen(
     args: &CheckArgs,
     mut policies: Kept<Policy>,
@@ -136,7 +137,7 @@ fn chosen(
     Ok((policies, authorities))
 }
 
-/// Asks the witnesses of the chosen ones among all policies, and keeps what they say.
+/// Asks the witnesses of the chosen policies, and keeps their cosignatures.
 fn cosigned(
     args: &CheckArgs,
     log: &SealLog,
@@ -145,7 +146,8 @@ fn cosigned(
     chosen: &[(String, Policy)],
     context: &Context,
 ) -> Result<Vec<PolicyOutput>, Failure> {
-    // While a policy cannot be read, what its witnesses said would be let go of.
+    // The stored cosignatures are those of all policies: with one policy unreadable, those of its
+    // witnesses would be dropped.
     let unasked = match all.bad.is_empty() {
         true => None,
         false => Some("a policy of this home cannot be read; see: threadseal anchor list"),
@@ -175,13 +177,13 @@ fn cosigned(
     Ok(policies)
 }
 
-/// The log of `home`, which there has to be.
+/// The log of `home`, or an error if there is none.
 pub(super) fn log_of(home: &Home, context: &Context) -> Result<SealLog, Failure> {
     seal_log::open(home, context)?
         .ok_or_else(|| Failure::new("this home has no log; run: threadseal log init"))
 }
 
-/// Evidence before what is unconfirmed before all else.
+/// Evidence outranks an unconfirmed result, which outranks every other exit.
 fn worse(one: Exit, other: Exit) -> Exit {
     match (one, other) {
         (Exit::Evidence, _) | (_, Exit::Evidence) => Exit::Evidence,
@@ -211,7 +213,7 @@ impl PolicyOutput {
     }
 }
 
-/// The checkpoint with what was collected for it before.
+/// The checkpoint with the cosignatures that were collected for it before.
 fn collected(
     log: &SealLog,
     checkpoint: &SignedNote,
@@ -224,7 +226,8 @@ fn collected(
     Ok(of_it.next().unwrap_or_else(|| checkpoint.clone()))
 }
 
-/// Takes what a witness answered into the note: its lines, in the place of those it gave before. One that was not asked may have a reason.
+/// Merges the answer of a witness into the note: its new lines replace its earlier ones. A witness
+/// that was not asked can have a reason in `asked`.
 fn take(
     log: &SealLog,
     note: &mut SignedNote,
@@ -277,7 +280,7 @@ fn take(
     })
 }
 
-/// The note with this line alone.
+/// The note with only this line.
 fn alone(
     note: &SignedNote,
     line: &threadseal_core::note::NoteSignature,
@@ -296,7 +299,7 @@ fn judge(
         Ok(Judgement::Witnessed(witnessed)) => ("witnessed", Some(witnessed.at().seconds()), None),
         Ok(Judgement::LogOnly(_)) => ("log_only", None, None),
         Err(NotAccepted::NoQuorum(_)) => ("no_quorum", None, None),
-        // It was added for a log before this one, and keeps no other from being asked.
+        // The policy is for a previous log. It must not keep the other policies from being asked.
         Err(NotAccepted::UnknownLog(_) | NotAccepted::NotSigned(_)) => {
             let why = "it does not name the key of this log; see: threadseal log status";
             ("outdated", None, Some(why.to_owned()))
@@ -334,7 +337,8 @@ impl fmt::Display for WitnessOutput {
     }
 }
 
-/// On one line: what each policy and authority is worth now, and of a policy that is not met why no witness cosigned.
+/// One line: the present value of each policy and authority and, for an unmet policy, why each
+/// witness did not cosign.
 impl fmt::Display for CheckOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&entries(self.size))?;

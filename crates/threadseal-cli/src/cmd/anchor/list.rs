@@ -9,7 +9,6 @@ use crate::seal_log;
 use serde_json::json;
 use threadseal_core::tlog::policy::PolicyWitness;
 
-/// Prints them.
 pub(super) fn run(context: &Context, out: &mut Out) -> Outcome {
     let home = context.existing_home()?;
     let policies = policies(&home, context)?.telling(context);

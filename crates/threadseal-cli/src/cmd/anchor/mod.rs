@@ -1,4 +1,4 @@
-//! `anchor …`: who else saw the log of this home (`spec/anchors.md`).
+//! `anchor …`: witnesses and authorities that saw the log of this home (`spec/anchors.md`).
 
 mod add;
 mod check;
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use threadseal_core::limits::MAX_POLICY_BYTES;
 use threadseal_core::tlog::policy::Policy;
 use threadseal_core::tlog::verifier::VerifierKey;
-use threadseal_log::timestamp::{Authority, MAX_AUTHORITY_BYTES};
+use threadseal_log::timestamps::{Authority, MAX_AUTHORITY_BYTES};
 use threadseal_store::home::{Home, read_trusted_file};
 
 const POLICY: &str = "policy";
@@ -36,7 +36,6 @@ pub(crate) enum AnchorCommand {
     Check(check::CheckArgs),
 }
 
-/// Runs one of them.
 pub(super) fn run(command: &AnchorCommand, context: &Context, out: &mut Out) -> Outcome {
     match command {
         AnchorCommand::Add(args) => add::run(args, context, out),
@@ -59,17 +58,17 @@ fn path_of(home: &Home, name: &str, ending: &str) -> PathBuf {
     folder(home).join(format!("{name}.{ending}"))
 }
 
-/// What a home keeps of one kind, by name. One file that cannot be read hides no other.
+/// The files of one kind in a home, by name. An unreadable file hides no other.
 #[derive(Debug, Clone)]
 pub(crate) struct Kept<T> {
-    /// Those that can be read.
+    /// The readable ones.
     pub(crate) good: Vec<(String, T)>,
-    /// The others, with why they cannot.
+    /// The unreadable ones, each with the reason.
     pub(crate) bad: Vec<(String, String)>,
 }
 
 impl<T> Kept<T> {
-    /// Those that can be read; of the others people are told, once.
+    /// The readable ones; warns of each other one, once.
     pub(crate) fn telling(self, context: &Context) -> Vec<(String, T)> {
         for (_, why) in &self.bad {
             context.warn_unread(why);
@@ -77,7 +76,7 @@ impl<T> Kept<T> {
         self.good
     }
 
-    /// Leaves those that are meant.
+    /// Keeps only those whose name fits.
     fn retain(&mut self, is_meant: impl Fn(&String) -> bool) {
         self.good.retain(|(name, _)| is_meant(name));
         self.bad.retain(|(name, _)| is_meant(name));
@@ -109,7 +108,7 @@ pub(crate) fn authorities(home: &Home, context: &Context) -> Result<Kept<Authori
     })
 }
 
-/// What the files of this ending hold.
+/// The content of all files with this ending.
 fn files<T>(
     home: &Home,
     context: &Context,

@@ -1,4 +1,4 @@
-//! `anchor remove`: a policy or an authority that is asked no more.
+//! `anchor remove`: stops asking a policy or an authority.
 
 use super::{AUTHORITY, POLICY, path_of};
 use crate::context::Context;
@@ -16,7 +16,7 @@ pub(crate) struct RemoveArgs {
     name: String,
 }
 
-/// Takes its file away.
+/// Deletes its file.
 pub(super) fn run(args: &RemoveArgs, context: &Context, out: &mut Out) -> Outcome {
     let home = context.existing_home()?;
     let unknown = || {

@@ -1,11 +1,11 @@
-//! `anchor check --every`: goes on asking, beside whoever seals.
+//! `anchor check --every`: repeats the check while other processes seal.
 //!
 //! ```text
-//! look at the log ─► it has grown, or somebody did not answer ─► ask ─► wait ─┐
-//!        ▲                                                                    │
-//!        └────────── after the interval, or twice as long after each failure ◄┘
+//! look at the log ─► it has grown, or an answer is missing ─► ask ─► wait ─┐
+//!        ▲                                                                 │
+//!        └──── after the interval, or twice as long after each failure ◄───┘
 //! ```
-//! It only reads the log, as the command does that asks once: no seal waits for it.
+//! Like a single check it only reads the log: no seal waits for it.
 
 use super::check::{self, CheckArgs};
 use crate::context::{self, Context};
@@ -20,14 +20,15 @@ use threadseal_core::merkle::TreeHead;
 use threadseal_store::clock::{Clock as _, SystemClock};
 use threadseal_store::home::Home;
 
-/// Nobody is asked more often.
+/// The shortest interval.
 const LEAST: Duration = Duration::from_millis(100);
-/// Whoever did not answer is asked again after this long at the latest, or after the interval, where that is longer.
+/// After failures, the wait doubles up to this bound, or up to the interval if that is longer.
 const MAX_BACK_OFF: Duration = Duration::from_secs(15 * 60);
-/// Between two looks at whether to end.
+/// The time between two checks of the end flag.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Asks whenever the log has grown, until it is interrupted, nobody reads the output, or the log is shown to have gone back or forked.
+/// Asks whenever the log has grown. Ends when it is interrupted, standard output is closed, or an
+/// answer shows that the log was rolled back or forked.
 pub(super) fn run(seconds: f64, args: &CheckArgs, context: &Context, out: &mut Out) -> Outcome {
     let every = Duration::try_from_secs_f64(seconds).ok();
     let every = every.filter(|every| *every >= LEAST).ok_or_else(|| {
@@ -39,7 +40,7 @@ pub(super) fn run(seconds: f64, args: &CheckArgs, context: &Context, out: &mut O
     let end = Arc::<AtomicBool>::default();
     context::cancel_on_interrupt(&end)?;
     let home = context.existing_home()?;
-    // The tree of which nothing was left to ask.
+    // The tree for which every answer was complete.
     let mut done = None;
     let mut failures = 0;
     let mut is_first = true;
@@ -61,11 +62,13 @@ pub(super) fn run(seconds: f64, args: &CheckArgs, context: &Context, out: &mut O
                     return Ok(exit);
                 }
                 let is_done = exit == Exit::Done;
-                // As it was before it was asked about: what came in between is asked about once more.
+                // The tree from before the round: entries that were added meanwhile need another
+                // round.
                 done = here.ok().filter(|_| is_done);
                 failures = if is_done { 0 } else { failures + 1 };
             }
-            // What is asked for in vain is said at once; what fails later may be over soon.
+            // A first failure is likely a wrong argument, so it ends the command; a later one may
+            // pass.
             Some(Err(failure)) if is_first => return Err(failure),
             Some(Err(failure)) => {
                 failure.print();
@@ -81,7 +84,7 @@ pub(super) fn run(seconds: f64, args: &CheckArgs, context: &Context, out: &mut O
     Ok(Exit::Done)
 }
 
-/// The log as it is now.
+/// The present tree of the log.
 fn tree(home: &Home, context: &Context) -> Result<TreeHead, Failure> {
     Ok(check::log_of(home, context)?.view()?.tree())
 }
@@ -92,7 +95,7 @@ fn backed_off(every: Duration, failures: u32) -> Duration {
     every.saturating_mul(factor).min(MAX_BACK_OFF.max(every))
 }
 
-/// Waits so long, or until the end.
+/// Waits for this time, or until `end` is set.
 fn wait(time: Duration, end: &AtomicBool) {
     let began = SystemClock.elapsed();
     let left = || time.checked_sub(SystemClock.elapsed().saturating_sub(began));

@@ -1,4 +1,4 @@
-//! Stamps of the log by time-stamping authorities: asked for, kept, and judged again without asking.
+//! Stamps of the log by time-stamping authorities: requested, kept, and judged again offline.
 
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
@@ -6,15 +6,15 @@ use crate::render::clean::Clean;
 use crate::render::text::entries;
 use serde::Serialize;
 use std::fmt;
-use threadseal_log::asking::ask_for_stamp;
-use threadseal_log::timestamp::{Authority, TimeStamp, request, verify};
+use threadseal_log::timestamps::ask_for_stamp;
+use threadseal_log::timestamps::{Authority, TimeStamp, request, verify};
 use threadseal_log::{JudgedStamp, KeptStamp, LogView, SealLog};
 use threadseal_store::random;
 
-/// Stamps that count for nothing of which one authority's line tells.
+/// The most bad stamps that one authority's line lists.
 const MAX_BAD_TOLD: usize = 4;
 
-/// What an authority said last.
+/// The last stamp of an authority.
 #[derive(Debug, Serialize)]
 pub(super) struct AuthorityOutput {
     name: String,
@@ -28,7 +28,7 @@ pub(super) struct AuthorityOutput {
 }
 
 impl AuthorityOutput {
-    /// Of an authority whose file cannot be read.
+    /// An authority whose file cannot be read.
     pub(super) fn unreadable(name: String, why: String) -> Self {
         Self::without_stamp(name, "unreadable", Some(why))
     }
@@ -52,7 +52,8 @@ impl AuthorityOutput {
     }
 }
 
-/// Has the log as it is stamped, unless it was already or nobody is to be asked, and says what the last stamp is.
+/// Gets a stamp on the present log, unless it has one or `offline` is set, and reports the last
+/// stamp.
 pub(super) fn check(
     log: &SealLog,
     view: &LogView,
@@ -87,7 +88,7 @@ pub(super) fn check(
     })
 }
 
-/// What each authority stamped last, if anything.
+/// The last stamp of each authority, if it has one.
 pub(super) fn last_of_each(
     log: Option<&SealLog>,
     authorities: &[(String, Authority)],
@@ -101,7 +102,8 @@ pub(super) fn last_of_each(
     authorities.iter().map(last).collect()
 }
 
-/// The last good stamp among those that are kept; or one that the log does not continue, before all others.
+/// The last good stamp among those that are kept. A stamp that the log does not continue takes
+/// precedence.
 fn last(
     log: &SealLog,
     view: &LogView,
@@ -127,7 +129,7 @@ fn last(
                     ..told
                 });
             }
-            // Those below the last good one were the last themselves when they were looked at.
+            // Older stamps were judged when they were the newest, so the search ends here.
             JudgedStamp::Good(stamp) => {
                 good = Some((kept, stamp));
                 break;

@@ -1,4 +1,4 @@
-//! `graph cancel`: a signed request, which whoever runs the run looks for.
+//! `graph cancel`: writes a signed request for the process of the run.
 
 use crate::context::Context;
 use crate::engine::{EngineArgs, engine_in};
@@ -22,7 +22,6 @@ pub(crate) struct CancelArgs {
     engine: EngineArgs,
 }
 
-/// Asks for the end of the run.
 pub(super) fn run(args: &CancelArgs, context: &Context, out: &mut Out) -> Outcome {
     let id = ThreadId::parse(&args.run)?;
     let fleet = args.database.open(context)?;

@@ -1,4 +1,5 @@
-//! `graph …`: state graphs, as projects declare them and as they run (`spec/declarations.md` §8, `spec/runtime.md`).
+//! `graph …`: state graphs: their declarations and their runs (`spec/declarations.md` §8,
+//! `spec/runtime.md`).
 
 mod cancel;
 mod resume;
@@ -26,7 +27,6 @@ pub(crate) enum GraphCommand {
     Validate(validate::ValidateArgs),
 }
 
-/// Runs one of them.
 pub(crate) fn run(command: &GraphCommand, context: &Context, out: &mut Out) -> Outcome {
     match command {
         GraphCommand::Run(args) => run::run(args, context, out),

@@ -1,4 +1,4 @@
-//! `graph resume`: a run that stopped goes on from its sealed state, repeating nothing.
+//! `graph resume`: resumes a stopped run from its sealed state, without repeating any call.
 
 use crate::cmd::run::{result_of, told_number};
 use crate::context::{self, Context};
@@ -32,7 +32,6 @@ pub(crate) struct ResumeArgs {
     engine: EngineArgs,
 }
 
-/// Goes on with the run.
 pub(super) fn run(args: &ResumeArgs, context: &Context, out: &mut Out) -> Outcome {
     let cancel = Cancel::default();
     context::cancel_on_interrupt(&cancel.flag())?;

@@ -1,13 +1,13 @@
-//! `graph run`: a graph, in a thread of its own, to its end.
+//! `graph run`: runs a graph, in a thread of its own, to its end.
 //!
 //! ```text
 //! threadseal graph run demo/pipeline --input dir=out
-//!   standard error    what happens: steps, tools, the turns of threads that it starts
-//!   standard output   what it returns; with --json its whole result
+//!   standard error    progress: steps, tools, the turns of threads that it starts
+//!   standard output   its return value; with --json its whole result
 //! ```
-//! With --database a worker runs it (`threadseal worker`), on whatever machine.
+//! With --database a worker on any machine runs it (`threadseal worker`).
 //!
-//! 0 when it completed, 3 when it is suspended, else 2; also where it completed with errors.
+//! Exits 0 if it completed, also with errors, 3 if it is suspended, else 2.
 
 use crate::cmd::run::{result_of, told_number};
 use crate::context::{self, Context};
@@ -38,7 +38,6 @@ pub(crate) struct RunArgs {
     engine: EngineArgs,
 }
 
-/// Runs the graph.
 pub(super) fn run(args: &RunArgs, context: &Context, out: &mut Out) -> Outcome {
     let cancel = Cancel::default();
     context::cancel_on_interrupt(&cancel.flag())?;

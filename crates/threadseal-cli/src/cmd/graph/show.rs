@@ -1,4 +1,4 @@
-//! `graph show`: a run as its verified record has it: where it stands, its nodes, its state.
+//! `graph show`: a run according to its verified record: status, nodes, state.
 
 use crate::context::Context;
 use crate::engine::{EngineArgs, engine_in};
@@ -23,7 +23,6 @@ pub(crate) struct ShowArgs {
     engine: EngineArgs,
 }
 
-/// Shows the run.
 pub(super) fn run(args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome {
     let id = ThreadId::parse(&args.run)?;
     let fleet = args.database.open(context)?;
@@ -65,7 +64,7 @@ pub(super) fn run(args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome 
         }
         out.line(Clean(&Value::Object(course.state.clone()).to_string()));
     }
-    // What stands behind the last seal, and a run without an end, are no whole record.
+    // A run without an end, and one with an unsealed tail, are not confirmed.
     Ok(match (course.standing, shown.tail_bytes) {
         (Standing::Running, _) => Exit::Unconfirmed,
         (_, 0) => Exit::Done,

@@ -1,4 +1,4 @@
-//! `graph validate`: every fault of graphs (`spec/declarations.md` §8).
+//! `graph validate`: lists every fault of graphs (`spec/declarations.md` §8).
 
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome, complain};
@@ -31,7 +31,7 @@ struct ValidateOutput {
 #[derive(Serialize)]
 struct GraphOutput {
     path: String,
-    /// How many nodes it has; null where an error keeps it from being a graph.
+    /// The number of nodes; null if an error keeps the file from being a graph.
     nodes: Option<usize>,
     faults: Vec<FaultOutput>,
 }
@@ -39,12 +39,12 @@ struct GraphOutput {
 #[derive(Serialize)]
 struct FaultOutput {
     severity: &'static str,
-    /// From 1; null where the fault is that something is not there at all.
+    /// Counted from 1; null if the fault is a missing part.
     line: Option<u64>,
     message: String,
 }
 
-/// Tells the faults; exit 1 when one is an error.
+/// Prints the faults; exits 1 if one is an error.
 pub(super) fn run(args: &ValidateArgs, context: &Context, out: &mut Out) -> Outcome {
     let mut graphs = Vec::new();
     let (mut errors, mut warnings) = (0, 0);
@@ -99,8 +99,8 @@ fn read(path: &Path, context: &Context) -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(|_| Failure::new("not UTF-8").about(path))
 }
 
-/// The number of nodes of a graph without errors, and all faults. A file that is no graph at all has
-/// one.
+/// The number of nodes of a graph without errors, and all faults. A file that is no graph has
+/// exactly one fault.
 fn look(path: &Path, text: &str) -> (Option<usize>, Vec<Fault>) {
     let file = path.display().to_string();
     match inspect(&file, text) {

@@ -1,10 +1,10 @@
-//! `key delegate RECORD --to KEY`: lets another key seal a record that goes on.
+//! `key delegate RECORD --to KEY`: lets another key seal an open record.
 //!
 //! ```text
 //! lock ─► verify ─► `delegation` event, seal, head ─► entry `key/delegate` in the log of this home
 //! ```
-//! Killed in between, the next run of the same command writes what is lacking, and nothing twice: the log's entry also where the record
-//! ended meanwhile.
+//! If it is killed in between, the next run of the same command writes the missing parts, and no
+//! part twice. It writes the log's entry even if the record has ended meanwhile.
 
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome, complain};
@@ -43,19 +43,18 @@ struct DelegateOutput {
     schema: &'static str,
     path: String,
     record: String,
-    /// The authority, and the key that it let in.
+    /// The authority, and the key that it delegates to.
     by: String,
     to: String,
-    /// Did the record not say so before?
+    /// Is the delegation new in the record?
     new: bool,
     /// The head to keep elsewhere.
     head: Option<String>,
-    /// Where the log of this home says so, if it has one.
+    /// The entry in the log of this home, if it has one.
     entry: Option<u64>,
     exit: u8,
 }
 
-/// Has the authority of a record let another key in: the record says so first, then the log.
 pub(crate) fn run(args: &DelegateArgs, context: &Context, out: &mut Out) -> Outcome {
     if record::address_of(&args.record).is_some() {
         let text = "only keys of transcripts in files are delegated to; a record in a store is sealed by the key of its home";
@@ -72,7 +71,7 @@ pub(crate) fn run(args: &DelegateArgs, context: &Context, out: &mut Out) -> Outc
     Ok(Exit::Done)
 }
 
-/// Record first: the log would else know of a delegation that was never sealed.
+/// The record comes first: otherwise the log could contain a delegation that was never sealed.
 fn delegate(
     args: &DelegateArgs,
     path: &Path,
@@ -95,9 +94,10 @@ fn delegate(
         ));
     }
     key_log::refuse_silent(context)?;
-    // A tail is none of the authority's words, and is settled by whoever seals.
+    // A delegation must not cover an unsealed tail; that is for `seal` to settle.
     let opened = args.signing.open(path, signer, context.host()?, context)?;
-    // A record that has ended lets nobody in any more, and may have said so before, unheard by the log.
+    // An ended record takes no new delegation. It may contain this one already, without its entry
+    // in the log.
     let mut said = opened.delegations.iter();
     let is_said = said.any(|said| (said.by, said.to) == (by, *to));
     let mut recorder = opened.recorder;
@@ -130,7 +130,8 @@ fn delegate(
     })
 }
 
-/// A key that is trusted, of this home, or given itself; none that is known to be for something else.
+/// A trusted key, a key of this home, or a key given as text. A key that is known to have another
+/// usage is refused.
 fn key_of(text: &str, keyring: &Keyring, context: &Context) -> Result<PublicKey, Failure> {
     let key = match (gather::public_key(text, context), keyring.get(text)?) {
         (Ok(key), Some(own)) if own.public != key => {

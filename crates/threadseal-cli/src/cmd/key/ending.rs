@@ -1,4 +1,5 @@
-//! What is done before a key ends: all that it sealed must stand in the log, and nothing may be left open that only it can end.
+//! Checks before a key ends: all of its seals must be in the log, and no record may be open that
+//! only this key can end.
 
 use crate::context::Context;
 use crate::ended;
@@ -22,9 +23,9 @@ use threadseal_store::home::Home;
 use threadseal_store::host::Host;
 use threadseal_store::sys::path_text;
 
-/// Has everything that the home knows to be sealed stand in its log before `old` ends, and refuses what would be lost: seals that cannot be
-/// written down there, and threads that have not ended. With `anyway` it only says so. Of a key that ended already nothing more is lost: it could
-/// end no thread any more.
+/// Publishes every seal that the home knows to its log before `old` ends, and refuses if something
+/// would be lost: a seal that cannot be logged, or a thread that has not ended. With `anyway` it
+/// only warns. A key that already ended has nothing more to lose: it can end no thread any more.
 ///
 /// # Errors
 /// When something would be lost, or the home cannot be read.
@@ -60,7 +61,8 @@ pub(super) fn settle(
     }
 }
 
-/// Writes down what records hold beyond the heads that are known of them; answers with what could not be.
+/// Logs the seals in records that are newer than their known heads; returns those that could not be
+/// logged.
 fn publish(home: &Home, context: &Context) -> Result<Vec<Unpublished>, Failure> {
     context.host()?;
     let Some(log) = context.known_log() else {
@@ -74,7 +76,7 @@ fn publish(home: &Home, context: &Context) -> Result<Vec<Unpublished>, Failure> 
     Ok(examiner.publish_ahead(&known, &places))
 }
 
-/// Where those records lie that have no place in the store of heads.
+/// The places of those records that have none in the store of heads.
 fn places(known: &[StoredHead], log: &SealLog) -> BTreeMap<RecordId, Vec<String>> {
     let placeless = known.iter().filter(|known| known.path_hint.is_none());
     let records = placeless.map(|known| known.head.record);
@@ -83,9 +85,9 @@ fn places(known: &[StoredHead], log: &SealLog) -> BTreeMap<RecordId, Vec<String>
         .collect()
 }
 
-/// What a thread seals behind the end of its authority counts for nobody, so that it would end as a forgery. A thread of which nobody can
-/// say here whether it goes on is told as well: one in a database that was not named, or in storage that does not answer. What another
-/// home seals is not known here.
+/// Refuses if a thread of this key is open: its seals after the end of its authority do not count,
+/// so it could only end as a forgery. Also reports threads with an unknown state: in a database
+/// that was not named, or in storage that does not answer. Seals of other homes are not known here.
 fn refuse_open_threads(
     home: &Home,
     old: &PublicKey,
@@ -104,7 +106,7 @@ fn refuse_open_threads(
         match stands(&hosts, &stored, old)? {
             Stands::Over => {}
             Stands::Open(place) => open.push(place),
-            // What was pruned was over.
+            // Only ended records are pruned.
             Stands::Unknown if local.heads.pruned(&record)?.is_some() => {}
             Stands::Unknown => unknown.push(place_told(&stored, context)),
         }
@@ -140,13 +142,13 @@ fn known_transcripts(home: &Home, context: &Context) -> Result<Vec<StoredHead>, 
     Ok(known)
 }
 
-/// How a thread stands that a key may answer for.
+/// The state of a thread whose authority may be the key.
 enum Stands {
-    /// It has ended, or another key answers for it.
+    /// It has ended, or has another authority.
     Over,
-    /// It goes on, here.
+    /// It is open, at this place.
     Open(String),
-    /// What is known says neither.
+    /// The known heads do not show its state.
     Unknown,
 }
 
@@ -159,7 +161,7 @@ fn stands(hosts: &[Host], known: &StoredHead, old: &PublicKey) -> Result<Stands,
         let Some(stored) = host.heads.fetch(&record)? else {
             continue;
         };
-        // A transcript of Rye names no authority.
+        // A transcript of Rye has no authority.
         if stored.is_final || (stored.path_hint.is_some() && stored.thread.is_none()) {
             return Ok(Stands::Over);
         }
@@ -175,7 +177,7 @@ fn stands(hosts: &[Host], known: &StoredHead, old: &PublicKey) -> Result<Stands,
     Ok(Stands::Unknown)
 }
 
-/// Where the record was sealed last, as far as that is known.
+/// The place where the record was sealed last, if it is known.
 fn place_told(known: &StoredHead, context: &Context) -> String {
     let record = known.head.record;
     let noted = context.known_log().map(|log| log.places_of(&record));
@@ -186,7 +188,7 @@ fn place_told(known: &StoredHead, context: &Context) -> String {
     }
 }
 
-/// Who answers for the record, as far as it still lies there.
+/// The authority of the record, if the record is still at this place.
 fn authority_at(host: &Host, path: &Path, record: &RecordId) -> Option<PublicKey> {
     let file = record::open(&*host.fs, path).ok()?;
     let first = first_line(&file).ok()??;

@@ -23,7 +23,6 @@ pub(crate) struct ExportArgs {
     out: Option<PathBuf>,
 }
 
-/// Writes the PEM text.
 pub(crate) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
     if context.json && args.out.is_none() {
         return Err(Failure::new(

@@ -1,4 +1,4 @@
-//! `key history`
+//! `key history`: prints the key events in the log, in its order.
 
 use crate::context::Context;
 use crate::examine::Anchors;
@@ -20,7 +20,6 @@ pub(crate) struct HistoryArgs {
     name: Option<String>,
 }
 
-/// Prints what keys said of themselves in the log, in its order.
 pub(crate) fn run(args: &HistoryArgs, context: &Context, out: &mut Out) -> Outcome {
     let keyring = Keyring::of(&context.existing_home()?);
     let wanted = match &args.name {

@@ -1,4 +1,4 @@
-//! `key import`: private keys that other programs made.
+//! `key import`: imports private keys of other programs.
 //!
 //! | kind | file |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | rye | a folder with `private_key.pem` and perhaps `public_key.pem` |
 //! | igor | `<agent>.identity`, 68 bytes |
 //!
-//! Nothing is ever overwritten; the source stays as it is.
+//! It never overwrites a file, and leaves the source as it is.
 
 use super::{UsageArg, name_of, print_keys, tell_untrusted};
 use crate::context::Context;
@@ -62,7 +62,6 @@ struct Imported {
     usage: KeyUsage,
 }
 
-/// Takes the key over.
 pub(crate) fn run(args: &ImportArgs, context: &Context, out: &mut Out) -> Outcome {
     let imported = read(args, context)?;
     let keyring = Keyring::of(&context.made_home()?);
@@ -114,7 +113,7 @@ fn read_rye(args: &ImportArgs, context: &Context) -> Result<Imported, Failure> {
     let bytes = Zeroizing::new(read_small(&*context.fs, &private, MAX_KEY_FILE_BYTES)?);
     let imported = from_pem(&bytes, &private, args, KeyUsage::Rye)?;
     let public = args.path.join("public_key.pem");
-    // Rye replaces an identity silently when this file is lost; here it is only a cross-check.
+    // Rye silently makes a new identity if this file is missing; here it is only a cross-check.
     if public.exists() {
         let beside = PublicKey::parse_any(read_small(&*context.fs, &public, MAX_KEY_FILE_BYTES)?)
             .map_err(|error| Failure::from(error).about(&public))?;

@@ -127,7 +127,6 @@ pub(crate) fn key_line(key: &OwnKey) -> String {
     )
 }
 
-/// Runs the subcommand.
 pub(crate) fn run(command: &KeyCommand, context: &Context, out: &mut Out) -> Outcome {
     match command {
         KeyCommand::New(args) => new::run(args, context, out),
@@ -161,8 +160,8 @@ fn print_keys(keys: &[OwnKey], context: &Context, out: &mut Out) {
     }
 }
 
-/// Says of a new key that nobody trusts it yet, and how that is changed. Keys of logs and witnesses are known by policies, and not by the trust
-/// store.
+/// Warns that a new key is not trusted yet, and names the command that trusts it. Policies name the
+/// keys of logs and witnesses, so those need no entry in the trust store.
 fn tell_untrusted(key: &OwnKey, context: &Context) -> Result<(), Failure> {
     let is_of_policies = matches!(key.usage, KeyUsage::Log | KeyUsage::Witness);
     if context.quiet || is_of_policies {
@@ -183,7 +182,7 @@ fn tell_untrusted(key: &OwnKey, context: &Context) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A name for a key that got none: `key-` and the first eight digits of its id.
+/// The default name of a key: `key-` and the first eight digits of its id.
 fn name_of(public: &threadseal_core::key::PublicKey) -> String {
     let id = public.key_id().to_hex();
     format!("key-{}", &id[..8])

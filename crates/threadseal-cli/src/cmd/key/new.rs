@@ -24,7 +24,7 @@ pub(crate) struct NewArgs {
     passphrase: PassphraseArgs,
 }
 
-/// Makes the key. Nobody trusts it yet: that is `trust add`.
+/// Makes the key. It is not trusted until `trust add`.
 pub(crate) fn run(args: &NewArgs, context: &Context, out: &mut Out) -> Outcome {
     let home = context.made_home()?;
     let passphrase = args.passphrase.for_new_key()?;

@@ -1,4 +1,4 @@
-//! `key revoke`
+//! `key revoke`: ends a key, in the log and in the trust store.
 
 use super::print_keys;
 use crate::context::Context;
@@ -27,7 +27,7 @@ pub(crate) struct RevokeArgs {
     passphrase: PassphraseArgs,
 }
 
-/// Has a key say in the log that it ended, and the trust store say so, too.
+/// The key itself signs its end for the log; then the trust store follows.
 pub(crate) fn run(args: &RevokeArgs, context: &Context, out: &mut Out) -> Outcome {
     let home = context.existing_home()?;
     let keyring = Keyring::of(&home);

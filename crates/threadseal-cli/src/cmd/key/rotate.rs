@@ -31,8 +31,9 @@ pub(crate) struct RotateArgs {
     passphrase: PassphraseArgs,
 }
 
-/// Puts a new key in the place of another: key, log, trust store, names. Cut short, it goes on where it is run again; behind the word in the
-/// log also where another command opens the home to write.
+/// Replaces a key by a new one: key, log, trust store, names. An interrupted rotation continues
+/// when it is run again. After the entry in the log, any command that opens the home to write
+/// completes it.
 pub(crate) fn run(args: &RotateArgs, context: &Context, out: &mut Out) -> Outcome {
     let home = context.existing_home()?;
     let keyring = Keyring::of(&home);
@@ -79,8 +80,9 @@ pub(crate) fn run(args: &RotateArgs, context: &Context, out: &mut Out) -> Outcom
     Ok(Exit::Done)
 }
 
-/// A key whose private half is gone cannot say that it ended; nothing would, and what was done with it before it was lost would count for ever.
-/// Where the home has its end already, a rotation was cut short.
+/// Refuses a key whose private half is gone: it cannot sign its end for the log, so that later
+/// misuse of it would count for ever. If the trust store has the end already, a rotation was
+/// interrupted, and may continue.
 fn refuse_speechless(home: &Home, old: &OwnKey) -> Result<(), Failure> {
     let store = trusting::of_home(home)?;
     let mut trusted = store.by_key(&old.public);
@@ -112,7 +114,7 @@ fn make_next(
     keyring.create(name, old.usage, &key, passphrase.as_ref(), context)
 }
 
-/// The old key says in the log that it ended; whom the home trusted by it, it trusts by the next one.
+/// The old key signs its end for the log; trust in it passes to the next key.
 fn hand_over(
     home: &Home,
     old: &OwnKey,
@@ -128,7 +130,7 @@ fn hand_over(
     Ok(entry)
 }
 
-/// Says what became of the old key, and who has to hear of the next one.
+/// Reports the new name of the old key, and who must learn of the next one.
 fn tell(old: &OwnKey, next: &PublicKey, entry: Option<u64>, context: &Context) {
     if context.quiet {
         return;

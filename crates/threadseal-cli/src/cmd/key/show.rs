@@ -34,7 +34,6 @@ enum KeyFormat {
     Vkey,
 }
 
-/// Shows the key.
 pub(crate) fn run(args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome {
     let key = Keyring::of(&context.existing_home()?).find(&args.name)?;
     match args.format {
@@ -71,7 +70,8 @@ fn text(key: &OwnKey, format: KeyFormat) -> Result<String, Failure> {
         KeyFormat::Hex => public.to_hex(),
         KeyFormat::Did => public.to_did_key(),
         KeyFormat::Rye => public.rye_fingerprint().to_hex(),
-        // Both are known by other names than their files': another vkey would be nobody's.
+        // A vkey contains the name of its log or witness, which differs from the name of the file.
+        // A vkey with the file's name would be a false one.
         KeyFormat::Vkey if key.usage == KeyUsage::Log => {
             return Err(Failure::new(
                 "the vkey of a log has its name; run: threadseal log status",

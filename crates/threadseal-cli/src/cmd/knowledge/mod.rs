@@ -1,4 +1,4 @@
-//! `knowledge`: what a project knows.
+//! `knowledge`: the knowledge entries of a project.
 
 mod search;
 
@@ -14,7 +14,6 @@ pub(crate) enum KnowledgeCommand {
     Search(search::SearchArgs),
 }
 
-/// Runs the command.
 pub(super) fn run(command: &KnowledgeCommand, context: &Context, out: &mut Out) -> Outcome {
     match command {
         KnowledgeCommand::Search(args) => search::run(args, context, out),

@@ -1,4 +1,5 @@
-//! `knowledge search`: entries below `.ai/knowledge` that have every word, and what verification says of each.
+//! `knowledge search`: entries below `.ai/knowledge` that contain every word, each with its
+//! verdict.
 
 use crate::context::Context;
 use crate::engine::ProjectArgs;
@@ -38,7 +39,7 @@ struct HitOutput<'a> {
     snippet: &'a str,
 }
 
-/// The exit is that of the worst verdict among the hits; 2 when there is none.
+/// Exits with the worst verdict among the hits; 2 if there is none.
 pub(super) fn run(args: &SearchArgs, context: &Context, out: &mut Out) -> Outcome {
     let project = args.project.open(context)?;
     let root = project.root().to_owned();

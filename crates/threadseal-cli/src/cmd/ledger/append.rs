@@ -1,10 +1,10 @@
-//! `ledger append`: records or parts of them in, chained and signed records out.
+//! `ledger append`: reads records or parts of them, and writes chained and signed records.
 //!
 //! ```text
-//! a line   a step record, or {"node":…,"effect":{"type",…},"status":…,…}: what is missing is made
+//! a line   a step record, or {"node":…,"effect":{"type",…},"status":…,…}: missing members are added
 //! ```
-//! Lines that wait are stored together; each is durable before the next are read. The head of what
-//! was stored is remembered by this host.
+//! All waiting lines are stored together; each is durable before the next ones are read. This host
+//! remembers the head of the stored records.
 
 use super::place;
 use crate::context::Context;
@@ -34,9 +34,9 @@ use threadseal_store::ledger::{
 use threadseal_store::random;
 use threadseal_store::read::open_regular;
 
-/// Records that are stored at once.
+/// The most records that are stored at once.
 const BATCH_RECORDS: usize = 1024;
-/// Bytes of lines that are stored at once.
+/// The most bytes of lines that are stored at once.
 const BATCH_BYTES: usize = 4 << 20;
 
 /// What `ledger append` takes.
@@ -133,11 +133,11 @@ struct Appending<'a> {
     args: &'a AppendArgs,
     context: &'a Context,
     ledger: Ledger,
-    /// Who signs.
+    /// The actor that signs.
     signer: Option<ActorFingerprint>,
-    /// Runs whose first record is written, or was looked at.
+    /// Runs whose first record is written, or was checked.
     begun: BTreeSet<RunId>,
-    /// How many records each run got, and where it ends now.
+    /// The number of new records and the present end of each run.
     runs: BTreeMap<RunId, (u64, Tip)>,
 }
 
@@ -174,7 +174,7 @@ pub(super) fn run(args: &AppendArgs, context: &Context, out: &mut Out) -> Outcom
     }
     let mut input = BufReader::with_capacity(1 << 20, stdin().lock());
     let appended = appending.append_all(&mut input);
-    // What was stored before a failure lies there as well.
+    // Records that were stored before a failure are remembered, too.
     for run in appending.runs.keys() {
         place::remember(&args.store, run, &context.host()?)?;
     }
@@ -211,7 +211,7 @@ fn tell(runs: &BTreeMap<RunId, (u64, Tip)>, context: &Context, out: &mut Out) {
     }
 }
 
-/// The lines that wait, at least one unless the input is at its end, each with its number.
+/// The waiting lines, each with its number: at least one unless the input has ended.
 fn batch(input: &mut impl BufferedLines, number: &mut u64) -> Result<Vec<(u64, Vec<u8>)>, Failure> {
     let (mut lines, mut bytes) = (Vec::new(), 0);
     loop {
@@ -242,7 +242,7 @@ fn batch(input: &mut impl BufferedLines, number: &mut u64) -> Result<Vec<(u64, V
     }
 }
 
-/// Lines of which one can ask whether the next has arrived.
+/// Lines whose reader knows whether the next one has arrived.
 trait BufferedLines: BufRead {
     fn has_line(&self) -> bool;
 }
@@ -265,7 +265,7 @@ impl Appending<'_> {
         }
     }
 
-    /// Stores lines, those of one run in a row together.
+    /// Stores lines; consecutive lines of one run are stored together.
     fn append(&mut self, lines: &[(u64, Vec<u8>)]) -> Result<(), Failure> {
         let mut records: Vec<StepRecord> = Vec::new();
         for (number, line) in lines {
@@ -308,7 +308,8 @@ impl Appending<'_> {
         *known = (known.0 + appended, tip);
     }
 
-    /// Writes the first record of a new ledger, or sees to it that we may go on with another's.
+    /// Writes the first record of a new ledger, or checks that this actor may continue an existing
+    /// one.
     fn begin(&mut self, run: &RunId) -> Result<(), Failure> {
         let first = self.ledger.records().list_after(run, 0, 1)?;
         if let Some(first) = first.first() {
@@ -344,7 +345,7 @@ impl Appending<'_> {
         Ok(genesis)
     }
 
-    /// The other actors who may sign.
+    /// The other actors that may sign.
     fn others(&self) -> Result<Actors, Failure> {
         let mut others = Actors::default();
         for text in &self.args.other_actor {
@@ -372,8 +373,8 @@ impl Appending<'_> {
         Ok(Some(digest.sha256))
     }
 
-    /// Goes on with a ledger that is there: if it names its actors, only as one of them. Others who may
-    /// sign join it.
+    /// Continues an existing ledger. If it declares its actors, the signer must be one of them.
+    /// Further actors join it.
     fn go_on(&mut self, run: &RunId, first: &[u8]) -> Result<(), Failure> {
         let first = json::parse_python(first).map_err(|error| Failure::new(error.to_string()))?;
         let declared = Declaration::of(&first.value);
@@ -408,7 +409,7 @@ impl Appending<'_> {
         Ok(())
     }
 
-    /// Is what was asked of the beginning what the ledger begins with?
+    /// Refuses if the ledger begins in another way than the arguments require.
     fn agrees(&self, run: &RunId, first: Option<&Declaration>) -> Result<(), Failure> {
         let beginning = &self.args.beginning;
         if !beginning.is_wanted() {
@@ -454,7 +455,7 @@ impl Appending<'_> {
         }
     }
 
-    /// Does a record behind the first name this actor?
+    /// Does a record after the first add this actor?
     fn has_joined(&self, run: &RunId, actor: &str) -> Result<bool, Failure> {
         for record in self.ledger.records().list(run, 1) {
             let line = record?.line;
@@ -477,7 +478,7 @@ impl Appending<'_> {
         Ok(step_id_from_random(random::array(&self.context.random)?))
     }
 
-    /// The record of a line, with what it leaves out.
+    /// The record of a line, with default values for missing members.
     fn record(&self, line: &[u8]) -> Result<StepRecord, Failure> {
         let value = json::parse(line.trim_ascii())
             .map_err(|error| Failure::new(format!("not strict JSON: {error}")))?;

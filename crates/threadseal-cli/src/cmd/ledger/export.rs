@@ -1,6 +1,7 @@
-//! `ledger export`: a run as lines, or with the runs below it as a history bundle.
+//! `ledger export`: writes a run as lines, or with the runs below it as a history bundle.
 //!
-//! As it lies there, or with `--verified` only where it verifies: that is how a program reads a ledger.
+//! It copies the stored bytes. With `--verified`, which suits programs that read a ledger, it
+//! writes only what verifies.
 
 use super::place::{self, Place};
 use super::vouched::Vouched;
@@ -20,7 +21,7 @@ use threadseal_formats::ledger::{Records, RunId, RunState, write_bundle};
 use threadseal_store::atomic::NewFile;
 use threadseal_store::read::open_regular;
 
-/// Mode of a file that is written: what an agent did is for its user.
+/// Mode of a new file: only its user may read the actions of an agent.
 const EXPORT_MODE: u32 = 0o600;
 
 /// What `ledger export` takes.
@@ -55,7 +56,7 @@ enum FormArg {
     Bundle,
 }
 
-/// Writes the records as they are, or none.
+/// Writes the records unchanged, or none at all.
 pub(super) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
     let place = place::readable(&args.ledger, context)?;
     let run = place.one(args.run.as_ref())?;
@@ -98,7 +99,7 @@ pub(super) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcom
     Ok(Exit::Done)
 }
 
-/// Says why nothing is written; the exit is the verdict's.
+/// Reports why nothing is written; the exit is the verdict's.
 fn refused(report: &Report, context: &Context, out: &mut Out) -> Exit {
     let verdict = report.verdict;
     let exit = Exit::from_code(verdict.exit_code());
@@ -137,7 +138,7 @@ fn state(path: Option<&Path>, run: &RunId, context: &Context) -> Result<Option<R
     Ok(Some(state))
 }
 
-/// The run, those that its records say to have started, and theirs, each once.
+/// The run and all runs that its records, and theirs, claim to have started, each once.
 fn descendants(place: &Place, root: RunId) -> Result<Vec<RunId>, Failure> {
     let here = place.runs()?;
     let runs = RefCell::new(vec![root]);
@@ -165,7 +166,7 @@ fn descendants(place: &Place, root: RunId) -> Result<Vec<RunId>, Failure> {
     Ok(runs.into_inner())
 }
 
-/// The run that a record says to have started.
+/// The run that a record claims to have started.
 fn started(line: &[u8]) -> Option<RunId> {
     memchr::memmem::find(line, b"sub_run_id")?;
     let record = json::parse_python(line).ok()?.value;

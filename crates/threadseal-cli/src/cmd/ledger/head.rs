@@ -1,4 +1,5 @@
-//! `ledger head`: what to keep elsewhere, so that a cut or rewritten ledger is noticed.
+//! `ledger head`: prints the head to keep elsewhere, so that a truncated or rewritten ledger is
+//! noticed.
 
 use super::place::{self, Place};
 use crate::context::Context;
@@ -33,7 +34,7 @@ struct HeadOutput<'a> {
     records: u64,
 }
 
-/// Prints the head of a chain that holds; whose it is, it does not say.
+/// Prints the head of a valid chain; it does not prove the author.
 pub(super) fn run(args: &HeadArgs, context: &Context, out: &mut Out) -> Outcome {
     let place = place::readable(&args.ledger, context)?;
     let run = place.one(args.run.as_ref())?;
@@ -59,7 +60,7 @@ pub(super) fn run(args: &HeadArgs, context: &Context, out: &mut Out) -> Outcome 
 /// Verifies the whole ledger of `run`.
 ///
 /// # Errors
-/// When it cannot be read, or lies in a bundle: a bundle may be a part.
+/// When it cannot be read, or is in a bundle: a bundle may be a part.
 pub(super) fn whole(
     place: &Place,
     run: &RunId,
@@ -79,10 +80,10 @@ pub(super) fn whole(
     examiner.run(place.store()?, run, name)
 }
 
-/// The end of a chain that holds, with nothing behind it.
+/// The end of a valid chain without a tail.
 ///
 /// # Errors
-/// Naming the verdict, when something speaks against the ledger or its end is not chained.
+/// Naming the verdict, when the ledger is not valid or its end is not chained.
 pub(super) fn tip_of(outcome: &ledger::Outcome) -> Result<&ChainTip, Failure> {
     let verdict = outcome.report.verdict;
     let partial = matches!(verdict, Verdict::Partial | Verdict::Unsigned);

@@ -1,10 +1,11 @@
-//! `ledger import`: the runs of a file, a bundle or a store, byte for byte into another store.
+//! `ledger import`: copies the runs of a file, a bundle or a store, byte for byte, into another
+//! store.
 //!
 //! ```text
-//! source ─► verify each run whole ─► same beginning in the store? ─► append what it lacks
+//! source ─► verify each run whole ─► same beginning in the store? ─► append the missing records
 //! ```
-//! Hashes and signatures stay as they are. A part of a ledger, or one that something speaks against,
-//! is not taken; nothing is where one run fails.
+//! Hashes and signatures stay as they are. It refuses a part of a ledger and an invalid one. If one
+//! run fails, nothing is imported.
 
 use super::head::{tip_of, whole};
 use super::place::{self, Place};
@@ -23,9 +24,9 @@ use threadseal_core::trust::Trust;
 use threadseal_formats::ledger::{ChainTip, RunId};
 use threadseal_store::ledger::{Append, Entry, LedgerStore, Tip};
 
-/// Records that are stored at once.
+/// The most records that are stored at once.
 const BATCH_RECORDS: usize = 1024;
-/// Bytes of records that are stored at once.
+/// The most bytes of records that are stored at once.
 const BATCH_BYTES: usize = 4 << 20;
 
 /// What `ledger import` takes.
@@ -56,7 +57,7 @@ struct Imported {
     head: String,
 }
 
-/// Verifies all, then appends.
+/// Verifies all runs, then appends.
 pub(super) fn run(args: &ImportArgs, context: &Context, out: &mut Out) -> Outcome {
     let from = place::readable(&args.from, context)?;
     let runs = match &args.run {
@@ -102,7 +103,7 @@ fn import(from: &Place, to: &dyn LedgerStore, tip: &ChainTip) -> Result<Imported
     let (mut seen, mut bytes, mut batch) = (0_u64, 0, Vec::new());
     from.each(run, &mut |line| {
         seen += 1;
-        // Records that came after the look are not taken.
+        // Records that were added after the verification are not taken.
         if seen > tip.count {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! `ledger list`: the runs of a place, or the records of one.
+//! `ledger list`: lists the runs of a place, or the records of one.
 
 use super::place;
 use crate::context::Context;
@@ -28,7 +28,7 @@ struct RunLine<'a> {
     last_hash: Option<String>,
 }
 
-/// One record, as far as a line shows it.
+/// The members of a record that a line shows.
 #[derive(Serialize)]
 struct RecordLine {
     seq: u64,
@@ -40,7 +40,7 @@ struct RecordLine {
     signed: bool,
 }
 
-/// Lists; nothing here vouches for anything.
+/// Lists without verification.
 pub(super) fn run(args: &ListArgs, context: &Context, out: &mut Out) -> Outcome {
     let place = place::readable(&args.ledger, context)?;
     if let Some(run) = &args.run {

@@ -1,7 +1,8 @@
-//! `ledger …`: the step ledgers of runs, AbstractRuntime's and our own (`spec/ledger.md`).
+//! `ledger …`: the step ledgers of runs, in AbstractRuntime's format and our own
+//! (`spec/ledger.md`).
 //!
-//! Where a command takes `LEDGER`, that is a file of records, a history bundle, an SQLite file, a
-//! folder of files `ledger_<run>.jsonl`, or a URL: `file:DIR`, `sqlite:FILE`, `postgres://…`.
+//! `LEDGER` is a file of records, a history bundle, an SQLite file, a folder of files
+//! `ledger_<run>.jsonl`, or a URL: `file:DIR`, `sqlite:FILE`, `postgres://…`.
 
 mod append;
 mod export;
@@ -43,7 +44,6 @@ pub(crate) enum LedgerCommand {
     Stats(stats::StatsArgs),
 }
 
-/// Runs one of them.
 pub(crate) fn run(command: &LedgerCommand, context: &Context, out: &mut Out) -> Outcome {
     match command {
         LedgerCommand::Append(args) => append::run(args, context, out),

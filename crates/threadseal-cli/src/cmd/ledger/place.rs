@@ -1,11 +1,12 @@
-//! Where ledgers lie: what `LEDGER` on the command line names.
+//! Places of ledgers: the meaning of `LEDGER` on the command line.
 //!
 //! | text | place |
 //! |---|---|
 //! | `file:DIR`, a folder | a store of files |
 //! | `sqlite:FILE`, an SQLite file | a store in it |
 //! | `postgres://…`, `postgresql://…` | a store in a database |
-//! | `s3://…`, `gs://…`, `az://…`, `object+file:DIR` | object storage, with what the environment says of it |
+//! | `s3://…`, `gs://…`, `az://…`, `object+file:DIR` | object storage, with settings from the
+//! environment |
 //! | any other file | a history bundle, or the lines of one run |
 
 use crate::context::{self, Context};
@@ -27,30 +28,31 @@ use threadseal_store::ledger::{
 };
 use threadseal_store::read::{RegularFile, Source as _, open_regular};
 
-/// Runs that are asked for at once.
+/// The number of runs that one request asks for.
 const PAGE_RUNS: usize = 256;
 
-/// Where ledgers lie.
+/// A place of ledgers.
 #[derive(Debug)]
 pub(crate) enum Place {
-    /// A folder of files, each of one run.
+    /// A folder of files, one for each run.
     Files(JsonlLedgerStore),
     /// Another store.
     Store(Box<dyn LedgerStore>),
     /// The ledger of one run.
     Lines(RegularFile),
-    /// Several, in one document.
+    /// The ledgers of several runs, in one document.
     Bundle(Bundle),
 }
 
-/// What a text names, before anything is opened.
+/// The kind of place that a text names, before anything is opened.
 enum Named<'a> {
     Folder(PathBuf),
     Address(&'a str),
     File(&'a Path),
 }
 
-/// Has the home remember where the ledger of a run lies: a ledger has no place of its own, and may be looked for one day.
+/// Stores the place of a run's ledger in the home: the record itself has no place, and `verify` may
+/// have to find it later.
 ///
 /// # Errors
 /// When no store has this address.
@@ -83,7 +85,7 @@ fn opened(address: &str, intent: Intent) -> Result<Box<dyn LedgerStore>, Error> 
     url::open_with(address, intent, &context::object_storage_settings())
 }
 
-/// The store that `text` names, to append to; made where it is missing.
+/// The store that `text` names, to append to; it is created if it is missing.
 ///
 /// # Errors
 /// When it names none, or the store cannot be opened.
@@ -104,10 +106,10 @@ pub(crate) fn writable(text: &str, context: &Context) -> Result<Box<dyn LedgerSt
     })
 }
 
-/// What `text` names, to read it; nothing is made.
+/// The place that `text` names, to read it; nothing is created.
 ///
 /// # Errors
-/// When it is not there, holds no ledgers or cannot be read.
+/// When it does not exist, holds no ledgers or cannot be read.
 pub(crate) fn readable(text: &str, context: &Context) -> Result<Place, Failure> {
     Ok(match named(text)? {
         Named::Folder(folder) if !folder.is_dir() => {
@@ -133,7 +135,7 @@ pub(crate) fn readable(text: &str, context: &Context) -> Result<Place, Failure> 
     })
 }
 
-/// Is `text` a file that says to be a bundle, whatever is wrong with it?
+/// Does `text` name a file that claims to be a bundle, even an invalid one?
 pub(crate) fn is_bundle(text: &str, context: &Context) -> bool {
     let Ok(Named::File(path)) = named(text) else {
         return false;
@@ -158,10 +160,10 @@ impl Place {
         }
     }
 
-    /// The file that holds the ledger of `run` alone, where there is one.
+    /// The file that holds only the ledger of `run`, if there is one.
     ///
     /// # Errors
-    /// When the file cannot be opened, or the run has no name for one.
+    /// When the file cannot be opened, or the run has no file name.
     pub(crate) fn file_of(
         &self,
         run: Option<&RunId>,
@@ -171,7 +173,7 @@ impl Place {
             (Self::Lines(file), _) => Ok(Some(file.path().to_owned())),
             (Self::Files(store), Some(run)) => {
                 let path = store.path_of(run)?;
-                // A run without a file is told as an empty ledger, by the store.
+                // For a run without a file, the store reports an empty ledger.
                 let there = context.fs.symlink_metadata(&path).is_ok();
                 Ok(there.then_some(path))
             }
@@ -179,7 +181,7 @@ impl Place {
         }
     }
 
-    /// The runs that lie here, at most [`MAX_BUNDLE_RUNS`].
+    /// The runs at this place, at most [`MAX_BUNDLE_RUNS`].
     ///
     /// # Errors
     /// When it cannot be read, or has more.
@@ -214,7 +216,7 @@ impl Place {
     /// Refuses a store that holds more than its runs.
     ///
     /// # Errors
-    /// When something lies there under a name that no run has; when it cannot be read.
+    /// When a name in it fits no run; when it cannot be read.
     pub(crate) fn has_no_strays(&self) -> Result<(), Failure> {
         let strays = match self {
             Self::Files(store) => store.strays(1)?,
@@ -230,7 +232,7 @@ impl Place {
         }
     }
 
-    /// The one run that is meant.
+    /// The run that the arguments select.
     ///
     /// # Errors
     /// When none is named and there is not exactly one.
@@ -249,10 +251,10 @@ impl Place {
         }
     }
 
-    /// Hands over the records of `run` as lines, one JSON object each, in order.
+    /// Passes the records of `run` to `take` as lines, one JSON object each, in order.
     ///
     /// # Errors
-    /// When it cannot be read, a line of a file is no record; what `take` returns.
+    /// When it cannot be read, a line of a file is no record; any error of `take`.
     pub(crate) fn each(
         &self,
         run: &RunId,
@@ -296,7 +298,7 @@ fn lines(
     }
 }
 
-/// A record as stores hold it: the line as it stands, unless there are blanks around it or it is no
+/// A record as stores hold it: the line unchanged, unless there are blanks around it or it is no
 /// strict JSON.
 fn compact(line: &[u8], number: u64) -> Result<Vec<u8>, Error> {
     if line.starts_with(b"{") && json::validate(line).is_ok() && line.ends_with(b"}") {

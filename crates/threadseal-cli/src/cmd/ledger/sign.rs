@@ -1,10 +1,11 @@
-//! `ledger sign`: a signed head, which seals a ledger as it stands, whoever wrote it.
+//! `ledger sign`: writes a signed head, which seals a ledger in its present state, whatever program
+//! wrote it.
 //!
 //! ```text
 //! verify ─► run, records, last hash, times, file digest ─► C2SP note ─► FILE.head, or printed
 //! ```
-//! What is there is verified first, an older head beside it included: nothing is sealed over what
-//! does not fit.
+//! The ledger is verified first, including an older head beside it: an invalid ledger is not
+//! sealed.
 
 use super::head::{tip_of, whole};
 use super::place;
@@ -28,7 +29,7 @@ use threadseal_store::ledger::known::{self, digest_of_beginning};
 use threadseal_store::read::open_regular;
 use threadseal_store::sys::path_text;
 
-/// Mode of a head: whoever may read the ledger may read it.
+/// Mode of a head: every reader of the ledger may read it.
 const HEAD_MODE: u32 = 0o644;
 
 /// What `ledger sign` takes.
@@ -75,12 +76,12 @@ pub(super) fn run(args: &SignArgs, context: &Context, out: &mut Out) -> Outcome 
         .map(|path| open_regular(&*context.fs, &path))
         .transpose()?;
     let outcome = match &file {
-        // The digest below must be of the very bytes that were verified.
+        // The digest below must be of the same bytes that were verified.
         Some(file) => examiner.ledger_file(file)?,
         None => whole(&place, &run, &args.ledger, &examiner, context)?,
     };
     let tip = tip_of(&outcome)?;
-    // Its head says where the ledger ends now.
+    // The new head declares the end of the ledger, so the host's knowledge must be the newest.
     let host = context.host()?;
     host.refuse_doubted(&format!("run {} has records", tip.run), None)?;
     let statement = HeadStatement {
@@ -129,7 +130,7 @@ pub(super) fn run(args: &SignArgs, context: &Context, out: &mut Out) -> Outcome 
     Ok(Exit::Done)
 }
 
-/// Says what the signature rests on, where that is only the signer's word.
+/// Warns if the signature rests only on the signer's claim.
 fn warn(verdict: Verdict, completeness: Completeness) {
     if verdict == Verdict::Verified && completeness == Completeness::Head {
         return;

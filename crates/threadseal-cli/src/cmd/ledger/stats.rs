@@ -1,4 +1,4 @@
-//! `ledger stats`: what happened in runs, counted.
+//! `ledger stats`: counts the events of runs.
 
 use super::place;
 use crate::context::Context;
@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 use threadseal_core::canon::json::{self, Value};
 use threadseal_formats::ledger::RunId;
 
-/// Most words that are counted each by itself; the rest are `(other)`.
+/// The most words with a count of their own; all others are `(other)`.
 const MAX_WORDS: usize = 256;
-/// Longest word that is counted by itself, in bytes.
+/// The longest word with a count of its own, in bytes.
 const MAX_WORD_BYTES: usize = 128;
 
 /// What `ledger stats` takes.
@@ -43,7 +43,7 @@ struct Stats {
     last_time: Option<String>,
 }
 
-/// Counts; nothing here vouches for anything.
+/// Counts without verification.
 pub(super) fn run(args: &StatsArgs, context: &Context, out: &mut Out) -> Outcome {
     let place = place::readable(&args.ledger, context)?;
     let runs = match &args.run {
@@ -118,7 +118,8 @@ impl Stats {
     }
 }
 
-/// Counts a word; of words without end, those after the first ones together.
+/// Counts a word. Without a bound, words could fill the memory: those after the first ones share
+/// one count.
 fn count(words: &mut BTreeMap<String, u64>, word: &str) {
     let fits = words.contains_key(word) || words.len() < MAX_WORDS && word.len() <= MAX_WORD_BYTES;
     let word = if fits { word } else { "(other)" };

@@ -1,4 +1,4 @@
-//! `ledger tail`: the last records of a run, and with `-f` those to come.
+//! `ledger tail`: prints the last records of a run and, with `-f`, the new ones.
 
 use super::list::record;
 use super::place;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use threadseal_formats::ledger::RunId;
 use threadseal_store::ledger::LedgerStoreExt as _;
 
-/// How long one wait for a record lasts; then it is seen whether anybody still reads.
+/// The longest wait for a record, before a check whether standard output is still open.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// What `ledger tail` takes.
@@ -31,7 +31,7 @@ pub(crate) struct TailArgs {
     follow: bool,
 }
 
-/// Prints, until nobody reads any more where it follows.
+/// Prints; with `-f`, until standard output is closed.
 pub(super) fn run(args: &TailArgs, context: &Context, out: &mut Out) -> Outcome {
     let place = place::readable(&args.ledger, context)?;
     let run = place.one(args.run.as_ref())?;

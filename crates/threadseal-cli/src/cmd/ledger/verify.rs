@@ -1,4 +1,5 @@
-//! `ledger verify`: a report for each run, or with `--compat` what the original's verifier answers.
+//! `ledger verify`: prints a report for each run or, with `--compat`, the answer of
+//! AbstractRuntime's verifier.
 
 use super::place::{self, Place};
 use crate::context::Context;
@@ -54,7 +55,6 @@ pub(crate) struct VerifyArgs {
     allow_local_trust: bool,
 }
 
-/// Verifies and reports.
 pub(super) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcome {
     let reports = reports(args, context)?;
     if reports.is_empty() {
@@ -79,7 +79,7 @@ pub(super) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcom
 
 fn reports(args: &VerifyArgs, context: &Context) -> Result<Vec<Report>, Failure> {
     let place = match place::readable(&args.ledger, context) {
-        // What is wrong with a bundle is told of it, as of any record.
+        // A damaged bundle gets a report, like any other record.
         Err(_) if !args.compat && place::is_bundle(&args.ledger, context) => None,
         place => Some(place?),
     };
@@ -144,7 +144,7 @@ fn of_place(
     }
 }
 
-/// The part of the disk that a place lies on.
+/// The path of a place that is on the disk.
 pub(super) fn path_of(ledger: &str) -> Option<PathBuf> {
     let path = ["file://", "file:", "sqlite://", "sqlite:"]
         .into_iter()

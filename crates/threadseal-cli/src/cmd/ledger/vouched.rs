@@ -1,7 +1,8 @@
-//! Ledgers as a reader may take them up: verified where they lie, then read from lines that hold the same chain.
+//! Verified ledgers for conversion: verified at their place, then read from lines with the same
+//! chain.
 //!
 //! ```text
-//! place ─► verify, with its notes and its signed head ─► verified? ─► lines in memory ─► verify ─► the same end? ─► handed over
+//! place ─► verify, with its notes and its signed head ─► verified? ─► lines in memory ─► verify ─► the same end? ─► result
 //! ```
 
 use super::place::Place;
@@ -23,8 +24,8 @@ use threadseal_store::read::open_regular;
 pub(super) struct Vouched(Vec<BundledLedger>);
 
 impl Vouched {
-    /// Reads `runs` at `place`, called `name`, by the home's trust and with the heads that it knows; where one does not
-    /// verify, what is said of it.
+    /// Reads `runs` at `place`, called `name`, with the home's trust and its known heads. If one
+    /// does not verify, returns its report instead.
     ///
     /// # Errors
     /// When it cannot be read, changes meanwhile, or is larger than [`MAX_SOURCE_BYTES`].
@@ -44,7 +45,8 @@ impl Vouched {
             if said.report.verdict != Verdict::Verified {
                 return Ok(Err(Box::new(said.report.clone())));
             }
-            // What a signed head beside it vouches for need not be signed itself.
+            // A ledger under a signed head need not be signed itself, so the lines alone need not
+            // be `verified`.
             if read.report.verdict.exit_code() == 1 || read.tip != said.tip {
                 let text = format!("the ledger of run {run} changed while it was read");
                 return Err(Failure::new(text));
@@ -80,7 +82,7 @@ fn examiner(name: &str, run: &RunId, context: &Context) -> Result<Examiner, Fail
     Examiner::new(asked, ProgressBar::hidden(), context)
 }
 
-/// The lines of `run`, of which there may be `room` bytes.
+/// The lines of `run`, at most `room` bytes.
 fn held(place: &Place, run: &RunId, room: &mut usize) -> Result<BundledLedger, Error> {
     if let Place::Bundle(bundle) = place
         && let Some(ledger) = bundle.ledgers.iter().find(|ledger| ledger.run == *run)
@@ -105,7 +107,7 @@ fn held(place: &Place, run: &RunId, room: &mut usize) -> Result<BundledLedger, E
     })
 }
 
-/// What is said of the ledger where it lies; a bundle says nothing but its lines.
+/// The outcome for the ledger at its place; a bundle has no outcome beyond that of its lines.
 fn where_it_lies(
     place: &Place,
     name: &str,

@@ -1,4 +1,5 @@
-//! `lineage accept STORE -o FILE`: takes the agent that is offered to this machine, which may act then.
+//! `lineage accept STORE -o FILE`: accepts the agent that is offered to this machine, which may act
+//! from then on.
 
 use super::machine::{MachineArgs, tell};
 use crate::context::Context;
@@ -18,7 +19,7 @@ pub(crate) struct AcceptArgs {
     output: PathBuf,
 }
 
-/// Accepts; again gives the same answer.
+/// Accepts; a repetition gives the same answer.
 pub(super) fn run(args: &AcceptArgs, context: &Context, out: &mut Out) -> Outcome {
     let (machine, agent) = args.machine.open(context)?;
     let node = machine.node(context);

@@ -1,9 +1,9 @@
-//! `lineage append STORE`: the next checkpoint of an agent.
+//! `lineage append STORE`: writes the next checkpoint of an agent.
 //!
 //! ```text
-//! all links of the agent verified ─► header ─► signed ─► verified as the next ─► saved if nobody was faster
+//! all links of the agent verified ─► header ─► signed ─► verified as the next ─► saved if no other writer was faster
 //! ```
-//! What is there is never written over before its successor holds, and a key is never replaced.
+//! An existing link is not overwritten before its successor is valid, and a key is never replaced.
 
 use super::identity;
 use super::input::digest;
@@ -167,7 +167,7 @@ fn agent_of(args: &AppendArgs, store: &dyn CheckpointStore) -> Result<AgentName,
     }
 }
 
-/// All that the next link is made from.
+/// All inputs of the next link.
 struct Next<'a> {
     args: &'a AppendArgs,
     agent: &'a AgentName,
@@ -178,7 +178,7 @@ struct Next<'a> {
 }
 
 impl Next<'_> {
-    /// The header, signed where its version is, and its bytes.
+    /// The header, signed if its version is, and its bytes.
     fn seal(&self) -> Result<(CheckpointHeader, Vec<u8>), Failure> {
         let (args, before) = (self.args, self.standing.header());
         let version = args
@@ -267,7 +267,7 @@ impl Next<'_> {
         Ok(Some(given))
     }
 
-    /// The key that signs; made for the first signed link of an agent, and for no other.
+    /// The signing key; it is made only for the first signed link of an agent.
     fn identity(&self) -> Result<AgentIdentity, Failure> {
         if let Some(path) = &self.args.identity {
             return identity::read(path, self.context);
@@ -311,7 +311,7 @@ impl Reread for Next<'_> {
     }
 }
 
-/// A header and the file with its state behind it.
+/// A header and the file with its state after it.
 struct Whole<'f> {
     head: Vec<u8>,
     state: Chunks<'f>,

@@ -1,4 +1,5 @@
-//! `lineage check-proof FILE`: does a file prove a fork by itself, whoever is trusted? `check-proof` also says who vouches for its key.
+//! `lineage check-proof FILE`: checks whether a file alone proves a fork, without any trust.
+//! `check-proof` also reports who vouches for its key.
 
 use crate::context::Context;
 use crate::evidence;
@@ -29,7 +30,7 @@ pub(crate) struct CheckProofArgs {
 struct ProofOutput<'a> {
     schema: &'static str,
     proves: bool,
-    /// Why not.
+    /// The reason, if it proves nothing.
     why: Option<&'a str>,
     agent: Option<String>,
     key: Option<String>,
@@ -39,10 +40,10 @@ struct ProofOutput<'a> {
     exit: u8,
 }
 
-/// Says what the proof shows; exit 1 where it shows nothing.
+/// Reports what the proof shows; exits 1 if it shows nothing.
 pub(super) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Outcome {
     let file = open_regular(&*context.fs, &args.proof)?;
-    // What it shows by itself: nobody is trusted.
+    // The proof alone: without trust in any key.
     let shown = evidence::of_lineage(&file, &Trust::default(), context.now()?)?.shown;
     let shown = shown.map_err(|fault| fault.to_string());
     let shown = shown.and_then(|shown| by_the_key(args, shown, context));

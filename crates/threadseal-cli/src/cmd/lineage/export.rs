@@ -1,5 +1,5 @@
-//! `lineage export STORE -o FILE`: the package of the offer that stands, as often as it is asked for; with
-//! `--igor` the original's message.
+//! `lineage export STORE -o FILE`: writes the package of the present offer, any number of times;
+//! with `--igor`, igor's message.
 
 use super::machine::{MachineArgs, read_delegation, tell};
 use crate::context::Context;

@@ -1,4 +1,4 @@
-//! `lineage fork-proof A B -o FILE`: the evidence of a fork, for anybody to check.
+//! `lineage fork-proof A B -o FILE`: writes evidence of a fork that any person can check.
 
 use super::input::Input;
 use crate::context::Context;
@@ -13,7 +13,7 @@ use threadseal_formats::lineage::{Fork, LinkFacts, ProofPart, View, proof_prefix
 use threadseal_store::atomic::NewFile;
 use threadseal_store::read::{Source as _, open_regular};
 
-/// Permission bits of a proof: it is for everybody.
+/// Permission bits of a proof: it is public.
 const MODE: u32 = 0o644;
 
 /// What `lineage fork-proof` takes.
@@ -67,14 +67,14 @@ pub(super) fn run(args: &ForkProofArgs, context: &Context, out: &mut Out) -> Out
     Ok(Exit::Done)
 }
 
-/// What goes into a proof.
+/// The parts of a proof.
 struct Parts<'f> {
     files: Vec<(&'f Path, ProofPart)>,
-    /// What the two links are called.
+    /// The names of the two links.
     names: Vec<&'f str>,
 }
 
-/// The two links with the smallest hashes and, where two keys signed, the one that they follow.
+/// The two links with the smallest hashes and, if they have different keys, the link before them.
 fn parts<'f>(fork: &'f Fork, files: &'f [(PathBuf, LinkFacts)]) -> Result<Parts<'f>, Failure> {
     let mut children: Vec<_> = fork.children.iter().collect();
     children.sort_by_key(|child| child.hash);

@@ -1,7 +1,7 @@
 //! `lineage identity …`: the key of an agent, and session keys under it.
 //!
 //! ```text
-//! DIR/<agent>.identity   0600, made once and never written over (the original's form, or PEM)
+//! DIR/<agent>.identity   0600, made once and never overwritten (igor's form, or PEM)
 //! delegation             the text of `spec/lineage.md` §6, for the machine that has the session key
 //! ```
 //! A file that cannot be read is an error and never the reason for a new key.
@@ -24,10 +24,10 @@ use threadseal_formats::lineage::{AgentId, AgentIdentity, AgentName, Delegation,
 use threadseal_store::atomic;
 use threadseal_store::read::read_small;
 
-/// Permission bits of a private key, and of what anybody may read.
+/// Permission bits of private keys and of public files.
 const PRIVATE: u32 = 0o600;
 const PUBLIC: u32 = 0o644;
-/// How long a delegation lasts by default.
+/// The default lifetime of a delegation.
 const DEFAULT_DAYS: u64 = 90;
 const DAY_MICROS: u64 = 24 * 60 * 60 * 1_000_000;
 
@@ -103,7 +103,6 @@ struct IdentityOutput<'a> {
     path: String,
 }
 
-/// Runs one of them.
 pub(super) fn run(command: &IdentityCommand, context: &Context, out: &mut Out) -> Outcome {
     match command {
         IdentityCommand::New(args) => new(args, context, out),
@@ -157,7 +156,7 @@ fn delegate(args: &DelegateArgs, context: &Context, out: &mut Out) -> Outcome {
 /// Reads an identity file.
 ///
 /// # Errors
-/// When it cannot be read, or is damaged: it is left as it is.
+/// When it cannot be read, or is damaged: the file stays as it is.
 pub(super) fn read(path: &Path, context: &Context) -> Result<AgentIdentity, Failure> {
     let bytes = read_small(&*context.fs, path, MAX_KEY_FILE_BYTES)?;
     let readable = |mode: u32| mode & 0o077 != 0;
@@ -172,10 +171,10 @@ pub(super) fn read(path: &Path, context: &Context) -> Result<AgentIdentity, Fail
     read.map_err(|failure| failure.about(path))
 }
 
-/// The agent that a file is named after, unless another name is given.
+/// The given name, or else the name of the agent in the file's name.
 ///
 /// # Errors
-/// When the file's name is none of an agent.
+/// When the file's name is not that of an agent.
 pub(super) fn name_of(path: &Path, given: Option<&AgentName>) -> Result<AgentName, Failure> {
     if let Some(given) = given {
         return Ok(given.clone());
@@ -195,7 +194,7 @@ fn moment(text: &str) -> Result<Timestamp, String> {
         .ok_or_else(|| format!("{text:?} is no time: write 2026-01-31T12:00:00Z"))
 }
 
-/// The agent is its name under `root`; `key` is the one that signs.
+/// Prints the agent, whose name is under `root`, and the `key` that signs.
 fn print(
     agent: &AgentName,
     root: &PublicKey,

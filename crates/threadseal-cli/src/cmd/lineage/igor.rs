@@ -1,11 +1,13 @@
-//! The original's migration message: `lineage export --igor`, and `lineage import` of what begins with `{`.
+//! igor's migration message: `lineage export --igor`, and `lineage import` of files that begin with
+//! `{`.
 //!
 //! ```text
 //! export  newest checkpoint, of v0x02 to v0x04 ─► one JSON text, checked as its reader would
 //! import  one JSON text ─► all of it checked ─► its checkpoint begins an agent here, or follows the newest
 //! ```
-//! The message has one checkpoint and no history, no offer and no signed answer (`spec/lineage.md` §10.1). So
-//! what does not follow the newest link here is refused: nobody could tell a later link from a fork.
+//! The message has one checkpoint and no history, no offer and no signed answer (`spec/lineage.md`
+//! §10.1). So a checkpoint that does not follow the newest link here is refused: it could be a
+//! later link or a fork.
 
 use super::export::ExportArgs;
 use super::import::ImportArgs;
@@ -38,13 +40,13 @@ struct TransferOutput<'a> {
     agent: &'a str,
     done: &'static str,
     newest: String,
-    /// `shared` where the agent's private key is in the message.
+    /// `shared` if the agent's private key is in the message.
     authority: Option<&'static str>,
     receipts: usize,
     path: Option<String>,
 }
 
-/// Writes the message; what its reader would not take is not written.
+/// Writes the message, unless igor's reader would refuse it.
 pub(super) fn export(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
     let store = args.machine.open_store(context)?;
     let agent = args.machine.agent(&store)?;
@@ -96,7 +98,6 @@ pub(super) fn export(args: &ExportArgs, context: &Context, out: &mut Out) -> Out
     Ok(Exit::Done)
 }
 
-/// Takes the message.
 pub(super) fn import(
     args: &ImportArgs,
     file: &RegularFile,
@@ -154,7 +155,7 @@ pub(super) fn import(
     Ok(Exit::Done)
 }
 
-/// A signed checkpoint is of the key that was named, or of the one that signed what is here.
+/// A signed checkpoint must have the named key, or the key of the checkpoint here.
 fn check_key(
     checked: &CheckedTransfer,
     root: Option<&PublicKey>,
@@ -176,7 +177,7 @@ fn check_key(
     }
 }
 
-/// Does a key come along that is not here? Another one than the agent's is refused.
+/// Does the message contain a key that is missing here? A key that is not the agent's is refused.
 fn new_key(checked: &CheckedTransfer, store: &RememberedStore) -> Result<bool, Failure> {
     let Some(came) = &checked.identity else {
         return Ok(false);

@@ -1,7 +1,8 @@
-//! `lineage import FILE STORE`: takes a package or an answer into a store, all of it verified before.
+//! `lineage import FILE STORE`: imports a package or an answer into a store, after verifying all of
+//! it.
 //!
-//! A package begins with `TSMOVE1`, the original's message with `{`, an answer to an offer or a link of the
-//! root's as a checkpoint. An imported package does not act: `lineage accept` does that.
+//! A package begins with `TSMOVE1`, igor's message with `{`, an answer to an offer or a root's link
+//! as a checkpoint. An imported agent may not act yet: `lineage accept` permits that.
 
 use super::machine::{MachineArgs, key_named, tell};
 use crate::context::Context;
@@ -37,7 +38,6 @@ pub(crate) struct ImportArgs {
     pub(super) save_parts: Option<PathBuf>,
 }
 
-/// Takes it.
 pub(super) fn run(args: &ImportArgs, context: &Context, out: &mut Out) -> Outcome {
     let file = open_regular(&*context.fs, &args.file)?;
     let mut first = Vec::new();

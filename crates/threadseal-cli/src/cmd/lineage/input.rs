@@ -1,4 +1,4 @@
-//! What the commands on lineages take: whose signature counts, what is expected, which files.
+//! Input of the commands on lineages: trusted signers, expected heads, files.
 
 use crate::context::Context;
 use crate::examine::lineage::Found;
@@ -48,22 +48,22 @@ pub(super) fn digest(text: &str) -> Result<Digest, String> {
         .ok_or_else(|| format!("{text:?} is no SHA-256: 64 lower-case hex digits"))
 }
 
-/// The files of a run, and who looks at them.
+/// The files of a run, and their examiner.
 pub(super) struct Input {
     pub(super) examiner: Examiner,
-    /// One file, named by itself, or a history?
+    /// One named file, or a history?
     pub(super) view: View,
-    /// What could not be walked.
+    /// Paths that could not be read.
     pub(super) errors: Vec<PathError>,
     files: Vec<Candidate>,
     bar: ProgressBar,
 }
 
 impl Input {
-    /// Follows `paths` and gathers the trust; `draw` asks for all links as well.
+    /// Finds the files below `paths` and gathers the trust; `draw` asks for all links as well.
     ///
     /// # Errors
-    /// When something that was named cannot be read.
+    /// When a named path cannot be read.
     pub(super) fn of(
         paths: &[PathBuf],
         args: &TrustArgs,
@@ -84,7 +84,7 @@ impl Input {
         Self::asking(paths, asked, context)
     }
 
-    /// As [`Input::of`], with a question of one's own.
+    /// As [`Input::of`], with a given request.
     ///
     /// # Errors
     /// As [`Input::of`].

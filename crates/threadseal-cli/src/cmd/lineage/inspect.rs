@@ -1,7 +1,7 @@
-//! `lineage inspect FILE`: all that one checkpoint says, and whether its seal holds.
+//! `lineage inspect FILE`: prints every field of one checkpoint, and whether its seal is valid.
 //!
 //! ```text
-//! exit   0 verified · 1 the seal does not hold, or speaks against what was asked · 3 nobody vouches
+//! exit   0 verified · 1 the seal is invalid, or contradicts an expectation · 3 the key is not trusted
 //! ```
 
 use super::input::{Input, TrustArgs};
@@ -20,9 +20,9 @@ use threadseal_core::time::Timestamp;
 use threadseal_formats::lineage::{LinkBody, LinkFacts, NativeHeader, ReadLink, Seal, View};
 use threadseal_store::read::{Source as _, open_regular};
 
-/// Bytes of the state that are shown.
+/// The number of bytes of the state that are shown.
 const SHOWN_BYTES: u64 = 256;
-/// One unit of the original's budgets, in microcents.
+/// One unit of igor's budgets, in microcents.
 const MICROCENTS: i64 = 1_000_000;
 
 /// What `lineage inspect` takes.
@@ -48,7 +48,7 @@ struct InspectOutput<'a> {
     exit: u8,
 }
 
-/// Shows the checkpoint; the exit is that of its verdict.
+/// Shows the checkpoint; exits with its verdict.
 pub(super) fn run(args: &InspectArgs, context: &Context, out: &mut Out) -> Outcome {
     if args.file.is_dir() {
         let text = "name one file; for a folder: threadseal lineage verify";
@@ -93,7 +93,7 @@ pub(super) fn run(args: &InspectArgs, context: &Context, out: &mut Out) -> Outco
     Ok(exit)
 }
 
-/// One line for people, one member for programs.
+/// One line of text, one member in JSON.
 struct Field {
     label: &'static str,
     name: &'static str,
@@ -115,7 +115,7 @@ fn plain(label: &'static str, name: &'static str, value: &impl ToString) -> Fiel
     field(label, name, text.clone(), Value::String(text))
 }
 
-/// Everything that the header says, in its order; integers beyond 2^53 are texts in JSON as well.
+/// Every field of the header, in its order; integers beyond 2^53 are texts in JSON as well.
 fn fields(link: &ReadLink) -> Vec<Field> {
     let header = &link.header;
     let mut fields = vec![
@@ -322,7 +322,7 @@ fn at(ns: i64) -> Option<String> {
     Some(Timestamp::from_micros(micros).ok()?.to_iso_seconds())
 }
 
-/// The beginning of the state, as bytes and as the characters that they would be.
+/// The first bytes of the state, in hex and as text.
 fn dump(
     path: &Path,
     facts: &LinkFacts,

@@ -1,4 +1,4 @@
-//! `lineage log PATH|DIR…`: lineages drawn, each link under the one that it follows.
+//! `lineage log PATH|DIR…`: draws lineages, each link under its predecessor.
 //!
 //! ```text
 //! counter  3 links  verified
@@ -8,7 +8,7 @@
 //! * | 75b5dcac  tick 15 …
 //! | * 9d1e0c55  tick 16 …   fork
 //! ```
-//! The oldest link stands on top. Every branch keeps its column until its last link.
+//! The oldest link is on top. Every branch keeps its column until its last link.
 
 use super::input::{Input, TrustArgs};
 use crate::context::Context;
@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use threadseal_core::report::{FindingCode, Report, Verdict, combined_exit_code};
 use threadseal_formats::lineage::{ContentHash, DrawnLink, LinkKind, ReadLink, Seal};
 
-/// Most columns of branches that are drawn; links of further ones stand in the last.
+/// The most columns of branches; links of further branches share the last one.
 const MAX_COLUMNS: usize = 16;
 
 /// What `lineage log` takes.
@@ -54,7 +54,7 @@ struct LineageOutput<'a> {
 struct LinkOutput<'a> {
     hash: String,
     prev: Option<String>,
-    /// Is the link that it names here?
+    /// Is its predecessor among the files?
     prev_is_here: bool,
     version: String,
     kind: &'static str,
@@ -74,7 +74,7 @@ struct ForkOutput {
     links: Vec<String>,
 }
 
-/// Draws; the exit is that of the verdicts.
+/// Draws; exits with the worst verdict.
 pub(super) fn run(args: &LogArgs, context: &Context, out: &mut Out) -> Outcome {
     let input = Input::of(&args.paths, &args.trust, true, context)?;
     let found = input.links()?;
@@ -159,7 +159,7 @@ fn draw(links: &[DrawnLink], context: &Context, out: &mut Out) {
             *children.entry(parent).or_default() += 1;
         }
     }
-    // Of each column the link whose children it waits for; nothing where it is free.
+    // The link whose children each column waits for; none if the column is free.
     let mut columns: Vec<Option<ContentHash>> = Vec::new();
     for drawn in links {
         let hash = drawn.link.hash;

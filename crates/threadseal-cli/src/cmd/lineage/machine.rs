@@ -1,9 +1,9 @@
-//! What the commands that move agents work with: a store, this machine's key, and one agent.
+//! The shared parts of the commands that move agents: a store, this machine's key, and one agent.
 //!
 //! ```text
 //! STORE             a folder, or an address: file: sqlite: postgres: s3: gs: az: object+file:
 //! --key FILE        an identity file or PEM; default: the agent's identity in STORE
-//! --delegation FILE the root's word for that key; none where the key is the root
+//! --delegation FILE the root's delegation to that key; none if the key is the root
 //! ```
 
 use crate::context::{Context, object_storage_settings};
@@ -50,7 +50,8 @@ impl MachineArgs {
     /// Opens the store, reads the key, and finds the agent.
     ///
     /// # Errors
-    /// When one of them cannot be read, or no agent or several are there and none was named.
+    /// When one of them cannot be read. When no agent is named and the store does not have exactly
+    /// one.
     pub(super) fn open(&self, context: &Context) -> Result<(Machine, AgentName), Failure> {
         let store = self.open_store(context)?;
         let agent = self.agent(&store)?;
@@ -58,7 +59,7 @@ impl MachineArgs {
         Ok((machine, agent))
     }
 
-    /// The store alone, for what needs no key of this machine.
+    /// The store alone, for commands that need no key of this machine.
     ///
     /// # Errors
     /// When it cannot be opened.
@@ -67,10 +68,10 @@ impl MachineArgs {
         Ok(RememberedStore::new(store, context.host()?))
     }
 
-    /// The agent that was named, else the only one in the store.
+    /// The named agent, or else the only one in the store.
     ///
     /// # Errors
-    /// When none was named and there is none, or there are several.
+    /// When none is named and the store does not have exactly one.
     pub(super) fn agent(&self, store: &dyn CheckpointStore) -> Result<AgentName, Failure> {
         match &self.agent {
             Some(agent) => Ok(agent.clone()),
@@ -78,12 +79,12 @@ impl MachineArgs {
         }
     }
 
-    /// The agent that was named.
+    /// The named agent.
     pub(super) fn named(&self) -> Option<&AgentName> {
         self.agent.as_ref()
     }
 
-    /// The key of the agent: the one that was named, else the one in the store.
+    /// The named key of the agent, or else the one in the store.
     ///
     /// # Errors
     /// When it cannot be read, or there is none.
@@ -104,10 +105,10 @@ impl MachineArgs {
         })
     }
 
-    /// The same where the agent may not be there yet.
+    /// As [`MachineArgs::open`], for a store that may not contain the agent yet.
     ///
     /// # Errors
-    /// As [`MachineArgs::open`]; when the key is not named and no agent is either.
+    /// As [`MachineArgs::open`]; when neither the key nor an agent is named.
     pub(super) fn open_empty(&self, context: &Context) -> Result<Machine, Failure> {
         let store = self.open_store(context)?;
         let only = only_one(&store).ok();
@@ -148,7 +149,7 @@ impl MachineArgs {
 }
 
 impl Machine {
-    /// It as the code that moves agents takes it.
+    /// The node for the library that moves agents.
     pub(super) fn node<'m>(&'m self, context: &'m Context) -> Node<'m> {
         Node {
             store: &self.store,
@@ -161,22 +162,22 @@ impl Machine {
     }
 }
 
-/// What a command did, for programs.
+/// The result of a command, for programs.
 #[derive(Serialize)]
 pub(super) struct Moved<'a> {
     pub(super) schema: &'static str,
     pub(super) agent: &'a str,
     pub(super) done: &'static str,
     pub(super) newest: Option<String>,
-    /// did:key of who may write the next checkpoint; none while an offer stands.
+    /// did:key of the machine that may write the next checkpoint; none during an offer.
     pub(super) holder: Option<String>,
-    /// did:key of who may take the agent.
+    /// did:key of the machine that may accept the agent.
     pub(super) offered_to: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) path: Option<String>,
 }
 
-/// Says what was done with an agent, and where it stands now.
+/// Reports the action, and the present state of the agent.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -227,10 +228,10 @@ pub(super) fn tell(
     Ok(())
 }
 
-/// The whole delegation in a file, which the root must have signed.
+/// The delegation in a file, with the root's signature verified.
 ///
 /// # Errors
-/// When it cannot be read, is none, or its signature does not hold.
+/// When it cannot be read, is none, or its signature is invalid.
 pub(super) fn read_delegation(path: &Path, context: &Context) -> Result<Delegation, Failure> {
     let bytes = read_small(&*context.fs, path, MAX_DELEGATION_BYTES)?;
     let text = String::from_utf8_lossy(&bytes);
@@ -266,7 +267,7 @@ fn only_one(store: &dyn CheckpointStore) -> Result<AgentName, Failure> {
     }
 }
 
-/// The key that a person names.
+/// The key that a text names.
 ///
 /// # Errors
 /// When the text names none.

@@ -57,7 +57,6 @@ pub(crate) enum LineageCommand {
     Identity(identity::IdentityCommand),
 }
 
-/// Runs one of them.
 pub(crate) fn run(command: &LineageCommand, context: &Context, out: &mut Out) -> Outcome {
     match command {
         LineageCommand::Inspect(args) => inspect::run(args, context, out),

@@ -1,4 +1,5 @@
-//! `lineage receipts FILE`: what nodes of the original charged agents, and whether they signed that.
+//! `lineage receipts FILE`: lists the charges of igor's nodes to agents, and verifies their
+//! signatures.
 
 use super::machine::key_named;
 use crate::context::Context;
@@ -29,19 +30,19 @@ pub(crate) struct ReceiptsArgs {
     node: Vec<String>,
 }
 
-/// What is known of who signed a receipt.
+/// The state of a receipt's signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Standing {
-    /// A node that was named signed it.
+    /// A named node signed it.
     Holds,
-    /// The node that it names signed it, and nobody vouches for that one.
+    /// The node in the receipt signed it, but is not among the named nodes.
     SelfConsistent,
-    /// Its node is named by no key, so nobody can say.
+    /// The receipt does not contain the node's key, so its signature cannot be checked.
     UnknownNode,
-    /// It is of another node than those that were named, or of another agent.
+    /// It is from another node than the named ones, or for another agent.
     Foreign,
-    /// The node that it names did not sign it.
+    /// The node in the receipt did not sign it.
     Forged,
 }
 
@@ -64,7 +65,6 @@ struct ReceiptsOutput<'a> {
     exit: u8,
 }
 
-/// Reads and verifies them.
 pub(super) fn run(args: &ReceiptsArgs, context: &Context, out: &mut Out) -> Outcome {
     let bytes = read_small(&*context.fs, &args.file, MAX_RECEIPTS_BYTES)?;
     let receipts =
@@ -102,7 +102,7 @@ fn standing(receipt: &Receipt, agent: Option<&AgentName>, nodes: &[PublicKey]) -
         Some(node) if nodes.contains(&node) => Standing::Holds,
         Some(_) if nodes.is_empty() => Standing::SelfConsistent,
         Some(_) => Standing::Foreign,
-        // Its name is a digest, so only who was named can have signed it.
+        // The receipt names its node only by a digest, so only the named nodes can be checked.
         None if nodes.iter().any(|node| receipt.verify(node).is_ok()) => Standing::Holds,
         None if nodes.is_empty() => Standing::UnknownNode,
         None => Standing::Foreign,

@@ -1,5 +1,5 @@
-//! `lineage recover STORE --to KEY --key ROOT`: the root gives an agent whose machine is lost for good to
-//! another key, on the copy that went furthest.
+//! `lineage recover STORE --to KEY --key ROOT`: the root key gives an agent whose machine is lost
+//! for good to another key, on the most advanced copy.
 
 use super::machine::{MachineArgs, key_named, tell};
 use crate::context::Context;
@@ -26,7 +26,6 @@ pub(crate) struct RecoverArgs {
     output: Option<PathBuf>,
 }
 
-/// Recovers it.
 pub(super) fn run(args: &RecoverArgs, context: &Context, out: &mut Out) -> Outcome {
     let (machine, agent) = args.machine.open(context)?;
     let key = key_named(&args.to, context)?;

@@ -1,4 +1,5 @@
-//! `lineage refuse STORE --reason TEXT -o FILE`: gives back the agent that is offered to this machine.
+//! `lineage refuse STORE --reason TEXT -o FILE`: declines the agent that is offered to this
+//! machine.
 
 use super::machine::{MachineArgs, tell};
 use crate::context::Context;
@@ -22,7 +23,7 @@ pub(crate) struct RefuseArgs {
     output: PathBuf,
 }
 
-/// Refuses; again gives the same answer.
+/// Refuses; a repetition gives the same answer.
 pub(super) fn run(args: &RefuseArgs, context: &Context, out: &mut Out) -> Outcome {
     let (machine, agent) = args.machine.open(context)?;
     let node = machine.node(context);

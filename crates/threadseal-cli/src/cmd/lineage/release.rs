@@ -1,5 +1,5 @@
-//! `lineage release STORE --to KEY`: offers an agent to another machine, durably. This one does not act from
-//! here on.
+//! `lineage release STORE --to KEY`: durably offers an agent to another machine. This machine does
+//! not act from then on.
 
 use super::machine::{MachineArgs, tell};
 use crate::context::Context;
@@ -17,7 +17,7 @@ pub(crate) struct ReleaseArgs {
     to: String,
 }
 
-/// Releases it; the same again is the same offer.
+/// Releases it; a repetition gives the same offer.
 pub(super) fn run(args: &ReleaseArgs, context: &Context, out: &mut Out) -> Outcome {
     let (machine, agent) = args.machine.open(context)?;
     let target = super::machine::key_named(&args.to, context)?;

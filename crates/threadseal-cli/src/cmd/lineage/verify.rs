@@ -1,4 +1,4 @@
-//! `lineage verify PATH|DIR…`: what can be said of checkpoints.
+//! `lineage verify PATH|DIR…`: verifies checkpoints and prints a verdict for each lineage.
 
 use super::input::{Input, TrustArgs};
 use crate::context::Context;
@@ -21,7 +21,6 @@ pub(crate) struct VerifyArgs {
     trust: TrustArgs,
 }
 
-/// Verifies and reports: one report for each lineage.
 pub(super) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcome {
     let input = Input::of(&args.paths, &args.trust, false, context)?;
     let found = input.links()?;

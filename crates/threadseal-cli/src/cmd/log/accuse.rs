@@ -1,4 +1,4 @@
-//! `log accuse`: takes evidence of two histories into the log, so that no copy of the record passes for the record here.
+//! `log accuse`: adds evidence of a fork to the log, so that every copy of the record fails here.
 
 use super::existing;
 use crate::context::Context;
@@ -31,7 +31,8 @@ pub(crate) struct AccuseArgs {
     evidence: PathBuf,
 }
 
-/// Writes down what is proved by the home's trust; exits as check-proof does, and writes nothing, where nothing is.
+/// Logs the fork if the evidence is valid by the home's trust. Otherwise it logs nothing, and exits
+/// as `check-proof` does.
 pub(super) fn run(args: &AccuseArgs, context: &Context, out: &mut Out) -> Outcome {
     let log = existing(context)?;
     let local = Local::to(&[], false, context);
@@ -78,7 +79,7 @@ pub(super) fn run(args: &AccuseArgs, context: &Context, out: &mut Out) -> Outcom
     Ok(exit)
 }
 
-/// What evidence of either kind proves by this trust.
+/// The fork that the evidence proves by this trust.
 fn judge(
     bytes: &[u8],
     options: &VerifyOptions<'_>,

@@ -1,4 +1,4 @@
-//! `log catch-up`: what a copy of the log has beyond it.
+//! `log catch-up`: imports missing entries from a newer copy of the log.
 
 use super::existing;
 use crate::context::Context;
@@ -24,10 +24,10 @@ struct CatchUpOutput {
     size: u64,
 }
 
-/// Takes it over, if it continues this log and the second place.
+/// Imports the entries if the copy continues this log and the second place.
 pub(super) fn run(args: &CatchUpArgs, context: &Context, out: &mut Out) -> Outcome {
     let log = existing(context)?;
-    // What others read of a published log is no folder of a home, and has nothing to go on from.
+    // A published log has no journal, from which a home could continue.
     if !args.copy.join("journal").exists() {
         let text = "it has no journal: name the log's folder in a copy of a home (log/ID below it); a published copy shows with \
                     threadseal log fsck STORE whether it is one of this log";

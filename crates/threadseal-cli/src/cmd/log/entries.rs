@@ -1,4 +1,4 @@
-//! `log entries`: what was written down, each entry proved to be in the tree of the checkpoint.
+//! `log entries`: prints the entries, each proved to be in the tree of the checkpoint.
 
 use super::existing;
 use crate::context::Context;
@@ -28,7 +28,7 @@ pub(crate) struct EntriesArgs {
 #[derive(Serialize)]
 struct EntriesOutput {
     schema: &'static str,
-    /// Of the log.
+    /// The size of the log.
     size: u64,
     entries: Vec<EntryOutput>,
 }
@@ -43,7 +43,7 @@ fn record(text: &str) -> Result<RecordId, String> {
     RecordId::parse_hex(text).ok_or_else(|| "a record id is 64 hex digits".to_owned())
 }
 
-/// Prints entries in their order: number and text.
+/// Prints entries in order: number and text.
 pub(super) fn run(args: &EntriesArgs, context: &Context, out: &mut Out) -> Outcome {
     let log = existing(context)?;
     let view = log.view()?;

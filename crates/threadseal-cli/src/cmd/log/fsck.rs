@@ -1,4 +1,4 @@
-//! `log fsck`: is every file of the log as its checkpoint says?
+//! `log fsck`: checks every file of the log against its checkpoint.
 
 use super::existing;
 use crate::context::{Context, object_storage_settings};
@@ -43,10 +43,10 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// Reads all of it; exits 1 where something is wrong.
+/// Reads the whole log; exits 1 if it finds an error.
 pub(super) fn run(args: &FsckArgs, context: &Context, out: &mut Out) -> Outcome {
     let log = existing(context)?;
-    // What waited and was set aside is no part of the log, and no fault of it.
+    // Lines of the spool that were set aside are not part of the log, and no fault of it.
     let (checked, set_aside, conflict) = match &args.store {
         None => (log.fsck()?, log.set_aside()?.lines, None),
         Some(store) => {
@@ -92,7 +92,7 @@ pub(super) fn run(args: &FsckArgs, context: &Context, out: &mut Out) -> Outcome 
     Ok(exit)
 }
 
-/// Writes the evidence that was asked for, and says what it is; where it is, if there is any.
+/// Writes the requested evidence, and returns its file if there is any evidence.
 fn written(
     to: Option<&Path>,
     conflict: Option<Conflict>,

@@ -1,4 +1,4 @@
-//! `log head`: the signed checkpoint, as C2SP tlog-checkpoint has it.
+//! `log head`: prints the signed checkpoint in the format of C2SP tlog-checkpoint.
 
 use super::existing;
 use crate::context::Context;
@@ -22,13 +22,12 @@ struct HeadOutput {
     origin: String,
     size: u64,
     root: String,
-    /// The signed note, as it stands.
+    /// The unchanged signed note.
     checkpoint: String,
     /// Were tiles and checkpoint written?
     written: bool,
 }
 
-/// Prints the note.
 pub(super) fn run(args: &HeadArgs, context: &Context, out: &mut Out) -> Outcome {
     let log = existing(context)?;
     if args.write {

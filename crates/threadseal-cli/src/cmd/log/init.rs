@@ -1,4 +1,4 @@
-//! `log init`: the log of this home, with a key of its own.
+//! `log init`: makes the log of this home, with a key of its own.
 
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome, complain};
@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::sync::Arc;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
-use threadseal_log::{Description, LogKey, LogPlaces, MarkPlace};
+use threadseal_log::{Description, LogKey, LogRegistry, MarkLocation};
 use threadseal_store::home::Home;
 use threadseal_store::random;
 use zeroize::Zeroizing;
@@ -21,7 +21,7 @@ pub(crate) struct LogArgs {
     /// Another place for the log's last checkpoint: a folder, best on another disk; postgres://USER@HOST/DATABASE or
     /// s3://BUCKET/PREFIX; `keyring`, that of the user; the https:// address of another host's witness; may be given again
     #[arg(long, value_name = "PLACE", value_parser = place)]
-    pub(crate) mark: Vec<MarkPlace>,
+    pub(crate) mark: Vec<MarkLocation>,
     /// The home lies on a network file system, and one machine alone uses it
     #[arg(long)]
     pub(crate) single_host: bool,
@@ -35,7 +35,6 @@ struct InitOutput {
     marks: Vec<String>,
 }
 
-/// Makes the log.
 pub(super) fn run(args: &LogArgs, context: &Context, out: &mut Out) -> Outcome {
     let home = context.existing_home()?;
     let places = seal_log::places(&home, context)?;
@@ -56,13 +55,13 @@ pub(super) fn run(args: &LogArgs, context: &Context, out: &mut Out) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Makes the first log of a home, and writes into it every head that the home has.
+/// Makes the first log of a home, and adds every head of the home to it.
 ///
 /// # Errors
-/// When the home lies on a network file system, or a file cannot be read or written.
+/// When the home is on a network file system, or a file cannot be read or written.
 pub(crate) fn make(
     home: &Home,
-    places: &LogPlaces,
+    places: &LogRegistry,
     args: &LogArgs,
     context: &Context,
 ) -> Result<Description, Failure> {
@@ -81,7 +80,8 @@ pub(crate) fn make(
             Ok(made.description)
         }
         Err(error) => {
-            // A key without its log says that the log is gone. One whose log may go on stays, whatever else cannot be read.
+            // A key without its log would suggest that the log was lost. If the log may still
+            // continue, the key stays, whatever else cannot be read.
             if places
                 .current_id()
                 .is_ok_and(|there| there != Some(description.id))
@@ -93,11 +93,16 @@ pub(crate) fn make(
     }
 }
 
-/// Lets the log of a home go on whose making was cut short, with every head that the home has by now; whether there was one.
+/// Completes a log whose creation was interrupted, with every present head of the home. Returns
+/// whether there was one.
 ///
 /// # Errors
 /// When a file cannot be read or written.
-pub(crate) fn finish(home: &Home, places: &LogPlaces, context: &Context) -> Result<bool, Failure> {
+pub(crate) fn finish(
+    home: &Home,
+    places: &LogRegistry,
+    context: &Context,
+) -> Result<bool, Failure> {
     let has_key = |description: &Description| seal_log::has_key(home, description);
     if !places.finish(&has_key)? {
         return Ok(false);
@@ -111,10 +116,11 @@ pub(crate) fn finish(home: &Home, places: &LogPlaces, context: &Context) -> Resu
     Ok(true)
 }
 
-/// Brings all second places up to a log. One that lags is told of: a witness of another host must first be told of the log.
+/// Updates all second places to a log. Warns of one that lags: a witness of another host must first
+/// be configured for the log.
 pub(super) fn raise(
     home: &Home,
-    places: &LogPlaces,
+    places: &LogRegistry,
     description: &Description,
     context: &Context,
 ) -> Result<bool, Failure> {
@@ -126,18 +132,18 @@ pub(super) fn raise(
     Ok(raised.is_ok())
 }
 
-/// A second place, as the command line names it: a folder wherever the command runs.
-pub(super) fn place(text: &str) -> Result<MarkPlace, String> {
-    match MarkPlace::parse(text).map_err(|error| error.to_string())? {
-        MarkPlace::Folder(folder) => match std::path::absolute(&folder) {
-            Ok(folder) => Ok(MarkPlace::Folder(folder)),
+/// A second place, as the command line names it; folders are relative to the working folder.
+pub(super) fn place(text: &str) -> Result<MarkLocation, String> {
+    match MarkLocation::parse(text).map_err(|error| error.to_string())? {
+        MarkLocation::Folder(folder) => match std::path::absolute(&folder) {
+            Ok(folder) => Ok(MarkLocation::Folder(folder)),
             Err(error) => Err(error.to_string()),
         },
         place => Ok(place),
     }
 }
 
-/// A log that is to be made, and its key, of which nothing is on the disk yet.
+/// A log and its key before they are written to the disk.
 pub(super) struct NewLog {
     pub(super) description: Description,
     pub(super) key: LogKey,
@@ -147,17 +153,19 @@ pub(super) struct NewLog {
 impl NewLog {
     pub(super) fn describe(
         home: &Home,
-        places: &LogPlaces,
+        places: &LogRegistry,
         args: &LogArgs,
         context: &Context,
     ) -> Result<Self, Failure> {
         if !args.single_host {
             threadseal_log::refuse_shared(&*context.fs, home.path())?;
         }
-        // Also the one that goes without saying: a copy of the home must find it, wherever it lies.
-        let own_mark = std::path::absolute(&places.mark);
-        let own_mark = own_mark.map_err(|error| Failure::io("find", &places.mark, &error))?;
-        let mut marks = vec![MarkPlace::Folder(own_mark)];
+        // The description contains the default place, too: a copy of the home must find it,
+        // wherever the copy is.
+        let own_mark = std::path::absolute(&places.home().mark);
+        let own_mark =
+            own_mark.map_err(|error| Failure::io("find", &places.home().mark, &error))?;
+        let mut marks = vec![MarkLocation::Folder(own_mark)];
         for mark in &args.mark {
             if !marks.contains(mark) {
                 marks.push(mark.clone());
@@ -168,7 +176,7 @@ impl NewLog {
         let description = Description {
             id: threadseal_log::new_id(&context.random)?,
             key: *private.public_key(),
-            host: places.host,
+            host: places.home().host,
             marks,
             single_host: args.single_host,
         };
@@ -180,7 +188,7 @@ impl NewLog {
         })
     }
 
-    /// Puts the key among those of the home.
+    /// Adds the key to those of the home.
     pub(super) fn keep(&self, home: &Home, context: &Context) -> Result<(), Failure> {
         let (keyring, name) = (Keyring::of(home), self.description.id.key_name());
         let kept = keyring.create(&name, KeyUsage::Log, &self.private, None, context);
@@ -188,7 +196,7 @@ impl NewLog {
     }
 }
 
-/// Says what was made.
+/// Reports the new log.
 pub(super) fn tell(description: &Description, context: &Context, out: &mut Out) {
     let marks = marks(description);
     let vkey = description.vkey();
@@ -212,7 +220,7 @@ pub(super) fn tell(description: &Description, context: &Context, out: &mut Out) 
     }
 }
 
-/// The second places, for people and programs.
+/// The second places, as text.
 pub(crate) fn marks(description: &Description) -> Vec<String> {
     description.marks.iter().map(ToString::to_string).collect()
 }

@@ -1,4 +1,4 @@
-//! `log mark`: the second places of a log that is there.
+//! `log mark`: the second places of an existing log.
 
 use super::init;
 use crate::context::Context;
@@ -8,7 +8,7 @@ use crate::render::clean::Clean;
 use crate::seal_log;
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use threadseal_log::MarkPlace;
+use threadseal_log::MarkLocation;
 
 /// What to do with second places.
 #[derive(Debug, Subcommand)]
@@ -26,7 +26,7 @@ pub(crate) enum MarkCommand {
 pub(crate) struct PlaceArgs {
     /// A folder, postgres://USER@HOST/DATABASE, s3://BUCKET/PREFIX, `keyring`, or the https:// address of another host's witness
     #[arg(value_name = "PLACE", value_parser = init::place)]
-    place: MarkPlace,
+    place: MarkLocation,
 }
 
 #[derive(Serialize)]
@@ -38,7 +38,7 @@ struct MarkOutput {
     raised: bool,
 }
 
-/// Changes them, and brings those up that are left; exits 3 when one of them lags.
+/// Changes the places, and updates the remaining ones; exits 3 if one of them lags.
 pub(super) fn run(command: &MarkCommand, context: &Context, out: &mut Out) -> Outcome {
     let home = context.existing_home()?;
     let places = seal_log::places(&home, context)?;
@@ -70,7 +70,7 @@ pub(super) fn run(command: &MarkCommand, context: &Context, out: &mut Out) -> Ou
     })
 }
 
-fn wanted(command: &MarkCommand, there: &[MarkPlace]) -> Result<Vec<MarkPlace>, Failure> {
+fn wanted(command: &MarkCommand, there: &[MarkLocation]) -> Result<Vec<MarkLocation>, Failure> {
     let mut wanted = there.to_vec();
     match command {
         MarkCommand::Raise => {}
@@ -82,7 +82,7 @@ fn wanted(command: &MarkCommand, there: &[MarkPlace]) -> Result<Vec<MarkPlace>, 
         MarkCommand::Remove(args) => {
             let at = wanted.iter().position(|place| *place == args.place);
             match at {
-                // It is asked whether `log.json` names it or not.
+                // The default place is always used, whether `log.json` names it or not.
                 Some(0) => {
                     return Err(Failure::new(format!(
                         "{} goes without saying and stays",

@@ -1,4 +1,4 @@
-//! `log`: what this host has sealed, written down so that nobody can take it back.
+//! `log`: manages this host's append-only transparency log.
 
 mod accuse;
 mod catch_up;
@@ -44,7 +44,6 @@ pub(crate) enum LogCommand {
     Restart(restart::RestartArgs),
 }
 
-/// Runs the command.
 pub(super) fn run(command: &LogCommand, context: &Context, out: &mut Out) -> Outcome {
     match command {
         LogCommand::Init(args) => init::run(args, context, out),
@@ -60,7 +59,7 @@ pub(super) fn run(command: &LogCommand, context: &Context, out: &mut Out) -> Out
     }
 }
 
-/// The log of this home, which must be there.
+/// The log of this home, or an error if there is none.
 fn existing(context: &Context) -> Result<SealLog, Failure> {
     let home = context.existing_home()?;
     seal_log::open(&home, context)?

@@ -1,4 +1,4 @@
-//! `log publish`: the log where others can read it.
+//! `log publish`: publishes the log where others can read it.
 
 use super::existing;
 use crate::context::{Context, object_storage_settings};
@@ -19,7 +19,7 @@ pub(crate) struct PublishArgs {
     store: String,
 }
 
-/// Brings what is there up to the log; exits 1 where it has more than the log, or another one.
+/// Updates the published copy; exits 1 if it is newer than the log, or belongs to another one.
 pub(super) fn run(args: &PublishArgs, context: &Context, out: &mut Out) -> Outcome {
     let log = existing(context)?;
     let store = objects::open(&args.store, &object_storage_settings())?;

@@ -1,4 +1,4 @@
-//! `log restart`: another log in the place of one that does not go on.
+//! `log restart`: makes another log in place of one that cannot continue.
 
 use super::init::{self, LogArgs, NewLog};
 use crate::cmd::anchor::{names, policies};
@@ -11,7 +11,7 @@ use crate::render::text::{counted, entries};
 use crate::seal_log;
 use clap::Args;
 use std::path::PathBuf;
-use threadseal_log::{Past, SealLog};
+use threadseal_log::{OldLog, SealLog};
 use threadseal_store::home::Home;
 
 /// What `log restart` takes.
@@ -27,7 +27,7 @@ pub(crate) struct RestartArgs {
     anyway: bool,
 }
 
-/// Makes the log; its first entry holds the last checkpoint of the one before.
+/// Makes the log; its first entry holds the last checkpoint of the previous log.
 pub(super) fn run(args: &RestartArgs, context: &Context, out: &mut Out) -> Outcome {
     let home = context.existing_home()?;
     let places = seal_log::places(&home, context)?;
@@ -40,7 +40,7 @@ pub(super) fn run(args: &RestartArgs, context: &Context, out: &mut Out) -> Outco
         }
         Ok(Some(description)) => {
             let log = seal_log::of(&home, places.clone(), description, context)?;
-            // What nobody can judge now vouches for nothing.
+            // If the witnesses cannot be judged now, no tree counts as witnessed.
             witnessed = examine::witnessed(&log, context)
                 .ok()
                 .flatten()
@@ -91,7 +91,7 @@ pub(super) fn run(args: &RestartArgs, context: &Context, out: &mut Out) -> Outco
     Ok(Exit::Done)
 }
 
-/// Says what others know of the log before, which nothing here can tell them.
+/// Reports what to do about witnesses, which know only the previous log.
 fn what_follows(home: &Home, log: &SealLog, vkey: &str, context: &Context) -> Result<(), Failure> {
     let key = log.verifier()?;
     for (name, policy) in policies(home, context)?.telling(context) {
@@ -109,8 +109,8 @@ fn what_follows(home: &Home, log: &SealLog, vkey: &str, context: &Context) -> Re
     Ok(())
 }
 
-/// The second places stay.
-fn with_places_of(past: &Past, args: &LogArgs) -> LogArgs {
+/// Keeps the second places of the previous log.
+fn with_places_of(past: &OldLog, args: &LogArgs) -> LogArgs {
     let mut wanted = args.clone();
     match past.more_marks() {
         Some(there) => {
@@ -124,7 +124,7 @@ fn with_places_of(past: &Past, args: &LogArgs) -> LogArgs {
     wanted
 }
 
-/// What does not come along.
+/// The parts that are not carried over.
 struct Lost {
     lacking: u64,
     of: u64,
@@ -133,7 +133,7 @@ struct Lost {
 }
 
 impl Lost {
-    fn of(past: &Past) -> Self {
+    fn of(past: &OldLog) -> Self {
         Self {
             lacking: past.lacking,
             of: past.tree.size,

@@ -1,4 +1,4 @@
-//! `log status`: how large the log is, and whether its second places agree.
+//! `log status`: prints the size of the log, and whether its second places agree.
 
 use super::existing;
 use crate::context::Context;
@@ -11,7 +11,7 @@ use serde::Serialize;
 use threadseal_core::encoding;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::merkle::TreeHead;
-use threadseal_log::{Fault, MarkState, Standing};
+use threadseal_log::{Fault, MarkReport, Standing};
 
 const SCHEMA: &str = "threadseal.log.status/1";
 
@@ -30,14 +30,14 @@ struct StatusOutput {
     set_aside: Option<SetAsideOutput>,
 }
 
-/// Lines of the spool of which nothing shows that this home wrote them.
+/// Lines of the spool without proof that this home wrote them.
 #[derive(Serialize)]
 struct SetAsideOutput {
     lines: usize,
     folder: String,
 }
 
-/// A second place; without `size` it knows nothing of the log, or, where it says why, cannot be read.
+/// A second place. Without `size` it does not know the log or, with a reason, cannot be read.
 #[derive(Serialize)]
 struct MarkOutput {
     place: String,
@@ -51,7 +51,7 @@ struct MarkOutput {
 }
 
 impl MarkOutput {
-    fn of(state: &MarkState) -> Self {
+    fn of(state: &MarkReport) -> Self {
         let tree = state.tree.as_ref().ok().and_then(Option::as_ref);
         Self {
             place: state.place.to_string(),
@@ -63,7 +63,7 @@ impl MarkOutput {
     }
 }
 
-/// How the log stands, in a word and in a sentence.
+/// The state of the log, as a word and as a sentence.
 fn state(
     fault: &Result<Option<Fault>, Error>,
     is_forgotten: bool,
@@ -88,7 +88,7 @@ fn state(
     }
 }
 
-/// What to do about a state.
+/// The next step for a state.
 fn next(state: &str) -> Option<&'static str> {
     match state {
         "log_rolled_back" => Some(
@@ -101,7 +101,7 @@ fn next(state: &str) -> Option<&'static str> {
     }
 }
 
-/// Of a log that is gone, or that none says which it is.
+/// A log that is gone, or a home with no file that names its log.
 #[derive(Serialize)]
 struct MissingOutput {
     schema: &'static str,
@@ -118,7 +118,8 @@ fn missing(context: &Context) -> Result<Option<String>, Failure> {
     }
 }
 
-/// Looks; exits 1 when the log was rolled back, 3 when a second place cannot be asked and no other one says so, or none knows the log.
+/// Exits 1 if the log was rolled back. Exits 3 if a second place cannot be asked and no other one
+/// shows a rollback, or if none knows the log.
 pub(super) fn run(context: &Context, out: &mut Out) -> Outcome {
     if context.json
         && let Some(why) = missing(context)?
@@ -185,7 +186,7 @@ pub(super) fn run(context: &Context, out: &mut Out) -> Outcome {
     Ok(exit)
 }
 
-fn line(mark: &MarkState, tree: TreeHead) -> String {
+fn line(mark: &MarkReport, tree: TreeHead) -> String {
     let place = mark.place.to_string();
     let place = Clean(&place);
     match &mark.tree {

@@ -6,7 +6,7 @@ use std::fs;
 
 const ANSWER: &str = "I am the child.";
 
-/// Threads in the project of which the database says that their bodies are detached.
+/// Threads in a project whose database declares that bodies are detached.
 fn detached() -> Option<Ended> {
     let sandbox = project();
     let config = "p/.ai/config/agent/coordination.yaml";
@@ -48,7 +48,7 @@ fn a_thread_with_detached_bodies_is_verified_gone_on_with_and_exported_whole() {
     assert!(held.contains(ANSWER) && !record.contains(ANSWER));
     let verified = ended.sandbox.run(["verify", "copy/transcript.jsonl"]);
     verified.exits(0);
-    // One that lost a body in the database is tampered there and in the copy.
+    // A thread that lost a body in the database is tampered there and in the copy.
     ended.sql(
         "UPDATE threadseal_chunks c SET bytes = convert_to(replace(convert_from(c.bytes, 'UTF8'), 'I am the child.', 'I am a parent!!'), 'UTF8')
          FROM threadseal_files f WHERE f.inode = c.inode AND f.path LIKE '%/transcript.bodies'",
@@ -86,7 +86,7 @@ fn a_thread_in_a_database_is_redacted_and_the_record_says_so() {
         would.stdout
     );
     assert_eq!(ended.sql(held), before);
-    // Nobody else writes there meanwhile.
+    // No other process writes there meanwhile.
     let hold =
         "UPDATE threadseal_orders SET state = 'taken', expires_at = now() + interval '1 hour'";
     let release = "UPDATE threadseal_orders SET state = 'done', expires_at = NULL";
@@ -111,7 +111,7 @@ fn a_thread_in_a_database_is_redacted_and_the_record_says_so() {
     redact(&["--why", "again"]).fails_with("no body that is still there fits");
     let finish = ["redact", &address, "--finish"];
     ended.sandbox.run(finish).exits(0);
-    // It is gone on with, and hears the hole.
+    // The thread resumes, and its model gets the redaction in place of the text.
     let resume = [
         "thread",
         "resume",

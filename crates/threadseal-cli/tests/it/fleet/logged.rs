@@ -1,4 +1,4 @@
-//! What workers seal in a database is written down in the log of their host.
+//! Seals that workers make in a database are recorded in the log of their host.
 
 use super::Ended;
 use std::time::Duration;
@@ -16,22 +16,22 @@ fn a_database_that_goes_back_with_its_heads_does_not_take_back_what_a_worker_sea
             .filter(|entry| entry["entry"]["type"] == kind)
             .count()
     };
-    // Two threads with their seals, and what is signed with each.
+    // Two threads with their seals, and the ledgers and documents that are signed with each.
     assert!(logged("transcript") >= 8, "{listed}");
     assert!(logged("ledger") >= 2 && logged("document") >= 4, "{listed}");
     let checked = ended.sandbox.run(["log", "fsck"]).exits(0);
     assert!(!checked.stderr.contains("warning"), "{}", checked.stderr);
     ended.verify("").exits(0);
-    // The end of each record is gone, and so is all that the database knew of their heads.
+    // The end of each record is gone, and so are all heads in the database.
     let cut = "WITH last AS (SELECT f.inode, max(c.at) AS at FROM threadseal_files f JOIN threadseal_chunks c USING (inode)
                              WHERE f.path LIKE '%/transcript.jsonl' GROUP BY f.inode),
                     gone AS (DELETE FROM threadseal_chunks c USING last WHERE c.inode = last.inode AND c.at = last.at)
                UPDATE threadseal_files f SET size = last.at FROM last WHERE f.inode = last.inode";
     let forgotten = format!("{cut}; DELETE FROM threadseal_known_heads");
     ended.tells(&forgotten, "head_ahead", "transcript.jsonl");
-    // The bytes are back, the heads are not: the log has them.
+    // The bytes are restored but the heads are not: the log has them.
     ended.verify("").exits(0);
-    // Who looks for all records without naming the database is told to.
+    // `verify --all` without the database names the database in its error.
     let all = ended.sandbox.run(["verify", "--all"]).exits(2);
     assert!(
         all.stderr.contains("was sealed in postgres://"),

@@ -1,4 +1,4 @@
-//! Threads in a database that are pruned, under the lease of their order.
+//! Pruning of threads in a database, under the lease of their order.
 
 use super::Ended;
 use crate::prune::{codes, has};
@@ -25,7 +25,7 @@ impl Ended {
         self.sql(&count).trim().parse().unwrap()
     }
 
-    /// What stands in the files of the thread.
+    /// The content of the files of the thread.
     fn contents(&self) -> String {
         self.sql(&format!(
             "SELECT string_agg(concat(f.path, ' ', f.size, ' ', encode(sha256(c.bytes), 'hex')), E'\\n' ORDER BY f.path, c.at)
@@ -54,7 +54,7 @@ fn a_thread_in_a_database_is_pruned_whole_and_nothing_misses_it() {
     assert!(whole >= 4, "{whole}");
     let would = prune(sandbox, &[&address, "--dry-run"], 0);
     assert!(would.contains("would prune") && ended.files() == whole);
-    // Nobody else writes there meanwhile.
+    // No other process writes there meanwhile.
     ended.sql(
         "UPDATE threadseal_orders SET state = 'taken', expires_at = now() + interval '1 hour'",
     );
@@ -64,7 +64,8 @@ fn a_thread_in_a_database_is_pruned_whole_and_nothing_misses_it() {
     let told = prune(sandbox, &[&address], 0);
     assert!(!told.contains("stays in its folder"), "{told}");
     assert_eq!((ended.files(), ended.orders()), (0, stood));
-    // Neither the registry, nor the child that names it, nor who knows all heads.
+    // The record is missing neither from the registry, nor for the child that names it, nor for
+    // `verify --all`.
     let seen = ended.seen(0);
     assert!(
         has(&seen, "pruned") && !has(&seen, "record_missing"),
@@ -77,7 +78,7 @@ fn a_thread_in_a_database_is_pruned_whole_and_nothing_misses_it() {
         "{all:?}"
     );
     prune(sandbox, &[&address], 0);
-    // Put back: told, neither redacted nor gone on with, and gone with the next prune.
+    // A restored record is reported, is neither redacted nor resumed, and goes with the next prune.
     ended.sql(PUT_BACK);
     assert_eq!(ended.files(), whole);
     let seen = ended.seen(0);
@@ -106,7 +107,7 @@ fn a_prune_in_a_database_that_was_cut_short_is_finished_by_the_next() {
     let Some(ended) = Ended::new() else { return };
     ended.sql(KEEP);
     prune(&ended.sandbox, &[&ended.address()], 0);
-    // The record, which goes last, is there, and something beside it.
+    // The record, which is deleted last, is still there with one more file.
     ended.sql(PUT_BACK);
     ended.sql("DELETE FROM threadseal_files WHERE NOT is_folder AND path NOT LIKE '%transcript.jsonl' AND path NOT LIKE '%.md'");
     prune(&ended.sandbox, &[&ended.address()], 0);
@@ -176,7 +177,7 @@ fn what_was_changed_cut_or_is_open_in_a_database_is_not_pruned_and_no_forged_tom
     }
     fs::write(&place, good).unwrap();
     assert!(has(&ended.seen(0), "pruned"));
-    // Also its children go, and then nothing is left to name the database for.
+    // After its children are pruned too, `verify --all` no longer needs the name of the database.
     let child = ended.sql("SELECT thread_id FROM threadseal_threads WHERE parent_id IS NOT NULL");
     prune(sandbox, &[&format!("{}#{}", ended.url, child.trim())], 0);
     let all = sandbox.run(["verify", "--all", &ended.url]);

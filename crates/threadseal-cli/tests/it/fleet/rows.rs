@@ -1,8 +1,9 @@
-//! Rows of a registry in PostgreSQL that somebody deleted or edited: named, and brought to what records say.
+//! Rows of a registry in PostgreSQL that an attacker deleted or edited: they are named, and
+//! restored from the records.
 
 use super::*;
 
-/// What a row says that the record says, too.
+/// The columns of a row that the record states, too.
 const SAID: &str = "SELECT thread_id, directive, parent_id, status, turns, input_tokens, output_tokens, spend_nanos,
   spawn_count, model, continuation_of, continuation_thread_id, chain_root_id, record, order_id
   FROM threadseal_threads ORDER BY thread_id";
@@ -51,7 +52,7 @@ fn rows_of_a_database_that_were_deleted_or_edited_are_named_and_recovered_by_the
         ];
         for (edit, code) in edits {
             ended.sql(&format!("{edit} WHERE thread_id = '{id}'"));
-            // The cost of one that goes on elsewhere is its record's all the same.
+            // The cost of a thread that continues elsewhere also comes from its record.
             assert!(named(code, id), "{edit} {id}: {}", inspect().stdout);
             ended.run(&["thread", "recover", id]).exits(0);
             assert_eq!(ended.sql(SAID), before, "{edit} {id}");
@@ -59,7 +60,7 @@ fn rows_of_a_database_that_were_deleted_or_edited_are_named_and_recovered_by_the
             ended.refuses(&["thread", "recover", id], "nothing to recover");
         }
     }
-    // A record that does not verify enters nothing.
+    // A record that does not verify adds no row.
     ended.sql(&format!(
         "DELETE FROM threadseal_threads WHERE thread_id = '{}'",
         ended.thread

@@ -1,4 +1,4 @@
-//! Threads and runs that workers run, cancelled and killed from elsewhere.
+//! Threads and graph runs of workers, cancelled and killed from another process.
 
 use super::*;
 
@@ -28,10 +28,10 @@ fn what_other_machines_run_is_cancelled_and_killed_and_what_has_ended_is_not() {
         let waited = ended.run(&["thread", "wait", thread, "--json"]).exits(2);
         waited.json()["results"][thread]["status"].clone()
     };
-    // What has ended.
+    // A thread that has ended.
     ended.refuses(&["thread", "cancel", &ended.thread], "is done");
     ended.refuses(&["thread", "kill", &ended.thread], "has ended");
-    // An order that nobody took.
+    // An order that no worker took.
     let waiting = order();
     ended.run(&["thread", "cancel", &waiting]).exits(0);
     let result = format!(
@@ -39,7 +39,7 @@ fn what_other_machines_run_is_cancelled_and_killed_and_what_has_ended_is_not() {
     );
     assert_eq!(ended.sql(&result), "done|cancelled\n");
     ended.refuses(&["thread", "cancel", &waiting], "is done");
-    // One that goes on with a thread; the thread stays as it is.
+    // An order that resumes a thread; the thread stays as it is.
     let resume = [
         "thread",
         "resume",
@@ -50,7 +50,7 @@ fn what_other_machines_run_is_cancelled_and_killed_and_what_has_ended_is_not() {
     ];
     ended.run(&resume).exits(0);
     ended.run(&["thread", "cancel", &ended.thread]).exits(0);
-    // A thread in the middle of a call: its worker ends it as one of files.
+    // A thread in the middle of a call: its worker ends it as it would end a thread of files.
     order();
     let mut worker = ended.worker(&["--script", "nap.yaml", "--until-idle"]);
     naps(1);
@@ -78,7 +78,7 @@ fn what_other_machines_run_is_cancelled_and_killed_and_what_has_ended_is_not() {
     ended.run(&["graph", "cancel", &run]).exits(0);
     assert!(worker.wait().unwrap().success());
     assert_eq!(status(&run), "cancelled");
-    // Another one loses its worker: nothing that this still has to say is stored.
+    // Another thread loses its worker: later output of that worker is not stored.
     order();
     let mut worker = ended.worker(&["--script", "nap.yaml", "--until-idle", "--lease", "2"]);
     naps(3);

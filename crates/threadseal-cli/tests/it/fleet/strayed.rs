@@ -1,4 +1,4 @@
-//! Threads in the database of a project that is not theirs.
+//! Threads in the database of a project to which they do not belong.
 
 use super::Ended;
 
@@ -27,7 +27,7 @@ fn a_thread_of_another_project_is_not_gone_on_with_from_a_database() {
     let listed = ended.run(&["thread", "list"]).exits(0).stdout;
     assert!(listed.contains("  foreign\n"), "{listed}");
     ended.verify("").exits(0);
-    // A copy of the whole database is the same project, wherever it lies.
+    // A copy of the whole database is the same project, wherever it is.
     ended.sql(&format!("UPDATE threadseal_project SET id = '{own}'"));
     ended.run(&["thread", "inspect"]).exits(0);
     let resume = [

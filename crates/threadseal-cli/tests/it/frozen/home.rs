@@ -1,4 +1,5 @@
-//! Every file that a scripted life of the command leaves: its mode, and its text without what chance and time decide.
+//! Every file that a scripted use of the command leaves: its mode, and its text without random and
+//! time-dependent parts.
 
 use crate::fixtures::{ended_record, open_record};
 use crate::run::{greet, project, thread};
@@ -11,7 +12,8 @@ use std::path::Path;
 /// The longest text that is shown.
 const TEXT_LINES: usize = 60;
 
-/// What keys, salts, clocks and processes decide, and what is shown in its place; in this order.
+/// Patterns for everything that keys, salts, clocks and processes decide, each with its
+/// placeholder; applied in this order.
 const VARIABLE: [(&str, &str); 22] = [
     (
         r"(?s)-----BEGIN ([A-Z ]+)-----.*?-----END [A-Z ]+-----",
@@ -68,7 +70,7 @@ impl Shapes {
     }
 }
 
-/// A life with every kind of record, in the home and the working folder of the sandbox.
+/// A scripted use with every kind of record, in the home and the working folder of the sandbox.
 fn live() -> Sandbox {
     let sandbox = project();
     let run = |arguments: &[&str]| sandbox.run(arguments).exits(0);
@@ -140,7 +142,8 @@ fn dump(root: &Path, shapes: &Shapes) -> String {
             continue;
         }
         let bytes = std::fs::read(&path).unwrap();
-        // Paths, signatures and names of keys do not always have the same length, so that of the shape counts.
+        // Paths, signatures and names of keys vary in length, so the length of the text with
+        // placeholders counts.
         let text = String::from_utf8(bytes.clone())
             .ok()
             .filter(|text| !text.contains('\0'));
@@ -157,7 +160,7 @@ fn dump(root: &Path, shapes: &Shapes) -> String {
         files.push(shown);
     }
     files.sort();
-    // How many folders share records, each with a lock, is a matter of chance.
+    // Chance decides how many records share a folder, and each folder has a lock.
     files.dedup_by(|a, b| a == b && (a.contains("<xx>/ ") || a.contains("<xx>/lock ")));
     files.concat()
 }

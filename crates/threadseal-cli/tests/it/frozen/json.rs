@@ -1,4 +1,5 @@
-//! JSON text laid out for review: each token as the command wrote it, a value on one line where it fits.
+//! JSON text laid out for review: each token in the spelling of the command, and a value on one
+//! line where it fits.
 //!
 //! Blanks between tokens are lost.
 

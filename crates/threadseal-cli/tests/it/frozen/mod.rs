@@ -1,4 +1,5 @@
-//! The observable behaviour of the command, frozen in `tests/snapshots`: a change that is not meant shows as a difference.
+//! The observable behaviour of the command, frozen in `tests/snapshots`: an unintended change shows
+//! as a difference.
 
 mod help;
 mod home;

@@ -1,4 +1,5 @@
-//! What `verify --json` answers to each file of the testkit and of the shared vectors: alone, with other options, and in its folder.
+//! The answer of `verify --json` to each file of the testkit and of the shared vectors: alone, with
+//! other options, and in its folder.
 
 use super::json::lay_out;
 use crate::sandbox::{Ran, Sandbox, shared, snapshot, walk};
@@ -11,7 +12,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// The raw public key of the testkit's seed `01` × 32.
+/// Trusts the raw public key of the testkit's seed `01` × 32.
 const TRUST: &str = "\
 version = 1
 
@@ -21,15 +22,17 @@ key = \"8a88e3dd7409f195fd52db2d3cba5d72ca6709bf1d94121bf3748801b40f6f5c\"
 usage = [\"native\", \"scroll\"]
 ";
 
-/// The agent of most lineages.
+/// The agent of most lineages in the testkit.
 const AGENT: &str = "f9fe7fa92c6463a488285dc38d65c062c7155a6fbe689b883f550304daabc0ae";
 
-/// In arguments: the folder, outside of all that is verified, which holds [`TRUST`] and copies of the keys to trust.
+/// In arguments: a folder outside of everything verified. It holds [`TRUST`] and copies of the
+/// trusted keys.
 const TRUST_FOLDER: &str = "<trust>/";
-/// The file of [`TRUST`] there.
+/// The name of the file with [`TRUST`] in that folder.
 const TRUST_FILE: &str = "trust.toml";
 
-/// A folder of the testkit, the keys to trust there, and further options under which all its files are verified at once.
+/// A folder of the testkit, its trusted keys, and further options for a run over all its files at
+/// once.
 struct Kit {
     folder: &'static str,
     trust: &'static [&'static str],
@@ -119,7 +122,7 @@ const KITS: [Kit; 11] = [
     },
 ];
 
-/// One run of the command: its arguments, and how they are shown.
+/// One run of the command: its arguments, and how the snapshot shows them.
 struct Run {
     arguments: Vec<String>,
     shown: String,
@@ -132,7 +135,7 @@ impl Run {
         Self { arguments, shown }
     }
 
-    /// With all these files in the place of the last argument, which only names them.
+    /// Replaces the last argument, which is only a placeholder, by all these files.
     fn over(mut self, files: &[String]) -> Self {
         self.arguments.pop();
         self.arguments.extend_from_slice(files);
@@ -140,7 +143,8 @@ impl Run {
     }
 }
 
-/// Where commands run, a home that was never made, and each report on a file alone, without and with its trust, with where it is shown.
+/// The folder where commands run, a home that does not exist, and the known reports. A known report
+/// is on a file alone, without and with its trust, and has its place in the snapshot.
 struct Bench {
     root: PathBuf,
     sandbox: Sandbox,
@@ -170,7 +174,7 @@ impl Bench {
         Ran::of(command.output().unwrap())
     }
 
-    /// Runs each in a process of its own, on all cores; the answers in order.
+    /// Runs each command in a process of its own, on all cores; the answers are in order.
     fn run_all(&self, runs: &[Run]) -> Vec<Ran> {
         let (next, answers) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
         thread::scope(|scope| {
@@ -188,8 +192,8 @@ impl Bench {
         answers.into_inner().unwrap().into_values().collect()
     }
 
-    /// Freezes the answers to `alone`, one file each, and then those to `together`, where an answer to a file is
-    /// only named if it is the one that the file gets alone.
+    /// Freezes the answers to `alone`, one file each, and then those to `together`. There, a report
+    /// that equals the one on the file alone is only named.
     fn freeze(&mut self, name: &str, alone: &[Run], together: &[Run]) {
         let mut text = String::new();
         for (run, answer) in alone.iter().zip(self.run_all(alone)) {
@@ -203,7 +207,7 @@ impl Bench {
             let mut json = answer.stdout.clone();
             for report in reports_of(&answer.stdout).unwrap_or_default() {
                 let (rest, trust) = split_trust(report);
-                // Under other trust, all else may be the same.
+                // A report under other trust can be the same except for the digest of that trust.
                 let begin = (rest.clone(), String::new());
                 let mut alike = self
                     .known
@@ -240,7 +244,7 @@ impl Bench {
     }
 }
 
-/// A report without the digest of the trust under which it was made, and that.
+/// A report without the digest of its trust, and that digest.
 fn split_trust(report: &str) -> (String, String) {
     let mark = "\"trust\":\"";
     let (before, after) = report.split_once(mark).unwrap_or((report, ""));
@@ -248,7 +252,7 @@ fn split_trust(report: &str) -> (String, String) {
     (format!("{before}{mark}{after}"), trust.to_owned())
 }
 
-/// The reports of an answer, as they are spelled.
+/// The reports of an answer, spelled exactly as in the answer.
 fn reports_of(answer: &str) -> Option<Vec<&str>> {
     let object: BTreeMap<&str, &RawValue> = serde_json::from_str(answer).ok()?;
     let results: Vec<&RawValue> = serde_json::from_str(object.get("results")?.get()).ok()?;
@@ -273,7 +277,7 @@ fn trusting(files: &[&str]) -> Vec<String> {
         .collect()
 }
 
-/// The files, or the folders, in `folder`, relative to `root` and in order.
+/// The wanted files or folders in `folder`, relative to `root` and sorted.
 fn below(root: &Path, folder: &str, is_wanted: impl Fn(&Path) -> bool) -> Vec<String> {
     let found = walk(&root.join(folder))
         .into_iter()
@@ -286,13 +290,13 @@ fn below(root: &Path, folder: &str, is_wanted: impl Fn(&Path) -> bool) -> Vec<St
             .to_owned()
     };
     let mut found: Vec<String> = found.map(relative).collect();
-    // Python leaves its caches where it runs.
+    // Python leaves its caches next to the scripts.
     found.retain(|path| !path.contains("__pycache__"));
     found.sort();
     found
 }
 
-/// The runs with options that the list of a folder asks for.
+/// The runs with options that the list of the folder defines.
 fn listed(root: &Path, kit: &Kit) -> Vec<Run> {
     let Ok(list) = std::fs::read_to_string(root.join(kit.folder).join("expect.toml")) else {
         return Vec::new();
@@ -348,7 +352,7 @@ fn every_file_of_the_testkit_is_frozen() {
             .collect();
         alone.extend(listed(&root, kit));
         let over_all = kit.variants.iter().map(|variant| {
-            // Other keys to trust replace those of the folder.
+            // Other trusted keys replace those of the folder.
             let trust = if variant[0] == "--trust" {
                 &[]
             } else {
@@ -365,7 +369,7 @@ fn every_file_of_the_testkit_is_frozen() {
     let trust = KITS.map(|kit| kit.trust).concat();
     let whole = ["documents", "transcripts", "."].map(|folder| verify(&trust, &[], folder));
     bench.freeze("testkit", &[], &whole);
-    // Files beside those folders: what people read, and a list.
+    // Files outside those folders: documentation, and a list.
     let outside = ["README.md", "expect.toml", "documents/README.md"];
     let all = below(&root, "", Path::is_file);
     assert_eq!(
@@ -389,7 +393,7 @@ fn every_vector_of_rye_is_frozen() {
     Bench::in_folder(vectors.root.clone()).freeze("shared-rye", &runs, &[]);
 }
 
-/// The member `list` of an index.
+/// The array with this name in an index.
 fn index(folder: &Path, list: &str) -> Vec<Value> {
     let index = std::fs::read(folder.join("index.json")).unwrap();
     let index: Value = serde_json::from_slice(&index).unwrap();

@@ -1,4 +1,4 @@
-//! What one does with ledgers: write, sign, cut, move, follow, mend.
+//! Commands on ledgers: write, sign, cut, move, follow, mend.
 
 use super::{ledger, report, verdict};
 use crate::sandbox::{Sandbox, shared};
@@ -174,7 +174,7 @@ fn a_ledger_that_the_original_wrote_is_sealed_as_it_stands() {
     );
     assert_eq!(verdict(&sandbox, &check), "verified");
 
-    // A host that knows nothing but the key.
+    // A host that knows only the key.
     let elsewhere = Sandbox::new();
     let key = sandbox.run(["key", "show", "self", "--json"]).json();
     let key = key["did"]
@@ -318,7 +318,7 @@ fn what_is_in_runs_is_listed_counted_and_followed() {
         .unwrap();
     let mut output = BufReader::new(follower.stdout.take().unwrap());
     let again = ["ledger", "append", "runs", "--run", "r1", "--sign"];
-    // The follower may look for the end before or behind the first of these.
+    // The follower may look for the end before or after the first of these appends.
     for _ in 0..3 {
         piped(&sandbox, &again, STEPS).exits(0);
         std::thread::sleep(std::time::Duration::from_millis(300));

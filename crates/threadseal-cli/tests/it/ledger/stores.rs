@@ -1,4 +1,4 @@
-//! What stores and bundles hold beside the records of a run, and what crashes leave in them.
+//! Other files in stores and bundles of ledgers, and the remains of crashes in them.
 
 use super::commands::{STEPS, signed};
 use super::{report, verdict};

@@ -1,5 +1,5 @@
-//! Ledgers that the original wrote and somebody changed: its own answer key by key, and a verdict
-//! that never believes what was attacked.
+//! Ledgers that AbstractRuntime wrote and that were then changed: the command repeats its recorded
+//! answer key by key, and a verdict never trusts the attacked part.
 
 use super::report;
 use crate::sandbox::{Sandbox, shared};

@@ -1,4 +1,5 @@
-//! Forks of lineages in the log of a home: what goes on from one passes nowhere there, and no other lineage is touched.
+//! Forks of lineages in the log of a home: no state after a fork passes there, and no other lineage
+//! is affected.
 
 use super::moves::{Machines, copy};
 use super::{codes, report};
@@ -14,8 +15,8 @@ fn elsewhere(machines: &Machines, words: &[&str]) -> Ran {
     Ran::of(command.args(words).output().unwrap())
 }
 
-/// An agent of three links in `here`; its copy in `there` has another third one, `at_parent` none, and `before` the first alone. The
-/// evidence is `proof`.
+/// An agent of three links in `here`. Its copy in `other` has another third link, `at_parent` has
+/// none, and `before` has the first alone. The evidence is `proof`.
 fn forked() -> Machines {
     let machines = Machines::new();
     let folder = |name: &str| machines.path(name);
@@ -56,7 +57,7 @@ fn whoever_has_a_fork_of_a_lineage_is_told_what_it_proves_and_who_vouches_for_it
     judged(&["check-proof", "proof", "--key", &machines.root], 0);
     judged(&["check-proof", "proof", "--key", &machines.session], 1);
     judged(&["lineage", "check-proof", "proof"], 0);
-    // Nobody needs a home for that, and both commands find the same in a file that was changed.
+    // Neither command needs a home, and both report the same on a changed file.
     let bare = Sandbox::new();
     let proof = fs::read(machines.path("proof")).unwrap();
     bare.write("proof", &proof);
@@ -68,7 +69,7 @@ fn whoever_has_a_fork_of_a_lineage_is_told_what_it_proves_and_who_vouches_for_it
         bare.write("changed", changed);
         bare.run(["lineage", "check-proof", "changed"]).exits(1);
         let ran = bare.run(["check-proof", "changed", "--key", &machines.root]);
-        // Without its first line it is no proof at all.
+        // Without its first line the file is no proof at all.
         assert!(ran.code == 1 || at < 8, "{at}: {ran:?}");
     }
 }
@@ -77,7 +78,7 @@ fn whoever_has_a_fork_of_a_lineage_is_told_what_it_proves_and_who_vouches_for_it
 #[test]
 fn what_goes_on_from_a_fork_that_the_log_knows_is_forked_and_nothing_else_is() {
     let machines = forked();
-    // A stranger's agent of the same name, and the copies as they were.
+    // Another person's agent of the same name, and the copies as they were.
     let mine = machines.path("mine");
     fs::create_dir(&mine).unwrap();
     machines.run("lineage identity new counter --dir mine", &[], 0);
@@ -85,7 +86,7 @@ fn what_goes_on_from_a_fork_that_the_log_knows_is_forked_and_nothing_else_is() {
     for folder in ["here", "other", "at_parent", "before", "mine"] {
         assert!(!is_accused(&machines, folder), "{folder}");
     }
-    // Nobody vouches for the key yet.
+    // The key is not trusted yet.
     machines.run("log accuse proof", &[], 3);
     assert!(!is_accused(&machines, "here"));
     let told = accuse(&machines);
@@ -109,11 +110,11 @@ fn what_goes_on_from_a_fork_that_the_log_knows_is_forked_and_nothing_else_is() {
     let entries = machines.sandbox.run(["log", "entries", "--limit", "1"]);
     let entries = entries.exits(0).stdout;
     assert!(entries.contains("two links in one place"), "{entries}");
-    // From the tiles as from the journal.
+    // The log gives the same answer from its tiles as from its journal.
     machines.sandbox.run(["log", "head", "--write"]).exits(0);
     machines.sandbox.run(["log", "fsck"]).exits(0);
     assert!(is_accused(&machines, "other"));
-    // Another host hears no alarm.
+    // Another host raises no alarm.
     let there = elsewhere(&machines, &["verify", "here"]);
     assert!(!there.stdout.contains("fork_known"), "{}", there.stdout);
 }
@@ -154,7 +155,7 @@ fn nothing_goes_on_from_a_lineage_that_the_log_calls_forked() {
         before
     );
     assert!(!machines.path("there/counter.checkpoint").exists());
-    // Another agent of this host goes on.
+    // Another agent of this host continues.
     machines.run("lineage identity new another --dir here", &[], 0);
     let words = append.replace("counter", "another");
     machines.run(&words, &[&code], 0);
@@ -178,7 +179,7 @@ fn a_state_before_the_fork_can_be_looked_at_and_a_restarted_log_still_knows_it()
         .sandbox
         .run(["verify", "here/counter.checkpoint", "--as-of", &head]);
     assert!(after.code != 0, "{}", after.stdout);
-    // The log goes back, and another one takes its place.
+    // The log rolls back, and another one takes its place.
     let home = machines.sandbox.home();
     let saved = home.with_file_name("saved");
     crate::sandbox::copy(&home, &saved);

@@ -1,4 +1,5 @@
-//! `lineage append`: who may write the next checkpoint, and what is left behind by who may not.
+//! `lineage append`: who may write the next checkpoint, and that a refused writer leaves the store
+//! as it was.
 
 use super::{codes, report};
 use crate::sandbox::{Ran, Sandbox};
@@ -164,7 +165,7 @@ fn a_folder_that_was_put_back_is_rolled_back_and_not_built_on() {
         let judged = verify(&sandbox);
         assert_eq!(judged["verdict"], "rolled_back");
         assert!(codes(&judged).contains(&"head_ahead"));
-        // A state that nobody ever made is not the one that lies there.
+        // A state that was never made is not the one in the store.
         let head = judged["head"].as_str().unwrap();
         let none = format!("{}:0:1:{}", head.split(':').next().unwrap(), "0".repeat(64));
         let file = "here/counter.checkpoint";

@@ -42,7 +42,7 @@ fn original(prev: Option<ContentHash>, tick: u64, state: &[u8]) -> (Vec<u8>, Con
     ([sealed.bytes.as_slice(), state].concat(), sealed.hash)
 }
 
-/// The first checkpoint of v0x05, and one behind it with each of `states`.
+/// The first checkpoint of v0x05, and a following one with each of `states`.
 fn native(states: &[&[u8]]) -> Vec<Vec<u8>> {
     let signer = LocalSigner::new(key(), KeyUsage::Native);
     let first = CheckpointHeader {
@@ -159,7 +159,7 @@ fn log_draws_the_branches_of_a_fork() {
     assert_eq!(lineage["links"].as_array().unwrap().len(), 3);
     assert_eq!(lineage["forks"][0]["links"].as_array().unwrap().len(), 2);
     assert_eq!(lineage["forks"][0]["parent"], lineage["links"][0]["hash"]);
-    // A part of a history says what it lacks.
+    // The log of a partial history names the missing part.
     fs::remove_file(sandbox.work().join("d/0")).unwrap();
     let ran = sandbox.run(["lineage", "log", "d"]).exits(1);
     assert!(ran.stdout.contains("is not here"), "{}", ran.stdout);
@@ -205,7 +205,7 @@ fn a_fork_of_either_version_becomes_a_proof_that_needs_nothing_else() {
         fs::write(&path, bytes).unwrap();
         let ran = elsewhere.run(["lineage", "check-proof", file]).exits(1);
         assert!(ran.stdout.starts_with("no proof: "), "{}", ran.stdout);
-        // A proof that is there is not written over.
+        // An existing proof is not overwritten.
         sandbox
             .run(["lineage", "fork-proof", paths[0], paths[1], "-o", proof])
             .exits(2);
@@ -301,7 +301,7 @@ fn an_identity_is_made_once_and_delegates_to_session_keys() {
     );
     let shown = sandbox.run(["lineage", "identity", "show", "counter.identity", "--json"]);
     assert_eq!(shown.exits(0).json()["did"], made["did"]);
-    // Never written over, and never taken for missing where it is damaged.
+    // An identity is never overwritten, and a damaged one is never taken for missing.
     sandbox
         .run(["lineage", "identity", "new", "counter"])
         .exits(2);

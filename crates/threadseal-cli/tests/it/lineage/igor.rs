@@ -1,4 +1,4 @@
-//! Agents that move as the original moves them: one JSON message with the newest checkpoint.
+//! Agents that move as igor moves them: one JSON message with the newest checkpoint.
 
 use super::report;
 use crate::sandbox::{Ran, Sandbox, walk};
@@ -15,7 +15,7 @@ struct Agent {
 }
 
 impl Agent {
-    /// One with two checkpoints of v0x04 in `here`, and the messages with each of them.
+    /// An agent with two checkpoints of v0x04 in `here`, and a message with each of them.
     fn new() -> Self {
         let agent = Self {
             sandbox: Sandbox::new(),
@@ -100,7 +100,7 @@ fn a_message_of_the_original_is_given_out_and_taken_in() {
     let live = "counter.checkpoint";
     let bytes = |folder: &str| fs::read(agent.sandbox.work().join(folder).join(live)).unwrap();
     assert_eq!(bytes("here"), bytes("there"));
-    // Its beginning is elsewhere, and all that is here holds.
+    // Its beginning is elsewhere, and every checkpoint here is valid.
     let judged = report(
         &agent.sandbox,
         &["lineage", "verify", "there", "--did", &agent.did],
@@ -132,7 +132,7 @@ fn a_message_with_the_private_key_says_that_it_is_shared() {
     assert_eq!(told["authority"], "shared");
     assert_eq!(mode("there/counter.identity"), 0o600);
     agent.append("there", "3", "4").exits(0);
-    // From here on both go on, and that is a fork.
+    // From here on both sides continue, which is a fork.
     let ran = agent.append("here", "4", "4");
     ran.exits(2).fails_with("put it back");
 }
@@ -152,7 +152,7 @@ fn a_message_that_does_not_hold_leaves_nothing_behind() {
         .exits(2);
     let path = agent.sandbox.work().join("message2");
     let bytes = fs::read(&path).unwrap();
-    // Names and the manifest are the sender's word: v0x04 covers neither.
+    // Names and the manifest are only claims of the sender: v0x04 signs neither.
     let text = String::from_utf8(bytes.clone()).unwrap();
     let part = |name: &str| text.find(name).unwrap();
     for at in (part("WASMBinary")..part("ManifestData")).step_by(7) {

@@ -20,7 +20,7 @@ fn exit_of(verdict: &str) -> i32 {
     }
 }
 
-/// Runs with `--json`; the only report. The exit code fits its verdict.
+/// Runs with `--json` and gives the only report. The exit code must fit its verdict.
 #[track_caller]
 fn report(sandbox: &Sandbox, arguments: &[&str]) -> Value {
     let ran = sandbox.run(arguments.iter().chain(&["--json"]));

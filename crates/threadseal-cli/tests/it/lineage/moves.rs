@@ -26,7 +26,7 @@ impl Machines {
 
     fn without_agent() -> Self {
         let sandbox = Sandbox::new();
-        // A home is where a host remembers what it wrote.
+        // A host remembers its checkpoints in its home.
         sandbox.run(["init"]).exits(0);
         for folder in ["here", "there"] {
             fs::create_dir(sandbox.work().join(folder)).unwrap();
@@ -54,7 +54,7 @@ impl Machines {
         self.sandbox.work().join(name)
     }
 
-    /// Writes the next checkpoint in `folder`.
+    /// Appends the next checkpoint in `folder`.
     pub(super) fn append(&self, folder: &str, tick: &str, more: &str) -> Value {
         let line = format!(
             "lineage append {folder} --agent counter --state state --budget 900 --price 1 {more} --tick"
@@ -87,7 +87,7 @@ impl Machines {
         );
     }
 
-    /// The report on folders.
+    /// The report on these folders.
     fn verify(&self, folders: &str) -> Value {
         let line = format!("lineage verify {folders} --json --did {}", self.root);
         let ran = self.sandbox.run(line.split(' '));
@@ -147,7 +147,7 @@ fn an_agent_moves_and_only_the_newest_link_says_who_may_act() {
     let taken = machines.run("lineage import answer here", &[], 0);
     assert_eq!(taken["newest"], accepted["newest"]);
     machines.run("lineage release here --to", &[&machines.session], 2);
-    // The source's folder and the target's are one lineage.
+    // The folder of the source and that of the target hold one lineage.
     let recovered = machines.run("lineage recover here --to", &[&machines.root], 0);
     assert_eq!(recovered["holder"], machines.root.as_str());
 }
@@ -190,7 +190,7 @@ fn what_a_host_wrote_it_knows_and_an_older_copy_is_a_rollback() {
         let report = machines.verify("here");
         assert_eq!(report["verdict"], "rolled_back", "{number}");
         assert!(codes(&report).contains(&"head_ahead"), "{report}");
-        // From what was put back nothing goes on: that would be a fork.
+        // Appending to the restored folder would be a fork, so it is refused.
         let ran = machines
             .sandbox
             .run(["lineage", "recover", "here", "--to", &machines.root]);
@@ -210,14 +210,14 @@ fn folders_of_both_machines_are_one_lineage_that_nobody_set_back() {
     let by_session = "--identity there/session.identity --delegation delegation";
     let newest = ["2", "3", "4"].map(|tick| machines.append("there", tick, by_session));
     let newest = &newest[2];
-    // The source takes the answer although this host knows what came after it.
+    // The source accepts the answer although this host knows later checkpoints.
     let taken = machines.run("lineage import answer here", &[], 0);
     assert_eq!(taken["done"], "answer taken");
     let report = machines.verify("here there");
     assert_eq!(report["verdict"], "verified");
     assert!(codes(&report).contains(&"live_elsewhere"), "{report}");
     assert!(!codes(&report).contains(&"live_behind"), "{report}");
-    // An expected head needs no word on what it is of.
+    // An expected head needs no `--did` that names its agent.
     let head = newest["hash"].as_str().unwrap();
     for line in ["verify here there", "verify there"] {
         let line = format!("{line} --json --key {} --expect-head {head}", machines.root);
@@ -292,7 +292,7 @@ fn two_answers_to_one_release_are_proved_to_anybody() {
     copy(&machines.path("there"), &machines.path("again"));
     let by = "--key there/session.identity --delegation delegation -o";
     machines.run(&format!("lineage accept there {by}"), &["taken"], 0);
-    // A host that wrote one answer does not write another.
+    // A host that wrote one answer does not write a different one.
     let refuse = format!("lineage refuse again --reason full {by}");
     machines.run(&refuse, &["refused"], 2);
     let elsewhere = |line: &str| {

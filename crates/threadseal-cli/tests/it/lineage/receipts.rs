@@ -1,4 +1,4 @@
-//! Receipts of the original's nodes.
+//! Receipts that igor's nodes sign.
 
 use crate::sandbox::{Ran, Sandbox};
 

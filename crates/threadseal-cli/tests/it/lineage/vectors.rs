@@ -1,5 +1,5 @@
-//! What the original made, and every attack on it: each word of the index gets the verdict, the exit code
-//! and the finding that `testkit/lineage/expect.toml` says, through the command.
+//! Files that igor made, and every attack on them. The command gives each word of the index the
+//! verdict, the exit code and the finding that `testkit/lineage/expect.toml` lists.
 
 use super::{codes, report};
 use crate::sandbox::{Sandbox, shared};
@@ -20,7 +20,7 @@ fn texts(value: &toml::Value) -> Vec<String> {
         .collect()
 }
 
-/// The rules of an entry, flags filled in; of those with the same flags the first.
+/// The rules of an entry with their flags filled in; only the first of those with equal flags.
 fn rules_of(rules: &[toml::Value], entry: &Value) -> Vec<Rule> {
     let id = entry["id"].as_str().unwrap();
     let fits = |rule: &&toml::Value| {
@@ -116,11 +116,11 @@ fn verify_detects_them_and_never_accepts_what_must_be_refused() {
             entry["id"].as_str().unwrap(),
             entry["expected"].as_str().unwrap(),
         );
-        // What only a head or the code tells is not asked here.
+        // A run without an expected head and without the code cannot detect these.
         let needs_more = expected == "rollback" || id == "t_wasm_mismatch";
         let fine = expected == "accept" || expected.starts_with("valid") || needs_more;
         assert_eq!(ran.code == 0, fine, "{id}: {}", ran.stdout);
-        // A first byte that is no version is no checkpoint, whatever the file is called.
+        // A file whose first byte is no version is no checkpoint, whatever its name.
         let other = ["t_version_00", "t_version_01", "t_version_ff"].contains(&id)
             || (id.starts_with("t_hdr") && ran.code == 2);
         if other {
@@ -131,7 +131,7 @@ fn verify_detects_them_and_never_accepts_what_must_be_refused() {
     }
 }
 
-/// Another name, and no name that tells anything.
+/// The files have another name, and then a name without any hint.
 // T-LIN-32
 #[test]
 fn a_folder_of_them_is_found_by_content() {

@@ -1,4 +1,4 @@
-//! `verify DIR` misses what a thread's record names and what is not beside it, or is not what it names.
+//! `verify DIR` reports each file that a thread's record names and that is missing or differs.
 
 use super::{greet, once_more, project, thread};
 use crate::sandbox::{Ran, Sandbox, copy};
@@ -24,7 +24,7 @@ fn ledger(folder: &Path) -> PathBuf {
         .unwrap()
 }
 
-/// The folder is refused, and the finding is told of the file.
+/// `verify` fails, with this finding on this file.
 #[track_caller]
 fn tells(ran: &Ran, code: &str, name: &str) {
     assert_eq!(ran.code, 1, "{}{}", ran.stdout, ran.stderr);
@@ -70,7 +70,7 @@ fn a_deleted_transcript_is_missed_by_each_neighbour_that_is_left() {
     fs::remove_file(&record).unwrap();
     let verify = || sandbox.run(["verify", "p", "--json"]);
     tells(&verify(), "record_missing", "transcript.jsonl");
-    // A link in its place is none, wherever it leads.
+    // A link in its place does not count, wherever it leads.
     let copy = sandbox.write("copies/one.jsonl", "");
     fs::write(&copy, &bytes).unwrap();
     std::os::unix::fs::symlink(&copy, &record).unwrap();
@@ -103,7 +103,7 @@ fn a_child_that_is_gone_as_a_whole_is_missed_by_its_parents_record() {
         "record_missing",
         &name,
     );
-    // What was copied out of the project misses nobody.
+    // A copy outside of the project misses no other thread.
     let parent = thread(&sandbox, "greet");
     let copy = sandbox
         .work()
@@ -115,7 +115,7 @@ fn a_child_that_is_gone_as_a_whole_is_missed_by_its_parents_record() {
         fs::copy(entry.path(), copy.join(entry.file_name())).unwrap();
     }
     sandbox.run(["verify", "copies"]).exits(0);
-    // Whoever lies elsewhere in what is looked at is not gone.
+    // A thread in another of the verified folders is not missing.
     let moved = sandbox.work().join("p/moved/demo");
     fs::create_dir_all(&moved).unwrap();
     fs::rename(&kept, moved.join(child)).unwrap();
@@ -123,7 +123,7 @@ fn a_child_that_is_gone_as_a_whole_is_missed_by_its_parents_record() {
     fs::rename(moved.join(child), &folder).unwrap();
     let papers = parent.to_str().unwrap();
     sandbox.run(["verify", papers]).exits(0);
-    // Older than its end, on a host that knows no head.
+    // Older than its end, on a host without a head of it.
     sandbox.forget();
     let path = folder.join("transcript.jsonl");
     let text = fs::read_to_string(&path).unwrap();
@@ -146,7 +146,8 @@ fn a_parent_a_predecessor_and_a_successor_that_are_gone_as_a_whole_are_missed_on
     sandbox.run(["verify", "p"]).exits(0);
     let verify = || sandbox.run(["verify", "p", "--json"]);
     let kept = sandbox.work().join("kept");
-    // The first is the parent of the child and the predecessor of the second, the second the successor of the first.
+    // The first is the parent of the child and the predecessor of the second; the second is the
+    // successor of the first.
     for folder in [&first, &second] {
         fs::rename(folder, &kept).unwrap();
         let name = format!(
@@ -161,7 +162,8 @@ fn a_parent_a_predecessor_and_a_successor_that_are_gone_as_a_whole_are_missed_on
         fs::rename(&kept, folder).unwrap();
         sandbox.run(["verify", "p"]).exits(0);
     }
-    // Older than what the second goes on from, on a host that knows no head: no end of a child tells of it.
+    // Older than the state from which the second continued, on a host without a head of it: the end
+    // of no child shows it.
     fs::remove_dir_all(sandbox.home().join("heads")).unwrap();
     fs::create_dir(sandbox.home().join("heads")).unwrap();
     fs::remove_dir_all(child).unwrap();
@@ -222,7 +224,7 @@ fn a_transcript_that_was_copied_out_misses_nothing() {
 fn what_overwrites_a_record_with_something_else_is_told() {
     let (sandbox, folder) = ran();
     let ledger = ledger(&folder);
-    // Of its ledger the record knows how it ends.
+    // The record states how its ledger ends.
     let cases = [
         (folder.join("transcript.jsonl"), "record_missing"),
         (ledger, "companion_differs"),
@@ -254,7 +256,7 @@ fn what_threadseal_leaves_behind_is_no_record() {
     )
     .unwrap();
     sandbox.run(["verify", "p"]).exits(0);
-    // A sealed record does not hide behind such a name.
+    // A sealed record is not skipped for such a name.
     let bytes = fs::read(folder.join("transcript.jsonl")).unwrap();
     let changed = String::from_utf8(bytes)
         .unwrap()
@@ -298,7 +300,7 @@ fn a_child_whose_end_nobody_sealed_is_missed_by_the_log_alone() {
     let record = first["payload"]["record"].as_str().unwrap();
     let id = first["thread_id"].as_str().unwrap();
     let threads = sandbox.work().join("p/.ai/agent/threads");
-    // All that knew of the child is gone: its parent, its folder, the registry, every head.
+    // Everything that knew the child is gone: its parent, its folder, the registry, every head.
     for gone in [
         &child,
         &thread(&sandbox, "greet"),
@@ -321,7 +323,7 @@ fn a_child_whose_end_nobody_sealed_is_missed_by_the_log_alone() {
         "record_missing",
         &name,
     );
-    // Without that parent, too.
+    // The same without that parent.
     fs::remove_dir_all(threads.join("demo/thread-1")).unwrap();
     let all = sandbox
         .run(["verify", "--all", "p", "--json"])
@@ -340,7 +342,7 @@ fn a_child_whose_end_nobody_sealed_is_missed_by_the_log_alone() {
 fn a_link_of_which_one_side_alone_is_there_is_open() {
     let (sandbox, child) = ran();
     let name = "demo/thread-1/transcript.jsonl";
-    // A child that never sealed anything, as far as anybody knows.
+    // A child that, as far as the home knows, never sealed anything.
     let path = began(&sandbox, "demo/child-9", &"9".repeat(64));
     let told = findings(&sandbox.run(["verify", "p", "--json"]), name);
     assert!(
@@ -348,7 +350,7 @@ fn a_link_of_which_one_side_alone_is_there_is_open() {
         "{told}"
     );
     fs::remove_file(&path).unwrap();
-    // One that names another parent.
+    // A child that names another parent.
     let first = fs::read_to_string(child.join("transcript.jsonl")).unwrap();
     let first: serde_json::Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
     let id = first["thread_id"].as_str().unwrap();
@@ -378,7 +380,7 @@ fn no_link_of_a_child_that_is_gone_on_with_is_open() {
     assert!(!verified.contains("link_open"), "{verified}");
 }
 
-/// An auditor gets the folder of a project and a public key, and has never heard of its heads.
+/// An auditor gets the folder of a project and a public key, and knows no heads.
 // T-FIL-02
 #[test]
 fn who_was_not_there_takes_the_end_of_a_ledger_from_the_record_that_seals_it() {
@@ -394,7 +396,7 @@ fn who_was_not_there_takes_the_end_of_a_ledger_from_the_record_that_seals_it() {
     verify("p").exits(0);
     let within = folder.strip_prefix(sandbox.work()).unwrap();
     let ledger = ledger(&auditor.work().join(within));
-    // Alone it is what it was: nobody says that it is whole.
+    // Verified alone, the ledger has no proof of completeness.
     verify(ledger.to_str().unwrap()).exits(3);
     let text = fs::read_to_string(&ledger).unwrap();
     let (cut, _) = text.trim_end().rsplit_once('\n').unwrap();
@@ -403,7 +405,7 @@ fn who_was_not_there_takes_the_end_of_a_ledger_from_the_record_that_seals_it() {
     tells(&verify("p"), "companion_differs", name);
     tells(&verify("p"), "head_ahead", name);
     fs::write(&ledger, &text).unwrap();
-    // The word of a record that nobody vouches for ends no ledger.
+    // A record that does not verify proves no end of a ledger.
     let record = auditor.work().join(within).join("transcript.jsonl");
     let lines = fs::read_to_string(&record).unwrap();
     let (kept, _) = lines.trim_end().rsplit_once('\n').unwrap();

@@ -1,4 +1,5 @@
-//! Threads of other processes: waited for, cancelled, killed, searched; and rows that name a stranger.
+//! Threads of other processes: waited for, cancelled, killed and searched; also rows that name an
+//! unrelated process.
 
 use super::{greet, project};
 use crate::sandbox::Sandbox;
@@ -105,7 +106,7 @@ fn a_thread_of_another_process_is_waited_for_and_cancelled() {
 fn a_killed_process_is_the_one_that_writes_the_record() {
     let sandbox = project();
     let mut runs = running(&sandbox);
-    // It may not end itself: then its record is brought to an end.
+    // The process does not end itself: `kill` ends its record.
     let pid = runs.process.id().to_string();
     assert!(
         Command::new("kill")

@@ -8,7 +8,7 @@ use std::net::TcpListener;
 
 const WRITE: &str = "rye_file-system_write";
 
-/// What a provider streams: a call that writes a file, or a text.
+/// The stream of a provider: a call that writes a file, or a text.
 fn events(shape: &str, calls: bool) -> Vec<Value> {
     let input = json!({"path": "out.txt", "content": "Größe"});
     let spelled = input.to_string();
@@ -83,7 +83,7 @@ fn events(shape: &str, calls: bool) -> Vec<Value> {
     }
 }
 
-/// Answers two requests and gives them back.
+/// Answers two requests and gives them to the test.
 fn provider(shape: &'static str) -> (String, std::thread::JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1/", listener.local_addr().unwrap());

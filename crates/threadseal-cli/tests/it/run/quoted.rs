@@ -1,4 +1,4 @@
-//! What a model says that reads like a record: it is a text in a sealed file, and nothing else.
+//! A model's output that looks like a record is only a text in a sealed file.
 
 use super::{greet, project};
 
@@ -21,7 +21,7 @@ fn an_entry_that_quotes_a_transcript_is_verified_as_the_text_that_it_is() {
     );
     greet(&sandbox, &["--script", "quotes.yaml"]).exits(0);
     sandbox.run(["verify", "p"]).exits(0);
-    // Whoever spoils the seal does not make it one that may be passed over.
+    // A file with a damaged seal may not be skipped.
     let entries = sandbox
         .work()
         .join("p/.ai/knowledge/agent/threads/demo/greet");

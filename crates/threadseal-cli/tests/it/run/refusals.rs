@@ -1,4 +1,4 @@
-//! What is refused changes nothing: no name and no byte, neither of the project nor of the home.
+//! A refused command changes nothing: no name and no byte, neither of the project nor of the home.
 
 use super::{directive, greet, project};
 use crate::sandbox::{Ran, Sandbox, copy, walk};
@@ -17,7 +17,7 @@ pub(super) fn everything(sandbox: &Sandbox) -> BTreeMap<PathBuf, Vec<u8>> {
         .collect()
 }
 
-/// Runs what must be refused, and compares.
+/// Runs a command that must be refused, and compares.
 #[track_caller]
 pub(super) fn refused(sandbox: &Sandbox, arguments: &[&str]) -> Ran {
     let before = everything(sandbox);
@@ -33,7 +33,7 @@ pub(super) fn refused(sandbox: &Sandbox, arguments: &[&str]) -> Ran {
     ran
 }
 
-/// Every command that goes on with, or stops, the thread `id`.
+/// Every command that resumes or stops the thread `id` is refused.
 #[track_caller]
 pub(super) fn all_refused(sandbox: &Sandbox, id: &str, but: &[&str]) {
     let resume = ["thread", "resume", id, "-m", "Go on."];
@@ -67,7 +67,7 @@ fn a_project_in_which_nothing_ran_stays_without_a_registry() {
         &["run", "demo/greet", "-i", "name=Ada", "--limit", "turns=x"],
     );
     refused(&sandbox, &["graph", "run", "demo/nothing"]);
-    // Nor does looking make one.
+    // Reading makes no registry either.
     for arguments in [
         &["thread", "list"][..],
         &["thread", "inspect"],
@@ -91,7 +91,7 @@ fn what_is_refused_of_a_thread_that_ran_changes_nothing() {
         .json();
     let id = ran["thread_id"].as_str().unwrap().to_owned();
     let folder = sandbox.work().join("p/.ai/agent/threads").join(&id);
-    // It has ended: there is nothing to stop, and it is no graph and not the original's.
+    // The thread has ended, so it cannot be stopped. It is no graph run, and Rye did not make it.
     all_refused(&sandbox, &id, &["resume", "handoff"]);
     refused(&sandbox, &["graph", "resume", &id]);
     let resume = ["thread", "resume", &id, "-m", "Go on."];
@@ -100,7 +100,7 @@ fn what_is_refused_of_a_thread_that_ran_changes_nothing() {
         &sandbox,
         &["thread", "resume", "demo/greet-1", "-m", "Go on."],
     );
-    // Nobody may go on from what does not verify.
+    // A thread whose record does not verify cannot be resumed.
     for name in ["transcript.jsonl", "thread.json", "capabilities.md"] {
         let path = folder.join(name);
         let genuine = fs::read(&path).unwrap();
@@ -112,7 +112,7 @@ fn what_is_refused_of_a_thread_that_ran_changes_nothing() {
         }
         fs::write(&path, &genuine).unwrap();
     }
-    // Behind the last seal, and cut off before it.
+    // Lines after the last seal, and a cut before it.
     let path = folder.join("transcript.jsonl");
     let genuine = fs::read(&path).unwrap();
     for bytes in [
@@ -125,13 +125,13 @@ fn what_is_refused_of_a_thread_that_ran_changes_nothing() {
         refused(&sandbox, &["thread", "cancel", &id]);
     }
     fs::write(&path, &genuine).unwrap();
-    // The directive is another one now, which nobody sealed.
+    // The directive has changed and has no valid seal.
     let own = sandbox.work().join("p/.ai/directives/demo/greet.md");
     let sealed = fs::read(&own).unwrap();
     fs::write(&own, directive("greet", "", "")).unwrap();
     refused(&sandbox, &resume);
     refused(&sandbox, &["thread", "handoff", &id]);
-    // Nor does a host that knows nothing of the record note its head.
+    // A host that knows nothing of the record does not store its head either.
     let (home, elsewhere) = (sandbox.home(), sandbox.home().with_file_name("elsewhere"));
     copy(&home, &elsewhere.join("home"));
     let marks = home.with_file_name("home.marks");
@@ -143,7 +143,7 @@ fn what_is_refused_of_a_thread_that_ran_changes_nothing() {
     fs::rename(elsewhere.join("home"), &home).unwrap();
     fs::rename(elsewhere.join("marks"), &marks).unwrap();
     fs::write(&own, sealed).unwrap();
-    // And it could have been gone on with all the time.
+    // The thread was resumable all along.
     sandbox.write("answers.yaml", "answers: [{text: Gladly.}]");
     sandbox.run(resume.into_iter().chain(PROJECT)).exits(0);
     refused(&sandbox, &["thread", "cancel", &id]);
@@ -178,7 +178,7 @@ fn what_is_refused_of_a_run_of_a_graph_changes_nothing() {
         assert_ne!(fs::read(&path).unwrap(), genuine, "{path:?}");
         refused(&sandbox, &resume);
         fs::write(&path, &genuine).unwrap();
-        // Nor through a link.
+        // The same through a link.
         let away = sandbox.work().join("away");
         fs::rename(&path, &away).unwrap();
         std::os::unix::fs::symlink(&away, &path).unwrap();
@@ -189,7 +189,7 @@ fn what_is_refused_of_a_run_of_a_graph_changes_nothing() {
     all_refused(&sandbox, &id, &["resume", "handoff"]);
     sandbox.write("p/there.txt", "there");
     sandbox.run(resume.into_iter().chain(PROJECT)).exits(0);
-    // It goes on already, and its successor is complete.
+    // It was already resumed, and its successor is complete.
     refused(&sandbox, &resume);
     let list = sandbox
         .run(["thread", "list", "--project", "p", "--json"])
@@ -221,7 +221,7 @@ fn the_declared_type_says_what_an_input_is_and_not_how_it_reads() {
         let first: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
         assert_eq!(first["payload"]["meta"]["inputs"]["name"], meant);
     }
-    // What is declared as a number must be one; what a graph does not declare is read as before.
+    // An input that is declared as a number must be one; an undeclared input is read as before.
     let graph = "tool_type: graph\npermissions: [rye.execute.tool.x]\nconfig:\n  start: done\n  nodes:\n    done:\n      type: return\n      \
                  output: {a: \"${inputs.a}\", n: \"${inputs.n}\", u: \"${inputs.u}\"}\n\
                  config_schema:\n  type: object\n  properties: {a: {type: string}, n: {type: integer}}\n";
@@ -264,7 +264,7 @@ fn a_script_that_has_no_further_answer_ends_the_thread_at_once_and_says_so() {
         .join(ran["thread_id"].as_str().unwrap())
         .join("transcript.jsonl");
     let text = fs::read_to_string(transcript).unwrap();
-    // Asked once: no waiting for a connection that nobody dropped.
+    // There is only one request: no wait for a lost connection.
     assert_eq!(text.matches("error_classified").count(), 1);
 }
 
@@ -293,6 +293,6 @@ fn nobody_waits_for_a_registry_that_was_about_to_be_made() {
         .run(["thread", "inspect", "--project", "p"])
         .exits(0);
     all_refused(&sandbox, "demo/greet-1", &[]);
-    // Whoever runs something completes it.
+    // The next run completes it.
     greet(&sandbox, &["--script", "answers.yaml"]).exits(0);
 }

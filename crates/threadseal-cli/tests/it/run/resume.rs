@@ -1,11 +1,12 @@
-//! Threads that go on from threads: from records that verify, whatever else the project says.
+//! Threads that resume threads: only from records that verify, whatever other files of the project
+//! contain.
 
 use super::{greet, once_more, project, thread};
 use crate::sandbox::{Ran, Sandbox};
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// A thread that has ended, and answers for its successors.
+/// An ended thread, and the answers for its successors.
 fn ended() -> (Sandbox, String) {
     let sandbox = project();
     let ran = greet(&sandbox, &["--script", "answers.yaml", "--json"])
@@ -19,7 +20,7 @@ fn resume(sandbox: &Sandbox, thread: &str, more: &[&str]) -> Ran {
     sandbox.run(once_more(thread).iter().chain(more))
 }
 
-/// Every record of the project's threads, and what the registry says.
+/// Every record of the project's threads, and the content of the registry.
 fn state(sandbox: &Sandbox) -> (std::collections::BTreeMap<PathBuf, Vec<u8>>, String) {
     let mut files = std::collections::BTreeMap::new();
     let mut folders = vec![sandbox.work().join("p/.ai/agent/threads/demo")];
@@ -48,7 +49,8 @@ fn a_resumed_thread_hears_what_was_said_and_both_records_name_each_other() {
     let ran = resume(&sandbox, &first, &["--json"]).exits(0).json();
     assert_eq!(ran["result"], "Gladly.");
     let second = ran["thread_id"].as_str().unwrap();
-    // The first thread stands for the end of its chain, and the third hears both.
+    // The id of the first thread leads to the end of its chain, and the third thread gets both
+    // conversations.
     sandbox.write("more.yaml", "answers: [{when: Once more., text: Again.}]");
     let third = resume(&sandbox, &first, &["--json"]).exits(0).json();
     sandbox.run(["verify", "p"]).exits(0);
@@ -89,7 +91,7 @@ fn a_resumed_thread_hears_what_was_said_and_both_records_name_each_other() {
     );
     let named = new[0]["payload"]["predecessor"].as_str().unwrap();
     assert!(named.starts_with(old[0]["payload"]["record"].as_str().unwrap()));
-    // User; four answers with a result each.
+    // The user's message; four answers with a result each.
     assert_eq!(new[0]["payload"]["meta"]["inherited_messages"], 9);
     assert_eq!(
         lines(third["thread_id"].as_str().unwrap())[0]["payload"]["meta"]["inherited_messages"],
@@ -125,7 +127,7 @@ fn a_thread_is_handed_over_by_command_and_all_that_it_leaves_verifies() {
         shown.contains(ran["thread_id"].as_str().unwrap()),
         "{shown}"
     );
-    // What was not said is to go on.
+    // Without a message the model is asked to continue.
     sandbox.write(
         "more.yaml",
         "answers: [{when: Go on with the directive, text: I go on.}]",
@@ -323,7 +325,7 @@ fn a_killed_thread_is_ended_honestly_and_its_open_call_is_named() {
     running.wait().unwrap();
     sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
     resume(&sandbox, &id, &[]).fails_with("running");
-    // Whoever can write the file can add lines behind the last seal, and none of them counts.
+    // Anyone who can write the file can add lines after the last seal; none of them counts.
     let path = folder.join("transcript.jsonl");
     let mut text = std::fs::read_to_string(&path).unwrap();
     let start = text.rfind("\"call_id\":\"").unwrap() + 11;
@@ -386,7 +388,7 @@ fn what_the_registry_says_of_a_chain_counts_only_as_far_as_records_say_it() {
         };
         let ran = resume(&sandbox, resumed, &["--json"]);
         if attack.contains("directive =") {
-            // The directive is the record's own, whatever the registry says.
+            // The directive comes from the record, whatever the registry contains.
             let again = ran.exits(0).json();
             assert!(
                 again["thread_id"]

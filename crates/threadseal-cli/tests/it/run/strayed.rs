@@ -1,4 +1,5 @@
-//! Threads in a project that is not theirs; and projects that were moved, copied and cloned in good faith.
+//! Threads in a project to which they do not belong; and projects that were moved, copied and
+//! cloned in good faith.
 
 use super::refusals::{all_refused, everything, refused};
 use super::{greet, project, thread};
@@ -11,7 +12,7 @@ use std::process::{Command, Stdio};
 const THREADS: &str = ".ai/agent/threads";
 const IDENTITY: &str = ".ai/agent/threads/project.json";
 
-/// Copies what is below `from`, over what is there.
+/// Copies everything below `from` over `to`.
 fn copy(sandbox: &Sandbox, from: &str, to: &str) {
     let from = sandbox.work().join(from).join(".");
     let to = sandbox.work().join(to);
@@ -20,7 +21,8 @@ fn copy(sandbox: &Sandbox, from: &str, to: &str) {
     assert!(copied.unwrap().success());
 }
 
-/// Two projects with the same items, `p` and `q`, and a thread that ended in `q`; in `p` too where it has an id.
+/// Two projects with the same items, `p` and `q`, and a thread that ended in `q`. With `with_id`,
+/// `p` has an id too.
 fn two(with_id: bool) -> (Sandbox, String) {
     let sandbox = project();
     sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
@@ -45,7 +47,7 @@ fn resume(sandbox: &Sandbox, folder: &str, id: &str) -> Ran {
     sandbox.run(own.iter().chain(&place))
 }
 
-/// What `thread list` says is foreign.
+/// The threads that `thread list` reports as foreign.
 fn strays(sandbox: &Sandbox, folder: &str) -> Vec<String> {
     let list = ["thread", "list", "--project", folder, "--json"];
     let list = sandbox.run(list).exits(0).json();
@@ -53,13 +55,13 @@ fn strays(sandbox: &Sandbox, folder: &str) -> Vec<String> {
     strays.map(|id| id.as_str().unwrap().to_owned()).collect()
 }
 
-/// Lets `p` keep its own id, or none, and have all else that lies below the threads of `q`.
+/// `p` keeps its own id, or none, and gets everything else below the threads of `q`.
 fn copy_threads(sandbox: &Sandbox) {
     let own = sandbox.work().join("p").join(IDENTITY);
     let kept = fs::read(&own).ok();
     for entry in fs::read_dir(own.parent().unwrap()).into_iter().flatten() {
         let path = entry.unwrap().path();
-        // A log that a database left is of that one.
+        // A write-ahead log belongs to the database that wrote it.
         if !path.is_dir() {
             fs::remove_file(path).unwrap();
         }
@@ -101,7 +103,7 @@ fn a_thread_that_was_copied_into_another_project_is_foreign_there_and_goes_on_at
             let said = refused(&sandbox, arguments).stderr;
             assert!(said.contains("is foreign"), "{arguments:?}: {said}");
         }
-        // Not even what it left behind, or what it returned, is anything of this project's.
+        // Neither the rest of a crash in it nor its result counts for this project.
         let transcript = sandbox
             .work()
             .join("p")
@@ -121,14 +123,14 @@ fn a_thread_that_was_copied_into_another_project_is_foreign_there_and_goes_on_at
             waited.contains("is foreign") && !waited.contains("out.txt\""),
             "{waited}"
         );
-        // Both the thread and its child, which came along.
+        // The thread, and its child that was copied with it.
         assert_eq!(strays(&sandbox, "p").len(), 2);
         let list = sandbox.run(["thread", "list", "--project", "p"]).exits(0);
         assert_eq!(list.stdout.matches("  foreign\n").count(), 2);
         let inspect = ["thread", "inspect", "--project", "p"];
         let told = sandbox.run(inspect).exits(1).stdout;
         assert_eq!(told.matches(": foreign ").count(), 2, "{told}");
-        // A record says what it says wherever it lies.
+        // A record verifies wherever it is.
         sandbox
             .run(["verify", transcript.to_str().unwrap()])
             .exits(0);
@@ -197,7 +199,7 @@ fn a_run_of_a_graph_is_not_gone_on_with_in_another_project() {
     copy_threads(&sandbox);
     let said = refused(&sandbox, &["graph", "resume", &id]).stderr;
     assert!(said.contains("is foreign"), "{said}");
-    // At home it goes on, and fails as before.
+    // In its own project it resumes, and fails as before.
     let again = [
         "graph",
         "resume",
@@ -242,11 +244,12 @@ fn a_clone_on_another_machine_is_the_same_project() {
     let (sandbox, id) = two(false);
     copy(&sandbox, "q", "clone");
     fs::remove_dir_all(sandbox.work().join("q")).unwrap();
-    // The same keys and trust, and nothing that this host knew.
+    // The same keys and trust, without any knowledge of this host.
     sandbox.forget();
     copy(&sandbox, "clone", "bare");
     resume(&sandbox, "clone", &id).exits(0);
-    // Databases are often left out: records say which threads may go on, and they are no strangers.
+    // Copies often lack the databases: the records show which threads may resume, and none is
+    // foreign.
     for name in ["registry.db", "budget_ledger.db"] {
         fs::remove_file(sandbox.work().join("bare").join(THREADS).join(name)).unwrap();
     }
@@ -302,7 +305,7 @@ fn threads_of_another_project_go_on_here_when_somebody_says_so() {
     assert_ne!(project_of(&sandbox, "p", next), theirs);
     assert_eq!(strays(&sandbox, "p"), Vec::<String>::new());
     sandbox.run(["verify", "p"]).exits(0);
-    // One that lost its file is another project, until somebody says that it is the same.
+    // A project that lost its file is another project, until a user declares it the same.
     let (sandbox, id) = two(false);
     fs::remove_file(sandbox.work().join("q").join(IDENTITY)).unwrap();
     let said = resume(&sandbox, "q", &id).exits(2).stdout;
@@ -364,7 +367,7 @@ fn what_says_which_project_it_is_must_verify() {
         told(&[word]);
         fs::remove_file(p.join(IDENTITY)).unwrap();
     }
-    // What somebody accepted is not taken back by an older file, nor brought back by one.
+    // An older file neither revokes an acceptance nor restores one.
     put(&whole);
     sandbox
         .run(["init", "--project", "p", "--accept", &other])
@@ -374,7 +377,7 @@ fn what_says_which_project_it_is_must_verify() {
     told(&["rolled_back"]);
     put(&newer);
     resume(&sandbox, "p", &own).exits(0);
-    // Whoever cannot put it right removes it, and says whose threads go on.
+    // If the file cannot be restored, the user deletes it and declares whose threads continue.
     put(&fs::read_to_string(q.join(IDENTITY)).unwrap());
     told(&["--accept"]);
     fs::remove_file(p.join(IDENTITY)).unwrap();

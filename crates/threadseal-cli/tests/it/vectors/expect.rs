@@ -1,4 +1,4 @@
-//! `testkit/expect.toml`: what each word of the vectors' indexes comes to.
+//! `testkit/expect.toml`: the expected result for each word in the indexes of the vectors.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -29,14 +29,14 @@ pub(crate) struct Expectations {
     pub(crate) rule: Vec<Rule>,
 }
 
-/// How many files may be told as less than their word says.
+/// How many files may get less than their word promises.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Exemptions {
     pub(crate) most: usize,
 }
 
-/// What is answered to some files.
+/// The expected answer to some files.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Rule {

@@ -1,7 +1,7 @@
-//! Every file that the original Rye packages made, and every attack on one, through the command.
+//! Every file that the Rye packages made, and every attack on one, through the command.
 //!
-//! What each must get is `testkit/expect.toml`. The files lie beside the project; without them
-//! the tests say that they are skipped. One process answers for all files with the same flags.
+//! `testkit/expect.toml` has the expected results. The files are beside the project; without them
+//! the tests report that they are skipped. One process answers for all files with the same flags.
 
 mod expect;
 mod native;
@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The vectors and what is expected of them.
+/// The vectors and their expected results.
 pub(crate) struct Vectors {
     pub(crate) root: PathBuf,
     sandbox: Sandbox,
@@ -30,7 +30,7 @@ pub(crate) struct Case<'a> {
 }
 
 impl Vectors {
-    /// Reads the indexes; none where the vectors are not there.
+    /// Reads the indexes; none if there are no vectors.
     pub(crate) fn find() -> Option<Self> {
         let root = shared("vectors/rye")?;
         shared("corpus/rye-real")?;
@@ -57,7 +57,8 @@ impl Vectors {
         })
     }
 
-    /// Runs `verify` in the vectors' folder, where the paths of Rye's recorded answers begin.
+    /// Runs `verify` in the folder of the vectors, to which the paths in Rye's recorded answers are
+    /// relative.
     fn verify(&self, flags: &[String], paths: &[&str]) -> (i32, Value) {
         let mut command = self.sandbox.command();
         command
@@ -77,7 +78,7 @@ impl Vectors {
         (code, answer["results"][0].take())
     }
 
-    /// What the command is told to trust.
+    /// The options that trust the keys of an entry.
     fn trust(entry: &Entry) -> Vec<String> {
         let flag = |path: String| ["--trust".to_owned(), path];
         if let Some(pem) = &entry.trust_key_pem {
@@ -111,7 +112,7 @@ impl Vectors {
         Self::trust(entry).into_iter().chain(own).collect()
     }
 
-    /// Every file with every rule that it falls under.
+    /// Every file with every rule that applies to it.
     pub(crate) fn cases(&self) -> Vec<Case<'_>> {
         let mut cases = Vec::new();
         for (path, entry) in &self.entries {
@@ -155,7 +156,7 @@ fn run<'a>(vectors: &Vectors, cases: &'a [Case<'a>]) -> Vec<(&'a Case<'a>, Value
     }
     let mut out = Vec::new();
     for (flags, group) in groups {
-        // An expected head is of one record.
+        // An expected head belongs to one record.
         let alone = flags.iter().any(|flag| flag == "--expect-head");
         for group in group.chunks(if alone { 1 } else { group.len() }) {
             let paths: Vec<&str> = group.iter().map(|case| case.path).collect();
@@ -284,7 +285,7 @@ fn the_answers_of_the_original_are_given_as_recorded() {
             .unwrap()
             .len();
         let agreed = if bytes == 0 && entry.kind == "transcript" {
-            // Nothing says that an empty file is Rye's.
+            // Nothing in an empty file shows that it is Rye's.
             ours.is_null()
         } else {
             agrees(recorded, ours)
@@ -293,14 +294,14 @@ fn the_answers_of_the_original_are_given_as_recorded() {
     }
 }
 
-/// Some recorded answers are only `true`, or `{"valid": true}`, where ours has more to tell.
+/// Some recorded answers are only `true`, or `{"valid": true}`, where the command reports more.
 fn agrees(recorded: &Value, ours: &Value) -> bool {
     let valid = |answer: &Value| answer.as_bool().or_else(|| answer["valid"].as_bool());
     let brief = recorded.is_boolean() || recorded.as_object().is_some_and(|map| map.len() == 1);
     recorded == ours || (brief && valid(recorded).is_some() && valid(recorded) == valid(ours))
 }
 
-/// The folder of the vectors is not written to.
+/// The folder of the vectors is read-only.
 // T-CMD-15
 #[test]
 fn the_vectors_are_left_as_they_were() {

@@ -17,14 +17,14 @@ struct List {
 struct Vector {
     file: String,
     verdict: String,
-    /// What v0.1 answers without a key.
+    /// The answer of v0.1 without a key.
     v01: Option<String>,
     #[serde(default)]
     flags: Vec<String>,
     why: String,
 }
 
-/// The answer of v0.1 as the index spells it.
+/// The answer of v0.1 in the spelling of the index.
 fn v01(answer: &serde_json::Value) -> String {
     if answer["ok"] == true {
         return "ok".to_owned();

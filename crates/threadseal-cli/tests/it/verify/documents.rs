@@ -1,4 +1,4 @@
-//! Documents, and what each profile answers for.
+//! Documents, and the answer under each profile.
 
 use super::{replace, stranger_who_trusts, verify};
 use crate::fixtures::{ready, rye_events};
@@ -21,7 +21,7 @@ fn ryes_formats_are_written_and_read() {
         unchanged.stdout
     );
     verify(&sandbox, &path).exits(0);
-    // A format without an end mark: verified, and its completeness unproved.
+    // A format without an end mark: verified, with completeness unproved.
     let elsewhere = verify(&stranger_who_trusts(&sandbox), &path).exits(0);
     assert!(
         elsewhere.stdout.contains("unproved"),
@@ -64,7 +64,8 @@ fn each_profile_answers_for_its_own_claim_only() {
         .exits(0);
     ask("native").exits(3);
     ask("rye").exits(0);
-    // The checkpoint came after the detached seal: the one claim holds, the other has a tail.
+    // The checkpoint was added after the detached seal: the one claim is valid, the other has a
+    // tail.
     let both = sandbox.run(["verify", "t.jsonl", "--json"]).exits(3).json();
     let verdict = |n: usize| both["results"][n]["verdict"].as_str().unwrap().to_owned();
     assert_eq!(
@@ -110,7 +111,7 @@ fn a_sealed_text_without_a_telling_name_stays_in_sight_whatever_is_added() {
         let ran = sandbox.run(["verify", "d"]).exits(1);
         assert!(ran.stdout.starts_with("tampered  d/run"), "{}", ran.stdout);
     }
-    // Nothing is left of the seal, but this host knows that there was one.
+    // The seal is gone completely, but this host knows that there was one.
     sandbox.write("d/run.sh", "#!/bin/sh\necho ok\necho more\n");
     fs::remove_file(sandbox.work().join("d/run")).unwrap();
     let ran = sandbox.run(["verify", "d"]).exits(1);
@@ -151,7 +152,7 @@ fn an_expected_head_is_held_against_the_record_that_it_is_of() {
                 .exits(0);
         }
     }
-    // A head of neither is missed by both.
+    // A head of neither document is missing from both.
     let other = heads[0].replacen(|c: char| c.is_ascii_hexdigit(), "", 1);
     let other = format!(
         "{}{other}",

@@ -1,4 +1,4 @@
-//! Folders, the trust of a run, and what it prints.
+//! Folders, the trust of a run, and its output.
 
 use super::{replace, verify};
 use crate::fixtures::{ended_record, ready};

@@ -1,4 +1,5 @@
-//! What this home knows of records: those that are gone, those that are older on purpose, those that witnesses saw.
+//! The home's knowledge of records: of missing ones, of ones that are older on purpose, and of
+//! witnessed ones.
 
 use super::seal_log::{check, codes, seal, verified};
 use crate::anchor::{add, logged, policy};
@@ -35,7 +36,7 @@ fn every_record_that_is_known_is_looked_for_and_one_that_is_gone_is_missing() {
     let output = all(&sandbox, &[], 0);
     assert_eq!(output["summary"]["verified"], 3, "{output}");
 
-    // Moved records are alarms only where nobody says where they are.
+    // Moved records raise an alarm only while their new place is not named.
     fs::create_dir(sandbox.work().join("archive")).unwrap();
     for name in ["a.log", "a.log.seal", "b.json"] {
         let to = sandbox.work().join("archive").join(name);
@@ -46,7 +47,7 @@ fn every_record_that_is_known_is_looked_for_and_one_that_is_gone_is_missing() {
     assert_eq!(gone.len(), 2, "{output}");
     assert!(gone.iter().any(|path| path.ends_with("/a.log")), "{output}");
     all(&sandbox, &["archive"], 0);
-    // Another file in the place of one hides nothing.
+    // Another file in place of a record hides nothing.
     sandbox.write("b.json", "{\"c\":1}\n");
     assert_eq!(missing(&all(&sandbox, &[], 1)).len(), 2);
     fs::remove_file(sandbox.work().join("b.json")).unwrap();
@@ -55,12 +56,12 @@ fn every_record_that_is_known_is_looked_for_and_one_that_is_gone_is_missing() {
     let output = all(&sandbox, &["archive"], 1);
     let gone = missing(&output);
     assert!(gone.len() == 1 && gone[0].ends_with("/b.json"), "{output}");
-    // The log remembers it also where the store of heads was made to forget it.
+    // The log remembers the record even after the store of heads was emptied.
     fs::remove_dir_all(sandbox.home().join("heads")).unwrap();
     fs::create_dir(sandbox.home().join("heads")).unwrap();
     let output = all(&sandbox, &["archive"], 1);
     assert_eq!(missing(&output).len(), 1, "{output}");
-    // And of a log that is gone nobody can say that these are all.
+    // Without its log the home cannot list all records.
     fs::remove_dir_all(sandbox.home().join("log")).unwrap();
     all(&sandbox, &["archive"], 2);
 }
@@ -87,7 +88,7 @@ fn what_cannot_be_read_just_now_is_not_called_missing() {
         unknown(&[]);
         fs::write(place, good).unwrap();
     }
-    // A folder that leads nowhere: nobody can say what lies in it.
+    // A folder that leads nowhere: its content is unknown.
     let (folder, moved) = (sandbox.work().join("p"), sandbox.work().join("q"));
     fs::rename(&folder, &moved).unwrap();
     std::os::unix::fs::symlink("p", &folder).unwrap();
@@ -107,7 +108,7 @@ fn a_record_that_never_had_a_place_is_not_called_missing_before_it_was_looked_fo
         .run([&seal[..], &["--out", "s.json"]].concat())
         .exits(0);
     all(&sandbox, &[], 0);
-    // Where the private index is lost, nobody can say that it is gone before he looked for it.
+    // Without the private index the record cannot be called missing before a search.
     fs::remove_dir_all(sandbox.home().join("log/places")).unwrap();
     let ran = sandbox.run(["verify", "--all"]).exits(2);
     assert!(ran.stderr.contains("no place is known"), "{}", ran.stderr);
@@ -171,7 +172,7 @@ fn what_has_no_place_of_its_own_is_found_where_it_was_sealed_and_missing_where_i
     without_places(&sandbox);
     let output = all(&sandbox, &[], 0);
     assert_eq!(output["summary"]["verified"], 4, "{output}");
-    // The log alone knows them, and the index leads to them.
+    // Only the log knows them, and the index leads to them.
     let heads = sandbox.home().join("heads");
     fs::remove_dir_all(&heads).unwrap();
     fs::create_dir(heads).unwrap();
@@ -205,7 +206,7 @@ fn what_has_no_place_of_its_own_is_found_where_it_was_sealed_and_missing_where_i
     all(&sandbox, &[], 0);
 }
 
-/// Stores behind a network are asked only by whoever names them.
+/// Stores on a network are read only if the command names them.
 // T-LOG-16
 #[test]
 fn a_record_in_a_store_elsewhere_is_asked_for_and_not_called_missing() {
@@ -253,7 +254,7 @@ fn an_older_copy_may_be_looked_at_on_purpose_where_the_log_shows_that_it_is_one(
         result == "pass" && why.contains("entry 1 of"),
         "{result} {why}"
     );
-    // It hides nothing else: an older state than was asked for, a newer one, a changed one.
+    // It hides no other difference: an older state than requested, a newer one, a changed one.
     let report = as_of(&sandbox, "older/a.log", &second, 1);
     assert_eq!(report["verdict"], "truncated");
     as_of(&sandbox, "a.log", &first, 3);
@@ -262,7 +263,7 @@ fn an_older_copy_may_be_looked_at_on_purpose_where_the_log_shows_that_it_is_one(
         as_of(&sandbox, "older/a.log", &first, 1)["verdict"],
         "tampered"
     );
-    // Nor another continuation, which the same key sealed.
+    // It does not hide another continuation under the same key either.
     fs::write(log, "one\nforged\n").unwrap();
     take_log_away(&sandbox.work().join("stolen"));
     let other = ["--home", "stolen", "seal", "--detached", "older/a.log"];
@@ -326,12 +327,12 @@ fn with_an_anchor_required_only_what_a_quorum_saw_counts() {
         later.stdout
     );
     ask(0);
-    // The word of the log alone is none, whoever collected it.
+    // The log's claim alone is no evidence.
     fs::remove_file(sandbox.home().join("anchors/w.policy")).unwrap();
     refused("no quorum");
 }
 
-/// Names that are not UTF-8, and names of several lines, are written down such that they are found again.
+/// Names that are not UTF-8, and names of several lines, are stored so that they are found again.
 // T-LOG-19
 #[cfg(unix)]
 #[test]

@@ -1,4 +1,4 @@
-//! Logs of other programs, and the seals beside them.
+//! Logs of other programs, with detached seals.
 
 use super::{replace, stranger_who_trusts, verify};
 use crate::fixtures::ready;

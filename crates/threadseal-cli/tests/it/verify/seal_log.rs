@@ -1,4 +1,4 @@
-//! What the log of the home says of records that are verified.
+//! The findings that the log of the home adds to verified records.
 
 use crate::fixtures::{ended_record, open_record};
 use crate::sandbox::{Ran, Sandbox, copy};
@@ -69,7 +69,7 @@ fn a_report_says_which_entry_of_the_log_the_record_was_held_against() {
     let report = verified(&sandbox, "b.json", 1);
     assert_eq!(check(&report).0, "fail");
 
-    // This one no command sealed: the log was not told.
+    // No command sealed this one: the log does not know it.
     open_record(&sandbox, "t.jsonl", 1);
     let report = verified(&sandbox, "t.jsonl", 0);
     let (result, why) = check(&report);
@@ -88,7 +88,8 @@ fn a_report_says_which_entry_of_the_log_the_record_was_held_against() {
     assert_eq!((&*result, &*why), ("skipped", "this home has no log"));
 }
 
-/// The whole home is put back, and the records with it. Only what was sealed to its end is known to be whole.
+/// The whole home is put back, and the records with it. Only ended records are known to be
+/// complete.
 // T-MARK-03
 #[test]
 fn a_log_that_went_back_accuses_no_record_and_makes_none_whole() {
@@ -126,7 +127,7 @@ fn a_log_that_went_back_accuses_no_record_and_makes_none_whole() {
         assert!(codes(&report).contains(&"log_rolled_back"), "{report}");
         assert_ne!(report["completeness"], "head", "{name}");
     }
-    // Another log in its place, made on purpose: from there on the heads of the home count again.
+    // Another log in its place, made on purpose: from then on the heads of the home count again.
     sandbox.run(["log", "restart"]).exits(0);
     verified(&sandbox, "t.jsonl", 0);
 }
@@ -159,13 +160,14 @@ fn a_log_that_is_gone_or_cannot_be_read_keeps_nobody_from_verifying() {
     judged("seal_log_damaged");
     fs::remove_dir_all(&log).unwrap();
     judged("seal_log_missing");
-    // What would have to be written down is not sealed.
+    // A head that would have to be logged is not sealed.
     sandbox.write("b.json", "{\"b\":1}\n");
     let refused = sandbox.run(["seal", "b.json"]).exits(2);
     assert!(refused.stderr.contains("log_missing"), "{refused:?}");
 }
 
-/// The log is there, its checkpoint is good, and an entry was exchanged: it may have said that the record was forked.
+/// The log exists and its checkpoint is valid, but an entry was replaced: it may have stated that
+/// the record was forked.
 // T-KLOG-06
 #[test]
 fn a_log_that_does_not_tell_of_forks_makes_no_record_whole() {

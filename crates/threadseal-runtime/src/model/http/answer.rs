@@ -3,9 +3,9 @@
 //! ```text
 //! frame ─► Seen        which model answers, and text that no piece carries
 //! event ─► Growing     text, reasoning, within a bound
-//! end   ─► Answer      only with the provider's own word that it is whole, or why not
+//! end   ─► Answer      only if the provider states that it is whole, or why not
 //! ```
-//! A stream that ends without that word was cut off, however whole it looks.
+//! A stream that ends without that word was cut off, even if it looks complete.
 
 use super::failure::{cut_off, ours};
 use crate::bounds::MAX_RECORDED_TEXT_BYTES;
@@ -17,7 +17,7 @@ use genai::chat::{
 use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What the frames say that the crate's events do not.
+/// The facts that the frames contain and the crate's events lack.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Seen(Arc<Mutex<Facts>>);
 
@@ -45,8 +45,9 @@ impl Seen {
 impl ChatFrameSink for Seen {
     fn on_frame(&self, _: &FrameCtx, frame: RawFrameRef<'_>) {
         let mut facts = self.facts();
-        // genai 0.7.2 takes a CR that ends one read and the LF that begins the next for two line ends, and so for
-        // the end of an event: its name is then a frame, its data another, and what it says is lost.
+        // genai 0.7.2 takes a CR that ends one read and the LF that begins the next for two line
+        // ends. So the event ends early: its name is one frame, its data another, and its content
+        // is lost.
         facts.torn |= facts.only_named && frame.event.is_none();
         facts.only_named = frame.event.is_some() && frame.data.is_empty();
         let ended = frame.data.contains("\"response.completed\"");
@@ -84,7 +85,7 @@ fn text_of(output: &Value) -> String {
     parts.filter_map(|part| part["text"].as_str()).collect()
 }
 
-/// An answer that is not whole yet.
+/// An incomplete answer.
 #[derive(Debug, Default)]
 pub(super) struct Growing {
     text: String,
@@ -159,7 +160,7 @@ impl Growing {
                     Stop::ToolCalls
                 }
             }
-            // A reason that nobody knows is no reason to believe that this is all.
+            // An unknown reason does not prove that the answer is complete.
             StopReason::MaxTokens(_) | StopReason::Other(_) => Stop::Truncated,
         };
         let model = facts.model.take();
@@ -175,7 +176,7 @@ impl Growing {
 }
 
 fn call(call: SentCall) -> ToolCall {
-    // A text that spells no JSON is what the model said; no tool takes it.
+    // A text that is not JSON is kept as the model's output; no tool accepts it.
     let input = match call.fn_arguments {
         Value::String(text) if text.trim().is_empty() => Value::Object(Map::new()),
         Value::Null => Value::Object(Map::new()),
@@ -189,7 +190,8 @@ fn call(call: SentCall) -> ToolCall {
     }
 }
 
-/// The tokens that the provider counted. What it does not say is estimated, and said to be: unknown is not free.
+/// The tokens that the provider counted. Missing counts are estimated and marked as such: unknown
+/// is not free.
 fn usage(counted: Option<Counted>, request: &Request<'_>, answer: &str) -> Usage {
     let count = |tokens: Option<i32>| tokens.and_then(|tokens| u64::try_from(tokens).ok());
     let counted = counted.unwrap_or_default();

@@ -6,10 +6,10 @@ use genai::webc::{self, StreamTimeout};
 use serde_json::Value;
 use std::time::Duration;
 
-/// Kind of an answer that ends before it is whole: a broken line, or a provider that stopped in the middle.
+/// Kind of an answer that ends before it is whole: a broken line, or a provider that stopped in the
+/// middle.
 const CUT_OFF: &str = "ConnectionError";
 
-/// The facts of a failure.
 pub(super) fn failed(error: genai::Error) -> ModelError {
     match error {
         genai::Error::WebModelCall { webc_error, .. }
@@ -21,7 +21,7 @@ pub(super) fn failed(error: genai::Error) -> ModelError {
             headers,
             ..
         } => refused(status.as_u16(), &body, wish(&headers)),
-        // An event of the stream that says what went wrong: there is no status then.
+        // A stream event that reports an error: it has no status.
         genai::Error::ChatResponse { body, .. } => said(0, &body, None),
         other => ours("ProtocolError", other.to_string()),
     }
@@ -32,7 +32,7 @@ pub(super) fn cut_off(why: &str) -> ModelError {
     ours(CUT_OFF, format!("the answer was cut off: {why}"))
 }
 
-/// The facts of something that we say ourselves.
+/// The facts of an error that this crate reports.
 pub(super) fn ours(kind: &str, message: String) -> ModelError {
     ModelError {
         kind: kind.to_owned(),
@@ -76,14 +76,13 @@ fn broken(error: &reqwest::Error) -> ModelError {
     ours(kind, chain(error))
 }
 
-/// What a provider says when it refuses.
 fn refused(status: u16, body: &str, retry_after: Option<Duration>) -> ModelError {
     let parsed = serde_json::from_str(body).unwrap_or_else(|_| Value::String(body.to_owned()));
     said(status, &parsed, retry_after)
 }
 
-/// `{"error": {"type", "code", "message"}}`, of which each provider has its own parts (Gemini: `status` in place
-/// of `type`); an event of a stream may lack the outer object.
+/// `{"error": {"type", "code", "message"}}`, of which each provider has its own parts (Gemini:
+/// `status` in place of `type`). An event of a stream may lack the outer object.
 fn said(status: u16, body: &Value, retry_after: Option<Duration>) -> ModelError {
     let error = match &body["error"] {
         error @ Value::Object(_) => error,

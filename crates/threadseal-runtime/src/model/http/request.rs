@@ -1,4 +1,5 @@
-//! What a provider is asked: the conversation in the crate's own types, which it spells as each protocol wants.
+//! The request to a provider: the conversation in the crate's own types, which the crate encodes
+//! for each protocol.
 
 use crate::model::{ChatMessage, Request, ToolCall, ToolSchema};
 use genai::chat::{
@@ -6,7 +7,7 @@ use genai::chat::{
     ToolResponse,
 };
 
-/// The request as the crate takes it.
+/// The request in the crate's types.
 pub(super) fn chat(request: &Request<'_>) -> ChatRequest {
     let mut out = ChatRequest::new(sent(request.messages));
     if let Some(system) = request.system {
@@ -24,7 +25,8 @@ fn tool(schema: &ToolSchema) -> Tool {
         .with_schema(schema.parameters.clone())
 }
 
-/// The messages. Results of one answer's calls are one of them: Anthropic's protocol wants them together.
+/// The messages. Results of one answer's calls form one message: Anthropic's protocol wants them
+/// together.
 fn sent(messages: &[ChatMessage]) -> Vec<Sent> {
     let mut out = Vec::new();
     let mut results: Vec<ToolResponse> = Vec::new();

@@ -1,5 +1,5 @@
-//! The four protocols against a provider on loopback: what is asked, what is answered, what is refused, and what is
-//! never taken for an answer.
+//! The four protocols against a provider on loopback: requests, answers, refusals, and streams that
+//! must never count as an answer.
 
 mod provider;
 
@@ -22,7 +22,7 @@ fn model(shape: Shape, url: &str) -> HttpModel {
     HttpModel::new(&endpoint, "some-model").unwrap()
 }
 
-/// What a model is told after its first calls were answered.
+/// The conversation after the first calls were answered.
 fn asked() -> Vec<ChatMessage> {
     let call = |id: &str| ToolCall {
         id: id.to_owned(),
@@ -71,7 +71,7 @@ fn ask_watched(
     model.ask(&request, on_text)
 }
 
-/// Asks a provider that answers this once.
+/// Asks a provider that sends this response once.
 fn answered(shape: Shape, response: Response) -> Result<Answer, ModelError> {
     let Provider { url, requests } = provider(vec![response]);
     let answer = ask(&model(shape, &url));
@@ -180,7 +180,8 @@ fn pieces_that_keep_line_ends(bytes: &[u8], size: usize) -> Vec<Vec<u8>> {
     pieces
 }
 
-/// The library loses an event there; the answer without it counts as cut off, and is asked for again.
+/// The library loses an event there; the answer without it counts as cut off, and is requested
+/// again.
 #[test]
 fn a_line_end_that_is_cut_in_two_makes_no_other_answer() {
     for shape in Shape::ALL {

@@ -1,4 +1,4 @@
-//! What a record says of calls, and of what no seal covers.
+//! The facts in a record about calls, and about events that no seal covers.
 
 use super::*;
 use serde_json::json;
@@ -35,7 +35,7 @@ fn calls_of_the_model_and_of_hooks_are_unresolved_alike_and_named_once() {
         let in_ledger = event("tool_call_unresolved", "a", key, json!({"in_ledger": true}));
         assert_eq!(keys(&[start.clone(), in_ledger.clone()]), [key]);
         assert_eq!(keys(&[in_ledger]), [key]);
-        // The model's own is told in the conversation; a hook's stands nowhere else.
+        // The model's own call is in the conversation; a hook's is nowhere else.
         let open = keys(&[start, named]);
         assert_eq!(open.len(), usize::from(key == "t/hook/1"));
     }

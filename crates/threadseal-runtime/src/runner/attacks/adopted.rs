@@ -1,6 +1,6 @@
-//! Threads of the original: real ones go on, changed ones do not.
+//! Threads of Rye: genuine ones continue, changed ones do not.
 //!
-//! The data was made by running the original.
+//! The data was made by running Rye.
 
 use super::stage::{Stage, again, of};
 use crate::item::ItemId;
@@ -20,7 +20,7 @@ use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
 
 const ONCE_MORE: &str = "answers: [{when: Once more., text: Gladly.}]";
 
-/// A stage with the files of a project of the original, whose user is trusted.
+/// A stage with the files of a project of Rye, whose user is trusted.
 fn stage(vectors: &Path, project: &str) -> Stage {
     let mut stage = Stage::new();
     let mut store = TrustStore::new();
@@ -134,7 +134,7 @@ fn threads_of_the_original_go_on_with_exactly_the_messages_that_it_reconstructs(
         );
         let resumed = engine.resume(&again(&thread)).unwrap();
         assert_eq!(resumed.text, "Gladly.");
-        // Of threads of the original the registry alone says who goes on from them.
+        // For threads of Rye, only the registry names their successors.
         assert_eq!(crate::testing::told(&engine), []);
         let told = engine.registry.get(&resumed.thread).unwrap().unwrap();
         stage.edit("DELETE FROM threads WHERE thread_id = ?1", &resumed.thread);
@@ -163,7 +163,7 @@ fn threads_of_the_original_go_on_with_exactly_the_messages_that_it_reconstructs(
             stage.read(&stage.folder(&thread).join("transcript.jsonl")),
             before
         );
-        // Nobody brings it in twice.
+        // A second adoption is refused.
         assert!(adopt(&stage, id, Some(directive)).is_err());
     }
 }
@@ -245,7 +245,7 @@ fn papers_of_the_original_must_verify_where_they_are_there() {
     adopt(&stage, id, None).unwrap();
 }
 
-/// The tampered transcripts: none whose verdict is another one is gone on with, and nothing changes.
+/// The tampered transcripts: none with another verdict is continued, and nothing changes.
 // T-RUN-08
 #[test]
 fn no_changed_thread_of_the_original_is_resumed_or_adopted_and_nothing_changes() {
@@ -287,7 +287,7 @@ fn no_changed_thread_of_the_original_is_resumed_or_adopted_and_nothing_changes()
                 refused += 1;
             }
             Ok(ran) => {
-                // Only an end, or nothing, may stand behind the seals of what is adopted.
+                // Only an end, or nothing, may follow the seals of an adopted thread.
                 assert_eq!(expect, "unsigned_tail", "{file:?} {what}");
                 let events = stage.events(&ran.thread);
                 let told = of(&events, "thread_adopted")[0].clone();
@@ -358,7 +358,7 @@ fn what_the_original_writes_after_its_adoption_pushes_nothing_out() {
     adopt(&stage, id.as_str(), Some("clean/ten")).unwrap();
     stage.resume(&id, ONCE_MORE).unwrap();
     let heard = stage.last_asked();
-    // It goes on there, too.
+    // It continues there, too.
     std::fs::write(&path, whole).unwrap();
     stage.resume(&id, ONCE_MORE).unwrap();
     let now = stage.last_asked();
@@ -375,7 +375,7 @@ fn a_child_of_the_original_is_resumed_under_what_its_parents_signed_thread_json_
     for id in ["test/child", "test/parent"] {
         stage.directive(id, "", "Child.");
     }
-    // Whoever writes first makes the tables.
+    // The first writer creates the tables.
     adopt(&stage, "test/plain/plain-1795293095262", None).unwrap();
     let id = ThreadId::parse("test/child/child-1795293095983").unwrap();
     stage.edit(
@@ -392,7 +392,7 @@ fn a_child_of_the_original_is_resumed_under_what_its_parents_signed_thread_json_
     // Of that one there is no record, only its thread.json.
     assert_eq!(parent(&adopted), "live-root-1");
     assert_eq!(parent(&ran.thread), "live-root-1");
-    // Its thread.json must verify then, too; and nobody else becomes its parent.
+    // Its thread.json must verify then, too; and no other thread becomes its parent.
     let papers = stage.folder(&ThreadId::parse("live-root-1").unwrap());
     let papers = papers.join("thread.json");
     let whole = stage.read(&papers);

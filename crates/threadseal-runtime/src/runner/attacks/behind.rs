@@ -1,4 +1,5 @@
-//! Lenient reading: what stands behind the seals of a chain's threads, and what of it a model is told.
+//! Lenient reading: the events after the seals of a chain's threads, and which of them a model
+//! receives.
 
 use super::stage::Stage;
 use crate::model::ChatMessage;
@@ -17,7 +18,7 @@ fn lenient() -> Stage {
     stage
 }
 
-/// Writes events behind the last seal of a thread.
+/// Writes events after the last seal of a thread.
 fn forge(stage: &Stage, thread: &ThreadId, events: &[(&str, Value)]) {
     let path = stage.folder(thread).join("transcript.jsonl");
     let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
@@ -46,7 +47,7 @@ fn what_is_written_behind_a_linked_thread_pushes_nothing_verified_out() {
         now.iter().all(|message| !message.text().contains("EVIL")),
         "{now:?}"
     );
-    // The last thread's own tail is heard, marked, behind all that is verified.
+    // The last thread's own tail is included, marked, after all verified events.
     let stage = lenient();
     let first = stage.run(READS).thread;
     forge(&stage, &first, &forged);

@@ -1,4 +1,4 @@
-//! A sealed item copied to another id: the seal is good, and names no place.
+//! A sealed item copied to another id: the seal is valid, and does not name a place.
 
 use super::stage::{Stage, of, order};
 use crate::limit::Limits;
@@ -15,7 +15,8 @@ use threadseal_store::atomic;
 const DANGER: &str = ".ai/tools/danger/rm.yaml";
 const SAFE: &str = ".ai/tools/safe/rm.yaml";
 
-/// A project with a tool `danger/rm`, a directive `t/parent` that may use `safe.*`, and its child `t/child`.
+/// A project with a tool `danger/rm`, a directive `t/parent` that may use `safe.*`, and its child
+/// `t/child`.
 fn stage(sign: &str) -> Stage {
     let stage = Stage::new();
     let path = stage.bench.project.root().join(DANGER);

@@ -1,4 +1,5 @@
-//! Disks that fail while a thread goes on: its record is as it was, properly linked, or to be recovered; never forked.
+//! Disks that fail while a thread continues: its record is unchanged, properly linked, or to be
+//! recovered; never forked.
 
 use super::stage::{Stage, again, of, order};
 use crate::project::Project;
@@ -40,8 +41,8 @@ fn verdict(stage: &Stage, thread: &ThreadId) -> Verdict {
         .verdict
 }
 
-/// What is true after any failure: the old record verifies, or says that a write was cut off and can be recovered; if it
-/// names a successor, that one stands; and the chain can be gone on with, once.
+/// The invariant after any failure: the old record verifies, or shows a cut-off write and can be
+/// recovered. If it names a successor, that one exists; and the chain can be continued, once.
 fn sound(stage: &Stage, first: &ThreadId, what: &str) {
     let engine = stage.engine(GLADLY);
     if matches!(verdict(stage, first), Verdict::UnsignedTail | Verdict::Open) {
@@ -73,7 +74,7 @@ fn sound(stage: &Stage, first: &ThreadId, what: &str) {
     ended(&engine, &last, what);
     let papers = stage.folder(&last).join("thread.json");
     if stage.bench.host.fs.symlink_metadata(&papers).is_err() {
-        // It died before it was asked anything, and before anything could link to it.
+        // It ended before its first request, and before anything could link to it.
         assert!(links.is_empty(), "{what}");
         return;
     }
@@ -275,7 +276,7 @@ fn a_thread_json_that_was_never_written_is_made_of_a_record_that_has_its_end() {
     let papers = stage.folder(&ran.thread).join("thread.json");
     let before: serde_json::Value = serde_json::from_slice(&stage.read(&papers)).unwrap();
     std::fs::remove_file(&papers).unwrap();
-    // Whoever sealed it misses it.
+    // The host that sealed it misses it.
     assert!(stage.engine(GLADLY).recover(&ran.thread).is_err());
     assert!(!papers.exists());
     stage.bench.host.heads =
@@ -302,7 +303,7 @@ fn a_thread_json_that_was_never_written_is_made_of_a_record_that_has_its_end() {
 // T-RUN-26
 #[test]
 fn a_recovery_that_dies_before_the_first_thread_json_is_made_up_for_by_the_next() {
-    // Where a thread dies that has line 1 and no thread.json.
+    // The call at which a process dies that leaves line 1 and no thread.json.
     let dead = |call: usize| {
         let (disk, stage) = failing();
         let engine = stage.engine(GLADLY);
@@ -375,7 +376,7 @@ fn whoever_is_recovered_stands_at_the_cost_and_the_result_of_its_record() {
         let engine = stage.engine(READS);
         let filter = crate::registry::Filter::default();
         let row = engine.registry.list(&filter).unwrap().threads.remove(0);
-        // As if the row had never been told anything.
+        // As if the row had never received any cost.
         let zero = crate::limit::Cost::default();
         let at = engine.host.clock.now().unwrap();
         engine
@@ -386,7 +387,7 @@ fn whoever_is_recovered_stands_at_the_cost_and_the_result_of_its_record() {
         let recovered = engine
             .recover(&row.id)
             .unwrap_or_else(|error| panic!("{what}: {error}"));
-        // What no seal covered is no end.
+        // An end that no seal covered does not count.
         let events = stage.events(&row.id);
         let end = |kind| of(&events, kind).first().map(|end| end["cost"].clone());
         let end = end("thread_completed").or_else(|| end("thread_error"));

@@ -1,4 +1,4 @@
-//! Handing over: by itself when the window is full, and because somebody says so.
+//! Handing over: automatically when the window is full, and on request.
 
 use super::stage::{Stage, again, of, order};
 use crate::limit::Limits;
@@ -78,7 +78,7 @@ fn a_thread_whose_window_is_full_hands_itself_over_and_its_result_is_that_of_the
         let line_1 = &stage.events(new)[0]["payload"];
         assert_eq!(line_1["meta"]["predecessor_thread"], old.as_str());
         assert_eq!(line_1["meta"]["inputs"]["name"], "Ada");
-        // The budget went on with the thread.
+        // The budget moved with the thread.
         let (before, after) = (
             engine.budgets.get(old).unwrap().unwrap(),
             engine.budgets.get(new).unwrap().unwrap(),
@@ -86,11 +86,11 @@ fn a_thread_whose_window_is_full_hands_itself_over_and_its_result_is_that_of_the
         assert_eq!(before.status, "continued");
         assert!(after.max <= before.max);
     }
-    // Each turn was taken once, whoever took it.
+    // Each turn was taken once, by one of the threads.
     let turns: u64 = chain.threads.iter().map(|thread| thread.turns).sum();
     assert_eq!((turns, ran.total().turns), (13, 13));
     assert_eq!(engine.registry.resolve(&ids[0]).unwrap().id, ran.thread);
-    // The whole chain verifies, and whoever resumes it hears what the last one heard.
+    // The whole chain verifies, and its next successor gets the conversation of the last thread.
     let verified = engine.archive().chain(&ran.thread).unwrap();
     let mut heard = stage.last_asked();
     heard.push(ChatMessage::Assistant {
@@ -183,7 +183,8 @@ fn a_handoff_that_is_refused_leaves_no_link_and_the_thread_can_be_resumed() {
 #[test]
 fn a_running_thread_whose_own_record_is_changed_under_it_does_not_hand_itself_over() {
     let stage = small();
-    // The third turn's tool reads the transcript's folder away: capabilities.md is another file then.
+    // The third turn's tool moves the transcript's folder away: capabilities.md is another file
+    // then.
     let script = reads(12, "never");
     let engine = stage.engine(&script);
     let root = stage.bench.project.root().join(".ai/agent/threads/demo");
@@ -234,7 +235,7 @@ fn a_thread_that_ended_is_handed_over_with_what_fits_of_it() {
         .filter(|message| matches!(message, ChatMessage::Assistant { .. }))
         .count();
     assert_eq!(handed["trailing_turns"], turns);
-    // A later one hears the same again, and what was said since.
+    // A later successor gets the same conversation, and the messages since.
     stage
         .resume(&first, "answers: [{when: Once more., text: Gladly.}]")
         .unwrap();
@@ -277,7 +278,7 @@ fn a_summary_is_made_of_the_verified_conversation_kept_and_told() {
         .coordination
         .push_str("\nsummary_directive: demo/sum\nsummary_limit_overrides: {turns: 3}");
     let mut script = reads(6, "All done.");
-    // Wherever the window is full, the next answer is the summary's.
+    // At every full window, the next answer is the summary's.
     script = script.replace("answers:\n", "");
     let turns: Vec<&str> = script.lines().collect();
     let plain = small();
@@ -310,7 +311,7 @@ fn a_summary_is_made_of_the_verified_conversation_kept_and_told() {
     let asked = stage.last_asked();
     let told = asked.iter().any(|message| matches!(message, ChatMessage::User(text) if text.contains("> It read the notes.")));
     assert!(told, "{asked:?}");
-    // Whoever was summarised paid for it, and names it.
+    // The summarised thread paid for its summary, and names it.
     let events = stage.events(&chain.threads[0].id);
     assert_eq!(of(&events, "child_thread_ended").len(), 1);
     assert_eq!(chain.threads[0].spawns, 1);
@@ -343,7 +344,7 @@ fn a_summary_by_a_hook_stands_for_the_configured_one_when_a_thread_hands_itself_
     stage
         .coordination
         .push_str("\nsummary_directive: demo/sum\nsummary_limit_overrides: {turns: 3}");
-    // Whoever is asked to summarise says so, wherever the window is full.
+    // Requests to summarise have their own conversation, at any full window.
     let script = reads(6, "All done.");
     let turns: Vec<&str> = script.lines().skip(1).collect();
     let script = format!(

@@ -1,4 +1,5 @@
-//! Links in the place of a thread's files: nothing is written where they lead, and nobody goes on from there.
+//! Links in the place of a thread's files: nothing is written through them, and no thread continues
+//! from there.
 
 use super::stage::{Stage, again};
 use std::fs;
@@ -64,7 +65,7 @@ fn a_thread_that_died_is_not_ended_through_a_link() {
         assert!(refused.to_string().contains("remove the link"), "{refused}");
         assert_eq!(fs::read(&away).unwrap(), bytes, "{name}");
         assert_eq!(stage.state(), before, "{name}");
-        // The file itself in its place again, it is.
+        // With the file in its place again, it is.
         fs::remove_file(folder.join(name)).unwrap();
         fs::copy(&away, folder.join(name)).unwrap();
         stage.engine(GLADLY).recover(&ran.thread).unwrap();
@@ -129,7 +130,7 @@ fn a_ledger_that_becomes_a_link_is_not_appended_to_where_that_leads() {
         item_id: "demo/echo".to_owned(),
         input: serde_json::json!({}),
     };
-    // Whoever has it open may or may not notice; nobody writes where the link leads.
+    // A writer that has it open may or may not notice; nothing is written through the link.
     let _ = journal.hook_begins(&call);
     let _ = journal.hook_begins(&call);
     assert_eq!(bytes(), before);

@@ -1,4 +1,4 @@
-//! Attacks on threads that go on, and what they must leave as it was.
+//! Attacks on threads that continue, and the state that they must leave unchanged.
 
 mod adopted;
 mod behind;

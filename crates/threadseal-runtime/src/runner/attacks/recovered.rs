@@ -1,4 +1,5 @@
-//! Threads whose process died, and what is forged behind their last seal before they are recovered.
+//! Threads whose process died, and events that are forged after their last seal before they are
+//! recovered.
 
 use super::stage::{Stage, again, of};
 use crate::bounds::MAX_CONVERSATION_BYTES;
@@ -15,8 +16,8 @@ const READS: &str = "answers:\n- {text: I read., calls: [{tool: rye_file-system_
                      - {text: Done.}\n";
 const GLADLY: &str = "answers: [{text: Gladly.}]";
 
-/// A thread as a power cut leaves it in its first turn, with `forged` behind what is left: its ledger says that its call
-/// ended well.
+/// A thread as a power cut leaves it in its first turn, with `forged` after the rest. Its ledger
+/// shows that its call ended well.
 fn died(stage: &Stage, until: &str, forged: &[Value]) -> ThreadId {
     let thread = stage.run(READS).thread;
     let path = stage.folder(&thread).join("transcript.jsonl");
@@ -42,7 +43,7 @@ fn died(stage: &Stage, until: &str, forged: &[Value]) -> ThreadId {
     thread
 }
 
-/// An engine on a host that has not heard of the thread.
+/// An engine on a host without heads of the thread.
 fn elsewhere(stage: &Stage) -> crate::runner::Engine {
     let mut engine = stage.engine(GLADLY);
     engine.host.heads = Arc::new(MemoryHeadStore::default());
@@ -70,7 +71,7 @@ fn a_call_whose_result_only_the_ledger_has_is_named_and_not_repeated() {
     engine.resume(&again(&thread)).unwrap();
     let told = last_told(&stage);
     assert!(told.contains("do not repeat them unseen"), "{told}");
-    // The host knows from now on where the ledger of whoever died ends.
+    // From now on the host knows where the ledger of the dead process ends.
     let line_1 = &stage.events(&thread)[0]["payload"];
     let run = RunId::parse(line_1["record"].as_str().unwrap()).unwrap();
     assert!(

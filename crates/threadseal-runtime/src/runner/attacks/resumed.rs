@@ -1,4 +1,4 @@
-//! Resuming: what is verified before, and what is refused.
+//! Resuming: the checks before it, and the refusals.
 
 use super::stage::{Stage, again, of, order};
 use crate::model::ChatMessage;
@@ -11,7 +11,8 @@ const READS: &str = "answers:\n- {text: I read., calls: [{tool: rye_file-system_
                      - {text: Done.}\n";
 const GLADLY: &str = "answers: [{when: Once more., text: Gladly.}]";
 
-/// Attacks the file `name` of the thread and expects the refusal to say one of the words and to change nothing.
+/// Attacks the file `name` of the thread. The refusal must contain one of the words, and nothing
+/// may change.
 fn refused(
     stage: &Stage,
     attacked: &ThreadId,
@@ -152,7 +153,7 @@ fn a_step_ledger_is_missed_and_held_against_the_end_that_names_it() {
     let whole = stage.read(&path);
     std::fs::remove_file(&path).unwrap();
     stays(&stage, &thread, "is missing");
-    // A host that knows nothing of it has what the transcript seals.
+    // A host without heads relies on the seals of the transcript.
     stage.bench.host.heads =
         std::sync::Arc::new(threadseal_store::heads::MemoryHeadStore::default());
     stays(&stage, &thread, "is missing");
@@ -199,7 +200,7 @@ fn a_child_whose_end_is_sealed_must_be_there() {
     )
     .unwrap();
     stays(&stage, &parent, "foreign");
-    // Its end is gone, by the words of its parent alone.
+    // Only its parent's record shows that its end is missing.
     let whole = stage.read(&kept.join("transcript.jsonl"));
     let two: Vec<u8> = whole
         .split_inclusive(|byte| *byte == b'\n')
@@ -211,7 +212,7 @@ fn a_child_whose_end_is_sealed_must_be_there() {
     stays(&stage, &parent, "truncated");
     std::fs::remove_dir_all(&folder).unwrap();
     std::fs::rename(&kept, &folder).unwrap();
-    // A child that was gone on with has more than its end.
+    // A child with a successor has more than its end.
     stage.resume(&child, GLADLY).unwrap();
     assert_eq!(
         stage.resume(&parent, GLADLY).unwrap().status,
@@ -373,7 +374,7 @@ fn what_stands_behind_the_last_seal_is_refused_or_taken_marked_and_told() {
         of(&stage.events(&ran.thread), "unverified_included").len(),
         1
     );
-    // The mark is for ever: whoever is strict does not go on from it.
+    // The mark is permanent: a strict reader does not continue from it.
     stage.coordination = String::new();
     let before = stage.state();
     assert!(
@@ -409,7 +410,8 @@ fn a_call_that_only_the_ledger_knows_is_named_and_not_repeated() {
     let first = stage.run(READS).thread;
     let path = stage.folder(&first).join("transcript.jsonl");
     let text = String::from_utf8(stage.read(&path)).unwrap();
-    // The transcript as a power cut may leave it, in the middle of the first turn: the ledger is ahead.
+    // The transcript as a power cut may leave it, in the middle of the first turn: the ledger is
+    // ahead.
     let cut: String = text
         .split_inclusive('\n')
         .take_while(|line| !line.contains("tool_call_start"))
@@ -421,7 +423,7 @@ fn a_call_that_only_the_ledger_knows_is_named_and_not_repeated() {
     let ledger = ledger
         .map(|entry| entry.unwrap().path())
         .find(|path| {
-            // An index lies beside it.
+            // It has an index beside it.
             path.extension().is_some_and(|end| end == "jsonl")
                 && path.to_string_lossy().contains("ledger_")
         })

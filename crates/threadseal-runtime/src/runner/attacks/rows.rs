@@ -1,4 +1,5 @@
-//! Rows of the registry that are deleted, edited or made up: records enter them again, and whoever inspects is told.
+//! Rows of the registry that are deleted, edited or invented: records enter them again, and
+//! inspections report them.
 
 use super::handed_over::{reads, small};
 use super::stage::Stage;
@@ -20,7 +21,7 @@ fn row(engine: &Engine, id: &ThreadId) -> Thread {
     engine.registry.get(id).unwrap().unwrap()
 }
 
-/// What a row says that a record says, too.
+/// The columns of a row that the record repeats.
 fn said(row: &Thread) -> Thread {
     Thread {
         created_at: None,
@@ -33,7 +34,7 @@ fn said(row: &Thread) -> Thread {
     }
 }
 
-/// A parent, its child, and two threads that go on from the parent.
+/// A parent, its child, and two successors of the parent.
 fn family(stage: &Stage) -> [ThreadId; 4] {
     let parent = stage.run(BEGETS).thread;
     let engine = stage.engine(GLADLY);
@@ -63,7 +64,7 @@ fn a_deleted_row_of_any_thread_of_a_family_is_told_and_entered_again_as_its_reco
         assert_eq!(told(&engine), [], "{id}");
         assert!(engine.recover(id).is_err(), "nothing is left to recover");
     }
-    // The chain and the child go on as if nothing had been.
+    // The chain and the child continue as before.
     assert_eq!(engine.registry.resolve(&family[0]).unwrap().id, family[3]);
     assert_eq!(
         stage.resume(&family[0], GLADLY).unwrap().status,
@@ -214,7 +215,6 @@ fn a_row_that_was_edited_is_told_and_brought_to_what_its_record_says() {
     check(&parent, &before, sql, "chain_mismatch");
 }
 
-/// What becomes of a text.
 type Attack = dyn Fn(&str) -> String;
 
 // T-REG-10 T-RYE-14
@@ -317,7 +317,7 @@ fn rows_and_files_that_are_not_there_are_missed_and_threads_that_never_began_are
     let ran = stage.run(GLADLY);
     let engine = stage.engine(GLADLY);
     let id = |text: &str| ThreadId::parse(text).unwrap();
-    // A row that somebody made up, and ones of threads that failed before their records began.
+    // An invented row, and rows of threads that failed before their records began.
     for (name, status) in [
         ("made/up-1", "completed"),
         ("made/up-2", "error"),
@@ -332,7 +332,7 @@ fn rows_and_files_that_are_not_there_are_missed_and_threads_that_never_began_are
     stage.edit(DELETED, &id("made/up-1"));
     let folder = stage.folder(&ran.thread);
     let away = folder.with_file_name("away");
-    // The files of a thread are gone, whatever its row was made to say.
+    // The files of a thread are gone, regardless of its row.
     fs::rename(&folder, &away).unwrap();
     for edit in [
         "",

@@ -1,4 +1,5 @@
-//! A project in which threads run, on a real disk or on one that fails, with a model that remembers what it was asked.
+//! A project in which threads run, on a real disk or on one that fails, with a model that keeps its
+//! requests.
 
 use crate::budget::SqliteBudgets;
 use crate::config::Config;
@@ -22,14 +23,14 @@ use threadseal_formats::document::{DocumentKind, ItemType};
 use threadseal_store::atomic;
 use threadseal_store::sys::FileKind;
 
-/// Everything a model was asked.
+/// All requests to a model.
 pub(super) type Asked = Arc<Mutex<Vec<Vec<ChatMessage>>>>;
 
 pub(super) struct Stage {
     pub(super) bench: Bench,
     databases: tempfile::TempDir,
     pub(super) asked: Asked,
-    /// Of the models: small ones fill soon.
+    /// The models' window: small ones fill soon.
     pub(super) window: u64,
     pub(super) coordination: String,
 }
@@ -198,7 +199,6 @@ impl Stage {
             .join(thread.as_str())
     }
 
-    /// The events of a thread.
     pub(super) fn events(&self, thread: &ThreadId) -> Vec<Value> {
         let bytes = self.read(&self.folder(thread).join("transcript.jsonl"));
         let lines = bytes.split(|byte| *byte == b'\n');
@@ -208,7 +208,6 @@ impl Stage {
             .collect()
     }
 
-    /// What the model was asked last.
     pub(super) fn last_asked(&self) -> Vec<ChatMessage> {
         self.asked.lock().unwrap().last().unwrap().clone()
     }
@@ -258,12 +257,11 @@ impl Stage {
         out
     }
 
-    /// Changes the registry behind the program's back.
+    /// Changes the registry without the program.
     pub(super) fn edit(&self, sql: &str, thread: &ThreadId) {
         self.edit_in("registry.db", sql, thread);
     }
 
-    /// Where one of the databases lies.
     pub(super) fn database(&self, file: &str) -> PathBuf {
         self.databases.path().join(file)
     }
@@ -299,7 +297,6 @@ pub(super) fn again(thread: &ThreadId) -> Resumption {
     }
 }
 
-/// The events of this kind.
 pub(super) fn of<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
     events
         .iter()

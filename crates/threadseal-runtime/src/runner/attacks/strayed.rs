@@ -1,4 +1,5 @@
-//! Threads that name no project, since they are older than that; and a line 1 that names none that can be.
+//! Threads that name no project, since they are older than that; and a line 1 that names an
+//! impossible one.
 
 use super::stage::{Stage, again, of};
 use crate::signed_file::SignedFile;
@@ -15,7 +16,7 @@ fn a_thread_that_is_older_than_projects_with_ids_goes_on_and_the_record_says_so(
     let mut stage = Stage::new();
     let first = stage.run(GLADLY).thread;
     stage.bench.record_anew(&first, None);
-    // Nothing says which project it was then.
+    // Nothing shows which project it was then.
     std::fs::remove_file(stage.bench.project.identity()).unwrap();
     let ran = stage.resume(&first, GLADLY).unwrap();
     assert_eq!(ran.status, Status::Completed, "{:?}", ran.error);
@@ -26,7 +27,7 @@ fn a_thread_that_is_older_than_projects_with_ids_goes_on_and_the_record_says_so(
     let named = events[0]["payload"]["meta"]["project"].as_str().unwrap();
     let made: Value = serde_json::from_slice(&stage.read(&stage.bench.project.identity())).unwrap();
     assert_eq!(made["project"], named);
-    // The next one goes on from one that names it, by way of one that does not.
+    // The next one continues one that names it, by way of one that does not.
     let ran = stage.resume(&ran.thread, GLADLY).unwrap();
     assert!(of(&stage.events(&ran.thread), "project_unnamed").is_empty());
 }

@@ -1,4 +1,4 @@
-//! What models and tools say: lines that look like seals, and numbers that no sum holds.
+//! Outputs of models and tools: lines that look like seals, and numbers that no sum holds.
 
 use super::stage::{Stage, again};
 use crate::status::Status;

@@ -25,7 +25,7 @@ fn children(events: &[Value], kind: &str) -> Vec<ThreadId> {
         .collect()
 }
 
-/// Each answer says for whom it is: children and their parent take from one script.
+/// Each answer names its thread: children and their parent take from one script.
 // T-TOL-03
 #[test]
 fn asynchronous_children_run_beside_their_parent_and_end_before_it() {
@@ -85,7 +85,8 @@ fn asynchronous_children_of_a_thread_that_fails_are_cancelled_and_end() {
         ".ai/tools/demo/slow.yaml",
         "tool_type: command\ncommand: [sleep, \"60\"]\nenv: [PATH]\n",
     );
-    // The child calls, the parent fails: whichever is asked first, one answer suits only it.
+    // The child calls, the parent fails: in any order of requests, one answer suits only one of
+    // them.
     let script = "answers:\n\
         - {when: Begin, calls: [{tool: rye_agent_threads_thread_directive, input: {directive_id: demo/child, async: true, limit_overrides: {spend: 0.1}}},\
                                 {tool: demo_slow, input: {}}]}\n\

@@ -1,10 +1,12 @@
-//! What a model called: in its order, and at once where the tools say that this is safe.
+//! The calls of a model: in its order, and in parallel where the tools declare that this is safe.
 //!
 //! ```text
-//! calls ─► the longest run of calls that may be at once, else one
-//!   ─► all their intents, durable together ─► each on a thread of its own ─► results, in the order of the calls
+//! calls ─► the longest run of calls that may be parallel, else one
+//!   ─► all their intents, durable together ─► each on an OS thread of its own
+//!   ─► results, in the order of the calls
 //! ```
-//! Each call gets a result, also one that does not run: models refuse a conversation with open calls.
+//! Each call gets a result, also one that does not run: models refuse a conversation with open
+//! calls.
 
 use super::{Course, Cycle, End, Progress, Surroundings, ended_by};
 use crate::bounds::{MAX_CALLS_PER_TURN, MAX_PARALLEL_CALLS, MAX_RECORDED_TEXT_BYTES};
@@ -17,7 +19,6 @@ use serde_json::json;
 use threadseal_core::error::Error;
 
 impl Cycle<'_> {
-    /// Runs what the model called.
     pub(super) fn call_all(
         &self,
         calls: &[ToolCall],
@@ -69,7 +70,7 @@ impl Cycle<'_> {
         Ok(end)
     }
 
-    /// The call that is next, and those behind it that may run at the same time.
+    /// The next call, and the later ones that may run at the same time.
     fn at_once(&self, first: Permitted, behind: &[ToolCall], journal: &Journal) -> Vec<Permitted> {
         let parallel = |call: &Permitted| call.tool.parallel(&call.input);
         let alone = !parallel(&first);
@@ -125,7 +126,7 @@ impl Cycle<'_> {
         Ok(outcomes)
     }
 
-    /// What a call is known by, however often it is attempted.
+    /// The name of a call, the same for all attempts.
     fn name(&self, call: &ToolCall, journal: &Journal) -> String {
         format!("{}/{}/{}", self.thread, journal.turn(), call.id)
     }
@@ -139,7 +140,8 @@ impl Cycle<'_> {
         }
     }
 
-    /// The tool of a call, or why it does not run. Nobody knows of some calls whether they were carried out already.
+    /// The tool of a call, or why it does not run. Of some calls it is unknown whether they were
+    /// carried out already.
     fn permitted(&self, call: &ToolCall, journal: &Journal) -> Result<Permitted, String> {
         match self.unresolved.contains(&self.name(call, journal)) {
             true => Err(UNRESOLVED.to_owned()),

@@ -1,4 +1,4 @@
-//! Loops with a scripted model: what is recorded, and how each ends.
+//! Loops with a scripted model: their records, and their ends.
 
 use super::super::hooks::{Callees, Hooks};
 use super::super::layers::Block;
@@ -193,7 +193,7 @@ impl Surroundings for Penny {
     fn progress(&mut self, _: Progress<'_>) {}
 }
 
-/// Says what it was called with; counts.
+/// Returns its input; counts.
 struct Echo {
     schema: ToolSchema,
     calls: AtomicU32,

@@ -1,4 +1,5 @@
-//! Whole threads with hooks and layers: the seed's example as it is written, decisions, what the model is told.
+//! Whole threads with hooks and layers: the seed's example as it is written, decisions, the texts
+//! for the model.
 
 mod decisions;
 
@@ -14,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
 
-/// Answers from a script, and keeps what it was told.
+/// Answers from a script, and keeps its requests.
 struct Listening {
     inner: ScriptModel,
     heard: Arc<Mutex<Vec<(String, String)>>>,
@@ -134,12 +135,12 @@ fn the_seeds_summary_example_runs_as_it_is_written() {
     let output: Value = serde_json::from_str(result["output"].as_str().unwrap()).unwrap();
     assert_eq!(output["summary"], "It found 15 leads and mailed none.");
     let summary_id = output["summary_id"].as_str().unwrap();
-    // Who summarises reads the rendering of the record, and the child is the thread's own.
+    // The summarising thread reads the rendering of the record, and the child is the thread's own.
     assert!(heard.lock().unwrap()[1].1.contains("I found 15 leads."));
     assert_eq!(payloads(&lines, "child_thread_ended").len(), 1);
     assert_eq!(first.cost.spawns, 1);
 
-    // The second knows the first by its inputs; only its continuation hears the summary.
+    // The second knows the first by its inputs; only its continuation contains the summary.
     let name = first.thread.as_str().rsplit('/').next().unwrap();
     let inputs =
         json!({"previous_summary_id": summary_id, "api_thread_id": format!("demo/leads/{name}")});
@@ -300,7 +301,7 @@ fn layers_come_from_the_furthest_base_to_the_directive_and_what_is_suppressed_st
     ] {
         assert!(used.contains(&id.into()), "{id} {used:?}");
     }
-    // It says nothing of what it may do: what its base may.
+    // It has no permissions of its own: its base's apply.
     assert_eq!(
         lines[0]["payload"]["capabilities"],
         json!(["rye.execute.tool.rye.file-system.read"])
@@ -385,7 +386,7 @@ fn a_summary_that_somebody_edited_between_two_hooks_is_not_written_over() {
             .run(&with("again", &json!({"about": first.thread.as_str()})))
             .unwrap()
     };
-    // What the runtime wrote itself is replaced.
+    // A file that the runtime wrote is replaced.
     assert!(told(&again())["error"].is_null());
     let text = std::fs::read_to_string(&entry).unwrap();
     assert!(text.contains("It found more."), "{text}");
@@ -561,9 +562,9 @@ fn hooks_call_is_named(has_result: bool) {
     let key = "demo/say-1/1/hook_1";
     let step = journal.intend(&same, "demo/t", key).unwrap();
     journal.done(step, &same, &Outcome::ok("fine"), 1).unwrap();
-    // Behind a seal anybody can write that a call has a result.
+    // An attacker can write, after a seal, that a call has a result.
     journal.seal().unwrap();
-    // What no process holds any more.
+    // No process holds it any more.
     drop(journal);
     let recovered = engine.recover(&id).unwrap();
     assert_eq!(recovered.unresolved.len(), 1);
@@ -581,7 +582,7 @@ fn the_originals_own_hooks_run() {
         return;
     };
     let bench = Bench::new();
-    // Without the line of its signature, which nobody here knows.
+    // Without the line of its signature, whose key is unknown here.
     let text = std::fs::read_to_string(path).unwrap();
     let text = text.split_once('\n').unwrap().1;
     bench.file(".ai/config/agent/hook_conditions.yaml", text);
@@ -598,10 +599,11 @@ fn the_originals_own_hooks_run() {
         .iter()
         .map(|event| event["event_type"].as_str().unwrap())
         .collect();
-    // In the original both land in the transcript as if the thread had written them, the last one behind the last seal.
+    // In Rye both enter the transcript as if the thread had written them, the last one after the
+    // last seal.
     assert_eq!(kinds, ["checkpoint_saved", "thread_completed"]);
     assert_eq!(emitted[0]["payload"]["turn"], 1);
     assert_eq!(payloads(&lines, "thread_completed").len(), 1);
-    // The knowledge that they add is a part of the original, and not here.
+    // The knowledge that they add is a part of Rye, and not here.
     assert_eq!(payloads(&lines, "hook_failed").len(), 1, "{lines:#?}");
 }

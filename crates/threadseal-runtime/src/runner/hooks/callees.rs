@@ -1,4 +1,4 @@
-//! What the hooks of a thread may call: within its capabilities, as the model itself.
+//! The items that the hooks of a thread may call: within its capabilities, like the model.
 
 use super::Callees;
 use crate::capability::{Call, Capabilities};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub(in crate::runner) struct ThreadCallees<'a> {
     pub(in crate::runner) engine: &'a Engine,
     pub(in crate::runner) tools: &'a Toolbox,
-    /// Runs directives in threads of their own.
+    /// The tool that runs directives in threads of their own.
     pub(in crate::runner) child: &'a Arc<dyn Tool>,
 }
 
@@ -63,7 +63,8 @@ impl Callees for ThreadCallees<'_> {
         Ok((tool, Value::Object(input)))
     }
 
-    /// What a hook's author names himself stands in what was verified; what a value names needs leave.
+    /// An item that a hook's author names is part of a verified text; an item that a value names
+    /// needs permission.
     fn knowledge(&self, id: &ItemId, chosen: bool) -> Result<Block, String> {
         if chosen {
             let kind = ItemKind::Knowledge;

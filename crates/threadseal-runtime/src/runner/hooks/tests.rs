@@ -1,4 +1,4 @@
-//! Hooks over a journal: who is asked when, what is recorded, what a decision is worth.
+//! Hooks over a journal: their order, their records, the effect of their decisions.
 
 use super::*;
 use crate::journal::Journal;
@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use threadseal_formats::transcript::Ending;
 use threadseal_store::clock::SystemClock;
 
-/// A tool that gives back what it was given, and notes what the record says while it runs.
+/// A tool that returns its input, and notes the record while it runs.
 struct Echo {
     schema: ToolSchema,
     transcript: std::path::PathBuf,
@@ -91,7 +91,7 @@ fn call(id: &str, event: &str, params: &str) -> String {
     )
 }
 
-/// What one event came to, the events of the record, and what the tool saw of it.
+/// The result of one event, the events of the record, and the tool's notes of it.
 struct Fire {
     fired: Fired,
     events: Vec<Value>,
@@ -179,7 +179,8 @@ fn lower_layers_are_asked_first_and_the_first_decision_counts() {
         (decision.control, decision.hook.as_str()),
         (Control::Suspend, "directive")
     );
-    // The user's before it, the infrastructure's in any case, the program's and the project's not at all.
+    // The user's before it, the infrastructure's always, the program's and the project's not at
+    // all.
     let called = named(&fire.events, "hook_call_start");
     let called: Vec<&str> = called
         .iter()
@@ -205,7 +206,7 @@ fn a_call_is_durable_before_it_runs_and_is_not_taken_for_the_models() {
     assert_eq!(start["input"], json!({"to": "Ada", "cost": 3}));
     let result = named(&fire.events, "hook_call_result")[0];
     assert_eq!(result["call_id"], start["call_id"]);
-    // The step ledger has both behind its genesis, and the final seal covers it.
+    // The step ledger has both after its genesis, and the final seal covers it.
     let end = named(&fire.events, "thread_completed")[0];
     assert_eq!(end["ledger"]["count"], 3);
     assert!(
@@ -236,7 +237,8 @@ fn a_hook_asks_only_when_its_condition_holds_and_later_actions_see_the_result() 
 // T-TOL-30
 #[test]
 fn a_hook_that_fails_is_recorded_and_a_broken_guard_lets_nothing_pass() {
-    // A call that fails, a tool without leave, an id that is none: told, and the thread goes on.
+    // A call that fails, a tool without permission, an invalid id: each is recorded, and the thread
+    // continues.
     for hook in [
         call("a", "after_step", "{fail: broken}"),
         call("a", "after_step", "{}").replace("demo/echo", "demo/other"),
@@ -258,7 +260,7 @@ fn a_hook_that_fails_is_recorded_and_a_broken_guard_lets_nothing_pass() {
         ("thread_started", Some(Control::Fail)),
         ("directive_return", Some(Control::Fail)),
         ("after_step", Some(Control::Suspend)),
-        // What happens without hooks is an end, too.
+        // The default without hooks is an end, too.
         ("error", None),
         ("limit", None),
     ] {
@@ -400,7 +402,7 @@ fn what_hooks_of_the_end_call_is_stopped_when_their_time_is_over() {
         .end(Ending::Completed, &Cost::default(), json!({}))
         .unwrap();
     let events = bench.events();
-    // What it did is not known, and the record says so, as of any call.
+    // Its effect is unknown, and the record states so, as for any call.
     let result = &named(&events, "hook_call_result")[0];
     assert_eq!(
         (&result["error"], &result["unknown"]),

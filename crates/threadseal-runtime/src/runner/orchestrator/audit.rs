@@ -1,17 +1,17 @@
-//! What a registry says of threads, held against what they left.
+//! Checks the rows of a registry against the files of its threads.
 //!
-//! | code | what |
+//! | code | fault |
 //! |---|---|
 //! | `row_missing` | a thread left files of ThreadSeal's own, and has no row |
-//! | `record_missing` | the files of a thread are nowhere that began, by its row or by what this host sealed |
+//! | `record_missing` | all files are missing of a thread that began by its row or by seals here |
 //! | `record_refused` | its record does not verify, or is not the one that its row names |
-//! | `record_mismatch`, `directive_mismatch`, `model_mismatch`, `parent_mismatch`, `chain_mismatch`, `spawns_mismatch` | its row says otherwise than its record |
-//! | `status_mismatch`, `cost_mismatch`, `result_mismatch` | its row says otherwise than record and `thread.json` of where it stands |
-//! | `metadata_refused` | its `thread.json` does not verify, or is not there though it has ended |
+//! | `record_mismatch`, `directive_mismatch`, `model_mismatch`, `parent_mismatch`, `chain_mismatch`, `spawns_mismatch` | its row contradicts its record |
+//! | `status_mismatch`, `cost_mismatch`, `result_mismatch` | its row contradicts record and `thread.json` about its state |
+//! | `metadata_refused` | its `thread.json` does not verify, or is missing although it has ended |
 //! | `foreign`, `project_refused` | it belongs to another project, or this one's own file does not verify |
 //! | `budget_mismatch` | its budget allows more than the signed limit |
 //!
-//! Of threads of the original only this is told: that they left nothing at all.
+//! For threads of Rye only one fault is reported: that they left no files at all.
 
 use super::records::Records;
 use crate::bounds::MAX_INSPECTED_ROWS;
@@ -31,8 +31,8 @@ use threadseal_store::heads::RecordKind;
 use threadseal_store::sys::FileKind;
 
 impl Records {
-    /// Adds to `inspection` what is wrong with `rows`, and with the rows that are not among them though their threads,
-    /// `left`, are there. What changes while it is looked at is looked at again.
+    /// Adds to `inspection` the faults of `rows`, and of rows that are missing although their
+    /// threads, `left`, exist. Rows that change during the check are checked again.
     ///
     /// # Errors
     /// Kind `External` when the registry, the budgets or the disk fails.
@@ -78,7 +78,7 @@ impl Records {
         Ok(())
     }
 
-    /// The threads that lie in the folder of the seed's layout, by what lies in it.
+    /// The threads in the folder of the seed's layout, by its contents.
     ///
     /// # Errors
     /// Kind `Limit` above [`MAX_INSPECTED_ROWS`], `External` when the disk fails.
@@ -167,7 +167,7 @@ impl Records {
         Ok(found)
     }
 
-    /// What `thread.json`, and the record's end, say otherwise than the row.
+    /// Contradictions between the row and `thread.json`, or the record's end.
     fn papers_of(
         &self,
         row: &Thread,
@@ -208,8 +208,8 @@ impl Records {
         Ok(found)
     }
 
-    /// Is something missing of a thread whose transcript is not there? One that died, or failed, before its record began
-    /// left none.
+    /// Are files missing of a thread without a transcript? A thread that ended before its record
+    /// began left none.
     fn gone(&self, row: &Thread, has_folder: bool) -> Result<Vec<Fault>, Error> {
         let early = matches!(
             row.status,
@@ -227,10 +227,11 @@ impl Records {
         Ok(vec![fault("record_missing", &row.id, message)])
     }
 
-    /// Is a thread one of ThreadSeal's, by its record, its `thread.json`, or what this host sealed in their places?
+    /// Is a thread one of ThreadSeal's, by its record, its `thread.json`, or this host's seals in
+    /// their places?
     fn is_own(&self, id: &ThreadId) -> Result<bool, Error> {
         let found = self.project.find_thread(&*self.host.fs, id);
-        // What leads out of the project is judged as what it should be.
+        // A path that leads out of the project is judged by its intended place.
         let folder = found
             .ok()
             .flatten()
@@ -252,7 +253,7 @@ impl Records {
         Ok(meta.is_ok_and(|meta| meta.head().is_some()))
     }
 
-    /// What is not there has no place of its own: its folder has.
+    /// The place of a path; a missing file has none, so its folder's is used.
     pub(in crate::runner) fn place(&self, path: &Path) -> String {
         let folder = path.parent().map(|folder| self.host.place(folder));
         match (folder, path.file_name()) {
@@ -266,7 +267,7 @@ impl Records {
     }
 }
 
-/// The thread that lies in `folder`, if it can have that name.
+/// The thread of `folder`, if its name is valid.
 fn id_of(root: &Path, folder: &Path) -> Option<ThreadId> {
     ThreadId::parse(folder.strip_prefix(root).ok()?.to_str()?).ok()
 }

@@ -1,9 +1,9 @@
-//! Looking at threads and acting on them: for people, for programs, and for threads themselves.
+//! Inspecting and controlling threads: for people, for programs, and for threads.
 //!
 //! | module | owns |
 //! |---|---|
-//! | `records` | what may be believed of a thread: its record, its `thread.json` |
-//! | `audit` | what a registry says of threads, held against what they left |
+//! | `records` | the trusted files of a thread: its record, its `thread.json` |
+//! | `audit` | the rows of a registry, checked against the files of its threads |
 //! | `wait` | waiting for threads to end |
 //! | `results` | how threads ended, one by one and together |
 //! | `search` | finding words in the records of a chain |
@@ -11,8 +11,9 @@
 //! | `operation` | the seed's JSON: one operation for each of its words |
 //! | `tool` | the same for a thread's model |
 //!
-//! A registry says where to look and nothing more. What comes out of here about a thread that ended was read from a
-//! record and a `thread.json` that verify; where they do not, the answer says so and has nothing from them.
+//! A registry only shows where to look. All facts about a thread that ended come from a record and
+//! a `thread.json` that verify. Where they do not, the answer reports this and contains nothing
+//! from them.
 
 mod audit;
 mod operation;

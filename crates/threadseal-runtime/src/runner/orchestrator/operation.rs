@@ -1,11 +1,11 @@
-//! [`Operation`]: the seed's JSON for what is done about threads.
+//! [`Operation`]: the seed's JSON for operations on threads.
 //!
 //! ```text
 //! {"operation": "wait_threads", "thread_ids": […], "timeout": 600}
-//! {"operation": "chain_search", "thread_id": "…", "query": "error.*timeout", "search_type": "regex"}
+//! {"operation": "chain_search", "thread_id": "…", "query": "err.*timeout", "search_type": "regex"}
 //! ```
-//! The words are the original's (`orchestrator.py`), and `run`, `spawn`, `cancel` and `kill` beside them. A member that
-//! an operation does not know is an error: what somebody asked for must not be left out silently.
+//! The words are Rye's (`orchestrator.py`), and `run`, `spawn`, `cancel` and `kill` beside them. An
+//! unknown member is an error: a part of a request must not be ignored silently.
 
 use super::reach::Reach;
 use super::records::Records;
@@ -28,7 +28,6 @@ pub struct Operation {
     members: Map<String, Value>,
 }
 
-/// Which operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Run,
@@ -46,7 +45,7 @@ enum Kind {
     Handoff,
 }
 
-/// Each word, what it means, and the members that it takes.
+/// Each word, its meaning, and its members.
 const WORDS: [(&str, Kind, &[&str]); 15] = [
     ("run", Kind::Run, DIRECTIVE),
     ("spawn", Kind::Spawn, DIRECTIVE),
@@ -89,7 +88,7 @@ const WORDS: [(&str, Kind, &[&str]); 15] = [
     ),
 ];
 
-/// What a thread that is handed over is told where nobody says it.
+/// The default message for a thread that is handed over.
 const GO_ON: &str = "Go on with the directive where the conversation above ends.";
 
 const DIRECTIVE: &[&str] = &[
@@ -99,7 +98,7 @@ const DIRECTIVE: &[&str] = &[
     "limit_overrides",
 ];
 
-/// By whom and for whom an operation is done.
+/// The caller of an operation.
 pub(super) struct Doer<'a> {
     pub(super) engine: &'a Engine,
     pub(super) reach: &'a Reach,
@@ -112,7 +111,7 @@ impl Operation {
     /// Reads an operation.
     ///
     /// # Errors
-    /// Kind `InvalidInput`, naming what is wrong.
+    /// Kind `InvalidInput`, naming the fault.
     pub fn parse(value: &Value) -> Result<Self, Error> {
         let members = value.as_object();
         let mut members = members
@@ -134,7 +133,6 @@ impl Operation {
         Ok(Self { kind, members })
     }
 
-    /// The words that there are.
     pub(super) fn words() -> Vec<&'static str> {
         WORDS.iter().map(|(word, ..)| *word).collect()
     }
@@ -145,7 +143,7 @@ impl Operation {
         found.map_or("", |(word, ..)| word)
     }
 
-    /// Does it only look, or begin something beside whoever asks?
+    /// Does it only read, or begin something in parallel with its caller?
     pub(super) fn is_parallel(&self) -> bool {
         !matches!(
             self.kind,
@@ -153,10 +151,10 @@ impl Operation {
         )
     }
 
-    /// Does it, for people and their programs: all threads of the project may be touched.
+    /// Runs it, for people and their programs: all threads of the project may be touched.
     ///
     /// # Errors
-    /// What the operation says.
+    /// Those of the operation.
     pub fn execute(&self, engine: &Engine, cancel: &Cancel) -> Result<Value, Error> {
         self.execute_as(&Doer {
             engine,

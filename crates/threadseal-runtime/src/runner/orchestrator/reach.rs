@@ -1,9 +1,10 @@
 //! [`Reach`]: which threads a thread may touch.
 //!
-//! Its own tree: itself and those that it goes on from, and whatever any of these started, at any depth. That is read
-//! from line 1 of each record, under its seals: a registry can be made to say that a stranger is a child. Threads of
-//! others only with the capability `rye.execute.tool.rye.agent.all-threads.<operation>`, which `rye.agent.threads.*`
-//! does not include.
+//! Its own tree: the thread, its predecessors, and all threads that any of these started, at any
+//! depth. That is read from line 1 of each record, under its seals. A registry can be edited to
+//! show a stranger as a child. Threads of others need the capability
+//! `rye.execute.tool.rye.agent.all-threads.<operation>`, which `rye.agent.threads.*` does not
+//! include.
 
 use super::records::{Need, Records};
 use crate::bounds::MAX_BUDGET_DEPTH;
@@ -12,18 +13,17 @@ use std::sync::OnceLock;
 use threadseal_core::error::Error;
 use threadseal_core::record::{RecordId, ThreadId};
 
-/// What other threads are under, as capabilities name it.
+/// The item id for other threads, as capabilities name it.
 const ALL_THREADS: &str = "rye/agent/all-threads";
 
 /// Which threads may be touched.
 pub(super) enum Reach {
-    /// All: whoever asks is a person or his program.
+    /// All: the caller is a person or a person's program.
     All,
-    /// Those of a thread's own tree, and others where its capabilities say so.
+    /// Those of a thread's own tree, and others where its capabilities permit it.
     Own(Box<Own>),
 }
 
-/// The tree of a thread.
 pub(super) struct Own {
     thread: ThreadId,
     capabilities: Capabilities,
@@ -31,7 +31,7 @@ pub(super) struct Own {
 }
 
 impl Reach {
-    /// Of a thread with these capabilities.
+    /// The reach of a thread with these capabilities.
     pub(super) fn of(thread: ThreadId, capabilities: Capabilities) -> Self {
         Self::Own(Box::new(Own {
             thread,
@@ -40,7 +40,6 @@ impl Reach {
         }))
     }
 
-    /// The thread whose reach it is.
     pub(super) fn thread(&self) -> Option<&ThreadId> {
         match self {
             Self::All => None,

@@ -1,4 +1,4 @@
-//! [`Records`]: what may be believed of threads.
+//! [`Records`]: the trusted facts about threads.
 
 use crate::bounds::{MAX_BUDGET_DEPTH, MAX_CONVERSATION_BYTES};
 use crate::identity;
@@ -29,7 +29,7 @@ use threadseal_store::{bodies, examine};
 /// Where threads are looked at, and by whose signatures they are judged. All clones are one.
 #[derive(Clone)]
 pub struct Records {
-    /// Where they lie.
+    /// The project of the threads.
     pub project: Arc<Project>,
     /// Files, clock, heads.
     pub host: Host,
@@ -55,11 +55,11 @@ impl From<&Engine> for Records {
 pub(in crate::runner) enum Need {
     /// All of it: nothing but `verified` will do.
     Whole,
-    /// What its seals cover, of a thread that still runs.
+    /// The part under its seals, of a thread that still runs.
     Sealed,
 }
 
-/// A record that may be believed, as far as its seals reach.
+/// A record that may be trusted, as far as its seals reach.
 pub(in crate::runner) struct Past {
     pub(in crate::runner) manifest: Manifest,
     pub(super) verdict: Verdict,
@@ -83,16 +83,16 @@ impl Past {
     }
 }
 
-/// How a record says that its thread ended.
+/// The end of a thread in its record.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ended {
     /// The terminal event, where there is one.
     pub(super) event: Option<String>,
-    /// What it says went wrong.
+    /// The error.
     pub(super) error: Option<String>,
-    /// What the model said last.
+    /// The last text of the model.
     pub(super) text: String,
-    /// What it returned by name.
+    /// The named outputs.
     pub(super) outputs: Option<Value>,
 }
 
@@ -105,7 +105,7 @@ impl Ended {
         match status {
             Status::Completed | Status::CompletedWithErrors => event == "thread_completed",
             Status::Error | Status::Killed => event == "thread_error",
-            // Somebody may decide so about a thread that is suspended.
+            // A suspended thread may be cancelled later.
             Status::Cancelled => matches!(event, "thread_cancelled" | "thread_suspended"),
             Status::Suspended => event == "thread_suspended",
             Status::Continued => true,
@@ -118,7 +118,7 @@ impl Records {
     /// The row of a thread.
     ///
     /// # Errors
-    /// Kind `Refused` when there is none; what the registry says.
+    /// Kind `Refused` when there is none; errors of the registry.
     pub(super) fn row(&self, id: &ThreadId) -> Result<Thread, Error> {
         let unknown = || Error::refused(format!("the registry knows no thread {id}"));
         self.registry.get(id)?.ok_or_else(unknown)
@@ -127,7 +127,8 @@ impl Records {
     /// The record of a thread.
     ///
     /// # Errors
-    /// Kind `Refused` with the verdict, unless it is of this project and may be believed as far as `need` says.
+    /// Kind `Refused` with the verdict, unless it is of this project and may be trusted as far as
+    /// `need` asks.
     pub(in crate::runner) fn past(&self, id: &ThreadId, need: Need) -> Result<Past, Error> {
         let folder = self
             .project
@@ -188,7 +189,7 @@ impl Records {
         })
     }
 
-    /// What `thread.json` says, held against the record.
+    /// The contents of `thread.json`, checked against the record.
     ///
     /// # Errors
     /// Kind `Refused` unless both verify and agree.
@@ -198,11 +199,12 @@ impl Records {
             .find_thread(&*self.host.fs, id)?
             .ok_or_else(|| Error::refused(format!("{id} has left no files")))?;
         let read = || ThreadMeta::read(&self.host, &folder, id, Some(&past.manifest), &self.trust);
-        // A thread that runs may replace it between the file and its head: then the file that is there now agrees.
+        // A running thread may replace it between the reads of the file and its head: then the new
+        // file agrees.
         read().or_else(|_| read())
     }
 
-    /// How a record says that its thread ended.
+    /// The end of a thread in its record.
     ///
     /// # Errors
     /// Kind `Refused` when the file was changed while it was read.
@@ -230,10 +232,11 @@ impl Records {
         Ok(ended)
     }
 
-    /// How a thread ended, by its record and its `thread.json` alone: as its parent gets it (seed 001, "thread result").
+    /// The result of a thread, by its record and its `thread.json` alone: as its parent gets it
+    /// (seed 001, "thread result").
     ///
     /// # Errors
-    /// Kind `Refused` unless both verify, agree, and say that it has ended or is suspended.
+    /// Kind `Refused` unless both verify, agree, and show an end or a suspension.
     pub fn result(&self, id: &ThreadId) -> Result<Value, Error> {
         let past = self.past(id, Need::Whole)?;
         let meta = self.meta(id, &past)?;
@@ -270,8 +273,8 @@ impl Records {
         Ok(out)
     }
 
-    /// Does a row give another result than record and `thread.json` do? The times of both need not be the same, and the
-    /// last words of a thread that failed are no result.
+    /// Does a row contradict the result in record and `thread.json`? The times of both may differ,
+    /// and the last text of a thread that failed is no result.
     pub(in crate::runner) fn denies_result(&self, row: &Thread) -> bool {
         let (Some(noted), Ok(right)) = (&row.result, self.result(&row.id)) else {
             return false;
@@ -287,7 +290,7 @@ impl Records {
             })
         };
         let failed = noted["success"] != true && noted["result"] == "";
-        // One that was adopted as it ended gives what its predecessor said last.
+        // A thread that was adopted as it ended gives its predecessor's last text.
         let silent = right["result"] == "";
         let over = right["status"] != Status::Continued.as_str();
         noted["outputs"] != right["outputs"]
@@ -296,7 +299,8 @@ impl Records {
             || (noted["result"] != right["result"] && !failed && !silent)
     }
 
-    /// The threads of the chain that ends with `last`, back to `first`, each the one that the next one's line 1 names.
+    /// The threads of the chain that ends with `last`, back to `first`, each the one that the next
+    /// one's line 1 names.
     ///
     /// # Errors
     /// Kind `Refused` when the records do not lead there.
@@ -323,7 +327,7 @@ impl Records {
         Err(Error::refused("the chain of threads is too long"))
     }
 
-    /// The records of a thread and of those that it goes on from.
+    /// The records of a thread and of its predecessors.
     ///
     /// # Errors
     /// As [`Records::leads_back`].

@@ -1,4 +1,4 @@
-//! How threads stand and ended, one by one and together.
+//! The states and ends of threads, one by one and together.
 
 use super::reach::Reach;
 use super::records::{Need, Records};
@@ -12,7 +12,8 @@ use threadseal_core::record::ThreadId;
 use threadseal_formats::transcript::render::render;
 
 impl Records {
-    /// Where a thread stands: by its `thread.json`, where that may be believed, else by the registry alone.
+    /// The state of a thread: by its `thread.json`, where that may be trusted, else by the registry
+    /// alone.
     ///
     /// # Errors
     /// Kind `Refused` when there is no such thread.
@@ -45,7 +46,7 @@ impl Records {
     /// Threads that have not ended, the newest first: `{active_threads, count}`.
     ///
     /// # Errors
-    /// What the registry says.
+    /// Those of the registry.
     pub(super) fn active(&self, reach: &Reach) -> Result<Value, Error> {
         let filter = Filter {
             limit: Some(MAX_LISTED_THREADS),
@@ -61,10 +62,10 @@ impl Records {
         Ok(json!({"success": true, "count": active.len(), "active_threads": active}))
     }
 
-    /// The results of several threads, what they cost together, and which are missing.
+    /// The results of several threads, their total cost, and which are missing.
     ///
     /// # Errors
-    /// Kind `Limit` above [`MAX_WAITED_THREADS`]; what the registry says.
+    /// Kind `Limit` above [`MAX_WAITED_THREADS`]; errors of the registry.
     pub fn aggregate(&self, threads: &[ThreadId]) -> Result<Value, Error> {
         if threads.len() > MAX_WAITED_THREADS {
             let text = format!("at most {MAX_WAITED_THREADS} results at once");
@@ -103,7 +104,7 @@ impl Records {
         )
     }
 
-    /// The threads that go on from each other: `{chain_length, chain: [{thread_id, status, directive}]}`.
+    /// The threads of a chain: `{chain_length, chain: [{thread_id, status, directive}]}`.
     ///
     /// # Errors
     /// Kind `Refused` when there is no such thread.
@@ -122,11 +123,11 @@ impl Records {
         Ok(out)
     }
 
-    /// What a thread's record says, as people read it; with `tail_lines` its last lines. Of a thread that still runs,
-    /// what its seals cover.
+    /// A thread's record, rendered for people; with `tail_lines` its last lines. For a thread that
+    /// still runs, the sealed part.
     ///
     /// # Errors
-    /// Kind `Refused` with the verdict, unless the record may be believed.
+    /// Kind `Refused` with the verdict, unless the record may be trusted.
     pub fn transcript(&self, id: &ThreadId, tail_lines: Option<usize>) -> Result<Value, Error> {
         let past = self.past(id, Need::Sealed)?;
         let meta = self.meta(id, &past)?;
@@ -140,7 +141,7 @@ impl Records {
     }
 }
 
-/// The last lines of a text, within bounds, and how many bytes stand before them.
+/// The last lines of a text, within bounds, and the number of bytes before them.
 fn tail(text: &str, lines: Option<usize>) -> (&str, usize) {
     let mut from = text.len().saturating_sub(MAX_TRANSCRIPT_TEXT_BYTES);
     if let Some(lines) = lines {
@@ -154,7 +155,8 @@ fn tail(text: &str, lines: Option<usize>) -> (&str, usize) {
     (&text[from..], from)
 }
 
-/// The status of a thread whose `thread.json` says `said`. The registry is ahead of it before the end, and of a link.
+/// The status of a thread whose `thread.json` has the status `said`. The registry is ahead of it
+/// before the end, and of a link.
 fn believed(row: &Thread, said: Status) -> Status {
     let over = |status: Status| status.is_terminal() || status == Status::Suspended;
     match row.status {

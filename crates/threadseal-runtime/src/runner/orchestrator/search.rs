@@ -1,10 +1,11 @@
-//! Finding words in what the threads of a chain said and did.
+//! Finding words in the records of a chain's threads.
 //!
 //! ```text
-//! the threads of the chain, on all cores ─► each record, verified ─► its lines ─► texts of each event ─► hits
+//! the threads of the chain, on all cores ─► each record, verified ─► its lines
+//!   ─► texts of each event ─► hits
 //! ```
-//! Texts are searched as they were said, not as JSON escapes them, without regard to case, and in linear time whatever
-//! the pattern is. A record that does not verify has no hits: it is named, with what is wrong with it.
+//! Texts are searched unescaped, not as JSON, without regard to case, and in linear time for every
+//! pattern. A record that does not verify has no hits: it is named, with its fault.
 
 use super::records::{Need, Past, Records};
 use crate::bounds::{
@@ -22,12 +23,12 @@ use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::record::{RecordId, ThreadId};
 use threadseal_formats::transcript::lines::VerifiedLine;
 
-/// How many hits there are where nobody says how many.
+/// The number of hits when the caller gives none.
 const DEFAULT_HITS: usize = 50;
-/// Lines that one core looks at before it asks whether to go on.
+/// Lines that one core searches between two checks for cancellation.
 const LINES_AT_ONCE: usize = 256;
 
-/// What a query is.
+/// The kind of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SearchType {
     /// Words, letter by letter.
@@ -47,7 +48,7 @@ impl SearchType {
     }
 }
 
-/// What to find.
+/// A compiled search.
 #[derive(Debug, Clone)]
 pub struct Search {
     pattern: Regex,
@@ -115,15 +116,13 @@ struct Payload<'a> {
     outputs: Option<Value>,
 }
 
-/// A record that was searched.
 struct Looked {
     record: RecordId,
-    /// The record that its line 1 goes on from.
+    /// The record that its line 1 continues.
     before: Option<RecordId>,
     hits: Vec<Hit>,
 }
 
-/// Where something was found.
 struct Hit {
     line: u64,
     event_type: String,
@@ -132,11 +131,12 @@ struct Hit {
 }
 
 impl Records {
-    /// Searches the records of the chain of `id`: `{results: [{thread_id, line, event_type, member, snippet}], count,
-    /// truncated, chain_length, skipped: [{thread_id, reason}]}`.
+    /// Searches the records of the chain of `id`. Returns `{results: [{thread_id, line, event_type,
+    /// member, snippet}], count, truncated, chain_length, skipped: [{thread_id, reason}]}`.
     ///
     /// # Errors
-    /// Kind `Refused` when there is no such thread, `External` when it takes too long or is cancelled.
+    /// Kind `Refused` when there is no such thread, `External` when it takes too long or is
+    /// cancelled.
     pub fn search(&self, id: &ThreadId, search: &Search, cancel: &Cancel) -> Result<Value, Error> {
         let chain = self.registry.chain(id)?;
         let began = self.host.clock.elapsed();
@@ -191,20 +191,20 @@ impl Records {
     }
 }
 
-/// What was found in the threads so far, in their order.
+/// The hits in the threads so far, in their order.
 #[derive(Default)]
 struct Joined {
     results: Vec<Value>,
     skipped: Vec<Value>,
     truncated: bool,
-    /// The record that the next one must go on from, unless that of the last thread was passed over.
+    /// The record that the next one must continue, unless that of the last thread was skipped.
     before: Option<RecordId>,
 }
 
 impl Joined {
     fn add(&mut self, id: &ThreadId, looked: Result<Looked, Error>, most: usize) {
         let looked = looked.and_then(|looked| match self.before.take() {
-            // A record is of this chain if its own line 1 says so.
+            // A record is of this chain if its own line 1 proves it.
             Some(before) if looked.before != Some(before) => Err(Error::refused(
                 "its record does not go on from the thread before it",
             )),
@@ -230,7 +230,7 @@ impl Joined {
     }
 }
 
-/// The first hits, one more than fits, which tells that there are more; None when it got late.
+/// The first hits, one more than fits, which shows that there are more; None when it got late.
 fn hits(
     past: &Past,
     search: &Search,
@@ -281,7 +281,6 @@ fn in_line(line: &VerifiedLine<'_>, pattern: &Regex) -> Vec<Hit> {
         .collect()
 }
 
-/// What stands around a place in a text.
 fn around(text: &str, start: usize, end: usize) -> String {
     let found = text[start..end]
         .chars()

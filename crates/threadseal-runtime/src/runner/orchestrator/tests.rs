@@ -1,4 +1,4 @@
-//! Looking at threads and acting on them: what comes out of records that verify, and of nothing else.
+//! Inspecting and controlling threads: results come only from records that verify.
 
 mod attacks;
 
@@ -19,7 +19,7 @@ use threadseal_core::record::ThreadId;
 const CHILDREN: &str = "<execute><tool>rye.agent.threads.*</tool></execute>";
 const SLOW: &str = "<execute><tool>demo.slow</tool></execute>";
 
-/// A project with `demo/say`, which says what the script says, and `demo/slow`, which can wait long.
+/// A project with `demo/say`, which repeats the script, and `demo/slow`, which can wait long.
 fn bench() -> Bench {
     let bench = Bench::new();
     bench.directive("say", "", "Say it.");

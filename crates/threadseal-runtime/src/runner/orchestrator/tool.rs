@@ -1,7 +1,7 @@
-//! `rye/agent/threads/orchestrator`: what a thread's model may do about threads.
+//! `rye/agent/threads/orchestrator`: the operations on threads that a thread's model may run.
 //!
-//! The capability of the tool permits all operations, `…orchestrator.<operation>` one of them. Both permit them for the
-//! thread's own tree; [`super::reach`] says what more asks for.
+//! The capability of the tool permits all operations, `…orchestrator.<operation>` one of them. Both
+//! permit them for the thread's own tree; [`super::reach`] defines the rules for other threads.
 
 use super::operation::{Doer, Operation};
 use super::reach::Reach;
@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 use std::sync::{Arc, OnceLock};
 use threadseal_core::error::Error;
 
-/// The tool of one thread.
 pub(in crate::runner) struct OrchestratorTool {
     schema: ToolSchema,
     cradle: Arc<Cradle>,
@@ -21,7 +20,7 @@ pub(in crate::runner) struct OrchestratorTool {
 }
 
 impl OrchestratorTool {
-    /// Its id, the original's.
+    /// Its id, as in Rye.
     const ID: &'static str = "rye/agent/threads/orchestrator";
 
     pub(in crate::runner) fn new(cradle: Arc<Cradle>) -> Self {

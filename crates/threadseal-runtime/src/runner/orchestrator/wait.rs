@@ -1,12 +1,13 @@
 //! Waiting for threads to end.
 //!
 //! ```text
-//! registry's folder changes (notify), or a database tells (NOTIFY) ─┐
-//! every 500 ms, whatever is watched ────────────────────────────────┴─► the end of each chain: ended?
+//! registry's folder changes (notify), or database notice (NOTIFY) ─┐
+//! every 500 ms, in any case ───────────────────────────────────────┴─► end of each chain: ended?
 //!   ─► its result, from its record
 //! ```
-//! The watch is set before the first look, so that nothing that happens between them is missed; where there is none (a
-//! file system that tells nothing, no more watches, a hint that was lost) the polls alone find each end.
+//! The watch is set before the first look, so that nothing that happens between them is missed.
+//! Where there is none (a file system without notices, no more watches, a lost hint), the polls
+//! alone find each end.
 
 use super::records::Records;
 use crate::bounds::{MAX_CONVERSATION_BYTES, MAX_WAITED_THREADS, POLL_INTERVAL, REGISTRY_POLL};
@@ -24,11 +25,11 @@ use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::record::ThreadId;
 use threadseal_store::read::read_small;
 
-/// Hears that a registry changes.
+/// Receives the changes of a registry.
 pub(super) struct Changes {
     heard: Receiver<()>,
     _watcher: Option<RecommendedWatcher>,
-    /// A registry that tells of changes by itself.
+    /// A registry that sends its own notices.
     telling: Option<Arc<dyn Registry>>,
 }
 
@@ -44,7 +45,7 @@ impl Changes {
         let registry = records.project.registry(Layout::Seed);
         let watch = || {
             let watcher = notify::recommended_watcher(move |_| {
-                // One is enough: whoever hears it looks at everything.
+                // One is enough: its receiver checks everything.
                 let _ = tell.try_send(());
             });
             let mut watcher = watcher.ok()?;
@@ -69,13 +70,13 @@ impl Changes {
         }
     }
 
-    /// Hears nothing, as where files are watched in vain.
+    /// Receives nothing, as where files are watched in vain.
     #[cfg(test)]
     pub(super) fn unheard() -> Self {
         Self::none()
     }
 
-    /// How much was heard so far: taken before a look, so that nothing after it is missed.
+    /// The number of notices so far: taken before a look, so that nothing after it is missed.
     fn mark(&self) -> u64 {
         let hints = self.telling.as_ref().map(|registry| registry.hints());
         hints.and_then(Result::ok).flatten().unwrap_or_default()
@@ -97,7 +98,7 @@ impl Changes {
             match self.heard.recv_timeout(slice) {
                 Ok(()) => return,
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
-                // Nobody tells: there is no watch.
+                // No notice can arrive: there is no watch.
                 Err(mpsc::RecvTimeoutError::Disconnected) => std::thread::sleep(slice),
             }
             left -= slice;
@@ -106,11 +107,12 @@ impl Changes {
 }
 
 impl Records {
-    /// Waits until each thread, or the one that goes on from it, has ended or is suspended: `{success, results: {id: …}}`,
-    /// each result from a record that verifies. `success` is true when all completed.
+    /// Waits until each thread, or its successor, has ended or is suspended. Returns `{success,
+    /// results: {id: …}}`, each result from a record that verifies. `success` is true when all
+    /// completed.
     ///
     /// # Errors
-    /// Kind `Limit` above [`MAX_WAITED_THREADS`], `InvalidInput` for none; what the registry says.
+    /// Kind `Limit` above [`MAX_WAITED_THREADS`], `InvalidInput` for none; errors of the registry.
     pub fn wait(
         &self,
         threads: &[ThreadId],
@@ -127,7 +129,7 @@ impl Records {
         self.wait_hearing(&Changes::of(self), threads, timeout, cancel)
     }
 
-    /// As [`Records::wait`], told of changes by `changes`.
+    /// As [`Records::wait`], with notices of `changes`.
     pub(super) fn wait_hearing(
         &self,
         changes: &Changes,
@@ -169,8 +171,8 @@ impl Records {
         Ok(json!({"success": success, "results": out}))
     }
 
-    /// The result of the thread at which the chain of `id` ends, if that has ended; or why there is none that may be
-    /// believed.
+    /// The result of the thread at which the chain of `id` ends, if that has ended; or why there is
+    /// none that may be trusted.
     pub(super) fn end_of(&self, id: &ThreadId) -> Result<Option<Value>, Error> {
         let refused = |why: &Error| json!({"success": false, "thread_id": id.as_str(), "status": "refused", "error": why.to_string()});
         // Chains that lead nowhere have no end to wait for.
@@ -188,7 +190,8 @@ impl Records {
         Ok(Some(result.unwrap_or_else(|why| refused(&why))))
     }
 
-    /// Does `thread.json` say so, signed or not? Of a thread that is `continued` another one is the end.
+    /// Does `thread.json` claim an end, signed or not? For a `continued` thread another one is the
+    /// end.
     fn is_said_to_have_ended(&self, id: &ThreadId) -> bool {
         let Ok(Some(folder)) = self.project.find_thread(&*self.host.fs, id) else {
             return false;
@@ -203,12 +206,14 @@ impl Records {
         })
     }
 
-    /// Is it worth asking the record? The registry's word, or that of `thread.json`, which comes first.
+    /// Is it worth reading the record? Decided by the registry or by `thread.json`, which changes
+    /// first.
     fn has_ended(&self, row: &Thread) -> bool {
         let over = |status: Status| status.is_terminal() || status == Status::Suspended;
         match row.standing() {
             Ok(status) if over(status) => true,
-            // Or it was edited. The word of thread.json says when to ask the record, which alone is believed.
+            // Or it was edited. `thread.json` only decides when to read the record, which alone is
+            // trusted.
             Ok(_) => self.is_said_to_have_ended(&row.id) && self.result(&row.id).is_ok(),
             // A word that is no status: the record knows better.
             Err(_) => true,

@@ -1,4 +1,4 @@
-//! The `thread.json` of a thread that died before it wrote one: what its record says.
+//! The `thread.json` of a thread that died before it wrote one, from its record.
 
 use super::super::engine::Engine;
 use super::super::orchestrator::Records;
@@ -17,19 +17,19 @@ use threadseal_formats::transcript::event::is_terminal;
 use threadseal_formats::transcript::manifest::parse_line;
 use threadseal_store::heads::RecordKind;
 
-/// What a thread cost, and what it returned.
+/// The cost and the outputs of a thread.
 type Said = (Option<Cost>, Option<Map<String, Value>>);
 
 impl Engine {
-    /// Did this host never seal a document in this place, where none is? One that it sealed and that is gone stays
-    /// missed.
+    /// Did this host never seal a document in this place, where none exists? A sealed one that is
+    /// gone is still missing.
     pub(super) fn never_had(&self, path: &Path) -> Result<bool, Error> {
         let place = Records::from(self).place(path);
         let known = self.host.heads.find_by_place(RecordKind::Document, &place);
         Ok(known?.is_none())
     }
 
-    /// What the end of its record says that it cost and returned, where there is one.
+    /// The cost and the outputs at the end of its record, where there is one.
     pub(super) fn said_of(&self, id: &ThreadId, folder: &ThreadFolder) -> Result<Said, Error> {
         let record = folder.transcript();
         if self.host.fs.symlink_metadata(&record).is_err() {
@@ -38,7 +38,8 @@ impl Engine {
         Ok(said_at_the_end(self.lines_of(id, folder)?.sealed()))
     }
 
-    /// Writes it: what line 1 says, and how the thread ended. One that was there and was taken away stays missed.
+    /// Writes it from line 1, with the thread's end. A file that existed and was removed is still
+    /// missing.
     pub(super) fn write_first(
         &self,
         id: &ThreadId,
@@ -76,8 +77,9 @@ impl Engine {
     }
 }
 
-/// What the terminal event says that the thread cost, and what a thread that completed returned; of one that was ended
-/// for its dead process nobody knows. What stands behind the end anybody may have written.
+/// The thread's cost in the terminal event, and the outputs of a thread that completed. Both are
+/// unknown for a thread that was ended for its dead process. An attacker may have written any event
+/// after the end.
 fn said_at_the_end<'l>(sealed: impl Iterator<Item = &'l [u8]>) -> Said {
     let mut outputs = None;
     for event in sealed.filter_map(|line| serde_json::from_slice::<Value>(line).ok()) {

@@ -1,4 +1,5 @@
-//! What follows a record that has its end: `thread.json`, the budget, the row of the registry.
+//! Updates the files and rows derived from a record that has its end: `thread.json`, the budget,
+//! the registry's row.
 
 use super::super::engine::Engine;
 use super::super::orchestrator::Records;
@@ -14,7 +15,7 @@ use threadseal_core::record::ThreadId;
 use threadseal_formats::document::DocumentKind;
 
 impl Engine {
-    /// Lets registry, budget and thread.json follow what the record says; where the thread stands then.
+    /// Updates registry, budget and thread.json from the record; returns the thread's status.
     pub(super) fn follow_record(
         &self,
         id: &ThreadId,
@@ -68,7 +69,7 @@ impl Engine {
             .map(drop)
     }
 
-    /// What follows the record: thread.json, the budget, the registry.
+    /// Updates thread.json, the budget and the registry.
     pub(in crate::runner) fn close(
         &self,
         id: &ThreadId,
@@ -99,7 +100,7 @@ impl Engine {
         }
     }
 
-    /// Brings the row's cost to what thread.json says.
+    /// Corrects the row's cost to match thread.json.
     fn tell_cost(&self, id: &ThreadId, folder: &ThreadFolder) -> Result<(), Error> {
         let cost = self.papers(id, folder)?.and_then(|papers| papers.cost);
         let row = self.registry.get(id)?;

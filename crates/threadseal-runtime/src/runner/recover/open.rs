@@ -1,12 +1,14 @@
-//! What a record left open: the calls that began, and of which no sealed line says what came of them.
+//! The open calls of a record: calls that began, and whose result is in no sealed line.
 //!
 //! ```text
-//! began   sealed lines, lines that no seal covers (adopted, behind the last seal, set aside), the signed step ledger
+//! began   sealed lines, lines that no seal covers (adopted, after the last seal, set aside),
+//!         the signed step ledger
 //! ended   sealed lines alone: a result, or the name of the call as unresolved
 //! open    began more often than it ended, and not named yet
 //! ```
-//! A result that the ledger alone has is lost: no model hears it, so the call is open like any other. Of lines that no
-//! seal covers nothing else is taken than that a call of this thread began; where the ledger has it, its words count.
+//! A result that only the ledger has is lost: no model receives it, so the call is open like any
+//! other. Unsealed lines prove only that a call of this thread began; where the ledger has it, the
+//! ledger's words count.
 //!
 //! Normative: `spec/runtime.md`, "Recovering".
 
@@ -28,12 +30,12 @@ use threadseal_store::examine;
 use threadseal_store::ledger::known;
 use threadseal_store::read::{RegularFile, Source as _, open_regular, read_small};
 
-/// How the files begin into which bytes behind a last seal are moved.
+/// The beginning of the names of files that hold bytes moved from after a last seal.
 const TAIL_PREFIX: &str = "transcript.jsonl.tail-";
-/// Longest name of a call, or of what it called, that is taken from a line that no seal covers.
+/// Longest name of a call, or of the called item, that is taken from a line that no seal covers.
 const MAX_UNSEALED_NAME_CHARS: usize = 200;
 
-/// What a record left open, and what it says of itself.
+/// The open calls of a record, and the facts about its end.
 pub(super) struct Left {
     /// Calls: `call_id`, `tool`, `item_id`, `idempotency_key`, `in_ledger`.
     pub(super) unresolved: Vec<Value>,
@@ -45,7 +47,7 @@ pub(super) struct Left {
 /// The lines of a record, apart.
 pub(super) struct Lines {
     bytes: Vec<u8>,
-    /// Up to where seals cover it, and what in there was adopted.
+    /// The end of the sealed part, and the adopted ranges in it.
     covered: Option<(u64, Vec<[u64; 2]>)>,
 }
 
@@ -67,7 +69,7 @@ struct Call {
     ended: u64,
     /// Does a sealed line name it as unresolved already?
     listed: bool,
-    /// Does only a line say so that no seal covers?
+    /// Does only an unsealed line name it?
     unsealed: bool,
 }
 
@@ -77,8 +79,8 @@ struct Calls {
     known: BTreeMap<String, Call>,
     /// Keys in the order in which they began.
     order: Vec<String>,
-    /// Calls that wait for a result: id, whether a hook made it, key. Ids come again in other turns, and a model may
-    /// name its call as a hook's is named.
+    /// Calls that wait for a result: id, whether a hook made it, key. Ids come again in other
+    /// turns, and a model may name its call as a hook's is named.
     waiting: Vec<(String, bool, String)>,
 }
 
@@ -94,7 +96,7 @@ impl Engine {
             let Coverage { head, adopted, .. } = verified.get();
             (head.size, adopted.clone())
         });
-        // What stands behind the last seal must not keep anybody from reading what stands before it.
+        // Bytes after the last seal must not block reading the bytes before it.
         let sealed = covered.as_ref().map_or(0, |(end, _)| *end);
         let bytes = match file.size() <= MAX_CONVERSATION_BYTES as u64 {
             true => file.read_whole(MAX_CONVERSATION_BYTES)?,
@@ -103,8 +105,8 @@ impl Engine {
         Ok(Lines { bytes, covered })
     }
 
-    /// The calls that a thread left open, and what its record says of its own end. Behind a seal anybody can write that
-    /// a call has a result, or that a thread completed.
+    /// The calls that a thread left open, and the facts in its record about its own end. After a
+    /// seal an attacker can write that a call has a result, or that a thread completed.
     pub(super) fn left_open(
         &self,
         id: &ThreadId,
@@ -135,8 +137,8 @@ impl Engine {
         Ok(left)
     }
 
-    /// What was moved out of the record, also by a recovery that came to no end. What is longer than any conversation is
-    /// passed over: the ledger has its calls.
+    /// The bytes moved out of the record, also by a recovery that did not finish. Bytes longer than
+    /// any conversation are skipped: the ledger has their calls.
     fn moved_out(&self, folder: &ThreadFolder) -> Result<Vec<Vec<u8>>, Error> {
         let fs = &*self.host.fs;
         let names = fs.read_dir(folder.path()).map_err(|error| {
@@ -157,7 +159,8 @@ impl Engine {
         Ok(found)
     }
 
-    /// The calls that the step ledger says began, which is signed record by record: keys, and how they are named.
+    /// The calls that began according to the step ledger, which is signed record by record: keys,
+    /// and their names.
     pub(in crate::runner) fn steps_of(
         &self,
         folder: &ThreadFolder,
@@ -166,7 +169,8 @@ impl Engine {
         Ok(steps.map_or_else(Vec::new, |steps| begun_by(&steps.bytes)))
     }
 
-    /// Remembers where the step ledger ends, if whoever wrote it died before he did: it holds, and grows no more.
+    /// Remembers the end of the step ledger, if its writer died before doing so: its chain holds,
+    /// and it grows no more.
     pub(super) fn remember_steps(&self, folder: &ThreadFolder) -> Result<(), Error> {
         let Some(steps) = self.judged_steps(folder)?.filter(|steps| !steps.is_known) else {
             return Ok(());
@@ -209,7 +213,7 @@ impl Engine {
         }))
     }
 
-    /// May the thread whose record lies in `folder` have calls of which nobody knows the end, or no end itself?
+    /// May the thread whose record is in `folder` have calls with unknown ends, or no end?
     pub(super) fn may_be_open(&self, id: &ThreadId, folder: &ThreadFolder) -> bool {
         let open = || {
             let left = self.left_open(id, folder, &self.steps_of(folder)?)?;
@@ -240,7 +244,7 @@ impl Left {
 }
 
 impl Lines {
-    /// Those that a seal covers and nobody adopted.
+    /// The lines that a seal covers and that were not adopted.
     pub(super) fn sealed(&self) -> impl Iterator<Item = &[u8]> {
         self.each()
             .filter(|(covered, _)| *covered)
@@ -294,7 +298,7 @@ impl Calls {
                     return;
                 };
                 let (_, _, key) = self.waiting.remove(place);
-                // An error may say that nobody knows whether the call was carried out.
+                // An error may report that it is unknown whether the call was carried out.
                 if payload["unknown"] != true
                     && let Some(call) = self.known.get_mut(&key)
                 {
@@ -311,7 +315,7 @@ impl Calls {
         }
     }
 
-    /// Anybody may have written it: only the names of a call of this thread count.
+    /// An attacker may have written it: only the names of a call of this thread count.
     fn unsealed(&mut self, id: &ThreadId, event: &Value) {
         let kind = &event["event_type"];
         let payload = &event["payload"];

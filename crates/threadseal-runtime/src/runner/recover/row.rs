@@ -1,10 +1,12 @@
-//! The row of a thread, brought to what its record says, and entered anew where it is gone.
+//! The row of a thread, corrected to match its record, and entered anew where it is gone.
 //!
 //! ```text
-//! record verifies, as far as its seals reach ─► line 1: directive, model, parent, predecessor; links; children
-//!   ─► row made, or brought to that ─► status, cost and result follow as of any thread that is recovered
+//! record verifies, as far as its seals reach
+//!   ─► line 1: directive, model, parent, predecessor; links; children
+//!   ─► row made or corrected ─► status, cost and result, as for any recovered thread
 //! ```
-//! A registry proves nothing, so nothing in it is missed that a record says: who deletes or edits a row hides no thread.
+//! A registry proves nothing, and everything important in it is also in a record. So an attacker
+//! who deletes or edits a row hides no thread.
 
 use super::super::engine::Engine;
 use super::super::orchestrator::Records;
@@ -15,7 +17,7 @@ use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
 
 impl Engine {
-    /// Brings the row of a thread to what its record says, where it has one of ThreadSeal's.
+    /// Corrects the row of a thread to match its record, where it has one of ThreadSeal's.
     pub(super) fn enter(&self, id: &ThreadId) -> Result<(), Error> {
         let transcript = self.project.thread(id).transcript();
         let there = self.host.fs.symlink_metadata(&transcript).is_ok();
@@ -30,16 +32,16 @@ impl Engine {
         }
     }
 
-    /// Does a row say what the record, and `thread.json` of the result, say? Not where the record does not verify:
-    /// whoever recovers it is told.
+    /// Does a row match the record, and its result `thread.json`? Not where the record does not
+    /// verify: a recovery reports that.
     pub(super) fn says_the_same(&self, id: &ThreadId, row: &Thread) -> bool {
         let said = Kin::new(self.archive()).recorded(id, Some(row));
         said.is_ok_and(|said| said.contradictions(row).is_empty())
             && !Records::from(self).denies_result(row)
     }
 
-    /// Brings the rows of a thread and of the one that goes on from it to what both records say: in one step, where
-    /// neither says anything yet.
+    /// Corrects the rows of a thread and of its successor to match both records; in one step, where
+    /// neither row has the link yet.
     pub(super) fn tell_link(&self, id: &ThreadId, successor: &ThreadId) -> Result<(), Error> {
         let now = self.host.clock.now()?;
         let (row, after) = (self.registry.get(id)?, self.registry.get(successor)?);
@@ -60,7 +62,7 @@ impl Engine {
         }
         match after {
             Some(_) => self.enter(successor),
-            // Whoever recovers that one enters it.
+            // Recovering that one enters it.
             None => Ok(()),
         }
     }

@@ -1,11 +1,11 @@
 //! How long a thread has run, by the times in its sealed lines.
 //!
 //! ```text
-//! line 1 … checkpoint {fence: 1} … checkpoint {fence: 1}   │   tail_dropped … checkpoint {fence: 2} …
-//! └───────────── the first holder's time ──────────────┘  gone └────────── the next one's ─────────
+//! line 1 … checkpoint {fence: 1} … checkpoint {fence: 1} │ tail_dropped … checkpoint {fence: 2} …
+//! └──────────── the first holder's time ───────────────┘ gone └──────── the next one's ────────
 //! ```
-//! The lines up to a checkpoint are those of its holder. What passed between two holders nobody spent. Clocks of hosts
-//! differ: a time that goes backwards counts for nothing.
+//! The lines up to a checkpoint are those of its holder. The time between two holders counts for
+//! none. Clocks of hosts differ: a time that goes backwards counts for nothing.
 
 use serde_json::Value;
 use std::time::Duration;
@@ -14,14 +14,13 @@ use std::time::Duration;
 #[derive(Default)]
 pub(super) struct Spent {
     whole: Duration,
-    /// The holder of the last checkpoint, when his lines begin, and when they end.
+    /// The holder of the last checkpoint, when its lines begin, and when they end.
     holder: Option<(Value, f64, f64)>,
-    /// When the first line behind that was written.
+    /// When the first line after that was written.
     since: Option<f64>,
 }
 
 impl Spent {
-    /// Takes the next sealed line.
     pub(super) fn line(&mut self, event: &Value) {
         let Some(now) = event["timestamp"].as_f64() else {
             return;
@@ -41,7 +40,7 @@ impl Spent {
         }
     }
 
-    /// What all of them spent.
+    /// The time that all of them spent.
     pub(super) fn total(&self) -> Duration {
         let Some((_, from, until)) = self.holder else {
             return self.whole;
@@ -82,7 +81,7 @@ mod tests {
         let mut both = first.to_vec();
         both.extend([(900.0, None), (905.0, Some(2)), (920.0, Some(2))]);
         assert_eq!(spent(&both), 30);
-        // A host whose clock is behind.
+        // A host whose clock is slow.
         both.extend([(5.0, None), (3.0, Some(3)), (4.0, Some(4)), (6.0, Some(4))]);
         assert_eq!(spent(&both), 32);
         assert_eq!(spent(&[]), 0);

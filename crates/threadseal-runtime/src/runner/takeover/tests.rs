@@ -1,4 +1,4 @@
-//! Which calls of a thread that is taken over nobody knows the end of.
+//! Which calls of a thread that is taken over have an unknown end.
 
 use super::*;
 
@@ -59,7 +59,7 @@ fn calls_of_hooks_are_unresolved_as_other_calls_are() {
         open(&both, &answers(false)),
         (key(&["1/a#7", "hook/1"]), true)
     );
-    // Answered with the word that nobody knows: they stay unresolved, and the hook is not asked again.
+    // Answered as unknown: they stay unresolved, and the hook is not asked again.
     let unknown = format!("{both}{}", answers(true));
     assert_eq!(open(&unknown, ""), (key(&["1/a#7", "hook/1"]), false));
 }
@@ -72,7 +72,7 @@ fn a_call_of_the_model_that_is_named_as_a_hooks_answers_none() {
     let answered = ended("tool_call_result", "hook_1", false);
     let lines = format!("{hook}{same}{answered}");
     assert_eq!(open(&lines, ""), (vec!["hook/1".to_owned()], true));
-    // Nor is anything else taken for a hook's.
+    // No other key counts as a hook's.
     for key in ["hook/x", "hook/", "hooks/1", "hook/1/2"] {
         assert_eq!(
             open(&began("hook_call_start", "hook_9", key), ""),
@@ -85,7 +85,7 @@ fn a_call_of_the_model_that_is_named_as_a_hooks_answers_none() {
 #[test]
 fn a_result_ends_the_newest_call_of_its_id_in_whatever_turn() {
     let call = |turn: u64| began("tool_call_start", "a", &format!("{turn}/a"));
-    // Of the ninth turn nobody knows; by their letters, the tenth stands before it.
+    // The ninth turn is unknown; in alphabetical order, the tenth comes before it.
     let lines = format!(
         "{}{}{}",
         call(9),

@@ -1,6 +1,7 @@
-//! The files of a thread, from the registry's row to seal 0 and what stands beside it.
+//! The files of a thread, from the registry's row to seal 0 and the files beside it.
 //!
-//! Order: row, budget, folder, capabilities.md, line 1, thread.json. What fails on the way leaves a row that says so.
+//! Order: row, budget, folder, capabilities.md, line 1, thread.json. A failure on the way leaves a
+//! row that records it.
 
 use super::super::account::Files;
 use super::super::cycle::End;
@@ -30,11 +31,11 @@ use threadseal_formats::document::{DocumentKind, ItemType};
 use threadseal_formats::transcript::manifest::Manifest;
 use threadseal_store::atomic;
 
-/// Permission bits of a thread's folder: what an agent saw and did is its owner's business.
+/// Permission bits of a thread's folder: only its owner may see the data and actions of an agent.
 pub(in crate::runner) const FOLDER_MODE: u32 = 0o700;
 
 impl Engine {
-    /// Makes the thread's files.
+    /// Creates the thread's files.
     pub(super) fn begin(&self, plan: Plan, start: Start<'_>) -> Result<Running, Error> {
         let project = self.own_project()?;
         let record = self.host.new_record()?;
@@ -45,7 +46,7 @@ impl Engine {
         let id = self.register(&plan, &start, record)?;
         let begun = self.begin_as(id.clone(), plan, start, record, created_at, project);
         if begun.is_err() {
-            // What went wrong is what to tell, whatever becomes of this note.
+            // The first error is the one to report, even if this note fails.
             let _ = self
                 .registry
                 .set_status(&id, Some(Status::Created), Status::Error, created_at);
@@ -142,14 +143,14 @@ impl Engine {
         if let Some(mut predecessor) = predecessor
             && let Err(error) = running.follow(&mut *predecessor, record)
         {
-            // Nobody resumes it, for no link names it; it ends all the same.
+            // It is never resumed, for no link names it; it ends all the same.
             let _ = running.finish(End::Failed(error.to_string()), Cost::default());
             return Err(error);
         }
         Ok(running)
     }
 
-    /// Gives the thread its budget: its own limit, of a child's at most what its parent has left.
+    /// Gives the thread its budget: its own limit, for a child at most the rest of its parent's.
     pub(in crate::runner) fn set_aside(
         &self,
         id: &ThreadId,
@@ -249,7 +250,7 @@ impl Engine {
     }
 }
 
-/// What line 1 says beside its own members.
+/// The further members of line 1.
 fn meta_of(plan: &Plan, start: &Start<'_>, capabilities: Digest, project: ProjectId) -> Value {
     let mut meta = json!({
         "capabilities_sha256": capabilities.to_hex(),
@@ -271,7 +272,7 @@ fn meta_of(plan: &Plan, start: &Start<'_>, capabilities: Digest, project: Projec
     meta
 }
 
-/// What of a record's first words a person should hear.
+/// The warnings for a person from a record's first events.
 fn warnings_of(notes: &[(&'static str, Value)]) -> Vec<String> {
     let told = notes
         .iter()
@@ -280,7 +281,7 @@ fn warnings_of(notes: &[(&'static str, Value)]) -> Vec<String> {
         .collect()
 }
 
-/// A value of the runtime as line 1 holds values: in the spelling in which it is written, members sorted.
+/// A value of the runtime as line 1 contains values: in its written spelling, members sorted.
 pub(in crate::runner) fn in_line_1(value: &Value) -> Result<json::Value, Error> {
     Ok(json::parse(&python::rye(&sealed(value)?))?)
 }

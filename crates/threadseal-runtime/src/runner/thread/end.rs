@@ -1,4 +1,5 @@
-//! The end of a thread: terminal event and final seal, then the files and rows that follow the record.
+//! The end of a thread: terminal event and final seal, then the files and rows derived from the
+//! record.
 
 use super::super::cycle::{End, Pause};
 use super::super::edges;
@@ -12,7 +13,7 @@ use threadseal_core::error::Error;
 use threadseal_formats::transcript::Ending;
 
 impl Running {
-    /// Writes how it ended: record first, then what follows it.
+    /// Writes its end: record first, then the files and rows derived from it.
     pub(in crate::runner) fn finish(&mut self, end: End, cost: Cost) -> Result<Ran, Error> {
         let (ending, status, more) = match &end {
             End::Completed { .. } => (Ending::Completed, Status::Completed, json!({})),
@@ -64,7 +65,7 @@ impl Running {
 }
 
 impl Engine {
-    /// What budgets and registry say of a thread that has ended.
+    /// Notes the end of a thread in budgets and registry.
     pub(in crate::runner) fn note_end(&self, ran: &Ran) -> Result<(), Error> {
         let (id, now) = (&ran.thread, self.host.clock.now()?);
         self.registry.set_cost(id, &ran.cost, now)?;
@@ -78,7 +79,7 @@ impl Engine {
     }
 }
 
-/// A window that is full, and nobody to go on.
+/// A window that is full, without a successor.
 pub(in crate::runner) fn no_room(fill: Fill) -> End {
     let hit = LimitHit {
         code: "context_limit_reached",

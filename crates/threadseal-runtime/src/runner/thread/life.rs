@@ -27,7 +27,7 @@ use std::time::Duration;
 use threadseal_core::error::Error;
 use threadseal_core::record::{RecordId, ThreadId};
 
-/// What a thread that runs has beside it.
+/// The helpers of a thread that runs.
 pub(super) struct Beside<'a> {
     pub(super) cancel: &'a Cancel,
     pub(super) brood: &'a Brood,
@@ -35,34 +35,33 @@ pub(super) struct Beside<'a> {
     pub(super) children: &'a Arc<dyn Tool>,
 }
 
-/// A thread that runs.
 pub(in crate::runner) struct Running {
     pub(in crate::runner) engine: Engine,
     pub(in crate::runner) messages: Vec<ChatMessage>,
-    /// Whom it goes on from.
+    /// The thread that it continues.
     pub(in crate::runner) continues: Option<ThreadId>,
     pub(in crate::runner) id: ThreadId,
     pub(in crate::runner) plan: Plan,
     pub(in crate::runner) journal: Journal,
     pub(in crate::runner) files: Files,
-    /// What the threads used that handed themselves over to it.
+    /// The use of the threads that handed themselves over to it.
     pub(in crate::runner) carried: Cost,
-    /// What it used itself, when its loop is over.
+    /// Its own use, once its loop is over.
     pub(in crate::runner) cost: Cost,
     pub(in crate::runner) handed: bool,
     pub(in crate::runner) inherited: usize,
     pub(in crate::runner) warnings: Vec<String>,
-    /// What it used before this process took it over.
+    /// Its use before this process took it over.
     pub(in crate::runner) before: Cost,
     /// Calls of before that do not begin again ([`Cycle::unresolved`]).
     pub(in crate::runner) unresolved: HashSet<String>,
-    /// What the model is told of them.
+    /// The text for the model about them.
     pub(in crate::runner) note: Option<String>,
 }
 
 impl Running {
-    /// What it leaves to its children; what its chain has spent of spawns and time is gone, and the time that other
-    /// workers had it.
+    /// The inheritance of its children: without the spawns and time that its chain has spent, and
+    /// the time of other workers.
     pub(in crate::runner) fn inheritance(&self) -> Inherited {
         let mut left = self.plan.inheritance();
         let Limits {
@@ -103,7 +102,8 @@ impl Running {
         }
     }
 
-    /// From the first event after seal 0 to what hooks do at the end. `cost` is what it used, also after an error.
+    /// From the first event after seal 0 to the hooks of the end. `cost` is its use, also after an
+    /// error.
     fn live(&mut self, beside: &Beside<'_>, cost: &mut Cost) -> Result<End, Error> {
         let (engine, plan, id) = (&self.engine, &self.plan, &self.id);
         let (cancel, brood, desk) = (beside.cancel, beside.brood, beside.desk);
@@ -127,7 +127,8 @@ impl Running {
             journal: &mut *journal,
             desk,
         };
-        // Whoever takes over a thread that was asked something finds its first message in the record.
+        // When a thread is taken over after its first request, the record contains its first
+        // message.
         let opened = match self.before.turns {
             0 => edges::open(plan, continues, &reflexes, &mut record, &mut self.messages)?,
             _ => None,
@@ -173,13 +174,14 @@ impl Running {
                 &plan.tools.schemas(),
             ),
         };
-        // A resumed thread may begin with more than fits; one that was handed over takes a turn first.
+        // A resumed thread may begin with more than fits; one that was handed over takes a turn
+        // first.
         let resumed = self.inherited > 0 && !self.handed && opened.is_none();
         let first = resumed.then(|| around.meter.full(&course.messages, &Usage::default()));
         let ran = match (opened, first.flatten()) {
             (Some(end), _) => Ok(end),
             (None, Some(fill)) => {
-                // Whoever goes on must hear what was to be asked.
+                // A successor must receive the question that was due.
                 let asked = course.messages.last().map_or("", ChatMessage::text);
                 journal.event("cognition_in", &json!({"text": asked, "role": "user"}))?;
                 cycle.filled(fill, &course, journal)
@@ -193,7 +195,8 @@ impl Running {
             course.carried.elapsed.saturating_add(own)
         };
         let late = || limit.is_some_and(|limit| spent() > limit);
-        // Its record ends after those of its children. What they do was asked for, unless the thread failed.
+        // Its record ends after those of its children. Their work was requested, unless the thread
+        // failed.
         let wait = |journal: &mut Journal| {
             while brood.is_busy() {
                 if !completed || late() {
@@ -217,7 +220,7 @@ impl Running {
         };
         let most = edges::time_of_end(plan.limits.duration_seconds, spent());
         let closed = edges::close(&end, cost, most, &reflexes, &mut record);
-        // What hooks began counts, too, and ends before the thread.
+        // Work that hooks began counts, too, and ends before the thread.
         total(course.own, wait(journal), cost);
         closed.map(|()| end)
     }

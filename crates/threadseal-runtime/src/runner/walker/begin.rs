@@ -1,11 +1,12 @@
 //! The files of a run, made in the order in which a thread's are.
 //!
 //! ```text
-//! row, budget, folder, capabilities.md ─► line 1, graph_started, what is settled, seal ─► thread.json, `running`
-//!   ─► of a run that goes on: the link in the record before ─► registry, its thread.json
+//! row, budget, folder, capabilities.md ─► line 1, graph_started, settlements, seal
+//!   ─► thread.json, `running`
+//!   ─► of a successor: the link in the record before ─► registry, its thread.json
 //! ```
-//! The link is written when the run stands: what fails before leaves the run before as it was, and a run that no link
-//! names is resumed by nobody.
+//! The link is written once the run exists. A failure before it leaves the earlier run unchanged,
+//! and a run that no link names is never resumed.
 
 use super::super::brood::Brood;
 use super::super::engine::Engine;
@@ -36,10 +37,9 @@ use threadseal_formats::document::{DocumentKind, ItemType};
 use threadseal_formats::transcript::manifest::Manifest;
 use threadseal_store::atomic;
 
-/// The word in line 1 that says what the thread is.
+/// The word in line 1 that marks the thread as a graph run.
 pub(super) const KIND: &str = "graph";
 
-/// A run that is registered.
 struct Made {
     id: ThreadId,
     record: RecordId,
@@ -47,17 +47,15 @@ struct Made {
     project: ProjectId,
 }
 
-/// Where a run comes from.
 #[derive(Default)]
 pub(super) struct Origin<'p> {
-    /// The thread that started it.
     pub(super) parent: Option<ParentThread<'p>>,
-    /// The run that it goes on from.
+    /// The run that it continues.
     pub(super) before: Option<Before>,
 }
 
 impl Engine {
-    /// Makes the files of a run.
+    /// Creates the files of a run.
     pub(super) fn begin_graph(
         &self,
         plan: GraphPlan,
@@ -77,7 +75,7 @@ impl Engine {
         };
         let begun = self.begin_graph_as(made, plan, origin, child, brood);
         if begun.is_err() {
-            // What went wrong is what to tell, whatever becomes of this note.
+            // The first error is the one to report, even if this note fails.
             let created = Some(Status::Created);
             let _ = self
                 .registry
@@ -137,7 +135,7 @@ impl Engine {
         let journal = Journal::begin(&self.host, &folder, id.clone(), manifest, keys, ledger)?;
         let started = started(&plan, &id, origin.before.as_ref().map(Before::course))?;
         let mut journal = GraphJournal::begin(journal, &started)?;
-        // Under the same seal as the begin: whoever goes on from this run knows it, too, whenever that dies.
+        // Under the same seal as the begin: even if this run dies early, its successor learns it.
         if let Some(before) = &origin.before {
             before.tell(&mut journal)?;
         }
@@ -170,7 +168,7 @@ impl Engine {
         };
         if let Some(mut before) = origin.before.take() {
             if let Err(error) = before.follow(self, &walk.id, record) {
-                // Nobody resumes it, for no link names it; it ends all the same.
+                // It is never resumed, for no link names it; it ends all the same.
                 walk.fail(&error);
                 return Err(error);
             }
@@ -179,8 +177,8 @@ impl Engine {
         Ok(walk)
     }
 
-    /// Takes an id that is free: the graph's with `-` for `/`, and the milliseconds since 1970 (the original's
-    /// seconds are the same for two runs).
+    /// Takes an id that is free: the graph's with `-` for `/`, and the milliseconds since 1970.
+    /// (Rye uses seconds, which two runs may share.)
     fn register_graph(
         &self,
         plan: &GraphPlan,
@@ -271,7 +269,7 @@ fn meta_of(plan: &GraphPlan, id: &ThreadId, created_at: Timestamp) -> ThreadMeta
     }
 }
 
-/// What `graph_started` says: where the run begins, and with what.
+/// The payload of `graph_started`: the run's start, and its values.
 fn started(plan: &GraphPlan, id: &ThreadId, before: Option<&Course>) -> Result<Value, Error> {
     let mut started =
         json!({"graph_id": plan.id.as_str(), "graph_run_id": id.as_str(), "inputs": plan.inputs});

@@ -1,11 +1,12 @@
-//! One call of a node: leave, intent, result.
+//! One call of a node: permission, intent, result.
 //!
 //! ```text
 //! item and parameters rendered ─► permitted? ─► intent durable ─► runs ─► result recorded
 //! ```
-//! What a run before has done already is not done again: its result is taken. What it may have done is what somebody
-//! decided, or, where the node says that it is idempotent, done again under the same key. All of this the new run
-//! records before its first step: whoever goes on from it, too, knows it.
+//! A call that an earlier run completed is not repeated: its result is taken. A call that may have
+//! run follows a person's decision. Where the node is declared idempotent, it is repeated under the
+//! same key. The new run records all of this before its first step, so that its own successor knows
+//! it, too.
 
 use super::super::engine::Engine;
 use super::walk::Walk;
@@ -24,13 +25,12 @@ use threadseal_core::error::Error;
 use threadseal_core::record::{Head, RecordId, ThreadId};
 use threadseal_formats::ledger::Parent;
 
-/// What is settled about calls of the step that the run before left, by the calls' ids.
+/// The settlements for calls of the step that the earlier run left, by the calls' ids.
 pub(super) type Settled = BTreeMap<String, Settlement>;
 
-/// What is settled about a call.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Settlement {
-    /// It was made; this came of it, in that run.
+    /// It was made, with this result, in that run.
     Known {
         item: String,
         outcome: Outcome,
@@ -45,7 +45,7 @@ pub(super) enum Settlement {
 }
 
 impl Settlement {
-    /// What a run that goes on records of it, before its first step.
+    /// The event that a successor records about it, before its first step.
     pub(super) fn event(&self, id: &str) -> (&'static str, Value) {
         let (item, key, how) = match self {
             Self::Known {
@@ -67,7 +67,7 @@ impl Settlement {
     }
 }
 
-/// What a call means.
+/// The resolved target of a call.
 struct Meant {
     id: ItemId,
     input: Value,
@@ -82,7 +82,7 @@ impl Walk {
     /// Makes the call `id` of a node.
     ///
     /// # Errors
-    /// When it cannot be recorded: the run must not go on.
+    /// When it cannot be recorded: the run must not continue.
     pub(super) fn call(
         &self,
         id: &str,
@@ -117,8 +117,8 @@ impl Walk {
         Ok(known(&record, id))
     }
 
-    /// What came of a call that an earlier attempt at this step, or the run before, made, or that was given up: it is
-    /// not made again.
+    /// The result of a call that an earlier attempt or run made, or that was given up: it is not
+    /// made again.
     pub(super) fn made(&self, id: &str) -> Option<Outcome> {
         let record = self.record();
         let course = record.course();
@@ -127,7 +127,7 @@ impl Walk {
         stays.then(|| known.outcome.clone())
     }
 
-    /// What the action calls now, if the run may.
+    /// The current target of the action, if the run may call it.
     fn meant(&self, action: &Action, context: &Value) -> Result<Meant, Error> {
         let id = ItemId::parse(&action.item_id.render_text(context)?)?;
         let (primary, kind) = (action.primary, action.item_type);
@@ -163,7 +163,7 @@ impl Walk {
         done.unwrap_or_else(|error| Outcome::failed(error.to_string()))
     }
 
-    /// The tool of this very id.
+    /// The tool with this id.
     fn tool(&self, id: &ItemId) -> Result<Arc<dyn Tool>, Error> {
         let call = ToolCall {
             id: String::new(),
@@ -248,7 +248,7 @@ fn search(engine: &Engine, kind: ItemKind, input: &Value) -> Result<Outcome, Err
     Ok(Outcome::ok(json!({"success": true, "results": found})))
 }
 
-/// A result that says itself that it failed is an error, as the original takes it.
+/// A result that reports its own failure is an error, as in Rye.
 fn said(mut outcome: Outcome) -> Outcome {
     let output = &outcome.output;
     let failed = match &output["success"] {
@@ -263,7 +263,7 @@ fn said(mut outcome: Outcome) -> Outcome {
     outcome
 }
 
-/// What came of the call, as the record has it.
+/// The result of the call in the record.
 fn known(record: &GraphJournal, id: &str) -> Outcome {
     let known = record.course().known(id).map(|known| known.outcome.clone());
     known.unwrap_or_else(|| Outcome::failed("the call has no result"))

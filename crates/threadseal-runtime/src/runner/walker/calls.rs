@@ -1,7 +1,7 @@
-//! Calls that began: behind the last seal of a transcript, and in the signed step ledger.
+//! Calls that began: after the last seal of a transcript, and in the signed step ledger.
 //!
-//! A call is durable in both before it runs. Whoever removes the tail of one leaves it in the other, and whoever cuts
-//! the ledger is noticed: this host knows where it ended.
+//! A call is durable in both before it runs. Removing the tail of one leaves the call in the other,
+//! and truncating the ledger is detected: this host knows where it ended.
 
 use crate::past::Steps;
 use crate::project::ThreadFolder;
@@ -12,16 +12,13 @@ use threadseal_core::trust::Trust;
 use threadseal_formats::transcript::manifest::Manifest;
 use threadseal_store::host::Host;
 
-/// A call that began.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Began {
-    /// What was called.
     pub(super) item: String,
-    /// Its idempotency key.
     pub(super) key: String,
 }
 
-/// The calls that lines behind a seal name. A torn last line is no event.
+/// The calls that lines after a seal name. A torn last line is no event.
 pub(super) fn in_tail(tail: &[u8]) -> BTreeMap<String, Began> {
     let lines = tail.split(|byte| *byte == b'\n');
     let events = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
@@ -42,11 +39,12 @@ pub(super) fn in_tail(tail: &[u8]) -> BTreeMap<String, Began> {
     named.collect()
 }
 
-/// The calls that the run's step ledger names, with or without results: a result of which the transcript knows nothing
-/// is lost. `named` is where the sealed record says that the ledger ended: it must be in it.
+/// The calls that the run's step ledger names, with or without results: a result that the
+/// transcript lacks is lost. `named` is the end of the ledger according to the sealed record: the
+/// ledger must contain it.
 ///
 /// # Errors
-/// Kind `Refused` when the ledger is not there, or its chain or a signature does not hold.
+/// Kind `Refused` when the ledger is missing, or its chain or a signature does not hold.
 pub(super) fn in_ledger(
     host: &Host,
     trust: &Trust,

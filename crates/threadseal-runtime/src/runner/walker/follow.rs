@@ -1,4 +1,4 @@
-//! What follows the record of a run: `thread.json`, the state file, the entry.
+//! The files derived from the record of a run: `thread.json`, the state file, the entry.
 
 use super::super::engine::Engine;
 use crate::graph_journal::GraphJournal;
@@ -14,12 +14,10 @@ pub(super) struct Files {
     pub(super) file: SignedFile,
     pub(super) state: SignedFile,
     pub(super) entry: SignedFile,
-    /// The thread that started the run.
     pub(super) parent: Option<String>,
 }
 
 impl Files {
-    /// Writes `thread.json`.
     pub(super) fn write_meta(&mut self, engine: &Engine) -> Result<(), Error> {
         self.meta.updated_at = engine.host.clock.now()?;
         let bytes = self.meta.to_bytes();

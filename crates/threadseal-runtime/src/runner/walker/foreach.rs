@@ -1,8 +1,9 @@
 //! A call for each item of a list, one after the other or several at once.
 //!
-//! Every item is called, also behind one that failed; a node of which an item failed has failed, and what it collected
-//! is in the state all the same. (The original never tells of such failures, and takes what is no list for an empty
-//! one.) Each result is sealed before the next call, so that a run that goes on repeats none.
+//! Every item is called, also after one that failed. A node with a failed item has failed, and the
+//! state still gets its collected results. (Rye never reports such failures, and takes other values
+//! than lists for an empty list.) Each result is sealed before the next call, so that a successor
+//! repeats none.
 
 use super::node::{Did, collected};
 use super::walk::Walk;
@@ -14,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use threadseal_core::error::Error;
 
-/// What came of items, by their places; None for those that were not called.
+/// The results of items, by their places; None for those that were not called.
 type Results = Vec<Option<Outcome>>;
 
 impl Walk {
@@ -75,7 +76,7 @@ impl Walk {
                         results[place] = Some(outcome);
                     }
                     Err(error) => {
-                        // Nobody calls anything more once a call cannot be recorded.
+                        // No more calls begin once a call cannot be recorded.
                         next.store(items.len(), Ordering::Relaxed);
                         *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                         return;
@@ -115,7 +116,7 @@ impl Walk {
     }
 }
 
-/// What the node collected, and whether it failed.
+/// The collected results of the node, and whether it failed.
 fn gathered(foreach: &Foreach, results: Results, cancel: &Cancel) -> Did {
     let (items, called) = (results.len(), results.iter().flatten().count());
     let failed = results

@@ -1,24 +1,26 @@
 //! Walking graphs: from a graph's id to a sealed record and a result.
 //!
 //! ```text
-//! checked: graph, inputs, permissions within the parent's, limits, tools ─► record, thread.json, state file
+//! checked: graph, inputs, permissions within the parent's, limits, tools
+//!   ─► record, thread.json, state file
 //!   ─► limits ─► step: call(s) ─► assign ─► edge ─► seal ─► state file, entry, thread.json ─► …
 //!   ─► graph_completed | graph_error | graph_cancelled, final seal ─► the files, registry, budget
 //! ```
-//! A run is a thread in every respect but that it asks no model. Its children are threads and runs of graphs.
+//! A run is a thread in every respect except that it asks no model. Its children are threads and
+//! runs of graphs.
 //!
 //! | module | owns |
 //! |---|---|
-//! | `prepare` | what is checked before anything is written |
+//! | `prepare` | the checks before anything is written |
 //! | `begin` | the files of a run |
 //! | `walk` | from step to step |
-//! | `node` | what a node does |
-//! | `call` | one call: leave, intent, result |
+//! | `node` | the work of a node |
+//! | `call` | one call: permission, intent, result |
 //! | `foreach` | a call for each item |
-//! | `follow` | thread.json, state file and entry, which follow the record |
-//! | `reflex` | hooks, and what they decide |
-//! | `resume` | going on with a run that stopped |
-//! | `past` | what the records of a run that stopped say, before anything is changed |
+//! | `follow` | thread.json, state file and entry, derived from the record |
+//! | `reflex` | hooks, and their decisions |
+//! | `resume` | continuing a run that stopped |
+//! | `past` | reading the records of a run that stopped, before any change |
 //! | `calls` | calls that began: in a tail, in a step ledger |
 //! | `tool` | graphs as tools of models and of graphs |
 
@@ -59,7 +61,7 @@ use threadseal_core::error::Error;
 pub struct GraphOrder {
     /// The graph.
     pub graph: ItemId,
-    /// What it is given.
+    /// Its inputs.
     pub inputs: Map<String, Value>,
     /// Limits that count before the graph's own.
     pub limits: Limits,
@@ -68,17 +70,17 @@ pub struct GraphOrder {
 }
 
 impl Engine {
-    /// Runs a graph that nobody but the caller started.
+    /// Runs a graph that only the caller started.
     ///
     /// # Errors
-    /// Kind `InvalidInput` or `Refused` before anything was written; `External` when the record could not be
-    /// written to its end.
+    /// Kind `InvalidInput` or `Refused` before anything was written; `External` when the record
+    /// could not be written to its end.
     pub fn run_graph(&self, order: &GraphOrder) -> Result<Ran, Error> {
         self.walk_with(order, None, &|| (), |_| Ok(Origin::default()))
     }
 
-    /// Runs the graph as a child of `parent`, whose `thread.json` must say what the parent itself says, `own`; `family`
-    /// counts it.
+    /// Runs the graph as a child of `parent`, whose `thread.json` must match the parent's own
+    /// values, `own`; `family` counts it.
     pub(super) fn run_graph_under(
         &self,
         order: &GraphOrder,
@@ -97,8 +99,8 @@ impl Engine {
         })
     }
 
-    /// Checks `order` under what a parent left, lets `origin` say where the run comes from, and walks it.
-    /// `begun` is told when its files stand.
+    /// Checks `order` under a parent's inheritance, lets `origin` choose where the run comes from,
+    /// and walks it. Calls `begun` once its files exist.
     fn walk_with<'p>(
         &self,
         order: &GraphOrder,
@@ -121,7 +123,7 @@ impl Engine {
         ran
     }
 
-    /// Would [`Engine::resume_graph`] go on? Takes no lock and writes nothing.
+    /// Would [`Engine::resume_graph`] continue? Takes no lock and writes nothing.
     ///
     /// # Errors
     /// As [`Engine::resume_graph`].
@@ -133,7 +135,7 @@ impl Engine {
     }
 }
 
-/// What a run stands on before it begins: what its nodes may start.
+/// The basis of a run before it begins: the tools that its nodes may start.
 struct Ground {
     cancel: Cancel,
     desk: Desk,

@@ -1,4 +1,4 @@
-//! What one node does, and where it leads.
+//! The work of one node, and the node after it.
 
 use super::walk::{End, Walk};
 use crate::bounds::MAX_STATE_ERROR_BYTES;
@@ -7,11 +7,11 @@ use crate::toolbox::{Cancel, Outcome};
 use serde_json::{Map, Value, json};
 use threadseal_core::error::Error;
 
-/// What a node did.
+/// The outcome of a node.
 pub(super) enum Did {
-    /// It did what it was to; its result, where it has one.
+    /// It succeeded; its result, where it has one.
     Well { result: Value },
-    /// It did not.
+    /// It failed.
     Failed { error: String, result: Value },
     /// It called for each item.
     Each {
@@ -33,31 +33,30 @@ impl Did {
     }
 }
 
-/// Where a run goes from a node.
+/// Where a run continues after a node.
 pub(super) enum Way {
     /// To this node, or to the end of the graph.
     Next(Option<String>),
     /// The graph is complete.
     Returned(Value),
-    /// The run ends here for now.
+    /// The run ends here.
     Ended(End),
 }
 
-/// What becomes of a node that failed.
+/// The handling of a node that failed.
 pub(super) enum Failing {
-    /// What the graph says.
+    /// As the graph declares.
     AsDeclared,
-    /// It is tried once more.
+    /// It is tried again.
     Again,
-    /// The graph goes on, and is complete with errors.
+    /// The graph continues, and is complete with errors.
     PassOver,
-    /// The graph goes on as if the node were not there.
+    /// The graph continues as if the node did not exist.
     LeaveOut,
-    /// The run ends.
     End(End),
 }
 
-/// How a step was, for its event.
+/// The facts of a step for its event.
 struct Account<'a> {
     node: &'a GraphNode,
     began: std::time::Duration,
@@ -67,7 +66,7 @@ struct Account<'a> {
 }
 
 impl Walk {
-    /// One step: what the node does, what it puts into the state, where it leads.
+    /// One step: the node's work, its assignments to the state, the next node.
     ///
     /// # Errors
     /// When it cannot be recorded.
@@ -100,7 +99,7 @@ impl Walk {
         Ok(Way::Ended(End::Cancelled))
     }
 
-    /// One attempt at a node: where it leads, or why it failed, and what its call gave.
+    /// One attempt at a node: the next node, or why it failed, and the result of its call.
     fn attempt(
         &self,
         account: &mut Account<'_>,
@@ -168,7 +167,6 @@ impl Walk {
         })
     }
 
-    /// What the node puts into the state.
     fn assigned(&self, node: &GraphNode, result: &Value) -> Result<Map<String, Value>, Error> {
         let context = self.context(Some(result))?;
         let assigned = node.assign.iter();
@@ -193,7 +191,7 @@ impl Walk {
         )
     }
 
-    /// Along the first edge that holds.
+    /// Follows the first edge that holds.
     fn lead_on(&self, account: &Account<'_>, result: &Value) -> Result<Way, Error> {
         match self.edge(account.node, result) {
             Ok(next) => {
@@ -213,7 +211,8 @@ impl Walk {
         Ok(kept)
     }
 
-    /// Where a failed node leads: as a hook decided, else along its edge for that, or along the others, or nowhere.
+    /// Where a failed node leads: as a hook decided, else along its edge for failures, or along the
+    /// others, or nowhere.
     fn lead_off(
         &self,
         account: &Account<'_>,
@@ -322,15 +321,14 @@ impl Walk {
     }
 }
 
-/// How a node failed.
 #[derive(Clone, Copy)]
 struct Failure<'a> {
     error: &'a str,
-    /// The graph goes on as if it had not.
+    /// The graph continues as if it had not.
     passed_over: bool,
 }
 
-/// What is collected of an item: the id of the thread that it started, where it did, as the original has it.
+/// The collected value of an item: the id of the thread that it started, if any, as in Rye.
 pub(super) fn collected(outcome: &Outcome) -> Value {
     match (&outcome.error, thread_of(&outcome.output)) {
         (Some(error), _) => json!({"success": false, "error": cut(error)}),

@@ -1,11 +1,11 @@
-//! What the records of a run that stopped say, before anything is changed.
+//! Reads the records of a run that stopped, before any change.
 //!
 //! ```text
 //! transcript: its seals hold ─► course        tail, step ledger: only which calls began
-//! thread.json, capabilities.md, state file: verified, and they say what the record says
+//! thread.json, capabilities.md, state file: verified, and they agree with the record
 //! ```
-//! Nothing here writes. Of what no seal covers only the calls are taken that it names: anybody can write there that a
-//! call has a result, and a call that began may have been carried out.
+//! Nothing here writes. From unsealed events only the names of calls are taken. An attacker can
+//! write there that a call has a result. A call that began may have been carried out.
 
 use super::super::engine::Engine;
 use super::super::prepare::Inherited;
@@ -46,7 +46,7 @@ pub(super) struct Past {
     /// Does the record end the run?
     pub(super) ended: bool,
     pub(super) course: Course,
-    /// Calls of the step that is not over that began and have no result in the record, by their ids.
+    /// Calls of the unfinished step that began and have no result in the record, by their ids.
     pub(super) unresolved: BTreeMap<String, Began>,
     /// The thread that started it.
     pub(super) parent_id: Option<String>,
@@ -58,11 +58,11 @@ pub(super) struct Past {
 pub struct ShownGraph {
     /// The run.
     pub course: Course,
-    /// Calls that began and have no result in the record: what was called, and under which key.
+    /// Calls that began and have no result in the record: the called item, and the key.
     pub unresolved: Vec<String>,
     /// Its last seal.
     pub head: Head,
-    /// How many bytes stand behind that.
+    /// The number of bytes after that.
     pub tail_bytes: usize,
 }
 
@@ -74,7 +74,7 @@ struct Sealed {
     manifest: Manifest,
     head: Head,
     events: Events,
-    /// What stands behind the last seal.
+    /// The bytes after the last seal.
     tail: Vec<u8>,
 }
 
@@ -82,7 +82,8 @@ impl Engine {
     /// Reads and verifies everything of the run `id`.
     ///
     /// # Errors
-    /// Kind `Refused` when it did not stop, or something of it does not verify or contradicts its record.
+    /// Kind `Refused` when it did not stop, or a part of it does not verify or contradicts its
+    /// record.
     pub(super) fn past_of(&self, id: &ThreadId) -> Result<Past, Error> {
         let unknown = || Error::refused(format!("the registry knows no run {id}"));
         let row = self.registry.get(id)?.ok_or_else(unknown)?;
@@ -229,7 +230,7 @@ impl Engine {
         })
     }
 
-    /// The course of a run that stopped and that nobody goes on from.
+    /// The course of a run that stopped and has no successor.
     fn stopped_course(
         &self,
         id: &ThreadId,
@@ -240,7 +241,7 @@ impl Engine {
         let mut links = sealed.events.iter().filter(|(kind, _)| is_link(kind));
         let successor = links.find_map(|(_, payload)| payload["new_thread_id"].as_str());
         if let Some(successor) = successor {
-            // A link is written when its successor stands: one that is not there was taken away.
+            // A link is written once its successor exists: a missing successor was removed.
             let folder = self.project.thread(&ThreadId::parse(successor)?);
             let there = self.host.fs.metadata(&folder.transcript()).is_ok();
             return Err(Error::refused(match there {
@@ -272,8 +273,8 @@ impl Engine {
         }
     }
 
-    /// Does the record of the run that this one goes on from say so? One that died before that is gone on with by
-    /// nobody: the run before was left as it was.
+    /// Does the earlier run's record name this one as its successor? A run that died before that is
+    /// never continued: the earlier run was left unchanged.
     fn is_linked(&self, id: &ThreadId, manifest: &Manifest, course: &Course) -> Result<(), Error> {
         let (head, before) = match (manifest.predecessor, &course.resumed_from) {
             (None, None) => return Ok(()),
@@ -308,7 +309,7 @@ impl Engine {
         })
     }
 
-    /// Does `capabilities.md` lie there as line 1 names it?
+    /// Does `capabilities.md` match the digest in line 1?
     fn same_capabilities(&self, folder: &ThreadFolder, manifest: &Manifest) -> Result<(), Error> {
         let path = folder.capabilities();
         let bytes = read_small(&*self.host.fs, &path, MAX_DOCUMENT_BYTES)?;
@@ -323,7 +324,7 @@ impl Engine {
         Err(Error::refused(text))
     }
 
-    /// Does the state file verify, and say what the record says?
+    /// Does the state file verify, and agree with the record?
     fn same_state(
         &self,
         id: &ThreadId,
@@ -383,7 +384,7 @@ fn event(line: &[u8]) -> Result<(String, Value), Error> {
     let kind = event.get("event_type").and_then(|kind| kind.as_str());
     let kind = kind.ok_or_else(refuse)?.to_owned();
     let payload = event.get("payload").ok_or_else(refuse)?;
-    // Line 1 and seals are not the walker's, and hold what no value of a graph does.
+    // Line 1 and seals are not the walker's, and contain values that no graph has.
     let payload = match kind.as_str() {
         "thread_started" | "checkpoint" => Value::Null,
         _ => dynamic(payload)?,
@@ -398,13 +399,13 @@ fn course(events: &Events, until: Option<u64>) -> Result<Course, Error> {
     Course::read(events, until)
 }
 
-/// What stands behind the line of the signatures, Rye's and the native one.
+/// The text after the line of the signatures, Rye's and the native one.
 fn without_signatures(text: &str) -> &str {
     text.split_once('\n').map_or("", |(_, body)| body)
 }
 
 impl Past {
-    /// Why nothing goes on, where calls are unresolved: each of them, and what one can say.
+    /// The refusal when calls are unresolved: each of them, and the possible decisions.
     pub(super) fn unresolved_refusal(&self) -> Error {
         let calls = self.unresolved.iter();
         let calls: Vec<String> = calls
@@ -421,7 +422,7 @@ impl Past {
     }
 }
 
-/// Calls of hooks of which is known what came of them: that it is unknown is settled when the run went past it.
+/// Calls of hooks whose result is known: an unknown one is settled once the run has passed it.
 pub(super) fn settled_hooks(events: &[(String, Value)]) -> HashSet<&str> {
     let (mut settled, mut unknown) = (HashSet::new(), Vec::new());
     for (kind, payload) in events {

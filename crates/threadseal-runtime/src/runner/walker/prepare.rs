@@ -1,4 +1,4 @@
-//! What is checked before a run leaves a trace.
+//! The checks before a run leaves a trace.
 
 use super::super::engine::Engine;
 use super::super::hooks::Hooks;
@@ -20,7 +20,6 @@ use threadseal_formats::transcript::manifest::parse_line;
 use threadseal_store::examine;
 use threadseal_store::read::open_regular;
 
-/// A run that can begin.
 pub(super) struct GraphPlan {
     pub(super) graph: Graph,
     pub(super) id: ItemId,
@@ -34,7 +33,6 @@ pub(super) struct GraphPlan {
 }
 
 impl GraphPlan {
-    /// What it leaves to its children.
     pub(super) fn inheritance(&self) -> Inherited {
         Inherited {
             limits: self.limits,
@@ -44,7 +42,7 @@ impl GraphPlan {
 }
 
 impl Engine {
-    /// The inputs of a graph, from what somebody typed: the declared type says what each is.
+    /// The inputs of a graph, from typed-in texts: the declared types decide their values.
     ///
     /// # Errors
     /// Kind `InvalidInput` or `Refused` when the graph may not be used.
@@ -106,7 +104,6 @@ impl Engine {
         })
     }
 
-    /// Are these variables in the environment?
     pub(super) fn has_variables(&self, names: &[String]) -> Result<(), Error> {
         let there = |name: &&String| !self.environment.iter().any(|(known, _)| known == *name);
         match names.iter().find(there) {
@@ -117,8 +114,8 @@ impl Engine {
         }
     }
 
-    /// Does the parent's `thread.json` verify, and say what the parent says itself? The original starts a graph
-    /// without any limits where it does not.
+    /// Does the parent's `thread.json` verify, and match the parent's own values? Rye starts a
+    /// graph without any limits where it does not.
     pub(super) fn trusts_parent(
         &self,
         parent: &ParentThread<'_>,

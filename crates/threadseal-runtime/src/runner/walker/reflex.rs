@@ -1,6 +1,6 @@
-//! Hooks of a run: those of its graph and of the configuration, asked where the graph's events are.
+//! Hooks of a run: those of its graph and of the configuration, asked at the graph's events.
 //!
-//! | event | when | what it sees beside the facts |
+//! | event | when | members beside the facts |
 //! |---|---|---|
 //! | `graph_started` | before the first step | |
 //! | `after_step` | a step is sealed, and another one follows | `node`, `next_node` |
@@ -67,7 +67,7 @@ impl Walk {
         Ok(fired.decision)
     }
 
-    /// What hooks make of a node that failed.
+    /// The decision of hooks about a node that failed.
     ///
     /// # Errors
     /// As [`Walk::fire`].
@@ -119,7 +119,7 @@ impl Walk {
     }
 }
 
-/// How a decision at `graph_started` or `after_step` ends a run; None where it goes on.
+/// How a decision at `graph_started` or `after_step` ends a run; None where it continues.
 pub(super) fn ended_by(decision: Option<Decision>, event: &'static str) -> Option<End> {
     let decision = decision?;
     let why = decision.said(&format!("hook {} at {event}", decision.hook));

@@ -1,12 +1,14 @@
-//! Going on with a run that stopped, in a new one, from a state that verifies.
+//! Continues a run that stopped, in a new one, from a state that verifies.
 //!
 //! ```text
-//! everything of it verified and compared (`past`) ─► the graph is the same file, inputs, limits, tools as for any run
-//!   ─► unresolved calls: decided, or refused ─► lock; the record still ends where it was read
-//!   ─► a run whose process died gets its end ─► successor stands, with the same state, node and calls ─► link sealed
+//! everything of it verified and compared (`past`)
+//!   ─► the graph is the same file, inputs, limits, tools as for any run
+//!   ─► unresolved calls: decided, or refused ─► lock; the record's end is unchanged
+//!   ─► a run whose process died gets its end
+//!   ─► successor exists, with the same state, node and calls ─► link sealed
 //! ```
-//! Until the lock nothing is written: what is refused changes nothing, and ends no run. Until the link the run can be
-//! gone on with as before.
+//! Until the lock nothing is written: a refusal changes nothing, and ends no run. Until the link
+//! the run can be continued as before.
 
 use super::super::engine::{Engine, Ran};
 use super::super::recover;
@@ -35,12 +37,12 @@ use threadseal_formats::document::DocumentKind;
 use threadseal_formats::transcript::{Link, VerifyOptions};
 use threadseal_store::recorder::{Recorder, TailPolicy};
 
-/// A run to go on with.
+/// A run to continue.
 #[derive(Debug, Clone)]
 pub struct GraphResumption {
     /// The run.
     pub run: ThreadId,
-    /// What to do about calls of which nobody knows whether they were carried out.
+    /// The decision about calls of which it is unknown whether they were carried out.
     pub unresolved: Unresolved,
     /// Limits that count before the graph's own.
     pub limits: Limits,
@@ -48,7 +50,7 @@ pub struct GraphResumption {
     pub cancel: Cancel,
 }
 
-/// What to do about unresolved calls.
+/// The decision about unresolved calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Unresolved {
     /// Name them, and do nothing.
@@ -61,7 +63,6 @@ pub enum Unresolved {
 }
 
 impl Unresolved {
-    /// Its word in an order.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Refuse => "refuse",
@@ -78,7 +79,7 @@ impl Unresolved {
     }
 }
 
-/// The run that another one goes on from: held until the link is written.
+/// The run that another one continues: held until the link is written.
 pub(super) struct Before {
     id: ThreadId,
     recorder: Recorder,
@@ -92,12 +93,12 @@ pub(super) struct Before {
 }
 
 impl Engine {
-    /// Goes on with a run that failed, was stopped or suspended, or whose process died.
+    /// Continues a run that failed, was stopped or suspended, or whose process died.
     ///
     /// # Errors
-    /// Kind `Refused` when something of it does not verify or contradicts its record, when the graph's file changed,
-    /// or when calls are unresolved and nobody decided: nothing is changed then. Otherwise as
-    /// [`Engine::run_graph`].
+    /// Kind `Refused` when a part of it does not verify or contradicts its record, or when the
+    /// graph's file changed. Also when calls are unresolved without a decision. Nothing is changed
+    /// then. Otherwise as [`Engine::run_graph`].
     pub fn resume_graph(&self, wanted: &GraphResumption) -> Result<Ran, Error> {
         let past = self.past_of(&wanted.run)?;
         let order = past.order(wanted)?;
@@ -113,7 +114,8 @@ impl Engine {
         })
     }
 
-    /// Takes the lock of the old record, which must still end where it was read, and gives it an end if it has none.
+    /// Takes the lock of the old record, whose last line must be unchanged. Gives it an end if it
+    /// has none.
     fn take(&self, past: Past, settled: Settled) -> Result<Before, Error> {
         let options = VerifyOptions {
             trust: &self.trust,
@@ -171,7 +173,6 @@ impl Engine {
 }
 
 impl Past {
-    /// What the run was ordered to do.
     pub(super) fn order(&self, wanted: &GraphResumption) -> Result<GraphOrder, Error> {
         Ok(GraphOrder {
             graph: ItemId::parse(&self.course.graph)?,
@@ -181,7 +182,7 @@ impl Past {
         })
     }
 
-    /// May another run go on from it, by this plan and this decision?
+    /// May another run continue it, by this plan and this decision?
     pub(super) fn may_go_on(&self, plan: &GraphPlan, decided: Unresolved) -> Result<(), Error> {
         self.same_graph(plan)?;
         self.settled(plan, decided).map(drop)
@@ -200,7 +201,7 @@ impl Past {
         Err(Error::refused(text))
     }
 
-    /// What is settled about the calls of the step that was left.
+    /// The settlements for the calls of the step that was left.
     fn settled(&self, plan: &GraphPlan, unresolved: Unresolved) -> Result<Settled, Error> {
         if matches!(self.course.at, Position::End(_)) {
             return Err(Error::refused(
@@ -214,7 +215,7 @@ impl Past {
         for (id, known) in self.course.known_calls() {
             let (item, outcome) = (known.item.clone(), known.outcome.clone());
             let settlement = match (self.course.given_up(id), unresolved) {
-                // Nobody knows more about it than when it was given up.
+                // Its state is as unknown as when it was given up.
                 (Some(key), Unresolved::Skip) => Settlement::Skip {
                     item,
                     key: key.to_owned(),
@@ -223,7 +224,7 @@ impl Past {
                     item,
                     key: key.to_owned(),
                 },
-                // What failed is tried again: that is what going on is for.
+                // A failed call is tried again: that is the purpose of continuing.
                 (None, _) if outcome.error.is_some() => continue,
                 (None, _) => Settlement::Known {
                     item,
@@ -273,7 +274,8 @@ impl Before {
         self.recorder.state().head().copied()
     }
 
-    /// Records that the run before names no project, and what is settled about calls of the step that was left. A hook that was asked is no call of the step.
+    /// Records that the earlier run names no project, and the settlements for calls of the step
+    /// that was left. A hook that was asked is no call of the step.
     pub(super) fn tell(&self, journal: &mut GraphJournal) -> Result<(), Error> {
         if !self.names_project {
             let note = identity::unnamed(&self.id);
@@ -297,7 +299,8 @@ impl Before {
         again.collect()
     }
 
-    /// Seals that `successor`, which stands, goes on; then lets the registry and its thread.json follow.
+    /// Seals that `successor`, which exists, continues this run; then updates the registry and its
+    /// thread.json.
     pub(super) fn follow(
         &mut self,
         engine: &Engine,

@@ -1,4 +1,4 @@
-//! Runs of graphs: where they go, what they leave.
+//! Runs of graphs: their ways, and the files that they leave.
 
 mod attacks;
 mod faults;
@@ -335,7 +335,7 @@ fn the_originals_graphs_run_to_their_ends() {
     for file in std::fs::read_dir(folder).unwrap() {
         let path = file.unwrap().path();
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-        // As the original keeps them, but nobody here knows the key that signed them.
+        // As Rye keeps them, but signed by a key that is unknown here.
         field.write(
             &format!("tools/graphs/{name}.yaml"),
             &std::fs::read_to_string(&path).unwrap(),

@@ -1,10 +1,11 @@
-//! Graphs as tools: a model, or another graph, runs one by its id, as the original does.
+//! Graphs as tools: a model, or another graph, runs one by its id, as in Rye.
 //!
 //! ```text
-//! execute tool <graph's id> {inputs…} ─► {success, thread_id, status, outputs?, cost, head, error?}
+//! execute tool <graph's id> {inputs…}
+//!   ─► {success, thread_id, status, outputs?, cost, head, error?}
 //! ```
-//! The run has at most its caller's limits and capabilities, and stands one generation below: so graphs that run
-//! each other end at the limit `depth`.
+//! The run has at most its caller's limits and capabilities, and is one generation below. So graphs
+//! that run each other end at the limit `depth`.
 
 use super::super::brood::Brood;
 use super::super::child::{lost, told};
@@ -32,16 +33,16 @@ pub(in super::super) struct GraphTools {
     owner: OnceLock<Owner>,
 }
 
-/// Whose they are.
+/// The thread that owns the graphs.
 struct Owner {
     id: ThreadId,
-    /// Its limits and capabilities, as its `thread.json` says them.
+    /// Its limits and capabilities, as in its `thread.json`.
     own: Inherited,
-    /// What of them is left to its children.
+    /// The part of them that its children inherit.
     left: Inherited,
 }
 
-/// One of them.
+/// One of these graphs as a tool.
 struct GraphTool {
     tools: Arc<GraphTools>,
     graph: ItemId,
@@ -57,14 +58,14 @@ impl GraphTools {
         }
     }
 
-    /// Says whose they are, before the first call.
+    /// Sets the thread that owns them, before the first call.
     pub(in super::super) fn belongs_to(&self, thread: &ThreadId, own: Inherited, left: Inherited) {
         let id = thread.clone();
         let _ = self.owner.set(Owner { id, own, left });
     }
 
-    /// Adds the graphs that the project declares and `capabilities` permit. One that does not verify, or is none,
-    /// stops the thread before it begins.
+    /// Adds the graphs that the project declares and `capabilities` permit. One that does not
+    /// verify, or is none, stops the thread before it begins.
     pub(in super::super) fn declared(
         self: &Arc<Self>,
         capabilities: &Capabilities,
@@ -83,7 +84,7 @@ impl GraphTools {
             else {
                 continue;
             };
-            // Among the tools lie other files, too.
+            // The folder of tools contains other files, too.
             let node = yaml::parse(item.path(), item.text())?;
             let kind = node.fields()?.take("tool_type").map(yaml::Node::text);
             if !matches!(kind, Some(Ok("graph"))) {
@@ -154,7 +155,7 @@ impl GraphTools {
             Ok(told(&self.engine, &ran))
         });
         match (told, child) {
-            // It began: an error of ours does not undo what it did.
+            // It began: an error of ours does not undo its effects.
             (Err(why), Some(child)) => Ok(lost(Some(&child), &why)),
             (told, _) => told,
         }

@@ -26,7 +26,6 @@ use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::record::ThreadId;
 use threadseal_formats::transcript::Ending;
 
-/// A run that is walked.
 pub(super) struct Walk {
     pub(super) engine: Engine,
     pub(super) plan: GraphPlan,
@@ -40,19 +39,18 @@ pub(super) struct Walk {
     pub(super) keys: BTreeMap<String, String>,
     /// When it began, by the clock's steady time.
     pub(super) began: Duration,
-    /// Steps of this run; one that it goes on from had its own.
+    /// Steps of this run; an earlier one that it continues had its own.
     pub(super) own_steps: u64,
 }
 
-/// How a run ends.
 pub(super) enum End {
     /// It is complete, with this output.
     Completed(Value),
-    /// It cannot go on.
+    /// It cannot continue.
     Failed(String),
-    /// Somebody stopped it.
+    /// It was stopped on request.
     Cancelled,
-    /// It must not go on until somebody decides.
+    /// It must not continue until a person decides.
     Suspended {
         reason: &'static str,
         why: String,
@@ -74,12 +72,11 @@ impl Walk {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of the step that runs.
     pub(super) fn step_number(&self) -> u64 {
         self.record().course().step
     }
 
-    /// What templates and conditions see; `result` is that of the node's call.
+    /// The values that templates and conditions see; `result` is that of the node's call.
     ///
     /// # Errors
     /// When the clock shows no time.
@@ -113,7 +110,7 @@ impl Walk {
         }
     }
 
-    /// Walks to an end. What children ask to be written comes to `desk`.
+    /// Walks to an end. Children send their requests to write to `desk`.
     ///
     /// # Errors
     /// When the record could not be written to its end.
@@ -147,7 +144,8 @@ impl Walk {
         }
     }
 
-    /// The record of a run ends after those of its children. What they do was asked for, unless it failed.
+    /// The record of a run ends after those of its children. Their work was requested, unless the
+    /// run failed.
     fn children_end(&self, completed: bool) {
         let limit = self.plan.limits.duration_seconds.map(Duration::from_secs);
         while self.brood.is_busy() {
@@ -211,7 +209,7 @@ impl Walk {
                 .watch
                 .progress(&self.id, Progress::Step(number, &node));
             let way = self.step(&found, cancel)?;
-            // What the step that was left made again, it made once.
+            // These keys are only for calls that the interrupted step repeats.
             self.keys.clear();
             match way {
                 Way::Next(Some(next)) => {
@@ -249,7 +247,7 @@ impl Walk {
         if cancel.is_set() {
             return Ok(Some(End::Cancelled));
         }
-        // A limit on turns is one on asking models; what bounds steps is the graph's own number.
+        // A limit on turns bounds requests to models; the graph's own number bounds steps.
         let cost = Cost {
             turns: 0,
             ..self.cost()
@@ -260,12 +258,13 @@ impl Walk {
         hit.map(|hit| self.at_limit(hit, cancel)).transpose()
     }
 
-    /// Ends a run that must not be walked. What went wrong before is what to tell, whatever becomes of this.
+    /// Ends a run that must not be walked. The first error is the one to report, even if this
+    /// fails.
     pub(super) fn fail(&mut self, error: &Error) {
         let _ = self.finish(&End::Failed(error.to_string()));
     }
 
-    /// Writes how it ended: record first, then what follows it.
+    /// Writes its end: record first, then the files and rows derived from it.
     fn finish(&mut self, end: &End) -> Result<Ran, Error> {
         let cost = self.cost();
         let elapsed = cost.elapsed.as_secs_f64();
@@ -351,7 +350,7 @@ impl Walk {
         set.map(drop)
     }
 
-    /// Writes the files that follow the record, and what the registry shows of it.
+    /// Writes the files derived from the record, and the registry's view of it.
     fn follow(&mut self) -> Result<(), Error> {
         let cost = self.cost();
         let nodes: Vec<&str> = self
@@ -375,7 +374,7 @@ impl Walk {
     }
 }
 
-/// Writes what is asked for until the walk is over, and all that was asked by then.
+/// Writes requested events until the walk is over, and all that were requested by then.
 fn serve(desk: &Desk, record: &Mutex<GraphJournal>, over: &AtomicBool) {
     loop {
         let last = over.load(Ordering::Acquire);
@@ -391,7 +390,7 @@ fn serve(desk: &Desk, record: &Mutex<GraphJournal>, over: &AtomicBool) {
     }
 }
 
-/// Says that the walk is over, however it ends.
+/// Signals that the walk is over, however it ends.
 struct Stop<'a>(&'a AtomicBool, &'a Window);
 
 impl Drop for Stop<'_> {
@@ -401,7 +400,7 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// What the terminal event says beside cost and ledger.
+/// The members of the terminal event beside cost and ledger.
 fn ended(end: &End, status: Status) -> Value {
     match end {
         End::Completed(_) => json!({"status": status.as_str()}),

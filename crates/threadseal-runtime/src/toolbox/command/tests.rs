@@ -1,4 +1,4 @@
-//! Declared commands: arguments, environment, scripts, what comes back.
+//! Declared commands: arguments, environment, scripts, results.
 
 use super::*;
 use crate::testing::{Bench, NoChildren};

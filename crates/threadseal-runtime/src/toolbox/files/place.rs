@@ -1,19 +1,20 @@
-//! What lies where below `.ai`, and who may write there.
+//! The owners of places below `.ai`, and the permissions to write there.
 //!
-//! A seal says nothing of the place of a file: sealed bytes that a model copies to another id would be a good item of
-//! that id, which capabilities then judge. So a file below an item's folder is written by those alone who may sign it.
+//! A seal does not name the place of a file. Sealed bytes that a model copies to another id would
+//! be a valid item of that id, which capabilities then judge. So writing a file below an item's
+//! folder needs the permission to sign it.
 //!
 //! ```text
-//! .ai/tools/a/b.yaml   .ai/tools/a/b.py      rye.sign.tool.a.b
-//! .ai/graphs/a/b.yaml                        rye.sign.graph.a.b
-//! .AI/Tools/a/b.yaml                         the same: a disk may ignore case, and what nobody sees
+//! .ai/tools/a/b.yaml  .ai/tools/a/b.py   rye.sign.tool.a.b
+//! .ai/graphs/a/b.yaml                    rye.sign.graph.a.b
+//! .AI/Tools/a/b.yaml                     the same: a disk may ignore case and invisible characters
 //! ```
 
 use crate::capability::{Call, Capabilities};
 use crate::item::{ItemId, ItemKind};
 use std::path::{Path, PathBuf};
 
-/// What only this program and people write, below the project's root.
+/// Places that only this program and people write, below the project's root.
 const OURS: [&str; 7] = [
     ".ai/agent",
     ".ai/threads",
@@ -24,7 +25,8 @@ const OURS: [&str; 7] = [
     ".ai/knowledge/graphs",
 ];
 
-/// Where items lie, and as what they are signed. Scripts lie beside the tools that they are of.
+/// The folders of items, and the kind under which they are signed. Scripts are beside the tools
+/// that use them.
 const ITEMS: [(&str, ItemKind); 4] = [
     (".ai/directives", ItemKind::Directive),
     (".ai/tools", ItemKind::Tool),
@@ -41,7 +43,7 @@ pub(super) fn guarded() -> impl Iterator<Item = &'static str> {
 /// May a thread with these capabilities write `relative`, a path below the project's root?
 ///
 /// # Errors
-/// What the model is told: nobody may, or which capability is missing.
+/// A message for the model: no thread may write there, or a capability is missing.
 pub(super) fn writable(relative: &Path, capabilities: &Capabilities) -> Result<(), String> {
     let parts: Vec<String> = relative
         .components()
@@ -70,7 +72,6 @@ pub(super) fn writable(relative: &Path, capabilities: &Capabilities) -> Result<(
     }
 }
 
-/// What is left of a path below `folder`.
 fn below<'a>(parts: &'a [String], folder: &str) -> Option<&'a [String]> {
     let names: Vec<&str> = folder.split('/').collect();
     let (start, rest) = parts.split_at_checked(names.len())?;
@@ -81,8 +82,9 @@ fn below<'a>(parts: &'a [String], folder: &str) -> Option<&'a [String]> {
     same.then_some(rest)
 }
 
-/// A name as the most careless disk would compare it: without case (the Kelvin sign is a `k`, the long s an `s`),
-/// without marks, format characters and anything else that is not ASCII, without dots at its end.
+/// A name as the most lenient disk would compare it. It ignores case (the Kelvin sign is a `k`, the
+/// long s an `s`) and dots at the end. It also ignores marks, format characters and anything else
+/// that is not ASCII.
 fn plain(name: &str) -> String {
     let folded = name.to_uppercase().to_lowercase();
     let seen: String = folded.chars().filter(char::is_ascii_graphic).collect();

@@ -1,4 +1,4 @@
-//! Files of a project, and whatever tries to lead out of it.
+//! Files of a project, and everything that tries to lead out of it.
 
 use super::*;
 use crate::testing::NoChildren;
@@ -242,7 +242,7 @@ fn no_file_is_written_through_a_link_even_within_the_project() {
         let why = wrote.error.unwrap();
         assert!(why.contains("remove the link"), "{mode}: {why}");
     }
-    // Not even by whoever comes after the look: the file is opened as what it is called.
+    // A link that appears after the check has no effect: the file is opened under its own name.
     assert!(store(&root.join("target"), "append", b"+").is_ok());
     assert_eq!(fs::read(root.join("target")).unwrap(), b"t+");
 }

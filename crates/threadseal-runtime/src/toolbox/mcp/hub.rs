@@ -1,11 +1,11 @@
-//! [`Hub`]: the MCP servers of one thread, and the thread on which they are spoken to.
+//! [`Hub`]: the MCP servers of one thread, and the OS thread that communicates with them.
 //!
 //! ```text
 //! tools, on any thread ── Work ──► one thread with its own runtime ── a task for each ──► servers
 //!                      ◄─ reply ──
 //! ```
-//! Nobody else knows of the runtime: callers wait on a channel, look whether they are cancelled and how late it is, and
-//! drop the call when they give up. When the hub is dropped, its servers end.
+//! Only this module uses the runtime. Callers wait on a channel, check for cancellation and
+//! timeout, and drop the call when they give up. When the hub is dropped, its servers end.
 
 use super::Address;
 use super::server::{self, Called, Connection, Offer, Order};
@@ -34,11 +34,11 @@ struct Running {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// Something to ask of a server.
+/// A request to a server.
 struct Work {
     order: Order,
     ask: Ask,
-    /// Ends when whoever asked gives up.
+    /// Ends when the caller gives up.
     given_up: oneshot::Receiver<()>,
 }
 
@@ -68,8 +68,8 @@ impl Hub {
     /// Calls a tool.
     ///
     /// # Errors
-    /// As [`server::call`]. A call that takes too long, or that the thread's end gives up, is lost: it may have
-    /// reached the server.
+    /// As [`server::call`]. A call that exceeds its time, or that the thread's end gives up, is
+    /// lost: it may have reached the server.
     pub(super) fn call(
         &self,
         order: Order,
@@ -88,7 +88,7 @@ impl Hub {
         wait(&answer, timeout, cancel).unwrap_or_else(|why| Ok(Called::Lost(why.to_string())))
     }
 
-    /// Hands over work. Whoever drops what comes back gives it up.
+    /// Hands over work. Dropping the returned sender gives the work up.
     fn ask(&self, order: Order, ask: Ask) -> Result<oneshot::Sender<()>, Error> {
         let running = self
             .running
@@ -146,7 +146,7 @@ impl Drop for Running {
     }
 }
 
-/// The answer, or why nobody waits for it any longer.
+/// The answer, or why the wait ends without one.
 fn wait<T>(
     answer: &Receiver<Result<T, Error>>,
     timeout: Duration,
@@ -172,7 +172,7 @@ fn wait<T>(
     }
 }
 
-/// Does what it is asked, each on a task of its own, until nobody can ask any more.
+/// Does each piece of work on a task of its own, until no sender is left.
 async fn serve(mut incoming: tasks::UnboundedReceiver<Work>) {
     let servers = Servers::default();
     while let Some(work) = incoming.recv().await {
@@ -180,7 +180,7 @@ async fn serve(mut incoming: tasks::UnboundedReceiver<Work>) {
     }
     let all = std::mem::take(&mut *servers.lock().unwrap_or_else(PoisonError::into_inner));
     for slot in all.into_values() {
-        // Whoever still holds it was given up and is dropped with the runtime.
+        // A task that still holds it was given up, and is dropped with the runtime.
         if let Ok(mut slot) = slot.try_lock()
             && let Some(connection) = slot.take()
         {
@@ -204,7 +204,7 @@ async fn attend(servers: Servers, work: Work) {
             reply,
         } => {
             let called = pin!(called(&servers, work.order, arguments, key));
-            // Dropping the call tells the server.
+            // Dropping the call notifies the server.
             if let Either::Left((result, _)) = select(called, given_up).await {
                 let _ = reply.send(result);
             }

@@ -1,16 +1,19 @@
 //! [`DeclaredMcp`]: a tool of an MCP server, as a project declares it.
 //!
 //! ```text
-//! declaration ─► server started or reached, once for a thread ─► its tools listed ─► schema for the model
-//! call ─► arguments ─► tools/call, bounded and cancellable ─► text, or JSON where there is more than text
+//! declaration ─► server started or reached, once for a thread ─► its tools listed
+//!   ─► schema for the model
+//! call ─► arguments ─► tools/call, bounded and cancellable
+//!   ─► text, or JSON where there is more than text
 //! ```
-//! What a server says is data. Of its description and schema a model is shown at most a bounded part, where the project
-//! gives none of its own; its instructions are shown to nobody; it may ask for nothing (no sampling, roots or
-//! elicitation). A server that offers another tool under a name than the one that the thread was shown is not called.
+//! A server's output is data. Where the project has no description or schema of its own, a model
+//! sees a bounded part of the server's. The server's instructions are never shown, and its requests
+//! are refused (no sampling, roots or elicitation). If a server changes the tool that the thread
+//! was shown under a name, that tool is not called.
 //!
 //! | module | owns |
 //! |---|---|
-//! | `hub` | the servers of a thread, and the thread on which they are spoken to |
+//! | `hub` | the servers of a thread, and the OS thread that communicates with them |
 //! | `server` | one connection |
 
 mod hub;
@@ -33,7 +36,7 @@ use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
 use threadseal_store::sys::Fs;
 
-/// How to reach a server: what two tools of one server have in common.
+/// How to reach a server: the part that all tools of one server share.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Address {
     /// A program.
@@ -57,7 +60,8 @@ pub struct DeclaredMcp {
     address: Arc<Address>,
     name: String,
     hub: Arc<Hub>,
-    /// What the model was shown of the server's own words; None where the project says all.
+    /// The digest of the server's own texts that the model was shown; None where the project gives
+    /// all texts.
     shown: Option<Digest>,
 }
 
@@ -67,13 +71,14 @@ pub struct Surroundings<'a> {
     pub project: &'a Project,
     /// Its files.
     pub fs: &'a dyn Fs,
-    /// The environment of whoever runs this program, of which servers see what their declarations list.
+    /// The environment of this program's caller; servers see only the variables that their
+    /// declarations list.
     pub environment: &'a [(String, String)],
 }
 
 impl DeclaredMcp {
-    /// The tool of this id; None when the declaration is none of an MCP server. Where the project gives no schema, the
-    /// server is asked for it.
+    /// The tool of this id; None when the declaration is none of an MCP server. Where the project
+    /// gives no schema, the server's schema is requested.
     ///
     /// # Errors
     /// When the server cannot be reached, does not have the tool, or describes it beyond bounds.
@@ -239,7 +244,8 @@ fn bounded(text: &str) -> &str {
     &text[..end]
 }
 
-/// What a result says: its text, or its parts where there is more; of what is no text, what it is.
+/// The content of a result: its text, or its parts where there is more. A part that is no text
+/// becomes its description.
 fn outcome(result: &CallToolResult, most: u64) -> Outcome {
     let texts: Option<Vec<&str>> = result
         .content
@@ -251,7 +257,7 @@ fn outcome(result: &CallToolResult, most: u64) -> Outcome {
         .collect();
     let said = match (texts, &result.structured_content) {
         (Some(texts), Some(structured)) if texts.is_empty() => structured.clone(),
-        // The text is for models, and says what the structure says.
+        // The text is for models, and repeats the structure.
         (Some(texts), _) => Value::String(texts.join("\n")),
         (_, structured) => {
             let parts: Vec<Value> = result.content.iter().map(part).collect();

@@ -1,11 +1,13 @@
-//! [`Connection`]: one MCP server that is spoken to.
+//! [`Connection`]: the connection to one MCP server.
 //!
 //! ```text
-//! stdio   own process group, listed environment ─► initialize ─► tools/list ─► tools/call …  ─► closed, group killed
-//! http    reqwest, no redirect, headers          ─► the same
+//! stdio   own process group, listed environment
+//!           ─► initialize ─► tools/list ─► tools/call … ─► closed, group killed
+//! http    reqwest, no redirect, headers
+//!           ─► the same
 //! ```
-//! Every message is bounded before it is read whole. A server's requests are answered with "no such method": it may
-//! call us for nothing.
+//! Every message is bounded before it is read completely. A server's requests are answered with "no
+//! such method": it has nothing to ask of us.
 
 use super::Address;
 use crate::bounds::{
@@ -35,12 +37,12 @@ use tokio::process::{Child, Command};
 /// The member of a call's `_meta` that names it.
 const CALL_MEMBER: &str = "threadseal/call";
 
-/// Which tool of which server.
+/// The tool of a server that a caller wants.
 #[derive(Debug, Clone)]
 pub(super) struct Order {
     pub(super) address: Arc<Address>,
     pub(super) tool: String,
-    /// What the model was shown, where that came from the server.
+    /// The digest of the description that the model was shown, where that came from the server.
     pub(super) shown: Option<Digest>,
 }
 
@@ -52,7 +54,7 @@ pub(super) struct Offer {
 }
 
 impl Offer {
-    /// What is compared: a server must not offer something else under the same name.
+    /// The digest for comparison: a server must not offer a different tool under the same name.
     pub(super) fn digest(&self) -> Digest {
         Digest::of(
             serde_json::json!([self.description, self.schema])
@@ -62,24 +64,22 @@ impl Offer {
     }
 }
 
-/// A server that is spoken to.
 pub(super) struct Connection {
     service: RunningService<RoleClient, Deaf>,
     offers: BTreeMap<String, Offer>,
-    /// It said that it offers other tools now.
+    /// The server announced that its tools changed.
     stale: Arc<AtomicBool>,
     process: Option<Process>,
 }
 
-/// A server's process.
 struct Process {
     child: Child,
     group: Option<Pid>,
 }
 
 impl Process {
-    /// Ends whatever is left of its group. Only while the process was not waited for: until then nobody else gets
-    /// its number.
+    /// Kills the rest of its process group. Permitted only before the process was waited for: until
+    /// then no other process gets its number.
     fn kill(&mut self) {
         if let Some(group) = self.group.take() {
             let _ = kill_process_group(group, Signal::KILL);
@@ -103,7 +103,7 @@ impl Drop for Process {
     }
 }
 
-/// Hears that tools have changed, and nothing else.
+/// Receives the notice that tools have changed, and nothing else.
 #[derive(Clone)]
 pub(super) struct Deaf {
     stale: Arc<AtomicBool>,
@@ -124,7 +124,8 @@ impl Connection {
     /// Reaches a server and lists its tools.
     ///
     /// # Errors
-    /// Kind `External` when it cannot be reached or does not speak MCP, `Refused` when what it offers has no bounds.
+    /// Kind `External` when it cannot be reached or does not use MCP, `Refused` when its offer
+    /// exceeds the bounds.
     pub(super) async fn open(address: &Address) -> Result<Self, Error> {
         let stale = Arc::new(AtomicBool::new(false));
         let handler = Deaf {
@@ -164,7 +165,6 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Is it gone?
     pub(super) fn is_closed(&self) -> bool {
         self.service.is_closed() || self.service.peer().is_transport_closed()
     }
@@ -190,7 +190,7 @@ impl Connection {
         Ok(offer.clone())
     }
 
-    /// What speaks to it: several calls at once.
+    /// The handle for calls: several calls at once.
     pub(super) fn peer(&self) -> Peer<RoleClient> {
         self.service.peer().clone()
     }
@@ -228,9 +228,9 @@ impl Connection {
         ))
     }
 
-    /// Ends it.
     pub(super) async fn close(mut self) {
-        // Closing its input asks it to end; whoever does not is killed, and so is what it leaves in its group.
+        // Closing its input asks it to end. A server that does not is killed, with the rest of its
+        // group.
         let _ = self.service.close_with_timeout(KILL_GRACE).await;
         if let Some(mut process) = self.process.take() {
             let _ = tokio::time::timeout(KILL_GRACE, process.ended()).await;
@@ -240,18 +240,17 @@ impl Connection {
     }
 }
 
-/// What came of a call.
 pub(super) enum Called {
     /// The server answered.
     Answered(Box<CallToolResult>),
-    /// There is no answer, or none that ends the call: nobody knows whether it was carried out.
+    /// There is no answer, or none that ends the call: it is unknown whether it was carried out.
     Lost(String),
 }
 
-/// Calls a tool. Dropped before its end, the server is told.
+/// Calls a tool. Dropping the call before its end notifies the server.
 ///
 /// # Errors
-/// When the server says that it did not carry out the call.
+/// When the server reports that it did not carry out the call.
 pub(super) async fn call(
     peer: Peer<RoleClient>,
     tool: String,
@@ -264,11 +263,12 @@ pub(super) async fn call(
     params.meta = Some(meta);
     match peer.call_tool_once(params).await {
         Ok(CallToolResponse::Complete(result)) => Ok(Called::Answered(Box::new(result))),
-        // It may have begun, or go on by itself: nobody follows a task, and nobody answers a server's questions.
+        // It may have begun, or may still run: this client follows no task and answers no questions
+        // of a server.
         Ok(_) => Ok(Called::Lost(
             "the server did not end the call, and asks for more than was called for".to_owned(),
         )),
-        // The server's own word: it did not carry out the call.
+        // The server's own statement: it did not carry out the call.
         Err(ServiceError::McpError(error)) => Err(failed(&error.message)),
         Err(error) => Ok(Called::Lost(format!(
             "no answer, and whether it was carried out is not known: {error}"
@@ -291,7 +291,7 @@ fn start(
         .envs(environment.iter().cloned())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        // What a server says there is for people, and nobody reads it: a flood of it costs nothing.
+        // A server's error output is for people, and is not read: a flood of it costs nothing.
         .stderr(Stdio::null())
         .process_group(0)
         .kill_on_drop(true)
@@ -331,7 +331,7 @@ fn reach(
         .custom_headers(custom)
         .max_sse_event_size(MAX_MCP_MESSAGE_BYTES)
         .max_json_response_size(MAX_MCP_MESSAGE_BYTES)
-        // A call that failed is not repeated by itself.
+        // A call that failed is never repeated automatically.
         .reinit_on_expired_session(false);
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }

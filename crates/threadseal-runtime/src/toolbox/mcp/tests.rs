@@ -74,7 +74,7 @@ fn echo(tool: &DeclaredMcp, text: &str) -> Outcome {
     say(tool, &json!({ "text": text }), &Cancel::default())
 }
 
-/// Waits until a file holds this.
+/// Waits until a file contains this text.
 fn holds(path: &Path, part: &str) -> bool {
     (0..100).any(|_| {
         std::thread::sleep(Duration::from_millis(50));

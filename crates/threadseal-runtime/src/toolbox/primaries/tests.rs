@@ -1,4 +1,4 @@
-//! Items found, loaded and signed by models, and what they must not be given or sign.
+//! Items found, loaded and signed by models, and items that models must not get or sign.
 
 use super::*;
 use crate::item::{Finder, ItemPolicy};
@@ -82,7 +82,7 @@ fn what_was_signed_is_found_and_loaded_and_nothing_else_is() {
     assert!(ids(&search("*")).contains(&"demo/say".to_owned()));
     let loaded = desk.item(Primary::Load, "directive", "demo/say").unwrap();
     assert!(loaded["content"].as_str().unwrap().contains("harbour"));
-    // Changed, it is gone again; signed again, it is the next version of the same record.
+    // After a change it is not found; signed again, it is the next version of the same record.
     let path = desk.bench.folder.path().join(".ai/directives/demo/say.md");
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replace("harbour", "docks")).unwrap();

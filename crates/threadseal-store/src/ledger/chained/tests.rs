@@ -61,7 +61,7 @@ fn hold(store: &dyn LedgerStore) -> u64 {
     count
 }
 
-/// A store whose answers get lost: what it was asked is done, or not.
+/// A store that loses answers; it does the requested work, or not.
 #[derive(Debug)]
 struct Losing<S> {
     store: S,
@@ -229,7 +229,7 @@ fn a_ledger_that_is_not_chained_is_not_gone_on_with() {
     assert_eq!(append(&ledger, "a").unwrap_err().kind(), ErrorKind::Refused);
 }
 
-/// W1, where a host remembers.
+/// W1, with the heads of a host.
 // T-STO-03
 #[test]
 fn a_ledger_behind_the_head_that_this_host_knows_takes_no_record() {
@@ -239,7 +239,7 @@ fn a_ledger_behind_the_head_that_this_host_knows_takes_no_record() {
         let store = JsonlLedgerStore::open(RealFs::shared(), folder.path()).unwrap();
         HashChainedLedgerStore::new(store).with_host(host.clone())
     };
-    // Without it only the head says that there was more.
+    // Without the index only the head shows that there were more records.
     let forget_index = || drop(std::fs::remove_file(folder.path().join("ledger_run.index")));
     append(&open(), "a").unwrap();
     let older = std::fs::read(&path).unwrap();

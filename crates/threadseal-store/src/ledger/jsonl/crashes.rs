@@ -1,12 +1,12 @@
 //! Ledger files under failing disks, power cuts, SIGKILL and many processes.
 //!
-//! Each call of the workload fails in turn, in each way; then the process dies or the power goes.
+//! Each call of the workload fails in turn, in each way; then the process dies or the power is cut.
 //! Checked at every stop:
 //!
-//! 1. no false alarm: the store opens and goes on, without help;
+//! 1. no false alarm: the store opens and continues, without help;
 //! 2. every acknowledged record is there, the durable ones after a power cut too;
 //! 3. the records are one unbroken chain, each there once;
-//! 4. `fsck` finds nothing once the next writer was there.
+//! 4. `fsck` finds nothing after the next writer's turn.
 
 use super::JsonlLedgerStore;
 use crate::fault::{FaultFs, FaultKind, Keep};
@@ -38,7 +38,7 @@ fn open(fs: &FaultFs, durability: Durability) -> Result<JsonlLedgerStore, Error>
 }
 
 /// Appends up to [`RECORDS`], one and two at a time, by a store that is opened anew half way.
-/// `acknowledged` counts what was promised.
+/// `acknowledged` counts the acknowledged records.
 fn work(fs: &FaultFs, durability: Durability, acknowledged: &mut u64) -> Result<(), Error> {
     let run = run_id("r");
     let mut store = open(fs, durability)?;
@@ -57,7 +57,7 @@ fn work(fs: &FaultFs, durability: Durability, acknowledged: &mut u64) -> Result<
                 tip = now;
                 *acknowledged = now.count;
             }
-            // What an earlier process could not tell the end of was settled just now.
+            // This append settled the records whose end an earlier process did not report.
             Append::Differs(now) => tip = now,
         }
     }
@@ -95,7 +95,7 @@ fn stop(fs: &FaultFs, end: Option<Keep>) {
     }
 }
 
-/// What must be there after `end`, of what was acknowledged.
+/// The number of acknowledged records that must be there after `end`.
 fn promised(acknowledged: u64, durability: Durability, end: Option<Keep>) -> u64 {
     match (durability, end) {
         (Durability::Durable, _) | (_, None) => acknowledged,
@@ -113,7 +113,7 @@ fn go_on(fs: &FaultFs, durability: Durability, promised: u64) {
     work(fs, durability, &mut acknowledged).unwrap();
     let store = open(fs, durability).unwrap();
     assert!(records(&store) >= RECORDS);
-    // Where all records were there, only this settles the end.
+    // If all records were there, only this settles the end.
     let tip = store.tip(&run_id("r")).unwrap().unwrap();
     let settled = store.append_if(&run_id("r"), &tip, &[]).unwrap();
     assert_eq!(settled, Append::Stored(tip));
@@ -251,7 +251,7 @@ fn append_until_killed(folder: &str) -> ! {
             prev = next.record_hash;
             entries.push(next);
         }
-        // Differs where the last process left a record that it did not live to tell of.
+        // Differs where the last process died before it reported its record.
         if let Append::Stored(now) = store.append_if(&run, &tip, &entries).unwrap() {
             writeln!(out, "\nstored {}", now.count).unwrap();
             out.flush().unwrap();
@@ -300,7 +300,7 @@ fn a_writer_killed_at_any_point_has_left_every_record_it_acknowledged() {
         let acknowledged = acknowledged.unwrap_or(0);
         assert!(found >= acknowledged, "{found} of {acknowledged}");
         untold += usize::from(found > acknowledged && acknowledged > 0);
-        // Whoever appends next settles the end; appending nothing does as well.
+        // The next append settles the end; an append of nothing does as well.
         let settled = store.append_if(&run_id("r"), &Tip::EMPTY, &[]).unwrap();
         assert_eq!(
             settled,

@@ -4,8 +4,9 @@
 //! tombstone   {"format":"threadseal.ledger.deleted/1","run_id":…,"count":…,"record_hash":…|null,
 //!              "deleted_at":<microseconds since 1970>} LF
 //! ```
-//! The tombstone is durable before a byte of the ledger goes; whoever sees it takes the run as deleted,
-//! whatever else is there still. A deletion that was interrupted is finished by the next one.
+//! The tombstone is durable before a byte of the ledger is removed. A process that sees it treats
+//! the run as deleted, whatever other files exist still. The next deletion finishes one that was
+//! interrupted.
 
 use super::reader::Reader;
 use super::{Context, PREFIX};
@@ -120,7 +121,7 @@ pub(super) fn delete(
     remove_files(context).map(|()| true)
 }
 
-/// Removes everything of the run but its tombstone.
+/// Removes all files of the run except its tombstone.
 pub(super) fn remove_files(context: &Context<'_>) -> Result<(), Error> {
     for path in remains(context)? {
         match context.fs.unlink(&path) {

@@ -1,4 +1,4 @@
-//! Where the records end, as far as the index and the file agree.
+//! The end of the records, as far as the index and the file agree.
 
 use super::index::{Index, PAGE};
 use super::line::line_at;
@@ -7,10 +7,10 @@ use crate::sys::FileHandle;
 use std::path::Path;
 use threadseal_core::error::Error;
 
-/// Entries that are looked at first: those that others add between two turns are mostly fewer.
+/// Entries that are read first: other writers mostly add fewer between two turns.
 const FEW_ENTRIES: u64 = 16;
 
-/// Where the records end.
+/// The end of the records.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct End {
     pub(super) tip: Tip,
@@ -20,7 +20,7 @@ pub(super) struct End {
     pub(super) durable: u64,
 }
 
-/// What index and file say together.
+/// The common result of index and file.
 pub(super) enum Trusted {
     /// Up to here they agree.
     End(End),
@@ -28,8 +28,8 @@ pub(super) enum Trusted {
     Lost(u64),
 }
 
-/// Holds the first `count` entries against the `size` bytes of the ledger, from the last one back to the
-/// last durable one; everything before that is as it was acknowledged.
+/// Compares the first `count` entries with the `size` bytes of the ledger. It begins at the last
+/// one and ends at the last durable one. Everything before that is as it was acknowledged.
 pub(super) fn trusted(
     index: &Index,
     ledger: &dyn FileHandle,
@@ -63,8 +63,8 @@ pub(super) fn trusted(
                     }
                 }
                 Some(entry) if entry.durable => return Ok(Trusted::Lost(number)),
-                // Lost with the power before it was durable, or an entry that was: what follows it
-                // counts no more.
+                // The record was lost with the power before it was durable, or its entry was. Later
+                // records do not count any more.
                 _ => end = None,
             }
         }

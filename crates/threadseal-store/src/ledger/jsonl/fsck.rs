@@ -1,10 +1,13 @@
-//! Looking at a ledger file and its index with code that the writer does not use.
+//! Checking a ledger file and its index with code that the writer does not use.
 //!
-//! Everything is read from its first byte: lines, links, the index entry by entry. Codes of faults are
-//! in `spec/ledger-store.md`. Mended is only what a crash leaves and nobody needs: an end that is no
-//! record is moved aside, a missing last LF is written, an index that contradicts itself is removed
-//! (the next append makes it again), the rest of a deleted run is deleted. Whatever somebody may have
-//! changed or cut stays as it is.
+//! Everything is read from its first byte: lines, links, the index entry by entry. Codes of faults
+//! are in `spec/ledger-store.md`. It repairs only harmless remains of a crash:
+//! * an end that is no record is moved aside;
+//! * a missing last LF is written;
+//! * an index that contradicts itself is removed (the next append makes it again);
+//! * the rest of a deleted run is deleted.
+//!
+//! Parts that an attacker may have changed or cut stay as they are.
 
 use super::{Context, delete};
 use crate::append::Log;
@@ -19,10 +22,11 @@ use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::limits::MAX_LINE_BYTES;
 
 const BLOCK_BYTES: usize = 128 << 10;
-/// How every record begins that the original or this store writes: what a glued line holds twice.
+/// The first bytes of every record that AbstractRuntime or this store writes: a glued line contains
+/// them twice.
 const RECORD_START: &[u8] = b"{\"run_id\":";
 
-/// Looks at everything of one run.
+/// Checks everything of one run.
 pub(super) fn fsck(context: &Context<'_>, repair: bool) -> Result<FsckReport, Error> {
     let mut check = Check {
         report: FsckReport::of(context.run),
@@ -74,7 +78,7 @@ struct Check {
     keeps_index: bool,
 }
 
-/// What was seen at the end of the file.
+/// The facts about the end of the file.
 #[derive(Default)]
 struct LastBytes {
     /// From here on nothing is a record.
@@ -107,7 +111,7 @@ impl Check {
         Ok(())
     }
 
-    /// Goes through the file line by line.
+    /// Reads the file line by line.
     fn lines(
         &mut self,
         context: &Context<'_>,
@@ -163,7 +167,7 @@ impl Check {
         Ok(end)
     }
 
-    /// Looks at one line with its LF; false where the file is torn.
+    /// Checks one line with its LF; false where the file is torn.
     fn line(
         &mut self,
         context: &Context<'_>,
@@ -219,7 +223,7 @@ impl Check {
 
     fn contradiction(&mut self, was_durable: bool, number: u64) {
         if was_durable {
-            // One is enough: what follows a line of another length lies elsewhere as well.
+            // One is enough: after a line of another length all later places differ as well.
             if self
                 .report
                 .faults
@@ -244,7 +248,7 @@ impl Check {
         }
     }
 
-    /// Looks at the index by itself and at what it names beyond the file.
+    /// Checks the index alone, and the records that it names beyond the file.
     fn index(&mut self, slots: &Slots) -> Result<(), Error> {
         if !slots.has_header {
             self.fault(
@@ -336,14 +340,14 @@ fn metadata(file: &dyn FileHandle, path: &Path) -> Result<sys::Metadata, Error> 
         .map_err(|error| sys::failure("read", path, &error))
 }
 
-/// The index, by the letter of its format.
+/// The index, strictly by its format.
 struct Slots {
     file: Arc<dyn FileHandle>,
     path: std::path::PathBuf,
     has_header: bool,
     has_part: bool,
     count: u64,
-    /// So many records, by the last entry that says so, were durable.
+    /// The number of durable records, by the last entry that has this flag.
     durable: u64,
 }
 

@@ -1,16 +1,17 @@
-//! The side index of one ledger file: where each record lies, and what was written of it.
+//! The side index of one ledger file: the place of each record, and facts about it.
 //!
 //! ```text
-//! header   "threadseal.ledger.index/1\n" 00 00   SHA-256 tag of the run id (32)   CRC-32 of these (4)
+//! header   "threadseal.ledger.index/1\n" 00 00 │ SHA-256 tag of the run id (32)
+//!          │ CRC-32 of these (4)
 //! entry    offset u64 │ length u32 │ CRC-32 of line and LF u32 │ record hash (32) │ key tag (8)
 //!          │ flags u8 │ 00 00 00 │ CRC-32 of u64 number of the entry and the 60 bytes before (4)
-//! flags    1 chained   2 completed, with an idempotency key   4 all bytes up to its end are durable
+//! flags    1 chained, 2 completed, with an idempotency key, 4 all bytes up to its end are durable
 //! ```
-//! Numbers are little-endian; header and entries have 64 bytes each, so entry `n` lies at
-//! `64 (n + 1)`. An entry is written after its record is as durable as it was promised to be, and synced
-//! with every 1024th: after power loss the index may be behind its file, or have holes among the last. It is made again from the file
-//! when it is lost, and no byte of a record ever comes from it. What an entry with flag 4 names was
-//! acknowledged; a file that lacks it has lost records.
+//! Numbers are little-endian; header and entries have 64 bytes each, so entry `n` is at `64 (n +
+//! 1)`. An entry is written after its record is as durable as promised, and every 1024th entry is
+//! synced. After power loss the index may have fewer records than its file, or holes among the
+//! last. It is made again from the file when it is lost. No byte of a record ever comes from it. A
+//! record whose entry has flag 4 was acknowledged; a file that lacks it has lost records.
 
 use crate::atomic::PRIVATE_FILE;
 use crate::ledger::jsonl::line::Facts;
@@ -28,13 +29,13 @@ const MAGIC: &[u8; 28] = b"threadseal.ledger.index/1\n\0\0";
 const CHAINED: u8 = 1;
 const COMPLETED: u8 = 2;
 const DURABLE: u8 = 4;
-/// Entries that are read at once, and after so many they are synced.
+/// Entries that are read at once, and the number of them between two syncs.
 pub(super) const PAGE: u64 = 1024;
 
-/// What the index says of one record.
+/// The facts about one record in the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct IndexEntry {
-    /// Where its line begins in the ledger.
+    /// Offset of its line in the ledger.
     pub(super) offset: u64,
     /// Bytes of the line without its LF.
     pub(super) length: u32,
@@ -61,7 +62,7 @@ impl IndexEntry {
         }
     }
 
-    /// Where the next line begins.
+    /// Offset of the next line.
     pub(super) fn end(&self) -> u64 {
         self.offset + u64::from(self.length) + 1
     }
@@ -85,7 +86,7 @@ impl IndexEntry {
         out
     }
 
-    /// Reads what [`IndexEntry::encode`] wrote at this number; `None` for anything else.
+    /// Reads the bytes that [`IndexEntry::encode`] wrote at this number; `None` for anything else.
     pub(super) fn decode(number: u64, slot: &[u8]) -> Option<Self> {
         let (body, crc) = slot.split_last_chunk::<4>()?;
         if body.len() != 60 || u32::from_le_bytes(*crc) != crc_of_entry(number, body) {
@@ -104,7 +105,7 @@ impl IndexEntry {
     }
 }
 
-/// What finds an idempotency key in the index; two keys may share it.
+/// The tag of an idempotency key in the index; two keys may share it.
 pub(super) fn key_tag(key: &str) -> [u8; 8] {
     let digest = Digest::tagged("ledger idempotency key", &[key.as_bytes()]);
     let mut tag = [0; 8];

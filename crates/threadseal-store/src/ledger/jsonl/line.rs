@@ -1,8 +1,8 @@
-//! The lines of a ledger file, and the little that a store knows of each.
+//! The lines of a ledger file, and the few facts that a store knows of each.
 //!
-//! A line is a record when it is one JSON object as Python reads it: the original's files may hold
-//! `NaN`, duplicate names and lone surrogates, and a store keeps what it is given. Judging them is
-//! verification's.
+//! A line is a record when it is one JSON object as Python reads it. AbstractRuntime's files may
+//! contain `NaN`, duplicate names and lone surrogates, and a store keeps them as they are.
+//! Verification judges them.
 
 use crate::ledger::{COMPLETED, Entry};
 use crate::sys::{self, FileHandle};
@@ -15,7 +15,7 @@ use threadseal_core::limits::MAX_LINE_BYTES;
 /// Bytes that are read at once.
 const BLOCK: usize = 256 << 10;
 
-/// What a store knows of a record.
+/// The facts that a store knows of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Facts {
     pub(super) hash: Option<Digest>,
@@ -54,7 +54,7 @@ impl Facts {
 /// One line of a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Line<'b> {
-    /// Where it begins.
+    /// Its offset in the file.
     pub(super) offset: u64,
     /// Its bytes without LF.
     pub(super) bytes: &'b [u8],
@@ -62,13 +62,13 @@ pub(super) struct Line<'b> {
     pub(super) terminated: bool,
 }
 
-/// What a line is to a store.
+/// The kind of a line for a store.
 #[derive(Debug)]
 pub(super) enum Kind {
     /// A record; its LF may be missing at the end of the file.
     Record(Facts),
-    /// What a crash leaves: the file ends in it, or it holds a NUL byte, which no writer of JSON
-    /// writes but a file system that lost a page.
+    /// The rest of a crash: the file ends in it, or it contains a NUL byte. No writer of JSON
+    /// writes NUL, but a file system that lost a page does.
     Torn,
     /// Anything else.
     Other,
@@ -89,7 +89,7 @@ impl Line<'_> {
 pub(super) struct Lines<'f> {
     file: &'f dyn FileHandle,
     path: &'f Path,
-    /// Where the buffer ends in the file.
+    /// The end of the buffer in the file.
     read: u64,
     end: u64,
     buffer: Vec<u8>,

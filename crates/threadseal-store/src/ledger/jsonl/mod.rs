@@ -2,23 +2,23 @@
 //!
 //! ```text
 //! DIRECTORY/ledger_<run id>.jsonl                      the records, compact JSON and LF each
-//! DIRECTORY/ledger_<run id>.index                      where they lie (index.rs); made again if lost
+//! DIRECTORY/ledger_<run id>.index                      their places (index.rs); made again if lost
 //! DIRECTORY/ledger_<run id>.deleted                    the tombstone (delete.rs)
 //! DIRECTORY/ledger_<run id>.jsonl.tail-<offset>-<sha>  a torn end that was moved aside
 //! ```
-//! The ledger is plain: the original's package reads ours, and its files are taken over as they are.
-//! Nothing but whole records is ever written into it. A run id becomes a part of these names only if
-//! no file system could take it for another or for a path.
+//! The ledger is plain: AbstractRuntime reads our files, and this store continues its files as they
+//! are. Only whole records are ever written into it. A run id becomes a part of these names only on
+//! one condition: no file system could read it as another id or a path.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `line` | what is a record, what is torn |
+//! | `line` | which line is a record, which is torn |
 //! | `index` | the side index, byte for byte |
-//! | `end` | where the records end, by both |
+//! | `end` | the end of the records, by both |
 //! | `writer` | appending in turns, settling the end after a crash |
 //! | `reader` | reading without a lock |
 //! | `delete` | tombstones |
-//! | `fsck` | looking at all of it with code of its own |
+//! | `fsck` | checking all of it with code of its own |
 
 #[cfg(test)]
 mod crashes;
@@ -50,8 +50,8 @@ use threadseal_core::time::Timestamp;
 use threadseal_formats::ledger::RunId;
 use writer::{Outcome, Writer};
 
-/// Longest run id that becomes a file name, in bytes: names have 255, and an end that is moved aside
-/// needs 91 of them.
+/// Longest run id that becomes a file name, in bytes. Names have 255, and an end that is moved
+/// aside needs 91 of them.
 pub const MAX_FILE_RUN_ID_BYTES: usize = 144;
 /// Most ledgers that stay open between appends.
 const MAX_OPEN_LEDGERS: usize = 128;
@@ -72,7 +72,7 @@ pub struct JsonlLedgerStore {
 /// The writer of one run, shared by the threads of this process.
 type Slot = Arc<Mutex<Option<Writer>>>;
 
-/// Where the files of one run lie.
+/// The paths of the files of one run.
 #[derive(Debug)]
 struct Paths {
     directory: PathBuf,
@@ -81,7 +81,7 @@ struct Paths {
     tombstone: PathBuf,
 }
 
-/// What all work on one run needs.
+/// The parameters of all work on one run.
 struct Context<'c> {
     fs: &'c dyn Fs,
     shared: &'c Arc<dyn Fs>,
@@ -120,8 +120,8 @@ impl JsonlLedgerStore {
         Self::with_durability(fs, directory, Durability::Durable)
     }
 
-    /// As [`JsonlLedgerStore::open`], but an append survives only this process when it returns; a
-    /// power cut may take the last ones, never one before them.
+    /// As [`JsonlLedgerStore::open`], but an append survives only this process when it returns. A
+    /// power cut may remove the last appends, never one before them.
     ///
     /// # Errors
     /// As [`JsonlLedgerStore::open`].
@@ -143,7 +143,7 @@ impl JsonlLedgerStore {
         })
     }
 
-    /// Where the ledger of `run` lies.
+    /// The path of the ledger of `run`.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`] when the id cannot be a part of a file name.
@@ -179,7 +179,7 @@ impl JsonlLedgerStore {
             return Arc::clone(slot);
         }
         if open.len() >= MAX_OPEN_LEDGERS {
-            // Whoever works on one holds a clone of it.
+            // A thread that works on one holds a clone of it.
             let idle = open.iter().find(|(_, slot)| Arc::strong_count(slot) == 1);
             if let Some(run) = idle.map(|(run, _)| run.clone()) {
                 open.remove(&run);
@@ -188,7 +188,7 @@ impl JsonlLedgerStore {
         Arc::clone(open.entry(run.clone()).or_default())
     }
 
-    /// One look at the files; `None` when they changed under us.
+    /// One attempt with the present files; `None` when they changed meanwhile.
     fn try_append(
         context: &Context<'_>,
         slot: &mut Option<Writer>,
@@ -235,7 +235,7 @@ impl JsonlLedgerStore {
     ) -> Result<Option<T>, Error> {
         let context = self.context(run)?;
         let reader = Reader::open(&context)?;
-        // A deletion writes its tombstone first: asked in this order none is overlooked.
+        // A deletion writes its tombstone first, so a check in this order overlooks none.
         context.refuse_if_deleted()?;
         reader.as_ref().map(read).transpose()
     }
@@ -256,7 +256,7 @@ impl LedgerStore for JsonlLedgerStore {
                 Ok(Some(append)) => return Ok(append),
                 Ok(None) => *slot = None,
                 Err(error) => {
-                    // After a failure nothing is believed but what the files say.
+                    // After a failure only the files are trusted.
                     *slot = None;
                     return Err(error);
                 }

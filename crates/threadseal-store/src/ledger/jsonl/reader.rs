@@ -1,9 +1,9 @@
 //! Reading one ledger file while others append to it.
 //!
-//! Readers take no lock. They look at the index first and at the file then, so the file is never
-//! older than what its index said. An entry helps only to find a line: a line whose checksum differs
-//! sends the reader through the file from its beginning, and what lies there is what is read. Bytes
-//! that no entry names count as records as far as they are whole; a torn end is not seen.
+//! Readers take no lock. They read the index first and the file then, so the file is never older
+//! than the index. An entry helps only to find a line. If the checksum of a line differs, the
+//! reader reads the file from its beginning. It returns the lines of the file. Whole lines without
+//! an entry count as records; a torn end is not returned.
 
 use super::Context;
 use super::end::{self, End, Trusted};
@@ -23,12 +23,11 @@ pub(super) struct Reader {
     path: PathBuf,
     size: u64,
     index: Option<Index>,
-    /// Where the records end that need not be looked for.
+    /// The end of the records that the index names.
     known: End,
 }
 
-/// What a pass over records is told of each: its number, its bytes, what is known of it. It says
-/// whether to go on.
+/// Gets each record of a pass: its number, its bytes, its facts. Returns whether to continue.
 type Visit<'v> = dyn FnMut(u64, &[u8], Facts) -> bool + 'v;
 
 impl Reader {
@@ -70,7 +69,7 @@ impl Reader {
         line_at(&*self.file, &self.path, entry)
     }
 
-    /// Where the ledger ends.
+    /// The end of the ledger.
     pub(super) fn tip(&self) -> Result<Tip, Error> {
         let mut tip = self.known.tip;
         self.scan(true, &mut |number, _, facts| {
@@ -83,7 +82,7 @@ impl Reader {
         Ok(tip)
     }
 
-    /// Goes through the records that the index does not know, or through all.
+    /// Reads the records that the index does not know, or all.
     fn scan(&self, after_index: bool, visit: &mut Visit<'_>) -> Result<(), Error> {
         let known = if after_index {
             self.known
@@ -219,7 +218,7 @@ struct Page {
 }
 
 impl Page {
-    /// Takes a record if there is room; says whether there is room for another.
+    /// Takes a record if there is room; returns whether there is room for another.
     fn take(&mut self, seq: u64, line: &[u8]) -> bool {
         self.bytes += line.len();
         if self.bytes > MAX_BATCH_BYTES && !self.records.is_empty() {

@@ -1,4 +1,4 @@
-//! Ledger files: what stands in them, what crashes and other programs leave, what is refused.
+//! Ledger files: their contents, the remains of crashes and other programs, and refusals.
 
 use super::*;
 use crate::ledger::LedgerStoreExt as _;
@@ -95,7 +95,7 @@ fn a_ledger_is_its_lines_and_nothing_else() {
     assert_eq!(fs::metadata(bench.path(".index")).unwrap().len(), 4 * 64);
 }
 
-/// W3: the original glues the next record to a torn line and loses both.
+/// W3: AbstractRuntime glues the next record to a torn line and loses both.
 // T-STO-01
 #[test]
 fn a_torn_line_is_moved_aside_and_never_written_after() {
@@ -135,7 +135,7 @@ fn every_cut_of_the_last_record_is_settled_or_refused_as_rolled_back() {
         fs::write(bench.path(".index"), &index).unwrap();
         let refused = bench.append("next").unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Refused, "{end}");
-        // All but the line feed is there: nothing was lost, and fsck may say so.
+        // Only the line feed is missing: nothing was lost, and fsck may report that.
         let lacks_only_its_end = end == whole.len() - 1;
         let faults = bench.faults(true);
         if lacks_only_its_end {
@@ -149,7 +149,7 @@ fn every_cut_of_the_last_record_is_settled_or_refused_as_rolled_back() {
             );
             assert_eq!(bench.ledger(), whole[..end]);
         }
-        // It was not: a crash before the entry was written.
+        // The record was not acknowledged: a crash before the entry was written.
         fs::write(bench.path(".index"), &index[..3 * 64]).unwrap();
         bench.append("next").unwrap();
         let expected = if lacks_only_its_end { 4 } else { 3 };
@@ -370,7 +370,7 @@ fn an_interrupted_deletion_counts_at_once_and_is_finished_by_the_next() {
     assert_eq!(bench.append("x").unwrap_err().kind(), ErrorKind::External);
 }
 
-/// W7: what the tenth and the ten-thousandth append ask of the disk is the same.
+/// W7: the tenth and the ten-thousandth append make the same calls to the disk.
 // T-STO-05
 #[test]
 fn an_append_costs_the_same_whatever_the_length() {

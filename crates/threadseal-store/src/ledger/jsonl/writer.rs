@@ -1,4 +1,4 @@
-//! Appending to one ledger file, among other writers, and setting its end right after a crash.
+//! Appending to one ledger file, among other writers, and repairing its end after a crash.
 //!
 //! ```text
 //! lock ─► what did others add? (index) ─► compare the tip ─► lines ─► fsync ─► entries ─► unlock
@@ -6,12 +6,13 @@
 //!                 ▼
 //!         written again and synced; whole records get their entries, a torn rest is moved aside
 //! ```
-//! * The lock is that of the ledger file and held for one append, so that any number of processes
-//!   take turns. A file that nobody else touched costs the same whatever its length: its size and the
-//!   index's are compared with what they were at the last turn.
-//! * Bytes beyond the last durable entry are of a crash, of a failed fsync or of a program that writes
-//!   no index. None of them is built upon before [`Log::open`] made them durable.
-//! * A torn end is never written after: the next record would be glued to it and lost with it.
+//! * The lock is that of the ledger file and held for one append. So any number of processes take
+//!   turns. If no other writer touched the file, its length does not matter. Its size and the
+//!   index's are compared with those at the last turn.
+//! * Bytes beyond the last durable entry come from a crash, a failed fsync or a program that writes
+//!   no index. Nothing is appended after them before [`Log::open`] made them durable.
+//! * Nothing is ever written after a torn end. The next record would be glued to it and lost with
+//!   it.
 
 use super::end::{self, End, Trusted};
 use super::index::{Index, IndexEntry, PAGE};
@@ -27,10 +28,10 @@ use std::io;
 use std::sync::Arc;
 use threadseal_core::error::{Error, ErrorKind};
 
-/// Mode of a new ledger: what an agent did is its owner's business.
+/// Mode of a new ledger: its contents are private to its owner.
 const LEDGER_MODE: u32 = 0o600;
-/// Without an fsync for each append, one is made after so many bytes, so that whoever opens the file
-/// need not check more than these.
+/// Bytes between two fsyncs where no append makes one. The next process that opens the file need
+/// not check more than these.
 const UNSYNCED_BYTES: u64 = 1 << 20;
 
 /// A ledger file, open to append.
@@ -43,11 +44,11 @@ pub(super) struct Writer {
     end: End,
 }
 
-/// What came of a turn.
+/// The result of a turn.
 pub(super) enum Outcome {
     /// It is done.
     Done(Append),
-    /// The file was made, replaced or deleted under us; look again.
+    /// The file was made, replaced or deleted meanwhile; try again.
     LookAgain,
 }
 
@@ -104,7 +105,7 @@ impl Writer {
             end: End::default(),
         };
         if let Some(tombstone) = context.tombstone()? {
-            // Deleted between our look and our creation: what was made goes again.
+            // Deleted between the first check and the creation: the new file is removed.
             let gone = context.fs.unlink(path);
             gone.map_err(|error| sys::failure("remove", path, &error))?;
             return Err(crate::ledger::deleted(context.run, &tombstone));
@@ -120,7 +121,7 @@ impl Writer {
         Ok(Some(writer))
     }
 
-    /// Where the ledger ended at the last turn.
+    /// The end of the ledger at the last turn.
     pub(super) fn tip(&self) -> Tip {
         self.end.tip
     }
@@ -183,14 +184,14 @@ impl Writer {
                 path.display()
             )));
         }
-        // As in `create`: the records are what was promised, the index follows when it can.
+        // As in `create`: the promise covers the records, and the index follows when it can.
         if self.note(context, entries, size).is_err() {
             self.index = None;
         }
         Ok(())
     }
 
-    /// Takes appended records over into the end, and into the index.
+    /// Adds appended records to the end, and to the index.
     fn note(&mut self, context: &Context<'_>, entries: &[Entry], size: u64) -> Result<(), Error> {
         let first = self.end.tip.count;
         let mut offset = self.end.size;
@@ -240,7 +241,7 @@ impl Writer {
         let count = index.count()?.unwrap_or(0);
         let mut end = self.trusted_end(context, &index, count, size)?;
         if is_new {
-            // Holes that a power cut left; what comes after them is looked for in the file.
+            // Holes that a power cut left; the file is searched for the records after them.
             let good = index.first_damaged(end.tip.count)?;
             if good < end.tip.count {
                 end = self.trusted_end(context, &index, good, size)?;
@@ -269,7 +270,7 @@ impl Writer {
         }
     }
 
-    /// Takes over what lies after `end`, durable first; moves a torn rest aside.
+    /// Adds the records after `end`, durable first; moves a torn rest aside.
     fn adopt(&self, context: &Context<'_>, index: &Index, from: End) -> Result<End, Error> {
         let path = &context.paths.ledger;
         let lock = WriterLock::of_locked(Arc::clone(context.shared), Arc::clone(&self.file), path);

@@ -5,9 +5,10 @@
 //!        ▲                                   │                                   │
 //!        └── read again ◄── an error, or another version ◄──────────────────────┘
 //! ```
-//! A write whose answer was lost may have been done, and others may have appended since. The record at
-//! the expected place tells by the number that was drawn for this append whose it is. While the head is
-//! as it was the same bytes are written again; of two copies of one request one can win.
+//! A write whose answer was lost may have been done, and other writers may have appended since.
+//! Each append draws a number, so the record at the expected place shows which append wrote it.
+//! While the head is unchanged, the same bytes are written again; of two copies of one request one
+//! can win.
 
 use super::head::Head;
 use super::rows::Nonce;
@@ -35,7 +36,8 @@ pub(super) fn append_if(
     let _gate = store.known.enter(run);
     let known = store.known.head(run);
     let fits = |(head, _): &(Arc<Head>, Version)| head.tip == *expected && head.deleted.is_none();
-    // What others appended meanwhile is noticed when the head is written; appending nothing asks.
+    // A later append by others is noticed when the head is written. An append of nothing reads the
+    // head.
     let base = match known.filter(fits) {
         Some(known) if !entries.is_empty() => Some(known),
         _ => fetch(store, run, &mut Failures::default())?,
@@ -69,7 +71,7 @@ pub(super) fn append_with(
     Err(Error::new(ErrorKind::External, text))
 }
 
-/// Appends to `base`, and to what it has become, as long as that ends at `expected`.
+/// Appends to `base`, and to later heads, as long as the ledger ends at `expected`.
 fn attempt(
     store: &ObjectLedgerStore,
     run: &RunId,
@@ -82,7 +84,7 @@ fn attempt(
     loop {
         let tip = tip_of(run, &base);
         if sent && !matches!(&tip, Ok(tip) if tip == expected) {
-            // Of a run that was deleted since, nobody can say any more what was in it.
+            // After a deletion the former records of the run are unknown.
             let head = tip.and(base.map(|(head, _)| head).ok_or_else(|| vanished(run)))?;
             return match is_there(store, run, &head, expected.count, nonce)? {
                 true => Ok(Append::Stored(after(expected, entries))),
@@ -110,7 +112,7 @@ fn fetch(store: &ObjectLedgerStore, run: &RunId, failures: &mut Failures) -> Res
     failures.until(|| store.fetch(run))
 }
 
-/// Seals what must be sealed and writes the head; `None` when that has changed.
+/// Seals full segments and writes the head; `None` when that has changed.
 fn write(
     store: &ObjectLedgerStore,
     run: &RunId,
@@ -180,7 +182,8 @@ fn vanished(run: &RunId) -> Error {
     ))
 }
 
-/// Puts a tombstone in place of the head, if that ends as expected; then removes what it named.
+/// Puts a tombstone in place of the head, if that ends as expected; then removes the objects that
+/// it named.
 pub(super) fn delete(
     store: &ObjectLedgerStore,
     run: &RunId,
@@ -213,7 +216,7 @@ pub(super) fn delete(
     Err(Error::new(ErrorKind::External, text))
 }
 
-/// Removes what a deleted run left. Runs are listed without it from the first step on.
+/// Removes the objects of a deleted run. Runs are listed without it from the first step on.
 fn remove_all(store: &ObjectLedgerStore, run: &RunId) -> Result<(), Error> {
     let gone = format!("{GONE}/{}", encoding::hex(run.as_str().as_bytes()));
     objects::seal(&*store.objects, &gone, b"")?;

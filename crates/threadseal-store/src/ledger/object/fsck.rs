@@ -1,10 +1,10 @@
-//! Looking at everything that is stored of one run, without the reader's shortcuts.
+//! Checking everything that is stored of one run, without the reader's shortcuts.
 //!
-//! | code | what is wrong | mended |
+//! | code | fault | repair |
 //! |---|---|---|
-//! | `head_damaged` | the head is not what was written | no |
-//! | `missing` | an object that the head tells of is not there | no |
-//! | `changed` | an object has other bytes than its name says, or holds something else | no |
+//! | `head_damaged` | the head does not have the bytes that were written | no |
+//! | `missing` | an object that the head leads to does not exist | no |
+//! | `changed` | an object has other bytes than its name states, or other contents | no |
 //! | `not_a_record` | a record that is no JSON object | no |
 //! | `other_run` | a record of another run | no |
 //! | `broken_link` | a `prev_hash` that is not the `record_hash` before it, or a hash that is not the record's | no |
@@ -12,10 +12,11 @@
 //! | `orphan` | a sealed object that no head names, or can ever come to name | removing it |
 //! | `leftover` | sealed objects of a run that was deleted | removing them |
 //!
-//! *Why an orphan is one for ever*: a head comes to name a sealed object only by taking the place of a
-//! head whose sealed part ends where the object begins. Sealed parts never shrink. Where this head's
-//! goes further, and another object holds those records, such a write can only fail. An object that
-//! begins at the end of the sealed part may be about to be named, and is left alone.
+//! *Why an orphan stays one for ever*: a head begins to name a sealed object only on one condition.
+//! The sealed part of the head before it must end where the object begins. Sealed parts never
+//! shrink. Where this head's sealed part is longer, and another object holds those records, such a
+//! write can only fail. An object that begins at the end of the sealed part may soon be named, so
+//! it stays.
 
 use super::ObjectLedgerStore;
 use super::head::{Head, MAX_HEAD_BYTES};
@@ -214,8 +215,8 @@ impl<'s> Look<'s> {
         self.prev = Some(hash);
     }
 
-    /// Takes the listed segments up to the one that the head leads to next (`None`: to the end), and
-    /// tells of those before it.
+    /// Takes the listed segments up to the one that the head leads to next (`None`: to the end).
+    /// Reports those before it.
     fn segments_before(&mut self, named: Option<&str>) -> Result<(), Error> {
         let folder = rows::segment_folder(self.run);
         loop {
@@ -245,14 +246,14 @@ impl<'s> Look<'s> {
         }
     }
 
-    /// Tells of the indexes that the head does not lead to.
+    /// Reports the indexes that the head does not lead to.
     fn orphaned_indexes(&mut self, head: &Head) -> Result<(), Error> {
         let (store, folder) = (self.store, rows::index_folder(self.run));
         let is_orphan = |name: &str| {
             let (level, rest) = name.split_once('-')?;
             let (first, sha256) = rest.split_once('-')?;
             let level = usize::try_from(number(level, 2)?).ok()?;
-            // Indexes of a level are named by the one above; what lies below is not folded yet.
+            // The level above names the indexes of a level; indexes after those are not folded yet.
             let mut above = head.levels.iter().skip(level + 1);
             let folded = above.find_map(|refs| refs.last()).map_or(0, Ref::end);
             Some(numbered(first, 20, sha256)? < folded)

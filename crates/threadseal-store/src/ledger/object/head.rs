@@ -5,14 +5,14 @@
 //! {"run":…,"count":…,"hash":…,"append":…,"deleted":…,"levels":[[{"first":…,…},…],…]} LF
 //! row …                                                   (rows.rs)
 //! ```
-//! The newest records lie in the head itself, so that an append is one write that happens or does not.
-//! When they have become [`OPEN_BYTES`] they are sealed into a segment, which the first level names; of
-//! [`FANOUT`] segments an index is made, which the second level names, and so on: the head stays small
-//! however long the ledger is. From the last level to the first and on into the rows, the records are
+//! The head contains the newest records, so that an append is one write that happens or does not.
+//! After [`OPEN_BYTES`] they are sealed into a segment, which the first level names. [`FANOUT`]
+//! segments make an index, which the second level names, and so on. So the head stays small however
+//! long the ledger is. From the last level to the first and then in the rows, the records are
 //! numbered without gap.
 //!
-//! `append` is drawn anew for each change, so that no two heads are ever the same bytes. A deleted run
-//! has `deleted` (microseconds since 1970), its last count and hash, and nothing else.
+//! `append` is drawn anew for each change, so that no two heads ever have the same bytes. A deleted
+//! run has `deleted` (microseconds since 1970), its last count and hash, and nothing else.
 
 use super::rows::{self, Nonce, Ref, Row, SEGMENT_BYTES, SEGMENT_RECORDS};
 use crate::ledger::{Entry, Tip, Tombstone};
@@ -25,7 +25,7 @@ use threadseal_core::encoding;
 use threadseal_core::time::Timestamp;
 use threadseal_formats::ledger::RunId;
 
-/// Bytes of records in a head from which on they are sealed. Each append writes them again.
+/// Bytes of records in a head at which they are sealed. Each append writes them again.
 const OPEN_BYTES: usize = 128 << 10;
 /// Most bytes of a head.
 pub(super) const MAX_HEAD_BYTES: usize =
@@ -85,7 +85,7 @@ impl Head {
         spell::summed(LABEL, &body)
     }
 
-    /// Reads what [`Head::encode`] wrote for this run; `None` for anything else.
+    /// Reads the bytes that [`Head::encode`] wrote for this run; `None` for anything else.
     pub(super) fn decode(run: &RunId, bytes: &[u8]) -> Option<Self> {
         let (form, rows) = line(spell::body(LABEL, bytes)?)?;
         let form: Form = serde_json::from_slice(form).ok()?;
@@ -121,7 +121,7 @@ impl Head {
             && last.is_none_or(|hash| hash == self.tip.hash)
     }
 
-    /// The head after `entries`, and what must be written before it.
+    /// The head after `entries`, and the objects that must be written before it.
     pub(super) fn after(
         &self,
         run: &RunId,
@@ -157,7 +157,7 @@ impl Head {
         (next, sealed)
     }
 
-    /// What is left of the run when it is deleted.
+    /// The head of the run after its deletion.
     pub(super) fn buried(&self, at: Timestamp, append: Nonce) -> Self {
         Self {
             tip: self.tip,

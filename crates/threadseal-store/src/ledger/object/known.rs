@@ -1,5 +1,5 @@
-//! What a store has seen of its runs: to append without asking first, and to notice a storage that
-//! has forgotten something.
+//! A store's knowledge of its runs: to append without a read first, and to notice a storage that
+//! lost data.
 
 use super::head::Head;
 use crate::objects::Version;

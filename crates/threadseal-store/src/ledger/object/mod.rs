@@ -7,15 +7,19 @@
 //! gone/<hex>                                           empty: the run was deleted
 //! ```
 //! Invariants:
-//! * only heads are written again, and only in place of the version that was read: of several writers
-//!   one wins; a sealed object is durable before a head names it;
-//! * an append is one write of a head, rarely with a sealed object before it, however long the ledger is;
-//! * an answer that was lost is found out by the number drawn for the append, never guessed (`append`);
-//! * nothing is taken for what it should be before its digest is computed;
-//! * a storage that has forgotten what this store has seen in it is refused (`known`).
+//! * only heads are written again, and only in place of the version that was read, so of several
+//!   writers one wins;
+//! * a sealed object is durable before a head names it;
+//! * an append is one write of a head, rarely with a sealed object before it, however long the
+//!   ledger is;
+//! * after a lost answer the number drawn for the append shows the result; it is never guessed
+//!   (`append`);
+//! * no object is used before its digest is verified;
+//! * a storage that lost data which this store has seen is refused (`known`).
 //!
-//! Hex keeps the order of names, so that runs are listed in it. A sealed object that no head came to
-//! name, after a lost race or a crash, is harmless; `fsck` says which can never be named any more.
+//! Hex keeps the order of names, so that runs are listed in it. After a lost race or a crash, a
+//! sealed object that no head names is harmless; `fsck` reports those that can never be named any
+//! more.
 
 mod append;
 mod fsck;
@@ -43,9 +47,9 @@ use threadseal_formats::ledger::RunId;
 
 /// Longest run id in bytes: its hex is one part of a name, of which file systems take 255 bytes.
 const MAX_NAME_BYTES: usize = 120;
-/// Where empty objects stand for deleted runs.
+/// The folder of empty objects that mark deleted runs.
 const GONE: &str = "gone";
-/// Pauses of [`LedgerStore::wait`]: each is a request, and somebody pays for it.
+/// Pauses of [`LedgerStore::wait`]: each poll is a request that costs money.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 

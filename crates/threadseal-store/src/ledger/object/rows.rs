@@ -8,10 +8,10 @@
 //! index     threadseal.object-index/1 LF
 //!           {"run":…,"level":…,"refs":[{"first":…,"count":…,"sha256":…,"keys":…},…]} LF
 //! ```
-//! A sealed object is never written again; its name ends in the SHA-256 of all of its bytes, and no
-//! reader takes it without computing that. *append* is drawn anew for each append, so that a writer
-//! whose answer was lost finds its own records. *key* is the tagged digest of the idempotency key, on
-//! completed records only.
+//! A sealed object is never written again. Its name ends in the SHA-256 of all of its bytes, and no
+//! reader uses it without computing that. *append* is drawn anew for each append, so that a writer
+//! whose answer was lost finds its own records. *key* is the tagged digest of the idempotency key,
+//! on completed records only.
 
 use crate::ledger::{COMPLETED, Entry, MAX_BATCH_BYTES};
 use crate::objects::Sealed;
@@ -27,11 +27,11 @@ use threadseal_formats::ledger::RunId;
 pub(super) const SEGMENT_RECORDS: usize = 256;
 /// Bytes of records from which on a segment takes no more.
 pub(super) const SEGMENT_BYTES: usize = 1 << 20;
-/// Most bytes of a sealed object: full segments with one record of the largest size after that, their
-/// rows' beginnings and the head line.
+/// Most bytes of a sealed object: a full segment and one more record of the largest size. The fixed
+/// parts of their rows and the head line are included.
 pub(super) const MAX_SEALED_BYTES: usize = SEGMENT_BYTES + MAX_LINE_BYTES + (64 << 10);
 const _: () = assert!(MAX_SEALED_BYTES < MAX_BATCH_BYTES);
-/// Bytes of a filter of keys: four bits of 2048 for each of at most 256 keys, so that one of forty
+/// Bytes of a filter of keys: four bits of 2048 for each of at most 256 keys. So one of forty
 /// segments is read in vain.
 const FILTER_BYTES: usize = 256;
 
@@ -41,7 +41,7 @@ const INDEX: &str = "threadseal.object-index/1\n";
 /// Drawn anew for each append.
 pub(super) type Nonce = [u8; 16];
 
-/// A record and what is kept with it.
+/// A record and the facts that are kept with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) append: Nonce,
@@ -100,22 +100,22 @@ pub(super) fn parse_rows(text: &[u8]) -> Option<Vec<Row>> {
     whole.split(|byte| *byte == b'\n').map(Row::parse).collect()
 }
 
-/// What a segment is found by.
+/// The digest by which a segment is found.
 pub(super) fn key_digest(key: &str) -> Digest {
     Digest::tagged("ledger idempotency key", &[key.as_bytes()])
 }
 
-/// A sealed object, by what it holds and by its bytes.
+/// A sealed object, by its records and its digest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Ref {
     /// Number of its first record.
     pub(super) first: u64,
-    /// How many records.
+    /// Number of records.
     pub(super) count: u64,
-    /// Of the object's bytes, in hex.
+    /// SHA-256 of the object's bytes, in hex.
     pub(super) sha256: String,
-    /// Of a segment: which keys may be in it; `None` if there is none.
+    /// Of a segment: the filter of its keys; `None` if there is none.
     pub(super) keys: Option<String>,
 }
 
@@ -199,7 +199,7 @@ pub(super) fn seal_segment(run: &RunId, first: u64, rows: &[Row]) -> (Ref, Seale
     (found, Sealed { name, bytes })
 }
 
-/// Seals what names the objects of one level, at least one.
+/// Seals the references to the objects of one level, at least one.
 pub(super) fn seal_index(run: &RunId, level: usize, refs: Vec<Ref>) -> (Ref, Sealed) {
     let first = refs.first().map_or(0, |first| first.first);
     let end = refs.last().map_or(0, Ref::end);
@@ -220,7 +220,7 @@ pub(super) fn seal_index(run: &RunId, level: usize, refs: Vec<Ref>) -> (Ref, Sea
     (found, Sealed { name, bytes })
 }
 
-/// The rows of a segment; `None` unless it is the one that `wanted` tells of.
+/// The rows of a segment; `None` unless it is the segment of `wanted`.
 pub(super) fn parse_segment(run: &RunId, wanted: &Ref, bytes: &[u8]) -> Option<Vec<Row>> {
     let rest = bytes.strip_prefix(SEGMENT.as_bytes())?;
     let end = rest.iter().position(|byte| *byte == b'\n')?;
@@ -232,7 +232,7 @@ pub(super) fn parse_segment(run: &RunId, wanted: &Ref, bytes: &[u8]) -> Option<V
     fits.then_some(rows)
 }
 
-/// What an index names; `None` unless it is the one that `wanted` tells of, without gaps.
+/// The references in an index; `None` unless it is the index of `wanted`, without gaps.
 pub(super) fn parse_index(
     run: &RunId,
     level: usize,
@@ -247,12 +247,12 @@ pub(super) fn parse_index(
     fits.then_some(body.refs)
 }
 
-/// Where the segments of a run are.
+/// The folder of the segments of a run.
 pub(super) fn segment_folder(run: &RunId) -> String {
     format!("segments/{}", encoding::hex(run.as_str().as_bytes()))
 }
 
-/// Where the indexes of a run are.
+/// The folder of the indexes of a run.
 pub(super) fn index_folder(run: &RunId) -> String {
     format!("indexes/{}", encoding::hex(run.as_str().as_bytes()))
 }

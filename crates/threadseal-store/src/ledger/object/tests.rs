@@ -1,4 +1,4 @@
-//! The suite on every storage, and what only object storage can do wrong.
+//! The suite on every storage, and the faults that only object storage can have.
 
 use super::*;
 use crate::fault::FaultFs;
@@ -124,8 +124,8 @@ fn records_of_any_size_are_sealed_within_bounds() {
     assert!(store.fsck(&run, false).unwrap().is_clean());
 }
 
-/// What a writer does: batches of these sizes, some of which are sealed. Reading is left to the caller
-/// to repeat.
+/// The work of a writer: batches of these sizes, some of which are sealed. The caller repeats the
+/// reads.
 fn work(
     store: &ObjectLedgerStore,
     run: &RunId,
@@ -227,7 +227,7 @@ fn a_folder_survives_every_cut_of_the_power() {
     }
 }
 
-/// Storage in which somebody else appends right before a write is done.
+/// Storage in which another writer appends right before a write is done.
 #[derive(Debug)]
 struct Overtaken {
     behind: Arc<dyn Objects>,

@@ -1,8 +1,8 @@
 //! Reading a ledger through its levels, one sealed object at a time.
 //!
-//! Sealed objects are never written again and stay until their run is deleted; so what a head names is
-//! there, as it was. One that is not there, or not what its name says, is an error; where the run was
-//! deleted meanwhile, that is told instead.
+//! Sealed objects are never written again and stay until their run is deleted; so the objects that
+//! a head names exist unchanged. A missing or changed object is an error. If the run was deleted
+//! meanwhile, the error reports that instead.
 
 use super::head::Head;
 use super::rows::{self, MAX_SEALED_BYTES, Ref, Row};
@@ -17,7 +17,7 @@ use threadseal_formats::ledger::RunId;
 /// Takes the number of the first of some rows, and the rows.
 pub(super) type Visit<'v> = dyn FnMut(u64, &[Row]) -> Result<ControlFlow<()>, Error> + 'v;
 
-/// Visits the rows of all segments that end behind `from`, oldest first, and then those of the head.
+/// Visits the rows of all segments that end after `from`, oldest first, and then those of the head.
 pub(super) fn forward(
     store: &ObjectLedgerStore,
     run: &RunId,
@@ -135,7 +135,7 @@ fn sealed(
     let sha256 = Digest::parse_hex(&found.sha256).ok_or_else(no_digest)?;
     match objects::unseal(&*store.objects, name, &sha256, MAX_SEALED_BYTES) {
         Ok(bytes) => Ok(bytes),
-        // Deleting a run removes what its last head named.
+        // Deleting a run removes the objects that its last head named.
         Err(error) => store.living(run).and(Err(error)),
     }
 }

@@ -3,12 +3,14 @@
 //! ```text
 //! append_if     head: UPDATE … WHERE count and hash are as expected ─┐ one statement, one commit
 //!               records: INSERT … FROM that UPDATE's row ────────────┘
-//! append_with   BEGIN, SELECT head FOR UPDATE ─► make ─► the same statement, COMMIT     two round trips
+//! append_with   BEGIN, SELECT head FOR UPDATE ─► make ─► the same statement, COMMIT
+//!               (two round trips)
 //! ```
-//! A statement whose answer was lost may have been committed. The same statement with the same nonce
-//! is sent again on another connection: if the first is still running, the second waits for its row
-//! lock; then either it stores the records itself, or it finds the head moved, and the record at the
-//! expected place tells by its nonce whose it is. So nothing is stored twice and nothing is guessed.
+//! A statement whose answer was lost may have been committed. The same statement with the same
+//! nonce is sent again on another connection. If the first is still running, the second waits for
+//! its row lock. Then either it stores the records itself, or it finds that the head has moved. In
+//! the second case the nonce of the record at the expected place shows which append wrote it. So
+//! nothing is stored twice and nothing is guessed.
 
 use super::{Failure, PostgresLedgerStore, read};
 use crate::ledger::{Append, Entry, Make, Tip, Tombstone};
@@ -59,13 +61,13 @@ WITH head AS (
 )
 SELECT count FROM head";
 
-/// One append: the same, nonce included, however often it is sent.
+/// One append: the same in each attempt, nonce included.
 pub(super) struct Batch<'e> {
     run: &'e RunId,
     expected: Tip,
     entries: &'e [Entry],
     nonce: [u8; 16],
-    /// Where the ledger ends when it is stored.
+    /// The end of the ledger when it is stored.
     after: Tip,
 }
 
@@ -159,7 +161,7 @@ async fn once(
     in_doubt: bool,
 ) -> Result<Append, Failure> {
     let client = store.connection().await?;
-    // A server that lost what it acknowledged must not get more on top.
+    // A server that lost acknowledged records must not get more after them.
     if in_doubt {
         read::tip(store, &client, batch.run, false).await?;
     }
@@ -170,7 +172,7 @@ async fn once(
     Ok(Append::Differs(tip.unwrap_or_default()))
 }
 
-/// Appends what `make` makes of the tip while the head's row is locked.
+/// Appends the entries that `make` returns for the tip while the head's row is locked.
 pub(super) async fn append_with(
     store: &PostgresLedgerStore,
     run: &RunId,
@@ -194,8 +196,8 @@ async fn locked(
 ) -> Result<Append, Failure> {
     let open = Open(Some(store.connection().await?));
     let client = open.client()?;
-    // Each pair is on its way at once, so that the lock is held for one answer of ours and one of
-    // the server's.
+    // Both statements of a pair are sent at once. So the lock is held for one answer of ours and
+    // one of the server's.
     let read = read::tip(store, client, run, true);
     let (begun, tip) = both(client.batch_execute("BEGIN"), read).await;
     begun?;
@@ -220,7 +222,7 @@ async fn locked(
         Ok(batch) => batch,
         Err(error) => return open.give_up(Err(error.into())).await,
     };
-    // A commit behind a statement that failed takes the transaction back.
+    // A commit after a failed statement rolls the transaction back.
     let (sent, committed) = both(batch.send(client), client.batch_execute("COMMIT")).await;
     match (sent, committed.map_err(Failure::from)) {
         (Ok(sent), Ok(())) => {
@@ -243,8 +245,8 @@ async fn locked(
     }
 }
 
-/// A connection within a transaction. It goes back to the pool only when that has ended; dropped before,
-/// it is closed, and the server takes the transaction back.
+/// A connection within a transaction. It goes back to the pool only after the transaction ended. If
+/// it is dropped before, it is closed, and the server rolls the transaction back.
 struct Open(Option<Object>);
 
 impl Open {
@@ -257,7 +259,7 @@ impl Open {
         drop(self.0.take());
     }
 
-    /// Takes the transaction back, and answers.
+    /// Rolls the transaction back, and returns `answer`.
     async fn give_up<T>(self, answer: Result<T, Failure>) -> Result<T, Failure> {
         if self.client()?.batch_execute("ROLLBACK").await.is_ok() {
             self.keep();
@@ -385,7 +387,7 @@ impl Tries {
     }
 }
 
-/// What an index of keys holds of one.
+/// The digest of a key in the index of keys.
 pub(super) fn digest_of_key(key: &str) -> Digest {
     Digest::of(key.as_bytes())
 }
@@ -402,7 +404,7 @@ fn bytes(digest: Option<&Digest>) -> Option<&[u8]> {
     digest.map(|digest| &digest.as_bytes()[..])
 }
 
-/// The error of something that a caller cannot retry.
+/// The error that no retry helps.
 pub(super) fn refused(text: String) -> Failure {
     Failure::Told(Error::new(ErrorKind::Refused, text))
 }

@@ -1,17 +1,18 @@
-//! Reaching a PostgreSQL server: the address, TLS, the pool, and what each session must grant.
+//! Reaching a PostgreSQL server: the address, TLS, the pool, and the required guarantees of a
+//! session.
 //!
 //! ```text
-//! postgres://USER[:PASSWORD]@HOST[:PORT]/DATABASE[?NAME=VALUE&…]      sockets: host=/FOLDER as a value
-//!   sslmode=verify-full   TLS, certificate and name checked             the default beyond this machine
-//!           require, verify-ca   the same: encryption to nobody in particular protects nothing
+//! postgres://USER[:PASSWORD]@HOST[:PORT]/DATABASE[?NAME=VALUE&…]  sockets: host=/FOLDER as a value
+//!   sslmode=verify-full   TLS, certificate and name checked        the default beyond this machine
+//!           require, verify-ca   the same: encryption to an unknown peer protects nothing
 //!           prefer        TLS and checked where the server offers it, else none; warned of
-//!           disable       none                                         the default on this machine
+//!           disable       none                                     the default on this machine
 //!   sslrootcert=FILE      authorities to trust in place of the system's
 //! ```
-//! Other names are libpq's. Each session is asked whether it commits durably before it is used:
+//! Other names are libpq's. Before use, each session must confirm that it commits durably.
 //! `synchronous_commit` must be `on` or `remote_apply` and is set where it is not.
 //!
-//! No address is ever repeated in a message as it was given: it may hold a password.
+//! A message never repeats an address as it was given: it may contain a password.
 
 use deadpool_postgres::{
     Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime,
@@ -30,26 +31,26 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// Connections of one store.
 const POOL_SIZE: usize = 8;
-/// How long a connection, or its turn in the pool, is waited for.
+/// Longest wait for a connection, or for a turn in the pool.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Unanswered bytes break a connection after this time.
 const SILENCE: Duration = Duration::from_secs(30);
-/// What every session is told first. Another writer is waited for at most so long, and one that
-/// stopped inside a transaction does not hold a run for ever.
+/// The first statements of every session. They limit the wait for another writer. They also keep a
+/// writer that stopped inside a transaction from holding a run for ever.
 const SESSION: &str = "SET lock_timeout = '30s';
 SET idle_in_transaction_session_timeout = '60s';
 SET client_min_messages = warning";
 
-/// A server, and how to speak to it.
+/// A server, and the way to connect to it.
 pub(super) struct Server {
     pub(super) config: Config,
     pub(super) tls: MakeRustlsConnect,
-    /// Where it is, without secrets.
+    /// Its address, without secrets.
     pub(super) place: String,
     may_be_plain: bool,
 }
 
-/// What a server says of itself.
+/// The settings that a server reports.
 #[derive(Debug, Clone)]
 pub(super) struct Facts {
     fsync: bool,
@@ -127,7 +128,7 @@ impl Server {
             .map_err(|error| self.external(&error.to_string()))
     }
 
-    /// What of the server's set-up takes away from what the store promises.
+    /// The settings of the server that weaken the promises of the store.
     pub(super) fn warnings(&self, facts: &Facts) -> Vec<String> {
         let mut warnings = Vec::new();
         let mut warn = |applies: bool, text: &str| {
@@ -173,7 +174,7 @@ pub(super) async fn connection(server: &Server, pool: &Pool) -> Result<Object, E
     })
 }
 
-/// What the server says of itself.
+/// Reads the server's settings.
 pub(super) async fn facts(client: &Client) -> Result<Facts, tokio_postgres::Error> {
     let row = client
         .query_one(
@@ -189,8 +190,8 @@ pub(super) async fn facts(client: &Client) -> Result<Facts, tokio_postgres::Erro
     })
 }
 
-/// An error of the server or the connection in words: the server's message and code, never its
-/// detail, which may repeat what records say.
+/// The text of an error of the server or the connection: the server's message and code. Its detail
+/// is left out, because that may repeat the contents of records.
 pub(super) fn text_of(error: &tokio_postgres::Error) -> String {
     if let Some(told) = error.as_db_error() {
         return format!("{} ({})", told.message(), told.code().code());
@@ -234,7 +235,7 @@ async fn check_session(client: &Client) -> Result<(), Error> {
     }
 }
 
-/// What this store reads of an address itself.
+/// The parameters of an address that this store reads itself.
 #[derive(Default)]
 struct Options {
     sslmode: Option<String>,
@@ -242,7 +243,7 @@ struct Options {
 }
 
 impl Options {
-    /// The address without them, and they.
+    /// The address without them, and the parameters.
     fn taken_from(url: &str) -> Result<(String, Self), Error> {
         let (base, query) = url.split_once('?').unwrap_or((url, ""));
         // An unescaped @ in a password would make a piece of it the host, and messages name hosts.

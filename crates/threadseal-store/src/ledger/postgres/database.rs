@@ -1,11 +1,12 @@
-//! [`PostgresDatabase`]: one database for other layers, reached and checked as the stores reach theirs.
+//! [`PostgresDatabase`]: one database for other layers, reached and checked as the stores reach
+//! theirs.
 //!
 //! ```text
-//! read    statements one by one; asked again when the connection breaks
-//! write   one transaction; begun again after a conflict or a deadlock, never when its answer was lost
+//! read    statements one by one; repeated when the connection breaks
+//! write   one transaction; begun again after a conflict or a deadlock, never after a lost answer
 //! ```
-//! A transaction whose answer was lost may have been committed. Nobody guesses: the caller is told that it is
-//! unknown, looks at what stands there, and goes on from that.
+//! A transaction whose answer was lost may have been committed. It is not guessed. The caller gets
+//! an error for an unknown result, reads the present rows, and continues from those.
 
 use super::connect::{self, Facts, Server};
 use super::hint::{Listener, Teller};
@@ -20,9 +21,9 @@ use threadseal_core::error::{Error, ErrorKind};
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, ToSql};
 
-/// How often something is begun again.
+/// Limit of attempts.
 const MAX_TRIES: u32 = 12;
-/// First pause before that; it doubles up to [`MAX_PAUSE`].
+/// First pause between them; it doubles up to [`MAX_PAUSE`].
 const PAUSE: Duration = Duration::from_millis(2);
 const MAX_PAUSE: Duration = Duration::from_millis(500);
 
@@ -43,8 +44,8 @@ impl PostgresDatabase {
     /// Connects to the server of this address.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] for an address that cannot be used, [`ErrorKind::External`] when the server
-    /// cannot be reached or does not commit durably. No message repeats the address.
+    /// [`ErrorKind::InvalidInput`] for an address that cannot be used, [`ErrorKind::External`] when
+    /// the server cannot be reached or does not commit durably. No message repeats the address.
     pub fn open(url: &str) -> Result<Self, Error> {
         let server = Arc::new(Server::parse(url)?);
         let pool = server.pool()?;
@@ -62,12 +63,12 @@ impl PostgresDatabase {
         })
     }
 
-    /// Where it is, without secrets.
+    /// Its address, without secrets.
     pub fn place(&self) -> &str {
         &self.server.place
     }
 
-    /// What of the server's set-up takes away from what is promised.
+    /// The settings of the server that weaken its promises.
     pub fn warnings(&self) -> Vec<String> {
         self.server.warnings(&self.facts)
     }
@@ -80,12 +81,12 @@ impl PostgresDatabase {
         )
     }
 
-    /// Brings the tables of one part of the program to the newest of `versions`, each of which is applied once, in
-    /// one transaction, under a lock that everybody who makes tables takes.
+    /// Brings the tables of one part of the program to the newest of `versions`. Each is applied
+    /// once, in one transaction, under a lock that every maker of tables takes.
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`] when a later version of this program made them, [`ErrorKind::External`] when the
-    /// server fails.
+    /// [`ErrorKind::Refused`] when a later version of this program made them,
+    /// [`ErrorKind::External`] when the server fails.
     pub fn migrate(&self, part: &str, versions: &[&str]) -> Result<(), Error> {
         let is_current = self.read(|session| {
             let there = "SELECT to_regclass('threadseal_parts') IS NOT NULL";
@@ -112,10 +113,10 @@ impl PostgresDatabase {
         })
     }
 
-    /// Asks, statement by statement; again from the beginning when the connection breaks.
+    /// Reads, statement by statement; again from the beginning when the connection breaks.
     ///
     /// # Errors
-    /// What `work` says, [`ErrorKind::External`] when the server fails.
+    /// Those of `work`, [`ErrorKind::External`] when the server fails.
     pub fn read<T>(
         &self,
         mut work: impl FnMut(&Session<'_>) -> Result<T, Error>,
@@ -127,7 +128,8 @@ impl PostgresDatabase {
         })
     }
 
-    /// One statement that commits by itself. It is sent again after a conflict, never when its answer was lost.
+    /// One statement that is its own transaction. It is sent again after a conflict, never when its
+    /// answer was lost.
     ///
     /// # Errors
     /// [`ErrorKind::External`] when the server fails: it may have been done then.
@@ -139,10 +141,11 @@ impl PostgresDatabase {
         })
     }
 
-    /// Does `work` in one transaction, or nothing of it. After a conflict it is begun again from a fresh look.
+    /// Does `work` in one transaction, or nothing of it. After a conflict it begins again with new
+    /// reads.
     ///
     /// # Errors
-    /// What `work` says; [`ErrorKind::External`] when the server fails: it may have been done then.
+    /// Those of `work`; [`ErrorKind::External`] when the server fails: it may have been done then.
     pub fn write<T>(
         &self,
         mut work: impl FnMut(&Session<'_>) -> Result<T, Error>,
@@ -179,13 +182,13 @@ impl PostgresDatabase {
                 Ok(client) => {
                     let attempted = attempt(&client);
                     if attempted.0.is_err() && attempted.1 != Trouble::None {
-                        // Nobody knows in which state its session is.
+                        // The state of its session is unknown.
                         drop(Object::take(client));
                     }
                     attempted
                 }
                 Err(error) if tries >= MAX_TRIES => return Err(error),
-                // Nothing was asked yet.
+                // No statement was sent yet.
                 Err(error) => (Err(error), Trouble::Conflict),
             };
             let again = match trouble {
@@ -204,7 +207,7 @@ impl PostgresDatabase {
         Err(self.server.external("it does not answer"))
     }
 
-    /// Lets whoever waits know that something changed: a hint, which may be lost.
+    /// Sends waiting processes a hint of a change; it may be lost.
     ///
     /// # Errors
     /// [`ErrorKind::External`] when no thread can be started.
@@ -212,7 +215,7 @@ impl PostgresDatabase {
         self.teller.tell(&self.pool)
     }
 
-    /// How many hints were heard; begins to listen.
+    /// The number of received hints; begins to listen.
     ///
     /// # Errors
     /// As [`PostgresDatabase::tell`].
@@ -221,7 +224,7 @@ impl PostgresDatabase {
         Ok(self.listener.hints())
     }
 
-    /// Waits for a hint after the first `hints`, at most `longest`; look in any case.
+    /// Waits for a hint after the first `hints`, at most `longest`; read the data in any case.
     pub fn wait(&self, hints: u64, longest: Duration) {
         self.listener.wait(hints, longest);
     }
@@ -250,7 +253,7 @@ fn applied(session: &Session<'_>, part: &str, versions: &[&str]) -> Result<usize
     }
 }
 
-/// What kept a statement from being answered.
+/// The reason why a statement got no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Trouble {
     None,
@@ -274,10 +277,11 @@ impl<'c> Session<'c> {
         }
     }
 
-    /// The rows that a statement gives.
+    /// The rows that a statement returns.
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`] when a constraint speaks against it, [`ErrorKind::External`] when the server fails.
+    /// [`ErrorKind::Refused`] when a constraint forbids it, [`ErrorKind::External`] when the server
+    /// fails.
     pub fn query(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, Error> {
         let asked = wait_for(async {
             let work = async {
@@ -289,7 +293,7 @@ impl<'c> Session<'c> {
         asked.map_err(|error| self.failed(error))
     }
 
-    /// The one row that a statement gives, if any.
+    /// The one row that a statement returns, if any.
     ///
     /// # Errors
     /// As [`Session::query`].
@@ -297,7 +301,7 @@ impl<'c> Session<'c> {
         Ok(self.query(sql, values)?.into_iter().next())
     }
 
-    /// The row that a statement always gives.
+    /// The row that a statement always returns.
     ///
     /// # Errors
     /// As [`Session::query`].
@@ -349,7 +353,7 @@ impl fmt::Debug for Session<'_> {
     }
 }
 
-/// A value of a row. Whoever owns the tables may have given its column another type.
+/// A value of a row. The owner of the tables may have given its column another type.
 ///
 /// # Errors
 /// [`ErrorKind::External`] when it is of another one.

@@ -1,19 +1,21 @@
-//! [`LeasedFs`]: folders that lie in PostgreSQL, everything else where it was.
+//! [`LeasedFs`]: folders that are stored in PostgreSQL; all other paths stay on the disk.
 //!
 //! ```text
 //! threadseal_files    path, folder, inode, order_id, is_folder, mode, size, version, changed_at
-//! threadseal_chunks   inode, at, bytes: what was appended at one time
+//! threadseal_chunks   inode, at, bytes: those of one append
 //! ```
-//! Whoever opens a file by a path below one of the folders gets one of the database: records, metadata, ledgers
-//! and entries of threads are written by the very code that writes them to a disk, and nothing of them lies on one
-//! (files of lines on a shared disk have no fencing: a writer that slept may write after another took over).
+//! A path below one of the folders opens a file of the database. The same code that writes to a
+//! disk writes records, metadata, ledgers and entries of threads there. No part of them is on a
+//! disk. (Files of lines on a shared disk have no fencing: a writer that slept may write after
+//! another took over.)
 //!
-//! * Each change is one statement, which checks the lease ([`super::leases`]), that the file belongs to the lease's
-//!   order, and that its version and size are those that this writer knows; it moves both on. No row means: stop.
-//! * Whoever had one change refused writes nothing more, to no file.
+//! * Each change is one statement. It checks the lease ([`super::leases`]), and that the file
+//!   belongs to the lease's order. The file's version and size must be those that this writer
+//!   knows. The statement advances both. If it returns no row, the writer stops.
+//! * After one refused change a process writes nothing more, to no file.
 //! * A change is durable when it returns; there is nothing to sync.
-//! * A new file is held in memory until it gets its name, so a crash leaves no half of one.
-//! * The lock of a file keeps the threads of one process apart; the lease keeps processes apart.
+//! * A new file is held in memory until it gets its name. So a crash leaves no half of one.
+//! * The lock of a file separates the threads of one process; the lease separates processes.
 //! * Without a lease everything is read-only; only a request to the holder may be left ([`leave`]).
 
 mod handle;
@@ -67,7 +69,8 @@ CREATE INDEX threadseal_files_order ON threadseal_files (order_id);
 ",
 ];
 
-/// Begins each statement that changes something: no row of `lease`, nothing done. `$1` to `$3` are the lease's.
+/// Begins each statement that changes a row: without a row of `lease` it does nothing. `$1` to `$3`
+/// are the lease's.
 pub(super) const LEASE: &str = "
 WITH lease AS MATERIALIZED (
   SELECT 1 FROM threadseal_orders
@@ -82,22 +85,22 @@ struct Inner {
     real: Arc<dyn Fs>,
     database: PostgresDatabase,
     lease: Option<Lease>,
-    /// What paths in the database are relative to.
+    /// The base of paths in the database.
     root: PathBuf,
-    /// The folders that lie there, absolute.
+    /// The folders in the database, absolute.
     folders: Vec<PathBuf>,
     /// Files that this process appends to, by inode.
     open: Mutex<HashMap<i64, Weak<Node>>>,
     /// New files that have no name yet, by the temporary one.
     unnamed: Mutex<HashMap<String, Arc<Node>>>,
-    /// Folders that are there: they do not go.
+    /// Folders that exist: they are never removed.
     known: Mutex<HashSet<String>>,
-    /// A change was not taken: nothing more is written from here.
+    /// A change was refused: this process writes nothing more.
     stopped: AtomicBool,
 }
 
 impl LeasedFs {
-    /// Sees `folders`, relative to `root`, in the database, and everything else in `real`.
+    /// Shows `folders`, relative to `root`, from the database, and all other paths from `real`.
     ///
     /// # Errors
     /// As [`PostgresDatabase::migrate`]; [`ErrorKind::External`] when `root` is no folder.
@@ -132,7 +135,7 @@ impl LeasedFs {
 }
 
 impl Inner {
-    /// The path in the database, if it lies there.
+    /// The path in the database, if it is there.
     fn inside(&self, path: &Path) -> io::Result<Option<String>> {
         if !self.folders.iter().any(|folder| path.starts_with(folder)) {
             return Ok(None);
@@ -149,13 +152,13 @@ impl Inner {
             .ok_or_else(|| io::ErrorKind::InvalidFilename.into())
     }
 
-    /// Is this one of the folders that lie there, or above one?
+    /// Is this one of the folders in the database, or above one?
     fn leads_in(&self, path: &Path) -> bool {
         self.folders.iter().any(|folder| folder.starts_with(path))
     }
 
-    /// The lease to write under. Whoever had one change refused writes nothing more: not another file either, in
-    /// which it would go on as if nothing had happened.
+    /// The lease to write under. After one refused change this process writes nothing more, also to
+    /// no other file. Otherwise it would continue there after the loss of the lease.
     fn lease(&self) -> io::Result<&Lease> {
         if self.stopped.load(Ordering::Acquire) {
             let text = "an earlier change was not taken: this worker has stopped";
@@ -167,7 +170,7 @@ impl Inner {
         })
     }
 
-    /// What a change gives; after a failure nothing is written any more.
+    /// The result of a change; after a failure nothing is written any more.
     fn done<T>(&self, done: Result<T, Error>) -> io::Result<T> {
         done.map_err(|error| {
             self.stopped.store(true, Ordering::Release);
@@ -223,7 +226,7 @@ impl Inner {
     }
 
     fn open_to_append(self: &Arc<Self>, path: &str) -> io::Result<Arc<dyn FileHandle>> {
-        // Told before anything is made of it; each change checks it again.
+        // An early check, before the file is used; each change checks the lease again.
         self.done(self.lease()?.check())?;
         let row = self.row(path)?.ok_or(io::ErrorKind::NotFound)?;
         if row.is_folder {
@@ -334,7 +337,7 @@ impl Inner {
         Ok(names)
     }
 
-    /// What of a folder of the disk lies in the database.
+    /// The names in a folder of the disk that are in the database.
     fn names_below(&self, path: &Path) -> BTreeSet<OsString> {
         let below = self.folders.iter().filter_map(|folder| {
             let rest = folder.strip_prefix(path).ok()?;

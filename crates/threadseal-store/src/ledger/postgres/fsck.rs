@@ -1,6 +1,6 @@
-//! Looking at everything that the database holds of one run, without the writer's statements.
+//! Checking everything that the database holds of one run, without the writer's statements.
 //!
-//! | code | what |
+//! | code | fault |
 //! |---|---|
 //! | `not_a_record` | a line that is no JSON object |
 //! | `gap` | a number without a record |
@@ -11,8 +11,8 @@
 //! | `rolled_back` | the head counts more records than there are |
 //! | `changed` | the last record has another hash than the head |
 //!
-//! A transaction is there whole or not at all, so nothing here was torn by a crash and nothing is
-//! mended: each of these was done by somebody.
+//! A transaction is there whole or not at all, so no crash left a torn record here. Nothing is
+//! repaired: another program or person caused each of these faults.
 
 use super::Failure;
 use super::connect::Server;
@@ -81,7 +81,7 @@ struct Look<'r> {
     report: FsckReport,
     /// The number that the next record should have.
     next: i64,
-    /// Hash of the last record, as its line says.
+    /// Hash of the last record, from its line.
     last: Option<Digest>,
 }
 

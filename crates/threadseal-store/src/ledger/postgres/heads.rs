@@ -1,14 +1,15 @@
-//! [`PostgresHeadStore`]: last known heads in PostgreSQL, for hosts that share what they know.
+//! [`PostgresHeadStore`]: last known heads in PostgreSQL, for hosts that share their knowledge.
 //!
 //! ```text
 //! threadseal_known_heads    record, head: the bytes of a head file of this host (`heads::codec`)
 //! threadseal_head_lines     line, record: the line is an alias of the record
-//! threadseal_head_places    place, record: sealed last there; place = tagged("head place", [kind, hint])
+//! threadseal_head_places    place, record: sealed last there;
+//!                           place = tagged("head place", [kind, hint])
 //! ```
-//! A swap is one statement: the head is written where the bytes that were read still stand, and its
-//! aliases and place from the row that this returns. Sent again after a lost answer it changes nothing;
-//! then the head that stands there tells whether it was stored. All heads are durable, whatever was
-//! asked for.
+//! A swap is one statement: it writes the head if the bytes that were read are still there. Its
+//! aliases and place follow from the row that this returns. A second attempt after a lost answer
+//! changes nothing; then the present head shows whether it was stored. All heads are durable,
+//! whatever durability was requested.
 
 use super::database::Value;
 use super::leases::Lease;
@@ -45,7 +46,7 @@ swapped AS (
   UPDATE threadseal_known_heads SET head = $2
   WHERE record = $1 AND head = $5 AND EXISTS (SELECT 1 FROM may) RETURNING record
 ), ";
-/// Who writes under no lease always may.
+/// A writer without a lease always may.
 const FREE: &str = "WITH may AS (SELECT 1), ";
 
 /// Heads in the database of a [`PostgresLedgerStore`].
@@ -61,7 +62,8 @@ impl PostgresHeadStore {
         Self { store, lease: None }
     }
 
-    /// The same for the holder of a lease: each swap checks it, in the same statement, and seals hold its token.
+    /// The same for the holder of a lease: each swap checks it, in the same statement, and seals
+    /// hold its token.
     pub fn leased(store: Arc<PostgresLedgerStore>, lease: Lease) -> Self {
         Self {
             store,

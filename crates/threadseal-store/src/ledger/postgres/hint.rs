@@ -1,10 +1,10 @@
-//! Hints that a ledger has grown: NOTIFY, never trusted and never waited for in the way of an append.
+//! Hints that a ledger has grown: NOTIFY is never trusted, and no append waits for it.
 //!
 //! ```text
 //! appender   after a commit ─► one NOTIFY per [`QUIET`], not durable, on another connection
 //! waiter     looks at the sequence ─► sleeps until a hint, or for one poll ─► looks again
 //! ```
-//! A notifying transaction holds a lock of the whole database until it is committed, so one within
+//! A notifying transaction holds a lock of the whole database until it is committed. One within
 //! each append would put all runs in one queue. A hint that is lost costs one poll.
 
 use super::connect::{Server, text_of};
@@ -18,21 +18,21 @@ use threadseal_core::error::Error;
 use tokio::task::JoinHandle;
 use tokio_postgres::{AsyncMessage, Client};
 
-/// Hints of one process are at least so far apart.
+/// Least time between two hints of one process.
 const QUIET: Duration = Duration::from_millis(20);
-/// How long a waiter sleeps while hints are heard.
+/// Longest sleep of a waiter that receives hints.
 const POLL_HEARING: Duration = Duration::from_millis(500);
-/// And while they are not.
+/// Longest sleep of a waiter that receives none.
 const POLL_DEAF: Duration = Duration::from_millis(50);
 /// Pause before the listener connects again.
 const RECONNECT: Duration = Duration::from_secs(1);
 
-/// Nothing to say; a hint is on its way; and more has happened since.
+/// The states: no hint is due; a hint is being sent; a change came after it.
 const IDLE: u8 = 0;
 const SAYING: u8 = 1;
 const AGAIN: u8 = 2;
 
-/// Tells others.
+/// Sends hints to other processes.
 #[derive(Debug, Default)]
 pub(super) struct Teller(Arc<AtomicU8>);
 
@@ -46,7 +46,7 @@ impl Teller {
         let (state, pool) = (Arc::clone(&self.0), pool.clone());
         crate::runtime::runtime()?.spawn(async move {
             loop {
-                // Best effort: who waits polls as well.
+                // Best effort: a waiter polls as well.
                 if let Ok(client) = pool.get().await {
                     let _ = client
                         .batch_execute(
@@ -71,7 +71,7 @@ impl Teller {
     }
 }
 
-/// Hears of others.
+/// Receives hints of other processes.
 #[derive(Debug, Default)]
 pub(super) struct Listener {
     heard: Arc<Heard>,
@@ -107,13 +107,13 @@ impl Listener {
         Ok(())
     }
 
-    /// How many hints were heard.
+    /// The number of received hints.
     pub(super) fn hints(&self) -> u64 {
         self.heard.get().hints
     }
 
-    /// Waits for a hint after the first `hints`, for at most `left` and one poll; says how long a poll
-    /// takes now.
+    /// Waits for a hint after the first `hints`, for at most `left` and one poll; returns the
+    /// present length of a poll.
     pub(super) fn wait(&self, hints: u64, left: Duration) -> Duration {
         let poll = if self.heard.get().hears {
             POLL_HEARING
@@ -161,7 +161,7 @@ async fn listen(server: &Server, heard: &Heard) -> Result<(), String> {
     let mut begin = pin!(begin(&client, heard));
     let mut begun = false;
     loop {
-        // The connection makes progress only while it is polled, also for `begin`'s own question.
+        // The connection makes progress only while it is polled, also for the statement of `begin`.
         let message = poll_fn(|context| {
             if !begun && begin.as_mut().poll(context).is_ready() {
                 begun = true;
@@ -185,7 +185,7 @@ async fn begin(client: &Client, heard: &Heard) {
     {
         heard.set(|state| {
             state.hears = true;
-            // What was said before this moment was not heard.
+            // Hints before this moment were not received.
             state.hints += 1;
         });
     }

@@ -1,7 +1,8 @@
 //! [`Orders`]: work for many processes, each piece of it held by one of them under a [`Lease`].
 //!
 //! ```text
-//! threadseal_orders   id, state ready | taken | done, task, result, token, holder, worker, expires_at
+//! threadseal_orders   id, state ready | taken | done, task, result, token, holder, worker,
+//!                     expires_at
 //!
 //! put ─► ready ── take: token + 1, holder, expiry ─► taken ── finish ─► done
 //!          ▲                                          │ │
@@ -9,15 +10,15 @@
 //!          └──────────── reopen, with another task ───────────────────────────────── done
 //!
 //! withdraw   ready, or expired ─► done, where nothing of it began
-//! wrest      whoever holds it ─► taken by somebody else, token + 1
+//! wrest      held by any worker ─► taken by another one, token + 1
 //! ```
-//! Everything that is written under a lease checks, in the same statement or transaction, that token and holder
-//! are those of the row and that the lease has not expired by the clock of the database; it holds the row in share
-//! mode until it commits. Taking an order over needs the row for itself, so nothing of an earlier holder is
-//! committed after a takeover. A worker's own clock decides nothing.
+//! Each write under a lease checks it in the same statement or transaction. Token and holder must
+//! be those of the row. The lease must not have expired by the clock of the database. The check
+//! holds the row in share mode until the commit. A takeover of an order needs the row exclusively.
+//! So no write of an earlier holder is committed after it. A worker's own clock decides nothing.
 //!
-//! A token never falls: it stands in each seal of the records that are written under it, and a record refuses a
-//! lower one (`fence_backwards`), whatever somebody makes of the row.
+//! A token never falls: each seal of the records written under it contains it. A record refuses a
+//! lower token (`fence_backwards`), whatever is written into the row.
 
 use super::database::{PostgresDatabase, Session, Value, cell};
 use std::time::Duration;
@@ -69,7 +70,8 @@ UPDATE threadseal_orders SET state = 'done', result = $3, expires_at = NULL, end
 WHERE id = $1 AND token = $2 AND (state = 'ready' OR (state = 'taken' AND expires_at <= clock_timestamp()))
 RETURNING 1";
 
-/// The row of a lease that still holds, kept from whoever would take it over until the end of the transaction.
+/// The row of a lease that still holds. The share lock keeps other processes from a takeover until
+/// the end of the transaction.
 const HELD: &str = "
 SELECT 1 FROM threadseal_orders
 WHERE id = $1 AND token = $2 AND holder = $3 AND state = 'taken' AND expires_at > clock_timestamp()
@@ -81,18 +83,18 @@ pub struct Orders {
     database: PostgresDatabase,
 }
 
-/// One piece of work.
+/// The state of one piece of work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
     /// Its number.
     pub id: i64,
     /// `ready`, `taken` or `done`.
     pub state: String,
-    /// How often somebody took it.
+    /// How often it was taken.
     pub token: u64,
-    /// Who holds it, or held it last.
+    /// The worker that holds it, or held it last.
     pub worker: Option<String>,
-    /// What came of it.
+    /// Its result.
     pub result: Option<String>,
 }
 
@@ -101,13 +103,13 @@ pub struct Standing {
 pub struct Taken {
     /// The right to write.
     pub lease: Lease,
-    /// What to do.
+    /// The work to do.
     pub task: String,
-    /// What had come of it, where it was done already and was taken all the same.
+    /// The earlier result of a finished order that was taken again.
     pub result: Option<String>,
 }
 
-/// The right to write what belongs to one order, until it expires or is taken over.
+/// The right to write the files of one order, until it expires or is taken over.
 #[derive(Debug, Clone)]
 pub struct Lease {
     database: PostgresDatabase,
@@ -128,7 +130,7 @@ impl Orders {
         })
     }
 
-    /// Adds an order, and lets workers know.
+    /// Adds an order, and sends workers a hint.
     ///
     /// # Errors
     /// [`ErrorKind::External`] when the server fails; here and below.
@@ -158,8 +160,8 @@ impl Orders {
             .transpose()
     }
 
-    /// Takes this very order, wherever it stands; None when somebody holds it, or there is none. Whoever takes one
-    /// that was done finishes it again.
+    /// Takes this very order in any state; None when a process holds it, or there is none. The new
+    /// holder of a finished order finishes it again.
     ///
     /// # Errors
     /// As [`Orders::put`].
@@ -173,8 +175,8 @@ impl Orders {
         self.seize_as(order, worker, holder, lasts, false)
     }
 
-    /// Takes this very order away from whoever holds it, as if his lease had expired; None when there is none. As
-    /// with [`Orders::seize`], one that was done is to be finished again.
+    /// Takes this very order away from its holder, as if the lease had expired; None when there is
+    /// none. As with [`Orders::seize`], the new holder finishes a finished order again.
     ///
     /// # Errors
     /// As [`Orders::put`].
@@ -218,8 +220,8 @@ impl Orders {
         })
     }
 
-    /// Makes an order that is done, and that nobody took since its token was `token`, ready again with a new task;
-    /// false when it is not so.
+    /// Makes a finished order ready again with a new task. False if it is not finished, or was
+    /// taken since its token was `token`.
     ///
     /// # Errors
     /// As [`Orders::put`].
@@ -230,8 +232,8 @@ impl Orders {
         Ok(!rows.is_empty())
     }
 
-    /// Ends an order that nobody holds, and that nobody took since its token was `token`, with this result; false when
-    /// it is not so.
+    /// Ends an order that no process holds, with this result. False if a process holds it, or it
+    /// was taken since its token was `token`.
     ///
     /// # Errors
     /// As [`Orders::put`].
@@ -242,7 +244,7 @@ impl Orders {
         Ok(!rows.is_empty())
     }
 
-    /// Where an order stands.
+    /// The state of an order.
     ///
     /// # Errors
     /// As [`Orders::put`].
@@ -254,7 +256,7 @@ impl Orders {
         })
     }
 
-    /// How many orders are not done.
+    /// The number of unfinished orders.
     ///
     /// # Errors
     /// As [`Orders::put`].
@@ -280,7 +282,7 @@ impl Lease {
         &self.holder
     }
 
-    /// The same lease in the hands of somebody else.
+    /// The same lease with another holder.
     #[cfg(test)]
     pub(super) fn held_by(&self, holder: [u8; 16]) -> Self {
         Self {
@@ -294,17 +296,18 @@ impl Lease {
         (self.order, self.token, self.holder())
     }
 
-    /// Checks it within a transaction, and keeps it from being taken over until that ends.
+    /// Checks it within a transaction, and prevents a takeover until that ends.
     ///
     /// # Errors
-    /// [`ErrorKind::Superseded`] when it expired or another holds the order: whoever wrote under it must stop.
+    /// [`ErrorKind::Superseded`] when it expired or another holds the order: the writer under it
+    /// must stop.
     pub fn guard(&self, session: &Session<'_>) -> Result<(), Error> {
         let (order, token, holder) = self.values();
         let held = session.opt(HELD, &[&order, &token, &holder])?;
         held.map(drop).ok_or_else(|| self.lost())
     }
 
-    /// Does it hold?
+    /// Checks that it still holds.
     ///
     /// # Errors
     /// As [`Lease::guard`].
@@ -326,7 +329,7 @@ impl Lease {
         self.set(set, &[&micros(lasts)])
     }
 
-    /// The work is done, with this result.
+    /// Marks the work as done, with this result.
     ///
     /// # Errors
     /// As [`Lease::guard`].
@@ -338,7 +341,7 @@ impl Lease {
         self.database.tell()
     }
 
-    /// Somebody else may take it at once.
+    /// Gives the order back: another process may take it at once.
     ///
     /// # Errors
     /// As [`Lease::guard`].
@@ -362,7 +365,7 @@ impl Lease {
         }
     }
 
-    /// What whoever writes under it is told when it holds no more.
+    /// The error for a writer whose lease holds no more.
     pub(super) fn lost(&self) -> Error {
         Error::new(
             ErrorKind::Superseded,

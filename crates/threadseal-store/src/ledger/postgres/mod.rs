@@ -4,10 +4,10 @@
 //! * an append compares the head and writes the records in one statement (`append`); of several
 //!   writers one wins and the others change nothing;
 //! * a session commits durably or is not used (`connect`);
-//! * an answer that was lost is found out, never guessed (`append`);
-//! * conflicts and deadlocks are begun again from a fresh read, a bounded number of times;
-//! * a server that has forgotten what it acknowledged is `rolled_back` and gets nothing more (`read`);
-//! * NOTIFY is a hint, the sequence is what counts (`hint`).
+//! * after a lost answer the store reads the result, and never guesses it (`append`);
+//! * after a conflict or deadlock a call begins again with new reads, a bounded number of times;
+//! * a server that lost acknowledged records is `rolled_back` and gets nothing more (`read`);
+//! * NOTIFY is a hint; the sequence decides (`hint`).
 //!
 //! Everything async stays inside: a caller waits on its own thread.
 
@@ -55,23 +55,24 @@ pub struct PostgresLedgerStore {
     listener: Listener,
 }
 
-/// Why something did not work, until it is known whether to begin again.
+/// A failure, until it is known whether to begin again.
 #[derive(Debug)]
 enum Failure {
     /// For the caller; beginning again is of no use.
     Told(Error),
     /// Another transaction was in the way: a conflict or a deadlock. Nothing was stored.
     Conflict(String),
-    /// The connection, or the server behind it, is gone: what was sent last may have been stored.
+    /// The connection, or its server, is gone: the last statement may have been stored.
     Lost(String),
 }
 
 impl PostgresLedgerStore {
-    /// Connects to the server of this address and makes what tables it lacks. A standby is opened to
+    /// Connects to the server of this address and makes its missing tables. A standby is opened to
     /// be read.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] for an address that cannot be used, or tables of a later version;
+    /// [`ErrorKind::InvalidInput`] for an address that cannot be used, or tables of a later
+    /// version;
     /// [`ErrorKind::External`] when the server cannot be reached, or does not commit durably. No
     /// message repeats the address.
     pub fn open(url: &str) -> Result<Self, Error> {
@@ -101,7 +102,7 @@ impl PostgresLedgerStore {
         })
     }
 
-    /// Where the server is, without secrets.
+    /// The address of the server, without secrets.
     pub fn place(&self) -> &str {
         &self.server.place
     }
@@ -117,7 +118,7 @@ impl PostgresLedgerStore {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers what was acknowledged, and lets others know.
+    /// Remembers an acknowledged tip, and sends others a hint.
     fn acknowledged(&self, run: &RunId, tip: Tip) -> Result<(), Error> {
         self.seen().put(run, tip);
         self.teller.tell(&self.pool)
@@ -130,7 +131,7 @@ impl PostgresLedgerStore {
         }
     }
 
-    /// Asks until an answer comes, or asking again is of no use.
+    /// Repeats a read until an answer comes, or another attempt is of no use.
     fn ask<T>(&self, question: &impl AsyncFn(&Object) -> Result<T, Failure>) -> Result<T, Error> {
         wait_for(async {
             let mut tries = append::Tries::default();
@@ -260,7 +261,7 @@ impl fmt::Debug for PostgresLedgerStore {
 }
 
 impl Failure {
-    /// May what was sent last have been stored?
+    /// May the last statement have been stored?
     fn is_in_doubt(&self) -> bool {
         matches!(self, Self::Lost(_))
     }
@@ -283,7 +284,7 @@ impl From<tokio_postgres::Error> for Failure {
     fn from(error: tokio_postgres::Error) -> Self {
         let text = connect::text_of(&error);
         let Some(code) = error.code() else {
-            // Not the server's word: the connection broke, before or after the server acted.
+            // Not a report of the server: the connection broke, before or after the server acted.
             return Self::Lost(text);
         };
         // Class 08: connection; class 57P: the server is shutting down, crashed or starting.

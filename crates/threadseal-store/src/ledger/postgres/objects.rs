@@ -3,9 +3,9 @@
 //! ```text
 //! threadseal_objects    name, version from a sequence, bytes
 //! ```
-//! Each call is one statement, so it is done or not, and durable when it was acknowledged. One that is
-//! sent again after a lost answer finds what it did itself, and says that the object differs: as
-//! [`Objects`] allows.
+//! Each call is one statement, so it is done or not, and durable when it was acknowledged. A call
+//! that is sent again after a lost answer finds its own earlier write. It reports that the object
+//! differs, as [`Objects`] allows.
 
 use super::PostgresLedgerStore;
 use super::read::cell;

@@ -1,9 +1,9 @@
-//! Reading ledgers, and noticing a server that has forgotten.
+//! Reading ledgers, and noticing a server that lost data.
 //!
 //! This process remembers the newest tip of each run that the server acknowledged or showed
-//! ([`Seen`]). A server that shows less, or another record in that place, was restored or replaced by
-//! a replica that was behind (asynchronous replication loses the last commits in a failover): then the
-//! ledger is `rolled_back`, and nothing is appended on top of what is left.
+//! ([`Seen`]). A server that shows less, or another record in that place, was restored or replaced
+//! by a late replica. (Asynchronous replication loses the last commits in a failover.) Then the
+//! ledger is `rolled_back`, and nothing is appended after its remaining records.
 
 use super::append::{digest_of_key, refused};
 use super::{Failure, PostgresLedgerStore};
@@ -23,19 +23,19 @@ const MAX_SEEN: usize = 65_536;
 /// Most records or runs of one page.
 const MAX_PAGE: usize = 4096;
 
-/// `$2` is the number of the record that was last when this process looked last.
+/// `$2` is the number of the record that was last at this process's latest read.
 const TIP: &str = "
 SELECT h.count, h.hash, h.deleted_at,
        (SELECT r.record_hash FROM threadseal_ledger_records r WHERE r.run_id = $1 AND r.seq = $2)
 FROM threadseal_ledger_heads h WHERE h.run_id = $1";
 
-/// The same, and no other writer gets there until this transaction ends.
+/// The same, and no other writer gets the row until this transaction ends.
 const TIP_LOCKED: &str = "
 SELECT h.count, h.hash, h.deleted_at,
        (SELECT r.record_hash FROM threadseal_ledger_records r WHERE r.run_id = $1 AND r.seq = $2)
 FROM threadseal_ledger_heads h WHERE h.run_id = $1 FOR UPDATE OF h";
 
-/// The sum of lengths before a record does not read what the records say.
+/// The sum of the lengths before a record is computed without their contents.
 const PAGE: &str = "
 SELECT seq, line FROM (
   SELECT seq, line, sum(octet_length(line)) OVER (ORDER BY seq) - octet_length(line) AS before
@@ -43,7 +43,7 @@ SELECT seq, line FROM (
         WHERE run_id = $1 AND seq >= $2 ORDER BY seq LIMIT $3) page
 ) measured WHERE before < $4 ORDER BY seq";
 
-/// Where the ledger of `run` ends; `None` where there is no head.
+/// The end of the ledger of `run`; `None` where there is no head.
 pub(super) async fn tip(
     store: &PostgresLedgerStore,
     client: &impl GenericClient,
@@ -139,7 +139,7 @@ pub(super) async fn runs(
     rows.iter().map(run).collect()
 }
 
-/// What [`RunId::parse`] refuses; the server keeps no NUL in a text.
+/// The names that [`RunId::parse`] refuses; the server keeps no NUL in a text.
 const NO_NAME: &str = "run_id = '' OR octet_length(run_id) > 512 OR run_id ~ '[\\r\\n]'";
 const _: () = assert!(MAX_RUN_ID_BYTES == 512);
 
@@ -234,7 +234,7 @@ fn page_size(limit: usize) -> i64 {
     i64::try_from(limit.min(MAX_PAGE)).unwrap_or(0)
 }
 
-/// A value of a row. Whoever owns the tables may have given its column another type.
+/// A value of a row. The owner of the tables may have given its column another type.
 pub(super) fn cell<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<T, Failure> {
     row.try_get(column)
         .map_err(|_| damaged("a value is not of the type that it was made with"))

@@ -1,4 +1,4 @@
-//! The tables of ledgers in PostgreSQL, and how they come to be.
+//! The tables of ledgers in PostgreSQL, and their creation.
 //!
 //! ```text
 //! threadseal_schema            version, applied_at
@@ -8,20 +8,20 @@
 //! threadseal_objects           name, version, bytes                            (objects.rs)
 //! ```
 //! `line` is the record's bytes as they were given (`bytea`: text cannot hold every byte). `writer`
-//! is the nonce of the append that wrote the row: by it a writer whose connection broke tells its own
-//! append from another's. A key is found by its SHA-256, since an index holds no long values. Names of
-//! runs are ordered by their bytes (`COLLATE "C"`).
+//! is the nonce of the append that wrote the row. By it a writer whose connection broke
+//! distinguishes its own append from another's. A key is found by its SHA-256, since an index holds
+//! no long values. Names of runs are ordered by their bytes (`COLLATE "C"`).
 //!
-//! Tables are made in the first schema of the search path, under an advisory lock, one transaction per
-//! version. A trigger refuses to change records and to delete them outside of a deletion of the whole
-//! run. It stops mistakes; whoever owns the tables can drop it.
+//! Tables are made in the first schema of the search path, under an advisory lock, one transaction
+//! per version. A trigger refuses to change records and to delete them outside of a deletion of the
+//! whole run. It stops mistakes; the owner of the tables can drop it.
 
 use super::Failure;
 use super::read::cell;
 use deadpool_postgres::Object;
 use threadseal_core::error::Error;
 
-/// One step of the schema per element; a database holds the first so many.
+/// One step of the schema per element; a database has applied the first few or all of them.
 const VERSIONS: [&str; 3] = [
     "
 CREATE TABLE threadseal_ledger_heads (
@@ -83,7 +83,7 @@ CREATE TABLE threadseal_objects (
 ",
 ];
 
-/// Holds others off while the tables are made; any number that nobody else takes.
+/// The advisory lock while the tables are made; any number that no other program takes.
 pub(super) const LOCK: i64 = 0x7468_7265_6164_7365;
 
 /// Brings the tables to the newest version.

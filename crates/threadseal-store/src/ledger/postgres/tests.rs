@@ -1,4 +1,4 @@
-//! The suite, and what only a server can do to a ledger: lost answers, failovers, crashes.
+//! The suite, and the faults that only a server can have: lost answers, failovers, crashes.
 
 use super::throwaway::{Cluster, PASSWORD, database_of};
 use super::*;
@@ -31,7 +31,8 @@ fn the_store_in_postgresql_passes_the_suite() {
     });
 }
 
-/// Isolation that makes every collision an error, and a server that would lose what it says.
+/// Isolation that makes every collision an error, and a server that would lose acknowledged
+/// commits.
 #[test]
 fn a_server_that_is_set_up_otherwise_passes_the_suite_and_is_warned_of() {
     let settings = "-c fsync=off -c full_page_writes=off -c synchronous_commit=off \
@@ -59,13 +60,13 @@ fn a_server_that_is_set_up_otherwise_passes_the_suite_and_is_warned_of() {
     assert_eq!(durable.unwrap(), "on");
 }
 
-/// Stands between a client and the server, and breaks the first connection that says `needle`.
+/// A proxy between a client and the server, which breaks the first connection that sends `needle`.
 struct Proxy {
     port: u16,
 }
 
 impl Proxy {
-    /// With `deliver` the server gets what was said, and its answer is lost; without, it gets nothing.
+    /// With `deliver` the server gets the bytes, and its answer is lost; without, it gets nothing.
     fn start(server: u16, needle: &'static [u8], deliver: bool) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -169,7 +170,7 @@ fn a_server_that_forgot_acknowledged_records_gets_nothing_more() {
     let database = database_of(&url);
     let store = open(&url);
     fill(&store, &run, 3);
-    // What a replica has that was three records behind when it took over.
+    // The rows of a replica that lacked three records when it took over.
     let file = cluster.folder().join(format!("{database}.sql"));
     cluster.run("pg_dump", &["-d", database, "-f", file.to_str().unwrap()]);
     fill(&store, &run, 3);
@@ -198,7 +199,7 @@ fn a_server_that_forgot_acknowledged_records_gets_nothing_more() {
         assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
         assert!(error.to_string().starts_with("rolled_back"), "{error}");
     }
-    // Who never saw more continues, and the one who did still notices.
+    // A store that never saw more continues, and the one that did still notices.
     let other = open(&url);
     for text in ["a", "b", "c", "d"] {
         append_next(&other, &run, text).unwrap();

@@ -2,10 +2,11 @@
 //!
 //! ```text
 //! this process ──stdin──► sh ──► postgres, as an unprivileged user
-//!      ends, however it ends: the pipe closes, sh stops the server by its number and removes the folder
+//!      at its end, of any kind: the pipe closes, sh stops the server by its number and removes
+//!      the folder
 //! ```
-//! The server listens on a Unix socket in that folder and on one port of 127.0.0.1, where it asks for a
-//! password. It runs with the durable settings it comes with.
+//! The server listens on a Unix socket in that folder and on one port of 127.0.0.1, where it asks
+//! for a password. It runs with the durable settings it comes with.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -24,8 +25,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// The password of `threadseal`, the only user.
 pub const PASSWORD: &str = "correct horse";
 
-/// Starts the server in `$folder`, says `ready`, lets it crash and start again at each line of its own
-/// input, and stops it when that ends.
+/// Starts the server in `$folder` and prints `ready`. At each line of its own input it lets the
+/// server crash and starts it again. It stops the server when the input ends.
 const SUPERVISOR: &str = r#"
 set -e
 cd "$folder"
@@ -101,8 +102,8 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// The cluster that all tests of this program share; `None`, and a line that begins with
-    /// `skipped: `, where PostgreSQL is not installed.
+    /// The cluster that all tests of this program share. Where PostgreSQL is not installed, it is
+    /// `None`, and prints a line that begins with `skipped: `.
     ///
     /// # Panics
     /// When it is installed and does not start.
@@ -123,9 +124,10 @@ impl Cluster {
         Self::start_with(settings, "")
     }
 
-    /// A cluster that offers TLS with this certificate of `localhost`, a file in its folder:
-    /// `server.pem` is by `authority.pem`, `itself.pem` by nobody else; `stranger.pem` is an authority
-    /// that signed nothing.
+    /// A cluster that offers TLS with this certificate of `localhost`, a file in its folder.
+    ///
+    /// `authority.pem` signed `server.pem`; `itself.pem` is self-signed; `stranger.pem` is an
+    /// authority that signed nothing.
     ///
     /// # Panics
     /// When PostgreSQL is installed and does not start, also for want of `openssl`.
@@ -176,8 +178,8 @@ impl Cluster {
         assert_eq!(answer, "ready\n", "PostgreSQL did not start");
     }
 
-    /// Stops the server as `pg_ctl stop --mode=immediate` does, which is a crash: nothing is written or
-    /// told to anybody. Then starts it again, and waits until it has recovered.
+    /// Stops the server as `pg_ctl stop --mode=immediate` does, which is a crash: it writes nothing
+    /// and informs no client. Then starts it again, and waits until it has recovered.
     ///
     /// # Panics
     /// When it does not start.
@@ -204,7 +206,7 @@ impl Cluster {
         self.url(&name)
     }
 
-    /// What a program of PostgreSQL, as `psql` or `pg_dump`, answers about this cluster.
+    /// The output of a program of PostgreSQL, as `psql` or `pg_dump`, for this cluster.
     ///
     /// # Panics
     /// When it fails.
@@ -235,7 +237,7 @@ impl Cluster {
         self.run("psql", &arguments)
     }
 
-    /// Where its socket and data are.
+    /// The folder of its socket and data.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -256,12 +258,12 @@ impl Drop for Cluster {
 /// Name of the database of an address.
 ///
 /// # Panics
-/// For what [`Cluster::url`] did not make.
+/// For an address that is not from [`Cluster::url`].
 pub fn database_of(url: &str) -> &str {
     url.rsplit('/').next().unwrap()
 }
 
-/// The newest of the versions that Debian keeps apart, else what is on the usual paths.
+/// The newest of the versions that Debian keeps apart, else the one on the usual paths.
 fn programs() -> Option<PathBuf> {
     let versions = std::fs::read_dir("/usr/lib/postgresql");
     let mut folders: Vec<PathBuf> = versions

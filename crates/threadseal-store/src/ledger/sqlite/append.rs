@@ -9,10 +9,10 @@ use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::time::Timestamp;
 use threadseal_formats::ledger::RunId;
 
-/// What is to be appended after a tip; `None`: nothing after this one.
+/// Makes the entries to append after a tip; `None`: nothing after this one.
 pub(super) type Make<'m, 'e> = dyn FnMut(&Tip) -> Result<Option<Cow<'e, [Entry]>>, Error> + 'm;
 
-/// Appends what `make` makes of the end of `run`, while nobody else can append.
+/// Appends the entries that `make` returns for the end of `run`, while no other writer can append.
 pub(super) fn append(
     store: &SqliteLedgerStore,
     run: &RunId,
@@ -55,7 +55,7 @@ pub(super) fn delete(
         if let Some(stone) = end::tombstone(transaction, path, run)? {
             return Ok(Step::LeaveIt(is_expected(&stone.tip)));
         }
-        // A damaged ledger can be deleted too; then its tombstone tells how many rows it had.
+        // A damaged ledger can be deleted too; then its tombstone has the number of its rows.
         let tip = match end::read(transaction, path, run) {
             Ok(end) => end.tip,
             Err(error) if error.kind() == ErrorKind::Refused => Tip {
@@ -156,7 +156,7 @@ fn insert(
 
 fn bury(connection: &Connection, run: &RunId, tip: &Tip, at: Timestamp) -> rusqlite::Result<()> {
     let run = run.as_str();
-    // What was said there is gone from the file too, not only from its index.
+    // The deleted bytes are removed from the file too, not only from its index.
     connection.pragma_update(None, "secure_delete", true)?;
     let hash = tip.hash.map(|hash| hash.to_hex());
     connection.execute(

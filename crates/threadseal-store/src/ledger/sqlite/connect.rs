@@ -4,14 +4,14 @@
 //! to write         WAL, synchronous = FULL: a commit that returned has reached the disk
 //! to read          no -wal beside the file             immutable: no lock, no second file
 //!                  a -wal and its -shm, in use         read-only, also the shared memory
-//!                  a -wal and nobody (copy, crash)     read-only, its index in this process
+//!                  a -wal, not in use (copy, crash)    read-only, its index in this process
 //! ```
-//! Without locks nothing tells a reader of a change, so [`Reading::is_unchanged`] compares the sizes
-//! and times of both files after each look. A rollback journal (`-journal`) that was not finished can
-//! only be played back by writing, so such a file is refused.
+//! Without locks a reader gets no signal of a change. Therefore [`Reading::is_unchanged`] compares
+//! the sizes and times of both files after each read. An unfinished rollback journal (`-journal`)
+//! can only be played back by writing, so such a file is refused.
 //!
-//! Files may come from anybody: schemas are not trusted, values above [`MAX_VALUE_BYTES`] are not
-//! loaded, and pages are checked as they are read.
+//! Files are untrusted: schemas are not trusted, values above [`MAX_VALUE_BYTES`] are not loaded,
+//! and pages are checked as they are read.
 
 use super::{failed, schema};
 use crate::clock::{Clock, SystemClock};
@@ -28,7 +28,7 @@ use std::time::Duration;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::limits::MAX_LINE_BYTES;
 
-/// How long a writer whose turn it is waits for others before it gives up.
+/// Longest wait of the writer whose turn it is, before it gives up.
 const PATIENCE: Duration = MAX_TURN_WAIT;
 /// First and longest pause between two looks whether it is a writer's turn.
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
@@ -40,7 +40,7 @@ const _: () = assert!(MAX_LINE_BYTES + 64 == 64 + (16 << 20));
 const CHECKPOINT_PAGES: u32 = 4000;
 /// SQLite's way to files without locks; its `nolock=1` would do without the log as well.
 const NO_LOCKS: &str = "vfs=unix-none";
-/// Mode of a new file: what an agent said is for its user.
+/// Mode of a new file: an agent's words are for its user.
 const FILE_MODE: u32 = 0o600;
 
 /// A connection that may write, to a file that is made where there is none.
@@ -55,7 +55,7 @@ pub(crate) fn durable(path: &Path) -> Result<Connection, Error> {
     durable_with(path, OpenFlags::empty())
 }
 
-/// The same of a file that is no link: who put one there would choose which file is written.
+/// The same of a file that is no link: the maker of a link would choose which file is written.
 pub(crate) fn durable_itself(path: &Path) -> Result<Connection, Error> {
     let link = RealFs
         .symlink_metadata(path)
@@ -67,7 +67,7 @@ pub(crate) fn durable_itself(path: &Path) -> Result<Connection, Error> {
             path.display()
         )));
     }
-    // The folder may lie behind links of whoever made the project.
+    // The maker of the project may have put links on the way to the folder.
     let real = directory_of(path);
     let real = RealFs.canonicalize(real);
     let real = real.map_err(|error| crate::sys::failure("open", path, &error))?;
@@ -114,8 +114,8 @@ fn create_if_absent(path: &Path) -> Result<(), Error> {
     fs.sync_dir(folder.unwrap_or(Path::new("."))).map_err(io)
 }
 
-/// Others hold the file for the time of one commit, so the first pauses are short; where many write all
-/// the time, each look costs those who have the turn, and pauses get longer.
+/// Other writers hold the file for the time of one commit, so the first pauses are short. Where
+/// many write all the time, each check slows the present writer, so pauses get longer.
 fn wait_for_others(connection: &mut Connection) -> rusqlite::Result<()> {
     let mut since = Duration::ZERO;
     connection.busy_handler(Some(move |attempt: i32| {
@@ -139,7 +139,7 @@ fn distrust(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "cell_size_check", true)
 }
 
-/// Keeps the file from changing what is written to it, and from making up what is read.
+/// Keeps the file from changing the written rows by triggers, and the read ones by views.
 pub(crate) fn without_triggers(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
@@ -172,7 +172,7 @@ fn use_write_ahead_log(connection: &Connection, path: &Path) -> Result<(), Error
     }
 }
 
-/// A connection that only reads, and what the files looked like when it was made.
+/// A connection that only reads, and the state of the files when it was made.
 #[derive(Debug)]
 pub(crate) struct Reading {
     pub(crate) connection: Connection,
@@ -181,8 +181,9 @@ pub(crate) struct Reading {
     stamps: Option<[Option<Stamp>; 2]>,
 }
 
-/// What changes when a file is written to: size and time. Not the time of its metadata: SQLite gives a
-/// log it opens as root to the owner of the file, who mostly has it already.
+/// The values that change when a file is written to: size and time. The time of the metadata is not
+/// one of them. SQLite gives a log that it opens as root to the owner of the file, who mostly has
+/// it already.
 type Stamp = (u64, i128);
 
 impl Reading {
@@ -229,15 +230,17 @@ impl Reading {
         })
     }
 
-    /// Did nobody write since this was opened, or would SQLite have noticed?
+    /// Did no process write since this was opened, or would SQLite have noticed?
     pub(crate) fn is_unchanged(&self) -> bool {
         self.stamps
             .is_none_or(|before| before == stamps(&self.path))
     }
 }
 
-/// Has anybody the shared memory open? Whoever died may have left it half written, and SQLite waits ten seconds for
-/// him then. It is not opened here to find out: closing it again would take SQLite's locks from this process
+/// Has any process the shared memory open?
+///
+/// A process that died may have left it half written, and SQLite waits ten seconds for that process
+/// then. This check does not open it: closing it again would release SQLite's locks of this process
 /// (sqlite.org/howtocorrupt.html, §2.2).
 fn is_in_use(shared_memory: &Path) -> bool {
     let Ok(found) = RealFs.metadata(shared_memory) else {
@@ -246,8 +249,8 @@ fn is_in_use(shared_memory: &Path) -> bool {
     crate::sys::is_locked(found.identity) || crate::sys::is_open_here(found.identity)
 }
 
-/// Is there a file at `path` of which the first transaction was never finished? Nothing is in it, and whoever writes
-/// to it next completes it.
+/// Is there a file at `path` of which the first transaction was never finished? It is empty, and
+/// the next writer completes it.
 pub(crate) fn is_unmade(path: &Path) -> bool {
     let Ok(found) = RealFs.metadata(path) else {
         return false;
@@ -256,7 +259,7 @@ pub(crate) fn is_unmade(path: &Path) -> bool {
     regular && (found.size == 0 || began_from_nothing(&beside(path, "-journal")))
 }
 
-/// Does a rollback journal take a file back to no page at all? (sqlite.org/fileformat2.html, §3)
+/// Does a rollback journal restore a file to no page at all? (sqlite.org/fileformat2.html, §3)
 fn began_from_nothing(journal: &Path) -> bool {
     const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
     let mut header = [0; 20];
@@ -303,8 +306,8 @@ fn escaped(path: &Path) -> Result<String, Error> {
         .replace('#', "%23"))
 }
 
-/// A file that belongs to the database at `path`: beside the real one, whatever link leads there, as
-/// SQLite has its own.
+/// A file that belongs to the database at `path`: beside the real one, whatever link leads there,
+/// as SQLite has its own.
 pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let real = RealFs.canonicalize(path);
     let mut name = OsString::from(real.unwrap_or_else(|_| path.to_owned()));

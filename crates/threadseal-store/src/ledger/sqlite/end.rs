@@ -1,12 +1,12 @@
-//! Where a run's ledger ends in SQLite, and whether what stands before it is still what we left.
+//! The end of a run's ledger in SQLite, and whether our earlier rows are unchanged.
 //!
 //! ```text
-//!            what is there                       what we wrote down           then
-//! last row   number = count                      count, hash                  the hash must be the row's
-//!            number > count: others appended     count, hash                  row `count` must have it
-//!            number < count                      count                        rows are gone: refused
+//!            rows in the file                    our own note    then
+//! last row   number = count                      count, hash     the hash must be the row's
+//!            number > count: others appended     count, hash     row `count` must have it
+//!            number < count                      count           rows are gone: refused
 //! ```
-//! A file of AbstractRuntime alone has no word of ours; there the last row counts, and
+//! A file of AbstractRuntime alone has no count of ours. There the last row counts, and
 //! `ledger_heads.last_seq`, which its package only ever raises, must not be ahead of it.
 
 use super::{failed, number};
@@ -24,7 +24,7 @@ use threadseal_formats::ledger::RunId;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct End {
     pub(super) tip: Tip,
-    /// Rows from this number on were put there by others since our last append.
+    /// The first row that others put there since our last append.
     pub(super) first_foreign: Option<u64>,
 }
 
@@ -84,10 +84,10 @@ pub(super) fn read(connection: &Connection, path: &Path, run: &RunId) -> Result<
     })
 }
 
-/// What is left of `run`, if it was deleted.
+/// The tombstone of `run`, if it was deleted.
 ///
 /// # Errors
-/// Kind `Refused` where its tombstone is none, or hides rows that other readers find.
+/// Kind `Refused` where its tombstone is not valid, or hides rows that other readers find.
 pub(super) fn tombstone(
     connection: &Connection,
     path: &Path,
@@ -121,7 +121,7 @@ pub(super) fn has_rows(connection: &Connection, run: &RunId) -> rusqlite::Result
         .exists([run.as_str()])
 }
 
-/// Where our own last append ended.
+/// The end of our own last append.
 fn head(connection: &Connection, run: &RunId) -> rusqlite::Result<Option<Tip>> {
     connection
         .prepare_cached("SELECT count, hash FROM threadseal_heads WHERE run_id = ?1")?
@@ -129,7 +129,7 @@ fn head(connection: &Connection, run: &RunId) -> rusqlite::Result<Option<Tip>> {
         .optional()
 }
 
-/// The number that AbstractRuntime would count on from.
+/// The number from which AbstractRuntime would continue to count.
 fn counted(connection: &Connection, run: &RunId) -> rusqlite::Result<u64> {
     let counted = connection
         .prepare_cached("SELECT last_seq FROM ledger_heads WHERE run_id = ?1")?
@@ -163,8 +163,9 @@ pub(super) fn numbered_row(row: &Row<'_>) -> rusqlite::Result<(u64, Vec<u8>)> {
     Ok((number(row, 0)?, bytes_of(row.get_ref(1)?)))
 }
 
-/// The text that AbstractRuntime's package reads a record from, whatever was put into its column:
-/// `str(row["record_json"] or "{}")` (`storage/sqlite.py`). Bytes are none, as Python writes them.
+/// The text from which AbstractRuntime's package reads a record, whatever value is in its column:
+/// `str(row["record_json"] or "{}")` (`storage/sqlite.py`). A value of bytes is no record, because
+/// Python writes it in its own notation.
 fn bytes_of(value: ValueRef<'_>) -> Vec<u8> {
     match value {
         ValueRef::Null | ValueRef::Integer(0) | ValueRef::Text([]) | ValueRef::Blob([]) => {
@@ -178,8 +179,8 @@ fn bytes_of(value: ValueRef<'_>) -> Vec<u8> {
     }
 }
 
-/// The `record_hash` of a stored record, inner `None` where it has none; outer `None` for what is no
-/// record, or names a hash that is none.
+/// The `record_hash` of a stored record, inner `None` where it has none. Outer `None` for a text
+/// that is no record, or whose hash is not valid.
 fn record_hash(line: &[u8]) -> Option<Option<Digest>> {
     let record = json::parse_python(line).ok()?.value;
     record.as_object()?;

@@ -1,6 +1,6 @@
-//! Looking at everything that a file holds of one run, without the writer's queries.
+//! Checking everything that a file holds of one run, without the writer's queries.
 //!
-//! | code | what | mended |
+//! | code | fault | repair |
 //! |---|---|---|
 //! | `damaged_file` | SQLite finds its pages or indexes inconsistent | no |
 //! | `not_a_record` | a row that is no JSON object | no |
@@ -11,13 +11,13 @@
 //! | `columns_missing` | a row whose key and status were not written beside it | yes, from the record |
 //! | `columns_differ` | they are there and not the record's | no |
 //! | `count_behind` | `ledger_heads` counts fewer rows than there are | yes, from the rows |
-//! | `rolled_back` | a count says that there were more | no |
+//! | `rolled_back` | a count shows that there were more | no |
 //! | `changed` | our last record has another hash | no |
 //! | `foreign_rows` | others appended after our last append | no |
-//! | `odd_note` | a count, a hash or a number of ours or of the package is none | no |
+//! | `odd_note` | a count, a hash or a number of ours or of the package is not valid | no |
 //! | `leftover` | a tombstone, and rows all the same | no |
 //!
-//! Only what the rows themselves determine is mended; AbstractRuntime does the same when it opens a
+//! It repairs only values that follow from the rows; AbstractRuntime does the same when it opens a
 //! file. A transaction is there whole or not at all, so a torn row was not left by a crash.
 
 use super::connect::Reading;
@@ -32,7 +32,7 @@ use threadseal_formats::ledger::RunId;
 /// Complaints of SQLite that are kept.
 const MAX_COMPLAINTS: u32 = 16;
 
-/// Looks at the pages of the file once, and at the rows of each run.
+/// Checks the pages of the file once, and the rows of each run.
 pub(super) fn fsck(
     store: &SqliteLedgerStore,
     runs: &[RunId],
@@ -84,7 +84,7 @@ fn examine(
     Ok(look.report)
 }
 
-/// What SQLite finds wrong with the pages and indexes of the whole file.
+/// The faults that SQLite finds in the pages and indexes of the whole file.
 fn pages(store: &SqliteLedgerStore) -> Result<Vec<String>, Error> {
     let look = |connection: &Connection| {
         let sql = format!("PRAGMA main.integrity_check({MAX_COMPLAINTS})");
@@ -98,7 +98,7 @@ fn pages(store: &SqliteLedgerStore) -> Result<Vec<String>, Error> {
     Ok(complaints.into_iter().filter(|text| text != "ok").collect())
 }
 
-/// Codes of what is mended.
+/// Codes of faults that can be repaired.
 const MENDABLE: [&str; 2] = ["columns_missing", "count_behind"];
 
 struct Look<'r> {
@@ -270,7 +270,7 @@ impl<'r> Look<'r> {
     }
 }
 
-/// Fills in what the rows determine, in one transaction.
+/// Fills in the values that follow from the rows, in one transaction.
 fn mend(store: &SqliteLedgerStore, run: &RunId) -> Result<(), Error> {
     store.write(|connection| {
         let transaction = store.turnstile.begin(connection).and_then(|transaction| {

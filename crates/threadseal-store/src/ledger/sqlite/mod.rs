@@ -1,12 +1,12 @@
 //! [`SqliteLedgerStore`]: ledgers in an SQLite file, the embedded default.
 //!
-//! The tables are AbstractRuntime's own, so that its package reads and continues what we write and we
-//! what it writes; ours stand beside them (`schema`). Invariants:
-//! * an append reads the end, compares and writes within one `BEGIN IMMEDIATE` transaction, which no
-//!   other writer can be in, of this process or another;
+//! The tables are AbstractRuntime's own, so that its package reads and continues our rows and we
+//! its rows; our tables are beside them (`schema`). Invariants:
+//! * an append reads the end, compares and writes within one `BEGIN IMMEDIATE` transaction; no
+//!   other writer, of this process or another, can be in it;
 //! * a commit that returned has reached the disk (`synchronous = FULL`);
-//! * rows that others put behind ours are noticed and remembered as theirs; rows of ours that are gone
-//!   or changed stop every append (`end`);
+//! * rows that others put after ours are noticed and remembered as theirs; after a loss or change
+//!   of our rows no append works (`end`);
 //! * [`SqliteLedgerStore::open_read_only`] changes nothing on the disk (`connect`).
 //!
 //! Numbers: rows count from 1, records from 0.
@@ -42,7 +42,7 @@ use turn::Turnstile;
 const UNREADABLE: &str = "it cannot be read";
 /// Connections that are kept for later.
 const MAX_IDLE: usize = 8;
-/// How often a file that is only read is looked at anew when it changed meanwhile.
+/// How often a file that is only read is read again when it changed meanwhile.
 const MAX_LOOKS: usize = 5;
 
 /// Ledgers in one SQLite file.
@@ -51,7 +51,8 @@ pub struct SqliteLedgerStore {
     path: PathBuf,
     connections: Connections,
     turnstile: Turnstile,
-    /// Drawn at opening: with the number of records it tells our appends from those of others.
+    /// Drawn at opening: with the number of records it distinguishes our appends from those of
+    /// others.
     writer: [u8; 16],
 }
 
@@ -62,10 +63,10 @@ enum Connections {
 }
 
 impl SqliteLedgerStore {
-    /// Opens the file at `path` to read and append; makes it, and what tables it lacks.
+    /// Opens the file at `path` to read and append; makes it, and its missing tables.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] for an SQLite file of something else or of a later version;
+    /// [`ErrorKind::InvalidInput`] for an SQLite file of another program or of a later version;
     /// [`ErrorKind::Refused`] for a damaged one; [`ErrorKind::External`] when it cannot be opened.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, Error> {
         let path = path.into();
@@ -73,12 +74,12 @@ impl SqliteLedgerStore {
         Self::new(path, Connections::Writing(Mutex::new(vec![first])))
     }
 
-    /// Opens an existing file to read it and nothing else: no byte of it, and no file beside it, is
-    /// written. A write-ahead log that lies beside it is read with it.
+    /// Opens an existing file only to read it: no byte of it, and no file beside it, is written. A
+    /// write-ahead log beside it is read with it.
     ///
     /// # Errors
-    /// As [`SqliteLedgerStore::open`]; [`ErrorKind::Refused`] also when an unfinished transaction must
-    /// be taken back first.
+    /// As [`SqliteLedgerStore::open`]; [`ErrorKind::Refused`] also when an unfinished transaction
+    /// must be rolled back first.
     pub fn open_read_only(path: impl Into<PathBuf>) -> Result<Self, Error> {
         let path = path.into();
         let first = Reading::open(&path)?;
@@ -94,8 +95,8 @@ impl SqliteLedgerStore {
         })
     }
 
-    /// Does `look` within one read transaction, so that all it sees is of one moment; again where a
-    /// file without locks changed under it.
+    /// Does `look` within one read transaction, so that it sees one moment. It runs again where a
+    /// file without locks changed meanwhile.
     fn look<T>(&self, mut look: impl FnMut(&Connection) -> Result<T, Error>) -> Result<T, Error> {
         let mut once = |connection: &Connection| {
             let transaction = connection
@@ -244,7 +245,7 @@ impl LedgerStore for SqliteLedgerStore {
     }
 }
 
-/// Has the run a row in front of the first, or with a number that is none? Another reader finds it.
+/// Has the run a row before the first, or with a number that is none? Another reader finds it.
 fn is_numbered_oddly(connection: &Connection, run: &RunId) -> rusqlite::Result<bool> {
     // Numbers sort before texts and bytes.
     let mut odd = connection.prepare_cached(
@@ -255,7 +256,7 @@ fn is_numbered_oddly(connection: &Connection, run: &RunId) -> rusqlite::Result<b
     odd.exists([run.as_str()])
 }
 
-/// The rows behind number `after`; `None` when two have one number, or one has a fraction.
+/// The rows after number `after`; `None` when two have one number, or one has a fraction.
 fn rows(
     connection: &Connection,
     run: &RunId,
@@ -266,7 +267,7 @@ fn rows(
         "SELECT seq, record_json FROM ledger WHERE run_id = ?1 AND seq > ?2
          ORDER BY seq LIMIT ?3",
     )?;
-    // One more than is asked for: a second row of one number would be lost between two looks.
+    // One more than was requested: a second row of one number would be lost between two reads.
     let mut rows = statement.query((run.as_str(), after, limit.saturating_add(1)))?;
     let (mut records, mut bytes, mut last) = (Vec::new(), 0, None);
     while let Some(row) = rows.next()? {
@@ -287,8 +288,8 @@ fn rows(
     Ok(Some(records))
 }
 
-/// The newest completed record of a key. AbstractRuntime before its columns were added left them
-/// empty; where such a row is, all rows are read.
+/// The newest completed record of a key. AbstractRuntime left its later columns empty in older
+/// rows; where such a row is, all rows are read.
 fn completed(
     connection: &Connection,
     run: &RunId,
@@ -344,7 +345,7 @@ fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     u64::try_from(number).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, number))
 }
 
-/// Is it a value that nobody who keeps to the tables would have put there?
+/// Is it a value that no writer of these tables would put there?
 fn is_odd_value(error: &rusqlite::Error) -> bool {
     use rusqlite::Error::{
         FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error,
@@ -358,7 +359,7 @@ fn is_odd_value(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// What an error of SQLite means for the caller.
+/// Converts an error of SQLite for the caller.
 pub(crate) fn failed(what: &str, path: &Path, error: &rusqlite::Error) -> Error {
     let kind = match error.sqlite_error_code() {
         None if is_odd_value(error) => ErrorKind::Refused,
@@ -373,7 +374,7 @@ pub(crate) fn failed(what: &str, path: &Path, error: &rusqlite::Error) -> Error 
 }
 
 fn held<T>(idle: &Mutex<Vec<T>>) -> MutexGuard<'_, Vec<T>> {
-    // A list of connections is whole whatever happened to one who held it.
+    // A list of connections is whole, even after a panic of its holder.
     idle.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -1,15 +1,16 @@
-//! Names of runs in SQLite, and values that stand in their place and are none.
+//! Names of runs in SQLite, and values in their place that are no names.
 //!
 //! AbstractRuntime's package strips blanks off the names of runs before it looks them up
-//! (`storage/sqlite.py`), so a name that it would change is not taken. A file that somebody else made may
-//! hold any value there; SQLite sorts NULL before numbers, those before texts, and those before bytes.
+//! (`storage/sqlite.py`). So a name that it would change is not taken. A file of another program
+//! may hold any value there. SQLite sorts NULL before numbers, those before texts, and those before
+//! bytes.
 
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension};
 use threadseal_core::error::Error;
 use threadseal_formats::ledger::RunId;
 
-/// Characters of a stray name that are told.
+/// Characters of a stray name that are shown.
 const MAX_TOLD: usize = 64;
 
 /// Refuses a name that these tables do not hold.
@@ -39,7 +40,7 @@ pub(super) fn runs(
     Ok(runs)
 }
 
-/// What stands in the place of names and is none.
+/// The values in the place of names that are no names.
 pub(super) fn strays(connection: &Connection, limit: usize) -> rusqlite::Result<Vec<String>> {
     let mut strays: Vec<String> = connection
         .prepare(
@@ -86,8 +87,8 @@ impl ToSql for Bytes<'_> {
     }
 }
 
-/// Hands over each text that is a name after `after`, once, until `take` is false: each is found by one
-/// step down the primary key.
+/// Passes each text that is a name after `after` to `take`, once, until that returns false. One
+/// step down the primary key finds each of them.
 fn each_text(
     connection: &Connection,
     after: &[u8],

@@ -6,16 +6,17 @@
 //! threadseal_schema    version
 //! threadseal_heads     run_id, count, hash, writer     where our last append left a run
 //! threadseal_foreign   run_id, first_seq, last_seq     rows that others put between our appends
-//! threadseal_deleted   run_id, count, hash, at         what is left of a deleted run
+//! threadseal_deleted   run_id, count, hash, at         the tombstone of a deleted run
 //! ```
 //! The first two are made exactly as AbstractRuntime 0.13.0 makes them (`storage/sqlite.py`,
-//! `SqliteDatabase._ensure_schema`), so that its package opens our files and we open its own. Its
-//! writers know nothing of our tables; three triggers speak to them: records are not rewritten, a
-//! run that it deletes leaves a tombstone, and a deleted run takes no record. Triggers stop
-//! mistakes. Whoever can write the file can drop them: that is what hashes and heads are for.
+//! `SqliteDatabase._ensure_schema`). So its package opens our files and we open its own. Its
+//! writers know nothing of our tables, so three triggers enforce our rules. Records are not
+//! rewritten, a run that it deletes leaves a tombstone, and a deleted run takes no record. Triggers
+//! stop mistakes. An attacker who can write the file can drop them; hashes and heads protect
+//! against that.
 //!
-//! A file that is only read gets what it lacks as temporary tables and views, which live in memory,
-//! so that every query is written once.
+//! A file that is only read gets its missing tables as temporary tables and views in memory. So
+//! every query is written once.
 
 use super::failed;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
@@ -89,7 +90,7 @@ BEGIN
 END;
 INSERT INTO threadseal_schema (version) VALUES (1);";
 
-/// What a file that is only read may lack, in memory.
+/// The tables that a file which is only read may lack, in memory.
 const STAND_INS: [(&str, &str); 4] = [
     (
         "ledger_heads",
@@ -115,7 +116,8 @@ const STAND_INS: [(&str, &str); 4] = [
 /// Columns that AbstractRuntime added to `ledger` after its first versions.
 const LATER_COLUMNS: [&str; 2] = ["idempotency_key", "step_status"];
 
-/// Makes what is missing, in one transaction; an existing file of something else stays as it is.
+/// Makes missing tables and columns, in one transaction; an existing file of another program stays
+/// as it is.
 pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), Error> {
     if version(connection, path)? == VERSION {
         return Ok(());
@@ -138,7 +140,7 @@ pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), Er
     transaction.commit().map_err(fail)
 }
 
-/// Checks a file that is only read, and puts stand-ins where it lacks a table.
+/// Checks a file that is only read, and adds temporary tables for missing ones.
 pub(super) fn stand_in(connection: &Connection, path: &Path) -> Result<(), Error> {
     let fail = |error| failed("it cannot be read", path, &error);
     version(connection, path)?;

@@ -1,12 +1,12 @@
-//! What became of an append whose commit failed.
+//! The result of an append whose commit failed.
 //!
 //! ```text
 //! threadseal_heads of the run    our count, hash and nonce    others, or none
 //! then                           made durable, and stored     the failure
 //! ```
-//! Count and nonce are of one append only. An fsync that failed once proves nothing when it succeeds
-//! later, since the system may have forgotten the pages that it could not write. So what is found is
-//! copied into the file anew, where it is written and synced again, and the log is emptied.
+//! Count and nonce are of one append only. After one failed fsync a later success proves nothing,
+//! since the system may have forgotten the pages that it could not write. So the found rows are
+//! copied into the file anew, where they are written and synced again. Then the log is emptied.
 
 use super::connect;
 use super::{SqliteLedgerStore, failed, number};
@@ -26,7 +26,7 @@ pub(super) fn settle(
     tip: Tip,
     error: Error,
 ) -> Result<Append, Error> {
-    // The connection that failed may see what no other does.
+    // The connection that failed may see rows that no other sees.
     let Ok(connection) = connect::to_write(&store.path) else {
         return Err(error);
     };
@@ -55,7 +55,7 @@ fn is_ours(
     }))
 }
 
-/// Copies the log into the file, which is synced before the log is cut, and syncs that, too.
+/// Copies the log into the file, which is synced before the log is truncated, and syncs that, too.
 fn make_durable(connection: &Connection, store: &SqliteLedgerStore) -> Result<(), Error> {
     let unknown = "the records are stored, and whether they survive a loss of power is not known";
     let busy: i64 = connection

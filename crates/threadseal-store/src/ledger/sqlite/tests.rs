@@ -1,4 +1,4 @@
-//! The suite, the files of the real package, and what only SQLite can do to a ledger.
+//! The suite, the files of the real package, and the faults that only SQLite can have.
 
 use super::*;
 use crate::ledger::conformance::{self, append_next, entry, run_id, whole_chain};
@@ -272,7 +272,7 @@ fn a_log_that_lies_beside_a_copy_is_read_without_a_trace() {
     }
     assert_eq!(files_in(copy.path()), before);
 
-    // One that is in use is read through the locks, and what comes is seen.
+    // A file in use is read through the locks, and later rows are seen.
     let reader = SqliteLedgerStore::open_read_only(bench.path()).unwrap();
     assert_eq!(whole_chain(&reader, &bench.run).len(), 1);
     append_next(&store, &bench.run, "1").unwrap();
@@ -370,7 +370,8 @@ fn killed_writers_have_left_every_record_they_acknowledged_in_sqlite() {
         "ledger::sqlite::tests::killed_writers_have_left_every_record_they_acknowledged_in_sqlite",
         bench.path().to_str().unwrap(),
         &mut || {
-            // As a power cut would leave the files: the log only grows, and is copied after the file.
+            // As a power cut would leave the files: the log only grows, and is copied after the
+            // file.
             let copy = tempfile::tempdir().unwrap();
             for name in ["ledger.db", "ledger.db-wal"] {
                 fs::copy(bench.folder.path().join(name), copy.path().join(name)).unwrap();
@@ -418,7 +419,7 @@ fn an_answer_to_a_commit_that_was_lost_is_found_out_by_count_hash_and_nonce() {
         count: 1,
         hash: first.record_hash,
     };
-    // Nothing came through.
+    // Nothing was stored.
     assert!(settle::settle(&store, &bench.run, tip, lost()).is_err());
     let stored = store.append_if(&bench.run, &nothing, &[first]).unwrap();
     assert_eq!(stored, Append::Stored(tip));
@@ -453,7 +454,7 @@ fn rows_that_only_another_reader_would_find_are_refused_and_named() {
         assert_eq!(read.unwrap_err().kind(), ErrorKind::Refused, "{number}");
         assert_eq!(bench.faults(true), [("misnumbered", false)], "{number}");
     }
-    // A table without the key, whose rows stand there twice, also where one look ends.
+    // A table without the key, which contains each row twice, also where one read ends.
     for limit in [1, 2, 3, 100] {
         let bench = Bench::with_records(3);
         bench

@@ -1,18 +1,19 @@
-//! [`Turnstile`]: those who want to write to one SQLite file, one behind the other.
+//! [`Turnstile`]: a queue of the writers of one SQLite file.
 //!
-//! SQLite has no queue: whoever waits looks again and again, and whoever has just committed may begin anew
-//! at once. Where the processors are busy the others run only while he syncs, and so holds the file; they
-//! never find it free and give up in the end. Therefore a writer takes the lock of a small file first, then
-//! waits for SQLite's, and gives the first one back as soon as he has the second:
+//! SQLite has no queue: a waiting writer polls, and a writer that has just committed may begin anew
+//! at once. Where the processors are busy, the others run only while that writer syncs, and so
+//! holds the file. They never find it free and give up in the end. Therefore a writer takes the
+//! lock of a small file first. Then it waits for SQLite's lock, and releases the first one as soon
+//! as it has the second:
 //!
 //! ```text
-//! FILE-turn    flock(2)    one writer at most waits for FILE, and nobody overtakes him
+//! FILE-turn    flock(2)    one writer at most waits for FILE, and no other overtakes it
 //! FILE         SQLite's    one writer at most is in a transaction
 //! ```
-//! It is a courtesy and keeps nothing safe: programs that know nothing of it write as ever, and where the
-//! small file cannot be made, or somebody keeps its lock, a writer goes on without. The database itself is
-//! never opened here: closing any handle of it would take SQLite's locks from this process
-//! (sqlite.org/howtocorrupt.html, §2.2).
+//! It is a courtesy and no protection: programs that know nothing of it write as ever. Where the
+//! small file cannot be made, or another process keeps its lock, a writer continues without it. The
+//! database itself is never opened here: closing any handle of it would release SQLite's locks of
+//! this process (sqlite.org/howtocorrupt.html, §2.2).
 
 use super::connect;
 use crate::atomic::SHARED_FILE;
@@ -22,15 +23,16 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// What the name of the small file ends in.
+/// The end of the small file's name.
 const SUFFIX: &str = "-turn";
 
-/// The queue in front of one file.
+/// The queue of one file.
 #[derive(Debug)]
 pub(crate) struct Turnstile {
     database: PathBuf,
     path: PathBuf,
-    /// One thread of this process stands in the queue at a time: they share one handle, and so the lock.
+    /// One thread of this process is in the queue at a time: they share one handle, and so the
+    /// lock.
     gate: Mutex<()>,
     /// Opened at the first transaction.
     file: OnceLock<Option<Arc<dyn FileHandle>>>,
@@ -50,7 +52,7 @@ impl Turnstile {
     /// Begins a transaction that no other writer is in.
     ///
     /// # Errors
-    /// What SQLite says, after the patience of the connection.
+    /// Those of SQLite, after the patience of the connection.
     pub(crate) fn begin<'c>(
         &self,
         connection: &'c mut Connection,
@@ -63,8 +65,8 @@ impl Turnstile {
         connection.transaction_with_behavior(TransactionBehavior::Immediate)
     }
 
-    /// Whoever may write to the database may open the small file too, and whoever may only read that
-    /// can lock it.
+    /// A user who may write to the database may open the small file too. A user who may only read
+    /// it can lock it.
     fn open(&self) -> Option<Arc<dyn FileHandle>> {
         let mode = RealFs.metadata(&self.database).ok()?.mode & SHARED_FILE;
         let found = RealFs.symlink_metadata(&self.path);

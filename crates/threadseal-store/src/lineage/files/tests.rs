@@ -1,4 +1,4 @@
-//! The suite, failing disks and power cuts, the original's layout, and keys.
+//! The suite, failing disks and power cuts, igor's layout, and keys.
 
 use super::*;
 use crate::fault::{FaultFs, FaultKind, Keep};
@@ -88,7 +88,7 @@ fn every_fault_at_every_call_leaves_the_newest_acknowledged_link_or_its_child() 
                     1 + at.unwrap_or_else(|| panic!("{context}: {link} is gone"))
                 });
                 assert!(found.len() <= at + 1, "{context}");
-                // What was seen once stays, whatever happens to the power.
+                // A link that was seen once stays, whatever happens to the power.
                 fs.cut_power(Keep::Nothing);
                 assert_eq!(history(&fs), found, "{context}");
                 work(&fs, &mut None).unwrap();
@@ -124,7 +124,7 @@ fn a_crash_while_a_link_is_saved_leaves_no_second_child_under_any_name() {
         }
         let names = store.names(&store.archive(&agent())).unwrap();
         let archived = names.iter().filter(|name| name.ends_with(".ckpt")).count();
-        // The newest may lie in both places; nothing else is there.
+        // The newest link may be in both places; nothing else is there.
         let history = history(&fs);
         assert!(archived <= history.len(), "call {call}");
         for name in names.iter().filter(|name| !name.starts_with('.')) {
@@ -254,7 +254,7 @@ fn an_identity_is_private_and_a_damaged_one_is_an_error() {
         assert_eq!(fs::read(&path).unwrap(), bad);
     }
     fs::write(&path, &good).unwrap();
-    // As the original leaves it.
+    // The mode with which igor leaves the file.
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
     let error = store.load_identity(&agent()).unwrap_err();
     assert!(error.to_string().contains("chmod 600"), "{error}");

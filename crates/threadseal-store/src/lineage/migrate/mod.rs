@@ -3,15 +3,15 @@
 //! ```text
 //! source                              target
 //! release ─► RELEASE durable
-//! export  ─► package ───────────────► import: all of it verified, then durable; nobody acts
+//! export  ─► package ───────────────► import: all of it verified, then durable; no machine acts
 //!        (again and again)            accept ─► ACCEPT durable ─► acts
 //! confirm ◄─────────────── ACCEPT ◄── or refuse ─► REFUSE durable
 //! holds again only with REFUSE
 //! ```
-//! Every step is a compare-and-swap on one store, may be cut off anywhere, and may be done again. What a
-//! machine may do is what its newest link says. Lost answers are found in the own history: an offer
-//! that comes again is answered again. A target that is lost for good is replaced by the root, in one
-//! link (`recover`), on the copy that went furthest; the key of a machine is lost with its store.
+//! Every step is a compare-and-swap on one store, may be cut off anywhere, and may be done again.
+//! The newest link of a machine decides what it may do. Lost answers are found in its own history:
+//! it answers a repeated offer again. If a target is lost for good, the root replaces it in one
+//! link (`recover`), on the most advanced copy. The key of a machine is lost with its store.
 
 mod node;
 mod parcel;

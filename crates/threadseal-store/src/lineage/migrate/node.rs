@@ -1,5 +1,4 @@
-//! [`Node`]: one machine with its key and its store. What the command does, and what the simulation
-//! drives, is this.
+//! [`Node`]: one machine with its key and its store. The command and the simulation both use it.
 
 use super::super::{
     Advance, CheckpointStore, NO_STATE, Newest, Saved, Standings, StoredLink, overtaken,
@@ -21,13 +20,13 @@ use threadseal_formats::lineage::{
 /// One machine that may hold agents.
 #[derive(Clone, Copy)]
 pub struct Node<'n> {
-    /// Where its links are.
+    /// The store of its links.
     pub store: &'n dyn CheckpointStore,
-    /// What was verified of them.
+    /// The verified standings of them.
     pub standings: &'n Standings,
     /// Its key: a session key, or the root.
     pub signer: &'n dyn Signer,
-    /// Under which the key signs; `None` for the root.
+    /// The certificate of the key; `None` for the root.
     pub certificate: Option<Certificate>,
     /// For the times that links state.
     pub clock: &'n dyn Clock,
@@ -43,7 +42,7 @@ impl fmt::Debug for Node<'_> {
     }
 }
 
-/// What became of a package.
+/// The result of importing a package.
 #[derive(Debug)]
 pub enum Imported {
     /// It is durable here and waits for an answer.
@@ -52,25 +51,25 @@ pub enum Imported {
     Waiting(AgentName),
     /// It was here before, and this is the answer.
     Answered {
-        /// Whose.
+        /// The agent.
         agent: AgentName,
-        /// Who offered it.
+        /// The machine that offered it.
         source: Box<PublicKey>,
         /// The whole link.
         answer: Vec<u8>,
     },
 }
 
-/// What became of an answer.
+/// The result of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Confirmed {
-    /// It is durable here, and says who may act.
+    /// It is durable here, and names the machine that may act.
     Taken(AgentName),
     /// It was here before.
     Known(AgentName),
-    /// Another child of the same link is here: whoever signed both lied to somebody.
+    /// Another child of the same link is here: the signer of both sent different answers.
     Forked {
-        /// Whose.
+        /// The agent.
         agent: AgentName,
         /// The child that is here.
         here: ContentHash,
@@ -85,7 +84,7 @@ impl Node<'_> {
         *self.signer.public_key()
     }
 
-    /// The newest link of an agent, and where it stands, all of it verified.
+    /// The newest link of an agent, and its standing, all of it verified.
     ///
     /// # Errors
     /// As [`Standings::of`].
@@ -101,11 +100,12 @@ impl Node<'_> {
         Ok(self.standing(agent)?.1.authority().holder() == Some(&self.key()))
     }
 
-    /// Begins an agent, or its history in v0x05, with `header`, of which signer, time and `prev` are
-    /// filled in here.
+    /// Begins an agent, or its history in v0x05, with `header`. This call fills in signer, time and
+    /// `prev`.
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`] when it may not stand there or somebody was faster; those of the store.
+    /// [`ErrorKind::Refused`] when it may not follow there or another writer was faster; those of
+    /// the store.
     pub fn begin(
         &self,
         agent: &AgentName,
@@ -122,11 +122,11 @@ impl Node<'_> {
         self.save_header(agent, &standing, header, state)
     }
 
-    /// Writes the next checkpoint: what the newest link says, with `change`, and this state.
+    /// Writes the next checkpoint: the header of the newest link with `change`, and this state.
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`] when this machine does not hold the agent, the change may not be, the
-    /// state is not the sealed one, or somebody was faster; those of the store.
+    /// [`ErrorKind::Refused`] when this machine does not hold the agent, the change is not allowed,
+    /// the state is not the sealed one, or another writer was faster; those of the store.
     pub fn checkpoint(
         &self,
         agent: &AgentName,
@@ -144,12 +144,12 @@ impl Node<'_> {
         self.save_header(agent, &standing, header, state)
     }
 
-    /// Offers the agent to `target`. It is durable when this returns; from then on this machine does not
-    /// act. An offer that stands already is the same offer.
+    /// Offers the agent to `target`. The offer is durable when this returns; from then on this
+    /// machine does not act. A second call returns the open offer.
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`] when this machine does not hold the agent, its newest link is no checkpoint,
-    /// or another offer stands; those of the store.
+    /// [`ErrorKind::Refused`] when this machine does not hold the agent, its newest link is no
+    /// checkpoint, or another offer is open; those of the store.
     pub fn release(&self, agent: &AgentName, target: &PublicKey) -> Result<Offer, Error> {
         let (_, standing) = self.standing(agent)?;
         let me = self.key();
@@ -183,10 +183,10 @@ impl Node<'_> {
         }
     }
 
-    /// The package of the offer that stands, however often it is asked for.
+    /// The package of the open offer, for any number of calls.
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`] when no offer stands, or the state is not here; those of the store.
+    /// [`ErrorKind::Refused`] when no offer is open, or the state is not here; those of the store.
     pub fn export(
         &self,
         agent: &AgentName,
@@ -201,12 +201,12 @@ impl Node<'_> {
         OutgoingPackage::of(links, extras, offer.target)
     }
 
-    /// Takes a package into the store, if all of it holds and this machine knows nothing that it lacks.
-    /// Nothing is written before that, and nobody acts after it: see [`Node::accept`].
+    /// Takes a package into the store, if all of it verifies and this machine knows nothing that it
+    /// lacks. Nothing is written before that, and no machine acts after it: see [`Node::accept`].
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`] when it does not hold, is stale or a fork, or somebody was faster; those of
-    /// the store.
+    /// [`ErrorKind::Refused`] when it does not verify, is stale or a fork, or another writer was
+    /// faster; those of the store.
     pub fn import(&self, package: &mut dyn Source, root: &PublicKey) -> Result<Imported, Error> {
         let (package, mut state) = self.read_package(package, root)?;
         let agent = package.name.clone();
@@ -219,7 +219,7 @@ impl Node<'_> {
         Ok(Imported::Offered(Box::new(package)))
     }
 
-    /// Refuses a package without its state: only what proves the place of the refusal is kept.
+    /// Refuses a package without its state: only the proof of the refusal's place is kept.
     ///
     /// # Errors
     /// As [`Node::import`] and [`Node::refuse`].
@@ -238,8 +238,8 @@ impl Node<'_> {
         self.refuse(&package.name, reason)
     }
 
-    /// Takes the agent that is offered to this machine, which may act when this returns; gives the link
-    /// that tells the source. Taking it again gives the same link.
+    /// Takes the agent that is offered to this machine, which may act when this returns. Returns
+    /// the link for the source. A second call returns the same link.
     ///
     /// # Errors
     /// [`ErrorKind::Refused`] when nothing is offered to this machine; those of the store.
@@ -249,7 +249,7 @@ impl Node<'_> {
         })
     }
 
-    /// Gives back the agent that is offered to this machine; gives the link that tells the source.
+    /// Gives back the agent that is offered to this machine. Returns the link for the source.
     ///
     /// # Errors
     /// As [`Node::accept`].
@@ -260,11 +260,12 @@ impl Node<'_> {
         })
     }
 
-    /// Takes the answer to an offer, or a link of the root's: the newest link then says who may act.
+    /// Takes the answer to an offer, or a link of the root's: the newest link then decides who may
+    /// act.
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`] when it may not follow, or builds on what is not known here; those of the
-    /// store.
+    /// [`ErrorKind::Refused`] when it may not follow, or builds on a link that is not known here;
+    /// those of the store.
     pub fn confirm(&self, answer: &[u8]) -> Result<Confirmed, Error> {
         let refuse = |why: &dyn fmt::Display| Error::refused(format!("no answer: {why}"));
         let link = WholeLink::read(answer).map_err(|fault| refuse(&fault))?;
@@ -289,7 +290,7 @@ impl Node<'_> {
         let Some((at, here)) = at.and_then(|at| Some((at, *history.get(at + 1)?))) else {
             return Err(refuse(&"it builds on a link that is not known here"));
         };
-        // Only a link that might have stood there accuses anybody.
+        // Only a link that could follow in that place proves a fork.
         let mut then = Standing::begin();
         for hash in history.iter().take(at + 1) {
             let link = self.load(&agent, hash)?.verified()?;
@@ -300,12 +301,13 @@ impl Node<'_> {
         Ok(Confirmed::Forked { agent, here, came })
     }
 
-    /// Gives the agent to `key`, whoever had it: the root's to decide, and only where the holder is
-    /// lost for good. `void` names another child of the newest link, where one is known.
+    /// Gives the agent to `key`, whichever machine had it. Only the root may do this, and only
+    /// where the holder is lost for good. `void` names another child of the newest link, where one
+    /// is known.
     ///
     /// # Errors
-    /// [`ErrorKind::Key`] when this machine's key is not the agent's root; [`ErrorKind::Refused`] for an
-    /// agent before v0x05; those of the store.
+    /// [`ErrorKind::Key`] when this machine's key is not the agent's root; [`ErrorKind::Refused`]
+    /// for an agent before v0x05; those of the store.
     pub fn recover(
         &self,
         agent: &AgentName,
@@ -336,7 +338,7 @@ impl Node<'_> {
         self.write(agent, &standing, &body).map(|(_, bytes)| bytes)
     }
 
-    /// The newest checkpoint of an agent, whatever links stand behind it.
+    /// The newest checkpoint of an agent, whichever links follow it.
     ///
     /// # Errors
     /// As [`Standings::of`].
@@ -371,7 +373,7 @@ impl Node<'_> {
             root,
             name: None,
             target: &me,
-            // What is known here is compared when its agent is known.
+            // The known newest link is compared once the agent is known.
             known: None,
         };
         let read = CheckedPackage::read_head(&prologue, &head, &expect);
@@ -380,7 +382,7 @@ impl Node<'_> {
         Ok((package, source))
     }
 
-    /// What was done with the offer of a package before, if it is known here.
+    /// The earlier result of the offer in a package, if it is known here.
     fn known(&self, package: &CheckedPackage) -> Result<Option<Imported>, Error> {
         let agent = &package.name;
         let history = self.store.history(agent)?;

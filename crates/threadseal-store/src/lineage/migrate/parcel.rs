@@ -4,7 +4,7 @@
 //! history in a store ─► OutgoingPackage: head, then the state as it is read from the store
 //! Source ─► Behind: as much as the head has, and then the rest of the source is the state
 //! ```
-//! What a package says is `threadseal_formats::lineage`'s; no state is held here.
+//! `threadseal_formats::lineage` defines the contents of a package; this module holds no state.
 
 use super::super::StateBytes;
 use super::super::state::StoredLink;
@@ -17,10 +17,10 @@ use threadseal_core::key::PublicKey;
 use threadseal_core::limits::MAX_PACKAGE_BYTES;
 use threadseal_formats::lineage::{Delegation, LinkKind, PackageParts};
 
-/// What a package has beside its links and its state.
+/// The parts of a package beside its links and its state.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PackageExtras<'a> {
-    /// Of the target.
+    /// The delegation of the target.
     pub delegation: Option<&'a Delegation>,
     /// The tools that the checkpoint names.
     pub manifest: Option<&'a [u8]>,
@@ -32,9 +32,9 @@ pub struct PackageExtras<'a> {
 pub struct OutgoingPackage {
     head: StateBytes<Vec<u8>>,
     state: Option<Box<dyn Source + Send>>,
-    /// For whom it is.
+    /// The key of the machine that it is for.
     pub target: PublicKey,
-    /// How long it is.
+    /// Its length.
     pub bytes: u64,
 }
 
@@ -92,7 +92,7 @@ impl Source for OutgoingPackage {
     }
 }
 
-/// What follows the head of a package in its source.
+/// The rest of a source after the head of a package.
 pub(super) struct Behind<'s> {
     source: &'s mut dyn Source,
     rest: Vec<u8>,
@@ -134,7 +134,7 @@ impl Source for Behind<'_> {
 /// A state that is left out of a link: its length, and itself where it is here.
 type LeftOut = (u64, Option<Box<dyn Source + Send>>);
 
-/// A link as a package has it, and what is left out of it.
+/// A link as a package contains it, and the state that is left out of it.
 fn part_of(link: StoredLink) -> Result<(Vec<u8>, Option<LeftOut>), Error> {
     let native = link.header.native.as_ref();
     match native.map(|native| (native.kind, native.state.length)) {

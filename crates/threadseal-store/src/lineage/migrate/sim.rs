@@ -1,15 +1,16 @@
 //! A deterministic simulation of agents that move between machines; only for tests.
 //!
 //! ```text
-//! schedule   = seed: which machine does what next, what the network loses, repeats and reorders, which
-//!              call of which store fails and how, which machine is lost for good
-//! machine    = the shipped Node on the shipped store in memory, behind a fault
+//! schedule   = seed: the next machine and its step; the losses, repeats and new orders of the
+//!              network; the failing calls of stores; the machine that is lost for good
+//! machine    = the shipped Node on the shipped store in memory, with a fault before it
 //! after each step   at most one machine may act; the histories of all machines are one line
-//! at the end        faults stop, everything is sent again; then, after at most one link of the root's,
-//!                   exactly one machine may act, and nothing old that arrives again changes that
+//! at the end        faults stop, everything is sent again; then, after at most one link of the
+//!                   root's, exactly one machine may act, and no repeated old message changes that
 //! ```
-//! Who takes part stands in `cast`, what is counted in `tally`, the end in `end`. A crash loses everything but the objects of the store. A lost machine loses its key as well. With a
-//! [`Plant`] one machine does what the protocol forbids; the same checks must notice.
+//! `cast` has the participants, `tally` the counts, `end` the end. A crash loses everything but the
+//! objects of the store. A lost machine loses its key as well. With a [`Plant`] one machine does
+//! what the protocol forbids; the same checks must notice.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -140,7 +141,7 @@ impl World {
             .unwrap();
     }
 
-    /// One thing that happens somewhere; says what.
+    /// One step of one machine or the network; returns a description.
     fn step(&mut self) -> String {
         let machine = self.lots.below(MACHINES);
         if self.machines[machine].is_lost {
@@ -165,7 +166,7 @@ impl World {
             4 => self.answer(machine),
             _ => self.deliver(),
         };
-        // Whoever failed may be dead; who starts again knows what is durable, and no more.
+        // A machine that failed may be dead; a restarted one knows what is durable, and no more.
         for machine in &self.machines {
             machine.faulty.plan(usize::MAX, ObjectFault::Fails);
         }
@@ -221,7 +222,7 @@ impl World {
         self.told(format!("{machine} releases to {other}"), done)
     }
 
-    /// As a machine that sends what it did not save.
+    /// Acts as a machine that sends a release which it did not save.
     fn release_in_vain(&mut self, machine: usize, other: usize) -> String {
         let copy = self.machines[machine].copy();
         let mut package = None;
@@ -269,7 +270,7 @@ impl World {
         self.told(format!("{machine} answers"), done)
     }
 
-    /// Who offers the agent to this machine.
+    /// The machine that offers the agent to this one.
     fn offered_to(&self, machine: usize) -> Option<PublicKey> {
         let node = self.node(machine, &self.machines[machine].seen);
         match node.standing(&agent()).ok()?.1.authority() {
@@ -329,7 +330,7 @@ impl World {
         self.told(format!("{machine} receives"), done.map(drop))
     }
 
-    /// What a machine with a planted bug does with what arrived, beside what it should.
+    /// The wrong action of a machine with a planted bug on an arrival, beside the right one.
     fn misbehave(&mut self, machine: usize, parcel: &Parcel, before: &KeyedCheckpointStore) {
         let root = *KEYS.root.public_key();
         match self.plant {

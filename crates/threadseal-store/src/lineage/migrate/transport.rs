@@ -1,10 +1,10 @@
-//! [`Transport`]: what carries packages and answers; nothing is believed because of how it came.
+//! [`Transport`]: carries packages and answers; the way of arrival gives them no trust.
 //!
 //! ```text
 //! package   begins with "TSMOVE1"     to the target
 //! answer    a link of v0x05           to the source
 //! ```
-//! A transport may lose, repeat, delay and reorder what it was given, and may show it to anybody: a
+//! A transport may lose, repeat, delay and reorder its messages, and may show them to anyone. A
 //! package is signed, not secret.
 
 use super::node::{Confirmed, Imported, Node};
@@ -24,31 +24,31 @@ pub trait Transport {
     /// Gives `bytes` to be carried to `to`. They may arrive never, once or often.
     ///
     /// # Errors
-    /// What the transport says; then they may arrive all the same.
+    /// Those of the transport; then they may arrive all the same.
     fn send(&mut self, to: &PublicKey, bytes: &mut dyn Source) -> Result<(), Error>;
 
-    /// What arrived for `me` next, if anything did.
+    /// The next message for `me`, if one arrived.
     ///
     /// # Errors
-    /// What the transport says.
+    /// Those of the transport.
     fn receive(&mut self, me: &PublicKey) -> Result<Option<Box<dyn Source>>, Error>;
 }
 
-/// What to answer to an offer.
+/// The answer to an offer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// Take the agent.
     Accept,
     /// Give it back.
     Refuse(RefusalReason),
-    /// Say nothing yet.
+    /// Do not answer yet.
     Wait,
 }
 
-/// What came of something that arrived.
+/// The result of an arrival.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Received {
-    /// An offer, which was answered so.
+    /// An offer, and the answer to it.
     Offer(AgentName, Answer),
     /// An offer that had been answered before.
     Again(AgentName),
@@ -56,12 +56,12 @@ pub enum Received {
     Answer(Confirmed),
 }
 
-/// Takes what arrived next at `node`, if anything did: a package of an agent of `root` or an answer to
-/// one, answers what is to be answered, and says what it was.
+/// Takes the next arrival at `node`, if there is one. It is a package of an agent of `root` or an
+/// answer to one. Sends the answer that is due, and returns the kind of the arrival.
 ///
 /// # Errors
-/// [`threadseal_core::error::ErrorKind::Refused`] for what is not taken: it is gone then and changed nothing;
-/// those of the store and the transport, after which it may come again.
+/// [`threadseal_core::error::ErrorKind::Refused`] for a message that is not taken: it is gone then
+/// and changed nothing. Those of the store and the transport; after them it may arrive again.
 pub fn exchange(
     node: &Node<'_>,
     transport: &mut dyn Transport,
@@ -112,7 +112,7 @@ pub fn exchange(
     Ok(Some(Received::Offer(agent, answer)))
 }
 
-/// A source whose first piece was looked at.
+/// A source whose first piece was read.
 struct Rejoined {
     first: StateBytes<Vec<u8>>,
     rest: Box<dyn Source>,

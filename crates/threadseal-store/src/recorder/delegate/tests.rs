@@ -1,4 +1,5 @@
-//! Delegations under failing disks: a key is in where the record says so under a seal, and nowhere else.
+//! Delegations under failing disks: a key may seal if a sealed line of the record names it, and
+//! never otherwise.
 
 use super::super::epoch::tests::{Bench, fail_each_call, nothing, say};
 use crate::fault::{FaultKind, Keep};
@@ -13,13 +14,14 @@ fn delegate() -> LocalSigner {
     LocalSigner::new(PrivateKey::from_seed([9; 32]), KeyUsage::Native)
 }
 
-/// The whole of it, in a process of its own: its first seal also gives the key of the epoch up.
+/// One delegation in a process of its own: its first seal also gives up the key of the epoch.
 fn work(bench: &Bench) -> Result<Option<Head>, Error> {
     let mut recorder = bench.open(TailPolicy::SetAside)?;
     recorder.delegate(delegate().public_key())
 }
 
-/// Works until the fault, ends as `end` says, looks at what is there, and runs it again. False when no call was left to fail.
+/// Works until the fault, ends according to `end`, checks the record, and runs it again. False when
+/// no call was left to fail.
 fn survives(call: usize, kind: FaultKind, end: Option<Keep>) -> bool {
     let at = format!("{kind:?} at call {call}, {end:?}");
     let bench = Bench::empty();
@@ -38,7 +40,7 @@ fn survives(call: usize, kind: FaultKind, end: Option<Keep>) -> bool {
         "{at}: {:?}",
         outcome.report.findings
     );
-    // Whoever was told that the key is in finds it in the record.
+    // A caller that got a success finds the key in the record.
     let is_in = outcome.delegations.len() == 1;
     assert!(is_in || done.is_err(), "{at}");
     let recorder = bench.open(TailPolicy::SetAside).unwrap();
@@ -46,7 +48,7 @@ fn survives(call: usize, kind: FaultKind, end: Option<Keep>) -> bool {
     assert_eq!(state.is_delegate(key.public_key()), is_in, "{at}");
     assert_eq!(bench.may_seal(state, &key), is_in, "{at}");
     drop(recorder);
-    // Again: what is lacking is written, and nothing twice.
+    // A second run writes only the missing parts, and nothing twice.
     assert_eq!(work(&bench).unwrap().is_none(), is_in, "{at}");
     assert_eq!(bench.verify().delegations.len(), 1, "{at}");
     assert_eq!(bench.loot().len(), 1, "{at}");

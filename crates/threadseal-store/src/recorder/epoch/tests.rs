@@ -1,4 +1,5 @@
-//! Rotation under failing disks and theft: which keys lie on the disk at each moment, and what they can seal.
+//! Rotation under failing disks and theft: which keys are on the disk at each moment, and what they
+//! can seal.
 
 use super::*;
 use crate::clock::SystemClock;
@@ -93,7 +94,7 @@ impl Bench {
         opened.map(|Opened { recorder, .. }| recorder)
     }
 
-    /// The next process on this disk, where the one before was killed, or lost its power.
+    /// The next process on this disk, after the one before was killed, or lost its power.
     pub(in crate::recorder) fn ended_by(self, end: Option<Keep>) -> Self {
         match end {
             None => {
@@ -105,7 +106,7 @@ impl Bench {
         Self::new(&self.fs)
     }
 
-    /// What the disk holds of the record, verified without the heads of this host.
+    /// The outcome of verifying the record on the disk without the heads of this host.
     pub(in crate::recorder) fn verify(&self) -> threadseal_formats::transcript::Outcome {
         let file = open_regular(&self.fs, Path::new(RECORD)).unwrap();
         let scan = ScanOptions::default();
@@ -125,7 +126,7 @@ impl Bench {
             .collect()
     }
 
-    /// Could this key seal what `sealer` is the end of?
+    /// Could this key make the next seal after `sealer`?
     pub(in crate::recorder) fn may_seal(&self, sealer: &Sealer, key: &LocalSigner) -> bool {
         let signers = Signers {
             native: key,
@@ -153,7 +154,8 @@ pub(in crate::recorder) fn nothing() -> Payload {
     Payload::parse(b"{}").unwrap()
 }
 
-/// Fails every call in every way, each with every end, until `survives` says that none was left to fail; more than `least` there must be.
+/// Fails every call in every way, each with every end, until `survives` reports that no call was
+/// left to fail. More than `least` calls are required.
 pub(in crate::recorder) fn fail_each_call(
     least: usize,
     survives: impl Fn(usize, FaultKind, Option<Keep>) -> bool,
@@ -188,7 +190,8 @@ fn work(bench: &Bench) -> Result<(), Error> {
     recorder.end(Ending::Completed, &nothing(), turn).map(drop)
 }
 
-/// Works until the fault, ends as `end` says, looks at what is there, and goes on. False when no call was left to fail.
+/// Works until the fault, ends according to `end`, checks the disk, and continues. False when no
+/// call was left to fail.
 fn survives(call: usize, kind: FaultKind, end: Option<Keep>) -> bool {
     let bench = Bench::empty();
     bench.fs.plan(call, kind);
@@ -241,7 +244,7 @@ fn whatever_fails_in_a_rotation_one_key_can_go_on_and_the_others_are_removed() {
     fail_each_call(80, survives);
 }
 
-/// The states of a record at each of its seals, by what its bytes were then.
+/// The states of a record at each of its seals, by its bytes at that time.
 fn states(bench: &Bench) -> Vec<Sealer> {
     let bytes = bench.fs.bytes_of(Path::new(RECORD)).unwrap();
     let ends = bytes.iter().zip(1..).filter(|(byte, _)| **byte == b'\n');
@@ -263,7 +266,7 @@ fn whoever_takes_all_keys_of_epochs_at_any_moment_changes_nothing_older_than_one
         bench.fs.plan(call, FaultKind::PowerOff);
         let done = work(&bench);
         bench.fs.heal();
-        // The thief was there at this very moment; the record goes on without noticing.
+        // The thief was there at this very moment, and the record continues without noticing.
         let loot = bench.loot();
         if done.is_ok() {
             assert!(
@@ -319,7 +322,7 @@ fn a_record_whose_key_is_elsewhere_is_refused_until_its_authority_takes_it_over(
     say(&mut recorder).unwrap();
     drop(recorder);
     assert_eq!(bench.verify().report.verdict, Verdict::Open);
-    // Where it was sealed before, the key is out.
+    // The authority sealed elsewhere, so the key of this disk is given up.
     assert!(bench.open(TailPolicy::SetAside).is_err());
 }
 

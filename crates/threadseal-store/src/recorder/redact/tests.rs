@@ -1,4 +1,5 @@
-//! Redaction on a disk that fails at every call: nothing else is lost, and what was dropped is nowhere.
+//! Redaction on a disk that fails at every call: nothing else is lost, and no file holds a dropped
+//! body.
 
 use crate::bodies;
 use crate::clock::SystemClock;
@@ -97,7 +98,7 @@ impl Bench {
         recorder.end(Ending::Completed, &Payload::parse(b"{}")?, 1)
     }
 
-    /// A record that goes on, with a secret under a seal and `unsealed` behind it.
+    /// An open record with a secret under a seal and `unsealed` after it.
     fn write_open(&self, unsealed: &str) -> Result<(), Error> {
         let thread = ThreadId::parse("t/1")?;
         let (host, keys) = (self.host.clone(), self.keys.clone());
@@ -155,7 +156,7 @@ impl Bench {
         self.outcome(None).report
     }
 
-    /// What a reader of the verified record gets to see.
+    /// The contents that a reader of the verified record gets.
     fn read(&self) -> String {
         let verified = self.outcome(None).verified.unwrap();
         let bytes = self.bytes(RECORD);
@@ -226,7 +227,7 @@ fn a_redacted_body_and_its_salt_are_in_no_file_and_every_older_seal_holds() {
         shown.contains("[redacted by Ada at ") && shown.contains(KEPT),
         "{shown}"
     );
-    // It goes on from there as any ended record does: with another redaction.
+    // It continues from there as any ended record does: with another redaction.
     let second = bench.commitment(1);
     let mut recorder = bench.open().unwrap().recorder;
     recorder
@@ -266,7 +267,7 @@ fn whoever_drops_a_body_without_saying_so_is_found_out() {
             .iter()
             .any(|found| found.code == "body_changed")
     );
-    // Put back after it was dropped by the book, it is shown to nobody, and dropped again.
+    // A dropped body that was put back is shown to no reader, and dropped again.
     atomic::replace(&fs, Path::new(BODIES), &whole, atomic::Mode::Set(0o600)).unwrap();
     bench.redact(bench.commitment(0)).unwrap();
     atomic::replace(&fs, Path::new(BODIES), &whole, atomic::Mode::Set(0o600)).unwrap();
@@ -322,7 +323,8 @@ fn survive(call: usize, kind: FaultKind, end: Option<Keep>) -> bool {
         calm.contains(&report.verdict),
         "{call} {kind:?} {end:?}: {report:?}"
     );
-    // Opening it carries out what was sealed; if it was not, what is left of it is set aside, and it is asked for again.
+    // Opening it carries out a sealed redaction. Without a seal its lines are set aside, and the
+    // redaction is requested again.
     drop(next.open_with(TailPolicy::SetAsideRedaction).unwrap());
     let was_sealed = |bench: &Bench| {
         let findings = bench.report().findings;
@@ -346,7 +348,7 @@ fn survive(call: usize, kind: FaultKind, end: Option<Keep>) -> bool {
         "{call} {kind:?} {end:?}"
     );
     assert!(next.read().contains(KEPT));
-    // A copy that a crash left unfinished holds what was kept: it is gone with the opening.
+    // After a crash an unfinished copy holds the kept body; opening the record removes that copy.
     let left = holding(&fs, Path::new(WORK), KEPT.as_bytes());
     assert_eq!(left, [BODIES], "{call} {kind:?} {end:?}");
     true
@@ -404,7 +406,7 @@ fn a_body_that_no_line_commits_to_goes_with_the_next_redaction() {
         assert!(holding(&fs, Path::new(WORK), gone.as_bytes()).is_empty());
     }
     assert_eq!(recorder.drop_unbound().unwrap(), 0);
-    // What is recorded afterwards is bound, whenever it is asked.
+    // A body recorded afterwards is bound, whenever unbound bodies are dropped.
     let payload = Payload::parse(format!("{{\"text\":\"{KEPT}\"}}").as_bytes()).unwrap();
     recorder
         .append_buffered(&EventType::parse("cognition_out").unwrap(), &payload)
@@ -475,7 +477,7 @@ fn every_fault_at_every_call_of_a_writer_leaves_no_sealed_line_without_its_body(
 fn detached_bodies_need_a_store_that_has_a_place_for_them() {
     let (fs, bench) = on_disk();
     bench.write().unwrap();
-    // A record may not take over bodies that lie there.
+    // A new record may not take over bodies that exist already.
     fs.unlink(Path::new(RECORD)).unwrap();
     let taken = bench.write().unwrap_err();
     assert_eq!(taken.kind(), ErrorKind::InvalidInput);

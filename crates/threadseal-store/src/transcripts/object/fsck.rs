@@ -1,18 +1,19 @@
-//! Looking at everything that is stored of one record, without the reader's shortcuts.
+//! Checking everything that is stored of one record, without the reader's shortcuts.
 //!
-//! | code | what is wrong | mended |
+//! | code | fault | repair |
 //! |---|---|---|
-//! | `head_damaged` | the head is not what was written | no |
-//! | `missing` | an object that the head leads to is not there | no |
-//! | `changed` | an object has other bytes than its name says, or holds something else | no |
+//! | `head_damaged` | the head does not have the bytes that were written | no |
+//! | `missing` | an object that the head leads to does not exist | no |
+//! | `changed` | an object has other bytes than its name states, or other contents | no |
 //! | `stranger` | an object with a name that this store gives to none | no |
-//! | `leftover` | a record whose deletion was cut short | deleting the rest of it |
+//! | `leftover` | a record whose deletion was interrupted | deleting the rest of it |
 //! | `orphan` | a sealed object that no head names, or can ever come to name | removing it |
 //!
-//! *Why an orphan is one for ever*: an object is named for the first time by the writer whose number its
-//! name has, and he seals only after his claim. It was listed before the head was read; so if that head
-//! has another number he was superseded before, and no later writer names what the head does not lead to.
-//! An object with the number of the head's writer may be about to be named, and is left alone.
+//! *Why an orphan stays one for ever*: the name of an object contains the number of a writer. That
+//! writer is the first that names it in a head. It seals objects only after its claim. The object
+//! was listed before the head was read. If that head has another number, its writer was superseded
+//! before. No later writer names an object that the head does not lead to. An object with the
+//! number of the head's writer may soon be named, so it stays.
 
 use super::head::{self, Head, MAX_HEAD_BYTES, MAX_INDEX_BYTES, Nonce, Ref, SEGMENT_BYTES};
 use super::tree::{Indexes, Place};
@@ -43,7 +44,7 @@ pub(super) fn fsck(place: &Place, repair: bool) -> Result<FsckReport, Error> {
                 look.below(level, refs)?;
             }
             look.report.bytes += head.open.len() as u64;
-            // Where an index cannot be read, nobody can say what is named.
+            // If an index cannot be read, the set of named objects is unknown.
             if look.report.faults.is_empty() {
                 look.unnamed(&head::segment_folder(&place.name), false)?;
                 look.unnamed(&head::index_folder(&place.name), true)?;
@@ -81,7 +82,7 @@ impl Look<'_> {
         Ok(Head::decode(&self.place.name, &found.bytes))
     }
 
-    /// Tells of what is left of a record that was deleted, and removes it.
+    /// Reports the rest of a record that was deleted, and removes it on request.
     fn leftover(&mut self) -> Result<(), Error> {
         let name = &self.place.name;
         let mut left = self
@@ -152,11 +153,12 @@ impl Look<'_> {
         Ok(None)
     }
 
-    /// Tells of the objects in `folder` that the head does not lead to.
+    /// Reports the objects in `folder` that the head does not lead to.
     fn unnamed(&mut self, folder: &str, are_indexes: bool) -> Result<(), Error> {
         let place = self.place;
         objects::each_name(&*place.objects, folder, &mut |names| {
-            // After the names: whoever sealed one of them had claimed the record before.
+            // Read after the names: the writer that sealed one of them had claimed the record
+            // before.
             let Some(head) = self.head()? else {
                 return Err(place.damaged(folder, "has a head that was damaged meanwhile"));
             };
@@ -195,9 +197,9 @@ impl Look<'_> {
     }
 }
 
-/// What the name of a sealed object says.
+/// The parts of a sealed object's name.
 struct SealedName {
-    /// Of an index: the level of what it names.
+    /// Of an index: the level of the objects that it names.
     level: Option<usize>,
     first: u64,
     writer: Nonce,

@@ -4,13 +4,15 @@
 //! head      threadseal.transcript-head/1 <64 hex: SHA-256 of everything after this line> LF
 //!           {"name":…,"size":…,"writer":…,"write":…,"levels":[[{…},…],…]} LF
 //!           <the newest bytes of the record>
-//!           of a record that was deleted: {"name":…,"size":0,"writer":…,"write":…,"levels":[],"deleted":…} LF, and no bytes
+//!           of a deleted record, without bytes:
+//!           {"name":…,"size":0,"writer":…,"write":…,"levels":[],"deleted":…} LF
 //! segment   <bytes of the record>
 //! index     threadseal.transcript-index/1 LF
 //!           {"name":…,"level":…,"refs":[{"first":…,"count":…,"sha256":…,"writer":…},…]} LF
 //! ```
-//! The newest bytes lie in the head itself, so that a promise costs one write. No two heads are the same
-//! bytes: `writer` is drawn by whoever claims the record, `write` counts his heads.
+//! The head contains the newest bytes, so that a promise costs one write. No two heads have the
+//! same bytes. Each writer that claims the record draws a `writer`, and `write` counts the heads of
+//! that writer.
 
 use super::RecordName;
 use crate::objects::Sealed;
@@ -21,7 +23,7 @@ use threadseal_core::digest::Digest;
 use threadseal_core::encoding;
 use threadseal_core::record::RecordId;
 
-/// Most bytes of a record that lie in its head. Each append writes them again.
+/// Most bytes of a record in its head. Each append writes them again.
 pub(super) const OPEN_BYTES: usize = 128 << 10;
 /// Most bytes of a segment.
 pub(super) const SEGMENT_BYTES: usize = 1 << 20;
@@ -34,9 +36,9 @@ pub(super) const MAX_HEAD_BYTES: usize = OPEN_BYTES + MAX_LEVELS * FANOUT * REF_
 
 const HEAD: &str = "threadseal.transcript-head/1";
 const INDEX: &str = "threadseal.transcript-index/1\n";
-/// Where heads are.
+/// The folder of heads.
 pub(super) const HEADS: &str = "transcripts";
-/// Where empty objects stand for records that were deleted.
+/// The folder of empty objects that mark deleted records.
 pub(super) const GONE: &str = "transcripts-gone";
 
 /// Drawn anew by each writer.
@@ -48,11 +50,11 @@ pub(super) type Nonce = [u8; 16];
 pub(super) struct Ref {
     /// Its first byte in the record.
     pub(super) first: u64,
-    /// How many bytes of the record.
+    /// Its number of bytes of the record.
     pub(super) count: u64,
-    /// Of the object's bytes, in hex.
+    /// SHA-256 of the object's bytes, in hex.
     pub(super) sha256: String,
-    /// Who sealed it, in hex.
+    /// The writer that sealed it, in hex.
     pub(super) writer: String,
 }
 
@@ -83,7 +85,7 @@ impl Ref {
     }
 }
 
-/// Where a record ends, and what it is made of.
+/// The end of a record, and its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) size: u64,
@@ -93,7 +95,7 @@ pub(super) struct Head {
     pub(super) levels: Vec<Vec<Ref>>,
     /// The bytes that are not sealed.
     pub(super) open: Vec<u8>,
-    /// The record that was here and was deleted: nothing goes on from such a head.
+    /// The record that was here and was deleted: no writer continues from such a head.
     pub(super) deleted: Option<RecordId>,
 }
 
@@ -130,7 +132,7 @@ impl Head {
         }
     }
 
-    /// What stands in its place from now on: `record` was deleted.
+    /// The head that replaces it for ever: `record` was deleted.
     pub(super) fn buried(&self, record: RecordId) -> Self {
         Self {
             write: self.write + 1,
@@ -139,7 +141,7 @@ impl Head {
         }
     }
 
-    /// The same record in the hands of another writer.
+    /// The same record with another writer.
     pub(super) fn claimed(&self, writer: Nonce) -> Self {
         Self {
             writer,
@@ -148,13 +150,13 @@ impl Head {
         }
     }
 
-    /// Where the bytes begin that are not sealed.
+    /// The offset of the unsealed bytes.
     pub(super) fn sealed(&self) -> u64 {
         self.size.saturating_sub(self.open.len() as u64)
     }
 
-    /// The next head of the same writer, with `bytes` behind the others, and what must be written
-    /// before it.
+    /// The next head of the same writer, with `bytes` after the others. Also returns the objects
+    /// that must be written before it.
     pub(super) fn after(&self, name: &RecordName, bytes: &[u8]) -> (Self, Vec<Sealed>) {
         let mut next = self.clone();
         next.write += 1;
@@ -200,7 +202,7 @@ impl Head {
         spell::summed(HEAD, &body)
     }
 
-    /// Reads what [`Head::encode`] wrote for this record; `None` for anything else.
+    /// Reads the bytes that [`Head::encode`] wrote for this record; `None` for anything else.
     pub(super) fn decode(name: &RecordName, bytes: &[u8]) -> Option<Self> {
         let (form, open) = line(spell::body(HEAD, bytes)?)?;
         let form: HeadForm = serde_json::from_slice(form).ok()?;
@@ -220,12 +222,12 @@ impl Head {
         let fits = sealed.checked_add(open.len() as u64) == Some(head.size)
             && head.levels.iter().flatten().all(Ref::is_spelled)
             && (head.deleted.is_none() || (head.size == 0 && head.levels.is_empty()));
-        // One spelling: a writer compares what he reads with what he wrote.
+        // One spelling: a writer compares the bytes that it reads with those that it wrote.
         (fits && head.encode(name) == bytes).then_some(head)
     }
 }
 
-/// Seals what names the objects of one level, at least one.
+/// Seals the references to the objects of one level, at least one.
 fn seal_index(name: &RecordName, level: usize, refs: Vec<Ref>, writer: &Nonce) -> (Ref, Sealed) {
     let first = refs.first().map_or(0, |first| first.first);
     let end = refs.last().map_or(0, Span::end);
@@ -240,7 +242,7 @@ fn seal_index(name: &RecordName, level: usize, refs: Vec<Ref>, writer: &Nonce) -
     (found, Sealed { name, bytes })
 }
 
-/// What an index names; `None` unless it is the one that `wanted` tells of, without gaps.
+/// The references in an index; `None` unless it is the index of `wanted`, without gaps.
 pub(super) fn parse_index(
     name: &RecordName,
     level: usize,
@@ -262,7 +264,7 @@ pub(super) fn head_name(name: &RecordName) -> String {
     format!("{HEADS}/{}", hex(name))
 }
 
-/// The empty object that says to who lists records that this one was deleted.
+/// The empty object that marks this record as deleted in listings.
 pub(super) fn gone_name(name: &RecordName) -> String {
     format!("{GONE}/{}", hex(name))
 }
@@ -275,7 +277,7 @@ pub(super) fn index_folder(name: &RecordName) -> String {
     format!("transcript-indexes/{}", hex(name))
 }
 
-/// Where the parts of a tail that was set aside are, and how their names begin.
+/// The folder of the parts of a tail that was set aside.
 pub(super) fn tail_folder(name: &RecordName) -> String {
     format!("transcript-tails/{}", hex(name))
 }

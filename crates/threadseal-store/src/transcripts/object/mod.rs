@@ -1,22 +1,22 @@
 //! [`ObjectTranscriptStore`]: records in object storage (S3, GCS, Azure, a folder).
 //!
 //! ```text
-//! transcripts/<hex>                                                 where a record ends, or that it was deleted (head.rs)
-//! transcripts-gone/<hex>                                            empty: it was deleted
-//! transcript-segments/<hex>/<first>-<sha256>-<writer>               its bytes
-//! transcript-indexes/<hex>/<level>-<first>-<sha256>-<writer>        names of sealed objects
-//! transcript-tails/<hex>/<offset>-<sha256>-<first>                  what was set aside
+//! transcripts/<hex>                                            its end, or its deletion (head.rs)
+//! transcripts-gone/<hex>                                       empty: it was deleted
+//! transcript-segments/<hex>/<first>-<sha256>-<writer>          its bytes
+//! transcript-indexes/<hex>/<level>-<first>-<sha256>-<writer>   names of sealed objects
+//! transcript-tails/<hex>/<offset>-<sha256>-<first>             a tail that was set aside
 //! ```
 //! Invariants:
-//! * only heads are written again, and only in place of the version that was read; a sealed object is
-//!   there before a head names it;
-//! * who claims a record supersedes whoever wrote it: from the claim on, every write of an earlier writer
-//!   is refused by the storage itself, so that no record forks and no dead writer holds one;
+//! * only heads are written again, and only in place of the version that was read; a sealed object
+//!   is there before a head names it;
+//! * a claim supersedes the earlier writer. From then on the storage refuses every write of that
+//!   writer. So no record forks and no dead writer holds one;
 //! * *written* and *durable* are the same: the storage has acknowledged the head;
-//! * an answer that was lost is found out by reading (`write`), never guessed.
+//! * after a lost answer the store reads the result (`write`), and never guesses it.
 //!
-//! What is read of a record that lies here is verified like a file, and must be: a store holds bytes, and
-//! whoever may write to the bucket may change them.
+//! A record from here is verified like a file, and must be. A store holds bytes, and any writer of
+//! the bucket can change them.
 
 mod fsck;
 mod head;
@@ -94,7 +94,7 @@ impl TranscriptStore for ObjectTranscriptStore {
             let gone = objects::names_between(&*self.objects, head::GONE, &last, &end)?;
             for hex in &listed {
                 let name = name_of(hex)?;
-                // Its head says so, not whoever puts an empty object there.
+                // Its head decides this, not an empty object that any writer can put there.
                 if !gone.contains(hex) || self.deleted(&name)?.is_none() {
                     names.push(name);
                 }

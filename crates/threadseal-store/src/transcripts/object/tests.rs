@@ -1,4 +1,4 @@
-//! What only object storage can do wrong, and records that are longer than a head.
+//! The faults that only object storage can have, and records that are longer than a head.
 
 mod deleting;
 
@@ -172,7 +172,7 @@ fn a_writer_superseded_while_his_answer_was_lost_promises_nothing() {
         let faulty = Arc::new(FaultObjects::new(Arc::clone(&behind)));
         let (record, objects) = (name("r"), Arc::clone(&faulty) as Arc<dyn Objects>);
         let mut first = store(&objects).create(&record, b"first\n").unwrap();
-        // Claimed between the write and the look at what came of it.
+        // Claimed between the write and the read of its result.
         let claim = store(&behind).claim(&record).unwrap();
         faulty.plan(0, fault);
         first.append_buffered(b"lost\n").unwrap();
@@ -184,7 +184,7 @@ fn a_writer_superseded_while_his_answer_was_lost_promises_nothing() {
     }
 }
 
-/// Several writers take one record from each other; each counts only what was acknowledged.
+/// Several writers take one record from each other; each counts only acknowledged events.
 fn race(objects: &Arc<dyn Objects>, writers: usize, events: usize) {
     let bench = Bench::new(objects);
     bench.create().seal(0, Ext::default()).unwrap();
@@ -360,7 +360,7 @@ fn fsck_removes_only_what_no_head_can_come_to_name() {
     assert_eq!(codes(true), [("orphan", true), ("stranger", false)]);
     assert_eq!(objects.read(&orphan, 9).unwrap(), None);
     assert!(objects.read(&pending, 9).unwrap().is_some());
-    // Its writer is gone when somebody else has claimed the record.
+    // Its writer is gone when another writer has claimed the record.
     drop(store.claim(&record).unwrap());
     assert_eq!(codes(true), [("orphan", true), ("stranger", false)]);
     assert_eq!(objects.read(&pending, 9).unwrap(), None);

@@ -1,8 +1,9 @@
 //! Reading a record through its head: one segment, and one index of each level, at a time.
 //!
-//! Sealed objects are never written again, so what a head leads to is the same for as long as it is
-//! there. The bytes of a segment are not held against its digest here: the seals of the record say more,
-//! and name the line. What decides where bytes lie (the head, indexes, lengths) is checked.
+//! Sealed objects are never written again, so the objects that a head leads to stay the same while
+//! they exist. The bytes of a segment are not compared with its digest here. The seals of the
+//! record prove more, and name the line. The objects that decide the place of bytes (the head,
+//! indexes, lengths) are checked.
 
 use super::RecordName;
 use super::head::{self, Head, MAX_INDEX_BYTES, Ref, SEGMENT_BYTES};
@@ -32,7 +33,7 @@ impl Place {
         Ok(found.bytes)
     }
 
-    /// What the index of `level` that `found` tells of names.
+    /// The references in the index of `level` at `found`.
     pub(super) fn index(&self, level: usize, found: &Ref) -> Result<Vec<Ref>, Error> {
         let name = head::index_name(&self.name, level, found);
         let bytes = self.sealed(&name, MAX_INDEX_BYTES)?;
@@ -56,8 +57,8 @@ impl Place {
 pub(super) struct Indexes(Vec<Option<(Ref, Arc<Vec<Ref>>)>>);
 
 impl Indexes {
-    /// The object of `level` that holds the byte at `offset`: of level 0 a segment, of level `n` an index
-    /// of level `n - 1`. `None` when there is none.
+    /// The object of `level` that holds the byte at `offset`. Of level 0 it is a segment, of level
+    /// `n` an index of level `n - 1`. `None` when there is none.
     pub(super) fn find(
         &mut self,
         place: &Place,
@@ -101,7 +102,7 @@ pub(super) fn holding(refs: &[Ref], offset: u64) -> Option<&Ref> {
     all.find(|found| found.first <= offset && offset < found.end())
 }
 
-/// A record as one head tells of it, read like a file.
+/// A record as of one head, read like a file.
 #[derive(Debug)]
 pub(super) struct Snapshot {
     place: Place,
@@ -125,7 +126,7 @@ impl Snapshot {
     }
 
     fn read_sealed(&self, buffer: &mut [u8], offset: u64) -> Result<usize, Error> {
-        // Each change of what was seen is whole.
+        // Each change of the remembered objects is whole.
         let seen = &mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let known = seen.segment.take();
         let (found, bytes) = match known.filter(|(found, _)| holds(found, offset)) {
@@ -194,7 +195,7 @@ impl FileHandle for Snapshot {
         unsupported()
     }
 
-    /// The same at any time: a snapshot stands still.
+    /// The same at any time: a snapshot does not change.
     fn metadata(&self) -> io::Result<Metadata> {
         Ok(Metadata {
             kind: FileKind::Regular,

@@ -1,4 +1,5 @@
-//! Claiming, appending, cutting, deleting: each is one write of the head in place of the one that was read.
+//! Claiming, appending, truncating, deleting: each is one write of the head in place of the one
+//! that was read.
 //!
 //! ```text
 //! the head that was read ─► sealed objects, if any ─► the next head ─┬─ stored
@@ -7,8 +8,8 @@
 //!                                                      the next one: stored ◄────────────────────────┤
 //!                            another writer's: superseded; anything else: refused ◄──────────────────┘
 //! ```
-//! A write may be sent again, since of two copies of one request one can win, and no two heads are the
-//! same bytes. After an error nothing is promised: what was being written may be there.
+//! A write may be sent again. Of two copies of one request one can win, and no two heads have the
+//! same bytes. After an error nothing is promised: the bytes of the failed write may be there.
 
 use super::head::{self, Head, MAX_HEAD_BYTES, OPEN_BYTES, SEGMENT_BYTES};
 use super::tree::{Place, Snapshot, holding};
@@ -25,7 +26,7 @@ use threadseal_core::digest::Hasher;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::record::RecordId;
 
-/// How often a claim is begun again when others write or claim at the same time.
+/// Limit of attempts at a claim while others write or claim at the same time.
 const MAX_CLAIMS: usize = 100;
 
 /// A head and its version in the storage.
@@ -44,7 +45,7 @@ pub(super) fn fetch(place: &Place) -> Result<Option<Found>, Error> {
     }
 }
 
-/// A record in the hands of its writer.
+/// A record and its head, held by its writer.
 #[derive(Debug)]
 pub(super) struct Held {
     place: Place,
@@ -54,7 +55,8 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Makes a record of what `source` gives. A name that is taken is noticed before anything is written.
+    /// Makes a record of the bytes of `source`. A name that is taken is noticed before anything is
+    /// written.
     pub(super) fn create(
         place: Place,
         path: PathBuf,
@@ -83,7 +85,7 @@ impl Held {
         })
     }
 
-    /// Takes a record over from whoever wrote it last.
+    /// Takes a record over from its last writer.
     pub(super) fn claim(place: Place, path: PathBuf) -> Result<Self, Error> {
         let writer = random::array(&SystemRandom)?;
         for _ in 0..MAX_CLAIMS {
@@ -109,8 +111,10 @@ impl Held {
         Err(Error::new(ErrorKind::External, text))
     }
 
-    /// Deletes the record where it is this one and has so many bytes: from one write of the head on nobody reads it or goes on with
-    /// it, and then everything of it goes.
+    /// Deletes the record if it is this one and has this size.
+    ///
+    /// After one write of the head no process reads the record or continues it. Then all of its
+    /// objects are removed.
     pub(super) fn delete(
         place: Place,
         path: PathBuf,
@@ -146,7 +150,7 @@ impl Held {
         Ok(())
     }
 
-    /// The head without the bytes from `offset` on, and what must be written before it.
+    /// The head without the bytes from `offset` on, and the objects that must be written before it.
     fn cut(&self, offset: u64) -> Result<(Head, Vec<Sealed>), Error> {
         let (mut next, mut sealed) = (self.head.clone(), Vec::new());
         next.write += 1;
@@ -224,8 +228,9 @@ impl Held {
     }
 }
 
-/// Removes what is stored of a record whose head says that it was deleted. That head stays: nobody goes on from it, whatever write of
-/// before arrives late.
+/// Removes the objects of a record whose head marks it as deleted.
+///
+/// That head stays, so that no writer continues from it, whichever earlier write arrives late.
 pub(super) fn remove_all(place: &Place) -> Result<(), Error> {
     let remove = |name: &str| Failures::default().until(|| place.objects.remove(name));
     let name = &place.name;
@@ -235,7 +240,7 @@ pub(super) fn remove_all(place: &Place) -> Result<(), Error> {
             names.try_for_each(|name| remove(&format!("{folder}/{name}")))
         })?;
     }
-    // Last: until then it is listed, and whoever lists records comes upon what is left.
+    // Last: until then the record is listed, so that a listing finds the rest of it.
     let gone = head::gone_name(name);
     Failures::default().until(|| objects::seal(&*place.objects, &gone, b""))
 }
@@ -307,7 +312,7 @@ fn taken(place: &Place) -> Error {
     Error::invalid(format!("there is a record {} already", place.name))
 }
 
-/// Why another head stands where this writer's should.
+/// The reason for another head in the place of this writer's.
 fn overtaken(place: &Place, found: &[u8], next: &Head) -> Error {
     let name = head::head_name(&place.name);
     match Head::decode(&place.name, found) {
@@ -323,7 +328,7 @@ fn overtaken(place: &Place, found: &[u8], next: &Head) -> Error {
     }
 }
 
-/// The right to go on: every earlier writer is superseded already.
+/// The right to continue: every earlier writer is superseded already.
 #[derive(Debug)]
 pub(super) struct ObjectClaim(pub(super) Held);
 
@@ -337,7 +342,7 @@ impl Claim for ObjectClaim {
     }
 }
 
-/// An append-only record, in the hands of its one writer.
+/// An append-only record, held by its one writer.
 #[derive(Debug)]
 pub(super) struct ObjectLog {
     held: Held,
@@ -387,7 +392,7 @@ impl Appender for ObjectLog {
         Ok(())
     }
 
-    /// What the storage has acknowledged is durable.
+    /// The acknowledged bytes are durable.
     fn sync(&mut self) -> Result<(), Error> {
         self.flush()
     }
@@ -419,7 +424,7 @@ impl Appender for ObjectLog {
 
 impl Drop for ObjectLog {
     fn drop(&mut self) {
-        // Nothing was promised about these bytes, but a recorder keeps what it can.
+        // These bytes have no promise, but a recorder keeps what it can.
         let _ = self.flush();
     }
 }

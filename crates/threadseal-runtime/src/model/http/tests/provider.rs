@@ -1,4 +1,4 @@
-//! A provider on loopback: real HTTP, real server-sent events, as whole or as broken as a test wants them.
+//! A provider on loopback: real HTTP, real server-sent events, complete or broken as a test needs.
 
 use super::Shape;
 use serde_json::{Value, json};
@@ -14,7 +14,6 @@ pub(super) struct Provider {
     pub(super) requests: JoinHandle<Vec<(String, Value)>>,
 }
 
-/// What is answered.
 #[derive(Clone)]
 pub(super) struct Response {
     pub(super) head: &'static str,
@@ -82,7 +81,7 @@ fn serve(listener: &TcpListener, response: &Response) -> (String, Value) {
     let path = first.split(' ').nth(1).unwrap().to_owned();
     let asked = (path, serde_json::from_slice(&request).unwrap());
     let stream = reader.get_mut();
-    // Whoever hangs up in the middle is what some tests are about.
+    // Some tests are about clients that hang up in the middle.
     let _ = write!(
         stream,
         "HTTP/1.1 {}\r\nconnection: close\r\n\r\n",
@@ -128,7 +127,7 @@ pub(super) fn sse(shape: Shape, events: &[Value]) -> String {
     body
 }
 
-/// What each protocol streams: reasoning nowhere, a text in two pieces, a call in two.
+/// The stream of each protocol: no reasoning, a text in two pieces, a call in two.
 pub(super) fn events(shape: Shape, text: &str) -> Vec<Value> {
     let middle = text.char_indices().nth(text.chars().count() / 2).unwrap().0;
     let (a, b) = text.split_at(middle);

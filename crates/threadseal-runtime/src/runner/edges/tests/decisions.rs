@@ -1,4 +1,4 @@
-//! What hooks decide, over whole threads: each way out, and what they may not do.
+//! Decisions of hooks, over whole threads: each way out, and the decisions that are not permitted.
 
 use super::*;
 
@@ -54,7 +54,7 @@ fn decisions_of_hooks_end_suspend_and_repeat_as_the_table_says() {
     let (ran, lines) = run("thread_started", "{}", "{action: fail, error: not today}");
     assert_eq!((ran.status, ran.cost.turns), (Status::Error, 0));
     assert!(payloads(&lines, "cognition_in").is_empty());
-    // A limit: it may fail instead of waiting, and never goes on.
+    // A limit: it may fail instead of waiting, and never continues.
     let hooks = decide("limit", "{}", "{action: fail, error: too much}");
     let (ran, lines) = decided(&hooks, &script, &json!({"turns": 1}));
     assert_eq!(
@@ -91,7 +91,7 @@ fn an_error_is_tried_again_because_a_hook_says_so_but_never_without_end() {
     let (ran, lines) = decided(&retry, &script, &json!({}));
     assert_eq!(ran.status, Status::Error);
     assert_eq!(payloads(&lines, "error_classified").len(), 3);
-    // What would pass by itself can be held, too.
+    // An error that would pass without help can be held, too.
     let suspend = decide(
         "error",
         "{path: classification.retryable, value: true}",

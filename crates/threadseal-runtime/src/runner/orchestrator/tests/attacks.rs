@@ -1,4 +1,4 @@
-//! Records, rows and files that somebody prepared.
+//! Records, rows and files that an attacker prepared.
 
 use super::*;
 use crate::project::Layout;
@@ -21,7 +21,7 @@ fn all_of(id: &str) -> [Value; 4] {
     ]
 }
 
-/// Nothing of a thread comes out of any operation, and each says why not.
+/// No operation returns anything of a thread, and each reports why.
 fn nothing_comes_out(engine: &Engine, id: &str, why: &str, secret: &str) {
     for operation in all_of(id) {
         let told = match execute(engine, &operation) {
@@ -322,7 +322,7 @@ fn a_row_with_another_process_signals_nobody() {
     let id = crate::process_id::ProcessId::of(stranger.id())
         .unwrap()
         .to_row();
-    // Nobody writes the record: the row alone names a process, with its true beginning.
+    // No process writes the record: only the row names a process, with its true start.
     sql(
         &engine,
         &format!("UPDATE threads SET status = 'running', pid = {}", id.pid),
@@ -342,7 +342,7 @@ fn a_row_with_another_process_signals_nobody() {
         stranger.try_wait().unwrap().is_none(),
         "the stranger was signalled: {killed:?}"
     );
-    // A stranger that holds the lock, and a row that names somebody else.
+    // A stranger that holds the lock, and a row that names another process.
     let path = engine.project.thread(&ran.thread).transcript();
     sql(&engine, "UPDATE threads SET status = 'running', pid = 1");
     let mut holder = Command::new("flock")
@@ -391,11 +391,11 @@ fn whoever_holds_the_lock_decides_whether_a_thread_runs_and_not_its_row() {
         let killed = engine.kill(&id).unwrap();
         assert_eq!(killed, crate::runner::Killed::Asked, "{word}");
         engine.request_cancel(&id).unwrap();
-        // Its end cannot be noted in a row that says another one.
+        // Its end cannot be noted in a row with another end.
         let _ = thread.join();
         let past = Records::from(&engine).past(&id, Need::Whole).unwrap();
         let ended = Records::ended(&past).unwrap();
-        // Without a row the thread may fail at a note of its cost before it hears the request.
+        // Without a row the thread may fail at a note of its cost before it sees the request.
         let event = ended.event.unwrap();
         assert!(
             event == "thread_cancelled" || (word.is_empty() && event == "thread_error"),

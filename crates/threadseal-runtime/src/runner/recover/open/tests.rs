@@ -1,4 +1,4 @@
-//! Which calls of a thread stay open, by what its record, other lines and the ledger say.
+//! Which calls of a thread stay open, given its record, other lines and the ledger.
 
 use super::*;
 
@@ -38,7 +38,7 @@ fn left(sealed: &[Value], unsealed: &[Value], ledger: &[&str]) -> Vec<Value> {
     calls.open(&steps(ledger))
 }
 
-/// Keys of what stays open, without the thread's name.
+/// Keys of the calls that stay open, without the thread's name.
 fn keys(open: &[Value]) -> Vec<&str> {
     let keys = open
         .iter()
@@ -99,7 +99,7 @@ fn what_is_named_already_is_not_named_again() {
 #[test]
 fn of_lines_that_no_seal_covers_only_calls_of_the_thread_count() {
     let sealed = [began("a", "1/a")];
-    // A result, or the word that a call is unresolved, that anybody can have written.
+    // A result, or an event that marks a call as unresolved, which an attacker may have written.
     let forged = [ended("a", false), event("tool_call_unresolved", "a", "1/a")];
     let open = left(&sealed, &forged, &[]);
     assert_eq!(keys(&open), ["1/a"]);
@@ -108,7 +108,7 @@ fn of_lines_that_no_seal_covers_only_calls_of_the_thread_count() {
                          "idempotency_key": "demo/say-12/1/b"}});
     let nameless = json!({"event_type": "tool_call_start", "payload": {"call_id": "b"}});
     assert!(left(&[], &[foreign, nameless], &[]).is_empty());
-    // Words that anybody wrote are short, or left out; where the ledger has the call, they are its words.
+    // Unsealed words are shortened or left out; where the ledger has the call, its words count.
     let mut long = began("c", "1/c");
     long["payload"]["item_id"] = "x".repeat(MAX_UNSEALED_NAME_CHARS + 1).into();
     long["payload"]["tool"] = "a\nb".into();

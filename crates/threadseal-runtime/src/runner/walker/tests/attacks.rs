@@ -1,4 +1,5 @@
-//! Attacks on runs that go on, and on what graphs do: each is refused, and what is refused changes nothing.
+//! Attacks on runs that continue, and on actions of graphs: each is refused, and a refusal changes
+//! nothing.
 
 use super::super::Unresolved;
 use super::field::{Field, ok, order, tool};
@@ -13,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use threadseal_core::record::ThreadId;
 
-/// A run that failed at its second node, and the engine that could go on.
+/// A run that failed at its second node, and the engine that could continue it.
 fn failed() -> (Field, Engine, ThreadId) {
     let field = Field::new();
     field.graph("g/three", THREE);
@@ -27,7 +28,7 @@ fn failed() -> (Field, Engine, ThreadId) {
     (field, engine, ran.thread)
 }
 
-/// Going on is refused for this reason, and nothing has changed.
+/// Continuing is refused for this reason, and nothing has changed.
 fn refused(field: &Field, engine: &Engine, run: &ThreadId, why: &str) {
     let before = field.tree();
     let error = resume(engine, run, Unresolved::Refuse)
@@ -280,7 +281,7 @@ fn an_edited_registry_neither_hides_an_end_nor_makes_one() {
     refused(&field, &engine, &run, "continued");
     set(&field, &run, "odd");
     refused(&field, &engine, &run, "no status");
-    // A run that is complete says so itself.
+    // The record of a complete run shows its end.
     let done = engine.run_graph(&order("g/three", json!({}))).unwrap();
     set(&field, &done.thread, "error");
     refused(&field, &engine, &done.thread, "complete");
@@ -319,7 +320,7 @@ fn rows_of_runs_and_of_what_they_started_are_told_and_entered_again() {
             .threads
     };
     let before = listed();
-    // A run, a run in it, a thread in that; a run, and one that goes on from it.
+    // A run, a run in it, a thread in that; a run, and its successor.
     assert_eq!(before.len(), 5, "{before:?}");
     assert_eq!(before.iter().filter(|row| row.parent.is_some()).count(), 2);
     let database = rusqlite::Connection::open(field.bench.project.registry(Layout::Seed)).unwrap();
@@ -328,7 +329,7 @@ fn rows_of_runs_and_of_what_they_started_are_told_and_entered_again() {
         database.execute(&sql, []).unwrap();
         assert!(told(&engine).len() >= 2, "{changed}");
         for row in &before {
-            // Some say it still.
+            // Some still show it.
             let _ = engine.recover(&row.id);
         }
         assert_eq!(told(&engine), [], "{changed}");

@@ -1,5 +1,5 @@
-//! Disks that fail while a run is gone on with: the run before is as it was, or linked to one that stands; no call that
-//! succeeded, or was given up, is made again.
+//! Disks that fail while a run is continued. The earlier run is unchanged, or linked to a successor
+//! that exists. No call that succeeded, or was given up, is made again.
 
 use super::super::Unresolved;
 use super::field::{Field, order, tool};
@@ -17,7 +17,7 @@ use threadseal_core::record::ThreadId;
 use threadseal_core::report::Verdict;
 use threadseal_store::fault::{FaultFs, FaultKind, Keep};
 
-/// Three items: what is called for 0 succeeds, for 1 nobody knows, for 2 it fails.
+/// Three items: the call for 0 succeeds, for 1 its end is unknown, for 2 it fails.
 const EACH: &str = "tool_type: graph\npermissions: [rye.execute.tool.demo.*]\nconfig:\n  start: a\n  state: {l: [0, 1, 2]}\n  nodes:\n    a: {type: foreach, over: \"${state.l}\", action: {primary: execute, item_type: tool, item_id: demo/t, params: {n: \"${item}\"}}, collect: all, next: b}\n    b: {type: return, output: {all: \"${state.all}\"}}\n";
 
 /// Which items were called, and whether the last one succeeds.
@@ -78,7 +78,7 @@ fn a_call_that_was_given_up_is_not_made_again_unasked() {
         (Status::Error, 1, 1)
     );
     assert_eq!(calls.of(2), 3);
-    // Whoever looked may still say that it counts as made.
+    // A person who checked may still decide that it counts as made.
     let done = resume(&engine, &again.thread, Unresolved::Skip).unwrap();
     assert_eq!(
         (done.status, calls.of(1), calls.of(2)),
@@ -96,8 +96,8 @@ fn as_if_killed(field: &Field, run: &ThreadId) {
     database.execute(sql, [run.as_str()]).unwrap();
 }
 
-/// Whatever failed: each run verifies or can be recovered, one run alone can be gone on with, and no call of the step
-/// that succeeded or was given up is made again.
+/// The invariant after any failure: each run verifies or can be recovered, and only one run can be
+/// continued. No call of the step that succeeded or was given up is made again.
 fn sound(field: &Field, calls: &Calls, first: &ThreadId, what: &str) {
     let engine = field.engine(vec![calls.tool()]);
     let listed = engine.registry.list(&Filter::default()).unwrap().threads;
@@ -126,7 +126,7 @@ fn sound(field: &Field, calls: &Calls, first: &ThreadId, what: &str) {
     let last = links
         .first()
         .map_or(first.clone(), |id| ThreadId::parse(id).unwrap());
-    // Nobody goes on from another one.
+    // No other run can be continued.
     for run in listed
         .iter()
         .map(|thread| &thread.id)
@@ -142,7 +142,7 @@ fn sound(field: &Field, calls: &Calls, first: &ThreadId, what: &str) {
     if complete.status == Ok(Status::Completed) {
         return;
     }
-    // It was decided in the record of the run that goes on: nobody is asked again.
+    // The successor's record contains the decision: no person is asked again.
     let decision = match links.is_empty() {
         true => Unresolved::Fail,
         false => Unresolved::Refuse,
@@ -163,7 +163,8 @@ fn sound(field: &Field, calls: &Calls, first: &ThreadId, what: &str) {
     assert_eq!((calls.of(0), calls.of(1)), (1, 1), "{what}");
 }
 
-/// Lets the calls `which` picks fail, of as many as there are, and of those before the run's first call of a tool.
+/// Lets the calls `which` picks fail, of as many as there are, and of those before the run's first
+/// call of a tool.
 fn at_calls(kinds: &[FaultKind], killed: bool, which: &dyn Fn(usize, usize) -> Vec<usize>) {
     let begun = || -> (FaultFs, Field, Calls, Engine, ThreadId) {
         let (disk, field) = Field::failing();
@@ -214,7 +215,8 @@ fn at_calls(kinds: &[FaultKind], killed: bool, which: &dyn Fn(usize, usize) -> V
 #[test]
 fn a_resume_that_is_killed_anywhere_leaves_one_run_to_go_on_from() {
     at_calls(&[FaultKind::PowerOff], true, &|count, first| {
-        // A sample: every call takes a minute. Behind the first call of a tool it is a run like any other.
+        // A sample: every call takes a minute. After the first call of a tool it is a run like any
+        // other.
         let mut chosen: Vec<usize> = (1..first).step_by(3).collect();
         chosen.extend((first..count).step_by(20));
         chosen

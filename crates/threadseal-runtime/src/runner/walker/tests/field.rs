@@ -1,4 +1,4 @@
-//! A project in which graphs run, and a look at what they leave.
+//! A project in which graphs run, and a view of the files that they leave.
 
 use super::super::GraphOrder;
 use crate::budget::SqliteBudgets;
@@ -35,7 +35,7 @@ impl Watch for Nobody {
     fn progress(&self, _: &ThreadId, _: Progress<'_>) {}
 }
 
-/// What a stub does.
+/// The action of a stub.
 type Does = Box<dyn Fn(&Value) -> Outcome + Send + Sync>;
 
 struct Stub {
@@ -73,7 +73,7 @@ pub(super) fn tool(
     })
 }
 
-/// A tool that gives back what it is given.
+/// A tool that returns its input.
 pub(super) fn ok(id: &str) -> Arc<dyn Tool> {
     tool(id, |input| Outcome::ok(input.clone()))
 }
@@ -97,7 +97,7 @@ impl Field {
         }
     }
 
-    /// The same on a disk that can fail; its databases lie on a real one.
+    /// The same on a disk that can fail; its databases are on a real one.
     pub(super) fn failing() -> (FaultFs, Self) {
         let (disk, mut bench) = (FaultFs::new(), Bench::new());
         disk.create_dir(Path::new("/p"), 0o700).unwrap();
@@ -106,7 +106,6 @@ impl Field {
         (disk, Self { bench })
     }
 
-    /// Where a database lies.
     pub(super) fn database(&self, of: fn(&Project, Layout) -> PathBuf) -> PathBuf {
         let project = &self.bench.project;
         let path = of(project, Layout::Seed);
@@ -114,7 +113,7 @@ impl Field {
         self.bench.folder.path().join(below)
     }
 
-    /// An engine with these tools; its model says `Hello Ada.`, again and again.
+    /// An engine with these tools; its model always answers `Hello Ada.`.
     pub(super) fn engine(&self, tools: Vec<Arc<dyn Tool>>) -> Engine {
         let bench = &self.bench;
         let root = bench.project.root().to_owned();
@@ -172,7 +171,7 @@ impl Field {
         self.write(&format!("graphs/{id}.yaml"), text);
     }
 
-    /// A directive that takes whatever the original's graphs give.
+    /// A directive that takes all inputs of Rye's graphs.
     pub(super) fn directive(&self, id: &str) {
         let (category, name) = id.rsplit_once('/').unwrap();
         let inputs = ["name", "code_snippet", "output_path", "output_dir", "text"];
@@ -295,7 +294,7 @@ impl Field {
         assert!(looked >= 5, "{looked} files");
     }
 
-    /// Every file of the project and what is in it; databases as their rows.
+    /// Every file of the project and its content; databases as their rows.
     pub(super) fn tree(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut found = BTreeMap::new();
         let mut folders = vec![self.bench.folder.path().to_owned()];

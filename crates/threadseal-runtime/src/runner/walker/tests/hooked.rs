@@ -1,4 +1,4 @@
-//! Hooks of graphs: when they are asked, what they decide.
+//! Hooks of graphs: when they are asked, and their decisions.
 
 use super::super::Unresolved;
 use super::field::{Field, ok, order, tool};

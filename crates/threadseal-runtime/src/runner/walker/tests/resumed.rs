@@ -1,4 +1,4 @@
-//! Runs that go on: from a sealed state, and repeating nothing.
+//! Runs that continue: from a sealed state, and repeating nothing.
 
 use super::super::{GraphResumption, Unresolved};
 use super::field::{Field, ok, order, tool};
@@ -88,7 +88,7 @@ fn a_run_that_failed_goes_on_where_it_stood_and_repeats_nothing() {
         (old.status, old.continuation.as_deref()),
         (Ok(Status::Continued), Some(ran.thread.as_str()))
     );
-    // Nobody goes on from it twice, and what is complete is complete.
+    // A second continuation is refused, and so is that of a complete run.
     let again = resume(&engine, &failed.thread, Unresolved::Refuse)
         .unwrap_err()
         .to_string();
@@ -126,13 +126,14 @@ fn items_of_a_foreach_that_were_called_are_not_called_again() {
     field.all_verify();
 }
 
-/// A run whose process died in the middle of a call: everything behind the last seal before it is there, and no end.
+/// A run whose process died in the middle of a call: it has everything after the last seal, and no
+/// end.
 pub(super) fn died(field: &Field, graph: &str) -> ThreadId {
     let died = Arc::new(std::sync::Mutex::new(None));
     let (keep, threads) = (Arc::clone(&died), field.ai("agent/threads"));
     let (entries, states) = (field.ai("knowledge"), field.ai("kept-knowledge"));
     let b = tool("demo/b", move |_| {
-        // What the disk holds while the call runs is what a killed process leaves.
+        // The disk during the call is what a killed process leaves.
         let mut kept = keep.lock().unwrap();
         if kept.is_none() {
             let mut files = Vec::new();
@@ -354,7 +355,7 @@ fn a_request_to_cancel_ends_a_run_that_another_engine_walks() {
             .request_cancel(&ThreadId::parse(&run).unwrap())
             .unwrap();
         counted.fetch_add(1, Ordering::SeqCst);
-        // Whoever walks looks for the request now and then.
+        // The walker checks for the request now and then.
         std::thread::sleep(std::time::Duration::from_secs(2));
         Outcome::ok(input.clone())
     });

@@ -1,4 +1,4 @@
-//! Calls that began and did not end by themselves: nobody makes them again unasked.
+//! Calls that began and whose end is unknown: they are never made again without a decision.
 
 use super::super::Unresolved;
 use super::field::{Field, ok, order, tool};

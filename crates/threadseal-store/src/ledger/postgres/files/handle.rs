@@ -174,7 +174,7 @@ impl FileHandle for Reading {
     }
 
     fn try_lock(&self) -> io::Result<bool> {
-        // Whoever only looks keeps nobody away, and waits for writers of this process.
+        // A reader excludes no one, and waits for writers of this process.
         Ok(!self.inner.is_locked(self.row.inode))
     }
 
@@ -200,7 +200,7 @@ impl FileHandle for Appending {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
-        // Whoever writes to be sure that it is there needs not: what was appended is durable.
+        // A write that only makes old bytes durable is not needed: appended bytes are durable.
         let mut there = vec![0; bytes.len()];
         let count = self.read_at(&mut there, offset)?;
         match count == bytes.len() && there == bytes {
@@ -223,7 +223,7 @@ impl FileHandle for Appending {
     }
 
     fn set_mode(&self, _: u32) -> io::Result<()> {
-        // Who may read a database is its own business.
+        // The database itself decides who may read it.
         Ok(())
     }
 

@@ -1,12 +1,13 @@
-//! A new file among those of an order, from somebody who does not hold it: a request to whoever does.
+//! A new file among those of an order, from a process that does not hold it: a request to the
+//! holder.
 
 use super::node::new_inode;
 use super::parent_of;
 use crate::ledger::postgres::database::{PostgresDatabase, Value};
 use threadseal_core::error::{Error, ErrorKind};
 
-/// Nothing is replaced, and nothing is left where the order is done: nobody would read it. The order's row is shared
-/// until the file stands, so that it is not finished meanwhile.
+/// Nothing is replaced, and nothing is left where the order is done: no process would read it. The
+/// order's row is locked in share mode until the file exists, so that it is not finished meanwhile.
 const LEAVE: &str = "
 WITH open AS MATERIALIZED (
   SELECT 1 FROM threadseal_orders WHERE id = $1 AND state <> 'done' FOR SHARE),

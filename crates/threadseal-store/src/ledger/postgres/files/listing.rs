@@ -1,7 +1,7 @@
-//! All files of a database by their own names, for whoever verifies them.
+//! All files of a database by their own names, for verification.
 //!
-//! A folder lists what its rows say lies in it, and a row can be edited to lie nowhere; readers open files by path.
-//! So what is verified is every row, whatever lists it.
+//! A folder lists the rows that name it, and an attacker can edit a row so that no folder lists it;
+//! readers open files by path. So verification covers every row, whatever lists it.
 
 use crate::ledger::postgres::database::{PostgresDatabase, cell};
 use std::path::{Component, Path};
@@ -10,22 +10,22 @@ use threadseal_core::error::{Error, ErrorKind};
 /// Most rows that are listed.
 const MAX_LISTED: i64 = 1 << 20;
 
-/// `$1` and `$2` bound the paths: `folder/` and what comes after everything that begins so.
+/// `$1` and `$2` bound the paths: `folder/` and the next text after all paths with that prefix.
 const LIST: &str = "
 SELECT path, size, is_folder FROM threadseal_files
 WHERE $1::text IS NULL OR (path >= $1 AND path < $2)
 ORDER BY path LIMIT $3";
 
-/// What lies in a database.
+/// The files in a database.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listing {
     /// Paths relative to the root, and sizes, in the order of the paths.
     pub files: Vec<(String, u64)>,
-    /// Names under which nobody opens anything.
+    /// Names under which no program opens anything.
     pub strays: Vec<String>,
 }
 
-/// The order to which the file at `path` belongs; None where none lies there.
+/// The order to which the file at `path` belongs; None where there is no file.
 ///
 /// # Errors
 /// Kind `External` when the server fails.
@@ -41,7 +41,8 @@ pub fn order_of(database: &PostgresDatabase, path: &str) -> Result<Option<i64>, 
     })
 }
 
-/// The paths of the files of an order that have this name, sorted. Whoever holds its lease asks.
+/// The paths of the files of an order that have this name, sorted. Only the holder of its lease
+/// calls this.
 ///
 /// # Errors
 /// Kind `External` when the server fails.

@@ -1,4 +1,5 @@
-//! What is known of one file: its row, and, of one that this process writes, the version that it has made.
+//! The known state of one file: its row, and, if this process writes it, the version that it has
+//! made.
 
 use super::{DEVICE, Inner, LEASE, failed, kind_of, parent_of};
 use crate::ledger::postgres::database::{Session, Value, cell};
@@ -9,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use threadseal_core::error::Error;
 
-/// A file or folder as its row says.
+/// A file or folder, from its row.
 #[derive(Debug, Clone)]
 pub(super) struct Row {
     pub(super) inode: i64,
@@ -169,7 +170,7 @@ impl Node {
         Ok(())
     }
 
-    /// Cuts it.
+    /// Truncates it.
     pub(super) fn cut(&self, size: u64) -> io::Result<()> {
         let mut state = self.state();
         let State { row, unnamed } = &mut *state;
@@ -204,7 +205,7 @@ impl Node {
         Ok(())
     }
 
-    /// Sends a change of the file as this writer knows it; whatever else stands there, nothing is done.
+    /// Sends a change of the file as this writer knows it. If the row differs, nothing is done.
     fn change(&self, row: &mut Row, sql: &str, more: &[Value<'_>]) -> io::Result<()> {
         let (order, token, holder) = self.inner.lease()?.values();
         let size = signed(row.size);
@@ -224,7 +225,7 @@ impl Node {
         Ok(())
     }
 
-    /// Gives a new file its name, with all that is in it.
+    /// Gives a new file its name, with all of its bytes.
     pub(super) fn name(&self, path: &str, replace: bool) -> io::Result<()> {
         let mut state = self.state();
         let State { row, unnamed } = &mut *state;
@@ -233,7 +234,7 @@ impl Node {
         };
         let (order, token, holder) = self.inner.lease()?.values();
         let (mode, size) = (i32::try_from(row.mode).unwrap_or(0o600), signed(row.size));
-        // What stands there is removed first: `made` looks at what `gone` gave back.
+        // An existing file is removed first: `made` reads the rows that `gone` returned.
         let sql = format!(
             "{LEASE}, gone AS (
                DELETE FROM threadseal_files

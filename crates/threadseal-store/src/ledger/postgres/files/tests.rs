@@ -1,4 +1,4 @@
-//! Records in a database: written as on a disk, by the holder of the lease and by nobody else.
+//! Records in a database: written as on a disk, by the holder of the lease and by no other process.
 
 use super::*;
 use crate::clock::{ManualClock, SystemClock};
@@ -166,7 +166,7 @@ fn a_database_holds_files_and_folders_as_a_disk_does() {
     assert!(handle.try_lock().unwrap());
     assert!(!fs.open(&file, Access::Append).unwrap().try_lock().unwrap());
     assert_eq!(fs.read_dir(&folder).unwrap(), ["f"]);
-    // The folder above is one of the disk, in which nothing is.
+    // The folder above is one of the disk, and is empty.
     let root = bench.folder.path().canonicalize().unwrap();
     assert_eq!(fs.read_dir(&root).unwrap(), ["in"]);
     assert_eq!(std::fs::read_dir(bench.folder.path()).unwrap().count(), 0);
@@ -176,7 +176,7 @@ fn a_database_holds_files_and_folders_as_a_disk_does() {
             "{odd}"
         );
     }
-    // Without a lease it is only looked at.
+    // Without a lease it is read-only.
     let reader = bench.fs(None);
     assert_eq!(read_small(&reader, &file, 100).unwrap(), b"three-!");
     for access in [
@@ -215,7 +215,7 @@ fn a_ledger_of_lines_lies_in_a_database_whole() {
     };
     let mut tip = Tip::EMPTY;
     for n in 0..6 {
-        // Each time another process, as far as it knows.
+        // Each time another process, from its own view.
         let store =
             JsonlLedgerStore::open(Arc::new(bench.fs(Some(&lease))), &bench.path("l")).unwrap();
         assert_eq!(store.tip(&run).unwrap().unwrap_or_default(), tip);
@@ -294,7 +294,7 @@ fn a_zombie_that_wakes_after_a_takeover_writes_neither_bytes_nor_heads() {
     event(&mut opened.recorder, "taken over").unwrap();
     let taken = opened.recorder.seal(1, Ext::default()).unwrap();
     let before = bench.everything(cluster);
-    // The first one wakes, with everything that it had in hand.
+    // The first one wakes, with all its open handles.
     assert!(event(&mut zombie, "late").is_err());
     let stored = zombie_host.heads.fetch(&head.record).unwrap().unwrap();
     let swapped = zombie_host
@@ -388,10 +388,10 @@ fn bytes_that_somebody_put_into_a_file_stop_its_writer_and_are_set_aside() {
         crate::atomic::Mode::Set(0o600),
     );
     assert!(beside.unwrap_err().to_string().contains("has stopped"));
-    // Another process, as far as it knows.
+    // Another process, from its own view.
     let opened = bench.open(&bench.host(&lease)).unwrap();
     assert!(opened.moved.unwrap().length > 0);
-    // A file of another order is not this one's to write, nor to replace.
+    // This order may not write or replace a file of another order.
     bench.orders.put("{}").unwrap();
     let other = bench.fs(Some(&bench.take("b", LONG)));
     let path = bench.path("t.jsonl");

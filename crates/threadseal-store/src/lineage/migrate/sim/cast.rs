@@ -1,6 +1,6 @@
-//! Who takes part in a simulation: keys, machines, the network, and the numbers that decide.
+//! The participants of a simulation: keys, machines, the network, and the numbers that decide.
 //!
-//! Everything here repeats: what the seed of a schedule does not decide is the same in all schedules.
+//! Everything here repeats: values that do not depend on the seed are the same in all schedules.
 #![allow(
     clippy::unwrap_used,
     reason = "a test fails by panicking and says where, also in its helpers"
@@ -24,7 +24,7 @@ use threadseal_core::key::{
 };
 use threadseal_formats::lineage::{Certificate, ContentHash, Delegation};
 
-/// The keys of all schedules: signing is deterministic, so what was signed once is kept.
+/// The keys of all schedules: signing is deterministic, so signed links are kept.
 pub(super) struct Keys {
     pub(super) root: MemoSigner,
     pub(super) machines: Vec<(MemoSigner, Certificate)>,
@@ -110,15 +110,15 @@ impl Random for Counting {
     }
 }
 
-/// A machine: what survives a crash, and the fault in front of it.
+/// A machine: the objects that survive a crash, and the fault before them.
 pub(super) struct Machine {
     pub(super) objects: Arc<MemoryObjects>,
     pub(super) faulty: Arc<FaultObjects>,
     pub(super) store: KeyedCheckpointStore,
-    /// The same objects without faults, for those who look on.
+    /// The same objects without faults, for the checks of the simulation.
     pub(super) seen: KeyedCheckpointStore,
     pub(super) is_lost: bool,
-    /// What a machine with a planted bug still believes.
+    /// Does a machine with a planted bug still act as the holder?
     pub(super) believes: bool,
     /// Its links when they were looked at last, oldest first.
     links: Vec<ContentHash>,
@@ -147,7 +147,7 @@ impl Machine {
         Ok(&self.links)
     }
 
-    /// A copy of what is durable now, for machines that lie.
+    /// A copy of the objects that are durable now, for machines that cheat.
     pub(super) fn copy(&self) -> KeyedCheckpointStore {
         KeyedCheckpointStore::new(Arc::new(self.objects.copy()))
     }
@@ -160,7 +160,7 @@ pub(super) struct Parcel {
     pub(super) bytes: Arc<Vec<u8>>,
 }
 
-/// The network: everything that was ever sent and not lost, and what of it is to arrive now.
+/// The network: all messages that were sent and not lost, and those that arrive now.
 #[derive(Debug, Default)]
 pub(super) struct Network {
     pub(super) waiting: Vec<Parcel>,
@@ -183,7 +183,7 @@ impl Transport for Network {
             _ => 1,
         };
         self.waiting.extend((0..copies).map(|_| parcel.clone()));
-        // It went out, and its sender is told that it did not.
+        // It was sent, and its sender gets an error.
         match self.loses && lots.one_in(16) {
             true => Err(Error::new(ErrorKind::External, "the network is down")),
             false => Ok(()),

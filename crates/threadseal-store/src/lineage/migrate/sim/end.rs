@@ -15,7 +15,8 @@ use threadseal_formats::lineage::{LinkBody, Recover, Writer, draft, seal_native}
 const ROUNDS: usize = 6;
 
 impl World {
-    /// Faults stop, everything arrives; then somebody must hold the agent, and nobody else ever.
+    /// Faults stop, everything arrives; then some machine must hold the agent, and no other machine
+    /// ever.
     pub(super) fn settle(&mut self) -> Result<(), String> {
         (self.faults, self.network.loses) = (false, false);
         self.drain("draining")?;

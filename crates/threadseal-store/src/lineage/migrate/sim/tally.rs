@@ -1,17 +1,17 @@
-//! What a schedule comes to: what happened in it, or the law that it broke.
+//! The result of a schedule: its counts, or the law that it broke.
 
 use std::fmt;
 
-/// What the protocol forbids.
+/// The violations of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Plant {
     /// The source acts after it released.
     TicksAfterRelease,
     /// The release is sent and not durable.
     ReleaseNotDurable,
-    /// The target takes an offer although it knows what came after it.
+    /// The target takes an offer although it knows the links after it.
     TakesStalePackage,
-    /// The target refuses what it accepted.
+    /// The target refuses an offer that it accepted.
     RefusesAfterAccept,
     /// The root recovers at an epoch that another may have.
     RecoversWithoutJump,
@@ -28,7 +28,7 @@ impl Plant {
     ];
 }
 
-/// What happened in a schedule that broke nothing.
+/// The counts of a schedule that broke no law.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Offers that were made durable.
@@ -48,7 +48,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -66,9 +66,9 @@ impl Tally {
 /// A schedule that broke a law.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Broken {
-    /// Which schedule.
+    /// Its seed.
     pub seed: u64,
-    /// What it broke.
+    /// The law that it broke.
     pub law: String,
 }
 

@@ -1,4 +1,4 @@
-//! Records that are deleted, whole or not at all, also by who is killed over it.
+//! Records that are deleted, whole or not at all, also when the process is killed meanwhile.
 
 use super::*;
 use crate::transcripts::FileTranscriptStore;
@@ -44,7 +44,7 @@ fn deletes(objects: &Arc<dyn Objects>) {
     assert!(!store.delete(name, &other, size).unwrap());
     assert!(!store.delete(&self::name("none"), &record, size).unwrap());
     assert_eq!(bench.verdict().unwrap(), Verdict::Verified);
-    // Who looked at it before superseded nobody; who deletes does.
+    // A claim that only reads supersedes no deletion; the deletion supersedes the claim.
     let claim = store.claim(name).unwrap();
     assert!(store.delete(name, &record, size).unwrap());
     let mut late = claim.appender(0).unwrap();
@@ -57,12 +57,12 @@ fn deletes(objects: &Arc<dyn Objects>) {
     assert_eq!(names, [self::name("other")]);
     assert!(store.delete(name, &record, size).unwrap());
     assert!(!store.delete(name, &other, size).unwrap());
-    // Its name takes nothing any more, under whatever hand.
+    // Its name takes nothing any more, by any call.
     assert!(store.claim(name).is_err());
     assert!(store.create(name, b"first\n").is_err());
     assert_eq!(store.names(None, 9).unwrap(), names);
     assert_eq!(objects_of(objects, name), 0);
-    // Who may write there hides no record by saying that it is gone.
+    // A writer there hides no record by an object that marks it as gone.
     objects::seal(&**objects, &head::gone_name(&names[0]), b"").unwrap();
     assert_eq!(store.names(None, 9).unwrap(), names);
 }
@@ -100,7 +100,7 @@ fn a_deletion_that_fails_anywhere_is_whole_or_not_begun_and_can_be_finished() {
         let done = store(&objects).delete(&bench.name, &record, size);
         let what = format!("call {call}, {fault:?}: {done:?}");
         match bench.store.deleted(&bench.name).unwrap() {
-            // Whoever reads it reads all of it.
+            // Each reader reads all of it.
             None => {
                 assert!(done.is_err(), "{what}");
                 assert_eq!(bench.verdict().unwrap(), Verdict::Verified, "{what}");

@@ -1,0 +1,108 @@
+//! A log as evidence against revocations: where seals stand in it, as far as something outside of it vouches for that, and by when they did,
+//! as far as somebody outside stamped it.
+
+use crate::seal_log::SealLog;
+use crate::timestamps::Authority;
+use crate::timestamps::files::KeptStamp;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use threadseal_core::record::Head;
+use threadseal_core::time::Timestamp;
+use threadseal_core::tlog::entry::key_event::KeyHistory;
+use threadseal_core::trust::SealPlaces;
+
+/// What who judges keys asks a log; what it says of keys, and how far it is vouched for, is looked up once.
+#[derive(Debug)]
+pub struct JudgedPlaces {
+    log: Arc<SealLog>,
+    keys: OnceLock<Option<KeyHistory>>,
+    vouched_for: OnceLock<u64>,
+    /// Entries that witnesses saw.
+    witnessed: u64,
+    /// Who stamps the log, by name.
+    authorities: Vec<(String, Authority)>,
+    in_doubt: OnceLock<bool>,
+    warn: fn(&str),
+    /// Stamps that stamp nothing, of which people were told.
+    told: Mutex<BTreeSet<KeptStamp>>,
+}
+
+impl JudgedPlaces {
+    /// The places of `log`, of whose entries a quorum of witnesses saw the first `witnessed`, and which these authorities stamp. `warn` tells
+    /// people of stamps that do not count.
+    pub fn of(
+        log: Arc<SealLog>,
+        witnessed: u64,
+        authorities: Vec<(String, Authority)>,
+        warn: fn(&str),
+    ) -> Self {
+        Self {
+            log,
+            warn,
+            told: Mutex::default(),
+            witnessed,
+            authorities,
+            keys: OnceLock::new(),
+            vouched_for: OnceLock::new(),
+            in_doubt: OnceLock::new(),
+        }
+    }
+
+    /// How many entries stand where nobody who may write to this home alone could have put them later.
+    fn vouched_for(&self) -> u64 {
+        let marked = || self.log.marked().unwrap_or(0).max(self.witnessed);
+        *self.vouched_for.get_or_init(marked)
+    }
+
+    /// Tells people, of each stamp once.
+    fn tell(&self, kept: &KeptStamp, why: &str) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.insert(kept.clone()) {
+            (self.warn)(&format!("the stamp {} does not count: {why}", kept.file()));
+        }
+    }
+}
+
+impl SealPlaces for JudgedPlaces {
+    /// What cannot be read is nowhere: it is no evidence.
+    fn place(&self, head: &Head) -> Option<u64> {
+        self.claimed(head).filter(|at| *at < self.vouched_for())
+    }
+
+    fn stamped(&self, head: &Head) -> Option<Timestamp> {
+        if self.authorities.is_empty() {
+            return None;
+        }
+        let at = self.log.head_at(&head.record, head.seq).ok().flatten()?;
+        if at.logged.head != *head {
+            return None;
+        }
+        let view = self.log.view().ok()?;
+        let mut told = |kept: &KeptStamp, why: &str| self.tell(kept, why);
+        let found = self
+            .log
+            .stamped(at.number, &self.authorities, &view, &mut told);
+        let (_, stamp) = found.ok().flatten()?;
+        Some(stamp.latest())
+    }
+
+    fn keys(&self) -> Option<&KeyHistory> {
+        let read = || {
+            self.log
+                .key_events()
+                .ok()
+                .map(|events| KeyHistory::of(&events))
+        };
+        self.keys.get_or_init(read).as_ref()
+    }
+
+    fn is_in_doubt(&self) -> bool {
+        let look = || !self.log.standing().vouches();
+        *self.in_doubt.get_or_init(look)
+    }
+
+    fn claimed(&self, head: &Head) -> Option<u64> {
+        let at = self.log.head_at(&head.record, head.seq).ok().flatten()?;
+        (at.logged.head == *head).then_some(at.number)
+    }
+}

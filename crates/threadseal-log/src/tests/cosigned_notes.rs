@@ -1,0 +1,221 @@
+//! What is kept of what witnesses said: nothing that they said of one checkpoint takes away what they said of another.
+
+use super::*;
+use threadseal_core::error::ErrorKind;
+use threadseal_core::note::{KeyName, NoteSignature};
+use threadseal_core::tlog::cosignature::{CosignatureTime, cosign};
+use threadseal_core::tlog::policy::{Judgement, Policy};
+use threadseal_core::tlog::verifier::VerifierKey;
+
+fn witness(number: u8) -> (KeyName, LocalSigner) {
+    let name = KeyName::parse(&format!("witness.example/w{number}")).unwrap();
+    let key = PrivateKey::from_seed([number + 20; 32]);
+    (name, LocalSigner::new(key, KeyUsage::Witness))
+}
+
+/// A policy of the witnesses 0 and 1 of which at least so many count.
+fn policy(log: &SealLog, name: &str, group: &str) -> (String, Policy) {
+    let keys = [0, 1].map(|number| {
+        let (name, signer) = witness(number);
+        VerifierKey::of_witness(name, *signer.public_key())
+    });
+    let vkey = log.description().vkey();
+    let text = format!(
+        "log {vkey}\nwitness w0 {}\nwitness w1 {}\ngroup all {group}\nquorum all\n",
+        keys[0], keys[1]
+    );
+    (name.to_owned(), Policy::parse(text.as_bytes()).unwrap())
+}
+
+fn both(log: &SealLog) -> Vec<(String, Policy)> {
+    vec![policy(log, "both", "2 w0 w1")]
+}
+
+fn line(note: &SignedNote, number: u8, time: u64) -> NoteSignature {
+    let (name, signer) = witness(number);
+    let checkpoint = Checkpoint::parse(note.text()).unwrap();
+    let time = CosignatureTime::from_seconds(time).unwrap();
+    cosign(&checkpoint, &name, time, &signer).unwrap()
+}
+
+/// The last checkpoint, cosigned by these witnesses at a time.
+fn cosigned(log: &SealLog, witnesses: &[u8], time: u64) -> SignedNote {
+    let mut note = log.view().unwrap().checkpoint().clone();
+    for number in witnesses {
+        note.add(line(&note, *number, time)).unwrap();
+    }
+    note
+}
+
+/// The log with as many entries as this.
+fn grown(log: &SealLog, size: u64) {
+    let begin = log.view().unwrap().tree().size;
+    (begin..size).for_each(|seq| log.publish(&head(1, seq)));
+    flushed(log);
+    assert_eq!(log.view().unwrap().tree().size, size);
+}
+
+/// Sizes, numbers of lines, and whether a policy is met: the newest first.
+fn kept(log: &SealLog, policies: &[(String, Policy)]) -> Vec<(u64, usize, bool)> {
+    let kept = log.cosigned(policies, &mut |_| {}).unwrap().into_iter();
+    let each = kept.map(|one| {
+        let lines = one.note.signatures().len();
+        (one.tree.size, lines, one.is_witnessed)
+    });
+    each.collect()
+}
+
+/// A log of which a quorum saw the first entry and not the second one; what the quorum said.
+fn seen_and_grown(log: &SealLog, policies: &[(String, Policy)]) -> SignedNote {
+    grown(log, 1);
+    let first = cosigned(log, &[0, 1], 100);
+    log.keep_cosigned(&first, policies).unwrap();
+    grown(log, 2);
+    first
+}
+
+fn path(log: &SealLog, size: u64) -> PathBuf {
+    log.access.dir.file(&format!("{size}.cosigned"))
+}
+
+// T-WIT-09
+#[test]
+fn a_witness_that_is_silent_takes_away_nothing_that_it_said_of_the_same_tree() {
+    let (_folder, places, key) = on_disk();
+    let log = open(&places, &key);
+    grown(&log, 1);
+    let policies = both(&log);
+    log.keep_cosigned(&cosigned(&log, &[0, 1], 100), &policies)
+        .unwrap();
+    log.keep_cosigned(&cosigned(&log, &[0], 200), &policies)
+        .unwrap();
+    assert_eq!(kept(&log, &policies), [(1, 3, true)]);
+    // Of each the latest, whichever came last.
+    log.keep_cosigned(&cosigned(&log, &[0, 1], 150), &policies)
+        .unwrap();
+    let note = log.cosigned(&policies, &mut |_| {}).unwrap().remove(0).note;
+    let times = [line(&note, 0, 200), line(&note, 1, 150)];
+    assert!(times.iter().all(|line| note.signatures().contains(line)));
+    assert_eq!(note.signatures().len(), 3);
+}
+
+/// What a disk that fails, or whoever may write there, leaves of the newest one.
+// T-WIT-13
+#[test]
+fn a_cosigned_checkpoint_that_cannot_be_read_is_told_and_hides_no_other() {
+    let (_folder, places, key) = on_disk();
+    let log = open(&places, &key);
+    let policies = both(&log);
+    seen_and_grown(&log, &policies);
+    std::fs::create_dir(path(&log, 2)).unwrap();
+    let mut told = 0;
+    let seen = log.cosigned(&policies, &mut |_| told += 1).unwrap();
+    let seen: Vec<_> = seen
+        .iter()
+        .map(|one| (one.tree.size, one.is_witnessed))
+        .collect();
+    assert_eq!((seen, told), (vec![(1, true)], 1));
+    // What is heard later is kept beside it.
+    grown(&log, 3);
+    log.keep_cosigned(&cosigned(&log, &[0], 200), &policies)
+        .unwrap();
+    assert_eq!(kept(&log, &policies), [(3, 2, false), (1, 3, true)]);
+}
+
+// T-WIT-09
+#[test]
+fn a_newer_tree_counts_only_once_it_meets_the_quorum_and_an_older_one_never_again() {
+    let (_folder, places, key) = on_disk();
+    let log = open(&places, &key);
+    let policies = both(&log);
+    let first = seen_and_grown(&log, &policies);
+    log.keep_cosigned(&cosigned(&log, &[0], 200), &policies)
+        .unwrap();
+    assert_eq!(kept(&log, &policies), [(2, 2, false), (1, 3, true)]);
+    // Whoever is given a proof gets the tree that a quorum saw.
+    let (_, proof) = log.proof_of(&head(1, 0).head, &policies).unwrap().unwrap();
+    assert_eq!(proof.note, first);
+    let judged = policies[0].1.judge(&proof.note);
+    assert!(matches!(judged, Ok(Judgement::Witnessed(_))), "{judged:?}");
+    let (_, proof) = log.proof_of(&head(1, 1).head, &policies).unwrap().unwrap();
+    assert_eq!(proof.note, cosigned(&log, &[0], 200));
+    grown(&log, 3);
+    log.keep_cosigned(&cosigned(&log, &[1], 300), &policies)
+        .unwrap();
+    assert_eq!(kept(&log, &policies), [(3, 2, false), (1, 3, true)]);
+    log.keep_cosigned(&cosigned(&log, &[0], 400), &policies)
+        .unwrap();
+    assert_eq!(kept(&log, &policies), [(3, 3, true)]);
+    // Somebody who asked for long comes with the first one.
+    log.keep_cosigned(&first, &policies).unwrap();
+    assert_eq!(kept(&log, &policies), [(3, 3, true)]);
+    assert!(!path(&log, 1).exists() && !path(&log, 2).exists());
+}
+
+// T-WIT-09
+#[test]
+fn each_policy_keeps_the_newest_tree_that_meets_it() {
+    let (_folder, places, key) = on_disk();
+    let log = open(&places, &key);
+    let mut policies = both(&log);
+    policies.push(policy(&log, "second", "1 w1"));
+    for (size, witnesses) in [(1, &[0, 1][..]), (2, &[1]), (3, &[0]), (4, &[0])] {
+        grown(&log, size);
+        let note = cosigned(&log, witnesses, 100 * size);
+        log.keep_cosigned(&note, &policies).unwrap();
+    }
+    let expected = [(4, 2, false), (2, 2, true), (1, 3, true)];
+    assert_eq!(kept(&log, &policies), expected);
+}
+
+/// Whoever may write to the folder has the key of no witness.
+// T-WIT-10
+#[test]
+fn lines_of_another_tree_and_notes_of_another_log_count_for_nothing_and_hide_nothing() {
+    let (_folder, places, key) = on_disk();
+    let log = open(&places, &key);
+    let policies = both(&log);
+    let first = seen_and_grown(&log, &policies);
+    let second = cosigned(&log, &[0], 200);
+    log.keep_cosigned(&second, &policies).unwrap();
+    // What witness 1 said of the first tree stands below the second one, alone or behind a line that holds.
+    let moved = line(&first, 1, 100);
+    std::fs::write(path(&log, 2), format!("{second}{moved}")).unwrap();
+    assert_eq!(kept(&log, &policies), [(2, 2, false), (1, 3, true)]);
+    std::fs::write(path(&log, 1), format!("{first}{}", line(&second, 1, 300))).unwrap();
+    assert_eq!(kept(&log, &policies), [(2, 2, false), (1, 3, true)]);
+    log.keep_cosigned(&second, &policies).unwrap();
+    assert_eq!(
+        std::fs::read_to_string(path(&log, 2)).unwrap(),
+        second.to_string()
+    );
+    // A checkpoint of another log, one by another name, and what is none.
+    let log_key = LogKey(Arc::clone(&key) as _);
+    let other = Description {
+        id: LogId::from_bytes([0xcd; 16]),
+        ..log.description().clone()
+    };
+    let tree = log.view().unwrap().tree();
+    let mut foreign = sign(&other, &log_key, TreeHead { size: 9, ..tree }).unwrap();
+    foreign.add(line(&foreign, 0, 900)).unwrap();
+    foreign.add(line(&foreign, 1, 900)).unwrap();
+    for (size, bytes) in [
+        (9, foreign.to_string()),
+        (8, first.to_string()),
+        (7, "none".to_owned()),
+        (6, first.text().as_str().to_owned()),
+    ] {
+        std::fs::write(path(&log, size), bytes).unwrap();
+        assert_eq!(kept(&log, &policies), [(2, 2, false), (1, 3, true)]);
+    }
+    let refused = log.keep_cosigned(&foreign, &policies).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Refused);
+    // Another history of this log: what was kept first stays, and it is said.
+    let root = Digest::of(b"another history");
+    let forked = TreeHead { size: 1, root };
+    let mut forked = sign(log.description(), &log_key, forked).unwrap();
+    forked.add(line(&forked, 0, 900)).unwrap();
+    let refused = log.keep_cosigned(&forked, &policies).unwrap_err();
+    assert!(refused.to_string().starts_with("forked: "), "{refused}");
+    assert_eq!(kept(&log, &policies), [(2, 2, false), (1, 3, true)]);
+}

@@ -1,0 +1,245 @@
+//! A log in object storage, for readers who cannot reach its host (`spec/anchors.md`, "Mirrors").
+//!
+//! ```text
+//! <place>/tile/…        C2SP tlog-tiles, each made once
+//!         checkpoint    replaced on condition that nobody else did meanwhile
+//! ```
+//! Tiles are stored before the checkpoint that covers them: whatever fails, a reader finds every tile that it needs. The
+//! checkpoint there never goes back, and is of one log: so a mirror also remembers how far the log was.
+
+use crate::layout::description::Description;
+use crate::layout::log_dir::{LogDir, damaged};
+use crate::tree::checked::Checked;
+use crate::tree::view::LogView;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::limits::{MAX_LOG_ENTRY_BYTES, MAX_NOTE_BYTES};
+use threadseal_core::merkle::{self, Frontier, InclusionProof, Node, TreeHead};
+use threadseal_core::note::SignedNote;
+use threadseal_core::tlog::conflict::{Conflict, ShownEntry};
+use threadseal_core::tlog::tile::{TILE_WIDTH, Tile, TileKind, read_entries, write_hashes};
+use threadseal_store::objects::{self, Object, Objects, Put};
+
+const CHECKPOINT: &str = "checkpoint";
+/// How often the checkpoint is tried again when another process brings up the same mirror.
+const MAX_TRIES: usize = 8;
+const MAX_TILE_BYTES: usize = 256 * (MAX_LOG_ENTRY_BYTES + 2);
+
+/// What became of a mirror.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mirrored {
+    /// It has as many entries as the log.
+    Brought {
+        /// How many it had.
+        from: u64,
+        /// How many it has.
+        to: u64,
+    },
+    /// It has a tree that this log signed and does not continue: the log went back, or was forked. Nothing was written.
+    Contradicts(TreeHead),
+}
+
+/// Reads the log as it is at the call.
+type ReadView<'v> = dyn Fn() -> Result<Arc<LogView>, Error> + 'v;
+
+/// A mirror of one log.
+pub(crate) struct Mirror<'m> {
+    pub(crate) objects: &'m dyn Objects,
+    pub(crate) description: &'m Description,
+}
+
+impl Mirror<'_> {
+    /// Brings the mirror up to the log in `dir`, whose tiles are written up to its checkpoint.
+    ///
+    /// # Errors
+    /// Kind `Refused` when another log is there or a tile there is another one; `External` when the storage or a file
+    /// fails: then the mirror is as it was, with more tiles at most.
+    pub(crate) fn update(&self, dir: &LogDir, view: &ReadView<'_>) -> Result<Mirrored, Error> {
+        let to = self.objects;
+        for _ in 0..MAX_TRIES {
+            let note = dir.read(&dir.checkpoint(), MAX_NOTE_BYTES)?;
+            let (note, tree) = note
+                .and_then(|bytes| read_checkpoint(&bytes, self.description))
+                .ok_or_else(|| damaged(&dir.checkpoint()))?;
+            let there = to.read(CHECKPOINT, MAX_NOTE_BYTES)?;
+            let known = there.as_ref().map(|there| self.tree_of(there));
+            let known = known.transpose()?.unwrap_or_else(TreeHead::empty);
+            if !view()?.continues(&known)? {
+                return Ok(Mirrored::Contradicts(known));
+            }
+            if there.is_some() && known.size >= tree.size {
+                let (from, to) = (known.size, known.size);
+                return Ok(Mirrored::Brought { from, to });
+            }
+            for tile in Tile::grown(known.size, tree.size) {
+                objects::seal(to, &tile.to_string(), &bytes_of(dir, &tile)?)?;
+            }
+            let bytes = note.to_string().into_bytes();
+            let put = match &there {
+                None => to.create(CHECKPOINT, &bytes)?,
+                Some(there) => to.replace_if(CHECKPOINT, &there.version, &bytes)?,
+            };
+            if let Put::Stored(_) = put {
+                let (from, to) = (known.size, tree.size);
+                return Ok(Mirrored::Brought { from, to });
+            }
+        }
+        let text = format!("{}: others write to it all the time", to.place());
+        Err(Error::new(ErrorKind::External, text))
+    }
+
+    /// Reads all of the mirror and computes every hash again; the log itself is only asked whether it continues it.
+    ///
+    /// # Errors
+    /// Kind `Refused` when there is no mirror of this log, `External` when it cannot be read.
+    pub(crate) fn check(&self, view: &ReadView<'_>) -> Result<Checked, Error> {
+        let tree = self.tree_of(&self.checkpoint()?)?;
+        let mut checked = read_mirror(self.objects, &tree)?;
+        if !view()?.continues(&tree)? {
+            checked.fault("log_rolled_back: this log does not continue it");
+        }
+        Ok(checked)
+    }
+
+    /// What the mirror and the log prove together against the log's key, to anybody: that it signed two histories. None if the
+    /// log continues the mirror, or is only shorter.
+    ///
+    /// # Errors
+    /// As [`Mirror::check`].
+    pub(crate) fn conflict(&self, view: &ReadView<'_>) -> Result<Option<Conflict>, Error> {
+        let there = self.checkpoint()?;
+        let read = read_checkpoint(&there.bytes, self.description);
+        let (note, tree) = read.ok_or_else(|| self.not_ours())?;
+        let view = view()?;
+        if view.continues(&tree)? {
+            return Ok(None);
+        }
+        let key = self.description.verifier()?;
+        let ours = view.checkpoint().clone();
+        if tree.size == view.tree().size {
+            return Ok(Conflict::find(key, ours, note).ok());
+        }
+        let leaves = leaves_of(self.objects, &tree)?;
+        for (entry, leaf) in (0..view.tree().size).zip(&leaves) {
+            let here = view.contents().node(Node {
+                level: 0,
+                index: entry,
+            })?;
+            if here == *leaf {
+                continue;
+            }
+            let shown = ShownEntry {
+                leaf: here,
+                proof: view.contents().inclusion(entry, view.tree().size)?,
+            };
+            let there = ShownEntry {
+                leaf: *leaf,
+                proof: InclusionProof::of_leaves(&leaves, entry).map_err(|_| self.not_ours())?,
+            };
+            let found = Conflict::find_parted(key, entry, (ours, shown), (note, there));
+            return Ok(found.ok());
+        }
+        Ok(None)
+    }
+
+    fn checkpoint(&self) -> Result<Object, Error> {
+        let there = self.objects.read(CHECKPOINT, MAX_NOTE_BYTES)?;
+        there.ok_or_else(|| objects::damaged(self.objects, CHECKPOINT, "is missing"))
+    }
+
+    /// The tree of the checkpoint in a mirror, which must be of this log.
+    fn tree_of(&self, there: &Object) -> Result<TreeHead, Error> {
+        let read = read_checkpoint(&there.bytes, self.description);
+        read.map(|(_, tree)| tree).ok_or_else(|| self.not_ours())
+    }
+
+    fn not_ours(&self) -> Error {
+        objects::damaged(self.objects, CHECKPOINT, "is not signed by this log")
+    }
+}
+
+/// The leaves of a mirror, as its entries give them.
+fn leaves_of(of: &dyn Objects, tree: &TreeHead) -> Result<Vec<Digest>, Error> {
+    let mut leaves = Vec::new();
+    let tiles = Tile::grown(0, tree.size).into_iter();
+    for tile in tiles.filter(|tile| tile.kind() == TileKind::Entries) {
+        let name = tile.to_string();
+        let found = of.read(&name, MAX_TILE_BYTES)?;
+        let found = found.ok_or_else(|| objects::damaged(of, &name, "is missing"))?;
+        let entries = read_entries(&tile, &found.bytes);
+        let entries = entries.ok_or_else(|| objects::damaged(of, &name, "is damaged"))?;
+        leaves.extend(entries.into_iter().map(merkle::leaf_hash));
+    }
+    Ok(leaves)
+}
+
+fn read_checkpoint(bytes: &[u8], description: &Description) -> Option<(SignedNote, TreeHead)> {
+    let note = SignedNote::parse(std::str::from_utf8(bytes).ok()?).ok()?;
+    let checkpoint = description.checkpoint(&note)?;
+    Some((note, *checkpoint.tree()))
+}
+
+fn bytes_of(dir: &LogDir, tile: &Tile) -> Result<Vec<u8>, Error> {
+    match tile.kind() {
+        TileKind::Hashes(_) => Ok(write_hashes(&dir.hashes(tile)?)),
+        TileKind::Entries => {
+            let entries = dir.entries(tile)?;
+            threadseal_core::tlog::tile::write_entries(entries.iter().map(Vec::as_slice))
+                .ok_or_else(|| Error::invalid("an entry of a log is too long"))
+        }
+    }
+}
+
+/// Reads the tiles of `tree`, and compares each with what the entries give.
+fn read_mirror(of: &dyn Objects, tree: &TreeHead) -> Result<Checked, Error> {
+    let mut checked = Checked::default();
+    let mut frontier = Frontier::new();
+    let mut levels: BTreeMap<u32, Vec<Digest>> = BTreeMap::new();
+    // The entries come first, and then each level above those that it is made of.
+    for tile in Tile::grown(0, tree.size) {
+        let name = tile.to_string();
+        let Some(found) = of.read(&name, MAX_TILE_BYTES)? else {
+            checked.fault(format!("{name} is missing"));
+            continue;
+        };
+        match tile.kind() {
+            TileKind::Entries => {
+                let Some(entries) = read_entries(&tile, &found.bytes) else {
+                    checked.fault(format!("{name} is damaged"));
+                    continue;
+                };
+                for entry in entries {
+                    let leaf = merkle::leaf_hash(entry);
+                    frontier.push_leaf(leaf);
+                    levels.entry(0).or_default().push(leaf);
+                    checked.entries += 1;
+                }
+            }
+            TileKind::Hashes(level) => {
+                let first = usize::try_from(tile.index() * TILE_WIDTH).unwrap_or(usize::MAX);
+                let width = usize::try_from(tile.width()).unwrap_or(usize::MAX);
+                let own = levels
+                    .get(&level)
+                    .and_then(|all| all.get(first..)?.get(..width));
+                let Some(own) = own.map(<[Digest]>::to_vec) else {
+                    continue;
+                };
+                if write_hashes(&own) != found.bytes {
+                    checked.fault(format!("{name} does not hold the hashes of its entries"));
+                }
+                if tile.width() == TILE_WIDTH {
+                    levels
+                        .entry(level + 1)
+                        .or_default()
+                        .push(merkle::root(&own));
+                }
+            }
+        }
+    }
+    if frontier.head() != *tree {
+        checked.fault("the entries do not give the root of the checkpoint");
+    }
+    Ok(checked)
+}
