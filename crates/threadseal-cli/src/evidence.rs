@@ -12,13 +12,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use threadseal_core::key::KeyUsage;
 use threadseal_core::record::{RecordId, RecordKind};
-use threadseal_core::report::{FindingCode, Format, Profile, CheckName, CheckResult, Finding, Report, Verdict};
+use threadseal_core::report::{
+    CheckName, CheckResult, Finding, FindingCode, Format, Profile, Report, Verdict,
+};
 use threadseal_core::time::Timestamp;
 use threadseal_core::tlog::checkpoint::Checkpoint;
 use threadseal_core::tlog::conflict::Conflict;
 use threadseal_core::tlog::tombstone::Tombstone;
 use threadseal_core::tlog::verifier::VerifierKey;
-use threadseal_core::trust::{ScopeFormat, Pin, Purpose, Standing, Trust, TrustStore};
+use threadseal_core::trust::{Pin, Purpose, ScopeFormat, Standing, Trust, TrustStore};
 use threadseal_formats::lineage::{CheckedFork, ForkReader, Judging, check_fork};
 use threadseal_formats::transcript::VerifyOptions;
 use threadseal_formats::transcript::turn_proof::conflict::{SealConflict, check_file};
@@ -127,11 +129,17 @@ pub(crate) fn of_checkpoints(file: &[u8], pinned: Option<&LogKey>) -> Report {
         Some(true) => {}
         Some(false) => {
             let text = "it is not the key that was asked for";
-            report.hold_because(Verdict::Forged, Finding::error(FindingCode::KeyNotPinned, text));
+            report.hold_because(
+                Verdict::Forged,
+                Finding::error(FindingCode::KeyNotPinned, text),
+            );
         }
         None => {
             let text = "whose key it is, the file does not prove: say with --key which it has to be, as the file shows it";
-            report.hold_because(Verdict::UnknownSigner, Finding::note(FindingCode::KeyUnknown, text));
+            report.hold_because(
+                Verdict::UnknownSigner,
+                Finding::note(FindingCode::KeyUnknown, text),
+            );
         }
     }
     report
@@ -163,7 +171,10 @@ pub(crate) fn of_tombstone(file: &[u8], options: &VerifyOptions<'_>) -> Report {
     report.stats.bytes = file.len() as u64;
     let Some(found) = Tombstone::read(file) else {
         let text = "it is no tombstone that the key which it names signed";
-        report.hold_because(Verdict::Malformed, Finding::error(FindingCode::ProofMalformed, text));
+        report.hold_because(
+            Verdict::Malformed,
+            Finding::error(FindingCode::ProofMalformed, text),
+        );
         return report;
     };
     let statement = found.statement();
@@ -202,7 +213,10 @@ pub(crate) fn of_tombstone(file: &[u8], options: &VerifyOptions<'_>) -> Report {
         // Who pruned may have done so while the key lived.
         Standing::Revoked { .. } => {
             let text = "the key ended: this is by whoever had it, before that or later, and nothing here says who that was";
-            report.hold_because(Verdict::UnknownSigner, Finding::warning(FindingCode::KeyEnded, text));
+            report.hold_because(
+                Verdict::UnknownSigner,
+                Finding::warning(FindingCode::KeyEnded, text),
+            );
             false
         }
         _ => report.signer(found.public(), &judgement),

@@ -17,6 +17,7 @@ use std::panic;
 use std::path::Path;
 use std::process::ExitCode;
 use threadseal_core::error::Error;
+use threadseal_store::sys;
 
 use crate::render::clean::Clean;
 use crate::unsaid;
@@ -117,7 +118,7 @@ impl fmt::Display for Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self::new(without_number(&error.to_string()))
+        Self::new(sys::message(&error))
     }
 }
 
@@ -126,13 +127,7 @@ pub(crate) type Outcome = Result<Exit, Failure>;
 
 /// The reason of an I/O error without the platform's number.
 pub(crate) fn io_reason(error: &io::Error) -> String {
-    without_number(&error.to_string())
-}
-
-/// Takes the platform's number from the end of a message: the words before it say the same.
-fn without_number(text: &str) -> String {
-    let end = text.rfind(" (os error ").filter(|_| text.ends_with(')'));
-    text[..end.unwrap_or(text.len())].to_owned()
+    sys::reason(error)
 }
 
 /// One line on standard error, named and safe to print.

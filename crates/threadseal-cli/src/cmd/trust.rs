@@ -13,7 +13,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use threadseal_core::key::{KeyUsage, PublicKey};
 use threadseal_core::time::Timestamp;
-use threadseal_core::trust::{ScopeFormat, Revocation, Scope, ThreadPattern, TrustName, TrustedKey};
+use threadseal_core::trust::{
+    Revocation, Scope, ScopeFormat, ThreadPattern, TrustName, TrustedKey,
+};
 use threadseal_store::home::Home;
 
 /// What to do with the trust.

@@ -7,7 +7,7 @@ use threadseal_core::key::{KeyUsage, PublicKey};
 use threadseal_core::record::ThreadId;
 use threadseal_core::report::{Report, Verdict};
 use threadseal_core::tlog::entry::key_event::KeyEvent;
-use threadseal_core::trust::{ScopeFormat, Purpose, Standing};
+use threadseal_core::trust::{Purpose, ScopeFormat, Standing};
 use threadseal_formats::transcript::{Sealer, Signers, VerifyOptions};
 
 impl Recorder {

@@ -6,7 +6,6 @@
 //! The seals of a log go last: they alone tell which log lay there. Who writes a log or edits a document asks for no lock, so each is
 //! verified again also where only the rest of a prune is finished: nothing goes that no seal covers.
 
-use threadseal_core::report::Profile;
 use super::file::{lies_there, reports_at};
 use super::{Done, Grave, Tools, whole};
 use crate::detect::{self, Kind};
@@ -14,6 +13,7 @@ use crate::exit::Failure;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal_core::record::{Head, RecordId};
+use threadseal_core::report::Profile;
 use threadseal_core::tlog::entry::LoggedHead;
 use threadseal_core::tlog::tombstone::Tombstone;
 use threadseal_formats::transcript::observed;

@@ -143,7 +143,7 @@ impl Engine {
         let fs = &*self.host.fs;
         let names = fs.read_dir(folder.path()).map_err(|error| {
             let text = format!("cannot list {}: {error}", folder.path().display());
-            Error::new(ErrorKind::External, text)
+            Error::new(ErrorKind::External, text).with_source(error)
         })?;
         let tails = names
             .into_iter()
