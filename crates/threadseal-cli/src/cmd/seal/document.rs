@@ -189,7 +189,7 @@ fn seal_as_rye(
     signer: &LocalSigner,
 ) -> Result<Sealed, Failure> {
     let bytes = file.read_whole(MAX_DOCUMENT_BYTES)?;
-    if look(sealing, &bytes, kind)?.profile == "native" {
+    if look(sealing, &bytes, kind)?.profile == Profile::Native {
         let message = "it has a native seal, which Rye's signature would break; remove the seal to sign it as Rye does";
         return Err(Failure::new(message));
     }
