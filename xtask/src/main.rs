@@ -1,10 +1,12 @@
-//! Repository chores of `cargo xtask`: `tidy`, `threats`, `sweep`, `bench`, `canon`, `vectors`,
-//! `migrate-sim`, `fleet`.
+//! Repository chores of `cargo xtask`: `tidy`, `threats`, `house`, `sweep`, `bench`, `canon`,
+//! `vectors`, `migrate-sim`, `fleet`, `campaign`.
 #![forbid(unsafe_code)]
 
 mod bench;
+mod campaign;
 mod canon;
 mod fleet;
+mod house;
 mod migrate;
 mod sweep;
 mod tidy;
@@ -12,7 +14,7 @@ mod vectors;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask tidy | threats | sweep | bench [--quick] [--scroll | --ledger | --lineage | --runtime | --log] [--write FILE] | canon | vectors FOLDER | migrate-sim [SCHEDULES] | fleet [--quick]";
+const USAGE: &str = "usage: cargo xtask tidy | threats | sweep | bench [--quick] [--scroll | --ledger | --lineage | --runtime | --log] [--write FILE] | canon | vectors FOLDER | migrate-sim [SCHEDULES] | fleet [--quick] | campaign [--only NAME]... [--fuzz-seconds N] | house [--list] [--root DIR]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -25,6 +27,8 @@ fn main() -> ExitCode {
         ["canon"] => canon::run(),
         ["migrate-sim", rest @ ..] => migrate::run(rest),
         ["fleet", rest @ ..] => fleet::run(rest),
+        ["campaign", rest @ ..] => campaign::run(rest),
+        ["house", rest @ ..] => house::run(rest),
         ["vectors", folder] => vectors::write(folder.as_ref()).map(|()| true),
         _ => Err(USAGE.into()),
     };

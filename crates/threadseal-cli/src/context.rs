@@ -1,12 +1,12 @@
-//! What every command works with: where things lie, the clock, chance, how to print.
+//! The shared inputs of all commands: places of files, the clock, randomness, output options.
 //!
-//! The environment is read here and nowhere else.
+//! Only this file reads the environment.
 
 use crate::args::Global;
 use crate::exit::{Failure, complain};
 use crate::render::style::Palette;
 use crate::rotation;
-use crate::seal_log::{self, HomeLog};
+use crate::seal_log;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
@@ -14,13 +14,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use threadseal_core::time::Timestamp;
-use threadseal_log::{LoggedHeads, SealLog};
+use threadseal_log::SealLog;
 use threadseal_store::clock::{Clock as _, SystemClock};
 use threadseal_store::heads::{HeadStore, MemoryHeadStore};
 use threadseal_store::home::{self, Home};
 use threadseal_store::host::Host;
 use threadseal_store::random::SystemRandom;
 use threadseal_store::sys::{Fs, RealFs};
+use threadseal_verify::home_log::HomeLog;
+use threadseal_verify::notices::Notices;
 
 /// Built once from the global options.
 #[derive(Debug)]
@@ -33,15 +35,15 @@ pub(crate) struct Context {
     pub(crate) progress: bool,
     /// Colours of standard output.
     pub(crate) palette: Palette,
-    /// Where new keys, salts and record ids come from.
+    /// The source of new keys, salts and record ids.
     pub(crate) random: SystemRandom,
     /// The disk.
     pub(crate) fs: Arc<dyn Fs>,
     home: Option<PathBuf>,
     log: OnceLock<HomeLog>,
-    /// Did the home follow what keys said in its log?
+    /// Did the home follow the key events in its log?
     followed: OnceLock<()>,
-    /// What people were warned of.
+    /// The warnings so far.
     warned: Mutex<BTreeSet<String>>,
 }
 
@@ -70,7 +72,8 @@ impl Context {
         }
     }
 
-    /// The same, and nothing is known of the home yet: for who goes on while others change it.
+    /// The same with nothing known of the home: for a command that runs while other processes
+    /// change the home.
     pub(crate) fn anew(&self) -> Self {
         Self {
             home: self.home.clone(),
@@ -82,7 +85,7 @@ impl Context {
         }
     }
 
-    /// Warns people, of one thing once.
+    /// Prints a warning, each text once.
     pub(crate) fn warn_once(&self, why: &str) {
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
         if warned.insert(why.to_owned()) {
@@ -90,12 +93,12 @@ impl Context {
         }
     }
 
-    /// Warns people of a file that cannot be read, and that is evidence of nothing then.
+    /// Warns of a file that cannot be read, and therefore is no evidence.
     pub(crate) fn warn_unread(&self, why: &str) {
         self.warn_once(&format!("it counts for nothing: {why}"));
     }
 
-    /// The moment against which windows and revocations are judged.
+    /// The time for which windows and revocations are judged.
     ///
     /// # Errors
     /// When the system's clock is out of range.
@@ -103,7 +106,7 @@ impl Context {
         Ok(SystemClock.now()?)
     }
 
-    /// Where the home is or would be: `--home`, else by the environment.
+    /// The path of the home, which need not exist: `--home`, or else from the environment.
     ///
     /// # Errors
     /// When nothing names one.
@@ -119,10 +122,10 @@ impl Context {
         )?)
     }
 
-    /// The home, if there is one.
+    /// The home, if it exists.
     ///
     /// # Errors
-    /// When there is one that must not be trusted, or nothing names one.
+    /// When it must not be trusted, or nothing names one.
     pub(crate) fn home(&self) -> Result<Option<Home>, Failure> {
         let path = self.home_path()?;
         if is_absent(&path)? || is_empty(&path) {
@@ -131,10 +134,10 @@ impl Context {
         Ok(Some(Home::open(Arc::clone(&self.fs), &path)?))
     }
 
-    /// The home, if anything names one and it is there: for what needs none.
+    /// The home, if one is named and exists: for commands that need none.
     ///
     /// # Errors
-    /// When there is one that must not be trusted.
+    /// When it must not be trusted.
     pub(crate) fn home_where_named(&self) -> Result<Option<Home>, Failure> {
         match self.home_path() {
             Ok(_) => self.home(),
@@ -142,7 +145,7 @@ impl Context {
         }
     }
 
-    /// The home, which must be there.
+    /// The home, which must exist.
     ///
     /// # Errors
     /// As [`Context::home`]; or when `init` was never run.
@@ -156,11 +159,12 @@ impl Context {
         }
     }
 
-    /// Files, clock, randomness, and the heads of the home; where there is no home, no heads. The home's trust in keys that ended in its log
-    /// has ended, too, from here on.
+    /// Files, clock, randomness, and the heads of the home; no heads without a home. Afterwards the
+    /// trust store of the home contains every end of a key in its log.
     ///
     /// # Errors
-    /// As [`Context::home`]; or when the home has a log and nothing could be written into it, or the trust store cannot follow it.
+    /// As [`Context::home`]. When the log of the home accepts no entries, or the trust store cannot
+    /// follow it.
     pub(crate) fn host(&self) -> Result<Host, Failure> {
         let (host, log) = self.reading_host()?;
         if let Some(why) = log.obstacle() {
@@ -173,8 +177,8 @@ impl Context {
         Ok(host)
     }
 
-    /// The same for who only reads, and how the log of the home is: a log that is gone or cannot be read takes nothing from what
-    /// the records themselves prove.
+    /// The same for commands that only read, with the state of the home's log. Without a readable
+    /// log, records still prove what they prove alone.
     ///
     /// # Errors
     /// As [`Context::home`].
@@ -192,25 +196,21 @@ impl Context {
         Ok((host, log))
     }
 
-    /// The heads of a home, with its log where it has one.
+    /// The heads of a home, with its log if it has one.
     fn heads(&self, home: &Home) -> Result<(Arc<dyn HeadStore>, HomeLog), Failure> {
         let heads: Arc<dyn HeadStore> = Arc::new(home.heads());
         let log = match self.log.get() {
             Some(log) => log,
             None => {
-                let log = HomeLog::of(home, self)?;
+                let log = seal_log::home_log(home, self)?;
                 self.log.get_or_init(|| log)
             }
         };
-        let heads = match log {
-            HomeLog::Never => heads,
-            HomeLog::There(log) => Arc::new(LoggedHeads::new(heads, Arc::clone(log))),
-            HomeLog::Missing(_) | HomeLog::Damaged(_) => Arc::new(LoggedHeads::without_log(heads)),
-        };
+        let heads = log.heads(heads);
         Ok((heads, log.clone()))
     }
 
-    /// The log of the home, once [`Context::host`] looked for it.
+    /// The log of the home, after [`Context::host`] has opened it.
     pub(crate) fn known_log(&self) -> Option<Arc<SealLog>> {
         match self.log.get() {
             Some(HomeLog::There(log)) => Some(Arc::clone(log)),
@@ -218,15 +218,16 @@ impl Context {
         }
     }
 
-    /// Lets what this command published be written into the log.
+    /// Writes the heads that this command published into the log.
     pub(crate) fn settle_log(&self) {
         if let Some(HomeLog::There(log)) = self.log.get() {
             seal_log::settle(log);
         }
     }
 
-    /// The second place of a home's log: among the user's state for the home that is there without being named, else
-    /// beside the home. And the other ones of these two, where it would be if the home were named in another way.
+    /// The default second place of a home's log: in the user's state folder for the default home,
+    /// else beside the home. Also the other of these two, where it would be if the home were named
+    /// in another way.
     ///
     /// # Errors
     /// When the home has no name.
@@ -251,12 +252,36 @@ impl Context {
         })
     }
 
-    /// The home, made where it is missing.
+    /// The home, created if it is missing.
     ///
     /// # Errors
-    /// As [`Context::home`]; or when it cannot be made.
+    /// As [`Context::home`]; or when it cannot be created.
     pub(crate) fn made_home(&self) -> Result<Home, Failure> {
         Ok(Home::create(Arc::clone(&self.fs), &self.home_path()?)?)
+    }
+}
+
+impl Notices for Context {
+    fn note(&self, text: &str) {
+        complain(&format!("note: {text}"));
+    }
+
+    fn untrusted(&self, text: &str) {
+        if !self.quiet {
+            complain(&format!("note: {text}"));
+        }
+    }
+
+    fn warn(&self, text: &str) {
+        self.warn_once(text);
+    }
+
+    fn unread(&self, why: &str) {
+        self.warn_unread(why);
+    }
+
+    fn of_stamps(&self) -> fn(&str) {
+        |why| complain(&format!("warning: {why}"))
     }
 }
 
@@ -265,7 +290,7 @@ fn is_empty(path: &Path) -> bool {
     std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }
 
-/// What object storage is told by the environment: where it is, and who asks.
+/// Settings of object storage from the environment: addresses and credentials.
 #[expect(
     clippy::disallowed_methods,
     reason = "this is the place that reads the environment"
@@ -281,7 +306,8 @@ pub(crate) fn object_storage_settings() -> Vec<(String, String)> {
     settings.collect()
 }
 
-/// What the second places of the log are told by the environment: where storages are, who asks, and a database's password.
+/// Settings of the log's second places from the environment: addresses and credentials of storages,
+/// and a database's password.
 pub(crate) fn mark_settings() -> Vec<(String, String)> {
     let password = variable("PGPASSWORD").and_then(|value| value.into_string().ok());
     let password = password.map(|value| ("PGPASSWORD".to_owned(), value));
@@ -290,15 +316,16 @@ pub(crate) fn mark_settings() -> Vec<(String, String)> {
     settings
 }
 
-/// Names the database of threads where no option does.
+/// Names the database of threads if no option does.
 pub(crate) const DATABASE_SETTING: &str = "THREADSEAL_DATABASE";
 
-/// What [`DATABASE_SETTING`] says.
+/// The value of [`DATABASE_SETTING`].
 pub(crate) fn database_setting() -> Option<OsString> {
     variable(DATABASE_SETTING)
 }
 
-/// All of the environment that is text: what declared tools may be given, and where keys of models are.
+/// All variables of the environment that are text: inputs of declared tools, and keys of model
+/// providers.
 #[expect(
     clippy::disallowed_methods,
     reason = "this is the place that reads the environment"
@@ -311,10 +338,10 @@ pub(crate) fn environment() -> Vec<(String, String)> {
     variables.filter_map(text).collect()
 }
 
-/// Sets `flag` when somebody interrupts this process or asks it to end; a second time ends it at once.
+/// Sets `flag` on the first signal that asks this process to end; a second signal ends it at once.
 ///
 /// # Errors
-/// When the system does not tell of signals.
+/// When signals cannot be handled.
 pub(crate) fn cancel_on_interrupt(flag: &Arc<AtomicBool>) -> Result<(), Failure> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     for signal in [SIGINT, SIGTERM] {

@@ -1,31 +1,32 @@
-//! Keys that ended seal nothing more: whoever heard of the end would call it forged.
+//! Keys that ended seal nothing more: a verifier that knows of the end would call the seal forged.
 //!
-//! A key ended where the trust store of the home revoked it, or where it said so in the home's log. Whoever signs asks here first,
-//! before anything is written. Only of its own end such a key still speaks: `key revoke`, `key rotate`.
+//! A key ends when the trust store of the home revokes it, or by its own entry in the home's log.
+//! Every command that signs asks here first, before it writes. Such a key signs only entries about
+//! its own end: `key revoke`, `key rotate`.
 
 use crate::context::Context;
 use crate::exit::Failure;
 use crate::keyring::{Keyring, OwnKey};
 use crate::render::clean::Clean;
-use crate::seal_log::HomeLog;
-use crate::trusting;
+use crate::trust_file;
 use threadseal_core::key::{KeyUsage, PublicKey};
 use threadseal_core::tlog::entry::key_event::KeyChange;
 use threadseal_core::trust::Revocation;
 use threadseal_store::home::Home;
+use threadseal_verify::home_log::HomeLog;
 
 /// How a key ended.
 enum End {
-    /// It said so, at this entry of the log.
+    /// By its own event, at this entry of the log.
     Said(u64, KeyChange),
-    /// The user said so.
+    /// The user revoked it.
     Revoked(Revocation),
 }
 
-/// Refuses to sign with `key` where it ended.
+/// Refuses to sign with a `key` that ended.
 ///
 /// # Errors
-/// When it did; or when trust store or log cannot be read, and nobody can say.
+/// When it ended; or when trust store or log cannot be read, so that its state is unknown.
 pub(crate) fn refuse(key: &PublicKey, context: &Context) -> Result<(), Failure> {
     let Some(home) = context.home_where_named()? else {
         return Ok(());
@@ -68,7 +69,7 @@ pub(crate) fn refuse(key: &PublicKey, context: &Context) -> Result<(), Failure> 
     )))
 }
 
-/// What puts another key in the place of one that ended.
+/// The command that replaces a key that ended.
 pub(crate) fn replace(key: &OwnKey) -> String {
     let name = Clean(&key.name);
     match key.usage {
@@ -81,7 +82,7 @@ pub(crate) fn replace(key: &OwnKey) -> String {
     }
 }
 
-/// Did the key end, by its own word or the user's?
+/// Did the key end, by its own event or by the user's revocation?
 ///
 /// # Errors
 /// When trust store or log cannot be read.
@@ -93,12 +94,12 @@ fn end_of(key: &PublicKey, home: &Home, context: &Context) -> Result<Option<End>
     if let HomeLog::There(log) = context.reading_host()?.1 {
         let events = log.key_events()?;
         let mut ends = events.iter().filter(|(_, event)| event.change().ends());
-        // The first end stands.
+        // Only the first end counts.
         if let Some((entry, event)) = ends.find(|(_, event)| event.public() == key) {
             return Ok(Some(End::Said(*entry, *event.change())));
         }
     }
-    let store = trusting::of_home(home)?;
+    let store = trust_file::of_home(home)?;
     let revoked = store.by_key(key).filter_map(|entry| entry.revoked.clone());
     Ok(revoked.min_by_key(|revoked| revoked.at).map(End::Revoked))
 }

@@ -1,14 +1,14 @@
-//! What threads run in, from the options of `run` and `thread resume`; how they are followed and told.
+//! The engine of threads, from the options of `run` and `thread resume`; its progress and its
+//! results.
 
 use crate::context::{self, Context};
 use crate::exit::{Exit, Failure, complain};
-use crate::gather;
 use crate::keyring::Keyring;
-use crate::local::Local;
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use crate::render::clean::Clean;
-use crate::replaying;
+use crate::replay;
+use crate::verifying;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde_json::{Map, Value, json};
@@ -35,6 +35,7 @@ use threadseal_store::host::Host;
 use threadseal_store::read::read_small;
 use threadseal_store::recorder::Keys;
 use threadseal_store::sys::Fs;
+use threadseal_verify::trust_locality::Locality;
 
 /// Longest script of a model.
 const MAX_SCRIPT_BYTES: usize = 16 << 20;
@@ -109,10 +110,10 @@ impl ProjectArgs {
 }
 
 impl EngineArgs {
-    /// The limits that count before the directive's.
+    /// The limits that override those of the directive.
     ///
     /// # Errors
-    /// When one is none.
+    /// When one is invalid.
     pub(crate) fn limits(&self) -> Result<Limits, Failure> {
         Ok(Limits::from_json(&Value::Object(pairs(
             &self.limits,
@@ -121,7 +122,7 @@ impl EngineArgs {
     }
 }
 
-/// Prints how a thread ran, and gives the exit.
+/// Prints the result of a thread, and gives the exit.
 pub(crate) fn told(ran: &Ran, context: &Context, out: &mut Out) -> Exit {
     tell(ran, context, out);
     match ran.status {
@@ -168,7 +169,7 @@ fn tell(ran: &Ran, context: &Context, out: &mut Out) {
     }
 }
 
-/// What threads run in.
+/// The engine of threads.
 ///
 /// # Errors
 /// When there is no project or home, or a setting may not be used.
@@ -176,7 +177,7 @@ pub(crate) fn engine(args: &EngineArgs, context: &Context) -> Result<Engine, Fai
     engine_in(args, context, None)
 }
 
-/// As [`engine`], for threads that lie in a database.
+/// As [`engine`], for threads in a database.
 ///
 /// # Errors
 /// As [`engine`].
@@ -189,10 +190,10 @@ pub(crate) fn engine_in(
     let project = args.place.open(context)?;
     let root = project.root().to_owned();
     let home = context.existing_home()?;
-    let local = Local::to(std::slice::from_ref(&root), false, context);
-    let trust = gather::gather(&[], None, &local, context)?;
+    let local = Locality::to(std::slice::from_ref(&root), false, &context.fs);
+    let trust = verifying::gather(&[], None, &local, context)?;
     let keys = Keys {
-        // Machines that hold a thread of a database in turn share no folder for its keys.
+        // Machines that run the threads of a database in turn share no folder for keys of epochs.
         epochs: fleet.is_none().then(|| home.epochs()),
         ..own_keys(&home, &args.passphrase, context)?
     };
@@ -224,6 +225,7 @@ pub(crate) fn engine_in(
         host,
         keys,
         trust: Arc::new(trust),
+        log: context.reading_host()?.1,
         finder,
         policy,
         registry,
@@ -236,10 +238,10 @@ pub(crate) fn engine_in(
     })
 }
 
-/// The keys by which threads, and what lies beside them, are sealed.
+/// The keys that seal threads and the files beside them.
 ///
 /// # Errors
-/// When one is not there, does not open, or ended.
+/// When one is missing, does not open, or ended.
 pub(crate) fn own_keys(
     home: &Home,
     passphrase: &PassphraseArgs,
@@ -253,11 +255,11 @@ pub(crate) fn own_keys(
     })
 }
 
-/// What the project says of how its threads run.
+/// The project's settings for threads.
 pub(crate) struct Settings {
     /// Where its items are.
     pub(crate) finder: Finder,
-    /// Which of them are used.
+    /// The policy on which items are used.
     pub(crate) policy: ItemPolicy,
     /// Its own settings.
     pub(crate) config: Config,
@@ -305,7 +307,7 @@ pub(crate) fn settings(
     })
 }
 
-/// The folder whose `.ai` is the user's, as the original has it.
+/// The folder whose `.ai` belongs to the user, as in Rye.
 fn user_space(environment: &[(String, String)]) -> Result<PathBuf, Failure> {
     let home = environment
         .iter()
@@ -314,7 +316,8 @@ fn user_space(environment: &[(String, String)]) -> Result<PathBuf, Failure> {
         .ok_or_else(|| Failure::new("--user-space needs HOME, the folder in which .ai lies"))
 }
 
-/// What is needed to look at threads, of the project or of a database, without keys and without a trace.
+/// Everything needed to read threads, of the project or of a database, without keys and without a
+/// trace.
 ///
 /// # Errors
 /// When there is no project or home, or the database cannot be reached.
@@ -325,8 +328,8 @@ pub(crate) fn records(
 ) -> Result<Records, Failure> {
     let project = place.open(context)?;
     let root = project.root().to_owned();
-    let local = Local::to(std::slice::from_ref(&root), false, context);
-    let trust = gather::gather(&[], None, &local, context)?;
+    let local = Locality::to(std::slice::from_ref(&root), false, &context.fs);
+    let trust = verifying::gather(&[], None, &local, context)?;
     let host = context.host()?;
     let (registry, host, project): (Arc<dyn Registry>, Host, Arc<Project>) = match fleet {
         None => {
@@ -348,10 +351,12 @@ pub(crate) fn records(
         project,
         host,
         trust: Arc::new(trust),
+        log: context.reading_host()?.1,
     })
 }
 
-/// Registry and budgets in the project's own files, which nothing makes or changes before a thread is let in.
+/// Registry and budgets in the project's own files, which stay untouched before a thread is
+/// admitted.
 fn local_books(fs: &Arc<dyn Fs>, project: &Project) -> Result<Books, Failure> {
     let (registry, budgets) = (
         project.registry(Layout::Seed),
@@ -383,21 +388,21 @@ fn wish(args: &EngineArgs, context: &Context) -> Result<Wish, Failure> {
         wish.there = Some(Arc::new(model));
     }
     if let Some(path) = &args.replay {
-        wish.replay = Some(replaying::replay(path, context)?);
+        wish.replay = Some(replay::replay(path, context)?);
     }
     Ok(wish)
 }
 
-/// `NAME=VALUE` pairs, each name once; JSON where a value reads as such.
+/// `NAME=VALUE` pairs, each name once; a value is JSON if it parses as such.
 ///
 /// # Errors
-/// When one is no pair, or a name comes twice.
+/// When one is no pair, or a name is repeated.
 pub(crate) fn pairs(texts: &[String], option: &str) -> Result<Map<String, Value>, Failure> {
     let read = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| text.into());
     members(texts, option, read)
 }
 
-/// The same, each value as it was typed: what it is, the declared type says.
+/// The same with each value as a text: the declared type decides how to read it.
 ///
 /// # Errors
 /// As [`pairs`].
@@ -423,7 +428,7 @@ fn members(
     Ok(members)
 }
 
-/// Shows what happens: one line that changes on a terminal, else a line for each step.
+/// Shows progress: one changing line on a terminal, else a line for each step.
 struct Live {
     bar: ProgressBar,
     plain: bool,

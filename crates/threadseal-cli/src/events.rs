@@ -1,18 +1,18 @@
-//! Lines of a log as people count them: line, byte, turn, type, payload.
+//! Lines of a log in the terms of people: line, byte, turn, type, payload.
 //!
-//! For showing and comparing only: nothing here vouches for anything. A turn begins with each
+//! For display and comparison only: nothing here is verified. A turn begins with each
 //! `cognition_in`, so events before the first have turn 0.
 
-use crate::believed::MAX_TAKEN_UP_BYTES;
 use crate::context::Context;
 use crate::exit::Failure;
-use crate::lines::Lines;
 use crate::record;
 use std::ops::Range;
 use threadseal_core::canon::json;
 use threadseal_formats::transcript::bodies::Restorer;
 use threadseal_formats::transcript::manifest::{Bodies, parse_line};
 use threadseal_store::read::RegularFile;
+use threadseal_verify::lines::Lines;
+use threadseal_verify::verifier::MAX_TAKEN_UP_BYTES;
 
 /// One line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(crate) struct Event {
     pub(crate) byte: u64,
     /// The turn that it belongs to.
     pub(crate) turn: u64,
-    /// `event_type`, else `type`, of an object; empty where it has neither.
+    /// `event_type`, else `type`, of an object; empty if it has neither.
     pub(crate) event_type: String,
     /// Its bytes without LF.
     pub(crate) bytes: Vec<u8>,
@@ -31,7 +31,7 @@ pub(crate) struct Event {
 }
 
 impl Event {
-    /// A line by itself, of which the place is known.
+    /// A single line, whose place is known.
     pub(crate) fn alone(line: u64, bytes: &[u8]) -> Self {
         let mut event = Self {
             line,
@@ -42,14 +42,14 @@ impl Event {
         event
     }
 
-    /// The payload's bytes; the whole line where it has none.
+    /// The payload's bytes; the whole line if it has none.
     pub(crate) fn payload(&self) -> &[u8] {
         let span = self.payload.clone();
         span.and_then(|span| self.bytes.get(span))
             .unwrap_or(&self.bytes)
     }
 
-    /// Is it a seal, rather than something that happened?
+    /// Is it a seal, rather than an event of the agent?
     pub(crate) fn is_seal(&self) -> bool {
         self.event_type == "checkpoint"
     }
@@ -91,7 +91,7 @@ impl<'f> Events<'f> {
         }
     }
 
-    /// The same, with detached bodies in their places where they are there, and the holes named where not.
+    /// The same with detached bodies in their places; a missing body is shown as a hole.
     ///
     /// # Errors
     /// When the file of bodies cannot be read, or as [`Lines::next`].

@@ -1,14 +1,14 @@
-//! Exit codes, stated once.
+//! Exit codes, defined once.
 //!
 //! | code | meaning |
 //! |---|---|
 //! | 0 | verified; for other commands: done |
 //! | 1 | evidence against a record |
 //! | 2 | no verdict: usage, unreadable file, unknown format, nothing to do, our own bug |
-//! | 3 | nothing speaks against the record, but it is not confirmed |
+//! | 3 | no evidence against the record, but it is not confirmed |
 //!
-//! Two ways out that programs often get wrong: a panic is 2 (Rust's own 101 would pass for
-//! neither), and output that could not be written is never 0.
+//! Two ends that programs often get wrong: a panic is 2 (Rust's own 101 would fit no row), and
+//! output that could not be written is never 0.
 
 use std::any::Any;
 use std::fmt;
@@ -17,7 +17,10 @@ use std::panic;
 use std::path::Path;
 use std::process::ExitCode;
 use threadseal_core::error::Error;
-use threadseal_store::sys;
+use threadseal_verify::VerifyError;
+use threadseal_verify::error::without_number;
+
+pub(crate) use threadseal_verify::error::io_reason;
 
 use crate::render::clean::Clean;
 use crate::unsaid;
@@ -32,7 +35,7 @@ Exit codes:
   3  not confirmed: unknown_signer, unsigned, partial, consistent, unsigned_tail, open
 Over several records: 1 if any is 1, else 2, else 3, else 0.";
 
-/// How the process ends.
+/// The end of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// 0
@@ -66,7 +69,8 @@ impl Exit {
         }
     }
 
-    /// The exit when the output was cut short: evidence stays evidence, all else is no verdict.
+    /// The exit after incomplete output: evidence stays evidence, any other code becomes no
+    /// verdict.
     pub(crate) fn without_output(self) -> Self {
         match self {
             Self::Evidence => Self::Evidence,
@@ -75,14 +79,13 @@ impl Exit {
     }
 }
 
-/// Why a command gives no verdict: one sentence, lower-case, naming what to mend.
+/// Why a command gives no verdict: one sentence, lower-case, with the cause to repair.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
     message: String,
 }
 
 impl Failure {
-    /// A failure with this sentence.
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -98,13 +101,13 @@ impl Failure {
         ))
     }
 
-    /// Puts the file that it is about in front.
+    /// Puts the name of the file before the message.
     #[must_use]
     pub(crate) fn about(self, path: &Path) -> Self {
         Self::new(format!("{}: {}", path.display(), self.message))
     }
 
-    /// Says it on standard error, as one line.
+    /// Prints it on standard error, as one line.
     pub(crate) fn print(&self) {
         complain(&self.message);
     }
@@ -116,30 +119,37 @@ impl fmt::Display for Failure {
     }
 }
 
+impl From<VerifyError> for Failure {
+    fn from(error: VerifyError) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+impl From<Failure> for VerifyError {
+    fn from(failure: Failure) -> Self {
+        Self::refused(failure.message)
+    }
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self::new(sys::message(&error))
     }
 }
 
-/// What a command returns.
+/// The result of a command.
 pub(crate) type Outcome = Result<Exit, Failure>;
-
-/// The reason of an I/O error without the platform's number.
-pub(crate) fn io_reason(error: &io::Error) -> String {
-    sys::reason(error)
-}
 
 /// One line on standard error, named and safe to print.
 pub(crate) fn complain(message: &str) {
-    // Where standard error is gone, there is nobody left to tell; the exit code remains.
+    // If standard error is closed, the exit code still reports the failure.
     let message = Clean(message).to_string();
     let _ = writeln!(io::stderr(), "threadseal: {}", unsaid::without(&message));
 }
 
-/// Says what was wrong with the command line, over several lines.
+/// Reports an error in the command line, over several lines.
 pub(crate) fn usage(error: &clap::Error) {
-    // As in `complain`, the exit code remains.
+    // As in `complain`, the exit code still reports the error.
     let _ = match unsaid::is_anything() {
         false => error.print(),
         true => {

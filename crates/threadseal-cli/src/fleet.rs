@@ -3,7 +3,9 @@
 use crate::context::{self, Context};
 use crate::exit::{Failure, complain};
 use clap::Args;
+use threadseal_core::error::Error;
 use threadseal_runtime::fleet::Fleet;
+use threadseal_verify::verifier::{ThreadDatabase, ThreadDatabases};
 
 /// Which database.
 #[derive(Debug, Args)]
@@ -36,7 +38,7 @@ impl DatabaseArgs {
         Ok(Some(fleet))
     }
 
-    /// The database, if one is named and threads lie in it; nothing is made in it.
+    /// The database, if one is named and contains threads; nothing is created in it.
     ///
     /// # Errors
     /// When it cannot be reached.
@@ -53,5 +55,15 @@ impl DatabaseArgs {
         let none =
             || Failure::new("name the database: --database postgres://… or THREADSEAL_DATABASE");
         self.open(context)?.ok_or_else(none)
+    }
+}
+
+/// Opens databases of threads for the verifier.
+pub(crate) struct Databases;
+
+impl ThreadDatabases for Databases {
+    fn open(&self, url: &str) -> Result<Option<Box<dyn ThreadDatabase>>, Error> {
+        let fleet = Fleet::existing(url)?;
+        Ok(fleet.map(|fleet| Box::new(fleet) as Box<dyn ThreadDatabase>))
     }
 }

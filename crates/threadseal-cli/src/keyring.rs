@@ -3,19 +3,24 @@
 //! ```text
 //! keys/NAME.USAGE.key, keys/NAME.USAGE.pub      self.native, self-rye.rye, …
 //! ```
-//! The usage stands in the file's name, so that a key can be found and refused for a purpose
-//! without its passphrase. A name is used once, whatever the usage.
+//! The file's name contains the usage, so that a key can be refused for a purpose without its
+//! passphrase. A name is unique across all usages.
 
 use crate::context::Context;
 use crate::ended;
 use crate::exit::{Failure, complain};
 use crate::passphrase::PassphraseArgs;
 use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, PublicKey};
-use threadseal_store::home::{Home, KeyEntry, KeyFileName, KeyFiles};
+use threadseal_store::home::{Home, KeyFileName, KeyFiles};
 use threadseal_store::random;
+use threadseal_verify::home_keys;
+use threadseal_verify::notices::Notices;
+
+pub(crate) use threadseal_verify::home_keys::OwnKey;
 use zeroize::Zeroizing;
 
-/// The name of the user's own key for `usage`; those that `init` makes it trusts under this name.
+/// The name of the user's own key for `usage`. `init` trusts the keys that it makes under this
+/// name.
 pub(crate) fn self_name(usage: KeyUsage) -> &'static str {
     match usage {
         KeyUsage::Native => "self",
@@ -28,31 +33,29 @@ pub(crate) fn self_name(usage: KeyUsage) -> &'static str {
     }
 }
 
-/// A key of this home.
-#[derive(Debug, Clone)]
-pub(crate) struct OwnKey {
-    /// Its name.
-    pub(crate) name: String,
-    /// What it is for.
-    pub(crate) usage: KeyUsage,
-    /// The public half.
-    pub(crate) public: PublicKey,
-    /// Is the private half here?
-    pub(crate) has_private: bool,
-    /// The stem of its files.
-    pub(crate) file: KeyFileName,
+/// Tells people of key files that are passed over.
+struct Complaining;
+
+impl Notices for Complaining {
+    fn note(&self, text: &str) {
+        complain(&format!("note: {text}"));
+    }
 }
 
 /// The keys of a home.
 #[derive(Debug)]
 pub(crate) struct Keyring {
+    home: Home,
     files: KeyFiles,
 }
 
 impl Keyring {
     /// The keys of `home`.
     pub(crate) fn of(home: &Home) -> Self {
-        Self { files: home.keys() }
+        Self {
+            home: home.clone(),
+            files: home.keys(),
+        }
     }
 
     /// All keys, by name.
@@ -60,49 +63,7 @@ impl Keyring {
     /// # Errors
     /// When a key file cannot be read or is damaged.
     pub(crate) fn list(&self) -> Result<Vec<OwnKey>, Failure> {
-        let mut keys = Vec::new();
-        for entry in self.files.list()? {
-            let stem = entry.name.as_str();
-            let Some((name, usage)) = stem.rsplit_once('.') else {
-                continue;
-            };
-            let Some(usage) = KeyUsage::parse(usage) else {
-                continue;
-            };
-            let Some(public) = self.public_half(&entry)? else {
-                continue;
-            };
-            keys.push(OwnKey {
-                name: name.to_owned(),
-                usage,
-                public,
-                has_private: entry.has_private,
-                file: entry.name.clone(),
-            });
-        }
-        // A dot sorts behind a dash, so the files' order is not the names'.
-        keys.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(keys)
-    }
-
-    /// The public half; of a key whose making was cut short, from its private half.
-    fn public_half(&self, entry: &KeyEntry) -> Result<Option<PublicKey>, Failure> {
-        if entry.has_public {
-            let path = self.files.public_path(&entry.name);
-            let public = PublicKey::parse_any(self.files.read_public(&entry.name)?)
-                .map_err(|error| Failure::from(error).about(&path))?;
-            return Ok(Some(public));
-        }
-        let pem = self.private_pem(&entry.name)?;
-        let opened = PrivateKey::from_pem(&pem).ok().map(|key| *key.public_key());
-        if opened.is_none() {
-            let path = self.files.private_path(&entry.name);
-            complain(&format!(
-                "note: {} has no public half beside it and is passed over",
-                path.display()
-            ));
-        }
-        Ok(opened)
+        Ok(home_keys::list(&self.home, &Complaining)?)
     }
 
     /// The key of this name, if there is one.
@@ -125,10 +86,10 @@ impl Keyring {
         })
     }
 
-    /// Adds a key, under `passphrase` if there is one.
+    /// Adds a key, protected by `passphrase` if there is one.
     ///
     /// # Errors
-    /// When the name is taken or does not serve, or the files cannot be written.
+    /// When the name is taken or invalid, or the files cannot be written.
     pub(crate) fn create(
         &self,
         name: &str,
@@ -167,23 +128,23 @@ impl Keyring {
         })
     }
 
-    /// Removes a key that was made for something that then could not be made: nobody has used it.
+    /// Removes a key that was made for a purpose that then failed: the key was never used.
     pub(crate) fn remove_unused(&self, name: &str, usage: KeyUsage, context: &Context) {
         if let Ok(file) = KeyFileName::parse(&format!("{name}.{usage}")) {
             for path in [
                 self.files.private_path(&file),
                 self.files.public_path(&file),
             ] {
-                // What stays is told at the next look.
+                // The next read of the keys reports a file that remains.
                 let _ = context.fs.unlink(&path);
             }
         }
     }
 
-    /// The PEM text of the private half, as it lies on disk.
+    /// The PEM text of the private half, unchanged from the disk.
     ///
     /// # Errors
-    /// When it is not here, others may read it, or it is no text.
+    /// When it is missing, others may read it, or it is no text.
     pub(crate) fn private_pem(&self, file: &KeyFileName) -> Result<Zeroizing<String>, Failure> {
         let bytes = Zeroizing::new(self.files.read_private(file)?);
         let text = std::str::from_utf8(&bytes)
@@ -209,8 +170,9 @@ impl Keyring {
         Ok(opened)
     }
 
-    /// A signer for Rye's signatures in native records: the key that line 1 names, whatever its name here, else the one that `init` made. Nobody
-    /// asks whether it ended: such a record counts by its native seals, and a key of line 1 is never replaced.
+    /// A signer for Rye's signatures in native records: the key in line 1, under any name here, or
+    /// else the one that `init` made. An end of this key is ignored: native seals alone make such a
+    /// record count, and the key in line 1 is never replaced.
     ///
     /// # Errors
     /// As [`Keyring::open`]; or when there is none.
@@ -228,10 +190,10 @@ impl Keyring {
         }
     }
 
-    /// A signer for `usage`: the key of this name, else the one that `init` made.
+    /// A signer for `usage`: the key of this name, or else the one that `init` made.
     ///
     /// # Errors
-    /// As [`Keyring::open`]; when the key is for something else, or it ended.
+    /// As [`Keyring::open`]; when the key has another usage, or it ended.
     pub(crate) fn signer(
         &self,
         name: Option<&str>,
@@ -241,14 +203,16 @@ impl Keyring {
     ) -> Result<LocalSigner, Failure> {
         let name = name.unwrap_or(self_name(usage));
         if usage == KeyUsage::Native {
-            // Names follow the log: where a rotation was cut short, this name is the next key's.
+            // Names follow the log: after an interrupted rotation, this name belongs to the next
+            // key.
             context.host()?;
         }
         ended::refuse(&self.find_for(name, usage)?.public, context)?;
         self.open_for(name, usage, passphrase)
     }
 
-    /// The key of this name; where that is the one that commands take by themselves, and it is not there, says how it is made.
+    /// The key of this name. If it is a missing default key, the error names the command that makes
+    /// it.
     fn find_for(&self, name: &str, usage: KeyUsage) -> Result<OwnKey, Failure> {
         if name != self_name(usage) {
             return self.find(name);
@@ -281,7 +245,7 @@ impl Keyring {
     }
 }
 
-/// Reads a private key from PEM text, with its passphrase where it needs one.
+/// Reads a private key from PEM text, with its passphrase if it needs one.
 ///
 /// # Errors
 /// When the passphrase is wrong or the text is no private key.

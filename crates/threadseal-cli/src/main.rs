@@ -1,43 +1,39 @@
-//! The `threadseal` command: the one crate that prints, reads the environment and exits.
+//! The `threadseal` command: the only crate that prints, reads the environment and exits.
 //!
-//! Each command is one file of [`cmd`]: typed arguments in, a call of the library, a rendering
-//! out. Standard output is data; standard error is for people. Exit codes are [`exit::Exit`].
+//! Each command is one file of [`cmd`]: it takes typed arguments, calls the library and renders the
+//! result. Standard output is data; standard error is for people. Exit codes are [`exit::Exit`].
 #![allow(
     clippy::doc_markdown,
     reason = "many doc comments are help texts, which would show the backticks"
 )]
 
 mod args;
-mod believed;
 mod cmd;
 mod context;
-mod detect;
 mod ended;
 mod engine;
 mod events;
 mod evidence;
-mod examine;
 mod exit;
 mod fleet;
-mod gather;
 mod key_log;
 mod keyring;
-mod lines;
-mod local;
 mod output;
 mod passphrase;
 mod progress;
+mod publish_pending;
 mod record;
 mod render;
-mod replaying;
+mod replay;
 mod rotation;
 mod said;
 mod seal_log;
 mod secrets;
 mod signing;
-mod trusting;
+mod trust_file;
 mod unsaid;
-mod walk;
+mod verified_events;
+mod verifying;
 mod witness;
 
 use std::process::ExitCode;

@@ -1,8 +1,8 @@
 //! Standard output: data, and only data.
 //!
-//! The first failed write is remembered and everything after it is dropped; [`Out::finish`] turns
-//! it into an exit code that is never 0. So no command handles a broken pipe or a full disk by
-//! itself, and none can forget to.
+//! The first failed write is remembered and all later output is dropped; [`Out::finish`] turns it
+//! into an exit code that is never 0. So no command needs its own handling of a broken pipe or a
+//! full disk, and none can forget it.
 
 use crate::exit::{Exit, complain, io_reason};
 use crate::render::json;
@@ -11,7 +11,7 @@ use serde::Serialize;
 use std::fmt;
 use std::io::{self, BufWriter, Write};
 
-/// An object, and how the process ends.
+/// An object with the exit code of the process.
 #[derive(Serialize)]
 struct Object<'v, T> {
     #[serde(flatten)]
@@ -39,7 +39,7 @@ impl Out {
         }
     }
 
-    /// One line; the caller has cleaned whatever came from a record or a file name.
+    /// One line; the caller has cleaned each part that comes from a record or a file name.
     pub(crate) fn line(&mut self, line: impl fmt::Display) {
         self.attempt(|sink| match unsaid::is_anything() {
             false => writeln!(sink, "{line}"),
@@ -47,7 +47,7 @@ impl Out {
         });
     }
 
-    /// Bytes as they are.
+    /// Writes bytes unchanged.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.attempt(|sink| sink.write_all(bytes));
     }
@@ -74,13 +74,13 @@ impl Out {
         });
     }
 
-    /// Brings everything so far to the reader; false once nobody reads any more.
+    /// Flushes the output; false after standard output was closed.
     pub(crate) fn flush(&mut self) -> bool {
         self.attempt(Write::flush);
         self.failure.is_none()
     }
 
-    /// Flushes; when any write failed, says so and takes success away from `exit`.
+    /// Flushes. If any write failed, reports it and replaces an `exit` of 0.
     pub(crate) fn finish(mut self, exit: Exit) -> Exit {
         self.attempt(Write::flush);
         match self.failure {

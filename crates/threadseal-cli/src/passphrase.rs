@@ -1,4 +1,4 @@
-//! Passphrases of private keys: from a file, or asked for on the terminal.
+//! Passphrases of private keys: from a file, or from a prompt on the terminal.
 
 use crate::exit::{Failure, io_reason};
 use clap::Args;
@@ -17,10 +17,10 @@ pub(crate) struct PassphraseArgs {
 }
 
 impl PassphraseArgs {
-    /// The passphrase to protect a new key with; none unless one was asked for.
+    /// The passphrase to protect a new key with, if one was requested.
     ///
     /// # Errors
-    /// When the file cannot be read, nobody can be asked, or the two answers differ.
+    /// When the file cannot be read, there is no terminal, or the two answers differ.
     pub(crate) fn for_new_key(&self) -> Result<Option<Zeroizing<String>>, Failure> {
         match &self.passphrase_file {
             None => Ok(None),
@@ -36,7 +36,7 @@ impl PassphraseArgs {
         }
     }
 
-    /// The passphrase of the existing key `name`: asked for unless a file was given.
+    /// The passphrase of the existing key `name`: from the file, or else from a prompt.
     ///
     /// # Errors
     /// As [`PassphraseArgs::for_new_key`].
@@ -64,7 +64,7 @@ fn ask(question: &str) -> Result<Zeroizing<String>, Failure> {
 }
 
 fn read(path: &Path) -> Result<Zeroizing<String>, Failure> {
-    // Room for the line end and for a remark below the first line.
+    // The limit leaves room for the line end and for a remark below the first line.
     let bytes = Zeroizing::new(read_small(&RealFs, path, 2 * MAX_PASSPHRASE_BYTES)?);
     let text = std::str::from_utf8(&bytes)
         .map_err(|_| Failure::new(format!("{}: not UTF-8 text", path.display())))?;

@@ -1,37 +1,35 @@
 //! Records that a command names: a path, or `STORE#NAME` for a transcript in a store.
 //!
 //! ```text
-//! PATH                                           a file
+//! PATH                                               a file
 //! file:DIR#NAME s3://…#NAME object+file:DIR#NAME …   a transcript in a store
-//! postgres://…#THREAD                                a thread in a database, with all its files; only to verify
+//! postgres://…#THREAD                                a thread in a database, only to verify
 //! ```
-//! A path that exists is never taken for an address.
+//! An existing path is never taken for an address.
 
 use crate::context::{self, Context};
 use crate::engine::ProjectArgs;
 use crate::exit::Failure;
 use std::path::{Path, PathBuf};
 use threadseal_core::record::ThreadId;
-use threadseal_runtime::project::TRANSCRIPT_FILE;
-use threadseal_store::ledger::LedgerStore;
-use threadseal_store::ledger::url::{self, Intent};
-use threadseal_store::read::{RegularFile, open_regular};
+use threadseal_store::bodies;
+use threadseal_store::examine;
+use threadseal_store::ledger::url::Intent;
+use threadseal_store::read::RegularFile;
 use threadseal_store::sys::{FileKind, Fs};
-use threadseal_store::transcripts::{self, RecordName, TranscriptStore};
-use threadseal_store::{bodies, examine};
+use threadseal_store::transcripts::{RecordName, TranscriptStore};
+use threadseal_verify::address::{NamedStore, Stores};
+use threadseal_verify::layout::TRANSCRIPT_FILE;
 
-/// Records of one store that are looked at.
-const MAX_RECORDS: usize = 1 << 20;
-/// Names that are asked for at once.
-const PAGE: usize = 1000;
+pub(crate) use threadseal_verify::address::{address_of, database, names, without_secrets};
 
-/// The address that `path` is, if it is one.
-pub(crate) fn address_of(path: &Path) -> Option<&str> {
-    let text = path.to_str()?;
-    (url::is_address(text) && !path.exists()).then_some(text)
+/// Stores as the environment configures them.
+pub(crate) fn stores() -> Stores {
+    Stores::new(context::object_storage_settings())
 }
 
-/// Where the transcript lies that a path names, the folder of a thread, or the id of one of the project's threads.
+/// The transcript that a path, the folder of a thread, or the id of one of the project's threads
+/// names.
 ///
 /// # Errors
 /// When it is none of these.
@@ -55,49 +53,15 @@ pub(crate) fn transcript_at(
     Ok(folder.transcript())
 }
 
-/// A store of transcripts, and the record in it that is meant, if one is.
+/// A store of transcripts, and the record in it if the address names one.
 ///
 /// # Errors
 /// When no store has this address, or it cannot be opened.
-pub(crate) fn store(
-    address: &str,
-    intent: Intent,
-) -> Result<(Box<dyn TranscriptStore>, Option<RecordName>), Failure> {
-    let (address, name) = transcripts::split_address(address)?;
-    let settings = context::object_storage_settings();
-    Ok((transcripts::open_with(address, intent, &settings)?, name))
+pub(crate) fn store(address: &str, intent: Intent) -> Result<NamedStore, Failure> {
+    Ok(stores().transcripts(address, intent)?)
 }
 
-/// The database that an address names, and the name behind its `#`; None where it is no PostgreSQL database.
-pub(crate) fn database(address: &str) -> Option<(&str, Option<&str>)> {
-    let (scheme, _) = address.split_once(':')?;
-    let is_one = ["postgres", "postgresql"]
-        .iter()
-        .any(|known| scheme.eq_ignore_ascii_case(known));
-    let (url, name) = match address.split_once('#') {
-        Some((url, name)) => (url, Some(name).filter(|name| !name.is_empty())),
-        None => (address, None),
-    };
-    is_one.then_some((url, name))
-}
-
-/// An address as it may be repeated: without a password, and without settings, of which one may be a password.
-pub(crate) fn without_secrets(address: &str) -> String {
-    let Some((url, _)) = database(address) else {
-        return address.to_owned();
-    };
-    let url = url.split_once('?').map_or(url, |(url, _)| url);
-    let (scheme, rest) = url.split_once("://").unwrap_or((url, ""));
-    match rest.rsplit_once('@') {
-        Some((user, rest)) => {
-            let user = user.split_once(':').map_or(user, |(user, _)| user);
-            format!("{scheme}://{user}@{rest}")
-        }
-        None => format!("{scheme}://{rest}"),
-    }
-}
-
-/// The store and the record that an address must name.
+/// The store and the record that an address names.
 ///
 /// # Errors
 /// As [`store`]; when it names no record.
@@ -105,28 +69,18 @@ pub(crate) fn one(
     address: &str,
     intent: Intent,
 ) -> Result<(Box<dyn TranscriptStore>, RecordName), Failure> {
-    let (store, name) = store(address, intent)?;
-    let name = name.ok_or_else(|| {
-        let text = "this is a store; name the record in it as STORE#NAME";
-        Failure::new(text)
-    })?;
-    Ok((store, name))
+    Ok(stores().one(address, intent)?)
 }
 
 /// Opens a file, or a record in a store, to read it.
 ///
 /// # Errors
-/// When it is not there or cannot be read.
+/// When it is missing or cannot be read.
 pub(crate) fn open(fs: &dyn Fs, path: &Path) -> Result<RegularFile, Failure> {
-    let Some(address) = address_of(path) else {
-        return Ok(open_regular(fs, path)?);
-    };
-    let (store, name) = one(address, Intent::Read)?;
-    let file = store.read(&name)?;
-    file.ok_or_else(|| Failure::new(format!("there is no record {name}")))
+    Ok(stores().open(fs, path)?)
 }
 
-/// The bytes of the file of bodies beside a record; empty where it has none.
+/// The bytes of the file of bodies beside a record; empty if it has none.
 ///
 /// # Errors
 /// When it cannot be read, or is too large.
@@ -137,53 +91,4 @@ pub(crate) fn bodies_of(
 ) -> Result<Vec<u8>, Failure> {
     let first = examine::first_line(file)?.unwrap_or_default();
     Ok(bodies::text_beside(fs, file.path(), &first, limit_bytes)?)
-}
-
-/// The ledgers at this address.
-///
-/// # Errors
-/// When no store has it, or it cannot be opened.
-pub(crate) fn ledgers(address: &str) -> Result<Box<dyn LedgerStore>, Failure> {
-    let settings = context::object_storage_settings();
-    Ok(url::open_with(address, Intent::Read, &settings)?)
-}
-
-/// All records of a store.
-///
-/// # Errors
-/// When it cannot be read, or has too many.
-pub(crate) fn names(store: &dyn TranscriptStore) -> Result<Vec<RecordName>, Failure> {
-    let mut all: Vec<RecordName> = Vec::new();
-    loop {
-        let page = store.names(all.last(), PAGE)?;
-        if page.is_empty() {
-            return Ok(all);
-        }
-        all.extend(page);
-        if all.len() > MAX_RECORDS {
-            let text = format!("more than {MAX_RECORDS} records; name one as STORE#NAME");
-            return Err(Failure::new(text));
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    // T-FLT-10
-    #[test]
-    fn an_address_is_repeated_without_its_secrets() {
-        for (address, shown) in [
-            ("postgres://u:secret@h:1/d", "postgres://u@h:1/d"),
-            (
-                "postgresql://u:sec/re@t@h/d?password=x#run",
-                "postgresql://u@h/d",
-            ),
-            ("POSTGRES://h/d?password=secret", "POSTGRES://h/d"),
-            ("sqlite:a@b?c", "sqlite:a@b?c"),
-        ] {
-            assert_eq!(without_secrets(address), shown);
-        }
-    }
 }

@@ -1,16 +1,16 @@
-//! Keys that ended in the log, and what the trust store and the names of keys say of them.
+//! Keys that ended in the log, and their state in the trust store and in the names of keys.
 //!
 //! ```text
-//! the key's word in the log ─► trust store ─► names of keys
+//! the key's event in the log ─► trust store ─► names of keys
 //! ```
-//! The log decides; the other two follow it. Whoever was killed in between left them behind, so that whoever opens the home to write brings them up
-//! first, and whoever judges by the trust store reads it as if they were (`key_log`).
+//! The log decides; the other two follow it. An interrupted command leaves them outdated. So every
+//! command that opens the home to write updates them first. A command that judges by the trust
+//! store reads it as if it were updated (`key_log`).
 
 use crate::context::Context;
 use crate::exit::Failure;
 use crate::keyring::{Keyring, OwnKey};
-use crate::trusting;
-use std::collections::BTreeSet;
+use crate::trust_file;
 use threadseal_core::key::{KeyUsage, PublicKey};
 use threadseal_core::time::Timestamp;
 use threadseal_core::tlog::entry::key_event::{KeyChange, KeyEvent, KeyHistory};
@@ -18,8 +18,9 @@ use threadseal_core::trust::{Revocation, TrustName, TrustStore, TrustedKey};
 use threadseal_log::SealLog;
 use threadseal_store::home::{Home, KeyFileName};
 use threadseal_store::lock::Exclusive;
+use threadseal_verify::key_places;
 
-/// Behind the name of a key: the next one, until it has the name.
+/// The suffix of the next key's name, until it takes over the final name.
 const NEXT: &str = "-next";
 
 /// The name that the next key has until it takes over `name`.
@@ -27,10 +28,10 @@ pub(crate) fn waiting_name(name: &str) -> String {
     format!("{name}{NEXT}")
 }
 
-/// One process at a time has a key end.
+/// Lets only one process at a time end a key.
 ///
 /// # Errors
-/// When another one stays in it.
+/// When another process holds the lock too long.
 pub(crate) fn enter(home: &Home, context: &Context) -> Result<Exclusive, Failure> {
     Ok(Exclusive::enter(
         &*context.fs,
@@ -38,10 +39,10 @@ pub(crate) fn enter(home: &Home, context: &Context) -> Result<Exclusive, Failure
     )?)
 }
 
-/// Has trust store and names follow what keys said in the log, where somebody was killed before they did.
+/// Updates trust store and names to the key events in the log, after an interrupted command.
 ///
 /// # Errors
-/// When the log or a key cannot be read, or the trust store or a name not be written.
+/// When the log or a key cannot be read, or the trust store or a name cannot be written.
 pub(crate) fn follow(home: &Home, log: &SealLog, context: &Context) -> Result<(), Failure> {
     let events = log.key_events()?;
     if events.iter().all(|(_, event)| !event.change().ends()) {
@@ -49,29 +50,31 @@ pub(crate) fn follow(home: &Home, log: &SealLog, context: &Context) -> Result<()
     }
     let history = KeyHistory::of(&events);
     let is_behind = || -> Result<bool, Failure> {
-        let behind = !lacking(&trusting::of_home(home)?, &history).is_empty();
+        let behind = !key_places::lacking(&trust_file::of_home(home)?, &history).is_empty();
         Ok(behind || !halves(home, &events)?.is_empty())
     };
     if !is_behind()? {
         return Ok(());
     }
-    // Whoever is in the middle of it may come to its end.
+    // A process that is still at it may complete it.
     let _alone = enter(home, context)?;
     for half in halves(home, &events)? {
         if let Some(old) = &half.old {
             let revocation = revocation(&half.next.public, half.entry, context.now()?);
-            trusting::change(home, context, |store| {
+            trust_file::change(home, context, |store| {
                 hand_over(store, old, &half.next.public, &revocation)
             })?;
         }
         take_over(home, half.old.as_ref(), &half.next, &half.name)?;
     }
     let now = context.now()?;
-    trusting::change(home, context, |store| end(store, &history, now))?;
+    trust_file::change(home, context, |store| {
+        Ok(key_places::end(store, &history, now)?)
+    })?;
     Ok(())
 }
 
-/// What an end in the log says in the trust store.
+/// The entry of the trust store for an end in the log.
 pub(crate) fn revocation(next: &PublicKey, entry: Option<u64>, at: Timestamp) -> Revocation {
     Revocation {
         at,
@@ -80,50 +83,17 @@ pub(crate) fn revocation(next: &PublicKey, entry: Option<u64>, at: Timestamp) ->
     }
 }
 
-/// Revokes each key of the store that ended in the log and of which the store does not say so; whether there was one. What the user said of
-/// a key stands.
-///
-/// # Errors
-/// When an entry cannot be written.
-pub(crate) fn end(
-    store: &mut TrustStore,
-    history: &KeyHistory,
-    at: Timestamp,
-) -> Result<bool, Failure> {
-    let lacking = lacking(store, history);
-    for key in &lacking {
-        let names: Vec<TrustName> = store.by_key(key).map(|one| one.name.clone()).collect();
-        for name in names {
-            let revocation = Revocation {
-                at,
-                reason: "it said in the log that it ended".to_owned(),
-                entry: history.ended(key),
-            };
-            store.revoke(&name, revocation)?;
-        }
-    }
-    Ok(!lacking.is_empty())
-}
-
-/// Keys of the store that ended in the log, and that the store does not know to have ended.
-fn lacking(store: &TrustStore, history: &KeyHistory) -> BTreeSet<PublicKey> {
-    let ended = |entry: &&TrustedKey| history.ended(&entry.key).is_some();
-    let keys: BTreeSet<PublicKey> = store.iter().filter(ended).map(|entry| entry.key).collect();
-    let is_said = |key: &PublicKey| store.by_key(key).any(|entry| entry.revoked.is_some());
-    keys.into_iter().filter(|key| !is_said(key)).collect()
-}
-
 /// The old key speaks of the next one, and names do not say so.
 struct Half {
-    /// The name that the next one gets.
+    /// The final name of the next key.
     name: String,
-    /// Under that name still.
+    /// The old key, if it still has that name.
     old: Option<OwnKey>,
     next: OwnKey,
     entry: Option<u64>,
 }
 
-/// Rotations of this home's keys that stand in the log and were cut short.
+/// Rotations of this home's keys that are in the log and were interrupted.
 fn halves(home: &Home, events: &[(u64, KeyEvent)]) -> Result<Vec<Half>, Failure> {
     let keyring = Keyring::of(home);
     let keys = keyring.list()?;
@@ -137,7 +107,7 @@ fn halves(home: &Home, events: &[(u64, KeyEvent)]) -> Result<Vec<Half>, Failure>
             let public = event.1.public();
             let is_ours = match old {
                 Some(old) => old.public == *public && old.usage == next.usage,
-                // It has its other name already.
+                // It was already renamed.
                 None => keys
                     .iter()
                     .any(|key| key.public == *public && key.name == kept_name(name, public)),
@@ -161,8 +131,8 @@ fn halves(home: &Home, events: &[(u64, KeyEvent)]) -> Result<Vec<Half>, Failure>
     Ok(halves)
 }
 
-/// The entry that trusts the old key for native records goes over to the next one, unless that has one of its own; whether there was one. An
-/// end that the old key has already stays as it is.
+/// Passes the entry that trusts the old key for native records to the next key, unless that has one
+/// of its own. Returns whether there was one. An existing end of the old key stays as it is.
 ///
 /// # Errors
 /// When an entry cannot be written.
@@ -197,7 +167,7 @@ pub(crate) fn hand_over(
     Ok(true)
 }
 
-/// The old key gets its other name, and the next one `name`.
+/// Renames the old key, and gives `name` to the next one.
 ///
 /// # Errors
 /// When a file cannot be renamed.
@@ -221,7 +191,7 @@ fn kept_name(name: &str, public: &PublicKey) -> String {
     kept_name_of(name, &public.key_id().to_hex())
 }
 
-/// The name that the key with this id keeps where another one took over `name`.
+/// The name that the key with this id gets when another one takes over `name`.
 pub(crate) fn kept_name_of(name: &str, id: &str) -> String {
     format!("{name}-{}", id.get(..8).unwrap_or(id))
 }

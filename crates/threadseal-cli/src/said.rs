@@ -1,22 +1,24 @@
-//! Whether a text stands in what was recorded, however often that was put into strings of JSON.
+//! Searches recorded JSON for a text, at any depth of nested JSON strings.
 //!
-//! What a tool or a child gave back is JSON within a string, and so may be what it read itself: each time quotes,
-//! backslashes and line ends are escaped once more. Such a string may also be cut, or stand within other text, so
-//! escapes are undone without asking whether JSON surrounds them. Rather found too much than left.
+//! The result of a tool or a child is JSON within a string, and can contain such strings again:
+//! each level escapes quotes, backslashes and line ends once more. Such a string can also be cut,
+//! or be a part of another text, so escapes are undone without parsing JSON. A false hit is better
+//! than a missed one.
 
 use std::collections::BTreeSet;
 
-/// How often escapes are undone. Each time that an honest writer puts a text into a string doubles its backslashes.
+/// The most times that escapes are undone. Each level of strings from an honest writer doubles the
+/// backslashes.
 const MAX_UNESCAPED: usize = 24;
 
-/// Says which `lines` stay, `whose` lines, although they say what was to go.
+/// The message that `lines` of `whose` stay although they contain a text that was to be dropped.
 pub(crate) fn staying(whose: &str, lines: &BTreeSet<u64>) -> String {
     let numbers: Vec<_> = lines.iter().map(u64::to_string).collect();
     let numbers = numbers.join(", ");
     format!("what was to be left out also stands in {whose}, which stay: {numbers}")
 }
 
-/// Does `text` stand in this JSON text, or in it with its escapes undone once or several times?
+/// Does this JSON text contain `text`, at any number of undone escapes?
 pub(crate) fn says(json: &[u8], text: &str) -> bool {
     let mut said = json.to_vec();
     for _ in 0..MAX_UNESCAPED {
@@ -36,7 +38,7 @@ fn contains(said: &[u8], text: &[u8]) -> bool {
     memchr::memmem::find(said, text).is_some()
 }
 
-/// Every escape of JSON undone; each is longer than what it stands for. What is none stays.
+/// Undoes every escape of JSON; each is longer than its character. Other bytes stay.
 fn unescaped(said: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(said.len());
     let mut rest = said;
@@ -51,7 +53,7 @@ fn unescaped(said: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What the escape means that `text` begins with, and its length.
+/// The character of the escape at the beginning of `text`, and the escape's length.
 fn escaped(text: &[u8]) -> Option<(char, usize)> {
     let meant = match text.get(1)? {
         b'n' => '\n',
@@ -66,7 +68,7 @@ fn escaped(text: &[u8]) -> Option<(char, usize)> {
     Some((meant, 2))
 }
 
-/// `\uXXXX`, or two of them that are one character; half of a pair is none.
+/// `\uXXXX`, or a surrogate pair of two; half of a pair is no character.
 fn escaped_unit(text: &[u8]) -> Option<(char, usize)> {
     let unit = |text: &[u8]| {
         let digits = text.strip_prefix(b"\\u")?.get(..4)?;
@@ -99,7 +101,7 @@ mod tests {
             let mut json = Value::from(format!("before {text} behind")).to_string();
             for depth in 0..6 {
                 assert!(says(json.as_bytes(), text), "{depth}: {json}");
-                // What was cut is no JSON any more.
+                // A cut text is no valid JSON.
                 assert!(says(&json.as_bytes()[..json.len() - 1], text), "{json}");
                 json = serde_json::json!({"name": [json]}).to_string();
             }

@@ -13,70 +13,44 @@ use threadseal_log::{
     Description, LogHome, LogKey, LogRegistry, MarkReport, SealLog, Standing, machine,
 };
 use threadseal_store::home::Home;
+use threadseal_verify::home_log::HomeLog;
 
-/// The log of a home, as far as there is one.
-#[derive(Debug, Clone)]
-pub(crate) enum HomeLog {
-    /// The home never had one, or there is no home.
-    Never,
-    /// It can be opened.
-    There(Arc<SealLog>),
-    /// There was one, and it is gone; says more.
-    Missing(String),
-    /// What says which log it is cannot be read; says why.
-    Damaged(String),
+/// Looks for the log of `home`, and tells people when it cannot vouch that what is known here is the latest.
+///
+/// # Errors
+/// When the home has no name.
+pub(crate) fn home_log(home: &Home, context: &Context) -> Result<HomeLog, Failure> {
+    let places = places(home, context)?;
+    let log = match places.current() {
+        Ok(None) => HomeLog::Never,
+        Ok(Some(description)) => HomeLog::There(Arc::new(of(home, places, description, context)?)),
+        Err(error) if error.kind() == ErrorKind::Refused => HomeLog::Missing(error.to_string()),
+        Err(error) => HomeLog::Damaged(error.to_string()),
+    };
+    if let Some(warning) = warning(&log) {
+        complain(&format!("warning: {warning}"));
+    }
+    Ok(log)
 }
 
-impl HomeLog {
-    /// Looks for the log of `home`, and tells people when it cannot vouch that what is known here is the latest.
-    ///
-    /// # Errors
-    /// When the home has no name.
-    pub(crate) fn of(home: &Home, context: &Context) -> Result<Self, Failure> {
-        let places = places(home, context)?;
-        let log = match places.current() {
-            Ok(None) => Self::Never,
-            Ok(Some(description)) => Self::There(Arc::new(of(home, places, description, context)?)),
-            Err(error) if error.kind() == ErrorKind::Refused => Self::Missing(error.to_string()),
-            Err(error) => Self::Damaged(error.to_string()),
-        };
-        if let Some(warning) = log.warning() {
-            complain(&format!("warning: {warning}"));
-        }
-        Ok(log)
-    }
-
-    /// Why nothing can be written down, where that is known before anything is sealed. That its second place cannot be read is no reason
-    /// to seal nothing.
-    pub(crate) fn obstacle(&self) -> Option<String> {
-        match self {
-            Self::Missing(why) | Self::Damaged(why) => Some(why.clone()),
-            Self::There(log) => match log.standing() {
-                Standing::Damaged(why) => Some(why),
-                _ => None,
-            },
-            Self::Never => None,
-        }
-    }
-
-    fn warning(&self) -> Option<String> {
-        let why = match self {
-            Self::Never => return None,
-            Self::Missing(why) | Self::Damaged(why) => why.clone(),
-            Self::There(log) => match log.standing() {
-                Standing::Good => return None,
-                Standing::Damaged(why) => why,
-                Standing::Faulty(fault) => format!(
-                    "log_rolled_back: {fault}; heads of records may be older than they were (threadseal log status)"
-                ),
-                Standing::MarkUnread(why) => unread(&log.mark_states(), &why),
-                Standing::MarkGone => {
-                    "the second place of the log is gone, and nothing would show that the log went back".to_owned()
-                }
-            },
-        };
-        Some(why)
-    }
+fn warning(log: &HomeLog) -> Option<String> {
+    let why = match log {
+        HomeLog::Never => return None,
+        HomeLog::Missing(why) | HomeLog::Damaged(why) => why.clone(),
+        HomeLog::There(log) => match log.standing() {
+            Standing::Good => return None,
+            Standing::Damaged(why) => why,
+            Standing::Faulty(fault) => format!(
+                "log_rolled_back: {fault}; heads of records may be older than they were (threadseal log status)"
+            ),
+            Standing::MarkUnread(why) => unread(&log.mark_states(), &why),
+            Standing::MarkGone => {
+                "the second place of the log is gone, and nothing would show that the log went back"
+                    .to_owned()
+            }
+        },
+    };
+    Some(why)
 }
 
 /// What it is worth that second places cannot be asked, where others may have been.

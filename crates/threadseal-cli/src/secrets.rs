@@ -6,16 +6,16 @@
 //! id = "acme-token"
 //! regex = '''acme_([a-z0-9]{32})'''
 //! secretGroup = 1            # which group is the secret; else the first that matches, else all
-//! keywords = ["acme_"]       # the rule is asked only where one of them stands
+//! keywords = ["acme_"]       # the rule applies only to texts with one of them
 //! entropy = 3.5              # fewest bits for each character of a secret
 //! [[rules.allowlists]]       # or [rules.allowlist]; [[allowlists]] and [allowlist] for all rules
-//! regexes = ["example"]      # what is no secret; of the secret, or `regexTarget = "match"`
+//! regexes = ["example"]      # of values that are no secret; `regexTarget = "match"`: of matches
 //! stopwords = ["test"]
 //! ```
 //!
-//! `[extend] useDefault = true` keeps the default rules as well. What Gitleaks knows of files and
-//! commits (`path`, `paths`, `commits`) has no meaning here: a rule that has only a `path` is
-//! skipped. Patterns run in linear time (crate `regex`): a text cannot make the search hang.
+//! `[extend] useDefault = true` keeps the default rules as well. Gitleaks' rules on files and
+//! commits (`path`, `paths`, `commits`) have no meaning here: a rule with only a `path` is skipped.
+//! Patterns run in linear time (crate `regex`): no text can make the search hang.
 
 mod shapes;
 
@@ -26,7 +26,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use threadseal_convert::{Detector, Secret};
 
-/// Largest file of rules in bytes.
+/// Largest file of rules, in bytes.
 pub(crate) const MAX_RULES_BYTES: usize = 4 << 20;
 /// Most rules.
 const MAX_RULES: usize = 10_000;
@@ -38,7 +38,7 @@ pub(crate) struct Rules {
     keywords: AhoCorasick,
     /// The rule of each keyword.
     owners: Vec<usize>,
-    /// Rules that are asked for every text.
+    /// Rules without keywords, which apply to every text.
     always: Vec<usize>,
     allowed: Vec<Allowed>,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Rules {
 struct Rule {
     id: String,
     pattern: Regex,
-    /// The group that is the secret; 0 is the first that matches, or all.
+    /// The group with the secret; 0 is the first that matches, or all.
     group: usize,
     keywords: Vec<String>,
     entropy: f64,
@@ -54,7 +54,7 @@ struct Rule {
     allowed: Vec<Allowed>,
 }
 
-/// What a secret must look like beside the pattern.
+/// Conditions on a secret besides the pattern.
 #[derive(Default)]
 struct Shape {
     prefixes: Vec<String>,
@@ -62,13 +62,13 @@ struct Shape {
     lengths: Option<(usize, usize)>,
 }
 
-/// What is no secret.
+/// Values that are no secret.
 struct Allowed {
     patterns: Vec<Regex>,
     words: Vec<String>,
-    /// Whether the patterns look at all that the rule matched, or at the secret.
+    /// Do the patterns apply to the whole match, instead of the secret?
     whole: bool,
-    /// Whether a pattern and a word must both match.
+    /// Must a pattern and a word both match?
     both: bool,
 }
 
@@ -122,7 +122,7 @@ impl Rules {
     /// The rules of a file in the format of Gitleaks.
     ///
     /// # Errors
-    /// What is wrong with the file, for people.
+    /// The fault in the file, for people.
     pub(crate) fn gitleaks(text: &str) -> Result<Self, String> {
         if text.len() > MAX_RULES_BYTES {
             return Err(format!(
@@ -376,7 +376,7 @@ mod tests {
             .collect()
     }
 
-    /// Made from parts, so that no scanner of this repository takes it for a secret.
+    /// Built from parts, so that no scanner of this repository takes it for a secret.
     fn token() -> String {
         format!("ghp_{}", "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6")
     }

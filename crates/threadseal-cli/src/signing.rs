@@ -1,4 +1,4 @@
-//! What commands take that write into a record which is there: with which key, and the project whose thread it may be.
+//! The key and the project for commands that write into an existing record.
 
 use crate::context::Context;
 use crate::engine::ProjectArgs;
@@ -6,7 +6,7 @@ use crate::exit::Failure;
 use crate::keyring::{Keyring, self_name};
 use crate::passphrase::PassphraseArgs;
 use crate::record;
-use crate::trusting;
+use crate::trust_file;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub(crate) struct SigningArgs {
 }
 
 impl SigningArgs {
-    /// Where the transcript lies, links followed, that a path, the folder of a thread or its id names.
+    /// The transcript, with links followed, that a path, the folder of a thread or its id names.
     ///
     /// # Errors
     /// As [`record::transcript_at`].
@@ -47,7 +47,7 @@ impl SigningArgs {
         Ok(led_to(&*context.fs, &path))
     }
 
-    /// How the key is called in this home.
+    /// The name of the key in this home.
     pub(crate) fn key_name(&self) -> &str {
         let own = self_name(KeyUsage::Native);
         self.key.as_deref().unwrap_or(own)
@@ -64,10 +64,11 @@ impl SigningArgs {
         Ok(Arc::new(signer))
     }
 
-    /// Verifies the record at `path` under its lock. A tail is left as it is, and refused.
+    /// Verifies the record at `path` under its lock. Refuses a record with a tail, and leaves the
+    /// tail as it is.
     ///
     /// # Errors
-    /// As [`Recorder::open`]; when a key that it needs is not here.
+    /// As [`Recorder::open`]; when a key that it needs is missing here.
     pub(crate) fn open(
         &self,
         path: &Path,
@@ -78,7 +79,7 @@ impl SigningArgs {
         self.open_with(path, signer, host, TailPolicy::Refuse, context)
     }
 
-    /// The same, with what `tail` says of a tail.
+    /// The same, with the policy `tail` for a tail.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -91,15 +92,16 @@ impl SigningArgs {
         context: &Context,
     ) -> Result<Opened, Failure> {
         let keys = self.keys(&manifest_of(&*host.fs, path)?, signer, context)?;
-        let trust = trusting::trust_of_home(&context.existing_home()?, context)?;
+        let trust = trust_file::trust_of_home(&context.existing_home()?, context)?;
         let options = options(&trust, context)?;
         Ok(Recorder::open(host, path, keys, &options, tail)?)
     }
 
-    /// The same of a record in a store, where that has no locks under a claim: whoever wrote it before is superseded.
+    /// The same for a record in a store. A store without locks needs a claim, which fences off the
+    /// former writer.
     ///
     /// # Errors
-    /// As [`Recorder::open_in`]; when a key that it needs is not here.
+    /// As [`Recorder::open_in`]; when a key that it needs is missing here.
     pub(crate) fn open_in(
         &self,
         store: &dyn TranscriptStore,
@@ -111,7 +113,7 @@ impl SigningArgs {
         let file = store.read(name)?;
         let file = file.ok_or_else(|| Failure::new(format!("there is no record {name}")))?;
         let keys = self.keys(&manifest_in(&file)?, signer, context)?;
-        let trust = trusting::trust_of_home(&context.existing_home()?, context)?;
+        let trust = trust_file::trust_of_home(&context.existing_home()?, context)?;
         let options = options(&trust, context)?;
         let tail = TailPolicy::Refuse;
         Ok(Recorder::open_in(host, store, name, keys, &options, tail)?)
@@ -133,7 +135,7 @@ impl SigningArgs {
     }
 }
 
-/// By this trust, now.
+/// Options with this trust and the present time.
 ///
 /// # Errors
 /// When the clock is out of range.

@@ -4,9 +4,10 @@
 //! scheme://USER:SECRET@HOST/…        ─► scheme://USER@HOST/…
 //! scheme://…?password=SECRET&…       ─► scheme://…?password=…&…
 //! ```
-//! An address may be given wherever a path may, also by mistake, and whatever failed names what it was given. So what is secret is
-//! taken from the arguments once, before anything reads them, and everything that is written for people or programs passes
-//! here. The bytes of records do not: they are what they are. What is kept on a disk is told without secrets by who keeps it
+//! An address can be given wherever a path can, also by mistake, and errors repeat their arguments.
+//! So secrets are taken from the arguments once, before any other code reads them. All output for
+//! people or programs passes here. The bytes of records do not: they stay as they are. Names that
+//! are stored on disk lose their secrets where they are stored
 //! ([`crate::record::without_secrets`]).
 
 use crate::render::clean::Clean;
@@ -15,10 +16,10 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 use std::sync::OnceLock;
 
-/// What is not said, and what stands in its place; the longest first.
+/// The texts to hide and their replacements; the longest first.
 static UNSAID: OnceLock<Vec<(String, String)>> = OnceLock::new();
 
-/// Takes the secrets out of the arguments, and of the setting that may hold an address.
+/// Learns the secrets in the arguments, and in the setting that can hold an address.
 pub(crate) fn learn(arguments: &[OsString], setting: Option<&OsString>) {
     let texts = arguments.iter().chain(setting);
     let mut unsaid: Vec<_> = texts
@@ -27,11 +28,11 @@ pub(crate) fn learn(arguments: &[OsString], setting: Option<&OsString>) {
         .collect();
     unsaid.sort_by(|a, b| b.0.len().cmp(&a.0.len()).then_with(|| a.cmp(b)));
     unsaid.dedup();
-    // Learned once in a process; a second time there is nothing new.
+    // Set once in a process; a second call would bring nothing new.
     let _ = UNSAID.set(unsaid);
 }
 
-/// Is there anything that must not be said?
+/// Is there any text to hide?
 pub(crate) fn is_anything() -> bool {
     UNSAID.get().is_some_and(|unsaid| !unsaid.is_empty())
 }
@@ -52,13 +53,14 @@ fn replaced<'t>(text: &'t str, unsaid: &[(String, String)]) -> Cow<'t, str> {
     text
 }
 
-/// The secrets of the address that a text holds, with the marks around them, so that no other word is taken for one.
+/// The secrets of the address in a text, together with the marks around them, so that no other word
+/// is hidden.
 fn secrets_of(text: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let Some((_, rest)) = text.split_once("://") else {
         return found;
     };
-    // A password in which a mark of addresses stands as it is ends at the last @ all the same.
+    // A password can contain a mark of addresses unescaped; it still ends at the last @.
     if let Some((user, _)) = rest.rsplit_once('@')
         && let Some((_, password)) = user.split_once(':')
         && !password.is_empty()
@@ -77,7 +79,7 @@ fn secrets_of(text: &str) -> Vec<(String, String)> {
     found
 }
 
-/// May the value of a setting be secret, by its name? One that is escaped may be any.
+/// Can the value of a setting with this name be secret? An escaped name could be any name.
 fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     ["pass", "secret", "token", "key", "signature", "%"]
@@ -85,7 +87,7 @@ fn is_secret(name: &str) -> bool {
         .any(|part| name.contains(part))
 }
 
-/// A secret as it was given, as text and JSON show it, and each of these as a part of a path.
+/// A secret as it was given, as text and JSON print it, and each of these as a part of a path.
 fn spellings(hidden: &str) -> impl Iterator<Item = String> + use<> {
     let texts = [hidden.to_owned(), hidden.replace("//", "/")];
     texts.into_iter().flat_map(|text| {

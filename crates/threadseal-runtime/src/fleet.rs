@@ -19,6 +19,7 @@ mod heads;
 mod held;
 mod stop;
 mod task;
+mod verified;
 mod work;
 mod worker;
 

@@ -76,11 +76,11 @@ pub mod item;
 #[cfg(feature = "engine")]
 pub mod journal;
 #[cfg(feature = "engine")]
+mod judge;
+#[cfg(feature = "engine")]
 pub mod knowledge;
-pub mod limit;
 #[cfg(feature = "engine")]
 pub mod model;
-pub mod money;
 #[cfg(feature = "engine")]
 pub mod no_links;
 #[cfg(feature = "engine")]
@@ -110,3 +110,6 @@ pub mod tool;
 pub mod toolbox;
 pub mod xml;
 pub mod yaml;
+
+pub use threadseal_verify::limit;
+pub use threadseal_verify::money;

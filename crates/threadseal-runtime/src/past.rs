@@ -54,6 +54,7 @@ use threadseal_formats::document::{self, DocumentKind, ItemType};
 use threadseal_formats::transcript::messages::Message;
 use threadseal_store::host::Host;
 use threadseal_store::read::read_small;
+use threadseal_verify::home_log::HomeLog;
 
 /// The reader of earlier threads.
 #[derive(Clone, Copy)]
@@ -64,6 +65,8 @@ pub struct Archive<'a> {
     pub project: &'a Project,
     /// Whose signatures count.
     pub trust: &'a Trust,
+    /// The log of this host.
+    pub log: &'a HomeLog,
     /// Which threads there are; never believed alone.
     pub registry: &'a dyn Registry,
     /// Whether events after the last seal are taken too.
@@ -313,7 +316,12 @@ impl Archive<'_> {
         })
     }
 
-    /// The folder of a thread, in any layout.
+    /// By what records are judged.
+    pub(crate) fn grounds(&self) -> (&Host, &HomeLog, &Trust) {
+        (self.host, self.log, self.trust)
+    }
+
+    /// Where the files of a thread lie, in whatever layout.
     fn folder(&self, id: &ThreadId) -> Result<ThreadFolder, Error> {
         let found = self.project.find_thread(&*self.host.fs, id)?;
         found.ok_or_else(|| Error::refused(format!("{id} has no files here")))

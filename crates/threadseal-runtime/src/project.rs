@@ -23,6 +23,8 @@ use threadseal_core::record::{RecordId, ThreadId};
 use threadseal_store::atomic;
 use threadseal_store::sys::{FileKind, Fs, cause};
 
+pub use threadseal_verify::layout::{CAPABILITIES_FILE, THREAD_FILE, TRANSCRIPT_FILE};
+
 /// The folder that makes a folder a project.
 pub const AI_FOLDER: &str = ".ai";
 /// Name of the registry's database.
@@ -31,12 +33,6 @@ pub const REGISTRY_FILE: &str = "registry.db";
 pub const BUDGET_FILE: &str = "budget_ledger.db";
 /// Name of the file with the project's identity.
 pub const IDENTITY_FILE: &str = "project.json";
-/// Name of a thread's metadata.
-pub const THREAD_FILE: &str = "thread.json";
-/// Name of a thread's transcript.
-pub const TRANSCRIPT_FILE: &str = "transcript.jsonl";
-/// Name of a thread's tools and capabilities.
-pub const CAPABILITIES_FILE: &str = "capabilities.md";
 /// Name of a request to end a thread.
 pub const CANCEL_FILE: &str = "cancel.json";
 

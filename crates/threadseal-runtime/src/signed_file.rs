@@ -26,6 +26,7 @@ use threadseal_store::heads::{Durability, RecordKind};
 use threadseal_store::host::{Host, Published};
 use threadseal_store::read::{open_regular, read_small};
 use threadseal_store::recorder::Keys;
+use threadseal_verify::OpenError;
 
 /// Puts the bytes of a file in its place.
 pub(crate) type Put<'a> = dyn Fn(&Path, &[u8]) -> Result<(), Error> + 'a;
@@ -251,6 +252,26 @@ pub(crate) fn refusal(path: &Path, report: &Report) -> Error {
         .min_by_key(|finding| finding.severity);
     let why = worst.map_or(String::new(), |finding| format!(": {}", finding.message));
     Error::refused(format!("{} is {}{why}", path.display(), report.verdict))
+}
+
+/// The same of a transcript that was not opened.
+pub(crate) fn refused(error: OpenError, path: &Path, host: &Host) -> Error {
+    let report = match error {
+        OpenError::NotVerified(report) => report,
+        OpenError::Failed(error) => return error.into(),
+    };
+    if report.stats.bytes == 0 {
+        return Error::refused(format!("{}: it is empty", path.display()));
+    }
+    let record = report.record.filter(|_| report.verdict == Verdict::Foreign);
+    let displacing = record.and_then(|record| {
+        examine::refuse_displacing(host, path, RecordKind::Transcript, &record).err()
+    });
+    let refused = refusal(path, &report);
+    match displacing {
+        Some(displacing) => Error::refused(format!("{refused}; {displacing}")),
+        None => refused,
+    }
 }
 
 #[cfg(test)]

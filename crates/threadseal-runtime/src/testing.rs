@@ -128,6 +128,7 @@ impl Bench {
             host: self.host.clone(),
             keys: self.keys.clone(),
             trust: Arc::new(self.trust.clone()),
+            log: threadseal_verify::home_log::HomeLog::Never,
             finder,
             policy,
             models: Arc::new(models),

@@ -300,7 +300,6 @@ impl<P> Default for Batch<P> {
 }
 
 impl<P> Batch<P> {
-    /// Takes the next piece.
     pub(crate) fn add(&mut self, piece: &[u8], place: P) {
         let from = self.bytes.len();
         self.bytes.extend_from_slice(piece);

@@ -229,7 +229,6 @@ impl BodiesFile {
         Log::create(fs, &self.path, PRIVATE_FILE, &header(&self.record))
     }
 
-    /// Writes the buffered bytes.
     pub(crate) fn flush(&mut self) -> Result<(), Error> {
         self.log
             .as_mut()

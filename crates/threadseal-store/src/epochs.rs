@@ -103,6 +103,9 @@ impl EpochKeys {
     }
 
     /// Removes all keys of `record` except `living`, durably: they are overwritten first.
+    ///
+    /// # Errors
+    /// Kind `External` when the system fails; some of them may still exist then.
     pub fn remove_all_but(
         &self,
         record: &RecordId,

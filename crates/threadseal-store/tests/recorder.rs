@@ -199,7 +199,6 @@ fn holds(bytes: &[u8], number: u64) -> bool {
         .any(|window| window == needle.as_bytes())
 }
 
-/// The promises of the recorder.
 #[derive(Debug, Default)]
 struct Promises {
     written: u64,

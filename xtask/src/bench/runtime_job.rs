@@ -266,6 +266,7 @@ fn search(path: &Path, calls: &str, which: &str, kind: &str) -> Done<Cost> {
         project: place.project,
         host: place.host,
         trust: Arc::new(trust(&signer(1, KeyUsage::Native))?),
+        log: threadseal_verify::home_log::HomeLog::Never,
     };
     let kind = SearchType::parse(kind).ok_or("no kind of search")?;
     let query = match kind {

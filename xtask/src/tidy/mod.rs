@@ -9,12 +9,12 @@
 //! A rule is a function from a [`Repository`] to a list of faults, each `file:line: message`. Every
 //! rule has a test that shows it can fail.
 
-mod direction;
+pub(crate) mod direction;
 mod evidence;
-mod modules;
+pub(crate) mod modules;
 mod purity;
-mod repository;
-mod rust;
+pub(crate) mod repository;
+pub(crate) mod rust;
 mod threats;
 mod words;
 

@@ -94,12 +94,13 @@ const FEATURES: &[(&str, &str)] = &[
 ];
 
 /// Crates that must forbid unsafe code.
-const FORBIDDING: [&str; 6] = [
+const FORBIDDING: [&str; 7] = [
     "crates/threadseal-core/src/lib.rs",
     "crates/threadseal-formats/src/lib.rs",
     "crates/threadseal-convert/src/lib.rs",
     "crates/threadseal-store/src/lib.rs",
     "crates/threadseal-log/src/lib.rs",
+    "crates/threadseal-verify/src/lib.rs",
     "crates/threadseal-runtime/src/lib.rs",
 ];
 

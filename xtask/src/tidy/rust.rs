@@ -1,7 +1,9 @@
-//! Splits Rust source into code and comments, removes tests, and lists the paths that it uses.
+//! Splits Rust source into code and comments, removes tests, and lists its items and the paths that it uses.
 //!
 //! A scanner of tokens, not a parser. It blanks comments and literals, so that every byte keeps its
 //! place, and searches the rest. In doubt it reports a fault.
+
+use std::ops::Range;
 
 /// A source file in two layers of equal length. Each layer is blank where the other has text.
 #[derive(Debug)]
@@ -49,13 +51,116 @@ pub(crate) fn shipped(source: &str) -> String {
         return String::new();
     }
     let mut out = code.clone().into_bytes();
-    for mark in ["#[cfg(test)]", "#[cfg(all(test,"] {
-        for (at, _) in code.match_indices(mark) {
-            let end = item_end(code.as_bytes(), at);
-            out[at..end].copy_from_slice(&blank(&code.as_bytes()[at..end]));
-        }
+    for range in test_ranges(&code) {
+        let blanks = blank(&out[range.clone()]);
+        out[range].copy_from_slice(&blanks);
     }
     String::from_utf8_lossy(&out).into_owned()
+}
+
+/// Where in `code` the items are that are compiled for tests only.
+pub(crate) fn test_ranges(code: &str) -> Vec<Range<usize>> {
+    if code.contains("#![cfg(test)]") {
+        return std::iter::once(0..code.len()).collect();
+    }
+    let marks = ["#[cfg(test)]", "#[cfg(all(test,"].into_iter();
+    marks
+        .flat_map(|mark| code.match_indices(mark))
+        .map(|(at, _)| at..item_end(code.as_bytes(), at))
+        .collect()
+}
+
+/// An item of a file, or of an inline module, an `impl` or a `trait` in it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Item {
+    /// `fn`, `struct`, `impl` and the like.
+    pub(crate) keyword: String,
+    /// The name; of an `impl`, the text before its body.
+    pub(crate) name: String,
+    /// Is it `pub` without a restriction?
+    pub(crate) public: bool,
+    /// Is it inside an `impl` or a `trait`?
+    pub(crate) member: bool,
+}
+
+/// The items of `code`; bodies of functions are not searched.
+pub(crate) fn items(code: &str) -> Vec<Item> {
+    let mut out = Vec::new();
+    scan_items(code, 0..code.len(), false, &mut out);
+    out
+}
+
+fn scan_items(code: &str, range: Range<usize>, member: bool, out: &mut Vec<Item>) {
+    let bytes = code.as_bytes();
+    let mut at = range.start;
+    let mut public = false;
+    while at < range.end {
+        let word = &code[at..word_end(bytes, at)];
+        let after = at + word.len().max(1);
+        let next = first_word(&code[after..]);
+        match word {
+            "pub" => public = !code[after..].trim_start().starts_with('('),
+            "async" | "unsafe" | "extern" | "default" => {}
+            "const" if matches!(next, "fn" | "unsafe" | "async" | "extern") => {}
+            "" => match bytes[at] {
+                b'(' | b'[' | b'{' => {
+                    at = close(bytes, at);
+                    continue;
+                }
+                b';' => public = false,
+                _ => {}
+            },
+            keyword => {
+                let has_value = matches!(keyword, "const" | "static" | "type" | "use");
+                let body = header_end(bytes, after, has_value);
+                let name = match keyword {
+                    "impl" => code[after..body].trim(),
+                    "macro_rules" => first_word(&code[after + 1..]),
+                    _ => next,
+                };
+                out.push(Item {
+                    keyword: keyword.to_owned(),
+                    name: name.to_owned(),
+                    public,
+                    member,
+                });
+                public = false;
+                at = body + 1;
+                if bytes.get(body) == Some(&b'{') {
+                    at = close(bytes, body);
+                    if matches!(keyword, "mod" | "impl" | "trait") {
+                        scan_items(code, body + 1..at - 1, keyword != "mod", out);
+                    }
+                }
+                continue;
+            }
+        }
+        at = after;
+    }
+}
+
+/// Where the head of an item ends: at its body, or at the `;`, before which a value may have braces.
+fn header_end(code: &[u8], mut at: usize, has_value: bool) -> usize {
+    while at < code.len() {
+        match code[at] {
+            b';' => break,
+            b'{' if !has_value => break,
+            b'(' | b'[' | b'{' => at = close(code, at),
+            _ => at += 1,
+        }
+    }
+    at.min(code.len())
+}
+
+/// The first word of `text`, after blanks; empty when something else is first.
+fn first_word(text: &str) -> &str {
+    let text = text.trim_start();
+    &text[..word_end(text.as_bytes(), 0)]
+}
+
+fn word_end(code: &[u8], at: usize) -> usize {
+    let length = code[at..].iter().take_while(|&&byte| is_word(byte)).count();
+    at + length
 }
 
 /// The modules that `code` declares without a body: `mod name;`.
@@ -87,7 +192,8 @@ pub(crate) fn paths(code: &str, root: &str) -> Vec<UsedPath> {
     let mut after = 0;
     for (at, _) in code.match_indices(&begin) {
         let inside = at > 0 && (is_word(bytes[at - 1]) || is_member(&bytes[..at]));
-        if inside || at < after {
+        // `pub(in crate::a)` restricts an item and uses nothing.
+        if inside || at < after || code[..at].ends_with("(in ") {
             continue;
         }
         let mut depth = 1;
@@ -384,6 +490,40 @@ mod tests {
             .collect();
         let expected = [(1, "a"), (1, "b::self"), (1, "b::C"), (2, "d::e")];
         assert_eq!(found, expected.map(|(line, path)| (line, path.to_owned())));
+    }
+
+    #[test]
+    fn a_restricted_item_uses_no_path() {
+        assert!(paths("pub(in crate::a) fn b() {}", "crate").is_empty());
+    }
+
+    #[test]
+    fn items_are_found_with_their_names_and_who_may_use_them() {
+        let code = "#[a(b)]\npub struct A<T>(u8);\npub(crate) const B: C = C { d: [1; 2] }.e(f);\n\
+                    impl<T> A<T> { pub const fn e(&self) -> [u8; 2] { fn no() {} } const F: u8 = 1; }\n\
+                    mod g { pub enum H { I { pub_j: u8 } } }\nmacro_rules! k { () => {}; }\npub fn l() {}";
+        let found: Vec<_> = items(code)
+            .into_iter()
+            .map(|item| {
+                let marks = (item.public, item.member);
+                (format!("{} {}", item.keyword, item.name), marks)
+            })
+            .collect();
+        let expected = [
+            ("struct A", (true, false)),
+            ("const B", (false, false)),
+            ("impl <T> A<T>", (false, false)),
+            ("fn e", (true, true)),
+            ("const F", (false, true)),
+            ("mod g", (false, false)),
+            ("enum H", (true, false)),
+            ("macro_rules k", (false, false)),
+            ("fn l", (true, false)),
+        ];
+        assert_eq!(
+            found,
+            expected.map(|(item, marks)| (item.to_owned(), marks))
+        );
     }
 
     #[test]

@@ -1,24 +1,23 @@
-//! `check-proof FILE`: checks a proof and shows its content. A proof is one of a turn, a copy of a
-//! record with lines left out, evidence that a key sealed or signed two histories (of a record, a
-//! lineage or a log), or a tombstone.
+//! `check-proof FILE`: checks a proof and shows its content.
+//!
+//! A proof is one of these:
+//! * a turn of a record;
+//! * a copy of a record with lines left out;
+//! * evidence that a key sealed or signed two histories, of a record, a lineage or a log;
+//! * a tombstone.
 //!
 //! It needs only the file: no record, no network, no home. If there is a home whose log knows the
 //! record of a turn, the log is asked whether it contradicts the proof.
 
-use crate::believed::MAX_TAKEN_UP_BYTES;
 use crate::cmd::show;
 use crate::context::Context;
-use crate::detect;
 use crate::events::Event;
 use crate::evidence::{self, LogKey};
-use crate::examine::logged;
 use crate::exit::{self, Exit, Failure, Outcome};
-use crate::gather;
-use crate::local::Local;
 use crate::output::Out;
 use crate::render::clean::{Clean, quoted};
 use crate::render::text::{self, counted, date, entries};
-use crate::seal_log::HomeLog;
+use crate::verifying;
 use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -42,6 +41,10 @@ use threadseal_log::SealLog;
 use threadseal_store::examine;
 use threadseal_store::read::{RegularFile, open_regular};
 use threadseal_store::sys::path_text;
+use threadseal_verify::detect;
+use threadseal_verify::home_log::HomeLog;
+use threadseal_verify::trust_locality::Locality;
+use threadseal_verify::verifier::{MAX_TAKEN_UP_BYTES, tell_log};
 
 /// What `check-proof` takes.
 #[derive(Debug, Args)]
@@ -145,13 +148,13 @@ impl<'a> LineOutput<'a> {
 }
 
 pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Outcome {
-    let local = Local::to(&[], false, context);
+    let local = Locality::to(&[], false, &context.fs);
     let vkey = args
         .key
         .as_deref()
         .and_then(|key| VerifierKey::parse(key).ok());
     let key = args.key.as_deref().filter(|_| vkey.is_none());
-    let trust = gather::gather_anywhere(&args.trust, key, &local, context)?;
+    let trust = verifying::gather_anywhere(&args.trust, key, &local, context)?;
     let file = open_regular(&*context.fs, &args.proof)?;
     let first = examine::first_line(&file)?.unwrap_or_default();
     let policy = args.policy.as_deref().map(|path| policy(path, context));
@@ -253,9 +256,9 @@ fn hold_against_log(checked: &mut Checked, context: &Context) -> Result<(), Fail
         Some(None) => {}
         Some(Some(known)) => {
             checked.hold(&known);
-            logged::tell(&mut checked.report, &log);
+            tell_log(&mut checked.report, &log);
         }
-        None => logged::tell(&mut checked.report, &log),
+        None => tell_log(&mut checked.report, &log),
     }
     Ok(())
 }

@@ -8,16 +8,12 @@
 use crate::cmd::init;
 use crate::cmd::log::init::LogArgs;
 use crate::context::Context;
-use crate::examine::{Asked, Examiner, Seen};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::gather;
 use crate::keyring::Keyring;
-use crate::local::Local;
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use crate::render::text;
-use crate::walk::Candidate;
-use indicatif::ProgressBar;
+use crate::verifying;
 use serde::Serialize;
 use std::fs;
 use std::io::ErrorKind;
@@ -31,6 +27,7 @@ use threadseal_formats::transcript::event::{EventType, Payload};
 use threadseal_formats::transcript::ext::Ext;
 use threadseal_formats::transcript::manifest::Manifest;
 use threadseal_store::recorder::{Keys, Recorder};
+use threadseal_verify::verifier::FileResult;
 
 /// The actions of the demonstration's agent: event type and payload, a seal after each turn.
 const TURNS: [&[(&str, &str)]; 3] = [
@@ -268,17 +265,9 @@ fn record(path: &Path, context: &Context) -> Result<(), Failure> {
 }
 
 fn verify(path: &Path, context: &Context) -> Result<Report, Failure> {
-    let local = Local::to(&[], false, context);
-    let trust = gather::gather(&[], None, &local, context)?;
-    let examiner = Examiner::new(Asked::by(trust), ProgressBar::hidden(), context)?;
-    let candidate = Candidate {
-        path: path.to_owned(),
-        named: true,
-        bytes: 0,
-    };
-    match examiner.examine(&candidate) {
-        Seen::Reports(mut reports) if reports.len() == 1 => Ok(reports.remove(0)),
-        Seen::Failed(error) => Err(Failure::new(error.message)),
+    match verifying::verifier_of_home(context)?.verify_path(path) {
+        FileResult::Reports(mut reports) if reports.len() == 1 => Ok(reports.remove(0)),
+        FileResult::Failed(error) => Err(Failure::new(error.message)),
         _ => Err(Failure::new(
             "the record of the demonstration was not recognised",
         )),

@@ -1,19 +1,18 @@
-//! `init`: makes a home with a key for each usage that a host needs, trusts these keys, and makes a
-//! log of its seals. On request it makes a project, too.
+//! `init`: makes a home with a trusted key for each usage that a host needs, and with a log of its
+//! seals. On request it makes a project, too.
 
 use crate::cmd::key::{KeyOutput, key_line};
 use crate::cmd::log::init as log;
 use crate::context::Context;
 use crate::engine::own_keys;
 use crate::exit::{Exit, Failure, Outcome, complain};
-use crate::gather;
 use crate::keyring::{self, Keyring, OwnKey, self_name};
-use crate::local::Local;
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use crate::render::clean::Clean;
 use crate::seal_log;
-use crate::trusting;
+use crate::trust_file;
+use crate::verifying;
 use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -25,6 +24,7 @@ use threadseal_log::{Description, SealLog, refuse_shared};
 use threadseal_runtime::identity;
 use threadseal_runtime::project::{Project, ProjectId};
 use threadseal_store::home::Home;
+use threadseal_verify::trust_locality::Locality;
 
 /// The usages for which a host has keys. Agents have the keys of igor, `log init` makes that of a
 /// log, `key new` that of a witness.
@@ -140,8 +140,8 @@ fn accept(
         })
     };
     let others = args.accept.iter().map(id).collect::<Result<Vec<_>, _>>()?;
-    let local = Local::to(&[project.root().to_owned()], false, context);
-    let trust = gather::gather(&[], None, &local, context)?;
+    let local = Locality::to(&[project.root().to_owned()], false, &context.fs);
+    let trust = verifying::gather(&[], None, &local, context)?;
     let keys = own_keys(home, &args.passphrase, context)?;
     let host = context.host()?;
     Ok(identity::accept(&host, &keys, project, &trust, &others)?)
@@ -158,8 +158,8 @@ pub(crate) struct Made {
 /// Makes every missing part of a home; a log only if one is `wanted`.
 ///
 /// # Errors
-/// When the home must not be trusted or cannot be written, a name is taken, or the home had a log
-/// that is gone.
+/// When the home must not be trusted or cannot be written. When a name is taken. When the home had
+/// a log that is gone.
 pub(crate) fn make(
     wanted: Option<&log::LogArgs>,
     passphrase: &PassphraseArgs,
@@ -199,7 +199,7 @@ pub(crate) fn make(
         }
     }
     let now = context.now()?;
-    changed |= trusting::change(&home, context, |store| {
+    changed |= trust_file::change(&home, context, |store| {
         let mut added = false;
         for key in &keys {
             added |= trust_own(store, key, now)?;
@@ -293,10 +293,10 @@ mod tests {
     use super::*;
     use crate::args::Global;
     use crate::render::style::ColorChoice;
-    use crate::seal_log::HomeLog;
     use std::path::Path;
     use threadseal_store::fault::{FaultFs, FaultKind, Keep};
     use threadseal_store::sys::Fs as _;
+    use threadseal_verify::home_log::HomeLog;
 
     /// The result of `init` for a home on a network file system.
     fn on_network(wanted: Option<&log::LogArgs>) -> (FaultFs, Result<Made, Failure>) {
@@ -353,7 +353,7 @@ mod tests {
                     first.is_err() || first.is_ok_and(|first| first == Some(id)),
                     "{what}"
                 );
-                let there = HomeLog::of(&made.home, &faulty(&fs)).unwrap();
+                let there = seal_log::home_log(&made.home, &faulty(&fs)).unwrap();
                 let HomeLog::There(there) = there else {
                     panic!("{what}: {there:?}");
                 };

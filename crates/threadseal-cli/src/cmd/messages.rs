@@ -3,11 +3,11 @@
 //! It contains only verified events: of a record with an unsigned tail the sealed part, of a
 //! tampered one nothing.
 
-use crate::believed::Believed;
 use crate::context::Context;
 use crate::exit::Outcome;
 use crate::output::Out;
 use crate::render::json;
+use crate::verified_events::VerifiedEvents;
 use clap::Args;
 use std::path::PathBuf;
 use threadseal_core::canon::json::Value;
@@ -23,7 +23,7 @@ pub(crate) struct MessagesArgs {
 
 /// Prints a JSON array with one message in each line.
 pub(crate) fn run(args: &MessagesArgs, context: &Context, out: &mut Out) -> Outcome {
-    let believed = Believed::read(&args.path, context)?;
+    let believed = VerifiedEvents::read(&args.path, context)?;
     if believed.report.verdict.exit_code() == 1 && !context.json {
         // An empty array would look like an empty conversation.
         return Ok(believed.settle(context));

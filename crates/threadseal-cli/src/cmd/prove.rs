@@ -1,18 +1,15 @@
-//! `prove RECORD#TURN`: one turn of a record as a file that proves it to anybody, and shows no other
-//! (`spec/anchors.md`, "Proofs of turns").
+//! `prove RECORD#TURN`: writes a file that proves one turn of a record to any person, and shows no
+//! other turn (`spec/anchors.md`, "Proofs of turns").
 
 use crate::cmd::anchor;
 use crate::context::Context;
 use crate::engine::ProjectArgs;
-use crate::examine::{Asked, Examiner};
 use crate::exit::{self, Exit, Failure, Outcome, complain};
-use crate::gather;
-use crate::local::Local;
 use crate::output::Out;
 use crate::record;
 use crate::render::clean::Clean;
+use crate::verifying;
 use clap::Args;
-use indicatif::ProgressBar;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use threadseal_core::record::{Head, ThreadId};
@@ -23,8 +20,10 @@ use threadseal_formats::transcript::VerifyOptions;
 use threadseal_formats::transcript::turn_proof::{Checked, TurnProof};
 use threadseal_store::atomic;
 use threadseal_store::sys::path_text;
+use threadseal_verify::Need;
+use threadseal_verify::trust_locality::Locality;
 
-/// Permission bits of a proof: it is for everybody.
+/// Permission bits of a proof: it is public.
 const MODE: u32 = 0o644;
 
 /// What `prove` takes.
@@ -72,10 +71,10 @@ impl Named {
 #[derive(Serialize)]
 struct ProveOutput<'a> {
     schema: &'static str,
-    /// The proof; none where the record is not verified.
+    /// The proof; none if the record is not verified.
     path: Option<String>,
     turn: u64,
-    /// What was said of the whole record.
+    /// The report on the whole record.
     result: &'a Report,
     exit: u8,
 }
@@ -87,18 +86,19 @@ pub(crate) fn run(args: &ProveArgs, context: &Context, out: &mut Out) -> Outcome
         return Err(Failure::new(text));
     }
     let path = place_of(args, context)?;
-    let trust = gather::gather(&[], None, &Local::to(&[], false, context), context)?;
-    let examiner = Examiner::new(Asked::by(trust.clone()), ProgressBar::hidden(), context)?;
-    let taken = examiner.transcript(&path)?;
-    let report = &taken.looked.report;
-    if report.profile != Profile::Native {
+    let trust = verifying::gather(&[], None, &Locality::to(&[], false, &context.fs), context)?;
+    let verifier = verifying::verifier_by(trust.clone(), context)?;
+    let opened = verifying::opened(verifier.open_verified(&path, Need::Whole))?;
+    let report = match &opened {
+        Ok(record) => record.report(),
+        Err(report) => report,
+    };
+    if report.profile != "native" {
         let text = "a transcript in Rye's format: its seals are no tree, so that no turn can be shown without the others";
         return Err(Failure::new(text).about(&path));
     }
     let exit = Exit::from_code(report.verdict.exit_code());
-    let verified = taken.looked.believed.as_ref();
-    let verified = verified.filter(|_| report.verdict == Verdict::Verified);
-    let Some(verified) = verified else {
+    let Ok(record) = &opened else {
         if context.json {
             out.json(&output(args, report, None, exit));
         }
@@ -108,9 +108,8 @@ pub(crate) fn run(args: &ProveArgs, context: &Context, out: &mut Out) -> Outcome
         ));
         return Ok(exit);
     };
-    let bytes = taken.bytes()?;
-    let proof = TurnProof::make(verified, &bytes, args.named.turn)?;
-    let proof = with_bodies(proof, &bytes, &taken.bodies, args)?;
+    let proof = TurnProof::make(record.verified(), record.bytes(), args.named.turn)?;
+    let proof = with_bodies(proof, record.bytes(), record.bodies(), args)?;
     let checked = proof.check(&options(&trust, context)?);
     settle(&checked)?;
     let head = checked.report.head.filter(|_| !args.no_anchor);
@@ -134,7 +133,7 @@ pub(crate) fn run(args: &ProveArgs, context: &Context, out: &mut Out) -> Outcome
     Ok(exit)
 }
 
-/// The proof with the bodies of its turn; which are not in it, and why, is said.
+/// The proof with the bodies of its turn. Reports each body that is not in it, with the reason.
 fn with_bodies(
     proof: TurnProof,
     record: &[u8],
@@ -151,7 +150,7 @@ fn with_bodies(
     Ok(carried.proof)
 }
 
-/// The proof with what the log of this home has of its closing seal, where it has that.
+/// The proof with the log's entry of its closing seal, if the log of this home has one.
 fn anchored(proof: TurnProof, head: Option<Head>, context: &Context) -> Result<TurnProof, Failure> {
     let (Some(log), Some(head)) = (context.known_log(), head) else {
         return Ok(proof);
@@ -170,7 +169,7 @@ fn anchored(proof: TurnProof, head: Option<Head>, context: &Context) -> Result<T
     }
 }
 
-/// What checking a proof takes: nothing but trust and the time.
+/// The options to check a proof: only trust and the time.
 fn options<'t>(trust: &'t Trust, context: &Context) -> Result<VerifyOptions<'t>, Failure> {
     Ok(VerifyOptions {
         trust,
@@ -180,7 +179,7 @@ fn options<'t>(trust: &'t Trust, context: &Context) -> Result<VerifyOptions<'t>,
     })
 }
 
-/// A proof that would not be believed here is not handed out; what it warns of is said.
+/// Refuses a proof that would fail here, and prints its warnings.
 fn settle(checked: &Checked) -> Result<(), Failure> {
     let report = &checked.report;
     let told = |severity| {
@@ -189,7 +188,7 @@ fn settle(checked: &Checked) -> Result<(), Failure> {
             .iter()
             .filter(move |f| f.severity == severity)
     };
-    // What is partial here lacks bodies: a record that took over unsealed bytes gets no proof.
+    // `partial` here means missing bodies: a record with adopted unsealed bytes gets no proof.
     if !matches!(
         report.verdict,
         Verdict::Verified | Verdict::Open | Verdict::Partial
@@ -223,7 +222,7 @@ fn output<'a>(
     }
 }
 
-/// The record: a path or an address, else a thread of the project.
+/// The place of the record: a path or an address, or else a thread of the project.
 fn place_of(args: &ProveArgs, context: &Context) -> Result<PathBuf, Failure> {
     let text = &args.named.record;
     let path = Path::new(text);

@@ -1,11 +1,12 @@
-//! `redact RECORD`: drops bodies of a native record for good; the record says who did it, when and why.
+//! `redact RECORD`: deletes bodies of a native record for good; the record states the author, the
+//! time and the reason.
 //!
 //! ```text
-//! lock ─► verify ─► choose by line, turn or text ─► `redacted` event, seal, head ─► transcript.bodies without them
+//! lock ─► verify ─► choose by line, turn or text ─► `redacted` event, seal, head
+//!      ─► transcript.bodies without them
 //! ```
-//! Sealed bytes never change, so that every seal, proof and anchor made before holds afterwards.
+//! Sealed bytes never change. So every earlier seal, proof and anchor remains valid.
 
-use crate::believed::MAX_TAKEN_UP_BYTES;
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::key_log;
@@ -14,28 +15,28 @@ use crate::record;
 use crate::render::clean::Clean;
 use crate::render::text::counted;
 use crate::said::{says, staying};
-use crate::signing::{self, SigningArgs, manifest_of};
-use crate::trusting;
+use crate::signing::{SigningArgs, manifest_of};
+use crate::trust_file;
+use crate::verifying;
 use clap::Args;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use threadseal_core::digest::Digest;
 use threadseal_core::record::{Head, ThreadId};
-use threadseal_formats::transcript::ScanOptions;
 use threadseal_formats::transcript::bodies::{Restorer, commitments};
 use threadseal_formats::transcript::manifest::Bodies;
 use threadseal_runtime::bounds::LEASE_TIME;
 use threadseal_runtime::fleet::{Fleet, transcript_of};
 use threadseal_store::append::tails_of;
 use threadseal_store::bodies;
-use threadseal_store::examine;
 use threadseal_store::host::Host;
 use threadseal_store::read::open_regular;
 use threadseal_store::recorder::TailPolicy;
 use threadseal_store::sys::path_text;
+use threadseal_verify::verifier::MAX_TAKEN_UP_BYTES;
 
-/// Names and numbers stay in the sealed bytes of a line.
+/// Names and numbers are in the sealed bytes of a line, which stay.
 const WHOSE_STAY: &str = "the sealed lines themselves";
 
 /// What `redact` takes.
@@ -86,30 +87,30 @@ struct Chosen {
 struct RedactOutput<'a> {
     schema: &'static str,
     path: String,
-    /// Is it only what would be dropped?
+    /// Did the run only list redactions?
     dry_run: bool,
     redacted: &'a [Chosen],
-    /// Bodies that no line commits to, which went as well, or would.
+    /// Bodies to which no line commits, which were deleted as well or, with `--dry-run`, would be.
     unbound: u64,
-    /// Lines of the record itself that hold the texts beside their bodies, and stay.
+    /// Lines of the record that contain the texts outside of their bodies, and stay.
     staying: &'a BTreeSet<u64>,
-    /// Files beside the record that hold what was set aside of it, and may hold the same.
+    /// Files with bytes that were moved out of the record, which may contain the same texts.
     set_aside: &'a [String],
     /// The head to keep elsewhere.
     head: Option<String>,
     exit: u8,
 }
 
-/// What the arguments name.
+/// The selection of the arguments.
 #[derive(Default)]
 struct Choice {
-    /// Bodies that are there.
+    /// The existing bodies.
     bodies: Vec<Chosen>,
-    /// Lines that hold one of the texts beside their bodies.
+    /// Lines that contain one of the texts outside of their bodies.
     staying: BTreeSet<u64>,
 }
 
-/// What was done.
+/// The result of a redaction.
 struct Done {
     chosen: Choice,
     unbound: u64,
@@ -117,7 +118,7 @@ struct Done {
     head: Option<Head>,
 }
 
-/// Redacts what the arguments choose.
+/// Redacts the selected bodies.
 pub(crate) fn run(args: &RedactArgs, context: &Context, out: &mut Out) -> Outcome {
     let chooses = !(args.lines.is_empty() && args.turns.is_empty() && args.texts.is_empty());
     if !chooses && !args.finish {
@@ -143,7 +144,7 @@ pub(crate) fn run(args: &RedactArgs, context: &Context, out: &mut Out) -> Outcom
     Ok(Exit::Done)
 }
 
-/// A thread in a database is redacted under the lease of its order, which nobody else may hold meanwhile.
+/// Redacts a thread in a database under the lease of its order, which excludes every worker.
 fn in_database(args: &RedactArgs, address: &str, context: &Context) -> Result<Done, Failure> {
     let Some((url, thread)) = record::database(address) else {
         return Err(Failure::new(
@@ -194,8 +195,9 @@ fn look(args: &RedactArgs, path: &Path, host: &Host) -> Result<Done, Failure> {
 
 fn redact(args: &RedactArgs, path: &Path, host: &Host, context: &Context) -> Result<Done, Failure> {
     let signer = args.signing.signer(context)?;
-    // One that was cut short behind its seal is finished with that. Before it nothing was sealed of it: it is made again,
-    // by what is asked for now and not by what a tail says that anybody may have written.
+    // A redaction that was interrupted after its seal is completed with that seal. One that was
+    // interrupted before its seal is made again from the present arguments: its unsealed line is no
+    // instruction, since any writer could have added it.
     let tail = match args.finish {
         true => TailPolicy::Refuse,
         false => TailPolicy::SetAsideRedaction,
@@ -204,7 +206,7 @@ fn redact(args: &RedactArgs, path: &Path, host: &Host, context: &Context) -> Res
         .signing
         .open_with(path, &signer, host.clone(), tail, context)?;
     let mut recorder = opened.recorder;
-    // Whatever was asked for: of what no line commits to, nothing says any more whether it is meant.
+    // Always: a body to which no line commits has lost its meaning, so no argument could select it.
     let unbound = recorder.drop_unbound()?;
     let chosen = match args.finish {
         true => Choice::default(),
@@ -239,19 +241,18 @@ fn redact(args: &RedactArgs, path: &Path, host: &Host, context: &Context) -> Res
     })
 }
 
-/// Writes the redactions of the record down in the log of this host, those of earlier times that it does not know too. The
-/// redaction is done: what fails here is told, and made up for by the next `redact`.
+/// Adds the redactions of the record to the log of this host, including earlier ones that the log
+/// lacks. The redaction itself is complete: a failure here is only a warning, and the next `redact`
+/// repairs it.
 fn log_redactions(path: &Path, host: &Host, context: &Context) {
     let logged = || -> Result<(), Failure> {
         let Some(log) = key_log::log(context)? else {
             return Ok(());
         };
-        let file = open_regular(&*host.fs, path)?;
-        let trust = trusting::trust_of_home(&context.existing_home()?, context)?;
-        let options = signing::options(&trust, context)?;
-        // Where the bodies are does not matter for which seals cover redactions.
-        let outcome = examine::native(&file, &ScanOptions::default(), &options, &|_| {})?;
-        log.commit_redactions(&outcome.redactions)?;
+        let trust = trust_file::trust_of_home(&context.existing_home()?, context)?;
+        let verifier = verifying::verifier_by(trust, context)?.over(host.clone());
+        let opened = verifier.open_transcript(path)?;
+        log.commit_redactions(&opened.result.redactions)?;
         Ok(())
     };
     if let Err(why) = logged() {
@@ -263,13 +264,13 @@ fn log_redactions(path: &Path, host: &Host, context: &Context) {
     }
 }
 
-/// How many bodies lie beside the record that no line commits to.
+/// The number of bodies beside the record to which no line commits.
 fn count_unbound(path: &Path, host: &Host) -> Result<u64, Failure> {
     let file = open_regular(&*host.fs, path)?;
     Ok(bodies::count_unbound(&*host.fs, &file, MAX_TAKEN_UP_BYTES)?)
 }
 
-/// Files beside the record into which bytes of it were moved.
+/// Files beside the record with bytes that were moved out of it.
 fn set_aside(path: &Path, host: &Host) -> Result<Vec<String>, Failure> {
     let names = tails_of(&*host.fs, path)?
         .into_iter()
@@ -287,7 +288,7 @@ fn refuse_inline(path: &Path, host: &Host) -> Result<(), Failure> {
     }
 }
 
-/// The bodies that are there and that the arguments name, at least one.
+/// The selected bodies that exist, at least one.
 fn choose(args: &RedactArgs, path: &Path, host: &Host) -> Result<Choice, Failure> {
     let file = open_regular(&*host.fs, path)?;
     let bytes = file.read_whole(MAX_TAKEN_UP_BYTES)?;
@@ -332,7 +333,7 @@ fn choose(args: &RedactArgs, path: &Path, host: &Host) -> Result<Choice, Failure
     Ok(chosen)
 }
 
-/// What stands in the line itself.
+/// The part of the payload outside of its commitments.
 fn without_commitments(payload: &[u8]) -> Vec<u8> {
     let (mut inline, mut end) = (Vec::new(), 0);
     for found in commitments(payload).unwrap_or_default() {

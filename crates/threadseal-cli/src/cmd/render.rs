@@ -1,10 +1,10 @@
-//! `render PATH`: a transcript's believed part as Markdown.
+//! `render PATH`: the verified part of a transcript as Markdown.
 
-use crate::believed::Believed;
 use crate::context::Context;
 use crate::exit::{Failure, Outcome};
 use crate::output::Out;
 use crate::render::markdown;
+use crate::verified_events::VerifiedEvents;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -15,14 +15,14 @@ pub(crate) struct RenderArgs {
     path: PathBuf,
 }
 
-/// Prints the Markdown; of a record that nobody vouches for, nothing.
+/// Prints the Markdown; nothing for a record without a trusted key.
 pub(crate) fn run(args: &RenderArgs, context: &Context, out: &mut Out) -> Outcome {
     if context.json {
         return Err(Failure::new(
             "Markdown is no JSON: leave out --json, or use messages",
         ));
     }
-    let believed = Believed::read(&args.path, context)?;
+    let believed = VerifiedEvents::read(&args.path, context)?;
     if !believed.events.is_empty() {
         out.bytes(markdown::transcript(&believed).as_bytes());
     }

@@ -1,13 +1,14 @@
-//! `run`: a directive, in a thread of its own, to its end.
+//! `run`: runs a directive, in a thread of its own, to its end.
 //!
 //! ```text
 //! threadseal run demo/greet --input name=Ada
-//!   standard error    what happens: turns, tokens, money, tools (a line each, or one line on a terminal)
-//!   standard output   what the thread said and returned; with --json its whole result
+//!   standard error    progress: turns, tokens, money, tools (one line on a terminal)
+//!   standard output   the thread's text and result; with --json its whole result
 //! ```
-//! With --database a worker runs it (`threadseal worker`), on whatever machine.
+//! With --database a worker on any machine runs it (`threadseal worker`).
 //!
-//! 0 when the thread completed, 3 when it is suspended, else 2. Ctrl-C cancels it: it ends, sealed.
+//! Exits 0 if the thread completed, 3 if it is suspended, else 2. Ctrl-C cancels it: the thread
+//! ends, sealed.
 
 use crate::context::{self, Context};
 use crate::engine::{EngineArgs, engine, told, typed};
@@ -40,7 +41,6 @@ pub(crate) struct RunArgs {
     engine: EngineArgs,
 }
 
-/// Runs the directive.
 pub(super) fn run(args: &RunArgs, context: &Context, out: &mut Out) -> Outcome {
     let cancel = Cancel::default();
     context::cancel_on_interrupt(&cancel.flag())?;
@@ -57,7 +57,7 @@ pub(super) fn run(args: &RunArgs, context: &Context, out: &mut Out) -> Outcome {
     Ok(told(&ran, context, out))
 }
 
-/// Gives the order to workers, and waits for what comes of it.
+/// Queues the order for workers, and waits for its result.
 fn give(fleet: &Fleet, order: &Order, detach: bool, context: &Context, out: &mut Out) -> Outcome {
     let number = fleet.put(order)?;
     if detach {
@@ -66,7 +66,7 @@ fn give(fleet: &Fleet, order: &Order, detach: bool, context: &Context, out: &mut
     result_of(fleet, number, &order.cancel, context, out)
 }
 
-/// Prints the number of an order that somebody else waits for.
+/// Prints the number of an order, for another process to wait for.
 pub(super) fn told_number(number: i64, context: &Context, out: &mut Out) -> Exit {
     match context.json {
         true => out.json(&json!({"schema": "threadseal.order/1", "order": number})),
@@ -75,7 +75,7 @@ pub(super) fn told_number(number: i64, context: &Context, out: &mut Out) -> Exit
     Exit::Done
 }
 
-/// Waits until workers are done with an order, and prints what came of it.
+/// Waits until workers have completed an order, and prints its result.
 pub(super) fn result_of(
     fleet: &Fleet,
     number: i64,

@@ -1,10 +1,9 @@
-//! `show PATH [--turn N]`: what is in a record, line by line.
+//! `show PATH [--turn N]`: prints the content of a record, line by line.
 //!
-//! Nothing shown is vouched for: that is said, and is what `verify` is for. Each text of the
-//! record stands behind a margin, so that it cannot pass for what this command says.
+//! The output is marked as not verified; `verify` does that. Each text of the record has a margin
+//! before it, so that it cannot pass for output of this command.
 
 use crate::context::Context;
-use crate::detect::{self, Kind, LedgerShape};
 use crate::events::{Event, Events};
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::output::Out;
@@ -18,10 +17,11 @@ use threadseal_core::canon::json::{Value, parse};
 use threadseal_core::canon::python::rye_line;
 use threadseal_store::read::RegularFile;
 use threadseal_store::sys::path_text;
+use threadseal_verify::detect::{self, Kind, LedgerShape};
 
-/// Characters of an event that are shown unless its turn was asked for.
+/// The most characters of an event that are shown, unless its turn is selected.
 const SUMMARY_CHARS: usize = 240;
-/// Lines of it.
+/// The most lines of it.
 const SUMMARY_LINES: usize = 4;
 
 /// What `show` takes.
@@ -40,11 +40,10 @@ struct EventOutput<'e> {
     byte: u64,
     turn: u64,
     event_type: &'e str,
-    /// The payload's JSON text, as it stands in the file.
+    /// The payload's JSON text, unchanged from the file.
     payload: String,
 }
 
-/// Shows the events.
 pub(crate) fn run(args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome {
     let file = record::open(&*context.fs, &args.path)?;
     match detect::kind(&file)? {
@@ -145,7 +144,7 @@ fn show_text(
     Ok(shown)
 }
 
-/// What an event says, for people: its text, its tool and input, its result, else its payload.
+/// The readable part of an event: its text, its tool and input, its result, or else its payload.
 pub(super) fn said(event: &Event) -> String {
     if event.is_seal() {
         return String::new();

@@ -1,12 +1,12 @@
-//! `trust add|list|remove|revoke`: whose signatures count.
+//! `trust add|list|remove|revoke`: manages the keys whose signatures count.
 
 use crate::cmd::key::UsageArg;
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::gather;
 use crate::output::Out;
 use crate::render::clean::Clean;
-use crate::trusting;
+use crate::trust_file;
+use crate::verifying;
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -202,7 +202,6 @@ impl EntryOutput {
     }
 }
 
-/// Runs the subcommand.
 pub(crate) fn run(command: &TrustCommand, context: &Context, out: &mut Out) -> Outcome {
     match command {
         TrustCommand::Add(args) => add(args, context, out),
@@ -214,7 +213,7 @@ pub(crate) fn run(command: &TrustCommand, context: &Context, out: &mut Out) -> O
 
 fn list(context: &Context, out: &mut Out) -> Outcome {
     let home = context.existing_home()?;
-    let store = trusting::of_home(&home)?;
+    let store = trust_file::of_home(&home)?;
     let keys: Vec<EntryOutput> = store.iter().map(EntryOutput::of).collect();
     if context.json {
         out.json(&TrustOutput {
@@ -247,7 +246,7 @@ fn add(args: &AddArgs, context: &Context, out: &mut Out) -> Outcome {
     entry.not_before = args.not_before;
     entry.not_after = args.not_after;
     entry.added = Some(context.now()?);
-    trusting::change(&home, context, |store| {
+    trust_file::change(&home, context, |store| {
         store.add(entry.clone())?;
         Ok(true)
     })?;
@@ -255,18 +254,18 @@ fn add(args: &AddArgs, context: &Context, out: &mut Out) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// The key, and whether a file of Rye brought it.
+/// The key, and whether it comes from a file of Rye.
 fn key_of(args: &AddArgs, home: &Home, context: &Context) -> Result<(PublicKey, bool), Failure> {
     let path = Path::new(&args.key);
-    if let Some(pin) = gather::of_digits(&args.key, &trusting::of_home(home)?, Some(home))? {
-        return Ok((gather::whole(&pin, Some(home))?, false));
+    if let Some(key) = verifying::key_of_digits(&args.key, home, context)? {
+        return Ok((key, false));
     }
     match PublicKey::parse_any(&args.key) {
         Ok(key) => Ok((key, false)),
         Err(error) if args.key.starts_with("did:") => Err(error.into()),
         Err(_) => {
-            let key = trusting::read_public(path, context)?;
-            Ok((key, trusting::is_toml(path)))
+            let key = trust_file::read_public(path, &*context.fs)?;
+            Ok((key, trust_file::is_toml(path)))
         }
     }
 }
@@ -286,7 +285,7 @@ fn scope(args: &AddArgs) -> Result<Scope, Failure> {
 fn remove(args: &RemoveArgs, context: &Context, out: &mut Out) -> Outcome {
     let name = TrustName::parse(&args.name)?;
     let mut removed = None;
-    trusting::change(&context.existing_home()?, context, |store| {
+    trust_file::change(&context.existing_home()?, context, |store| {
         removed = store.remove(&name);
         Ok(removed.is_some())
     })?;
@@ -306,7 +305,7 @@ fn revoke(args: &RevokeArgs, context: &Context, out: &mut Out) -> Outcome {
         entry: None,
     };
     let mut revoked = None;
-    trusting::change(&context.existing_home()?, context, |store| {
+    trust_file::change(&context.existing_home()?, context, |store| {
         store.revoke(&name, revocation)?;
         revoked = store.by_name(&name).cloned();
         Ok(true)
@@ -317,7 +316,7 @@ fn revoke(args: &RevokeArgs, context: &Context, out: &mut Out) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// The entry that was changed, as it was or is now.
+/// Prints the changed entry.
 fn say(entry: &TrustedKey, context: &Context, out: &mut Out) {
     let entry = EntryOutput::of(entry);
     if context.json {

@@ -1,33 +1,29 @@
-//! `verify PATH|DIR…`: what can be said of records.
+//! `verify PATH|DIR…`: verifies records and prints a verdict for each.
 
 use crate::cmd::trust::FormatArg;
 use crate::context::Context;
 use crate::evidence;
-use crate::examine::all::{AllRecords, Unread};
-use crate::examine::pruned::{self, Pruned};
-use crate::examine::{
-    Anchors, Asked, Examiner, LedgerAsked, LineageAsked, ProfileArg, ScrollArgs, Seen,
-};
 use crate::exit::{self, Exit, Failure, Outcome, complain};
-use crate::gather;
-use crate::local::Local;
 use crate::output::Out;
-use crate::progress;
+use crate::progress::Bar;
 use crate::record;
 use crate::render::clean::Clean;
-use crate::render::json::{PathError, VerifyOutput};
+use crate::render::json::PathError;
 use crate::render::text;
 use crate::rotation;
-use crate::walk::{self, Candidate, Found};
+use crate::verifying::{self, ProfileArg, ScrollArgs};
 use clap::{Args, ValueEnum};
-use rayon::prelude::*;
-use std::collections::BTreeSet;
-use std::ops::Range;
-use std::path::{Path, PathBuf};
-use threadseal_core::record::{ExpectedHead, Head, RecordId, ThreadId};
-use threadseal_core::report::{Report, SignerReport, SignerStatus, Verdict, combined_exit_code};
+use std::path::PathBuf;
+use threadseal_core::record::{ExpectedHead, Head, ThreadId};
+use threadseal_core::report::{Report, SignerReport, SignerStatus, Verdict};
+use threadseal_core::trust::Format;
 use threadseal_store::sys::path_text;
-use threadseal_store::tombstones;
+use threadseal_verify::all_records::AllRecords;
+use threadseal_verify::anchors::Anchors;
+use threadseal_verify::output::is_pruned;
+use threadseal_verify::request::VerifyRequest;
+use threadseal_verify::run::{Paths, VerifyRun};
+use threadseal_verify::trust_locality::Locality;
 
 /// What `verify` takes.
 #[derive(Debug, Args)]
@@ -101,104 +97,10 @@ fn full_head(text: &str) -> Result<Head, String> {
     Head::parse(text).ok_or_else(|| "a head is <record>:<seq>:<size>:<sha256>".to_owned())
 }
 
-/// All that a run came to.
-#[derive(Default)]
-struct Run {
-    results: Vec<Report>,
-    errors: Vec<PathError>,
-    passed_over: u64,
-}
-
-impl Run {
-    fn add(&mut self, seen: Seen) {
-        match seen {
-            Seen::Reports(reports) => self.results.extend(reports),
-            Seen::PassedOver => self.passed_over += 1,
-            Seen::Elsewhere | Seen::Link(..) => {}
-            Seen::NoRecord(error) | Seen::Failed(error) => self.errors.push(error),
-        }
-    }
-
-    /// Looks into the stores and databases that were named, and notes which are `fruitless`. Could all of them be read?
-    fn look_into_stores(
-        &mut self,
-        found: &Found,
-        thread: Option<&ThreadId>,
-        examiner: &Examiner,
-        fruitless: &mut Vec<PathBuf>,
-    ) -> Result<bool, Failure> {
-        let mut all_read = true;
-        let mut failed = |run: &mut Self, path, failure: &Failure| {
-            all_read = false;
-            run.errors.push(PathError::of(path, failure));
-        };
-        for address in &found.stores {
-            match record::ledgers(address).and_then(|store| examiner.store(&*store, address)) {
-                Ok(reports) => {
-                    if reports.is_empty() && !found.has_files_of(address) {
-                        fruitless.push(record::without_secrets(address).into());
-                    }
-                    self.results.extend(reports);
-                }
-                Err(failure) => failed(self, Some(Path::new(address)), &failure),
-            }
-        }
-        for (url, named) in &found.databases {
-            let named = named.as_ref();
-            if let (Some(named), Some(asked)) =
-                (named, thread.filter(|asked| Some(*asked) != named))
-            {
-                let text = format!("the address names {named}, and --thread {asked}");
-                return Err(Failure::new(text));
-            }
-            match examiner.database(url, named.or(thread)) {
-                Ok(seen) => {
-                    if !seen.iter().any(Seen::tells) {
-                        fruitless.push(record::without_secrets(url).into());
-                    }
-                    seen.into_iter().for_each(|seen| self.add(seen));
-                }
-                Err(failure) => failed(self, None, &failure),
-            }
-        }
-        Ok(all_read)
-    }
-
-    /// An empty set is never a success, whatever else was named. Where nothing is left of a record, its report is told.
-    fn note_fruitless(&mut self, named: Vec<PathBuf>) {
-        for path in named {
-            let is_inside = |report: &Report| Path::new(&report.path).starts_with(&path);
-            if !self.results.iter().any(is_inside) {
-                let path = path_text(&path);
-                self.errors.push(PathError {
-                    message: format!("nothing to verify in {path}: no file of a known format"),
-                    path: Some(path),
-                });
-            }
-        }
-    }
-
-    /// Tells of what was named and is not there that it was pruned, if it was.
-    fn excuse(&mut self, pruned: &Pruned, examiner: &Examiner) -> Result<(), Failure> {
-        for error in std::mem::take(&mut self.errors) {
-            let absent = error.path.as_deref().map(Path::new);
-            let absent = absent.filter(|path| !path.exists());
-            let left = absent.map(|path| pruned.left_at(examiner, &tombstones::place_of(path)));
-            match left.transpose()?.filter(|left| !left.is_empty()) {
-                Some(left) => self.results.extend(left),
-                None => self.errors.push(error),
-            }
-        }
-        Ok(())
-    }
-}
-
 /// Verifies and reports. In JSON also a failure has the shape of a result.
 pub(crate) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcome {
-    let mut run = examine_all(args, context).unwrap_or_else(|failure| Run {
-        errors: vec![PathError::of(None, &failure)],
-        ..Run::default()
-    });
+    let mut run =
+        verify_all(args, context).unwrap_or_else(|failure| VerifyRun::failed(&failure.into()));
     let mut evidence = None;
     if let Some(to) = &args.evidence {
         let is_written = evidence::write(&args.paths, to, context).unwrap_or_else(|failure| {
@@ -207,8 +109,7 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcom
         });
         evidence = Some(is_written.then(|| path_text(to)));
     }
-    let verdicts: Vec<Verdict> = run.results.iter().map(|report| report.verdict).collect();
-    let exit = Exit::from_code(combined_exit_code(&verdicts, run.errors.len()));
+    let exit = Exit::from_code(run.exit_code());
     for error in &run.errors {
         complain(&error.message);
     }
@@ -216,9 +117,7 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcom
         complain("nothing to verify: no file of a known format");
     }
     if context.json {
-        let output = VerifyOutput::new(&run.results, &run.errors, run.passed_over, exit);
-        let output = output.with_evidence(evidence);
-        out.json(&output);
+        out.json(&run.output().with_evidence(evidence));
     } else {
         print(args, &run, context, out);
     }
@@ -231,7 +130,8 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcom
     Ok(exit)
 }
 
-/// The name that was asked for, and the one that the key has which had it before, where that key signed.
+/// If the predecessor of `--key` made a signature that was rejected: the given name, and the
+/// present name of that predecessor.
 fn superseded<'r>(args: &'r VerifyArgs, results: &'r [Report]) -> Option<(&'r str, &'r str)> {
     let asked = args.key.as_deref()?;
     let rejected = |signer: &&SignerReport| signer.status == SignerStatus::Rejected;
@@ -245,146 +145,58 @@ fn superseded<'r>(args: &'r VerifyArgs, results: &'r [Report]) -> Option<(&'r st
     })
 }
 
-fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
-    let has_folder = args.paths.iter().any(|path| path.is_dir());
-    let is_store = |path: &PathBuf| record::address_of(path).is_some_and(|a| !a.contains('#'));
-    let has_store = args.paths.iter().any(is_store);
-    // Many files may be one record: a lineage. Where there is none, the head was meant for one of them.
-    let are_many = args.paths.len() > 1 || has_folder || has_store;
-    if are_many && args.scroll.expect_length.is_some() {
-        return Err(Failure::new(
-            "--expect-length is of one record: name one file",
-        ));
-    }
-    if are_many && args.as_of.is_some() {
-        return Err(Failure::new("--as-of is of one record: name one file"));
-    }
-    let key = args.key.as_deref();
-    let local = Local::to(&args.paths, args.allow_local_trust, context);
-    let trust = gather::gather(&args.trust, key, &local, context)?;
-    let mut found = walk::find(&args.paths);
-    let named = found.files.len();
-    let all = all_records(args, context)?;
-    if let Some(all) = &all {
-        let more = all.candidates(&found.files);
-        found.files.extend(more);
-    }
-    let expect_head = args.expect_head.or(args.as_of.map(ExpectedHead::Head));
-    let bar = progress::bar(found.files.iter().map(|file| file.bytes).sum(), context);
-    let examiner = Examiner::new(
-        Asked {
-            trust,
-            profile: args.profile,
-            format: args.format,
-            thread: args.thread.clone(),
-            expect_head: expect_head.filter(|_| !are_many),
-            exact_head: args.exact_head || args.as_of.is_some(),
-            as_of: args.as_of,
-            anchors: anchors(args, context)?,
-            every_signature: args.every_signature,
-            scroll: args.scroll.asked(context)?,
-            ledger: LedgerAsked::default(),
-            lineage: LineageAsked {
-                head: expect_head,
-                ..LineageAsked::default()
-            },
-        },
-        bar.clone(),
-        context,
-    )?
-    .among(found.files.len());
-    let look = |candidate: &Candidate| examiner.examine(candidate);
-    let mut seen: Vec<Seen> = match found.files.as_slice() {
-        // Alone, a record may use both halves of the machine by itself.
-        [only] => vec![look(only)],
-        files => files.par_iter().map(look).collect(),
+fn verify_all(args: &VerifyArgs, context: &Context) -> Result<VerifyRun, Failure> {
+    let paths = Paths::new(args.paths.clone());
+    paths.refuse_single(args.scroll.expect_length.is_some(), args.as_of.is_some())?;
+    let locality = Locality::to(&args.paths, args.allow_local_trust, &context.fs);
+    let trust = verifying::gather(&args.trust, args.key.as_deref(), &locality, context)?;
+    let set = paths.find(all_records(args, context)?, &record::stores());
+    let bar = Bar::over(set.bytes(), context);
+    let request = VerifyRequest {
+        profile: args.profile.into(),
+        format: args.format.map(Format::from),
+        thread: args.thread.clone(),
+        expect_head: args.expect_head,
+        exact_head: args.exact_head,
+        as_of: args.as_of,
+        anchors: anchors(args, context)?,
+        every_signature: args.every_signature,
+        scroll: args.scroll.request(context)?,
+        ..VerifyRequest::by(trust)
     };
-    bar.finish_and_clear();
-    let mut fruitless = fruitless(&found, &seen);
-    let mut run = Run {
-        errors: std::mem::take(&mut found.errors),
-        passed_over: found.passed_over,
-        ..Run::default()
-    };
-    let all_read = run.look_into_stores(&found, args.thread.as_ref(), &examiner, &mut fruitless)?;
-    // Of one file nobody can say what else is missing.
-    if has_folder || args.all {
-        let (missing, unread) = examiner.missing(&found.files, &mut seen, &found.others);
-        run.results.extend(missing);
-        run.errors.extend(unread);
-    }
-    let lineages = examiner.lineage_reports(&found.files, &mut seen)?;
-    if are_many && args.expect_head.is_some() && lineages.is_empty() {
-        return Err(Failure::new(
-            "--expect-head is of one record: name one file, or the folder of a lineage",
-        ));
-    }
-    run.results.extend(lineages);
-    let unread = Unread::of(&found.files, &seen, named, found.unread || !all_read);
-    seen.into_iter().for_each(|seen| run.add(seen));
-    let absent = args.paths.iter().filter(|path| !path.exists()).cloned();
-    let known = all.iter().flat_map(AllRecords::files).chain(absent);
-    let mut places = pruned::places(&*context.fs, &found.files, known);
-    let here = run.results.iter().filter_map(|report| report.record);
-    let known = here.chain(all.iter().flat_map(AllRecords::records));
-    places.extend(pruned::in_home(context, known)?);
-    let pruned = Pruned::at(&examiner, &places)?;
-    for report in &mut run.results {
-        pruned.tell(&examiner, report)?;
-    }
-    run.excuse(&pruned, &examiner)?;
-    let Some(all) = all else {
-        run.note_fruitless(fruitless);
-        return Ok(run);
-    };
-    // Of all that is known, what is named only says where else to look: what was there may have been pruned.
-    let here = run.results.iter().filter_map(|report| report.record);
-    let mut here: BTreeSet<RecordId> = here.chain(examiner.joined()).collect();
-    run.results
-        .extend(all.pruned(&examiner, &pruned, &mut here));
-    let (elsewhere, unasked) = all.elsewhere(&examiner, &mut here);
-    run.results.extend(elsewhere);
-    run.errors.extend(unasked);
-    let (missing, unknown) = all.missing(&examiner, &here, &unread);
-    run.results.extend(missing);
-    run.errors.extend(unknown);
-    Ok(run)
+    Ok(verifying::verifier(request, &bar, context)?.verify_set(set)?)
 }
 
-/// The folders that were named and hold no file that is a record.
-fn fruitless(found: &Found, seen: &[Seen]) -> Vec<PathBuf> {
-    let holds_none = |(_, files): &&(PathBuf, Range<usize>)| {
-        let seen = seen.get(files.clone()).unwrap_or_default();
-        !seen.iter().any(Seen::tells)
-    };
-    let folders = found.folders.iter().filter(holds_none);
-    folders.map(|(folder, _)| folder.clone()).collect()
-}
-
-/// With `--all`, what this home knows.
+/// With `--all`, the records that this home knows.
 fn all_records(args: &VerifyArgs, context: &Context) -> Result<Option<AllRecords>, Failure> {
     if !args.all {
         return Ok(None);
     }
     let (_, log) = context.reading_host()?;
     let searched = !args.paths.is_empty();
-    AllRecords::of(&context.existing_home()?, &log, searched).map(Some)
+    Ok(Some(AllRecords::of(
+        &context.existing_home()?,
+        &log,
+        searched,
+    )?))
 }
 
-/// With `--require-anchor`, what witnesses saw.
+/// With `--require-anchor`, the evidence of witnesses.
 fn anchors(args: &VerifyArgs, context: &Context) -> Result<Option<Anchors>, Failure> {
     if !args.require_anchor {
         return Ok(None);
     }
     let (_, log) = context.reading_host()?;
-    Anchors::of(&log, context).map(Some)
+    let home = context.home()?;
+    let anchors = Anchors::of(&log, home.as_ref(), &*context.fs, context)?;
+    Ok(Some(anchors))
 }
 
 /// One record is told whole; of several, what is wrong and one line that counts all.
-fn print(args: &VerifyArgs, run: &Run, context: &Context, out: &mut Out) {
+fn print(args: &VerifyArgs, run: &VerifyRun, context: &Context, out: &mut Out) {
     let alone = matches!(args.paths.as_slice(), [path] if !path.is_dir()) && run.results.len() < 2;
     for report in &run.results {
-        let is_told = !context.quiet && (alone || pruned::is_pruned(report));
+        let is_told = !context.quiet && (alone || is_pruned(report));
         if report.verdict != Verdict::Verified || is_told {
             out.line(text::report(report, context.palette));
             if args.policy == PolicyArg::Lenient {

@@ -5,12 +5,11 @@
 //!                                      ▲                                                       │
 //!                                      └──────────── and look at everything now and then ◄─────┘
 //! ```
-//! The watch is set before the first look, so that no change falls between them; the look now and
-//! then finds what the system did not tell (a full queue, a network disk). Sealing verifies first
-//! and never replaces a seal; what is refused is said once.
+//! The watch is set before the first look, so that no change is lost between them. The periodic
+//! look finds changes that the system did not report (a full queue, a network disk). Sealing
+//! verifies first and never replaces a seal; each refusal is reported once.
 
 use crate::context::Context;
-use crate::detect::{self, Kind};
 use crate::ended;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::keyring::Keyring;
@@ -30,13 +29,14 @@ use threadseal_store::host::Host;
 use threadseal_store::observer::{self, Sealed};
 use threadseal_store::read::{Stamp, open_regular};
 use threadseal_store::sys::path_text;
+use threadseal_verify::detect::{self, Kind};
 use walkdir::WalkDir;
 
 /// A log that was quiet for this long is sealed.
 const QUIET: Duration = Duration::from_millis(250);
 /// A log that is never quiet is sealed after this long.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
-/// How often everything is looked at, whatever the system tells.
+/// The interval of looks at all logs, whatever the system reports.
 const LOOK_AT_ALL: Duration = Duration::from_secs(10);
 
 /// What `watch` takes.
@@ -61,21 +61,21 @@ struct SealedOutput<'a> {
 
 type Changes = Receiver<notify::Result<Event>>;
 
-/// What is known of the logs so far.
+/// The state of the logs so far.
 struct Watch<'a> {
     dir: &'a Path,
     host: Host,
     signer: LocalSigner,
     context: &'a Context,
-    /// How the home was when it was opened last, if that was since the beginning.
+    /// The home after it was last opened again, if it was.
     renewed: Option<Context>,
-    /// As each log was when it was last sealed or refused.
+    /// The state of each log when it was last sealed or refused.
     seen: BTreeMap<PathBuf, Stamp>,
-    /// What was said of each log that was refused.
+    /// The reported refusal of each log.
     refused: BTreeMap<PathBuf, String>,
 }
 
-/// Seals until nobody reads the output, the folder is gone, or a signal ends it.
+/// Seals until standard output is closed, the folder is gone, or a signal arrives.
 pub(crate) fn run(args: &WatchArgs, context: &Context, out: &mut Out) -> Outcome {
     let keyring = Keyring::of(&context.existing_home()?);
     let key = args.key.as_deref();
@@ -105,7 +105,7 @@ pub(crate) fn run(args: &WatchArgs, context: &Context, out: &mut Out) -> Outcome
         .map_err(failure)?;
     let mut changed = watch.all()?;
     loop {
-        // It may end while this runs.
+        // The key may end while this runs.
         ended::refuse(watch.signer.public_key(), context)?;
         for log in changed {
             watch.look_at(&log, out);
@@ -121,7 +121,7 @@ pub(crate) fn run(args: &WatchArgs, context: &Context, out: &mut Out) -> Outcome
     }
 }
 
-/// The logs that changed; `None` when it is time to look at all.
+/// The logs that changed; `None` when all logs are due.
 fn gather(changes: &Changes) -> Option<BTreeSet<PathBuf>> {
     let mut changed = BTreeSet::new();
     let mut take = |event: Event| {
@@ -135,7 +135,7 @@ fn gather(changes: &Changes) -> Option<BTreeSet<PathBuf>> {
         match changes.recv_timeout(QUIET) {
             Ok(Ok(event)) => complete = take(event),
             Err(RecvTimeoutError::Timeout) => break,
-            // The system lost track, or the watch broke.
+            // The system lost events, or the watch failed.
             Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => complete = false,
         }
     }
@@ -188,10 +188,12 @@ impl Watch<'_> {
         }
     }
 
-    /// Seals a log that changed since it was last looked at; a native record seals itself.
+    /// Seals a log that changed since the last look; skips native records, which their recorders
+    /// seal.
     fn seal(&mut self, log: &Path) -> Result<Option<Sealed>, Failure> {
         let Ok(file) = open_regular(&*self.host.fs, log) else {
-            // Gone between the change and the look: `verify` will find its seals orphaned.
+            // It disappeared between the change and the look: `verify` will report its seals as
+            // orphaned.
             return Ok(None);
         };
         if self.seen.get(log) == Some(&file.stamp()) {
@@ -209,7 +211,8 @@ impl Watch<'_> {
         if sealed.is_ok() {
             return sealed;
         }
-        // The home may have another log since (`log restart`): that of before takes nothing any more.
+        // The home may have another log since (`log restart`): the previous one accepts no entries
+        // any more.
         self.open_anew()?;
         seal(self)
     }
@@ -221,7 +224,7 @@ impl Watch<'_> {
         Ok(())
     }
 
-    /// Lets what was published under a log that was opened since the beginning be written into it.
+    /// Writes the heads for a log that was opened again into that log.
     fn settle(&self) {
         if let Some(context) = &self.renewed {
             context.settle_log();

@@ -1,11 +1,11 @@
-//! `worker`: takes orders of a database and runs their threads.
+//! `worker`: takes orders from a database and runs their threads.
 //!
 //! ```text
-//! threadseal run demo/greet --database postgres://… --detach      gives an order
-//! threadseal worker --database postgres://…                       on as many machines as there are
+//! threadseal run demo/greet --database postgres://… --detach      queues an order
+//! threadseal worker --database postgres://…                       on any number of machines
 //! ```
-//! Nothing of a thread lies on this machine: another worker goes on when this one is gone. All workers of a database
-//! have the same keys, and the same project.
+//! No state of a thread is on this machine: if it is lost, another worker continues. All workers of
+//! a database have the same keys, and the same project.
 
 use crate::context::{self, Context};
 use crate::ended;
@@ -40,7 +40,6 @@ pub(crate) struct WorkerArgs {
     engine: EngineArgs,
 }
 
-/// Works.
 pub(super) fn run(args: &WorkerArgs, context: &Context, out: &mut Out) -> Outcome {
     let cancel = Cancel::default();
     context::cancel_on_interrupt(&cancel.flag())?;
@@ -50,7 +49,7 @@ pub(super) fn run(args: &WorkerArgs, context: &Context, out: &mut Out) -> Outcom
     let lease = Duration::try_from_secs_f64(args.lease)
         .map_err(|_| Failure::new("--lease is a number of seconds"))?;
     let key = engine.keys.native.public_key();
-    // It may end while this runs.
+    // The key may end while this runs.
     let may_seal = || ended::refuse(key, context).map_err(|why| Error::refused(why.to_string()));
     let worker = Worker {
         fleet: &fleet,

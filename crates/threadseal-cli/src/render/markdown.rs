@@ -1,15 +1,16 @@
-//! Transcripts as Markdown: what the reader may rely on, then the events as the library renders
-//! them ([`threadseal_formats::transcript::render`]: no text of a record can pass for layout there), with
-//! nothing in it that a terminal would obey.
+//! Transcripts as Markdown: first the verdict, then the events in the library's rendering.
+//!
+//! [`threadseal_formats::transcript::render`] lets no text of a record pass for layout. The output
+//! contains no control character for a terminal.
 
 use super::clean::{Clean, is_unsafe};
-use crate::believed::Believed;
+use crate::verified_events::VerifiedEvents;
 use threadseal_core::report::Report;
 use threadseal_formats::transcript::event::is_terminal;
 use threadseal_formats::transcript::render::Renderer;
 
 /// The whole document.
-pub(crate) fn transcript(believed: &Believed) -> String {
+pub(crate) fn transcript(believed: &VerifiedEvents) -> String {
     // Every believed event comes from a verified line.
     let mut renderer = Renderer::danger_new();
     for event in &believed.events {
@@ -39,7 +40,7 @@ pub(crate) fn transcript(believed: &Believed) -> String {
     out.chars().map(shown).collect()
 }
 
-/// What the reader may rely on, in the document itself.
+/// The verdict and the signers, in the document itself.
 fn standing(report: &Report) -> String {
     let signers = report.signers.iter();
     let signers: Vec<String> = signers
@@ -56,7 +57,7 @@ fn standing(report: &Report) -> String {
     )
 }
 
-/// One line in which no character means anything to Markdown.
+/// One line in which every character with a meaning in Markdown is escaped.
 fn inline(text: &str) -> String {
     let mut out = String::new();
     for c in Clean(text).to_string().chars() {
@@ -71,21 +72,21 @@ fn inline(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::believed::BelievedEvent;
+    use crate::verified_events::VerifiedEvent;
     use threadseal_core::canon::json::parse;
     use threadseal_core::report::{Format, Profile};
 
-    fn event(event_type: &str, payload: &str) -> BelievedEvent {
-        BelievedEvent {
+    fn event(event_type: &str, payload: &str) -> VerifiedEvent {
+        VerifiedEvent {
             event_type: event_type.to_owned(),
             thread: "demo/1".to_owned(),
             payload: parse(payload.as_bytes()).unwrap(),
         }
     }
 
-    fn rendered(events: Vec<BelievedEvent>) -> String {
-        let report = Report::begin(Format::Transcript, Profile::Native);
-        transcript(&Believed { report, events })
+    fn rendered(events: Vec<VerifiedEvent>) -> String {
+        let report = Report::begin("transcript", "native");
+        transcript(&VerifiedEvents { report, events })
     }
 
     #[test]

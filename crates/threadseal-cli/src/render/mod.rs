@@ -1,4 +1,4 @@
-//! Renderings: everything that leaves the process in a form for somebody.
+//! Renderings: every output of the process for people or programs.
 
 pub(crate) mod clean;
 pub(crate) mod json;

@@ -1,4 +1,4 @@
-//! Colour: a help for the eye, never the only carrier of a meaning.
+//! Colour only supports a meaning; the text always gives it, too.
 
 use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
@@ -17,7 +17,7 @@ pub(crate) enum ColorChoice {
 }
 
 impl ColorChoice {
-    /// What it means for standard output, with `NO_COLOR`, `CLICOLOR_FORCE` and `TERM` heeded.
+    /// The palette for standard output, with `NO_COLOR`, `CLICOLOR_FORCE` and `TERM` heeded.
     pub(crate) fn palette(self) -> Palette {
         let coloured = match self {
             Self::Always => true,
@@ -30,7 +30,7 @@ impl ColorChoice {
     }
 }
 
-/// Paints, or does not.
+/// Colours text, or leaves it plain.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Palette {
     coloured: bool,
@@ -54,12 +54,12 @@ impl Palette {
         )
     }
 
-    /// A label that should step back.
+    /// A less important label.
     pub(crate) fn faint(self, text: &str) -> String {
         self.paint(Style::new().dimmed(), text)
     }
 
-    /// A name that should stand out.
+    /// An important name.
     pub(crate) fn strong(self, text: &str) -> String {
         self.paint(Style::new().bold(), text)
     }

@@ -8,7 +8,7 @@
 //!   checked          seals, signatures
 //!   not checked      head: this host holds no head of the record
 //! ```
-//! Everything that a record or a file name brings along passes [`Clean`].
+//! Every text from a record or a file name passes [`Clean`].
 
 use super::clean::Clean;
 use super::json::{PRUNED, PathError, summary};
@@ -29,8 +29,9 @@ pub(crate) fn report(report: &Report, palette: Palette) -> String {
     let mut row = |label: &str, text: String| {
         let _ = write!(out, "\n  {}{text}", palette.faint(&format!("{label:<17}")));
     };
-    // A document counts whole or not at all: then there is no place to name.
-    if report.format.grows() || report.trusted_until.is_some() {
+    // A document counts as a whole or not at all, so it has no place to name.
+    let grows = matches!(report.format, "transcript" | "log");
+    if grows || report.trusted_until.is_some() {
         row("trusted until", trusted_until(report));
     }
     for signer in &report.signers {
@@ -39,8 +40,8 @@ pub(crate) fn report(report: &Report, palette: Palette) -> String {
     if let Some(head) = report.head {
         row("head", head.to_string());
     }
-    // A part of a record says nothing of the whole.
-    if report.format != Format::Proof {
+    // A part of a record proves nothing about the whole.
+    if report.format != "proof" {
         row("completeness", completeness(report.completeness).to_owned());
     }
     let passed = names(&report.checks, CheckResult::Pass);
@@ -64,7 +65,7 @@ pub(crate) fn report(report: &Report, palette: Palette) -> String {
     out
 }
 
-/// What to do next, where a verdict leaves something to do.
+/// The next step, if the verdict needs one.
 fn hint(report: &Report) -> Option<String> {
     let hint = match report.verdict {
         Verdict::UnknownSigner => {
@@ -92,8 +93,8 @@ fn hint(report: &Report) -> Option<String> {
     Some(hint.to_owned())
 }
 
-/// A key that nobody vouches for, as `trust add` takes it; the word for one where the record does not hold it. None where trust in a key is
-/// not what is missing.
+/// The key that is not trusted, in the form for `trust add`; a placeholder if the record does not
+/// contain it. None if trust in a key is not the problem.
 fn unknown_key(report: &Report) -> Option<&str> {
     let unknown = |signer: &&SignerReport| signer.status == SignerStatus::Unknown;
     let unknown = report.signers.iter().find(unknown);
@@ -104,7 +105,7 @@ fn unknown_key(report: &Report) -> Option<&str> {
     }
 }
 
-/// What `--policy lenient` would resume from: the sealed part, its tail kept apart.
+/// The part that `--policy lenient` would resume from: the sealed part, with its tail kept apart.
 pub(crate) fn lenient(report: &Report, palette: Palette) -> String {
     let acceptable = [
         Verdict::Verified,
@@ -218,8 +219,8 @@ fn check_with_reason(check: &Check) -> String {
     }
 }
 
-/// What closes a run over several records:
-/// `312 records, 1.2 GB: 310 verified, 1 unsigned, 1 tampered; 40 files passed over`
+/// The last line of a run over several records: `312 records, 1.2 GB: 310 verified, 1 unsigned, 1
+/// tampered; 40 files passed over`
 pub(crate) fn closing(results: &[Report], errors: &[PathError], passed_over: u64) -> String {
     let bytes = results.iter().map(|r| r.stats.bytes).sum();
     let counts = summary(results);
@@ -244,7 +245,7 @@ pub(crate) fn closing(results: &[Report], errors: &[PathError], passed_over: u64
     line
 }
 
-/// A moment in seconds since 1970, for people: `2026-02-18T10:30:00Z`.
+/// A time in seconds since 1970, for people: `2026-02-18T10:30:00Z`.
 pub(crate) fn date(seconds: u64) -> String {
     let micros = seconds.checked_mul(1_000_000);
     let at = micros.and_then(|micros| Timestamp::from_micros(micros).ok());

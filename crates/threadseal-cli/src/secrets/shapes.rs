@@ -1,34 +1,33 @@
-//! Secrets that the rules of `nosecrets-rules` do not know, or know only in part: whole private
-//! keys, tokens by the beginning that their issuer gave them, and values that only what stands
-//! before them betrays.
+//! Secrets that the rules of `nosecrets-rules` miss, or match only in part: whole private keys,
+//! tokens with the prefix of their issuer, and values that only the text before them reveals.
 //!
 //! ```text
-//! SHAPES    id, beginnings, the rest         a token is known by itself
+//! SHAPES    id, prefixes, the rest           the token alone is enough
 //! CONTEXTS  id, keywords, pattern            group 1 is the secret, else all is
 //! ```
 //!
-//! All patterns run in time linear in the text, one after the other as well: none looks for an end
-//! that may be missing beyond the next place where it could begin anew.
+//! All patterns together run in time linear in the text: none searches for a possibly missing end
+//! beyond the next place where it could begin again.
 
 use super::{Rule, Shape, compiled};
 
-/// A block of a private key up to its end, across line breaks and their escapes; where the end was
-/// cut off, as far as lines look like it.
+/// A private key in PEM up to its end, across line breaks and their escapes; without an end, as far
+/// as lines look like it.
 const PRIVATE_KEY: &str = concat!(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:",
     r"(?:[^-]|-{1,4}[^-])*-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|",
     r"(?:(?:\\+[nrt]|[^A-Za-z+/=-]){0,24}(?:[A-Za-z0-9+/=]{16,}|[A-Za-z0-9+/]{1,15}={1,2}))*)",
 );
 
-/// A name that tells of a secret, and what is assigned to it; there may be quotes, which may be
-/// escaped.
+/// The name of a secret, and the value that is assigned to it; quotes are possible, also escaped
+/// ones.
 const ASSIGNED: &str = concat!(
     r"(?i)(?:passw(?:or)?d|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credential)",
     r#"s?(?:[_-](?:id|key|value))?\\{0,3}["']?\s{0,4}(?::=|=>|[=:])\s{0,4}\\{0,3}["']?"#,
     r#"([^\s"'\\,;&|<>(){}\[\]]{8,512})"#,
 );
 
-/// Beginnings, in ASCII, and what follows any of them.
+/// Prefixes, in ASCII, and the pattern of the rest.
 const SHAPES: [(&str, &[&str], &str); 44] = [
     (
         "model-provider-key",
@@ -118,7 +117,7 @@ const SHAPES: [(&str, &[&str], &str); 44] = [
     ("pypi-token", &["pypi-"], r"[\w-]{50,}"),
 ];
 
-/// What stands around a secret.
+/// Patterns of the text around a secret.
 const CONTEXTS: [(&str, &[&str], &str); 12] = [
     ("private-key-block", &["PRIVATE KEY"], PRIVATE_KEY),
     (
@@ -185,7 +184,7 @@ pub(super) fn rules() -> Result<Vec<Rule>, String> {
     let shapes = SHAPES.iter().map(|(id, beginnings, rest)| {
         let escaped: Vec<String> = beginnings.iter().map(|word| regex::escape(word)).collect();
         let pattern = format!(r"(?-u)\b(?:{})(?:{rest})", escaped.join("|"));
-        // No group may be taken for the secret.
+        // Without a group, the secret is the whole match.
         rule(id, beginnings, &pattern)
     });
     let contexts = CONTEXTS
@@ -195,7 +194,7 @@ pub(super) fn rules() -> Result<Vec<Rule>, String> {
     let names = ["pass", "pwd", "secret", "token", "key", "credential"];
     let mut assigned = rule("assigned-secret", &names, ASSIGNED)?;
     assigned.entropy = ASSIGNED_ENTROPY;
-    // A word of code or prose has no digits, a count or a moment no letters.
+    // A word of code or prose has no digits, and a number or a time has no letters.
     let mixed = "[A-Za-z].*[0-9]|[0-9].*[A-Za-z]";
     assigned.shape.characters = Some(compiled("assigned-secret", mixed)?);
     rules.push(assigned);
@@ -231,7 +230,7 @@ mod tests {
         text
     }
 
-    /// So many characters that look random.
+    /// `length` characters that look random.
     fn noise(length: usize) -> String {
         "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF"
             .chars()

@@ -1,34 +1,32 @@
 //! One request of HTTP/1.1 and its answer (RFC 9110, RFC 9112), as far as a witness needs them.
 //!
-//! Heads are read by `httparse`. A request that two readers could cut in two ways is refused, and its connection closed:
-//! two lengths, a length and chunks, another transfer coding.
+//! `httparse` reads the heads. A request that two readers could split in two ways is refused, and
+//! its connection closed: two lengths, a length and chunks, another transfer coding.
 
 use std::io::{self, Read, Write};
 use threadseal_core::limits::MAX_WITNESS_BODY_BYTES;
 
-/// Longest head of a request in bytes, and longest line of a chunk.
+/// Longest head of a request, and longest line of a chunk, in bytes.
 const MAX_HEAD_BYTES: usize = 16 << 10;
 /// Most header fields of a request.
 const MAX_HEADERS: usize = 64;
 /// Most chunks of a body.
 const MAX_CHUNKS: usize = 4096;
-/// Bytes that are read at once.
+/// The number of bytes of one read.
 const PIECE_BYTES: usize = 8 << 10;
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// What is asked.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) method: String,
-    /// The target as it was sent.
+    /// The target, unchanged.
     pub(super) path: String,
     pub(super) body: Vec<u8>,
     /// May another request follow on this connection?
     pub(super) keep: bool,
 }
 
-/// What is answered.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Response {
     pub(super) status: u16,
@@ -37,7 +35,7 @@ pub(super) struct Response {
 }
 
 impl Response {
-    /// A sentence, or a text.
+    /// A response with a text.
     pub(super) fn text(status: u16, body: impl Into<Vec<u8>>) -> Self {
         Self {
             status,
@@ -46,7 +44,7 @@ impl Response {
         }
     }
 
-    /// Writes it; the body is left out where only the head was asked for.
+    /// Writes it; an answer to HEAD has no body.
     pub(super) fn write(&self, to: &mut impl Write, with_body: bool, keep: bool) -> io::Result<()> {
         let connection = if keep { "keep-alive" } else { "close" };
         let mut bytes = format!(
@@ -86,9 +84,9 @@ fn reason(status: u16) -> &'static str {
 /// Why there is no request.
 #[derive(Debug)]
 pub(super) enum Unread {
-    /// Nobody is there any more, or nothing came in time.
+    /// The client is gone, or sent nothing in time.
     Gone,
-    /// It is answered with this, and the connection closed.
+    /// It gets this answer, and the connection is closed.
     Refused(Response),
 }
 
@@ -102,14 +100,14 @@ fn refused(status: u16, why: &str) -> Unread {
     Unread::Refused(Response::text(status, format!("{why}\n")))
 }
 
-/// How the end of a body is told.
+/// How the request marks the end of its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Framing {
     Length(usize),
     Chunks,
 }
 
-/// A connection, and what was read of it beyond the last request.
+/// A connection, and the bytes that were read after the last request.
 #[derive(Debug)]
 pub(super) struct Connection<S> {
     stream: S,
@@ -203,7 +201,7 @@ impl<S: Read + Write> Connection<S> {
         }
     }
 
-    /// Trailers say nothing to a witness; none are taken.
+    /// Trailers have no meaning for a witness; none are accepted.
     fn trailer(&mut self) -> Result<(), Unread> {
         match self.take(2)?.as_slice() {
             b"\r\n" => Ok(()),
@@ -218,7 +216,7 @@ fn too_large() -> Unread {
 
 type Head = (Request, Framing, bool);
 
-/// The head at the beginning of `bytes` and its length; None where it is not whole yet.
+/// The head at the beginning of `bytes` and its length; None while it is incomplete.
 fn parse_head(bytes: &[u8]) -> Result<Option<(Head, usize)>, Unread> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut parsed = httparse::Request::new(&mut headers);
@@ -301,7 +299,7 @@ mod tests {
     use super::*;
     use std::io::Cursor;
 
-    /// Bytes that come so many at a time, and what is written back.
+    /// A source that gives a fixed number of bytes at a time, and keeps the written bytes.
     struct Wire {
         bytes: Cursor<Vec<u8>>,
         step: usize,

@@ -1,10 +1,11 @@
-//! A witness as a service: requests over HTTP to what the store remembers (`spec/anchors.md`, "A witness as a service").
+//! A witness as a service: requests over HTTP to the memory of the store (`spec/anchors.md`, "A
+//! witness as a service").
 //!
 //! | file | owns |
 //! |---|---|
 //! | `http` | one request of HTTP/1.1 and its answer |
-//! | `service` | what is answered to what |
-//! | `server` | connections: how many, how long |
+//! | `service` | the answer to each request |
+//! | `server` | connections: their number and duration |
 
 mod http;
 mod server;

@@ -1,4 +1,5 @@
-//! Connections: each has a thread, a place among a bounded number, and a time for each request.
+//! Connections: each has a thread, one of a bounded number of places, and a time limit for each
+//! request.
 
 use super::http::{Connection, Response, Unread};
 use super::service::Service;
@@ -13,16 +14,16 @@ use threadseal_store::clock::{Clock as _, SystemClock};
 
 /// Connections at one time.
 const MAX_CONNECTIONS: usize = 128;
-/// For all of a request, and for the time until the next one comes.
+/// For a whole request, and for the wait for the next one.
 const MAX_REQUEST_TIME: Duration = Duration::from_secs(30);
-/// For one answer to be taken.
+/// For the client to take one answer.
 const MAX_WRITE_TIME: Duration = Duration::from_secs(10);
-/// For what still comes of a request that was refused, and how much of it is taken.
+/// For the rest of a refused request, and the most bytes that are read of it.
 const MAX_LEFT_TIME: Duration = Duration::from_secs(2);
 const MAX_LEFT_BYTES: usize = 1 << 20;
-/// For requests that are being answered when the witness is to end.
+/// For requests in progress when the witness must end.
 const MAX_LAST_TIME: Duration = Duration::from_secs(5);
-/// Between two looks at whether to end.
+/// The time between two checks of the end flag.
 const PAUSE: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Default)]
@@ -47,7 +48,7 @@ impl Drop for Counted<'_> {
     }
 }
 
-/// Answers until `end` is set, and then what was asked already.
+/// Answers until `end` is set; requests in progress are still answered.
 ///
 /// # Errors
 /// When no thread can be started.
@@ -85,7 +86,7 @@ fn accept(
         let stream = match listener.accept() {
             Ok((stream, _)) => stream,
             Err(error) => {
-                // Too many open files, or a connection that went away before it was taken.
+                // Too many open files, or a client that left before its connection was accepted.
                 complain(&format!("no connection can be taken: {error}"));
                 thread::sleep(PAUSE);
                 continue;
@@ -96,7 +97,7 @@ fn accept(
             .name("connection".to_owned())
             .spawn(move || {
                 let (_counted, others) = Counted::one(&counts.connections);
-                // Who went away needs no answer.
+                // A client that left needs no answer.
                 let _ = converse(stream, others, &service, &counts, &end);
             });
         if let Err(error) = spawned {
@@ -142,8 +143,8 @@ fn converse(
     }
 }
 
-/// Answers, and takes what still comes for a moment: closed at once, the connection would lose the answer as well
-/// (RFC 9112 §9.6).
+/// Answers, and reads the rest of the request for a moment: an immediate close would lose the
+/// answer as well (RFC 9112 §9.6).
 fn refuse(timed: &mut Timed, response: &Response) -> io::Result<()> {
     response.write(timed, true, false)?;
     timed.stream.shutdown(Shutdown::Write)?;
@@ -158,7 +159,7 @@ fn refuse(timed: &mut Timed, response: &Response) -> io::Result<()> {
     Ok(())
 }
 
-/// A stream that is read up to a moment, however slowly its bytes come.
+/// A stream with a deadline for all reads, however slowly the bytes arrive.
 #[derive(Debug)]
 struct Timed {
     stream: TcpStream,

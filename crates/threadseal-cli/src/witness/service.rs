@@ -1,4 +1,4 @@
-//! What a witness answers to what (C2SP tlog-witness).
+//! The answer of a witness to each request (C2SP tlog-witness).
 
 use super::http::{Request, Response};
 use crate::exit::complain;
@@ -13,11 +13,11 @@ use threadseal_store::clock::SystemClock;
 /// A witness with its key.
 #[derive(Debug)]
 pub(crate) struct Service {
-    /// What it remembers.
+    /// The memory of the witness.
     pub(crate) files: WitnessFiles,
-    /// By which it signs.
+    /// The key that signs.
     pub(crate) key: WitnessKey,
-    /// The evidence that was told of by this process; as much as is kept.
+    /// Evidence that this process already reported; bounded by the evidence that is kept.
     pub(crate) told: Mutex<BTreeSet<PathBuf>>,
 }
 
@@ -82,7 +82,7 @@ fn refusal_response(refusal: &Refusal) -> Response {
     }
 }
 
-/// Paths and reasons are for whoever runs the witness.
+/// Paths and reasons are only for the operator of the witness.
 fn failed(error: &Error) -> Response {
     complain(&error.to_string());
     Response::text(500, "the witness cannot answer now; ask again later\n")

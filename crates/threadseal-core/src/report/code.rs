@@ -266,6 +266,9 @@ spelled! {
         LinkOpen => "link_open",
         LocalTrust => "local_trust",
         LogMissing => "log_missing",
+        LogRolledBack => "log_rolled_back",
+        MarkMissing => "mark_missing",
+        MarkUnreadable => "mark_unreadable",
         PathBad => "path_bad",
         PlaceOfAnother => "place_of_another",
         Pruned => "pruned",
@@ -275,6 +278,7 @@ spelled! {
         RedactionUnlogged => "redaction_unlogged",
         RunNameBad => "run_name_bad",
         SealLogDamaged => "seal_log_damaged",
+        SealLogMissing => "seal_log_missing",
         SealsElsewhere => "seals_elsewhere",
         SealsGone => "seals_gone",
         StoreRefuses => "store_refuses",
@@ -284,11 +288,52 @@ spelled! {
 }
 
 impl FindingCode {
+    /// Whether a record and a head that is known of it do not fit together.
+    pub fn is_about_head(self) -> bool {
+        matches!(
+            self,
+            Self::HeadAhead
+                | Self::HeadBroken
+                | Self::HeadDiffers
+                | Self::HeadForeign
+                | Self::HeadForged
+                | Self::HeadMalformed
+                | Self::HeadMissing
+                | Self::HeadNotLast
+                | Self::HeadUnknown
+        )
+    }
+
     /// Whether the steps of a run do not fit together, or one has not ended.
     pub fn is_about_steps(self) -> bool {
         matches!(
             self,
             Self::StepStartedTwice | Self::StepEndedTwice | Self::StepUnstarted | Self::StepUnended
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn each_code_has_a_spelling_of_its_own() {
+        let texts: BTreeSet<&str> = FindingCode::ALL.iter().map(|code| code.as_str()).collect();
+        assert_eq!(texts.len(), FindingCode::ALL.len());
+        for code in FindingCode::ALL {
+            assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
+            assert_eq!(code.to_string(), code.as_str());
+        }
+    }
+
+    #[test]
+    fn a_code_about_a_head_or_a_step_begins_with_that_word() {
+        for code in FindingCode::ALL {
+            let begins = |word: &str| code.as_str().starts_with(word);
+            assert_eq!(code.is_about_head(), begins("head_"), "{code}");
+            assert_eq!(code.is_about_steps(), begins("step_"), "{code}");
+        }
     }
 }

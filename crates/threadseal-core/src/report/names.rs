@@ -24,6 +24,17 @@ impl Format {
     pub fn grows(self) -> bool {
         matches!(self, Self::Transcript | Self::Log)
     }
+
+    /// Whether a record of this format can state that nothing follows. The versions of a document
+    /// are whole each.
+    pub fn has_end(self) -> bool {
+        !matches!(self, Self::Scroll | Self::Lineage)
+    }
+
+    /// Whether a record of this format may name the thread that it belongs to.
+    pub fn may_name_a_thread(self) -> bool {
+        matches!(self, Self::Transcript | Self::Json | Self::Proof)
+    }
 }
 
 spelled! {

@@ -193,6 +193,7 @@ fn outcomes_by(
         host: bench.host.clone(),
         keys: bench.keys.clone(),
         trust: Arc::new(bench.trust.clone()),
+        log: threadseal_verify::home_log::HomeLog::Never,
         config: Arc::new(config),
         finder,
         policy,

@@ -4,9 +4,10 @@ use super::Archive;
 use super::spoken::{answer_open_calls, marked};
 use crate::bounds::MAX_CONVERSATION_BYTES;
 use crate::config::coordination::Integrity;
+use crate::judge;
 use crate::model::{ChatMessage, conversation, dynamic};
 use crate::project::ThreadFolder;
-use crate::signed_file::refusal;
+use crate::signed_file::{refusal, refused};
 use crate::status::Status;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -15,19 +16,18 @@ use std::path::{Path, PathBuf};
 use threadseal_core::canon::json::{self, Value as Sealed};
 use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
-use threadseal_core::record::{ExpectedHead, Head, RecordId, ThreadId};
-use threadseal_core::report::{Expectation, Report, Verdict};
+use threadseal_core::record::{Head, RecordId, ThreadId};
+use threadseal_core::report::{Report, Verdict};
+use threadseal_formats::transcript::Coverage;
 use threadseal_formats::transcript::bodies::Restorer;
 use threadseal_formats::transcript::event::{is_link, is_terminal};
-use threadseal_formats::transcript::lines::VerifiedLines;
-use threadseal_formats::transcript::manifest::{Manifest, parse_line};
+use threadseal_formats::transcript::manifest::Manifest;
 use threadseal_formats::transcript::messages::{Conversation, Message};
-use threadseal_formats::transcript::rye::{self, looks_native};
-use threadseal_formats::transcript::{Coverage, ScanOptions, VerifyOptions};
+use threadseal_formats::transcript::rye::looks_native;
 use threadseal_formats::verified::Verified;
-use threadseal_store::heads::RecordKind;
-use threadseal_store::read::{RegularFile, open_regular};
-use threadseal_store::{bodies, examine};
+use threadseal_store::examine;
+use threadseal_store::read::open_regular;
+use threadseal_verify as verify;
 
 /// One verified transcript.
 #[derive(Debug)]
@@ -343,41 +343,31 @@ pub(super) fn open(
 ) -> Result<VerifiedRecord, Error> {
     let path = folder.transcript();
     archive.project.inside(&*archive.host.fs, &path)?;
-    let file = open_regular(&*archive.host.fs, &path)?;
-    let refuse = |why: &str| Error::refused(format!("{}: {why}", path.display()));
-    let first = examine::first_line(&file)?.ok_or_else(|| refuse("it is empty"))?;
-    let native = looks_native(&first);
-    let judged = if native {
-        judge_native(archive, &file, &first, id, named)?
-    } else {
-        judge_original(archive, &file, id, named)?
-    };
-    let record = judged.report.record;
-    let (verified, unverified) = judged.accept(archive.integrity, need, &path)?;
-    if let Some(record) = record {
-        examine::refuse_displacing(archive.host, &path, RecordKind::Transcript, &record)?;
+    let opened = judge::of_transcripts(archive.grounds(), id, named)?.open_verified_within(
+        &path,
+        verify::Need::Vouched,
+        MAX_CONVERSATION_BYTES,
+    );
+    let record = opened.map_err(|error| refused(error, &path, archive.host))?;
+    let unverified = accept(&record, archive.integrity, need, &path)?;
+    let head = record.head();
+    if named.is_some_and(|named| named.record != head.record) {
+        let path = path.display();
+        let text = format!("{path}: it is foreign: another record lies there");
+        return Err(Error::refused(text));
     }
-    let bytes = file.read_whole(MAX_CONVERSATION_BYTES)?;
     // The very bytes that were verified: everything below reads these.
-    let fs = &*archive.host.fs;
-    let bodies = bodies::text_beside(fs, &path, &first, MAX_CONVERSATION_BYTES)?;
-    let lines = VerifiedLines::whole(&verified.0, &bytes, &bodies)?;
-    let restorer = lines.restorer().cloned().map(Restorer::into_owned);
-    let manifest = match native {
-        true => Some(parse_line(&first).ok_or_else(|| refuse("its first line is no manifest"))?),
-        false => None,
-    };
-    if named.is_some_and(|head| verified.0.get().record != head.record) {
-        return Err(refuse("it is foreign: another record lies there"));
-    }
+    let restorer = record.lines()?.restorer().cloned();
+    let restorer = restorer.map(Restorer::into_owned);
+    let parts = record.into_parts();
     let mut found = VerifiedRecord {
         id: id.clone(),
         path,
-        manifest,
-        sealed: verified.0.get().head.size,
-        report: verified.1,
-        verified: verified.0,
-        bytes,
+        manifest: parts.manifest,
+        sealed: head.size,
+        report: parts.report,
+        verified: parts.verified,
+        bytes: parts.bytes,
         restorer,
         unverified,
         events: Events::default(),
@@ -386,104 +376,33 @@ pub(super) fn open(
     Ok(found)
 }
 
-/// What verification said of one transcript.
-struct Judged {
-    report: Report,
-    verified: Option<Verified<Coverage>>,
-    lenient: Option<(Verified<Coverage>, [u64; 2])>,
-}
-
-type Accepted = ((Verified<Coverage>, Report), Vec<[u64; 2]>);
-
-impl Judged {
-    /// What may be relied on, and what is taken beside it.
-    fn accept(self, integrity: Integrity, need: Need, path: &Path) -> Result<Accepted, Error> {
-        let (verdict, report) = (self.report.verdict, self.report);
-        if let Some(verified) = self.verified {
-            return Ok(((verified, report), Vec::new()));
-        }
-        let still_growing =
-            need == Need::Sealed && matches!(verdict, Verdict::Open | Verdict::UnsignedTail);
-        let taken = integrity == Integrity::Lenient
-            && matches!(verdict, Verdict::Partial | Verdict::UnsignedTail);
-        match self.lenient {
-            Some((verified, tail)) if taken => {
-                let mut unverified = verified.get().adopted.clone();
-                if need == Need::Whole {
-                    unverified.push(tail);
-                }
-                unverified.retain(|[from, to]| from < to);
-                Ok(((verified, report), unverified))
-            }
-            Some((verified, _)) if still_growing => Ok(((verified, report), Vec::new())),
-            _ => Err(refusal(path, &report)),
-        }
+/// Where the bytes are that are taken although no seal covers them.
+fn accept(
+    record: &verify::VerifiedRecord,
+    integrity: Integrity,
+    need: Need,
+    path: &Path,
+) -> Result<Vec<[u64; 2]>, Error> {
+    let verdict = record.report().verdict;
+    if verdict == Verdict::Verified {
+        return Ok(Vec::new());
     }
-}
-
-fn judge_native(
-    archive: &Archive<'_>,
-    file: &RegularFile,
-    first: &[u8],
-    id: &ThreadId,
-    named: Option<Head>,
-) -> Result<Judged, Error> {
-    let heads = Some(&*archive.host.heads);
-    let record = examine::native_record(first);
-    let named = named.map(ExpectedHead::Head);
-    let known = examine::known(heads, record.as_ref(), named, false)?;
-    let scan = ScanOptions {
-        expect: known.expect,
-        bodies: bodies::beside(&*archive.host.fs, file, first)?,
-        ..ScanOptions::default()
-    };
-    let options = VerifyOptions {
-        trust: archive.trust,
-        now: archive.host.clock.now()?,
-        held_since: None,
-        thread: Some(id),
-    };
-    let outcome = examine::native(file, &scan, &options, &|_| {})?;
-    let (report, verified) = (outcome.report.clone(), outcome.verified.clone());
-    let lenient = outcome.lenient();
-    Ok(Judged {
-        report,
-        verified,
-        lenient: lenient
-            .map(|parts| (parts.verified, [parts.unverified.from, parts.unverified.to])),
-    })
-}
-
-/// The original's transcripts do not name their record: which it is, and what is known of it, comes from a first look.
-fn judge_original(
-    archive: &Archive<'_>,
-    file: &RegularFile,
-    id: &ThreadId,
-    named: Option<Head>,
-) -> Result<Judged, Error> {
-    let bytes = file.read_whole(MAX_CONVERSATION_BYTES)?;
-    let given = named.map(|head| Expectation::given(ExpectedHead::Head(head), false));
-    let mut options = rye::Options {
-        thread: Some(id),
-        expect: given.into_iter().collect(),
-        ..rye::Options::new(archive.trust, archive.host.clock.now()?)
-    };
-    let mut outcome = rye::verify(&bytes, &options);
-    let heads = Some(&*archive.host.heads);
-    let record = outcome.report.record;
-    let known = examine::known(heads, record.as_ref(), named.map(ExpectedHead::Head), false)?;
-    if known.stored.is_some() {
-        options.expect = known.expect;
-        outcome = rye::verify(&bytes, &options);
+    let still_growing =
+        need == Need::Sealed && matches!(verdict, Verdict::Open | Verdict::UnsignedTail);
+    if integrity == Integrity::Lenient
+        && matches!(verdict, Verdict::Partial | Verdict::UnsignedTail)
+    {
+        let mut unverified = record.verified().get().adopted.clone();
+        if need == Need::Whole {
+            unverified.push(record.tail());
+        }
+        unverified.retain(|[from, to]| from < to);
+        return Ok(unverified);
     }
-    let (report, verified) = (outcome.report.clone(), outcome.verified.clone());
-    let lenient = outcome.lenient();
-    Ok(Judged {
-        report,
-        verified,
-        lenient: lenient
-            .map(|parts| (parts.verified, [parts.unverified.from, parts.unverified.to])),
-    })
+    match still_growing {
+        true => Ok(Vec::new()),
+        false => Err(refusal(path, record.report())),
+    }
 }
 
 impl Events {

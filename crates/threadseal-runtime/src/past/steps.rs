@@ -9,19 +9,21 @@
 
 use super::{Archive, VerifiedRecord};
 use crate::bounds::MAX_CONVERSATION_BYTES;
+use crate::judge;
 use crate::project::ThreadFolder;
 use crate::signed_file::refusal;
 use serde_json::Value;
 use std::path::PathBuf;
 use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
-use threadseal_core::record::{ExpectedHead, RecordId};
-use threadseal_core::report::{Expectation, Verdict};
+use threadseal_core::record::RecordId;
+use threadseal_core::report::Verdict;
 use threadseal_core::trust::Trust;
-use threadseal_formats::ledger::{ChainOptions, ChainTip, Judging, RunId};
+use threadseal_formats::ledger::{ChainTip, RunId};
 use threadseal_store::host::Host;
-use threadseal_store::ledger::{known, verify};
+use threadseal_store::ledger::known;
 use threadseal_store::read::open_regular;
+use threadseal_verify::home_log::HomeLog;
 
 /// A step ledger of which the chain and the signatures hold.
 pub(crate) struct Steps {
@@ -39,32 +41,22 @@ impl Steps {
     /// Kind `Refused` when it is missing, or its chain or a signature does not hold; errors of the
     /// disk.
     pub(crate) fn read(
-        host: &Host,
-        trust: &Trust,
+        grounds: (&Host, &HomeLog, &Trust),
         folder: &ThreadFolder,
         record: &RecordId,
         named: Option<&Value>,
     ) -> Result<Self, Error> {
         let run = RunId::parse(&record.to_string())?;
         let path = path_of(folder, &run);
+        let host = grounds.0;
         if host.fs.symlink_metadata(&path).is_err() {
             let text = format!("{} is missing: record {record} names it", path.display());
             return Err(Error::refused(text));
         }
         let file = open_regular(&*host.fs, &path)?;
-        let known = known::known(host, &run.record_id())?;
         let sealed = named.and_then(|named| tip_of(&run, named));
-        let sealed = sealed.map(|tip| Expectation::given(ExpectedHead::Head(tip.head()), false));
-        let options = ChainOptions {
-            run: Some(run),
-            expect: known.expect.iter().cloned().chain(sealed).collect(),
-            ..ChainOptions::default()
-        };
-        let judging = Judging {
-            signers: &known.signers,
-            ..Judging::new(trust, host.clock.now()?)
-        };
-        let outcome = verify(file.chunks(), options, &judging, &|_| {})?;
+        let sealed = sealed.map(|tip| tip.head());
+        let outcome = judge::of_ledgers(grounds, sealed)?.ledger_file(&file)?;
         if !matches!(
             outcome.report.verdict,
             Verdict::Verified | Verdict::Open | Verdict::UnsignedTail
@@ -110,7 +102,7 @@ pub(super) fn check(
         return Ok(());
     }
     archive.project.inside(&*archive.host.fs, &path)?;
-    let steps = Steps::read(archive.host, archive.trust, folder, &id, named)?;
+    let steps = Steps::read(archive.grounds(), folder, &id, named)?;
     named.map_or(Ok(()), |named| steps.ends_with(&run, named))
 }
 

@@ -18,6 +18,7 @@ use threadseal_core::trust::Trust;
 use threadseal_formats::transcript::manifest::{Bodies, Manifest};
 use threadseal_store::host::Host;
 use threadseal_store::recorder::Keys;
+use threadseal_verify::home_log::HomeLog;
 
 /// The surroundings in which the threads of a project run. All clones are one, except for
 /// [`Engine::going_on_from`].
@@ -31,6 +32,8 @@ pub struct Engine {
     pub keys: Keys,
     /// Whose signatures count.
     pub trust: Arc<Trust>,
+    /// The log of this host.
+    pub log: HomeLog,
     /// Where directives and tools are found.
     pub finder: Finder,
     /// Which of them may be used.

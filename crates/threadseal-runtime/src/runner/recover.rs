@@ -23,6 +23,7 @@ mod open;
 mod row;
 
 use super::engine::{Engine, Ran};
+use super::orchestrator::Records;
 use crate::config::coordination::Integrity;
 use crate::identity;
 use crate::limit::Cost;
@@ -40,7 +41,7 @@ use threadseal_core::record::{Head, RecordId, ThreadId};
 use threadseal_core::report::Verdict;
 use threadseal_formats::transcript::event::{EventType, Payload};
 use threadseal_formats::transcript::manifest::parse_line;
-use threadseal_formats::transcript::{Ending, ScanOptions, VerifyOptions};
+use threadseal_formats::transcript::{Ending, VerifyOptions};
 use threadseal_store::examine;
 use threadseal_store::read::open_regular;
 use threadseal_store::recorder::{Opened, Recorder, TailPolicy};
@@ -131,18 +132,9 @@ impl Engine {
             return Ok(());
         }
         let path = folder.transcript();
-        let first = examine::first_line(&open_regular(&*self.host.fs, &path)?)?;
-        let record = first.as_deref().and_then(examine::native_record);
-        let known = examine::known(Some(&*self.host.heads), record.as_ref(), None, false)?;
-        let scan = ScanOptions {
-            expect: known.expect,
-            ..ScanOptions::default()
-        };
-        let file = open_regular(&*self.host.fs, &path)?;
-        let outcome = examine::native(&file, &scan, &self.as_of_now(id)?, &|_| {})?;
-        let report = outcome.report.clone();
-        if outcome.verified.is_none() && outcome.lenient().is_none() {
-            return Err(refusal(&path, &report));
+        let opened = Records::from(self).verifier(id)?.open_transcript(&path)?;
+        if opened.result.verified_part.is_none() {
+            return Err(refusal(&path, &opened.result.report));
         }
         self.steps_of(&folder).map(drop)
     }
@@ -189,10 +181,11 @@ impl Engine {
             // A record of Rye is never changed, and so not repaired.
             return Ok(!running);
         }
-        let options = self.as_of_now(id)?;
-        let file = open_regular(&*self.host.fs, &folder.transcript())?;
-        let scan = ScanOptions::default();
-        let report = examine::native(&file, &scan, &options, &|_| {})?.report;
+        let verifier = Records::from(self).verifier(id)?;
+        let report = verifier
+            .open_transcript(&folder.transcript())?
+            .result
+            .report;
         let left = self.left_open(id, folder, &[])?;
         let Some(row) = row.filter(|_| report.verdict != Verdict::UnsignedTail && left.is_ended)
         else {

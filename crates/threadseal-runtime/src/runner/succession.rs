@@ -174,6 +174,7 @@ impl Engine {
             host: &self.host,
             project: &self.project,
             trust: &self.trust,
+            log: &self.log,
             registry: &*self.registry,
             integrity: self.config.coordination.transcript_integrity,
         }

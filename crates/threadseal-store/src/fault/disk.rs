@@ -84,7 +84,6 @@ enum NameChange {
 }
 
 impl Disk {
-    /// A disk with an empty root directory.
     pub(super) fn new() -> Self {
         let mut disk = Self {
             nodes: BTreeMap::new(),

@@ -45,7 +45,6 @@ pub(super) struct Proven {
 /// The place of the state of a verified link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ProvenState {
-    /// Here.
     Here(Vec<u8>),
     /// Given when the link is saved: length and digest.
     Given(u64, Digest),

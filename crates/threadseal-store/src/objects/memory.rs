@@ -15,7 +15,6 @@ pub struct MemoryObjects {
 #[derive(Debug, Default)]
 struct All {
     objects: BTreeMap<String, (i64, Vec<u8>)>,
-    /// Writes so far.
     writes: i64,
 }
 

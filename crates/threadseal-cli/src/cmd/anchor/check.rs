@@ -65,7 +65,7 @@ pub(super) struct CheckOutput {
     authorities: Vec<AuthorityOutput>,
 }
 
-/// Exits 0 if every quorum is met and every authority has stamped, 3 if one is not, 1 if an answer
+/// Exits 0 if every quorum is met and every authority has stamped, else 3. Exits 1 if an answer
 /// shows that the log was rolled back or forked.
 pub(super) fn run(args: &CheckArgs, context: &Context, out: &mut Out) -> Outcome {
     if let Some(seconds) = args.every {

@@ -11,17 +11,15 @@ use crate::context::Context;
 use crate::exit::{Failure, Outcome};
 use crate::output::Out;
 use clap::Subcommand;
-use std::ffi::OsStr;
-use std::io;
-use std::path::{Path, PathBuf};
-use threadseal_core::limits::MAX_POLICY_BYTES;
 use threadseal_core::tlog::policy::Policy;
 use threadseal_core::tlog::verifier::VerifierKey;
-use threadseal_log::timestamps::{Authority, MAX_AUTHORITY_BYTES};
-use threadseal_store::home::{Home, read_trusted_file};
+use threadseal_log::timestamps::Authority;
+use threadseal_store::home::Home;
+use threadseal_verify::anchor_files;
 
-const POLICY: &str = "policy";
-const AUTHORITY: &str = "tsa";
+pub(crate) use threadseal_verify::anchor_files::Kept;
+
+use threadseal_verify::anchor_files::{AUTHORITY, POLICY, folder, path_of};
 
 /// What to do with witnesses and time stamps of the log.
 #[derive(Debug, Subcommand)]
@@ -50,52 +48,12 @@ pub(crate) fn names(policy: &Policy, log: &VerifierKey) -> bool {
     policy.logs().iter().any(|known| known.key == *log)
 }
 
-fn folder(home: &Home) -> PathBuf {
-    home.path().join("anchors")
-}
-
-fn path_of(home: &Home, name: &str, ending: &str) -> PathBuf {
-    folder(home).join(format!("{name}.{ending}"))
-}
-
-/// The files of one kind in a home, by name. An unreadable file hides no other.
-#[derive(Debug, Clone)]
-pub(crate) struct Kept<T> {
-    /// The readable ones.
-    pub(crate) good: Vec<(String, T)>,
-    /// The unreadable ones, each with the reason.
-    pub(crate) bad: Vec<(String, String)>,
-}
-
-impl<T> Kept<T> {
-    /// The readable ones; warns of each other one, once.
-    pub(crate) fn telling(self, context: &Context) -> Vec<(String, T)> {
-        for (_, why) in &self.bad {
-            context.warn_unread(why);
-        }
-        self.good
-    }
-
-    /// Keeps only those whose name fits.
-    fn retain(&mut self, is_meant: impl Fn(&String) -> bool) {
-        self.good.retain(|(name, _)| is_meant(name));
-        self.bad.retain(|(name, _)| is_meant(name));
-    }
-
-    fn names(&self) -> impl Iterator<Item = &String> {
-        let good = self.good.iter().map(|(name, _)| name);
-        good.chain(self.bad.iter().map(|(name, _)| name))
-    }
-}
-
 /// All policies of a home.
 ///
 /// # Errors
 /// When the folder cannot be read.
 pub(crate) fn policies(home: &Home, context: &Context) -> Result<Kept<Policy>, Failure> {
-    files(home, context, POLICY, MAX_POLICY_BYTES, |bytes| {
-        Policy::parse(bytes).map_err(|error| error.to_string())
-    })
+    Ok(anchor_files::policies(home, &*context.fs)?)
 }
 
 /// All time-stamping authorities of a home.
@@ -103,46 +61,5 @@ pub(crate) fn policies(home: &Home, context: &Context) -> Result<Kept<Policy>, F
 /// # Errors
 /// When the folder cannot be read.
 pub(crate) fn authorities(home: &Home, context: &Context) -> Result<Kept<Authority>, Failure> {
-    files(home, context, AUTHORITY, MAX_AUTHORITY_BYTES, |bytes| {
-        Authority::parse(bytes).map_err(|error| error.to_string())
-    })
-}
-
-/// The content of all files with this ending.
-fn files<T>(
-    home: &Home,
-    context: &Context,
-    ending: &str,
-    limit: usize,
-    parse: impl Fn(&[u8]) -> Result<T, String>,
-) -> Result<Kept<T>, Failure> {
-    let folder = folder(home);
-    let mut names = match context.fs.read_dir(&folder) {
-        Ok(names) => names,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        Err(error) => return Err(Failure::io("read", &folder, &error)),
-    };
-    names.sort();
-    let (mut good, mut bad) = (Vec::new(), Vec::new());
-    for name in names {
-        let path = Path::new(&name);
-        let Some(stem) = path.file_stem().and_then(OsStr::to_str) else {
-            continue;
-        };
-        if path.extension() != Some(OsStr::new(ending)) {
-            continue;
-        }
-        let path = path_of(home, stem, ending);
-        let read = read_trusted_file(&*context.fs, &path, limit).map_err(Failure::from);
-        let parsed = read.and_then(|bytes| {
-            let parsed = bytes.map(|bytes| parse(&bytes)).transpose();
-            parsed.map_err(|error| Failure::new(error).about(&path))
-        });
-        match parsed {
-            Ok(Some(parsed)) => good.push((stem.to_owned(), parsed)),
-            Ok(None) => {}
-            Err(failure) => bad.push((stem.to_owned(), failure.to_string())),
-        }
-    }
-    Ok(Kept { good, bad })
+    Ok(anchor_files::authorities(home, &*context.fs)?)
 }

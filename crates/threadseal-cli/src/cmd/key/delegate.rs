@@ -8,14 +8,14 @@
 
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome, complain};
-use crate::gather;
 use crate::key_log;
 use crate::keyring::Keyring;
 use crate::output::Out;
 use crate::record;
 use crate::render::clean::Clean;
 use crate::signing::{self, SigningArgs};
-use crate::trusting;
+use crate::trust_file;
+use crate::verifying;
 use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -133,7 +133,7 @@ fn delegate(
 /// A trusted key, a key of this home, or a key given as text. A key that is known to have another
 /// usage is refused.
 fn key_of(text: &str, keyring: &Keyring, context: &Context) -> Result<PublicKey, Failure> {
-    let key = match (gather::public_key(text, context), keyring.get(text)?) {
+    let key = match (verifying::public_key(text, context), keyring.get(text)?) {
         (Ok(key), Some(own)) if own.public != key => {
             return Err(Failure::new(format!(
                 "{text:?} is the name of two keys, one that is trusted and one of this home; give the key itself"
@@ -145,7 +145,7 @@ fn key_of(text: &str, keyring: &Keyring, context: &Context) -> Result<PublicKey,
     };
     let own = keyring.list()?;
     let own = own.iter().filter(|own| own.public == key);
-    let trusted = trusting::of_home(&context.existing_home()?)?;
+    let trusted = trust_file::of_home(&context.existing_home()?)?;
     let trusted = trusted.by_key(&key).flat_map(|entry| &entry.usage).copied();
     let usages: Vec<KeyUsage> = own.map(|own| own.usage).chain(trusted).collect();
     match usages.as_slice() {

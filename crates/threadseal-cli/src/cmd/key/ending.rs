@@ -3,14 +3,13 @@
 
 use crate::context::Context;
 use crate::ended;
-use crate::examine::all::place_of;
-use crate::examine::{self, Examiner, Unpublished};
 use crate::exit::{Failure, complain};
 use crate::fleet::DatabaseArgs;
+use crate::publish_pending::{PendingPublisher, Unpublished};
 use crate::record;
 use crate::render::clean::Clean;
-use crate::trusting;
-use indicatif::ProgressBar;
+use crate::trust_file;
+use crate::verifying;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use threadseal_core::key::PublicKey;
@@ -22,6 +21,7 @@ use threadseal_store::heads::StoredHead;
 use threadseal_store::home::Home;
 use threadseal_store::host::Host;
 use threadseal_store::sys::path_text;
+use threadseal_verify::all_records::place_of;
 
 /// Publishes every seal that the home knows to its log before `old` ends, and refuses if something
 /// would be lost: a seal that cannot be logged, or a thread that has not ended. With `anyway` it
@@ -70,10 +70,9 @@ fn publish(home: &Home, context: &Context) -> Result<Vec<Unpublished>, Failure> 
     };
     let known = home.heads().stored()?;
     let places = places(&known, &log);
-    let trust = trusting::trust_of_home(home, context)?;
-    let asked = examine::Asked::by(trust);
-    let examiner = Examiner::new(asked, ProgressBar::hidden(), context)?;
-    Ok(examiner.publish_ahead(&known, &places))
+    let trust = trust_file::trust_of_home(home, context)?;
+    let publisher = PendingPublisher::new(verifying::verifier_by(trust, context)?);
+    Ok(publisher.publish(&known, &places))
 }
 
 /// The places of those records that have none in the store of heads.

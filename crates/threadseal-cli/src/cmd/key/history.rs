@@ -1,17 +1,17 @@
 //! `key history`: prints the key events in the log, in its order.
 
 use crate::context::Context;
-use crate::examine::Anchors;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::key_log;
 use crate::keyring::Keyring;
 use crate::output::Out;
-use crate::seal_log::HomeLog;
 use clap::Args;
 use serde_json::json;
 use std::sync::Arc;
 use threadseal_core::key::PublicKey;
 use threadseal_core::tlog::entry::key_event::KeyChange;
+use threadseal_verify::anchors::Anchors;
+use threadseal_verify::home_log::HomeLog;
 
 /// What `key history` takes.
 #[derive(Debug, Args)]
@@ -37,7 +37,12 @@ pub(crate) fn run(args: &HistoryArgs, context: &Context, out: &mut Out) -> Outco
         own.map(|own| own.name.as_str())
     };
     let marked = log.marked()?;
-    let cosigned = match Anchors::of(&HomeLog::There(Arc::clone(&log)), context)? {
+    let cosigned = match Anchors::of(
+        &HomeLog::There(Arc::clone(&log)),
+        context.home()?.as_ref(),
+        &*context.fs,
+        context,
+    )? {
         Anchors::Seen { tree, .. } => tree.size,
         Anchors::None(_) => 0,
     };

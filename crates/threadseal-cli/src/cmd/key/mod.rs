@@ -15,7 +15,7 @@ use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::keyring::{Keyring, OwnKey};
 use crate::output::Out;
 use crate::render::clean::Clean;
-use crate::trusting;
+use crate::trust_file;
 use clap::{Subcommand, ValueEnum};
 use serde::Serialize;
 use threadseal_core::key::KeyUsage;
@@ -167,7 +167,7 @@ fn tell_untrusted(key: &OwnKey, context: &Context) -> Result<(), Failure> {
     if context.quiet || is_of_policies {
         return Ok(());
     }
-    let store = trusting::of_home(&context.existing_home()?)?;
+    let store = trust_file::of_home(&context.existing_home()?)?;
     if store.by_key(&key.public).next().is_none() {
         let (name, usage) = (Clean(&key.name), key.usage);
         let usage = match usage {

@@ -9,7 +9,7 @@ use crate::keyring::Keyring;
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use crate::render::clean::Clean;
-use crate::trusting;
+use crate::trust_file;
 use clap::Args;
 use threadseal_core::key::{KeyUsage, LocalSigner};
 use threadseal_core::tlog::entry::key_event::KeyChange;
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &RevokeArgs, context: &Context, out: &mut Out) -> Outcom
     let entry = key_log::say(KeyChange::Revoke, &signer, context)?;
     let now = context.now()?;
     let mut trusted = false;
-    trusting::change(&home, context, |store| {
+    trust_file::change(&home, context, |store| {
         let names: Vec<_> = store
             .by_key(&key.public)
             .map(|one| one.name.clone())

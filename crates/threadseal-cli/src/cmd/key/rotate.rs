@@ -10,7 +10,7 @@ use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use crate::render::clean::Clean;
 use crate::rotation;
-use crate::trusting;
+use crate::trust_file;
 use clap::Args;
 use threadseal_core::key::{KeyUsage, LocalSigner, PublicKey};
 use threadseal_core::tlog::entry::key_event::KeyChange;
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &RotateArgs, context: &Context, out: &mut Out) -> Outcom
 /// misuse of it would count for ever. If the trust store has the end already, a rotation was
 /// interrupted, and may continue.
 fn refuse_speechless(home: &Home, old: &OwnKey) -> Result<(), Failure> {
-    let store = trusting::of_home(home)?;
+    let store = trust_file::of_home(home)?;
     let mut trusted = store.by_key(&old.public);
     let Some(entry) = trusted.find(|entry| entry.revoked.is_none()) else {
         return Ok(());
@@ -124,7 +124,7 @@ fn hand_over(
 ) -> Result<Option<u64>, Failure> {
     let entry = key_log::say(KeyChange::Rotate(*next), signer, context)?;
     let revocation = rotation::revocation(next, entry, context.now()?);
-    trusting::change(home, context, |store| {
+    trust_file::change(home, context, |store| {
         rotation::hand_over(store, old, next, &revocation)
     })?;
     Ok(entry)

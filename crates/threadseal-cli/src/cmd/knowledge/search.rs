@@ -4,14 +4,14 @@
 use crate::context::Context;
 use crate::engine::ProjectArgs;
 use crate::exit::{Exit, Outcome, complain};
-use crate::gather;
-use crate::local::Local;
 use crate::output::Out;
 use crate::render::clean::Clean;
+use crate::verifying;
 use clap::Args;
 use serde::Serialize;
 use threadseal_core::report::{Verdict, combined_exit_code};
 use threadseal_runtime::knowledge;
+use threadseal_verify::trust_locality::Locality;
 
 /// What `knowledge search` takes.
 #[derive(Debug, Args)]
@@ -43,8 +43,8 @@ struct HitOutput<'a> {
 pub(super) fn run(args: &SearchArgs, context: &Context, out: &mut Out) -> Outcome {
     let project = args.project.open(context)?;
     let root = project.root().to_owned();
-    let local = Local::to(std::slice::from_ref(&root), false, context);
-    let trust = gather::gather(&[], None, &local, context)?;
+    let local = Locality::to(std::slice::from_ref(&root), false, &context.fs);
+    let trust = verifying::gather(&[], None, &local, context)?;
     let found = knowledge::search(&context.host()?, &project, &trust, &args.words.join(" "))?;
     let too_large = found
         .too_large

@@ -1,18 +1,18 @@
 //! `ledger append`: reads records or parts of them, and writes chained and signed records.
 //!
 //! ```text
-//! a line   a step record, or {"node":…,"effect":{"type",…},"status":…,…}: missing members are added
+//! a line   a step record, or a part of one: {"node":…,"effect":{"type",…},"status":…,…}
 //! ```
-//! All waiting lines are stored together; each is durable before the next ones are read. This host
-//! remembers the head of the stored records.
+//! Missing members get default values. All waiting lines are stored together; each is durable
+//! before the next ones are read. This host remembers the head of the stored records.
 
 use super::place;
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::gather;
 use crate::keyring::Keyring;
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
+use crate::verifying;
 use clap::Args;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -358,7 +358,7 @@ impl Appending<'_> {
                 Some((kind, name)) => (kind, Some(name.to_owned())),
                 None => (who, None),
             };
-            let key = gather::public_key(key, self.context)?;
+            let key = verifying::public_key(key, self.context)?;
             let actor = ActorFingerprint::for_key(kind, name, Vec::new(), &key)
                 .map_err(|why| Failure::new(format!("no actor: {why}")))?;
             others.add(actor)?;

@@ -104,7 +104,12 @@ fn refused(report: &Report, context: &Context, out: &mut Out) -> Exit {
     let verdict = report.verdict;
     let exit = Exit::from_code(verdict.exit_code());
     if context.json {
-        out.json(&VerifyOutput::new(slice::from_ref(report), &[], 0, exit));
+        out.json(&VerifyOutput::new(
+            slice::from_ref(report),
+            &[],
+            0,
+            exit.code(),
+        ));
     } else {
         complain(&format!(
             "{} is {verdict}: nothing is written; see: threadseal ledger verify",

@@ -3,16 +3,18 @@
 
 use super::place::{self, Place};
 use crate::context::Context;
-use crate::examine::{Asked, Examiner};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::Out;
+use crate::progress::Bar;
+use crate::verifying;
 use clap::Args;
-use indicatif::ProgressBar;
 use serde::Serialize;
 use threadseal_core::report::Verdict;
 use threadseal_core::trust::Trust;
 use threadseal_formats::ledger::{self, ChainTip, RunId};
 use threadseal_store::read::open_regular;
+use threadseal_verify::request::VerifyRequest;
+use threadseal_verify::verifier::Verifier;
 
 /// What `ledger head` takes.
 #[derive(Debug, Args)]
@@ -38,9 +40,9 @@ struct HeadOutput<'a> {
 pub(super) fn run(args: &HeadArgs, context: &Context, out: &mut Out) -> Outcome {
     let place = place::readable(&args.ledger, context)?;
     let run = place.one(args.run.as_ref())?;
-    let asked = Asked::by(Trust::default());
-    let examiner = Examiner::new(asked, ProgressBar::hidden(), context)?;
-    let outcome = whole(&place, &run, &args.ledger, &examiner, context)?;
+    let asked = VerifyRequest::by(Trust::default());
+    let verifier = verifying::verifier(asked, &Bar::hidden(), context)?;
+    let outcome = whole(&place, &run, &args.ledger, &verifier, context)?;
     let tip = tip_of(&outcome)?;
     let head = tip.head();
     if context.json {
@@ -65,19 +67,19 @@ pub(super) fn whole(
     place: &Place,
     run: &RunId,
     name: &str,
-    examiner: &Examiner,
+    verifier: &Verifier,
     context: &Context,
 ) -> Result<ledger::Outcome, Failure> {
     if let Some(path) = place.file_of(Some(run), context)? {
         let file = open_regular(&*context.fs, &path)?;
-        return examiner.ledger_file(&file);
+        return Ok(verifier.ledger_file(&file)?);
     }
     if let Place::Bundle(bundle) = place {
         let found = bundle.ledgers.iter().find(|ledger| ledger.run == *run);
         let ledger = found.ok_or_else(|| Failure::new(format!("there is no run {run} here")))?;
-        return examiner.bundled(ledger);
+        return Ok(verifier.bundled(ledger)?);
     }
-    examiner.run(place.store()?, run, name)
+    Ok(verifier.run(place.store()?, run, name)?)
 }
 
 /// The end of a valid chain without a tail.

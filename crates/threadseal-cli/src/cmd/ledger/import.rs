@@ -10,12 +10,12 @@
 use super::head::{tip_of, whole};
 use super::place::{self, Place};
 use crate::context::Context;
-use crate::examine::{Asked, Examiner};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::Out;
-use crate::trusting;
+use crate::progress::Bar;
+use crate::trust_file;
+use crate::verifying;
 use clap::Args;
-use indicatif::ProgressBar;
 use serde::Serialize;
 use threadseal_core::canon::json::{self, Value};
 use threadseal_core::digest::Digest;
@@ -23,6 +23,7 @@ use threadseal_core::error::Error;
 use threadseal_core::trust::Trust;
 use threadseal_formats::ledger::{ChainTip, RunId};
 use threadseal_store::ledger::{Append, Entry, LedgerStore, Tip};
+use threadseal_verify::request::VerifyRequest;
 
 /// The most records that are stored at once.
 const BATCH_RECORDS: usize = 1024;
@@ -68,14 +69,14 @@ pub(super) fn run(args: &ImportArgs, context: &Context, out: &mut Out) -> Outcom
         }
     };
     let trust = match context.home()? {
-        Some(home) => trusting::trust_of_home(&home, context)?,
+        Some(home) => trust_file::trust_of_home(&home, context)?,
         None => Trust::default(),
     };
-    let asked = Asked::by(trust);
-    let examiner = Examiner::new(asked, ProgressBar::hidden(), context)?;
+    let asked = VerifyRequest::by(trust);
+    let verifier = verifying::verifier(asked, &Bar::hidden(), context)?;
     let mut tips: Vec<ChainTip> = Vec::new();
     for run in &runs {
-        let outcome = whole(&from, run, &args.from, &examiner, context)?;
+        let outcome = whole(&from, run, &args.from, &verifier, context)?;
         tips.push(tip_of(&outcome)?.clone());
     }
     let to = place::writable(&args.to, context)?;

@@ -10,7 +10,6 @@
 //! | any other file | a history bundle, or the lines of one run |
 
 use crate::context::{self, Context};
-use crate::detect::{self, LedgerShape};
 use crate::exit::Failure;
 use crate::record;
 use crate::render::clean::Clean;
@@ -27,6 +26,7 @@ use threadseal_store::ledger::{
     JsonlLedgerStore, LedgerStore, LedgerStoreExt as _, SqliteLedgerStore, known,
 };
 use threadseal_store::read::{RegularFile, Source as _, open_regular};
+use threadseal_verify::detect::{self, LedgerShape};
 
 /// The number of runs that one request asks for.
 const PAGE_RUNS: usize = 256;
@@ -141,7 +141,7 @@ pub(crate) fn is_bundle(text: &str, context: &Context) -> bool {
         return false;
     };
     let shape = open_regular(&*context.fs, path).map_err(Failure::from);
-    let shape = shape.and_then(|file| detect::ledger_shape(&file));
+    let shape = shape.and_then(|file| Ok(detect::ledger_shape(&file)?));
     shape.is_ok_and(|shape| shape == LedgerShape::Bundle)
 }
 

@@ -10,15 +10,13 @@
 use super::head::{tip_of, whole};
 use super::place;
 use crate::context::Context;
-use crate::examine::ledger::head_path;
-use crate::examine::{Asked, Examiner};
 use crate::exit::{Exit, Outcome, complain};
 use crate::keyring::Keyring;
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
-use crate::trusting;
+use crate::trust_file;
+use crate::verifying;
 use clap::Args;
-use indicatif::ProgressBar;
 use serde::Serialize;
 use std::path::PathBuf;
 use threadseal_core::key::{KeyUsage, Signer as _};
@@ -28,6 +26,7 @@ use threadseal_store::atomic::{self, Mode};
 use threadseal_store::ledger::known::{self, digest_of_beginning};
 use threadseal_store::read::open_regular;
 use threadseal_store::sys::path_text;
+use threadseal_verify::verifier::head_path;
 
 /// Mode of a head: every reader of the ledger may read it.
 const HEAD_MODE: u32 = 0o644;
@@ -69,16 +68,16 @@ pub(super) fn run(args: &SignArgs, context: &Context, out: &mut Out) -> Outcome 
     let signer = keyring.signer(name, KeyUsage::Native, &args.passphrase, context)?;
     let place = place::readable(&args.ledger, context)?;
     let run = place.one(args.run.as_ref())?;
-    let trust = trusting::trust_of_home(&home, context)?;
-    let examiner = Examiner::new(Asked::by(trust), ProgressBar::hidden(), context)?;
+    let trust = trust_file::trust_of_home(&home, context)?;
+    let verifier = verifying::verifier_by(trust, context)?;
     let file = place.file_of(Some(&run), context)?;
     let file = file
         .map(|path| open_regular(&*context.fs, &path))
         .transpose()?;
     let outcome = match &file {
-        // The digest below must be of the same bytes that were verified.
-        Some(file) => examiner.ledger_file(file)?,
-        None => whole(&place, &run, &args.ledger, &examiner, context)?,
+        // The digest below must be of the very bytes that were verified.
+        Some(file) => verifier.ledger_file(file)?,
+        None => whole(&place, &run, &args.ledger, &verifier, context)?,
     };
     let tip = tip_of(&outcome)?;
     // The new head declares the end of the ledger, so the host's knowledge must be the newest.

@@ -3,22 +3,23 @@
 
 use super::place::{self, Place};
 use crate::context::Context;
-use crate::examine::{Asked, Examiner, LedgerAsked};
 use crate::exit::{self, Exit, Failure, Outcome, complain};
-use crate::gather;
-use crate::local::Local;
 use crate::output::Out;
-use crate::progress;
+use crate::progress::Bar;
 use crate::render::json::VerifyOutput;
 use crate::render::text;
+use crate::verifying;
 use clap::Args;
-use indicatif::ProgressBar;
 use serde::Deserialize;
 use std::path::PathBuf;
 use threadseal_core::record::ExpectedHead;
 use threadseal_core::report::{Report, Verdict, combined_exit_code};
 use threadseal_formats::ledger::RunId;
 use threadseal_store::read::open_regular;
+use threadseal_verify::notices::Progress as _;
+use threadseal_verify::request::{LedgerRequest, VerifyRequest};
+use threadseal_verify::trust_locality::Locality;
+use threadseal_verify::verifier::Verifier;
 
 /// What `ledger verify` takes.
 #[derive(Debug, Args)]
@@ -66,7 +67,7 @@ pub(super) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcom
     let verdicts: Vec<Verdict> = reports.iter().map(|report| report.verdict).collect();
     let exit = Exit::from_code(combined_exit_code(&verdicts, 0));
     if context.json {
-        out.json(&VerifyOutput::new(&reports, &[], 0, exit));
+        out.json(&VerifyOutput::new(&reports, &[], 0, exit.code()));
         return Ok(exit);
     }
     for report in &reports {
@@ -84,48 +85,48 @@ fn reports(args: &VerifyArgs, context: &Context) -> Result<Vec<Report>, Failure>
         place => Some(place?),
     };
     let paths: Vec<PathBuf> = path_of(&args.ledger).into_iter().collect();
-    let local = Local::to(&paths, args.allow_local_trust, context);
-    let trust = gather::gather(&args.trust, args.key.as_deref(), &local, context)?;
-    let asked = Asked {
+    let local = Locality::to(&paths, args.allow_local_trust, &context.fs);
+    let trust = verifying::gather(&args.trust, args.key.as_deref(), &local, context)?;
+    let asked = VerifyRequest {
         expect_head: args.expect_head,
         exact_head: args.exact_head,
-        ledger: LedgerAsked {
+        ledger: LedgerRequest {
             run: args.run.clone(),
             length: args.expect_length,
         },
-        ..Asked::by(trust)
+        ..VerifyRequest::by(trust)
     };
     let bytes = match &place {
         Some(Place::Lines(file)) => file.size(),
         _ => 0,
     };
     let bar = match bytes {
-        0 => ProgressBar::hidden(),
-        bytes => progress::bar(bytes, context),
+        0 => Bar::hidden(),
+        bytes => Bar::over(bytes, context),
     };
-    let examiner = Examiner::new(asked, bar.clone(), context)?;
+    let verifier = verifying::verifier(asked, &bar, context)?;
     let reports = match &place {
-        Some(place) => of_place(place, args, &examiner, context),
-        None => examiner.bundle_file(&args.ledger),
+        Some(place) => of_place(place, args, &verifier, context),
+        None => verifier.bundle_file(&args.ledger).map_err(Failure::from),
     };
-    bar.finish_and_clear();
+    bar.done();
     reports
 }
 
 fn of_place(
     place: &Place,
     args: &VerifyArgs,
-    examiner: &Examiner,
+    verifier: &Verifier,
     context: &Context,
 ) -> Result<Vec<Report>, Failure> {
     let of_file = |path: PathBuf| {
         let file = open_regular(&*context.fs, &path)?;
-        Ok::<_, Failure>(examiner.ledger_file(&file)?.report)
+        Ok::<_, Failure>(verifier.ledger_file(&file)?.report)
     };
     match place {
-        Place::Lines(file) => Ok(vec![examiner.ledger_file(file)?.report]),
-        Place::Bundle(_) => examiner.bundle_file(&args.ledger),
-        Place::Store(store) => examiner.store(&**store, &args.ledger),
+        Place::Lines(file) => Ok(vec![verifier.ledger_file(file)?.report]),
+        Place::Bundle(_) => Ok(verifier.bundle_file(&args.ledger)?),
+        Place::Store(store) => Ok(verifier.store(&**store, &args.ledger)?),
         Place::Files(store) => {
             let runs = match &args.run {
                 Some(run) => vec![run.clone()],
@@ -133,11 +134,11 @@ fn of_place(
             };
             let report = |run: &RunId| match place.file_of(Some(run), context)? {
                 Some(path) => of_file(path),
-                None => Ok(examiner.run(store, run, &args.ledger)?.report),
+                None => Ok(verifier.run(store, run, &args.ledger)?.report),
             };
             let mut reports = runs.iter().map(report).collect::<Result<Vec<_>, _>>()?;
             if args.run.is_none() {
-                reports.extend(examiner.strays(store, &args.ledger)?);
+                reports.extend(verifier.strays(store, &args.ledger)?);
             }
             Ok(reports)
         }

@@ -2,23 +2,25 @@
 //! chain.
 //!
 //! ```text
-//! place ─► verify, with its notes and its signed head ─► verified? ─► lines in memory ─► verify ─► the same end? ─► result
+//! place ─► verify, with its notes and its signed head ─► verified?
+//!       ─► lines in memory ─► verify ─► the same end? ─► result
 //! ```
 
 use super::place::Place;
 use super::verify::path_of;
 use crate::context::Context;
-use crate::examine::{Asked, Examiner, LedgerAsked};
 use crate::exit::Failure;
-use crate::gather;
-use crate::local::Local;
-use indicatif::ProgressBar;
+use crate::progress::Bar;
+use crate::verifying;
 use std::path::PathBuf;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::limits::MAX_SOURCE_BYTES;
 use threadseal_core::report::{Report, Verdict};
 use threadseal_formats::ledger::{BundledLedger, Outcome, Records, RunId, View};
 use threadseal_store::read::open_regular;
+use threadseal_verify::request::{LedgerRequest, VerifyRequest};
+use threadseal_verify::trust_locality::Locality;
+use threadseal_verify::verifier::Verifier;
 
 /// Ledgers that verify.
 pub(super) struct Vouched(Vec<BundledLedger>);
@@ -37,10 +39,10 @@ impl Vouched {
     ) -> Result<Result<Self, Box<Report>>, Failure> {
         let (mut ledgers, mut room) = (Vec::new(), MAX_SOURCE_BYTES);
         for run in runs {
-            let examiner = examiner(name, run, context)?;
+            let verifier = verifier(name, run, context)?;
             let ledger = held(place, run, &mut room)?;
-            let read = examiner.bundled(&ledger)?;
-            let lies = where_it_lies(place, name, run, &examiner, context)?;
+            let read = verifier.bundled(&ledger)?;
+            let lies = where_it_lies(place, name, run, &verifier, context)?;
             let said = lies.as_ref().unwrap_or(&read);
             if said.report.verdict != Verdict::Verified {
                 return Ok(Err(Box::new(said.report.clone())));
@@ -69,17 +71,22 @@ impl Records for Vouched {
     }
 }
 
-fn examiner(name: &str, run: &RunId, context: &Context) -> Result<Examiner, Failure> {
+fn verifier(name: &str, run: &RunId, context: &Context) -> Result<Verifier, Failure> {
     let paths: Vec<PathBuf> = path_of(name).into_iter().collect();
-    let trust = gather::gather(&[], None, &Local::to(&paths, false, context), context)?;
-    let asked = Asked {
-        ledger: LedgerAsked {
+    let trust = verifying::gather(
+        &[],
+        None,
+        &Locality::to(&paths, false, &context.fs),
+        context,
+    )?;
+    let asked = VerifyRequest {
+        ledger: LedgerRequest {
             run: Some(run.clone()),
             length: None,
         },
-        ..Asked::by(trust)
+        ..VerifyRequest::by(trust)
     };
-    Examiner::new(asked, ProgressBar::hidden(), context)
+    verifying::verifier(asked, &Bar::hidden(), context)
 }
 
 /// The lines of `run`, at most `room` bytes.
@@ -112,16 +119,16 @@ fn where_it_lies(
     place: &Place,
     name: &str,
     run: &RunId,
-    examiner: &Examiner,
+    verifier: &Verifier,
     context: &Context,
 ) -> Result<Option<Outcome>, Failure> {
     Ok(Some(match place {
-        Place::Lines(file) => examiner.ledger_file(file)?,
+        Place::Lines(file) => verifier.ledger_file(file)?,
         Place::Bundle(_) => return Ok(None),
-        Place::Store(store) => examiner.run(&**store, run, name)?,
+        Place::Store(store) => verifier.run(&**store, run, name)?,
         Place::Files(store) => match place.file_of(Some(run), context)? {
-            Some(path) => examiner.ledger_file(&open_regular(&*context.fs, &path)?)?,
-            None => examiner.run(store, run, name)?,
+            Some(path) => verifier.ledger_file(&open_regular(&*context.fs, &path)?)?,
+            None => verifier.run(store, run, name)?,
         },
     }))
 }

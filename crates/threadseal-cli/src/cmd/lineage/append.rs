@@ -1,7 +1,8 @@
 //! `lineage append STORE`: writes the next checkpoint of an agent.
 //!
 //! ```text
-//! all links of the agent verified ─► header ─► signed ─► verified as the next ─► saved if no other writer was faster
+//! all links of the agent verified ─► header ─► signed ─► verified as the next
+//!                                 ─► saved if no other writer was faster
 //! ```
 //! An existing link is not overwritten before its successor is valid, and a key is never replaced.
 

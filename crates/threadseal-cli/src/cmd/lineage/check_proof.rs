@@ -4,9 +4,8 @@
 use crate::context::Context;
 use crate::evidence;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::gather;
-use crate::local::Local;
 use crate::output::Out;
+use crate::verifying;
 use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -14,6 +13,7 @@ use threadseal_core::key::PublicKey;
 use threadseal_core::trust::Trust;
 use threadseal_formats::lineage::{ContentHash, Equivocation};
 use threadseal_store::read::open_regular;
+use threadseal_verify::trust_locality::Locality;
 
 /// What `lineage check-proof` takes.
 #[derive(Debug, Args)]
@@ -68,8 +68,8 @@ fn by_the_key(
     let Some(key) = &args.key else {
         return Ok(shown);
     };
-    let local = Local::to(&[], false, context);
-    let trust = gather::gather(&[], Some(key), &local, context);
+    let local = Locality::to(&[], false, &context.fs);
+    let trust = verifying::gather(&[], Some(key), &local, context);
     let pinned = trust
         .map_err(|failure: Failure| failure.to_string())?
         .pinned;

@@ -2,7 +2,6 @@
 
 use super::input::Input;
 use crate::context::Context;
-use crate::examine::Asked;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::Out;
 use clap::Args;
@@ -12,6 +11,7 @@ use threadseal_core::trust::Trust;
 use threadseal_formats::lineage::{Fork, LinkFacts, ProofPart, View, proof_prefix};
 use threadseal_store::atomic::NewFile;
 use threadseal_store::read::{Source as _, open_regular};
+use threadseal_verify::request::VerifyRequest;
 
 /// Permission bits of a proof: it is public.
 const MODE: u32 = 0o644;
@@ -38,14 +38,14 @@ struct ForkOutput<'a> {
 
 /// Finds the first fork and writes its proof.
 pub(super) fn run(args: &ForkProofArgs, context: &Context, out: &mut Out) -> Outcome {
-    let asked = Asked::by(Trust::default());
+    let asked = VerifyRequest::by(Trust::default());
     let input = Input::asking(&args.paths, asked, context)?;
     let found = input.links()?;
     let files: Vec<(PathBuf, LinkFacts)> = found
         .iter()
         .map(|found| (found.path.clone(), found.facts.clone()))
         .collect();
-    let outcomes = input.examiner.lineages(found, View::History)?;
+    let outcomes = input.verifier.lineages(found, View::History)?;
     let mut forks = outcomes.iter().flat_map(|outcome| &outcome.forks);
     let fork = forks
         .next()

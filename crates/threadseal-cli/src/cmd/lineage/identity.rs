@@ -2,16 +2,16 @@
 //!
 //! ```text
 //! DIR/<agent>.identity   0600, made once and never overwritten (igor's form, or PEM)
-//! delegation             the text of `spec/lineage.md` §6, for the machine that has the session key
+//! delegation             the text of `spec/lineage.md` §6, for the machine with the session key
 //! ```
 //! A file that cannot be read is an error and never the reason for a new key.
 
 use crate::context::Context;
 use crate::ended;
 use crate::exit::{Exit, Failure, Outcome, complain};
-use crate::gather;
 use crate::keyring;
 use crate::output::Out;
+use crate::verifying;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use std::os::unix::fs::PermissionsExt as _;
@@ -133,7 +133,7 @@ fn new(args: &NewArgs, context: &Context, out: &mut Out) -> Outcome {
 
 fn delegate(args: &DelegateArgs, context: &Context, out: &mut Out) -> Outcome {
     let agent = name_of(&args.file, args.agent.as_ref())?;
-    let session = gather::public_key(&args.to, context)?;
+    let session = verifying::public_key(&args.to, context)?;
     let from = match args.not_before {
         Some(from) => from,
         None => context.now()?,

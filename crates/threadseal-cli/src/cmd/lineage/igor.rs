@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! export  newest checkpoint, of v0x02 to v0x04 ─► one JSON text, checked as its reader would
-//! import  one JSON text ─► all of it checked ─► its checkpoint begins an agent here, or follows the newest
+//! import  one JSON text ─► all of it checked ─► its checkpoint is the first here, or the next
 //! ```
 //! The message has one checkpoint and no history, no offer and no signed answer (`spec/lineage.md`
 //! §10.1). So a checkpoint that does not follow the newest link here is refused: it could be a

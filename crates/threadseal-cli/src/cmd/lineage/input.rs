@@ -1,20 +1,22 @@
 //! Input of the commands on lineages: trusted signers, expected heads, files.
 
 use crate::context::Context;
-use crate::examine::lineage::Found;
-use crate::examine::{Asked, Examiner, LineageAsked};
 use crate::exit::Failure;
-use crate::gather;
-use crate::local::Local;
-use crate::progress;
+use crate::progress::Bar;
+use crate::record;
 use crate::render::json::PathError;
-use crate::walk::{self, Candidate};
+use crate::verifying;
 use clap::Args;
-use indicatif::ProgressBar;
 use std::path::PathBuf;
 use threadseal_core::digest::Digest;
 use threadseal_core::record::ExpectedHead;
 use threadseal_formats::lineage::View;
+use threadseal_verify::inputs;
+use threadseal_verify::inputs::Candidate;
+use threadseal_verify::notices::Progress as _;
+use threadseal_verify::request::{LineageRequest, VerifyRequest};
+use threadseal_verify::trust_locality::Locality;
+use threadseal_verify::verifier::{ReadCheckpoint, Verifier};
 
 /// Whose signature counts, and what must be there.
 #[derive(Debug, Args)]
@@ -50,13 +52,13 @@ pub(super) fn digest(text: &str) -> Result<Digest, String> {
 
 /// The files of a run, and their examiner.
 pub(super) struct Input {
-    pub(super) examiner: Examiner,
-    /// One named file, or a history?
+    pub(super) verifier: Verifier,
+    /// One file, named by itself, or a history?
     pub(super) view: View,
     /// Paths that could not be read.
     pub(super) errors: Vec<PathError>,
     files: Vec<Candidate>,
-    bar: ProgressBar,
+    bar: Bar,
 }
 
 impl Input {
@@ -70,16 +72,16 @@ impl Input {
         draw: bool,
         context: &Context,
     ) -> Result<Self, Failure> {
-        let local = Local::to(paths, args.allow_local_trust, context);
+        let local = Locality::to(paths, args.allow_local_trust, &context.fs);
         let key = args.key.as_deref().or(args.did.as_deref());
-        let asked = Asked {
+        let asked = VerifyRequest {
             exact_head: args.exact_head,
-            lineage: LineageAsked {
+            lineage: LineageRequest {
                 code: args.code.clone(),
                 draw,
                 head: args.expect_head,
             },
-            ..Asked::by(gather::gather(&args.trust, key, &local, context)?)
+            ..VerifyRequest::by(verifying::gather(&args.trust, key, &local, context)?)
         };
         Self::asking(paths, asked, context)
     }
@@ -90,17 +92,17 @@ impl Input {
     /// As [`Input::of`].
     pub(super) fn asking(
         paths: &[PathBuf],
-        asked: Asked,
+        asked: VerifyRequest,
         context: &Context,
     ) -> Result<Self, Failure> {
-        let found = walk::find(paths);
-        let bar = progress::bar(found.files.iter().map(|file| file.bytes).sum(), context);
+        let found = inputs::find(paths, &record::stores());
+        let bar = Bar::over(found.files.iter().map(|file| file.bytes).sum(), context);
         let view = match found.files.as_slice() {
             [only] if only.named => View::Single,
             _ => View::History,
         };
         Ok(Self {
-            examiner: Examiner::new(asked, bar.clone(), context)?.among(found.files.len()),
+            verifier: verifying::verifier(asked, &bar, context)?.among(found.files.len()),
             view,
             errors: found.errors,
             files: found.files,
@@ -112,9 +114,9 @@ impl Input {
     ///
     /// # Errors
     /// When one cannot be read, or there is none.
-    pub(super) fn links(&self) -> Result<Vec<Found>, Failure> {
-        let found = self.examiner.links(&self.files);
-        self.bar.finish_and_clear();
+    pub(super) fn links(&self) -> Result<Vec<ReadCheckpoint>, Failure> {
+        let found = self.verifier.links(&self.files);
+        self.bar.done();
         let found = found?;
         if found.is_empty() && self.errors.is_empty() {
             return Err(Failure::new("there is no checkpoint here"));

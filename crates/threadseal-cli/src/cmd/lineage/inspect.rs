@@ -1,7 +1,7 @@
 //! `lineage inspect FILE`: prints every field of one checkpoint, and whether its seal is valid.
 //!
 //! ```text
-//! exit   0 verified · 1 the seal is invalid, or contradicts an expectation · 3 the key is not trusted
+//! exit   0 verified · 1 the seal is invalid, or no expected one · 3 the key is not trusted
 //! ```
 
 use super::input::{Input, TrustArgs};
@@ -58,7 +58,7 @@ pub(super) fn run(args: &InspectArgs, context: &Context, out: &mut Out) -> Outco
     let input = Input::of(&paths, &args.trust, false, context)?;
     let found = input.links()?;
     let facts = found.first().map(|found| found.facts.clone());
-    let outcomes = input.examiner.lineages(found, View::Single)?;
+    let outcomes = input.verifier.lineages(found, View::Single)?;
     let (Some(facts), Some(outcome)) = (facts, outcomes.first()) else {
         return Err(Failure::new("there is nothing to read").about(&args.file));
     };

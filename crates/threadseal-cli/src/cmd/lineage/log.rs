@@ -78,7 +78,7 @@ struct ForkOutput {
 pub(super) fn run(args: &LogArgs, context: &Context, out: &mut Out) -> Outcome {
     let input = Input::of(&args.paths, &args.trust, true, context)?;
     let found = input.links()?;
-    let outcomes = input.examiner.lineages(found, input.view)?;
+    let outcomes = input.verifier.lineages(found, input.view)?;
     if outcomes.is_empty() {
         return Err(Failure::new("there is no checkpoint here"));
     }
@@ -151,7 +151,7 @@ fn kind(link: &ReadLink) -> LinkKind {
     native.map_or(LinkKind::Checkpoint, |native| native.kind)
 }
 
-/// One line for each link. A column is a branch: it waits for the children of the link drawn in it last.
+/// Draws one line for each link. A column is a branch: it waits for the children of its last link.
 fn draw(links: &[DrawnLink], context: &Context, out: &mut Out) {
     let mut children: BTreeMap<ContentHash, usize> = BTreeMap::new();
     for drawn in links {

@@ -9,6 +9,7 @@
 use crate::context::{Context, object_storage_settings};
 use crate::ended;
 use crate::exit::Failure;
+use crate::verifying;
 use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -275,5 +276,5 @@ pub(super) fn key_named(
     text: &str,
     context: &Context,
 ) -> Result<threadseal_core::key::PublicKey, Failure> {
-    crate::gather::public_key(text, context)
+    verifying::public_key(text, context)
 }

@@ -24,7 +24,7 @@ pub(crate) struct VerifyArgs {
 pub(super) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcome {
     let input = Input::of(&args.paths, &args.trust, false, context)?;
     let found = input.links()?;
-    let outcomes = input.examiner.lineages(found, input.view)?;
+    let outcomes = input.verifier.lineages(found, input.view)?;
     let reports: Vec<Report> = outcomes.into_iter().map(|outcome| outcome.report).collect();
     let verdicts: Vec<Verdict> = reports.iter().map(|report| report.verdict).collect();
     let exit = Exit::from_code(combined_exit_code(&verdicts, input.errors.len()));
@@ -32,7 +32,7 @@ pub(super) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcom
         complain(&error.message);
     }
     if context.json {
-        out.json(&VerifyOutput::new(&reports, &input.errors, 0, exit));
+        out.json(&VerifyOutput::new(&reports, &input.errors, 0, exit.code()));
         return Ok(exit);
     }
     for report in &reports {

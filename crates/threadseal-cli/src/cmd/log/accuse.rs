@@ -3,11 +3,10 @@
 use super::existing;
 use crate::context::Context;
 use crate::exit::{self, Exit, Failure, Outcome};
-use crate::gather;
-use crate::local::Local;
 use crate::output::Out;
 use crate::render::clean::Clean;
 use crate::render::text;
+use crate::verifying;
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
@@ -20,6 +19,7 @@ use threadseal_formats::transcript::turn_proof::conflict::{FIRST_LINE, check_fil
 use threadseal_formats::verified::Verified;
 use threadseal_store::read::open_regular;
 use threadseal_store::sys::path_text;
+use threadseal_verify::trust_locality::Locality;
 
 /// What `log accuse` takes.
 #[derive(Debug, Args)]
@@ -35,8 +35,8 @@ pub(crate) struct AccuseArgs {
 /// as `check-proof` does.
 pub(super) fn run(args: &AccuseArgs, context: &Context, out: &mut Out) -> Outcome {
     let log = existing(context)?;
-    let local = Local::to(&[], false, context);
-    let trust = gather::gather(&[], None, &local, context)?;
+    let local = Locality::to(&[], false, &context.fs);
+    let trust = verifying::gather(&[], None, &local, context)?;
     let options = VerifyOptions {
         trust: &trust,
         now: context.now()?,

@@ -3,7 +3,6 @@
 use super::init::{self, LogArgs, NewLog};
 use crate::cmd::anchor::{names, policies};
 use crate::context::Context;
-use crate::examine;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::key_log;
 use crate::output::Out;
@@ -13,6 +12,7 @@ use clap::Args;
 use std::path::PathBuf;
 use threadseal_log::{OldLog, SealLog};
 use threadseal_store::home::Home;
+use threadseal_verify::anchors::witnessed as witnessed_by;
 
 /// What `log restart` takes.
 #[derive(Debug, Args)]
@@ -40,8 +40,8 @@ pub(super) fn run(args: &RestartArgs, context: &Context, out: &mut Out) -> Outco
         }
         Ok(Some(description)) => {
             let log = seal_log::of(&home, places.clone(), description, context)?;
-            // If the witnesses cannot be judged now, no tree counts as witnessed.
-            witnessed = examine::witnessed(&log, context)
+            // What nobody can judge now vouches for nothing.
+            witnessed = witnessed_by(&log, Some(&home), &*context.fs, context)
                 .ok()
                 .flatten()
                 .map(|(tree, _)| tree);

@@ -1,7 +1,9 @@
-//! Native transcripts that lie on no disk of this machine: threads in a database, records in object storage.
+//! Native transcripts that are not on this machine's disk: threads in a database, records in object
+//! storage.
 //!
-//! Nobody goes on with one meanwhile: the order of a thread is held by a lease, and who claims a record in object storage supersedes
-//! whoever wrote it. The tombstone lies in this home, by the name of the record, so that it outlives the store.
+//! No writer continues one meanwhile: a lease holds the order of a thread, and a claim on a record
+//! in object storage fences off its former writer. The tombstone is in this home, named after the
+//! record, so that it outlives the store.
 
 use super::file::{Site, ended, record_in, reports_at};
 use super::{Done, Grave, Tools, whole};
@@ -48,7 +50,7 @@ impl Tools<'_> {
         let path = transcript_of(thread);
         let record = match host.fs.metadata(&path) {
             Ok(_) => Some(manifest_of(&*host.fs, &path)?.record),
-            // The registry keeps the name of a record that went.
+            // The registry keeps the record of a thread that was deleted.
             Err(_) => fleet.registry().get(thread)?.and_then(|row| row.record),
         };
         let record = record.ok_or_else(|| Failure::new("it has no record here"))?;
@@ -114,7 +116,7 @@ impl Tools<'_> {
         name: &RecordName,
         file: &RegularFile,
     ) -> Result<Tombstone, Failure> {
-        // Whoever still writes it is not superseded for nothing.
+        // A claim fences off a writer. So the known head must show an end before the claim.
         let record = record_in(file)?.map(|record| self.host.heads.fetch(&record));
         let known = record.transpose()?.flatten();
         if !known.is_some_and(|known| known.is_final) {
@@ -127,9 +129,9 @@ impl Tools<'_> {
         self.sign(vec![self.newest_of_all(&*self.host.heads, file, &head)?])
     }
 
-    /// The same without a claim, so that nobody is superseded by who only asks.
+    /// The same without a claim, since a dry run must not fence off a writer.
     fn look_at(&self, address: &str, file: &RegularFile) -> Result<Tombstone, Failure> {
-        let reports = reports_at(&self.examiner()?, Path::new(address), true)?;
+        let reports = reports_at(&self.verifier()?, Path::new(address), true)?;
         let report = reports
             .first()
             .ok_or_else(|| Failure::new("it is no record"))?;

@@ -1,13 +1,11 @@
-//! Native transcripts in files of their own, with what belongs to their threads; those files may lie in a database.
+//! Native transcripts in files of their own, with the files of their threads; those files can be in
+//! a database.
 
 use super::{Done, Grave, PruneArgs, Tools};
 use crate::context::Context;
-use crate::detect::{self, Kind};
-use crate::examine::{Examiner, Seen, kin};
 use crate::exit::Failure;
 use crate::record;
 use crate::render::clean::Clean;
-use crate::walk::Candidate;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal_core::record::{Head, RecordId, ThreadId};
@@ -26,16 +24,19 @@ use threadseal_store::read::{RegularFile, open_regular};
 use threadseal_store::recorder::Opened;
 use threadseal_store::sys::{directory_of, path_text};
 use threadseal_store::tombstones;
+use threadseal_verify::detect::{self, Kind};
+use threadseal_verify::inputs::Candidate;
+use threadseal_verify::verifier::{FileResult, Verifier, unfinished};
 
-/// Where a transcript lies.
+/// The place of a transcript.
 pub(super) struct Site<'s> {
-    /// Where its files are: on this machine, or in a database.
+    /// The host of its files: this machine, or a database.
     pub(super) host: &'s Host,
     pub(super) path: &'s Path,
-    /// Where its tombstone is to lie, which is always on this machine.
+    /// The place of its tombstone, which is always on this machine.
     pub(super) place: &'s Path,
     pub(super) shown: String,
-    /// Do its files lie in a database?
+    /// Are its files in a database?
     pub(super) is_shared: bool,
 }
 
@@ -78,13 +79,13 @@ impl Tools<'_> {
         }
     }
 
-    /// Goes on where a tombstone and the log say that the transcript is pruned.
+    /// Completes a prune: a tombstone and the log show that the transcript is pruned.
     pub(super) fn finish(&self, site: &Site<'_>, found: &Tombstone) -> Result<Done, Failure> {
         let records = &found.statement().records;
         let first = records.first().map(|logged| logged.head.record);
         let record = first.ok_or_else(|| Failure::new("its tombstone names no record"))?;
         if site.host.fs.metadata(site.path).is_err() {
-            // It goes last: what lies there now is of another one.
+            // The transcript is deleted last: the files that are here now belong to another one.
             return self.drop_files(site, found, false, (Vec::new(), Vec::new()));
         }
         let lock = WriterLock::acquire(Arc::clone(&site.host.fs), site.path)?;
@@ -97,9 +98,10 @@ impl Tools<'_> {
         Ok(done)
     }
 
-    /// Verifies the transcript under its lock, and says with a tombstone that it is pruned.
+    /// Verifies the transcript under its lock, and signs a tombstone of it.
     pub(super) fn begin(&self, site: &Site<'_>) -> Result<Done, Failure> {
-        // It opens only for who may seal the record: its authority, or the key in the place of that.
+        // Only keys that may seal the record can open it: its authority, or the successor of that
+        // key.
         let signing = &self.args.signing;
         let opened = signing.open(site.path, &self.signer, site.host.clone(), self.context)?;
         let head = ended(&opened)?;
@@ -113,21 +115,22 @@ impl Tools<'_> {
         Ok(done)
     }
 
-    /// The last seal of a transcript that ended, if this home and its log know none later, and `heads` an end of each thread that it
-    /// began or that goes on from it.
+    /// The last seal of an ended transcript, which must be the newest that this home and its log
+    /// know. `heads` must have an end of each thread that the transcript began or that continues
+    /// it.
     pub(super) fn newest_of_all(
         &self,
         heads: &dyn HeadStore,
         file: &RegularFile,
         head: &Head,
     ) -> Result<LoggedHead, Failure> {
-        match kin::unfinished(heads, file, head.size)? {
+        match unfinished(heads, file, head.size)? {
             Some(why) => Err(Failure::new(why)),
             None => Ok(self.newest(head)?.to_log()),
         }
     }
 
-    /// Buries a record in a file, with the files beside it; the names of others are told.
+    /// Deletes a record in a file with the files beside it; reports the names of all other files.
     fn drop_files(
         &self,
         site: &Site<'_>,
@@ -148,13 +151,13 @@ impl Tools<'_> {
 
     /// The heads of the records among `files`, each of which must be verified.
     fn verified(&self, site: &Site<'_>, files: &[PathBuf]) -> Result<Vec<LoggedHead>, Failure> {
-        let examiner = match site.is_shared {
-            true => self.examiner()?.over(site.host.clone()),
-            false => self.examiner()?,
+        let verifier = match site.is_shared {
+            true => self.verifier()?.over(site.host.clone()),
+            false => self.verifier()?,
         };
         let mut records = Vec::new();
         for path in files {
-            for report in reports_at(&examiner, path, false)? {
+            for report in reports_at(&verifier, path, false)? {
                 let verdict = report.verdict;
                 if verdict != Verdict::Verified {
                     let name = path_text(path);
@@ -169,7 +172,7 @@ impl Tools<'_> {
     }
 }
 
-/// The last seal of a record that was opened, if it ended and all of it holds.
+/// The last seal of an opened record, which must have ended and be valid.
 pub(super) fn ended(opened: &Opened) -> Result<Head, Failure> {
     let (verdict, state) = (opened.report.verdict, opened.recorder.state());
     match (state.is_ended(), verdict, state.head()) {
@@ -180,9 +183,9 @@ pub(super) fn ended(opened: &Opened) -> Result<Head, Failure> {
     }
 }
 
-/// What verification says of the file at `path`.
+/// The reports on the file at `path`.
 pub(super) fn reports_at(
-    examiner: &Examiner,
+    verifier: &Verifier,
     path: &Path,
     named: bool,
 ) -> Result<Vec<Report>, Failure> {
@@ -191,10 +194,10 @@ pub(super) fn reports_at(
         named,
         bytes: 0,
     };
-    match examiner.examine(&candidate) {
-        Seen::Reports(reports) => Ok(reports),
-        Seen::NoRecord(error) | Seen::Failed(error) => Err(Failure::new(error.message)),
-        Seen::PassedOver | Seen::Elsewhere | Seen::Link(..) => Ok(Vec::new()),
+    match verifier.verify_candidate(&candidate) {
+        FileResult::Reports(reports) => Ok(reports),
+        FileResult::NoRecord(error) | FileResult::Failed(error) => Err(Failure::new(error.message)),
+        FileResult::PassedOver | FileResult::Elsewhere | FileResult::Link(..) => Ok(Vec::new()),
     }
 }
 
@@ -206,7 +209,7 @@ fn is_in_its_folder(site: &Site<'_>, thread: &ThreadId) -> bool {
         && site.host.fs.metadata(&folder.join(THREAD_FILE)).is_ok()
 }
 
-/// The files that go with the record at a site, and the names of others in the folder of its thread.
+/// The files to delete with the record at a site, and the names of the other files of its thread.
 fn beside(
     site: &Site<'_>,
     record: RecordId,
@@ -237,33 +240,34 @@ fn beside(
     Ok((files, left))
 }
 
-/// The native record in a file, as it says itself.
+/// The native record that the first line of a file names.
 pub(super) fn record_in(file: &RegularFile) -> Result<Option<RecordId>, Failure> {
     let line = first_line(file)?;
     let manifest = line.as_deref().and_then(parse_line);
     Ok(manifest.map(|manifest| manifest.record))
 }
 
-/// Nothing is deleted by the tombstone of another record.
+/// The tombstone of one record permits no deletion of another.
 pub(super) fn lies_there() -> Failure {
     Failure::new("another record lies where its tombstone says that one was pruned")
 }
 
-/// A path, the transcript in a folder, or where the transcript of a thread lies.
+/// The path of the transcript that an argument names: a path, a folder with a transcript, or a
+/// thread.
 pub(super) fn path_of(
     args: &PruneArgs,
     named: &Path,
     context: &Context,
 ) -> Result<PathBuf, Failure> {
     if let Some(address) = record::address_of(named) {
-        // In a store that is a folder each record is a file.
+        // In a store of files, each record is a file.
         if url::folder_of(address)?.is_some() {
             let (store, name) = record::one(address, Intent::Read)?;
             return Ok(store.place(&name));
         }
         return Ok(named.to_owned());
     }
-    // Of one that was pruned in part, the tombstone may be all that is left.
+    // After an interrupted prune, the tombstone can be the only remaining file.
     if context.fs.metadata(&tombstones::place_of(named)).is_ok() {
         return Ok(named.to_owned());
     }

@@ -1,14 +1,16 @@
-//! Records in files that have no end of their own: scrolls, sealed documents, and logs of other programs under the seals beside them.
+//! Records in files without an end mark: scrolls, sealed documents, and logs of other programs with
+//! detached seals.
 //!
 //! ```text
-//! all records in FILE that this home knows, verified ─► one tombstone ─► does FILE stand still? ─► FILE ─► FILE.seal, where it is a log
+//! all records in FILE that this home knows, verified ─► one tombstone ─► is FILE unchanged?
+//!                                                    ─► FILE ─► FILE.seal of a log
 //! ```
-//! The seals of a log go last: they alone tell which log lay there. Who writes a log or edits a document asks for no lock, so each is
-//! verified again also where only the rest of a prune is finished: nothing goes that no seal covers.
+//! The seals of a log are deleted last: only they show which log was there. A program that writes a
+//! log or edits a document takes no lock. So each file is verified again even to complete an
+//! interrupted prune: only sealed bytes are deleted.
 
 use super::file::{lies_there, reports_at};
 use super::{Done, Grave, Tools, whole};
-use crate::detect::{self, Kind};
 use crate::exit::Failure;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,11 +27,12 @@ use threadseal_store::observer::{read_seals, seal_path};
 use threadseal_store::read::{RegularFile, Stability, open_regular};
 use threadseal_store::sys::path_text;
 use threadseal_store::tombstones;
+use threadseal_verify::detect::{self, Kind};
 
 /// Nanoseconds of a microsecond.
 const MICROSECOND: i128 = 1_000;
 
-/// Whoever seals what lies in a file waits, or is refused, for as long as this lives.
+/// While this lives, every process that would seal the file waits, or is refused.
 struct Held {
     _documents: Option<Exclusive>,
     _scroll: Option<WriterLock>,
@@ -37,8 +40,8 @@ struct Held {
 }
 
 impl Tools<'_> {
-    /// Verifies what lies in the file under its locks, and says with a tombstone that it is pruned. It has no end of its own: this
-    /// is one.
+    /// Verifies the file under its locks, and signs a tombstone of it. The record has no end mark:
+    /// the tombstone is its end.
     pub(super) fn begin_held(&self, path: &Path) -> Result<Done, Failure> {
         self.refuse_of_others(path)?;
         let held = self.hold(path)?;
@@ -51,7 +54,7 @@ impl Tools<'_> {
         Ok(done)
     }
 
-    /// Goes on where a tombstone and the log say that it is pruned.
+    /// Completes a prune: a tombstone and the log show that the file is pruned.
     pub(super) fn finish_held(&self, path: &Path, found: &Tombstone) -> Result<Done, Failure> {
         let is_there = |path: &Path| self.host.fs.metadata(path).is_ok();
         let last = last_of(path, found);
@@ -82,8 +85,9 @@ impl Tools<'_> {
         Ok(done)
     }
 
-    /// The log whose seals lie at `seals`, where this home made them, and neither sealed nor saw it written since `before`. A scroll or a
-    /// document with seals beside it is no log; of a log that is gone, its tombstone tells that the seals are to go as well.
+    /// The log of the seals at `seals`, if this home made them. None if the log was sealed or
+    /// written to since `before`. A scroll or a document with detached seals is no log. If the log
+    /// itself is gone, its tombstone shows that the seals must be deleted, too.
     pub(super) fn log_before(&self, seals: &Path, before: u64) -> Result<Option<PathBuf>, Failure> {
         let log = seals.with_extension("");
         let known = self.seals_of(&log)?;
@@ -104,14 +108,15 @@ impl Tools<'_> {
         Ok(Some(log).filter(|_| is_log && written < i128::from(before)))
     }
 
-    /// The record that the seals beside a log say they are of.
+    /// The record that the detached seals of a log name.
     fn seals_of(&self, log: &Path) -> Result<Option<RecordId>, Failure> {
         let seals = read_seals(&self.host, log)?;
         let seals = seals.and_then(|bytes| observed::parse(&bytes).ok());
         Ok(seals.map(|seals| seals.record))
     }
 
-    /// What belongs to a thread goes with that, and what all threads of a project hang on stays.
+    /// Refuses files of a thread, which are pruned with it, and files on which all threads of a
+    /// project depend.
     fn refuse_of_others(&self, path: &Path) -> Result<(), Failure> {
         let is_there = |name: &str| self.host.fs.metadata(&path.with_file_name(name)).is_ok();
         let text = match path.file_name().and_then(|name| name.to_str()) {
@@ -147,11 +152,11 @@ impl Tools<'_> {
         })
     }
 
-    /// The newest heads of all records in the file that this home knows, each of which must hold as a whole. The claims of others in it
-    /// are bytes like any.
+    /// The newest heads of all records in the file that this home knows, each of which must be
+    /// fully valid. Claims of other keys in the file are ordinary bytes.
     pub(super) fn known_in(&self, path: &Path) -> Result<Vec<LoggedHead>, Failure> {
         let mut records = Vec::new();
-        for report in reports_at(&self.examiner()?, path, true)? {
+        for report in reports_at(&self.verifier()?, path, true)? {
             let stored = report.record.map(|record| self.host.heads.fetch(&record));
             if stored.transpose()?.flatten().is_none() {
                 continue;
@@ -176,7 +181,7 @@ impl Tools<'_> {
         }
     }
 
-    /// Buries what lies in a file, and the seals beside it behind it.
+    /// Deletes the content of a file and then its detached seals.
     fn drop_held(
         &self,
         path: &Path,
@@ -208,7 +213,7 @@ impl Tools<'_> {
         })
     }
 
-    /// Where bytes lie that were moved out of a scroll, or out of the seals of a log.
+    /// The files with bytes that were moved out of a scroll, or out of the seals of a log.
     fn set_aside(&self, path: &Path, tombstone: &Tombstone) -> Result<Vec<PathBuf>, Failure> {
         let mut found = Vec::new();
         for logged in &tombstone.statement().records {
@@ -223,7 +228,7 @@ impl Tools<'_> {
     }
 }
 
-/// The file that goes last.
+/// The file that is deleted last.
 fn last_of(path: &Path, tombstone: &Tombstone) -> PathBuf {
     match tombstone.statement().records.iter().any(is_observed) {
         true => seal_path(path),
@@ -239,7 +244,7 @@ pub(super) fn is_observed(logged: &LoggedHead) -> bool {
     logged.kind == RecordKind::Observed
 }
 
-/// Refuses what was written on, or replaced, since it was opened.
+/// Refuses a file that was appended to, or replaced, since it was opened.
 fn refuse_moving(file: &RegularFile) -> Result<(), Failure> {
     match file.stability()? {
         Stability::Same => Ok(()),

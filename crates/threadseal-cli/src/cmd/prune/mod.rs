@@ -1,12 +1,17 @@
 //! `prune RECORD…`: deletes whole records, and leaves a signed tombstone of each.
 //!
 //! ```text
-//! lock ─► verify ─► tombstone, durable ─► entries in the log of the host ─► what lies beside it ─► the record
-//!                   RECORD.tombstone, or, of a record in a store, $THREADSEAL_HOME/tombstones/<record>.tombstone
+//! lock ─► verify ─► tombstone, durable ─► entries in the log ─► files beside it ─► the record
+//!
+//! RECORD.tombstone                                 of a record in a file
+//! $THREADSEAL_HOME/tombstones/<record>.tombstone   of a record in a store
 //! ```
-//! Killed in between, it is finished by the next `prune` of the same record: the tombstone is there, and the record still is.
-//! [`file`] prunes native transcripts in files, [`elsewhere`] those in databases and object storage, [`held`] what else lies in files,
-//! [`stored`] ledgers and lineages in stores.
+//! If it is killed in between, the next `prune` of the same record completes it: the tombstone
+//! exists, and so does the record.
+//!
+//! [`file`] prunes native transcripts in files, [`elsewhere`] those in databases and object
+//! storage.
+//! [`held`] prunes other records in files, [`stored`] ledgers and lineages in stores.
 
 mod elsewhere;
 mod file;
@@ -14,8 +19,6 @@ mod held;
 mod stored;
 
 use crate::context::Context;
-use crate::examine::pruned::is_newest;
-use crate::examine::{Asked, Examiner};
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::key_log;
 use crate::output::Out;
@@ -23,10 +26,9 @@ use crate::record;
 use crate::render::clean::Clean;
 use crate::render::json::PathError;
 use crate::signing::SigningArgs;
-use crate::trusting;
-use crate::walk;
+use crate::trust_file;
+use crate::verifying;
 use clap::Args;
-use indicatif::ProgressBar;
 use serde::Serialize;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -47,6 +49,9 @@ use threadseal_store::host::Host;
 use threadseal_store::read::open_regular;
 use threadseal_store::sys::path_text;
 use threadseal_store::tombstones::{self, Found};
+use threadseal_verify::inputs;
+use threadseal_verify::verifier::Verifier;
+use threadseal_verify::verifier::pruned::is_newest;
 
 /// Microseconds of an hour.
 const HOUR: u64 = 3_600_000_000;
@@ -82,29 +87,29 @@ pub(crate) struct PruneArgs {
     signing: SigningArgs,
 }
 
-/// One record that was pruned, or would be.
+/// One record that was pruned or, with `--dry-run`, would be.
 #[derive(Debug, Serialize)]
 struct Done {
     path: String,
     head: String,
     tombstone: String,
-    /// Files that went with it.
+    /// Files that were deleted with it.
     files: Vec<String>,
-    /// What else lies in the folder of its thread, and stays.
+    /// Other files in the folder of its thread, which stay.
     left: Vec<String>,
 }
 
 #[derive(Serialize)]
 struct PruneOutput<'a> {
     schema: &'static str,
-    /// Is it only what would be deleted?
+    /// Did the run only list deletions?
     dry_run: bool,
     pruned: &'a [Done],
     refused: &'a [PathError],
     exit: u8,
 }
 
-/// What pruning needs of the home.
+/// The parts of the home that pruning needs.
 struct Tools<'a> {
     args: &'a PruneArgs,
     context: &'a Context,
@@ -114,7 +119,8 @@ struct Tools<'a> {
     signer: Arc<LocalSigner>,
 }
 
-/// One record, when it is judged: how it is shown, where its tombstone lies, and what goes with it.
+/// One record after verification: its printed name, the place of its tombstone, and the files to
+/// delete with it.
 struct Grave<'g> {
     shown: String,
     place: &'g Path,
@@ -122,14 +128,14 @@ struct Grave<'g> {
     left: Vec<String>,
 }
 
-/// Prunes what the arguments name.
+/// Prunes the records that the arguments name.
 pub(crate) fn run(args: &PruneArgs, context: &Context, out: &mut Out) -> Outcome {
     let tools = Tools::new(args, context)?;
     let (mut pruned, mut refused) = (Vec::new(), Vec::new());
     let mut take = |path: &Path, done: Result<Done, Failure>| match done {
         Ok(done) => pruned.push(done),
         Err(failure) => {
-            // The address of a store may hold a password.
+            // The address of a store can contain a password.
             let shown = path.to_str().map(record::without_secrets);
             let shown = shown.map_or_else(|| path.to_owned(), PathBuf::from);
             refused.push(PathError::of(Some(&shown), &failure.about(&shown)));
@@ -175,7 +181,7 @@ impl<'a> Tools<'a> {
         })
     }
 
-    /// The paths that an argument names.
+    /// The paths of an argument.
     fn paths(&self, named: &Path) -> Result<Vec<PathBuf>, Failure> {
         match self.args.older_than {
             None => file::path_of(self.args, named, self.context).map(|path| vec![path]),
@@ -183,9 +189,10 @@ impl<'a> Tools<'a> {
         }
     }
 
-    /// The tombstone at `place` by which the record is to go: one that the log knows. Any other was left by a prune that was cut short
-    /// before it counted, or by whoever has a copy of the key: nothing is deleted by it. Where the record `is_gone` there is nothing to
-    /// delete, and a log in the place of a lost one has said again what that one may have said.
+    /// The tombstone at `place` that permits the deletion of the record: one that the log knows.
+    /// Any other tombstone is from an interrupted prune, or from an attacker with a copy of the
+    /// key, and permits no deletion. If the record `is_gone`, there is nothing to delete; then an
+    /// entry in a log after a restart may only repeat a former one.
     fn tombstone_at(&self, place: &Path, is_gone: bool) -> Result<Option<Tombstone>, Failure> {
         match tombstones::read(&*self.host.fs, place)? {
             Found::Other => Err(Failure::new(format!(
@@ -213,7 +220,7 @@ impl<'a> Tools<'a> {
         Ok(records.all(|logged| known.contains(logged)))
     }
 
-    /// Refuses when a later seal of a record is known than the tombstone names.
+    /// Refuses if a later seal of a record is known than the tombstone names.
     fn refuse_later(&self, found: &Tombstone) -> Result<(), Failure> {
         for logged in &found.statement().records {
             let stored = self.host.heads.fetch(&logged.head.record)?;
@@ -226,12 +233,12 @@ impl<'a> Tools<'a> {
         Ok(())
     }
 
-    fn examiner(&self) -> Result<Examiner, Failure> {
-        let trust = trusting::trust_of_home(&self.home, self.context)?;
-        Examiner::new(Asked::by(trust), ProgressBar::hidden(), self.context)
+    fn verifier(&self) -> Result<Verifier, Failure> {
+        let trust = trust_file::trust_of_home(&self.home, self.context)?;
+        verifying::verifier_by(trust, self.context)
     }
 
-    /// The head that this home and its log know of a record, which must be its newest.
+    /// The known head of a record in this home and its log, which must equal its newest one.
     fn newest(&self, head: &Head) -> Result<StoredHead, Failure> {
         let stored = self.host.heads.fetch(&head.record)?;
         stored.filter(|stored| is_newest(stored, head)).ok_or_else(|| {
@@ -239,7 +246,7 @@ impl<'a> Tools<'a> {
         })
     }
 
-    /// Signs that these records are pruned, the first of which was named.
+    /// Signs a tombstone of these records; the first one is the named record.
     fn sign(&self, records: Vec<LoggedHead>) -> Result<Tombstone, Failure> {
         let by = self.args.by.clone();
         let statement = Statement {
@@ -251,7 +258,8 @@ impl<'a> Tools<'a> {
         Ok(Tombstone::sign(statement, &*self.signer)?)
     }
 
-    /// Writes the tombstone down, where it is a `new` one, has the log say the same, and deletes what it is of by `drop`.
+    /// Writes the tombstone if it `is_new`, adds its entries to the log, and deletes the record
+    /// with `drop`.
     fn bury(
         &self,
         grave: Grave<'_>,
@@ -277,7 +285,8 @@ impl<'a> Tools<'a> {
         })
     }
 
-    /// The transcripts below `folder` that ended and that this home has not sealed for `age`, and the logs that nobody wrote for so long.
+    /// The ended transcripts below `folder` that this home did not seal for `age`, and the logs
+    /// without a write for that time.
     fn older(&self, folder: &Path, age: u64) -> Result<Vec<PathBuf>, Failure> {
         if !folder.is_dir() {
             return Err(
@@ -286,7 +295,7 @@ impl<'a> Tools<'a> {
         }
         let before = self.context.now()?.as_micros().saturating_sub(age);
         let mut found = Vec::new();
-        for file in walk::find(&[folder.to_owned()]).files {
+        for file in inputs::find(&[folder.to_owned()], &record::stores()).files {
             match file.path.extension().and_then(OsStr::to_str) {
                 Some("jsonl") if self.ended_before(&file.path, before)? => found.push(file.path),
                 Some("seal") => found.extend(self.log_before(&file.path, before)?),
@@ -296,7 +305,7 @@ impl<'a> Tools<'a> {
         Ok(found)
     }
 
-    /// Is it a transcript that ended, and that this home sealed last before that?
+    /// Is it an ended transcript, whose last seal by this home is older?
     fn ended_before(&self, path: &Path, before: u64) -> Result<bool, Failure> {
         let line = first_line(&open_regular(&*self.host.fs, path)?)?;
         let Some(manifest) = line.as_deref().and_then(parse_line) else {
@@ -307,7 +316,8 @@ impl<'a> Tools<'a> {
     }
 }
 
-/// The head of a record that holds as a whole: one that nobody signed holds by its chain and the head that this home knows.
+/// The head of a fully valid record. An unsigned record is valid by its chain and the head that
+/// this home knows.
 fn whole(report: &Report) -> Result<Head, Failure> {
     let verdict = report.verdict;
     let holds = matches!(verdict, Verdict::Verified | Verdict::Consistent);

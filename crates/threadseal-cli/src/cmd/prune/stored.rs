@@ -1,13 +1,13 @@
 //! Ledgers and lineages in stores: folders, SQLite, PostgreSQL, object storage.
 //!
-//! The tombstone lies in this home, by the name of the record, so that it outlives the store. What the store itself notes of what was
-//! deleted comes after it, in one step with the look that nobody wrote on, and keeps the name from being used again there.
+//! The tombstone is in this home, named after the record, so that it outlives the store. The store
+//! then marks the record as deleted, in one step with the check that it has no new writes. That
+//! mark prevents a new record of the same name in this store.
 
 use super::held::is_observed;
 use super::{Done, Grave, Tools, whole};
 use crate::cmd::ledger::place;
 use crate::context::object_storage_settings;
-use crate::examine::ledger::head_path;
 use crate::exit::Failure;
 use crate::record;
 use std::io;
@@ -22,6 +22,7 @@ use threadseal_store::ledger::{LedgerStore, Tip};
 use threadseal_store::lineage::{self, CheckpointStore, Newest, Saved, Standings};
 use threadseal_store::observer::seal_path;
 use threadseal_store::tombstones;
+use threadseal_verify::verifier::head_path;
 
 impl Tools<'_> {
     /// Prunes the ledger of a run.
@@ -61,7 +62,8 @@ impl Tools<'_> {
         })
     }
 
-    /// Verifies a ledger, and signs that it is pruned. It has no end of its own: this is one.
+    /// Verifies a ledger, and signs a tombstone of it. The ledger has no end mark: the tombstone is
+    /// its end.
     fn judge_run(
         &self,
         store: &dyn LedgerStore,
@@ -78,17 +80,18 @@ impl Tools<'_> {
                 "it is the ledger of a thread, and goes with that: prune the thread",
             ));
         }
-        let outcome = self.examiner()?.run(store, run, address)?;
+        let outcome = self.verifier()?.run(store, run, address)?;
         let stored = self.newest(&whole(&outcome.report)?)?;
         let mut records = vec![stored.to_log()];
-        // The seals of its file as a log are a record of their own, and go with it.
+        // The seals of its file as an observed log are a record of their own, and are pruned with
+        // it.
         if let Some(file) = file.filter(|file| self.host.fs.metadata(&seal_path(file)).is_ok()) {
             records.extend(self.known_in(file)?.into_iter().filter(is_observed));
         }
         self.sign(records)
     }
 
-    /// Signed head and seals as a log, which lie beside the file of a ledger.
+    /// The signed head and the detached seals of a ledger's file.
     fn beside_ledger(&self, file: &Path) -> Vec<PathBuf> {
         let beside = [head_path(file), seal_path(file)].into_iter();
         beside
@@ -146,7 +149,7 @@ impl Tools<'_> {
         })
     }
 
-    /// Verifies all checkpoints of an agent, and signs that they are pruned.
+    /// Verifies all checkpoints of an agent, and signs a tombstone of them.
     fn judge_agent(
         &self,
         store: &dyn CheckpointStore,
@@ -161,7 +164,7 @@ impl Tools<'_> {
             Failure::new("its newest checkpoint is not the one that this home knows: it was written elsewhere, or its head is lost")
         })?;
         let mut records: Vec<LoggedHead> = vec![self.newest(&stored.head)?.to_log()];
-        // One that went on in v0x05 was known by its key before.
+        // An agent that changed to v0x05 was known by its key before.
         for link in store.history(agent)? {
             let record = record_of(store, agent, &link)?;
             let is_new = records.iter().all(|known| known.head.record != record);
@@ -172,7 +175,7 @@ impl Tools<'_> {
         self.sign(records)
     }
 
-    /// The tombstone of an agent of which the store only knows which checkpoint was its newest.
+    /// The tombstone of an agent whose store only has its newest checkpoint's hash.
     fn buried_agent(&self, newest: &ContentHash) -> Result<Tombstone, Failure> {
         let logged = self.log.tombstones()?;
         let of_it = |logged: &&LoggedHead| logged.head.line == newest.digest();
@@ -195,7 +198,7 @@ fn text_of(store: &Path) -> Result<&str, Failure> {
     text.ok_or_else(|| Failure::new("the name of a store is UTF-8"))
 }
 
-/// By what head stores know the agent of a link.
+/// The record id of the agent of a link, under which stores keep its head.
 fn record_of(
     store: &dyn CheckpointStore,
     agent: &AgentName,

@@ -19,7 +19,7 @@ pub(crate) struct CanonArgs {
     cbor: bool,
 }
 
-/// Prints the bytes and nothing else, no line feed either.
+/// Prints only these bytes, without a line feed.
 pub(super) fn run(args: &CanonArgs, context: &Context, out: &mut Out) -> Outcome {
     let bytes = match &args.file {
         Some(path) => input::file(path, context)?.read_whole(MAX_DOCUMENT_BYTES)?,

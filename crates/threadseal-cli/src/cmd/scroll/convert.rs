@@ -1,4 +1,4 @@
-//! `scroll convert`: the same sealed turns in another container. Hashes and signatures stay.
+//! `scroll convert`: writes the same sealed turns in another container. Hashes and signatures stay.
 
 use super::ContainerArg;
 use super::input::{self, Writer};
@@ -11,9 +11,9 @@ use threadseal_core::canon::jcs;
 use threadseal_core::error::Error;
 use threadseal_formats::scroll::{Form, SealedTurn};
 
-/// Turns with uncovered digits that are told one by one.
+/// The most turns with uncovered digits that are listed.
 const MAX_TOLD: u64 = 20;
-/// Digits of a number that are shown.
+/// The most digits of a number that are shown.
 const MAX_SHOWN_DIGITS: usize = 40;
 
 /// What `scroll convert` takes.
@@ -33,8 +33,8 @@ pub(crate) struct ConvertArgs {
     out: Option<PathBuf>,
 }
 
-/// Converts. Digits that no hash covers would be gone from what is written, and a scroll that was
-/// `partial` would be `verified`: so that is refused, unless it is asked for, and told.
+/// Converts. The output would lack digits that no hash covers, so that a `partial` scroll would
+/// become `verified`. That is refused unless it is requested; then each loss is reported.
 pub(super) fn run(args: &ConvertArgs, context: &Context, out: &mut Out) -> Outcome {
     let mut writer = Writer::new(args.to.into(), args.out.as_deref(), context, out)?;
     let (mut turns, mut lost) = (0_u64, 0_u64);
@@ -70,7 +70,7 @@ pub(super) fn run(args: &ConvertArgs, context: &Context, out: &mut Out) -> Outco
     Ok(Exit::Done)
 }
 
-/// What is said of the first number at `at` of a turn whose digits no hash covers.
+/// The report on the first number at `at` of a turn whose digits no hash covers.
 fn digits_lost(turn: &[u8], at: usize, from: u64) -> String {
     let rest = turn.get(at..).unwrap_or_default();
     let is_number = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');

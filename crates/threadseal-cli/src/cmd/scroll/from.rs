@@ -1,4 +1,4 @@
-//! `scroll from`: what another program wrote becomes a sealed scroll, with an account of every
+//! `scroll from`: converts another program's session to a sealed scroll, with an account of every
 //! part.
 //!
 //! ```text
@@ -31,7 +31,7 @@ use threadseal_formats::scroll::{Encoding, seal as seal_turn};
 use threadseal_store::atomic::{self, PRIVATE_FILE};
 use threadseal_store::read::{open_regular, read_small};
 
-/// The one format that is written as an archive.
+/// The only format that is an archive.
 const ARCHIVED: &str = "inspect";
 
 /// What `scroll from` takes.
@@ -95,7 +95,7 @@ fn vendors() -> Vec<&'static str> {
     std::iter::once("auto").chain(known).collect()
 }
 
-/// Maps, seals, writes; or prints the table.
+/// Maps, seals and writes; or prints the table.
 pub(super) fn run(args: &FromArgs, context: &Context, out: &mut Out) -> Outcome {
     if args.table {
         return table::run(&args.vendor, &args.files, context, out);
@@ -108,7 +108,7 @@ pub(super) fn run(args: &FromArgs, context: &Context, out: &mut Out) -> Outcome 
             "--json prints the account; name a file for the scroll with --out",
         ));
     }
-    // Said before a scroll is written that the account would then be missing of.
+    // Checked before a scroll is written, which would then have no account.
     if let Some(path) = &args.account
         && context.fs.symlink_metadata(path).is_ok()
     {
@@ -138,10 +138,10 @@ pub(super) fn run(args: &FromArgs, context: &Context, out: &mut Out) -> Outcome 
     }
 }
 
-/// What the file at `path` maps to.
+/// The mapping of the file at `path`.
 ///
 /// # Errors
-/// When it cannot be read, is of no known format, or is nothing that the format knows.
+/// When it cannot be read, is of no known format, or the format does not accept it.
 pub(super) fn read(
     vendor: &str,
     path: &Path,
@@ -193,7 +193,8 @@ fn write(args: &FromArgs, drafts: Drafts, context: &Context, out: &mut Out) -> R
         true => ContainerArg::Cbor,
         false => ContainerArg::Array,
     });
-    // Turns on standard output cannot be taken back, and lines of them look like a whole scroll.
+    // Turns on standard output cannot be taken back, and a part of them would look like a whole
+    // scroll.
     drafts.check()?;
     let mut writer = Writer::new(to.into(), args.out.as_deref(), context, out)?;
     let mut head: Option<Head> = None;
@@ -219,7 +220,7 @@ pub(super) fn print(value: &Value, out: &mut Out) {
     out.bytes(b"\n");
 }
 
-/// The account in a few lines.
+/// Prints the account in a few lines.
 fn tell(format: &Format, account: &Account) {
     let tokens = account.tokens;
     complain(&format!(

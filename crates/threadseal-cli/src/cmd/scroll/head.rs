@@ -1,4 +1,5 @@
-//! `scroll head`: what to keep elsewhere, so that a cut or forked scroll is noticed.
+//! `scroll head`: prints the head to keep elsewhere, so that a truncated or forked scroll is
+//! noticed.
 
 use super::input;
 use crate::context::Context;
@@ -31,7 +32,7 @@ struct HeadOutput {
     transcript_sha256: String,
 }
 
-/// Prints the head of a chain that `verify` has nothing against; whose it is, it does not say.
+/// Prints the head of a valid chain; it does not prove the author.
 pub(super) fn run(args: &HeadArgs, context: &Context, out: &mut Out) -> Outcome {
     let mut verifier = Verifier::new(ChainOptions::default());
     let (mut reader, mut turns) = (None, 0_u64);

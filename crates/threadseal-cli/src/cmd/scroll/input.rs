@@ -1,7 +1,6 @@
-//! Where turns come from and where they go: a file, or the standard streams.
+//! Input and output of turns: a file, or the standard streams.
 
 use crate::context::Context;
-use crate::detect::container_of;
 use crate::exit::Failure;
 use crate::output::Out;
 use std::io::{ErrorKind, Read as _, stdin};
@@ -13,10 +12,11 @@ use threadseal_formats::scroll::{Container, End, Form, Place, SealedTurn, Splitt
 use threadseal_store::atomic::NewFile;
 use threadseal_store::read::{RegularFile, Source, open_regular};
 use threadseal_store::scroll::each_turn;
+use threadseal_verify::detect::container_of;
 
-/// Mode of a scroll that is written: what an agent said is for its user.
+/// Mode of a new scroll: only its user may read the output of an agent.
 const SCROLL_MODE: u32 = 0o600;
-/// So much of standard input is taken at once, if it is there.
+/// The most bytes of standard input that one read takes.
 const ARRIVING_BYTES: usize = 64 << 10;
 
 /// All of standard input, up to [`MAX_DOCUMENT_BYTES`].
@@ -46,10 +46,10 @@ pub(super) fn file(path: &Path, context: &Context) -> Result<RegularFile, Failur
     Ok(open_regular(&*context.fs, path)?)
 }
 
-/// Hands over the turns of `path`, or of standard input, in order and one at a time.
+/// Passes the turns of `path`, or of standard input, to `each`, in order and one at a time.
 ///
 /// # Errors
-/// When the input cannot be read; what `each` returns.
+/// When the input cannot be read; any error of `each`.
 pub(super) fn turns(
     path: Option<&Path>,
     context: &Context,
@@ -69,11 +69,11 @@ pub(super) fn turns(
     Ok(each_turn(source, container, each)?)
 }
 
-/// Standard input, of which so much was read that its container shows, and then as long as
-/// `wants_more` says of what is there.
+/// Standard input. Enough of it was read to detect the container, and more for as long as
+/// `wants_more` of the bytes so far.
 ///
 /// # Errors
-/// When it cannot be read, or that does not end.
+/// When it cannot be read, or has no end.
 fn arriving(mut wants_more: impl FnMut(&[u8]) -> bool) -> Result<Resumed<Arriving>, Failure> {
     let (mut first, mut chunk) = (Vec::new(), Vec::new());
     let mut shows = false;
@@ -96,10 +96,10 @@ fn arriving(mut wants_more: impl FnMut(&[u8]) -> bool) -> Result<Resumed<Arrivin
     })
 }
 
-/// Standard input, whose first turn is there.
+/// Standard input, of which the first turn was read.
 ///
 /// # Errors
-/// When it cannot be read, or too much stands before that turn's end.
+/// When it cannot be read, or that turn is too long.
 pub(super) fn from_first_turn() -> Result<Resumed<Arriving>, Failure> {
     let (mut splitter, mut cut, mut seen) = (None, 0, false);
     arriving(|first| {
@@ -112,8 +112,8 @@ pub(super) fn from_first_turn() -> Result<Resumed<Arriving>, Failure> {
     })
 }
 
-/// Standard input as it comes: who writes turns into a pipe sees each sealed when it is whole, and
-/// not when the pipe ends.
+/// Standard input as it arrives: each turn in a pipe is sealed as soon as it is complete, before
+/// the pipe ends.
 pub(super) struct Arriving;
 
 impl Source for Arriving {
@@ -136,11 +136,11 @@ impl Source for Arriving {
     }
 }
 
-/// The value of a turn as its container holds it. A container has one form: what stands in it in
-/// the other is no turn, here as when it is verified.
+/// The value of a turn in its container. A container has one form: bytes in the other form are no
+/// turn, as in verification.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Why it is no turn.
 pub(super) fn value(bytes: &[u8], form: Form) -> Result<json::Value, String> {
     if form == Form::Json {
         return json::parse(bytes).map_err(|error| error.to_string());
@@ -152,7 +152,7 @@ pub(super) fn value(bytes: &[u8], form: Form) -> Result<json::Value, String> {
     }
 }
 
-/// A stream whose beginning was looked at already.
+/// A stream whose first bytes were read already.
 pub(super) struct Resumed<S> {
     pub(super) first: Vec<u8>,
     source: S,
@@ -169,7 +169,7 @@ impl<S: Source> Source for Resumed<S> {
     }
 }
 
-/// Refuses an input that is no whole container.
+/// Refuses an input that is no complete container.
 ///
 /// # Errors
 /// When it is none.
@@ -219,7 +219,7 @@ impl<'a> Writer<'a> {
     /// Writes one turn.
     ///
     /// # Errors
-    /// When it has no form in this container, or the file cannot be written.
+    /// When this container cannot hold it, or the file cannot be written.
     pub(super) fn turn(&mut self, turn: &SealedTurn) -> Result<(), Error> {
         let before: &[u8] = match (self.container, self.turns) {
             (Container::Array, 0) => b"[",
@@ -243,7 +243,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Ends the container. On `Ok` a file is whole and has its name.
+    /// Ends the container. After `Ok` the file is complete and has its name.
     ///
     /// # Errors
     /// When the file cannot be written.

@@ -1,6 +1,6 @@
 //! `scroll …`: chains of sealed turns, agent-scroll v0.1 (`spec/scroll.md`).
 //!
-//! Where no file is named, standard input is read, as the reference command does.
+//! Without a file, the commands read standard input, as agent-scroll's own command does.
 
 mod canon;
 mod convert;
@@ -37,7 +37,6 @@ pub(crate) enum ScrollCommand {
     To(to::ToArgs),
 }
 
-/// Runs one of them.
 pub(crate) fn run(command: &ScrollCommand, context: &Context, out: &mut Out) -> Outcome {
     match command {
         ScrollCommand::Canon(args) => canon::run(args, context, out),

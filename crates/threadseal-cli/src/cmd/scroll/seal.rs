@@ -1,9 +1,9 @@
-//! `scroll seal`: turns in, sealed turns out, one at a time.
+//! `scroll seal`: reads turns and writes sealed turns, one at a time.
 //!
 //! ```text
 //! turns ─► seal after the last one ─► standard output, a new file, or the end of a live scroll
 //! ```
-//! A file that was written is durable before its head is remembered by this host.
+//! A written file is durable before this host remembers its head.
 
 use super::ContainerArg;
 use super::input::{self, Writer};
@@ -59,7 +59,7 @@ pub(super) fn run(args: &SealArgs, context: &Context, out: &mut Out) -> Outcome 
     }
 }
 
-/// Who signs turns: `--key`.
+/// The signer of turns: `--key`.
 ///
 /// # Errors
 /// When there is no such key, or it cannot be used.
@@ -80,7 +80,7 @@ pub(super) fn signer(
     Ok(Some(signer))
 }
 
-/// A turn of the input, in the encoding that was asked for.
+/// A turn of the input, in the requested encoding.
 fn turn(bytes: &[u8], args: &SealArgs) -> Result<Turn, Error> {
     let invalid = |violation: threadseal_formats::scroll::SchemaViolation| {
         Error::invalid(violation.to_string())
@@ -126,7 +126,7 @@ fn write(
     Ok(Exit::Done)
 }
 
-/// Remembers the head of a scroll that was written to a file, and tells it.
+/// Remembers the head of a scroll in a new file, and prints it.
 ///
 /// # Errors
 /// When the home cannot be written.
@@ -157,7 +157,7 @@ pub(super) fn after(head: Option<Head>, sealed: &SealedTurn) -> Head {
     }
 }
 
-/// Two scrolls may begin with the same turn: then the first that was remembered stays so.
+/// Two scrolls can begin with the same turn: then the home keeps the one that it remembered first.
 fn remember(
     head: Head,
     signer: Option<&dyn Signer>,
@@ -235,7 +235,7 @@ fn append(
             .err()
             .unwrap_or_else(|| Failure::new("there is no turn to begin the scroll with")));
     };
-    // Turns that were appended are part of the scroll, whatever came behind them.
+    // Appended turns are part of the scroll, whatever followed in the input.
     let head = live.sync()?;
     if place > 0 || end.is_ok() {
         if end.is_err() {

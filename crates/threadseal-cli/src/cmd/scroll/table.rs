@@ -1,22 +1,23 @@
-//! `scroll from --table`: one line for each source below the paths.
+//! `scroll from --table`: prints one line for each source below the paths.
 //!
 //! ```text
 //! {"schema":"threadseal.scroll-table/1","files":[{"path":P,"account":ACCOUNT},…],
 //!  "errors":[{"path":P,"message":M},…],"passed_over":N}
 //! ```
-//! Files inside folders that no format knows are passed over and counted; a file that is named
-//! must be known.
+//! Files of unknown formats inside folders are passed over and counted; a named file must have a
+//! known format.
 
 use super::from::{print, read};
 use crate::context::Context;
 use crate::exit::{Exit, Outcome, complain};
 use crate::output::Out;
+use crate::record;
 use crate::render::clean::Clean;
-use crate::walk;
 use std::path::PathBuf;
 use threadseal_convert::{Account, Tokens};
 use threadseal_core::canon::json::Value;
 use threadseal_store::sys::path_text;
+use threadseal_verify::inputs;
 
 /// A line of the table.
 struct Row {
@@ -27,7 +28,7 @@ struct Row {
 
 /// Prints the table, or one JSON object.
 pub(super) fn run(vendor: &str, paths: &[PathBuf], context: &Context, out: &mut Out) -> Outcome {
-    let found = walk::find(paths);
+    let found = inputs::find(paths, &record::stores());
     let mut errors: Vec<(String, String)> = found
         .errors
         .iter()
@@ -110,7 +111,7 @@ fn cells(format: &str, account: &Account, path: &str) -> [String; 9] {
     cells
 }
 
-/// Lines that were not understood, members that nobody knows, values carried in another form.
+/// Lines that no rule maps, unknown members, and values in another form.
 fn warnings(account: &Account) -> u64 {
     let unknown = account
         .dropped()

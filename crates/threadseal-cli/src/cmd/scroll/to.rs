@@ -1,21 +1,17 @@
-//! `scroll to`: a scroll as something else (`spec/scroll-mappings.md` W6).
+//! `scroll to`: converts a scroll to another format (`spec/scroll-mappings.md` W6).
 //!
-//! Written is what verification vouches for, from the bytes that it read; everything else is
-//! refused with the report, unless `--unverified` asks for it. Then it says so of itself where its
-//! format lets it, and the exit is that of the verdict: no script takes it for verified.
+//! It writes only verified content, from the bytes that it verified. Anything else is refused with
+//! the report, unless `--unverified` is given. Then the output is marked as unverified if its
+//! format allows that, and the exit is that of the verdict: no script takes it for verified.
 
 use super::input;
 use crate::context::Context;
-use crate::detect::container_of;
-use crate::examine::{Asked, Examiner};
 use crate::exit::{self, Exit, Failure, Outcome, complain};
-use crate::gather;
-use crate::local::Local;
 use crate::output::Out;
 use crate::render::json::VerifyOutput;
+use crate::verifying;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use indicatif::ProgressBar;
 use std::path::PathBuf;
 use threadseal_convert::export::{Chain, Exported, TARGETS, Target, find_target};
 use threadseal_core::canon::python::rye_line;
@@ -23,8 +19,10 @@ use threadseal_core::limits::MAX_DOCUMENT_BYTES;
 use threadseal_core::report::combined_exit_code;
 use threadseal_formats::scroll::Container;
 use threadseal_store::atomic::create_new;
+use threadseal_verify::detect::container_of;
+use threadseal_verify::trust_locality::Locality;
 
-/// Mode of a file that is written: what an agent said is for its user.
+/// Mode of a new file: only its user may read the output of an agent.
 const EXPORT_MODE: u32 = 0o600;
 
 /// What `scroll to` takes.
@@ -75,8 +73,8 @@ pub(super) fn run(args: &ToArgs, context: &Context, out: &mut Out) -> Outcome {
     Ok(exit)
 }
 
-/// The chain that may be written, and the exit of its verdict. Where that is not good enough, it
-/// was reported.
+/// The chain that may be written, and the exit of its verdict. If the verdict does not suffice, the
+/// report was printed.
 fn chain(
     args: &ToArgs,
     bytes: &[u8],
@@ -85,10 +83,10 @@ fn chain(
     out: &mut Out,
 ) -> Result<(Option<Chain>, Exit), Failure> {
     let paths: Vec<PathBuf> = args.file.iter().cloned().collect();
-    let local = Local::to(&paths, args.allow_local_trust, context);
-    let trust = gather::gather(&args.trust, args.key.as_deref(), &local, context)?;
-    let examiner = Examiner::new(Asked::by(trust), ProgressBar::hidden(), context)?;
-    let outcome = examiner.scroll_bytes(bytes, container)?;
+    let local = Locality::to(&paths, args.allow_local_trust, &context.fs);
+    let trust = verifying::gather(&args.trust, args.key.as_deref(), &local, context)?;
+    let verifier = verifying::verifier_by(trust, context)?;
+    let outcome = verifier.scroll_bytes(bytes, container)?;
     if let Some(verified) = &outcome.verified {
         return Ok((Some(Chain::open(verified, bytes, container)?), Exit::Done));
     }
@@ -107,7 +105,7 @@ fn chain(
         None => "-".to_owned(),
     };
     if context.json {
-        out.json(&VerifyOutput::new(&[report], &[], 0, exit));
+        out.json(&VerifyOutput::new(&[report], &[], 0, exit.code()));
     }
     complain(&format!(
         "the scroll is {verdict}, so nothing was written (threadseal scroll verify says why; --unverified writes it all the same)"

@@ -1,24 +1,24 @@
-//! `scroll verify`: a report, or with `--compat` what the reference command answers.
+//! `scroll verify`: prints a report or, with `--compat`, the answer of agent-scroll's own command.
 
 use super::input;
 use crate::context::Context;
-use crate::detect::container_of;
-use crate::examine::{Asked, Examiner, ProfileArg, ScrollArgs};
 use crate::exit::{self, Exit, Failure, Outcome, complain};
-use crate::gather;
-use crate::local::Local;
 use crate::output::Out;
+use crate::progress::Bar;
 use crate::render::clean::Clean;
 use crate::render::json::VerifyOutput;
 use crate::render::text;
+use crate::verifying::{self, ScrollArgs};
 use clap::{Args, ValueEnum};
-use indicatif::ProgressBar;
 use serde::Deserialize;
 use std::io::Write as _;
 use std::path::PathBuf;
 use threadseal_core::record::ExpectedHead;
 use threadseal_core::report::{Report, combined_exit_code};
 use threadseal_store::read::Source as _;
+use threadseal_verify::detect::container_of;
+use threadseal_verify::request::{Profile, VerifyRequest};
+use threadseal_verify::trust_locality::Locality;
 
 /// What `scroll verify` takes.
 #[derive(Debug, Args)]
@@ -62,7 +62,6 @@ enum CoverageArg {
     ScrollV01,
 }
 
-/// Verifies and reports.
 pub(super) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcome {
     let report = report(args, context)?;
     if args.compat {
@@ -70,7 +69,7 @@ pub(super) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcom
     }
     let exit = Exit::from_code(combined_exit_code(&[report.verdict], 0));
     if context.json {
-        out.json(&VerifyOutput::new(&[report], &[], 0, exit));
+        out.json(&VerifyOutput::new(&[report], &[], 0, exit.code()));
     } else if exit != Exit::Done || !context.quiet {
         out.line(text::report(&report, context.palette));
     }
@@ -86,13 +85,13 @@ fn report(args: &VerifyArgs, context: &Context) -> Result<Report, Failure> {
     }
     let key = args.key.as_deref();
     let paths: Vec<PathBuf> = args.file.iter().cloned().collect();
-    let local = Local::to(&paths, args.allow_local_trust, context);
-    let trust = gather::gather(&args.trust, key, &local, context)?;
-    let examiner = Examiner::new(asked(args, trust, context)?, ProgressBar::hidden(), context)?;
+    let local = Locality::to(&paths, args.allow_local_trust, &context.fs);
+    let trust = verifying::gather(&args.trust, key, &local, context)?;
+    let verifier = verifying::verifier(asked(args, trust, context)?, &Bar::hidden(), context)?;
     let Some(path) = &args.file else {
         let source = input::from_first_turn()?;
         let first = source.first.clone();
-        let outcome = examiner.scroll_stream(&first, source, container_of(&first))?;
+        let outcome = verifier.scroll_stream(&first, source, container_of(&first))?;
         let mut report = outcome.report;
         report.path = "-".to_owned();
         return Ok(report);
@@ -100,27 +99,27 @@ fn report(args: &VerifyArgs, context: &Context) -> Result<Report, Failure> {
     let file = input::file(path, context)?;
     let mut head = Vec::new();
     file.chunks().next_chunk(&mut head)?;
-    Ok(examiner.scroll_file(&file, container_of(&head))?.report)
+    Ok(verifier.scroll_file(&file, container_of(&head))?.report)
 }
 
 fn asked(
     args: &VerifyArgs,
     trust: threadseal_core::trust::Trust,
     context: &Context,
-) -> Result<Asked, Failure> {
-    Ok(Asked {
+) -> Result<VerifyRequest, Failure> {
+    Ok(VerifyRequest {
         profile: match args.profile {
-            CoverageArg::Auto => ProfileArg::Auto,
-            CoverageArg::ScrollV01 => ProfileArg::ScrollV01,
+            CoverageArg::Auto => Profile::Auto,
+            CoverageArg::ScrollV01 => Profile::ScrollV01,
         },
         expect_head: args.expect_head,
         exact_head: args.exact_head,
-        scroll: args.scroll.asked(context)?,
-        ..Asked::by(trust)
+        scroll: args.scroll.request(context)?,
+        ..VerifyRequest::by(trust)
     })
 }
 
-/// The answer of v0.1, as it stands in the report.
+/// The answer of v0.1, as it is in the report.
 #[derive(Deserialize)]
 struct Answer {
     ok: bool,
@@ -136,7 +135,7 @@ struct Failed {
     detail: Option<String>,
 }
 
-/// Output and exit code of the reference command.
+/// Output and exit code of agent-scroll's own command.
 fn as_reference(report: &Report, out: &mut Out) -> Outcome {
     complain(
         "warning: --compat accepts stripped signatures, swapped keys and cut scrolls; use it to compare, not to trust",
@@ -158,7 +157,7 @@ fn as_reference(report: &Report, out: &mut Out) -> Outcome {
             failed.reason,
             detail.unwrap_or_default()
         );
-        // Where standard error is gone, the exit code remains.
+        // If standard error is closed, the exit code still reports it.
         let _ = writeln!(stderr, "{}", Clean(&line));
     }
     if let Some(error) = &answer.error {

@@ -1,8 +1,9 @@
 //! Signatures in documents.
 //!
-//! A document is edited and sealed again: a native seal that no longer fits, made with the same
-//! key or one whose place it took, is followed by the next version of the same record, and so is the last version that this host
-//! sealed there, where the file was written anew without its seal. A seal of another key is not taken away.
+//! A document is edited and sealed again. If a native seal no longer fits, the next version of its
+//! record replaces it. That seal must be of the same key or its predecessor: the seal of another key
+//! is never removed. If the file was rewritten without its seal, the next version follows the last
+//! one that this host sealed here.
 
 use super::{Action, Sealed, Sealing};
 use crate::exit::Failure;
@@ -32,7 +33,7 @@ pub(super) fn seal(
         return Err(Failure::new(message).about(path));
     }
     let usage = if rye { KeyUsage::Rye } else { KeyUsage::Native };
-    // Whoever is asked for a passphrase keeps nobody waiting.
+    // The passphrase prompt comes before the lock, so that no other process waits for it.
     let signer = sealing.signer(usage)?;
     let _alone = sealing.home.enter_documents()?;
     let file = open_regular(&*sealing.host.fs, path)?;
@@ -79,7 +80,7 @@ fn seal_natively(
                            that seal to seal it as yours";
             return Err(Failure::new(message));
         }
-        // Put over another document on purpose, a copy becomes a record of its own here.
+        // A copy that replaces another document on purpose becomes a record of its own here.
         let displaces =
             examine::displaced(&sealing.host, path, RecordKind::Document, &head.record, &[])?;
         let holds = by.clone().all(|by| by.status != SignerStatus::Rejected);
@@ -116,7 +117,7 @@ fn seal_natively(
     Ok(Sealed::new(path, "native", Action::Sealed).with_head(after.head.as_ref()))
 }
 
-/// Is it this key, or one whose place that took?
+/// Is it this key, or one of its predecessors?
 fn is_own(sealing: &Sealing<'_>, signer: &LocalSigner, by: KeyId) -> bool {
     let own = signer.public_key();
     let history = sealing.trust.places.as_ref().and_then(|log| log.keys());
@@ -129,8 +130,8 @@ fn is_own(sealing: &Sealing<'_>, signer: &LocalSigner, by: KeyId) -> bool {
 }
 
 /// The record and seal number of the next version. An edited document's old seal proves nothing,
-/// not even its record: the next version follows only a head that this host made for this place,
-/// anything else begins a new record.
+/// not even its record. The next version follows only a head that this host made for this place;
+/// otherwise a new record begins.
 fn version(
     sealing: &Sealing<'_>,
     file: &RegularFile,
@@ -157,8 +158,9 @@ fn version(
     }
 }
 
-/// The document that this host sealed last at `place`, of a file there without a seal: somebody wrote it anew, and the version before
-/// is not missing. What another key sealed, or was pruned, is another record.
+/// The document that this host sealed last at `place`, for a file there without a seal: the file
+/// was rewritten, so the version before is not missing. A document that another key sealed, or that
+/// was pruned, is another record.
 fn written_anew(
     sealing: &Sealing<'_>,
     place: &str,

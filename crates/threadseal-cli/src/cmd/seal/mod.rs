@@ -1,19 +1,19 @@
-//! `seal PATH…`: signs what is there now.
+//! `seal PATH…`: seals the present content of files.
 //!
 //! | file | how |
 //! |---|---|
-//! | native transcript | a checkpoint; a tail is moved into a file beside it, or adopted on request |
+//! | native transcript | a checkpoint; a tail is moved into a file beside it, or adopted on request
+//! |
 //! | other `.jsonl` | a seal in `FILE.seal`; with `--profile rye` a Rye checkpoint |
 //! | document | a native seal in the file; with `--profile rye` Rye's signature |
 //!
-//! Each is verified first, and nothing is sealed over what does not fit its seals.
+//! Each file is verified first; a file that does not fit its seals is not sealed.
 
 mod document;
 mod log;
 mod transcript;
 
 use crate::context::Context;
-use crate::detect::{self, Kind};
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::keyring::Keyring;
 use crate::output::Out;
@@ -21,7 +21,7 @@ use crate::passphrase::PassphraseArgs;
 use crate::record;
 use crate::render::clean::Clean;
 use crate::render::json::PathError;
-use crate::trusting;
+use crate::trust_file;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -31,6 +31,7 @@ use threadseal_core::trust::Trust;
 use threadseal_store::home::Home;
 use threadseal_store::host::Host;
 use threadseal_store::sys::path_text;
+use threadseal_verify::detect::{self, Kind};
 
 /// What `seal` takes.
 #[derive(Debug, Args)]
@@ -75,7 +76,7 @@ enum ProfileArg {
     Rye,
 }
 
-/// What sealing did to one file.
+/// The result for one file.
 #[derive(Debug, Serialize)]
 struct Sealed {
     path: String,
@@ -89,7 +90,7 @@ struct Sealed {
     set_aside: Option<SetAside>,
 }
 
-/// What no seal covered, and where it is now.
+/// The bytes without a seal, and their present place.
 #[derive(Debug, Serialize)]
 struct SetAside {
     bytes: [u64; 2],
@@ -130,7 +131,7 @@ impl Sealed {
     }
 }
 
-/// What every way of sealing needs.
+/// The shared inputs of all kinds of sealing.
 struct Sealing<'a> {
     args: &'a SealArgs,
     context: &'a Context,
@@ -198,14 +199,14 @@ impl Sealing<'_> {
     }
 }
 
-/// Seals each path; one that fails does not hold up the others.
+/// Seals each path; a failure of one does not stop the others.
 pub(crate) fn run(args: &SealArgs, context: &Context, out: &mut Out) -> Outcome {
     let home = context.existing_home()?;
     let sealing = Sealing {
         args,
         context,
         host: context.host()?,
-        trust: trusting::trust_of_home(&home, context)?,
+        trust: trust_file::trust_of_home(&home, context)?,
         keyring: Keyring::of(&home),
         home,
     };

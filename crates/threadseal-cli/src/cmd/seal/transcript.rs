@@ -28,13 +28,13 @@ use threadseal_store::recorder::{Keys, Recorder, TailPolicy};
 use threadseal_store::sys::Access;
 use threadseal_store::sys::path_text;
 
-/// Seals a native record. Only its recorder can vouch for what follows the last seal, and it is
-/// gone: the tail is moved out, or kept where the user asks for it; the record says which.
+/// Seals a native record. Only its recorder could confirm the lines after the last seal, and that
+/// process is gone. So the tail is moved out or, on request, adopted; the record states which.
 pub(super) fn seal_native(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Failure> {
     let args = sealing.args;
     let first = examine::first_line(&record::open(&*sealing.host.fs, path)?)?;
     let manifest = first.as_deref().and_then(manifest::parse_line);
-    // Where there is no line 1, opening the record tells what is wrong with it.
+    // Without a line 1, opening the record reports the error.
     let named = manifest.map(|manifest| manifest.rye_key);
     let rye = sealing.keyring.rye_half(named.as_ref(), &args.passphrase)?;
     let epochs = sealing.home.epochs();
@@ -74,7 +74,7 @@ pub(super) fn seal_native(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, 
     let head = if args.is_final && !recorder.state().is_ended() {
         recorder.end(Ending::Completed, &Payload::parse(b"{}")?, turn)
     } else if has_tail && recorder.state().is_ended() {
-        // What is said of the tail of an ended record stands under a final seal since it was opened.
+        // Opening the ended record has already put the note on its tail under a final seal.
         recorder.state().head().copied().ok_or_else(no_seal)
     } else if has_tail || (args.take_over && !recorder.state().is_ended()) {
         recorder.seal(turn, Ext::default())
@@ -108,7 +108,7 @@ pub(super) fn seal_rye(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Fai
             return Ok(Sealed::new(path, "rye", Action::Unchanged));
         }
         Verdict::Unsigned | Verdict::UnsignedTail | Verdict::Open => {}
-        // Rye's own coverage is `partial` at best under the strict reading.
+        // Under the strict reading, Rye's own coverage is at most `partial`.
         Verdict::Partial if !ends_sealed(&report) => {}
         Verdict::Partial => return Ok(Sealed::new(path, "rye", Action::Unchanged)),
         verdict => {
@@ -133,7 +133,8 @@ pub(super) fn seal_rye(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Fai
         .map_err(|error| Failure::from(error).about(path))?;
     let mut log = Log::open(lock, floor)?;
     if let Err(error) = log.append(&line).and_then(|_| log.sync()) {
-        // Half a checkpoint helps nobody. The log still holds the lock, and gives no promise.
+        // Half a checkpoint is useless, so it is cut off. The log still has the lock, and promises
+        // nothing about these bytes.
         cut_back(sealing, path, file.size());
         return Err(error.into());
     }
@@ -141,7 +142,8 @@ pub(super) fn seal_rye(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Fai
     publish(sealing, path, &signer.public_key().key_id())
 }
 
-/// Rye's own runs replace transcripts: only one that this host sealed elsewhere is in a wrong place.
+/// Rye's own runs replace transcripts, so only a record that this host sealed elsewhere is
+/// displaced here.
 fn refuse_displacing(sealing: &Sealing<'_>, path: &Path, report: &Report) -> Result<(), Failure> {
     let Some(record) = report.record else {
         return Ok(());
@@ -152,7 +154,7 @@ fn refuse_displacing(sealing: &Sealing<'_>, path: &Path, report: &Report) -> Res
     Ok(())
 }
 
-/// Remembers the new head. Rye gives records no id; the first line stands in for one.
+/// Remembers the new head. Rye's records have no id, so the first line serves as one.
 fn publish(sealing: &Sealing<'_>, path: &Path, key: &KeyId) -> Result<Sealed, Failure> {
     let file = open_regular(&*sealing.host.fs, path)?;
     let head = verify_rye(sealing, &file, Vec::new())?.head;
@@ -172,7 +174,8 @@ fn publish(sealing: &Sealing<'_>, path: &Path, key: &KeyId) -> Result<Sealed, Fa
     Ok(Sealed::new(path, "rye", Action::Sealed).with_head(head.as_ref()))
 }
 
-/// Takes away what was appended beyond `size`. If that fails, too, `verify` tells of a torn line.
+/// Cuts the file back to `size` after a failed append. If that fails, too, `verify` reports a torn
+/// line.
 fn cut_back(sealing: &Sealing<'_>, path: &Path, size: u64) {
     let Ok(file) = sealing.host.fs.open(path, Access::Rewrite) else {
         return;
@@ -188,8 +191,8 @@ fn ends_sealed(report: &Report) -> bool {
         .is_some_and(|until| until.byte == report.stats.bytes)
 }
 
-/// Verifies it against the head that this host knows, once its first line tells which that is.
-/// With the report: how many of its bytes are known to have reached the disk under that head.
+/// Verifies it against the head that this host knows for its first line. Also returns how many of
+/// its bytes are known to have reached the disk under that head.
 fn verify_known_rye(sealing: &Sealing<'_>, file: &RegularFile) -> Result<(Report, u64), Failure> {
     let report = verify_rye(sealing, file, Vec::new())?;
     let heads = Some(&*sealing.host.heads);
@@ -232,7 +235,7 @@ fn push_all(file: &RegularFile, sealer: &mut RyeSealer) -> Result<(), Failure> {
     }
 }
 
-/// The thread that the first line names, and how many turns the lines show.
+/// The thread that the first line names, and the number of turns in the lines.
 fn thread_and_turns(file: &RegularFile) -> Result<(ThreadId, u64), Failure> {
     let mut events = Events::of(file);
     let (mut thread, mut turns) = (None, 0);

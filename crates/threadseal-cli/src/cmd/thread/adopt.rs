@@ -1,7 +1,7 @@
-//! `thread adopt`: brings a finished thread of the original in, and says what of it was verified.
+//! `thread adopt`: adopts a finished thread of Rye, and reports which part of it was verified.
 //!
-//! The original seals no thread's end, so that none of its finished records verifies to its last byte. What is adopted is a
-//! thread of ThreadSeal's own from then on; the original's files stay as they are.
+//! Rye does not seal the end of a thread, so that none of its finished records verifies to its last
+//! byte. The adopted copy is a thread of ThreadSeal from then on; Rye's files stay as they are.
 
 use crate::context::{self, Context};
 use crate::engine::{EngineArgs, engine, typed};
@@ -32,7 +32,6 @@ pub(crate) struct AdoptArgs {
     engine: EngineArgs,
 }
 
-/// Adopts the thread.
 pub(super) fn run(args: &AdoptArgs, context: &Context, out: &mut Out) -> Outcome {
     let cancel = Cancel::default();
     context::cancel_on_interrupt(&cancel.flag())?;

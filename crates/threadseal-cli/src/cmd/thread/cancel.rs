@@ -1,4 +1,4 @@
-//! `thread cancel`: a signed request, which whoever runs the thread looks for, also on another machine.
+//! `thread cancel`: writes a signed request for the process of the thread, also on another machine.
 
 use crate::context::Context;
 use crate::engine::{EngineArgs, engine_in};
@@ -23,7 +23,8 @@ pub(crate) struct CancelArgs {
     engine: EngineArgs,
 }
 
-/// Asks; `thread wait` tells when it has ended. An order that nobody took is ended at once.
+/// Writes the request; `thread wait` reports the end. An order that no worker has taken ends at
+/// once.
 pub(super) fn run(args: &CancelArgs, context: &Context, out: &mut Out) -> Outcome {
     let fleet = args.database.open(context)?;
     let engine = engine_in(&args.engine, context, fleet.as_ref())?;

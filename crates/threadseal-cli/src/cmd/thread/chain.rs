@@ -31,7 +31,7 @@ struct ChainOutput<'a> {
     fault: Option<String>,
 }
 
-/// Exit 1 when pointers lead in a circle, to nothing or apart.
+/// Exits 1 if the pointers form a circle, lead to a missing thread or contradict each other.
 pub(super) fn run(args: &ChainArgs, context: &Context, out: &mut Out) -> Outcome {
     let project = args.project.open(context)?;
     let id = ThreadId::parse(&args.thread)?;

@@ -20,7 +20,7 @@ pub(crate) struct ExecArgs {
     engine: EngineArgs,
 }
 
-/// Does it and prints what comes of it, as JSON. 0 when it succeeded, else 2.
+/// Runs the operation and prints its result as JSON. Exits 0 if it succeeded, else 2.
 pub(super) fn run(args: &ExecArgs, context: &Context, out: &mut Out) -> Outcome {
     let cancel = Cancel::default();
     context::cancel_on_interrupt(&cancel.flag())?;

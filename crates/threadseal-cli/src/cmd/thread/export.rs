@@ -1,11 +1,12 @@
-//! `thread export`: the files of a thread that lies in a database.
+//! `thread export`: writes the files of a thread in a database to a folder.
 //!
 //! ```text
-//! threadseal thread export --database postgres://… demo/greet-1 DIR ─► DIR/transcript.jsonl, DIR/thread.json, …
+//! threadseal thread export --database postgres://… demo/greet-1 DIR
+//!                                       ─► DIR/transcript.jsonl, DIR/thread.json, …
 //! threadseal verify DIR
 //! ```
-//! The bytes are those that were sealed; what they prove is for `verify` to say. Of detached bodies those go along that the transcript commits to;
-//! what a process left that died over a file stays behind.
+//! The bytes are the sealed ones; `verify` must judge them. It copies only the detached bodies to
+//! which the transcript commits, and leaves out files of interrupted writes.
 
 use crate::context::Context;
 use crate::engine::ProjectArgs;
@@ -21,7 +22,7 @@ use threadseal_store::atomic::{self, PRIVATE_FILE};
 use threadseal_store::bodies;
 use threadseal_store::read::{open_regular, read_small};
 
-/// Permission bits of the folder: what an agent saw and did is its owner's business.
+/// Permission bits of the folder: only its owner may read the work of an agent.
 const FOLDER_MODE: u32 = 0o700;
 
 /// What `thread export` takes.

@@ -1,4 +1,5 @@
-//! `thread handoff`: a successor goes on with what fits of a record that verifies, and a summary where one is configured.
+//! `thread handoff`: a successor continues with as much of a verified record as fits, and with a
+//! summary if one is configured.
 
 use super::resume::{OrderArgs, wanted};
 use crate::context::{self, Context};
@@ -9,7 +10,7 @@ use clap::Args;
 use threadseal_runtime::runner::Way;
 use threadseal_runtime::toolbox::Cancel;
 
-/// What to do where nothing is said.
+/// The default message.
 const GO_ON: &str = "Go on with the directive where the conversation above ends.";
 
 /// What `thread handoff` takes.
@@ -27,7 +28,6 @@ pub(crate) struct HandoffArgs {
     engine: EngineArgs,
 }
 
-/// Hands the thread over.
 pub(super) fn run(args: &HandoffArgs, context: &Context, out: &mut Out) -> Outcome {
     let cancel = Cancel::default();
     context::cancel_on_interrupt(&cancel.flag())?;

@@ -48,7 +48,7 @@ struct FaultOutput {
     message: String,
 }
 
-/// Exit 1 when a database says what cannot be true.
+/// Exits 1 if a database contains an impossible row.
 pub(super) fn run(args: &InspectArgs, context: &Context, out: &mut Out) -> Outcome {
     let fleet = args.database.open(context)?;
     let records = records(&args.project, context, fleet.as_ref())?;
@@ -98,7 +98,7 @@ fn in_files(records: &Records, context: &Context) -> Result<Vec<(String, Inspect
     );
     let mut inspected = Vec::new();
     if !found.contains(&own) {
-        // Whoever deleted it hides no thread.
+        // A deleted registry must not hide threads: records without a row are reported.
         let mut inspection = Inspection::default();
         records.audit(&[], &records.left()?, None, &mut inspection)?;
         if !inspection.faults.is_empty() {
@@ -107,7 +107,7 @@ fn in_files(records: &Records, context: &Context) -> Result<Vec<(String, Inspect
     }
     for path in found {
         let mut inspection = registry::inspect(&path)?;
-        // A registry that is damaged has told so already.
+        // A damaged registry was reported already.
         if path == own
             && let Ok(listing) = records.registry.list(&Filter::default())
         {

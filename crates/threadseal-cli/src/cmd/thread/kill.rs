@@ -1,4 +1,5 @@
-//! `thread kill`: ends the process that writes a thread's record, or takes the lease of its worker away.
+//! `thread kill`: ends the process that writes a thread's record, or revokes the lease of its
+//! worker.
 
 use crate::context::Context;
 use crate::engine::{EngineArgs, engine_in};

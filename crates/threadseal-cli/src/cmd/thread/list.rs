@@ -45,7 +45,7 @@ struct ListOutput<'a> {
     schema: &'static str,
     project: String,
     threads: Vec<Row<'a>>,
-    /// Those of them whose record names another project.
+    /// Threads whose record names another project.
     foreign: Vec<&'a str>,
     unusable: u64,
 }
@@ -106,7 +106,7 @@ pub(super) fn run(args: &ListArgs, context: &Context, out: &mut Out) -> Outcome 
     Ok(Exit::Done)
 }
 
-/// The threads that belong to another project, as line 1 of each says: they are not gone on with here.
+/// The threads whose line 1 names another project: this project does not resume them.
 fn foreign<'t>(records: &Records, threads: &'t [Thread]) -> Vec<&'t str> {
     let (host, project) = (&records.host, &records.project);
     let identity = match Identity::read(host, project, &records.trust) {

@@ -1,8 +1,9 @@
 //! `thread …`: the threads of a project (`spec/runtime.md`).
 //!
-//! All but `resume`, `handoff`, `adopt`, `recover`, `cancel`, `kill` and `exec` only look: registries are read without leaving a trace, those of earlier and later layouts
-//! of the original too. A registry proves nothing; `thread inspect` says what in one cannot be true, and
-//! `verify` judges the records themselves.
+//! Only `resume`, `handoff`, `adopt`, `recover`, `cancel`, `kill` and `exec` write. All others read
+//! registries without leaving a trace, including those of Rye's earlier and later layouts. A
+//! registry proves nothing; `thread inspect` reports impossible rows, and `verify` judges the
+//! records themselves.
 
 mod adopt;
 mod cancel;
@@ -69,7 +70,6 @@ pub(crate) enum ThreadCommand {
     Recover(recover::RecoverArgs),
 }
 
-/// Runs one of them.
 pub(crate) fn run(command: &ThreadCommand, context: &Context, out: &mut Out) -> Outcome {
     match command {
         ThreadCommand::List(args) => list::run(args, context, out),
@@ -91,7 +91,7 @@ pub(crate) fn run(command: &ThreadCommand, context: &Context, out: &mut Out) -> 
     }
 }
 
-/// The databases of a project that `place` names in each layout, as far as they are there.
+/// The existing databases of a project that `place` names, one for each layout.
 fn databases(
     context: &Context,
     project: &Project,
@@ -108,7 +108,7 @@ fn databases(
     Ok(found)
 }
 
-/// What `work` finds of `id`, in the first registry that has the thread.
+/// The result of `work` for `id`, from the first registry that has the thread.
 fn in_registry<T>(
     context: &Context,
     project: &Project,
@@ -127,7 +127,7 @@ fn in_registry<T>(
     Err(Failure::new(format!("no thread {id} is registered here")))
 }
 
-/// A thread as JSON shows it: the registry's own names.
+/// A thread in JSON, with the registry's own names.
 #[derive(Serialize)]
 struct Row<'a> {
     thread_id: &'a str,
@@ -175,7 +175,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The status as the registry spells it, also where it is none.
+/// The status in the spelling of the registry, even an unknown one.
 fn word(thread: &Thread) -> &str {
     match &thread.status {
         Ok(status) => status.as_str(),

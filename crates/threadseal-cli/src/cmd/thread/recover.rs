@@ -1,4 +1,4 @@
-//! `thread recover`: an honest end for a thread whose process is gone.
+//! `thread recover`: ends a thread whose process is gone, and records why.
 
 use crate::context::Context;
 use crate::engine::{EngineArgs, engine_in};
@@ -23,7 +23,7 @@ pub(crate) struct RecoverArgs {
     engine: EngineArgs,
 }
 
-/// Recovers the thread, and names the calls of which nobody knows whether they were carried out.
+/// Recovers the thread, and lists the calls whose outcome is unknown.
 pub(super) fn run(args: &RecoverArgs, context: &Context, out: &mut Out) -> Outcome {
     let id = ThreadId::parse(&args.thread)?;
     let fleet = args.database.open(context)?;

@@ -1,4 +1,4 @@
-//! `thread resume`: a successor goes on with a record that verifies, and with nothing else.
+//! `thread resume`: a successor continues a verified record, and nothing else.
 
 use crate::cmd::run::{result_of, told_number};
 use crate::context::{self, Context};
@@ -38,7 +38,6 @@ pub(super) struct OrderArgs {
     detach: bool,
 }
 
-/// Resumes the thread.
 pub(super) fn run(args: &ResumeArgs, context: &Context, out: &mut Out) -> Outcome {
     let cancel = Cancel::default();
     context::cancel_on_interrupt(&cancel.flag())?;
@@ -53,7 +52,7 @@ pub(super) fn run(args: &ResumeArgs, context: &Context, out: &mut Out) -> Outcom
 }
 
 impl OrderArgs {
-    /// The database in which the thread lies, if one is named.
+    /// The database of the thread, if one is named.
     ///
     /// # Errors
     /// When it cannot be reached.
@@ -61,10 +60,10 @@ impl OrderArgs {
         self.database.open(context)
     }
 
-    /// Gives the order to workers, if what is there verifies, and waits for what comes of it.
+    /// Queues the order for workers if the record verifies, and waits for its result.
     ///
     /// # Errors
-    /// When the thread may not be gone on with, or the database cannot be reached.
+    /// When the thread may not be resumed, or the database cannot be reached.
     pub(super) fn give(
         &self,
         fleet: &Fleet,
@@ -80,6 +79,7 @@ impl OrderArgs {
             host: &records.host,
             project: &records.project,
             trust: &records.trust,
+            log: &records.log,
             registry: &*records.registry,
             integrity: settings.config.coordination.transcript_integrity,
         };
@@ -91,10 +91,10 @@ impl OrderArgs {
     }
 }
 
-/// What shall be gone on with.
+/// The requested continuation.
 ///
 /// # Errors
-/// When the thread's name or a limit is none.
+/// When the thread's name or a limit is invalid.
 pub(super) fn wanted(
     thread: &str,
     message: &str,

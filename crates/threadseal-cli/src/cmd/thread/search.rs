@@ -1,4 +1,4 @@
-//! `thread search`: words in the verified records of a chain.
+//! `thread search`: searches the verified records of a chain for words.
 
 use crate::context::{self, Context};
 use crate::engine::{ProjectArgs, records};
@@ -33,7 +33,7 @@ pub(crate) struct SearchArgs {
     limit: usize,
 }
 
-/// Searches. 3 when a record was left out because it does not verify.
+/// Searches. Exits 3 if a record was left out because it does not verify.
 pub(super) fn run(args: &SearchArgs, context: &Context, out: &mut Out) -> Outcome {
     let cancel = Cancel::default();
     context::cancel_on_interrupt(&cancel.flag())?;

@@ -84,7 +84,7 @@ pub(super) fn run(args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome 
     Ok(Exit::Done)
 }
 
-/// The result is JSON text, or in a damaged registry any other.
+/// The result is JSON text; in a damaged registry it can be any text.
 fn shown_result(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }

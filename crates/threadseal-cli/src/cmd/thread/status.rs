@@ -1,4 +1,4 @@
-//! `thread status`: by the registry, and by `thread.json` where that verifies.
+//! `thread status`: prints the status from the registry, and from `thread.json` if that verifies.
 
 use super::show::{known, unknown};
 use super::{in_registry, word};
@@ -33,7 +33,7 @@ struct StatusOutput<'a> {
     asked: &'a str,
     thread_id: &'a str,
     status: &'a str,
-    /// Does `thread.json` verify, and say so?
+    /// Does `thread.json` verify, and state this status?
     verified: bool,
 }
 
@@ -49,7 +49,7 @@ pub(super) fn run(args: &StatusArgs, context: &Context, out: &mut Out) -> Outcom
             false => view.resolve(&id),
         })?,
     };
-    // Without a home there is nobody to trust, and the registry alone speaks.
+    // Without a home no key is trusted, and only the registry gives a status.
     let said = records(&args.project, context, fleet.as_ref()).ok();
     let said = said.and_then(|records| records.status(&thread.id).ok());
     let verified = said.as_ref().is_some_and(|said| said["verified"] == true);

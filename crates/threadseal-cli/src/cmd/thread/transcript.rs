@@ -1,4 +1,4 @@
-//! `thread transcript`: what a record says, as far as it may be believed.
+//! `thread transcript`: prints the verified part of a record.
 
 use crate::context::Context;
 use crate::engine::{ProjectArgs, records};
@@ -25,7 +25,7 @@ pub(crate) struct TranscriptArgs {
     tail: Option<usize>,
 }
 
-/// Prints it. 3 when the record is not verified to its end: the thread still runs.
+/// Prints it. Exits 3 if the record is not verified to its end, because the thread still runs.
 pub(super) fn run(args: &TranscriptArgs, context: &Context, out: &mut Out) -> Outcome {
     let id = ThreadId::parse(&args.thread)?;
     let fleet = args.database.open(context)?;

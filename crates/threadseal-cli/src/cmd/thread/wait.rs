@@ -1,4 +1,4 @@
-//! `thread wait`: until threads have ended.
+//! `thread wait`: waits until threads have ended.
 
 use crate::context::{self, Context};
 use crate::engine::{ProjectArgs, records};
@@ -27,7 +27,7 @@ pub(crate) struct WaitArgs {
     timeout: f64,
 }
 
-/// Waits. 0 when all completed, 3 when one is suspended or still runs, else 2.
+/// Exits 0 if all completed, 3 if one is suspended or still runs, else 2.
 pub(super) fn run(args: &WaitArgs, context: &Context, out: &mut Out) -> Outcome {
     let cancel = Cancel::default();
     context::cancel_on_interrupt(&cancel.flag())?;

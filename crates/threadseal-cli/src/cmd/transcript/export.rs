@@ -1,39 +1,38 @@
-//! `transcript export`: the bytes of a record, as they are in its store; or the record as a log that other tools check.
+//! `transcript export`: writes the bytes of a record from its store, or the record as a log for
+//! other tools.
 //!
 //! ```text
 //! threadseal transcript export s3://…#demo/greet-1 --out greet.jsonl
-//! threadseal transcript export greet.jsonl --redact --turn 2 ─► a copy without what was said in turn 2
-//! threadseal transcript export greet.jsonl --as-log DIR ─► DIR/checkpoint, DIR/tile/…        C2SP tlog-tiles
+//! threadseal transcript export greet.jsonl --redact --turn 2 ─► a copy without the texts of turn 2
+//! threadseal transcript export greet.jsonl --as-log DIR ─► C2SP tlog-tiles: DIR/checkpoint, …
 //! ```
 
-use crate::believed::MAX_TAKEN_UP_BYTES;
 use crate::context::Context;
 use crate::events::Event;
-use crate::examine::{Asked, Examiner, TakenUp};
 use crate::exit::{Exit, Failure, Outcome, complain};
-use crate::gather;
-use crate::local::Local;
 use crate::output::Out;
 use crate::record;
 use crate::render::clean::Clean;
 use crate::render::text::counted;
 use crate::said::{says, staying};
+use crate::verifying;
 use clap::Args;
-use indicatif::ProgressBar;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use threadseal_core::encoding::base64;
-use threadseal_core::report::{CheckResult, Report, Verdict};
+use threadseal_core::report::{CheckResult, Report};
+use threadseal_formats::transcript::VerifyOptions;
 use threadseal_formats::transcript::as_log::RecordLog;
 use threadseal_formats::transcript::copy;
 use threadseal_formats::transcript::event::RESERVED;
-use threadseal_formats::transcript::{Coverage, VerifyOptions};
-use threadseal_formats::verified::Verified;
 use threadseal_store::atomic::{self, NewFile, PRIVATE_FILE};
 use threadseal_store::read::{RegularFile, Source as _};
 use threadseal_store::sys::path_text;
 use threadseal_store::{bodies, examine};
+use threadseal_verify::Need;
+use threadseal_verify::trust_locality::Locality;
+use threadseal_verify::verifier::MAX_TAKEN_UP_BYTES;
 
 /// What `transcript export` takes.
 #[derive(Debug, Args)]
@@ -74,7 +73,7 @@ struct LeaveOut {
 #[derive(Serialize)]
 struct LogOutput<'a> {
     schema: &'static str,
-    /// What was said of the record; only what is verified becomes a log.
+    /// The report on the record; only a verified one becomes a log.
     result: &'a Report,
     origin: Option<String>,
     vkey: Option<String>,
@@ -86,9 +85,9 @@ struct LogOutput<'a> {
 #[derive(Serialize)]
 struct CopyOutput<'a> {
     schema: &'static str,
-    /// What was said of the record; only what is verified is copied.
+    /// The report on the record; only a verified one is copied.
     result: &'a Report,
-    /// The copy; none where there is none.
+    /// The copy, if there is one.
     path: Option<String>,
     left_out: u64,
     /// Names of the checks of the record that the copy does not allow.
@@ -96,7 +95,7 @@ struct CopyOutput<'a> {
     exit: u8,
 }
 
-/// Writes the record; whether its bytes hold, verify says of the store and of the file.
+/// Writes the record. It does not verify the bytes: `verify` does, in the store and in the file.
 pub(super) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
     if let Some(folder) = &args.as_log {
         return as_log(&args.from, folder, context, out);
@@ -127,7 +126,7 @@ pub(super) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcom
     Ok(Exit::Done)
 }
 
-/// Writes the detached bodies of a record beside the copy that is to come: without them it would be one that lost them.
+/// Writes the detached bodies first: without them the copy would look like a record that lost them.
 fn bodies_first(args: &ExportArgs, file: &RegularFile, context: &Context) -> Result<(), Failure> {
     let first = examine::first_line(file)?.unwrap_or_default();
     if !bodies::is_detached(&first) {
@@ -147,18 +146,6 @@ fn bodies_first(args: &ExportArgs, file: &RegularFile, context: &Context) -> Res
     Ok(())
 }
 
-/// The record as it was verified.
-fn taken_up(path: &Path, context: &Context) -> Result<TakenUp, Failure> {
-    let trust = gather::gather(&[], None, &Local::to(&[], false, context), context)?;
-    Examiner::new(Asked::by(trust), ProgressBar::hidden(), context)?.transcript(path)
-}
-
-/// What may be believed of it; none where it is not verified.
-fn believed(taken: &TakenUp) -> Option<&Verified<Coverage>> {
-    let is_verified = taken.looked.report.verdict == Verdict::Verified;
-    taken.looked.believed.as_ref().filter(|_| is_verified)
-}
-
 /// Says that the record is not verified; `what` becomes of those that are.
 fn refuse(report: &Report, what: &str) {
     complain(&format!(
@@ -167,14 +154,18 @@ fn refuse(report: &Report, what: &str) {
     ));
 }
 
-/// Writes a copy of what was verified, without the lines that were named; nothing where the record is not.
+/// Writes a copy of a verified record, without the selected lines; nothing if the record is not
+/// verified.
 fn redacted(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
     if context.json && args.out.is_none() {
         let text = "a copy is no JSON: give --out, or leave out --json";
         return Err(Failure::new(text));
     }
-    let taken = taken_up(&args.from, context)?;
-    let report = &taken.looked.report;
+    let opened = verifying::open(&args.from, Need::Whole, context)?;
+    let report = match &opened {
+        Ok(record) => record.report(),
+        Err(report) => report,
+    };
     let exit = Exit::from_code(report.verdict.exit_code());
     let mut output = CopyOutput {
         schema: "threadseal.transcript.copy/1",
@@ -184,28 +175,30 @@ fn redacted(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
         skipped: Vec::new(),
         exit: exit.code(),
     };
-    let Some(verified) = believed(&taken) else {
+    let Ok(record) = &opened else {
         if context.json {
             out.json(&output);
         }
         refuse(report, "only a verified record is copied so");
         return Ok(exit);
     };
-    let bytes = taken.bytes()?;
-    let (leave, own) = left_out(&args.leave_out, &bytes);
+    let bytes = record.bytes();
+    let (leave, own) = left_out(&args.leave_out, bytes);
     if !own.is_empty() && !context.quiet {
         complain(&format!(
             "note: {}",
             staying("lines of the recorder's own", &own)
         ));
     }
-    let copied = copy::make(verified, &bytes, &|number, _| leave.contains(&number))?;
+    let copied = copy::make(record.verified(), bytes, &|number, _| {
+        leave.contains(&number)
+    })?;
     let Some(path) = &args.out else {
         out.bytes(&copied);
         return Ok(exit);
     };
     atomic::create_new(&*context.fs, path, &copied, PRIVATE_FILE)?;
-    let trust = gather::gather(&[], None, &Local::to(&[], false, context), context)?;
+    let trust = verifying::gather(&[], None, &Locality::to(&[], false, &context.fs), context)?;
     let options = VerifyOptions {
         trust: &trust,
         now: context.now()?,
@@ -234,8 +227,8 @@ fn redacted(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
     Ok(exit)
 }
 
-/// The numbers of the lines that are named, or lie in the turns or hold the texts that are and are not the recorder's;
-/// and those of the recorder's own that hold the texts.
+/// First, the numbers of the selected lines: by number, by turn, or by text, except for the
+/// recorder's own. Then, the recorder's own lines that contain the texts.
 fn left_out(chosen: &LeaveOut, record: &[u8]) -> (BTreeSet<u64>, BTreeSet<u64>) {
     let mut leave: BTreeSet<u64> = chosen.lines.iter().copied().collect();
     let (mut own, mut turn) = (BTreeSet::new(), 0);
@@ -256,10 +249,13 @@ fn left_out(chosen: &LeaveOut, record: &[u8]) -> (BTreeSet<u64>, BTreeSet<u64>) 
     (leave, own)
 }
 
-/// Writes what was verified, and nothing where the record is not.
+/// Writes a verified record as a log; nothing if the record is not verified.
 fn as_log(path: &Path, folder: &Path, context: &Context, out: &mut Out) -> Outcome {
-    let taken = taken_up(path, context)?;
-    let report = &taken.looked.report;
+    let opened = verifying::open(path, Need::Whole, context)?;
+    let report = match &opened {
+        Ok(record) => record.report(),
+        Err(report) => report,
+    };
     let exit = Exit::from_code(report.verdict.exit_code());
     let mut output = LogOutput {
         schema: "threadseal.transcript.as-log/1",
@@ -270,15 +266,15 @@ fn as_log(path: &Path, folder: &Path, context: &Context, out: &mut Out) -> Outco
         root: None,
         exit: exit.code(),
     };
-    let Some(verified) = believed(&taken) else {
+    let Ok(record) = &opened else {
         if context.json {
             out.json(&output);
         }
         refuse(report, "only what is verified becomes a log");
         return Ok(exit);
     };
-    let bytes = taken.bytes()?;
-    let log = RecordLog::open(verified, &bytes).map_err(|e| Failure::from(e).about(path))?;
+    let log = RecordLog::open(record.verified(), record.bytes())
+        .map_err(|e| Failure::from(e).about(path))?;
     threadseal_log::write_record_log(&context.fs, folder, &log)?;
     let tree = log.tree();
     let (origin, vkey) = (log.key().name().to_string(), log.key().to_string());

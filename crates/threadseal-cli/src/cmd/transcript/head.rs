@@ -1,4 +1,5 @@
-//! `transcript head`: what to keep elsewhere, so that a cut or restored record is noticed.
+//! `transcript head`: prints the head to keep elsewhere, so that a truncated or rolled back record
+//! is noticed.
 
 use super::import::whole;
 use crate::context::Context;
@@ -23,7 +24,7 @@ struct HeadOutput {
     verdict: threadseal_core::report::Verdict,
 }
 
-/// Prints the head of a record against which nothing speaks.
+/// Prints the head of a valid record.
 pub(super) fn run(args: &HeadArgs, context: &Context, out: &mut Out) -> Outcome {
     let (_, report) = whole(&args.path, context)?;
     let head = report.head.map(|head| head.to_string());

@@ -1,20 +1,16 @@
-//! `transcript import`: a native record into a store, byte for byte.
+//! `transcript import`: copies a native record into a store, byte for byte.
 //!
 //! ```text
 //! file ─► verify it whole ─► store, if the name is free
 //! ```
-//! A record that something speaks against is not taken.
+//! It refuses a record with evidence against it.
 
 use crate::context::Context;
-use crate::detect::{self, Kind};
-use crate::examine::{Asked, Examiner};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::gather;
-use crate::local::Local;
 use crate::output::Out;
 use crate::record;
+use crate::verifying;
 use clap::Args;
-use indicatif::ProgressBar;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use threadseal_core::report::{Report, Verdict};
@@ -22,6 +18,7 @@ use threadseal_store::ledger::url::Intent;
 use threadseal_store::read::{RegularFile, Stability};
 use threadseal_store::transcripts::RecordName;
 use threadseal_store::{bodies, examine};
+use threadseal_verify::detect::{self, Kind};
 
 /// What `transcript import` takes.
 #[derive(Debug, Args)]
@@ -75,19 +72,17 @@ pub(super) fn run(args: &ImportArgs, context: &Context, out: &mut Out) -> Outcom
     Ok(Exit::Done)
 }
 
-/// Verifies a native record against which nothing speaks.
+/// Reads a native record, and refuses one with evidence against it.
 ///
 /// # Errors
-/// When it cannot be read, is no native record, or something speaks against it.
+/// When it cannot be read, is no native record, or is refused.
 pub(super) fn whole(path: &Path, context: &Context) -> Result<(RegularFile, Report), Failure> {
-    let local = Local::to(&[], false, context);
-    let trust = gather::gather(&[], None, &local, context)?;
-    let examiner = Examiner::new(Asked::by(trust), ProgressBar::hidden(), context)?;
+    let verifier = verifying::verifier_of_home(context)?;
     if detect::kind(&record::open(&*context.fs, path)?)? != Some(Kind::Native) {
         return Err(Failure::new("not a native transcript").about(path));
     }
-    let taken = examiner.transcript(path)?;
-    let (file, report) = (taken.file, taken.looked.report);
+    let taken = verifier.open_transcript(path)?;
+    let (file, report) = (taken.file, taken.result.report);
     match report.verdict.exit_code() {
         1 => {
             let text = format!("it is {}; see: threadseal verify", report.verdict);

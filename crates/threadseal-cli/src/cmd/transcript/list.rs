@@ -1,4 +1,4 @@
-//! `transcript list`: which records a store holds.
+//! `transcript list`: lists the records of a store.
 
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome};
@@ -29,7 +29,7 @@ struct Listed {
     bytes: u64,
 }
 
-/// Prints a line for each record; nothing of them is verified.
+/// Prints a line for each record, without verification.
 pub(super) fn run(args: &ListArgs, context: &Context, out: &mut Out) -> Outcome {
     let (store, only) = record::store(&args.store, Intent::Read)?;
     let names = match only {

@@ -1,7 +1,8 @@
 //! `transcript …`: native records in stores (`spec/transcript-store.md`).
 //!
-//! A store is `file:DIR`, `s3://…`, `gs://…`, `az://…` or `object+file:DIR`; a record in it `STORE#NAME`.
-//! `verify`, `seal`, `show`, `messages`, `render`, `diff` and `fsck` take these addresses too.
+//! A store is `file:DIR`, `s3://…`, `gs://…`, `az://…` or `object+file:DIR`; `STORE#NAME` is a
+//! record in it. `verify`, `seal`, `show`, `messages`, `render`, `diff` and `fsck` take these
+//! addresses too.
 
 mod export;
 mod head;
@@ -26,7 +27,6 @@ pub(crate) enum TranscriptCommand {
     Export(export::ExportArgs),
 }
 
-/// Runs one of them.
 pub(crate) fn run(command: &TranscriptCommand, context: &Context, out: &mut Out) -> Outcome {
     match command {
         TranscriptCommand::List(args) => list::run(args, context, out),

@@ -1,4 +1,4 @@
-//! `witness add`: a log that is watched from now on.
+//! `witness add`: begins to watch a log.
 
 use super::files;
 use crate::context::Context;
@@ -27,7 +27,7 @@ struct AddOutput<'a> {
     added: bool,
 }
 
-/// Writes it down. What was cosigned of the log before stays.
+/// Stores the log. Earlier cosignatures of it stay.
 pub(super) fn run(args: &AddArgs, context: &Context, out: &mut Out) -> Outcome {
     let key = VerifierKey::parse(&args.vkey)?;
     let home = context.existing_home()?;

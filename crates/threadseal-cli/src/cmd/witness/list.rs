@@ -1,4 +1,4 @@
-//! `witness list`: the logs that are watched.
+//! `witness list`: lists the watched logs.
 
 use super::files;
 use crate::context::Context;
@@ -32,7 +32,7 @@ struct ListOutput {
     logs: Vec<LogOutput>,
 }
 
-/// Prints them; exits 1 where something convicts a log.
+/// Prints them; exits 1 if there is evidence against a log.
 pub(super) fn run(context: &Context, out: &mut Out) -> Outcome {
     let home = context.existing_home()?;
     let files = files(&home, context);

@@ -1,4 +1,4 @@
-//! `witness …`: say of other logs that they only grew (`spec/anchors.md`).
+//! `witness …`: cosigns that other logs only grew (`spec/anchors.md`).
 
 mod add;
 mod list;
@@ -22,7 +22,6 @@ pub(crate) enum WitnessCommand {
     List,
 }
 
-/// Runs one of them.
 pub(super) fn run(command: &WitnessCommand, context: &Context, out: &mut Out) -> Outcome {
     match command {
         WitnessCommand::Serve(args) => serve::run(args, context, out),

@@ -1,4 +1,4 @@
-//! `witness serve`: C2SP tlog-witness over HTTP.
+//! `witness serve`: serves C2SP tlog-witness over HTTP.
 
 use super::files;
 use crate::context::{self, Context};
@@ -40,7 +40,7 @@ struct ServeOutput {
     url: String,
 }
 
-/// Serves until it is interrupted or asked to end.
+/// Serves until a signal arrives.
 pub(super) fn run(args: &ServeArgs, context: &Context, out: &mut Out) -> Outcome {
     let end = Arc::<AtomicBool>::default();
     context::cancel_on_interrupt(&end)?;

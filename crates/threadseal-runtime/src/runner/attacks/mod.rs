@@ -1,6 +1,7 @@
 //! Attacks on threads that continue, and the state that they must leave unchanged.
 
 mod adopted;
+mod agreement;
 mod behind;
 mod copied;
 mod faults;

@@ -168,6 +168,7 @@ impl Stage {
             host: self.bench.host.clone(),
             keys: self.bench.keys.clone(),
             trust,
+            log: threadseal_verify::home_log::HomeLog::Never,
             finder,
             policy: ItemPolicy::Signed,
             registry: Arc::new(SqliteRegistry::open(&at("registry.db")).unwrap()),

@@ -122,6 +122,7 @@ impl Records {
             host: &self.host,
             project: &self.project,
             trust: &self.trust,
+            log: &self.log,
             registry: &*self.registry,
             integrity: Integrity::Lenient,
         }

@@ -2,29 +2,28 @@
 
 use crate::bounds::{MAX_BUDGET_DEPTH, MAX_CONVERSATION_BYTES};
 use crate::identity;
+use crate::judge;
 use crate::limit::Cost;
 use crate::project::Project;
 use crate::registry::{Registry, Thread};
 use crate::runner::Engine;
-use crate::signed_file::refusal;
+use crate::signed_file::refused;
 use crate::status::Status;
 use crate::thread_meta::{ThreadMeta, TrustedMeta};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::error::Error;
 use threadseal_core::record::{RecordId, ThreadId};
 use threadseal_core::report::Verdict;
 use threadseal_core::trust::Trust;
 use threadseal_formats::transcript::event::is_terminal;
 use threadseal_formats::transcript::lines::VerifiedLines;
-use threadseal_formats::transcript::manifest::{Manifest, parse_line};
-use threadseal_formats::transcript::{Coverage, ScanOptions, VerifyOptions};
-use threadseal_formats::verified::Verified;
-use threadseal_store::heads::RecordKind;
+use threadseal_formats::transcript::manifest::Manifest;
 use threadseal_store::host::Host;
-use threadseal_store::read::open_regular;
-use threadseal_store::{bodies, examine};
+use threadseal_verify as verify;
+use threadseal_verify::home_log::HomeLog;
+use threadseal_verify::{VerifiedRecord, Verifier};
 
 /// Where threads are looked at, and by whose signatures they are judged. All clones are one.
 #[derive(Clone)]
@@ -35,6 +34,8 @@ pub struct Records {
     pub host: Host,
     /// Whose signatures count.
     pub trust: Arc<Trust>,
+    /// The log of this host.
+    pub log: HomeLog,
     /// Where to look.
     pub registry: Arc<dyn Registry>,
 }
@@ -45,6 +46,7 @@ impl From<&Engine> for Records {
             project: Arc::clone(&engine.project),
             host: engine.host.clone(),
             trust: Arc::clone(&engine.trust),
+            log: engine.log.clone(),
             registry: Arc::clone(&engine.registry),
         }
     }
@@ -62,10 +64,7 @@ pub(in crate::runner) enum Need {
 /// A record that may be trusted, as far as its seals reach.
 pub(in crate::runner) struct Past {
     pub(in crate::runner) manifest: Manifest,
-    pub(super) verdict: Verdict,
-    verified: Verified<Coverage>,
-    bytes: Vec<u8>,
-    bodies: Vec<u8>,
+    record: VerifiedRecord,
 }
 
 impl Past {
@@ -74,12 +73,17 @@ impl Past {
     /// # Errors
     /// Kind `Refused` when the file was changed while it was read.
     pub(in crate::runner) fn lines(&self) -> Result<VerifiedLines<'_>, Error> {
-        VerifiedLines::whole(&self.verified, &self.bytes, &self.bodies)
+        self.record.lines()
+    }
+
+    /// Its verdict.
+    pub(super) fn verdict(&self) -> Verdict {
+        self.record.report().verdict
     }
 
     /// The head of its last seal.
     pub(super) fn head(&self) -> String {
-        self.verified.get().head.to_string()
+        self.record.head().to_string()
     }
 }
 
@@ -136,57 +140,31 @@ impl Records {
             .ok_or_else(|| Error::refused(format!("{id} has left no record")))?;
         let path = folder.transcript();
         self.project.inside(&*self.host.fs, &path)?;
-        let file = open_regular(&*self.host.fs, &path)?;
-        if file.size() > MAX_CONVERSATION_BYTES as u64 {
-            let text = format!(
-                "{} has more than {MAX_CONVERSATION_BYTES} bytes",
-                path.display()
-            );
-            return Err(Error::new(ErrorKind::Limit, text));
-        }
-        let refuse = |why: &str| Error::refused(format!("{}: {why}", path.display()));
-        let first = examine::first_line(&file)?.ok_or_else(|| refuse("it is empty"))?;
-        let record =
-            examine::native_record(&first).ok_or_else(|| refuse("it is no native record"))?;
-        let known = examine::known(Some(&*self.host.heads), Some(&record), None, false)?;
-        // Again: a thread that runs may have gone on, and its newest head is of a longer file than was opened.
-        let file = open_regular(&*self.host.fs, &path)?;
-        if examine::first_line(&file)?.as_deref() != Some(&*first) {
-            return Err(refuse("it was replaced while it was read"));
-        }
-        let scan = ScanOptions {
-            expect: known.expect,
-            bodies: bodies::beside(&*self.host.fs, &file, &first)?,
-            ..ScanOptions::default()
-        };
-        let options = VerifyOptions {
-            trust: &self.trust,
-            now: self.host.clock.now()?,
-            held_since: None,
-            thread: Some(id),
-        };
-        let mut outcome = examine::native(&file, &scan, &options, &|_| {})?;
-        let verdict = outcome.report.verdict;
-        let refused = refusal(&path, &outcome.report);
-        let verified = match outcome.verified.take() {
-            Some(verified) => verified,
-            None if need == Need::Sealed
-                && matches!(verdict, Verdict::Open | Verdict::UnsignedTail) =>
-            {
-                outcome.lenient().ok_or(refused)?.verified
-            }
-            None => return Err(refused),
-        };
-        examine::refuse_displacing(&self.host, &path, RecordKind::Transcript, &record)?;
-        let manifest = parse_line(&first).ok_or_else(|| refuse("its first line is no manifest"))?;
+        let opened = self.verifier(id)?.open_verified_within(
+            &path,
+            match need {
+                Need::Whole => verify::Need::Whole,
+                Need::Sealed => verify::Need::Sealed,
+            },
+            MAX_CONVERSATION_BYTES,
+        );
+        let record = opened.map_err(|error| refused(error, &path, &self.host))?;
+        let manifest = record
+            .manifest()
+            .cloned()
+            .ok_or_else(|| Error::refused(format!("{}: it is no native record", path.display())))?;
         identity::check(&self.host, &self.project, &self.trust, &path, &manifest)?;
-        Ok(Past {
-            manifest,
-            verdict,
-            verified,
-            bytes: file.read_whole(MAX_CONVERSATION_BYTES)?,
-            bodies: bodies::text_beside(&*self.host.fs, &path, &first, MAX_CONVERSATION_BYTES)?,
-        })
+        Ok(Past { manifest, record })
+    }
+
+    /// Judges transcripts of thread `id`.
+    pub(in crate::runner) fn verifier(&self, id: &ThreadId) -> Result<Verifier, Error> {
+        judge::of_transcripts(self.grounds(), id, None)
+    }
+
+    /// By what records are judged.
+    pub(in crate::runner) fn grounds(&self) -> (&Host, &HomeLog, &Trust) {
+        (&self.host, &self.log, &self.trust)
     }
 
     /// The contents of `thread.json`, checked against the record.

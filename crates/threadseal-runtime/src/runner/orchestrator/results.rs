@@ -135,7 +135,7 @@ impl Records {
         let text = meta.get().covered(|cover| render(&lines, cover))?;
         let (kept, left_out) = tail(&text, tail_lines);
         Ok(
-            json!({"success": true, "thread_id": id.as_str(), "verdict": past.verdict.to_string(),
+            json!({"success": true, "thread_id": id.as_str(), "verdict": past.verdict().to_string(),
                   "head": past.head(), "transcript": kept, "bytes_left_out": left_out}),
         )
     }

@@ -13,7 +13,9 @@
 //! Normative: `spec/runtime.md`, "Recovering".
 
 use super::super::engine::Engine;
+use super::super::orchestrator::Records;
 use crate::bounds::{MAX_CONVERSATION_BYTES, MAX_UNRESOLVED_CALLS};
+use crate::judge;
 use crate::project::ThreadFolder;
 use crate::signed_file::refusal;
 use crate::status::Status;
@@ -22,10 +24,10 @@ use std::collections::BTreeMap;
 use threadseal_core::digest::Digest;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::record::ThreadId;
-use threadseal_formats::ledger::{ChainOptions, ChainTip, Judging, RunId, judge, signer_name};
+use threadseal_formats::ledger::{ChainTip, RunId, signer_name};
+use threadseal_formats::transcript::Coverage;
 use threadseal_formats::transcript::event::is_terminal;
 use threadseal_formats::transcript::manifest::parse_line;
-use threadseal_formats::transcript::{Coverage, ScanOptions};
 use threadseal_store::examine;
 use threadseal_store::ledger::known;
 use threadseal_store::read::{RegularFile, Source as _, open_regular, read_small};
@@ -87,12 +89,10 @@ struct Calls {
 impl Engine {
     /// The lines of the record in `folder`, and which of them seals cover.
     pub(super) fn lines_of(&self, id: &ThreadId, folder: &ThreadFolder) -> Result<Lines, Error> {
-        let file = open_regular(&*self.host.fs, &folder.transcript())?;
-        let scan = ScanOptions::default();
-        let outcome = examine::native(&file, &scan, &self.as_of_now(id)?, &|_| {})?;
-        let verified = outcome.verified.clone();
-        let verified = verified.or_else(|| outcome.lenient().map(|parts| parts.verified));
-        let covered = verified.map(|verified| {
+        let verifier = Records::from(self).verifier(id)?;
+        let opened = verifier.open_transcript(&folder.transcript())?;
+        let file = &opened.file;
+        let covered = opened.result.verified_part.as_ref().map(|verified| {
             let Coverage { head, adopted, .. } = verified.get();
             (head.size, adopted.clone())
         });
@@ -100,7 +100,7 @@ impl Engine {
         let sealed = covered.as_ref().map_or(0, |(end, _)| *end);
         let bytes = match file.size() <= MAX_CONVERSATION_BYTES as u64 {
             true => file.read_whole(MAX_CONVERSATION_BYTES)?,
-            false => beginning(&file, sealed)?,
+            false => beginning(file, sealed)?,
         };
         Ok(Lines { bytes, covered })
     }
@@ -194,21 +194,17 @@ impl Engine {
         if expect.is_empty() && self.host.fs.symlink_metadata(&path).is_err() {
             return Ok(None);
         }
-        let bytes = read_small(&*self.host.fs, &path, MAX_CONVERSATION_BYTES)?;
         let is_known = !expect.is_empty();
-        let options = ChainOptions {
-            expect,
-            ..ChainOptions::default()
-        };
-        let judging = Judging::new(&self.trust, self.host.clock.now()?);
-        let outcome = judge(&bytes, options, &judging);
+        let file = open_regular(&*self.host.fs, &path)?;
+        let records = Records::from(self);
+        let outcome = judge::of_ledgers(records.grounds(), None)?.ledger_file(&file)?;
         if outcome.report.verdict.forbids_use() {
             return Err(refusal(&path, &outcome.report));
         }
         Ok(Some(Steps {
             signers: outcome.signers.iter().map(signer_name).collect(),
             tip: outcome.tip,
-            bytes,
+            bytes: file.read_whole(MAX_CONVERSATION_BYTES)?,
             is_known,
         }))
     }

@@ -11,6 +11,7 @@ use threadseal_core::error::Error;
 use threadseal_core::trust::Trust;
 use threadseal_formats::transcript::manifest::Manifest;
 use threadseal_store::host::Host;
+use threadseal_verify::home_log::HomeLog;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Began {
@@ -46,13 +47,12 @@ pub(super) fn in_tail(tail: &[u8]) -> BTreeMap<String, Began> {
 /// # Errors
 /// Kind `Refused` when the ledger is missing, or its chain or a signature does not hold.
 pub(super) fn in_ledger(
-    host: &Host,
-    trust: &Trust,
+    grounds: (&Host, &HomeLog, &Trust),
     folder: &ThreadFolder,
     manifest: &Manifest,
     named: Option<&Value>,
 ) -> Result<BTreeMap<String, Began>, Error> {
-    let bytes = Steps::read(host, trust, folder, &manifest.record, named)?.bytes;
+    let bytes = Steps::read(grounds, folder, &manifest.record, named)?.bytes;
     let lines = bytes.split(|byte| *byte == b'\n');
     let records = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
     let calls = records.filter(|record| {

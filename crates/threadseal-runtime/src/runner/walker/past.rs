@@ -8,6 +8,7 @@
 //! write there that a call has a result. A call that began may have been carried out.
 
 use super::super::engine::Engine;
+use super::super::orchestrator::Records;
 use super::super::prepare::Inherited;
 use super::begin::KIND;
 use super::calls::{Began, in_ledger, in_tail};
@@ -17,7 +18,7 @@ use crate::model::dynamic;
 use crate::no_links::refuse_links;
 use crate::project::ThreadFolder;
 use crate::registry::Thread;
-use crate::signed_file::{read_verified, refusal};
+use crate::signed_file::{read_verified, refused};
 use crate::status::Status;
 use crate::thread_meta::ThreadMeta;
 use serde_json::Value;
@@ -29,12 +30,9 @@ use threadseal_core::limits::MAX_DOCUMENT_BYTES;
 use threadseal_core::record::{Head, ThreadId};
 use threadseal_formats::document::{DocumentKind, ItemType, Options};
 use threadseal_formats::transcript::event::{is_link, is_terminal};
-use threadseal_formats::transcript::lines::VerifiedLines;
-use threadseal_formats::transcript::manifest::{Manifest, parse_line};
-use threadseal_formats::transcript::{ScanOptions, VerifyOptions};
-use threadseal_store::heads::RecordKind;
-use threadseal_store::read::{open_regular, read_small};
-use threadseal_store::{bodies, examine};
+use threadseal_formats::transcript::manifest::Manifest;
+use threadseal_store::read::read_small;
+use threadseal_verify::Need;
 
 /// A run that stopped, as its verified records have it.
 pub(super) struct Past {
@@ -152,8 +150,13 @@ impl Engine {
         let named = named.map(|(_, payload)| &payload["ledger"]);
         let mut named = named.into_iter();
         let named = named.find(|ledger| !ledger.is_null());
-        let (host, trust) = (&self.host, &self.trust);
-        began.extend(in_ledger(host, trust, folder, &sealed.manifest, named)?);
+        let records = Records::from(self);
+        began.extend(in_ledger(
+            records.grounds(),
+            folder,
+            &sealed.manifest,
+            named,
+        )?);
         for (call, open) in course.open_calls() {
             began.insert(
                 call.to_owned(),
@@ -188,45 +191,23 @@ impl Engine {
         Ok(began)
     }
 
-    /// The transcript, if all its seals hold, with what this host knows of it.
+    /// The transcript, if all its seals hold: the part under the last one. What follows it is searched for calls only.
     fn sealed(&self, folder: &ThreadFolder, id: &ThreadId) -> Result<Sealed, Error> {
         let path = folder.transcript();
-        let file = open_regular(&*self.host.fs, &path)?;
+        let verifier = Records::from(self).verifier(id)?;
+        let opened = verifier.open_verified_within(&path, Need::Vouched, MAX_CONVERSATION_BYTES);
+        let record = opened.map_err(|error| refused(error, &path, &self.host))?;
         let refuse = |why: &str| Error::refused(format!("{}: {why}", path.display()));
-        let first = examine::first_line(&file)?.ok_or_else(|| refuse("it is empty"))?;
-        let manifest = parse_line(&first).ok_or_else(|| refuse("its first line is no manifest"))?;
-        let known = examine::known(Some(&*self.host.heads), Some(&manifest.record), None, false)?;
-        let scan = ScanOptions {
-            expect: known.expect,
-            bodies: bodies::beside(&*self.host.fs, &file, &first)?,
-            ..ScanOptions::default()
-        };
-        let options = VerifyOptions {
-            trust: &self.trust,
-            now: self.host.clock.now()?,
-            held_since: None,
-            thread: Some(id),
-        };
-        let outcome = examine::native(&file, &scan, &options, &|_| {})?;
-        examine::refuse_displacing(&self.host, &path, RecordKind::Transcript, &manifest.record)?;
-        let refused = refusal(&path, &outcome.report);
-        // The part under the last seal; what stands behind it is looked at for calls only.
-        let parts = outcome.lenient().ok_or(refused)?;
-        let bytes = file.read_whole(MAX_CONVERSATION_BYTES)?;
-        let fs = &*self.host.fs;
-        let bodies = bodies::text_beside(fs, &path, &first, MAX_CONVERSATION_BYTES)?;
-        let lines = VerifiedLines::whole(&parts.verified, &bytes, &bodies)?;
-        let head = parts.verified.get().head;
-        let events = lines
-            .iter()
-            .map(|line| event(&line.bytes))
-            .collect::<Result<_, _>>()?;
-        let sealed = usize::try_from(head.size).map_err(|_| refuse("it is too large"))?;
+        let manifest = record.manifest().cloned();
+        let lines = record.lines()?;
+        let events = lines.iter().map(|line| event(&line.bytes));
+        let [sealed, _] = record.tail();
+        let sealed = usize::try_from(sealed).map_err(|_| refuse("it is too large"))?;
         Ok(Sealed {
-            manifest,
-            head,
-            events,
-            tail: bytes.get(sealed..).unwrap_or_default().to_vec(),
+            manifest: manifest.ok_or_else(|| refuse("its first line is no manifest"))?,
+            head: record.head(),
+            events: events.collect::<Result<_, _>>()?,
+            tail: record.bytes().get(sealed..).unwrap_or_default().to_vec(),
         })
     }
 

@@ -21,7 +21,6 @@ use threadseal_core::digest::Digest;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::time::Timestamp;
 
-/// Largest tombstone in bytes.
 const MAX_TOMBSTONE_BYTES: usize = 4096;
 const FORMAT: &str = "threadseal.ledger.deleted/1";
 

@@ -111,7 +111,6 @@ impl Check {
         Ok(())
     }
 
-    /// Reads the file line by line.
     fn lines(
         &mut self,
         context: &Context<'_>,
@@ -351,7 +350,6 @@ struct Slots {
     durable: u64,
 }
 
-/// One entry.
 struct Slot {
     is_whole: bool,
     offset: u64,

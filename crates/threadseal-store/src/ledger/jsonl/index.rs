@@ -7,11 +7,11 @@
 //!          │ flags u8 │ 00 00 00 │ CRC-32 of u64 number of the entry and the 60 bytes before (4)
 //! flags    1 chained, 2 completed, with an idempotency key, 4 all bytes up to its end are durable
 //! ```
-//! Numbers are little-endian; header and entries have 64 bytes each, so entry `n` is at `64 (n +
-//! 1)`. An entry is written after its record is as durable as promised, and every 1024th entry is
-//! synced. After power loss the index may have fewer records than its file, or holes among the
-//! last. It is made again from the file when it is lost. No byte of a record ever comes from it. A
-//! record whose entry has flag 4 was acknowledged; a file that lacks it has lost records.
+//! Numbers are little-endian; header and entries have 64 bytes each, so entry `n` is at
+//! `64 (n + 1)`. An entry is written after its record is as durable as promised, and every 1024th
+//! entry is synced. After power loss the index may have fewer records than its file, or holes among
+//! the last. It is made again from the file when it is lost. No byte of a record ever comes from
+//! it. A record whose entry has flag 4 was acknowledged; a file that lacks it has lost records.
 
 use crate::atomic::PRIVATE_FILE;
 use crate::ledger::jsonl::line::Facts;
@@ -41,7 +41,6 @@ pub(super) struct IndexEntry {
     pub(super) length: u32,
     /// CRC-32 of the line with its LF.
     pub(super) crc: u32,
-    /// Its record hash.
     pub(super) hash: Option<Digest>,
     /// The tag of its idempotency key, if it is completed and has one.
     pub(super) key: Option<[u8; 8]>,
@@ -137,7 +136,6 @@ fn header(run: &RunId) -> [u8; SLOT_BYTES] {
     out
 }
 
-/// An open index.
 #[derive(Debug)]
 pub(super) struct Index {
     file: Arc<dyn FileHandle>,
@@ -240,7 +238,6 @@ impl Index {
         Ok(count)
     }
 
-    /// Makes all entries durable.
     pub(super) fn sync(&self) -> Result<(), Error> {
         self.file.sync_data().map_err(self.fail("sync"))
     }

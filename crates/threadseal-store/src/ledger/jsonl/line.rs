@@ -51,7 +51,6 @@ impl Facts {
     }
 }
 
-/// One line of a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Line<'b> {
     /// Its offset in the file.
@@ -70,7 +69,6 @@ pub(super) enum Kind {
     /// The rest of a crash: the file ends in it, or it contains a NUL byte. No writer of JSON
     /// writes NUL, but a file system that lost a page does.
     Torn,
-    /// Anything else.
     Other,
 }
 

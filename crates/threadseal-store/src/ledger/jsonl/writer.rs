@@ -46,7 +46,6 @@ pub(super) struct Writer {
 
 /// The result of a turn.
 pub(super) enum Outcome {
-    /// It is done.
     Done(Append),
     /// The file was made, replaced or deleted meanwhile; try again.
     LookAgain,

@@ -27,7 +27,6 @@ use threadseal_formats::ledger::RunId;
 
 /// Bytes of records in a head at which they are sealed. Each append writes them again.
 const OPEN_BYTES: usize = 128 << 10;
-/// Most bytes of a head.
 pub(super) const MAX_HEAD_BYTES: usize =
     OPEN_BYTES + SEGMENT_RECORDS * 512 + MAX_LEVELS * FANOUT * 1024;
 

@@ -111,7 +111,6 @@ pub(super) fn key_digest(key: &str) -> Digest {
 pub(super) struct Ref {
     /// Number of its first record.
     pub(super) first: u64,
-    /// Number of records.
     pub(super) count: u64,
     /// SHA-256 of the object's bytes, in hex.
     pub(super) sha256: String,

@@ -30,7 +30,6 @@ use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Client, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// Connections of one store.
 const POOL_SIZE: usize = 8;
 /// Longest wait for a connection, or for a turn in the pool.
 const PATIENCE: Duration = Duration::from_secs(15);

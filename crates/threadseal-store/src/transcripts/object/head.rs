@@ -29,9 +29,7 @@ pub(super) const OPEN_BYTES: usize = 128 << 10;
 pub(super) const SEGMENT_BYTES: usize = 1 << 20;
 /// Most bytes that a reference takes.
 const REF_BYTES: usize = 256;
-/// Most bytes of an index.
 pub(super) const MAX_INDEX_BYTES: usize = FANOUT * REF_BYTES + 1024;
-/// Most bytes of a head.
 pub(super) const MAX_HEAD_BYTES: usize = OPEN_BYTES + MAX_LEVELS * FANOUT * REF_BYTES + 1024;
 
 const HEAD: &str = "threadseal.transcript-head/1";

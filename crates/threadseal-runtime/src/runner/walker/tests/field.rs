@@ -146,6 +146,7 @@ impl Field {
             host: bench.host.clone(),
             keys: bench.keys.clone(),
             trust: Arc::new(bench.trust.clone()),
+            log: threadseal_verify::home_log::HomeLog::Never,
             finder,
             policy,
             models: Arc::new(models),

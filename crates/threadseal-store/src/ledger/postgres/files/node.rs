@@ -143,7 +143,6 @@ impl Node {
         Some(count)
     }
 
-    /// Adds bytes at the end.
     pub(super) fn append(&self, bytes: &[u8]) -> io::Result<()> {
         if bytes.is_empty() {
             return Ok(());
@@ -170,7 +169,6 @@ impl Node {
         Ok(())
     }
 
-    /// Truncates it.
     pub(super) fn cut(&self, size: u64) -> io::Result<()> {
         let mut state = self.state();
         let State { row, unnamed } = &mut *state;

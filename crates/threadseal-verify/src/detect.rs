@@ -1,0 +1,533 @@
+//! What kind of record a file is: by its content first, then by its name.
+//!
+//! | seen | kind |
+//! |---|---|
+//! | line 1 is a native manifest, or any checkpoint carries a native note | native transcript |
+//! | line 1 has the members of an event, or any line is a `checkpoint` event | other transcript |
+//! | an array, lines or a CBOR sequence whose first turn has `scroll/0.1`, or that has it although no turn can be read | scroll |
+//! | a header of a checkpoint, with the magic of v0x05 or with numbers as they occur, or signed | checkpoint |
+//! | lines of which one has the members of a step record; an SQLite file with a table of them; a history bundle | ledger |
+//! | a name that ends in `.head`, with the text of a signed head | the head of the ledger beside it |
+//! | a name that ends in `.jsonl`, other content | log |
+//! | a JSON object in a `.json` file; a signature in a file of any name | document |
+//! | a name of a text that can carry a signature | document |
+//! | a name that ends in `.seal`, with the header of a seal file | the seals of the file beside it |
+//!
+//! Content first, so that renaming a record does not take it out of sight; and a checkpoint
+//! anywhere counts, so that spoiling the first line does not either.
+
+use crate::error::VerifyError;
+use crate::lines::Lines;
+use memchr::memmem;
+use std::collections::BTreeSet;
+use std::path::Path;
+use threadseal_core::canon::cbor;
+use threadseal_core::canon::json::{self, Value};
+use threadseal_core::limits::{MAX_DOCUMENT_BYTES, MAX_TURN_BYTES};
+use threadseal_core::tlog::conflict;
+use threadseal_formats::document::DocumentKind;
+use threadseal_formats::ledger::{Bundle, HEAD_ORIGIN};
+use threadseal_formats::lineage::{
+    CheckpointHeader, FORK_FIRST_LINE, HEAD_MAGIC, HeaderError, OriginalVerifier, Version,
+};
+use threadseal_formats::scroll::{Container, Place, Splitter, VERSION};
+use threadseal_formats::transcript::{copy, rye, turn_proof};
+#[cfg(feature = "sqlite")]
+use threadseal_store::ledger::SqliteLedgerStore;
+use threadseal_store::observer::seal_path;
+use threadseal_store::read::{RegularFile, Source as _};
+
+/// How much of both ends of a file is looked at, unless it is made of lines. Signatures stand at
+/// one end or the other, unless more was added there.
+const PROBE_BYTES: u64 = 64 << 10;
+/// What the note of every native checkpoint begins with.
+const NATIVE_NOTE: &[u8] = b"\"note\":\"threadseal/1/transcript/";
+/// What every signature in a document begins with.
+const SIGNATURES: [&[u8]; 2] = [b"rye:signed:", b"threadseal:signed:"];
+/// The beginnings of claims to be a native seal, after the first line (`spec/documents.md` §3).
+const CLAIMS: [&[u8]; 5] = [
+    b"\n# threadseal:signed:",
+    b"\n// threadseal:signed:",
+    b"\n<!-- threadseal:signed:",
+    b"\"threadseal:signed:",
+    b"|threadseal@",
+];
+/// The marks of a turn: as it is written here, with the blank of other writers, in CBOR.
+const SCROLL_MARKS: [&[u8]; 3] = [
+    b"\"version\":\"scroll/0.1\"",
+    b"\"version\": \"scroll/0.1\"",
+    b"gversionjscroll/0.1",
+];
+/// The type in every tombstone.
+const TOMBSTONE: &[u8] = b"\"type\":\"threadseal/1 tombstone\"";
+/// What every seal file begins with.
+const SEAL_HEADER: &[u8] = b"{\"format\":\"threadseal-observed/";
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// The kinds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A native transcript.
+    Native,
+    /// Another event log in the transcript's frame: Rye's, or unsigned.
+    Events,
+    /// Any other log of lines.
+    Log,
+    /// The detached seals of another file.
+    Sidecar,
+    /// A JSON object or a text, signed or not.
+    Document(DocumentKind),
+    /// A chain of sealed turns.
+    Scroll(Container),
+    /// Ledgers of runs.
+    Ledger(LedgerShape),
+    /// The signed head of the ledger beside it.
+    LedgerHead,
+    /// A link of the lineage of an agent.
+    Checkpoint,
+}
+
+/// How ledgers are stored in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LedgerShape {
+    /// A record a line.
+    Lines,
+    /// A history bundle.
+    Bundle,
+    /// A table of an SQLite file.
+    Sqlite,
+}
+
+/// What a file is that proves something and is no record, if it is one: `check-proof` judges it.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn proof(file: &RegularFile) -> Result<Option<&'static str>, VerifyError> {
+    let head = probe(file, 0)?;
+    let first = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    Ok(match std::str::from_utf8(first).unwrap_or_default() {
+        turn_proof::FIRST_LINE => Some("a proof of a turn"),
+        copy::FIRST_LINE => Some("a copy with lines left out"),
+        turn_proof::conflict::FIRST_LINE => Some("a conflict of seals"),
+        conflict::FIRST_LINE => Some("a conflict of checkpoints"),
+        FORK_FIRST_LINE => Some("a fork of a lineage"),
+        _ if memmem::find(first, TOMBSTONE).is_some() => Some("a tombstone"),
+        _ => None,
+    })
+}
+
+/// Is it a copy of a record with lines left out: no record, though it holds lines and seals of one?
+///
+/// # Errors
+/// When it cannot be read.
+pub fn is_copy(file: &RegularFile) -> Result<bool, VerifyError> {
+    Ok(probe(file, 0)?.starts_with(copy::FIRST_LINE.as_bytes()))
+}
+
+/// Looks at the file; `None` when it is no record.
+///
+/// # Errors
+/// When it cannot be read, or a line of a log without seals is too long.
+pub fn kind(file: &RegularFile) -> Result<Option<Kind>, VerifyError> {
+    let path = file.path();
+    if is_checkpoint(file)? {
+        return Ok(Some(Kind::Checkpoint));
+    }
+    if let Some(container) = scroll(file)? {
+        return Ok(Some(Kind::Scroll(container)));
+    }
+    let head = probe(file, 0)?;
+    if ending(path) == "jsonl" {
+        let found = log_or_transcript(file)?;
+        if found == Kind::Log && (is_ledger(file)? || is_empty_ledger(path, &head)) {
+            return Ok(Some(Kind::Ledger(LedgerShape::Lines)));
+        }
+        return Ok(Some(found));
+    }
+    if Bundle::looks_like(&head) {
+        return Ok(Some(Kind::Ledger(LedgerShape::Bundle)));
+    }
+    // What is called a transcript has no such excuse.
+    if is_copy(file)? {
+        return Ok(None);
+    }
+    if head.starts_with(SQLITE_HEADER) {
+        return Ok(holds_ledgers(path).then_some(Kind::Ledger(LedgerShape::Sqlite)));
+    }
+    if path.extension().is_some_and(|ending| ending == "head") && is_ledger_head(&head) {
+        return Ok(Some(Kind::LedgerHead));
+    }
+    if path.extension().is_some_and(|ending| ending == "seal") && is_seal_file(&head) {
+        return Ok(Some(Kind::Sidecar));
+    }
+    let tail = probe(file, file.size().saturating_sub(PROBE_BYTES))?;
+    if talks_of_checkpoints(&head) || talks_of_checkpoints(&tail) || is_object(&head) {
+        match log_or_transcript(file) {
+            Ok(Kind::Log) if is_ledger(file)? => {
+                return Ok(Some(Kind::Ledger(LedgerShape::Lines)));
+            }
+            Ok(Kind::Log) | Err(_) => {}
+            found => return found.map(Some),
+        }
+    }
+    let name = path.to_string_lossy();
+    let object = is_object(&head);
+    match DocumentKind::of_name(&name) {
+        Some(DocumentKind::Json) if !object && !has_signature(&head) && !has_signature(&tail) => {
+            Ok(None)
+        }
+        Some(kind) => Ok(Some(Kind::Document(kind))),
+        None if has_signature(&head) || has_signature(&tail) || claims_between(file)? => {
+            by_signature(file)
+        }
+        None => Ok(None),
+    }
+}
+
+/// Is the file a checkpoint, whatever it is called? Before v0x05 the format has no magic: what begins with
+/// one of its bytes is one where its numbers are small and its code hash looks like a hash, where the
+/// signature holds, or where it is called one.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn is_checkpoint(file: &RegularFile) -> Result<bool, VerifyError> {
+    let head = probe(file, 0)?;
+    match head.first() {
+        None | Some(2..=5) if is_named_checkpoint(file.path()) => return Ok(true),
+        Some(2..=5) => {}
+        _ => return Ok(head.starts_with(HEAD_MAGIC)),
+    }
+    match CheckpointHeader::parse(&head) {
+        Ok(header) if header.version == Version::V5 || is_plausible(&header) => Ok(true),
+        Ok(header) if header.version == Version::V4 => has_signature_of_original(file, &header),
+        Ok(_) => Ok(false),
+        Err(HeaderError::Unsupported(_)) => Ok(false),
+        // After the magic of v0x05 there is nothing else.
+        Err(_) => Ok(head.starts_with(&[5])),
+    }
+}
+
+/// Is the file called as checkpoints are?
+pub fn is_named_checkpoint(path: &Path) -> bool {
+    matches!(ending(path).as_str(), "ckpt" | "checkpoint")
+}
+
+fn is_plausible(header: &CheckpointHeader) -> bool {
+    let counts = [header.tick, header.epoch.major, header.epoch.generation];
+    let amounts = [header.budget, header.price];
+    let bytes: BTreeSet<&u8> = header.code.as_bytes().iter().collect();
+    counts.iter().all(|count| count >> 56 == 0)
+        && amounts.iter().all(|amount| amount >> 56 == 0)
+        && header.lease_expiry >= 0
+        && bytes.len() >= LEAST_HASH_BYTES
+}
+
+/// Fewer different bytes no SHA-256 digest has that was ever seen.
+const LEAST_HASH_BYTES: usize = 16;
+
+fn has_signature_of_original(
+    file: &RegularFile,
+    header: &CheckpointHeader,
+) -> Result<bool, VerifyError> {
+    let (Some(Ok(_)), Ok(mut verifier)) = (header.signer_key(), OriginalVerifier::new(header))
+    else {
+        return Ok(false);
+    };
+    let mut chunks = file.range(header.version.header_length() as u64, file.size());
+    let mut chunk = Vec::new();
+    loop {
+        chunks.next_chunk(&mut chunk)?;
+        if chunk.is_empty() {
+            return Ok(verifier.finish().0.is_ok());
+        }
+        verifier.update(&chunk);
+    }
+}
+
+/// Lines that are looked at for a record of a ledger.
+const PROBED_LINES: u64 = 64;
+/// Names of members that every step record has.
+const STEP_MEMBERS: [&[u8]; 4] = [b"\"run_id\"", b"\"step_id\"", b"\"node_id\"", b"\"status\""];
+/// What every SQLite file begins with (<https://www.sqlite.org/fileformat.html>, §1.3).
+const SQLITE_HEADER: &[u8] = b"SQLite format 3\0";
+
+/// Is one of the first lines a step record? In a string of another log these names have a
+/// backslash before their closing quote.
+fn is_ledger(file: &RegularFile) -> Result<bool, VerifyError> {
+    let mut lines = Lines::of(file);
+    while let Some(line) = lines.next_or_empty()? {
+        let has = |name: &&[u8]| memmem::find(line.bytes, name).is_some();
+        if STEP_MEMBERS.iter().all(has) {
+            return Ok(true);
+        }
+        if line.number >= PROBED_LINES {
+            break;
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(feature = "sqlite")]
+fn holds_ledgers(path: &Path) -> bool {
+    SqliteLedgerStore::open_read_only(path).is_ok()
+}
+
+/// Without SQLite such a file is never passed over: reading it fails.
+#[cfg(not(feature = "sqlite"))]
+fn holds_ledgers(_path: &Path) -> bool {
+    true
+}
+
+/// A ledger that was emptied is known by its name only.
+fn is_empty_ledger(path: &Path, head: &[u8]) -> bool {
+    let name = path.file_name().unwrap_or_default();
+    head.trim_ascii().is_empty() && name.to_string_lossy().starts_with("ledger_")
+}
+
+fn is_ledger_head(head: &[u8]) -> bool {
+    head.is_empty() || head.starts_with(HEAD_ORIGIN.as_bytes())
+}
+
+/// How ledgers are stored in a file that should hold some.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn ledger_shape(file: &RegularFile) -> Result<LedgerShape, VerifyError> {
+    let head = probe(file, 0)?;
+    Ok(if head.starts_with(SQLITE_HEADER) {
+        LedgerShape::Sqlite
+    } else if Bundle::looks_like(&head) {
+        LedgerShape::Bundle
+    } else {
+        LedgerShape::Lines
+    })
+}
+
+/// Turns that are looked at where the first cannot be read.
+const PROBED_TURNS: usize = 64;
+
+/// How the turns of a scroll stand in the file, if it is one: the readable ones of its first turns
+/// decide.
+fn scroll(file: &RegularFile) -> Result<Option<Container>, VerifyError> {
+    let (mut chunks, mut buffer) = (file.chunks(), Vec::new());
+    chunks.next_chunk(&mut buffer)?;
+    let container = match first_byte(&buffer) {
+        Some(b'[' | b'{' | 0xa0..=0xbb) => container_of(&buffer),
+        _ => return Ok(spoilt_scroll(file.path(), &buffer)),
+    };
+    let head = buffer.clone();
+    let mut splitter = Splitter::new(container);
+    let (mut seen, mut found, mut read) = (0, None, 0);
+    loop {
+        let mut each = |piece: &[u8], _: Place| {
+            if found.is_none() {
+                found = says_scroll(piece, container);
+            }
+            seen += 1;
+        };
+        read += buffer.len();
+        splitter.push(&buffer, &mut each);
+        if buffer.is_empty() {
+            splitter.finish(&mut each);
+            break;
+        }
+        if found.is_some() || seen >= PROBED_TURNS || read > MAX_TURN_BYTES {
+            break;
+        }
+        chunks.next_chunk(&mut buffer)?;
+    }
+    Ok(match found {
+        Some(says) => says.then_some(container),
+        None => spoilt_scroll(file.path(), &head),
+    })
+}
+
+/// The container that a scroll was before its beginning was spoilt: no member of another file is
+/// spelled so, and in a text that quotes one nothing but its name tells it apart.
+fn spoilt_scroll(path: &Path, head: &[u8]) -> Option<Container> {
+    let bytes = head;
+    let says = |mark: &&[u8]| memmem::find(bytes, mark).is_some();
+    let begins = matches!(first_byte(bytes), Some(b'[' | b'{' | 0xa0..=0xbb));
+    let named = matches!(ending(path).as_str(), "json" | "jsonl" | "cbor" | "scroll");
+    let bare = bytes.starts_with(BYTE_ORDER_MARK);
+    ((begins || named || bare) && SCROLL_MARKS.iter().any(says)).then(|| container_of(bytes))
+}
+
+/// How turns would stand in this file.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn container(file: &RegularFile) -> Result<Container, VerifyError> {
+    Ok(container_of(&probe(file, 0)?))
+}
+
+/// How turns would stand in a file that begins so.
+pub fn container_of(head: &[u8]) -> Container {
+    match first_byte(head) {
+        Some(b'{') => Container::Lines,
+        Some(0xa0..=0xbf) => Container::Sequence,
+        _ => Container::Array,
+    }
+}
+
+fn first_byte(head: &[u8]) -> Option<u8> {
+    head.trim_ascii_start().first().copied()
+}
+
+/// Whether a piece is marked as a turn; `None` when it cannot be read.
+fn says_scroll(piece: &[u8], container: Container) -> Option<bool> {
+    if container == Container::Sequence {
+        let value = cbor::parse(piece).ok()?;
+        return Some(value.get("version").and_then(Value::as_str) == Some(VERSION));
+    }
+    let mut says = false;
+    json::scan_object(piece, |key, span| {
+        let value = piece.get(span).unwrap_or_default();
+        says |= key.is("version") && value == b"\"scroll/0.1\"";
+    })
+    .ok()?;
+    Some(says)
+}
+
+/// What a file that has no telling name claims to be by the signature in it.
+fn by_signature(file: &RegularFile) -> Result<Option<Kind>, VerifyError> {
+    let bytes = file.read_whole(MAX_DOCUMENT_BYTES)?;
+    Ok(DocumentKind::detect("", &bytes).map(Kind::Document))
+}
+
+/// Does anything between the two ends claim to be a native seal? Enough bytes after a seal
+/// move it out of both; the whole file is read, and never held.
+fn claims_between(file: &RegularFile) -> Result<bool, VerifyError> {
+    if file.size() <= 2 * PROBE_BYTES {
+        return Ok(false);
+    }
+    holds_any(file, &CLAIMS)
+}
+
+/// Does the seal of a native transcript stand anywhere in the file?
+///
+/// # Errors
+/// When it cannot be read.
+pub fn has_native_seal(file: &RegularFile) -> Result<bool, VerifyError> {
+    holds_any(file, &[NATIVE_NOTE])
+}
+
+fn holds_any(file: &RegularFile, texts: &[&[u8]]) -> Result<bool, VerifyError> {
+    let longest = texts.iter().map(|text| text.len()).max().unwrap_or(1);
+    let finders: Vec<_> = texts.iter().map(memmem::Finder::new).collect();
+    let (mut chunks, mut chunk, mut window) = (file.chunks(), Vec::new(), Vec::new());
+    loop {
+        chunks.next_chunk(&mut chunk)?;
+        if chunk.is_empty() {
+            return Ok(false);
+        }
+        window.extend_from_slice(&chunk);
+        if finders.iter().any(|finder| finder.find(&window).is_some()) {
+            return Ok(true);
+        }
+        // A text may lie across two chunks.
+        let kept = window.len().saturating_sub(longest - 1);
+        window.drain(..kept);
+    }
+}
+
+/// Does the file begin with the header of a seal file, or with nothing at all?
+fn is_seal_file(head: &[u8]) -> bool {
+    let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    line.is_empty() || line.starts_with(SEAL_HEADER)
+}
+
+/// Might this be a piece of a transcript, whatever the file is called?
+fn talks_of_checkpoints(bytes: &[u8]) -> bool {
+    memmem::find(bytes, NATIVE_NOTE).is_some()
+        || (memmem::find(bytes, b"\"event_type\"").is_some()
+            && memmem::find(bytes, b"\"checkpoint\"").is_some())
+}
+
+fn probe(file: &RegularFile, from: u64) -> Result<Vec<u8>, VerifyError> {
+    let mut bytes = Vec::new();
+    file.range(from, from.saturating_add(PROBE_BYTES))
+        .next_chunk(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn ending(path: &Path) -> String {
+    let ending = path.extension().unwrap_or_default();
+    ending.to_string_lossy().to_ascii_lowercase()
+}
+
+fn is_object(head: &[u8]) -> bool {
+    let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
+    head.trim_ascii_start().starts_with(b"{")
+}
+
+fn has_signature(bytes: &[u8]) -> bool {
+    let found = |signature: &&[u8]| memmem::find(bytes, signature).is_some();
+    SIGNATURES.iter().any(found)
+}
+
+fn log_or_transcript(file: &RegularFile) -> Result<Kind, VerifyError> {
+    // An escape in the word would not be found, but then the word is not where anybody writes it.
+    let checkpoint = memmem::Finder::new(b"checkpoint");
+    let note = memmem::Finder::new(NATIVE_NOTE);
+    let mut lines = Lines::of(file);
+    let mut kind = Kind::Log;
+    // A line that no reader holds ends the search before the file is read to its end, unless
+    // a later pass reads it in pieces: because of the seals beside it, or because it is an event log.
+    let is_sealed = seal_path(file.path()).exists();
+    loop {
+        let next = if is_sealed || kind == Kind::Events {
+            lines.next_or_empty()
+        } else {
+            lines.next()
+        };
+        let Some(line) = next? else {
+            return Ok(kind);
+        };
+        if line.number == 1 {
+            if rye::looks_native(line.bytes) {
+                return Ok(Kind::Native);
+            }
+            if is_event(line.bytes, None) {
+                kind = Kind::Events;
+            }
+        }
+        if checkpoint.find(line.bytes).is_some() && is_event(line.bytes, Some("checkpoint")) {
+            if note.find(line.bytes).is_some() {
+                return Ok(Kind::Native);
+            }
+            kind = Kind::Events;
+        }
+    }
+}
+
+/// Which transcript it is, for a file that should be one.
+///
+/// # Errors
+/// As [`kind`].
+pub fn transcript(file: &RegularFile) -> Result<Kind, VerifyError> {
+    Ok(match log_or_transcript(file)? {
+        Kind::Native => Kind::Native,
+        _ => Kind::Events,
+    })
+}
+
+/// Is the line an object with `event_type`: of this value if one is given, else with the other
+/// members of an event? Many logs have an `event_type` of their own.
+fn is_event(line: &[u8], wanted: Option<&str>) -> bool {
+    let (mut found, mut members) = (false, 0);
+    let read = json::scan_object(line, |key, span| {
+        members += u8::from(key.is("thread_id")) + u8::from(key.is("payload"));
+        if key.is("event_type") {
+            let value = line.get(span).unwrap_or_default();
+            found |= match wanted {
+                None => value.starts_with(b"\""),
+                Some(wanted) => serde_json::from_slice::<String>(value).is_ok_and(|v| v == wanted),
+            };
+        }
+    });
+    read.is_ok() && found && (wanted.is_some() || members == 2)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,187 @@
+//! From the paths of the command line to the files that are looked at.
+//!
+//! A file that is named is always looked at; a folder is walked to its leaves in the order of its
+//! names, without following symbolic links, so that a link cannot lead out of it or in circles. Of a store
+//! each transcript is looked at, of a database each thread.
+
+use crate::address::{self, Stores};
+use crate::error::{VerifyError, io_reason, is_gone};
+use crate::output::PathError;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use threadseal_core::record::ThreadId;
+use threadseal_store::ledger::url::{self, Intent};
+use walkdir::WalkDir;
+
+/// A file to look at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// Where it is, as the user would name it.
+    pub path: PathBuf,
+    /// Was it named itself, rather than found in a folder?
+    pub named: bool,
+    /// Its size, for the progress bar.
+    pub bytes: u64,
+}
+
+/// What the paths come to.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The files, in the order of the paths.
+    pub files: Vec<Candidate>,
+    /// Stores that may hold ledgers.
+    pub stores: Vec<String>,
+    /// PostgreSQL databases in which threads may lie, and the one that is meant, if one is.
+    pub databases: Vec<(String, Option<ThreadId>)>,
+    /// What could not be walked.
+    pub errors: Vec<PathError>,
+    /// Is any of that there for all that is known?
+    pub unread: bool,
+    /// Links, pipes and devices inside folders.
+    pub passed_over: u64,
+    /// These, and all folders: what may lie in the place of a record without being a file to look at.
+    pub others: Vec<PathBuf>,
+    /// The folders that were named, and which of the files lie in each.
+    pub folders: Vec<(PathBuf, Range<usize>)>,
+}
+
+/// Follows each path.
+pub fn find(paths: &[PathBuf], stores: &Stores) -> Found {
+    let mut found = Found::default();
+    for path in paths {
+        if let Some(address) = address::address_of(path) {
+            if let Err(failure) = found.address(address, stores) {
+                found.unread = true;
+                found.fail(path, &failure);
+            }
+            continue;
+        }
+        match std::fs::metadata(path) {
+            Ok(metadata) if metadata.is_dir() => found.walk(path),
+            Ok(metadata) => found.files.push(Candidate {
+                path: path.clone(),
+                named: true,
+                bytes: metadata.len(),
+            }),
+            Err(error) => {
+                found.unread |= !is_gone(&error);
+                found.fail(path, &VerifyError::io("read", path, &error));
+            }
+        }
+    }
+    found
+}
+
+impl Found {
+    /// Are files of the store at `address` among these?
+    pub fn has_files_of(&self, address: &str) -> bool {
+        let is_in = |file: &Candidate| {
+            let rest = file
+                .path
+                .to_str()
+                .and_then(|path| path.strip_prefix(address));
+            rest.is_some_and(|rest| rest.starts_with('#'))
+        };
+        self.files.iter().any(is_in)
+    }
+
+    /// A record in a store; or a store, in which each transcript is looked at as if it had been named.
+    fn address(&mut self, address: &str, stores: &Stores) -> Result<(), VerifyError> {
+        if let Some(folder) = url::folder_of(address)?
+            && folder.is_dir()
+        {
+            self.walk(&folder);
+            return Ok(());
+        }
+        let candidate = |name: String| Candidate {
+            path: PathBuf::from(name),
+            named: true,
+            bytes: 0,
+        };
+        if let Some((url, name)) = address::database(address) {
+            let thread = name.map(ThreadId::parse).transpose()?;
+            self.databases.push((url.to_owned(), thread));
+            return Ok(());
+        }
+        if !url::is_object_storage(address) && !address.contains('#') {
+            self.stores.push(address.to_owned());
+            return Ok(());
+        }
+        let (store, name) = stores.transcripts(address, Intent::Read)?;
+        if name.is_some() {
+            self.files.push(candidate(address.to_owned()));
+            return Ok(());
+        }
+        let address = address.trim_end_matches('#');
+        let names = address::names(&*store)?;
+        let names = names.iter().map(|name| format!("{address}#{name}"));
+        self.files.extend(names.map(candidate));
+        self.stores.push(address.to_owned());
+        Ok(())
+    }
+
+    fn walk(&mut self, folder: &Path) {
+        let before = self.files.len();
+        for entry in WalkDir::new(folder).sort_by_file_name() {
+            match entry {
+                Ok(entry) if entry.file_type().is_file() => self.files.push(Candidate {
+                    bytes: entry.metadata().map_or(0, |metadata| metadata.len()),
+                    path: entry.into_path(),
+                    named: false,
+                }),
+                Ok(entry) => {
+                    let is_folder = entry.file_type().is_dir() || entry.depth() == 0;
+                    self.passed_over += u64::from(!is_folder);
+                    self.others.push(entry.into_path());
+                }
+                Err(error) => {
+                    let path = error.path().unwrap_or(folder).to_owned();
+                    self.unread |= !error.io_error().is_some_and(is_gone);
+                    let reason = error.io_error().map(io_reason).unwrap_or_default();
+                    let message = format!("cannot read {}: {reason}", path.display());
+                    self.fail(&path, &VerifyError::refused(message));
+                }
+            }
+        }
+        let files = before..self.files.len();
+        self.folders.push((folder.to_owned(), files));
+    }
+
+    fn fail(&mut self, path: &Path, failure: &VerifyError) {
+        self.errors.push(PathError::of(Some(path), failure));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    // T-CMD-10
+    #[test]
+    fn folders_are_walked_in_order_and_links_are_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        fs::create_dir(root.join("b")).unwrap();
+        for name in ["c", "a", "b/d"] {
+            fs::write(root.join(name), "").unwrap();
+        }
+        symlink(root, root.join("loop")).unwrap();
+        let found = find(
+            &[root.to_owned(), root.join("a"), root.join("none")],
+            &Stores::default(),
+        );
+        let names: Vec<_> = found
+            .files
+            .iter()
+            .map(|f| (f.path.strip_prefix(root).unwrap().to_owned(), f.named))
+            .collect();
+        let expected = [("a", false), ("b/d", false), ("c", false), ("a", true)];
+        assert_eq!(names, expected.map(|(p, named)| (PathBuf::from(p), named)));
+        assert_eq!((found.errors.len(), found.passed_over), (1, 1));
+        let others = ["", "b", "loop"].map(|name| root.join(name));
+        assert_eq!(found.others, others);
+        assert_eq!(found.folders, [(root.to_owned(), 0..3)]);
+    }
+}

@@ -1,0 +1,155 @@
+//! Which keys ended in the log of a home, and which of their seals still count.
+
+#[cfg(feature = "timestamp")]
+use crate::anchor_files;
+#[cfg(feature = "timestamp")]
+use crate::anchors::Anchors;
+use crate::error::VerifyError;
+use crate::home_log::HomeLog;
+use crate::trust_sources::TrustSources;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use threadseal_core::key::PublicKey;
+use threadseal_core::time::Timestamp;
+use threadseal_core::tlog::entry::key_event::KeyHistory;
+use threadseal_core::trust::{Revocation, SealPlaces, TrustName, TrustStore, TrustedKey};
+#[cfg(feature = "timestamp")]
+use threadseal_log::JudgedPlaces;
+use threadseal_log::SealLog;
+use threadseal_store::home::Home;
+
+/// The log of `home`, to judge keys of `store` by: those that ended in it and, where an authority stamps the log, those that are
+/// valid for a time; None where the log decides on no key.
+///
+/// The store is read as if it had all that keys declared in the log: a process may have been killed before it wrote that down, or an
+/// older store was put back. Entry numbers of an earlier log are understood, too.
+///
+/// # Errors
+/// When the home must not be trusted.
+pub(crate) fn places(
+    store: &mut TrustStore,
+    home: &Home,
+    sources: &TrustSources<'_>,
+) -> Result<Option<Arc<dyn SealPlaces>>, VerifyError> {
+    if store.is_empty() {
+        return Ok(None);
+    }
+    let there = (sources.log)()?;
+    let HomeLog::There(log) = &there else {
+        return Ok(None);
+    };
+    // A log that cannot be read decides on no key; every report warns of it.
+    let _ = renumber(store, log);
+    if let Ok(events) = log.key_events() {
+        end(store, &KeyHistory::of(&events), Timestamp::UNIX_EPOCH)?;
+    }
+    judged(store, home, &there, log, sources)
+}
+
+#[cfg(feature = "timestamp")]
+fn judged(
+    store: &TrustStore,
+    home: &Home,
+    there: &HomeLog,
+    log: &Arc<SealLog>,
+    sources: &TrustSources<'_>,
+) -> Result<Option<Arc<dyn SealPlaces>>, VerifyError> {
+    let notices = sources.notices;
+    let ended = |entry: &TrustedKey| {
+        let revoked = entry.revoked.as_ref();
+        revoked.is_some_and(|revoked| revoked.entry.is_some())
+    };
+    let authorities = match store.iter().any(TrustedKey::is_bound_in_time) {
+        true => match anchor_files::authorities(home, &**sources.fs) {
+            Ok(kept) => kept.telling(notices),
+            Err(failure) => {
+                notices.warn(&failure.to_string());
+                Vec::new()
+            }
+        },
+        false => Vec::new(),
+    };
+    if authorities.is_empty() && !store.iter().any(ended) {
+        return Ok(None);
+    }
+    // Witnesses that cannot be judged now vouch for nothing.
+    let witnessed = match Anchors::of(there, Some(home), &**sources.fs, notices) {
+        Ok(Anchors::Seen { tree, .. }) => tree.size,
+        Ok(Anchors::None(_)) | Err(_) => 0,
+    };
+    Ok(Some(Arc::new(JudgedPlaces::of(
+        Arc::clone(log),
+        witnessed,
+        authorities,
+        notices.of_stamps(),
+    ))))
+}
+
+/// Without time stamps no key that ended is judged by when it sealed: its seals do not count.
+#[cfg(not(feature = "timestamp"))]
+fn judged(
+    _store: &TrustStore,
+    _home: &Home,
+    _there: &HomeLog,
+    _log: &Arc<SealLog>,
+    _sources: &TrustSources<'_>,
+) -> Result<Option<Arc<dyn SealPlaces>>, VerifyError> {
+    Ok(None)
+}
+
+/// Has `store` name entries of `log`, where it names those at which keys ended in earlier logs; whether an entry changed.
+///
+/// # Errors
+/// When the log cannot be read.
+pub fn renumber(store: &mut TrustStore, log: &SealLog) -> Result<bool, VerifyError> {
+    let now = KeyHistory::of(&log.key_events()?);
+    let old: Vec<TrustedKey> = store.iter().cloned().collect();
+    let mut changed = false;
+    for mut entry in old {
+        let (key, after) = (entry.key, now.ended(&entry.key));
+        let Some(revoked) = entry.revoked.as_mut() else {
+            continue;
+        };
+        let before = revoked.entry.filter(|at| log.ended_before(&key, *at));
+        if before.is_some() && after.is_some() && before != after {
+            revoked.entry = after;
+            store.remove(&entry.name);
+            store.add(entry)?;
+            changed = true;
+        }
+    }
+    Ok(changed)
+}
+
+/// Revokes each key of the store that ended in the log and is not revoked in the store; whether there was one. A revocation by the
+/// user stays as it is.
+///
+/// # Errors
+/// When an entry cannot be written.
+pub fn end(
+    store: &mut TrustStore,
+    history: &KeyHistory,
+    at: Timestamp,
+) -> Result<bool, VerifyError> {
+    let lacking = lacking(store, history);
+    for key in &lacking {
+        let names: Vec<TrustName> = store.by_key(key).map(|one| one.name.clone()).collect();
+        for name in names {
+            let revocation = Revocation {
+                at,
+                reason: "it said in the log that it ended".to_owned(),
+                entry: history.ended(key),
+            };
+            store.revoke(&name, revocation)?;
+        }
+    }
+    Ok(!lacking.is_empty())
+}
+
+/// Keys of the store that ended in the log, and that the store does not know to have ended.
+pub fn lacking(store: &TrustStore, history: &KeyHistory) -> BTreeSet<PublicKey> {
+    let ended = |entry: &&TrustedKey| history.ended(&entry.key).is_some();
+    let keys: BTreeSet<PublicKey> = store.iter().filter(ended).map(|entry| entry.key).collect();
+    let is_revoked = |key: &PublicKey| store.by_key(key).any(|entry| entry.revoked.is_some());
+    keys.into_iter().filter(|key| !is_revoked(key)).collect()
+}

@@ -1,0 +1,108 @@
+//! [`VerifyRequest`]: what a run asks of each record.
+
+use crate::anchors::Anchors;
+use threadseal_core::digest::Digest;
+use threadseal_core::record::{ExpectedHead, Head, ThreadId};
+use threadseal_core::trust::{Format, Trust};
+use threadseal_formats::ledger::RunId;
+
+/// Which signatures count, and how much they must cover.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// Every claim; what a format leaves open is held against the record.
+    #[default]
+    Auto,
+    /// ThreadSeal's own seals.
+    Native,
+    /// Rye's signatures, as far as Rye covers.
+    Rye,
+    /// The seal file beside a log.
+    Observed,
+    /// agent-scroll's own seals, as far as v0.1 covers.
+    ScrollV01,
+}
+
+/// What a run asks of each record.
+#[derive(Debug, Clone)]
+pub struct VerifyRequest {
+    /// Whose signatures count.
+    pub trust: Trust,
+    /// Which claims are verified.
+    pub profile: Profile,
+    /// Read the files as this format, whatever they look like.
+    pub format: Option<Format>,
+    /// The thread that the record must belong to.
+    pub thread: Option<ThreadId>,
+    /// A head that the record must contain.
+    pub expect_head: Option<ExpectedHead>,
+    /// Must the expected head be the last?
+    pub exact_head: bool,
+    /// The expected head, where what is known of later ones does not count.
+    pub as_of: Option<Head>,
+    /// What witnesses saw, where only that counts.
+    pub anchors: Option<Anchors>,
+    /// Check every signature, not only the last of each key.
+    pub every_signature: bool,
+    /// What is asked of scrolls only.
+    pub scroll: ScrollRequest,
+    /// What is asked of ledgers only.
+    pub ledger: LedgerRequest,
+    /// What is asked of lineages only.
+    pub lineage: LineageRequest,
+}
+
+impl VerifyRequest {
+    /// Everything at its default.
+    pub fn by(trust: Trust) -> Self {
+        Self {
+            trust,
+            profile: Profile::Auto,
+            format: None,
+            thread: None,
+            expect_head: None,
+            exact_head: false,
+            as_of: None,
+            anchors: None,
+            every_signature: false,
+            scroll: ScrollRequest::default(),
+            ledger: LedgerRequest::default(),
+            lineage: LineageRequest::default(),
+        }
+    }
+}
+
+/// What is asked of scrolls only.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ScrollRequest {
+    /// The number of turns that a scroll must have.
+    pub length: Option<u64>,
+    /// The moment before which a signed turn is too old.
+    pub not_before_ns: Option<u64>,
+}
+
+impl ScrollRequest {
+    /// Is anything asked?
+    pub fn is_some(self) -> bool {
+        self.length.is_some() || self.not_before_ns.is_some()
+    }
+}
+
+/// What is asked of ledgers only.
+#[derive(Debug, Clone, Default)]
+pub struct LedgerRequest {
+    /// The run that is meant.
+    pub run: Option<RunId>,
+    /// The number of records that the ledger must have.
+    pub length: Option<u64>,
+}
+
+/// What is asked of lineages only.
+#[derive(Debug, Clone, Default)]
+pub struct LineageRequest {
+    /// Digests of code that may have run.
+    pub code: Vec<Digest>,
+    /// Are the links to be drawn?
+    pub draw: bool,
+    /// The link that one of the lineages must have.
+    pub head: Option<ExpectedHead>,
+}

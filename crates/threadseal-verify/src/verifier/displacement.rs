@@ -1,0 +1,205 @@
+//! A record in the place of another that this host sealed there.
+//!
+//! Records move and are copied, so that a place never proves which record a file is. But where this
+//! host sealed one record and finds another that it did not seal there, the one was put over the
+//! other: each may be whole, and a reader of the place gets a wrong story.
+
+use super::{Verifier, shown};
+use crate::error::VerifyError;
+use crate::inputs::Candidate;
+use crate::request::Profile;
+use std::path::Path;
+use threadseal_core::record::RecordId;
+use threadseal_core::report::{Finding, Report, Verdict};
+use threadseal_store::examine;
+use threadseal_store::heads::{RecordKind, StoredHead};
+use threadseal_store::sys::{directory_of, path_text};
+
+/// The code in reports of records that are in the place of another.
+const PLACE_OF_ANOTHER: &str = "place_of_another";
+
+/// Downgrades each record of the file at `path` that is in the place of another.
+///
+/// # Errors
+/// When the heads are damaged.
+pub(super) fn hold(
+    verifier: &Verifier,
+    path: &Path,
+    reports: &mut [Report],
+) -> Result<(), VerifyError> {
+    let records: Vec<RecordId> = reports.iter().filter_map(|report| report.record).collect();
+    for report in reports {
+        if let Some(last) = displaced(verifier, path, report, &records)? {
+            let message = format!(
+                "this host sealed record {} here and did not seal this one here; if it was put here on purpose, give it a place of its own",
+                last.head.record
+            );
+            report.hold_because(Verdict::Foreign, Finding::error(PLACE_OF_ANOTHER, message));
+        }
+    }
+    Ok(())
+}
+
+/// A report of the record that was at `path` before, where one of `reports` displaced it.
+///
+/// # Errors
+/// When the heads are damaged.
+pub(super) fn missing(
+    verifier: &Verifier,
+    path: &Path,
+    reports: &[Report],
+) -> Result<Option<Report>, VerifyError> {
+    let records: Vec<RecordId> = reports.iter().filter_map(|report| report.record).collect();
+    let says_so = |report: &&Report| {
+        let mut findings = report.findings.iter();
+        findings.any(|found| found.code == PLACE_OF_ANOTHER)
+    };
+    for report in reports.iter().filter(says_so) {
+        if let Some(last) = displaced(verifier, path, report, &records)? {
+            return Ok(Some(displacing(verifier, path, &last)));
+        }
+    }
+    Ok(None)
+}
+
+/// A report of each record that this host sealed at `path`, where the file is no record now.
+///
+/// # Errors
+/// When the heads are damaged.
+pub(super) fn overwritten(verifier: &Verifier, path: &Path) -> Result<Vec<Report>, VerifyError> {
+    let last = sealed_at(verifier, &verifier.host.place(path))?;
+    let last = last.iter().map(|last| displacing(verifier, path, last));
+    Ok(last.collect())
+}
+
+/// A report of each record that this host sealed at `path`, where no file is now: a folder, a pipe, or a link that does
+/// not lead to that record.
+///
+/// # Errors
+/// When the heads are damaged.
+pub(super) fn replaced(verifier: &Verifier, path: &Path) -> Result<Vec<Report>, VerifyError> {
+    let (own, led_to) = (place_itself(verifier, path), verifier.host.place(path));
+    let is_file = verifier.is_file(path);
+    let mut last = sealed_at(verifier, &own)?;
+    if own != led_to && !is_file {
+        last.extend(sealed_at(verifier, &led_to)?);
+    }
+    // Who moves a record and leaves a link to it hides nothing.
+    if is_file && !last.is_empty() {
+        let behind = verifier.verify_candidate(&Candidate {
+            path: path.to_owned(),
+            named: false,
+            bytes: 0,
+        });
+        let is_behind = |last: &StoredHead| {
+            let mut behind = behind.reports().iter();
+            behind.any(|report| report.record == Some(last.head.record))
+        };
+        last.retain(|last| !is_behind(last));
+    }
+    let last = last.iter().map(|last| displacing(verifier, path, last));
+    Ok(last.collect())
+}
+
+/// The records that this host sealed last in a place, one of each kind that is asked for.
+fn sealed_at(verifier: &Verifier, place: &str) -> Result<Vec<StoredHead>, VerifyError> {
+    let find = |kind| verifier.host.heads.find_by_place(kind, place).transpose();
+    let found: Result<Vec<StoredHead>, _> = RecordKind::ALL.into_iter().filter_map(find).collect();
+    let profile = verifier.request.profile;
+    let found = found?.into_iter();
+    Ok(found.filter(|last| is_asked_for(profile, last)).collect())
+}
+
+/// Would a report of it be made by this profile? What is not looked at is not missed.
+fn is_asked_for(profile: Profile, last: &StoredHead) -> bool {
+    let is_native = last.thread.is_some();
+    match (profile, last.kind) {
+        (Profile::Auto, _)
+        | (Profile::Native, RecordKind::Document)
+        | (Profile::Observed, RecordKind::Observed) => true,
+        (Profile::Native, RecordKind::Transcript) => is_native,
+        (Profile::Rye, RecordKind::Transcript) => !is_native,
+        _ => false,
+    }
+}
+
+/// Where `path` itself is: a link at its end is not followed.
+fn place_itself(verifier: &Verifier, path: &Path) -> String {
+    let Some(name) = path.file_name() else {
+        return verifier.host.place(path);
+    };
+    let folder = directory_of(path);
+    let real = verifier.host.fs.canonicalize(folder);
+    path_text(&real.unwrap_or_else(|_| folder.to_owned()).join(name))
+}
+
+fn displaced(
+    verifier: &Verifier,
+    path: &Path,
+    report: &Report,
+    records: &[RecordId],
+) -> Result<Option<StoredHead>, VerifyError> {
+    let Some(record) = report.record else {
+        return Ok(None);
+    };
+    let kind = kind_of(report);
+    // Their files are replaced in good faith: a document by the version of a colleague, a
+    // transcript that Rye signs by that of its next run. The record of another host is no evidence.
+    let is_replaced = kind == RecordKind::Document || report.profile == "rye";
+    let last = examine::displaced(&verifier.host, path, kind, &record, records)?;
+    // VerifyRequest of few: most records lie where they were sealed.
+    if last.is_some() && is_replaced && verifier.host.heads.fetch(&record)?.is_none() {
+        return Ok(None);
+    }
+    Ok(last)
+}
+
+fn kind_of(report: &Report) -> RecordKind {
+    match (report.profile, report.format) {
+        ("observed", _) => RecordKind::Observed,
+        (_, "scroll") => RecordKind::Scroll,
+        (_, "ledger") => RecordKind::Ledger,
+        (_, "lineage") => RecordKind::Lineage,
+        (_, "transcript") => RecordKind::Transcript,
+        _ => RecordKind::Document,
+    }
+}
+
+fn displacing(verifier: &Verifier, path: &Path, last: &StoredHead) -> Report {
+    let message = format!(
+        "this host sealed it here up to seal {}; something else lies in its place, and it is nowhere in what was looked at",
+        last.head.seq
+    );
+    report_missing(verifier, &shown(path), last, message)
+}
+
+/// A report of a record that is not there; `path` is its earlier place, as it is shown.
+pub(crate) fn report_missing(
+    verifier: &Verifier,
+    path: &str,
+    last: &StoredHead,
+    message: String,
+) -> Report {
+    let mut report = report_of(verifier, path, last);
+    report.hold_because(Verdict::Missing, Finding::error("record_missing", message));
+    report
+}
+
+/// A report of what is known of a record whose file is not looked at.
+pub(super) fn report_of(verifier: &Verifier, path: &str, last: &StoredHead) -> Report {
+    let (format, profile) = match (last.kind, &last.thread) {
+        (RecordKind::Observed, _) => ("log", "observed"),
+        (RecordKind::Scroll, _) => ("scroll", "scroll-v0.1"),
+        (RecordKind::Ledger, _) => ("ledger", "abstractruntime"),
+        (RecordKind::Lineage, _) => ("lineage", "threadseal"),
+        (RecordKind::Transcript, Some(_)) => ("transcript", "native"),
+        (RecordKind::Transcript, None) => ("transcript", "rye"),
+        (RecordKind::Document, _) if path.ends_with(".json") => ("json", "native"),
+        (RecordKind::Document, _) => ("text", "native"),
+    };
+    let mut report = Report::begin(format, profile);
+    report.path = path.to_owned();
+    report.trust = Some(verifier.request.trust.digest());
+    report.record = Some(last.head.record);
+    report
+}

@@ -1,0 +1,74 @@
+//! Documents: JSON objects and texts.
+
+use super::{Verifier, logged, shown};
+use crate::error::VerifyError;
+use crate::request;
+use threadseal_core::limits::MAX_DOCUMENT_BYTES;
+use threadseal_core::record::ExpectedHead;
+use threadseal_core::report::{Completeness, Finding, Report, Verdict};
+use threadseal_formats::document::{self, DocumentKind, Options, Profile};
+use threadseal_store::read::RegularFile;
+
+/// Verifies a document.
+///
+/// # Errors
+/// When it cannot be read, is larger than [`MAX_DOCUMENT_BYTES`], or the heads are damaged.
+pub(super) fn look(
+    verifier: &Verifier,
+    file: &RegularFile,
+    kind: DocumentKind,
+) -> Result<Report, VerifyError> {
+    let bytes = file.read_whole(MAX_DOCUMENT_BYTES)?;
+    verifier.advance(file.size());
+    let path = shown(file.path());
+    let mut options = Options {
+        path: &path,
+        profile: match verifier.request.profile {
+            request::Profile::Auto | request::Profile::Observed | request::Profile::ScrollV01 => {
+                Profile::Auto
+            }
+            request::Profile::Native => Profile::Native,
+            request::Profile::Rye => Profile::Rye,
+        },
+        expect_thread: verifier.request.thread.as_ref(),
+        expect_head: verifier.request.expect_head,
+        ..Options::new(kind, &verifier.request.trust, verifier.now)
+    };
+    let mut report = document::verify(&bytes, &options)?.report;
+    if let (Some(expected), true) = (options.expect_head, verifier.request.exact_head) {
+        hold_to_last(&mut report, expected);
+    }
+    // The record is known only after a first look; a head that this host holds counts as well.
+    let Some(record) = report.record else {
+        return Ok(report);
+    };
+    let stored = verifier.host.heads.fetch(&record)?;
+    let Some(stored) = stored.filter(|stored| !verifier.is_later(&stored.head)) else {
+        return Ok(report);
+    };
+    options.expect_head = Some(ExpectedHead::Head(stored.head));
+    let mut held = document::verify(&bytes, &options)?.report;
+    if !stored.vouches {
+        held.completeness = Completeness::Unproved;
+    }
+    let request = verifier.request.expect_head.is_some();
+    let mut report = if request && report.verdict <= held.verdict {
+        report
+    } else {
+        held
+    };
+    logged::hold_document(&mut report, &stored);
+    Ok(report)
+}
+
+/// With `--exact-head` the document must be that very version.
+fn hold_to_last(report: &mut Report, expected: ExpectedHead) {
+    let same = report.head.is_some_and(|head| match expected {
+        ExpectedHead::Head(expected) => head == expected,
+        ExpectedHead::Line(line) => head.line == line,
+    });
+    if !same {
+        let text = "the document is not the version of the expected head";
+        report.hold_because(Verdict::Open, Finding::error("head_not_last", text));
+    }
+}

@@ -1,0 +1,416 @@
+//! Ledgers: files of lines, history bundles, SQLite files, and runs in any store.
+//!
+//! ```text
+//! FILE.jsonl    one ledger; FILE.jsonl.head, if there, must be in it
+//! bundle, store one report for each run, named FILE#RUN
+//! ```
+//! A file that is named as a store names it (`ledger_<run>.jsonl`) must be the ledger of that run.
+
+use super::{FileResult, Verifier, shown};
+use crate::address::without_secrets;
+use crate::detect::LedgerShape;
+use crate::error::VerifyError;
+use crate::trust_sources;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::limits::{MAX_NOTE_BYTES, MAX_SOURCE_BYTES};
+use threadseal_core::report::Expectation;
+use threadseal_core::report::{Finding, Report, Verdict};
+use threadseal_formats::ledger::{
+    Bundle, BundledLedger, ChainOptions, ChainTip, HeadAtHand, Judging, Outcome, RunId, SignedHead,
+    View,
+};
+#[cfg(feature = "sqlite")]
+use threadseal_store::ledger::SqliteLedgerStore;
+use threadseal_store::ledger::known::{self, Known};
+use threadseal_store::ledger::{self, LedgerStore, LedgerStoreExt as _, Tip};
+use threadseal_store::read::{RegularFile, open_regular};
+
+/// Runs of a store that are asked for at once.
+const PAGE_RUNS: usize = 256;
+/// Names of a store that no run has, of which each gets a report.
+const MAX_STRAYS: usize = 64;
+
+/// Where the signed head of the ledger at `path` is.
+pub fn head_path(path: &Path) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(".head");
+    PathBuf::from(name)
+}
+
+/// Verifies all ledgers in a file.
+///
+/// # Errors
+/// When it cannot be read, or the heads are damaged.
+pub(super) fn look(
+    verifier: &Verifier,
+    file: &RegularFile,
+    shape: LedgerShape,
+) -> Result<Vec<Report>, VerifyError> {
+    Ok(match shape {
+        LedgerShape::Lines => vec![verifier.ledger_file(file)?.report],
+        LedgerShape::Bundle => verifier.bundle(file)?,
+        LedgerShape::Sqlite => sqlite(verifier, file)?,
+    })
+}
+
+#[cfg(feature = "sqlite")]
+fn sqlite(verifier: &Verifier, file: &RegularFile) -> Result<Vec<Report>, VerifyError> {
+    let store = SqliteLedgerStore::open_read_only(file.path())?;
+    verifier.store(&store, &shown(file.path()))
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn sqlite(_verifier: &Verifier, file: &RegularFile) -> Result<Vec<Report>, VerifyError> {
+    let text = "this program was built without ledgers in SQLite files";
+    Err(VerifyError::invalid(text).about(file.path()))
+}
+
+/// A signed head without its ledger: the ledger is verified instead, or is missing.
+///
+/// # Errors
+/// As [`look`].
+pub(super) fn sidecar(
+    verifier: &Verifier,
+    head: &Path,
+    named: bool,
+) -> Result<FileResult, VerifyError> {
+    let ledger: PathBuf = head.with_extension("");
+    let walked = verifier.is_walked(&ledger);
+    if walked && !named {
+        return Ok(FileResult::Elsewhere);
+    }
+    if verifier.is_file(&ledger) {
+        let file = open_regular(&*verifier.host.fs, &ledger)?;
+        let mut report = verifier.ledger_file(&file)?.report;
+        report.path = shown(&ledger);
+        return Ok(FileResult::Reports(vec![report]));
+    }
+    let text = read_head(verifier, &ledger)?.unwrap_or_default();
+    let signed = match SignedHead::parse(&text) {
+        Ok(signed) => signed,
+        Err(_) if !named => return Ok(FileResult::PassedOver),
+        Err(error) => return Err(VerifyError::refused(error.to_string()).about(head)),
+    };
+    let mut report = Report::begin("ledger", "abstractruntime");
+    report.path = shown(&ledger);
+    report.trust = Some(verifier.request.trust.digest());
+    report.record = Some(signed.statement.run.record_id());
+    let message = "its signed head is here and the ledger is not";
+    report.hold_because(Verdict::Missing, Finding::error("ledger_missing", message));
+    Ok(FileResult::Reports(vec![report]))
+}
+
+impl Verifier {
+    /// Verifies a ledger in a file of lines.
+    ///
+    /// # Errors
+    /// When it cannot be read, or the heads are damaged.
+    pub fn ledger_file(&self, file: &RegularFile) -> Result<Outcome, VerifyError> {
+        let by_name = run_of_name(file.path());
+        let run = match self.request.ledger.run.clone().or_else(|| by_name.clone()) {
+            Some(run) => Some(run),
+            None => known::run_of(file.chunks())?,
+        };
+        let text = read_head(self, file.path())?;
+        let signed = text.as_deref().map(SignedHead::parse);
+        let head = signed.as_ref().and_then(|signed| signed.as_ref().ok());
+        let stated = head.and_then(|head| head.statement.file);
+        let beginning = stated.map(|stated| known::digest_of_beginning(file, stated.bytes));
+        let at_hand = match (head, beginning.transpose()?) {
+            (Some(head), file) => Some(HeadAtHand { head, file }),
+            (None, _) => None,
+        };
+        let options = ChainOptions {
+            run: self.request.ledger.run.clone().or(by_name),
+            ..ChainOptions::default()
+        };
+        let mut outcome =
+            self.judge_ledger(run.as_ref(), options, at_hand, |options, judging| {
+                ledger::verify(file.chunks(), options, judging, &self.tick())
+            })?;
+        if let Some(Err(_)) = signed {
+            let text = "the file beside the ledger is no signed head of one";
+            let finding = Finding::error("head_malformed", text);
+            outcome.report.hold_because(Verdict::Malformed, finding);
+            outcome.verified = None;
+            outcome.tip = None;
+        }
+        self.finish(&mut outcome.report, file.path());
+        Ok(outcome)
+    }
+
+    /// Verifies the ledgers of the store at `address`.
+    ///
+    /// # Errors
+    /// As [`Verifier::store`]; when no store has this address.
+    pub fn store_at(&self, address: &str) -> Result<Vec<Report>, VerifyError> {
+        self.store(&*self.stores.ledgers(address)?, address)
+    }
+
+    /// Verifies the runs of a store, or the one that was asked for.
+    ///
+    /// # Errors
+    /// When it cannot be read, or the heads are damaged.
+    pub fn store(&self, store: &dyn LedgerStore, name: &str) -> Result<Vec<Report>, VerifyError> {
+        let mut reports = Vec::new();
+        if let Some(run) = &self.request.ledger.run {
+            reports.push(self.run(store, run, name)?.report);
+            return Ok(reports);
+        }
+        let mut last = None;
+        loop {
+            let runs = store.runs(last.as_ref(), PAGE_RUNS)?;
+            for run in &runs {
+                reports.push(self.run(store, run, name)?.report);
+            }
+            match runs.into_iter().next_back() {
+                Some(run) => last = Some(run),
+                None => break,
+            }
+        }
+        reports.extend(self.strays(store, name)?);
+        Ok(reports)
+    }
+
+    /// A report of each name in a store that no run has.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn strays(&self, store: &dyn LedgerStore, name: &str) -> Result<Vec<Report>, VerifyError> {
+        let strays = store.strays(MAX_STRAYS)?;
+        let report = |stray: &String| {
+            let mut report = Report::begin("ledger", "abstractruntime");
+            report.trust = Some(self.request.trust.digest());
+            report.path = format!("{}#{stray}", without_secrets(name));
+            let text = "something is stored under a name that no run of this store has; who reads it goes astray";
+            let finding = Finding::error("run_name_bad", text);
+            report.hold_because(Verdict::Malformed, finding);
+            report
+        };
+        Ok(strays.iter().map(report).collect())
+    }
+
+    /// Verifies one run of a store.
+    ///
+    /// # Errors
+    /// As [`Verifier::store`].
+    pub fn run(
+        &self,
+        store: &dyn LedgerStore,
+        run: &RunId,
+        name: &str,
+    ) -> Result<Outcome, VerifyError> {
+        let options = ChainOptions {
+            run: Some(run.clone()),
+            ..ChainOptions::default()
+        };
+        let (refusal, listed) = (Mutex::new(None), AtomicU64::new(0));
+        let before = store.tip(run);
+        let mut outcome = self.judge_ledger(Some(run), options, None, |options, judging| {
+            let mut records = store.list(run, 0);
+            listed.store(0, Ordering::Relaxed);
+            let next = || match records.next().transpose() {
+                Err(error) if is_of_records(&error) => {
+                    *refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                    Ok(None)
+                }
+                record => {
+                    let record = record?;
+                    listed.fetch_add(u64::from(record.is_some()), Ordering::Relaxed);
+                    Ok(record.map(|record| record.line))
+                }
+            };
+            ledger::verify_records(next, options, judging)
+        })?;
+        let refusal = refusal.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let tip = match (refusal, store.tip(run)) {
+            (Some(error), _) => {
+                // Another reader might have read further.
+                outcome.report.compat.clear();
+                Err(error)
+            }
+            (None, Err(error)) if !is_of_records(&error) => return Err(error.into()),
+            (None, Ok(tip)) if before.is_ok_and(|before| before == tip) => {
+                agree(tip, listed.into_inner(), outcome.tip.as_ref())
+            }
+            (None, tip) => tip,
+        };
+        if let Err(error) = tip {
+            match store.tombstone(run) {
+                Ok(Some(_)) => return Err(error.into()),
+                Err(why) if !is_of_records(&why) => return Err(why.into()),
+                Ok(None) | Err(_) => {}
+            }
+            let finding = Finding::error("store_refuses", error.to_string());
+            outcome.report.hold_because(Verdict::Tampered, finding);
+            outcome.verified = None;
+            outcome.tip = None;
+        } else if outcome.report.stats.events == 0 && tip.is_ok_and(|tip| tip.is_none()) {
+            let head = known::known(&self.host, &run.record_id())?.head;
+            if head.is_some() {
+                let text = "this host knows records of the run, and the store has none";
+                let finding = Finding::error("ledger_missing", text);
+                outcome.report.hold_because(Verdict::Missing, finding);
+            }
+        }
+        outcome.report.path = format!("{}#{run}", without_secrets(name));
+        self.finish(&mut outcome.report, Path::new(name));
+        Ok(outcome)
+    }
+
+    /// Verifies the ledgers of the bundle at `path`.
+    ///
+    /// # Errors
+    /// As [`Verifier::store`].
+    pub fn bundle_file(&self, path: &str) -> Result<Vec<Report>, VerifyError> {
+        self.bundle(&open_regular(&*self.host.fs, Path::new(path))?)
+    }
+
+    /// Verifies the ledgers of a bundle.
+    fn bundle(&self, file: &RegularFile) -> Result<Vec<Report>, VerifyError> {
+        let bytes = file.read_whole(MAX_SOURCE_BYTES)?;
+        self.advance(file.size());
+        let bundle = match Bundle::parse(&bytes) {
+            Ok(bundle) => bundle,
+            Err(error) => return Ok(vec![self.malformed(file, &error)]),
+        };
+        let mut reports = Vec::new();
+        for ledger in &bundle.ledgers {
+            if self
+                .request
+                .ledger
+                .run
+                .as_ref()
+                .is_some_and(|run| *run != ledger.run)
+            {
+                continue;
+            }
+            let mut report = self.bundled(ledger)?.report;
+            report.path = format!("{}#{}", shown(file.path()), ledger.run);
+            if let Some(offset) = bundle.repeated {
+                let text = "a member of the bundle stands twice: readers differ on which counts";
+                let finding = Finding::error("name_repeated", text);
+                let at = offset as u64;
+                report.hold_because(Verdict::Tampered, finding.at_bytes(at, at));
+            }
+            self.finish(&mut report, file.path());
+            reports.push(report);
+        }
+        Ok(reports)
+    }
+
+    /// Verifies one ledger of a bundle.
+    ///
+    /// # Errors
+    /// When the heads are damaged.
+    pub fn bundled(&self, ledger: &BundledLedger) -> Result<Outcome, VerifyError> {
+        let options = ChainOptions {
+            run: Some(ledger.run.clone()),
+            view: ledger.view,
+            ..ChainOptions::default()
+        };
+        self.judge_ledger(Some(&ledger.run), options, None, |options, judging| {
+            let mut lines = ledger.lines.iter().cloned();
+            ledger::verify_records(|| Ok(lines.next()), options, judging)
+        })
+    }
+
+    fn malformed(&self, file: &RegularFile, error: &Error) -> Report {
+        let mut report = Report::begin("ledger", "abstractruntime");
+        report.trust = Some(self.request.trust.digest());
+        report.stats.bytes = file.size();
+        let finding = Finding::error("bundle_malformed", error.to_string());
+        report.hold_because(Verdict::Malformed, finding);
+        report
+    }
+
+    /// A second look, with what this host held, follows where a key was revoked: only the records
+    /// held before count then.
+    fn judge_ledger(
+        &self,
+        run: Option<&RunId>,
+        options: ChainOptions,
+        at_hand: Option<HeadAtHand<'_>>,
+        verify: impl Fn(ChainOptions, &Judging<'_>) -> Result<Outcome, Error>,
+    ) -> Result<Outcome, VerifyError> {
+        let known = match run {
+            Some(run) if options.view == View::Whole => known::known(&self.host, &run.record_id())?,
+            _ => Known::default(),
+        };
+        let options = ChainOptions {
+            expect: self.expectations(&known),
+            // A head by the key that was asked for covers what that key did not sign.
+            all_signed: self.request.trust.pinned.is_some() && at_hand.is_none(),
+            signed_head: at_hand.and_then(|at_hand| at_hand.head.statement.head()),
+            ..options
+        };
+        let mut judging = Judging {
+            length: self.request.ledger.length,
+            signers: &known.signers,
+            signed_head: at_hand,
+            ..Judging::new(&self.request.trust, self.now)
+        };
+        let outcome = verify(options.clone(), &judging)?;
+        trust_sources::refuse_pinned_id(&self.request.trust, &outcome.report)?;
+        let held = known.head.is_some() && outcome.report.head == known.head;
+        if held && super::has_revoked_signer(&outcome.report) {
+            judging.held_since = known.updated;
+            return Ok(verify(options, &judging)?);
+        }
+        Ok(outcome)
+    }
+
+    fn expectations(&self, known: &Known) -> Vec<Expectation> {
+        let given = self
+            .request
+            .expect_head
+            .map(|head| Expectation::given(head, self.request.exact_head));
+        given
+            .into_iter()
+            .chain(self.without_later(known.expect.clone()))
+            .collect()
+    }
+}
+
+/// Does a store without new records know where its records end?
+fn agree(tip: Option<Tip>, listed: u64, read: Option<&ChainTip>) -> Result<Option<Tip>, Error> {
+    let noted = tip.unwrap_or_default();
+    let is_other = |read: &ChainTip| noted.hash != Some(read.hash);
+    if noted.count == listed && !read.is_some_and(is_other) {
+        return Ok(tip);
+    }
+    let listed = Tip {
+        count: listed,
+        hash: read.map(|read| read.hash),
+    };
+    Err(Error::refused(format!(
+        "the store notes {noted}, and what it has is {listed}"
+    )))
+}
+
+/// Is it what is stored that stops a store, and not the store?
+fn is_of_records(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Refused | ErrorKind::Limit)
+}
+
+/// The run in the name of a file of a store of files.
+fn run_of_name(path: &Path) -> Option<RunId> {
+    let name = path.file_name()?.to_str()?;
+    let run = name.strip_prefix("ledger_")?.strip_suffix(".jsonl")?;
+    RunId::parse(run).ok()
+}
+
+/// The text beside the ledger at `path` that should be its signed head.
+fn read_head(verifier: &Verifier, path: &Path) -> Result<Option<String>, VerifyError> {
+    let path = head_path(path);
+    if !verifier.exists(&path) {
+        return Ok(None);
+    }
+    let file = open_regular(&*verifier.host.fs, &path)?;
+    let bytes = file.read_whole(MAX_NOTE_BYTES)?;
+    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+}

@@ -1,0 +1,72 @@
+//! Step ledgers of threads that ended.
+//!
+//! ```text
+//! <thread_id>/transcript.jsonl  verified, terminal event: ledger {run_id, count, head} ─► <thread_id>/ledger_<run_id>.jsonl ends there
+//! ```
+//! Where a verified record seals the end of its ledger, no head of the ledger is needed from elsewhere: a reader gets both in one folder.
+//! A ledger with another end is reported by `companions`.
+
+use super::{FileResult, Verifier, companions};
+use crate::error::VerifyError;
+use crate::inputs::Candidate;
+use crate::request::VerifyRequest;
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use threadseal_core::record::{ExpectedHead, Head};
+use threadseal_core::report::Verdict;
+use threadseal_store::read::open_regular;
+
+/// Verifies each ledger again whose only gap is its end, where the record beside it seals that end.
+///
+/// # Errors
+/// When a file cannot be read.
+pub(super) fn hold(
+    verifier: &Verifier,
+    candidates: &[Candidate],
+    seen: &mut [FileResult],
+) -> Result<(), VerifyError> {
+    // Under a log that went back a record that has ended may be older than what went on from it, and its ledger with it.
+    if !verifier.log.vouches() || verifier.request.expect_head.is_some() {
+        return Ok(());
+    }
+    let pairs = candidates.par_iter().zip(seen.par_iter());
+    let ends = pairs.map(|(candidate, seen)| end_named(verifier, candidate, seen));
+    let ends: Vec<Option<(PathBuf, Head)>> = ends.collect::<Result<_, VerifyError>>()?;
+    let ends: BTreeMap<PathBuf, Head> = ends.into_iter().flatten().collect();
+    let pairs = candidates.par_iter().zip(seen.par_iter_mut());
+    pairs.for_each(|(candidate, seen)| {
+        let is_open = |verdict| matches!(verdict, Verdict::Open | Verdict::Consistent);
+        let reports = seen.reports();
+        if let Some(end) = ends.get(&candidate.path)
+            && reports.iter().all(|report| is_open(report.verdict))
+        {
+            let request = VerifyRequest {
+                expect_head: Some(ExpectedHead::Head(*end)),
+                exact_head: true,
+                ..verifier.request.clone()
+            };
+            *seen = verifier.with(request).verify_candidate(candidate);
+        }
+    });
+    Ok(())
+}
+
+/// The ledger of which the transcript `candidate` seals the end, and where that is.
+fn end_named(
+    verifier: &Verifier,
+    candidate: &Candidate,
+    seen: &FileResult,
+) -> Result<Option<(PathBuf, Head)>, VerifyError> {
+    let whole = |report: &&threadseal_core::report::Report| {
+        report.verdict == Verdict::Verified
+            && report.format == "transcript"
+            && report.profile == "native"
+    };
+    let head = seen.reports().iter().find(whole);
+    let Some(head) = head.and_then(|report| report.head) else {
+        return Ok(None);
+    };
+    let file = open_regular(&*verifier.host.fs, &candidate.path)?;
+    companions::ledger_end(&file, head.size)
+}

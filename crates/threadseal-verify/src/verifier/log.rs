@@ -1,0 +1,135 @@
+//! Logs that other programs write, and the seal files beside them.
+
+use super::{FileResult, Verifier, shown};
+use crate::error::VerifyError;
+use std::path::{Path, PathBuf};
+use threadseal_core::report::{Finding, Report, Verdict};
+use threadseal_formats::transcript::VerifyOptions;
+use threadseal_formats::transcript::observed;
+use threadseal_store::examine;
+use threadseal_store::observer;
+use threadseal_store::read::RegularFile;
+
+/// What is found of seals whose log is gone.
+pub(super) const LOG_MISSING: &str = "log_missing";
+
+/// Verifies a file against the seals in `seal_file`.
+///
+/// # Errors
+/// When either cannot be read or is too large, or the heads are damaged.
+pub(super) fn sealed(
+    verifier: &Verifier,
+    file: &RegularFile,
+    seal_file: &Path,
+) -> Result<Report, VerifyError> {
+    let request = &verifier.request;
+    let bytes = observer::read_seal_file(&verifier.host, seal_file)?.unwrap_or_default();
+    let seals = match observed::parse(&bytes) {
+        Ok(seals) => seals,
+        Err(finding) => {
+            let mut report = Report::begin("log", "observed");
+            report.trust = Some(request.trust.digest());
+            report.stats.bytes = file.size();
+            report.hold_because(Verdict::Malformed, finding);
+            hold_if_stripped(verifier, file, &mut report)?;
+            return Ok(report);
+        }
+    };
+    let heads = Some(&*verifier.host.heads);
+    let mut known = examine::known(
+        heads,
+        Some(&seals.record),
+        request.expect_head,
+        request.exact_head,
+    )?;
+    known.expect = verifier.without_later(known.expect);
+    let mut options = VerifyOptions {
+        trust: &request.trust,
+        now: verifier.now,
+        held_since: None,
+        thread: request.thread.as_ref(),
+    };
+    let mut report = examine::observed(file, &seals, &known.expect, &options, &verifier.tick())?;
+    options.held_since = Verifier::held_since(&known, &report);
+    if options.held_since.is_some() && super::has_revoked_signer(&report) {
+        report = examine::observed(file, &seals, &known.expect, &options, &|_| {})?;
+    }
+    // Seals that this host never made may stand in the place of those it did.
+    if known.stored.is_none() {
+        hold_if_stripped(verifier, file, &mut report)?;
+    }
+    Ok(report)
+}
+
+/// A log without seals.
+pub(super) fn unsealed(verifier: &Verifier, file: &RegularFile) -> Report {
+    let mut report = Report::begin("log", "none");
+    report.trust = Some(verifier.request.trust.digest());
+    report.stats.bytes = file.size();
+    report.hold_because(
+        Verdict::Unsigned,
+        Finding::note("unsigned", "nothing seals this log"),
+    );
+    verifier.advance(file.size());
+    report
+}
+
+/// Holds it against a file without seals that this host once sealed it.
+///
+/// # Errors
+/// When the file cannot be read or the heads are damaged.
+pub(super) fn hold_if_stripped(
+    verifier: &Verifier,
+    file: &RegularFile,
+    report: &mut Report,
+) -> Result<(), VerifyError> {
+    let Some(stripped) = examine::stripped_of(file, &verifier.host)? else {
+        return Ok(());
+    };
+    let record = stripped.record;
+    if stripped.certain {
+        let message = format!("this host sealed it as record {record}, and those seals are gone");
+        report.hold_because(Verdict::Tampered, Finding::error("seals_gone", message));
+    } else {
+        let message = format!("it begins like record {record}, which this host sealed elsewhere");
+        report.find(Finding::warning("seals_elsewhere", message));
+    }
+    Ok(())
+}
+
+/// A seal file without its log: the log is verified instead, or is missing.
+///
+/// # Errors
+/// As [`sealed`].
+pub(super) fn sidecar(
+    verifier: &Verifier,
+    seal_file: &Path,
+    named: bool,
+) -> Result<FileResult, VerifyError> {
+    let log: PathBuf = seal_file.with_extension("");
+    // A walk follows no links: the log that a link leads to is verified here, with its seals.
+    let walked = verifier.is_walked(&log);
+    if walked && !named {
+        return Ok(FileResult::Elsewhere);
+    }
+    if verifier.is_file(&log) {
+        let file = threadseal_store::read::open_regular(&*verifier.host.fs, &log)?;
+        let mut reports = vec![sealed(verifier, &file, seal_file)?];
+        reports[0].path = shown(&log);
+        super::displacement::hold(verifier, &log, &mut reports)?;
+        return Ok(FileResult::Reports(reports));
+    }
+    let bytes = observer::read_seal_file(&verifier.host, seal_file)?.unwrap_or_default();
+    let mut report = Report::begin("log", "observed");
+    report.path = shown(&log);
+    report.trust = Some(verifier.request.trust.digest());
+    report.record = match observed::parse(&bytes) {
+        Ok(seals) => Some(seals.record),
+        // Other programs use the ending, too.
+        Err(_) if !named => return Ok(FileResult::PassedOver),
+        Err(finding) => return Err(VerifyError::refused(finding.message).about(seal_file)),
+    };
+    let message = "its seals are here and the log is not";
+    report.hold_because(Verdict::Missing, Finding::error(LOG_MISSING, message));
+    Ok(FileResult::Reports(vec![report]))
+}

@@ -1,0 +1,180 @@
+//! What the log of this home has of a record, in its report (`spec/report.md` §4).
+//!
+//! Whether a record contains what the log has of it is decided with the other heads. This module reports the state of the log. A log that
+//! went back, is gone or cannot be read is no evidence against a record: it only vouches for none.
+
+use crate::error::VerifyError;
+use crate::home_log::HomeLog;
+use threadseal_core::key::PublicKey;
+use threadseal_core::report::{CheckResult, Completeness, Finding, Report, Verdict};
+use threadseal_core::tlog::entry::key_event::KeyChange;
+use threadseal_formats::transcript::SealedDelegation;
+use threadseal_formats::transcript::bodies::SealedRedaction;
+use threadseal_log::{SealLog, Standing};
+use threadseal_store::heads::StoredHead;
+
+/// The check that each report has.
+pub(super) const CHECK: &str = "log";
+
+const DAMAGED: &str = "seal_log_damaged";
+const UNREAD: &str = "the log cannot be read";
+
+/// Says in `report` how the log is, and why it was not held against the record where it was not.
+pub fn tell_log(report: &mut Report, log: &HomeLog) {
+    let skipped = match log {
+        HomeLog::Never => Some("this home has no log".to_owned()),
+        HomeLog::Missing(why) => Some(warn(report, "seal_log_missing", why, "the log is gone")),
+        HomeLog::Damaged(why) => Some(warn(report, DAMAGED, why, UNREAD)),
+        HomeLog::There(log) => of_log(report, log),
+    };
+    if let (Some(why), false) = (skipped, has_check(report)) {
+        report.check(CHECK, CheckResult::Skipped, Some(why));
+    }
+}
+
+/// Says in `report` which redactions this host sealed the record beyond and never heard of: each was made where its log is not.
+///
+/// # Errors
+/// When the log cannot be read.
+pub(super) fn hold_redactions(
+    report: &mut Report,
+    redactions: &[SealedRedaction],
+    log: &HomeLog,
+) -> Result<(), VerifyError> {
+    let (HomeLog::There(log), Some(first)) = (log, redactions.first()) else {
+        return Ok(());
+    };
+    let record = first.head.record;
+    if !log.standing().vouches() || log.newest(&record)?.is_none() {
+        return Ok(());
+    }
+    let known = log.redactions_of(&record)?;
+    let unknown = redactions.iter().filter(|seal| !known.contains(&seal.head));
+    for seal in unknown {
+        let seq = seal.head.seq;
+        let text = format!(
+            "the log of this host does not know the redaction that seal {seq} covers: it was made elsewhere, or \
+             threadseal redact --finish has to write it down"
+        );
+        report.find(Finding::warning("redaction_unlogged", text));
+    }
+    Ok(())
+}
+
+/// Says in `report` which keys the record lets in by its authority's word without the log of the authority's home knowing it: each was let
+/// in where that log is not. Other homes, and logs that are younger than the key, know of none.
+///
+/// # Errors
+/// When the log cannot be read.
+pub(super) fn hold_delegations(
+    report: &mut Report,
+    delegations: &[SealedDelegation],
+    log: &HomeLog,
+) -> Result<(), VerifyError> {
+    let (HomeLog::There(log), Some(first)) = (log, delegations.first()) else {
+        return Ok(());
+    };
+    if !log.standing().vouches() || log.newest(&first.record)?.is_none() {
+        return Ok(());
+    }
+    let events = log.key_events()?;
+    let says = |by: &PublicKey, change: KeyChange| {
+        let mut events = events.iter();
+        events.any(|(_, event)| event.public() == by && *event.change() == change)
+    };
+    for SealedDelegation {
+        record,
+        by,
+        to,
+        line,
+    } in delegations
+    {
+        let (record, to) = (*record, *to);
+        if !says(by, KeyChange::Create) || says(by, KeyChange::Delegate { record, to }) {
+            continue;
+        }
+        let text = format!(
+            "the log of this host, which knows the record's authority from its first day, does not know that it let key {} in: that was \
+             done elsewhere, or threadseal key delegate has to write it down",
+            to.key_id()
+        );
+        report.find(Finding::warning("delegation_unlogged", text).at_line(*line));
+    }
+    Ok(())
+}
+
+/// A scroll and a lineage have no end of their own: a log that went back, is gone or cannot be read does not
+/// show that nothing is missing from one. Other formats check the log themselves; a document is always whole.
+pub(super) fn doubt(report: &mut Report, log: &HomeLog) {
+    let is_endless = matches!(report.format, "scroll" | "lineage")
+        && report.completeness == Completeness::Unproved;
+    if is_endless && !log.vouches() && report.verdict == Verdict::Verified {
+        let text = "what this host knows of the record may itself be older than it was";
+        report.hold_because(Verdict::Open, Finding::note("end_unproved", text));
+    }
+}
+
+/// Why a report without the check has none, where that is known.
+fn of_log(report: &mut Report, log: &SealLog) -> Option<String> {
+    match log.standing() {
+        Standing::Good => {}
+        Standing::Faulty(fault) => {
+            let why = format!("{fault}: what this host knows of records may be older than it was");
+            warn(report, "log_rolled_back", &why, "");
+        }
+        Standing::Damaged(why) => return Some(warn(report, DAMAGED, &why, UNREAD)),
+        Standing::MarkUnread(why) => {
+            warn(report, "mark_unreadable", &why, "");
+        }
+        Standing::MarkGone => {
+            let why =
+                "the second place of the log is gone: nothing would show that the log went back";
+            warn(report, "mark_missing", why, "");
+        }
+    }
+    if has_check(report) {
+        return None;
+    }
+    let Some(record) = report.record else {
+        return Some("nothing says which record it is".to_owned());
+    };
+    Some(match log.newest_at(&record) {
+        Ok(None) => "the log has no head of this record".to_owned(),
+        Ok(Some(at)) => format!("{}: another kind of record has this id there", at.entry),
+        Err(error) => warn(report, DAMAGED, &error.to_string(), UNREAD),
+    })
+}
+
+/// Notes that a document is, or is not, what the log has of it. Its versions do not contain each other.
+pub(super) fn hold_document(report: &mut Report, stored: &StoredHead) {
+    let Some(at) = &stored.logged else {
+        return;
+    };
+    let (result, why) = if report.head == Some(at.logged.head) {
+        (CheckResult::Pass, None)
+    } else if stored.head == at.logged.head {
+        (CheckResult::Fail, Some("another version"))
+    } else {
+        (
+            CheckResult::Skipped,
+            Some("an older version; the newer one is not in the log yet"),
+        )
+    };
+    let why = why.map_or_else(
+        || at.entry.to_string(),
+        |why| format!("{}: {why}", at.entry),
+    );
+    report.check(CHECK, result, Some(why));
+}
+
+fn has_check(report: &Report) -> bool {
+    report.checks.iter().any(|check| check.name == CHECK)
+}
+
+/// A warning, once in each report; gives back the text of the check.
+fn warn(report: &mut Report, code: &'static str, why: &str, check: &str) -> String {
+    if !report.findings.iter().any(|found| found.code == code) {
+        report.find(Finding::warning(code, why));
+    }
+    check.to_owned()
+}

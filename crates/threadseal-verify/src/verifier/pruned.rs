@@ -1,0 +1,259 @@
+//! Records that this host pruned (`spec/anchors.md`, "Tombstones").
+//!
+//! ```text
+//! RECORD.tombstone, or, of a record in a store, $THREADSEAL_HOME/tombstones/<record>.tombstone
+//!                  ─► signed by its key ─► the log has the same entry ─► no later seal is known ─► pruned, not missing
+//! ```
+//! A tombstone alone proves nothing: every holder of a key can sign one. A record without a tombstone in the log of this host is missing.
+//! A log that went back proves neither: a record with a tombstone by a trusted key is then neither pruned nor missing, but open.
+
+use super::log::LOG_MISSING;
+use super::{Verifier, displacement};
+use crate::error::VerifyError;
+use crate::home_log::HomeLog;
+use crate::inputs::Candidate;
+use crate::output::TOMBSTONE;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use threadseal_core::key::{KeyUsage, PublicKey};
+use threadseal_core::record::{Head, RecordId};
+use threadseal_core::report::{CheckResult, Completeness, Finding, Report, Verdict};
+use threadseal_core::tlog::entry::LoggedHead;
+use threadseal_core::trust::{Format, Purpose};
+use threadseal_store::heads::StoredHead;
+use threadseal_store::sys::{Fs, led_to, path_text};
+use threadseal_store::tombstones::{self, Found, TOMBSTONE_ENDING};
+
+/// Records of which a tombstone and the log say that they were pruned.
+#[derive(Debug, Default)]
+pub struct Pruned(BTreeMap<RecordId, Grave>);
+
+#[derive(Debug)]
+struct Grave {
+    head: Head,
+    /// Is no later seal known?
+    is_last: bool,
+    tombstone: String,
+    /// Who, when and why.
+    said: String,
+    /// Does only the tombstone say so, because the log went back or cannot be read?
+    is_doubted: bool,
+}
+
+/// Where tombstones may lie: those among `files`, those of what was named, and those of records `known` by their places.
+pub fn places(
+    fs: &dyn Fs,
+    files: &[Candidate],
+    known: impl Iterator<Item = PathBuf>,
+) -> Vec<PathBuf> {
+    let is_one = |path: &Path| path.to_string_lossy().ends_with(TOMBSTONE_ENDING);
+    let among = files.iter().filter(|file| is_one(&file.path));
+    let named = files
+        .iter()
+        .filter(|file| file.named && !is_one(&file.path));
+    let beside = named.map(|file| tombstones::place_of(&led_to(fs, &file.path)));
+    let known = known.map(|path| tombstones::place_of(&path));
+    let mut all: Vec<PathBuf> = among.map(|file| file.path.clone()).collect();
+    all.extend(beside.chain(known));
+    all.sort();
+    all.dedup();
+    all
+}
+
+impl Verifier {
+    /// Where the tombstones of these records are, if they were pruned in stores.
+    pub(crate) fn tombstones_of(&self, records: impl Iterator<Item = RecordId>) -> Vec<PathBuf> {
+        let folder = self.tombstones.as_deref();
+        // Most homes have none.
+        let folder = folder.filter(|folder| self.host.fs.metadata(folder).is_ok());
+        let of = |folder: &Path| {
+            let places = records.map(|record| tombstones::place_in(folder, &record));
+            places.collect()
+        };
+        folder.map_or_else(Vec::new, of)
+    }
+}
+
+/// Those of `missing` that this host did not prune: of the others the places were free.
+///
+/// # Errors
+/// As [`Pruned::at`].
+pub(super) fn explain_pruned(
+    verifier: &Verifier,
+    missing: Vec<Report>,
+) -> Result<Vec<Report>, VerifyError> {
+    let places = missing.iter().map(|report| Path::new(&report.path));
+    let places: Vec<PathBuf> = places.map(tombstones::place_of).collect();
+    let pruned = Pruned::at(verifier, &places)?;
+    let is_pruned = |record: &RecordId| pruned.explain_pruned(record, None).is_some();
+    let missing = missing.into_iter();
+    let missing = missing.filter(|report| !report.record.as_ref().is_some_and(is_pruned));
+    Ok(missing.collect())
+}
+
+impl Pruned {
+    /// Reads the tombstones at `places`, and keeps those that the log of the home has, too; where the log went back or cannot be read, those
+    /// that a trusted key signed.
+    ///
+    /// # Errors
+    /// When there is one, and the log or the heads cannot be read.
+    pub fn at(verifier: &Verifier, places: &[PathBuf]) -> Result<Self, VerifyError> {
+        let log = match &verifier.log {
+            HomeLog::Never => return Ok(Self::default()),
+            HomeLog::There(log) => Some(log).filter(|log| log.standing().vouches()),
+            HomeLog::Missing(_) | HomeLog::Damaged(_) => None,
+        };
+        let read = |place: &PathBuf| match tombstones::read(&*verifier.host.fs, place) {
+            Ok(Found::Tombstone(found)) => Some((place.clone(), *found)),
+            // What cannot be read speaks for nothing.
+            Ok(Found::Nothing | Found::Other) | Err(_) => None,
+        };
+        let found: Vec<_> = places.iter().filter_map(read).collect();
+        if found.is_empty() {
+            return Ok(Self::default());
+        }
+        let mut logged: BTreeMap<RecordId, Vec<LoggedHead>> = BTreeMap::new();
+        for entry in log.map_or(Ok(Vec::new()), |log| log.tombstones())? {
+            logged.entry(entry.head.record).or_default().push(entry);
+        }
+        let mut graves = BTreeMap::new();
+        for (place, tombstone) in found {
+            let statement = tombstone.statement();
+            let is_doubted = log.is_none();
+            if is_doubted && !is_trusted(verifier, tombstone.public()) {
+                continue;
+            }
+            let why = match statement.why.as_str() {
+                "" => String::new(),
+                why => format!(": {why}"),
+            };
+            let said = format!("{} on {}{why}", statement.by, statement.at.to_iso_seconds());
+            for record in &statement.records {
+                let (id, head) = (record.head.record, record.head);
+                let says_log = logged.get(&id).is_some_and(|known| known.contains(record));
+                if !says_log && !is_doubted {
+                    continue;
+                }
+                let stored = verifier.host.heads.fetch(&id)?;
+                let grave = Grave {
+                    head,
+                    is_last: stored.is_some_and(|stored| is_newest(&stored, &head)),
+                    tombstone: path_text(&place),
+                    said: said.clone(),
+                    is_doubted,
+                };
+                graves.insert(id, grave);
+            }
+        }
+        Ok(Self(graves))
+    }
+
+    /// Why this record is not there, if it was pruned and had no other seal later, `named` among them.
+    pub(super) fn explain_pruned(
+        &self,
+        record: &RecordId,
+        named: Option<&Head>,
+    ) -> Option<Finding> {
+        let grave = self.last(record, named)?;
+        let text = format!("{} was pruned by {}", grave.head, grave.said);
+        (!grave.is_doubted).then(|| Finding::note("pruned", text))
+    }
+
+    fn last(&self, record: &RecordId, named: Option<&Head>) -> Option<&Grave> {
+        let grave = self.0.get(record).filter(|grave| grave.is_last)?;
+        let covers = named.is_none_or(|named| named.seq <= grave.head.seq);
+        covers.then_some(grave)
+    }
+
+    /// A report of a record that is `known` and was pruned.
+    pub(crate) fn report(&self, verifier: &Verifier, known: &StoredHead) -> Option<Report> {
+        let grave = self.last(&known.head.record, Some(&known.head))?;
+        // What has no place of its own is shown by what is left of it.
+        let path = known.path_hint.as_ref().unwrap_or(&grave.tombstone);
+        let mut report = displacement::report_of(verifier, path, known);
+        report.head = Some(grave.head);
+        let why = Some(grave.tombstone.clone());
+        if let Some(finding) = self.explain_pruned(&known.head.record, Some(&known.head)) {
+            report.completeness = Completeness::Final;
+            report.check(TOMBSTONE, CheckResult::Pass, why);
+            report.find(finding);
+        } else {
+            report.check(TOMBSTONE, CheckResult::Skipped, why);
+            let text = format!(
+                "its tombstone says that it was pruned by {}; the log, which has to say the same, went back or cannot be read. Once that is settled, \
+                 threadseal prune writes it down again",
+                grave.said
+            );
+            report.hold_because(Verdict::Open, Finding::warning("pruned_unproved", text));
+        }
+        Some(report)
+    }
+
+    /// Reports of what was pruned and has its tombstone at `place`.
+    ///
+    /// # Errors
+    /// When the heads are damaged.
+    pub fn left_at(&self, verifier: &Verifier, place: &Path) -> Result<Vec<Report>, VerifyError> {
+        let place = path_text(place);
+        let mut reports = Vec::new();
+        for (record, _) in self.0.iter().filter(|(_, grave)| grave.tombstone == place) {
+            let known = verifier.host.heads.fetch(record)?;
+            reports.extend(known.and_then(|known| self.report(verifier, &known)));
+        }
+        Ok(reports)
+    }
+
+    /// Says of a record that is there that it should not be, and of one that is missing that it was pruned.
+    ///
+    /// # Errors
+    /// When the heads are damaged.
+    pub fn tell(&self, verifier: &Verifier, report: &mut Report) -> Result<(), VerifyError> {
+        let Some((record, grave)) = report
+            .record
+            .and_then(|record| Some((record, self.0.get(&record)?)))
+        else {
+            return Ok(());
+        };
+        let mut findings = report.findings.iter();
+        let has_seals = findings.any(|found| found.code == LOG_MISSING);
+        if report.verdict == Verdict::Missing {
+            let stored = verifier.host.heads.fetch(&record)?;
+            let pruned = stored.and_then(|known| self.report(verifier, &known));
+            let Some(pruned) = pruned else {
+                return Ok(());
+            };
+            let path = std::mem::take(&mut report.path);
+            *report = Report { path, ..pruned };
+            if !has_seals {
+                return Ok(());
+            }
+        }
+        if grave.is_doubted {
+            return Ok(());
+        }
+        let (tombstone, said) = (&grave.tombstone, &grave.said);
+        let text = format!(
+            "it was pruned by {said} ({tombstone}), and is there: threadseal prune finishes what was cut short"
+        );
+        report.find(Finding::warning("pruned_but_present", text));
+        Ok(())
+    }
+}
+
+fn is_trusted(verifier: &Verifier, key: &PublicKey) -> bool {
+    let purpose = Purpose {
+        usage: KeyUsage::Native,
+        format: Format::Transcript,
+        thread: None,
+        evidence: None,
+        heads: &[],
+    };
+    let judged = verifier.request.trust.judge(key, &purpose, verifier.now);
+    judged.standing.counts()
+}
+
+/// Is `head` the newest seal that the home and its log know of the record?
+pub fn is_newest(stored: &StoredHead, head: &Head) -> bool {
+    let logged = stored.logged.as_ref();
+    stored.head == *head && logged.is_none_or(|at| at.logged.head == *head)
+}

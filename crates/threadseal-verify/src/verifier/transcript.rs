@@ -1,0 +1,339 @@
+//! Transcripts: native records and Rye's.
+
+use super::{SECOND_LOOKS, Verifier, displacement, log, logged, seems_older};
+use crate::detect::{self, Kind};
+use crate::error::VerifyError;
+use std::path::Path;
+use threadseal_core::error::ErrorKind;
+use threadseal_core::record::RecordId;
+use threadseal_core::report::{Report, Verdict};
+use threadseal_core::trust::Format;
+use threadseal_formats::transcript::bodies::SealedRedaction;
+use threadseal_formats::transcript::rye;
+use threadseal_formats::transcript::rye_compat::{self, Answers, Pass, Scanner};
+use threadseal_formats::transcript::{Coverage, ScanOptions, VerifyOptions};
+use threadseal_formats::verified::Verified;
+use threadseal_store::bodies;
+use threadseal_store::examine::{self, Known};
+use threadseal_store::read::{RegularFile, Source as _};
+
+/// Largest transcript that is held in memory.
+pub const MAX_TAKEN_UP_BYTES: usize = 2 << 30;
+
+/// The result for a transcript.
+#[derive(Debug, Clone)]
+pub struct TranscriptResult {
+    /// The report.
+    pub report: Report,
+    /// The part that may be trusted: all of a verified record, the sealed part of one whose seals all hold.
+    pub verified_part: Option<Verified<Coverage>>,
+    /// Where the bytes after that part are.
+    pub tail: [u64; 2],
+    /// The redactions that its seals cover; of a native record only.
+    pub redactions: Vec<SealedRedaction>,
+}
+
+/// A transcript that was verified, and is held for a caller that relies on it.
+#[derive(Debug)]
+pub struct OpenedTranscript {
+    /// The file that was verified.
+    pub file: RegularFile,
+    /// Its first line, without LF; empty where it has none.
+    pub first_line: Vec<u8>,
+    /// Its detached bodies, as they were then; empty where it has none.
+    pub bodies: Vec<u8>,
+    /// The result.
+    pub result: TranscriptResult,
+}
+
+impl OpenedTranscript {
+    /// The bytes of the file up to the size that was verified. Whoever reads them through what was verified notices a change.
+    ///
+    /// # Errors
+    /// When they cannot be read, or are too many.
+    pub fn bytes(&self) -> Result<Vec<u8>, VerifyError> {
+        self.bytes_within(MAX_TAKEN_UP_BYTES)
+    }
+
+    /// As [`OpenedTranscript::bytes`], at most `limit`.
+    ///
+    /// # Errors
+    /// As [`OpenedTranscript::bytes`].
+    pub fn bytes_within(&self, limit: usize) -> Result<Vec<u8>, VerifyError> {
+        let (mut bytes, mut chunks, mut chunk) = (Vec::new(), self.file.chunks(), Vec::new());
+        loop {
+            chunks.next_chunk(&mut chunk)?;
+            if chunk.is_empty() {
+                return Ok(bytes);
+            }
+            if bytes.len() + chunk.len() > limit {
+                let text = format!("more than {limit} bytes are not taken up");
+                return Err(VerifyError::refused(text).about(self.file.path()));
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+    }
+}
+
+impl Verifier {
+    /// Verifies the transcript at `path` and holds it, so that a caller can rely on the part that may be trusted.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is no transcript.
+    pub fn open_transcript(&self, path: &Path) -> Result<OpenedTranscript, VerifyError> {
+        self.open_transcript_within(path, None)
+    }
+
+    /// The same of a record of at most `limit` bytes, and as many of bodies.
+    ///
+    /// # Errors
+    /// As [`Verifier::open_transcript`]; kind `Limit` when it has more.
+    pub(crate) fn open_transcript_within(
+        &self,
+        path: &Path,
+        limit: Option<usize>,
+    ) -> Result<OpenedTranscript, VerifyError> {
+        // As in [`Verifier::verify_candidate`]: it may be sealed or redacted while it is read.
+        for _ in 0..SECOND_LOOKS {
+            match self.open_once(path, limit) {
+                Ok(opened) if !seems_older(&opened.result.report) => return Ok(opened),
+                Ok(_) | Err(_) => {}
+            }
+        }
+        self.open_once(path, limit)
+    }
+
+    fn open_once(
+        &self,
+        path: &Path,
+        limit: Option<usize>,
+    ) -> Result<OpenedTranscript, VerifyError> {
+        let file = self.stores.open(&*self.host.fs, path)?.hold_if_small()?;
+        if let Some(limit) = limit.filter(|limit| file.size() > *limit as u64) {
+            let text = format!("{} has more than {limit} bytes", file.path().display());
+            return Err(VerifyError::new(ErrorKind::Limit, text));
+        }
+        let first_line = examine::first_line(&file)?.unwrap_or_default();
+        // Read before the record is verified: what is redacted afterwards is still in them, as the record's lines have it.
+        let fs = &*self.host.fs;
+        let bodies = bodies::text_beside(
+            fs,
+            file.path(),
+            &first_line,
+            limit.unwrap_or(MAX_TAKEN_UP_BYTES),
+        )?;
+        let result = self.transcript(&file, &first_line)?;
+        Ok(OpenedTranscript {
+            file,
+            first_line,
+            bodies,
+            result,
+        })
+    }
+
+    fn transcript(
+        &self,
+        file: &RegularFile,
+        first: &[u8],
+    ) -> Result<TranscriptResult, VerifyError> {
+        let kind = match self.request.format {
+            Some(Format::Transcript) => Some(detect::transcript(file)?),
+            _ => detect::kind(file)?,
+        };
+        let mut result = match kind {
+            Some(Kind::Native) => native_from(self, file, first)?,
+            Some(Kind::Events) => rye(self, file)?,
+            _ => return Err(VerifyError::refused("not a transcript").about(file.path())),
+        };
+        let report = &mut result.report;
+        if report.verdict == Verdict::Unsigned {
+            log::hold_if_stripped(self, file, report)?;
+        }
+        displacement::hold(self, file.path(), std::slice::from_mut(report))?;
+        if report.verdict == Verdict::Foreign {
+            result.verified_part = None;
+        }
+        self.finish(report, file.path());
+        Ok(result)
+    }
+}
+
+/// Verifies a native record.
+///
+/// # Errors
+/// When it cannot be read, changes meanwhile, or the heads are damaged.
+pub(super) fn native(
+    verifier: &Verifier,
+    file: &RegularFile,
+) -> Result<TranscriptResult, VerifyError> {
+    let first = examine::first_line(file)?.unwrap_or_default();
+    native_from(verifier, file, &first)
+}
+
+/// The same, where the first line was read. Where a key was revoked, a second pass follows by what this host held: only the
+/// seals held before count then.
+fn native_from(
+    verifier: &Verifier,
+    file: &RegularFile,
+    first: &[u8],
+) -> Result<TranscriptResult, VerifyError> {
+    let request = &verifier.request;
+    let record = examine::native_record(first);
+    let known = known(verifier, record.as_ref())?;
+    let scan = ScanOptions {
+        every_signature: request.every_signature,
+        expect: known.expect.clone(),
+        bodies: bodies::beside(&*verifier.host.fs, file, first)?,
+    };
+    let mut options = VerifyOptions {
+        trust: &request.trust,
+        now: verifier.now,
+        held_since: None,
+        thread: request.thread.as_ref(),
+    };
+    let pass = if verifier.among_many {
+        examine::native_among_many
+    } else {
+        examine::native
+    };
+    let mut outcome = pass(file, &scan, &options, &verifier.tick())?;
+    options.held_since = Verifier::held_since(&known, &outcome.report);
+    if options.held_since.is_some() && super::has_revoked_signer(&outcome.report) {
+        outcome = pass(file, &scan, &options, &|_| {})?;
+    }
+    let mut report = outcome.report.clone();
+    logged::hold_redactions(&mut report, &outcome.redactions, &verifier.log)?;
+    logged::hold_delegations(&mut report, &outcome.delegations, &verifier.log)?;
+    let (size, redactions) = (file.size(), outcome.redactions.clone());
+    let result = match outcome.verified {
+        Some(verified) => TranscriptResult::whole(report, verified, size),
+        None => TranscriptResult::sealed(
+            report,
+            outcome
+                .lenient()
+                .map(|parts| (parts.verified, parts.unverified.from, parts.unverified.to)),
+            size,
+        ),
+    };
+    Ok(TranscriptResult {
+        redactions,
+        ..result
+    })
+}
+
+impl TranscriptResult {
+    fn whole(report: Report, verified: Verified<Coverage>, size: u64) -> Self {
+        Self {
+            report,
+            verified_part: Some(verified),
+            tail: [size, size],
+            redactions: Vec::new(),
+        }
+    }
+
+    fn sealed(report: Report, parts: Option<(Verified<Coverage>, u64, u64)>, size: u64) -> Self {
+        let tail = parts
+            .as_ref()
+            .map_or([size, size], |(_, from, to)| [*from, *to]);
+        Self {
+            report,
+            verified_part: parts.map(|(verified, _, _)| verified),
+            tail,
+            redactions: Vec::new(),
+        }
+    }
+}
+
+/// Verifies a transcript in Rye's format. Its record is known only after a first look; a head
+/// that this host holds is then held against it.
+///
+/// # Errors
+/// As [`native`].
+pub(super) fn rye(
+    verifier: &Verifier,
+    file: &RegularFile,
+) -> Result<TranscriptResult, VerifyError> {
+    let request = &verifier.request;
+    let mut options = rye::Options {
+        thread: request.thread.as_ref(),
+        expect: known(verifier, None)?.expect,
+        every_signature: request.every_signature,
+        ..rye::Options::new(&request.trust, verifier.now)
+    };
+    let keys = rye_compat::keys_of(&request.trust);
+    let mut original = Scanner::new(&keys);
+    let tick = verifier.tick();
+    let mut outcome = pass(file, options.clone(), &mut |chunk| {
+        tick(chunk.len() as u64);
+        original.push(chunk);
+    })?;
+    let original = originally(original, file)?;
+    let known = known(verifier, outcome.report.record.as_ref())?;
+    let revoked = super::has_revoked_signer(&outcome.report);
+    options.held_since = Verifier::held_since(&known, &outcome.report).filter(|_| revoked);
+    let again = known.stored.is_some() || options.held_since.is_some();
+    if outcome.look_closer || again {
+        options.every_signature |= outcome.look_closer;
+        options.expect = known.expect;
+        outcome = pass(file, options.clone(), &mut |_| {})?;
+    }
+    if outcome.look_closer {
+        options.every_signature = true;
+        outcome = pass(file, options, &mut |_| {})?;
+    }
+    outcome.report.compat.insert("rye", original.to_compat());
+    let (report, size) = (outcome.report.clone(), file.size());
+    Ok(match outcome.verified {
+        Some(verified) => TranscriptResult::whole(report, verified, size),
+        None => TranscriptResult::sealed(
+            report,
+            outcome
+                .lenient()
+                .map(|parts| (parts.verified, parts.unverified.from, parts.unverified.to)),
+            size,
+        ),
+    })
+}
+
+fn known(verifier: &Verifier, record: Option<&RecordId>) -> Result<Known, VerifyError> {
+    let request = &verifier.request;
+    let heads = Some(&*verifier.host.heads);
+    let mut known = examine::known(heads, record, request.expect_head, request.exact_head)?;
+    known.expect = verifier.without_later(known.expect);
+    Ok(known)
+}
+
+/// The answers of Rye's own verifier; it seldom needs the file a second time.
+fn originally(first: Scanner<'_>, file: &RegularFile) -> Result<Answers, VerifyError> {
+    match first.finish() {
+        Pass::Done(answers) => Ok(answers),
+        Pass::Again(mut second) => {
+            read(file, &mut |chunk| second.push(chunk))?;
+            Ok(second.finish())
+        }
+    }
+}
+
+fn pass(
+    file: &RegularFile,
+    options: rye::Options<'_>,
+    beside: &mut dyn FnMut(&[u8]),
+) -> Result<rye::Outcome, VerifyError> {
+    let mut verifier = rye::Verifier::new(options);
+    read(file, &mut |chunk| {
+        verifier.push(chunk);
+        beside(chunk);
+    })?;
+    Ok(verifier.finish())
+}
+
+fn read(file: &RegularFile, each: &mut dyn FnMut(&[u8])) -> Result<(), VerifyError> {
+    let (mut chunks, mut buffer) = (file.chunks(), Vec::new());
+    loop {
+        chunks.next_chunk(&mut buffer)?;
+        if buffer.is_empty() {
+            return Ok(());
+        }
+        each(&buffer);
+    }
+}
