@@ -93,7 +93,7 @@ pub(crate) fn run(args: &ProveArgs, context: &Context, out: &mut Out) -> Outcome
         Ok(record) => record.report(),
         Err(report) => report,
     };
-    if report.profile != "native" {
+    if report.profile != Profile::Native {
         let text = "a transcript in Rye's format: its seals are no tree, so that no turn can be shown without the others";
         return Err(Failure::new(text).about(&path));
     }

@@ -85,7 +85,7 @@ mod tests {
     }
 
     fn rendered(events: Vec<VerifiedEvent>) -> String {
-        let report = Report::begin("transcript", "native");
+        let report = Report::begin(Format::Transcript, Profile::Native);
         transcript(&VerifiedEvents { report, events })
     }
 

@@ -30,8 +30,7 @@ pub(crate) fn report(report: &Report, palette: Palette) -> String {
         let _ = write!(out, "\n  {}{text}", palette.faint(&format!("{label:<17}")));
     };
     // A document counts as a whole or not at all, so it has no place to name.
-    let grows = matches!(report.format, "transcript" | "log");
-    if grows || report.trusted_until.is_some() {
+    if report.format.grows() || report.trusted_until.is_some() {
         row("trusted until", trusted_until(report));
     }
     for signer in &report.signers {
@@ -41,7 +40,7 @@ pub(crate) fn report(report: &Report, palette: Palette) -> String {
         row("head", head.to_string());
     }
     // A part of a record proves nothing about the whole.
-    if report.format != "proof" {
+    if report.format != Format::Proof {
         row("completeness", completeness(report.completeness).to_owned());
     }
     let passed = names(&report.checks, CheckResult::Pass);
