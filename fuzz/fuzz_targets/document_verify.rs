@@ -10,12 +10,12 @@
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
 use threadseal_formats::document::{
-    DocumentKind, NativeSealing, Options, Outcome, Profile, RyeSigning, sign_native, sign_rye,
+    DocumentKind, NativeSealing, Options, Outcome, ProfileChoice, RyeSigning, sign_native, sign_rye,
     verify,
 };
 use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
 use threadseal_core::record::RecordId;
-use threadseal_core::report::{Report, Verdict};
+use threadseal_core::report::{FindingCode, Report, Verdict};
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
 
@@ -38,7 +38,7 @@ fn now() -> Timestamp {
     Timestamp::from_micros(1_800_000_000_000_000).expect("in range")
 }
 
-fn report(bytes: &[u8], kind: DocumentKind, profile: Profile, trust: &Trust) -> Report {
+fn report(bytes: &[u8], kind: DocumentKind, profile: ProfileChoice, trust: &Trust) -> Report {
     let mut options = Options::new(kind, trust, now());
     options.profile = profile;
     let Outcome { report, verified } = verify(bytes, &options).expect("no item type was asked for");
@@ -50,11 +50,11 @@ fn report(bytes: &[u8], kind: DocumentKind, profile: Profile, trust: &Trust) -> 
     report
 }
 
-fn verifies(bytes: &[u8], kind: DocumentKind, profile: Profile) -> bool {
+fn verifies(bytes: &[u8], kind: DocumentKind, profile: ProfileChoice) -> bool {
     report(bytes, kind, profile, &TRUST).verdict == Verdict::Verified
 }
 
-fn has(report: &Report, codes: &[&str]) -> bool {
+fn has(report: &Report, codes: &[FindingCode]) -> bool {
     report
         .findings
         .iter()
@@ -64,13 +64,13 @@ fn has(report: &Report, codes: &[&str]) -> bool {
 fn sealed_files_are_brittle(bytes: &[u8], kind: DocumentKind) {
     let mut longer = bytes.to_vec();
     longer.push(b'\n');
-    assert!(!verifies(&longer, kind, Profile::Native));
+    assert!(!verifies(&longer, kind, ProfileChoice::Native));
     let mut changed = bytes.to_vec();
     let at = bytes
         .iter()
         .fold(0, |at, byte| (at * 31 + usize::from(*byte)) % bytes.len());
     changed[at] ^= 1;
-    assert!(!verifies(&changed, kind, Profile::Auto));
+    assert!(!verifies(&changed, kind, ProfileChoice::Auto));
 }
 
 fn sealing_is_read_back(bytes: &[u8], kind: DocumentKind) {
@@ -83,17 +83,17 @@ fn sealing_is_read_back(bytes: &[u8], kind: DocumentKind) {
     let Ok(sealed) = sign_native(bytes, kind, &sealing) else {
         return;
     };
-    let after = report(&sealed, kind, Profile::Native, &TRUST);
+    let after = report(&sealed, kind, ProfileChoice::Native, &TRUST);
     assert_eq!(
         after.head.expect("a seal was read").size,
         sealed.len() as u64
     );
     let broken = [
-        "seal_mismatch",
-        "seal_unreadable",
-        "seal_not_last",
-        "several_seals",
-        "other_kind",
+        FindingCode::SealMismatch,
+        FindingCode::SealUnreadable,
+        FindingCode::SealNotLast,
+        FindingCode::SeveralSeals,
+        FindingCode::OtherKind,
     ];
     assert!(!has(&after, &broken), "{after:?}");
     assert_eq!(sign_native(&sealed, kind, &sealing).as_ref(), Ok(&sealed));
@@ -108,8 +108,8 @@ fn signing_is_read_back(bytes: &[u8], kind: DocumentKind) {
     let Ok(signed) = sign_rye(bytes, kind, &signing) else {
         return;
     };
-    let after = report(&signed, kind, Profile::Rye, &TRUST);
-    let about_a_key_file = has(&after, &["fingerprint_mismatch"]);
+    let after = report(&signed, kind, ProfileChoice::Rye, &TRUST);
+    let about_a_key_file = has(&after, &[FindingCode::FingerprintMismatch]);
     assert!(
         after.verdict == Verdict::Verified || about_a_key_file,
         "{after:?}"
@@ -121,12 +121,12 @@ fuzz_target!(|bytes: &[u8]| {
     // As JSON, and as one other kind: all kinds would cost four times as much.
     let other = DocumentKind::ALL[bytes.len() % DocumentKind::ALL.len()];
     for kind in [DocumentKind::Json, other] {
-        for profile in [Profile::Auto, Profile::Rye, Profile::Native] {
+        for profile in [ProfileChoice::Auto, ProfileChoice::Rye, ProfileChoice::Native] {
             let unknown = report(bytes, kind, profile, &NOBODY);
             assert_ne!(unknown.verdict, Verdict::Verified);
             report(bytes, kind, profile, &TRUST);
         }
-        if verifies(bytes, kind, Profile::Native) {
+        if verifies(bytes, kind, ProfileChoice::Native) {
             sealed_files_are_brittle(bytes, kind);
         }
         sealing_is_read_back(bytes, kind);

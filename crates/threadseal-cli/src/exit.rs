@@ -17,10 +17,10 @@ use std::panic;
 use std::path::Path;
 use std::process::ExitCode;
 use threadseal_core::error::Error;
+use threadseal_store::sys;
 use threadseal_verify::VerifyError;
-use threadseal_verify::error::without_number;
 
-pub(crate) use threadseal_verify::error::io_reason;
+pub(crate) use threadseal_store::sys::reason as io_reason;
 
 use crate::render::clean::Clean;
 use crate::unsaid;
@@ -133,7 +133,7 @@ impl From<Failure> for VerifyError {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self::new(without_number(&error.to_string()))
+        Self::new(sys::message(&error))
     }
 }
 

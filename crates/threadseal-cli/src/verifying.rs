@@ -14,7 +14,7 @@ use threadseal_core::report::Report;
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::Trust;
 use threadseal_store::home::Home;
-use threadseal_verify::request::{Profile, ScrollRequest, VerifyRequest};
+use threadseal_verify::request::{RequestedProfile, ScrollRequest, VerifyRequest};
 use threadseal_verify::trust_locality::Locality;
 use threadseal_verify::trust_sources::{self, TrustSources};
 use threadseal_verify::verifier::Verifier;
@@ -36,7 +36,7 @@ pub(crate) enum ProfileArg {
     ScrollV01,
 }
 
-impl From<ProfileArg> for Profile {
+impl From<ProfileArg> for RequestedProfile {
     fn from(profile: ProfileArg) -> Self {
         match profile {
             ProfileArg::Auto => Self::Auto,

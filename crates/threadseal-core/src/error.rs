@@ -3,7 +3,9 @@
 //! An error means that there is no verdict. Examples are bad arguments, an unreadable key, or a
 //! forbidden request. A fault in a *record* is never an error: it is a [`crate::report::Finding`].
 
+use std::error::Error as StdError;
 use std::fmt;
+use std::sync::Arc;
 
 /// The action that the caller should take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,10 +26,14 @@ pub enum ErrorKind {
 }
 
 /// A failure without a verdict.
-#[derive(Debug, Clone, PartialEq, Eq)]
+///
+/// The message is complete: it names the cause as well. The source is the cause as a value, for
+/// programs that act on it. Two errors are equal if their kinds and messages are.
+#[derive(Debug, Clone)]
 pub struct Error {
     kind: ErrorKind,
     message: String,
+    source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
 impl Error {
@@ -36,6 +42,7 @@ impl Error {
         Self {
             kind,
             message: message.into(),
+            source: None,
         }
     }
 
@@ -54,11 +61,26 @@ impl Error {
         Self::new(ErrorKind::Refused, message)
     }
 
+    /// The same error, with `source` as its cause.
+    #[must_use]
+    pub fn with_source(mut self, source: impl StdError + Send + Sync + 'static) -> Self {
+        self.source = Some(Arc::new(source));
+        self
+    }
+
     /// The action that the caller should take.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 }
+
+impl PartialEq for Error {
+    fn eq(&self, other: &Self) -> bool {
+        (self.kind, &self.message) == (other.kind, &other.message)
+    }
+}
+
+impl Eq for Error {}
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -66,4 +88,26 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    #[test]
+    fn a_source_is_found_again_as_the_type_that_it_was() {
+        let plain = Error::new(ErrorKind::External, "cannot read a: permission denied");
+        assert!(plain.source().is_none());
+        let cause = io::Error::from(io::ErrorKind::PermissionDenied);
+        let error = plain.clone().with_source(cause);
+        let source = error.source().and_then(|source| source.downcast_ref());
+        let source: &io::Error = source.unwrap();
+        assert_eq!(source.kind(), io::ErrorKind::PermissionDenied);
+        assert_eq!(error, plain);
+    }
+}

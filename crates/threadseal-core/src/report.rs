@@ -13,9 +13,14 @@
 //! Not here: the decision of each format (`threadseal-formats`); printing and exit codes of the
 //! process (the command).
 
+mod code;
 pub mod heads;
+mod names;
+mod spelling;
 
+pub use code::FindingCode;
 pub use heads::{Bearing, Expectation, KnownBy, KnownFork};
+pub use names::{CheckName, Format, Profile};
 
 use crate::digest::Digest;
 use crate::key::PublicKey;
@@ -106,12 +111,35 @@ impl Verdict {
         }
     }
 
+    /// Whether every check that applies passed.
+    pub fn is_success(self) -> bool {
+        self == Self::Verified
+    }
+
+    /// Whether it is evidence against the record.
+    pub fn is_evidence(self) -> bool {
+        self <= Self::Malformed
+    }
+
+    /// Whether a program must not act on the record: evidence against it, or a signer for whom the
+    /// trust does not vouch.
+    pub fn forbids_use(self) -> bool {
+        self <= Self::UnknownSigner
+    }
+
+    /// Whether it is `other`, or worse.
+    pub fn is_no_better_than(self, other: Self) -> bool {
+        self <= other
+    }
+
     /// 0 verified, 1 evidence against the record, 3 undecided.
     pub fn exit_code(self) -> u8 {
-        match self {
-            Self::Verified => 0,
-            v if v <= Self::Malformed => 1,
-            _ => 3,
+        if self.is_success() {
+            0
+        } else if self.is_evidence() {
+            1
+        } else {
+            3
         }
     }
 }
@@ -134,11 +162,6 @@ pub enum Completeness {
     Unproved,
 }
 
-/// Code of a finding: a key ended, and the log that would order its seals is in doubt.
-///
-/// Seals of that key may still be good.
-pub const KEY_END_DOUBTED: &str = "key_end_doubted";
-
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -154,8 +177,8 @@ pub enum Severity {
 /// One observation, placed as exactly as the evidence allows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Stable `snake_case` word, listed in `spec/`.
-    pub code: &'static str,
+    /// What was seen, as a code.
+    pub code: FindingCode,
     /// How bad it is.
     pub severity: Severity,
     /// Line, from 1; absent where the evidence names none.
@@ -170,21 +193,21 @@ pub struct Finding {
 
 impl Finding {
     /// An error finding without a place.
-    pub fn error(code: &'static str, message: impl Into<String>) -> Self {
+    pub fn error(code: FindingCode, message: impl Into<String>) -> Self {
         Self::new(Severity::Error, code, message)
     }
 
     /// A warning without a place.
-    pub fn warning(code: &'static str, message: impl Into<String>) -> Self {
+    pub fn warning(code: FindingCode, message: impl Into<String>) -> Self {
         Self::new(Severity::Warning, code, message)
     }
 
     /// A note without a place.
-    pub fn note(code: &'static str, message: impl Into<String>) -> Self {
+    pub fn note(code: FindingCode, message: impl Into<String>) -> Self {
         Self::new(Severity::Note, code, message)
     }
 
-    fn new(severity: Severity, code: &'static str, message: impl Into<String>) -> Self {
+    fn new(severity: Severity, code: FindingCode, message: impl Into<String>) -> Self {
         Self {
             code,
             severity,
@@ -242,8 +265,8 @@ impl CheckResult {
 /// One check, run or not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// Stable `snake_case` word.
-    pub name: &'static str,
+    /// Which check.
+    pub name: CheckName,
     /// The result.
     pub result: CheckResult,
     /// Why it failed or was skipped.
@@ -345,11 +368,10 @@ impl Serialize for Compat {
 pub struct Report {
     /// The place of the record, as the caller named it.
     pub path: String,
-    /// `transcript`, `log`, `json`, `text`, `scroll`, `ledger`, `lineage` or `proof`.
-    pub format: &'static str,
-    /// `native`, `rye`, `observed`, `scroll-v0.1`, `abstractruntime`, `igor`, `threadseal` or
-    /// `none`.
-    pub profile: &'static str,
+    /// The format of the record.
+    pub format: Format,
+    /// Whose rules made its seals.
+    pub profile: Profile,
     /// The worst verdict that applies.
     pub verdict: Verdict,
     /// Whether the record is known to be complete.
@@ -393,7 +415,7 @@ impl Report {
     /// A new report: `verified` until a finding lowers it.
     ///
     /// A format's verifier must lower it by [`Report::hold`] where anything is missing.
-    pub fn begin(format: &'static str, profile: &'static str) -> Self {
+    pub fn begin(format: Format, profile: Profile) -> Self {
         Self {
             path: String::new(),
             format,
@@ -434,9 +456,13 @@ impl Report {
             .count();
         if same < MAX_FINDINGS {
             self.findings.push(finding);
-        } else if !self.findings.iter().any(|f| f.code == "more_findings") {
+        } else if !self
+            .findings
+            .iter()
+            .any(|f| f.code == FindingCode::MoreFindings)
+        {
             self.findings.push(Finding {
-                code: "more_findings",
+                code: FindingCode::MoreFindings,
                 severity: Severity::Note,
                 line: None,
                 bytes: None,
@@ -457,12 +483,12 @@ impl Report {
             Standing::Pinned => (SignerStatus::Pinned, None),
             Standing::NotPinned => {
                 let text = format!("signed by key {id}, which is not the key that was asked for");
-                let finding = Finding::error("key_not_pinned", text);
+                let finding = Finding::error(FindingCode::KeyNotPinned, text);
                 (SignerStatus::Rejected, Some((Verdict::Forged, finding)))
             }
             Standing::Revoked { in_doubt: true, .. } => {
                 let text = format!("key {id}: {END_IN_DOUBT}");
-                let finding = Finding::warning(KEY_END_DOUBTED, text);
+                let finding = Finding::warning(FindingCode::KeyEndDoubted, text);
                 (
                     SignerStatus::Revoked,
                     Some((Verdict::UnknownSigner, finding)),
@@ -470,19 +496,22 @@ impl Report {
             }
             Standing::Revoked { at, reason, .. } => {
                 let text = format!("key {id} was revoked at {}: {reason}", at.to_iso_seconds());
-                let finding = Finding::error("key_revoked", text);
+                let finding = Finding::error(FindingCode::KeyRevoked, text);
                 (SignerStatus::Revoked, Some((Verdict::Forged, finding)))
             }
             Standing::Unknown => {
-                let finding =
-                    Finding::warning("key_unknown", format!("nobody vouches for key {id}"));
+                let finding = Finding::warning(
+                    FindingCode::KeyUnknown,
+                    format!("nobody vouches for key {id}"),
+                );
                 (
                     SignerStatus::Unknown,
                     Some((Verdict::UnknownSigner, finding)),
                 )
             }
             Standing::OutOfScope { why } | Standing::Expired { why } => {
-                let finding = Finding::warning("key_out_of_scope", format!("key {id}: {why}"));
+                let finding =
+                    Finding::warning(FindingCode::KeyOutOfScope, format!("key {id}: {why}"));
                 (
                     SignerStatus::OutOfScope,
                     Some((Verdict::UnknownSigner, finding)),
@@ -516,13 +545,16 @@ impl Report {
             signers: judged.signers,
             ..self
         };
-        report.hold_because(Verdict::UnknownSigner, Finding::warning("key_ended", text));
-        report.check("trust", CheckResult::Fail, None);
+        report.hold_because(
+            Verdict::UnknownSigner,
+            Finding::warning(FindingCode::KeyEnded, text),
+        );
+        report.check(CheckName::Trust, CheckResult::Fail, None);
         report
     }
 
     /// Adds a check.
-    pub fn check(&mut self, name: &'static str, result: CheckResult, why: Option<String>) {
+    pub fn check(&mut self, name: CheckName, result: CheckResult, why: Option<String>) {
         self.checks.push(Check { name, result, why });
     }
 }
@@ -579,7 +611,7 @@ mod tests {
 
     #[test]
     fn the_answers_of_the_originals_are_passed_on_to_the_last_digit() {
-        let mut report = Report::begin("transcript", "rye");
+        let mut report = Report::begin(Format::Transcript, Profile::Rye);
         let text = r#"{"byte_offset": 1000000000000000000000000000000, "fp": "\ud800"}"#;
         report
             .compat
@@ -594,7 +626,7 @@ mod tests {
 
     #[test]
     fn a_report_only_gets_worse() {
-        let mut report = Report::begin("json", "rye");
+        let mut report = Report::begin(Format::Json, Profile::Rye);
         report.hold(Verdict::Tampered);
         report.hold(Verdict::Open);
         assert_eq!(report.verdict, Verdict::Tampered);

@@ -25,8 +25,8 @@ use std::path::Path;
 use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
 use threadseal_core::record::{ExpectedHead, RecordId};
-use threadseal_core::report::{KEY_END_DOUBTED, Report, Verdict};
-use threadseal_formats::document::{self, DocumentKind, Options, Outcome, Profile};
+use threadseal_core::report::{Finding, FindingCode, Profile, Report, Verdict};
+use threadseal_formats::document::{self, DocumentKind, Options, Outcome, ProfileChoice};
 use threadseal_store::heads::{RecordKind, StoredHead};
 use threadseal_store::read::read_small;
 use threadseal_store::sys::{Fs, text_path};
@@ -208,7 +208,7 @@ impl Candidate<'_> {
             coverage,
         };
         let standing = match report.verdict {
-            Verdict::Verified if report.profile == "native" => signed(Coverage::Native),
+            Verdict::Verified if report.profile == Profile::Native => signed(Coverage::Native),
             Verdict::Verified => signed(Coverage::Rye),
             Verdict::Partial if self.rye_accepts(options)? => signed(Coverage::RyePart),
             Verdict::Unsigned => Standing::Unsigned,
@@ -225,7 +225,8 @@ impl Candidate<'_> {
         if whole || grounds.policy == ItemPolicy::AllowUnsigned {
             return Ok(standing);
         }
-        let advice = match report.findings.iter().any(|f| f.code == KEY_END_DOUBTED) {
+        let doubted = |found: &Finding| found.code == FindingCode::KeyEndDoubted;
+        let advice = match report.findings.iter().any(doubted) {
             // The finding already names the remedy; another seal would remove a valid one.
             true => "",
             false => "; seal it with a trusted key, or allow unsigned items",
@@ -292,7 +293,7 @@ impl Candidate<'_> {
 
     fn rye_accepts(&self, options: Options<'_>) -> Result<bool, Error> {
         let options = Options {
-            profile: Profile::Rye,
+            profile: ProfileChoice::Rye,
             ..options
         };
         Ok(self.verify(&options)?.verdict == Verdict::Verified)

@@ -2,7 +2,7 @@
 
 use threadseal_core::error::Error;
 use threadseal_core::record::{ExpectedHead, Head, ThreadId};
-use threadseal_core::trust::{Format, Trust};
+use threadseal_core::trust::{ScopeFormat, Trust};
 use threadseal_store::host::Host;
 use threadseal_verify::home_log::HomeLog;
 use threadseal_verify::{Verifier, VerifyRequest};
@@ -17,7 +17,7 @@ pub(crate) fn of_transcripts(
     named: Option<Head>,
 ) -> Result<Verifier, Error> {
     let request = VerifyRequest {
-        format: Some(Format::Transcript),
+        format: Some(ScopeFormat::Transcript),
         thread: Some(id.clone()),
         expect_head: named.map(ExpectedHead::Head),
         ..VerifyRequest::by(trust.clone())

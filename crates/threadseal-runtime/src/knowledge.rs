@@ -20,7 +20,7 @@ use threadseal_core::trust::Trust;
 use threadseal_formats::document::{DocumentKind, ItemType, Options, verify};
 use threadseal_store::host::Host;
 use threadseal_store::read::read_small;
-use threadseal_store::sys::{FileKind, Fs};
+use threadseal_store::sys::{FileKind, Fs, cause};
 
 /// An entry that has all words of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,6 +134,7 @@ fn files(fs: &dyn Fs, root: &Path) -> Result<Vec<PathBuf>, Error> {
             ErrorKind::External,
             format!("cannot read {}: {error}", path.display()),
         )
+        .with_source(cause(error))
     };
     let (mut folders, mut found) = (vec![root.to_owned()], Vec::new());
     while let Some(folder) = folders.pop() {

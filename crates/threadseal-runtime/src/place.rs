@@ -5,6 +5,7 @@
 //! FILE: message             when no line is known
 //! ```
 
+use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
 use threadseal_core::error::{Error, ErrorKind};
@@ -46,30 +47,46 @@ impl Place {
 
     /// An error at this place.
     pub fn error(&self, message: impl fmt::Display) -> Error {
-        Error::invalid(format!("{self}: {message}"))
+        self.located(ErrorKind::InvalidInput, message)
     }
 
     /// The place in this file that an error names, and the rest of its message.
     pub fn split(&self, error: &Error) -> (Self, String) {
-        let text = error.to_string();
-        let rest = text.strip_prefix(&*self.file).unwrap_or(&text);
-        let named = rest
-            .strip_prefix(':')
-            .and_then(|rest| rest.split_once(": "));
-        match named.and_then(|(line, message)| Some((line.parse().ok()?, message))) {
-            Some((line, message)) => (self.at(line), message.to_owned()),
-            None => (
-                self.at(0),
-                rest.strip_prefix(": ").unwrap_or(rest).to_owned(),
-            ),
+        let located = error.source().and_then(|source| source.downcast_ref());
+        match located {
+            Some(Located { place, message }) if place.file == self.file => {
+                (place.clone(), message.clone())
+            }
+            _ => (self.at(0), error.to_string()),
         }
     }
 
     /// An error about an exceeded bound at this place.
     pub fn beyond(&self, message: impl fmt::Display) -> Error {
-        Error::new(ErrorKind::Limit, format!("{self}: {message}"))
+        self.located(ErrorKind::Limit, message)
+    }
+
+    fn located(&self, kind: ErrorKind, message: impl fmt::Display) -> Error {
+        let (place, message) = (self.clone(), message.to_string());
+        let located = Located { place, message };
+        Error::new(kind, located.to_string()).with_source(located)
     }
 }
+
+/// A message and its place: the source of each error at a place.
+#[derive(Debug)]
+struct Located {
+    place: Place,
+    message: String,
+}
+
+impl fmt::Display for Located {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: {}", self.place, self.message)
+    }
+}
+
+impl StdError for Located {}
 
 impl fmt::Display for Place {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

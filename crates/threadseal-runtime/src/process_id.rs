@@ -14,7 +14,7 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::Path;
 use std::time::Duration;
 use threadseal_core::error::{Error, ErrorKind};
@@ -148,6 +148,7 @@ fn failed(what: &str, pid: u32, error: Errno) -> Error {
         ErrorKind::External,
         format!("cannot {what} process {pid}: {error}"),
     )
+    .with_source(io::Error::from(error))
 }
 
 fn read(path: &str) -> Option<String> {

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::record::{RecordId, ThreadId};
 use threadseal_store::atomic;
-use threadseal_store::sys::{FileKind, Fs};
+use threadseal_store::sys::{FileKind, Fs, cause};
 
 pub use threadseal_verify::layout::{CAPABILITIES_FILE, THREAD_FILE, TRANSCRIPT_FILE};
 
@@ -353,7 +353,8 @@ fn failed(path: &Path, error: &io::Error) -> Error {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => ErrorKind::InvalidInput,
         _ => ErrorKind::External,
     };
-    Error::new(kind, format!("cannot look at {}: {error}", path.display()))
+    let text = format!("cannot look at {}: {error}", path.display());
+    Error::new(kind, text).with_source(cause(error))
 }
 
 #[cfg(test)]

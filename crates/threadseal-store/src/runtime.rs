@@ -30,6 +30,7 @@ pub(crate) fn runtime() -> Result<&'static Runtime, Error> {
                 ErrorKind::External,
                 format!("cannot start a thread: {error}"),
             )
+            .with_source(error)
         })?;
     Ok(RUNTIME.get_or_init(|| made))
 }

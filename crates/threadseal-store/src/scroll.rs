@@ -25,7 +25,7 @@ use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::key::{KeyId, Signer};
 use threadseal_core::record::{Head, RecordId};
 use threadseal_core::report::Expectation;
-use threadseal_core::report::{Finding, Severity};
+use threadseal_core::report::{Finding, FindingCode, Severity};
 use threadseal_core::trust::Trust;
 use threadseal_formats::scroll::{
     ChainOptions, Container, End, Judging, Outcome, Place, SealedTurn, Splitter, Tip, Turn,
@@ -393,7 +393,12 @@ fn doubts(outcome: &Outcome) -> Vec<String> {
     let findings = outcome.report.findings.iter();
     findings
         .filter(|finding| finding.severity == Severity::Warning)
-        .filter(|finding| !matches!(finding.code, "torn_tail" | "key_unknown"))
+        .filter(|finding| {
+            !matches!(
+                finding.code,
+                FindingCode::TornTail | FindingCode::KeyUnknown
+            )
+        })
         .map(|finding| finding.message.clone())
         .collect()
 }

@@ -6,13 +6,13 @@ use crate::home_log::HomeLog;
 use crate::notices::Notices;
 use threadseal_core::merkle::TreeHead;
 use threadseal_core::note::SignedNote;
-use threadseal_core::report::{CheckResult, Finding, Report, Verdict};
+use threadseal_core::report::{CheckName, CheckResult, Finding, FindingCode, Report, Verdict};
 use threadseal_core::tlog::policy::{Judgement, Policy};
 use threadseal_log::{CosignedNote, SealLog};
 use threadseal_store::home::Home;
 use threadseal_store::sys::Fs;
 
-const CHECK: &str = "anchor";
+const CHECK: CheckName = CheckName::Anchor;
 
 /// What witnesses saw of the log.
 #[derive(Debug, Clone)]
@@ -68,7 +68,10 @@ impl Anchors {
             Ok(why) => report.check(CHECK, CheckResult::Pass, Some(why)),
             Err(why) => {
                 report.check(CHECK, CheckResult::Fail, Some(why.clone()));
-                report.hold_because(Verdict::Open, Finding::warning("anchor_missing", why));
+                report.hold_because(
+                    Verdict::Open,
+                    Finding::warning(FindingCode::AnchorMissing, why),
+                );
             }
         }
     }

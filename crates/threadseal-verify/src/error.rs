@@ -8,6 +8,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use threadseal_core::error::{Error, ErrorKind};
+use threadseal_store::sys;
 
 /// A failure without a verdict: one sentence in lower case, its kind, and the error that caused it.
 #[derive(Debug, Clone)]
@@ -39,7 +40,7 @@ impl VerifyError {
 
     /// `cannot <action> <path>: <reason>`
     pub fn io(action: &str, path: &Path, error: &io::Error) -> Self {
-        let reason = io_reason(error);
+        let reason = sys::reason(error);
         Self {
             kind: ErrorKind::External,
             message: format!("cannot {action} {}: {reason}", path.display()),
@@ -78,7 +79,7 @@ impl From<Error> for VerifyError {
     fn from(error: Error) -> Self {
         Self {
             kind: error.kind(),
-            message: without_number(&error.to_string()),
+            message: sys::message(&error),
             source: Some(Arc::new(error)),
         }
     }
@@ -86,19 +87,8 @@ impl From<Error> for VerifyError {
 
 impl From<VerifyError> for Error {
     fn from(error: VerifyError) -> Self {
-        Self::new(error.kind, error.message)
+        Self::new(error.kind, error.message.clone()).with_source(error)
     }
-}
-
-/// The reason of an I/O error without the platform's number.
-pub fn io_reason(error: &io::Error) -> String {
-    without_number(&error.to_string())
-}
-
-/// Takes the platform's number from the end of a message: the words before it have the same meaning.
-pub fn without_number(text: &str) -> String {
-    let end = text.rfind(" (os error ").filter(|_| text.ends_with(')'));
-    text[..end.unwrap_or(text.len())].to_owned()
 }
 
 /// Does the system answer that no file has this path? No other error means that.
@@ -122,10 +112,12 @@ mod tests {
             "b: cannot read a: No such file or directory"
         );
         assert!(error.source().is_some());
-        let back = Error::from(VerifyError::from(Error::refused("no (os error 5)")));
+        let system = io::Error::from_raw_os_error(5);
+        let failed = Error::refused(format!("no: {system}")).with_source(system);
+        let back = Error::from(VerifyError::from(failed));
         assert_eq!(
             (back.kind(), &*back.to_string()),
-            (ErrorKind::Refused, "no")
+            (ErrorKind::Refused, "no: Input/output error")
         );
     }
 }

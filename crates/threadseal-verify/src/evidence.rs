@@ -11,13 +11,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use threadseal_core::key::KeyUsage;
 use threadseal_core::record::{RecordId, RecordKind};
-use threadseal_core::report::{CheckResult, Finding, Report, Verdict};
+use threadseal_core::report::{
+    CheckName, CheckResult, Finding, FindingCode, Format, Profile, Report, Verdict,
+};
 use threadseal_core::time::Timestamp;
 use threadseal_core::tlog::checkpoint::Checkpoint;
 use threadseal_core::tlog::conflict::Conflict;
 use threadseal_core::tlog::tombstone::Tombstone;
 use threadseal_core::tlog::verifier::VerifierKey;
-use threadseal_core::trust::{Format, Pin, Purpose, Standing, Trust, TrustStore};
+use threadseal_core::trust::{Pin, Purpose, ScopeFormat, Standing, Trust, TrustStore};
 use threadseal_formats::lineage::{CheckedFork, ForkReader, Judging, check_fork};
 use threadseal_formats::transcript::VerifyOptions;
 use threadseal_formats::transcript::turn_proof::conflict::{SealConflict, check_file};
@@ -81,13 +83,13 @@ impl LogKey {
 /// The report on a conflict of checkpoints, for a caller who accepts this key alone, or names none. No trust store holds keys of
 /// logs and witnesses.
 pub fn of_checkpoints(file: &[u8], pinned: Option<&LogKey>) -> Report {
-    let mut report = Report::begin("proof", "threadseal");
+    let mut report = Report::begin(Format::Proof, Profile::ThreadSeal);
     report.stats.bytes = file.len() as u64;
     let text = std::str::from_utf8(file).unwrap_or_default();
     let found = match Conflict::parse(text) {
         Ok(found) => found,
         Err(why) => {
-            let finding = Finding::error("proof_malformed", why.to_string());
+            let finding = Finding::error(FindingCode::ProofMalformed, why.to_string());
             report.hold_because(Verdict::Malformed, finding);
             return report;
         }
@@ -109,18 +111,24 @@ pub fn of_checkpoints(file: &[u8], pinned: Option<&LogKey>) -> Report {
             one.size, one.root, other.root
         ),
     };
-    report.find(Finding::warning("checkpoints_conflict", text));
-    report.check("signatures", CheckResult::Pass, None);
-    report.check("conflict", CheckResult::Pass, None);
+    report.find(Finding::warning(FindingCode::CheckpointsConflict, text));
+    report.check(CheckName::Signatures, CheckResult::Pass, None);
+    report.check(CheckName::Conflict, CheckResult::Pass, None);
     match pinned.map(|pinned| pinned.admits(key)) {
         Some(true) => {}
         Some(false) => {
             let text = "it is not the key that was asked for";
-            report.hold_because(Verdict::Forged, Finding::error("key_not_pinned", text));
+            report.hold_because(
+                Verdict::Forged,
+                Finding::error(FindingCode::KeyNotPinned, text),
+            );
         }
         None => {
             let text = "whose key it is, the file does not prove: say with --key which it has to be, as the file shows it";
-            report.hold_because(Verdict::UnknownSigner, Finding::note("key_unknown", text));
+            report.hold_because(
+                Verdict::UnknownSigner,
+                Finding::note(FindingCode::KeyUnknown, text),
+            );
         }
     }
     report
@@ -147,12 +155,15 @@ pub fn of_lineage(
 
 /// The report on a tombstone: it proves that a key declared these records pruned, and no more.
 pub fn of_tombstone(file: &[u8], options: &VerifyOptions<'_>) -> Report {
-    let mut report = Report::begin("proof", "native");
+    let mut report = Report::begin(Format::Proof, Profile::Native);
     report.trust = Some(options.trust.digest());
     report.stats.bytes = file.len() as u64;
     let Some(found) = Tombstone::read(file) else {
         let text = "it is no tombstone that the key which it names signed";
-        report.hold_because(Verdict::Malformed, Finding::error("proof_malformed", text));
+        report.hold_because(
+            Verdict::Malformed,
+            Finding::error(FindingCode::ProofMalformed, text),
+        );
         return report;
     };
     let statement = found.statement();
@@ -167,17 +178,17 @@ pub fn of_tombstone(file: &[u8], options: &VerifyOptions<'_>) -> Report {
             logged.head,
             logged.kind.as_str()
         );
-        report.find(Finding::note("pruned", text));
+        report.find(Finding::note(FindingCode::Pruned, text));
     }
     report.record = statement.records.first().map(|logged| logged.head.record);
-    report.check("signatures", CheckResult::Pass, None);
+    report.check(CheckName::Signatures, CheckResult::Pass, None);
     let format = match statement.records.first().map(|logged| logged.kind) {
-        Some(RecordKind::Observed) => Format::Log,
-        Some(RecordKind::Document) => Format::Text,
-        Some(RecordKind::Scroll) => Format::Scroll,
-        Some(RecordKind::Ledger) => Format::Ledger,
-        Some(RecordKind::Lineage) => Format::Lineage,
-        Some(RecordKind::Transcript) | None => Format::Transcript,
+        Some(RecordKind::Observed) => ScopeFormat::Log,
+        Some(RecordKind::Document) => ScopeFormat::Text,
+        Some(RecordKind::Scroll) => ScopeFormat::Scroll,
+        Some(RecordKind::Ledger) => ScopeFormat::Ledger,
+        Some(RecordKind::Lineage) => ScopeFormat::Lineage,
+        Some(RecordKind::Transcript) | None => ScopeFormat::Transcript,
     };
     let purpose = Purpose {
         usage: KeyUsage::Native,
@@ -191,12 +202,15 @@ pub fn of_tombstone(file: &[u8], options: &VerifyOptions<'_>) -> Report {
         // Who pruned may have done so while the key lived.
         Standing::Revoked { .. } => {
             let text = "the key ended: this is by whoever had it, before that or later, and nothing here says who that was";
-            report.hold_because(Verdict::UnknownSigner, Finding::warning("key_ended", text));
+            report.hold_because(
+                Verdict::UnknownSigner,
+                Finding::warning(FindingCode::KeyEnded, text),
+            );
             false
         }
         _ => report.signer(found.public(), &judgement),
     };
-    report.check("trust", CheckResult::of(vouched), None);
+    report.check(CheckName::Trust, CheckResult::of(vouched), None);
     report
 }
 

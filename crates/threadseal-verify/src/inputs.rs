@@ -5,12 +5,13 @@
 //! each transcript is looked at, of a database each thread.
 
 use crate::address::{self, Stores};
-use crate::error::{VerifyError, io_reason, is_gone};
+use crate::error::{VerifyError, is_gone};
 use crate::output::PathError;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use threadseal_core::record::ThreadId;
 use threadseal_store::ledger::url::{self, Intent};
+use threadseal_store::sys;
 use walkdir::WalkDir;
 
 /// A file to look at.
@@ -137,7 +138,7 @@ impl Found {
                 Err(error) => {
                     let path = error.path().unwrap_or(folder).to_owned();
                     self.unread |= !error.io_error().is_some_and(is_gone);
-                    let reason = error.io_error().map(io_reason).unwrap_or_default();
+                    let reason = error.io_error().map(sys::reason).unwrap_or_default();
                     let message = format!("cannot read {}: {reason}", path.display());
                     self.fail(&path, &VerifyError::refused(message));
                 }

@@ -14,11 +14,11 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::Path;
-use threadseal_core::report::{CheckResult, Report};
+use threadseal_core::report::{CheckName, CheckResult, Report};
 use threadseal_store::sys::path_text;
 
 /// The check that the tombstone of a pruned record passed.
-pub const TOMBSTONE: &str = "tombstone";
+pub const TOMBSTONE: CheckName = CheckName::Tombstone;
 
 /// The word of what is not there because it was pruned.
 pub const PRUNED: &str = "pruned";
@@ -139,6 +139,7 @@ pub fn is_pruned(report: &Report) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use threadseal_core::report::{Format, Profile};
 
     fn text(value: &impl Serialize) -> String {
         String::from_utf8(to_vec(value)).unwrap()
@@ -154,7 +155,7 @@ mod tests {
 
     #[test]
     fn failure_has_the_same_shape_as_success() {
-        let reports = [Report::begin("transcript", "native")];
+        let reports = [Report::begin(Format::Transcript, Profile::Native)];
         let failed = [PathError::of(None, &"no")];
         let good = serde_json::to_value(VerifyOutput::new(&reports, &[], 2, 0)).unwrap();
         let bad = serde_json::to_value(VerifyOutput::new(&[], &failed, 0, 2)).unwrap();

@@ -9,7 +9,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use threadseal_core::error::Error;
 use threadseal_core::record::Head;
-use threadseal_core::report::{Report, Verdict};
+use threadseal_core::report::{Profile, Report, Verdict};
 use threadseal_core::trust::Trust;
 use threadseal_formats::transcript::Coverage;
 use threadseal_formats::transcript::lines::VerifiedLines;
@@ -251,7 +251,7 @@ impl Verifier {
             result,
             ..
         } = opened;
-        let is_native = result.report.profile == "native";
+        let is_native = result.report.profile == Profile::Native;
         match result.verified_part {
             Some(verified) if need.admits(result.report.verdict) => Ok(VerifiedRecord {
                 path: file.path().to_owned(),

@@ -3,12 +3,12 @@
 use crate::anchors::Anchors;
 use threadseal_core::digest::Digest;
 use threadseal_core::record::{ExpectedHead, Head, ThreadId};
-use threadseal_core::trust::{Format, Trust};
+use threadseal_core::trust::{ScopeFormat, Trust};
 use threadseal_formats::ledger::RunId;
 
 /// Which signatures count, and how much they must cover.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Profile {
+pub enum RequestedProfile {
     /// Every claim; what a format leaves open is held against the record.
     #[default]
     Auto,
@@ -28,9 +28,9 @@ pub struct VerifyRequest {
     /// Whose signatures count.
     pub trust: Trust,
     /// Which claims are verified.
-    pub profile: Profile,
+    pub profile: RequestedProfile,
     /// Read the files as this format, whatever they look like.
-    pub format: Option<Format>,
+    pub format: Option<ScopeFormat>,
     /// The thread that the record must belong to.
     pub thread: Option<ThreadId>,
     /// A head that the record must contain.
@@ -56,7 +56,7 @@ impl VerifyRequest {
     pub fn by(trust: Trust) -> Self {
         Self {
             trust,
-            profile: Profile::Auto,
+            profile: RequestedProfile::Auto,
             format: None,
             thread: None,
             expect_head: None,

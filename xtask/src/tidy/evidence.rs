@@ -2,6 +2,7 @@
 
 use super::repository::Repository;
 use super::rust;
+use std::collections::BTreeSet;
 
 /// Specifications that no shipped module cites.
 pub(crate) fn specifications(repository: &Repository) -> Vec<String> {
@@ -18,58 +19,61 @@ pub(crate) fn specifications(repository: &Repository) -> Vec<String> {
         .collect()
 }
 
-/// Codes of findings that no specification explains.
+/// The file that lists the codes of findings.
+const CODES: &str = "crates/threadseal-core/src/report/code.rs";
+
+/// Codes of findings that no specification explains, or that no shipped code reports.
 pub(crate) fn codes(repository: &Repository) -> Vec<String> {
+    let Some(table) = repository.text(CODES) else {
+        return vec![format!("{CODES}: the table of codes is missing")];
+    };
     let specs = repository
         .ending(".md")
         .filter(|(path, _)| path.starts_with("spec/"));
     let specs: Vec<&str> = specs.map(|(_, text)| text).collect();
+    let used = codes_used(repository);
     let mut faults = Vec::new();
-    for (path, text) in repository.ending(".rs") {
-        let of_product = path.starts_with("crates/") && path.contains("/src/");
-        if !of_product || path.contains("test") {
-            continue;
+    for (line, (variant, code)) in codes_listed(table) {
+        let quoted = format!("`{code}`");
+        if !specs.iter().any(|spec| spec.contains(&quoted)) {
+            faults.push(format!("{CODES}:{line}: no specification explains {code}"));
         }
-        let shipped = rust::shipped(text);
-        for (at, code) in codes_named(text) {
-            // Blank if the code is in a test or a comment.
-            let ships = shipped
-                .as_bytes()
-                .get(at)
-                .is_some_and(|byte| !byte.is_ascii_whitespace());
-            let quoted = format!("`{code}`");
-            if ships && !specs.iter().any(|spec| spec.contains(&quoted)) {
-                let line = rust::line_of(text, at);
-                faults.push(format!("{path}:{line}: no specification explains {code}"));
-            }
+        if !used.contains(variant) {
+            faults.push(format!("{CODES}:{line}: no code that ships reports {code}"));
         }
+    }
+    if faults.is_empty() && codes_listed(table).next().is_none() {
+        faults.push(format!("{CODES}: the table of codes is empty"));
     }
     faults
 }
 
-/// The code of each finding, with the place of the bracket or comma before it.
-fn codes_named(source: &str) -> Vec<(usize, &str)> {
-    let mut out = Vec::new();
-    for (at, _) in source.match_indices('"') {
-        let before = source[..at].trim_end();
-        let made = ["error(", "warning(", "note("]
-            .iter()
-            .any(|call| before.ends_with(call));
-        let with_verdict = before.strip_suffix(',').is_some_and(|before| {
-            let word = before
-                .rsplit(|c: char| !c.is_alphanumeric() && c != ':')
-                .next();
-            word.is_some_and(|word| word.starts_with("Verdict::"))
-        });
-        let code = source[at + 1..].split('"').next().unwrap_or_default();
-        let is_code = code
-            .bytes()
-            .all(|byte| byte.is_ascii_lowercase() || b"_0".contains(&byte));
-        if (made || with_verdict) && is_code && !code.is_empty() {
-            out.push((before.len() - 1, code));
+/// The lines `Variant => "code",` of the table, with their numbers.
+fn codes_listed(table: &str) -> impl Iterator<Item = (usize, (&str, &str))> {
+    table.lines().enumerate().filter_map(|(at, line)| {
+        let (variant, rest) = line.trim().split_once(" => \"")?;
+        let code = rest.strip_suffix("\",")?;
+        Some((at + 1, (variant, code)))
+    })
+}
+
+/// The variants that shipped code names as `FindingCode::Variant`.
+fn codes_used(repository: &Repository) -> BTreeSet<String> {
+    const TYPE: &str = "FindingCode::";
+    let mut used = BTreeSet::new();
+    for (path, text) in repository.ending(".rs") {
+        let of_product = path.starts_with("crates/") && path.contains("/src/");
+        if !of_product || path == CODES || path.contains("test") || !text.contains(TYPE) {
+            continue;
+        }
+        let shipped = rust::shipped(text);
+        for (at, _) in shipped.match_indices(TYPE) {
+            let rest = &shipped[at + TYPE.len()..];
+            let end = rest.find(|c: char| !c.is_alphanumeric());
+            used.insert(rest[..end.unwrap_or(rest.len())].to_owned());
         }
     }
-    out
+    used
 }
 
 /// Links of the documents that lead to no file.
@@ -125,27 +129,52 @@ mod tests {
         );
     }
 
+    fn faults_of_codes(table: &str, source: &str) -> Vec<String> {
+        codes(&Repository::from([
+            ("spec/report.md", "| `seal_gone` | text |"),
+            (CODES, table),
+            ("crates/c/src/lib.rs", source),
+        ]))
+    }
+
+    const SEAL_GONE: &str = "pub enum FindingCode {\n    SealGone => \"seal_gone\",\n";
+    const USE: &str = "Finding::error(\n    FindingCode::SealGone, text)";
+
     #[test]
     fn a_code_that_no_specification_explains_is_found() {
-        let find = |source: &str| {
-            codes(&Repository::from([
-                ("spec/report.md", "| `seal_gone` | text |"),
-                ("crates/c/src/lib.rs", source),
-            ]))
-        };
-        assert!(find("Finding::error(\n    \"seal_gone\", text)").is_empty());
-        assert!(find("Error::note(\"two words\")").is_empty());
-        assert!(
-            find("#[cfg(test)]\nmod tests { fn f() { place.error(\"new_code\", x) } }").is_empty()
-        );
+        assert!(faults_of_codes(SEAL_GONE, USE).is_empty());
+        let table = format!("{SEAL_GONE}    NewCode => \"new_code\",\n");
+        let uses = format!("{USE}; matches!(code, FindingCode::NewCode)");
+        let expected = format!("{CODES}:3: no specification explains new_code");
+        assert_eq!(faults_of_codes(&table, &uses), [expected]);
+    }
+
+    #[test]
+    fn a_code_that_nothing_reports_is_found() {
+        let expected = format!("{CODES}:2: no code that ships reports seal_gone");
         for source in [
-            "Finding::warning(\"new_code\", text)",
-            "place.error(\n    \"new_code\", text)",
-            "Some((Verdict::Forked, \"new_code\", text))",
+            "",
+            "// FindingCode::SealGone",
+            "let text = \"FindingCode::SealGone\";",
+            "let code = FindingCode::SealGoneElsewhere;",
+            "#[cfg(test)]\nmod tests { fn f() { x(FindingCode::SealGone) } }",
         ] {
-            let expected = "no specification explains new_code";
-            assert!(find(source)[0].ends_with(expected), "{source}");
+            assert_eq!(
+                faults_of_codes(SEAL_GONE, source),
+                [expected.as_str()],
+                "{source}"
+            );
         }
+    }
+
+    #[test]
+    fn a_table_of_codes_that_is_gone_is_found() {
+        for table in ["", "pub enum FindingCode {}"] {
+            let expected = format!("{CODES}: the table of codes is empty");
+            assert_eq!(faults_of_codes(table, USE), [expected]);
+        }
+        let expected = format!("{CODES}: the table of codes is missing");
+        assert_eq!(codes(&Repository::from([("spec/a.md", "")])), [expected]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use threadseal_core::record::{Head, ThreadId};
-use threadseal_core::report::{Report, Severity, Verdict};
+use threadseal_core::report::{Profile, Report, Severity, Verdict};
 use threadseal_core::tlog::checkpoint::parse_size;
 use threadseal_core::trust::Trust;
 use threadseal_formats::transcript::VerifyOptions;
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &ProveArgs, context: &Context, out: &mut Out) -> Outcome
         Ok(record) => record.report(),
         Err(report) => report,
     };
-    if report.profile != "native" {
+    if report.profile != Profile::Native {
         let text = "a transcript in Rye's format: its seals are no tree, so that no turn can be shown without the others";
         return Err(Failure::new(text).about(&path));
     }

@@ -13,7 +13,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use threadseal_core::key::{KeyUsage, PublicKey};
 use threadseal_core::time::Timestamp;
-use threadseal_core::trust::{Format, Revocation, Scope, ThreadPattern, TrustName, TrustedKey};
+use threadseal_core::trust::{
+    Revocation, Scope, ScopeFormat, ThreadPattern, TrustName, TrustedKey,
+};
 use threadseal_store::home::Home;
 
 /// What to do with the trust.
@@ -95,7 +97,7 @@ pub(crate) enum FormatArg {
     Lineage,
 }
 
-impl From<FormatArg> for Format {
+impl From<FormatArg> for ScopeFormat {
     fn from(format: FormatArg) -> Self {
         match format {
             FormatArg::Transcript => Self::Transcript,
@@ -178,7 +180,7 @@ impl EntryOutput {
         if self.threads != ["*"] {
             remarks.push(format!("threads {}", self.threads.join(",")));
         }
-        if self.formats.len() < Format::ALL.len() {
+        if self.formats.len() < ScopeFormat::ALL.len() {
             remarks.push(format!("formats {}", self.formats.join(",")));
         }
         if let Some(from) = &self.not_before {

@@ -16,7 +16,7 @@ use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use threadseal_core::record::{ExpectedHead, Head, ThreadId};
 use threadseal_core::report::{Report, SignerReport, SignerStatus, Verdict};
-use threadseal_core::trust::Format;
+use threadseal_core::trust::ScopeFormat;
 use threadseal_store::sys::path_text;
 use threadseal_verify::all_records::AllRecords;
 use threadseal_verify::anchors::Anchors;
@@ -156,7 +156,7 @@ fn verify_all(args: &VerifyArgs, context: &Context) -> Result<VerifyRun, Failure
     let bar = Bar::over(set.bytes(), context);
     let request = VerifyRequest {
         profile: args.profile.into(),
-        format: args.format.map(Format::from),
+        format: args.format.map(ScopeFormat::from),
         thread: args.thread.clone(),
         expect_head: args.expect_head,
         exact_head: args.exact_head,

@@ -74,6 +74,7 @@ mod tests {
     use super::*;
     use crate::verified_events::VerifiedEvent;
     use threadseal_core::canon::json::parse;
+    use threadseal_core::report::{Format, Profile};
 
     fn event(event_type: &str, payload: &str) -> VerifiedEvent {
         VerifiedEvent {
@@ -84,7 +85,7 @@ mod tests {
     }
 
     fn rendered(events: Vec<VerifiedEvent>) -> String {
-        let report = Report::begin("transcript", "native");
+        let report = Report::begin(Format::Transcript, Profile::Native);
         transcript(&VerifiedEvents { report, events })
     }
 

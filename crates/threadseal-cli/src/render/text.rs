@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! tampered  runs/7/transcript.jsonl  (transcript, native)
-//!   line 131, bytes 88412-88977, turn 7: the line differs from what was sealed [leaf_mismatch]
+//!   line 131, bytes 88412-88977, turn 7: the line differs from what was sealed [line_changed]
 //!   trusted until    turn 6 (line 130, byte 88412); nothing after it may be resumed from
 //!   signed by        self, trusted (key 3ef4…)
-//!   checked          framing, seal_numbers, signature
+//!   checked          seals, signatures
 //!   not checked      head: this host holds no head of the record
 //! ```
 //! Every text from a record or a file name passes [`Clean`].
@@ -15,8 +15,8 @@ use super::json::{PRUNED, PathError, summary};
 use super::style::Palette;
 use std::fmt::Write as _;
 use threadseal_core::report::{
-    Check, CheckResult, Completeness, Finding, Report, Severity, SignerReport, SignerStatus,
-    TrustedUntil, Verdict,
+    Check, CheckResult, Completeness, Finding, Format, Report, Severity, SignerReport,
+    SignerStatus, TrustedUntil, Verdict,
 };
 use threadseal_core::time::Timestamp;
 
@@ -30,8 +30,7 @@ pub(crate) fn report(report: &Report, palette: Palette) -> String {
         let _ = write!(out, "\n  {}{text}", palette.faint(&format!("{label:<17}")));
     };
     // A document counts as a whole or not at all, so it has no place to name.
-    let grows = matches!(report.format, "transcript" | "log");
-    if grows || report.trusted_until.is_some() {
+    if report.format.grows() || report.trusted_until.is_some() {
         row("trusted until", trusted_until(report));
     }
     for signer in &report.signers {
@@ -41,7 +40,7 @@ pub(crate) fn report(report: &Report, palette: Palette) -> String {
         row("head", head.to_string());
     }
     // A part of a record proves nothing about the whole.
-    if report.format != "proof" {
+    if report.format != Format::Proof {
         row("completeness", completeness(report.completeness).to_owned());
     }
     let passed = names(&report.checks, CheckResult::Pass);
@@ -82,7 +81,7 @@ fn hint(report: &Report) -> Option<String> {
             "the record had ended: nobody should have written behind its last seal"
         }
         Verdict::UnsignedTail => "normal while a thread runs, or after it crashed",
-        Verdict::Open if report.format == "proof" => {
+        Verdict::Open if report.format == Format::Proof => {
             "prove the turn again when the next one was sealed"
         }
         Verdict::Open => {
@@ -114,7 +113,9 @@ pub(crate) fn lenient(report: &Report, palette: Palette) -> String {
         Verdict::Partial,
     ];
     let text = match report.trusted_until {
-        Some(until) if acceptable.contains(&report.verdict) && report.format == "transcript" => {
+        Some(until)
+            if acceptable.contains(&report.verdict) && report.format == Format::Transcript =>
+        {
             format!(
                 "resume may take bytes 0-{}; what follows stays marked as unverified",
                 until.byte
@@ -207,13 +208,13 @@ fn completeness(completeness: Completeness) -> &'static str {
 
 fn names(checks: &[Check], result: CheckResult) -> Vec<&'static str> {
     let matching = checks.iter().filter(|c| c.result == result);
-    matching.map(|c| c.name).collect()
+    matching.map(|c| c.name.as_str()).collect()
 }
 
 fn check_with_reason(check: &Check) -> String {
     match &check.why {
         Some(why) => format!("{}: {}", check.name, Clean(why)),
-        None => check.name.to_owned(),
+        None => check.name.to_string(),
     }
 }
 
@@ -280,16 +281,20 @@ pub(crate) fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use threadseal_core::report::{CheckName, FindingCode, Profile};
 
     fn tampered() -> Report {
-        let mut report = Report::begin("transcript", "native");
+        let mut report = Report::begin(Format::Transcript, Profile::Native);
         report.path = "runs/\u{1b}[1mx.jsonl".to_owned();
         report.hold_because(
             Verdict::Tampered,
-            Finding::error("leaf_mismatch", "the line differs from what was sealed")
-                .at_line(131)
-                .at_bytes(88_412, 88_977)
-                .in_turn(Some(7)),
+            Finding::error(
+                FindingCode::LineChanged,
+                "the line differs from what was sealed",
+            )
+            .at_line(131)
+            .at_bytes(88_412, 88_977)
+            .in_turn(Some(7)),
         );
         report.trusted_until = Some(TrustedUntil {
             line: 130,
@@ -302,9 +307,13 @@ mod tests {
             name: Some("ann\nverified".to_owned()),
             status: SignerStatus::Trusted,
         });
-        report.check("framing", CheckResult::Pass, None);
-        report.check("root", CheckResult::Fail, None);
-        report.check("head", CheckResult::Skipped, Some("none held".to_owned()));
+        report.check(CheckName::Signatures, CheckResult::Pass, None);
+        report.check(CheckName::Seals, CheckResult::Fail, None);
+        report.check(
+            CheckName::Head,
+            CheckResult::Skipped,
+            Some("none held".to_owned()),
+        );
         report.unauthenticated.push("ts=2026".to_owned());
         report
     }
@@ -314,12 +323,12 @@ mod tests {
         assert_eq!(
             report(&tampered(), Palette::PLAIN),
             "tampered  runs/\\u{1b}[1mx.jsonl  (transcript, native)\n  \
-             turn 7, line 131, bytes 88412-88977: the line differs from what was sealed [leaf_mismatch]\n  \
+             turn 7, line 131, bytes 88412-88977: the line differs from what was sealed [line_changed]\n  \
              trusted until    turn 6 (line 130, byte 88412); nothing after it is safe to resume from\n  \
              signed by        ann\\nverified (trusted), key 3ef4\n  \
              completeness     unproved\n  \
-             checked          framing\n  \
-             failed           root\n  \
+             checked          signatures\n  \
+             failed           seals\n  \
              not checked      head: none held\n  \
              nothing covers   ts=2026"
         );
@@ -327,7 +336,7 @@ mod tests {
 
     #[test]
     fn the_closing_line_counts_best_first_and_names_what_was_passed_over() {
-        let mut good = Report::begin("json", "rye");
+        let mut good = Report::begin(Format::Json, Profile::Rye);
         good.stats.bytes = 1_250_000_000;
         let error = PathError {
             path: None,
@@ -345,7 +354,7 @@ mod tests {
 
     #[test]
     fn what_leaves_something_to_do_says_what() {
-        let mut unsigned = Report::begin("json", "none");
+        let mut unsigned = Report::begin(Format::Json, Profile::None);
         unsigned.hold(Verdict::Unsigned);
         assert!(report(&unsigned, Palette::PLAIN).ends_with("threadseal seal PATH"));
         assert!(!report(&tampered(), Palette::PLAIN).contains("hint"));

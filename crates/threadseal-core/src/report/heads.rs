@@ -11,7 +11,7 @@
 //!
 //! Formats differ in their definition of a seal, not in these rules.
 
-use super::{CheckResult, Finding, Report, Verdict};
+use super::{CheckName, CheckResult, Finding, FindingCode, Report, Verdict};
 use crate::digest::Digest;
 use crate::record::{ExpectedHead, Head, RecordId};
 use crate::tlog::entry::fork::{ForkPlace, LoggedFork};
@@ -241,7 +241,7 @@ pub fn check_logged(
         return;
     };
     let why = why.map_or_else(|| entry.to_string(), |why| format!("{entry}: {why}"));
-    report.check("log", result, Some(why));
+    report.check(CheckName::Log, result, Some(why));
 }
 
 /// Reports each head of `expect` that the record does not contain; `met` holds the results.
@@ -256,7 +256,7 @@ pub fn check(
 ) -> bool {
     if !expect.iter().any(Expectation::is_head) {
         let why = format!("no head of this {} is known here", end.words.0);
-        report.check("head", CheckResult::Skipped, Some(why));
+        report.check(CheckName::Head, CheckResult::Skipped, Some(why));
         return false;
     }
     let (mut good, mut looked) = (true, true);
@@ -284,8 +284,12 @@ pub fn check(
         );
     }
     match (good, looked) {
-        (true, false) => report.check("head", CheckResult::Skipped, Some(BROKEN.to_owned())),
-        _ => report.check("head", CheckResult::of(good), None),
+        (true, false) => report.check(
+            CheckName::Head,
+            CheckResult::Skipped,
+            Some(BROKEN.to_owned()),
+        ),
+        _ => report.check(CheckName::Head, CheckResult::of(good), None),
     }
     good && looked && expect.iter().any(|expected| expected.vouches)
 }
@@ -315,7 +319,10 @@ pub fn check_forks(
     let with = |wanted| known.iter().find(|(bearing, _)| *bearing == wanted);
     if let Some((_, KnownFork { fork, entry })) = with(Bearing::Forked) {
         let text = format!("{entry}: {fork}; the evidence is {}", fork.evidence);
-        report.hold_because(Verdict::Forked, Finding::error("fork_known", text));
+        report.hold_because(
+            Verdict::Forked,
+            Finding::error(FindingCode::ForkKnown, text),
+        );
         return;
     }
     let untold = with(Bearing::Unknown).map(|(_, KnownFork { fork, entry })| {
@@ -328,7 +335,10 @@ pub fn check_forks(
         _ => None,
     });
     for text in untold.into_iter().chain(silent) {
-        report.hold_because(Verdict::Open, Finding::warning("forks_unknown", text));
+        report.hold_because(
+            Verdict::Open,
+            Finding::warning(FindingCode::ForksUnknown, text),
+        );
     }
 }
 
@@ -350,29 +360,29 @@ pub fn check_length(report: &mut Report, end: &End, length: Option<u64>) -> bool
             false => Verdict::Open,
         };
         let text = format!("the {record} has {here} {seal}s, not {length}");
-        report.hold_because(verdict, Finding::error("length_differs", text));
+        report.hold_because(verdict, Finding::error(FindingCode::LengthDiffers, text));
     }
-    report.check("length", CheckResult::of(good), None);
+    report.check(CheckName::Length, CheckResult::of(good), None);
     good
 }
 
-fn fault(expected: &Expectation, met: Met, end: &End) -> Option<(Verdict, &'static str, String)> {
+fn fault(expected: &Expectation, met: Met, end: &End) -> Option<(Verdict, FindingCode, String)> {
     let (record, seal) = end.words;
     match (met, expected.head) {
         (Met::At(seq), _) if expected.exact && end.last != Some(seq) => {
             let text =
                 format!("the expected head is {seal} {seq}, and the {record} goes on after it");
-            Some((Verdict::Open, "head_not_last", text))
+            Some((Verdict::Open, FindingCode::HeadNotLast, text))
         }
         (Met::At(_), _) => None,
         (Met::Differs, _) => {
             let text = format!("another {seal} stands in the place of the expected head");
-            Some((Verdict::Forked, "head_differs", text))
+            Some((Verdict::Forked, FindingCode::HeadDiffers, text))
         }
         _ if end.broken => None,
         (_, ExpectedHead::Head(head)) if end.record.is_some_and(|here| here != head.record) => {
             let text = format!("the expected head is of another {record}, {}", head.record);
-            Some((Verdict::Foreign, "record_differs", text))
+            Some((Verdict::Foreign, FindingCode::RecordDiffers, text))
         }
         (_, ExpectedHead::Head(head)) => {
             let last = end.last.map_or(format!("without a {seal}"), |seq| {
@@ -389,11 +399,11 @@ fn fault(expected: &Expectation, met: Met, end: &End) -> Option<(Verdict, &'stat
             } else {
                 Verdict::Truncated
             };
-            Some((verdict, "head_ahead", text))
+            Some((verdict, FindingCode::HeadAhead, text))
         }
         (_, ExpectedHead::Line(line)) => {
             let text = format!("no {seal} of this {record} has the expected digest {line}");
-            Some((Verdict::Truncated, "head_missing", text))
+            Some((Verdict::Truncated, FindingCode::HeadMissing, text))
         }
     }
 }

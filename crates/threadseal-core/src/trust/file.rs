@@ -19,7 +19,7 @@
 //! `revokd` must not leave a key trusted. [`write`] gives one text for each store. Its entries are
 //! sorted by name, members are in the order above, and defaults are left out.
 
-use super::{Format, Revocation, Scope, ThreadPattern, TrustName, TrustStore, TrustedKey};
+use super::{Revocation, Scope, ScopeFormat, ThreadPattern, TrustName, TrustStore, TrustedKey};
 use crate::error::{Error, ErrorKind};
 use crate::key::{KeyUsage, PublicKey};
 use crate::limits::MAX_TRUST_FILE_BYTES;
@@ -122,7 +122,7 @@ impl Source<'_> {
         }
         if let Some(formats) = &entry.scope.formats {
             scope.formats = self.set(formats, |text| {
-                Format::parse(text)
+                ScopeFormat::parse(text)
                     .ok_or_else(|| Error::invalid("a format is transcript, log, json or text"))
             })?;
         }

@@ -35,7 +35,7 @@ pub use pin::Pin;
 use places::Placed;
 pub use places::SealPlaces;
 pub use places::{END_IN_DOUBT, LastOf, covering};
-pub use scope::{Format, Scope, ThreadPattern};
+pub use scope::{Scope, ScopeFormat, ThreadPattern};
 pub use store::TrustStore;
 
 use crate::digest::Digest;
@@ -175,7 +175,7 @@ pub struct Purpose<'a> {
     /// The kind of message that was signed.
     pub usage: KeyUsage,
     /// The kind of record.
-    pub format: Format,
+    pub format: ScopeFormat,
     /// The thread that the record names, if any.
     pub thread: Option<&'a str>,
     /// A moment at which this verifier already held the seal. Time stamps of its log count besides.

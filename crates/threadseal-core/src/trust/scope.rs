@@ -14,7 +14,7 @@ use std::fmt;
 
 /// A kind of record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Format {
+pub enum ScopeFormat {
     /// An event log of an agent thread.
     Transcript,
     /// A log that another program wrote, under detached seals.
@@ -31,7 +31,7 @@ pub enum Format {
     Lineage,
 }
 
-impl Format {
+impl ScopeFormat {
     /// All formats.
     pub const ALL: [Self; 7] = [
         Self::Transcript,
@@ -56,13 +56,13 @@ impl Format {
         }
     }
 
-    /// Reads [`Format::as_str`]'s words.
+    /// Reads [`ScopeFormat::as_str`]'s words.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|format| format.as_str() == text)
     }
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for ScopeFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -129,14 +129,14 @@ pub struct Scope {
     /// Patterns, one of which must match; not empty.
     pub threads: BTreeSet<ThreadPattern>,
     /// Formats, not empty.
-    pub formats: BTreeSet<Format>,
+    pub formats: BTreeSet<ScopeFormat>,
 }
 
 impl Default for Scope {
     fn default() -> Self {
         Self {
             threads: [ThreadPattern::any()].into(),
-            formats: Format::ALL.into(),
+            formats: ScopeFormat::ALL.into(),
         }
     }
 }
@@ -158,7 +158,7 @@ impl Scope {
     }
 
     /// The reason why a record is outside the scope, if it is.
-    pub(super) fn excludes(&self, format: Format, thread: Option<&str>) -> Option<String> {
+    pub(super) fn excludes(&self, format: ScopeFormat, thread: Option<&str>) -> Option<String> {
         if !self.formats.contains(&format) {
             return Some(format!("the key is not trusted for the format `{format}`"));
         }

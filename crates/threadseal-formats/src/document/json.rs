@@ -29,8 +29,8 @@ use threadseal_core::canon::json::{
 };
 use threadseal_core::canon::python;
 use threadseal_core::digest::Digest;
-use threadseal_core::report::{Finding, Verdict};
-use threadseal_core::trust::Format;
+use threadseal_core::report::{Finding, FindingCode, Verdict};
+use threadseal_core::trust::ScopeFormat;
 use threadseal_core::trust::rye::fields::Fields;
 
 /// The member that Rye signs in.
@@ -45,7 +45,8 @@ pub(super) fn read(bytes: &[u8], options: &Options<'_>) -> Reading {
         Ok(document) => document,
         Err(error) => {
             let at = error.offset as u64;
-            let finding = Finding::error("not_json", error.to_string()).at_bytes(at, at + 1);
+            let finding =
+                Finding::error(FindingCode::NotJson, error.to_string()).at_bytes(at, at + 1);
             reading.file.fault(Verdict::Malformed, finding);
             reading.compat = crash_of(error);
             return reading;
@@ -59,7 +60,7 @@ pub(super) fn read(bytes: &[u8], options: &Options<'_>) -> Reading {
     let judge = Judge {
         trust: options.trust,
         now: options.now,
-        format: Format::Json,
+        format: ScopeFormat::Json,
         thread: thread.as_deref(),
     };
     reading.native = read_native(bytes, &value, &judge);
@@ -100,21 +101,21 @@ fn read_rye(content: &Value, signature: Option<&Value>, judge: &Judge<'_>, readi
             reading.compat = Some(crash_of_match(other));
             return unreadable(
                 reading,
-                "signature_not_text",
+                FindingCode::SignatureNotText,
                 "`_signature` is not a string",
             );
         }
     };
     if text.is_empty() {
         reading.compat = Some(json!(false));
-        let finding = Finding::warning("signature_empty", "`_signature` is empty");
+        let finding = Finding::warning(FindingCode::SignatureEmpty, "`_signature` is empty");
         return reading.file.remark(finding);
     }
     let Some(fields) = Fields::read(text) else {
         reading.compat = Some(json!(false));
         return unreadable(
             reading,
-            "signature_unreadable",
+            FindingCode::SignatureUnreadable,
             "`_signature` does not follow the grammar of Rye's signatures",
         );
     };
@@ -125,7 +126,7 @@ fn read_rye(content: &Value, signature: Option<&Value>, judge: &Judge<'_>, readi
         part.fault(
             Verdict::Malformed,
             Finding::error(
-                "signature_tail",
+                FindingCode::SignatureTail,
                 "something follows the fields of `_signature`",
             ),
         );
@@ -156,7 +157,7 @@ fn incomplete_thread(content: &Value, part: &mut Part) {
         part.gap(
             Verdict::Malformed,
             Finding::error(
-                "thread_json_incomplete",
+                FindingCode::ThreadJsonIncomplete,
                 "it grants capabilities to a thread and lacks members that every thread.json has: \
                  the signature may be that of another kind of item",
             ),
@@ -167,15 +168,16 @@ fn incomplete_thread(content: &Value, part: &mut Part) {
 fn irregular(irregularities: &[Irregularity], signed: bool, file: &mut Part) {
     for irregularity in irregularities {
         let (code, message) = match irregularity.kind {
-            IrregularityKind::DuplicateKey => {
-                ("duplicate_key", "a name occurs twice in one object")
-            }
+            IrregularityKind::DuplicateKey => (
+                FindingCode::DuplicateKey,
+                "a name occurs twice in one object",
+            ),
             IrregularityKind::LoneSurrogate => (
-                "nonstandard_json",
+                FindingCode::NonstandardJson,
                 "a lone surrogate: not every reader takes it",
             ),
             IrregularityKind::NonFinite => (
-                "nonstandard_json",
+                FindingCode::NonstandardJson,
                 "not a finite number: not every reader takes it",
             ),
         };
@@ -222,13 +224,13 @@ fn not_strict(error: JsonError) -> Native {
     match error.kind {
         JsonErrorKind::DuplicateKey => broken(
             Verdict::Tampered,
-            "duplicate_key",
+            FindingCode::DuplicateKey,
             "a name occurs twice in one object",
             at,
         ),
         _ => broken(
             Verdict::Malformed,
-            "not_strict_json",
+            FindingCode::NotStrictJson,
             "a native seal stands only in JSON that every reader takes",
             at,
         ),

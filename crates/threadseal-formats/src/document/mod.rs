@@ -5,9 +5,9 @@
 //! | native | `threadseal:signed:…` | every byte of the file, time, kind, record and seal number |
 //! | rye | `rye:signed:…` header line, `_signature` member | bytes that Rye hashes, by kind |
 //!
-//! [`verify`] handles both profiles; a file may carry both. Under [`Profile::Auto`] a native seal
+//! [`verify`] handles both profiles; a file may carry both. Under [`ProfileChoice::Auto`] a native seal
 //! decides where there is one, else Rye's signature. Content that Rye's signature does not cover
-//! makes the verdict `partial`. [`Profile::Rye`] accepts Rye's own coverage. A signature that is
+//! makes the verdict `partial`. [`ProfileChoice::Rye`] accepts Rye's own coverage. A signature that is
 //! provably wrong counts against the file under every profile.
 //!
 //! | module | owns |
@@ -48,14 +48,15 @@ use threadseal_core::error::Error;
 use threadseal_core::limits::MAX_DOCUMENT_BYTES;
 use threadseal_core::record::{ExpectedHead, ThreadId};
 use threadseal_core::report::{
-    CheckResult, Completeness, Finding, Report, Stats, TrustedUntil, Verdict,
+    CheckName, CheckResult, Completeness, Finding, FindingCode, Format, Profile, Report, Stats,
+    TrustedUntil, Verdict,
 };
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::Trust;
 
 /// Which signature counts, and how much it must cover.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Profile {
+pub enum ProfileChoice {
     /// The native seal, else Rye's signature; gaps in its coverage count against the file.
     #[default]
     Auto,
@@ -73,7 +74,7 @@ pub struct Options<'a> {
     /// The file's name, as the report shall give it. A Rye key file is also judged by it.
     pub path: &'a str,
     /// Which signature counts.
-    pub profile: Profile,
+    pub profile: ProfileChoice,
     /// The item type under which Rye signed a text; None to find it out.
     pub item_type: Option<ItemType>,
     /// Whose signature counts.
@@ -92,7 +93,7 @@ impl<'a> Options<'a> {
         Self {
             kind,
             path: "",
-            profile: Profile::Auto,
+            profile: ProfileChoice::Auto,
             item_type: None,
             trust,
             now,
@@ -122,7 +123,7 @@ pub struct Document<'a> {
 }
 
 impl<'a> Document<'a> {
-    /// The file. Under [`Profile::Rye`] only [`Document::covered`] of it is vouched for.
+    /// The file. Under [`ProfileChoice::Rye`] only [`Document::covered`] of it is vouched for.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
@@ -188,13 +189,13 @@ pub fn is_signed_document(bytes: &[u8], kind: DocumentKind) -> bool {
         return false;
     };
     verify(bytes, &Options::new(kind, &trust, now))
-        .is_ok_and(|outcome| outcome.report.profile != "none")
+        .is_ok_and(|outcome| outcome.report.profile != Profile::None)
 }
 
 fn too_large(size: usize) -> Reading {
     let mut reading = Reading::default();
     let message = format!("a document has at most {MAX_DOCUMENT_BYTES} bytes, this one has {size}");
-    let finding = Finding::error("too_large", message);
+    let finding = Finding::error(FindingCode::TooLarge, message);
     reading.file.fault(Verdict::Malformed, finding);
     reading
 }
@@ -210,10 +211,10 @@ struct Case<'a, 'o> {
 impl<'a, 'o> Case<'a, 'o> {
     fn new(bytes: &'a [u8], options: &'o Options<'o>) -> Self {
         let format = match options.kind {
-            DocumentKind::Json => "json",
-            _ => "text",
+            DocumentKind::Json => Format::Json,
+            _ => Format::Text,
         };
-        let mut report = Report::begin(format, "none");
+        let mut report = Report::begin(format, Profile::None);
         options.path.clone_into(&mut report.path);
         let trust = options.trust.digest();
         report.trust = Some(trust);
@@ -233,11 +234,11 @@ impl<'a, 'o> Case<'a, 'o> {
             compat,
             thread,
         } = reading;
-        let native_counts = native.is_some() && self.options.profile != Profile::Rye;
+        let native_counts = native.is_some() && self.options.profile != ProfileChoice::Rye;
         let rye_counts = match self.options.profile {
-            Profile::Auto => native.is_none() && rye.is_some(),
-            Profile::Rye => rye.is_some(),
-            Profile::Native => false,
+            ProfileChoice::Auto => native.is_none() && rye.is_some(),
+            ProfileChoice::Rye => rye.is_some(),
+            ProfileChoice::Native => false,
         };
         self.report.stats = Stats {
             bytes: self.bytes.len() as u64,
@@ -245,9 +246,9 @@ impl<'a, 'o> Case<'a, 'o> {
             checkpoints: u64::from(native.is_some()) + u64::from(rye.is_some()),
         };
         self.report.profile = match (native_counts, rye_counts) {
-            (true, _) => "native",
-            (false, true) => "rye",
-            (false, false) => "none",
+            (true, _) => Profile::Native,
+            (false, true) => Profile::Rye,
+            (false, false) => Profile::None,
         };
         if !native_counts && !rye_counts && file.holds() {
             self.nothing_counts();
@@ -268,7 +269,7 @@ impl<'a, 'o> Case<'a, 'o> {
                 document.item_type = rye.item;
                 document.covered = rye.covered;
             }
-            let accept = self.options.profile == Profile::Rye;
+            let accept = self.options.profile == ProfileChoice::Rye;
             rye.part.enter(&mut self.report, rye_counts, accept);
         }
         self.thread(thread.as_deref());
@@ -280,12 +281,14 @@ impl<'a, 'o> Case<'a, 'o> {
 
     fn nothing_counts(&mut self) {
         let message = match self.options.profile {
-            Profile::Auto => "nothing signs this file",
-            Profile::Rye => "no Rye signature that Rye would see",
-            Profile::Native => "no native seal",
+            ProfileChoice::Auto => "nothing signs this file",
+            ProfileChoice::Rye => "no Rye signature that Rye would see",
+            ProfileChoice::Native => "no native seal",
         };
-        self.report
-            .hold_because(Verdict::Unsigned, Finding::note("unsigned", message));
+        self.report.hold_because(
+            Verdict::Unsigned,
+            Finding::note(FindingCode::Unsigned, message),
+        );
     }
 
     fn document(&self) -> Document<'a> {
@@ -307,11 +310,12 @@ impl<'a, 'o> Case<'a, 'o> {
             true => CheckResult::Pass,
             false => CheckResult::Fail,
         };
-        self.report.check("signature", result(part.holds()), None);
         self.report
-            .check("signer", result(part.vouched_for()), None);
+            .check(CheckName::Signature, result(part.holds()), None);
         self.report
-            .check("coverage", result(part.covers_all()), None);
+            .check(CheckName::Signer, result(part.vouched_for()), None);
+        self.report
+            .check(CheckName::Coverage, result(part.covers_all()), None);
     }
 
     /// Compares with a head that the caller holds.
@@ -323,7 +327,8 @@ impl<'a, 'o> Case<'a, 'o> {
         }
         let Some(known) = known else {
             let why = "no head of this record was given".to_owned();
-            self.report.check("head", CheckResult::Skipped, Some(why));
+            self.report
+                .check(CheckName::Head, CheckResult::Skipped, Some(why));
             return;
         };
         let against = match head {
@@ -331,7 +336,7 @@ impl<'a, 'o> Case<'a, 'o> {
             None => Some((
                 Verdict::Tampered,
                 Finding::error(
-                    "seal_gone",
+                    FindingCode::SealGone,
                     "a sealed file is known, and this one has no seal",
                 ),
             )),
@@ -339,11 +344,11 @@ impl<'a, 'o> Case<'a, 'o> {
         match against {
             None => {
                 self.report.completeness = Completeness::Head;
-                self.report.check("head", CheckResult::Pass, None);
+                self.report.check(CheckName::Head, CheckResult::Pass, None);
             }
             Some((verdict, finding)) => {
                 self.report.hold_because(verdict, finding);
-                self.report.check("head", CheckResult::Fail, None);
+                self.report.check(CheckName::Head, CheckResult::Fail, None);
             }
         }
     }
@@ -354,15 +359,18 @@ impl<'a, 'o> Case<'a, 'o> {
         };
         if self.options.kind != DocumentKind::Json {
             let why = "only JSON documents name their thread".to_owned();
-            self.report.check("thread", CheckResult::Skipped, Some(why));
+            self.report
+                .check(CheckName::Thread, CheckResult::Skipped, Some(why));
         } else if thread == Some(expected.as_str()) {
-            self.report.check("thread", CheckResult::Pass, None);
+            self.report
+                .check(CheckName::Thread, CheckResult::Pass, None);
         } else {
-            self.report.check("thread", CheckResult::Fail, None);
+            self.report
+                .check(CheckName::Thread, CheckResult::Fail, None);
             self.report.hold_because(
                 Verdict::Foreign,
                 Finding::error(
-                    "other_thread",
+                    FindingCode::OtherThread,
                     "the document is not one of the expected thread",
                 ),
             );

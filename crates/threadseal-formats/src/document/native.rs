@@ -7,7 +7,7 @@ use super::signer::Judge;
 use std::ops::Range;
 use threadseal_core::key::KeyUsage;
 use threadseal_core::record::{ExpectedHead, Head};
-use threadseal_core::report::{Finding, SignerReport, SignerStatus, Verdict};
+use threadseal_core::report::{Finding, FindingCode, SignerReport, SignerStatus, Verdict};
 
 /// The result of checking a native seal.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ pub(super) fn check(
         Found::Unreadable(at) => {
             return Some(broken(
                 Verdict::Malformed,
-                "seal_unreadable",
+                FindingCode::SealUnreadable,
                 "what claims to be a native seal does not follow its grammar",
                 at,
             ));
@@ -38,7 +38,7 @@ pub(super) fn check(
         Found::Misplaced(at) => {
             return Some(broken(
                 Verdict::Tampered,
-                "seal_not_last",
+                FindingCode::SealNotLast,
                 "bytes follow the native seal, which is the last line of what was sealed",
                 at,
             ));
@@ -46,7 +46,7 @@ pub(super) fn check(
         Found::Several(at) => {
             return Some(broken(
                 Verdict::Tampered,
-                "several_seals",
+                FindingCode::SeveralSeals,
                 "a file has one native seal; this is another",
                 at,
             ));
@@ -58,7 +58,7 @@ pub(super) fn check(
 /// A native seal that is provably wrong without looking at its signature.
 pub(super) fn broken(
     verdict: Verdict,
-    code: &'static str,
+    code: FindingCode,
     message: &str,
     at: Range<usize>,
 ) -> Native {
@@ -81,7 +81,10 @@ fn check_located(located: &Located, file: &[u8], kind: DocumentKind, judge: &Jud
             "sealed as {}, and found as {kind}: another place, another meaning",
             located.seal.kind
         );
-        part.fault(Verdict::Foreign, Finding::error("other_kind", message));
+        part.fault(
+            Verdict::Foreign,
+            Finding::error(FindingCode::OtherKind, message),
+        );
     }
     if located.verify(&content).is_ok() {
         judge.judge(&located.seal.key, KeyUsage::Native, &[head], part);
@@ -90,7 +93,7 @@ fn check_located(located: &Located, file: &[u8], kind: DocumentKind, judge: &Jud
         part.fault(
             Verdict::Tampered,
             Finding::error(
-                "seal_mismatch",
+                FindingCode::SealMismatch,
                 "the file is not the one that the native seal was made for",
             ),
         );
@@ -110,17 +113,17 @@ pub(super) fn compare(head: &Head, expected: &ExpectedHead) -> Option<(Verdict, 
         ExpectedHead::Line(line) if *line == head.line => return None,
         ExpectedHead::Line(_) => (
             Verdict::Foreign,
-            "other_head",
+            FindingCode::OtherHead,
             "the file is not the one that the expected digest names".to_owned(),
         ),
         ExpectedHead::Head(known) if known.record != head.record => (
             Verdict::Foreign,
-            "other_record",
+            FindingCode::OtherRecord,
             "the file belongs to another record than the expected head".to_owned(),
         ),
         ExpectedHead::Head(known) if head.seq < known.seq => (
             Verdict::RolledBack,
-            "older_than_head",
+            FindingCode::OlderThanHead,
             format!(
                 "sealed {} times, but a head with seq {} is known",
                 head.seq + 1,
@@ -129,7 +132,7 @@ pub(super) fn compare(head: &Head, expected: &ExpectedHead) -> Option<(Verdict, 
         ),
         ExpectedHead::Head(known) if head.seq == known.seq && head != known => (
             Verdict::Forked,
-            "other_than_head",
+            FindingCode::OtherThanHead,
             format!("another file was sealed with the same seq {}", known.seq),
         ),
         ExpectedHead::Head(_) => return None,

@@ -3,16 +3,16 @@
 use super::part::Part;
 use threadseal_core::key::{KeyUsage, PublicKey, RyeFingerprint};
 use threadseal_core::record::Head;
-use threadseal_core::report::{Finding, KEY_END_DOUBTED, SignerReport, SignerStatus, Verdict};
+use threadseal_core::report::{Finding, FindingCode, SignerReport, SignerStatus, Verdict};
 use threadseal_core::time::Timestamp;
-use threadseal_core::trust::{END_IN_DOUBT, Format, Purpose, Standing, Trust};
+use threadseal_core::trust::{END_IN_DOUBT, Purpose, ScopeFormat, Standing, Trust};
 
 /// The trust, bound to one document.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Judge<'a> {
     pub(super) trust: &'a Trust,
     pub(super) now: Timestamp,
-    pub(super) format: Format,
+    pub(super) format: ScopeFormat,
     /// The `thread_id` in the document.
     pub(super) thread: Option<&'a str>,
 }
@@ -74,7 +74,7 @@ fn weigh(standing: Standing) -> (SignerStatus, Option<(Verdict, Finding)>) {
             Some((
                 Verdict::Forged,
                 Finding::error(
-                    "other_signer",
+                    FindingCode::OtherSigner,
                     "signed by another key than the one asked for",
                 ),
             )),
@@ -83,14 +83,17 @@ fn weigh(standing: Standing) -> (SignerStatus, Option<(Verdict, Finding)>) {
             SignerStatus::Unknown,
             Some((
                 Verdict::UnknownSigner,
-                Finding::warning("unknown_signer", "nobody vouches for the key that signed"),
+                Finding::warning(
+                    FindingCode::UnknownSigner,
+                    "nobody vouches for the key that signed",
+                ),
             )),
         ),
         Standing::Revoked { in_doubt: true, .. } => (
             SignerStatus::Revoked,
             Some((
                 Verdict::UnknownSigner,
-                Finding::warning(KEY_END_DOUBTED, END_IN_DOUBT),
+                Finding::warning(FindingCode::KeyEndDoubted, END_IN_DOUBT),
             )),
         ),
         Standing::Revoked { at, .. } => (
@@ -98,7 +101,7 @@ fn weigh(standing: Standing) -> (SignerStatus, Option<(Verdict, Finding)>) {
             Some((
                 Verdict::Forged,
                 Finding::error(
-                    "key_revoked",
+                    FindingCode::KeyRevoked,
                     format!(
                         "the key that signed was revoked as of {}, and nothing says that the signature is older",
                         at.to_iso_seconds()
@@ -110,12 +113,15 @@ fn weigh(standing: Standing) -> (SignerStatus, Option<(Verdict, Finding)>) {
             SignerStatus::OutOfScope,
             Some((
                 Verdict::UnknownSigner,
-                Finding::warning("key_out_of_scope", why),
+                Finding::warning(FindingCode::KeyOutOfScope, why),
             )),
         ),
         Standing::Expired { why } => (
             SignerStatus::OutOfScope,
-            Some((Verdict::UnknownSigner, Finding::warning("key_expired", why))),
+            Some((
+                Verdict::UnknownSigner,
+                Finding::warning(FindingCode::KeyExpired, why),
+            )),
         ),
     }
 }

@@ -4,6 +4,7 @@ use super::*;
 use std::sync::LazyLock;
 use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
 use threadseal_core::record::{Head, RecordId};
+use threadseal_core::report::Profile;
 use threadseal_core::trust::{TrustName, TrustStore, TrustedKey};
 
 const NOW: &str = "2026-12-01T00:00:00Z";
@@ -59,7 +60,7 @@ fn rye(bytes: &[u8], kind: DocumentKind) -> Vec<u8> {
     rye_with(bytes, kind, 2).unwrap()
 }
 
-fn report(bytes: &[u8], kind: DocumentKind, profile: Profile) -> Report {
+fn report(bytes: &[u8], kind: DocumentKind, profile: ProfileChoice) -> Report {
     static TRUST: LazyLock<Trust> = LazyLock::new(trust);
     let mut options = Options::new(kind, &TRUST, time(NOW));
     options.profile = profile;
@@ -67,7 +68,7 @@ fn report(bytes: &[u8], kind: DocumentKind, profile: Profile) -> Report {
 }
 
 fn auto(bytes: &[u8], kind: DocumentKind) -> Verdict {
-    report(bytes, kind, Profile::Auto).verdict
+    report(bytes, kind, ProfileChoice::Auto).verdict
 }
 
 fn has(report: &Report, code: &str) -> bool {
@@ -97,7 +98,7 @@ const FILES: [(DocumentKind, &str); 9] = [
 fn a_sealed_file_of_every_kind_verifies() {
     for (kind, text) in FILES {
         let sealed = seal(text.as_bytes(), kind);
-        let report = report(&sealed, kind, Profile::Auto);
+        let report = report(&sealed, kind, ProfileChoice::Auto);
         assert_eq!(report.verdict, Verdict::Verified, "{kind} {report:#?}");
         assert_eq!(report.profile, "native");
         assert_eq!(report.signers[0].name.as_deref(), Some("native"));
@@ -175,12 +176,18 @@ fn a_file_may_carry_both_signatures_and_each_profile_reads_its_own() {
             continue;
         };
         let both = seal(&signed, kind);
-        let native = report(&both, kind, Profile::Auto);
+        let native = report(&both, kind, ProfileChoice::Auto);
         assert_eq!(native.verdict, Verdict::Verified, "{kind} {native:#?}");
-        assert_eq!((native.profile, native.stats.checkpoints), ("native", 2));
+        assert_eq!(
+            (native.profile, native.stats.checkpoints),
+            (Profile::Native, 2)
+        );
         assert_eq!(native.unauthenticated, ["timestamp=2026-02-18T10:30:00Z"]);
-        let theirs = report(&both, kind, Profile::Rye);
-        assert_eq!((theirs.verdict, theirs.profile), (Verdict::Verified, "rye"));
+        let theirs = report(&both, kind, ProfileChoice::Rye);
+        assert_eq!(
+            (theirs.verdict, theirs.profile),
+            (Verdict::Verified, Profile::Rye)
+        );
         // Sealing again replaces the seal, signing with Rye again takes it away.
         let again = seal_with(&both, kind, 1, 1);
         assert_eq!(again, seal_with(&signed, kind, 1, 1));
@@ -193,7 +200,7 @@ fn sealing_again_replaces_the_seal() {
     for (kind, text) in FILES {
         let first = seal(text.as_bytes(), kind);
         let second = seal_with(&first, kind, 1, 1);
-        let head = report(&second, kind, Profile::Auto).head.unwrap();
+        let head = report(&second, kind, ProfileChoice::Auto).head.unwrap();
         assert_eq!(head.seq, 1, "{kind}");
         assert_eq!(second, seal_with(text.as_bytes(), kind, 1, 1), "{kind}");
     }
@@ -226,7 +233,7 @@ fn a_second_seal_is_refused_wherever_it_stands() {
     let line = seal(b"", kind);
     let sealed = seal(b"x\n", kind);
     let twice = [line.as_slice(), &sealed].concat();
-    let report_of = |bytes: &[u8]| report(bytes, kind, Profile::Auto);
+    let report_of = |bytes: &[u8]| report(bytes, kind, ProfileChoice::Auto);
     assert!(has(&report_of(&twice), "several_seals"));
     let not_last = [sealed.as_slice(), b"rm -rf /\n"].concat();
     assert!(has(&report_of(&not_last), "seal_not_last"));
@@ -291,7 +298,7 @@ fn a_rye_signature_that_is_provably_wrong_speaks_against_a_sealed_file_too() {
     let kind = DocumentKind::Yaml;
     let signed = rye(b"a: 1\n", kind);
     let edited = [signed.as_slice(), b"b: 2\n"].concat();
-    let report = report(&seal(&edited, kind), kind, Profile::Auto);
+    let report = report(&seal(&edited, kind), kind, ProfileChoice::Auto);
     assert_eq!(report.verdict, Verdict::Tampered);
     assert!(has(&report, "content_modified"));
 }
@@ -303,19 +310,22 @@ fn a_broken_native_seal_is_not_overlooked_by_the_rye_profile() {
     let mut both = seal(&rye(b"a: 1\n", kind), kind);
     let at = both.iter().position(|b| *b == b'@').unwrap() + 80;
     both[at] ^= 1;
-    assert_ne!(report(&both, kind, Profile::Rye).verdict, Verdict::Verified);
+    assert_ne!(
+        report(&both, kind, ProfileChoice::Rye).verdict,
+        Verdict::Verified
+    );
 }
 
 #[test]
 fn the_native_profile_takes_nothing_else() {
     let kind = DocumentKind::Yaml;
-    let native = |bytes: &[u8]| report(bytes, kind, Profile::Native).verdict;
+    let native = |bytes: &[u8]| report(bytes, kind, ProfileChoice::Native).verdict;
     assert_eq!(native(&rye(b"a: 1\n", kind)), Verdict::Unsigned);
     assert_eq!(native(&seal(b"a: 1\n", kind)), Verdict::Verified);
-    let theirs = report(&seal(b"a: 1\n", kind), kind, Profile::Rye);
+    let theirs = report(&seal(b"a: 1\n", kind), kind, ProfileChoice::Rye);
     assert_eq!(
         (theirs.verdict, theirs.profile),
-        (Verdict::Unsigned, "none")
+        (Verdict::Unsigned, Profile::None)
     );
 }
 
@@ -327,7 +337,7 @@ fn an_older_copy_another_copy_and_another_record_are_told_apart() {
     let old = seal_with(b"{\"spend\":1}", kind, 1, 4);
     let new = seal_with(b"{\"spend\":2}", kind, 1, 5);
     let twin = seal_with(b"{\"spend\":3}", kind, 1, 5);
-    let head = report(&new, kind, Profile::Auto).head.unwrap();
+    let head = report(&new, kind, ProfileChoice::Auto).head.unwrap();
     let against = |bytes: &[u8], head: Head| {
         let mut options = Options::new(kind, &trust, time(NOW));
         options.expect_head = Some(ExpectedHead::Head(head));
@@ -452,7 +462,7 @@ fn a_verified_document_says_which_of_its_bytes_are_covered() {
     let text = b"before\n<directive>x</directive>\nafter\n";
     let signed = rye(text, kind);
     let mut options = Options::new(kind, &trust, time(NOW));
-    options.profile = Profile::Rye;
+    options.profile = ProfileChoice::Rye;
     let outcome = verify(&signed, &options).unwrap();
     let verified = outcome.verified.unwrap();
     let document = verified.get();
@@ -464,7 +474,7 @@ fn a_verified_document_says_which_of_its_bytes_are_covered() {
     assert_eq!(&signed[from..to], b"<directive>x</directive>");
     assert_eq!(document.item_type(), Some(ItemType::Directive));
     assert_eq!(document.seal(), None);
-    options.profile = Profile::Auto;
+    options.profile = ProfileChoice::Auto;
     let report = verify(&signed, &options).unwrap().report;
     assert_eq!(report.verdict, Verdict::Partial);
     assert_eq!(report.findings.len(), 2);
@@ -482,7 +492,7 @@ fn broken_json_is_malformed_and_never_a_panic() {
         "\u{feff}{}",
         "{\"a\":\u{1}}",
     ] {
-        let report = report(text.as_bytes(), DocumentKind::Json, Profile::Auto);
+        let report = report(text.as_bytes(), DocumentKind::Json, ProfileChoice::Auto);
         let want = if text == "null" {
             Verdict::Unsigned
         } else {

@@ -13,8 +13,8 @@ use layout::Header;
 use serde_json::json;
 use std::ops::Range;
 use threadseal_core::digest::Digest;
-use threadseal_core::report::{Finding, Verdict};
-use threadseal_core::trust::Format;
+use threadseal_core::report::{Finding, FindingCode, Verdict};
+use threadseal_core::trust::ScopeFormat;
 
 pub(super) fn read(bytes: &[u8], options: &Options<'_>) -> Reading {
     let mut reading = Reading::default();
@@ -22,7 +22,8 @@ pub(super) fn read(bytes: &[u8], options: &Options<'_>) -> Reading {
         Ok(text) => text,
         Err(error) => {
             let at = error.valid_up_to() as u64;
-            let finding = Finding::error("not_utf8", "the text is not UTF-8").at_bytes(at, at + 1);
+            let finding =
+                Finding::error(FindingCode::NotUtf8, "the text is not UTF-8").at_bytes(at, at + 1);
             reading.file.fault(Verdict::Malformed, finding);
             reading.compat = Some(json!({"crash": "UnicodeDecodeError"}));
             return reading;
@@ -31,7 +32,7 @@ pub(super) fn read(bytes: &[u8], options: &Options<'_>) -> Reading {
     let judge = Judge {
         trust: options.trust,
         now: options.now,
-        format: Format::Text,
+        format: ScopeFormat::Text,
         thread: None,
     };
     let found = seal::find_in_text(raw, options.kind);
@@ -75,7 +76,10 @@ fn read_rye(raw: &str, options: &Options<'_>, judge: &Judge<'_>, reading: &mut R
         );
         if layout::has_second_header(&text, options.kind, &header, &hashed_part) {
             let message = "another line is a Rye signature, and Rye's hash does not cover it";
-            part.fault(Verdict::Tampered, Finding::error("second_header", message));
+            part.fault(
+                Verdict::Tampered,
+                Finding::error(FindingCode::SecondHeader, message),
+            );
         }
         newlines(raw, options.kind, item, &header, &mut part);
     }
@@ -116,7 +120,7 @@ fn junk(header: &Header<'_>, part: &mut Part) {
     if !header.well_ended {
         let from = header.fields_start + header.fields.len;
         let finding = Finding::error(
-            "header_junk",
+            FindingCode::HeaderJunk,
             "the line of the Rye signature does not end where its fields end",
         );
         part.fault(
@@ -144,14 +148,14 @@ fn name_gaps(
     for gap in gaps.into_iter().filter(read) {
         let at = raw_range(gap);
         let finding = Finding::warning(
-            "uncovered",
+            FindingCode::Uncovered,
             "Rye's signature does not cover these bytes of the file",
         );
         part.gap(Verdict::Partial, finding.at_bytes(at.start, at.end));
     }
     if kind.is_script() && layout::shebang_len(text) == 0 {
         let finding = Finding::warning(
-            "shebang_uncovered",
+            FindingCode::ShebangUncovered,
             "Rye's signature does not say whether a shebang line stood at the top of this script",
         );
         part.gap(Verdict::Partial, finding.at_bytes(0, 0));
@@ -167,7 +171,7 @@ fn newlines(raw: &str, kind: DocumentKind, item: ItemType, header: &Header<'_>, 
         layout::extract(raw, kind, item).map(|hashed_part| Digest::of(raw[hashed_part].as_bytes()));
     if as_it_lies != header.fields.digest() {
         let finding = Finding::error(
-            "newlines_changed",
+            FindingCode::NewlinesChanged,
             "the hash holds only after every CR LF and CR is read as LF",
         );
         part.gap(Verdict::Tampered, finding);
@@ -182,7 +186,7 @@ fn hidden_seal(header: &Header<'_>, seen: bool, part: &mut Part) {
         .is_some_and(|provenance| seal::is_seal(&provenance));
     if claims && !seen {
         let finding = Finding::error(
-            "newlines_changed",
+            FindingCode::NewlinesChanged,
             "line ends were changed before the native seal",
         );
         part.fault(Verdict::Tampered, finding);
@@ -221,7 +225,7 @@ fn compat(
 fn unsigned(raw: &str, file: &mut Part) {
     if let Some((at, why)) = layout::near_miss(raw) {
         let message = format!("a line looks like a Rye signature, but {why}");
-        let finding = Finding::warning("header_not_read", message);
+        let finding = Finding::warning(FindingCode::HeaderNotRead, message);
         file.remark(finding.at_bytes(at.start as u64, at.end as u64));
     }
 }

@@ -16,7 +16,7 @@ use serde_json::json;
 use threadseal_core::digest::Digest;
 use threadseal_core::key::{Message, PublicKey, RyeFingerprint};
 use threadseal_core::limits::MAX_KEY_FILE_BYTES;
-use threadseal_core::report::{Finding, Verdict};
+use threadseal_core::report::{Finding, FindingCode, Verdict};
 use threadseal_core::trust::rye::fields::Fields;
 
 struct KeyFile {
@@ -34,7 +34,7 @@ pub(super) fn check(raw: &str, options: &Options<'_>, judge: &Judge<'_>, reading
         reading.file.fault(
             Verdict::Forged,
             Finding::error(
-                "fingerprint_mismatch",
+                FindingCode::FingerprintMismatch,
                 "the key file names another fingerprint than its key has",
             ),
         );
@@ -48,7 +48,7 @@ pub(super) fn check(raw: &str, options: &Options<'_>, judge: &Judge<'_>, reading
         reading.file.fault(
             Verdict::Forged,
             Finding::error(
-                "key_vouches_for_itself",
+                FindingCode::KeyVouchesForItself,
                 "a key file that nobody but its own key vouches for makes no key trusted",
             ),
         );

@@ -21,7 +21,7 @@ use threadseal_core::digest::Digest;
 use threadseal_core::limits::{MAX_FINDINGS, MAX_FORK_RECORDS, MAX_RUN_ID_BYTES, MAX_SHOWN_ACTORS};
 use threadseal_core::record::{ExpectedHead, Head};
 use threadseal_core::report::heads::{Met, Seal};
-use threadseal_core::report::{Expectation, Finding, TrustedUntil, Verdict};
+use threadseal_core::report::{Expectation, Finding, FindingCode, TrustedUntil, Verdict};
 use threadseal_core::time::Timestamp;
 
 /// How much of a run's ledger is here.
@@ -101,7 +101,7 @@ pub(super) struct Seen {
     pub(super) faults: Vec<(Verdict, Finding)>,
     /// Oddities that change no verdict.
     pub(super) remarks: Vec<Finding>,
-    counts: BTreeMap<&'static str, usize>,
+    counts: BTreeMap<FindingCode, usize>,
     /// Bytes that are no record, after the last record, and whether a line end follows them.
     pub(super) trailing: Vec<(Finding, bool)>,
     /// The first record without a hash, after the last one with a hash.
@@ -210,7 +210,7 @@ impl Verifier {
                 if records.len() > 1 {
                     let text = "several records stand on one line";
                     self.seen
-                        .remark("line_of_many", text, &Mark { index, place });
+                        .remark(FindingCode::LineOfMany, text, &Mark { index, place });
                 }
             }
         }
@@ -255,8 +255,8 @@ impl Verifier {
             },
             ..place
         };
-        if self.seen.may_note("line_skipped") {
-            let finding = put(Finding::error("line_skipped", text), &place);
+        if self.seen.may_note(FindingCode::LineSkipped) {
+            let finding = put(Finding::error(FindingCode::LineSkipped, text), &place);
             self.seen.trailing.push((finding, place.ended));
         }
     }
@@ -298,10 +298,10 @@ impl Verifier {
         if named.is_some_and(|id| wanted.is_some_and(|wanted| id != wanted.as_str())) {
             let text = "the record is of another run";
             self.seen
-                .fault(mark, Verdict::Foreign, "record_foreign", text);
+                .fault(mark, Verdict::Foreign, FindingCode::RecordForeign, text);
         } else if named.is_some() && run.is_none() {
             let text = "`run_id` is no name of a run";
-            self.seen.remark("record_odd", text, mark);
+            self.seen.remark(FindingCode::RecordOdd, text, mark);
         }
         if self.seen.run.is_none() {
             self.seen.run = run;
@@ -319,36 +319,40 @@ impl Verifier {
             match odd.kind {
                 OddityKind::NameRepeated => {
                     let text = "a member stands twice: no hash covers the first, and readers differ on which counts";
-                    seen.fault(&at, Verdict::Tampered, "name_repeated", text);
+                    seen.fault(&at, Verdict::Tampered, FindingCode::NameRepeated, text);
                 }
                 OddityKind::Inexact => {
                     let text = "a number has digits that its canonical form does not keep: no hash covers them";
-                    seen.fault(&at, Verdict::Partial, "number_inexact", text);
+                    seen.fault(&at, Verdict::Partial, FindingCode::NumberInexact, text);
                 }
                 OddityKind::NotFinite => {
                     let text = "a number is not finite: the line is JSON for Python only";
-                    seen.remark("number_not_finite", text, &at);
+                    seen.remark(FindingCode::NumberNotFinite, text, &at);
                 }
                 OddityKind::LoneSurrogate => {
                     let text = "a string holds a lone surrogate, which cannot be hashed";
-                    seen.remark("lone_surrogate", text, &at);
+                    seen.remark(FindingCode::LoneSurrogate, text, &at);
                 }
                 OddityKind::Member(name) => {
                     let text = format!("`{name}` is missing or of another type");
-                    seen.remark("record_odd", text, &at);
+                    seen.remark(FindingCode::RecordOdd, text, &at);
                 }
                 OddityKind::Time => {
-                    seen.remark("time_unreadable", "a time of the record is none", &at);
+                    seen.remark(
+                        FindingCode::TimeUnreadable,
+                        "a time of the record is none",
+                        &at,
+                    );
                 }
                 OddityKind::MarkersUnread => {
                     let text = "the record is too large to look for markers in it";
-                    seen.remark("markers_unread", text, &at);
+                    seen.remark(FindingCode::MarkersUnread, text, &at);
                 }
             }
         }
         if facts.numeric_names {
             let text = "the hash holds with numeric names in the order of numbers, as the original appends and does not verify: its alarm is a false one";
-            seen.remark("numeric_names", text, mark);
+            seen.remark(FindingCode::NumericNames, text, mark);
         }
     }
 
@@ -384,7 +388,8 @@ impl Verifier {
             self.seen.omitted += 1;
         } else {
             let text = "the record is not what was hashed";
-            self.seen.fault(mark, Verdict::Tampered, "hash_wrong", text);
+            self.seen
+                .fault(mark, Verdict::Tampered, FindingCode::HashWrong, text);
         }
         self.link(facts, stored, mark);
         self.seen.unchained_tail = None;
@@ -409,7 +414,12 @@ impl Verifier {
             seen.predecessor_missing = true;
             if self.options.view == View::Whole {
                 let text = "the first record names a record before it, which is not here";
-                seen.fault(mark, Verdict::Truncated, "predecessor_missing", text);
+                seen.fault(
+                    mark,
+                    Verdict::Truncated,
+                    FindingCode::PredecessorMissing,
+                    text,
+                );
             }
             return;
         }
@@ -418,35 +428,35 @@ impl Verifier {
         let (verdict, code, text) = match (named, sibling) {
             _ if begins => (
                 Verdict::Tampered,
-                "chain_restarted",
+                FindingCode::ChainRestarted,
                 "the record begins a chain anew",
             ),
             (Some(_), Some((_, hash))) if *hash == stored => (
                 Verdict::Tampered,
-                "record_repeated",
+                FindingCode::RecordRepeated,
                 "the record stands here a second time",
             ),
             (Some(_), Some(_)) => {
                 seen.forked = true;
                 (
                     Verdict::Forked,
-                    "chain_forked",
+                    FindingCode::ChainForked,
                     "the record and one before it build on the same record",
                 )
             }
             (Some(named), None) if known(named) && seen.forked => (
                 Verdict::Forked,
-                "chain_forked",
+                FindingCode::ChainForked,
                 "the record goes on with another branch of the chain",
             ),
             (Some(named), None) if known(named) => (
                 Verdict::Tampered,
-                "chain_broken",
+                FindingCode::ChainBroken,
                 "the record builds on one that is not the last before it",
             ),
             _ => (
                 Verdict::Tampered,
-                "chain_broken",
+                FindingCode::ChainBroken,
                 "the record does not follow the record before it",
             ),
         };
@@ -457,14 +467,14 @@ impl Verifier {
         let seen = &mut self.seen;
         if !matches!(facts.stored, Link::None) {
             let text = "`record_hash` is no SHA-256 digest in lower-case hex";
-            seen.fault(mark, Verdict::Tampered, "hash_wrong", text);
+            seen.fault(mark, Verdict::Tampered, FindingCode::HashWrong, text);
         } else if facts.prev != Link::None {
             let text = "the record names a record before it, and its own hash is gone";
-            seen.fault(mark, Verdict::Tampered, "hash_missing", text);
+            seen.fault(mark, Verdict::Tampered, FindingCode::HashMissing, text);
         } else {
-            if seen.may_note("record_unchained") {
+            if seen.may_note(FindingCode::RecordUnchained) {
                 let text = "the record has no hash: nothing covers it";
-                let finding = mark.put(Finding::warning("record_unchained", text));
+                let finding = mark.put(Finding::warning(FindingCode::RecordUnchained, text));
                 seen.faults.push((Verdict::Unsigned, finding));
             }
             seen.unchained_tail.get_or_insert(*mark);
@@ -524,27 +534,21 @@ impl Verifier {
 }
 
 impl Seen {
-    fn may_note(&mut self, code: &'static str) -> bool {
+    fn may_note(&mut self, code: FindingCode) -> bool {
         let count = self.counts.entry(code).or_default();
         *count += 1;
         *count <= MAX_FINDINGS
     }
 
-    fn fault(
-        &mut self,
-        mark: &Mark,
-        verdict: Verdict,
-        code: &'static str,
-        text: impl Into<String>,
-    ) {
-        self.broken |= verdict <= Verdict::Malformed;
+    fn fault(&mut self, mark: &Mark, verdict: Verdict, code: FindingCode, text: impl Into<String>) {
+        self.broken |= verdict.is_evidence();
         if self.may_note(code) {
             self.faults
                 .push((verdict, mark.put(Finding::error(code, text))));
         }
     }
 
-    fn remark(&mut self, code: &'static str, text: impl Into<String>, mark: &Mark) {
+    fn remark(&mut self, code: FindingCode, text: impl Into<String>, mark: &Mark) {
         if self.may_note(code) {
             self.remarks.push(mark.put(Finding::warning(code, text)));
         }
@@ -552,16 +556,19 @@ impl Seen {
 
     fn step(&mut self, fault: StepFault, mark: &Mark) {
         let (code, text) = match fault {
-            StepFault::StartedTwice => ("step_started_twice", "the step has begun before"),
-            StepFault::EndedTwice => ("step_ended_twice", "the step has ended before"),
-            StepFault::Unstarted => ("step_unstarted", "the step ends, and has not begun"),
+            StepFault::StartedTwice => (FindingCode::StepStartedTwice, "the step has begun before"),
+            StepFault::EndedTwice => (FindingCode::StepEndedTwice, "the step has ended before"),
+            StepFault::Unstarted => (
+                FindingCode::StepUnstarted,
+                "the step ends, and has not begun",
+            ),
             StepFault::Backwards => (
-                "time_backwards",
+                FindingCode::TimeBackwards,
                 "the record is older than the one before it",
             ),
             StepFault::SlimDiffers => {
                 let text = "a `$slim` marker stands for content that the first record of its step does not have";
-                return self.fault(mark, Verdict::Partial, "slim_unresolved", text);
+                return self.fault(mark, Verdict::Partial, FindingCode::SlimUnresolved, text);
             }
         };
         self.remark(code, text, mark);

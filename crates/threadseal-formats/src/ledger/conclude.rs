@@ -17,9 +17,12 @@ use threadseal_core::digest::Digest;
 use threadseal_core::key::{KeyUsage, PublicKey};
 use threadseal_core::record::Head;
 use threadseal_core::report::heads::{self, Met};
-use threadseal_core::report::{CheckResult, Completeness, Finding, Report, Stats, Verdict};
+use threadseal_core::report::{
+    CheckName, CheckResult, Completeness, Finding, FindingCode, Format, Profile, Report, Stats,
+    Verdict,
+};
 use threadseal_core::time::Timestamp;
-use threadseal_core::trust::{Format, Purpose, Trust};
+use threadseal_core::trust::{Purpose, ScopeFormat, Trust};
 
 /// The inputs of the verdict besides the ledger.
 #[derive(Clone, Copy)]
@@ -64,7 +67,7 @@ impl<'a> Judging<'a> {
     pub(super) fn purpose<'r>(&self, run: Option<&'r RunId>, heads: &'r [Head]) -> Purpose<'r> {
         Purpose {
             usage: KeyUsage::Native,
-            format: Format::Ledger,
+            format: ScopeFormat::Ledger,
             thread: run.map(RunId::as_str),
             evidence: self.held_since,
             heads,
@@ -113,10 +116,10 @@ pub fn judge(bytes: &[u8], options: ChainOptions, judging: &Judging<'_>) -> Outc
 pub fn conclude(verifier: Verifier, bytes: u64, judging: &Judging<'_>) -> Outcome {
     let (options, seen) = verifier.end();
     let profile = match seen.signers.genesis {
-        true => "threadseal",
-        false => "abstractruntime",
+        true => Profile::ThreadSeal,
+        false => Profile::AbstractRuntime,
     };
-    let mut report = Report::begin("ledger", profile);
+    let mut report = Report::begin(Format::Ledger, profile);
     report.stats = Stats {
         bytes,
         events: seen.records,
@@ -128,7 +131,7 @@ pub fn conclude(verifier: Verifier, bytes: u64, judging: &Judging<'_>) -> Outcom
         .compat
         .insert("abstractruntime", seen.compat.to_compat());
     check_chain(&mut report, &seen, options.view);
-    let sound = report.verdict > Verdict::Malformed;
+    let sound = !report.verdict.is_evidence();
     let whole = |tip: &&ChainTip| sound && tip.count == seen.records;
     let end = seen.tip.as_ref().filter(whole).map(ChainTip::head);
     let vouched = seen
@@ -177,7 +180,7 @@ fn check_chain(report: &mut Report, seen: &Seen, view: View) {
             (_, true) => Verdict::UnsignedTail,
             (_, false) => {
                 finding = Finding {
-                    code: "torn_tail",
+                    code: FindingCode::TornTail,
                     ..finding
                 };
                 Verdict::UnsignedTail
@@ -192,7 +195,10 @@ fn check_chain(report: &mut Report, seen: &Seen, view: View) {
         View::Whole => None,
         View::Window => {
             let text = "only some records of the run are here: what stands before and behind them is not proved";
-            report.hold_because(Verdict::Partial, Finding::warning("ledger_window", text));
+            report.hold_because(
+                Verdict::Partial,
+                Finding::warning(FindingCode::LedgerWindow, text),
+            );
             Some("a window of the ledger".to_owned())
         }
         View::Replay => {
@@ -200,16 +206,19 @@ fn check_chain(report: &mut Report, seen: &Seen, view: View) {
                 "this is a copy for replay: {} records lack content that was hashed, so their hashes prove nothing here",
                 seen.omitted
             );
-            report.hold_because(Verdict::Partial, Finding::warning("ledger_replay", text));
+            report.hold_because(
+                Verdict::Partial,
+                Finding::warning(FindingCode::LedgerReplay, text),
+            );
             Some("a copy for replay".to_owned())
         }
     };
-    let sound = report.verdict > Verdict::Malformed;
+    let sound = !report.verdict.is_evidence();
     if seen.chained == 0 {
         let why = Some("no record has a hash".to_owned());
-        report.check("chain", CheckResult::Skipped, why);
+        report.check(CheckName::Chain, CheckResult::Skipped, why);
     } else {
-        report.check("chain", CheckResult::of(sound), why);
+        report.check(CheckName::Chain, CheckResult::of(sound), why);
     }
 }
 
@@ -233,37 +242,41 @@ fn check_signed_head(report: &mut Report, seen: &Seen, judging: &Judging<'_>) ->
     let fault = match seen.met_signed {
         _ if !head.holds => Some((
             Verdict::Forged,
-            "head_forged",
+            FindingCode::HeadForged,
             "the signature of the head does not verify under the key that it names",
         )),
         _ if seen.run.as_ref().is_some_and(|run| *run != statement.run) => Some((
             Verdict::Foreign,
-            "head_foreign",
+            FindingCode::HeadForeign,
             "the signed head is of another run",
         )),
         Met::NotYet if seen.records < statement.count => Some((
             Verdict::Truncated,
-            "head_ahead",
+            FindingCode::HeadAhead,
             "the ledger has fewer records than its signed head says",
         )),
         Met::At(_) if statement.file.is_some() && file.is_some() && statement.file != file => {
             Some((
                 Verdict::Tampered,
-                "file_differs",
+                FindingCode::FileDiffers,
                 "the records are those of the signed head, and the bytes around them are others",
             ))
         }
         Met::At(_) => None,
         Met::NotYet | Met::Differs => Some((
             Verdict::Tampered,
-            "head_broken",
+            FindingCode::HeadBroken,
             "the record of the signed head is another one",
         )),
     };
     if let Some((verdict, code, text)) = fault {
         report.hold_because(verdict, Finding::error(code, text));
     }
-    report.check("signed_head", CheckResult::of(fault.is_none()), None);
+    report.check(
+        CheckName::SignedHead,
+        CheckResult::of(fault.is_none()),
+        None,
+    );
     let own = statement.head().filter(|_| fault.is_none());
     let purpose = judging.purpose(seen.run.as_ref(), own.as_slice());
     let judgement = judging.trust.judge(&head.key, &purpose, judging.now);
@@ -294,38 +307,38 @@ fn check_steps(report: &mut Report, seen: &Seen) {
             "{} steps have begun and not ended: they still run, or a process died, or records are gone",
             steps.open
         );
-        let finding = super::chain::put(Finding::warning("step_unended", text), &place);
+        let finding = super::chain::put(Finding::warning(FindingCode::StepUnended, text), &place);
         report.find(finding.in_turn(Some(index)));
     }
     if steps.lost_track {
         let why = "too many steps were open at once, or a record was too large".to_owned();
-        report.check("steps", CheckResult::Skipped, Some(why));
+        report.check(CheckName::Steps, CheckResult::Skipped, Some(why));
     } else {
-        let odd = |finding: &Finding| finding.code.starts_with("step_");
+        let odd = |finding: &Finding| finding.code.is_about_steps();
         let good = !report.findings.iter().any(odd);
-        report.check("steps", CheckResult::of(good), None);
+        report.check(CheckName::Steps, CheckResult::of(good), None);
     }
-    let unresolved = |finding: &Finding| finding.code == "slim_unresolved";
+    let unresolved = |finding: &Finding| finding.code == FindingCode::SlimUnresolved;
     if report.findings.iter().any(unresolved) {
-        report.check("slim", CheckResult::Fail, None);
+        report.check(CheckName::Slim, CheckResult::Fail, None);
     } else if steps.slim_unchecked > 0 {
         let why = format!(
             "{} markers would take too much memory or time",
             steps.slim_unchecked
         );
-        report.check("slim", CheckResult::Skipped, Some(why));
+        report.check(CheckName::Slim, CheckResult::Skipped, Some(why));
     } else if steps.slim > 0 {
         let how = format!("{} markers stand for what the ledger has", steps.slim);
-        report.check("slim", CheckResult::Pass, Some(how));
+        report.check(CheckName::Slim, CheckResult::Pass, Some(how));
     }
     if steps.artifacts > 0 {
         let text = format!(
             "{} contents lie in an artifact store, under ids that the hashes cover; nobody looked there",
             steps.artifacts
         );
-        report.find(Finding::note("artifact_elsewhere", text));
+        report.find(Finding::note(FindingCode::ArtifactElsewhere, text));
         let why = "the artifact store was not read".to_owned();
-        report.check("artifacts", CheckResult::Skipped, Some(why));
+        report.check(CheckName::Artifacts, CheckResult::Skipped, Some(why));
     }
 }
 
@@ -333,14 +346,17 @@ fn check_steps(report: &mut Report, seen: &Seen) {
 fn check_protection(report: &mut Report, seen: &Seen, reached: u64, vouched: bool) {
     if seen.records == 0 {
         let text = "the ledger has no record, and proves nothing";
-        return report.hold_because(Verdict::Unsigned, Finding::note("ledger_empty", text));
+        return report.hold_because(
+            Verdict::Unsigned,
+            Finding::note(FindingCode::LedgerEmpty, text),
+        );
     }
     if seen.chained == 0 {
         return report.hold(Verdict::Unsigned);
     }
     if let Some(mark) = &seen.unchained_tail {
         let text = "this record and those after it have no hash";
-        let finding = mark.put(Finding::warning("unsigned_tail", text));
+        let finding = mark.put(Finding::warning(FindingCode::UnsignedTail, text));
         report.hold_because(Verdict::UnsignedTail, finding);
     }
     if reached < seen.records {
@@ -354,15 +370,18 @@ fn check_protection(report: &mut Report, seen: &Seen, reached: u64, vouched: boo
         );
         report.hold_because(
             Verdict::UnsignedTail,
-            Finding::warning("unsigned_tail", text),
+            Finding::warning(FindingCode::UnsignedTail, text),
         );
     }
     if reached == 0 && seen.signers.signed > 0 {
         let text = "no head says that the last record is the newest: later ones may be gone";
-        report.hold_because(Verdict::Open, Finding::note("head_unknown", text));
+        report.hold_because(Verdict::Open, Finding::note(FindingCode::HeadUnknown, text));
     } else if reached == 0 {
         let text = "nothing outside of this file vouches for the chain: whoever can write it can write another one";
-        report.hold_because(Verdict::Consistent, Finding::note("unsigned", text));
+        report.hold_because(
+            Verdict::Consistent,
+            Finding::note(FindingCode::Unsigned, text),
+        );
     }
 }
 

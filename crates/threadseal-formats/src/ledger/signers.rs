@@ -21,11 +21,13 @@ use threadseal_core::digest::Digest;
 use threadseal_core::key::{KeyId, PublicKey, RepeatedKeys};
 use threadseal_core::limits::{MAX_LENIENT_RECORD_BYTES, MAX_RECORD_KEYS};
 use threadseal_core::record::Head;
-use threadseal_core::report::{CheckResult, Finding, Report, SignerReport, SignerStatus, Verdict};
+use threadseal_core::report::{
+    CheckName, CheckResult, Finding, FindingCode, Report, SignerReport, SignerStatus, Verdict,
+};
 use threadseal_core::trust::{LastOf, covering};
 
 /// Evidence against a signature.
-pub(super) type Fault = (Verdict, &'static str, &'static str);
+pub(super) type Fault = (Verdict, FindingCode, &'static str);
 
 #[derive(Debug, Default)]
 pub(super) struct Signers {
@@ -147,7 +149,7 @@ impl Signers {
             Ok(Some(Declaration::Genesis(_))) => {
                 let text =
                     "the record is the beginning of a ledger, and does not stand at its beginning";
-                fault((Verdict::Tampered, "genesis_misplaced", text));
+                fault((Verdict::Tampered, FindingCode::GenesisMisplaced, text));
                 None
             }
             Ok(Some(Declaration::Actors(actors))) => Some(actors),
@@ -186,7 +188,7 @@ impl Signers {
             self.tail.get_or_insert(*mark);
             if self.all_must() || self.pinned {
                 let text = "the record is not signed, and every record of this ledger must be";
-                fault((Verdict::Tampered, "signature_missing", text));
+                fault((Verdict::Tampered, FindingCode::SignatureMissing, text));
             }
             return false;
         }
@@ -196,23 +198,23 @@ impl Signers {
         let of_actor = actor.and_then(|actor| self.actors.key_of(actor));
         let wrong = match (read, of_actor) {
             (SignatureRead::Unreadable, _) => Some((
-                "signature_unreadable",
+                FindingCode::SignatureUnreadable,
                 "`signature` is not what a signature looks like",
             )),
             (SignatureRead::Bad(_), _) => Some((
-                "signature_bad",
+                FindingCode::SignatureBad,
                 "the signature does not verify under the key that it names",
             )),
             (_, None) if self.all_must() => Some((
-                "actor_unnamed",
+                FindingCode::ActorUnnamed,
                 "the record is by an actor that this ledger does not name",
             )),
             (SignatureRead::Good(key), Some(own)) if key != own => Some((
-                "actor_differs",
+                FindingCode::ActorDiffers,
                 "the record is signed by another key than its actor's",
             )),
             (SignatureRead::UnknownKey(_), Some(_)) => Some((
-                "actor_differs",
+                FindingCode::ActorDiffers,
                 "the record is signed by another key than its actor's",
             )),
             _ => None,
@@ -264,10 +266,10 @@ impl Signers {
     ) -> bool {
         if self.signed == 0 {
             let why = "no record is signed".to_owned();
-            report.check("signatures", CheckResult::Skipped, Some(why));
+            report.check(CheckName::Signatures, CheckResult::Skipped, Some(why));
         } else {
             let how = format!("{} of {} records are signed", self.signed, self.records);
-            report.check("signatures", CheckResult::of(!self.bad), Some(how));
+            report.check(CheckName::Signatures, CheckResult::of(!self.bad), Some(how));
         }
         let last: Vec<LastOf> = match (run, tip) {
             (Some(run), Some(_)) => self.good.iter().filter_map(|good| good.head(run)).collect(),
@@ -287,7 +289,7 @@ impl Signers {
             unknown_signer(report, id, self.pinned);
         }
         if self.pinned || self.signed > 0 {
-            report.check("trust", CheckResult::of(all), None);
+            report.check(CheckName::Trust, CheckResult::of(all), None);
         }
         for known in judging.signers {
             if !self
@@ -296,7 +298,10 @@ impl Signers {
                 .any(|good| signer_name(&good.key) == *known)
             {
                 let text = "a key that signed this ledger when it was last known here signs none of its records now";
-                report.hold_because(Verdict::Tampered, Finding::error("signatures_gone", text));
+                report.hold_because(
+                    Verdict::Tampered,
+                    Finding::error(FindingCode::SignaturesGone, text),
+                );
             }
         }
         all
@@ -313,12 +318,12 @@ impl Signers {
                 "{} records have no signature of their own; that of a later record covers what they say, not who wrote them",
                 self.inside
             );
-            let finding = mark.put(Finding::warning("record_unsigned", text));
+            let finding = mark.put(Finding::warning(FindingCode::RecordUnsigned, text));
             report.hold_because(Verdict::Partial, finding);
         }
         if let Some(mark) = &self.tail {
             let text = "this record and those after it are not signed";
-            let finding = mark.put(Finding::warning("unsigned_tail", text));
+            let finding = mark.put(Finding::warning(FindingCode::UnsignedTail, text));
             report.hold_because(Verdict::UnsignedTail, finding);
         }
     }
@@ -326,13 +331,13 @@ impl Signers {
 
 const GENESIS_BAD: Fault = (
     Verdict::Malformed,
-    "genesis_bad",
+    FindingCode::GenesisBad,
     "the record says what the ledger begins with or who may sign it, and cannot be read as that",
 );
 
 const TOO_MANY: Fault = (
     Verdict::Malformed,
-    "too_many_keys",
+    FindingCode::TooManyKeys,
     "more keys sign this ledger than a verifier holds",
 );
 
@@ -369,10 +374,13 @@ fn unknown_signer(report: &mut Report, id: &KeyId, pinned: bool) {
     });
     if pinned {
         let text = format!("signed by key {id}, which is not the key that was asked for");
-        report.hold_because(Verdict::Forged, Finding::error("key_not_pinned", text));
+        report.hold_because(
+            Verdict::Forged,
+            Finding::error(FindingCode::KeyNotPinned, text),
+        );
     } else {
         let text = format!("nobody vouches for key {id}, and only its id is known here");
-        let finding = Finding::warning("key_unknown", text);
+        let finding = Finding::warning(FindingCode::KeyUnknown, text);
         report.hold_because(Verdict::UnknownSigner, finding);
     }
 }

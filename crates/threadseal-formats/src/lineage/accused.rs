@@ -23,7 +23,8 @@ use threadseal_core::digest::Digest;
 use threadseal_core::key::{KeyUsage, PublicKey};
 use threadseal_core::report::heads::check_forks;
 use threadseal_core::report::{
-    Bearing, CheckResult, Expectation, Finding, Report, TrustedUntil, Verdict,
+    Bearing, CheckName, CheckResult, Expectation, Finding, FindingCode, Format, Profile, Report,
+    TrustedUntil, Verdict,
 };
 use threadseal_core::tlog::entry::fork::{ForkPlace, ForkedLinks, LoggedFork};
 
@@ -42,7 +43,7 @@ pub struct CheckedFork {
 /// whose key the trust vouches signed two links in one place.
 pub fn check_fork(reader: ForkReader, judging: &Judging<'_>) -> CheckedFork {
     let (evidence, bytes, shown) = reader.finish_with_digest();
-    let mut report = Report::begin("proof", "threadseal");
+    let mut report = Report::begin(Format::Proof, Profile::ThreadSeal);
     report.trust = Some(judging.trust.digest());
     report.stats.bytes = bytes;
     let found = match &shown {
@@ -68,7 +69,7 @@ pub fn check_fork(reader: ForkReader, judging: &Judging<'_>) -> CheckedFork {
         "agent {} signed two links in one place, {one} and {other}: {place}",
         found.agent
     );
-    report.find(Finding::warning("links_conflict", text));
+    report.find(Finding::warning(FindingCode::LinksConflict, text));
     let report = judged(found, report, judging);
     let proved = minted(found, evidence, &report, judging);
     CheckedFork {
@@ -79,17 +80,17 @@ pub fn check_fork(reader: ForkReader, judging: &Judging<'_>) -> CheckedFork {
 }
 
 /// The verdict on a proof that proves nothing.
-fn told(fault: ForkFault) -> (Verdict, &'static str) {
+fn told(fault: ForkFault) -> (Verdict, FindingCode) {
     match fault {
-        ForkFault::Format | ForkFault::NoLink => (Verdict::Malformed, "proof_malformed"),
-        ForkFault::Seal => (Verdict::Forged, "signature_bad"),
-        ForkFault::Authority => (Verdict::Forged, "not_holder"),
+        ForkFault::Format | ForkFault::NoLink => (Verdict::Malformed, FindingCode::ProofMalformed),
+        ForkFault::Seal => (Verdict::Forged, FindingCode::SignatureBad),
+        ForkFault::Authority => (Verdict::Forged, FindingCode::NotHolder),
         ForkFault::Same
         | ForkFault::Agents
         | ForkFault::Places
         | ForkFault::ParentMissing
         | ForkFault::Parent
-        | ForkFault::Void => (Verdict::Malformed, "no_conflict"),
+        | ForkFault::Void => (Verdict::Malformed, FindingCode::NoConflict),
     }
 }
 
@@ -117,7 +118,7 @@ fn judged(found: &Equivocation, report: Report, judging: &Judging<'_>) -> Report
         .filter_map(|signer| signer.certificate);
     let text = "the delegation of a key that signed one of the links does not hold now: whoever has it may have signed since";
     vouched &= certificates.all(|certificate| holds_now(&mut judged, &certificate, text, judging));
-    judged.check("trust", CheckResult::of(vouched), None);
+    judged.check(CheckName::Trust, CheckResult::of(vouched), None);
     let text = "a key of the agent ended: these two links are by whoever had it, before that or later, and nothing here says who \
                 that was";
     report.judged_unless_ended(judged, text)

@@ -27,11 +27,11 @@ use threadseal_core::key::{KeyUsage, PublicKey};
 use threadseal_core::limits::MAX_RECORD_KEYS;
 use threadseal_core::record::{Head, RecordId};
 use threadseal_core::report::{
-    CheckResult, Completeness, Expectation, Finding, Report, SignerReport, SignerStatus, Stats,
-    Verdict,
+    CheckName, CheckResult, Completeness, Expectation, Finding, FindingCode, Format, Profile,
+    Report, SignerReport, SignerStatus, Stats, Verdict,
 };
 use threadseal_core::time::Timestamp;
-use threadseal_core::trust::{Format, Purpose, Standing, Trust};
+use threadseal_core::trust::{Purpose, ScopeFormat, Standing, Trust};
 
 /// The inputs of the verdict besides the files.
 #[derive(Debug, Clone)]
@@ -120,7 +120,7 @@ pub struct DrawnLink {
     /// Is it of the line: signed by the lineage's identity, with no forgery found?
     pub of_line: bool,
     /// Codes of its findings.
-    pub findings: Vec<&'static str>,
+    pub findings: Vec<FindingCode>,
 }
 
 /// The end of a verification.
@@ -152,13 +152,13 @@ pub fn judge(facts: Vec<LinkFacts>, judging: &Judging<'_>) -> Result<Vec<Outcome
 pub fn conclude(lineage: &Lineage<'_>, judging: &Judging<'_>) -> Outcome {
     let seen = Seen::of(lineage, judging.view);
     let tip = tip(lineage, &seen);
-    let mut report = Report::begin("lineage", profile(lineage));
+    let mut report = Report::begin(Format::Lineage, profile(lineage));
     report.stats = stats(lineage, &seen);
     report.trust = Some(judging.trust.digest());
     report.record = record(lineage, &seen);
     check_chain(&mut report, &seen, judging.view);
     check_code(&mut report, lineage, judging.code);
-    let sound = report.verdict > Verdict::Malformed;
+    let sound = !report.verdict.is_evidence();
     let vouched = check_signers(&mut report, lineage, &seen, tip.as_ref(), judging);
     let met = check_heads(&mut report, lineage, &seen, &judging.expect, judging.view);
     check_known_forks(&mut report, lineage, &seen, &judging.expect);
@@ -183,12 +183,12 @@ pub fn conclude(lineage: &Lineage<'_>, judging: &Judging<'_>) -> Outcome {
     }
 }
 
-fn profile(lineage: &Lineage<'_>) -> &'static str {
+fn profile(lineage: &Lineage<'_>) -> Profile {
     let native = |(_, link): (Index, &ReadLink)| link.version() == Version::V5;
     if lineage.own().any(native) {
-        "threadseal"
+        Profile::ThreadSeal
     } else {
-        "igor"
+        Profile::Igor
     }
 }
 
@@ -280,11 +280,15 @@ fn check_chain(report: &mut Report, seen: &Seen, view: View) {
     let sound = seen.findings.worst.is_none();
     if view == View::Single {
         let why = "one link by itself: what stands before it was not looked at".to_owned();
-        report.check("history", CheckResult::Skipped, Some(why));
+        report.check(CheckName::History, CheckResult::Skipped, Some(why));
     } else {
-        report.check("history", CheckResult::of(sound), None);
+        report.check(CheckName::History, CheckResult::of(sound), None);
     }
-    report.check("forks", CheckResult::of(seen.forks.is_empty()), None);
+    report.check(
+        CheckName::Forks,
+        CheckResult::of(seen.forks.is_empty()),
+        None,
+    );
 }
 
 /// The code that ran, where the caller names some.
@@ -297,11 +301,12 @@ fn check_code(report: &mut Report, lineage: &Lineage<'_>, allowed: &[Digest]) {
         if !allowed.contains(&link.header.code) {
             good = false;
             let text = format!("link {} was made by other code", link.hash);
-            let finding = Finding::error("code_differs", text).in_turn(Some(link.header.tick));
+            let finding =
+                Finding::error(FindingCode::CodeDiffers, text).in_turn(Some(link.header.tick));
             report.hold_because(Verdict::Foreign, finding);
         }
     }
-    report.check("code", CheckResult::of(good), None);
+    report.check(CheckName::Code, CheckResult::of(good), None);
 }
 
 /// A key of an agent, and the usage under which it signed.
@@ -332,19 +337,22 @@ fn check_signers(
         }
         if roots.len() + sessions.len() > MAX_RECORD_KEYS {
             let text = "more keys sign this lineage than a verifier holds";
-            report.hold_because(Verdict::Malformed, Finding::error("too_many_keys", text));
+            report.hold_because(
+                Verdict::Malformed,
+                Finding::error(FindingCode::TooManyKeys, text),
+            );
             return false;
         }
     }
     if seen.signed == 0 {
         let why = "no link is signed".to_owned();
-        report.check("signatures", CheckResult::Skipped, Some(why));
+        report.check(CheckName::Signatures, CheckResult::Skipped, Some(why));
         return false;
     }
     let bad = lineage
         .own()
         .any(|(_, link)| matches!(link.seal, Seal::Bad(_)));
-    report.check("signatures", CheckResult::of(!bad), None);
+    report.check(CheckName::Signatures, CheckResult::of(!bad), None);
     let mut vouched = !seen.line.is_empty();
     let heads: Vec<Head> = tip.and_then(LineageHead::head).into_iter().collect();
     for ((root, usage), (of_line, name)) in &roots {
@@ -355,7 +363,7 @@ fn check_signers(
         vouched &= judge_session(report, session, vouched, &heads, judging) || !of_line;
     }
     vouched &= check_window(report, tip, judging);
-    report.check("trust", CheckResult::of(vouched), None);
+    report.check(CheckName::Trust, CheckResult::of(vouched), None);
     vouched
 }
 
@@ -374,7 +382,7 @@ pub(super) fn judge_root(
         &key,
         &Purpose {
             usage,
-            format: Format::Lineage,
+            format: ScopeFormat::Lineage,
             thread: agent,
             evidence: judging.held_since,
             heads,
@@ -397,7 +405,7 @@ pub(super) fn judge_session(
     };
     let purpose = Purpose {
         usage: KeyUsage::Native,
-        format: Format::Lineage,
+        format: ScopeFormat::Lineage,
         thread: None,
         evidence: judging.held_since,
         heads,
@@ -445,7 +453,7 @@ pub(super) fn holds_now(
     }
     report.hold_because(
         Verdict::UnknownSigner,
-        Finding::warning("delegation_ended", text),
+        Finding::warning(FindingCode::DelegationEnded, text),
     );
     false
 }
@@ -469,11 +477,14 @@ fn check_protection(
     }
     if judging.trust.pinned.is_some() {
         let text = "nobody signed it, and a signature by one key was asked for";
-        let finding = Finding::error("signature_missing", text);
+        let finding = Finding::error(FindingCode::SignatureMissing, text);
         return report.hold_because(Verdict::Forged, finding);
     }
     let text = "this format has no signature: whoever can write the file can change it";
-    report.hold_because(Verdict::Unsigned, Finding::note("unsigned", text));
+    report.hold_because(
+        Verdict::Unsigned,
+        Finding::note(FindingCode::Unsigned, text),
+    );
 }
 
 fn mint(

@@ -7,7 +7,9 @@ use super::chain::{Index, Lineage};
 use super::seen::{Seen, View};
 use threadseal_core::record::{ExpectedHead, Head};
 use threadseal_core::report::heads;
-use threadseal_core::report::{CheckResult, Expectation, Finding, Report, Verdict};
+use threadseal_core::report::{
+    CheckName, CheckResult, Expectation, Finding, FindingCode, Report, Verdict,
+};
 
 /// Expected heads; true when one was met and none was missed. Unlike records of one file, a lineage
 /// may be available in parts. A content hash that no link has shows a rollback, not a truncation.
@@ -22,7 +24,7 @@ pub(super) fn check_heads(
     let mut expect = expect.peekable();
     if expect.peek().is_none() {
         let why = "no head of this lineage is known here".to_owned();
-        report.check("head", CheckResult::Skipped, Some(why));
+        report.check(CheckName::Head, CheckResult::Skipped, Some(why));
         return false;
     }
     let (mut good, mut met, mut vouched) = (true, false, false);
@@ -44,9 +46,13 @@ pub(super) fn check_heads(
         }
     }
     if good && !met {
-        report.check("head", CheckResult::Skipped, Some(BEYOND.to_owned()));
+        report.check(
+            CheckName::Head,
+            CheckResult::Skipped,
+            Some(BEYOND.to_owned()),
+        );
     } else {
-        report.check("head", CheckResult::of(good), None);
+        report.check(CheckName::Head, CheckResult::of(good), None);
     }
     good && vouched
 }
@@ -59,7 +65,7 @@ enum Met {
     Yes,
     /// The files begin after it.
     Beyond,
-    No(Verdict, &'static str, String),
+    No(Verdict, FindingCode, String),
 }
 
 fn look_for(expected: &Expectation, lineage: &Lineage<'_>, seen: &Seen, view: View) -> Met {
@@ -74,7 +80,7 @@ fn look_for(expected: &Expectation, lineage: &Lineage<'_>, seen: &Seen, view: Vi
     if let Some((index, _)) = found {
         if expected.exact && !seen.tips.contains(&index) {
             let text = "the expected head is here, and the lineage goes on".to_owned();
-            return Met::No(Verdict::Open, "head_not_last", text);
+            return Met::No(Verdict::Open, FindingCode::HeadNotLast, text);
         }
         return Met::Yes;
     }
@@ -89,7 +95,7 @@ fn look_for(expected: &Expectation, lineage: &Lineage<'_>, seen: &Seen, view: Vi
     match expected.head {
         ExpectedHead::Line(line) => {
             let text = format!("no link here is the expected head {line}: this is older, or other");
-            Met::No(Verdict::RolledBack, "head_missing", text)
+            Met::No(Verdict::RolledBack, FindingCode::HeadMissing, text)
         }
         ExpectedHead::Head(head) => missed(&head, expected.is_remembered(), lineage, seen, view),
     }
@@ -98,12 +104,12 @@ fn look_for(expected: &Expectation, lineage: &Lineage<'_>, seen: &Seen, view: Vi
 fn missed(head: &Head, remembered: bool, lineage: &Lineage<'_>, seen: &Seen, view: View) -> Met {
     if !lineage.records().contains(&head.record) {
         let text = "the expected head is of another agent".to_owned();
-        return Met::No(Verdict::Foreign, "record_differs", text);
+        return Met::No(Verdict::Foreign, FindingCode::RecordDiffers, text);
     }
     let places = seen.line.values().flatten();
     if places.clone().any(|place| *place == head.seq) {
         let text = format!("link {} is another one than the known head", head.seq);
-        return Met::No(Verdict::Forked, "head_differs", text);
+        return Met::No(Verdict::Forked, FindingCode::HeadDiffers, text);
     }
     let last = places.max().copied();
     let tick = seen.tips.iter().filter_map(|tip| lineage.all.link(*tip));
@@ -127,5 +133,5 @@ fn missed(head: &Head, remembered: bool, lineage: &Lineage<'_>, seen: &Seen, vie
         head.size,
         tick.unwrap_or(0)
     );
-    Met::No(verdict, "head_ahead", text)
+    Met::No(verdict, FindingCode::HeadAhead, text)
 }

@@ -12,7 +12,7 @@ use super::authority::Refusal;
 use super::facts::ReadLink;
 use super::header::CheckpointHeader;
 use super::links;
-use threadseal_core::report::{Severity, Verdict};
+use threadseal_core::report::{FindingCode, Severity, Verdict};
 
 /// A rule that a link breaks, or almost breaks, next to its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,12 +20,12 @@ pub(super) struct Breach {
     /// Its effect on the verdict; none where the rule is only informative.
     pub(super) verdict: Option<Verdict>,
     pub(super) severity: Severity,
-    pub(super) code: &'static str,
+    pub(super) code: FindingCode,
     pub(super) text: &'static str,
 }
 
 impl Breach {
-    pub(super) const fn error(verdict: Verdict, code: &'static str, text: &'static str) -> Self {
+    pub(super) const fn error(verdict: Verdict, code: FindingCode, text: &'static str) -> Self {
         Self {
             verdict: Some(verdict),
             severity: Severity::Error,
@@ -34,7 +34,7 @@ impl Breach {
         }
     }
 
-    pub(super) const fn look(severity: Severity, code: &'static str, text: &'static str) -> Self {
+    pub(super) const fn look(severity: Severity, code: FindingCode, text: &'static str) -> Self {
         Self {
             verdict: None,
             severity,
@@ -46,82 +46,82 @@ impl Breach {
 
 const KEY_CHANGED: Breach = Breach::error(
     Verdict::Forged,
-    "key_changed",
+    FindingCode::KeyChanged,
     "it is signed by another identity than the link before it",
 );
 const VERSION_REGRESSED: Breach = Breach::error(
     Verdict::Forged,
-    "version_regressed",
+    FindingCode::VersionRegressed,
     "it is of an older version than the link before it: what the newer one covers is gone",
 );
 const NOT_HOLDER: Breach = Breach::error(
     Verdict::Forged,
-    "not_holder",
+    FindingCode::NotHolder,
     "it is signed by a key that did not have the agent's authority then",
 );
 const OUT_OF_TURN: Breach = Breach::error(
     Verdict::Forged,
-    "out_of_turn",
+    FindingCode::OutOfTurn,
     "no link of its kind follows the link before it",
 );
 const EPOCH_WRONG: Breach = Breach::error(
     Verdict::Forged,
-    "epoch_wrong",
+    FindingCode::EpochWrong,
     "it acts at another epoch than the one that was handed to its signer",
 );
 const DELEGATION_OLDER: Breach = Breach::error(
     Verdict::Forged,
-    "delegation_older",
+    FindingCode::DelegationOlder,
     "it is signed under an older delegation than its signer used before",
 );
 const HANDOVER_DIFFERS: Breach = Breach::error(
     Verdict::Forged,
-    "handover_differs",
+    FindingCode::HandoverDiffers,
     "what it says of the authority does not fit its place",
 );
 const HANDOVER_ALTERS: Breach = Breach::error(
     Verdict::Tampered,
-    "handover_alters",
+    FindingCode::HandoverAlters,
     "it moves authority, and changes what the agent is besides",
 );
 const SEQ_WRONG: Breach = Breach::error(
     Verdict::Tampered,
-    "seq_wrong",
+    FindingCode::SeqWrong,
     "its number does not follow that of the link before it",
 );
 const TICK_REGRESSED: Breach = Breach::error(
     Verdict::RolledBack,
-    "tick_regressed",
+    FindingCode::TickRegressed,
     "its tick is before that of the link before it",
 );
 const EPOCH_REGRESSED: Breach = Breach::error(
     Verdict::RolledBack,
-    "epoch_regressed",
+    FindingCode::EpochRegressed,
     "its epoch is older than that of the link before it",
 );
 const BUDGET_INCREASED: Breach = Breach::error(
     Verdict::Tampered,
-    "budget_increased",
+    FindingCode::BudgetIncreased,
     "its budget is larger than the link before it left",
 );
 const SAME_TICK: Breach = Breach::look(
     Severity::Note,
-    "same_tick",
+    FindingCode::SameTick,
     "it is of the same tick as the link before it",
 );
 const CODE_CHANGED: Breach = Breach::look(
     Severity::Note,
-    "code_changed",
+    FindingCode::CodeChanged,
     "its code is another than that of the link before it",
 );
 const TIME_REGRESSED: Breach = Breach::look(
     Severity::Warning,
-    "time_regressed",
+    FindingCode::TimeRegressed,
     "it says that it was made before the link before it",
 );
 const LEASE_OVERRUN: Breach = Breach::look(
     Severity::Warning,
-    "lease_overrun",
+    FindingCode::LeaseOverrun,
     "it says that it was made after the lease of the link before it had run out",
 );
 

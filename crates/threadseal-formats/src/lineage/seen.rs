@@ -18,7 +18,7 @@ use super::policy::{self, Breach};
 use super::told::{at, not_one, told};
 use std::collections::{BTreeMap, BTreeSet};
 use threadseal_core::limits::MAX_FINDINGS;
-use threadseal_core::report::{Finding, Severity, TrustedUntil, Verdict};
+use threadseal_core::report::{Finding, FindingCode, Severity, TrustedUntil, Verdict};
 
 /// The relation of the files of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -73,9 +73,9 @@ pub(super) struct Seen {
 pub(super) struct Findings {
     pub(super) worst: Option<Verdict>,
     pub(super) list: Vec<Finding>,
-    counts: BTreeMap<&'static str, usize>,
+    counts: BTreeMap<FindingCode, usize>,
     against: BTreeSet<Index>,
-    codes: BTreeMap<Index, Vec<&'static str>>,
+    codes: BTreeMap<Index, Vec<FindingCode>>,
 }
 
 impl Findings {
@@ -95,7 +95,7 @@ impl Findings {
     }
 
     /// Codes of the findings of this link.
-    pub(super) fn of(&self, index: Index) -> &[&'static str] {
+    pub(super) fn of(&self, index: Index) -> &[FindingCode] {
         self.codes.get(&index).map_or(&[], Vec::as_slice)
     }
 
@@ -223,7 +223,7 @@ impl Seen {
         }
         for index in self.voided.clone() {
             let text = "the agent's root key took the authority from whoever signed it";
-            let breach = Breach::look(Severity::Note, "link_void", text);
+            let breach = Breach::look(Severity::Note, FindingCode::LinkVoid, text);
             self.breach(index, lineage, breach);
         }
     }
@@ -272,16 +272,34 @@ impl Seen {
             if before && !named {
                 self.bare.push(index);
                 let text = "it is from before the lineage was signed, and nothing covers it";
-                let finding = at(facts, link, Severity::Warning, "unsigned_prefix", text);
+                let finding = at(
+                    facts,
+                    link,
+                    Severity::Warning,
+                    FindingCode::UnsignedPrefix,
+                    text,
+                );
                 self.findings.add(Some(index), None, finding);
             } else if before && view == View::History {
                 self.beginnings.push(index);
                 let text = "it is from before the lineage was signed; the first signed link vouches for its bytes";
-                let finding = at(facts, link, Severity::Note, "unsigned_prefix", text);
+                let finding = at(
+                    facts,
+                    link,
+                    Severity::Note,
+                    FindingCode::UnsignedPrefix,
+                    text,
+                );
                 self.findings.add(Some(index), None, finding);
             } else if !before {
                 let text = "nobody signed it, and this lineage is signed";
-                let finding = at(facts, link, Severity::Error, "unsigned_member", text);
+                let finding = at(
+                    facts,
+                    link,
+                    Severity::Error,
+                    FindingCode::UnsignedMember,
+                    text,
+                );
                 self.findings
                     .add(Some(index), Some(Verdict::Forged), finding);
             }
@@ -319,10 +337,10 @@ impl Seen {
             };
             let (verdict, code, text) = if begins || self.orphans.len() > 1 {
                 let text = "the link before it is not here";
-                (Verdict::Truncated, "gap", text)
+                (Verdict::Truncated, FindingCode::Gap, text)
             } else {
                 let text = "the lineage begins before it, and what stands there is not here";
-                (Verdict::Partial, "no_genesis", text)
+                (Verdict::Partial, FindingCode::NoGenesis, text)
             };
             let finding = at(facts, link, Severity::Error, code, text);
             self.findings.add(Some(index), Some(verdict), finding);
@@ -346,7 +364,7 @@ impl Seen {
             facts,
             link,
             severity,
-            "state_absent",
+            FindingCode::StateAbsent,
             "only its header is here",
         );
         self.findings.add(Some(index), verdict, finding);
@@ -408,12 +426,13 @@ impl Seen {
         self.findings.add(
             last,
             Some(Verdict::Forked),
-            Finding::error("fork", text).in_turn(links.last().map(|link| link.header.tick)),
+            Finding::error(FindingCode::Fork, text)
+                .in_turn(links.last().map(|link| link.header.tick)),
         );
         if beginnings {
             let text =
                 format!("{names}: the lineage begins twice, as if its history had been discarded");
-            let finding = Finding::error("second_genesis", text);
+            let finding = Finding::error(FindingCode::SecondGenesis, text);
             self.findings.add(last, Some(Verdict::Forked), finding);
         }
         self.forks.push(fork);
@@ -440,19 +459,19 @@ impl Seen {
                         "it lies here a second time, under the name of another tick ({})",
                         first.name
                     );
-                    let finding = at(facts, link, Severity::Error, "replay", &text);
+                    let finding = at(facts, link, Severity::Error, FindingCode::Replay, &text);
                     self.findings
                         .add(Some(*index), Some(Verdict::RolledBack), finding);
                 }
                 Some(first) if !facts.is_live() && !first.is_live() => {
                     let text = format!("it is a copy of {}", first.name);
-                    let finding = at(facts, link, Severity::Note, "duplicate", &text);
+                    let finding = at(facts, link, Severity::Note, FindingCode::Duplicate, &text);
                     self.findings.add(Some(*index), None, finding);
                 }
                 Some(_) => {}
                 None if misnamed => {
                     let text = "its name is that of another tick; names count for nothing";
-                    let finding = at(facts, link, Severity::Note, "name_differs", text);
+                    let finding = at(facts, link, Severity::Note, FindingCode::NameDiffers, text);
                     self.findings.add(Some(*index), None, finding);
                 }
                 None => {}
@@ -486,15 +505,27 @@ impl Seen {
         }
         if link.is_handover() && !next.iter().any(|next| is_here(*next)) {
             let text = "the agent went on on another machine, whose links lie beside these";
-            let finding = at(facts, link, Severity::Note, "live_elsewhere", text);
+            let finding = at(
+                facts,
+                link,
+                Severity::Note,
+                FindingCode::LiveElsewhere,
+                text,
+            );
             self.findings.add(Some(index), None, finding);
         } else if next.iter().any(|next| followers(*next).is_empty()) {
             let text = "its history goes on for one link: a writer was stopped, or somebody put the older one back";
-            let finding = at(facts, link, Severity::Warning, "live_behind", text);
+            let finding = at(
+                facts,
+                link,
+                Severity::Warning,
+                FindingCode::LiveBehind,
+                text,
+            );
             self.findings.add(Some(index), None, finding);
         } else {
             let text = "the agent would be started from it, and its history goes on";
-            let finding = at(facts, link, Severity::Error, "live_behind", text);
+            let finding = at(facts, link, Severity::Error, FindingCode::LiveBehind, text);
             self.findings
                 .add(Some(index), Some(Verdict::RolledBack), finding);
         }

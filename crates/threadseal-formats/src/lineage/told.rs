@@ -5,14 +5,14 @@
 
 use super::facts::{LinkFacts, ReadFault, ReadLink};
 use super::header::HeaderError;
-use threadseal_core::report::{Finding, Severity, Verdict};
+use threadseal_core::report::{Finding, FindingCode, Severity, Verdict};
 
 /// A finding about a link, with the name of its file and its tick.
 pub(super) fn at(
     facts: &LinkFacts,
     link: &ReadLink,
     severity: Severity,
-    code: &'static str,
+    code: FindingCode,
     text: &str,
 ) -> Finding {
     let text = format!("{}: {text}", facts.name);
@@ -36,46 +36,46 @@ pub(super) fn not_one(facts: &LinkFacts, why: &HeaderError) -> (Verdict, Finding
     let text = format!("{}: this is no checkpoint: {why}", facts.name);
     (
         Verdict::Malformed,
-        Finding::error("checkpoint_malformed", text),
+        Finding::error(FindingCode::CheckpointMalformed, text),
     )
 }
 
 /// The verdict, code and sentence for a seal that does not hold.
-pub(super) fn told(fault: ReadFault) -> (Verdict, &'static str, &'static str) {
+pub(super) fn told(fault: ReadFault) -> (Verdict, FindingCode, &'static str) {
     match fault {
         ReadFault::Key => (
             Verdict::Forged,
-            "key_unusable",
+            FindingCode::KeyUnusable,
             "its key is no Ed25519 key, or one under which anything verifies",
         ),
         ReadFault::Signature => (
             Verdict::Forged,
-            "signature_bad",
+            FindingCode::SignatureBad,
             "its signature does not verify under the key that it names",
         ),
         ReadFault::Delegation => (
             Verdict::Forged,
-            "delegation_bad",
+            FindingCode::DelegationBad,
             "the agent's root key did not delegate to the key that signed it",
         ),
         ReadFault::DelegationTime => (
             Verdict::Forged,
-            "delegation_time",
+            FindingCode::DelegationTime,
             "it says that it was made when the delegation of its signer did not hold",
         ),
         ReadFault::State => (
             Verdict::Tampered,
-            "state_differs",
+            FindingCode::StateDiffers,
             "its state is not the one that was signed",
         ),
         ReadFault::Body => (
             Verdict::Malformed,
-            "body_malformed",
+            FindingCode::BodyMalformed,
             "its state does not say what a link of its kind must",
         ),
         ReadFault::VersionChanged => (
             Verdict::Tampered,
-            "version_changed",
+            FindingCode::VersionChanged,
             "it was signed as another version: its first byte was changed so that nobody looks at the signature",
         ),
     }

@@ -17,7 +17,7 @@ use threadseal_core::key::PublicKey;
 use threadseal_core::limits::{MAX_FINDINGS, MAX_RECORD_KEYS};
 use threadseal_core::record::{Head, RecordId};
 use threadseal_core::report::heads::{Met, Seal};
-use threadseal_core::report::{Expectation, Finding, TrustedUntil, Verdict};
+use threadseal_core::report::{Expectation, Finding, FindingCode, TrustedUntil, Verdict};
 
 /// Expectations that verification of a chain checks while it reads.
 #[derive(Debug, Clone, Default)]
@@ -62,7 +62,7 @@ pub(super) struct Seen {
     pub(super) signed: u64,
     /// Evidence against the chain, by verdict; of each code the first [`MAX_FINDINGS`].
     pub(super) faults: Vec<(Verdict, Finding)>,
-    counts: BTreeMap<&'static str, usize>,
+    counts: BTreeMap<FindingCode, usize>,
     /// Turns that could not be read: tampered or malformed, depending on the other turns.
     pub(super) unreadable: Vec<Finding>,
     /// Content that no hash covers.
@@ -164,9 +164,9 @@ impl Verifier {
 
     fn unreadable(&mut self, violation: &SchemaViolation, place: Place) {
         let (code, text) = if place.too_long {
-            ("turn_too_long", "the turn is too long".to_owned())
+            (FindingCode::TurnTooLong, "the turn is too long".to_owned())
         } else {
-            ("schema_violation", violation.to_string())
+            (FindingCode::SchemaViolation, violation.to_string())
         };
         let finding = put(Finding::error(code, text), &place).in_turn(Some(self.seen.turns));
         if self.seen.may_note(code) {
@@ -190,13 +190,13 @@ impl Verifier {
         } else {
             let text = "the turn is not what was hashed";
             self.seen
-                .fault(&mark, Verdict::Tampered, "hash_wrong", text);
+                .fault(&mark, Verdict::Tampered, FindingCode::HashWrong, text);
             self.number = None;
         }
         if let Some(fault) = &facts.body {
             let text = fault.to_string();
             self.seen
-                .fault(&mark, Verdict::Tampered, "body_hash_wrong", text);
+                .fault(&mark, Verdict::Tampered, FindingCode::BodyHashWrong, text);
         }
         self.signature(facts, &mark);
         self.uncovered(facts, read, &mark);
@@ -209,15 +209,19 @@ impl Verifier {
         let first = self.seen.turns == 0;
         if first && facts.prev_hash.is_some() {
             let text = "the first turn names a turn before it, which is not here";
-            self.seen
-                .fault(mark, Verdict::Truncated, "predecessor_missing", text);
+            self.seen.fault(
+                mark,
+                Verdict::Truncated,
+                FindingCode::PredecessorMissing,
+                text,
+            );
             self.seen.head_cut = true;
         }
         // After a turn that could not be read, there is nothing to compare with.
         if !first && self.prev.is_some() && facts.prev_hash != self.prev {
             let text = "the turn does not follow the turn before it";
             self.seen
-                .fault(mark, Verdict::Tampered, "chain_broken", text);
+                .fault(mark, Verdict::Tampered, FindingCode::ChainBroken, text);
         }
     }
 
@@ -225,9 +229,9 @@ impl Verifier {
         let found = facts.turn;
         if let Some(expected) = self.number.filter(|expected| *expected != found) {
             let (verdict, code) = if found > expected {
-                (Verdict::Truncated, "turn_gap")
+                (Verdict::Truncated, FindingCode::TurnGap)
             } else {
-                (Verdict::Tampered, "turn_repeated")
+                (Verdict::Tampered, FindingCode::TurnRepeated)
             };
             let text = format!("turn {found} stands where turn {expected} should");
             self.seen.fault(mark, verdict, code, text);
@@ -240,7 +244,7 @@ impl Verifier {
         if self.seen.tip.is_some_and(mixed) {
             let text = "the turn is hashed by another encoding than the turn before it";
             self.seen
-                .fault(mark, Verdict::Malformed, "encoding_mixed", text);
+                .fault(mark, Verdict::Malformed, FindingCode::EncodingMixed, text);
         }
     }
 
@@ -257,18 +261,18 @@ impl Verifier {
         match (&sig.key, facts.hash_holds) {
             (None, _) => {
                 let text = "sig.pubkey is no key under which a signature means anything";
-                seen.fault(mark, Verdict::Forged, "key_unusable", text);
+                seen.fault(mark, Verdict::Forged, FindingCode::KeyUnusable, text);
             }
             (Some(_), true) if !sig.holds => {
                 let text = "the signature does not verify under the key that it names";
-                seen.fault(mark, Verdict::Forged, "signature_bad", text);
+                seen.fault(mark, Verdict::Forged, FindingCode::SignatureBad, text);
             }
             (Some(key), _) => seen.signer(*key, sig, mark),
         }
         let old = |limit: &u64| facts.timestamp_ns < *limit;
         if self.options.not_before_ns.as_ref().is_some_and(old) {
             let text = "the signed turn is older than was asked for";
-            seen.fault(mark, Verdict::RolledBack, "turn_too_old", text);
+            seen.fault(mark, Verdict::RolledBack, FindingCode::TurnTooOld, text);
         }
     }
 
@@ -286,15 +290,15 @@ impl Verifier {
         if let Some(offset) = read.lost.digits {
             let text =
                 "a number has digits that its canonical form does not keep: no hash covers them";
-            note("number_inexact", text, place(offset));
+            note(FindingCode::NumberInexact, text, place(offset));
         }
         if let Some(offset) = read.lost.spelling {
             let text = "a number or string is spelled one byte away from its canonical form: no hash covers that byte";
-            note("spelling_uncovered", text, place(offset));
+            note(FindingCode::SpellingUncovered, text, place(offset));
         }
         if facts.sig.as_ref().is_some_and(|sig| sig.extra) {
             let text = "`sig` has members that no hash and no signature covers";
-            note("sig_member_uncovered", text, mark.place);
+            note(FindingCode::SigMemberUncovered, text, mark.place);
         }
     }
 
@@ -352,19 +356,13 @@ impl Verifier {
 }
 
 impl Seen {
-    fn may_note(&mut self, code: &'static str) -> bool {
+    fn may_note(&mut self, code: FindingCode) -> bool {
         let count = self.counts.entry(code).or_default();
         *count += 1;
         *count <= MAX_FINDINGS
     }
 
-    fn fault(
-        &mut self,
-        mark: &Mark,
-        verdict: Verdict,
-        code: &'static str,
-        text: impl Into<String>,
-    ) {
+    fn fault(&mut self, mark: &Mark, verdict: Verdict, code: FindingCode, text: impl Into<String>) {
         self.broken = true;
         if self.may_note(code) {
             self.faults
@@ -378,7 +376,7 @@ impl Seen {
         }
         if self.signers.len() == MAX_RECORD_KEYS {
             let text = format!("more than {MAX_RECORD_KEYS} keys signed this chain");
-            return self.fault(mark, Verdict::Malformed, "too_many_keys", text);
+            return self.fault(mark, Verdict::Malformed, FindingCode::TooManyKeys, text);
         }
         self.signers.push(key);
     }

@@ -17,9 +17,12 @@ use threadseal_core::digest::Digest;
 use threadseal_core::key::{KeyUsage, PublicKey};
 use threadseal_core::record::Head;
 use threadseal_core::report::heads;
-use threadseal_core::report::{CheckResult, Compat, Completeness, Finding, Report, Stats, Verdict};
+use threadseal_core::report::{
+    CheckName, CheckResult, Compat, Completeness, Finding, FindingCode, Format, Profile, Report,
+    Stats, Verdict,
+};
 use threadseal_core::time::Timestamp;
-use threadseal_core::trust::{Format, Purpose, Trust};
+use threadseal_core::trust::{Purpose, ScopeFormat, Trust};
 
 /// The inputs of the verdict besides the chain.
 #[derive(Clone, Copy)]
@@ -104,7 +107,7 @@ pub fn judge(
 /// Gives the verdict on a chain, once all its turns were taken.
 pub fn conclude(verifier: Verifier, end: &End, judging: &Judging<'_>) -> Outcome {
     let (options, seen) = verifier.end();
-    let mut report = Report::begin("scroll", "scroll-v0.1");
+    let mut report = Report::begin(Format::Scroll, Profile::ScrollV01);
     report.stats = Stats {
         bytes: end.bytes,
         events: seen.turns,
@@ -114,7 +117,7 @@ pub fn conclude(verifier: Verifier, end: &End, judging: &Judging<'_>) -> Outcome
     report.record = seen.record.filter(|_| !seen.head_cut);
     report.compat.insert("agent_scroll", answer(&seen, end));
     check_chain(&mut report, &seen, end);
-    let sound = report.verdict > Verdict::Malformed;
+    let sound = !report.verdict.is_evidence();
     let vouched = check_signers(&mut report, &seen, judging, options.pinned.is_some());
     let met = seen.met.iter().copied();
     let held = heads::check(&mut report, &options.expect, met, &end_of(&seen));
@@ -184,15 +187,31 @@ fn check_chain(report: &mut Report, seen: &Seen, end: &End) {
     }
     if let Some((fault, at)) = end.fault {
         let (verdict, code, text) = match fault {
-            ContainerFault::NoArray => (Verdict::Malformed, "no_array", "no array begins here"),
-            ContainerFault::Unended if seen.turns > 0 => {
-                (Verdict::Truncated, "array_unended", "the array has no end")
-            }
-            ContainerFault::Unended => {
-                (Verdict::Malformed, "array_unended", "the array has no end")
-            }
-            ContainerFault::Stray => (unreadable, "stray_bytes", "a byte that no turn explains"),
-            ContainerFault::NoItem => (unreadable, "stray_bytes", "bytes that are no CBOR item"),
+            ContainerFault::NoArray => (
+                Verdict::Malformed,
+                FindingCode::NoArray,
+                "no array begins here",
+            ),
+            ContainerFault::Unended if seen.turns > 0 => (
+                Verdict::Truncated,
+                FindingCode::ArrayUnended,
+                "the array has no end",
+            ),
+            ContainerFault::Unended => (
+                Verdict::Malformed,
+                FindingCode::ArrayUnended,
+                "the array has no end",
+            ),
+            ContainerFault::Stray => (
+                unreadable,
+                FindingCode::StrayBytes,
+                "a byte that no turn explains",
+            ),
+            ContainerFault::NoItem => (
+                unreadable,
+                FindingCode::StrayBytes,
+                "bytes that are no CBOR item",
+            ),
         };
         report.hold_because(verdict, Finding::error(code, text).at_bytes(at, end.bytes));
     }
@@ -201,33 +220,38 @@ fn check_chain(report: &mut Report, seen: &Seen, end: &End) {
         Some(_) if end.fault.is_some() => {}
         Some((place, true)) => {
             let text = "the last turn has no line feed behind it";
-            report.find(put(Finding::note("unended_turn", text), &place));
+            report.find(put(Finding::note(FindingCode::UnendedTurn, text), &place));
         }
         Some((place, false)) => {
             let text = "the file ends inside a turn: a write was cut off";
-            let finding = put(Finding::warning("torn_tail", text), &place);
+            let finding = put(Finding::warning(FindingCode::TornTail, text), &place);
             report.hold_because(Verdict::UnsignedTail, finding);
         }
         None => {}
     }
-    let sound = report.verdict > Verdict::Malformed;
-    report.check("chain", CheckResult::of(sound), None);
+    let sound = !report.verdict.is_evidence();
+    report.check(CheckName::Chain, CheckResult::of(sound), None);
 }
 
 /// Judges the keys whose signatures hold; true when the trust vouches for each of them.
 fn check_signers(report: &mut Report, seen: &Seen, judging: &Judging<'_>, pinned: bool) -> bool {
     if seen.signed == 0 {
         let why = "no turn is signed".to_owned();
-        report.check("signatures", CheckResult::Skipped, Some(why));
+        report.check(CheckName::Signatures, CheckResult::Skipped, Some(why));
     } else {
-        let bad = |finding: &Finding| matches!(finding.code, "signature_bad" | "key_unusable");
+        let bad = |finding: &Finding| {
+            matches!(
+                finding.code,
+                FindingCode::SignatureBad | FindingCode::KeyUnusable
+            )
+        };
         let good = !seen.faults.iter().any(|(_, finding)| bad(finding));
         let how = format!("{} of {} turns are signed", seen.signed, seen.turns);
-        report.check("signatures", CheckResult::of(good), Some(how));
+        report.check(CheckName::Signatures, CheckResult::of(good), Some(how));
     }
     let purpose = Purpose {
         usage: KeyUsage::Scroll,
-        format: Format::Scroll,
+        format: ScopeFormat::Scroll,
         thread: None,
         evidence: judging.held_since,
         heads: &[],
@@ -238,15 +262,18 @@ fn check_signers(report: &mut Report, seen: &Seen, judging: &Judging<'_>, pinned
         all &= report.signer(key, &judgement);
     }
     if pinned || seen.signed > 0 {
-        report.check("trust", CheckResult::of(all), None);
+        report.check(CheckName::Trust, CheckResult::of(all), None);
     } else {
         let why = "nobody signed".to_owned();
-        report.check("trust", CheckResult::Skipped, Some(why));
+        report.check(CheckName::Trust, CheckResult::Skipped, Some(why));
     }
     for known in judging.signers {
         if !seen.signers.iter().any(|key| signer_name(key) == *known) {
             let text = "a key that signed this chain when it was last known here signs none of its turns now";
-            report.hold_because(Verdict::Tampered, Finding::error("signatures_gone", text));
+            report.hold_because(
+                Verdict::Tampered,
+                Finding::error(FindingCode::SignaturesGone, text),
+            );
         }
     }
     all
@@ -277,7 +304,7 @@ fn check_coverage(report: &mut Report, seen: &Seen, as_v01: bool) {
             "{} turns have no signature of their own; that of a later turn covers what they say, not who wrote them",
             seen.unsigned_inside
         );
-        let finding = mark.put(Finding::warning("turn_unsigned", text));
+        let finding = mark.put(Finding::warning(FindingCode::TurnUnsigned, text));
         if as_v01 {
             report.find(finding);
         } else {
@@ -289,23 +316,26 @@ fn check_coverage(report: &mut Report, seen: &Seen, as_v01: bool) {
 /// How much of the chain is signed at all.
 fn check_signed(report: &mut Report, seen: &Seen, held: bool, pinned: bool) {
     if seen.turns == 0 {
-        let finding = Finding::note("scroll_empty", "the scroll has no turn, and proves nothing");
+        let finding = Finding::note(
+            FindingCode::ScrollEmpty,
+            "the scroll has no turn, and proves nothing",
+        );
         return report.hold_because(Verdict::Unsigned, finding);
     }
     if let (true, Some(mark)) = (pinned, &seen.first_unsigned) {
         let text = "the turn is not signed, and every turn must be by the key that was asked for";
-        let finding = mark.put(Finding::error("signature_missing", text));
+        let finding = mark.put(Finding::error(FindingCode::SignatureMissing, text));
         return report.hold_because(Verdict::Tampered, finding);
     }
     if seen.signed == 0 {
         let text = "nobody signed this chain: whoever can write it can write another one";
-        report.find(Finding::note("unsigned", text));
+        report.find(Finding::note(FindingCode::Unsigned, text));
         if !held {
             report.hold(Verdict::Consistent);
         }
     } else if let Some(mark) = &seen.unsigned_tail {
         let text = "this turn and those after it are not signed";
-        let finding = mark.put(Finding::warning("unsigned_tail", text));
+        let finding = mark.put(Finding::warning(FindingCode::UnsignedTail, text));
         report.hold_because(Verdict::UnsignedTail, finding);
     }
 }

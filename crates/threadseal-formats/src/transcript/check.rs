@@ -14,7 +14,7 @@ use threadseal_core::digest::Digest;
 use threadseal_core::key::{Message, PublicKey};
 use threadseal_core::limits::MAX_RECORD_KEYS;
 use threadseal_core::record::Head;
-use threadseal_core::report::{Finding, Verdict};
+use threadseal_core::report::{Finding, FindingCode, Verdict};
 use threadseal_core::trust::LastOf;
 
 impl Scanner {
@@ -35,32 +35,41 @@ impl Scanner {
         let parsed = seal::parse(line, frame).map_err(|fault| match fault {
             SealFault::Spelling => {
                 let text = "the checkpoint line does not have its one spelling";
-                failure(Verdict::Tampered, place.error("checkpoint_malformed", text))
+                failure(
+                    Verdict::Tampered,
+                    place.error(FindingCode::CheckpointMalformed, text),
+                )
             }
             SealFault::UnknownCritical(name) => {
                 let text =
                     format!("the seal has a critical member {name:?} that is not known here");
-                failure(Verdict::Malformed, place.error("ext_unknown", text))
+                failure(
+                    Verdict::Malformed,
+                    place.error(FindingCode::ExtUnknown, text),
+                )
             }
         })?;
         let Some(origin) = &self.chain.origin else {
             let text = "a seal without the manifest it belongs to";
             return Err(failure(
                 Verdict::Tampered,
-                place.error("manifest_missing", text),
+                place.error(FindingCode::ManifestMissing, text),
             ));
         };
         let note = parsed.note(origin).ok_or_else(|| {
             let text =
                 "the checkpoint line is not the one that was signed, or is of another record";
-            failure(Verdict::Tampered, place.error("checkpoint_altered", text))
+            failure(
+                Verdict::Tampered,
+                place.error(FindingCode::CheckpointAltered, text),
+            )
         })?;
         let seal = parsed.seal;
         let Some(key) = self.chain.keys.find(&seal.key) else {
             let text = format!("key {} may not seal this record", seal.key);
             return Err(failure(
                 Verdict::Forged,
-                place.error("key_not_allowed", text),
+                place.error(FindingCode::KeyNotAllowed, text),
             ));
         };
         let judged = Judged {
@@ -75,7 +84,7 @@ impl Scanner {
             let text = "\"fp\" is not the fingerprint of the record's Rye key";
             return Err(failure(
                 Verdict::Tampered,
-                place.error("rye_key_changed", text),
+                place.error(FindingCode::RyeKeyChanged, text),
             ));
         }
         if let Some(fault) = &self.chain.fault {
@@ -87,7 +96,7 @@ impl Scanner {
             let text = format!("a redaction names key {redactor}, and another one seals it");
             return Err(failure(
                 Verdict::Tampered,
-                place.error("redactor_differs", text),
+                place.error(FindingCode::RedactorDiffers, text),
             ));
         }
         if self.options.every_signature {
@@ -101,7 +110,7 @@ impl Scanner {
         let seal = &judged.seal;
         let wrong = if seal.seq != self.chain.next_seq {
             Some((
-                "seal_missing",
+                FindingCode::SealMissing,
                 format!(
                     "seal {} stands where seal {} belongs",
                     seal.seq, self.chain.next_seq
@@ -109,17 +118,17 @@ impl Scanner {
             ))
         } else if seal.prev != self.chain.prev {
             Some((
-                "link_broken",
+                FindingCode::LinkBroken,
                 "the seal before is not the one that this seal links to".into(),
             ))
         } else if seal.lines != place.line - 1 || seal.byte_offset != place.start {
             Some((
-                "content_changed",
+                FindingCode::ContentChanged,
                 "bytes were added or removed since the seal before".into(),
             ))
         } else if seal.root != self.chain.leaves.root() {
             Some((
-                "content_changed",
+                FindingCode::ContentChanged,
                 "content was changed since it was sealed".into(),
             ))
         } else if self
@@ -129,7 +138,7 @@ impl Scanner {
             .is_some_and(|last| seal.turn < last.turn)
         {
             Some((
-                "turn_backwards",
+                FindingCode::TurnBackwards,
                 "the seal's turn is lower than in the seal before".into(),
             ))
         } else if self
@@ -139,7 +148,7 @@ impl Scanner {
             .is_some_and(|last| seal.ext.fence < last.fence)
         {
             Some((
-                "fence_backwards",
+                FindingCode::FenceBackwards,
                 "the seal's fencing token is lower than in the seal before: its writer had lost the record".into(),
             ))
         } else {
@@ -169,7 +178,7 @@ impl Scanner {
             return Ok(());
         };
         let checked = self.chain.keys.check_named(&judged.key, named);
-        checked.map_err(|why| failure(Verdict::Forged, place.error("next_key_bad", why)))
+        checked.map_err(|why| failure(Verdict::Forged, place.error(FindingCode::NextKeyBad, why)))
     }
 
     fn check_ending(&self, seal: &Seal, place: Place) -> Result<(), Failure> {
@@ -182,7 +191,7 @@ impl Scanner {
         };
         Err(failure(
             Verdict::Malformed,
-            place.error("end_misplaced", wrong),
+            place.error(FindingCode::EndMisplaced, wrong),
         ))
     }
 
@@ -198,7 +207,7 @@ impl Scanner {
             let text = "\"sig\" does not verify under the record's Rye key";
             return Err(failure(
                 Verdict::Forged,
-                place.error("rye_signature_bad", text),
+                place.error(FindingCode::RyeSignatureBad, text),
             ));
         }
         Ok(())
@@ -291,7 +300,10 @@ impl Scanner {
         });
         if self.out.sealers.len().max(self.chain.keys.count()) > MAX_RECORD_KEYS {
             let text = format!("this record has more than {MAX_RECORD_KEYS} keys");
-            self.fail(Verdict::Malformed, place.error("too_many_keys", text));
+            self.fail(
+                Verdict::Malformed,
+                place.error(FindingCode::TooManyKeys, text),
+            );
         }
     }
 }
@@ -313,6 +325,6 @@ fn failure(verdict: Verdict, finding: Finding) -> Failure {
 fn bad_signature(judged: &Judged, place: Place) -> Finding {
     let text = format!("the signature of key {} does not verify", judged.seal.key);
     place
-        .error("signature_bad", text)
+        .error(FindingCode::SignatureBad, text)
         .in_turn(Some(judged.seal.turn))
 }

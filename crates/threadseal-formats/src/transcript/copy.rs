@@ -19,7 +19,7 @@ use threadseal_core::error::Error;
 use threadseal_core::limits::MAX_LINE_BYTES;
 use threadseal_core::merkle::leaf_hash;
 use threadseal_core::record::parse_decimal;
-use threadseal_core::report::{CheckResult, Finding, Report, Verdict};
+use threadseal_core::report::{CheckName, CheckResult, Finding, FindingCode, Report, Verdict};
 
 /// The first line of a copy, without its LF.
 pub const FIRST_LINE: &str = "threadseal/1 copy with lines left out";
@@ -126,10 +126,17 @@ pub fn check<'a>(copy: &'a [u8], options: &VerifyOptions<'_>) -> CheckedCopy<'a>
     let mut report = conclude(scanner, &PrefixHasher::new(), options).report;
     if let Some(line) = misspelled {
         let text = format!("line {line} of the copy is none");
-        report.hold_because(Verdict::Malformed, Finding::error("copy_malformed", text));
+        report.hold_because(
+            Verdict::Malformed,
+            Finding::error(FindingCode::CopyMalformed, text),
+        );
     }
     let why = "lines are left out, and the bytes before a seal are not all here";
-    report.check("prefix_hash", CheckResult::Skipped, Some(why.to_owned()));
+    report.check(
+        CheckName::PrefixHash,
+        CheckResult::Skipped,
+        Some(why.to_owned()),
+    );
     let text = match left_out {
         1 => "1 line is left out: that it was there is proved, and nothing of what it said"
             .to_owned(),
@@ -137,7 +144,7 @@ pub fn check<'a>(copy: &'a [u8], options: &VerifyOptions<'_>) -> CheckedCopy<'a>
             "{left_out} lines are left out: that they were there is proved, and nothing of what they said"
         ),
     };
-    let finding = Finding::warning("lines_left_out", text);
+    let finding = Finding::warning(FindingCode::LinesLeftOut, text);
     report.hold_because(
         Verdict::Partial,
         first.map_or(finding.clone(), |line| finding.at_line(line)),

@@ -12,6 +12,7 @@ use threadseal_core::canon::json;
 use threadseal_core::digest::{Digest, Hasher};
 use threadseal_core::limits::MAX_LINE_BYTES;
 use threadseal_core::merkle::{leaf_hash, leaf_hasher};
+use threadseal_core::report::FindingCode;
 
 /// Leaves kept after the first difference, to distinguish a change from an insertion.
 const LOOK_AHEAD: usize = 256;
@@ -30,12 +31,12 @@ pub enum Difference {
 }
 
 impl Difference {
-    pub(super) fn code(self) -> &'static str {
+    pub(super) fn code(self) -> FindingCode {
         match self {
-            Self::Changed => "line_changed",
-            Self::Inserted => "line_inserted",
-            Self::Deleted => "line_deleted",
-            Self::Moved => "line_moved",
+            Self::Changed => FindingCode::LineChanged,
+            Self::Inserted => FindingCode::LineInserted,
+            Self::Deleted => FindingCode::LineDeleted,
+            Self::Moved => FindingCode::LineMoved,
         }
     }
 }

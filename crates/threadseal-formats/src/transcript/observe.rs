@@ -6,9 +6,10 @@ use super::verify::VerifyOptions;
 use threadseal_core::key::KeyUsage;
 use threadseal_core::report::heads::{self, End, Met};
 use threadseal_core::report::{
-    CheckResult, Completeness, Expectation, Finding, Report, Stats, TrustedUntil, Verdict,
+    CheckName, CheckResult, Completeness, Expectation, Finding, FindingCode, Format, Profile,
+    Report, Stats, TrustedUntil, Verdict,
 };
-use threadseal_core::trust::{Format, Purpose};
+use threadseal_core::trust::{Purpose, ScopeFormat};
 
 /// Joins a checked seal file and a read log to one report.
 pub fn report(
@@ -17,7 +18,7 @@ pub fn report(
     expect: &[Expectation],
     options: &VerifyOptions<'_>,
 ) -> Report {
-    let mut report = Report::begin("log", "observed");
+    let mut report = Report::begin(Format::Log, Profile::Observed);
     let checkpoints = file.seals.len() as u64;
     report.stats = Stats {
         bytes: log.bytes,
@@ -39,7 +40,7 @@ pub fn report(
     if let Some(last) = file.last() {
         check_lines(&mut report, file, last, log);
         check_heads(&mut report, file, last, expect);
-        if trusted && report.verdict > Verdict::Malformed {
+        if trusted && !report.verdict.is_evidence() {
             let head = last.head;
             report.trusted_until = Some(TrustedUntil {
                 line: last.lines,
@@ -49,7 +50,10 @@ pub fn report(
         }
     } else {
         let text = "the seal file holds no seal";
-        report.hold_because(Verdict::Unsigned, Finding::warning("no_seal", text));
+        report.hold_because(
+            Verdict::Unsigned,
+            Finding::warning(FindingCode::NoSeal, text),
+        );
     }
     if let (true, Some((line, at, _))) = (trusted, log.difference) {
         report.trusted_until = Some(TrustedUntil {
@@ -68,7 +72,7 @@ fn check_trust(report: &mut Report, file: &SealFile, options: &VerifyOptions<'_>
     let last = file.last().map(|last| last.head);
     let purpose = Purpose {
         usage: KeyUsage::Observed,
-        format: Format::Log,
+        format: ScopeFormat::Log,
         thread: None,
         evidence: options.held_since,
         heads: last.as_slice(),
@@ -78,7 +82,7 @@ fn check_trust(report: &mut Report, file: &SealFile, options: &VerifyOptions<'_>
         &options.trust.judge(&file.key, &purpose, options.now),
     );
     report.check(
-        "trust",
+        CheckName::Trust,
         if vouched {
             CheckResult::Pass
         } else {
@@ -104,7 +108,7 @@ fn check_lines(report: &mut Report, file: &SealFile, last: &ObservedSeal, log: &
             "{} of {} sealed lines are here, all of them unchanged",
             log.lines, last.lines
         );
-        let finding = Finding::error("lines_missing", text).at_line(log.lines + 1);
+        let finding = Finding::error(FindingCode::LinesMissing, text).at_line(log.lines + 1);
         report.hold_because(Verdict::Truncated, finding.at_bytes(log.bytes, log.bytes));
     } else if let Some(end) = log.sealed_end {
         check_end(report, file, last, log, end);
@@ -114,7 +118,7 @@ fn check_lines(report: &mut Report, file: &SealFile, last: &ObservedSeal, log: &
     } else {
         CheckResult::Fail
     };
-    report.check("lines", result, None);
+    report.check(CheckName::Lines, result, None);
 }
 
 fn check_end(report: &mut Report, file: &SealFile, last: &ObservedSeal, log: &LogScan, end: u64) {
@@ -123,14 +127,14 @@ fn check_end(report: &mut Report, file: &SealFile, last: &ObservedSeal, log: &Lo
         let text = "the sealed lines are not as many bytes as were sealed";
         report.hold_because(
             Verdict::Tampered,
-            Finding::error("size_differs", text).at_line(last.lines),
+            Finding::error(FindingCode::SizeDiffers, text).at_line(last.lines),
         );
     }
     if log.bytes > end {
         let (verdict, code) = if last.is_final {
-            (Verdict::Tampered, "lines_after_final")
+            (Verdict::Tampered, FindingCode::LinesAfterFinal)
         } else {
-            (Verdict::UnsignedTail, "unsigned_tail")
+            (Verdict::UnsignedTail, FindingCode::UnsignedTail)
         };
         let text = format!(
             "{} bytes after the last seal are not covered",
@@ -158,7 +162,7 @@ fn check_heads(report: &mut Report, file: &SealFile, last: &ObservedSeal, expect
     };
     heads::check(report, expect, met.iter().copied(), &end);
     // A changed log is not whole, however many of its seals are present.
-    if report.verdict <= Verdict::Malformed {
+    if report.verdict.is_evidence() {
         return;
     }
     let held = heads::is_held(expect, &met);
@@ -169,6 +173,6 @@ fn check_heads(report: &mut Report, file: &SealFile, last: &ObservedSeal, expect
     };
     if report.completeness == Completeness::Unproved {
         let text = heads::end_unproved(expect);
-        report.hold_because(Verdict::Open, Finding::note("end_unproved", text));
+        report.hold_because(Verdict::Open, Finding::note(FindingCode::EndUnproved, text));
     }
 }

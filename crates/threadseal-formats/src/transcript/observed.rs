@@ -22,7 +22,7 @@ use threadseal_core::limits::{MAX_LINE_BYTES, MAX_OBSERVED_LINES};
 use threadseal_core::merkle::Frontier;
 use threadseal_core::note::KeyName;
 use threadseal_core::record::{Head, RecordId};
-use threadseal_core::report::{Finding, Verdict};
+use threadseal_core::report::{Finding, FindingCode, Verdict};
 use threadseal_core::time::Timestamp;
 
 /// Tag of the line digest of a seal line.
@@ -88,7 +88,7 @@ pub fn parse(bytes: &[u8]) -> Result<SealFile, Finding> {
         .filter(|_| end < bytes.len())
         .ok_or_else(|| {
             Finding::error(
-                "seal_header_bad",
+                FindingCode::SealHeaderBad,
                 "the seal file does not begin with its header",
             )
             .at_line(1)
@@ -126,7 +126,7 @@ pub fn parse(bytes: &[u8]) -> Result<SealFile, Finding> {
         let text = "the seal file ends in bytes that are no seal: sealing was cut off";
         file.faults.push((
             Verdict::UnsignedTail,
-            Finding::warning("seal_file_torn", text),
+            Finding::warning(FindingCode::SealFileTorn, text),
         ));
     }
     Ok(file)
@@ -150,7 +150,10 @@ impl Reader {
         if let Some(leaves) = parse_leaves(line) {
             if file.leaves.len() + self.leaves.len() + leaves.len() > MAX_OBSERVED_LINES {
                 let text = format!("more than {MAX_OBSERVED_LINES} lines under one seal file");
-                return Err((Verdict::Malformed, Finding::error("too_many_lines", text)));
+                return Err((
+                    Verdict::Malformed,
+                    Finding::error(FindingCode::TooManyLines, text),
+                ));
             }
             for leaf in &leaves {
                 self.tree.push_leaf(*leaf);
@@ -178,7 +181,7 @@ impl Reader {
         let tampered = |code, text: &str| (Verdict::Tampered, Finding::error(code, text));
         let parsed = parse_seal(line, file).ok_or_else(|| {
             tampered(
-                "seal_malformed",
+                FindingCode::SealMalformed,
                 "the seal line does not have its one spelling",
             )
         })?;
@@ -188,19 +191,22 @@ impl Reader {
             && last.is_none_or(|last| last.head.size <= seal.head.size && !last.is_final);
         if !in_order || parsed.sidecar != self.sidecar.digest_so_far() {
             return Err(tampered(
-                "seal_order",
+                FindingCode::SealOrder,
                 "the seal does not follow the seal file before it",
             ));
         }
         if seal.lines != self.tree.size() || parsed.root != self.tree.root() {
             return Err(tampered(
-                "leaves_changed",
+                FindingCode::LeavesChanged,
                 "the leaf hashes are not those that were sealed",
             ));
         }
         if !parsed.note.holds(&file.key) {
             let text = "the signature of the seal does not verify under the key of the header";
-            return Err((Verdict::Forged, Finding::error("signature_bad", text)));
+            return Err((
+                Verdict::Forged,
+                Finding::error(FindingCode::SignatureBad, text),
+            ));
         }
         Ok(seal)
     }

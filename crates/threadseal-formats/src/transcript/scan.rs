@@ -26,7 +26,7 @@ use threadseal_core::merkle::{Frontier, leaf_hash};
 use threadseal_core::note::KeyName;
 use threadseal_core::record::Head;
 use threadseal_core::report::heads::Met;
-use threadseal_core::report::{Expectation, Finding, TrustedUntil, Verdict};
+use threadseal_core::report::{Expectation, Finding, FindingCode, TrustedUntil, Verdict};
 use threadseal_core::trust::LastOf;
 
 /// A place where the digest of all bytes before it matters.
@@ -100,10 +100,10 @@ impl PendingSignature {
         }
     }
 
-    pub(crate) fn code(&self) -> &'static str {
+    pub(crate) fn code(&self) -> FindingCode {
         match self.signed {
-            Signed::Note(_) => "signature_bad",
-            Signed::Rye(..) => "rye_signature_bad",
+            Signed::Note(_) => FindingCode::SignatureBad,
+            Signed::Rye(..) => FindingCode::RyeSignatureBad,
         }
     }
 }
@@ -194,7 +194,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    pub(super) fn error(self, code: &'static str, message: impl Into<String>) -> Finding {
+    pub(super) fn error(self, code: FindingCode, message: impl Into<String>) -> Finding {
         Finding::error(code, message)
             .at_line(self.line)
             .at_bytes(self.start, self.end)
@@ -324,7 +324,7 @@ impl Scanner {
             Ok(frame) => self.event(line, &frame, place, points),
             Err(fault) => {
                 self.out.tail_lines += 1;
-                self.fault(place.error("line_malformed", fault.message()));
+                self.fault(place.error(FindingCode::LineMalformed, fault.message()));
             }
         }
         self.chain.leaves.push_leaf(leaf_hash(line));
@@ -337,11 +337,17 @@ impl Scanner {
             .and_then(|frame| Manifest::parse(frame.payload));
         let (Some(frame), Some(manifest)) = (started, manifest) else {
             let text = "line 1 is not the manifest that a native transcript begins with";
-            return self.fail(Verdict::Tampered, place.error("manifest_missing", text));
+            return self.fail(
+                Verdict::Tampered,
+                place.error(FindingCode::ManifestMissing, text),
+            );
         };
         if !manifest.lets_first_key_in(frame.thread_id) {
             let text = "the authority did not delegate to the first signing key";
-            return self.fail(Verdict::Forged, place.error("delegation_bad", text));
+            return self.fail(
+                Verdict::Forged,
+                place.error(FindingCode::DelegationBad, text),
+            );
         }
         self.chain.origin = KeyName::parse(&manifest::origin(line)).ok();
         self.chain.rye_fp = Some(manifest.rye_key.rye_fingerprint());
@@ -363,7 +369,7 @@ impl Scanner {
     ) {
         if frame.thread_id != self.out.thread_text {
             self.fault(place.error(
-                "thread_id_changed",
+                FindingCode::ThreadIdChanged,
                 "the line names another thread than line 1",
             ));
         }
@@ -373,14 +379,20 @@ impl Scanner {
         }
         if self.out.last.is_none() {
             let text = "line 2 is not the first seal: no native record is written without one";
-            return self.fail(Verdict::Tampered, place.error("seal_0_missing", text));
+            return self.fail(
+                Verdict::Tampered,
+                place.error(FindingCode::Seal0Missing, text),
+            );
         }
         let recovery = matches!(
             frame.event_type,
             "tail_adopted" | "tail_dropped" | "redacted" | "authority"
         );
         if self.chain.ended && !recovery && !event::is_link(frame.event_type) {
-            self.fault(place.error("event_after_end", "an event follows the end of the thread"));
+            self.fault(place.error(
+                FindingCode::EventAfterEnd,
+                "an event follows the end of the thread",
+            ));
         }
         self.out.tail_lines += 1;
         self.chain.may_end = event::is_link(frame.event_type)
@@ -401,7 +413,7 @@ impl Scanner {
             _ => Ok(()),
         };
         if let Err(why) = understood {
-            self.fault(place.error("event_malformed", why));
+            self.fault(place.error(FindingCode::EventMalformed, why));
         }
     }
 
@@ -410,7 +422,10 @@ impl Scanner {
             Ok(understood) => understood,
             Err(bodies::watch::TooMany) => {
                 let text = "more commitments to bodies than a record may hold";
-                self.fail(Verdict::Malformed, place.error("too_many_bodies", text));
+                self.fail(
+                    Verdict::Malformed,
+                    place.error(FindingCode::TooManyBodies, text),
+                );
                 Ok(())
             }
         }
@@ -466,7 +481,7 @@ impl Scanner {
             let text = format!("the recorder set {length} unsealed bytes aside here");
             self.out
                 .dropped
-                .push(Finding::note("tail_dropped", text).at_line(place.line));
+                .push(Finding::note(FindingCode::TailDropped, text).at_line(place.line));
         }
         Ok(())
     }
@@ -495,7 +510,10 @@ impl Scanner {
         self.out.torn = self.carried > 0;
         if self.out.last.is_none() && self.out.failure.is_none() {
             let text = "the record has no seal: no native record is written without one";
-            self.fail(Verdict::Tampered, Finding::error("seal_0_missing", text));
+            self.fail(
+                Verdict::Tampered,
+                Finding::error(FindingCode::Seal0Missing, text),
+            );
         }
         self.out.tail_fault = self.chain.fault.take();
         self.out

@@ -20,11 +20,12 @@ use threadseal_core::key::{KeyUsage, PublicKey};
 use threadseal_core::record::{Head, RecordId, ThreadId};
 use threadseal_core::report::heads::{self, Bearing, End};
 use threadseal_core::report::{
-    CheckResult, Completeness, Expectation, Finding, Report, Stats, Verdict,
+    CheckName, CheckResult, Completeness, Expectation, Finding, FindingCode, Format, Profile,
+    Report, Stats, Verdict,
 };
 use threadseal_core::time::Timestamp;
 use threadseal_core::tlog::entry::fork::{ForkPlace, LoggedFork};
-use threadseal_core::trust::{Format, Judgement, LastOf, Purpose, Standing, Trust, covering};
+use threadseal_core::trust::{Judgement, LastOf, Purpose, ScopeFormat, Standing, Trust, covering};
 
 /// The inputs of verification besides the bytes.
 #[derive(Clone, Copy)]
@@ -162,7 +163,7 @@ pub fn conclude(scanner: Scanner, prefix: &PrefixHasher, options: &VerifyOptions
     let ended = scanner.chain.ended;
     let line_1 = origin.as_ref().and_then(manifest::digest_of);
     let scan = scanner.finish();
-    let mut report = Report::begin("transcript", "native");
+    let mut report = Report::begin(Format::Transcript, Profile::Native);
     report.stats = Stats {
         bytes: scan.bytes,
         events: scan.lines,
@@ -171,7 +172,7 @@ pub fn conclude(scanner: Scanner, prefix: &PrefixHasher, options: &VerifyOptions
     report.record = scan.manifest.as_ref().map(|manifest| manifest.record);
     report.trust = Some(options.trust.digest());
     check_seals(&mut report, &scan, prefix, every_signature);
-    let sound = report.verdict > Verdict::Malformed;
+    let sound = !report.verdict.is_evidence();
     let arithmetic_holds = prefix.first_bad().is_none();
     let trusted = check_trust(&mut report, &scan, arithmetic_holds, options);
     check_thread(&mut report, &scan, options.thread);
@@ -273,13 +274,16 @@ fn check_seals(report: &mut Report, scan: &Scan, prefix: &PrefixHasher, every_si
     }
     if let Some(seq) = prefix.first_bad() {
         let text = format!("seal {seq} claims another digest of the bytes before it");
-        report.hold_because(Verdict::Tampered, Finding::error("prefix_hash_wrong", text));
+        report.hold_because(
+            Verdict::Tampered,
+            Finding::error(FindingCode::PrefixHashWrong, text),
+        );
     }
     let arithmetic = match report.verdict {
         Verdict::Verified => CheckResult::Pass,
         _ => CheckResult::Fail,
     };
-    report.check("seals", arithmetic, None);
+    report.check(CheckName::Seals, arithmetic, None);
     let bad: Vec<&PendingSignature> = scan.pending.iter().filter(|p| !p.holds()).collect();
     for signature in &bad {
         let text = format!(
@@ -299,7 +303,7 @@ fn check_seals(report: &mut Report, scan: &Scan, prefix: &PrefixHasher, every_si
     } else {
         "the last signature of each key, which covers all before it"
     };
-    report.check("signatures", signatures, Some(how.to_owned()));
+    report.check(CheckName::Signatures, signatures, Some(how.to_owned()));
 }
 
 /// Judges the signers; true when the trust vouches for this record.
@@ -311,7 +315,7 @@ fn check_trust(
 ) -> bool {
     let Some(manifest) = &scan.manifest else {
         report.check(
-            "trust",
+            CheckName::Trust,
             CheckResult::Skipped,
             Some("there is no manifest".to_owned()),
         );
@@ -356,7 +360,7 @@ fn purpose<'a>(
 ) -> Purpose<'a> {
     Purpose {
         usage: KeyUsage::Native,
-        format: Format::Transcript,
+        format: ScopeFormat::Transcript,
         thread,
         evidence: options.held_since,
         heads,
@@ -420,7 +424,7 @@ pub(super) fn judge_signers(
     if let (Standing::Revoked { .. }, true) = (&authority.standing, all) {
         all = report.signer(signed.authority, &authority);
     }
-    report.check("trust", CheckResult::of(all), None);
+    report.check(CheckName::Trust, CheckResult::of(all), None);
     all
 }
 
@@ -432,8 +436,11 @@ fn thread_of(scan: &Scan) -> Option<ThreadId> {
 fn check_thread(report: &mut Report, scan: &Scan, expected: Option<&ThreadId>) {
     let actual = thread_of(scan);
     if actual.is_none() && scan.manifest.is_some() {
-        let finding =
-            Finding::error("thread_id_bad", "the thread id could not be a path").at_line(1);
+        let finding = Finding::error(
+            FindingCode::ThreadIdBad,
+            "the thread id could not be a path",
+        )
+        .at_line(1);
         report.hold_because(Verdict::Malformed, finding);
     }
     expect_thread(report, actual.as_ref(), expected);
@@ -448,18 +455,22 @@ pub(super) fn expect_thread(
     match expected {
         None => {
             let why = "no thread was asked for";
-            report.check("thread", CheckResult::Skipped, Some(why.to_owned()));
+            report.check(
+                CheckName::Thread,
+                CheckResult::Skipped,
+                Some(why.to_owned()),
+            );
         }
         Some(expected) if actual == Some(expected) => {
-            report.check("thread", CheckResult::Pass, None);
+            report.check(CheckName::Thread, CheckResult::Pass, None);
         }
         Some(expected) => {
             let text = format!("the record is not of thread {expected}");
             report.hold_because(
                 Verdict::Foreign,
-                Finding::error("thread_differs", text).at_line(1),
+                Finding::error(FindingCode::ThreadDiffers, text).at_line(1),
             );
-            report.check("thread", CheckResult::Fail, None);
+            report.check(CheckName::Thread, CheckResult::Fail, None);
         }
     }
 }
@@ -493,7 +504,7 @@ fn check_end(report: &mut Report, scan: &Scan, expect: &[Expectation]) {
         let text = "bytes that no seal covered when the recorder took them over";
         report.hold_because(
             Verdict::Partial,
-            Finding::warning("tail_adopted", text).at_bytes(*from, *to),
+            Finding::warning(FindingCode::TailAdopted, text).at_bytes(*from, *to),
         );
     }
     if last.head.size < scan.bytes {
@@ -507,18 +518,18 @@ fn check_end(report: &mut Report, scan: &Scan, expect: &[Expectation]) {
             false => format!("{} bytes after the last seal are not covered", to - from),
         };
         report.find(
-            Finding::warning("unsigned_tail", text)
+            Finding::warning(FindingCode::UnsignedTail, text)
                 .at_bytes(from, to)
                 .in_turn(Some(last.turn)),
         );
         if scan.torn {
             let text = "the last line has no end: a write was cut off";
-            report.find(Finding::warning("torn_tail", text).at_line(scan.lines + 1));
+            report.find(Finding::warning(FindingCode::TornTail, text).at_line(scan.lines + 1));
         }
     }
     if report.completeness == Completeness::Unproved {
         let text = heads::end_unproved(expect);
-        report.hold_because(Verdict::Open, Finding::note("end_unproved", text));
+        report.hold_because(Verdict::Open, Finding::note(FindingCode::EndUnproved, text));
     }
     let linked = scan
         .manifest
@@ -526,7 +537,7 @@ fn check_end(report: &mut Report, scan: &Scan, expect: &[Expectation]) {
         .is_some_and(|m| m.predecessor.is_some() || m.parent.is_some());
     if linked {
         let why = "the record that this one names as its predecessor or parent was not given";
-        report.check("links", CheckResult::Skipped, Some(why.to_owned()));
+        report.check(CheckName::Links, CheckResult::Skipped, Some(why.to_owned()));
     }
 }
 

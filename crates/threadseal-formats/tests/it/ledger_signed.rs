@@ -111,7 +111,7 @@ impl Ledger {
 
     fn says(&self, trust: &Trust) -> (Verdict, Vec<&'static str>) {
         let report = self.judged(trust, None).report;
-        let codes = report.findings.iter().map(|finding| finding.code);
+        let codes = report.findings.iter().map(|finding| finding.code.as_str());
         (report.verdict, codes.collect())
     }
 }
@@ -338,7 +338,7 @@ fn under(bytes: &[u8], head: &SignedHead, trust: &Trust) -> (Verdict, Vec<&'stat
         ..Judging::new(trust, at(100))
     };
     let report = judge(bytes, options, &judging).report;
-    let codes = report.findings.iter().map(|finding| finding.code);
+    let codes = report.findings.iter().map(|finding| finding.code.as_str());
     (report.verdict, codes.collect())
 }
 

@@ -113,7 +113,7 @@ fn each_word_of_the_index_gets_its_verdict_and_its_finding() {
             let verdicts: Vec<&str> = outcomes.iter().map(|o| o.report.verdict.as_str()).collect();
             let codes: Vec<&str> = outcomes
                 .iter()
-                .flat_map(|o| o.report.findings.iter().map(|f| f.code))
+                .flat_map(|o| o.report.findings.iter().map(|f| f.code.as_str()))
                 .collect();
             let expected = rule["verdicts"].as_array().unwrap();
             let said =

@@ -9,7 +9,9 @@ use threadseal_core::report::{Report, Verdict};
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::Trust;
 use threadseal_core::trust::rye::TrustSet;
-use threadseal_formats::document::{DocumentKind, ItemType, Options, Outcome, Profile, verify};
+use threadseal_formats::document::{
+    DocumentKind, ItemType, Options, Outcome, ProfileChoice, verify,
+};
 
 /// The trust from a Rye user's folder.
 fn user_trust(user: &Path) -> Trust {
@@ -53,7 +55,7 @@ impl Entry {
         DocumentKind::detect(&self.path, &self.bytes).unwrap()
     }
 
-    fn report(&self, profile: Profile, trust: &Trust) -> Report {
+    fn report(&self, profile: ProfileChoice, trust: &Trust) -> Report {
         self.outcome(
             profile,
             trust,
@@ -63,7 +65,7 @@ impl Entry {
         )
     }
 
-    fn outcome(&self, profile: Profile, trust: &Trust, item: Option<ItemType>) -> Report {
+    fn outcome(&self, profile: ProfileChoice, trust: &Trust, item: Option<ItemType>) -> Report {
         let now = Timestamp::parse_iso_seconds("2026-12-01T00:00:00Z").unwrap();
         let mut options = Options::new(self.kind(), trust, now);
         options.path = &self.path;
@@ -143,8 +145,8 @@ fn every_word_of_the_real_vectors_has_its_verdict() {
 }
 
 fn check(entry: &Entry) {
-    let auto = entry.report(Profile::Auto, &entry.trust);
-    let rye = entry.report(Profile::Rye, &entry.trust);
+    let auto = entry.report(ProfileChoice::Auto, &entry.trust);
+    let rye = entry.report(ProfileChoice::Rye, &entry.trust);
     let at = format!("{} ({}): {auto:#?}", entry.path, entry.why());
     let covers_all = matches!(auto.verdict, Verdict::Verified | Verdict::Partial);
     match entry.expect() {
@@ -167,7 +169,7 @@ fn check(entry: &Entry) {
         "invalid" if entry.why() == "re-signed by untrusted key" => {
             assert_eq!(auto.verdict, Verdict::UnknownSigner, "{at}");
             let own = entry.trust.store.iter().next().unwrap().key;
-            let pinned = entry.report(Profile::Auto, &Trust::pinned(own));
+            let pinned = entry.report(ProfileChoice::Auto, &Trust::pinned(own));
             assert_eq!(pinned.verdict, Verdict::Forged, "{at}");
         }
         "invalid" => assert_eq!(auto.verdict.exit_code(), 1, "{at}"),
@@ -199,7 +201,7 @@ fn check(entry: &Entry) {
     {
         assert_eq!(rye.compat.get("rye"), Some(&theirs.clone().into()), "{at}");
     }
-    let guessed = entry.outcome(Profile::Auto, &entry.trust, None);
+    let guessed = entry.outcome(ProfileChoice::Auto, &entry.trust, None);
     assert_eq!(guessed.verdict, auto.verdict, "{at}");
 }
 

@@ -8,7 +8,7 @@ use threadseal_core::report::Verdict;
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::Trust;
 use threadseal_formats::document::{
-    DocumentKind, NativeSealing, Options, Profile, RyeSigning, sign_native, sign_rye, verify,
+    DocumentKind, NativeSealing, Options, ProfileChoice, RyeSigning, sign_native, sign_rye, verify,
 };
 
 const SCRIPT: &str = "#!/bin/sh\necho ok\n";
@@ -48,7 +48,7 @@ fn rye(bytes: &[u8], kind: DocumentKind) -> String {
     String::from_utf8(sign_rye(bytes, kind, &signing).unwrap()).unwrap()
 }
 
-fn verified(bytes: &str, kind: DocumentKind, profile: Profile, seed: u8) -> Option<String> {
+fn verified(bytes: &str, kind: DocumentKind, profile: ProfileChoice, seed: u8) -> Option<String> {
     let trust = Trust::pinned(*PrivateKey::from_seed([seed; 32]).public_key());
     let mut options = Options::new(kind, &trust, time());
     options.profile = profile;
@@ -74,7 +74,7 @@ fn the_sealed_text_is_the_example() {
          head         {}\n",
         &sealed[SCRIPT.len()..hole.start],
         &sealed[hole],
-        verified(&sealed, DocumentKind::Shell, Profile::Auto, 1).unwrap(),
+        verified(&sealed, DocumentKind::Shell, ProfileChoice::Auto, 1).unwrap(),
     );
     assert_example("native-text", &computed);
 }
@@ -82,7 +82,7 @@ fn the_sealed_text_is_the_example() {
 #[test]
 fn the_text_signed_for_rye_is_the_example() {
     let signed = rye(SCRIPT.as_bytes(), DocumentKind::Shell);
-    verified(&signed, DocumentKind::Shell, Profile::Rye, 2);
+    verified(&signed, DocumentKind::Shell, ProfileChoice::Rye, 2);
     let header = signed.lines().nth(1).unwrap();
     let hashed = "echo ok\n";
     assert!(header.contains(&Digest::of(hashed.as_bytes()).to_hex()));
@@ -97,12 +97,12 @@ fn the_text_signed_for_rye_is_the_example() {
 fn the_json_signed_for_rye_and_then_sealed_is_the_example() {
     let file = "{\"b\": 1.50, \"a\": \"é\"}";
     let signed = rye(file.as_bytes(), DocumentKind::Json);
-    verified(&signed, DocumentKind::Json, Profile::Rye, 2);
+    verified(&signed, DocumentKind::Json, ProfileChoice::Rye, 2);
     let hashed = "{\"a\":\"\\u00e9\",\"b\":1.5}";
     assert!(signed.contains(&Digest::of(hashed.as_bytes()).to_hex()));
     let sealed = seal(signed.as_bytes(), DocumentKind::Json);
-    verified(&sealed, DocumentKind::Json, Profile::Rye, 2);
-    verified(&sealed, DocumentKind::Json, Profile::Auto, 1);
+    verified(&sealed, DocumentKind::Json, ProfileChoice::Rye, 2);
+    verified(&sealed, DocumentKind::Json, ProfileChoice::Auto, 1);
     let computed = format!(
         "file before  {file}\nhashed       {hashed}\nkey, time    seed 32 x 02, \
          2026-02-18T10:30:00Z\nsigned       {signed}\nsealed       {sealed}\n",

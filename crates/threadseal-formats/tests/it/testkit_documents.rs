@@ -9,7 +9,7 @@ use threadseal_core::record::{ExpectedHead, ThreadId};
 use threadseal_core::report::Report;
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
-use threadseal_formats::document::{DocumentKind, ItemType, Options, Profile, verify};
+use threadseal_formats::document::{DocumentKind, ItemType, Options, ProfileChoice, verify};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -52,7 +52,7 @@ fn store(keys: &[(PublicKey, KeyUsage)]) -> Trust {
     Trust::new(store)
 }
 
-fn report(folder: &Path, row: &Row, profile: Profile, told: bool, trust: &Trust) -> Report {
+fn report(folder: &Path, row: &Row, profile: ProfileChoice, told: bool, trust: &Trust) -> Report {
     let bytes = std::fs::read(folder.join(&row.file)).unwrap();
     let kind = DocumentKind::of_name(&row.file).unwrap();
     let thread = row.thread.as_deref().map(|id| ThreadId::parse(id).unwrap());
@@ -78,7 +78,7 @@ fn report(folder: &Path, row: &Row, profile: Profile, told: bool, trust: &Trust)
     verify(&bytes, &options).unwrap().report
 }
 
-fn assert_verdict(folder: &Path, row: &Row, profile: Profile, trust: &Trust, want: &str) {
+fn assert_verdict(folder: &Path, row: &Row, profile: ProfileChoice, trust: &Trust, want: &str) {
     for told in [true, false] {
         let report = report(folder, row, profile, told, trust);
         assert_eq!(
@@ -100,20 +100,20 @@ fn documents_of_rye_have_the_expected_verdicts_and_answers() {
         let keys: Vec<_> = names.iter().map(|name| key(&folder.join(name))).collect();
         let rye_keys: Vec<_> = keys.iter().map(|key| (*key, KeyUsage::Rye)).collect();
         let trust = store(&rye_keys);
-        assert_verdict(&folder, row, Profile::Auto, &trust, &row.auto);
+        assert_verdict(&folder, row, ProfileChoice::Auto, &trust, &row.auto);
         assert_verdict(
             &folder,
             row,
-            Profile::Rye,
+            ProfileChoice::Rye,
             &trust,
             row.rye.as_ref().unwrap(),
         );
         let pinned = Trust::pinned(keys[0]);
         let want = row.pinned.as_ref().unwrap_or(&row.auto);
-        assert_verdict(&folder, row, Profile::Auto, &pinned, want);
+        assert_verdict(&folder, row, ProfileChoice::Auto, &pinned, want);
         if let Some(answer) = &row.answer {
             let answer: serde_json::Value = serde_json::from_str(answer).unwrap();
-            let report = report(&folder, row, Profile::Rye, true, &trust);
+            let report = report(&folder, row, ProfileChoice::Rye, true, &trust);
             assert_eq!(
                 report.compat.get("rye"),
                 Some(&answer.into()),
@@ -134,8 +134,11 @@ fn natively_sealed_documents_have_the_expected_verdicts() {
     ]);
     let expect = read(&folder);
     for row in &expect.file {
-        assert_verdict(&folder, row, Profile::Auto, &trust, &row.auto);
-        for (profile, want) in [(Profile::Rye, &row.rye), (Profile::Native, &row.native)] {
+        assert_verdict(&folder, row, ProfileChoice::Auto, &trust, &row.auto);
+        for (profile, want) in [
+            (ProfileChoice::Rye, &row.rye),
+            (ProfileChoice::Native, &row.native),
+        ] {
             if let Some(want) = want {
                 assert_verdict(&folder, row, profile, &trust, want);
             }

@@ -40,7 +40,11 @@ fn each_file_has_the_verdict_that_is_written_beside_it() {
         let bytes = fs::read(folder.join(file)).unwrap();
         let trust = Trust::default();
         let report = judge(&bytes, options(&flags), &Judging::new(&trust, now)).report;
-        let codes: Vec<_> = report.findings.iter().map(|finding| finding.code).collect();
+        let codes: Vec<_> = report
+            .findings
+            .iter()
+            .map(|finding| finding.code.as_str())
+            .collect();
         let finding = vector.get("finding").and_then(|finding| finding.as_str());
         let told = finding.is_none_or(|finding| codes.contains(&finding));
         if report.verdict.as_str() != vector["verdict"].as_str().unwrap() || !told {

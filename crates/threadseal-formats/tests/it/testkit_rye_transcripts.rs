@@ -79,7 +79,7 @@ fn every_transcript_has_the_expected_verdicts() {
         assert_verdict(&seen, &row.verdict, row);
         if let Some(code) = &row.error {
             let error = |f: &&threadseal_core::report::Finding| {
-                f.severity == Severity::Error && f.code == code
+                f.severity == Severity::Error && f.code == code.as_str()
             };
             assert!(
                 seen.findings.iter().any(|f| error(&f)),

@@ -16,6 +16,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::tlog::entry::{LogEntry, LoggedHead};
+use threadseal_store::sys;
 
 /// Heads that wait in memory; when more of them cannot be committed, they wait on the disk alone.
 const MAX_WAITING: usize = if cfg!(test) { 1000 } else { 65_536 };
@@ -109,7 +110,8 @@ impl Committer {
         };
         if let Err(error) = &thread {
             let text = format!("no thread can be started: {error}");
-            gate.queue().error = Some(Error::new(ErrorKind::External, text));
+            let error = Error::new(ErrorKind::External, text).with_source(sys::cause(error));
+            gate.queue().error = Some(error);
         }
         Self {
             access,

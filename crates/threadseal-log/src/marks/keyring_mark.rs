@@ -120,7 +120,9 @@ impl KeyringMark {
             // If the caller gave up, the locks in the answer are released with it.
             let _ = tell.send(job(&*vault));
         });
-        asking.map_err(|error| external(format!("no thread can be started: {error}")))?;
+        asking.map_err(|error| {
+            external(format!("no thread can be started: {error}")).with_source(error)
+        })?;
         match told.recv_timeout(self.longest) {
             Ok(answer) => answer,
             Err(mpsc::RecvTimeoutError::Timeout) => {

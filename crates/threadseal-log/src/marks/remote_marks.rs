@@ -163,9 +163,10 @@ impl RemoteMarks {
             let inner = Arc::clone(&self.inner);
             let updater = thread::Builder::new().name("second places".to_owned());
             let started = updater.spawn(move || inner.run());
-            let text = |error| format!("no thread can be started: {error}");
-            let failed = started.err();
-            failed.map(|error| Error::new(ErrorKind::External, text(error)))
+            started.err().map(|error| {
+                let text = format!("no thread can be started: {error}");
+                Error::new(ErrorKind::External, text).with_source(error)
+            })
         });
         if let Some(error) = failed {
             let mut progress = self.inner.progress();
@@ -353,7 +354,7 @@ fn must_know(location: &MarkLocation, why: &Error) -> Error {
 }
 
 fn at_location(location: &MarkLocation, error: &Error) -> Error {
-    Error::new(error.kind(), format!("{location}: {error}"))
+    Error::new(error.kind(), format!("{location}: {error}")).with_source(error.clone())
 }
 
 fn late() -> Error {

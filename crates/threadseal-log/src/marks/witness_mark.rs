@@ -58,7 +58,7 @@ impl RemoteMark for WitnessMark {
             Asked::Cosigned(_) => Ok(UpdateResult::Updated(next)),
             // Between both requests another process of this host may have committed: the next update reads the mark again.
             Asked::Contradicted { .. } => Err(external("it went on meanwhile".to_owned())),
-            Asked::Not(why) if why.starts_with("404") => Err(external(format!(
+            Asked::LogUnknown(_) => Err(external(format!(
                 "it does not know this log; there run: threadseal witness add '{key}'"
             ))),
             Asked::Not(why) => Err(external(why)),

@@ -31,6 +31,8 @@ pub enum Asked {
     Cosigned(Vec<Answered>),
     /// It did not, for this reason.
     Not(String),
+    /// It does not know the log; its answer.
+    LogUnknown(String),
     /// It holds a checkpoint that this log signed and does not continue: the log went back, or was forked.
     Contradicted {
         /// The tree that it holds.
@@ -130,7 +132,11 @@ impl<'l> Asking<'l> {
     /// Whether the witness holds something that this log signed and does not continue.
     async fn why_not(&self, url: &str, status: StatusCode, body: &[u8]) -> Result<Asked, Error> {
         let text = String::from_utf8_lossy(body);
-        let not = Asked::Not(format!("{}: {}", status.as_u16(), text.trim_end()));
+        let answer = format!("{}: {}", status.as_u16(), text.trim_end());
+        let not = match status {
+            StatusCode::NOT_FOUND => Asked::LogUnknown(answer),
+            _ => Asked::Not(answer),
+        };
         let published = published(&self.client, url, self.log).await;
         let Ok(Some(theirs)) = published else {
             return Ok(not);

@@ -151,7 +151,7 @@ impl Engine {
         let mut seen = Calls::default();
         seen.read(covered.unwrap_or_default(), id, true);
         for name in self.host.fs.read_dir(folder.path()).map_err(|error| {
-            Error::new(ErrorKind::External, format!("cannot list {id}: {error}"))
+            Error::new(ErrorKind::External, format!("cannot list {id}: {error}")).with_source(error)
         })? {
             let text = name.to_string_lossy();
             if text.starts_with("transcript.jsonl.tail-") {

@@ -81,6 +81,7 @@ pub(crate) fn run(task: Task, cancel: &Cancel) -> Result<(Fate, Output, Output),
                 ErrorKind::External,
                 format!("cannot start {program}: {error}"),
             )
+            .with_source(error)
         })?;
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     feed(&mut child, task.stdin);

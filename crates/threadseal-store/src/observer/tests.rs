@@ -101,7 +101,10 @@ fn the_four_edits_of_a_sealed_log_are_found_at_their_line() {
             let report = bench.verify();
             assert_eq!(report.verdict, Verdict::Tampered, "{code} at {line}");
             let finding = &report.findings[0];
-            assert_eq!((finding.code, finding.line), (code, Some(line as u64 + 1)));
+            assert_eq!(
+                (finding.code.as_str(), finding.line),
+                (code, Some(line as u64 + 1))
+            );
             assert_eq!(bench.seal().unwrap_err().kind(), ErrorKind::Refused);
         }
     }
@@ -123,7 +126,7 @@ fn an_edit_among_equal_lines_is_told_for_what_it_is() {
         let report = bench.verify();
         let finding = &report.findings[0];
         assert_eq!(
-            (finding.code, finding.line),
+            (finding.code.as_str(), finding.line),
             (code, Some(line)),
             "{edited:?}"
         );

@@ -7,7 +7,7 @@ use threadseal_core::key::{KeyUsage, PublicKey};
 use threadseal_core::record::ThreadId;
 use threadseal_core::report::{Report, Verdict};
 use threadseal_core::tlog::entry::key_event::KeyEvent;
-use threadseal_core::trust::{Format, Purpose, Standing};
+use threadseal_core::trust::{Purpose, ScopeFormat, Standing};
 use threadseal_formats::transcript::{Sealer, Signers, VerifyOptions};
 
 impl Recorder {
@@ -54,7 +54,7 @@ fn refuse_ended(
 ) -> Result<(), Error> {
     let purpose = Purpose {
         usage: KeyUsage::Native,
-        format: Format::Transcript,
+        format: ScopeFormat::Transcript,
         thread: Some(thread.as_str()),
         evidence: None,
         heads: &[],

@@ -19,9 +19,11 @@ pub use real::RealFs;
 #[cfg(feature = "sqlite")]
 pub(crate) use real::{is_locked, is_open_here};
 
+use std::error::Error as StdError;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal_core::encoding;
@@ -269,6 +271,36 @@ pub fn failure(action: &str, path: &Path, reason: &io::Error) -> Error {
         kind,
         format!("cannot {action} {}: {reason}", path.display()),
     )
+    .with_source(cause(reason))
+}
+
+/// The system's error once more, as the source of an [`Error`].
+pub fn cause(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(number) => io::Error::from_raw_os_error(number),
+        None => io::Error::new(error.kind(), error.to_string()),
+    }
+}
+
+/// The system's reason as words, without its number.
+pub fn reason(error: &io::Error) -> String {
+    without_number(error.to_string(), error.raw_os_error())
+}
+
+/// The message of an error, without the number of the system's error that ends it.
+pub fn message(error: &Error) -> String {
+    let first: &(dyn StdError + 'static) = error;
+    let mut causes = iter::successors(Some(first), |cause| cause.source());
+    let number = causes.find_map(|cause| cause.downcast_ref::<io::Error>()?.raw_os_error());
+    without_number(error.to_string(), number)
+}
+
+/// The standard library ends the text of a system's error in this way.
+fn without_number(mut text: String, number: Option<i32>) -> String {
+    let end = number.map(|number| format!(" (os error {number})"));
+    let words = end.and_then(|end| Some(text.strip_suffix(end.as_str())?.len()));
+    text.truncate(words.unwrap_or(text.len()));
+    text
 }
 
 /// The path as text of one line that names it and no other path.

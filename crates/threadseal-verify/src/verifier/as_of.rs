@@ -7,10 +7,12 @@ use super::Verifier;
 use super::logged::CHECK;
 use crate::home_log::HomeLog;
 use threadseal_core::record::{ExpectedHead, Head};
-use threadseal_core::report::{CheckResult, Expectation, Finding, KnownBy, Report, Verdict};
+use threadseal_core::report::{
+    CheckResult, Expectation, Finding, FindingCode, KnownBy, Report, Verdict,
+};
 use threadseal_store::heads::LoggedAt;
 
-const SUPERSEDED: &str = "superseded";
+const SUPERSEDED: FindingCode = FindingCode::Superseded;
 
 impl Verifier {
     /// Leaves out of what a record must contain what is later than the state that was asked for.
@@ -40,7 +42,10 @@ impl Verifier {
         if report.head != Some(as_of) {
             if report.verdict == Verdict::Verified {
                 let text = format!("its last seal is not {as_of}, which was asked for");
-                report.hold_because(Verdict::Open, Finding::error("head_not_last", text));
+                report.hold_because(
+                    Verdict::Open,
+                    Finding::error(FindingCode::HeadNotLast, text),
+                );
             }
             return;
         }
@@ -65,7 +70,10 @@ impl Verifier {
                     Some(format!("{}: another seal", at.entry)),
                 );
                 let text = format!("{} has another seal {} of the record", at.entry, as_of.seq);
-                report.hold_because(Verdict::Forked, Finding::error("head_differs", text));
+                report.hold_because(
+                    Verdict::Forked,
+                    Finding::error(FindingCode::HeadDiffers, text),
+                );
             }
             None => {
                 let text = format!(

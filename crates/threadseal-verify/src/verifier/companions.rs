@@ -15,14 +15,14 @@ use crate::error::VerifyError;
 use crate::inputs::Candidate;
 use crate::layout::{CAPABILITIES_FILE, THREAD_FILE, THREADS, TRANSCRIPT_FILE};
 use crate::limit::Limits;
-use crate::request::Profile;
+use crate::request::RequestedProfile;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use threadseal_core::digest::Digest;
 use threadseal_core::limits::MAX_DOCUMENT_BYTES;
 use threadseal_core::record::{Head, RecordId, ThreadId};
-use threadseal_core::report::{Finding, Report, Verdict};
+use threadseal_core::report::{Finding, FindingCode, Format, Profile, Report, Verdict};
 use threadseal_formats::ledger::RunId;
 use threadseal_store::examine::first_line;
 use threadseal_store::read::{RegularFile, Source as _, open_regular, read_small};
@@ -119,7 +119,7 @@ pub(super) fn left(
     seen: &[FileResult],
 ) -> Vec<Report> {
     let mut told = BTreeMap::new();
-    if verifier.request.profile == Profile::Observed {
+    if verifier.request.profile == RequestedProfile::Observed {
         return Vec::new();
     }
     for (candidate, seen) in candidates.iter().zip(seen) {
@@ -136,17 +136,17 @@ pub(super) fn left(
         }
     }
     let report = |(path, (record, neighbour)): (PathBuf, (Option<RecordId>, String))| {
-        let mut report = Report::begin("transcript", "native");
+        let mut report = Report::begin(Format::Transcript, Profile::Native);
         report.path = shown(&path);
         report.trust = Some(verifier.request.trust.digest());
         report.record = record;
         let (code, text) = match record {
             Some(record) => (
-                "record_missing",
+                FindingCode::RecordMissing,
                 format!("{neighbour} beside it is of record {record}, which is not there"),
             ),
             None => (
-                "companion_missing",
+                FindingCode::CompanionMissing,
                 format!("{neighbour} beside it is of a thread whose record is not there"),
             ),
         };
@@ -171,7 +171,7 @@ fn left_by(
         let record = RecordId::parse_hex(run)?;
         return is_folder_of_thread(verifier, folder).then(|| (Some(record), name.to_owned()));
     }
-    let sealed = |report: &Report| report.profile == "native" && report.head.is_some();
+    let sealed = |report: &Report| report.profile == Profile::Native && report.head.is_some();
     if name != THREAD_FILE || !reports.iter().any(sealed) {
         return None;
     }
@@ -311,13 +311,13 @@ fn ledger_of(
 
 fn told(verifier: &Verifier, path: &Path, head: &Head, fault: &Fault) -> Report {
     let format = if path.extension().is_some_and(|ending| ending == "md") {
-        "text"
+        Format::Text
     } else if path.extension().is_some_and(|ending| ending == "jsonl") {
-        "ledger"
+        Format::Ledger
     } else {
-        "json"
+        Format::Json
     };
-    let mut report = Report::begin(format, "native");
+    let mut report = Report::begin(format, Profile::Native);
     report.path = shown(path);
     report.trust = Some(verifier.request.trust.digest());
     let record = head.record;
@@ -325,14 +325,14 @@ fn told(verifier: &Verifier, path: &Path, head: &Head, fault: &Fault) -> Report 
         Fault::Missing => report.hold_because(
             Verdict::Missing,
             Finding::error(
-                "companion_missing",
+                FindingCode::CompanionMissing,
                 format!("record {record} beside it names it, and it is not there"),
             ),
         ),
         Fault::Differs(why) => report.hold_because(
             Verdict::Tampered,
             Finding::error(
-                "companion_differs",
+                FindingCode::CompanionDiffers,
                 format!("it is not what record {record} beside it names: {why}"),
             ),
         ),

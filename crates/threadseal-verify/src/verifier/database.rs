@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use threadseal_core::error::Error;
 use threadseal_core::record::{RecordId, ThreadId};
-use threadseal_core::report::{Finding, Report, Verdict};
+use threadseal_core::report::{Finding, FindingCode, Format, Profile, Report, Verdict};
 use threadseal_store::host::Host;
 
 /// The root of all paths in a database: no project is needed to verify them.
@@ -188,9 +188,12 @@ impl Verifier {
             let text = format!(
                 "the registry knows record {record}, which was sealed, and it is not there"
             );
-            let mut report = self.begin("transcript", path);
+            let mut report = self.begin(Format::Transcript, path);
             report.record = Some(record);
-            report.hold_because(Verdict::Missing, Finding::error("record_missing", text));
+            report.hold_because(
+                Verdict::Missing,
+                Finding::error(FindingCode::RecordMissing, text),
+            );
             lost.push(report);
         }
         Ok(lost)
@@ -198,13 +201,16 @@ impl Verifier {
 
     fn stray(&self, path: &str) -> Report {
         let text = "it is stored under a name by which nobody opens anything";
-        let mut report = self.begin("log", path.to_owned());
-        report.hold_because(Verdict::Malformed, Finding::error("path_bad", text));
+        let mut report = self.begin(Format::Log, path.to_owned());
+        report.hold_because(
+            Verdict::Malformed,
+            Finding::error(FindingCode::PathBad, text),
+        );
         report
     }
 
-    fn begin(&self, format: &'static str, path: String) -> Report {
-        let mut report = Report::begin(format, "native");
+    fn begin(&self, format: Format, path: String) -> Report {
+        let mut report = Report::begin(format, Profile::Native);
         report.path = path;
         report.trust = Some(self.request.trust.digest());
         report

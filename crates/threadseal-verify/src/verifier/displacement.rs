@@ -7,16 +7,16 @@
 use super::{Verifier, shown};
 use crate::error::VerifyError;
 use crate::inputs::Candidate;
-use crate::request::Profile;
+use crate::request::RequestedProfile;
 use std::path::Path;
 use threadseal_core::record::RecordId;
-use threadseal_core::report::{Finding, Report, Verdict};
+use threadseal_core::report::{Finding, FindingCode, Format, Profile, Report, Verdict};
 use threadseal_store::examine;
 use threadseal_store::heads::{RecordKind, StoredHead};
 use threadseal_store::sys::{directory_of, path_text};
 
 /// The code in reports of records that are in the place of another.
-const PLACE_OF_ANOTHER: &str = "place_of_another";
+const PLACE_OF_ANOTHER: FindingCode = FindingCode::PlaceOfAnother;
 
 /// Downgrades each record of the file at `path` that is in the place of another.
 ///
@@ -111,14 +111,14 @@ fn sealed_at(verifier: &Verifier, place: &str) -> Result<Vec<StoredHead>, Verify
 }
 
 /// Would a report of it be made by this profile? What is not looked at is not missed.
-fn is_asked_for(profile: Profile, last: &StoredHead) -> bool {
+fn is_asked_for(profile: RequestedProfile, last: &StoredHead) -> bool {
     let is_native = last.thread.is_some();
     match (profile, last.kind) {
-        (Profile::Auto, _)
-        | (Profile::Native, RecordKind::Document)
-        | (Profile::Observed, RecordKind::Observed) => true,
-        (Profile::Native, RecordKind::Transcript) => is_native,
-        (Profile::Rye, RecordKind::Transcript) => !is_native,
+        (RequestedProfile::Auto, _)
+        | (RequestedProfile::Native, RecordKind::Document)
+        | (RequestedProfile::Observed, RecordKind::Observed) => true,
+        (RequestedProfile::Native, RecordKind::Transcript) => is_native,
+        (RequestedProfile::Rye, RecordKind::Transcript) => !is_native,
         _ => false,
     }
 }
@@ -145,7 +145,7 @@ fn displaced(
     let kind = kind_of(report);
     // Their files are replaced in good faith: a document by the version of a colleague, a
     // transcript that Rye signs by that of its next run. The record of another host is no evidence.
-    let is_replaced = kind == RecordKind::Document || report.profile == "rye";
+    let is_replaced = kind == RecordKind::Document || report.profile == Profile::Rye;
     let last = examine::displaced(&verifier.host, path, kind, &record, records)?;
     // VerifyRequest of few: most records lie where they were sealed.
     if last.is_some() && is_replaced && verifier.host.heads.fetch(&record)?.is_none() {
@@ -156,11 +156,11 @@ fn displaced(
 
 fn kind_of(report: &Report) -> RecordKind {
     match (report.profile, report.format) {
-        ("observed", _) => RecordKind::Observed,
-        (_, "scroll") => RecordKind::Scroll,
-        (_, "ledger") => RecordKind::Ledger,
-        (_, "lineage") => RecordKind::Lineage,
-        (_, "transcript") => RecordKind::Transcript,
+        (Profile::Observed, _) => RecordKind::Observed,
+        (_, Format::Scroll) => RecordKind::Scroll,
+        (_, Format::Ledger) => RecordKind::Ledger,
+        (_, Format::Lineage) => RecordKind::Lineage,
+        (_, Format::Transcript) => RecordKind::Transcript,
         _ => RecordKind::Document,
     }
 }
@@ -181,21 +181,24 @@ pub(crate) fn report_missing(
     message: String,
 ) -> Report {
     let mut report = report_of(verifier, path, last);
-    report.hold_because(Verdict::Missing, Finding::error("record_missing", message));
+    report.hold_because(
+        Verdict::Missing,
+        Finding::error(FindingCode::RecordMissing, message),
+    );
     report
 }
 
 /// A report of what is known of a record whose file is not looked at.
 pub(super) fn report_of(verifier: &Verifier, path: &str, last: &StoredHead) -> Report {
     let (format, profile) = match (last.kind, &last.thread) {
-        (RecordKind::Observed, _) => ("log", "observed"),
-        (RecordKind::Scroll, _) => ("scroll", "scroll-v0.1"),
-        (RecordKind::Ledger, _) => ("ledger", "abstractruntime"),
-        (RecordKind::Lineage, _) => ("lineage", "threadseal"),
-        (RecordKind::Transcript, Some(_)) => ("transcript", "native"),
-        (RecordKind::Transcript, None) => ("transcript", "rye"),
-        (RecordKind::Document, _) if path.ends_with(".json") => ("json", "native"),
-        (RecordKind::Document, _) => ("text", "native"),
+        (RecordKind::Observed, _) => (Format::Log, Profile::Observed),
+        (RecordKind::Scroll, _) => (Format::Scroll, Profile::ScrollV01),
+        (RecordKind::Ledger, _) => (Format::Ledger, Profile::AbstractRuntime),
+        (RecordKind::Lineage, _) => (Format::Lineage, Profile::ThreadSeal),
+        (RecordKind::Transcript, Some(_)) => (Format::Transcript, Profile::Native),
+        (RecordKind::Transcript, None) => (Format::Transcript, Profile::Rye),
+        (RecordKind::Document, _) if path.ends_with(".json") => (Format::Json, Profile::Native),
+        (RecordKind::Document, _) => (Format::Text, Profile::Native),
     };
     let mut report = Report::begin(format, profile);
     report.path = path.to_owned();

@@ -5,8 +5,8 @@ use crate::error::VerifyError;
 use crate::request;
 use threadseal_core::limits::MAX_DOCUMENT_BYTES;
 use threadseal_core::record::ExpectedHead;
-use threadseal_core::report::{Completeness, Finding, Report, Verdict};
-use threadseal_formats::document::{self, DocumentKind, Options, Profile};
+use threadseal_core::report::{Completeness, Finding, FindingCode, Report, Verdict};
+use threadseal_formats::document::{self, DocumentKind, Options, ProfileChoice};
 use threadseal_store::read::RegularFile;
 
 /// Verifies a document.
@@ -24,11 +24,11 @@ pub(super) fn look(
     let mut options = Options {
         path: &path,
         profile: match verifier.request.profile {
-            request::Profile::Auto | request::Profile::Observed | request::Profile::ScrollV01 => {
-                Profile::Auto
-            }
-            request::Profile::Native => Profile::Native,
-            request::Profile::Rye => Profile::Rye,
+            request::RequestedProfile::Auto
+            | request::RequestedProfile::Observed
+            | request::RequestedProfile::ScrollV01 => ProfileChoice::Auto,
+            request::RequestedProfile::Native => ProfileChoice::Native,
+            request::RequestedProfile::Rye => ProfileChoice::Rye,
         },
         expect_thread: verifier.request.thread.as_ref(),
         expect_head: verifier.request.expect_head,
@@ -52,7 +52,7 @@ pub(super) fn look(
         held.completeness = Completeness::Unproved;
     }
     let request = verifier.request.expect_head.is_some();
-    let mut report = if request && report.verdict <= held.verdict {
+    let mut report = if request && report.verdict.is_no_better_than(held.verdict) {
         report
     } else {
         held
@@ -69,6 +69,9 @@ fn hold_to_last(report: &mut Report, expected: ExpectedHead) {
     });
     if !same {
         let text = "the document is not the version of the expected head";
-        report.hold_because(Verdict::Open, Finding::error("head_not_last", text));
+        report.hold_because(
+            Verdict::Open,
+            Finding::error(FindingCode::HeadNotLast, text),
+        );
     }
 }

@@ -18,7 +18,7 @@ use std::sync::{Mutex, PoisonError};
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::limits::{MAX_NOTE_BYTES, MAX_SOURCE_BYTES};
 use threadseal_core::report::Expectation;
-use threadseal_core::report::{Finding, Report, Verdict};
+use threadseal_core::report::{Finding, FindingCode, Format, Profile, Report, Verdict};
 use threadseal_formats::ledger::{
     Bundle, BundledLedger, ChainOptions, ChainTip, HeadAtHand, Judging, Outcome, RunId, SignedHead,
     View,
@@ -95,12 +95,15 @@ pub(super) fn sidecar(
         Err(_) if !named => return Ok(FileResult::PassedOver),
         Err(error) => return Err(VerifyError::refused(error.to_string()).about(head)),
     };
-    let mut report = Report::begin("ledger", "abstractruntime");
+    let mut report = Report::begin(Format::Ledger, Profile::AbstractRuntime);
     report.path = shown(&ledger);
     report.trust = Some(verifier.request.trust.digest());
     report.record = Some(signed.statement.run.record_id());
     let message = "its signed head is here and the ledger is not";
-    report.hold_because(Verdict::Missing, Finding::error("ledger_missing", message));
+    report.hold_because(
+        Verdict::Missing,
+        Finding::error(FindingCode::LedgerMissing, message),
+    );
     Ok(FileResult::Reports(vec![report]))
 }
 
@@ -134,7 +137,7 @@ impl Verifier {
             })?;
         if let Some(Err(_)) = signed {
             let text = "the file beside the ledger is no signed head of one";
-            let finding = Finding::error("head_malformed", text);
+            let finding = Finding::error(FindingCode::HeadMalformed, text);
             outcome.report.hold_because(Verdict::Malformed, finding);
             outcome.verified = None;
             outcome.tip = None;
@@ -183,11 +186,11 @@ impl Verifier {
     pub fn strays(&self, store: &dyn LedgerStore, name: &str) -> Result<Vec<Report>, VerifyError> {
         let strays = store.strays(MAX_STRAYS)?;
         let report = |stray: &String| {
-            let mut report = Report::begin("ledger", "abstractruntime");
+            let mut report = Report::begin(Format::Ledger, Profile::AbstractRuntime);
             report.trust = Some(self.request.trust.digest());
             report.path = format!("{}#{stray}", without_secrets(name));
             let text = "something is stored under a name that no run of this store has; who reads it goes astray";
-            let finding = Finding::error("run_name_bad", text);
+            let finding = Finding::error(FindingCode::RunNameBad, text);
             report.hold_because(Verdict::Malformed, finding);
             report
         };
@@ -245,7 +248,7 @@ impl Verifier {
                 Err(why) if !is_of_records(&why) => return Err(why.into()),
                 Ok(None) | Err(_) => {}
             }
-            let finding = Finding::error("store_refuses", error.to_string());
+            let finding = Finding::error(FindingCode::StoreRefuses, error.to_string());
             outcome.report.hold_because(Verdict::Tampered, finding);
             outcome.verified = None;
             outcome.tip = None;
@@ -253,7 +256,7 @@ impl Verifier {
             let head = known::known(&self.host, &run.record_id())?.head;
             if head.is_some() {
                 let text = "this host knows records of the run, and the store has none";
-                let finding = Finding::error("ledger_missing", text);
+                let finding = Finding::error(FindingCode::LedgerMissing, text);
                 outcome.report.hold_because(Verdict::Missing, finding);
             }
         }
@@ -293,7 +296,7 @@ impl Verifier {
             report.path = format!("{}#{}", shown(file.path()), ledger.run);
             if let Some(offset) = bundle.repeated {
                 let text = "a member of the bundle stands twice: readers differ on which counts";
-                let finding = Finding::error("name_repeated", text);
+                let finding = Finding::error(FindingCode::NameRepeated, text);
                 let at = offset as u64;
                 report.hold_because(Verdict::Tampered, finding.at_bytes(at, at));
             }
@@ -320,10 +323,10 @@ impl Verifier {
     }
 
     fn malformed(&self, file: &RegularFile, error: &Error) -> Report {
-        let mut report = Report::begin("ledger", "abstractruntime");
+        let mut report = Report::begin(Format::Ledger, Profile::AbstractRuntime);
         report.trust = Some(self.request.trust.digest());
         report.stats.bytes = file.size();
-        let finding = Finding::error("bundle_malformed", error.to_string());
+        let finding = Finding::error(FindingCode::BundleMalformed, error.to_string());
         report.hold_because(Verdict::Malformed, finding);
         report
     }

@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use threadseal_core::record::{ExpectedHead, Head};
-use threadseal_core::report::Verdict;
+use threadseal_core::report::{Format, Profile, Verdict};
 use threadseal_store::read::open_regular;
 
 /// Verifies each ledger again whose only gap is its end, where the record beside it seals that end.
@@ -60,8 +60,8 @@ fn end_named(
 ) -> Result<Option<(PathBuf, Head)>, VerifyError> {
     let whole = |report: &&threadseal_core::report::Report| {
         report.verdict == Verdict::Verified
-            && report.format == "transcript"
-            && report.profile == "native"
+            && report.format == Format::Transcript
+            && report.profile == Profile::Native
     };
     let head = seen.reports().iter().find(whole);
     let Some(head) = head.and_then(|report| report.head) else {

@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 use threadseal_core::record::ExpectedHead;
-use threadseal_core::report::Expectation;
 use threadseal_core::report::Report;
+use threadseal_core::report::{Expectation, FindingCode};
 use threadseal_core::time::Timestamp;
 use threadseal_formats::lineage::{
     FileReader, Judging, Lineage, Lineages, LinkFacts, Outcome, View, conclude,
@@ -25,7 +25,7 @@ use threadseal_store::heads::{RecordKind, StoredHead};
 use threadseal_store::read::{RegularFile, Source as _, open_regular};
 
 /// Codes of findings that say that a lineage is not the one of an expected head.
-const OF_ANOTHER: [&str; 2] = ["record_differs", "head_missing"];
+const OF_ANOTHER: [FindingCode; 2] = [FindingCode::RecordDiffers, FindingCode::HeadMissing];
 
 /// Gathers what one file shows.
 ///

@@ -3,7 +3,7 @@
 use super::{FileResult, Verifier, shown};
 use crate::error::VerifyError;
 use std::path::{Path, PathBuf};
-use threadseal_core::report::{Finding, Report, Verdict};
+use threadseal_core::report::{Finding, FindingCode, Format, Profile, Report, Verdict};
 use threadseal_formats::transcript::VerifyOptions;
 use threadseal_formats::transcript::observed;
 use threadseal_store::examine;
@@ -11,7 +11,7 @@ use threadseal_store::observer;
 use threadseal_store::read::RegularFile;
 
 /// What is found of seals whose log is gone.
-pub(super) const LOG_MISSING: &str = "log_missing";
+pub(super) const LOG_MISSING: FindingCode = FindingCode::LogMissing;
 
 /// Verifies a file against the seals in `seal_file`.
 ///
@@ -27,7 +27,7 @@ pub(super) fn sealed(
     let seals = match observed::parse(&bytes) {
         Ok(seals) => seals,
         Err(finding) => {
-            let mut report = Report::begin("log", "observed");
+            let mut report = Report::begin(Format::Log, Profile::Observed);
             report.trust = Some(request.trust.digest());
             report.stats.bytes = file.size();
             report.hold_because(Verdict::Malformed, finding);
@@ -63,12 +63,12 @@ pub(super) fn sealed(
 
 /// A log without seals.
 pub(super) fn unsealed(verifier: &Verifier, file: &RegularFile) -> Report {
-    let mut report = Report::begin("log", "none");
+    let mut report = Report::begin(Format::Log, Profile::None);
     report.trust = Some(verifier.request.trust.digest());
     report.stats.bytes = file.size();
     report.hold_because(
         Verdict::Unsigned,
-        Finding::note("unsigned", "nothing seals this log"),
+        Finding::note(FindingCode::Unsigned, "nothing seals this log"),
     );
     verifier.advance(file.size());
     report
@@ -89,10 +89,13 @@ pub(super) fn hold_if_stripped(
     let record = stripped.record;
     if stripped.certain {
         let message = format!("this host sealed it as record {record}, and those seals are gone");
-        report.hold_because(Verdict::Tampered, Finding::error("seals_gone", message));
+        report.hold_because(
+            Verdict::Tampered,
+            Finding::error(FindingCode::SealsGone, message),
+        );
     } else {
         let message = format!("it begins like record {record}, which this host sealed elsewhere");
-        report.find(Finding::warning("seals_elsewhere", message));
+        report.find(Finding::warning(FindingCode::SealsElsewhere, message));
     }
     Ok(())
 }
@@ -120,7 +123,7 @@ pub(super) fn sidecar(
         return Ok(FileResult::Reports(reports));
     }
     let bytes = observer::read_seal_file(&verifier.host, seal_file)?.unwrap_or_default();
-    let mut report = Report::begin("log", "observed");
+    let mut report = Report::begin(Format::Log, Profile::Observed);
     report.path = shown(&log);
     report.trust = Some(verifier.request.trust.digest());
     report.record = match observed::parse(&bytes) {

@@ -6,7 +6,9 @@
 use crate::error::VerifyError;
 use crate::home_log::HomeLog;
 use threadseal_core::key::PublicKey;
-use threadseal_core::report::{CheckResult, Completeness, Finding, Report, Verdict};
+use threadseal_core::report::{
+    CheckName, CheckResult, Completeness, Finding, FindingCode, Report, Verdict,
+};
 use threadseal_core::tlog::entry::key_event::KeyChange;
 use threadseal_formats::transcript::SealedDelegation;
 use threadseal_formats::transcript::bodies::SealedRedaction;
@@ -14,16 +16,21 @@ use threadseal_log::{SealLog, Standing};
 use threadseal_store::heads::StoredHead;
 
 /// The check that each report has.
-pub(super) const CHECK: &str = "log";
+pub(super) const CHECK: CheckName = CheckName::Log;
 
-const DAMAGED: &str = "seal_log_damaged";
+const DAMAGED: FindingCode = FindingCode::SealLogDamaged;
 const UNREAD: &str = "the log cannot be read";
 
 /// Says in `report` how the log is, and why it was not held against the record where it was not.
 pub fn tell_log(report: &mut Report, log: &HomeLog) {
     let skipped = match log {
         HomeLog::Never => Some("this home has no log".to_owned()),
-        HomeLog::Missing(why) => Some(warn(report, "seal_log_missing", why, "the log is gone")),
+        HomeLog::Missing(why) => Some(warn(
+            report,
+            FindingCode::SealLogMissing,
+            why,
+            "the log is gone",
+        )),
         HomeLog::Damaged(why) => Some(warn(report, DAMAGED, why, UNREAD)),
         HomeLog::There(log) => of_log(report, log),
     };
@@ -56,7 +63,7 @@ pub(super) fn hold_redactions(
             "the log of this host does not know the redaction that seal {seq} covers: it was made elsewhere, or \
              threadseal redact --finish has to write it down"
         );
-        report.find(Finding::warning("redaction_unlogged", text));
+        report.find(Finding::warning(FindingCode::RedactionUnlogged, text));
     }
     Ok(())
 }
@@ -98,7 +105,7 @@ pub(super) fn hold_delegations(
              done elsewhere, or threadseal key delegate has to write it down",
             to.key_id()
         );
-        report.find(Finding::warning("delegation_unlogged", text).at_line(*line));
+        report.find(Finding::warning(FindingCode::DelegationUnlogged, text).at_line(*line));
     }
     Ok(())
 }
@@ -106,11 +113,10 @@ pub(super) fn hold_delegations(
 /// A scroll and a lineage have no end of their own: a log that went back, is gone or cannot be read does not
 /// show that nothing is missing from one. Other formats check the log themselves; a document is always whole.
 pub(super) fn doubt(report: &mut Report, log: &HomeLog) {
-    let is_endless = matches!(report.format, "scroll" | "lineage")
-        && report.completeness == Completeness::Unproved;
+    let is_endless = !report.format.has_end() && report.completeness == Completeness::Unproved;
     if is_endless && !log.vouches() && report.verdict == Verdict::Verified {
         let text = "what this host knows of the record may itself be older than it was";
-        report.hold_because(Verdict::Open, Finding::note("end_unproved", text));
+        report.hold_because(Verdict::Open, Finding::note(FindingCode::EndUnproved, text));
     }
 }
 
@@ -120,16 +126,16 @@ fn of_log(report: &mut Report, log: &SealLog) -> Option<String> {
         Standing::Good => {}
         Standing::Faulty(fault) => {
             let why = format!("{fault}: what this host knows of records may be older than it was");
-            warn(report, "log_rolled_back", &why, "");
+            warn(report, FindingCode::LogRolledBack, &why, "");
         }
         Standing::Damaged(why) => return Some(warn(report, DAMAGED, &why, UNREAD)),
         Standing::MarkUnread(why) => {
-            warn(report, "mark_unreadable", &why, "");
+            warn(report, FindingCode::MarkUnreadable, &why, "");
         }
         Standing::MarkGone => {
             let why =
                 "the second place of the log is gone: nothing would show that the log went back";
-            warn(report, "mark_missing", why, "");
+            warn(report, FindingCode::MarkMissing, why, "");
         }
     }
     if has_check(report) {
@@ -172,7 +178,7 @@ fn has_check(report: &Report) -> bool {
 }
 
 /// A warning, once in each report; gives back the text of the check.
-fn warn(report: &mut Report, code: &'static str, why: &str, check: &str) -> String {
+fn warn(report: &mut Report, code: FindingCode, why: &str, check: &str) -> String {
     if !report.findings.iter().any(|found| found.code == code) {
         report.find(Finding::warning(code, why));
     }

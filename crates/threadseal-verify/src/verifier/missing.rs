@@ -10,7 +10,7 @@ use super::{FileResult, Verifier, companions, displacement, ledger_ends, pruned,
 use crate::error::VerifyError;
 use crate::inputs::Candidate;
 use crate::output::PathError;
-use crate::request::Profile;
+use crate::request::RequestedProfile;
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -91,7 +91,9 @@ impl Verifier {
         seen: &mut [FileResult],
     ) -> Result<Vec<Report>, VerifyError> {
         match self.request.profile {
-            Profile::Auto | Profile::Native => thread_links::missing(self, candidates, seen),
+            RequestedProfile::Auto | RequestedProfile::Native => {
+                thread_links::missing(self, candidates, seen)
+            }
             _ => Ok(Vec::new()),
         }
     }

@@ -48,16 +48,16 @@ use crate::home_log::HomeLog;
 use crate::inputs::Candidate;
 use crate::notices::Progress;
 use crate::output::PathError;
-use crate::request::{Profile, VerifyRequest};
+use crate::request::{RequestedProfile, VerifyRequest};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use threadseal_core::record::RecordId;
-use threadseal_core::report::{Finding, Report, Severity, SignerStatus, Verdict};
+use threadseal_core::report::{Finding, FindingCode, Report, Severity, SignerStatus, Verdict};
 use threadseal_core::time::Timestamp;
-use threadseal_core::trust::Format;
+use threadseal_core::trust::ScopeFormat;
 use threadseal_formats::document::DocumentKind;
 use threadseal_formats::lineage::LinkFacts;
 use threadseal_store::examine::Known;
@@ -302,7 +302,7 @@ impl Verifier {
         if kind == Some(Kind::LedgerHead) {
             return ledger::sidecar(self, file.path(), candidate.named);
         }
-        if kind == Some(Kind::Checkpoint) && self.request.profile != Profile::Observed {
+        if kind == Some(Kind::Checkpoint) && self.request.profile != RequestedProfile::Observed {
             return self.beside(&file, kind);
         }
         let is_other = kind.is_some_and(|kind| !matches!(kind, Kind::Scroll(_)));
@@ -341,11 +341,14 @@ impl Verifier {
         named: bool,
     ) -> Result<Vec<Report>, VerifyError> {
         let mut reports = Vec::new();
-        let beside = matches!(self.request.profile, Profile::Auto | Profile::Observed);
+        let beside = matches!(
+            self.request.profile,
+            RequestedProfile::Auto | RequestedProfile::Observed
+        );
         if beside && self.exists(&seal_path(file.path())) {
             reports.push(log::sealed(self, file, &seal_path(file.path()))?);
         }
-        if self.request.profile == Profile::Observed {
+        if self.request.profile == RequestedProfile::Observed {
             if reports.is_empty() && (named || kind == Some(Kind::Log)) {
                 reports.push(self.unsealed(file)?);
             }
@@ -412,7 +415,7 @@ impl Verifier {
         let mut report = match kind {
             Some(Kind::Native) => transcript::native(self, file)?.report,
             // Rye's checkpoints are nothing to who asks for native seals.
-            Some(Kind::Events) if self.request.profile != Profile::Native => {
+            Some(Kind::Events) if self.request.profile != RequestedProfile::Native => {
                 transcript::rye(self, file)?.report
             }
             Some(Kind::Events | Kind::Log) => log::unsealed(self, file),
@@ -454,13 +457,13 @@ impl Verifier {
                 }
                 (found, _) => found,
             },
-            Some(Format::Transcript) => Some(detect::transcript(file)?),
-            Some(Format::Log) => Some(Kind::Log),
-            Some(Format::Scroll) => Some(Kind::Scroll(detect::container(file)?)),
-            Some(Format::Ledger) => Some(Kind::Ledger(detect::ledger_shape(file)?)),
-            Some(Format::Lineage) => Some(Kind::Checkpoint),
-            Some(Format::Json) => Some(Kind::Document(DocumentKind::Json)),
-            Some(Format::Text) => {
+            Some(ScopeFormat::Transcript) => Some(detect::transcript(file)?),
+            Some(ScopeFormat::Log) => Some(Kind::Log),
+            Some(ScopeFormat::Scroll) => Some(Kind::Scroll(detect::container(file)?)),
+            Some(ScopeFormat::Ledger) => Some(Kind::Ledger(detect::ledger_shape(file)?)),
+            Some(ScopeFormat::Lineage) => Some(Kind::Checkpoint),
+            Some(ScopeFormat::Json) => Some(Kind::Document(DocumentKind::Json)),
+            Some(ScopeFormat::Text) => {
                 let by_name = DocumentKind::of_name(&name);
                 let text = by_name.filter(|kind| *kind != DocumentKind::Json);
                 Some(Kind::Document(text.unwrap_or(DocumentKind::Markdown)))
@@ -520,14 +523,12 @@ impl Verifier {
         if report.path.is_empty() {
             report.path = shown(path);
         }
-        if self.request.thread.is_some()
-            && matches!(
-                report.format,
-                "log" | "text" | "scroll" | "ledger" | "lineage"
-            )
-        {
+        if self.request.thread.is_some() && !report.format.may_name_a_thread() {
             let text = "a thread was asked for, and this kind of record names none";
-            report.hold_because(Verdict::Foreign, Finding::error("thread_unnamed", text));
+            report.hold_because(
+                Verdict::Foreign,
+                Finding::error(FindingCode::ThreadUnnamed, text),
+            );
         }
         self.supersede(report);
         tell_log(report, &self.log);
@@ -537,7 +538,7 @@ impl Verifier {
         }
         if self.request.trust.local {
             report.find(Finding::warning(
-                "local_trust",
+                FindingCode::LocalTrust,
                 "the trust lies inside the tree that it judges: whoever made the one could make the other",
             ));
         }
@@ -553,11 +554,11 @@ fn is_regular(found: io::Result<Metadata>) -> bool {
 
 /// Is the expected head none of this record's?
 fn misses_head(report: &Report) -> bool {
-    const OTHERS: [&str; 4] = [
-        "record_differs",
-        "head_missing",
-        "other_record",
-        "other_head",
+    const OTHERS: [FindingCode; 4] = [
+        FindingCode::RecordDiffers,
+        FindingCode::HeadMissing,
+        FindingCode::OtherRecord,
+        FindingCode::OtherHead,
     ];
     let mut findings = report.findings.iter();
     findings.any(|found| OTHERS.contains(&found.code))
@@ -565,7 +566,7 @@ fn misses_head(report: &Report) -> bool {
 
 fn seems_older(report: &Report) -> bool {
     // Bodies are read after the record that names them.
-    let lacks = |finding: &Finding| finding.code == "body_missing";
+    let lacks = |finding: &Finding| finding.code == FindingCode::BodyMissing;
     matches!(report.verdict, Verdict::Truncated | Verdict::RolledBack)
         || report.findings.iter().any(lacks)
 }
@@ -574,7 +575,9 @@ fn seems_older(report: &Report) -> bool {
 fn claims_nothing(report: &Report) -> bool {
     let mut findings = report.findings.iter();
     report.verdict == Verdict::Unsigned
-        && findings.all(|found| found.severity == Severity::Note || found.code == "no_checkpoint")
+        && findings.all(|found| {
+            found.severity == Severity::Note || found.code == FindingCode::NoCheckpoint
+        })
 }
 
 fn has_revoked_signer(report: &Report) -> bool {

@@ -17,9 +17,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use threadseal_core::key::{KeyUsage, PublicKey};
 use threadseal_core::record::{Head, RecordId};
-use threadseal_core::report::{CheckResult, Completeness, Finding, Report, Verdict};
+use threadseal_core::report::{CheckResult, Completeness, Finding, FindingCode, Report, Verdict};
 use threadseal_core::tlog::entry::LoggedHead;
-use threadseal_core::trust::{Format, Purpose};
+use threadseal_core::trust::{Purpose, ScopeFormat};
 use threadseal_store::heads::StoredHead;
 use threadseal_store::sys::{Fs, led_to, path_text};
 use threadseal_store::tombstones::{self, Found, TOMBSTONE_ENDING};
@@ -156,7 +156,7 @@ impl Pruned {
     ) -> Option<Finding> {
         let grave = self.last(record, named)?;
         let text = format!("{} was pruned by {}", grave.head, grave.said);
-        (!grave.is_doubted).then(|| Finding::note("pruned", text))
+        (!grave.is_doubted).then(|| Finding::note(FindingCode::Pruned, text))
     }
 
     fn last(&self, record: &RecordId, named: Option<&Head>) -> Option<&Grave> {
@@ -184,7 +184,10 @@ impl Pruned {
                  threadseal prune writes it down again",
                 grave.said
             );
-            report.hold_because(Verdict::Open, Finding::warning("pruned_unproved", text));
+            report.hold_because(
+                Verdict::Open,
+                Finding::warning(FindingCode::PrunedUnproved, text),
+            );
         }
         Some(report)
     }
@@ -235,7 +238,7 @@ impl Pruned {
         let text = format!(
             "it was pruned by {said} ({tombstone}), and is there: threadseal prune finishes what was cut short"
         );
-        report.find(Finding::warning("pruned_but_present", text));
+        report.find(Finding::warning(FindingCode::PrunedButPresent, text));
         Ok(())
     }
 }
@@ -243,7 +246,7 @@ impl Pruned {
 fn is_trusted(verifier: &Verifier, key: &PublicKey) -> bool {
     let purpose = Purpose {
         usage: KeyUsage::Native,
-        format: Format::Transcript,
+        format: ScopeFormat::Transcript,
         thread: None,
         evidence: None,
         heads: &[],

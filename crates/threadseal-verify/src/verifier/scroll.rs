@@ -2,7 +2,7 @@
 
 use super::Verifier;
 use crate::error::VerifyError;
-use crate::request::Profile;
+use crate::request::RequestedProfile;
 use crate::trust_sources;
 use threadseal_core::record::RecordId;
 use threadseal_core::report::Expectation;
@@ -88,7 +88,7 @@ fn judge(
     let mut judging = Judging {
         length: request.scroll.length,
         signers: &known.signers,
-        as_v01: request.profile == Profile::ScrollV01,
+        as_v01: request.profile == RequestedProfile::ScrollV01,
         ..Judging::new(&request.trust, verifier.now)
     };
     let tick = verifier.tick();

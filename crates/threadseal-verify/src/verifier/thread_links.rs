@@ -23,7 +23,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use threadseal_core::record::{ExpectedHead, Head, RecordId, ThreadId};
-use threadseal_core::report::{Finding, Report, Verdict};
+use threadseal_core::report::{Finding, FindingCode, Format, Profile, Report, Verdict};
 use threadseal_formats::transcript::manifest::{self, Manifest};
 use threadseal_store::examine::first_line;
 use threadseal_store::heads::HeadStore;
@@ -88,7 +88,7 @@ pub(super) fn missing(
     let here: BTreeMap<RecordId, Option<Head>> = seen
         .iter()
         .flat_map(FileResult::reports)
-        .filter(|report| report.format == "transcript")
+        .filter(|report| report.format == Format::Transcript)
         .filter_map(|report| Some((report.record?, report.head)))
         .collect();
     let pairs = candidates.par_iter().zip(seen.par_iter());
@@ -186,7 +186,7 @@ fn holds(report: &Report) -> bool {
         report.verdict,
         Verdict::Verified | Verdict::UnsignedTail | Verdict::Open
     );
-    sealed && report.format == "transcript" && report.profile == "native"
+    sealed && report.format == Format::Transcript && report.profile == Profile::Native
 }
 
 /// The threads that the transcript `candidate` names under its seals; None where it is no such record.
@@ -425,7 +425,7 @@ fn judge(
     });
     let mut report = transcript::native(&asking, &file)?.report;
     report.path = shown(&path);
-    let about_head = |finding: &Finding| finding.code.starts_with("head_");
+    let about_head = |finding: &Finding| finding.code.is_about_head();
     let is_wrong = report.findings.iter().any(about_head);
     Ok(is_wrong.then(|| LinkFault::Wrong(Box::new(report))))
 }
@@ -442,11 +442,11 @@ fn open(linked: &LinkedThread, why: &str) -> LinkFault {
     };
     let (thread, record) = (&linked.thread, linked.record);
     let text = format!("{link}, {thread}, record {record}: {why}");
-    LinkFault::Open(Finding::warning("link_open", text))
+    LinkFault::Open(Finding::warning(FindingCode::LinkOpen, text))
 }
 
 fn gone(verifier: &Verifier, sealed: &Sealed, linked: &LinkedThread, path: &Path) -> LinkFault {
-    let mut report = Report::begin("transcript", "native");
+    let mut report = Report::begin(Format::Transcript, Profile::Native);
     report.path = shown(path);
     report.trust = Some(verifier.request.trust.digest());
     report.record = Some(linked.record);
@@ -457,6 +457,9 @@ fn gone(verifier: &Verifier, sealed: &Sealed, linked: &LinkedThread, path: &Path
         "record {} {}{at}, and it is nowhere in what was looked at",
         sealed.record, linked.claim
     );
-    report.hold_because(Verdict::Missing, Finding::error("record_missing", message));
+    report.hold_because(
+        Verdict::Missing,
+        Finding::error(FindingCode::RecordMissing, message),
+    );
     LinkFault::Wrong(Box::new(report))
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use threadseal_core::error::ErrorKind;
 use threadseal_core::record::RecordId;
 use threadseal_core::report::{Report, Verdict};
-use threadseal_core::trust::Format;
+use threadseal_core::trust::ScopeFormat;
 use threadseal_formats::transcript::bodies::SealedRedaction;
 use threadseal_formats::transcript::rye;
 use threadseal_formats::transcript::rye_compat::{self, Answers, Pass, Scanner};
@@ -137,7 +137,7 @@ impl Verifier {
         first: &[u8],
     ) -> Result<TranscriptResult, VerifyError> {
         let kind = match self.request.format {
-            Some(Format::Transcript) => Some(detect::transcript(file)?),
+            Some(ScopeFormat::Transcript) => Some(detect::transcript(file)?),
             _ => detect::kind(file)?,
         };
         let mut result = match kind {

@@ -244,7 +244,7 @@ fn take(
     };
     Ok(match asked {
         Err(why) => silent("not_asked", why.map(str::to_owned)),
-        Ok(Asked::Not(why)) => silent("not_cosigned", Some(why.clone())),
+        Ok(Asked::Not(why) | Asked::LogUnknown(why)) => silent("not_cosigned", Some(why.clone())),
         Ok(Asked::Contradicted { why, conflict, .. }) => {
             let kept = conflict
                 .as_ref()

@@ -19,7 +19,7 @@ use clap::Args;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use threadseal_core::report::{Report, Verdict, combined_exit_code};
+use threadseal_core::report::{FindingCode, Report, Verdict, combined_exit_code};
 use threadseal_formats::lineage::{ContentHash, DrawnLink, LinkKind, ReadLink, Seal};
 
 /// The most columns of branches; links of further branches share the last one.
@@ -64,7 +64,7 @@ struct LinkOutput<'a> {
     epoch: [u64; 2],
     seal: &'static str,
     of_line: bool,
-    findings: &'a [&'static str],
+    findings: &'a [FindingCode],
     file: &'a str,
 }
 
@@ -248,7 +248,7 @@ fn row(drawn: &DrawnLink) -> String {
         .seq()
         .map(|seq| format!("  seq {seq}"))
         .unwrap_or_default();
-    let codes: BTreeSet<&str> = drawn.findings.iter().copied().collect();
+    let codes: BTreeSet<&str> = drawn.findings.iter().map(|code| code.as_str()).collect();
     let codes: Vec<&str> = codes.into_iter().collect();
     let seen = if codes.is_empty() {
         String::new()

@@ -15,6 +15,7 @@ use crate::exit::Failure;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal_core::record::{Head, RecordId};
+use threadseal_core::report::Profile;
 use threadseal_core::tlog::entry::LoggedHead;
 use threadseal_core::tlog::tombstone::Tombstone;
 use threadseal_formats::transcript::observed;
@@ -160,7 +161,7 @@ impl Tools<'_> {
             if stored.transpose()?.flatten().is_none() {
                 continue;
             }
-            if report.profile == "rye" {
+            if report.profile == Profile::Rye {
                 let text =
                     "it has seals of Rye that this home made, which do not cover a whole record";
                 return Err(Failure::new(text));

@@ -17,7 +17,7 @@ use threadseal_core::record::ExpectedHead;
 use threadseal_core::report::{Report, combined_exit_code};
 use threadseal_store::read::Source as _;
 use threadseal_verify::detect::container_of;
-use threadseal_verify::request::{Profile, VerifyRequest};
+use threadseal_verify::request::{RequestedProfile, VerifyRequest};
 use threadseal_verify::trust_locality::Locality;
 
 /// What `scroll verify` takes.
@@ -109,8 +109,8 @@ fn asked(
 ) -> Result<VerifyRequest, Failure> {
     Ok(VerifyRequest {
         profile: match args.profile {
-            CoverageArg::Auto => Profile::Auto,
-            CoverageArg::ScrollV01 => Profile::ScrollV01,
+            CoverageArg::Auto => RequestedProfile::Auto,
+            CoverageArg::ScrollV01 => RequestedProfile::ScrollV01,
         },
         expect_head: args.expect_head,
         exact_head: args.exact_head,

@@ -12,7 +12,7 @@ use threadseal_core::error::ErrorKind;
 use threadseal_core::key::{KeyId, KeyUsage, LocalSigner, Signer as _};
 use threadseal_core::limits::MAX_DOCUMENT_BYTES;
 use threadseal_core::record::{Head, RecordId};
-use threadseal_core::report::{KEY_END_DOUBTED, Report, SignerReport, SignerStatus};
+use threadseal_core::report::{FindingCode, Profile, Report, SignerReport, SignerStatus};
 use threadseal_formats::document::{
     self, DocumentKind, NativeSealing, Options, RyeSigning, sign_native, sign_rye,
 };
@@ -55,12 +55,12 @@ fn seal_natively(
     let bytes = file.read_whole(MAX_DOCUMENT_BYTES)?;
     let naming = examine::naming_leaves(file)?;
     let before = look(sealing, &bytes, kind)?;
-    let sealed_before = before.head.filter(|_| before.profile == "native");
+    let sealed_before = before.head.filter(|_| before.profile == Profile::Native);
     if let Some(head) = sealed_before {
         if before
             .findings
             .iter()
-            .any(|found| found.code == KEY_END_DOUBTED)
+            .any(|found| found.code == FindingCode::KeyEndDoubted)
         {
             let message = "a key that ended sealed it, and the log of this home, which would tell whether it did so before its end, went back; the seal \
                            may be good; see: threadseal log status";
@@ -191,7 +191,7 @@ fn seal_as_rye(
     signer: &LocalSigner,
 ) -> Result<Sealed, Failure> {
     let bytes = file.read_whole(MAX_DOCUMENT_BYTES)?;
-    if look(sealing, &bytes, kind)?.profile == "native" {
+    if look(sealing, &bytes, kind)?.profile == Profile::Native {
         let message = "it has a native seal, which Rye's signature would break; remove the seal to sign it as Rye does";
         return Err(Failure::new(message));
     }

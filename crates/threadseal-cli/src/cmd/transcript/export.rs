@@ -210,7 +210,7 @@ fn redacted(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
     let skipped = skipped.filter(|check| check.result == CheckResult::Skipped);
     output.path = Some(path_text(path));
     output.left_out = checked.left_out;
-    output.skipped = skipped.map(|check| check.name).collect();
+    output.skipped = skipped.map(|check| check.name.as_str()).collect();
     if context.json {
         out.json(&output);
     } else if !context.quiet {

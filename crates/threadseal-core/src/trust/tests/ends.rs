@@ -69,7 +69,7 @@ fn a_key_that_ended_in_the_log_is_judged_by_places_there_and_by_no_moment() {
     let early_heads = [head(9), head(6)];
     let purpose = Purpose {
         usage: KeyUsage::Native,
-        format: Format::Transcript,
+        format: ScopeFormat::Transcript,
         thread: None,
         evidence: Some(early),
         heads: &early_heads,
@@ -127,7 +127,7 @@ fn a_stamp_of_the_log_is_evidence_against_a_revocation_by_a_clock_and_for_a_wind
     let standing = |trust: &Trust, heads: &[Head], evidence| {
         let purpose = Purpose {
             usage: KeyUsage::Native,
-            format: Format::Transcript,
+            format: ScopeFormat::Transcript,
             thread: None,
             evidence,
             heads,

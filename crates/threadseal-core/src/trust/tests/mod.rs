@@ -37,7 +37,7 @@ fn store(entries: impl IntoIterator<Item = TrustedKey>) -> TrustStore {
 
 const PURPOSE: Purpose<'static> = Purpose {
     usage: KeyUsage::Native,
-    format: Format::Transcript,
+    format: ScopeFormat::Transcript,
     thread: Some("agency/one"),
     evidence: None,
     heads: &[],
@@ -60,7 +60,7 @@ fn standing(store: &TrustStore, key: &PublicKey, purpose: Purpose<'_>, now: u8) 
 fn a_key_counts_for_what_its_entry_names_and_nothing_else() {
     let mut entry = native(1);
     entry.scope.threads = [ThreadPattern::parse("agency/*").unwrap()].into();
-    entry.scope.formats = [Format::Transcript].into();
+    entry.scope.formats = [ScopeFormat::Transcript].into();
     let store = store([entry]);
     let judged = |purpose| standing(&store, &key(1), purpose, 1);
     assert_eq!(judged(PURPOSE), "trusted");
@@ -74,7 +74,7 @@ fn a_key_counts_for_what_its_entry_names_and_nothing_else() {
             ..PURPOSE
         },
         Purpose {
-            format: Format::Json,
+            format: ScopeFormat::Json,
             ..PURPOSE
         },
         Purpose {

@@ -28,7 +28,7 @@ fn every_member_of_the_file_is_read_and_written() {
     assert_eq!(entry.usage, [KeyUsage::Native, KeyUsage::Observed].into());
     assert_eq!(
         entry.scope.formats,
-        [Format::Transcript, Format::Json].into()
+        [ScopeFormat::Transcript, ScopeFormat::Json].into()
     );
     assert_eq!(entry.not_after, Some(time("2026-12-31T23:59:59Z")));
     assert_eq!(entry.revoked.as_ref().unwrap().reason, "stolen \"laptop\"");
@@ -128,7 +128,7 @@ prop_compose! {
         name in "[a-zé0-9]([a-zé0-9 ._@/+:-]{0,12}[a-zé0-9])?",
         usage in prop::collection::btree_set(prop::sample::select(&KeyUsage::ALL[..]), 1..=KeyUsage::ALL.len()),
         threads in prop::collection::btree_set("[a-z*/.\" -]{1,8}", 1..4),
-        formats in prop::collection::btree_set(prop::sample::select(&Format::ALL[..]), 1..=7),
+        formats in prop::collection::btree_set(prop::sample::select(&ScopeFormat::ALL[..]), 1..=7),
         times in prop::collection::vec(prop::option::of(0u64..4_000_000_000_000_000), 4),
         texts in prop::collection::vec(prop::option::of("[ -~é\u{2028}\u{1f980}]{0,20}"), 2),
     ) -> TrustedKey {

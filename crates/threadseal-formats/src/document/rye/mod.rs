@@ -16,7 +16,7 @@ use super::part::Part;
 use super::signer::Judge;
 use threadseal_core::digest::Digest;
 use threadseal_core::key::{KeyUsage, Message, PublicKey, RyeFingerprint, Signature};
-use threadseal_core::report::{Finding, SignerReport, SignerStatus, Verdict};
+use threadseal_core::report::{Finding, FindingCode, SignerReport, SignerStatus, Verdict};
 use threadseal_core::trust::rye::fields::Fields;
 
 /// Rye's own answer for a signature.
@@ -41,7 +41,7 @@ pub(super) fn check(
         part.fault(
             Verdict::Malformed,
             Finding::error(
-                "impossible_time",
+                FindingCode::ImpossibleTime,
                 "the time of the Rye signature is no moment of any calendar",
             ),
         );
@@ -51,7 +51,7 @@ pub(super) fn check(
         part.fault(
             Verdict::Tampered,
             Finding::error(
-                "content_modified",
+                FindingCode::ContentModified,
                 "the content does not have the hash that the Rye signature names",
             ),
         );
@@ -96,7 +96,7 @@ fn check_signature(fields: &Fields<'_>, judge: &Judge<'_>, part: &mut Part) -> S
     };
     let Some(signature) = fields.signature_bytes() else {
         let message = "the Rye signature is not 64 bytes in their one spelling";
-        forged(part, "signature_encoding", message);
+        forged(part, FindingCode::SignatureEncoding, message);
         return match keys(fields, judge).is_empty() {
             true => Signed::Stranger,
             false => Signed::Forger,
@@ -113,7 +113,7 @@ fn check_signature(fields: &Fields<'_>, judge: &Judge<'_>, part: &mut Part) -> S
         return Signed::Stranger;
     }
     let message = "the Rye signature is not one by the key that its fingerprint names";
-    forged(part, "bad_signature", message);
+    forged(part, FindingCode::BadSignature, message);
     Signed::Forger
 }
 

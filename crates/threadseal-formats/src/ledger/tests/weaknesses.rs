@@ -29,7 +29,11 @@ fn remembering(honest: &[StepRecord], bytes: &[u8]) -> Report {
 }
 
 fn codes(report: &Report) -> Vec<&'static str> {
-    report.findings.iter().map(|finding| finding.code).collect()
+    report
+        .findings
+        .iter()
+        .map(|finding| finding.code.as_str())
+        .collect()
 }
 
 fn ok(report: &Report) -> bool {

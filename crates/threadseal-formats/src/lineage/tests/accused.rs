@@ -19,7 +19,7 @@ fn codes(checked: &CheckedFork) -> Vec<&'static str> {
         .report
         .findings
         .iter()
-        .map(|found| found.code)
+        .map(|found| found.code.as_str())
         .collect()
 }
 

@@ -93,7 +93,12 @@ pub(super) fn pinned(root: u8, files: &[&Made]) -> Outcome {
 
 #[track_caller]
 pub(super) fn says(outcome: &Outcome, verdict: Verdict, code: &str) {
-    let codes: Vec<&str> = outcome.report.findings.iter().map(|f| f.code).collect();
+    let codes: Vec<&str> = outcome
+        .report
+        .findings
+        .iter()
+        .map(|f| f.code.as_str())
+        .collect();
     assert_eq!(outcome.report.verdict, verdict, "{codes:?}");
     assert!(code.is_empty() || codes.contains(&code), "{codes:?}");
 }

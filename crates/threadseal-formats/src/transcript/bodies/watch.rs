@@ -9,7 +9,7 @@ use threadseal_core::digest::Digest;
 use threadseal_core::key::KeyId;
 use threadseal_core::limits::{MAX_FINDINGS, MAX_RECORD_BODIES, MAX_REDACTING_SEALS};
 use threadseal_core::record::{Head, RecordId};
-use threadseal_core::report::{CheckResult, Finding, Report, Verdict};
+use threadseal_core::report::{CheckName, CheckResult, Finding, FindingCode, Report, Verdict};
 use threadseal_core::time::Timestamp;
 
 /// The commitments of one record, as far as it was read.
@@ -188,7 +188,7 @@ impl Watch {
             return Vec::new();
         }
         for told in self.redactions.iter().filter(|t| t.line <= sealed_line) {
-            report.find(Finding::note("redacted", told.text.clone()).at_line(told.line));
+            report.find(Finding::note(FindingCode::Redacted, told.text.clone()).at_line(told.line));
         }
         let Some(bodies) = bodies else {
             self.unread(report, sealed_line);
@@ -212,10 +212,10 @@ impl Watch {
             let text = format!(
                 "{count} redacted bodies are still there: threadseal redact --finish drops them"
             );
-            report.find(Finding::warning("redaction_unfinished", text));
+            report.find(Finding::warning(FindingCode::RedactionUnfinished, text));
         }
         holds &= self.judge_file(report, record, bodies);
-        report.check("bodies", CheckResult::of(holds), None);
+        report.check(CheckName::Bodies, CheckResult::of(holds), None);
         unfinished
     }
 
@@ -224,17 +224,23 @@ impl Watch {
         let mut holds = true;
         if bodies.record.is_some_and(|named| named != *record) {
             let text = "the file of bodies is of another record";
-            report.hold_because(Verdict::Tampered, Finding::error("bodies_foreign", text));
+            report.hold_because(
+                Verdict::Tampered,
+                Finding::error(FindingCode::BodiesForeign, text),
+            );
             holds = false;
         }
         if let Some(line) = bodies.malformed {
             let text = format!("line {line} of the file of bodies is none");
-            report.hold_because(Verdict::Tampered, Finding::error("bodies_malformed", text));
+            report.hold_because(
+                Verdict::Tampered,
+                Finding::error(FindingCode::BodiesMalformed, text),
+            );
             holds = false;
         }
         if bodies.torn {
             let text = "the last line of the file of bodies has no end: a write was cut off";
-            report.find(Finding::note("bodies_torn", text));
+            report.find(Finding::note(FindingCode::BodiesTorn, text));
         }
         let all = bodies.held.keys().chain(&bodies.changed);
         let unknown = all.filter(|digest| !self.committed.contains_key(digest));
@@ -243,7 +249,7 @@ impl Watch {
             let text = format!(
                 "{unknown} bodies that no line commits to: threadseal redact --finish drops them"
             );
-            report.find(Finding::note("body_unknown", text));
+            report.find(Finding::note(FindingCode::BodyUnknown, text));
         }
         holds
     }
@@ -255,10 +261,17 @@ impl Watch {
         };
         let count = self.committed.values().filter(needed).count();
         let why = "the file of bodies was not given";
-        report.check("bodies", CheckResult::Skipped, Some(why.to_owned()));
+        report.check(
+            CheckName::Bodies,
+            CheckResult::Skipped,
+            Some(why.to_owned()),
+        );
         if count > 0 {
             let text = format!("{count} bodies of the record were not given, and not checked");
-            report.hold_because(Verdict::Partial, Finding::warning("bodies_unread", text));
+            report.hold_because(
+                Verdict::Partial,
+                Finding::warning(FindingCode::BodiesUnread, text),
+            );
         }
     }
 }
@@ -266,8 +279,8 @@ impl Watch {
 fn missing(bodies: &Bodies, digest: &Digest) -> Finding {
     if bodies.names(digest) {
         let text = format!("the body of commitment {digest} is not the one that was recorded");
-        return Finding::error("body_changed", text);
+        return Finding::error(FindingCode::BodyChanged, text);
     }
     let text = format!("the body of commitment {digest} is gone, and no sealed redaction says why");
-    Finding::error("body_missing", text)
+    Finding::error(FindingCode::BodyMissing, text)
 }

@@ -12,6 +12,7 @@ use crate::transcript::rye_compat::python::{may_split, split_lines, strip};
 use std::borrow::Cow;
 use std::ops::Range;
 use threadseal_core::canon::json::{self, IrregularityKind, JsonErrorKind, Value};
+use threadseal_core::report::FindingCode;
 
 /// The events that matter to a verifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,32 +66,38 @@ pub(super) enum Fault {
 
 impl Fault {
     /// The finding's code and message.
-    pub(super) fn words(self) -> (&'static str, &'static str) {
+    pub(super) fn words(self) -> (FindingCode, &'static str) {
         match self {
-            Self::NotJson => ("not_json", "the line is not JSON"),
-            Self::Blank => ("blank_line", "the line is blank"),
-            Self::NotAnObject => ("not_an_object", "the line is JSON but not an object"),
+            Self::NotJson => (FindingCode::NotJson, "the line is not JSON"),
+            Self::Blank => (FindingCode::BlankLine, "the line is blank"),
+            Self::NotAnObject => (
+                FindingCode::NotAnObject,
+                "the line is JSON but not an object",
+            ),
             Self::DuplicateKey { .. } => (
-                "duplicate_key",
+                FindingCode::DuplicateKey,
                 "a name occurs twice in one object: two readers see two things",
             ),
             Self::CheckpointNotStrict => (
-                "malformed_checkpoint",
+                FindingCode::MalformedCheckpoint,
                 "the checkpoint line is not strict JSON",
             ),
             Self::CarriageReturn => (
-                "carriage_return",
+                FindingCode::CarriageReturn,
                 "a CR between the tokens, where other readers end the line",
             ),
             Self::Frame => (
-                "malformed_event",
+                FindingCode::MalformedEvent,
                 "the line lacks a string thread_id, a string event_type or an object payload",
             ),
             Self::Smuggled => (
-                "smuggled_line_break",
+                FindingCode::SmuggledLineBreak,
                 "no JSON as one line, but a reader that also ends lines elsewhere finds an event in it",
             ),
-            Self::TooLong => ("line_too_long", "the line is longer than a line may be"),
+            Self::TooLong => (
+                FindingCode::LineTooLong,
+                "the line is longer than a line may be",
+            ),
         }
     }
 

@@ -21,7 +21,7 @@ use threadseal_core::digest::{Digest, Hasher};
 use threadseal_core::limits::MAX_FINDINGS;
 use threadseal_core::record::{ExpectedHead, RecordId};
 use threadseal_core::report::heads::{Met, Seal as SealAt};
-use threadseal_core::report::{Finding, Verdict};
+use threadseal_core::report::{Finding, FindingCode, Verdict};
 
 /// All facts from one pass.
 pub(super) struct Scan<'t> {
@@ -154,9 +154,12 @@ impl<'t> Scan<'t> {
         }
         if let Some(oddity) = event.oddity {
             let (code, text) = match oddity {
-                Oddity::Nonstandard => ("nonstandard_json", "the line is JSON for Python only"),
+                Oddity::Nonstandard => (
+                    FindingCode::NonstandardJson,
+                    "the line is JSON for Python only",
+                ),
                 Oddity::CutElsewhere => (
-                    "raw_line_separator",
+                    FindingCode::RawLineSeparator,
                     "Rye's own verifier cuts this line at a raw separator",
                 ),
             };
@@ -165,7 +168,7 @@ impl<'t> Scan<'t> {
         }
         if !self.same_thread(event.thread) {
             let text = "the line belongs to another thread than the first line";
-            let finding = self.place(Finding::error("thread_id_mixed", text), piece);
+            let finding = self.place(Finding::error(FindingCode::ThreadIdMixed, text), piece);
             self.wait(finding);
         }
     }
@@ -193,7 +196,7 @@ impl<'t> Scan<'t> {
         }
         if checkpoint.byte_offset != piece.start {
             let text = "the checkpoint's byte_offset is not where it stands, though its hash fits";
-            let finding = self.place(Finding::error("offset_wrong", text), piece);
+            let finding = self.place(Finding::error(FindingCode::OffsetWrong, text), piece);
             return self.hold(Verdict::Tampered, finding);
         }
         self.promote_waiting();
@@ -210,7 +213,7 @@ impl<'t> Scan<'t> {
         };
         if !mine {
             let text = "the checkpoint belongs to another thread than the first line";
-            self.against(Verdict::Tampered, "thread_id_mixed", text, &seal);
+            self.against(Verdict::Tampered, FindingCode::ThreadIdMixed, text, &seal);
         }
         self.check_turn(&seal);
         let signed = self
@@ -233,7 +236,10 @@ impl<'t> Scan<'t> {
             "unknown member" => "the checkpoint has a member that Rye never writes".to_owned(),
             _ => format!("the checkpoint's member {member} is missing or not as Rye writes it"),
         };
-        let finding = self.place(Finding::error("malformed_checkpoint", text), piece);
+        let finding = self.place(
+            Finding::error(FindingCode::MalformedCheckpoint, text),
+            piece,
+        );
         self.hold(verdict, finding);
     }
 
@@ -247,7 +253,7 @@ impl<'t> Scan<'t> {
         let from = self.last.as_ref().map_or(0, |(seal, _)| seal.start);
         let (code, text) = if checkpoint.byte_offset == piece.start {
             (
-                "content_changed",
+                FindingCode::ContentChanged,
                 "these bytes are not those that the checkpoint after them sealed".to_owned(),
             )
         } else {
@@ -255,7 +261,7 @@ impl<'t> Scan<'t> {
                 "the checkpoint after these bytes was written at byte {} and stands at byte {}",
                 checkpoint.byte_offset, piece.start
             );
-            ("checkpoint_displaced", text)
+            (FindingCode::CheckpointDisplaced, text)
         };
         let finding = Finding::error(code, text)
             .at_bytes(from, piece.start)
@@ -268,10 +274,10 @@ impl<'t> Scan<'t> {
         let shown = self.turns.max(self.steps).max(self.highest_step);
         if seal.turn < before {
             let text = "the checkpoint's turn is less than that of the checkpoint before";
-            self.against(Verdict::Tampered, "turn_implausible", text, seal);
+            self.against(Verdict::Tampered, FindingCode::TurnImplausible, text, seal);
         } else if seal.turn > shown {
             let text = "the checkpoint's turn is more than the lines before it show";
-            self.against(Verdict::Tampered, "turn_implausible", text, seal);
+            self.against(Verdict::Tampered, FindingCode::TurnImplausible, text, seal);
         }
     }
 
@@ -280,20 +286,20 @@ impl<'t> Scan<'t> {
             Signed::Again | Signed::First => {}
             Signed::Another { counts: true } => {
                 let text = "from here on another trusted key seals the record";
-                let finding = Finding::warning("signer_changed", text).at_line(seal.line);
+                let finding = Finding::warning(FindingCode::SignerChanged, text).at_line(seal.line);
                 self.remark(finding.in_turn(Some(seal.turn)));
             }
             Signed::Another { counts: false } => {
                 let text = "sealed by a key that nobody vouches for here, in a record that another key began";
-                self.against(Verdict::Forged, "signer_changed", text, seal);
+                self.against(Verdict::Forged, FindingCode::SignerChanged, text, seal);
             }
             Signed::Invalid => {
                 let text = "no trusted key with this fingerprint made the signature";
-                self.against(Verdict::Forged, "signature_invalid", text, seal);
+                self.against(Verdict::Forged, FindingCode::SignatureInvalid, text, seal);
             }
             Signed::TooMany => {
                 let text = "more keys than may seal one record";
-                self.against(Verdict::Forged, "too_many_signers", text, seal);
+                self.against(Verdict::Forged, FindingCode::TooManySigners, text, seal);
             }
         }
     }
@@ -335,7 +341,7 @@ impl<'t> Scan<'t> {
         finding.at_line(self.lines + 1).at_bytes(piece.start, end)
     }
 
-    fn against(&mut self, verdict: Verdict, code: &'static str, text: &str, seal: &Seal) {
+    fn against(&mut self, verdict: Verdict, code: FindingCode, text: &str, seal: &Seal) {
         let finding = Finding::error(code, text)
             .at_line(seal.line)
             .in_turn(Some(seal.turn));

@@ -12,7 +12,7 @@ use threadseal_core::digest::Digest;
 use threadseal_core::key::{KeyUsage, Message, PublicKey, RyeFingerprint, Signature};
 use threadseal_core::limits::MAX_RECORD_KEYS;
 use threadseal_core::time::Timestamp;
-use threadseal_core::trust::{Format, Judgement, Purpose, Trust};
+use threadseal_core::trust::{Judgement, Purpose, ScopeFormat, Trust};
 
 /// A checkpoint whose numbers and hash are right.
 #[derive(Debug, Clone, Copy)]
@@ -157,7 +157,7 @@ impl<'t> Signers<'t> {
     fn judge(&self, key: &PublicKey, thread: &str) -> Judgement<'t> {
         let purpose = Purpose {
             usage: KeyUsage::Rye,
-            format: Format::Transcript,
+            format: ScopeFormat::Transcript,
             thread: Some(thread),
             evidence: self.held_since,
             heads: &[],

@@ -15,8 +15,8 @@ use crate::verified::{Grounds, Verified, WithTail};
 use threadseal_core::record::{Head, ThreadId};
 use threadseal_core::report::heads::{self, End};
 use threadseal_core::report::{
-    CheckResult, Completeness, Expectation, Finding, Report, SignerReport, SignerStatus, Stats,
-    TrustedUntil, Verdict,
+    CheckName, CheckResult, Completeness, Expectation, Finding, FindingCode, Format, Profile,
+    Report, SignerReport, SignerStatus, Stats, TrustedUntil, Verdict,
 };
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::Trust;
@@ -135,7 +135,7 @@ pub fn verify(bytes: &[u8], options: &Options<'_>) -> Outcome {
 }
 
 fn conclude(mut scan: Scan<'_>, options: &Options<'_>) -> Outcome {
-    let mut report = Report::begin("transcript", "rye");
+    let mut report = Report::begin(Format::Transcript, Profile::Rye);
     report.stats = Stats {
         bytes: scan.bytes,
         events: scan.lines,
@@ -149,7 +149,7 @@ fn conclude(mut scan: Scan<'_>, options: &Options<'_>) -> Outcome {
     for (verdict, finding) in findings {
         report.hold_because(verdict, finding);
     }
-    report.check("seals", CheckResult::of(!tampered), None);
+    report.check(CheckName::Seals, CheckResult::of(!tampered), None);
     note_broken(&mut report, &scan);
     let held = check_signatures(&mut report, &mut scan, !forged);
     let exact = options.every_signature || held;
@@ -164,7 +164,7 @@ fn conclude(mut scan: Scan<'_>, options: &Options<'_>) -> Outcome {
     report.trusted_until = trusted.map(trusted_until);
     let last = scan.last.as_ref().map(|(seal, _)| *seal);
     // With evidence against the record, only the part trusted before still holds.
-    let holds = if report.verdict <= Verdict::Malformed {
+    let holds = if report.verdict.is_evidence() {
         trusted
     } else {
         last
@@ -186,7 +186,7 @@ fn note_broken(report: &mut Report, scan: &Scan<'_>) {
             "{} later checkpoints do not hold either, as each covers the same bytes",
             scan.also_broken
         );
-        report.find(Finding::note("later_checkpoints", text));
+        report.find(Finding::note(FindingCode::LaterCheckpoints, text));
     }
 }
 
@@ -195,12 +195,12 @@ fn check_signatures(report: &mut Report, scan: &mut Scan<'_>, so_far: bool) -> b
     let bad = scan.signers.check_last();
     for seal in &bad {
         let text = "no trusted key with this fingerprint made the signature";
-        let finding = Finding::error("signature_invalid", text).at_line(seal.line);
+        let finding = Finding::error(FindingCode::SignatureInvalid, text).at_line(seal.line);
         report.hold_because(Verdict::Forged, finding.in_turn(Some(seal.turn)));
     }
     if so_far && scan.signers.all.iter().all(|signer| signer.known.is_none()) {
         let why = "no key of these signers is known".to_owned();
-        report.check("signatures", CheckResult::Skipped, Some(why));
+        report.check(CheckName::Signatures, CheckResult::Skipped, Some(why));
         return true;
     }
     let how = if scan.signers.every_signature {
@@ -209,7 +209,7 @@ fn check_signatures(report: &mut Report, scan: &mut Scan<'_>, so_far: bool) -> b
         "the last signature of each key, which covers all before it"
     };
     report.check(
-        "signatures",
+        CheckName::Signatures,
         CheckResult::of(so_far && bad.is_empty()),
         Some(how.to_owned()),
     );
@@ -228,7 +228,7 @@ fn check_signers(report: &mut Report, scan: &Scan<'_>) {
     }
     if !scan.signers.all.is_empty() {
         report.check(
-            "trust",
+            CheckName::Trust,
             CheckResult::of(scan.signers.all.iter().all(Signer::counts)),
             None,
         );
@@ -247,13 +247,13 @@ fn unknown_signer(report: &mut Report, signer: &Signer<'_>, first: bool, pinned:
         let text = format!(
             "sealed by the key with the fingerprint {fingerprint}, which is not the key that was asked for"
         );
-        let finding = Finding::error("key_not_pinned", text).at_line(signer.first_line);
+        let finding = Finding::error(FindingCode::KeyNotPinned, text).at_line(signer.first_line);
         report.hold_because(Verdict::Forged, finding);
     } else if first {
         let text = format!(
             "nobody vouches for the key with the fingerprint {fingerprint}; its signatures cannot be checked"
         );
-        let finding = Finding::warning("key_unknown", text).at_line(signer.first_line);
+        let finding = Finding::warning(FindingCode::KeyUnknown, text).at_line(signer.first_line);
         report.hold_because(Verdict::UnknownSigner, finding);
     }
     report.signers.push(SignerReport {
@@ -267,19 +267,19 @@ fn unknown_signer(report: &mut Report, signer: &Signer<'_>, first: bool, pinned:
 fn check_thread(report: &mut Report, scan: &Scan<'_>, expected: Option<&ThreadId>) {
     let Some(expected) = expected else {
         let why = "no thread was asked for".to_owned();
-        return report.check("thread", CheckResult::Skipped, Some(why));
+        return report.check(CheckName::Thread, CheckResult::Skipped, Some(why));
     };
     let Some(actual) = &scan.thread else {
         let why = "no line names a thread".to_owned();
-        return report.check("thread", CheckResult::Skipped, Some(why));
+        return report.check(CheckName::Thread, CheckResult::Skipped, Some(why));
     };
     let same = actual == expected.as_str();
     if !same {
         let text = format!("the record is not of thread {expected}");
-        let finding = Finding::error("thread_differs", text).at_line(1);
+        let finding = Finding::error(FindingCode::ThreadDiffers, text).at_line(1);
         report.hold_because(Verdict::Foreign, finding);
     }
-    report.check("thread", CheckResult::of(same), None);
+    report.check(CheckName::Thread, CheckResult::of(same), None);
 }
 
 fn check_heads(report: &mut Report, scan: &Scan<'_>, expect: &[Expectation]) {
@@ -295,7 +295,7 @@ fn check_heads(report: &mut Report, scan: &Scan<'_>, expect: &[Expectation]) {
         broken: scan.signers.broken,
     };
     let met = scan.expected.iter().map(|(_, met)| *met);
-    if heads::check(report, expect, met, &end) && report.verdict > Verdict::Malformed {
+    if heads::check(report, expect, met, &end) && !report.verdict.is_evidence() {
         report.completeness = Completeness::Head;
     }
 }
@@ -307,13 +307,13 @@ fn check_end(report: &mut Report, scan: &Scan<'_>) {
     }
     if scan.torn {
         let text = "the last line has no end: a write was cut off";
-        report.find(Finding::warning("torn_tail", text).at_line(scan.lines + 1));
+        report.find(Finding::warning(FindingCode::TornTail, text).at_line(scan.lines + 1));
     }
     let Some((last, checkpoint)) = &scan.last else {
         return unsealed(report, scan);
     };
     report.unauthenticated = uncovered(last, checkpoint);
-    if report.verdict <= Verdict::Malformed {
+    if report.verdict.is_evidence() {
         return;
     }
     if last.end < scan.bytes {
@@ -321,29 +321,33 @@ fn check_end(report: &mut Report, scan: &Scan<'_>) {
             "{} bytes after the last seal are not covered",
             scan.bytes - last.end
         );
-        let finding = Finding::warning("unsigned_tail", text).at_bytes(last.end, scan.bytes);
+        let finding =
+            Finding::warning(FindingCode::UnsignedTail, text).at_bytes(last.end, scan.bytes);
         report.hold_because(Verdict::UnsignedTail, finding.in_turn(Some(last.turn)));
     }
     if report.completeness == Completeness::Unproved {
         let text =
             "the format has no end mark and no head is known: later seals may have been cut off";
-        report.find(Finding::note("end_unproved", text));
+        report.find(Finding::note(FindingCode::EndUnproved, text));
     }
 }
 
 fn unsealed(report: &mut Report, scan: &Scan<'_>) {
-    if scan.checkpoints > 0 || report.verdict <= Verdict::Malformed {
+    if scan.checkpoints > 0 || report.verdict.is_evidence() {
         return;
     }
     if !scan.waiting.is_empty() {
         report.hold(Verdict::Malformed);
     } else if scan.torn_checkpoint {
         let text = "the only checkpoint lacks its end";
-        let finding = Finding::warning("torn_checkpoint", text).at_line(scan.lines + 1);
+        let finding = Finding::warning(FindingCode::TornCheckpoint, text).at_line(scan.lines + 1);
         report.hold_because(Verdict::UnsignedTail, finding);
     } else {
         let text = "no checkpoint: nothing protects this record";
-        report.hold_because(Verdict::Unsigned, Finding::warning("no_checkpoint", text));
+        report.hold_because(
+            Verdict::Unsigned,
+            Finding::warning(FindingCode::NoCheckpoint, text),
+        );
     }
 }
 

@@ -207,7 +207,11 @@ fn a_key_that_was_given_up_never_comes_back() {
     let bytes = [&whole[..], &line].concat();
     let report = bench.verify(&bytes).report;
     assert_eq!(report.verdict, Verdict::UnsignedTail);
-    let codes: Vec<_> = report.findings.iter().map(|found| found.code).collect();
+    let codes: Vec<_> = report
+        .findings
+        .iter()
+        .map(|found| found.code.as_str())
+        .collect();
     assert!(codes.contains(&"event_malformed"), "{codes:?}");
     // The key of a later epoch may not name it either.
     let mut writer = sealer;

@@ -19,7 +19,11 @@ fn check(bench: &Bench, text: &[u8], trust: &Trust) -> Report {
 }
 
 fn codes(report: &Report) -> Vec<&'static str> {
-    report.findings.iter().map(|found| found.code).collect()
+    report
+        .findings
+        .iter()
+        .map(|found| found.code.as_str())
+        .collect()
 }
 
 /// An ended record, with another seal by `heir` after its end; the head of that end.

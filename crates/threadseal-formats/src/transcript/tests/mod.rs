@@ -206,6 +206,6 @@ fn codes(outcome: &Outcome) -> Vec<&'static str> {
         .report
         .findings
         .iter()
-        .map(|finding| finding.code)
+        .map(|finding| finding.code.as_str())
         .collect()
 }

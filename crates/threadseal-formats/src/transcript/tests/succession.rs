@@ -202,7 +202,11 @@ fn only_the_word_of_the_present_authority_of_a_record_that_ended_lets_another_ke
     let text = String::from_utf8(line).unwrap();
     let text = text.replace(&heir.public_key().to_hex(), &stranger.public_key().to_hex());
     let report = bench.verify(&[&bytes[..], text.as_bytes()].concat()).report;
-    let codes: Vec<_> = report.findings.iter().map(|found| found.code).collect();
+    let codes: Vec<_> = report
+        .findings
+        .iter()
+        .map(|found| found.code.as_str())
+        .collect();
     assert!(codes.contains(&"event_malformed"), "{codes:?}");
 }
 

@@ -130,7 +130,11 @@ fn judge(bench: &Bench, text: &str, policy: Option<&Policy>) -> Checked {
 #[track_caller]
 fn says(checked: &Checked, verdict: Verdict, codes: &[&str]) {
     let report = &checked.report;
-    let found: Vec<_> = report.findings.iter().map(|finding| finding.code).collect();
+    let found: Vec<_> = report
+        .findings
+        .iter()
+        .map(|finding| finding.code.as_str())
+        .collect();
     assert_eq!((report.verdict, &found[..]), (verdict, codes));
     let believed = verdict > Verdict::Malformed;
     assert_eq!(checked.lines.is_empty(), !believed);

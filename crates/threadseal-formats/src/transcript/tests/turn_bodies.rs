@@ -20,7 +20,7 @@ fn prove(bench: &Bench, written: &Written) -> WithBodies {
 fn look(bench: &Bench, text: &str) -> (Checked, Vec<&'static str>) {
     let checked = check_file(text.as_bytes(), &bench.options());
     let findings = checked.report.findings.iter();
-    let codes = findings.map(|finding| finding.code).collect();
+    let codes = findings.map(|finding| finding.code.as_str()).collect();
     (checked, codes)
 }
 

@@ -92,7 +92,11 @@ fn check(bench: &Bench, text: &str) -> Checked {
 }
 
 fn found(report: &Report) -> Vec<&'static str> {
-    report.findings.iter().map(|finding| finding.code).collect()
+    report
+        .findings
+        .iter()
+        .map(|finding| finding.code.as_str())
+        .collect()
 }
 
 /// No part of it is trusted, or it is no proof.

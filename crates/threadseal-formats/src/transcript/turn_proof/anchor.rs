@@ -14,14 +14,14 @@ use threadseal_core::error::Error;
 use threadseal_core::key::PublicKey;
 use threadseal_core::limits::MAX_LOG_ENTRY_BYTES;
 use threadseal_core::record::{Head, RecordKind};
-use threadseal_core::report::{CheckResult, Finding, Report, Verdict};
+use threadseal_core::report::{CheckName, CheckResult, Finding, FindingCode, Report, Verdict};
 use threadseal_core::tlog::checkpoint::Origin;
 use threadseal_core::tlog::entry::{LogEntry, LoggedHead};
 use threadseal_core::tlog::policy::{Judgement, NotAccepted, Policy, Witnessed};
 use threadseal_core::tlog::proof_file::ProofFile;
 
 /// The check that each report has.
-const CHECK: &str = "anchor";
+const CHECK: CheckName = CheckName::Anchor;
 
 /// The log's evidence, as written in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -191,10 +191,16 @@ fn repeats_a_line(proof: &ProofFile) -> bool {
 
 fn missing(report: &mut Report, why: String) {
     report.check(CHECK, CheckResult::Fail, Some(why.clone()));
-    report.hold_because(Verdict::Open, Finding::warning("anchor_missing", why));
+    report.hold_because(
+        Verdict::Open,
+        Finding::warning(FindingCode::AnchorMissing, why),
+    );
 }
 
 fn bad(report: &mut Report, why: String) {
     report.check(CHECK, CheckResult::Fail, Some(why.clone()));
-    report.hold_because(Verdict::Tampered, Finding::error("anchor_bad", why));
+    report.hold_because(
+        Verdict::Tampered,
+        Finding::error(FindingCode::AnchorBad, why),
+    );
 }

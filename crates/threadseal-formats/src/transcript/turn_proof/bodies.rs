@@ -19,7 +19,7 @@ use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
 use threadseal_core::limits::MAX_RECORD_BODIES;
 use threadseal_core::record::RecordId;
-use threadseal_core::report::{CheckResult, Finding, Report, Verdict};
+use threadseal_core::report::{CheckName, CheckResult, Finding, FindingCode, Report, Verdict};
 
 /// A proof that carries the bodies of its turn.
 #[derive(Debug)]
@@ -86,7 +86,8 @@ impl TurnProof {
         let mut claims = self.claims(id).peekable();
         let mut seen = BTreeSet::new();
         for line in lines.iter().filter(|_| is_detached) {
-            let malformed = |text| tampered_at("event_malformed", text, Some(line.number));
+            let malformed =
+                |text| tampered_at(FindingCode::EventMalformed, text, Some(line.number));
             let found = commitments_of(&line.text);
             let found = found.ok_or_else(|| malformed("a commitment has another spelling"))?;
             for commitment in found {
@@ -98,7 +99,7 @@ impl TurnProof {
         }
         if claims.peek().is_some() {
             let text = "a body is none that the lines of the turn commit to";
-            return Err(tampered_at("body_changed", text, None));
+            return Err(tampered_at(FindingCode::BodyChanged, text, None));
         }
         if seen.is_empty() {
             return Ok(None);
@@ -151,19 +152,26 @@ impl Carried {
         if redacted > 0 {
             let were = if redacted == 1 { "was" } else { "were" };
             let text = format!("{} of the turn {were} redacted", bodies(redacted));
-            report.find(Finding::note("redacted", text));
+            report.find(Finding::note(FindingCode::Redacted, text));
         }
         if unread == 0 {
-            report.check("bodies", CheckResult::Pass, None);
+            report.check(CheckName::Bodies, CheckResult::Pass, None);
             return;
         }
         let why = "bodies are not in the proof";
-        report.check("bodies", CheckResult::Skipped, Some(why.to_owned()));
+        report.check(
+            CheckName::Bodies,
+            CheckResult::Skipped,
+            Some(why.to_owned()),
+        );
         let text = format!(
             "not in the proof: {} of the turn, left out or redacted later; the lines only commit to what was said",
             bodies(unread)
         );
-        report.hold_because(Verdict::Partial, Finding::warning("bodies_unread", text));
+        report.hold_because(
+            Verdict::Partial,
+            Finding::warning(FindingCode::BodiesUnread, text),
+        );
     }
 }
 

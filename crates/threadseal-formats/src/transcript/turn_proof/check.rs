@@ -23,7 +23,9 @@ use threadseal_core::digest::Digest;
 use threadseal_core::key::{Message, PublicKey};
 use threadseal_core::merkle::leaf_hash;
 use threadseal_core::record::{Head, ThreadId};
-use threadseal_core::report::{CheckResult, Finding, Report, Stats, Verdict};
+use threadseal_core::report::{
+    CheckName, CheckResult, Finding, FindingCode, Format, Profile, Report, Stats, Verdict,
+};
 use threadseal_core::tlog::policy::Policy;
 
 /// The result of a check.
@@ -76,9 +78,9 @@ pub fn check_file_by(file: &[u8], options: &VerifyOptions<'_>, policy: Option<&P
     let mut checked = match TurnProof::parse(file) {
         Ok(proof) => proof.check_by(options, policy),
         Err(error) => {
-            let mut report = Report::begin("proof", "native");
+            let mut report = Report::begin(Format::Proof, Profile::Native);
             report.trust = Some(options.trust.digest());
-            let finding = Finding::error("proof_malformed", error.to_string());
+            let finding = Finding::error(FindingCode::ProofMalformed, error.to_string());
             report.hold_because(Verdict::Malformed, finding);
             Checked {
                 report,
@@ -100,7 +102,7 @@ impl TurnProof {
     }
 
     fn check_by(&self, options: &VerifyOptions<'_>, policy: Option<&Policy>) -> Checked {
-        let mut report = Report::begin("proof", "native");
+        let mut report = Report::begin(Format::Proof, Profile::Native);
         report.trust = Some(options.trust.digest());
         report.stats = Stats {
             events: self.lines.len() as u64,
@@ -129,7 +131,11 @@ impl TurnProof {
         report.head = Some(found.head);
         report.stats.checkpoints = found.seals;
         let why = "the bytes before the shown lines are not in the proof";
-        report.check("prefix", CheckResult::Skipped, Some(why.to_owned()));
+        report.check(
+            CheckName::Prefix,
+            CheckResult::Skipped,
+            Some(why.to_owned()),
+        );
         let signed = Signed {
             authority: &found.authority,
             sealers: &found.sealers.all,
@@ -141,7 +147,7 @@ impl TurnProof {
         verify::expect_thread(&mut report, Some(&found.thread), options.thread);
         self.conclude(&found, &mut report);
         let anchor = Anchor::judge(self.anchor.as_deref(), &found.sealed(), policy, &mut report);
-        let proved = report.verdict > Verdict::Malformed;
+        let proved = !report.verdict.is_evidence();
         Checked {
             closing: proved.then(|| found.closing(&self.manifest)),
             report,
@@ -154,11 +160,11 @@ impl TurnProof {
     fn conclude(&self, found: &Found, report: &mut Report) {
         if found.guessable {
             let text = "lines of the record share a salt: who knows what its other lines may say can find out";
-            report.find(Finding::warning("siblings_guessable", text));
+            report.find(Finding::warning(FindingCode::SiblingsGuessable, text));
         }
         if found.adopted {
             let text = "bytes of the turn that no seal covered when the recorder took them over";
-            let finding = Finding::warning("tail_adopted", text).in_turn(Some(self.turn));
+            let finding = Finding::warning(FindingCode::TailAdopted, text).in_turn(Some(self.turn));
             report.hold_because(Verdict::Partial, finding);
         }
         if let Some(bodies) = found.bodies {
@@ -166,22 +172,22 @@ impl TurnProof {
         }
         if !found.closed {
             let text = "the record had not gone on to the next turn, nor ended: more of this one may follow";
-            let finding = Finding::note("turn_may_go_on", text).in_turn(Some(self.turn));
+            let finding = Finding::note(FindingCode::TurnMayGoOn, text).in_turn(Some(self.turn));
             report.hold_because(Verdict::Open, finding);
         }
     }
 
     /// All checks but trust; `passed` gets the name of each check that held.
-    fn look(&self, passed: &mut Vec<&'static str>) -> Result<Found, Failure> {
+    fn look(&self, passed: &mut Vec<CheckName>) -> Result<Found, Failure> {
         let mut record = Record::of(&self.manifest)?;
-        passed.push("manifest");
+        passed.push(CheckName::Manifest);
         let closing = record.seal(&self.closing, None)?;
         let sealers = self.sealers(&mut record, &closing)?;
-        passed.extend(["keys", "signatures"]);
+        passed.extend([CheckName::Keys, CheckName::Signatures]);
         self.check_range(&closing.seal)?;
-        passed.push("inclusion");
+        passed.push(CheckName::Inclusion);
         let mut turn = self.check_lines(&mut record, &closing.seal)?;
-        passed.push("turn");
+        passed.push(CheckName::Turn);
         let bodies = self.check_bodies(&record, &mut turn.lines)?;
         Ok(Found {
             head: Head {
@@ -214,7 +220,7 @@ impl TurnProof {
             true => Ok(()),
             false => {
                 let text = "these are not the lines that were sealed in this place";
-                Err(tampered_at("content_changed", text, None))
+                Err(tampered_at(FindingCode::ContentChanged, text, None))
             }
         }
     }
@@ -266,7 +272,7 @@ impl Chain {
         key = record.sealer(last, &key);
         if after.is_some_and(|after| last.seq <= after) || key.key_id() != last.key {
             let text = format!("key {} may not seal this record", last.key);
-            return Err(forged("key_not_allowed", text));
+            return Err(forged(FindingCode::KeyNotAllowed, text));
         }
         keys.push(key);
         Ok(keys)
@@ -282,17 +288,17 @@ pub(super) fn check_signatures(
     let seal = &closing.seal;
     if !sealer.is_some_and(|key| closing.note.holds(key)) {
         let text = format!("the signature of key {} does not verify", seal.key);
-        return Err(forged("signature_bad", text));
+        return Err(forged(FindingCode::SignatureBad, text));
     }
     let rye_key = &record.manifest.rye_key;
     if seal.fp != rye_key.rye_fingerprint() {
         let text = "\"fp\" is not the fingerprint of the record's Rye key";
-        return Err(tampered_at("rye_key_changed", text, None));
+        return Err(tampered_at(FindingCode::RyeKeyChanged, text, None));
     }
     let signed = rye_key.verify(&Message::rye_hash(&seal.hash), &seal.sig);
     signed.map_err(|_| {
         let text = "\"sig\" does not verify under the record's Rye key";
-        forged("rye_signature_bad", text)
+        forged(FindingCode::RyeSignatureBad, text)
     })
 }
 

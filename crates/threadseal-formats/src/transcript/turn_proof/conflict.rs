@@ -38,7 +38,9 @@ use threadseal_core::key::PublicKey;
 use threadseal_core::limits::MAX_PROOF_HASHES;
 use threadseal_core::merkle::{InclusionProof, TreeHead};
 use threadseal_core::record::{Head, ThreadId};
-use threadseal_core::report::{CheckResult, Finding, Report, TrustedUntil, Verdict};
+use threadseal_core::report::{
+    CheckName, CheckResult, Finding, FindingCode, Format, Profile, Report, TrustedUntil, Verdict,
+};
 use threadseal_core::tlog::entry::fork::{ForkPlace, LoggedFork};
 use threadseal_core::trust::LastOf;
 
@@ -108,7 +110,7 @@ impl SealConflict {
     /// Gives the verdict under this trust. `verified`: a key that the trust vouches for sealed two
     /// histories of one record.
     pub fn check(&self, options: &VerifyOptions<'_>) -> CheckedConflict {
-        let mut report = Report::begin("proof", "native");
+        let mut report = Report::begin(Format::Proof, Profile::Native);
         report.trust = Some(options.trust.digest());
         report.stats.checkpoints = 2;
         let found = match self.look() {
@@ -130,9 +132,9 @@ impl SealConflict {
                 "one key sealed two histories of a record: record {record} was sealed with two lines {line}: {one} covers one, {other} the other"
             ),
         };
-        report.find(Finding::warning("seals_conflict", text));
-        report.check("signatures", CheckResult::Pass, None);
-        report.check("conflict", CheckResult::Pass, None);
+        report.find(Finding::warning(FindingCode::SealsConflict, text));
+        report.check(CheckName::Signatures, CheckResult::Pass, None);
+        report.check(CheckName::Conflict, CheckResult::Pass, None);
         let mut report = found.judged(report, options);
         verify::expect_thread(&mut report, Some(&found.thread), options.thread);
         let proved = found.minted(&report, self, options);
@@ -150,7 +152,7 @@ impl SealConflict {
         }
         if second.seal.key != first.seal.key {
             let text = "the seals are of two keys, of which each may seal at its time";
-            return Err(forged("key_not_allowed", text));
+            return Err(forged(FindingCode::KeyNotAllowed, text));
         }
         if self.parted.is_some() {
             // The key must have been admitted for both.
@@ -181,7 +183,14 @@ impl SealConflict {
 impl SealConflict {
     /// Can these two not be of one history?
     fn check_parting(&self, seals: [&ReadSeal; 2]) -> Result<(), Failure> {
-        let no_conflict = |text| Err(failure(Verdict::Malformed, "no_conflict", text, None));
+        let no_conflict = |text| {
+            Err(failure(
+                Verdict::Malformed,
+                FindingCode::NoConflict,
+                text,
+                None,
+            ))
+        };
         let [first, second] = seals.map(|read| read.seal.seq);
         let Some(Parted { line, shown }) = &self.parted else {
             return match first == second {
@@ -199,7 +208,7 @@ impl SealConflict {
             };
             if proof.check(leaf, line - 1, &tree).is_err() {
                 let text = "this is not the line that was sealed in this place";
-                return Err(tampered_at("content_changed", text, Some(*line)));
+                return Err(tampered_at(FindingCode::ContentChanged, text, Some(*line)));
             }
         }
         match shown[0].0 == shown[1].0 {
@@ -223,9 +232,9 @@ pub fn check_file(file: &[u8], options: &VerifyOptions<'_>) -> CheckedConflict {
     let mut checked = match SealConflict::parse(file) {
         Ok(conflict) => conflict.check(options),
         Err(error) => {
-            let mut report = Report::begin("proof", "native");
+            let mut report = Report::begin(Format::Proof, Profile::Native);
             report.trust = Some(options.trust.digest());
-            let finding = Finding::error("proof_malformed", error.to_string());
+            let finding = Finding::error(FindingCode::ProofMalformed, error.to_string());
             report.hold_because(Verdict::Malformed, finding);
             CheckedConflict::unproved(report)
         }

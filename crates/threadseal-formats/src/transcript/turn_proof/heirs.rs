@@ -20,6 +20,7 @@ use threadseal_core::digest::Digest;
 use threadseal_core::key::PublicKey;
 use threadseal_core::limits::MAX_RECORD_KEYS;
 use threadseal_core::record::Head;
+use threadseal_core::report::FindingCode;
 use threadseal_core::tlog::entry::key_event::KeyChange;
 use threadseal_core::trust::LastOf;
 
@@ -103,14 +104,14 @@ impl<'a> Way<'a> {
         if self.adopted && !self.heirs.is_empty() {
             let text =
                 "bytes of no seal were taken over where a key takes the place of the authority";
-            return Err(tampered_at("event_malformed", text, None));
+            return Err(tampered_at(FindingCode::EventMalformed, text, None));
         }
         let keys = match self.heirs.last() {
             None => self.chain.follow(record, read)?,
             Some(heir) if heir.key_id() == read.seal.key => vec![*heir],
             Some(_) => {
                 let text = format!("key {} may not seal this record", read.seal.key);
-                return Err(forged("key_not_allowed", text));
+                return Err(forged(FindingCode::KeyNotAllowed, text));
             }
         };
         check_signatures(record, keys.last(), read)?;
@@ -127,7 +128,7 @@ impl<'a> Way<'a> {
     }
 
     fn succeed(&mut self, record: &Record<'a>, payload: &[u8], number: u64) -> Result<(), Failure> {
-        let bad = |text: &str| Err(tampered_at("event_malformed", text, Some(number)));
+        let bad = |text: &str| Err(tampered_at(FindingCode::EventMalformed, text, Some(number)));
         let Some(end) = self.sealers.last().filter(|_| self.ended) else {
             return bad("a key takes the place of the authority of a record that goes on");
         };

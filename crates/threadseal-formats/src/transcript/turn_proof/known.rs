@@ -9,7 +9,9 @@ use threadseal_core::digest::Digest;
 use threadseal_core::key::KeyId;
 use threadseal_core::record::ExpectedHead;
 use threadseal_core::report::heads::{check_forks, check_logged};
-use threadseal_core::report::{Bearing, CheckResult, Expectation, Finding, Verdict};
+use threadseal_core::report::{
+    Bearing, CheckName, CheckResult, Expectation, Finding, FindingCode, Verdict,
+};
 use threadseal_core::tlog::entry::fork::{ForkPlace, LoggedFork};
 
 /// The facts of a closing seal that a log may contradict, besides its head.
@@ -61,18 +63,20 @@ impl Checked {
             let result = CheckResult::of(fits);
             check_logged(&mut self.report, expected, result, (!fits).then_some(why));
             if !fits {
-                let finding = Finding::error("head_differs", format!("{known} is known: {why}"));
+                let finding =
+                    Finding::error(FindingCode::HeadDiffers, format!("{known} is known: {why}"));
                 self.report.hold_because(Verdict::Forked, finding);
             }
         }
         if !is_known {
             let why = format!("seal {} of the record is not known here", head.seq);
-            self.report.check("log", CheckResult::Skipped, Some(why));
+            self.report
+                .check(CheckName::Log, CheckResult::Skipped, Some(why));
         }
         check_forks(&mut self.report, expect, |fork| {
             closing.bearing(fork, head.seq)
         });
-        if self.report.verdict <= Verdict::Malformed {
+        if self.report.verdict.is_evidence() {
             (self.turn, self.anchor) = (None, None);
             self.lines.clear();
         }

@@ -17,7 +17,7 @@ use threadseal_core::limits::MAX_LINE_BYTES;
 use threadseal_core::merkle::{TreeHead, leaf_hash};
 use threadseal_core::note::KeyName;
 use threadseal_core::record::ThreadId;
-use threadseal_core::report::{Finding, Verdict};
+use threadseal_core::report::{Finding, FindingCode, Verdict};
 
 /// A seal in its one spelling, of this record.
 pub(super) struct ReadSeal {
@@ -42,7 +42,7 @@ impl<'a> Record<'a> {
     pub(super) fn of(line: &'a str) -> Result<Self, Failure> {
         let missing = || {
             let text = "line 1 is not the manifest that a native transcript begins with";
-            tampered_at("manifest_missing", text, Some(1))
+            tampered_at(FindingCode::ManifestMissing, text, Some(1))
         };
         let frame = check(line, Some(1))?;
         let manifest = Some(frame.payload).filter(|_| frame.event_type == "thread_started");
@@ -57,7 +57,7 @@ impl<'a> Record<'a> {
         };
         if !record.manifest.lets_first_key_in(record.thread) {
             let text = "the authority did not delegate to the first signing key";
-            return Err(forged("delegation_bad", text));
+            return Err(forged(FindingCode::DelegationBad, text));
         }
         record.thread_id()?;
         Ok(record)
@@ -68,7 +68,7 @@ impl<'a> Record<'a> {
         let id = text.and_then(|text| ThreadId::parse(text.as_str()?).ok());
         id.ok_or_else(|| {
             let text = "the thread id could not be a path";
-            failure(Verdict::Malformed, "thread_id_bad", text, Some(1))
+            failure(Verdict::Malformed, FindingCode::ThreadIdBad, text, Some(1))
         })
     }
 
@@ -82,7 +82,7 @@ impl<'a> Record<'a> {
         let signed = self.manifest.authority.verify(&message, signature);
         signed.map_err(|_| {
             let text = format!("the authority did not delegate to key {}", key.key_id());
-            forged("delegation_bad", text)
+            forged(FindingCode::DelegationBad, text)
         })
     }
 
@@ -95,7 +95,7 @@ impl<'a> Record<'a> {
         let frame = check(line, number)?;
         if frame.thread_id != self.thread {
             let text = "the line names another thread than line 1";
-            return Err(tampered_at("thread_id_changed", text, number));
+            return Err(tampered_at(FindingCode::ThreadIdChanged, text, number));
         }
         let with_it = self.salts.entry(frame.salt).or_insert(line);
         self.salts_repeat |= *with_it != line;
@@ -106,7 +106,7 @@ impl<'a> Record<'a> {
     pub(super) fn seal(&mut self, line: &'a str, number: Option<u64>) -> Result<ReadSeal, Failure> {
         let spelling = || {
             let text = "the checkpoint line does not have its one spelling";
-            tampered_at("checkpoint_malformed", text, number)
+            tampered_at(FindingCode::CheckpointMalformed, text, number)
         };
         let frame = self.line(line, number)?;
         if frame.event_type != "checkpoint" {
@@ -117,13 +117,13 @@ impl<'a> Record<'a> {
             SealFault::UnknownCritical(name) => {
                 let text =
                     format!("the seal has a critical member {name:?} that is not known here");
-                failure(Verdict::Malformed, "ext_unknown", text, number)
+                failure(Verdict::Malformed, FindingCode::ExtUnknown, text, number)
             }
         })?;
         let note = parsed.note(&self.origin).ok_or_else(|| {
             let text =
                 "the checkpoint line is not the one that was signed, or is of another record";
-            tampered_at("checkpoint_altered", text, number)
+            tampered_at(FindingCode::CheckpointAltered, text, number)
         })?;
         Ok(ReadSeal {
             note,
@@ -156,7 +156,7 @@ impl<'a> Record<'a> {
         if by.seal.key != key.key_id() || !by.note.holds(key) {
             let id = key.key_id();
             let text = format!("key {id} did not sign the seal that should name the next key");
-            return Err(forged("signature_bad", text));
+            return Err(forged(FindingCode::SignatureBad, text));
         }
         let next = match (step, by.seal.ext.next_key) {
             (Step::Named { .. }, Some(next)) => next,
@@ -191,12 +191,12 @@ fn check(line: &str, number: Option<u64>) -> Result<Frame<'_>, Failure> {
         true => Err(LineFault::TooLong),
         false => event::check_line(line.as_bytes()),
     };
-    frame.map_err(|fault| tampered_at("line_malformed", fault.message(), number))
+    frame.map_err(|fault| tampered_at(FindingCode::LineMalformed, fault.message(), number))
 }
 
 pub(super) fn failure(
     verdict: Verdict,
-    code: &'static str,
+    code: FindingCode,
     text: impl Into<String>,
     line: Option<u64>,
 ) -> Failure {
@@ -213,7 +213,7 @@ pub(super) fn failure(
 
 /// A line that differs from the sealed one.
 pub(super) fn tampered_at(
-    code: &'static str,
+    code: FindingCode,
     text: impl Into<String>,
     line: Option<u64>,
 ) -> Failure {
@@ -221,11 +221,11 @@ pub(super) fn tampered_at(
 }
 
 /// A signature or a key that does not fit.
-pub(super) fn forged(code: &'static str, text: impl Into<String>) -> Failure {
+pub(super) fn forged(code: FindingCode, text: impl Into<String>) -> Failure {
     failure(Verdict::Forged, code, text, None)
 }
 
 /// An invalid change from key to key.
 pub(super) fn bad_step(text: &'static str) -> Failure {
-    forged("key_step_bad", text)
+    forged(FindingCode::KeyStepBad, text)
 }

@@ -12,12 +12,13 @@ use super::ShownLine;
 use crate::transcript::event::Frame;
 use crate::transcript::seal::Seal;
 use threadseal_core::digest::Digest;
+use threadseal_core::report::FindingCode;
 
 /// Code and sentence of a mismatch.
-type Fault = (&'static str, &'static str);
+type Fault = (FindingCode, &'static str);
 
 const MISPLACED: Fault = (
-    "turn_bounds_wrong",
+    FindingCode::TurnBoundsWrong,
     "the seals that are shown do not bound this turn",
 );
 
@@ -116,7 +117,7 @@ impl LastSeal {
         match seal.prev == Some(self.digest) && self.seq.checked_add(1) == Some(seal.seq) {
             true => Ok(()),
             false => Err((
-                "link_broken",
+                FindingCode::LinkBroken,
                 "the seal before is not the one that the next one links to",
             )),
         }

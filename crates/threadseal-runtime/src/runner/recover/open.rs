@@ -24,7 +24,6 @@ use std::collections::BTreeMap;
 use threadseal_core::digest::Digest;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::record::ThreadId;
-use threadseal_core::report::Verdict;
 use threadseal_formats::ledger::{ChainTip, RunId, signer_name};
 use threadseal_formats::transcript::Coverage;
 use threadseal_formats::transcript::event::is_terminal;
@@ -144,7 +143,7 @@ impl Engine {
         let fs = &*self.host.fs;
         let names = fs.read_dir(folder.path()).map_err(|error| {
             let text = format!("cannot list {}: {error}", folder.path().display());
-            Error::new(ErrorKind::External, text)
+            Error::new(ErrorKind::External, text).with_source(error)
         })?;
         let tails = names
             .into_iter()
@@ -199,7 +198,7 @@ impl Engine {
         let file = open_regular(&*self.host.fs, &path)?;
         let records = Records::from(self);
         let outcome = judge::of_ledgers(records.grounds(), None)?.ledger_file(&file)?;
-        if outcome.report.verdict <= Verdict::UnknownSigner {
+        if outcome.report.verdict.forbids_use() {
             return Err(refusal(&path, &outcome.report));
         }
         Ok(Some(Steps {

@@ -296,7 +296,7 @@ fn start(
         .process_group(0)
         .kill_on_drop(true)
         .spawn()
-        .map_err(|error| failed(&format!("cannot start {program}: {error}")))?;
+        .map_err(|error| failed(&format!("cannot start {program}: {error}")).with_source(error))?;
     let group = child.id().and_then(|id| i32::try_from(id).ok());
     Ok(Process {
         group: group.and_then(Pid::from_raw),

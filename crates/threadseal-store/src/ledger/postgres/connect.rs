@@ -14,6 +14,7 @@
 //!
 //! A message never repeats an address as it was given: it may contain a password.
 
+use crate::sys;
 use deadpool_postgres::{
     Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime,
 };
@@ -199,7 +200,10 @@ pub(super) fn text_of(error: &tokio_postgres::Error) -> String {
     let mut source = std::error::Error::source(error);
     while let Some(inner) = source {
         text.push_str(": ");
-        text.push_str(&inner.to_string());
+        text.push_str(&match inner.downcast_ref() {
+            Some(system) => sys::reason(system),
+            None => inner.to_string(),
+        });
         source = inner.source();
     }
     text

@@ -100,6 +100,7 @@ fn create_if_absent(path: &Path) -> Result<(), Error> {
             ErrorKind::External,
             format!("cannot create {}: {error}", path.display()),
         )
+        .with_source(error)
     };
     if fs.metadata(path).is_ok() {
         return Ok(());
@@ -296,7 +297,8 @@ fn open_uri(path: &Path, how: &str) -> Result<Connection, Error> {
 
 /// `path` as the path of a `file:` URI (sqlite.org/uri.html §3.1).
 fn escaped(path: &Path) -> Result<String, Error> {
-    let absolute = std::path::absolute(path).map_err(|error| Error::invalid(error.to_string()))?;
+    let absolute = std::path::absolute(path)
+        .map_err(|error| Error::invalid(error.to_string()).with_source(error))?;
     let text = absolute
         .to_str()
         .ok_or_else(|| Error::invalid(format!("the path {} is not UTF-8", path.display())))?;

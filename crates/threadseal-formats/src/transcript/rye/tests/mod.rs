@@ -109,7 +109,11 @@ fn verdict(bytes: &[u8]) -> Verdict {
 }
 
 fn codes(report: &Report) -> Vec<&'static str> {
-    report.findings.iter().map(|finding| finding.code).collect()
+    report
+        .findings
+        .iter()
+        .map(|finding| finding.code.as_str())
+        .collect()
 }
 
 fn original_accepts(bytes: &[u8]) -> bool {

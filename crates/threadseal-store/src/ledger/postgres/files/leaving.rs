@@ -27,7 +27,8 @@ pub fn leave(
     path: &str,
     bytes: &[u8],
 ) -> Result<bool, Error> {
-    let inode = new_inode().map_err(|error| Error::new(ErrorKind::External, error.to_string()))?;
+    let inode = new_inode()
+        .map_err(|error| Error::new(ErrorKind::External, error.to_string()).with_source(error))?;
     let (folder, mode) = (parent_of(path), 0o600_i32);
     let size = super::node::signed(bytes.len() as u64);
     let values: [Value<'_>; 7] = [&order, &path, &folder, &inode, &mode, &size, &bytes];
