@@ -1,6 +1,6 @@
 //! The one runtime that drives libraries which are only async; no part of it is visible outside.
 
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
@@ -56,10 +56,11 @@ pub fn wait_for<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Er
 }
 
 /// Does both at once: each request is sent before either is answered, the first one's first.
+#[cfg(any(test, feature = "postgres"))]
 pub(crate) async fn both<A: Future, B: Future>(a: A, b: B) -> (A::Output, B::Output) {
     let (mut a, mut b) = (pin!(a), pin!(b));
     let (mut first, mut second) = (None, None);
-    poll_fn(|context| {
+    std::future::poll_fn(|context| {
         if first.is_none()
             && let Poll::Ready(done) = a.as_mut().poll(context)
         {
