@@ -147,6 +147,7 @@ pub fn names(store: &dyn TranscriptStore) -> Result<Vec<RecordName>, VerifyError
 mod tests {
     use super::*;
 
+    // T-FLT-10
     #[test]
     fn an_address_is_repeated_without_its_secrets() {
         for (address, shown) in [

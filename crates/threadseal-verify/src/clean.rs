@@ -51,6 +51,7 @@ pub fn is_unsafe(c: char) -> bool {
 mod tests {
     use super::*;
 
+    // T-CMD-01
     #[test]
     fn nothing_that_moves_the_cursor_or_reorders_text_is_printed_raw() {
         let hostile = "a\u{1b}[2J\r\n\u{202e}b\u{9b}c\u{2066}\u{7f}\u{e0041}";

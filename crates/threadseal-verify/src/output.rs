@@ -145,6 +145,7 @@ mod tests {
         String::from_utf8(to_vec(value)).unwrap()
     }
 
+    // T-CMD-01
     #[test]
     fn dangerous_characters_are_escaped_and_the_value_stays() {
         let hostile = "\u{202e}é\u{9b}\u{7f}\u{1b}\"\u{e0041}\n";

@@ -317,7 +317,7 @@ fn a_record_that_is_there_after_its_tombstone_is_told_and_goes_with_the_next_pru
     let proved = sandbox.run(["--json", "prove", "--out", "proof", first.as_str()]);
     let proved = proved.exits(0).json();
     let findings = proved["result"]["findings"].as_array().unwrap();
-    let is_told = |found: &serde_json::Value| found["code"] == "pruned_but_present";
+    let is_told = |found: &Value| found["code"] == "pruned_but_present";
     assert!(findings.iter().any(is_told), "{proved}");
     let seen = verify(&sandbox, &["--all", "p"], 1);
     assert!(has(&seen, "pruned_but_present"), "{seen:?}");

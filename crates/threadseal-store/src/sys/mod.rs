@@ -23,7 +23,6 @@ use std::error::Error as StdError;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
-use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal_core::encoding;
@@ -290,8 +289,14 @@ pub fn reason(error: &io::Error) -> String {
 /// The message of an error, without the number of the system's error that ends it.
 pub fn message(error: &Error) -> String {
     let first: &(dyn StdError + 'static) = error;
-    let mut causes = iter::successors(Some(first), |cause| cause.source());
-    let number = causes.find_map(|cause| cause.downcast_ref::<io::Error>()?.raw_os_error());
+    let mut cause = Some(first);
+    let mut number = None;
+    while let (Some(error), None) = (cause, number) {
+        number = error
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::raw_os_error);
+        cause = error.source();
+    }
     without_number(error.to_string(), number)
 }
 

@@ -102,6 +102,7 @@ fn requests_are_cut_where_they_end_however_their_bytes_come() {
     }
 }
 
+// T-WIT-23
 #[test]
 fn what_two_readers_could_cut_in_two_ways_is_refused() {
     let serving = Serving::start();
@@ -143,6 +144,7 @@ fn behind_a_length_and_chunks_nothing_is_read() {
     assert!(answers.contains("\r\nConnection: close\r\n"), "{answers}");
 }
 
+// T-WIT-23
 #[test]
 fn nothing_is_read_without_end() {
     let serving = Serving::start();
