@@ -22,7 +22,7 @@ fuzz_target!(|bytes: &[u8]| {
 
 fn vouches(seals: &[u8], log: &[u8]) -> bool {
     let key = LocalSigner::new(PrivateKey::from_seed([3; 32]), KeyUsage::Observed);
-    let trust = Trust::pinned(*key.public_key());
+    let trust = Trust::key(*key.public_key());
     let now = Timestamp::from_micros(1_800_000_000_000_000).expect("in range");
     let options = VerifyOptions {
         trust: &trust,

@@ -206,7 +206,7 @@ impl Source for Stream<'_> {
 
 fn verify_file(path: &Path, signed: bool) -> Done<Cost> {
     let trust = match signed {
-        true => Trust::pinned(*signer().public_key()),
+        true => Trust::key(*signer().public_key()),
         false => Trust::default(),
     };
     measured(|| {

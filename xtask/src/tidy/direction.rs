@@ -16,7 +16,7 @@ const ORDERED: [&str; 4] = [
 ];
 
 /// Crates, lowest first: each may depend only on those before it.
-const CRATES: [&str; 8] = [
+const CRATES: [&str; 9] = [
     "threadseal-core",
     "threadseal-formats",
     "threadseal-convert",
@@ -24,6 +24,7 @@ const CRATES: [&str; 8] = [
     "threadseal-log",
     "threadseal-verify",
     "threadseal-runtime",
+    "threadseal",
     "threadseal-cli",
 ];
 

@@ -94,7 +94,7 @@ const FEATURES: &[(&str, &str)] = &[
 ];
 
 /// Crates that must forbid unsafe code.
-const FORBIDDING: [&str; 7] = [
+const FORBIDDING: [&str; 8] = [
     "crates/threadseal-core/src/lib.rs",
     "crates/threadseal-formats/src/lib.rs",
     "crates/threadseal-convert/src/lib.rs",
@@ -102,6 +102,7 @@ const FORBIDDING: [&str; 7] = [
     "crates/threadseal-log/src/lib.rs",
     "crates/threadseal-verify/src/lib.rs",
     "crates/threadseal-runtime/src/lib.rs",
+    "crates/threadseal/src/lib.rs",
 ];
 
 /// Places in the core's source that name an effect.

@@ -16,7 +16,7 @@
 //! A key can also end in an entry of this host's log. Then places in the log are the evidence
 //! ([`SealPlaces`]), and moments are not.
 //!
-//! A pinned key ([`Trust::pinned`]) is the only acceptable one. The caller then decides about its
+//! A pinned key ([`Trust::key`]) is the only acceptable one. The caller then decides about its
 //! scope and window, but a revocation still counts.
 //!
 //! The store is a file of the user, outside every project. No key of a project enters it
@@ -257,7 +257,7 @@ impl Trust {
     }
 
     /// Trust in one key only, for everything.
-    pub fn pinned(key: PublicKey) -> Self {
+    pub fn key(key: PublicKey) -> Self {
         Self {
             pinned: Some(key.into()),
             ..Self::default()

@@ -257,7 +257,7 @@ fn strangers_pinned_and_revoked_keys() {
     let kind = DocumentKind::Markdown;
     let strange = seal_with(b"x\n", kind, 3, 0);
     assert_eq!(auto(&strange, kind), Verdict::UnknownSigner);
-    let pinned = Trust::pinned(key(1));
+    let pinned = Trust::key(key(1));
     let judge = |bytes: &[u8], trust: &Trust| {
         let outcome = verify(bytes, &Options::new(kind, trust, time(NOW))).unwrap();
         assert_eq!(

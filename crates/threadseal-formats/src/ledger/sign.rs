@@ -198,7 +198,7 @@ mod tests {
         let (hash, by) = (Digest::of(b"record"), signer(1));
         let signature = RecordSignature::sign(&hash, &by).unwrap();
         let (text, key) = (signature.to_string(), *by.public_key());
-        let known = KnownKeys::of_trust(&Trust::pinned(key));
+        let known = KnownKeys::of_trust(&Trust::key(key));
         let read = |text, hash: &Digest, known: &KnownKeys| {
             let at_hand = &mut RepeatedKeys::default();
             SignatureRead::of(text, Some(hash), |id| known.get(id), at_hand)

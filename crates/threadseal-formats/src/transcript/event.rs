@@ -9,6 +9,7 @@
 //!
 //! Not here: checkpoint payloads (`seal`), the manifest (`manifest`), Rye's looser lines (`rye`).
 
+use std::str::FromStr;
 use threadseal_core::canon::json;
 use threadseal_core::encoding;
 use threadseal_core::error::Error;
@@ -83,6 +84,14 @@ impl EventType {
     }
 }
 
+impl FromStr for EventType {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        Self::parse(text)
+    }
+}
+
 fn is_event_type(text: &[u8]) -> bool {
     (1..=MAX_EVENT_TYPE_BYTES).contains(&text.len())
         && text
@@ -140,6 +149,14 @@ impl Payload {
     /// The ASCII text.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
+    }
+}
+
+impl FromStr for Payload {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        Self::parse(text.as_bytes())
     }
 }
 

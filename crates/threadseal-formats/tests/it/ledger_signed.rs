@@ -156,7 +156,7 @@ fn a_signed_ledger_is_verified_only_with_a_head_that_is_known() {
 
 #[test]
 fn the_pinned_key_signs_every_record() {
-    let pinned = |seed| Trust::pinned(*signer(seed).public_key());
+    let pinned = |seed| Trust::key(*signer(seed).public_key());
     let mut ledger = three();
     holds(&ledger, &pinned(1), Verdict::Open, "head_unknown");
     holds(&ledger, &pinned(2), Verdict::Forged, "key_not_pinned");

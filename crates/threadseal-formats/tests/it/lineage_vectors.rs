@@ -56,7 +56,7 @@ fn flags<'e>(rule: &toml::Value, entry: &'e Value) -> BTreeMap<String, &'e str> 
 fn outcome(path: &Path, flags: &BTreeMap<String, &str>) -> Vec<Outcome> {
     let (facts, view) = facts(path);
     let trust = match flags.get("--key") {
-        Some(key) => Trust::pinned(PublicKey::from_hex(key).unwrap()),
+        Some(key) => Trust::key(PublicKey::from_hex(key).unwrap()),
         None => Trust::default(),
     };
     let code: Vec<Digest> = flags

@@ -97,7 +97,7 @@ fn entries(root: &Path, index: &str, prefix: &str) -> Vec<Entry> {
             .unwrap();
             let trust = if let Some(pem) = value["trust_key_pem"].as_str() {
                 let pem = root.join("corpus/rye-real").join(pem);
-                Trust::pinned(PublicKey::from_pem(&std::fs::read_to_string(pem).unwrap()).unwrap())
+                Trust::key(PublicKey::from_pem(&std::fs::read_to_string(pem).unwrap()).unwrap())
             } else {
                 let user = value["trust_user_space"].as_str().unwrap_or("user");
                 trusts
@@ -169,7 +169,7 @@ fn check(entry: &Entry) {
         "invalid" if entry.why() == "re-signed by untrusted key" => {
             assert_eq!(auto.verdict, Verdict::UnknownSigner, "{at}");
             let own = entry.trust.store.iter().next().unwrap().key;
-            let pinned = entry.report(ProfileChoice::Auto, &Trust::pinned(own));
+            let pinned = entry.report(ProfileChoice::Auto, &Trust::key(own));
             assert_eq!(pinned.verdict, Verdict::Forged, "{at}");
         }
         "invalid" => assert_eq!(auto.verdict.exit_code(), 1, "{at}"),
@@ -225,7 +225,7 @@ fn the_second_seed_verifies_under_its_publishers_key() {
         })
         .unwrap();
     let pem = std::fs::read_to_string(keys.join("ci_public_key.pem")).unwrap();
-    let trust = Trust::pinned(PublicKey::from_pem(&pem).unwrap());
+    let trust = Trust::key(PublicKey::from_pem(&pem).unwrap());
     let bytes = std::fs::read(seed).unwrap();
     let now = Timestamp::parse_iso_seconds("2026-12-01T00:00:00Z").unwrap();
     let kind = DocumentKind::detect("seed.txt", &bytes).unwrap();

@@ -108,7 +108,7 @@ fn documents_of_rye_have_the_expected_verdicts_and_answers() {
             &trust,
             row.rye.as_ref().unwrap(),
         );
-        let pinned = Trust::pinned(keys[0]);
+        let pinned = Trust::key(keys[0]);
         let want = row.pinned.as_ref().unwrap_or(&row.auto);
         assert_verdict(&folder, row, ProfileChoice::Auto, &pinned, want);
         if let Some(answer) = &row.answer {

@@ -87,7 +87,7 @@ fn every_transcript_has_the_expected_verdicts() {
                 row.file
             );
         }
-        let pinned = Trust::pinned(key(&folder, "self"));
+        let pinned = Trust::key(key(&folder, "self"));
         if let Some(verdict) = &row.pinned {
             assert_verdict(&report(&Options::new(&pinned, now)), verdict, row);
         }

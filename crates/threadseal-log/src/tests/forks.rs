@@ -13,7 +13,7 @@ const EVIDENCE: &[u8] =
 
 /// What that evidence proves to who knows the key.
 pub(crate) fn proved() -> Verified<LoggedFork> {
-    let trust = Trust::pinned(*PrivateKey::from_seed([1; 32]).public_key());
+    let trust = Trust::key(*PrivateKey::from_seed([1; 32]).public_key());
     let options = VerifyOptions {
         trust: &trust,
         now: Timestamp::from_micros(1_800_000_000_000_000).unwrap(),

@@ -65,7 +65,7 @@ impl Bench {
 
     fn verdict(&self) -> Verdict {
         let file = open_regular(&RealFs, &self.path()).unwrap();
-        let trust = Trust::pinned(*self.signer.public_key());
+        let trust = Trust::key(*self.signer.public_key());
         let judging = Judging::new(&trust, self.host.clock.now().unwrap());
         let options = ChainOptions {
             pinned: trust.pinned_key(),

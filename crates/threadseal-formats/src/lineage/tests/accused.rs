@@ -25,7 +25,7 @@ fn codes(checked: &CheckedFork) -> Vec<&'static str> {
 
 /// The entry of a log that accepts this evidence.
 fn logged(proof: &[u8], root: u8) -> LoggedFork {
-    let trust = Trust::pinned(key(root));
+    let trust = Trust::key(key(root));
     let checked = check(proof, &Judging::new(&trust, now()));
     *checked
         .proved
@@ -35,7 +35,7 @@ fn logged(proof: &[u8], root: u8) -> LoggedFork {
 
 /// The verdict on these files where a log knows that fork.
 fn seen(files: &[&Made], fork: LoggedFork, view: View) -> Outcome {
-    let trust = Trust::pinned(key(1));
+    let trust = Trust::key(key(1));
     let known = KnownFork {
         fork,
         entry: "entry 7 of a log".into(),
@@ -105,11 +105,11 @@ fn a_fork_convicts_the_agent_whose_key_is_trusted_now_and_nobody_else() {
     };
     let nobody = Trust::new(TrustStore::new());
     assert_eq!(by(&nobody, now()), (Verdict::UnknownSigner, "key_unknown"));
-    let other = Trust::pinned(key(5));
+    let other = Trust::key(key(5));
     assert_eq!(by(&other, now()), (Verdict::Forged, "key_not_pinned"));
     // An attacker with an expired key can sign another link beside one that the key once signed.
     let later = Timestamp::from_micros(now().as_micros() + 60_000_000).unwrap();
-    let own = Trust::pinned(key(1));
+    let own = Trust::key(key(1));
     assert_eq!(
         by(&own, later),
         (Verdict::UnknownSigner, "delegation_ended")
@@ -129,7 +129,7 @@ fn a_fork_convicts_the_agent_whose_key_is_trusted_now_and_nobody_else() {
 fn what_proves_nothing_convicts_nobody() {
     let a = first(1, 2);
     let (b, c) = (next(&a, 2, b"one", |_| {}), next(&a, 2, b"two", |_| {}));
-    let trust = Trust::pinned(key(1));
+    let trust = Trust::key(key(1));
     let judging = Judging::new(&trust, now());
     let told = |proof: &[u8]| {
         let checked = check(proof, &judging);

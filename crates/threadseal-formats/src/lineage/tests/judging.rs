@@ -52,7 +52,7 @@ fn a_session_key_signs_for_the_root_while_its_delegation_holds() {
     says(&outcome, Verdict::Verified, "");
     let statuses: Vec<SignerStatus> = outcome.report.signers.iter().map(|s| s.status).collect();
     assert_eq!(statuses, [SignerStatus::Pinned, SignerStatus::Trusted]);
-    let trust = Trust::pinned(key(1));
+    let trust = Trust::key(key(1));
     let later = Timestamp::from_micros(now().as_micros() + 60_000_000).unwrap();
     let ended = judged(facts(&[&a, &b]), &Judging::new(&trust, later));
     says(&ended, Verdict::UnknownSigner, "delegation_ended");
@@ -67,7 +67,7 @@ fn a_session_key_signs_for_the_root_while_its_delegation_holds() {
 #[test]
 fn a_revoked_session_key_is_forgery() {
     let a = first(1, 2);
-    let mut trust = Trust::pinned(key(1));
+    let mut trust = Trust::key(key(1));
     let name = TrustName::parse("node").unwrap();
     trust
         .store
@@ -91,7 +91,7 @@ fn two_signed_children_of_one_parent_are_a_fork_wherever_they_lie() {
     let c = next(&a, 1, b"two", |header| header.tick += 7);
     let mut files = facts(&[&a, &b, &c]);
     files[2].folder = 4;
-    let outcome = judged(files, &Judging::new(&Trust::pinned(key(1)), now()));
+    let outcome = judged(files, &Judging::new(&Trust::key(key(1)), now()));
     says(&outcome, Verdict::Forked, "fork");
     assert_eq!(outcome.forks[0].parent, Some(a.hash));
     assert_eq!(outcome.report.trusted_until.unwrap().line, 1);
@@ -293,7 +293,7 @@ fn a_header_without_its_state_proves_its_place_and_nothing_to_start_from() {
         let file = [HEAD_MAGIC, &made.file[..HEADER_LENGTH]].concat();
         LinkFacts::of("head", &file)
     };
-    let trust = Trust::pinned(key(1));
+    let trust = Trust::key(key(1));
     let judging = Judging::new(&trust, now());
     let older = vec![head_of(&a), LinkFacts::of("f", &b.file)];
     says(&judged(older, &judging), Verdict::Verified, "state_absent");
@@ -321,7 +321,7 @@ fn a_head_that_is_not_here_is_a_rollback_and_one_that_is_makes_it_whole() {
     let a = first(1, 1);
     let b = next(&a, 1, b"b", |_| {});
     let c = next(&b, 1, b"c", |_| {});
-    let trust = Trust::pinned(key(1));
+    let trust = Trust::key(key(1));
     let head = pinned(1, &[&a, &b, &c]).report.head.unwrap();
     assert_eq!((head.seq, head.size, head.line), (2, 15, c.hash.digest()));
     let judged_with = |files: &[&Made], head, remembered| {
@@ -379,7 +379,7 @@ fn a_link_in_the_middle_that_is_gone_is_a_gap_and_a_beginning_that_is_gone_no_fo
     let c = next(&b, 1, b"c", |_| {});
     says(&pinned(1, &[&a, &c]), Verdict::Truncated, "gap");
     says(&pinned(1, &[&b, &c]), Verdict::Partial, "no_genesis");
-    let trust = Trust::pinned(key(1));
+    let trust = Trust::key(key(1));
     let single = Judging {
         view: View::Single,
         ..Judging::new(&trust, now())

@@ -85,10 +85,7 @@ pub(super) fn judged(files: Vec<LinkFacts>, judging: &Judging<'_>) -> Outcome {
 }
 
 pub(super) fn pinned(root: u8, files: &[&Made]) -> Outcome {
-    judged(
-        facts(files),
-        &Judging::new(&Trust::pinned(key(root)), now()),
-    )
+    judged(facts(files), &Judging::new(&Trust::key(key(root)), now()))
 }
 
 #[track_caller]

@@ -137,7 +137,7 @@ fn an_older_checkpoint_in_the_place_of_the_live_one_is_a_rollback() {
     let named = |live: &Made| {
         let mut files = facts(&[&old[0], &old[1], &old[2]]);
         files.push(LinkFacts::of("counter.checkpoint", &live.file));
-        judged(files, &Judging::new(&Trust::pinned(key(1)), now()))
+        judged(files, &Judging::new(&Trust::key(key(1)), now()))
     };
     says(&named(&old[0]), Verdict::RolledBack, "live_behind");
     says(&named(&old[1]), Verdict::Verified, "live_behind");
@@ -169,7 +169,7 @@ fn a_handover_is_live_on_the_machine_that_gave_the_agent_away_and_nowhere_else()
         }
         let more = and.iter();
         files.extend(more.map(|(made, home)| read("here/history/link.ckpt", made, *home)));
-        judged(files, &Judging::new(&Trust::pinned(key(1)), now()))
+        judged(files, &Judging::new(&Trust::key(key(1)), now()))
     };
     let whole = [(&one, 1), (&offer, 1)];
     for source in [&offer, &taken] {
@@ -205,7 +205,7 @@ fn a_copy_under_the_name_of_another_tick_is_a_replay() {
             named(third, &old[0]),
         ]
     };
-    let trust = Trust::pinned(key(1));
+    let trust = Trust::key(key(1));
     let judging = Judging::new(&trust, now());
     says(
         &judged(files("h/0000000015.ckpt"), &judging),

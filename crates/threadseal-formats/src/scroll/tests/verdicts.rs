@@ -59,7 +59,7 @@ pub(super) fn pinned(bytes: &[u8], key: PublicKey) -> Outcome {
         bytes,
         Container::Array,
         options,
-        &Judging::new(&Trust::pinned(key), now()),
+        &Judging::new(&Trust::key(key), now()),
     )
 }
 

@@ -41,8 +41,8 @@ fn the_proof_of_the_last_turn_is_judged_as_its_record_is() {
     let bench = Bench::new();
     let (bytes, _, head) = succeeded(&bench);
     let text = proved(&bench, &bytes);
-    let alone = Trust::pinned(*heir().public_key());
-    let stranger = Trust::pinned(*signer(77, KeyUsage::Native).public_key());
+    let alone = Trust::key(*heir().public_key());
+    let stranger = Trust::key(*signer(77, KeyUsage::Native).public_key());
     for (trust, verdict) in [
         // A log had the end of the record before the authority named its successor.
         (rotated(&bench, &[head]), Verdict::Verified),

@@ -109,7 +109,7 @@ fn a_stranger_who_rewrites_the_whole_record_is_an_unknown_signer_and_forged_when
     let bytes = stranger.record();
     assert_eq!(bench.verify(&bytes).report.verdict, Verdict::UnknownSigner);
     assert_eq!(bench.verify(&bytes).report.trusted_until, None);
-    let pinned = Trust::pinned(*bench.native.public_key());
+    let pinned = Trust::key(*bench.native.public_key());
     let options = VerifyOptions {
         trust: &pinned,
         ..bench.options()

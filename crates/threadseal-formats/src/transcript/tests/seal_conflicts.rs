@@ -212,9 +212,9 @@ fn whose_keys_they_are_is_for_the_readers_trust() {
         by(&Trust::new(TrustStore::new()), None),
         Verdict::UnknownSigner
     );
-    let stranger = Trust::pinned(*signer(77, KeyUsage::Native).public_key());
+    let stranger = Trust::key(*signer(77, KeyUsage::Native).public_key());
     assert_eq!(by(&stranger, None), Verdict::Forged);
-    let pinned = Trust::pinned(*bench.native.public_key());
+    let pinned = Trust::key(*bench.native.public_key());
     assert_eq!(by(&pinned, None), Verdict::Verified);
     let elsewhere = ThreadId::parse("demo/other").unwrap();
     assert_eq!(by(&pinned, Some(&elsewhere)), Verdict::Foreign);

@@ -163,15 +163,15 @@ fn who_sealed_a_turn_is_judged_as_of_a_record() {
         let nobody = by(&Trust::default());
         assert_eq!(nobody.report.verdict, Verdict::UnknownSigner);
         assert!(!nobody.lines.is_empty());
-        let authority = by(&Trust::pinned(*bench.native.public_key()));
+        let authority = by(&Trust::key(*bench.native.public_key()));
         assert_eq!(authority.report.verdict, Verdict::Verified);
-        let other = by(&Trust::pinned(*bench.rye.public_key()));
+        let other = by(&Trust::key(*bench.rye.public_key()));
         assert_eq!(other.report.verdict, Verdict::Forged);
         assert!(other.lines.is_empty());
         // A key in the middle of the way is not the only signer.
-        let middle = by(&Trust::pinned(*second.public_key()));
+        let middle = by(&Trust::key(*second.public_key()));
         assert_eq!(middle.report.verdict, Verdict::Forged, "{turn}");
-        let delegated = by(&Trust::pinned(*delegate.public_key())).report.verdict;
+        let delegated = by(&Trust::key(*delegate.public_key())).report.verdict;
         assert_eq!(delegated == Verdict::Verified, turn == 5, "{turn}");
     }
     let other = ThreadId::parse("demo/t-2").unwrap();
