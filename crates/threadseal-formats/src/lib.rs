@@ -16,9 +16,14 @@
 //! | [`lineage`] | signed checkpoints of an agent, and the keys that may write the next: igor |
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "document")]
 pub mod document;
+#[cfg(feature = "ledger")]
 pub mod ledger;
+#[cfg(feature = "lineage")]
 pub mod lineage;
+#[cfg(feature = "scroll")]
 pub mod scroll;
+#[cfg(feature = "transcript")]
 pub mod transcript;
 pub mod verified;

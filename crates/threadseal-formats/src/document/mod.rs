@@ -35,7 +35,7 @@ mod trusted_key;
 
 pub use kind::{DocumentKind, ItemType};
 pub use seal::NativeSeal;
-pub(crate) use seal::begins_like_a_seal;
+pub use seal::begins_like_a_seal;
 pub use sign::{NativeSealing, RyeSigning, sign_native, sign_rye};
 
 use crate::verified::{Grounds, Verified};

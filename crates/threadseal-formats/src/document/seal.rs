@@ -222,7 +222,7 @@ fn claimed_comment(line: &str) -> Option<Comment> {
 
 /// Whether this line claims to be a native seal, in any comment style. A text that has such a line
 /// cannot be sealed.
-pub(crate) fn begins_like_a_seal(line: &str) -> bool {
+pub fn begins_like_a_seal(line: &str) -> bool {
     claimed_comment(line).is_some()
 }
 
