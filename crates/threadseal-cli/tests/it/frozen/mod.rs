@@ -4,4 +4,5 @@
 mod help;
 mod home;
 mod json;
+mod library;
 mod verify;
