@@ -285,7 +285,7 @@ impl Notices for Context {
     }
 }
 
-/// An empty folder is a home that nobody has made yet; one that lacks a part is a damaged one.
+/// An empty folder is a home that is not made yet; a home that lacks a part is damaged.
 fn is_empty(path: &Path) -> bool {
     std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }

@@ -33,7 +33,7 @@ pub(crate) fn self_name(usage: KeyUsage) -> &'static str {
     }
 }
 
-/// Tells people of key files that are passed over.
+/// Reports on standard error the key files that are passed over.
 struct Complaining;
 
 impl Notices for Complaining {

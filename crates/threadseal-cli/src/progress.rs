@@ -12,7 +12,7 @@ const SHORT_WORK_BYTES: u64 = 32 << 20;
 pub(crate) struct Bar(ProgressBar);
 
 impl Bar {
-    /// A bar over `bytes`; nothing is drawn where nobody would see it or wait for it.
+    /// A bar over `bytes`; nothing is drawn where no one would see it or wait for it.
     pub(crate) fn over(bytes: u64, context: &Context) -> Self {
         if !context.progress || bytes < SHORT_WORK_BYTES {
             return Self::hidden();

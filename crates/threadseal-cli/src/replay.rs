@@ -19,10 +19,11 @@ use threadseal_verify::verifier::Verifier;
 /// The name of a transcript in its thread's folder.
 const TRANSCRIPT: &str = "transcript.jsonl";
 
-/// A model that answers as the transcript at `path` says that one answered then, also for children.
+/// A model that repeats the answers that the transcript at `path` recorded, also for children.
 ///
 /// # Errors
-/// When the transcript, or one of a child, is anything but verified: nobody vouches for its answers then.
+/// When the transcript, or one of a child, is anything but verified: no key vouches for its answers
+/// then.
 pub(crate) fn replay(path: &Path, context: &Context) -> Result<ReplayModel, Failure> {
     let mut archive = Archive {
         verifier: verifying::verifier_of_home(context)?,
@@ -47,7 +48,7 @@ struct Whole {
     end: (String, Option<String>),
 }
 
-/// What line 1 of the first says.
+/// The contents of line 1 of the first transcript.
 struct Seen {
     thread: String,
     record: Option<String>,
@@ -152,7 +153,7 @@ impl Archive<'_> {
     }
 }
 
-/// The folder of all threads, if the transcript at `path` lies in that of its thread.
+/// The folder of all threads, if the transcript at `path` is in the folder of its thread.
 fn threads_of(path: &Path, thread: &str) -> Option<PathBuf> {
     let path = std::path::absolute(path).ok()?;
     let mut folder = path.parent()?;

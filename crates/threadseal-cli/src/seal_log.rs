@@ -1,4 +1,4 @@
-//! The log of this home: where it is, with which key, and what is said of it on the way out.
+//! The log of this home: its place, its key, and the warnings about it when a command ends.
 
 use crate::context::{Context, mark_settings};
 use crate::exit::{Failure, complain};
@@ -15,7 +15,8 @@ use threadseal_log::{
 use threadseal_store::home::Home;
 use threadseal_verify::home_log::HomeLog;
 
-/// Looks for the log of `home`, and tells people when it cannot vouch that what is known here is the latest.
+/// Looks for the log of `home`, and warns when it cannot vouch that the heads known here are the
+/// latest.
 ///
 /// # Errors
 /// When the home has no name.
@@ -122,7 +123,7 @@ fn key(home: &Home, description: &Description) -> Result<Option<LogKey>, Failure
     let Some(own) = own.filter(|own| own.has_private && own.public == description.key) else {
         return Ok(None);
     };
-    // Nobody is there to be asked for a passphrase when a head is written down.
+    // No one is there to be asked for a passphrase when a head is written down.
     let pem = keyring.private_pem(&own.file)?;
     let private = PrivateKey::from_pem(&pem)
         .map_err(|error| Failure::new(format!("the key of the log, {}: {error}", own.name)))?;
@@ -135,8 +136,9 @@ pub(crate) fn has_key(home: &Home, description: &Description) -> bool {
     key(home, description).is_ok_and(|key| key.is_some())
 }
 
-/// Writes the second place of a log again where a crash or somebody left none of it; whether that was so. A log that commits
-/// nothing, and one whose second place cannot be read, are left for `log status`.
+/// Writes the second place of a log again where it is gone, after a crash or a deletion; returns
+/// whether it did. A log that commits nothing, and one whose second place cannot be read, are
+/// left for `log status`.
 ///
 /// # Errors
 /// When the log cannot be read or the second place cannot be written.
@@ -157,7 +159,8 @@ pub(crate) fn mend(
     Ok(lacking && good)
 }
 
-/// Lets what waits be committed, and says what could not be, or must not. No command fails by it: the records are sealed.
+/// Commits the waiting heads, and reports those that could not be, or must not. No command fails by
+/// it: the records are sealed.
 pub(crate) fn settle(log: &SealLog) {
     let published = log.flush_within(MAX_LAST_WAIT);
     if let Some(error) = published.error {

@@ -24,7 +24,7 @@ pub(crate) fn trust_of_home(home: &Home, context: &Context) -> Result<Trust, Fai
     .of_home()?)
 }
 
-/// Changes the home's trust store; `change` says whether it did. One change at a time.
+/// Changes the home's trust store; `change` returns whether it did. One change at a time.
 ///
 /// # Errors
 /// Those of `change`, or when the store cannot be read or written.

@@ -21,7 +21,7 @@ pub(crate) struct VerifiedEvent {
 
 /// The part of a transcript that may be trusted.
 pub(crate) struct VerifiedEvents {
-    /// What verification said of the whole.
+    /// The report of the verification of the whole transcript.
     pub(crate) report: Report,
     /// The events under seals that count, in order.
     pub(crate) events: Vec<VerifiedEvent>,
@@ -52,7 +52,7 @@ impl VerifiedEvents {
         })
     }
 
-    /// Says on standard error what was left out and why; the exit is the verdict's.
+    /// Reports on standard error what was left out and why; the exit is the verdict's.
     pub(crate) fn settle(&self, context: &Context) -> Exit {
         let verdict = self.report.verdict;
         if verdict != Verdict::Verified && !context.quiet {

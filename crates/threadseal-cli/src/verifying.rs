@@ -1,4 +1,4 @@
-//! How a command makes a verifier: the options, the host, the trust, and what people are told meanwhile.
+//! How a command makes a verifier: the options, the host, the trust, and the notices to the user.
 
 use crate::context::Context;
 use crate::exit::Failure;

@@ -13,7 +13,7 @@
 //! | `build` | drafts in order, with the fields that the schema requires |
 //! | `packed` | drafts in few bytes, until they are sealed |
 //! | `growing` | a turn that several records extend |
-//! | `said` | texts that the source contains twice |
+//! | `repeats` | texts that the source contains twice |
 //! | `archive` | ZIP archives of logs, within bounds |
 //! | one per format | its table and its function |
 //!
@@ -42,7 +42,7 @@ mod opencode;
 mod otlp;
 mod packed;
 mod redact;
-mod said;
+mod repeats;
 mod source;
 mod swe_agent;
 mod thread;

@@ -19,7 +19,7 @@ use super::chat::{Chat, held_json, rest};
 use super::draft::{
     Draft, Message, Params, Source, ToolCall, ToolResult, call_item, result_item, text_item,
 };
-use super::said::Said;
+use super::repeats::Said;
 use super::source::{Node, Reading};
 use super::thread::{Thread, document, part_item, says_nothing, take_rest, vendor_of};
 use super::{Format, Head, Mapped};

@@ -56,7 +56,7 @@ impl JudgedPlaces {
         *self.vouched_for.get_or_init(marked)
     }
 
-    /// Tells people, of each stamp once.
+    /// Reports the fault of each stamp once.
     fn tell(&self, kept: &KeptStamp, why: &str) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.insert(kept.clone()) {

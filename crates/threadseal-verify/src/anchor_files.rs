@@ -27,7 +27,7 @@ pub struct Kept<T> {
 }
 
 impl<T> Kept<T> {
-    /// Those that can be read; of the others `notices` is told.
+    /// Returns the files that can be read; reports each of the others to `notices`.
     pub fn telling(self, notices: &dyn Notices) -> Vec<(String, T)> {
         for (_, why) in &self.bad {
             notices.unread(why);

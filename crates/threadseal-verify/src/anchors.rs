@@ -110,7 +110,7 @@ pub fn witnessed(
     Ok(best(&cosigned(log, &policies, notices)?, &policies))
 }
 
-/// The collected notes; `notices` is told of files that cannot be read.
+/// The collected notes; reports files that cannot be read to `notices`.
 fn cosigned(
     log: &SealLog,
     policies: &[(String, Policy)],
@@ -148,7 +148,8 @@ fn quorum_of(policies: &[(String, Policy)], note: &SignedNote) -> Option<String>
     })
 }
 
-/// The entry that is this head. It is in the tree of the log; whatever stands before the size of an earlier tree is in that, too.
+/// The entry that is this head. It is in the tree of the log. An entry below the size of an earlier
+/// tree is in that tree, too.
 fn entry_of(log: &SealLog, head: &threadseal_core::record::Head) -> Result<(u64, String), String> {
     let at = log.head_at(&head.record, head.seq);
     match at.map_err(|error| error.to_string())? {

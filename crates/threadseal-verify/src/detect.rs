@@ -343,7 +343,7 @@ fn scroll(file: &RegularFile) -> Result<Option<Container>, VerifyError> {
 }
 
 /// The container that a scroll was before its beginning was spoilt: no member of another file is
-/// spelled so, and in a text that quotes one nothing but its name tells it apart.
+/// spelled so, and only its name distinguishes it from a text that quotes one.
 fn spoilt_scroll(path: &Path, head: &[u8]) -> Option<Container> {
     let bytes = head;
     let says = |mark: &&[u8]| memmem::find(bytes, mark).is_some();

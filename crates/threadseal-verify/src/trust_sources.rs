@@ -7,8 +7,8 @@
 //! | a `.toml` trust store | its entries |
 //! | a folder | its PEM public keys; its Rye key files as far as the owner's key signed them |
 //!
-//! Given, it replaces the home's trust store. Two keys of one name are told apart; one key that
-//! two sources trust differently is refused, since its scope would be ambiguous.
+//! Given, it replaces the home's trust store. Two keys of one name stay distinct; one key that two
+//! sources trust differently is refused, since its scope would be ambiguous.
 
 use crate::error::VerifyError;
 use crate::home_keys;
@@ -38,7 +38,7 @@ pub struct TrustSources<'a> {
     pub home: Option<&'a Home>,
     /// Opens the log of the home; called only where a key is trusted.
     pub log: &'a dyn Fn() -> Result<HomeLog, VerifyError>,
-    /// Told of files and keys that do not count.
+    /// Receives the files and keys that do not count.
     pub notices: &'a dyn Notices,
 }
 
@@ -282,8 +282,8 @@ pub fn whole(pin: &Pin, home: Option<&Home>) -> Result<PublicKey, VerifyError> {
     }
 }
 
-/// Refuses an id in the place of the key of a signer, in formats whose signatures name none but an id: only the key itself tells whether they
-/// hold.
+/// Refuses an id in the place of a signer's key, in formats whose signatures name only an id: only
+/// the key itself shows whether they hold.
 ///
 /// # Errors
 /// When it is one.

@@ -194,7 +194,7 @@ fn anchors(args: &VerifyArgs, context: &Context) -> Result<Option<Anchors>, Fail
     Ok(Some(anchors))
 }
 
-/// One record is told whole; of several, what is wrong and one line that counts all.
+/// Prints the whole report of one record; of several, the faults and one line that counts all.
 fn print(args: &VerifyArgs, run: &VerifyRun, context: &Context, out: &mut Out) {
     let alone = matches!(args.paths.as_slice(), [path] if !path.is_dir()) && run.results.len() < 2;
     for report in &run.results {

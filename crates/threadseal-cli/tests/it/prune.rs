@@ -312,7 +312,7 @@ fn a_record_that_is_there_after_its_tombstone_is_told_and_goes_with_the_next_pru
     let record = parent.join("transcript.jsonl");
     let seen = verify(&sandbox, &[text(&record)], 0);
     assert!(has(&seen, "pruned_but_present"), "{seen:?}");
-    // Every command that relies on it is told the same.
+    // Every command that relies on it gets the same report.
     let first = format!("{}#1", text(&record));
     let proved = sandbox.run(["--json", "prove", "--out", "proof", first.as_str()]);
     let proved = proved.exits(0).json();

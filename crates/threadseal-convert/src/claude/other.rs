@@ -2,7 +2,7 @@
 
 use super::super::account::Reason;
 use super::super::draft::text_item;
-use super::super::said::Said;
+use super::super::repeats::Said;
 use super::super::source::Node;
 use super::pending::Pending;
 use super::{Session, kind_of, unknown_kind};

@@ -1,6 +1,6 @@
 //! First pass over a rollout: the content of its items.
 
-use super::super::said::Said;
+use super::super::repeats::Said;
 use super::split_value;
 use std::collections::HashSet;
 use threadseal_core::canon::json::Value;

@@ -23,7 +23,7 @@
 //! | `package` | [`CheckedPackage`]: the package from the source of a release |
 //! | `whole` | [`WholeLink`]: one link and all that it proves alone |
 //! | `facts` | all facts of one file alone, in constant memory |
-//! | `chain`, `policy`, `seen`, `told`, `expected`, `conclude` | a verdict on any set of files |
+//! | `chain`, `policy`, `seen`, `findings`, `expected`, `conclude` | verdicts on sets of files |
 //! | `compat` | igor's own answer |
 //! | `fork` | [`ForkReader`]: proofs that an agent signed two links in one place |
 //! | `accused` | [`check_fork`]: the verdict on a proof; [`bearing`]: a fork's effect on a copy |
@@ -37,6 +37,7 @@ mod conclude;
 mod delegation;
 mod expected;
 mod facts;
+mod findings;
 mod fork;
 mod hash;
 mod header;
@@ -47,7 +48,6 @@ mod policy;
 mod receipts;
 mod seen;
 mod standing;
-mod told;
 mod transfer;
 mod v4;
 mod v5;

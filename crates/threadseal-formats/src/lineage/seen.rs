@@ -11,11 +11,11 @@
 use super::authority::Authority;
 use super::chain::{Index, Lineage};
 use super::facts::{LinkFacts, LinkRead, ReadLink, Seal};
+use super::findings::{at, not_one, told};
 use super::hash::ContentHash;
 use super::header::Version;
 use super::links::LinkBody;
 use super::policy::{self, Breach};
-use super::told::{at, not_one, told};
 use std::collections::{BTreeMap, BTreeSet};
 use threadseal_core::limits::MAX_FINDINGS;
 use threadseal_core::report::{Finding, FindingCode, Severity, TrustedUntil, Verdict};

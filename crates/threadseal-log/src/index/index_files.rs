@@ -471,7 +471,7 @@ fn merged<I: Iterator<Item = Result<Row, Error>>>(
     std::iter::from_fn(move || {
         let least = |source: &mut Peekable<I>| match source.peek()? {
             Ok(row) => Some(Some(*row)),
-            // Told before all rows.
+            // An error sorts before all rows.
             Err(_) => Some(None),
         };
         let heads = sources.iter_mut().enumerate();

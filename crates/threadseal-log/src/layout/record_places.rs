@@ -1,4 +1,5 @@
-//! [`RecordPlaces`]: a private index beside the logs, which says where to look for records that only the log knows.
+//! [`RecordPlaces`]: a private index beside the logs: where to look for records that only the log
+//! knows.
 //!
 //! ```text
 //! log/places/<record id>   where it was sealed: a path or the address of a store on each line, the last one last

@@ -1,4 +1,4 @@
-//! What is kept of what witnesses said: nothing that they said of one checkpoint takes away what they said of another.
+//! The stored cosignatures: those of one checkpoint never remove those of another.
 
 use super::*;
 use threadseal_core::error::ErrorKind;
@@ -65,7 +65,8 @@ fn kept(log: &SealLog, policies: &[(String, Policy)]) -> Vec<(u64, usize, bool)>
     each.collect()
 }
 
-/// A log of which a quorum saw the first entry and not the second one; what the quorum said.
+/// A log of which a quorum cosigned the first entry and not the second one; returns the cosigned
+/// note.
 fn seen_and_grown(log: &SealLog, policies: &[(String, Policy)]) -> SignedNote {
     grown(log, 1);
     let first = cosigned(log, &[0, 1], 100);
@@ -99,7 +100,7 @@ fn a_witness_that_is_silent_takes_away_nothing_that_it_said_of_the_same_tree() {
     assert_eq!(note.signatures().len(), 3);
 }
 
-/// What a disk that fails, or whoever may write there, leaves of the newest one.
+/// The newest file, as a disk that fails or any writer of the folder leaves it.
 // T-WIT-13
 #[test]
 fn a_cosigned_checkpoint_that_cannot_be_read_is_told_and_hides_no_other() {
@@ -132,7 +133,7 @@ fn a_newer_tree_counts_only_once_it_meets_the_quorum_and_an_older_one_never_agai
     log.keep_cosigned(&cosigned(&log, &[0], 200), &policies)
         .unwrap();
     assert_eq!(kept(&log, &policies), [(2, 2, false), (1, 3, true)]);
-    // Whoever is given a proof gets the tree that a quorum saw.
+    // A proof contains the tree that a quorum cosigned.
     let (_, proof) = log.proof_of(&head(1, 0).head, &policies).unwrap().unwrap();
     assert_eq!(proof.note, first);
     let judged = policies[0].1.judge(&proof.note);
@@ -146,7 +147,7 @@ fn a_newer_tree_counts_only_once_it_meets_the_quorum_and_an_older_one_never_agai
     log.keep_cosigned(&cosigned(&log, &[0], 400), &policies)
         .unwrap();
     assert_eq!(kept(&log, &policies), [(3, 3, true)]);
-    // Somebody who asked for long comes with the first one.
+    // A slow process stores the first one late.
     log.keep_cosigned(&first, &policies).unwrap();
     assert_eq!(kept(&log, &policies), [(3, 3, true)]);
     assert!(!path(&log, 1).exists() && !path(&log, 2).exists());
@@ -168,7 +169,7 @@ fn each_policy_keeps_the_newest_tree_that_meets_it() {
     assert_eq!(kept(&log, &policies), expected);
 }
 
-/// Whoever may write to the folder has the key of no witness.
+/// A writer of the folder has no witness key.
 // T-WIT-10
 #[test]
 fn lines_of_another_tree_and_notes_of_another_log_count_for_nothing_and_hide_nothing() {
@@ -178,7 +179,8 @@ fn lines_of_another_tree_and_notes_of_another_log_count_for_nothing_and_hide_not
     let first = seen_and_grown(&log, &policies);
     let second = cosigned(&log, &[0], 200);
     log.keep_cosigned(&second, &policies).unwrap();
-    // What witness 1 said of the first tree stands below the second one, alone or behind a line that holds.
+    // Witness 1's line for the first tree is below the second one, alone or after a line that
+    // holds.
     let moved = line(&first, 1, 100);
     std::fs::write(path(&log, 2), format!("{second}{moved}")).unwrap();
     assert_eq!(kept(&log, &policies), [(2, 2, false), (1, 3, true)]);
@@ -210,7 +212,7 @@ fn lines_of_another_tree_and_notes_of_another_log_count_for_nothing_and_hide_not
     }
     let refused = log.keep_cosigned(&foreign, &policies).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Refused);
-    // Another history of this log: what was kept first stays, and it is said.
+    // Another history of this log: the note that was stored first stays, and the fork is reported.
     let root = Digest::of(b"another history");
     let forked = TreeHead { size: 1, root };
     let mut forked = sign(log.description(), &log_key, forked).unwrap();

@@ -1,4 +1,5 @@
-//! A log that is not the one which its second place knows: what of it comes along into the next one, and what is believed.
+//! A log that differs from the one in its second place: which entries the next log takes over, and
+//! which of them are trusted.
 
 use super::key_events::event;
 use super::restarts::{folder_of, newest, published, restarted};
@@ -38,7 +39,7 @@ fn replaced(places: &LogRegistry, key: &Arc<Remembering>, entries: &[Entry]) {
     copy(&other.home.logs(), &places.home.logs());
 }
 
-/// The records of the heads, and 0 for what a key said, in the order of the log.
+/// The records of the heads, and 0 for each key event, in the order of the log.
 fn order(log: &SealLog) -> Vec<u8> {
     let view = log.view().unwrap();
     let entry = |number| match LogEntry::read(&view.entry(number).unwrap()).unwrap() {
@@ -89,7 +90,8 @@ fn of_logs_that_end_before_the_mark_the_largest_is_followed() {
     assert_eq!((past.tree.size, past.lacking, past.forked), (4, 1, false));
 }
 
-/// Whoever has a stolen key and may write to the home puts a head before the end of that key.
+/// An attacker who has a stolen key and may write to the home puts a head before the end of that
+/// key.
 // T-RST-04
 #[test]
 fn what_no_mark_vouches_for_comes_behind_the_ends_of_keys() {
@@ -130,7 +132,7 @@ fn what_no_mark_vouches_for_comes_behind_the_ends_of_keys() {
     }
 }
 
-/// The log of this id by another key is another log, whatever it says of itself.
+/// The log of this id by another key is another log, whatever its description states.
 // T-RST-05
 #[test]
 fn a_copy_of_a_log_that_is_gone_is_believed_only_if_its_key_is_known_here() {
@@ -170,7 +172,7 @@ fn a_copy_of_a_log_that_is_gone_is_believed_only_if_its_key_is_known_here() {
             .unwrap();
         assert_eq!(past.lacking, 0);
     }
-    // Without a second place the key of the home tells.
+    // Without a second place the key of the home decides.
     std::fs::remove_dir_all(&places.home.mark).unwrap();
     refused(&forged);
     refused(&whole);
@@ -200,7 +202,7 @@ fn an_unsigned_batch_makes_no_fork_of_a_log_that_was_put_back() {
     drop(fs);
 }
 
-/// Between the look at the old log and its end somebody commits.
+/// Another process commits between the look at the old log and its end.
 // T-RST-06
 #[test]
 fn a_log_that_grew_meanwhile_is_not_ended() {
@@ -329,7 +331,8 @@ fn a_log_that_may_be_any_history_is_followed_by_a_copy_or_on_purpose() {
     }
 }
 
-/// A home that was restored from a backup: its mark is ahead, so nothing says that its entries stood where they stand.
+/// A home that was restored from a backup: its mark is ahead, so nothing shows that its entries
+/// were always in their places.
 // T-RST-01
 #[test]
 fn what_an_ended_key_sealed_is_not_lost_by_the_way() {

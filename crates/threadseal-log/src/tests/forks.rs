@@ -1,4 +1,5 @@
-//! Evidence of two histories: kept before it is spoken of, said once, found wherever the entry lies.
+//! Evidence of two histories: stored before it is reported, reported once, found wherever the entry
+//! is.
 
 use super::*;
 use threadseal_core::time::Timestamp;

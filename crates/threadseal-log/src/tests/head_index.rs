@@ -1,4 +1,5 @@
-//! What the log has of a record is found without reading all entries, and nothing that somebody else wrote hides a head.
+//! The entries of a record are found without reading the whole log, and no bytes of another writer
+//! hide a head.
 
 use super::crashes::open_or;
 use super::*;
@@ -17,7 +18,7 @@ fn grow(log: &SealLog, entries: std::ops::Range<u64>) {
     }
     flushed(log);
     log.fold().unwrap();
-    // The index follows whoever asks.
+    // A query brings the index up to date.
     log.newest(&record(0)).unwrap();
 }
 
@@ -67,7 +68,7 @@ fn list(places: &LogRegistry) -> PathBuf {
     folder(places).join("runs")
 }
 
-/// Is of each record said what its entries say, of a log with so many of them?
+/// Does the index of a log of `size` entries report of each record what its entries contain?
 fn says(log: &SealLog, size: u64) -> Result<bool, Error> {
     for number in 0..RECORDS {
         let first = u64::from(number);
@@ -285,7 +286,7 @@ fn an_entry_that_was_exchanged_in_its_tile_hides_no_head() {
         log.newest(&record(3)).unwrap_err().kind(),
         ErrorKind::External
     );
-    // Nothing is committed by what nobody knows, and nothing that waits is lost.
+    // Nothing is committed while an entry is unreadable, and no waiting head is lost.
     log.publish(&head(3, 1));
     let published = log.flush();
     assert!(published.error.is_some() && published.waiting == 1);
@@ -369,7 +370,7 @@ fn whatever_fails_while_the_index_is_written_no_head_is_hidden() {
     }
 }
 
-/// Whoever has the secret of the home may write the index; `log fsck` reads the entries.
+/// A process that has the secret of the home may write the index; `log fsck` reads the entries.
 // T-LOG-33
 #[test]
 fn fsck_tells_of_an_index_that_leaves_something_out() {

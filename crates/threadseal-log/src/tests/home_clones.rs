@@ -65,7 +65,7 @@ fn the_home_that_came_first_ends_the_log_that_its_clone_went_on_with() {
     goes_on(&places, &key, 4);
 }
 
-/// It moved, or it is gone: nobody else goes on with its log, and an older state of it must not.
+/// The home moved, or is gone: no other home continues its log, and an older state of it must not.
 // T-RST-07
 #[test]
 fn a_home_that_moved_or_was_restored_ends_its_log_for_all() {
@@ -183,7 +183,7 @@ fn a_log_in_the_place_of_one_that_never_ended_vouches_for_nothing() {
     log.publish(&head(1, 0));
     assert!(log.flush().error.is_some());
     drop(log);
-    // No restart goes on from it by the way, nor ends the true one.
+    // No restart continues it, nor ends the true one.
     let next = Description {
         id: LogId::from_bytes([0xcd; 16]),
         ..description(&key)
@@ -211,9 +211,9 @@ fn who_goes_on_from_a_log_in_the_place_of_another_ends_both() {
     let (stranger, other) = swapped(&places);
     restarted(&places, &key, 0xcd, &[], &[]);
     goes_on(&places, &key, 2);
-    // The home whose log that was goes on with it.
+    // The home that owned that log continues it.
     goes_on(&stranger, &other, 3);
-    // Also where it lies elsewhere by then, with its second place.
+    // Also after it moved, with its second place.
     let moved = LogRegistry::new(LogHome {
         path: places.home.path.with_file_name("moved"),
         mark: places.home.path.with_file_name("moved.marks"),

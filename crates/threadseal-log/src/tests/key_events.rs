@@ -1,4 +1,5 @@
-//! What keys said of themselves: where it stands, and what cannot be put before it.
+//! The events that keys sealed about themselves: their place in the log, and what cannot be put
+//! before it.
 
 use super::*;
 use threadseal_core::tlog::entry::key_event::{KeyChange, KeyEvent, KeyHistory};

@@ -6,7 +6,7 @@ use crate::marks::mark_state::{RemoteMark as _, UpdateResult};
 use std::sync::MutexGuard;
 use std::time::Duration;
 
-/// A keyring that somebody may hold up, and that may keep nothing.
+/// A keyring that may hang, and that may store nothing.
 #[derive(Debug, Default)]
 struct Memory {
     held: Mutex<Option<Vec<u8>>>,

@@ -110,7 +110,7 @@ fn a_mirror_of_another_size_makes_evidence_of_a_fork() {
     commit(&log, 0..300);
     log.mirror(&mirror).unwrap();
     assert_eq!(log.conflict_with(&mirror).unwrap(), None);
-    // It goes on: the mirror is older, and says nothing against it. So is one that is only ahead.
+    // The log continues: an older mirror is no conflict. Nor is one that is only ahead.
     let older = mirror.copy();
     commit(&log, 300..400);
     assert_eq!(log.conflict_with(&older).unwrap(), None);
@@ -136,7 +136,7 @@ fn a_mirror_of_another_size_makes_evidence_of_a_fork() {
         let text = found.to_string();
         assert_eq!(Conflict::parse(&text), Ok(found));
     }
-    // A mirror that does not hold what it says proves nothing.
+    // A mirror whose tiles do not fit its checkpoint proves nothing.
     let copy = mirror.copy();
     let object = copy.read("tile/entries/001.p/144", 4 << 20).unwrap();
     let object = object.unwrap();

@@ -249,7 +249,7 @@ fn the_first_head_of_a_number_stands_and_another_one_is_told() {
     let mut other = head(1, 3);
     other.head.line = Digest::of(b"another seal 3");
     log.publish(&other);
-    // Known already, and older than what is known: neither says anything new.
+    // One is known already, one is older than the known head: neither adds anything.
     log.publish(&head(1, 3));
     log.publish(&head(1, 2));
     let published = log.flush();
@@ -259,7 +259,7 @@ fn the_first_head_of_a_number_stands_and_another_one_is_told() {
     };
     assert_eq!(published.forks, [fork]);
     assert_eq!(log.view().unwrap().tree().size, 1);
-    // Also when it stands in the tiles.
+    // Also when it is in the tiles.
     log.fold().unwrap();
     log.publish(&other);
     assert_eq!(log.flush().forks, [fork]);
@@ -334,7 +334,7 @@ fn what_waited_when_its_process_ended_is_taken_up_by_the_next() {
     assert_eq!(log.view().unwrap().tree().size, 3);
 }
 
-/// A whole older copy of the log, put back: the mark tells, and nothing is committed onto it.
+/// A whole older copy of the log, put back: the mark shows it, and nothing is committed onto it.
 // T-MARK-02
 #[test]
 fn a_log_that_was_put_back_says_so_and_commits_nothing() {
@@ -450,7 +450,8 @@ fn a_folder_of_heads_that_was_put_back_does_not_take_back_what_the_log_knows() {
     assert_eq!(files().fetch(&record(1)).unwrap().unwrap().head, first.head);
 }
 
-/// Somebody fills the tiles that a reader is about to open, and removes their parts, before each of the reader's calls.
+/// Another process fills the tiles that a reader is about to open, and removes their parts, before
+/// each of the reader's calls.
 // T-LOG-30
 #[test]
 fn whoever_reads_while_tiles_are_filled_sees_one_state_of_the_log() {

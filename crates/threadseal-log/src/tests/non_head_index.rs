@@ -1,4 +1,5 @@
-//! What is not a head is found without reading all entries, and nothing that somebody else wrote makes it absent.
+//! Entries that are no heads are found without reading the whole log, and no bytes of another
+//! writer make them absent.
 
 use super::key_events::event;
 use super::*;
@@ -17,7 +18,7 @@ fn file(log: &SealLog) -> PathBuf {
 fn grow(log: &SealLog, number: u8) {
     (0..STEP).for_each(|seq| log.publish(&head(number, seq)));
     flushed(log);
-    // The list follows whoever asks.
+    // A query brings the list up to date.
     log.key_events().unwrap();
 }
 
@@ -151,7 +152,7 @@ fn no_list_that_the_home_did_not_write_makes_an_end_or_a_fork_absent() {
     assert!(finds_all(&open(&places, &key)).unwrap());
 }
 
-/// Whoever has the secret of the home may write the list; `log fsck` reads the entries.
+/// A process that has the secret of the home may write the list; `log fsck` reads the entries.
 // T-KLOG-05
 #[test]
 fn fsck_tells_of_a_list_that_leaves_something_out() {
@@ -177,7 +178,8 @@ fn fsck_tells_of_a_list_that_leaves_something_out() {
     assert_eq!(log.fsck().unwrap().faults, Vec::<String>::new());
 }
 
-/// An entry that is exchanged in its tile is no entry of the signed tree: what it said is not absent, nobody knows it.
+/// An entry that is exchanged in its tile is no entry of the signed tree: its content is unknown,
+/// not absent.
 // T-KLOG-06
 #[test]
 fn entries_that_are_not_those_of_the_signed_tree_show_nothing_absent() {
@@ -201,7 +203,7 @@ fn entries_that_are_not_those_of_the_signed_tree_show_nothing_absent() {
     assert!(finds_all(&open(&places, &key)).unwrap());
 }
 
-/// The price of a question is what was added since somebody asked last.
+/// A query costs only the entries that were added since the last query.
 #[test]
 fn entries_that_were_read_once_are_not_read_again() {
     let (fs, places, key) = in_memory();

@@ -36,7 +36,7 @@ fn publish(log: &SealLog, record: u8, seqs: std::ops::Range<u64>) {
     seqs.for_each(|seq| log.publish(&head(record, seq)));
 }
 
-/// What the place that is no folder says.
+/// The mark in the place that is no folder.
 fn far(log: &SealLog) -> Result<Option<TreeHead>, Error> {
     log.mark_states().pop().unwrap().tree
 }
@@ -130,7 +130,7 @@ fn of_two_hosts_with_one_log_the_second_is_told_behind_its_commit_and_goes_no_fu
         let published = other.flush();
         assert_eq!(published.waiting, 1, "{published:?}");
         assert_eq!(other.view().unwrap().tree().size, 1);
-        // The first one goes on, and the place was never lowered.
+        // The first one continues, and the place was never lowered.
         publish(&one, 1, 2..3);
         flushed(&one);
         let newest = one.view().unwrap();
@@ -139,7 +139,8 @@ fn of_two_hosts_with_one_log_the_second_is_told_behind_its_commit_and_goes_no_fu
     });
 }
 
-/// Else whoever keeps a host from its network has all that a key sealed before it was rotated be forged.
+/// Otherwise an attacker who cuts a host off its network could make every earlier seal of a rotated
+/// key count as forged.
 // T-MARK-19
 #[test]
 fn a_place_that_cannot_be_asked_takes_nothing_from_the_entries_that_another_vouches_for() {
@@ -187,7 +188,8 @@ fn while_a_place_cannot_be_asked_heads_wait_and_what_others_show_still_counts() 
     assert_eq!(far(&open(&places, &key)).unwrap().unwrap().size, 2);
     assert_eq!(log.standing(), Standing::Good);
     drop(log);
-    // Unreadable again, with the home put back and not its folder of marks: that folder says it.
+    // Unreadable again, with the home put back and not its folder of marks: that folder shows the
+    // rollback.
     std::fs::remove_dir_all(&store).unwrap();
     std::fs::write(&store, "").unwrap();
     std::fs::remove_dir_all(&places.home.path).unwrap();
@@ -278,7 +280,7 @@ fn what_somebody_else_put_there_keeps_the_log_from_committing() {
     published_once(&places, &key, 1..2);
 }
 
-/// A place is added to a log that is there only if what stands there does not speak against the log.
+/// A place is added to an existing log only if the mark in it does not contradict the log.
 // T-MARK-17
 #[test]
 fn a_place_is_added_and_removed_and_none_that_contradicts_is_taken() {

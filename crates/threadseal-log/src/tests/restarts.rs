@@ -1,4 +1,4 @@
-//! A log in the place of another one: what of the old one comes along, and what does not.
+//! A log that replaces another one: which entries of the old one it takes over, and which not.
 
 use super::*;
 use threadseal_core::note::{KeyName, NoteSignature};
@@ -170,7 +170,7 @@ fn a_lost_log_is_followed_with_what_a_copy_of_it_knows_and_no_other_log_is_taken
     published(&twin, &key, &heads);
     let error = places.past(&[folder_of(&twin, 0xab)], None).unwrap_err();
     assert!(error.to_string().contains("no copy"), "{error}");
-    // Two copies: the larger one says all that the other says.
+    // Two copies: the larger one contains all that the other contains.
     assert_eq!(
         places
             .past(std::slice::from_ref(&copied), None)
@@ -208,7 +208,7 @@ fn the_first_entry_holds_the_checkpoint_of_the_log_that_is_replaced_and_of_no_ot
     );
     assert_eq!(first(&log).checkpoint, newest.into_bytes());
     drop(log);
-    // That one has ended, too, and says so where it is brought back.
+    // That one has ended, too, and an error reports it where it is brought back.
     std::fs::remove_dir_all(places.home.logs()).unwrap();
     let error = places.current().unwrap_err().to_string();
     assert!(error.contains(&"22".repeat(16)), "{error}");
@@ -227,7 +227,7 @@ fn lines_of_witnesses_on_a_checkpoint_do_not_come_along() {
         let line = NoteSignature::sign(note.text(), &name, &signer).unwrap();
         note.add(line).unwrap();
     }
-    // The oldest of them stands first where witnesses wrote it there.
+    // The note is long where witnesses wrote their lines into the mark.
     for mark in std::fs::read_dir(&places.home.mark).unwrap() {
         let path = mark.unwrap().path();
         if path.extension().is_some_and(|ending| ending == "mark") {

@@ -68,7 +68,7 @@ fn a_forged_line_is_set_aside_and_its_record_is_sealed_as_before() {
     assert!(published.error.is_none(), "{published:?}");
     assert_eq!((published.waiting, published.set_aside), (0, 2));
     assert_eq!(published.forks, []);
-    // Told once, and kept.
+    // Reported once, and kept.
     assert_eq!(log.flush().set_aside, 0);
     assert_eq!(aside(&log), 2);
     assert_eq!(log.newest(&record(1)).unwrap().unwrap().1, head(1, 0));
@@ -80,7 +80,7 @@ fn a_forged_line_is_set_aside_and_its_record_is_sealed_as_before() {
             .unwrap(),
         Vec::<std::ffi::OsString>::new()
     );
-    // The record goes on, over the number that the line had taken.
+    // The record continues, over the number that the line had taken.
     for seq in 1..=8 {
         log.publish(&head(1, seq));
         flushed(&log);
@@ -130,7 +130,7 @@ fn lines_of_older_spools_count_as_far_as_the_store_of_heads_agrees() {
     // The store's own; an older one of its record; a later one, which the store never heard of; one of a record that it does not know.
     let lines = [head(1, 4), head(2, 3), head(3, 5), head(4, 0)];
     leave(&places, "00", &lines.map(|head| bare_line(&head)).concat());
-    // What the store holds is written down, and not what a line says beside it.
+    // The log commits the head in the store, and not the different one in a line beside it.
     let mut other_key = head(1, 4);
     other_key.root = Some(Digest::of(b"another root"));
     leave(&places, "01", &bare_line(&other_key));

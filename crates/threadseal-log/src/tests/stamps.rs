@@ -49,7 +49,7 @@ fn an_entry_is_as_old_as_the_first_good_stamp_above_it() {
     assert_eq!(covering(early - 1, &both), Some((early, "one".to_owned())));
     assert_eq!(covering(early, &both), Some((late, "two".to_owned())));
     assert_eq!(covering(late, &both), None);
-    // Whom one does not trust, or knows by another name, says nothing.
+    // An authority that is not trusted, or is known by another name, counts for nothing.
     assert_eq!(
         covering(0, std::slice::from_ref(&second)),
         Some((late, "two".to_owned()))
@@ -59,7 +59,7 @@ fn an_entry_is_as_old_as_the_first_good_stamp_above_it() {
     assert_eq!(covering(0, &[]), None);
 }
 
-/// Each file of the first stamp, as a disk that fails or whoever may write there leaves it.
+/// Each file of the first stamp, as a disk that fails or any writer of the folder leaves it.
 // T-WIT-13
 #[test]
 fn a_stamp_that_cannot_be_read_is_told_and_hides_none_behind_it() {
@@ -164,8 +164,9 @@ fn overlay(from: &Path, to: &Path) {
     }
 }
 
-/// Whoever has the home and the key of its log writes another entry 0 into it, and leaves the hash of the old one in its tile: the tree of the
-/// stamp and of the mark has its root there, and the signed one is above another leaf.
+/// An attacker who has the home and the key of its log writes another entry 0 into it, and leaves
+/// the hash of the old one in its tile. The tree of the stamp and of the mark has its root there,
+/// and the signed one is above another leaf.
 // T-LOG-25
 #[test]
 fn hashes_of_tiles_that_do_not_fit_each_other_carry_no_stamp_and_no_mark() {
@@ -225,7 +226,7 @@ fn hashes_of_tiles_that_do_not_fit_each_other_carry_no_stamp_and_no_mark() {
     let old = log.stamp_files().stamped_note(size).unwrap().unwrap().1;
     assert_eq!(view.contents().frontier(old.size).unwrap().head(), old);
     assert!(matches!(judge(&log), JudgedStamp::Contradicts(_)));
-    // Nor is it a log that stands where its mark stands: nothing is vouched for, committed or published.
+    // Nor does the log agree with its mark: nothing is vouched for, committed or published.
     assert!(log.marked().is_err() && log.fault().is_err());
     let standing = log.standing();
     assert!(matches!(standing, Standing::Damaged(_)), "{standing:?}");

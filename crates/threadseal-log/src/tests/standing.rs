@@ -1,11 +1,12 @@
-//! What heads are worth by how their log stands.
+//! The worth of heads, by the state of their log.
 
 use super::*;
 
-/// What somebody does to a log that others have open.
+/// A change that another process makes to an open log.
 type Happens = dyn Fn(&LogRegistry, &Arc<Remembering>);
 
-/// Whoever may write to the folder of heads writes a later head of another continuation there: the log's still counts.
+/// A writer of the folder of heads puts a later head of another continuation there: the log's still
+/// counts.
 // T-LOG-08
 #[test]
 fn a_head_that_was_put_before_the_one_of_the_log_does_not_hide_it() {
@@ -87,7 +88,7 @@ fn a_log_that_cannot_vouch_leaves_heads_standing_and_calls_none_the_newest() {
     assert_eq!((found.head, found.vouches), (head(1, 0).head, false));
 }
 
-/// A worker has the log open for days, and somebody else puts it back, restarts it, or ends it.
+/// A worker has the log open for days, and another process puts it back, restarts it, or ends it.
 // T-MARK-07
 #[test]
 fn a_process_that_lives_long_hears_what_became_of_the_log_before_it_says_that_anything_is_logged() {
@@ -132,7 +133,7 @@ fn a_process_that_lives_long_hears_what_became_of_the_log_before_it_says_that_an
         assert_eq!(key.signed.lock().unwrap().len(), signed, "{what}");
         drop((heads, log));
         if what == "restarted" {
-            // What waited is in the log that goes on.
+            // The waiting head is in the log that continues.
             let log = open(&places, &key);
             flushed(&log);
             assert_eq!(restarts::newest(&log, 1), Some(head(1, 1)));
@@ -165,7 +166,8 @@ fn a_second_place_that_goes_and_comes_back_is_noticed_by_whoever_has_the_log_ope
     assert_eq!(log.standing(), Standing::Good);
 }
 
-/// A thief of the log's key puts the first seal of a record back, and has the log end in what it said then.
+/// A thief of the log's key puts the first seal of a record back, and appends its old head to the
+/// log.
 // T-LOG-12
 #[test]
 fn an_old_head_that_is_written_down_again_is_not_the_newest() {
@@ -201,7 +203,8 @@ fn an_old_head_that_is_written_down_again_is_not_the_newest() {
     }
 }
 
-/// Whoever puts a log back takes away the tile by which that would show. A second place that cannot be read is another matter.
+/// An attacker who puts a log back removes the tile that would show it. A second place that cannot
+/// be read is another matter.
 // T-MARK-09
 #[test]
 fn a_log_that_cannot_be_held_against_its_mark_vouches_for_nothing() {

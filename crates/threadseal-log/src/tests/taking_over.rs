@@ -163,7 +163,8 @@ fn whatever_fails_a_log_that_is_made_later_is_not_there_or_knows_every_head() {
     );
 }
 
-/// Either the old log still stands, or the new one with all that both knew; and what was signed for the old one is its end.
+/// Either the old log remains, or the new one with all heads of both; and the tree last signed for
+/// the old one is its end.
 // T-KLOG-14 T-RST-08
 #[test]
 fn whatever_fails_a_restart_leaves_the_old_log_or_a_new_one_that_knows_every_head() {

@@ -138,7 +138,8 @@ fn a_batch_that_was_never_signed_is_signed_only_after_the_marks_were_asked() {
     }
 }
 
-/// The power went with the last signature, and what was signed was marked: whoever reads finds all of it, and writes nothing.
+/// A power cut took the last signature from the journal, but not from the mark: a reader finds all
+/// signed entries, and writes nothing.
 // T-LOG-28
 #[test]
 fn a_signature_that_only_the_mark_has_left_is_read_from_there() {

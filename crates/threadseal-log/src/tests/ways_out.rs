@@ -145,7 +145,8 @@ fn every_changed_file_is_found() {
     );
 }
 
-/// A second place that cannot be written is told as often as somebody asks, and what was committed stays so.
+/// A second place that cannot be written is reported at each query, and committed heads stay
+/// committed.
 #[test]
 fn a_mark_that_cannot_be_written_is_told_and_takes_nothing_back() {
     let (_folder, places, key) = on_disk();
@@ -295,7 +296,7 @@ fn what_cannot_be_committed_for_long_waits_on_the_disk_alone() {
     assert_eq!(files.count(), 3);
     let log = open(&places, &key);
     flushed(&log);
-    // Files are taken up in no order, and a later head says what the earlier ones said.
+    // Files are read in no order, and a later head covers the earlier ones.
     assert_eq!(log.newest(&record(1)).unwrap().unwrap().1, head(1, 2499));
 }
 
@@ -329,7 +330,8 @@ fn of_two_who_make_a_log_at_once_one_is_told_that_there_is_one() {
     assert_eq!(error.unwrap(), None);
 }
 
-/// A command seals, and somebody else stays in the log, or a process that was stopped holds its lock.
+/// A command seals while another process stays in the log, or a process that was stopped holds its
+/// lock.
 // T-LOG-41
 #[test]
 fn whoever_ends_waits_a_moment_for_who_is_in_the_log_and_leaves_its_heads_to_the_next() {
@@ -357,7 +359,7 @@ fn whoever_ends_waits_a_moment_for_who_is_in_the_log_and_leaves_its_heads_to_the
     }
 }
 
-/// `HOME=/dev/null`, a folder of somebody else.
+/// `HOME=/dev/null`, a folder of another user.
 // T-MARK-20
 #[test]
 fn where_the_home_would_have_its_marks_by_another_name_need_not_be_readable() {
@@ -411,7 +413,7 @@ fn a_second_place_is_removed_whatever_the_others_say_and_none_is_added_then() {
         .keep_marks_in(&description, vec![own.clone()])
         .unwrap();
     assert_eq!(places.current().unwrap().unwrap().marks, [own]);
-    // What stays says still that the log went back.
+    // The marks that remain still show that the log went back.
     assert!(open(&places, &key).fault().unwrap().is_some());
 }
 

@@ -36,7 +36,7 @@ impl OpenSsl {
         own
     }
 
-    /// A key and, with it, a certificate that is asked for or signed by itself.
+    /// A key and, with it, a request for a certificate or a self-signed certificate.
     pub(crate) fn request(&self, name: &str, key: &str, more: &str) {
         let how = match key.strip_prefix("P-") {
             Some(_) => format!("-newkey ec -pkeyopt ec_paramgen_curve:{key}"),

@@ -6,8 +6,9 @@
 //!                    ├─► one SignerInfo ─► signed attributes: content type, digest, which certificate
 //!                    └─► certificates ──► the signer's ─► EKU ─► chain to a pinned root, at the time of the token
 //! ```
-//! The certificates come with the token and prove nothing by themselves. Neither lists of revoked certificates nor OCSP are asked:
-//! that an authority was compromised is for its reader to learn, and the root to take back.
+//! The certificates come with the token and prove nothing alone. Neither lists of revoked
+//! certificates nor OCSP are asked. A reader must learn elsewhere that an authority was
+//! compromised, and remove its root.
 
 use crate::timestamps::asn1::{SigningCertificate, SigningCertificateV2};
 use crate::timestamps::ecdsa::{P256_SHA512, P384_SHA512};

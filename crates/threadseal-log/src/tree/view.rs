@@ -47,7 +47,8 @@ impl LogView {
     }
 
     /// The same, where second places have `marks`, each with its signature: a power cut may take the line of the last signature from the
-    /// journal, which is not durable by itself, and leave the mark that was updated after it. The entries are durable then.
+    /// journal, which alone is not durable, and leave the mark that was updated after it. The
+    /// entries are durable then.
     ///
     /// # Errors
     /// As [`LogView::read`].

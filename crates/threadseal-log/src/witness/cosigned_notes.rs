@@ -4,9 +4,10 @@
 //! <size>.cosigned     for each policy the newest checkpoint that meets its quorum, and the newest of all
 //! cosigned.lock       held while a process changes them
 //! ```
-//! A witness that does not answer today takes nothing from what it said yesterday: a newer checkpoint counts in the place of an older
-//! one only once it meets all that the older one meets. Whoever may write to the folder may put lines there that do not
-//! hold, and one such line condemns a note; so lines that do not hold are left out wherever these files are read.
+//! A witness that does not answer today takes nothing from its cosignature of yesterday. A newer
+//! checkpoint replaces an older one only once it meets every quorum that the older one meets. Any
+//! writer of the folder may put lines there that do not hold, and one such line condemns a note; so
+//! lines that do not hold are left out wherever these files are read.
 
 use crate::layout::description::Description;
 use crate::layout::log_dir::{LogDir, damaged};

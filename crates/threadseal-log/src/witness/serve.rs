@@ -243,7 +243,7 @@ async fn converse(stream: TcpStream, router: Router, mut stopping: watch::Receiv
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     let mut connection = pin!(connection);
     let stop = async {
-        // An error says that the sender is gone, and the service with it.
+        // An error means that the sender is gone, and the service with it.
         let _ = stopping.wait_for(|stopping| *stopping).await;
     };
     tokio::select! {

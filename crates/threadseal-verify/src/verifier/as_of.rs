@@ -34,7 +34,7 @@ impl Verifier {
         as_of.is_some_and(|as_of| as_of.record == known.record && as_of.seq < known.seq)
     }
 
-    /// Says which later state is known, and what shows that this one came before it.
+    /// Reports which later state is known, and what shows that this one came before it.
     pub(super) fn supersede(&self, report: &mut Report) {
         let Some(as_of) = self.request.as_of else {
             return;

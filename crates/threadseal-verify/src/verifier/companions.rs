@@ -156,7 +156,7 @@ pub(super) fn left(
     told.into_iter().map(report).collect()
 }
 
-/// The record of which `path` tells, if it does, and the name that tells it.
+/// The record of which `path` is evidence, if it is, and the file name that shows it.
 fn left_by(
     verifier: &Verifier,
     path: &Path,

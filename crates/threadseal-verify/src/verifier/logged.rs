@@ -21,7 +21,7 @@ pub(super) const CHECK: CheckName = CheckName::Log;
 const DAMAGED: FindingCode = FindingCode::SealLogDamaged;
 const UNREAD: &str = "the log cannot be read";
 
-/// Says in `report` how the log is, and why it was not held against the record where it was not.
+/// Reports the state of the log, and why it was not compared with the record where it was not.
 pub fn tell_log(report: &mut Report, log: &HomeLog) {
     let skipped = match log {
         HomeLog::Never => Some("this home has no log".to_owned()),
@@ -39,7 +39,8 @@ pub fn tell_log(report: &mut Report, log: &HomeLog) {
     }
 }
 
-/// Says in `report` which redactions this host sealed the record beyond and never heard of: each was made where its log is not.
+/// Reports each redaction that this host never recorded although it sealed the record later: the
+/// redaction was made where its log is not.
 ///
 /// # Errors
 /// When the log cannot be read.
@@ -68,8 +69,9 @@ pub(super) fn hold_redactions(
     Ok(())
 }
 
-/// Says in `report` which keys the record lets in by its authority's word without the log of the authority's home knowing it: each was let
-/// in where that log is not. Other homes, and logs that are younger than the key, know of none.
+/// Reports each key that the record's authority lets in without an entry in the log of the
+/// authority's home: it was let in where that log is not. Other homes, and logs that are younger
+/// than the key, know of none.
 ///
 /// # Errors
 /// When the log cannot be read.

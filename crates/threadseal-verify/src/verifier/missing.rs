@@ -37,7 +37,7 @@ impl Verifier {
                 Vec::new()
             }
         };
-        // Also where this host knows no head: what is left of a thread tells that it had a record.
+        // Also where this host knows no head: the files left of a thread show that it had a record.
         all.extend(companions::left(self, candidates, seen));
         match self.thread_links(candidates, seen) {
             Ok(links) => all.extend(links),

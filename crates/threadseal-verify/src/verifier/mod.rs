@@ -177,7 +177,7 @@ impl Verifier {
         }
     }
 
-    /// The same, which tells `progress` of what it reads.
+    /// The same, which reports its reads to `progress`.
     #[must_use]
     pub fn with_progress(self, progress: Arc<dyn Progress>) -> Self {
         Self {
@@ -196,7 +196,7 @@ impl Verifier {
         }
     }
 
-    /// The same verifier with another request, which tells of its progress as before.
+    /// The same verifier with another request, which reports its progress as before.
     pub(crate) fn with_request(&self, request: VerifyRequest) -> Self {
         Self {
             request,
@@ -227,7 +227,7 @@ impl Verifier {
         self.now
     }
 
-    /// Says how many files this verifier looks at on all cores: of many, each gets one.
+    /// Sets how many files this verifier looks at on all cores: of many, each gets one.
     pub fn among(self, files: usize) -> Self {
         Self {
             among_many: files > 1,
@@ -257,7 +257,7 @@ impl Verifier {
     pub fn verify_candidate(&self, candidate: &Candidate) -> FileResult {
         let mut seen = self.look_or_fail(candidate);
         // A record that was sealed while it was read seems older than its head: the file was
-        // opened before the head was fetched. Another look, after that head, tells.
+        // opened before the head was fetched. Another look, after that head, decides.
         for _ in 0..SECOND_LOOKS {
             let again = match &seen {
                 FileResult::Reports(reports) | FileResult::Link(_, reports) => {
@@ -478,8 +478,8 @@ impl Verifier {
         looked.is_ok_and(|report| report.verdict == Verdict::Verified)
     }
 
-    /// Is anything there? VerifyRequest of the disk that is looked at, which may be a database. What cannot be looked at is not
-    /// said to be gone, here and below: who opens it is told why.
+    /// Is anything there? Asks the disk of the host, which may be a database. A path that cannot be
+    /// looked at does not count as gone, here and below: opening it reports why.
     fn exists(&self, path: &Path) -> bool {
         !self
             .host
@@ -518,7 +518,7 @@ impl Verifier {
             .filter(|_| report.head == Some(stored.head))
     }
 
-    /// Says in every report what holds for the whole run.
+    /// Adds to every report what holds for the whole run.
     fn finish(&self, report: &mut Report, path: &Path) {
         if report.path.is_empty() {
             report.path = shown(path);

@@ -206,7 +206,8 @@ impl Pruned {
         Ok(reports)
     }
 
-    /// Says of a record that is there that it should not be, and of one that is missing that it was pruned.
+    /// Reports of a record that is there that it should not be, and of a missing one that it was
+    /// pruned.
     ///
     /// # Errors
     /// When the heads are damaged.

@@ -5,12 +5,13 @@
 //!                                  child_thread_started {child_thread_id, child_record}  that child may have begun
 //!                                  child_thread_ended {child_thread_id, head}        the child ended with that seal
 //!                                  thread_handoff | thread_resumed {new_thread_id}, sealed with `successor`
-//!                                                                                    that record stood before the link did
+//!                                                                                    that record is older than the link
 //!     ─► <threads>/<that id>/transcript.jsonl is that record, and has that seal
 //! ```
 //! A folder that is gone as a whole leaves no neighbour as evidence. A transcript that is elsewhere than among the
-//! threads of a project was copied out: nothing is missed there. A child of which no record seals the end may never
-//! have begun: it is gone where this host or its log knows a seal of it, else the link is open. So is one of which only one side tells.
+//! threads of a project was copied out: nothing is missed there. A child of which no record seals
+//! the end may never have begun: it is gone where this host or its log knows a seal of it, else the
+//! link is open. So is a link that only one side records.
 
 use super::pruned::Pruned;
 use super::{FileResult, Verifier, shown, transcript};
@@ -360,7 +361,7 @@ fn before(manifest: &Manifest) -> Vec<LinkedThread> {
     parent.into_iter().chain(predecessor).collect()
 }
 
-/// What is wrong with a thread of which `sealed` tells, if anything is.
+/// The fault of the thread that `sealed` names, if it has one.
 fn judge(
     verifier: &Verifier,
     sealed: &Sealed,

@@ -47,7 +47,8 @@ pub struct OpenedTranscript {
 }
 
 impl OpenedTranscript {
-    /// The bytes of the file up to the size that was verified. Whoever reads them through what was verified notices a change.
+    /// The bytes of the file up to the size that was verified. A caller that reads them through the
+    /// verified events notices a change.
     ///
     /// # Errors
     /// When they cannot be read, or are too many.

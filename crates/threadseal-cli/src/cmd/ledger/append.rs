@@ -76,7 +76,7 @@ pub(crate) struct AppendArgs {
     passphrase: PassphraseArgs,
 }
 
-/// What a new ledger says of itself.
+/// The description in a new ledger's first record.
 #[derive(Debug, Args)]
 struct BeginningArgs {
     /// Begin a new ledger with a record that describes it; --sign implies this

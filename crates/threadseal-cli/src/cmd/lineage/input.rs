@@ -53,7 +53,7 @@ pub(super) fn digest(text: &str) -> Result<Digest, String> {
 /// The files of a run, and their examiner.
 pub(super) struct Input {
     pub(super) verifier: Verifier,
-    /// One file, named by itself, or a history?
+    /// One file, named alone, or a history?
     pub(super) view: View,
     /// Paths that could not be read.
     pub(super) errors: Vec<PathError>,

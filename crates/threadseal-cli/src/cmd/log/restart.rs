@@ -41,7 +41,7 @@ pub(super) fn run(args: &RestartArgs, context: &Context, out: &mut Out) -> Outco
         }
         Ok(Some(description)) => {
             let log = seal_log::of(&home, places.clone(), description, context)?;
-            // What nobody can judge now vouches for nothing.
+            // A witness that cannot be judged now vouches for nothing.
             witnessed = witnessed_by(&log, Some(&home), &*context.fs, context)
                 .ok()
                 .flatten()

@@ -146,7 +146,8 @@ fn bodies_first(args: &ExportArgs, file: &RegularFile, context: &Context) -> Res
     Ok(())
 }
 
-/// Says that the record is not verified; `what` becomes of those that are.
+/// Reports that the record is not verified; `what` states which result needs a
+/// verified one.
 fn refuse(report: &Report, what: &str) {
     complain(&format!(
         "{} is {}: {what}; see: threadseal verify",

@@ -294,7 +294,8 @@ fn what_is_signed_but_no_time_stamp_is_refused() {
         Err(NotStamped::Malformed("TSTInfo"))
     );
     let bytes = good.to_der().unwrap();
-    // Without the attribute that names the certificate; by nobody in particular; nothing readable; twice.
+    // Without the attribute that names the certificate; without a certificate; without attributes;
+    // without readable content; signed twice.
     let unnamed = verify(&openssl.sign(&bytes, ""));
     assert!(
         matches!(unnamed, Err(NotStamped::Malformed(_))),
@@ -342,7 +343,7 @@ fn no_change_of_a_response_makes_another_time_of_it() {
         }
         assert!(verify(&response[..at], MESSAGE, &authority, None).is_err());
     }
-    // Status "granted with modifications", and what stands in unsigned lists of digests.
+    // Status "granted with modifications", and the unsigned lists of digests.
     assert!(still < 64, "{still}");
     response.push(0);
     assert!(verify(&response, MESSAGE, &authority, None).is_err());

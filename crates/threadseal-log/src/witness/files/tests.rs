@@ -118,7 +118,7 @@ impl Stage {
         self.files.remembered(&origin()).unwrap().last
     }
 
-    /// What it says that it cosigned last, as a client learns it.
+    /// The size that it reports as cosigned last, as a client learns it.
     fn size(&self) -> u64 {
         self.last().map_or(0, |(tree, _)| tree.size)
     }
@@ -311,7 +311,8 @@ fn times_stand_still_where_the_clock_goes_back_a_little_and_nothing_is_cosigned_
     assert_eq!(stage.last().unwrap().0, tree('a', 3));
 }
 
-/// Both histories are offered at every step, each by the size that the witness says it cosigned last.
+/// Both histories are offered at every step, each by the size that the witness reports as cosigned
+/// last.
 fn both_histories(stage: &Stage) -> usize {
     let mut failed = 0;
     for size in [2, 4, 4, 6] {

@@ -15,7 +15,7 @@ use threadseal_verify::{Verifier, VerifyRequest};
 
 const GLADLY: &str = "answers: [{text: Gladly.}]";
 
-/// How far the clock goes on after the thread ended, in microseconds.
+/// How far the clock advances after the thread ended, in microseconds.
 const MINUTE: u64 = 60_000_000;
 
 /// The engine a minute later, where the key of its threads was revoked at `revoked`.
@@ -38,7 +38,7 @@ fn revoked_at(engine: &Engine, revoked: Timestamp, now: Timestamp) -> Engine {
     }
 }
 
-/// The verdict of the file by itself, as `verify` gives it.
+/// The verdict of the file alone, as `verify` gives it.
 fn verdict(engine: &Engine, id: &ThreadId) -> Verdict {
     let request = VerifyRequest {
         thread: Some(id.clone()),

@@ -155,7 +155,7 @@ fn tail(text: &str, lines: Option<usize>) -> (&str, usize) {
     (&text[from..], from)
 }
 
-/// The status of a thread whose `thread.json` has the status `said`. The registry is ahead of it
+/// The status of a thread, given the one in its `thread.json`. The registry is ahead of that file
 /// before the end, and of a link.
 fn believed(row: &Thread, said: Status) -> Status {
     let over = |status: Status| status.is_terminal() || status == Status::Suspended;
