@@ -23,6 +23,8 @@
 //! line, JSON Pointer and reason. So is a line that cannot be read. `spec/scroll-mappings.md` has
 //! all tables.
 
+#![forbid(unsafe_code)]
+
 mod account;
 pub mod archive;
 mod atif;

@@ -28,7 +28,7 @@ pub struct VerifiedBytes<'a> {
     grounds: Grounds,
 }
 
-/// The record is not verified: its report tells why.
+/// The record is not verified: its report gives the reason.
 #[derive(Debug, Clone)]
 pub struct NotVerified(Box<Report>);
 

@@ -48,7 +48,7 @@ impl Writer {
         })
     }
 
-    /// A writer whose two keys are made of one seed: for examples and tests, since whoever has the
+    /// A writer whose two keys are made of one seed: for examples and tests, since anyone who has the
     /// seed has the keys.
     ///
     /// # Errors

@@ -284,6 +284,10 @@ mod tests {
         Message::note(&NoteText::parse(text).unwrap())
     }
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the table has every kind of message"
+    )]
     fn messages() -> Vec<Message> {
         let checkpoint = format!("example.com/log\n1\n{ROOT}\n");
         vec![

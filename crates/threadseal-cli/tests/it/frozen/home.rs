@@ -14,7 +14,8 @@ const TEXT_LINES: usize = 60;
 
 /// Patterns for everything that keys, salts, clocks and processes decide, each with its
 /// placeholder; applied in this order.
-const VARIABLE: [(&str, &str); 22] = [
+const VARIABLE: [(&str, &str); 23] = [
+    (r"<root>/work\b", "<work>"),
     (
         r"(?s)-----BEGIN ([A-Z ]+)-----.*?-----END [A-Z ]+-----",
         "<PEM $1>",

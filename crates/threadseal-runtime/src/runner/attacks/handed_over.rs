@@ -284,7 +284,7 @@ fn a_summary_is_made_of_the_verified_conversation_kept_and_told() {
     let plain = small();
     plain.run(&format!("answers:\n{script}\n"));
     let first = plain.asked.lock().unwrap().iter().position(|asked| {
-        asked.iter().any(|message| matches!(message, ChatMessage::User(text) if text.contains("This thread goes on")))
+        asked.iter().any(|message| matches!(message, ChatMessage::User(text) if text.contains("This thread continues")))
     });
     let at = first.unwrap();
     let mut lines: Vec<String> = turns.iter().map(|line| (*line).to_owned()).collect();
@@ -349,7 +349,7 @@ fn a_summary_by_a_hook_stands_for_the_configured_one_when_a_thread_hands_itself_
     let turns: Vec<&str> = script.lines().skip(1).collect();
     let script = format!(
         "conversations:\n- when: 'Summarise:'\n  answers: [{{text: It read the notes.}}, {{text: Again.}}]\n\
-         - when: Say\n  answers:\n{}\n- when: 'This thread goes on'\n  answers: [{{text: All done.}}]\n",
+         - when: Say\n  answers:\n{}\n- when: 'This thread continues'\n  answers: [{{text: All done.}}]\n",
         turns
             .iter()
             .map(|turn| format!("  {turn}\n"))
