@@ -26,6 +26,7 @@
 #![forbid(unsafe_code)]
 
 mod account;
+#[cfg(feature = "archive")]
 pub mod archive;
 mod atif;
 mod build;

@@ -39,6 +39,7 @@
 //! | [`identity`] | the identity of a project, and the projects whose threads it accepts |
 //! | [`toolbox`] | tools, and which of them a thread may use |
 //! | [`thread_meta`] | `thread.json` and `capabilities.md` |
+//! | `judge` | the verifier of a project's records, the same as that of the command |
 //! | [`past`] | earlier threads, read as far as they verify, back to the first |
 //! | [`journal`] | the record that a thread writes |
 //! | [`graph_state`] | runs of graphs as their records show them, and the derived files |

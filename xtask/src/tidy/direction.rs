@@ -70,8 +70,11 @@ fn modules_of(repository: &Repository, path: &str) -> Vec<String> {
 
 /// The modules in the table of `lib.rs`, lowest first.
 pub(crate) fn order(root: &str) -> Vec<&str> {
+    // A public module is a link in its crate's documentation, a private one is not.
     let name = |line: &'_ str| {
-        let start = line.find("//! | [`")? + 8;
+        let links = ["//! | [`", "//! | `"];
+        let start = links.iter().find(|link| line.contains(**link))?;
+        let start = line.find(start)? + start.len();
         let length = line[start..].find('`')?;
         Some(start..start + length)
     };
