@@ -99,7 +99,7 @@ impl<'f> Events<'f> {
         let text = record::bodies_of(&*context.fs, file, MAX_TAKEN_UP_BYTES)?;
         let mut lines = Lines::of(file);
         let mut restorer = None;
-        while let Some(line) = lines.next()? {
+        while let Some(line) = lines.next_line()? {
             if line.number == 1 {
                 let manifest = parse_line(line.bytes);
                 let Some(manifest) = manifest.filter(|m| m.bodies == Bodies::Detached) else {
@@ -122,7 +122,7 @@ impl<'f> Events<'f> {
     /// # Errors
     /// As [`Lines::next`].
     pub(crate) fn next(&mut self) -> Result<Option<Event>, Failure> {
-        let Some(line) = self.lines.next()? else {
+        let Some(line) = self.lines.next_line()? else {
             return Ok(None);
         };
         let bytes = match &self.restorer {

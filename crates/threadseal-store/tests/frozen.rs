@@ -368,11 +368,7 @@ fn dump_sqlite(path: &Path) -> String {
     let rows = |sql: &str| -> Vec<Vec<Value>> {
         let mut query = database.prepare(sql).unwrap();
         // The system's generator gives the nonces of writers.
-        let names: Vec<String> = query
-            .column_names()
-            .into_iter()
-            .map(str::to_owned)
-            .collect();
+        let names: Vec<String> = query.column_names().map(str::to_owned).collect();
         let value = |row: &rusqlite::Row<'_>, at: usize| match names[at].as_str() {
             "writer" => Ok(Value::Text("<nonce>".to_owned())),
             _ => row.get(at),

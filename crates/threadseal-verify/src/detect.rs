@@ -479,7 +479,7 @@ fn log_or_transcript(file: &RegularFile) -> Result<Kind, VerifyError> {
         let next = if is_sealed || kind == Kind::Events {
             lines.next_or_empty()
         } else {
-            lines.next()
+            lines.next_line()
         };
         let Some(line) = next? else {
             return Ok(kind);

@@ -47,7 +47,7 @@ impl<'f> Lines<'f> {
     ///
     /// # Errors
     /// When reading fails, or no LF comes within [`MAX_LINE_BYTES`].
-    pub fn next(&mut self) -> Result<Option<Line<'_>>, VerifyError> {
+    pub fn next_line(&mut self) -> Result<Option<Line<'_>>, VerifyError> {
         self.step(false)
     }
 
@@ -127,7 +127,7 @@ mod tests {
         let file = opened(&path);
         let mut lines = Lines::of(&file);
         let mut seen = Vec::new();
-        while let Some(line) = lines.next().unwrap() {
+        while let Some(line) = lines.next_line().unwrap() {
             seen.push((line.number, line.start, line.bytes.to_vec()));
         }
         let first = "a\r\x0bb\u{2028}".as_bytes().to_vec();
@@ -164,7 +164,7 @@ mod tests {
         sparse.set_len(10_000_000_000).unwrap();
         let file = opened(&path);
         let mut lines = Lines::of(&file);
-        let failure = lines.next().unwrap_err().to_string();
+        let failure = lines.next_line().unwrap_err().to_string();
         assert!(failure.contains("line 1 is longer"), "{failure}");
         assert!(lines.line.capacity() <= 2 * MAX_LINE_BYTES);
     }

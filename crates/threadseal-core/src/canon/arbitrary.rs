@@ -1,5 +1,7 @@
 //! Random documents and random spellings of them, for the property tests of this module.
 
+#![allow(clippy::unwrap_used, reason = "only tests draw from here")]
+
 use proptest::prelude::*;
 use serde_json::Value;
 

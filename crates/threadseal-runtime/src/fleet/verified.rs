@@ -6,7 +6,7 @@ use std::path::Path;
 use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
 use threadseal_store::host::Host;
-use threadseal_verify::verifier::{DatabaseThread, ThreadDatabase};
+use threadseal_verify::verifier::{DatabaseFiles, DatabaseThread, ThreadDatabase};
 
 impl ThreadDatabase for Fleet {
     fn place(&self) -> &str {
@@ -17,7 +17,7 @@ impl ThreadDatabase for Fleet {
         Self::host(self, local, root, None)
     }
 
-    fn files(&self, thread: Option<&ThreadId>) -> Result<(Vec<(String, u64)>, Vec<String>), Error> {
+    fn files(&self, thread: Option<&ThreadId>) -> Result<DatabaseFiles, Error> {
         let listing = Self::files(self, thread)?;
         Ok((listing.files, listing.strays))
     }

@@ -32,6 +32,9 @@ pub trait ThreadDatabases: Send + Sync {
     fn open(&self, url: &str) -> Result<Option<Box<dyn ThreadDatabase>>, Error>;
 }
 
+/// Paths with their sizes in bytes, and names that no path may have.
+pub type DatabaseFiles = (Vec<(String, u64)>, Vec<String>);
+
 /// A database of threads.
 pub trait ThreadDatabase {
     /// Its address as it may be shown.
@@ -47,7 +50,7 @@ pub trait ThreadDatabase {
     ///
     /// # Errors
     /// When there are too many, or it cannot be read.
-    fn files(&self, thread: Option<&ThreadId>) -> Result<(Vec<(String, u64)>, Vec<String>), Error>;
+    fn files(&self, thread: Option<&ThreadId>) -> Result<DatabaseFiles, Error>;
 
     /// The threads of its registry, all or one.
     ///

@@ -30,7 +30,7 @@ mod scroll;
 mod thread_links;
 mod transcript;
 
-pub use database::{DatabaseThread, ThreadDatabase, ThreadDatabases};
+pub use database::{DatabaseFiles, DatabaseThread, ThreadDatabase, ThreadDatabases};
 pub use ledger::head_path;
 pub use lineage::ReadCheckpoint;
 pub use logged::tell_log;
