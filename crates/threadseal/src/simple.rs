@@ -89,6 +89,25 @@ impl std::error::Error for NotVerified {}
 /// [`Verifier`](crate::Verifier). A record that has not ended is `open` here, since its end cannot
 /// be known from bytes alone.
 ///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use threadseal::{KeyUsage, LocalSigner, PrivateKey, Signer, Timestamp, Trust, Verdict};
+/// # let signer = LocalSigner::new(PrivateKey::from_seed([7; 32]), KeyUsage::Native);
+/// # let now = Timestamp::from_micros(1_800_000_000_000_000)?;
+/// # let record = threadseal::RecordId::from_bytes([1; 32]);
+/// # let bytes = threadseal::seal(b"# Approved\n", "note.md", record, now, &signer)?;
+/// // Nothing vouches for a key that the trust does not name.
+/// let trust = Trust::new(Default::default());
+/// let unknown = threadseal::verify(&bytes, &trust, now)?;
+/// assert_eq!(unknown.report().verdict, Verdict::UnknownSigner);
+/// assert!(unknown.into_verified().is_err());
+///
+/// let trust = Trust::key(*signer.public_key());
+/// let verified = threadseal::verify(&bytes, &trust, now)?.into_verified()?;
+/// assert_eq!(verified.grounds().record, Some(record));
+/// # Ok(()) }
+/// ```
+///
 /// # Errors
 /// Kind `InvalidInput` for bytes that are neither. A bad record is no error: see the report.
 pub fn verify<'a>(

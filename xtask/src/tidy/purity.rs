@@ -248,12 +248,9 @@ mod tests {
 
     #[test]
     fn a_crate_without_the_ban_on_unsafe_code_is_found() {
-        let repository = Repository::from([
-            (FORBIDDING[0], "//! A.\n#![forbid(unsafe_code)]\n"),
-            (FORBIDDING[1], "//! B.\n// #![forbid(unsafe_code)]\n"),
-            (FORBIDDING[2], "//! C.\n#![forbid(unsafe_code)]\n"),
-            (FORBIDDING[3], "//! D.\n#![forbid(unsafe_code)]\n"),
-        ]);
+        let mut files = FORBIDDING.map(|path| (path, "//! A.\n#![forbid(unsafe_code)]\n"));
+        files[1].1 = "//! B.\n// #![forbid(unsafe_code)]\n";
+        let repository = Repository::from(files);
         let expected = format!("{}: does not forbid unsafe code", FORBIDDING[1]);
         assert_eq!(unsafe_forbidden(&repository), [expected]);
     }

@@ -25,6 +25,7 @@ pub use watch::SealedRedaction;
 
 use super::event::Cursor;
 use memchr::memmem;
+use std::fmt;
 use std::ops::Range;
 use threadseal_core::digest::Digest;
 use threadseal_core::record::RecordId;
@@ -99,6 +100,14 @@ pub struct Commitment {
 /// A commitment begins here and is not spelled as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Misspelled;
+
+impl fmt::Display for Misspelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a commitment begins here and has another spelling")
+    }
+}
+
+impl std::error::Error for Misspelled {}
 
 /// The commitments in `text`, a line or payload of a record with detached bodies.
 ///
