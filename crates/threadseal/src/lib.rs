@@ -76,7 +76,8 @@
 //! let mut record = writer.record(&path, "agency/scout")?;
 //! record.append(&"cognition_in".parse()?, &r#"{"text":"My number is 555-0199"}"#.parse()?)?;
 //! record.seal(1, Default::default())?;
-//! let line = std::fs::read_to_string(&path)?.lines().nth(1).unwrap_or_default().to_owned();
+//! let text = std::fs::read_to_string(&path)?;
+//! let line = text.lines().find(|line| line.contains("cognition_in")).ok_or("no event")?;
 //! let bodies = threadseal::commitments(line.as_bytes())?;
 //! let digests = bodies.iter().map(|body| body.digest).collect();
 //! record.redact(digests, "operator".into(), "a private number".into())?;
