@@ -78,6 +78,8 @@ pub(crate) fn grouped() -> Command {
     let hidden = names.into_iter().fold(root, |root, name| {
         root.mut_subcommand(name, |inner| inner.hide(true))
     });
+    // Without it, the usage would not show that a command follows: all are hidden from clap's list.
+    let hidden = hidden.override_usage("threadseal [OPTIONS] <COMMAND>");
     hidden.help_template(template)
 }
 
@@ -143,17 +145,19 @@ fn groups(root: &Command) -> String {
                 .and_then(Command::get_about)
                 .map(ToString::to_string)
                 .unwrap_or_default();
-            let mut column = INDENT;
             let _ = write!(out, "  {name:<width$}", width = INDENT - 2);
-            for word in about.split_whitespace() {
-                if column + word.len() > WIDTH {
+            let mut column = INDENT;
+            for (index, word) in about.split_whitespace().enumerate() {
+                if index > 0 && column + 1 + word.len() > WIDTH {
                     let _ = write!(out, "\n{:INDENT$}", "");
                     column = INDENT;
+                } else if index > 0 {
+                    out.push(' ');
+                    column += 1;
                 }
-                let _ = write!(out, "{word} ");
-                column += word.len() + 1;
+                out.push_str(word);
+                column += word.len();
             }
-            out.truncate(out.trim_end().len());
             out.push('\n');
         }
         out.push('\n');
