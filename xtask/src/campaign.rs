@@ -6,7 +6,7 @@
 
 use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use threadseal_store::clock::{Clock as _, SystemClock};
 
@@ -98,7 +98,7 @@ fn holds(step: &dyn Fn() -> Done<bool>) -> bool {
 
 /// Runs every fuzz target for `seconds`; inputs that reach new code are kept for the next run.
 fn fuzz(seconds: u64) -> Done<bool> {
-    let folder = root().join("fuzz");
+    let folder = crate::root().join("fuzz");
     if !cargo_fuzz().arg("build").status()?.success() {
         return Err("cargo fuzz build failed".into());
     }
@@ -154,7 +154,7 @@ fn cargo_fuzz() -> Command {
     command
         .arg("fuzz")
         .env("RUSTC_BOOTSTRAP", "1")
-        .current_dir(root());
+        .current_dir(crate::root());
     command
 }
 
@@ -163,17 +163,13 @@ fn bench() -> Done<bool> {
     let cargo = |words: &[&str]| {
         Command::new("cargo")
             .args(words)
-            .current_dir(root())
+            .current_dir(crate::root())
             .status()
     };
     if !cargo(&["build", "--quiet", "--release"])?.success() {
         return Err("cargo build --release failed".into());
     }
     Ok(cargo(&["xbench"])?.success())
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
 #[cfg(test)]
@@ -238,7 +234,7 @@ mod tests {
 
     #[test]
     fn there_is_a_run_for_each_fuzz_target() {
-        let folder = root().join("fuzz");
+        let folder = crate::root().join("fuzz");
         let targets = fuzz_targets(&folder.join("fuzz_targets")).unwrap();
         assert!(targets.contains(&"json_parse".to_owned()));
         for target in targets {

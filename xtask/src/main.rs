@@ -12,6 +12,7 @@ mod sweep;
 mod tidy;
 mod vectors;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask tidy | threats | sweep | bench [--quick] [--scroll | --ledger | --lineage | --runtime | --log] [--write FILE] | canon | vectors FOLDER | migrate-sim [SCHEDULES] | fleet [--quick] | campaign [--only NAME]... [--fuzz-seconds N] | house [--list] [--root DIR]";
@@ -40,6 +41,14 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// The repository that `cargo run` was called in; for the bare program, the one it was built in.
+fn root() -> PathBuf {
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    package
+        .unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")))
+        .join("..")
 }
 
 #[expect(clippy::print_stdout, reason = "the chores' output")]

@@ -131,8 +131,7 @@ struct Peer(PathBuf);
 
 impl Peer {
     fn build() -> Done<Self> {
-        let project =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../interop/scroll/peer/Cargo.toml");
+        let project = crate::root().join("interop/scroll/peer/Cargo.toml");
         let target = std::env::current_exe()?.with_file_name("scroll-peer");
         let built = Command::new("cargo")
             .args([

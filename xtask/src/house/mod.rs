@@ -16,7 +16,7 @@ use graph::{Graph, Node};
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Circles whose modules are named.
 const NAMED_CIRCLES: usize = 5;
@@ -66,7 +66,7 @@ impl Package {
 /// # Errors
 /// When an argument is not known or the repository cannot be read.
 pub(crate) fn run(words: &[&str]) -> Result<bool, Box<dyn Error>> {
-    let mut root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut root = crate::root();
     let mut list = false;
     let mut words = words.iter();
     while let Some(word) = words.next() {

@@ -20,7 +20,6 @@ mod words;
 
 use repository::Repository;
 use std::error::Error;
-use std::path::Path;
 
 /// One rule: its name and the function that finds its faults.
 type Rule = (&'static str, fn(&Repository) -> Vec<String>);
@@ -55,7 +54,7 @@ const RULES: &[Rule] = &[
 /// # Errors
 /// When the repository or its dependencies cannot be listed.
 pub(crate) fn run() -> Result<bool, Box<dyn Error>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = crate::root();
     let repository = Repository::read(&root)?;
     let mut faults = 0;
     for (name, rule) in RULES {
@@ -76,7 +75,7 @@ pub(crate) fn run() -> Result<bool, Box<dyn Error>> {
 /// # Errors
 /// When the repository cannot be read or the table cannot be written.
 pub(crate) fn write_threats() -> Result<bool, Box<dyn Error>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = crate::root();
     threats::write(&root)?;
     Ok(true)
 }
