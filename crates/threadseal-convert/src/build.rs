@@ -7,7 +7,7 @@ use super::account::Account;
 use super::draft::Draft;
 use super::packed::Drafts;
 
-const SILENT: &str = "the source does not tell";
+const SILENT: &str = "not in the source";
 const UNKNOWN: &str = "unknown";
 
 /// The turns of one source while it is read.

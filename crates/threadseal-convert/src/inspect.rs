@@ -64,7 +64,7 @@ pub fn map_members(members: &[Member]) -> Result<Mapped, Error> {
         .iter()
         .try_fold(0usize, |sum, member| sum.checked_add(member.bytes.len()));
     if bytes.is_none_or(|bytes| bytes > MAX_SOURCE_BYTES) {
-        let message = format!("archive holds more than {MAX_SOURCE_BYTES} bytes; split it");
+        let message = format!("archive has more than {MAX_SOURCE_BYTES} bytes; hint: split it");
         return Err(Error::new(ErrorKind::Limit, message));
     }
     let named = |name: &str| members.iter().find(|member| member.name == name);

@@ -132,7 +132,7 @@ impl Format {
     /// as a whole is not of this format. Faults of single lines are in the account.
     pub fn map(&self, source: &[u8]) -> Result<Mapped, Error> {
         if source.len() > MAX_SOURCE_BYTES {
-            let message = format!("source is larger than {MAX_SOURCE_BYTES} bytes; split it");
+            let message = format!("source is larger than {MAX_SOURCE_BYTES} bytes; hint: split it");
             return Err(Error::new(ErrorKind::Limit, message));
         }
         (self.map)(source)

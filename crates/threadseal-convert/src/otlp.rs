@@ -35,7 +35,7 @@ mod events;
 mod indexed;
 
 const NAME: &str = "otlp";
-const NO_CONVERSATION: &str = "says nothing of a conversation";
+const NO_CONVERSATION: &str = "contains no conversation";
 const METADATA: [&str; 8] = [
     "kind",
     "flags",

@@ -49,7 +49,7 @@ impl AllRecords {
         }
         match log {
             HomeLog::There(log) if !log.standing().vouches() => {
-                let text = "not all records are known: the log went back, or cannot be read (threadseal log status)";
+                let text = "not all records are known: the log was rolled back or cannot be read; hint: threadseal log status";
                 return Err(VerifyError::refused(text));
             }
             HomeLog::There(log) => {
@@ -161,7 +161,7 @@ impl AllRecords {
                 unread.push(PathError {
                     path: Some(place.to_owned()),
                     message: format!(
-                        "{kind} {record} was sealed in {place} up to seal {seq}, which was not looked into{why}: name it"
+                        "{kind} {record} was sealed in {place} up to seal {seq}, which was not searched{why}: name it"
                     ),
                 });
             }
@@ -228,31 +228,31 @@ impl AllRecords {
         let Some(path) = place_of(known) else {
             return match self.searched {
                 true if unread.among_named => Err(VerifyError::refused(format!(
-                    "{kind} {record} is not in what could be read of what was named"
+                    "{kind} {record} was not found, and a part of the named paths could not be read"
                 ))),
                 true => Ok(format!(
-                    "this host knows seal {seq} of it, and it is not in what was named"
+                    "this host knows seal {seq} of it, but it is not in the named paths"
                 )),
                 false if self.has_place(&record) => Ok(format!(
-                    "this host sealed it up to seal {seq}, and it is nowhere it was sealed"
+                    "this host sealed it up to seal {seq}, but it is in none of the places where it was sealed"
                 )),
                 false => Err(VerifyError::refused(format!(
-                    "no place is known of {kind} {record}: name the folder or store that it lies in"
+                    "no place of {kind} {record} is known: name its folder or store"
                 ))),
             };
         };
         if unread.holds(&path) || (kind == RecordKind::Observed && unread.holds(&seal_path(&path)))
         {
-            let text = format!("what lies where {kind} {record} was sealed could not be read");
+            let text = format!("the place where {kind} {record} was sealed could not be read");
             return Err(VerifyError::refused(text).about(&path));
         }
         nothing_at(&path)?;
         Ok(match self.searched {
-            false => format!("this host sealed it here up to seal {seq}, and it is not there"),
+            false => format!("this host sealed it here up to seal {seq}, but it is missing"),
             true => format!(
-                "this host sealed it here up to seal {seq}; it is not there, nor in what was named{}",
+                "this host sealed it here up to seal {seq}, but it is missing, also from the named paths{}",
                 if unread.among_named {
-                    " and could be read"
+                    " that could be read"
                 } else {
                     ""
                 }

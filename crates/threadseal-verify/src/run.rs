@@ -53,7 +53,7 @@ impl Paths {
         };
         match self.are_many {
             true => Err(VerifyError::invalid(format!(
-                "{option} is of one record: name one file"
+                "{option} applies to one record: name one file"
             ))),
             false => Ok(()),
         }
@@ -172,7 +172,7 @@ impl VerifyRun {
             if let (Some(named), Some(asked)) =
                 (named, thread.filter(|asked| Some(*asked) != named))
             {
-                let text = format!("the address names {named}, and --thread {asked}");
+                let text = format!("the address names {named}, but --thread names {asked}");
                 return Err(VerifyError::invalid(text));
             }
             match verifier.database(url, named.or(thread)) {
@@ -266,7 +266,7 @@ impl Verifier {
         let lineages = verifier.lineage_reports(&found.files, &mut results)?;
         if paths.are_many && self.request().expect_head.is_some() && lineages.is_empty() {
             return Err(VerifyError::invalid(
-                "--expect-head is of one record: name one file, or the folder of a lineage",
+                "--expect-head applies to one record: name one file, or the folder of a lineage",
             ));
         }
         run.results.extend(lineages);

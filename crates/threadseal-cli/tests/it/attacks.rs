@@ -187,7 +187,7 @@ fn restore_home_and_records() {
     scene.put_back("p");
     scene.put_back("home");
     scene.says(&scene.first, "verified", 0);
-    scene.refused(&scene.first, "see: threadseal log status");
+    scene.refused(&scene.first, "hint: threadseal log status");
     let status = scene.sandbox.run(["log", "status", "--json"]).exits(1);
     assert_eq!(status.json()["state"], "log_rolled_back");
     scene.sandbox.run(["verify", "p"]).exits(3);
@@ -413,7 +413,7 @@ fn show_two_witnesses_two_histories() {
     scene.sandbox.run(["anchor", "check"]).exits(1);
     let told = scene.sandbox.run(["verify", "p"]).exits(3).stderr;
     assert!(told.contains("log_rolled_back"), "{told}");
-    scene.refused(&scene.first, "see: threadseal log status");
+    scene.refused(&scene.first, "hint: threadseal log status");
 }
 
 // T-SUITE-11
@@ -428,7 +428,7 @@ fn go_on_with_a_clone_of_the_home() {
     scene.with(&clone, &["log", "status"]).exits(1);
     let told = scene.with(&clone, &["verify", "p"]).exits(3).stderr;
     assert!(told.contains("log_rolled_back"), "{told}");
-    scene.refused_to(&clone, &scene.second, "see: threadseal log status");
+    scene.refused_to(&clone, &scene.second, "hint: threadseal log status");
     scene.good("p");
 }
 
@@ -442,7 +442,7 @@ fn restore_the_home_alone() {
     assert_eq!(status.json()["state"], "log_rolled_back");
     scene.sandbox.run(["verify", "p"]).exits(3);
     scene.says(&scene.second, "verified", 0);
-    scene.refused(&scene.second, "see: threadseal log status");
+    scene.refused(&scene.second, "hint: threadseal log status");
 }
 
 // T-SUITE-13
@@ -512,7 +512,7 @@ fn take_a_new_laptop_in_good_faith() {
     fs::write(&path, format!("{description}\n")).unwrap();
     fs::remove_dir_all(scene.sandbox.home().with_file_name("home.marks")).unwrap();
     scene.sandbox.run(["verify", "p"]).exits(3);
-    scene.refused(&scene.second, "see: threadseal log status");
+    scene.refused(&scene.second, "hint: threadseal log status");
     let restarted = scene.sandbox.run(["log", "restart"]).exits(0);
     assert!(
         !restarted.stderr.contains("warning"),

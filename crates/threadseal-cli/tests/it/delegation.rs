@@ -235,9 +235,9 @@ fn only_the_authority_of_a_record_that_goes_on_lets_a_key_in_and_nothing_is_writ
     // Refused: a key of another home, the authority itself, and a name that is no key.
     carry(&authority, &worker);
     delegate(&worker, &key).fails_with("answers for this record");
-    delegate(&authority, "self").fails_with("no word of its own");
+    delegate(&authority, "self").fails_with("no delegation to seal");
     delegate(&authority, "self-rye").fails_with("rye records");
-    delegate(&authority, "nobody").fails_with("is no key");
+    delegate(&authority, "nobody").fails_with("is not a key");
     // Refused while the log accepts no entry because it was rolled back.
     let (home, older) = (authority.home(), authority.work().join("older"));
     copy(&home, &older);

@@ -197,7 +197,7 @@ fn a_conflict_of_checkpoints_is_judged_by_the_key_that_is_named() {
     );
     sandbox
         .run(["verify", "log"])
-        .fails_with("a conflict of checkpoints, and no record: threadseal check-proof");
+        .fails_with("a conflict of checkpoints is not a record; hint: threadseal check-proof");
     let own = sandbox.home().join("keys/self.native.pub");
     let other = ["check-proof", "log", "--key", own.to_str().unwrap()];
     sandbox.run(other).exits(1);

@@ -135,7 +135,7 @@ fn a_home_that_was_put_back_is_noticed_by_the_keyring_of_its_user() {
     kept.notices_that_it_was_put_back();
     let told = kept.run(&["log", "status"]).exits(0).stdout;
     assert!(told.contains("in keyring\n"), "{told}");
-    assert!(told.contains("whatever runs as this user"), "{told}");
+    assert!(told.contains("every program of this user"), "{told}");
     // The keyring contains nothing about this log, only about another one.
     let other = session.kept();
     other.run(&["init", "--mark", "keyring:"]).exits(0);

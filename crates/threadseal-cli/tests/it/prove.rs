@@ -148,7 +148,7 @@ fn turns_are_proved_of_verified_native_records_only() {
     }
     sandbox
         .run(["prove", "t.jsonl#4"])
-        .fails_with("closes a turn 4");
+        .fails_with("closes turn 4");
     sandbox
         .run(["prove", "no/thread#1"])
         .fails_with("neither a file nor a thread");

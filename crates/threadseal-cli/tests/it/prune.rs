@@ -75,7 +75,7 @@ fn a_tombstone_is_judged_elsewhere_by_its_key_alone() {
     let place = place_of(&path);
     sandbox
         .run(["verify", text(&place)])
-        .fails_with("a tombstone, and no record: threadseal check-proof");
+        .fails_with("a tombstone is not a record; hint: threadseal check-proof");
     let judged = sandbox.run(["check-proof", text(&place)]).exits(0);
     assert!(judged.stdout.contains("time is up"), "{}", judged.stdout);
     let stranger = Sandbox::new();
@@ -408,7 +408,7 @@ fn a_record_whose_child_or_successor_is_open_is_not_pruned() {
     });
     for open in [&parent, &before] {
         let refused = sandbox.run(["prune", text(open)]).exits(2);
-        let why = format!("no end of that is known here: demo/thread-1, record {record}");
+        let why = format!("no end of that thread is known here: demo/thread-1, record {record}");
         assert!(refused.stderr.contains(&why), "{}", refused.stderr);
         assert!(open.exists() && !place_of(open).exists());
     }

@@ -61,7 +61,7 @@ fn a_redaction_that_was_cut_before_its_seal_is_made_again_by_redact() {
         let said = sandbox.run(["verify", path]).exits(3).stdout;
         assert!(said.contains("unsigned_tail"), "{cut}: {said}");
         let finish = sandbox.run(["redact", path, "--finish"]);
-        finish.fails_with("threadseal seal moves what follows");
+        finish.fails_with("threadseal seal sets the tail aside");
         sandbox.run(redact).exits(0);
         sandbox.run(["verify", path]).exits(0);
         let left = fs::read_to_string(&bodies).unwrap();

@@ -128,7 +128,7 @@ fn what_nobody_vouches_for_says_so_in_what_is_made_of_it() {
     let head = sandbox.run(["scroll", "head", &good]).exits(0).stdout;
     let forged = sandbox.write("forged.json", text.replace("17000", "16000"));
     let forged = forged.to_str().unwrap();
-    let sentence = "Nobody vouches for the scroll that this was made of.";
+    let sentence = "This was made from a scroll that was not verified.";
     for (format, shows) in [
         ("markdown", true),
         ("atif", true),

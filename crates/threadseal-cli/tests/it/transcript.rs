@@ -59,7 +59,7 @@ fn a_record_goes_into_a_store_and_out_again_and_is_verified_there() {
     assert!(messages.stdout.contains("question 2"));
     sandbox.run(["diff", RECORD, "transcript.jsonl"]).exits(0);
     let again = ["transcript", "import", "transcript.jsonl", RECORD];
-    sandbox.run(again).fails_with("there is a record run 7");
+    sandbox.run(again).fails_with("record run 7 already exists");
     let files = "file:files#a";
     import(&sandbox, Path::new(RECORD), files);
     assert!(sandbox.work().join("files/a.jsonl").is_file());

@@ -87,13 +87,13 @@ fn what_is_no_public_key_is_refused_and_nothing_changes() {
         .fails_with("name");
     sandbox
         .run(["trust", "add", "ann.pem", "--name", "self"])
-        .fails_with("taken");
+        .fails_with("in use");
     sandbox
         .run(["trust", "remove", "nobody"])
-        .fails_with("nobody is trusted");
+        .fails_with("no key is trusted");
     sandbox
         .run(["trust", "revoke", "nobody"])
-        .fails_with("nobody is trusted");
+        .fails_with("no key is trusted");
     let after = tree_digest(&sandbox.home());
     assert_eq!(before, after);
 }
@@ -148,10 +148,10 @@ fn trust_from_inside_the_tree_is_refused_unless_allowed_and_then_told() {
         .exits(0);
     sandbox
         .run(["verify", "d", "--trust", "d/self.pem"])
-        .fails_with("lies inside");
+        .fails_with("is inside");
     sandbox
         .run(["verify", "d", "--key", "d/self.pem"])
-        .fails_with("lies inside");
+        .fails_with("is inside");
     // A command line with one file and its key names both explicitly.
     for option in ["--trust", "--key"] {
         sandbox
@@ -160,7 +160,7 @@ fn trust_from_inside_the_tree_is_refused_unless_allowed_and_then_told() {
     }
     let home = sandbox.home();
     let parent = home.parent().unwrap().to_str().unwrap().to_owned();
-    sandbox.run(["verify", &parent]).fails_with("lies inside");
+    sandbox.run(["verify", &parent]).fails_with("is inside");
     let allowed = [
         "verify",
         "d",
@@ -196,11 +196,11 @@ fn trust_that_really_lies_inside_the_tree_is_refused_by_whatever_name() {
         "named-twice/self.pem",
         "linked/through.pem",
     ] {
-        ask("--trust", trust).fails_with("lies inside");
-        ask("--key", trust).fails_with("lies inside");
+        ask("--trust", trust).fails_with("is inside");
+        ask("--key", trust).fails_with("is inside");
     }
     for trust in ["linked", "named-twice", "d/out/self.pem"] {
-        ask("--trust", trust).fails_with("lies inside");
+        ask("--trust", trust).fails_with("is inside");
     }
     ask("--trust", "keys").exits(0);
     ask("--key", "keys/self.pem").exits(0);
@@ -210,13 +210,13 @@ fn trust_that_really_lies_inside_the_tree_is_refused_by_whatever_name() {
     let kept = fs::read(&store).unwrap();
     fs::remove_file(&store).unwrap();
     symlink(at("d/trust.toml"), &store).unwrap();
-    sandbox.run(["verify", "d"]).fails_with("lies inside");
+    sandbox.run(["verify", "d"]).fails_with("is inside");
     fs::remove_file(&store).unwrap();
     fs::write(&store, kept).unwrap();
     let heads = sandbox.home().join("heads");
     fs::rename(&heads, at("d/heads")).unwrap();
     symlink(at("d/heads"), &heads).unwrap();
-    sandbox.run(["verify", "d"]).fails_with("lies inside");
+    sandbox.run(["verify", "d"]).fails_with("is inside");
 }
 
 // T-KEY-08
@@ -230,5 +230,5 @@ fn a_home_beside_the_file_that_is_named_serves() {
     sandbox.run(["verify", "t.jsonl", "--home", home]).exits(0);
     sandbox
         .run(["verify", ".", "--home", home])
-        .fails_with("lies inside");
+        .fails_with("is inside");
 }

@@ -158,7 +158,10 @@ fn the_log_is_stamped_once_for_each_size_and_judged_again_without_the_authority(
         (&"behind".into(), &2.into())
     );
     assert!(
-        told["why"].as_str().unwrap().contains("does not hold"),
+        told["why"]
+            .as_str()
+            .unwrap()
+            .contains("the signature is not valid"),
         "{told}"
     );
 }
@@ -288,7 +291,7 @@ fn what_does_not_verify_is_neither_kept_nor_counted() {
                 *response.last_mut().unwrap() ^= 1;
                 (200, response)
             },
-            "does not hold",
+            "the signature is not valid",
         ),
     ];
     for (change, said) in changes {

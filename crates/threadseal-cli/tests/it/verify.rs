@@ -176,7 +176,7 @@ fn with_a_pinned_key_any_other_signer_is_forged() {
     ask(did.trim()).exits(0);
     let forged = ask("ann.pem").exits(1);
     assert!(forged.stdout.starts_with("forged  "), "{}", forged.stdout);
-    ask("nobody").fails_with("is no key");
+    ask("nobody").fails_with("is not a key");
 }
 
 // T-KEY-01

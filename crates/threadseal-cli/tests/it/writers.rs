@@ -178,7 +178,7 @@ fn nothing_is_gone_on_with_under_a_log_that_went_back_until_it_is_restarted() {
         (&link, ""),
     ];
     for (arguments, input) in goes_on {
-        refused(&sandbox, arguments, input, "see: threadseal log status");
+        refused(&sandbox, arguments, input, "hint: threadseal log status");
     }
     // A new record is still begun.
     sandbox.write("d.json", "{\"d\":1}\n");
@@ -209,7 +209,7 @@ fn an_ended_thread_that_was_put_back_with_its_home_is_not_gone_on_with() {
         fs::remove_dir_all(path).unwrap();
         copy(older, path);
     }
-    refused(&sandbox, &resume, "", "see: threadseal log status");
+    refused(&sandbox, &resume, "", "hint: threadseal log status");
     sandbox.run(["log", "restart"]).exits(0);
     sandbox.run(resume).exits(0);
 }

@@ -230,7 +230,7 @@ impl Talk {
     /// A name for a call that has none.
     pub(super) fn unnamed(&mut self, field: &'static str, account: &mut Account) -> String {
         self.unnamed += 1;
-        account.default_field(field, "the source names none");
+        account.default_field(field, "not in the source");
         format!("unnamed-{}", self.unnamed)
     }
 }

@@ -66,7 +66,7 @@ impl Spool {
                 });
             }
         }
-        let text = format!("no file of our own can be made in {}", folder.display());
+        let text = format!("cannot create a new file in {}", folder.display());
         Err(Error::new(ErrorKind::External, text))
     }
 

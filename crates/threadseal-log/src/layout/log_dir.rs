@@ -186,7 +186,7 @@ fn within<T>(fresh: &[T], from: u64, first: u64, last: u64) -> &[T] {
 pub(crate) fn damaged(path: &Path) -> Error {
     Error::new(
         ErrorKind::External,
-        format!("{} is damaged; run: threadseal log fsck", path.display()),
+        format!("{} is damaged; hint: threadseal log fsck", path.display()),
     )
 }
 

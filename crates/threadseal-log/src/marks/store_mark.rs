@@ -111,7 +111,7 @@ fn state(found: Option<&Object>, description: &Description) -> Result<MarkState,
 }
 
 fn contended() -> Error {
-    Error::new(ErrorKind::External, "others change it all the time")
+    Error::new(ErrorKind::External, "other processes keep changing it")
 }
 
 /// Opens a store at an address that holds no secret; `settings` hold those, as environments spell them.

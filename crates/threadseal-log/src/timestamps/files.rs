@@ -48,7 +48,7 @@ pub enum JudgedStamp {
     Good(TimeStamp),
     /// It stamps nothing, for this reason.
     Bad(String),
-    /// A checkpoint that this log signed, and does not continue, was stamped then: the log went back, or was forked.
+    /// A checkpoint that this log signed, and does not continue, was stamped then: the log was rolled back, or was forked.
     Contradicts(TimeStamp),
 }
 
@@ -178,7 +178,7 @@ impl StampFiles<'_> {
                 }
                 JudgedStamp::Bad(why) => warn(&kept, &why),
                 JudgedStamp::Contradicts(_) => {
-                    warn(&kept, "the log does not continue what it stamps");
+                    warn(&kept, "the log does not continue the stamped checkpoint");
                 }
             }
         }

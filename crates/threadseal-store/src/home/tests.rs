@@ -85,7 +85,7 @@ fn a_home_that_strangers_could_swap_is_refused_unless_the_directory_is_sticky() 
     let above = folder.path().join("deep");
     set_mode(&above, 0o777);
     let error = Home::open(RealFs::shared(), home.path()).unwrap_err();
-    assert!(error.to_string().contains("anybody may write"), "{error}");
+    assert!(error.to_string().contains("any user may write"), "{error}");
     set_mode(&above, 0o1777);
     Home::open(RealFs::shared(), home.path()).unwrap();
 }

@@ -41,7 +41,7 @@ impl Verifier {
         };
         if report.head != Some(as_of) {
             if report.verdict == Verdict::Verified {
-                let text = format!("its last seal is not {as_of}, which was asked for");
+                let text = format!("its last seal is not the requested {as_of}");
                 report.hold_because(
                     Verdict::Open,
                     Finding::error(FindingCode::HeadNotLast, text),
@@ -58,7 +58,7 @@ impl Verifier {
             Some(at) if at.logged.head == as_of => {
                 report.check(CHECK, CheckResult::Pass, Some(at.entry.to_string()));
                 let text = format!(
-                    "{} is this state; the newest that is known is {newest}",
+                    "{} is this state; the newest known state is {newest}",
                     at.entry
                 );
                 report.find(Finding::note(SUPERSEDED, text));
@@ -77,7 +77,7 @@ impl Verifier {
             }
             None => {
                 let text = format!(
-                    "the newest state that is known is {newest}, and nothing here shows that it continues this one"
+                    "the newest known state is {newest}, and nothing here shows that it continues this one"
                 );
                 report.hold_because(Verdict::Open, Finding::warning(SUPERSEDED, text));
             }

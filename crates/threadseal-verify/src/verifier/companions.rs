@@ -143,11 +143,11 @@ pub(super) fn left(
         let (code, text) = match record {
             Some(record) => (
                 FindingCode::RecordMissing,
-                format!("{neighbour} beside it is of record {record}, which is not there"),
+                format!("{neighbour} beside it belongs to record {record}, which is missing"),
             ),
             None => (
                 FindingCode::CompanionMissing,
-                format!("{neighbour} beside it is of a thread whose record is not there"),
+                format!("{neighbour} beside it belongs to a thread whose record is missing"),
             ),
         };
         report.hold_because(Verdict::Missing, Finding::error(code, text));
@@ -201,7 +201,7 @@ type Differs = fn(&Named, &[u8]) -> Option<Fault>;
 
 fn differs_capabilities(named: &Named, bytes: &[u8]) -> Option<Fault> {
     (Digest::of(bytes) != named.capabilities)
-        .then_some(Fault::Differs("its digest is not the one of line 1"))
+        .then_some(Fault::Differs("its digest differs from the one in line 1"))
 }
 
 fn differs_metadata(named: &Named, bytes: &[u8]) -> Option<Fault> {
@@ -209,7 +209,7 @@ fn differs_metadata(named: &Named, bytes: &[u8]) -> Option<Fault> {
         return Some(Fault::Differs("it is not JSON"));
     };
     if metadata["thread_id"] != named.thread.as_str() {
-        return Some(Fault::Differs("it is of another thread"));
+        return Some(Fault::Differs("it belongs to another thread"));
     }
     let texts = ["directive", "capabilities"];
     let mut same = texts
@@ -219,7 +219,7 @@ fn differs_metadata(named: &Named, bytes: &[u8]) -> Option<Fault> {
     let limits = |value: &Value| Limits::from_json(&value["limits"]).ok();
     same &= limits(&metadata).is_some_and(|found| Some(found) == limits(&named.manifest));
     (!same).then_some(Fault::Differs(
-        "it gives another directive, other capabilities or limits than line 1",
+        "its directive, capabilities or limits differ from line 1",
     ))
 }
 
@@ -326,14 +326,14 @@ fn told(verifier: &Verifier, path: &Path, head: &Head, fault: &Fault) -> Report 
             Verdict::Missing,
             Finding::error(
                 FindingCode::CompanionMissing,
-                format!("record {record} beside it names it, and it is not there"),
+                format!("record {record} beside it names it, but it is missing"),
             ),
         ),
         Fault::Differs(why) => report.hold_because(
             Verdict::Tampered,
             Finding::error(
                 FindingCode::CompanionDiffers,
-                format!("it is not what record {record} beside it names: {why}"),
+                format!("it is not the file that record {record} beside it names: {why}"),
             ),
         ),
     }

@@ -91,7 +91,7 @@ impl Verifier {
             (Some(database), thread) => seen.extend(self.threads_of(&*database, thread)?),
             (None, None) => {}
             (None, Some(_)) => {
-                return Err(VerifyError::refused("no threads lie in this database"));
+                return Err(VerifyError::refused("this database contains no threads"));
             }
         }
         Ok(seen)
@@ -188,9 +188,7 @@ impl Verifier {
             {
                 continue;
             }
-            let text = format!(
-                "the registry knows record {record}, which was sealed, and it is not there"
-            );
+            let text = format!("the registry knows the sealed record {record}, but it is missing");
             let mut report = self.begin(Format::Transcript, path);
             report.record = Some(record);
             report.hold_because(
@@ -203,7 +201,7 @@ impl Verifier {
     }
 
     fn stray(&self, path: &str) -> Report {
-        let text = "it is stored under a name by which nobody opens anything";
+        let text = "it is stored under a name that no program opens";
         let mut report = self.begin(Format::Log, path.to_owned());
         report.hold_because(
             Verdict::Malformed,

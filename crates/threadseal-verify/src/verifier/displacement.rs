@@ -31,7 +31,7 @@ pub(super) fn hold(
     for report in reports {
         if let Some(last) = displaced(verifier, path, report, &records)? {
             let message = format!(
-                "this host sealed record {} here and did not seal this one here; if it was put here on purpose, give it a place of its own",
+                "this host sealed record {} here, and not this one; if this one was put here on purpose, move it to a place of its own",
                 last.head.record
             );
             report.hold_because(Verdict::Foreign, Finding::error(PLACE_OF_ANOTHER, message));
@@ -167,7 +167,7 @@ fn kind_of(report: &Report) -> RecordKind {
 
 fn displacing(verifier: &Verifier, path: &Path, last: &StoredHead) -> Report {
     let message = format!(
-        "this host sealed it here up to seal {}; something else lies in its place, and it is nowhere in what was looked at",
+        "this host sealed it here up to seal {}; something else is in its place, and no searched path contains it",
         last.head.seq
     );
     report_missing(verifier, &shown(path), last, message)

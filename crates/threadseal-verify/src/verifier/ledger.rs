@@ -99,7 +99,7 @@ pub(super) fn sidecar(
     report.path = shown(&ledger);
     report.trust = Some(verifier.request.trust.digest());
     report.record = Some(signed.statement.run.record_id());
-    let message = "its signed head is here and the ledger is not";
+    let message = "its signed head is here, but the ledger is missing";
     report.hold_because(
         Verdict::Missing,
         Finding::error(FindingCode::LedgerMissing, message),
@@ -136,7 +136,7 @@ impl Verifier {
                 ledger::verify(file.chunks(), options, judging, &self.tick())
             })?;
         if let Some(Err(_)) = signed {
-            let text = "the file beside the ledger is no signed head of one";
+            let text = "the file beside the ledger is not a signed head of a ledger";
             let finding = Finding::error(FindingCode::HeadMalformed, text);
             outcome.report.hold_because(Verdict::Malformed, finding);
             outcome.verified = None;
@@ -189,7 +189,7 @@ impl Verifier {
             let mut report = Report::begin(Format::Ledger, Profile::AbstractRuntime);
             report.trust = Some(self.request.trust.digest());
             report.path = format!("{}#{stray}", without_secrets(name));
-            let text = "something is stored under a name that no run of this store has; who reads it goes astray";
+            let text = "something is stored under a name that no run of this store has; it misleads readers";
             let finding = Finding::error(FindingCode::RunNameBad, text);
             report.hold_because(Verdict::Malformed, finding);
             report
@@ -255,7 +255,7 @@ impl Verifier {
         } else if outcome.report.stats.events == 0 && tip.is_ok_and(|tip| tip.is_none()) {
             let head = known::known(&self.host, &run.record_id())?.head;
             if head.is_some() {
-                let text = "this host knows records of the run, and the store has none";
+                let text = "this host knows records of the run, but the store has none";
                 let finding = Finding::error(FindingCode::LedgerMissing, text);
                 outcome.report.hold_because(Verdict::Missing, finding);
             }
@@ -295,7 +295,8 @@ impl Verifier {
             let mut report = self.bundled(ledger)?.report;
             report.path = format!("{}#{}", shown(file.path()), ledger.run);
             if let Some(offset) = bundle.repeated {
-                let text = "a member of the bundle stands twice: readers differ on which counts";
+                let text =
+                    "a member of the bundle occurs twice: readers differ on which one counts";
                 let finding = Finding::error(FindingCode::NameRepeated, text);
                 let at = offset as u64;
                 report.hold_because(Verdict::Tampered, finding.at_bytes(at, at));
@@ -391,7 +392,7 @@ fn agree(tip: Option<Tip>, listed: u64, read: Option<&ChainTip>) -> Result<Optio
         hash: read.map(|read| read.hash),
     };
     Err(Error::refused(format!(
-        "the store notes {noted}, and what it has is {listed}"
+        "the store notes {noted}, but contains {listed}"
     )))
 }
 

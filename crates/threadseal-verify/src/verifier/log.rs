@@ -132,7 +132,7 @@ pub(super) fn sidecar(
         Err(_) if !named => return Ok(FileResult::PassedOver),
         Err(finding) => return Err(VerifyError::refused(finding.message).about(seal_file)),
     };
-    let message = "its seals are here and the log is not";
+    let message = "its seals are here, but the log is missing";
     report.hold_because(Verdict::Missing, Finding::error(LOG_MISSING, message));
     Ok(FileResult::Reports(vec![report]))
 }

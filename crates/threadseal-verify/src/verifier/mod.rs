@@ -307,7 +307,7 @@ impl Verifier {
         }
         let is_other = kind.is_some_and(|kind| !matches!(kind, Kind::Scroll(_)));
         if self.request.scroll.is_some() && (is_other || (kind.is_none() && candidate.named)) {
-            let text = "a length or an age was asked for, and only scrolls have them";
+            let text = "a length or an age was requested, but only scrolls have them";
             return Err(VerifyError::refused(text).about(&candidate.path));
         }
         let mut reports = self.claims(&file, kind, candidate.named)?;
@@ -319,7 +319,7 @@ impl Verifier {
             (true, None) if candidate.named => {
                 let text = match detect::proof(&file)? {
                     Some(what) => format!(
-                        "{what}, and no record: threadseal check-proof {}",
+                        "{what} is not a record; hint: threadseal check-proof {}",
                         Clean(&shown(&candidate.path))
                     ),
                     None => "unknown format".to_owned(),
@@ -524,7 +524,7 @@ impl Verifier {
             report.path = shown(path);
         }
         if self.request.thread.is_some() && !report.format.may_name_a_thread() {
-            let text = "a thread was asked for, and this kind of record names none";
+            let text = "a thread was requested, but this kind of record does not name one";
             report.hold_because(
                 Verdict::Foreign,
                 Finding::error(FindingCode::ThreadUnnamed, text),
@@ -539,7 +539,7 @@ impl Verifier {
         if self.request.trust.local {
             report.find(Finding::warning(
                 FindingCode::LocalTrust,
-                "the trust lies inside the tree that it judges: whoever made the one could make the other",
+                "the trust is inside the tree that it judges: the author of the tree could have made the trust, too",
             ));
         }
     }

@@ -78,8 +78,6 @@ pub(crate) fn nothing_at(path: &Path) -> Result<bool, VerifyError> {
     match std::fs::metadata(path) {
         Ok(_) => Ok(false),
         Err(error) if is_gone(&error) => Ok(true),
-        Err(error) => {
-            Err(VerifyError::refused(format!("cannot be looked at: {error}")).about(path))
-        }
+        Err(error) => Err(VerifyError::refused(format!("cannot be examined: {error}")).about(path)),
     }
 }

@@ -36,7 +36,7 @@ struct Grave {
     tombstone: String,
     /// Who, when and why.
     said: String,
-    /// Does only the tombstone say so, because the log went back or cannot be read?
+    /// Does only the tombstone say so, because the log was rolled back or cannot be read?
     is_doubted: bool,
 }
 
@@ -92,7 +92,7 @@ pub(super) fn explain_pruned(
 }
 
 impl Pruned {
-    /// Reads the tombstones at `places`, and keeps those that the log of the home has, too; where the log went back or cannot be read, those
+    /// Reads the tombstones at `places`, and keeps those that the log of the home has, too; where the log was rolled back or cannot be read, those
     /// that a trusted key signed.
     ///
     /// # Errors
@@ -180,8 +180,8 @@ impl Pruned {
         } else {
             report.check(TOMBSTONE, CheckResult::Skipped, why);
             let text = format!(
-                "its tombstone says that it was pruned by {}; the log, which has to say the same, went back or cannot be read. Once that is settled, \
-                 threadseal prune writes it down again",
+                "its tombstone states that it was pruned by {}; the log, which must confirm this, was rolled back or cannot be read. Repair the log first; \
+                 hint: threadseal prune then writes its entry again",
                 grave.said
             );
             report.hold_because(
@@ -237,7 +237,7 @@ impl Pruned {
         }
         let (tombstone, said) = (&grave.tombstone, &grave.said);
         let text = format!(
-            "it was pruned by {said} ({tombstone}), and is there: threadseal prune finishes what was cut short"
+            "it was pruned by {said} ({tombstone}), but still exists; hint: threadseal prune finishes the interrupted deletion"
         );
         report.find(Finding::warning(FindingCode::PrunedButPresent, text));
         Ok(())

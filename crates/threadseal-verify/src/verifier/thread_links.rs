@@ -156,8 +156,9 @@ pub fn unfinished(
         };
         if !is_over {
             let (thread, record, claim) = (&linked.thread, linked.record, linked.claim);
-            let text =
-                format!("it {claim}, and no end of that is known here: {thread}, record {record}");
+            let text = format!(
+                "it {claim}, but no end of that thread is known here: {thread}, record {record}"
+            );
             return Ok(Some(text));
         }
     }
@@ -292,7 +293,7 @@ impl LinkReader {
                         thread,
                         record,
                         head: None,
-                        claim: "seals that this thread began",
+                        claim: "seals the start of this thread",
                     }));
             }
             Some(ENDED) => {
@@ -320,7 +321,7 @@ impl LinkReader {
                                 thread,
                                 record,
                                 head: None,
-                                claim: "seals that this thread goes on from it",
+                                claim: "seals that this thread continues it",
                             }),
                     );
             }
@@ -344,12 +345,12 @@ fn before(manifest: &Manifest) -> Vec<LinkedThread> {
     let parent = named(
         manifest.parent,
         "parent_thread",
-        "names this thread its parent",
+        "names this thread as its parent",
     );
     let predecessor = named(
         manifest.predecessor,
         "predecessor_thread",
-        "goes on from this thread",
+        "continues this thread",
     );
     let parent = parent.map(|parent| match manifest.predecessor {
         None => parent,
@@ -439,7 +440,7 @@ fn open(linked: &LinkedThread, why: &str) -> LinkFault {
     let link = match linked.link {
         Link::Before | Link::Inherited => "it names the thread before it",
         Link::Begun | Link::Ended => "it names its child",
-        Link::Successor => "it names the thread that goes on",
+        Link::Successor => "it names the thread that continues it",
     };
     let (thread, record) = (&linked.thread, linked.record);
     let text = format!("{link}, {thread}, record {record}: {why}");
@@ -455,7 +456,7 @@ fn gone(verifier: &Verifier, sealed: &Sealed, linked: &LinkedThread, path: &Path
         .head
         .map_or_else(String::new, |head| format!(" at {head}"));
     let message = format!(
-        "record {} {}{at}, and it is nowhere in what was looked at",
+        "record {} {}{at}, but no searched path contains it",
         sealed.record, linked.claim
     );
     report.hold_because(

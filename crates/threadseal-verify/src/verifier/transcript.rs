@@ -68,7 +68,7 @@ impl OpenedTranscript {
                 return Ok(bytes);
             }
             if bytes.len() + chunk.len() > limit {
-                let text = format!("more than {limit} bytes are not taken up");
+                let text = format!("more than {limit} bytes are not read");
                 return Err(VerifyError::refused(text).about(self.file.path()));
             }
             bytes.extend_from_slice(&chunk);

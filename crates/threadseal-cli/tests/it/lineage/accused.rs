@@ -145,7 +145,7 @@ fn nothing_goes_on_from_a_lineage_that_the_log_calls_forked() {
         let ran = machines.sandbox.run(line.split(' ').chain([more]));
         assert!(ran.code != 0, "{line}");
         assert!(
-            ran.stderr.contains("nothing goes on from there"),
+            ran.stderr.contains("nothing continues from there"),
             "{line}: {}",
             ran.stderr
         );

@@ -172,9 +172,7 @@ fn a_folder_that_was_put_back_is_rolled_back_and_not_built_on() {
         let asked = sandbox.run(["verify", file, "--as-of", &none]);
         assert_ne!(asked.code, 0, "{}", asked.stdout);
         assert!(!asked.stdout.contains("verified  "), "{}", asked.stdout);
-        refused(&sandbox, "put it back", || {
-            append(&sandbox, "2", "100", &[])
-        });
+        refused(&sandbox, "restore it", || append(&sandbox, "2", "100", &[]));
     }
 }
 

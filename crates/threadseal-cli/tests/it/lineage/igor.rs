@@ -134,7 +134,7 @@ fn a_message_with_the_private_key_says_that_it_is_shared() {
     agent.append("there", "3", "4").exits(0);
     // From here on both sides continue, which is a fork.
     let ran = agent.append("here", "4", "4");
-    ran.exits(2).fails_with("put it back");
+    ran.exits(2).fails_with("restore it");
 }
 
 // T-LIN-15

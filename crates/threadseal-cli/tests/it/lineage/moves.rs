@@ -194,7 +194,7 @@ fn what_a_host_wrote_it_knows_and_an_older_copy_is_a_rollback() {
         let ran = machines
             .sandbox
             .run(["lineage", "recover", "here", "--to", &machines.root]);
-        ran.exits(2).fails_with("put it back");
+        ran.exits(2).fails_with("restore it");
         fs::remove_dir_all(&here).unwrap();
         fs::rename(machines.path("newer"), &here).unwrap();
     }

@@ -111,7 +111,11 @@ fn a_record_that_never_had_a_place_is_not_called_missing_before_it_was_looked_fo
     // Without the private index the record cannot be called missing before a search.
     fs::remove_dir_all(sandbox.home().join("log/places")).unwrap();
     let ran = sandbox.run(["verify", "--all"]).exits(2);
-    assert!(ran.stderr.contains("no place is known"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("is known: name its folder or store"),
+        "{}",
+        ran.stderr
+    );
     all(&sandbox, &["s.json"], 0);
     for name in ["s.json", "turns.json"] {
         fs::remove_file(sandbox.work().join(name)).unwrap();
@@ -307,7 +311,7 @@ fn with_an_anchor_required_only_what_a_quorum_saw_counts() {
         assert!(codes(&report).contains(&"anchor_missing"), "{report}");
         assert!(report.to_string().contains(part), "{report}");
     };
-    refused("nothing was collected");
+    refused("no cosignature of a witness was collected");
     add(&sandbox, "none", &format!("log {log}\nquorum none\n"));
     let witness = witness(&[&log]);
     let serving = Serving::start(&witness);
@@ -322,7 +326,9 @@ fn with_an_anchor_required_only_what_a_quorum_saw_counts() {
         .run(["verify", "later.json", "--require-anchor"])
         .exits(3);
     assert!(
-        later.stdout.contains("newer than what witnesses saw"),
+        later
+            .stdout
+            .contains("newer than the checkpoint that witnesses cosigned"),
         "{}",
         later.stdout
     );

@@ -283,7 +283,7 @@ impl Mapping<'_, '_> {
             "user" => Role::User,
             _ => {
                 self.account
-                    .default_field("role", "the source's word is none of a turn's");
+                    .default_field("role", "unknown role in the source");
                 Role::User
             }
         };
@@ -378,7 +378,7 @@ impl Mapping<'_, '_> {
         let id = id.unwrap_or_else(|| self.talk.unnamed("tool_results.id", self.account));
         let response = content_of(message).unwrap_or_else(|| {
             self.account
-                .default_field("tool_results.response", "the source tells none");
+                .default_field("tool_results.response", "not in the source");
             "".into()
         });
         draft

@@ -321,7 +321,7 @@ impl Mapping<'_, '_> {
             Some("user") | None => Role::User,
             Some(_) => {
                 self.account
-                    .default_field("role", "the source's word is none of a turn's");
+                    .default_field("role", "unknown role in the source");
                 Role::User
             }
         }

@@ -308,7 +308,7 @@ impl Mapping<'_, '_> {
             (_, "user") => Role::User,
             _ => {
                 self.account
-                    .default_field("role", "the source's word is none of a turn's");
+                    .default_field("role", "unknown role in the source");
                 Role::User
             }
         }
