@@ -2,9 +2,9 @@
 //!
 //! The heading of `draft` lists the defaults for fields that the source lacks.
 
-use super::Mapped;
 use super::account::Account;
 use super::draft::Draft;
+use super::mapped::Mapped;
 use super::packed::Drafts;
 
 const SILENT: &str = "not in the source";

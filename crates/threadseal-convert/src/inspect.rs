@@ -19,9 +19,10 @@
 
 use super::account::{Account, Reason};
 use super::draft::{Model, Params};
+use super::format::{Format, Head};
+use super::mapped::Mapped;
 use super::source::Reading;
 use super::thread::{Thread, document, take_rest, vendor_of};
-use super::{Format, Head, Mapped};
 use threadseal_core::canon::json::{Number, Value};
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::limits::MAX_SOURCE_BYTES;

@@ -26,8 +26,9 @@ use super::super::draft::{
     Draft, Message, Source, ToolCall, ToolResult, call_item, redacted_thinking_item, result_item,
     text_item,
 };
+use super::super::format::{Format, Head};
+use super::super::mapped::Mapped;
 use super::super::source::Node;
-use super::super::{Format, Head, Mapped};
 use super::history::Place;
 use super::talk::{
     Names, Setting, Talk, arguments, figure, integer_of, number_of, part_item, says_nothing,

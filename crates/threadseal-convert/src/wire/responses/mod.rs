@@ -20,8 +20,9 @@ mod tests;
 
 use super::super::account::{Account, Reason, Tokens, object};
 use super::super::draft::{Draft, Message, Source};
+use super::super::format::{Format, Head};
+use super::super::mapped::Mapped;
 use super::super::source::Node;
-use super::super::{Format, Head, Mapped};
 use super::history::Place;
 use super::talk::{
     Names, Setting, Talk, figure, integer_of, number_of, says_nothing, seconds, take_some,
