@@ -1,6 +1,6 @@
 //! The measured jobs, each in a process of its own.
 
-use super::Cost;
+use super::cost::Cost;
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
@@ -134,7 +134,7 @@ fn each_record(path: &Path, work: &(impl Fn(&Path) -> Done<()> + Sync)) -> Done<
         }
         Ok(bytes)
     };
-    let share = files.len().div_ceil(super::cores()).max(1);
+    let share = files.len().div_ceil(super::cost::cores()).max(1);
     let bytes = std::thread::scope(|scope| {
         let threads = files.chunks(share);
         let threads: Vec<_> = threads

@@ -1,6 +1,6 @@
 //! Runs the jobs, compares them and writes the table.
 
-use super::Cost;
+use super::cost::Cost;
 use std::error::Error;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -170,7 +170,7 @@ fn directory(table: &mut Table, folder: &Path) -> Done<()> {
         }
         std::fs::remove_dir_all(&records)?;
         let (hash, floor, verify) = (median(&hashes), median(&floors), median(&verifies));
-        let cores = super::cores();
+        let cores = super::cost::cores();
         let name = format!("read and SHA-256 these {files} files, {cores} cores");
         table.baseline(&name, &hash, hash.extra);
         let name_of_floor = format!(

@@ -151,7 +151,7 @@ impl Scene {
         let left = log.lines().filter(|line| line.contains("order "));
         let left: Vec<&str> = left.collect();
         for line in left.iter().skip(left.len().saturating_sub(20)) {
-            crate::say(line);
+            crate::console::say(line);
         }
         Ok(())
     }
