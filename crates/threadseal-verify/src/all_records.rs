@@ -106,7 +106,7 @@ impl AllRecords {
         let mut reports = Vec::new();
         for known in &self.known {
             if !here.contains(&known.head.record)
-                && let Some(report) = pruned.report(verifier, known)
+                && let Some(report) = pruned.report(verifier.context(), known)
             {
                 here.insert(known.head.record);
                 reports.push(report);
@@ -211,7 +211,7 @@ impl AllRecords {
             match self.why_gone(known, unread) {
                 Ok(text) => {
                     let path = known.path_hint.clone().unwrap_or_default();
-                    missing.push(report_missing(verifier, &path, known, text));
+                    missing.push(report_missing(verifier.context(), &path, known, text));
                 }
                 Err(failure) => unknown.push(PathError::of(place_of(known).as_deref(), &failure)),
             }

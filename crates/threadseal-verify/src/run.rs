@@ -207,7 +207,8 @@ impl VerifyRun {
         for error in std::mem::take(&mut self.errors) {
             let absent = error.path.as_deref().map(Path::new);
             let absent = absent.filter(|path| !path.exists());
-            let left = absent.map(|path| pruned.left_at(verifier, &tombstones::place_of(path)));
+            let left =
+                absent.map(|path| pruned.left_at(verifier.context(), &tombstones::place_of(path)));
             match left.transpose()?.filter(|left| !left.is_empty()) {
                 Some(left) => self.results.extend(left),
                 None => self.errors.push(error),
@@ -274,7 +275,7 @@ impl Verifier {
         results.into_iter().for_each(|result| run.add(result));
         let pruned = verifier.pruned_of(&paths, &found, all.as_ref(), &run.results)?;
         for report in &mut run.results {
-            pruned.tell(&verifier, report)?;
+            pruned.tell(verifier.context(), report)?;
         }
         run.explain_pruned(&pruned, &verifier)?;
         let Some(all) = all else {
@@ -324,8 +325,8 @@ impl Verifier {
         let mut places = pruned::places(&*self.host().fs, &found.files, known);
         let here = results.iter().filter_map(|report| report.record);
         let known = here.chain(all.into_iter().flat_map(AllRecords::records));
-        places.extend(self.tombstones_of(known));
-        Pruned::at(self, &places)
+        places.extend(pruned::tombstones_of(self.context(), known));
+        Pruned::at(self.context(), &places)
     }
 }
 
