@@ -199,7 +199,7 @@ impl Fleet {
     /// # Errors
     /// As [`Fleet::put`].
     pub fn put_graph(&self, order: &GraphOrder) -> Result<i64, Error> {
-        self.orders.put(&Task::Walk(order.clone()).to_text())
+        self.orders.put(&Task::GraphRun(order.clone()).to_text())
     }
 
     /// Waits until an order is done, at most `longest`; returns its state.

@@ -3,11 +3,11 @@
 
 use crate::budget::SqliteBudgets;
 use crate::config::Config;
-use crate::identity;
 use crate::item::{Finder, Grounds, ItemPolicy};
 use crate::limit::Limits;
 use crate::model::{Catalogue, ScriptModel, Wish};
 use crate::project::{Layout, Project};
+use crate::project_id;
 use crate::registry::{Filter, Inspection, SqliteRegistry};
 use crate::runner::orchestrator::Records;
 use crate::runner::{Engine, Order, Progress, Watch};
@@ -147,7 +147,7 @@ impl Bench {
         let mut manifest = parse_line(text.lines().next().unwrap().as_bytes()).unwrap();
         let meta = manifest.meta.as_object().unwrap().iter();
         let meta = meta.filter_map(|(name, value)| match name.as_str() {
-            Some(identity::MEMBER) => named.map(|named| (name.clone(), named.clone())),
+            Some(project_id::MEMBER) => named.map(|named| (name.clone(), named.clone())),
             _ => Some((name.clone(), value.clone())),
         });
         manifest.meta = Sealed::Object(meta.collect());

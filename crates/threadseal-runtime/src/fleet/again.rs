@@ -14,7 +14,7 @@
 use super::task::{GoOn, Task};
 use super::work::{is_live, while_held};
 use super::{Fleet, is_final};
-use crate::past::Archive;
+use crate::history::Archive;
 use crate::registry::Thread;
 use crate::runner::{Engine, GraphResumption, Recovered, Resumption, Way, may_go_on_from};
 use crate::toolbox::Cancel;

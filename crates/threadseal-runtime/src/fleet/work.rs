@@ -106,7 +106,7 @@ impl Fleet {
             (None, true) => Err(spent()),
             // Nothing had begun, or it left no record.
             (None, false) => match task? {
-                Task::Walk(order) => Ok(engine.run_graph(&order)?.to_json()),
+                Task::GraphRun(order) => Ok(engine.run_graph(&order)?.to_json()),
                 Task::Run(order) => Ok(engine.run(&order)?.to_json()),
                 Task::GoOn(_) | Task::WalkOn(..) => Err(spent()),
             },

@@ -1,6 +1,6 @@
 //! The surroundings of a thread's loop: its money, the files derived from its record, observers.
 
-use super::brood::Brood;
+use super::children::Children;
 use super::cycle::{Progress, Surroundings};
 use super::engine::Engine;
 use crate::config::models::Prices;
@@ -56,7 +56,7 @@ pub(super) struct Account<'a> {
     pub(super) engine: &'a Engine,
     pub(super) id: &'a ThreadId,
     pub(super) prices: Prices,
-    pub(super) brood: &'a Brood,
+    pub(super) children: &'a Children,
     pub(super) files: &'a mut Files,
     pub(super) meter: Meter,
 }
@@ -76,7 +76,7 @@ impl Surroundings for Account<'_> {
     }
 
     fn children(&self) -> (Nanos, u64) {
-        self.brood.spent()
+        self.children.spent()
     }
 
     fn turn_over(&mut self, journal: &mut Journal, cost: &Cost) -> Result<(), Error> {

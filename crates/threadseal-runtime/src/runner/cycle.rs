@@ -15,8 +15,8 @@
 
 mod calls;
 
-use super::desk::Desk;
-use super::hooks::{AtDesk, Decision, Reflexes};
+use super::hooks::{Decision, HookRunner, ThreadHookRecord};
+use super::record_writer::RecordWriter;
 use super::returning::Returning;
 use crate::bounds::MAX_RECORDED_TEXT_BYTES;
 use crate::context::Fill;
@@ -45,8 +45,8 @@ pub(crate) struct Cycle<'a> {
     pub(crate) cancel: &'a Cancel,
     pub(crate) recovery: &'a dyn Recovery,
     /// Where calls and children that run in parallel have their events recorded.
-    pub(crate) desk: &'a Desk,
-    pub(crate) reflexes: &'a Reflexes<'a>,
+    pub(crate) writer: &'a RecordWriter,
+    pub(crate) hook_runner: &'a HookRunner<'a>,
     /// The token of the lease under which it runs: part of each call's key.
     pub(crate) fence: Option<u64>,
     /// Calls that an earlier worker began, by their keys without a token. It is unknown whether
@@ -179,7 +179,7 @@ impl Cycle<'_> {
                 return Ok(end);
             }
             // Children that ended meanwhile.
-            self.desk.serve(journal);
+            self.writer.serve(journal);
             around.progress(Progress::Asking(&course.cost));
             let answer = match self.asked(course, journal, around)? {
                 Ok(answer) => answer,
@@ -255,11 +255,11 @@ impl Cycle<'_> {
         more: &Value,
         journal: &mut Journal,
     ) -> Result<Option<Decision>, Error> {
-        let mut record = AtDesk {
+        let mut record = ThreadHookRecord {
             journal,
-            desk: self.desk,
+            writer: self.writer,
         };
-        Ok(self.reflexes.fire(event, more, &mut record)?.decision)
+        Ok(self.hook_runner.fire(event, more, &mut record)?.decision)
     }
 
     fn stopped(

@@ -13,16 +13,16 @@
 //! Seed 001, "Automatic Handoff (Continuation)".
 
 use super::engine::{Engine, Order, Ran};
+use super::graph_run::GraphTools;
 use super::prepare::Plan;
 use super::recap::Recap;
 use super::resume::{Given, with_unresolved};
 use super::succession::{Predecessor, link_to};
-use super::thread::{Begun, ParentThread, Running, Start, no_room};
-use super::walker::GraphTools;
+use super::thread::{Begun, ParentThread, Start, ThreadRun, no_room};
 use crate::context::Fill;
+use crate::history::VerifiedChain;
 use crate::item::ItemId;
 use crate::model::ChatMessage;
-use crate::past::VerifiedChain;
 use crate::status::Status;
 use crate::toolbox::Parentage as _;
 use serde_json::{Value, json};
@@ -87,7 +87,7 @@ impl Begun {
             cancel: self.cancel.clone(),
         };
         // Before a summary costs anything.
-        let graphs = Arc::new(GraphTools::new(engine.clone(), Arc::clone(&self.brood)));
+        let graphs = Arc::new(GraphTools::new(engine.clone(), Arc::clone(&self.children)));
         engine.prepare(&next, inherited.as_ref(), Vec::new(), &graphs)?;
         let summary = self.summary_of(&chain)?;
         let old = &mut self.thread;
@@ -126,8 +126,8 @@ impl Begun {
         let (summary, ran) = engine.summarise_as(chain, &self.cancel, Some(parent))?;
         if let Some(ran) = ran {
             let spend = ran.total().spend;
-            self.brood.begun();
-            self.brood.ended(spend);
+            self.children.begun();
+            self.children.ended(spend);
             old.cost.spend = old.cost.spend.saturating_add(spend);
             old.cost.spawns += 1;
             old.journal
@@ -163,7 +163,7 @@ impl Engine {
 
 /// A running thread that hands itself over.
 struct Live<'a> {
-    old: &'a mut Running,
+    old: &'a mut ThreadRun,
     parent: Option<(ThreadId, Option<Head>)>,
     turns: u64,
     linked: &'a mut bool,

@@ -1,4 +1,4 @@
-//! Running threads: from a directive's id to a sealed record and a result.
+//! ThreadRun threads: from a directive's id to a sealed record and a result.
 //!
 //! | module | owns |
 //! |---|---|
@@ -6,13 +6,13 @@
 //! | `prepare` | the checks before anything is written |
 //! | `layers` | the layers around a prompt |
 //! | `hooks` | declared reactions to events, and their decisions |
-//! | `edges` | the hooks before the first turn and after the last |
+//! | `lifecycle_hooks` | the hooks before the first turn and after the last |
 //! | `summary` | the tool that summarises threads |
 //! | `account` | the surroundings of the loop: money, files, people |
 //! | `thread` | one thread: its files from the first to the final seal |
 //! | `cycle` | its loop |
-//! | `desk` | the one place from which its record is written |
-//! | `brood` | its children, also those that run in parallel |
+//! | `record_writer` | the one place from which its record is written |
+//! | `children` | its children, also those that run in parallel |
 //! | `succession` | how a thread and its successor are bound together |
 //! | `resume` | continuing a thread that ended, on request |
 //! | `handoff` | a thread whose model's window is full hands itself over |
@@ -24,25 +24,24 @@
 //! | `returning` | `directive_return` |
 //! | `stop` | cancelling and killing threads from outside |
 //! | [`orchestrator`] | looking at threads and acting on them, for people and for threads |
-//! | `child` | the tool by which a thread starts others |
-//! | `walker` | runs of graphs |
+//! | `child_spawner` | the tool by which a thread starts others |
+//! | `graph_run` | runs of graphs |
 
 mod account;
 mod adopt;
-#[cfg(test)]
-mod attacks;
-mod brood;
-mod child;
+mod child_spawner;
+mod children;
 mod cycle;
-mod desk;
-mod edges;
 mod engine;
+mod graph_run;
 mod handoff;
 pub(crate) mod hooks;
 pub(crate) mod layers;
+mod lifecycle_hooks;
 pub mod orchestrator;
 mod prepare;
 mod recap;
+mod record_writer;
 mod recover;
 mod recovery;
 mod resume;
@@ -51,14 +50,15 @@ mod stop;
 mod succession;
 mod summary;
 mod takeover;
+#[cfg(test)]
+mod tests;
 mod thread;
-mod walker;
 
 pub use adopt::Adoption;
 pub use cycle::Progress;
 pub use engine::{Engine, Order, Ran, Watch};
+pub use graph_run::{GraphOrder, GraphResumption, ShownGraph, Unresolved};
 pub use recover::Recovered;
 pub use resume::{Resumption, Way, may_go_on_from};
 pub(crate) use stop::KILLED;
 pub use stop::Killed;
-pub use walker::{GraphOrder, GraphResumption, ShownGraph, Unresolved};

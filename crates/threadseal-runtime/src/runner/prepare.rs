@@ -7,9 +7,9 @@
 //! ```
 
 use super::engine::{Engine, Order};
+use super::graph_run::GraphTools;
 use super::hooks::Hooks;
 use super::layers::Layers;
-use super::walker::GraphTools;
 use crate::capability::{Call, Capabilities, Risk, RiskPolicy};
 use crate::directive::{Acknowledgement, Directive};
 use crate::hook_control::Scope;

@@ -25,10 +25,10 @@ mod row;
 use super::engine::{Engine, Ran};
 use super::orchestrator::Records;
 use crate::config::coordination::Integrity;
-use crate::identity;
 use crate::limit::Cost;
 use crate::no_links::{NoLinks, refuse_links};
 use crate::project::ThreadFolder;
+use crate::project_id;
 use crate::registry::{Thread, suits};
 use crate::signed_file::refusal;
 use crate::status::Status;
@@ -144,7 +144,7 @@ impl Engine {
         refuse_links(&*self.host.fs, folder)?;
         let row = self.registry.get(id)?;
         self.project.inside(&*self.host.fs, folder.path())?;
-        identity::check_thread(&self.host, &self.project, &self.trust, id)?;
+        project_id::check_thread(&self.host, &self.project, &self.trust, id)?;
         let there = self.host.fs.symlink_metadata(&folder.transcript()).is_ok();
         if !there && row.is_none() {
             let text = format!("the registry knows no thread {id}");

@@ -23,12 +23,12 @@ use crate::bounds::MAX_UNRESOLVED_CALLS;
 use crate::config::coordination::Integrity;
 use crate::context::{Counter, trim};
 use crate::directive::Directive;
-use crate::identity;
+use crate::history::{Archive, VerifiedChain, VerifiedThread};
 use crate::item::{ItemId, ItemKind};
 use crate::limit::Limits;
 use crate::model::ChatMessage;
 use crate::no_links::NoLinks;
-use crate::past::{Archive, VerifiedChain, VerifiedThread};
+use crate::project_id;
 use crate::toolbox::Cancel;
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -300,9 +300,9 @@ impl Given {
         let last = chain.last().record();
         if last
             .manifest()
-            .is_some_and(|line_1| !identity::is_named(line_1))
+            .is_some_and(|line_1| !project_id::is_named(line_1))
         {
-            notes.push(identity::unnamed(last.id()));
+            notes.push(project_id::unnamed(last.id()));
         }
         if chain.unverified_bytes() > 0 {
             let taken = chain

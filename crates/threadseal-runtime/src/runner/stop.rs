@@ -16,8 +16,8 @@
 //! A request is obeyed when it verifies for this thread. Others are noted in the record, and change
 //! nothing.
 
-use super::desk::Window;
 use super::engine::Engine;
+use super::record_writer::WriteHandle;
 use crate::bounds::{CANCEL_POLL, KILL_PATIENCE, TERMINATE_PATIENCE};
 use crate::no_links::NoLinks;
 use crate::process_id::{Held, ProcessId};
@@ -153,7 +153,7 @@ impl Engine {
     }
 
     /// Looks for a request to end thread `id` until the returned value is dropped.
-    pub(super) fn attend(&self, id: &ThreadId, cancel: &Cancel, desk: Window) -> Attendant {
+    pub(super) fn attend(&self, id: &ThreadId, cancel: &Cancel, writer: WriteHandle) -> Attendant {
         let (stop, stopped) = mpsc::channel::<()>();
         let (engine, id, cancel) = (self.clone(), id.clone(), cancel.clone());
         let folder = self.project.thread(&id);
@@ -173,7 +173,7 @@ impl Engine {
                 };
                 told = true;
                 // A record that cannot be written fails its thread at the next line.
-                desk.leave(move |journal| drop(journal.event(kind, &event)));
+                writer.leave(move |journal| drop(journal.event(kind, &event)));
                 if kind == "cancel_requested" {
                     cancel.set();
                     return;

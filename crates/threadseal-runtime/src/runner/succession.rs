@@ -13,10 +13,10 @@ use super::engine::Engine;
 use super::prepare::{Inherited, Plan};
 use crate::bounds::MAX_PREVIEW_CHARS;
 use crate::directive::Directive;
-use crate::identity;
+use crate::history::Archive;
 use crate::item::{ItemId, ItemKind};
-use crate::past::Archive;
 use crate::project::ProjectId;
+use crate::project_id;
 use crate::registry::{Registry, Thread};
 use crate::signed_file::SignedFile;
 use crate::status::Status;
@@ -185,15 +185,15 @@ impl Engine {
     /// # Errors
     /// Kind `Refused`, with the verdict `foreign`, when it is another project's.
     pub(super) fn belongs_here(&self, path: &Path, manifest: &Manifest) -> Result<(), Error> {
-        identity::check(&self.host, &self.project, &self.trust, path, manifest)
+        project_id::check(&self.host, &self.project, &self.trust, path, manifest)
     }
 
     /// The id of this project, which line 1 of its threads names; it gets one where it has none.
     ///
     /// # Errors
-    /// As [`identity::find_or_make`].
+    /// As [`project_id::find_or_make`].
     pub(super) fn own_project(&self) -> Result<ProjectId, Error> {
-        identity::find_or_make(&self.host, &self.keys, &self.project, &self.trust)
+        project_id::find_or_make(&self.host, &self.keys, &self.project, &self.trust)
     }
 
     /// Words the first message of a thread that continues `previous`. If the directive for that is

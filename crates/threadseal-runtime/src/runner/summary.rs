@@ -11,7 +11,7 @@
 //!
 //! Seed 001, "Example: Hook-Driven Summary on Handoff".
 
-use super::child::Cradle;
+use super::child_spawner::ChildSpawner;
 use super::engine::Engine;
 use super::orchestrator::{Need, Records};
 use crate::bounds::{MAX_SUMMARY_CHARS_PER_TOKEN, MAX_SUMMARY_SOURCE_BYTES};
@@ -40,7 +40,7 @@ const FOLDER_MODE: u32 = 0o700;
 pub(super) struct SummaryTool {
     engine: Engine,
     schema: ToolSchema,
-    cradle: Arc<Cradle>,
+    spawner: Arc<ChildSpawner>,
     owner: OnceLock<(ThreadId, Capabilities)>,
 }
 
@@ -48,8 +48,8 @@ impl SummaryTool {
     /// Its id, as in Rye.
     pub(super) const ID: &'static str = "rye/agent/threads/thread_summary";
 
-    /// The tool; `cradle` starts the children of its thread, with the model that summarises.
-    pub(super) fn new(engine: Engine, cradle: Arc<Cradle>) -> Self {
+    /// The tool; `spawner` starts the children of its thread, with the model that summarises.
+    pub(super) fn new(engine: Engine, spawner: Arc<ChildSpawner>) -> Self {
         let schema = ToolSchema {
             name: model_name(Self::ID),
             description: "Summarises a thread from its verified record.".to_owned(),
@@ -62,7 +62,7 @@ impl SummaryTool {
         Self {
             engine,
             schema,
-            cradle,
+            spawner,
             owner: OnceLock::new(),
         }
     }
@@ -94,7 +94,7 @@ impl SummaryTool {
         let inputs = self.engine.declared_by(&named, given)?;
         let mut input = json!({"directive_id": named.as_str(), "inputs": inputs});
         input["limit_overrides"] = coordination.summary_limits.to_json();
-        let summary = said(&self.cradle.run(&input, call.cancel)?)?;
+        let summary = said(&self.spawner.run(&input, call.cancel)?)?;
         let most = tokens.saturating_mul(MAX_SUMMARY_CHARS_PER_TOKEN);
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let summary: String = summary.trim().chars().take(most).collect();

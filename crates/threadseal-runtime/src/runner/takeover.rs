@@ -19,16 +19,16 @@ use super::cycle::End;
 use super::engine::{Engine, Order, Ran};
 use super::orchestrator::{Need, Records};
 use super::recover::CAUSE;
-use super::thread::{Begun, Running};
+use super::thread::{Begun, ThreadRun};
 use crate::bounds::{MAX_CONVERSATION_BYTES, MAX_LEDGER_RECORDS, MAX_UNRESOLVED_CALLS};
-use crate::identity;
+use crate::history::{UNRESOLVED, answer_open_calls};
 use crate::item::ItemId;
 use crate::journal::{Journal, run_of};
 use crate::limit::{Cost, Limits};
 use crate::model::{ChatMessage, conversation, dynamic};
 use crate::no_links::NoLinks;
-use crate::past::{UNRESOLVED, answer_open_calls};
 use crate::project::ThreadFolder;
+use crate::project_id;
 use crate::signed_file::{SignedFile, read_verified};
 use crate::status::Status;
 use crate::thread_meta::ThreadMeta;
@@ -112,7 +112,7 @@ impl Engine {
 
     /// The record, verified under the lease; events that no seal covers are set aside.
     fn open_sealed(&self, id: &ThreadId, folder: &ThreadFolder) -> Result<Recorder, Error> {
-        identity::check_thread(&self.host, &self.project, &self.trust, id)?;
+        project_id::check_thread(&self.host, &self.project, &self.trust, id)?;
         let options = VerifyOptions {
             trust: &self.trust,
             now: self.host.clock.now()?,
@@ -267,7 +267,7 @@ impl Engine {
         let lines = sealed.lines.iter().map(Vec::as_slice);
         let journal = Journal::reopen(&self.host, folder, recorder, &self.keys, lines)?;
         let files = self.files(id, folder, manifest, plan.limits, sealed.cost)?;
-        Ok(Running {
+        Ok(ThreadRun {
             engine: self.clone(),
             messages,
             continues: None,
@@ -285,7 +285,7 @@ impl Engine {
             warnings: Vec::new(),
         })
         })?;
-        (0..spawns).for_each(|_| begun.brood.begun());
+        (0..spawns).for_each(|_| begun.children.begun());
         Ok(begun)
     }
 

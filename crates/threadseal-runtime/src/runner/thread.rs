@@ -11,34 +11,34 @@
 //! | module | owns |
 //! |---|---|
 //! | this | the start of a thread; running one, to the end of its last successor |
-//! | `birth` | its files, up to where it runs |
-//! | `life` | the thread that runs |
-//! | `end` | its end, and the files and rows derived from its record |
+//! | `start` | its files, up to where it runs |
+//! | `running` | the thread that runs |
+//! | `finish` | its end, and the files and rows derived from its record |
 
-mod birth;
-mod end;
-mod life;
+mod finish;
+mod running;
+mod start;
 
-pub(super) use birth::{FOLDER_MODE, in_line_1};
-pub(super) use end::no_room;
-pub(super) use life::Running;
+pub(super) use finish::no_room;
+pub(super) use running::ThreadRun;
+pub(super) use start::{FOLDER_MODE, in_line_1};
 
-use super::brood::Brood;
-use super::child::{ChildTool, Cradle};
+use super::child_spawner::{ChildSpawner, ChildTool};
+use super::children::Children;
 use super::cycle::End;
-use super::desk::Desk;
 use super::engine::{Engine, Order, Ran};
+use super::graph_run::GraphTools;
 use super::handoff::HandedOver;
 use super::orchestrator::OrchestratorTool;
 use super::prepare::{Inherited, Plan};
+use super::record_writer::RecordWriter;
 use super::succession::Predecessor;
 use super::summary::{Preferring, SummaryTool};
-use super::walker::GraphTools;
 use crate::context::Fill;
 use crate::limit::Cost;
 use crate::model::ChatMessage;
 use crate::toolbox::{Cancel, Parentage, Tool};
-use life::Beside;
+use running::Beside;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use threadseal_core::error::Error;
@@ -140,37 +140,37 @@ impl Engine {
         &self,
         order: &Order,
         inherited: Option<&Inherited>,
-        make: impl FnOnce(Plan) -> Result<Running, Error>,
+        make: impl FnOnce(Plan) -> Result<ThreadRun, Error>,
     ) -> Result<Begun, Error> {
         let cancel = order.cancel.below();
-        let (desk, brood) = (Desk::new(), Arc::new(Brood::of(&cancel)));
-        let cradle = Cradle::new(self.clone(), Arc::clone(&brood), desk.window());
-        let cradle = Arc::new(cradle);
-        let children: Arc<dyn Tool> = Arc::new(ChildTool::new(Arc::clone(&cradle)));
-        let helpers = Cradle::new(self.summarising(), Arc::clone(&brood), desk.window());
+        let (writer, children) = (RecordWriter::new(), Arc::new(Children::of(&cancel)));
+        let spawner = ChildSpawner::new(self.clone(), Arc::clone(&children), writer.handle());
+        let spawner = Arc::new(spawner);
+        let child_tool: Arc<dyn Tool> = Arc::new(ChildTool::new(Arc::clone(&spawner)));
+        let helpers = ChildSpawner::new(self.summarising(), Arc::clone(&children), writer.handle());
         let helpers = Arc::new(helpers);
         let summary = Arc::new(SummaryTool::new(self.clone(), Arc::clone(&helpers)));
-        let orchestrator = OrchestratorTool::new(Arc::clone(&cradle));
+        let orchestrator = OrchestratorTool::new(Arc::clone(&spawner));
         let more: Vec<Arc<dyn Tool>> = vec![
-            Arc::clone(&children),
+            Arc::clone(&child_tool),
             Arc::clone(&summary) as _,
             Arc::new(orchestrator),
         ];
-        let graphs = Arc::new(GraphTools::new(self.clone(), Arc::clone(&brood)));
+        let graphs = Arc::new(GraphTools::new(self.clone(), Arc::clone(&children)));
         let mut plan = self.prepare(order, inherited, more, &graphs)?;
-        plan.tools.children(&children);
+        plan.tools.children(&child_tool);
         let thread = make(plan)?;
-        for cradle in [cradle, helpers] {
-            cradle.belongs_to(&thread.id, thread.inheritance());
+        for spawner in [spawner, helpers] {
+            spawner.belongs_to(&thread.id, thread.inheritance());
         }
         graphs.belongs_to(&thread.id, thread.plan.inheritance(), thread.inheritance());
         summary.belongs_to(&thread.id, thread.plan.tools.capabilities().clone());
         Ok(Begun {
             thread,
-            children,
+            child_tool,
             cancel,
-            brood,
-            desk,
+            children,
+            writer,
             inherited: inherited.cloned(),
         })
     }
@@ -190,12 +190,12 @@ impl Engine {
 
 /// A thread that has begun, and of which the model was asked nothing yet.
 pub(super) struct Begun {
-    pub(super) thread: Running,
+    pub(super) thread: ThreadRun,
     /// The tool by which it starts others.
-    pub(super) children: Arc<dyn Tool>,
+    pub(super) child_tool: Arc<dyn Tool>,
     pub(super) cancel: Cancel,
-    pub(super) brood: Arc<Brood>,
-    pub(super) desk: Desk,
+    pub(super) children: Arc<Children>,
+    pub(super) writer: RecordWriter,
     /// Its inheritance from its parent, which its successor inherits too.
     pub(super) inherited: Option<Inherited>,
 }
@@ -231,20 +231,20 @@ impl Begun {
     }
 
     fn run_alone(&mut self) -> Result<Went, Error> {
-        let (engine, desk) = (&self.thread.engine, self.desk.window());
-        let attendant = engine.attend(&self.thread.id, &self.cancel, desk);
+        let (engine, writer) = (&self.thread.engine, self.writer.handle());
+        let attendant = engine.attend(&self.thread.id, &self.cancel, writer);
         let beside = Beside {
             cancel: &self.cancel,
-            brood: &self.brood,
-            desk: &self.desk,
             children: &self.children,
+            writer: &self.writer,
+            child_tool: &self.child_tool,
         };
         let went = self.thread.run(&beside);
         drop(attendant);
         went
     }
 
-    /// Ends it at once with `end`.
+    /// Ends it at once with `finish`.
     ///
     /// # Errors
     /// As [`Engine::run`].

@@ -75,8 +75,8 @@ impl Bench {
             limits,
             cancel,
             recovery: &Twice,
-            desk: &Desk::new(),
-            reflexes: &Reflexes {
+            writer: &RecordWriter::new(),
+            hook_runner: &HookRunner {
                 hooks: &Hooks::default(),
                 callees: &Nothing,
                 scope: Scope::Thread,

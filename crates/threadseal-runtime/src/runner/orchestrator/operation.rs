@@ -12,7 +12,7 @@ use super::records::Records;
 use super::search::{Search, SearchType};
 use crate::bounds::MAX_WAITED_THREADS;
 use crate::limit::Limits;
-use crate::runner::child::Cradle;
+use crate::runner::child_spawner::ChildSpawner;
 use crate::runner::stop::Killed;
 use crate::runner::{Engine, Resumption};
 use crate::toolbox::Cancel;
@@ -103,7 +103,7 @@ pub(super) struct Doer<'a> {
     pub(super) engine: &'a Engine,
     pub(super) reach: &'a Reach,
     /// Where children of the thread that asks begin; None for people.
-    pub(super) cradle: Option<&'a Cradle>,
+    pub(super) spawner: Option<&'a ChildSpawner>,
     pub(super) cancel: &'a Cancel,
 }
 
@@ -159,7 +159,7 @@ impl Operation {
         self.execute_as(&Doer {
             engine,
             reach: &Reach::All,
-            cradle: None,
+            spawner: None,
             cancel,
         })
     }
@@ -204,14 +204,14 @@ impl Operation {
 
     fn begin(&self, doer: &Doer<'_>) -> Result<Value, Error> {
         let input = Value::Object(self.members.clone());
-        match (doer.cradle, self.kind) {
-            (Some(cradle), Kind::Spawn) => cradle.spawn(&input),
-            (Some(cradle), _) => cradle.run(&input, doer.cancel),
+        match (doer.spawner, self.kind) {
+            (Some(spawner), Kind::Spawn) => spawner.spawn(&input),
+            (Some(spawner), _) => spawner.run(&input, doer.cancel),
             (None, Kind::Spawn) => Err(Error::refused(
                 "nobody stays to run a thread beside: use run, or let a thread spawn it",
             )),
             (None, _) => {
-                let order = crate::runner::child::order(&input, doer.cancel)?;
+                let order = crate::runner::child_spawner::order(&input, doer.cancel)?;
                 Ok(doer.engine.run(&order)?.to_json())
             }
         }
@@ -234,8 +234,8 @@ impl Operation {
             limits: Limits::from_json(overrides.unwrap_or(&empty))?,
             cancel: doer.cancel.clone(),
         };
-        let ran = match doer.cradle {
-            Some(cradle) => cradle.go_on(wanted, hands_over)?,
+        let ran = match doer.spawner {
+            Some(spawner) => spawner.go_on(wanted, hands_over)?,
             None if hands_over => doer.engine.handoff(&wanted)?,
             None => doer.engine.resume(&wanted)?,
         };

@@ -1,10 +1,10 @@
 //! [`Records`]: the trusted facts about threads.
 
 use crate::bounds::{MAX_BUDGET_DEPTH, MAX_CONVERSATION_BYTES};
-use crate::identity;
 use crate::judge;
 use crate::limit::Cost;
 use crate::project::Project;
+use crate::project_id;
 use crate::registry::{Registry, Thread};
 use crate::runner::Engine;
 use crate::signed_file::refused;
@@ -153,7 +153,7 @@ impl Records {
             .manifest()
             .cloned()
             .ok_or_else(|| Error::refused(format!("{}: it is no native record", path.display())))?;
-        identity::check(&self.host, &self.project, &self.trust, &path, &manifest)?;
+        project_id::check(&self.host, &self.project, &self.trust, &path, &manifest)?;
         Ok(Past { manifest, record })
     }
 

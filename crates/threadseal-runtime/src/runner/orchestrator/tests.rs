@@ -300,7 +300,7 @@ fn as_thread(
     let doer = Doer {
         engine,
         reach: &reach,
-        cradle: None,
+        spawner: None,
         cancel: &Cancel::default(),
     };
     Operation::parse(operation)?.execute_as(&doer)

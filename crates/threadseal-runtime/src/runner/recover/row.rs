@@ -10,7 +10,7 @@
 
 use super::super::engine::Engine;
 use super::super::orchestrator::Records;
-use crate::past::Kin;
+use crate::history::ThreadLinks;
 use crate::registry::Thread;
 use crate::status::Status;
 use threadseal_core::error::Error;
@@ -25,7 +25,7 @@ impl Engine {
             return Ok(());
         }
         let row = self.registry.get(id)?;
-        let said = Kin::new(self.archive()).recorded(id, row.as_ref())?;
+        let said = ThreadLinks::new(self.archive()).recorded(id, row.as_ref())?;
         match row.is_some_and(|row| said.contradictions(&row).is_empty()) {
             true => Ok(()),
             false => self.registry.enter(&said, self.host.clock.now()?),
@@ -35,7 +35,7 @@ impl Engine {
     /// Does a row match the record, and its result `thread.json`? Not where the record does not
     /// verify: a recovery reports that.
     pub(super) fn says_the_same(&self, id: &ThreadId, row: &Thread) -> bool {
-        let said = Kin::new(self.archive()).recorded(id, Some(row));
+        let said = ThreadLinks::new(self.archive()).recorded(id, Some(row));
         said.is_ok_and(|said| said.contradictions(row).is_empty())
             && !Records::from(self).denies_result(row)
     }
