@@ -93,7 +93,7 @@ impl Fleet {
     ) -> Result<Recovered, Error> {
         let order = self.order_of(id)?;
         self.looking(base)?.check_recoverable(id)?;
-        let holder = random::array(&*base.host.random)?;
+        let holder = random::array(&*base.services.host.random)?;
         let taken = self.orders.seize(order, worker, holder, lasts)?;
         let taken = taken.ok_or_else(|| {
             let text =

@@ -13,13 +13,14 @@
 //! process; [`super::children`] describes the effect of the parent's end.
 
 use super::children::Children;
-use super::engine::{Engine, Order, Ran};
-use super::prepare::Inherited;
+use super::order::{Order, Ran, Resumption, Way};
+use super::parent::{Inherited, ParentThread};
 use super::record_writer::WriteHandle;
-use super::resume::Resumption;
-use super::thread::{Begun, ParentThread};
+use super::recover;
+use super::services::Services;
+use super::starter::{BegunThread, Starter};
 use crate::item::ItemId;
-use crate::limit::{Cost, Limits, When};
+use crate::limit::Limits;
 use crate::model::ToolSchema;
 use crate::money::Nanos;
 use crate::toolbox::{Cancel, Invocation, Outcome, Parentage as _, Tool, model_name};
@@ -36,7 +37,8 @@ pub(super) struct ChildTool {
 
 /// The starter of one thread's children.
 pub(super) struct ChildSpawner {
-    engine: Engine,
+    services: Services,
+    starter: Starter,
     children: Arc<Children>,
     writer: WriteHandle,
     owner: OnceLock<(ThreadId, Inherited)>,
@@ -97,9 +99,15 @@ impl Tool for ChildTool {
 
 impl ChildSpawner {
     /// The children of a thread whose record is written at `writer`.
-    pub(super) fn new(engine: Engine, children: Arc<Children>, writer: WriteHandle) -> Self {
+    pub(super) fn new(
+        services: Services,
+        starter: Starter,
+        children: Arc<Children>,
+        writer: WriteHandle,
+    ) -> Self {
         Self {
-            engine,
+            services,
+            starter,
             children,
             writer,
             owner: OnceLock::new(),
@@ -125,7 +133,7 @@ impl ChildSpawner {
         let told = ran.and_then(|ran| {
             let mut writer = self.writer.clone();
             writer.child_ended(&ran.thread, ran.status.as_str(), &ran.head)?;
-            Ok(told(&self.engine, &ran))
+            Ok(told(&self.services, &ran))
         });
         // It began: an error of ours does not undo its effects.
         Ok(told.unwrap_or_else(|why| lost(Some(&id), &why)))
@@ -171,56 +179,46 @@ impl ChildSpawner {
         owner.ok_or_else(|| Error::refused("the thread has not begun"))
     }
 
-    pub(super) fn engine(&self) -> &Engine {
-        &self.engine
+    pub(super) fn services(&self) -> &Services {
+        &self.services
+    }
+
+    pub(super) fn starter(&self) -> Starter {
+        self.starter
     }
 
     /// Continues a thread, at the cost of this one: it counts as one more child, and may spend at
     /// most the rest.
     ///
     /// # Errors
-    /// As [`Engine::resume`] and [`Engine::handoff`]; kind `Refused` at a limit.
-    pub(super) fn go_on(&self, mut wanted: Resumption, hands_over: bool) -> Result<Ran, Error> {
-        self.engine.models.may_go_on()?;
+    /// As `Engine::resume` and `Engine::handoff`; kind `Refused` at a limit.
+    pub(super) fn resume(&self, mut wanted: Resumption, way: Way) -> Result<Ran, Error> {
+        self.services.models.may_go_on()?;
         let (id, inherited) = self.owner()?;
         let _alone = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        self.may_begin(inherited)?;
-        let left = self.engine.budgets.get(id)?.map(|budget| budget.remaining);
+        self.children.may_begin(&inherited.limits)?;
+        let left = self
+            .services
+            .budgets
+            .get(id)?
+            .map(|budget| budget.remaining);
         let left = left.unwrap_or_default();
         if left == Nanos::ZERO {
             return Err(Error::refused("spend_exceeded: no money is left"));
         }
         wanted.limits.spend = Some(wanted.limits.spend.map_or(left, |own| own.min(left)));
         self.children.begun();
-        let ran = match hands_over {
-            true => self.engine.handoff(&wanted),
-            false => self.engine.resume(&wanted),
-        };
+        let ran = self.starter.resume(&self.services, &wanted, way);
         self.children
             .ended(ran.as_ref().map(spent).unwrap_or_default());
         ran
     }
 
-    fn may_begin(&self, inherited: &Inherited) -> Result<(), Error> {
-        let (_, spawns) = self.children.spent();
-        let cost = Cost {
-            spawns,
-            ..Cost::default()
-        };
-        match inherited.limits.check(When::BeforeChild, &cost) {
-            None => Ok(()),
-            Some(hit) => Err(Error::refused(format!(
-                "{}: {} of {}",
-                hit.code, hit.current, hit.max
-            ))),
-        }
-    }
-
-    fn begin(&self, input: &Value, cancel: &Cancel) -> Result<Begun, Error> {
+    fn begin(&self, input: &Value, cancel: &Cancel) -> Result<Box<dyn BegunThread>, Error> {
         let (id, inherited) = self.owner()?;
         let order = order(input, cancel)?;
         let _alone = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        self.may_begin(inherited)?;
+        self.children.may_begin(&inherited.limits)?;
         let mut record = self.writer.clone();
         let ledger = record.ledger()?;
         let parent = ParentThread {
@@ -229,16 +227,16 @@ impl ChildSpawner {
             record: &mut record,
             ledger,
         };
-        let begun = self.engine.begin_under(&order, parent)?;
+        let begun = self.starter.begin_child(&self.services, &order, parent)?;
         self.children.begun();
         Ok(begun)
     }
 }
 
 /// The facts about a child's end for its parent.
-pub(super) fn told(engine: &Engine, ran: &Ran) -> Value {
+pub(super) fn told(services: &Services, ran: &Ran) -> Value {
     let mut said = ran.to_json();
-    if engine.is_unknown(ran) {
+    if recover::is_unknown(services, ran) {
         said["unknown"] = true.into();
     }
     said
@@ -254,7 +252,7 @@ pub(super) fn lost(child: Option<&ThreadId>, why: &Error) -> Value {
     said
 }
 
-fn take(child: &Mutex<Option<Begun>>) -> Option<Begun> {
+fn take(child: &Mutex<Option<Box<dyn BegunThread>>>) -> Option<Box<dyn BegunThread>> {
     child.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 

@@ -4,9 +4,11 @@
 //! fails, is suspended or cancelled cancels them. Either way they end before it does, and its
 //! record shows how.
 
+use crate::limit::{Cost, Limits, When};
 use crate::money::Nanos;
 use crate::toolbox::Cancel;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use threadseal_core::error::Error;
 
 pub(super) struct Children {
     counts: Mutex<Counts>,
@@ -34,6 +36,25 @@ impl Children {
     pub(super) fn spent(&self) -> (Nanos, u64) {
         let counts = self.counts();
         (counts.spend, counts.spawns)
+    }
+
+    /// May one more child begin under these limits of the thread?
+    ///
+    /// # Errors
+    /// Kind `Refused` at a limit.
+    pub(super) fn may_begin(&self, limits: &Limits) -> Result<(), Error> {
+        let (_, spawns) = self.spent();
+        let cost = Cost {
+            spawns,
+            ..Cost::default()
+        };
+        match limits.check(When::BeforeChild, &cost) {
+            None => Ok(()),
+            Some(hit) => Err(Error::refused(format!(
+                "{}: {} of {}",
+                hit.code, hit.current, hit.max
+            ))),
+        }
     }
 
     pub(super) fn begun(&self) {

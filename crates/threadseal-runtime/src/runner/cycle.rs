@@ -18,6 +18,7 @@ mod calls;
 use super::hooks::{Decision, HookRunner, ThreadHookRecord};
 use super::record_writer::RecordWriter;
 use super::returning::Returning;
+use super::services::Progress;
 use crate::bounds::MAX_RECORDED_TEXT_BYTES;
 use crate::context::Fill;
 use crate::hook_control::Control;
@@ -78,21 +79,6 @@ pub(crate) trait Surroundings {
 
     /// Passes progress to observers.
     fn progress(&mut self, progress: Progress<'_>);
-}
-
-/// Progress for a person who watches.
-#[derive(Debug, Clone, Copy)]
-pub enum Progress<'a> {
-    /// The model is asked.
-    Asking(&'a Cost),
-    /// A piece of the answer.
-    Text(&'a str),
-    /// A tool runs.
-    Calling(&'a Cost, &'a str),
-    /// A node of a graph begins: the number of the step, and its name.
-    Step(u64, &'a str),
-    /// The model shall be asked again.
-    Retrying(&'a str, Duration),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -18,7 +18,7 @@ mod callees;
 
 pub(super) use callees::ThreadCallees;
 
-use super::layers::Block;
+use super::block::Block;
 use super::record_writer::{RecordWriter, WriteHandle};
 use crate::bounds::MAX_RECORDED_TEXT_BYTES;
 use crate::config::hooks::{

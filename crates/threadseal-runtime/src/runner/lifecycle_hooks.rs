@@ -7,10 +7,10 @@
 //! ```
 //! A cancelled thread asks no hooks at its end: the cancelling person wants it to stop.
 
+use super::block::{inject, refuse_too_long};
 use super::cycle::{End, Pause, ended_by};
 use super::hooks::{HookRunner, ThreadHookRecord};
-use super::layers::{inject, refuse_too_long};
-use super::prepare::Plan;
+use super::thread_plan::ThreadPlan;
 use crate::bounds::END_HOOK_TIME;
 use crate::journal::Journal;
 use crate::limit::Cost;
@@ -21,13 +21,13 @@ use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
 
 /// The facts that every hook of a thread sees.
-pub(super) fn facts(plan: &Plan, id: &ThreadId, continues: Option<&ThreadId>) -> Value {
+pub(super) fn facts(plan: &ThreadPlan, id: &ThreadId, continues: Option<&ThreadId>) -> Value {
     json!({
         "thread_id": id.as_str(),
-        "directive": plan.directive_id,
-        "category": plan.directive.category,
+        "directive": plan.item.as_str(),
+        "category": plan.subject.directive.category,
         "inputs": plan.inputs,
-        "model": plan.chosen.model.name(),
+        "model": plan.subject.chosen.model.name(),
         "limits": plan.limits.to_json(),
         "previous_thread_id": continues.map(ThreadId::as_str),
     })
@@ -39,19 +39,14 @@ pub(super) fn facts(plan: &Plan, id: &ThreadId, continues: Option<&ThreadId>) ->
 /// # Errors
 /// When nothing can be recorded any more.
 pub(super) fn open(
-    plan: &Plan,
+    plan: &ThreadPlan,
     continues: bool,
     hook_runner: &HookRunner<'_>,
     record: &mut ThreadHookRecord<'_>,
     messages: &mut [ChatMessage],
 ) -> Result<Option<End>, Error> {
-    for used in &plan.used {
-        let used = serde_json::to_value(used).map_err(|error| Error::invalid(error.to_string()))?;
-        record.journal.event("item_used", &used)?;
-    }
-    for risk in &plan.risks {
-        let event = json!({"capability": risk.capability.as_str(), "risk": risk.risk});
-        record.journal.event("risk_unacknowledged", &event)?;
+    for (kind, payload) in plan.uses()? {
+        record.journal.event(kind, &payload)?;
     }
     let event = match continues {
         true => "thread_continued",
@@ -62,19 +57,19 @@ pub(super) fn open(
     if let Some(end) = fired.decision.as_ref().and_then(ended_by) {
         return Ok(Some(end));
     }
-    if let Some(system) = plan.layers.system_note() {
+    if let Some(system) = plan.subject.layers.system_note() {
         record.journal.event("system_prompt", &system)?;
     }
     // A successor has its directive's own layers from its predecessors, unless they were trimmed
     // away.
     let said = |text: &str| messages.iter().any(|message| message.text().contains(text));
-    let own = plan.layers.around.iter();
+    let own = plan.subject.layers.around.iter();
     let own = own
         .filter(|block| !continues || !said(&block.text()))
         .cloned();
     let added = fired.blocks.into_iter();
     let mut blocks: Vec<_> = own.collect();
-    for block in added.filter(|block| plan.layers.wants(block)) {
+    for block in added.filter(|block| plan.subject.layers.wants(block)) {
         if let Some(used) = &block.used {
             let used =
                 serde_json::to_value(used).map_err(|error| Error::invalid(error.to_string()))?;

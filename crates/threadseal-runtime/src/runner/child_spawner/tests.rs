@@ -110,6 +110,6 @@ fn asynchronous_children_of_a_thread_that_fails_are_cancelled_and_end() {
         "{:?}",
         kinds(&child)
     );
-    let row = engine.registry.get(&ended[0]).unwrap().unwrap();
+    let row = engine.services.registry.get(&ended[0]).unwrap().unwrap();
     assert_eq!(row.status, Ok(Status::Cancelled));
 }

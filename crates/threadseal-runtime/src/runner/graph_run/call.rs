@@ -8,8 +8,8 @@
 //! same key. The new run records all of this before its first step, so that its own successor knows
 //! it, too.
 
-use super::super::engine::Engine;
-use super::walk::GraphRun;
+use super::super::services::Services;
+use super::run::GraphRun;
 use crate::bounds::MAX_RECORDED_TEXT_BYTES;
 use crate::capability::Call;
 use crate::graph_journal::{GraphJournal, result};
@@ -78,154 +78,155 @@ struct Meant {
 /// The record, for children that calls on several threads start.
 struct Shared<'a>(&'a Mutex<GraphJournal>);
 
-impl GraphRun {
-    /// Makes the call `id` of a node.
-    ///
-    /// # Errors
-    /// When it cannot be recorded: the run must not continue.
-    pub(super) fn call(
-        &self,
-        id: &str,
-        action: &Action,
-        context: &Value,
-        cancel: &Cancel,
-    ) -> Result<Outcome, Error> {
-        if let Some(made) = self.made(id) {
-            return Ok(made);
+/// Makes the call `id` of a node.
+///
+/// # Errors
+/// When it cannot be recorded: the run must not continue.
+pub(super) fn call(
+    run: &GraphRun,
+    id: &str,
+    action: &Action,
+    context: &Value,
+    cancel: &Cancel,
+) -> Result<Outcome, Error> {
+    if let Some(made) = made(run, id) {
+        return Ok(made);
+    }
+    let before = run.keys.get(id).cloned();
+    let key = before.unwrap_or_else(|| format!("{}/{id}", run.id));
+    let meant = match meant(run, action, context) {
+        Ok(meant) => meant,
+        Err(why) => return Ok(Outcome::failed(why.to_string())),
+    };
+    let call = ToolCall {
+        id: id.to_owned(),
+        name: meant.id.as_str().to_owned(),
+        input: meant.input.clone(),
+        signatures: Vec::new(),
+    };
+    let step = run.record().intend(&call, meant.id.as_str(), &key)?;
+    let clock = &run.services.host.clock;
+    let began = clock.elapsed();
+    let outcome = perform(run, &meant, &key, cancel);
+    let outcome = said(outcome).bounded(MAX_RECORDED_TEXT_BYTES);
+    let millis = clock.elapsed().saturating_sub(began).as_millis();
+    let millis = u64::try_from(millis).unwrap_or(u64::MAX);
+    let mut record = run.record();
+    record.done(step, &call, &outcome, millis)?;
+    Ok(known(&record, id))
+}
+
+/// The result of a call that an earlier attempt or run made, or that was given up: it is not
+/// made again.
+pub(super) fn made(run: &GraphRun, id: &str) -> Option<Outcome> {
+    let record = run.record();
+    let course = record.course();
+    let known = course.known(id)?;
+    let stays = known.outcome.error.is_none() || course.given_up(id).is_some();
+    stays.then(|| known.outcome.clone())
+}
+
+/// The current target of the action, if the run may call it.
+fn meant(run: &GraphRun, action: &Action, context: &Value) -> Result<Meant, Error> {
+    let id = ItemId::parse(&action.item_id.render_text(context)?)?;
+    let (primary, kind) = (action.primary, action.item_type);
+    let named = Some(id.as_str()).filter(|_| primary != Primary::Search);
+    let call = Call::new(primary.as_str(), kind.as_str(), named)?;
+    if !run.plan.tools.capabilities().permits(&call) {
+        return Err(Error::refused(format!(
+            "no leave: the run's capabilities do not hold {call}"
+        )));
+    }
+    let input = action.params.render(context)?;
+    Ok(Meant {
+        id,
+        input,
+        primary,
+        kind,
+    })
+}
+
+fn perform(run: &GraphRun, meant: &Meant, key: &str, cancel: &Cancel) -> Outcome {
+    let done = match (meant.primary, meant.kind) {
+        (Primary::Execute, ItemKind::Tool) => {
+            tool(run, &meant.id).map(|tool| run_tool(run, &*tool, &meant.input, key, cancel))
         }
-        let before = self.keys.get(id).cloned();
-        let key = before.unwrap_or_else(|| format!("{}/{id}", self.id));
-        let meant = match self.meant(action, context) {
-            Ok(meant) => meant,
-            Err(why) => return Ok(Outcome::failed(why.to_string())),
-        };
-        let call = ToolCall {
-            id: id.to_owned(),
-            name: meant.id.as_str().to_owned(),
-            input: meant.input.clone(),
-            signatures: Vec::new(),
-        };
-        let step = self.record().intend(&call, meant.id.as_str(), &key)?;
-        let clock = &self.engine.host.clock;
-        let began = clock.elapsed();
-        let outcome = self.perform(&meant, &key, cancel);
-        let outcome = said(outcome).bounded(MAX_RECORDED_TEXT_BYTES);
-        let millis = clock.elapsed().saturating_sub(began).as_millis();
-        let millis = u64::try_from(millis).unwrap_or(u64::MAX);
-        let mut record = self.record();
-        record.done(step, &call, &outcome, millis)?;
-        Ok(known(&record, id))
-    }
-
-    /// The result of a call that an earlier attempt or run made, or that was given up: it is not
-    /// made again.
-    pub(super) fn made(&self, id: &str) -> Option<Outcome> {
-        let record = self.record();
-        let course = record.course();
-        let known = course.known(id)?;
-        let stays = known.outcome.error.is_none() || course.given_up(id).is_some();
-        stays.then(|| known.outcome.clone())
-    }
-
-    /// The current target of the action, if the run may call it.
-    fn meant(&self, action: &Action, context: &Value) -> Result<Meant, Error> {
-        let id = ItemId::parse(&action.item_id.render_text(context)?)?;
-        let (primary, kind) = (action.primary, action.item_type);
-        let named = Some(id.as_str()).filter(|_| primary != Primary::Search);
-        let call = Call::new(primary.as_str(), kind.as_str(), named)?;
-        if !self.plan.tools.capabilities().permits(&call) {
-            return Err(Error::refused(format!(
-                "no leave: the run's capabilities do not hold {call}"
-            )));
+        (Primary::Execute, ItemKind::Directive) => {
+            let input = json!({"directive_id": meant.id.as_str(), "inputs": meant.input});
+            Ok(run_tool(run, &*run.child_tool, &input, key, cancel))
         }
-        let input = action.params.render(context)?;
-        Ok(Meant {
-            id,
-            input,
-            primary,
-            kind,
-        })
-    }
+        (Primary::Execute | Primary::Load, kind) => load(run, kind, &meant.id),
+        (Primary::Search, kind) => search(&run.services, kind, &meant.input),
+        (Primary::Sign, kind) => sign(run, kind, meant, key, cancel),
+    };
+    done.unwrap_or_else(|error| Outcome::failed(error.to_string()))
+}
 
-    fn perform(&self, meant: &Meant, key: &str, cancel: &Cancel) -> Outcome {
-        let done = match (meant.primary, meant.kind) {
-            (Primary::Execute, ItemKind::Tool) => self
-                .tool(&meant.id)
-                .map(|tool| self.run_tool(&*tool, &meant.input, key, cancel)),
-            (Primary::Execute, ItemKind::Directive) => {
-                let input = json!({"directive_id": meant.id.as_str(), "inputs": meant.input});
-                Ok(self.run_tool(&*self.child, &input, key, cancel))
-            }
-            (Primary::Execute | Primary::Load, kind) => self.load(kind, &meant.id),
-            (Primary::Search, kind) => search(&self.engine, kind, &meant.input),
-            (Primary::Sign, kind) => self.sign(kind, meant, key, cancel),
-        };
-        done.unwrap_or_else(|error| Outcome::failed(error.to_string()))
-    }
+/// The tool with this id.
+fn tool(run: &GraphRun, id: &ItemId) -> Result<Arc<dyn Tool>, Error> {
+    let call = ToolCall {
+        id: String::new(),
+        name: id.as_str().to_owned(),
+        input: Value::Null,
+        signatures: Vec::new(),
+    };
+    let found = run.plan.tools.find(&call).ok().map(|found| found.tool);
+    let found = found.filter(|tool| tool.id() == id.as_str());
+    found.ok_or_else(|| Error::refused(format!("no tool {id}, or no leave to use it")))
+}
 
-    /// The tool with this id.
-    fn tool(&self, id: &ItemId) -> Result<Arc<dyn Tool>, Error> {
-        let call = ToolCall {
-            id: String::new(),
-            name: id.as_str().to_owned(),
-            input: Value::Null,
-            signatures: Vec::new(),
-        };
-        let found = self.plan.tools.find(&call).ok().map(|found| found.tool);
-        let found = found.filter(|tool| tool.id() == id.as_str());
-        found.ok_or_else(|| Error::refused(format!("no tool {id}, or no leave to use it")))
-    }
+pub(super) fn run_tool(
+    run: &GraphRun,
+    tool: &dyn Tool,
+    input: &Value,
+    key: &str,
+    cancel: &Cancel,
+) -> Outcome {
+    tool.run(&mut Invocation {
+        idempotency_key: key,
+        input,
+        cancel,
+        record: &mut Shared(&run.record),
+    })
+}
 
-    pub(super) fn run_tool(
-        &self,
-        tool: &dyn Tool,
-        input: &Value,
-        key: &str,
-        cancel: &Cancel,
-    ) -> Outcome {
-        tool.run(&mut Invocation {
-            idempotency_key: key,
-            input,
-            cancel,
-            record: &mut Shared(&self.record),
-        })
-    }
+/// Signs an item, as a model of a thread does it.
+fn sign(
+    run: &GraphRun,
+    kind: ItemKind,
+    meant: &Meant,
+    key: &str,
+    cancel: &Cancel,
+) -> Result<Outcome, Error> {
+    let tool = run.plan.tools.primary(Primary::Sign);
+    let tool = tool.ok_or_else(|| Error::refused("no leave to sign"))?;
+    let mut input = meant.input.clone();
+    input["item_type"] = kind.as_str().into();
+    input["item_id"] = meant.id.as_str().into();
+    Ok(run_tool(run, &*tool, &input, key, cancel))
+}
 
-    /// Signs an item, as a model of a thread does it.
-    fn sign(
-        &self,
-        kind: ItemKind,
-        meant: &Meant,
-        key: &str,
-        cancel: &Cancel,
-    ) -> Result<Outcome, Error> {
-        let tool = self.plan.tools.primary(Primary::Sign);
-        let tool = tool.ok_or_else(|| Error::refused("no leave to sign"))?;
-        let mut input = meant.input.clone();
-        input["item_type"] = kind.as_str().into();
-        input["item_id"] = meant.id.as_str().into();
-        Ok(self.run_tool(&*tool, &input, key, cancel))
-    }
-
-    /// The text of an item that verifies.
-    fn load(&self, kind: ItemKind, id: &ItemId) -> Result<Outcome, Error> {
-        let item = self.engine.finder.load(kind, id, &self.engine.grounds()?)?;
-        let used = serde_json::to_value(item.used());
-        let used = used.map_err(|error| Error::invalid(error.to_string()))?;
-        self.record().tell("item_used", &used)?;
-        let sha256 = item.sha256().to_hex();
-        Ok(Outcome::ok(
-            json!({"success": true, "item_id": id.as_str(), "content": item.text(), "sha256": sha256}),
-        ))
-    }
+/// The text of an item that verifies.
+fn load(run: &GraphRun, kind: ItemKind, id: &ItemId) -> Result<Outcome, Error> {
+    let item = run
+        .services
+        .finder
+        .load(kind, id, &run.services.grounds()?)?;
+    let used = serde_json::to_value(item.used());
+    let used = used.map_err(|error| Error::invalid(error.to_string()))?;
+    run.record().tell("item_used", &used)?;
+    let sha256 = item.sha256().to_hex();
+    Ok(Outcome::ok(
+        json!({"success": true, "item_id": id.as_str(), "content": item.text(), "sha256": sha256}),
+    ))
 }
 
 /// Items that have all words of `query`: knowledge by its text, others by their ids.
-fn search(engine: &Engine, kind: ItemKind, input: &Value) -> Result<Outcome, Error> {
+fn search(services: &Services, kind: ItemKind, input: &Value) -> Result<Outcome, Error> {
     let query = input["query"].as_str();
     let query = query.ok_or_else(|| Error::invalid("query must be a text"))?;
     if kind == ItemKind::Knowledge {
-        let found = knowledge::search(&engine.host, &engine.project, &engine.trust, query)?;
+        let found = knowledge::search(&services.host, &services.project, &services.trust, query)?;
         let hits = found.hits.iter();
         let hits = hits.map(|hit| {
             json!({"item_id": hit.id, "verdict": hit.verdict.as_str(), "line": hit.line, "snippet": hit.snippet})
@@ -235,7 +236,7 @@ fn search(engine: &Engine, kind: ItemKind, input: &Value) -> Result<Outcome, Err
         ));
     }
     let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
-    let ids = engine.finder.ids(kind)?;
+    let ids = services.finder.ids(kind)?;
     let has = |id: &&ItemId| {
         let id = id.as_str().to_lowercase();
         words.iter().all(|word| id.contains(word.as_str()))

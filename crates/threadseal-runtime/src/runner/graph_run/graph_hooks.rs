@@ -9,8 +9,9 @@
 //! | `graph_completed`, `graph_error`, `graph_cancelled` | before the event of that name | `status`, `outputs`, `error` |
 
 use super::super::hooks::{Decision, HookRecord, HookRunner, ThreadCallees};
+use super::call::run_tool;
 use super::node::Failing;
-use super::walk::{End, GraphRun};
+use super::run::{End, GraphRun};
 use crate::bounds::MAX_NODE_RETRIES;
 use crate::hook_control::{Control, Scope};
 use crate::journal::HookCall;
@@ -23,100 +24,98 @@ use threadseal_store::ledger::OpenStep;
 /// The record of a run, for its hooks.
 struct GraphHookRecord<'a>(&'a GraphRun);
 
-impl GraphRun {
-    /// Asks the hooks of an event.
-    ///
-    /// # Errors
-    /// When nothing can be recorded any more.
-    pub(super) fn fire(
-        &self,
-        event: &str,
-        mut more: Value,
-        cancel: &Cancel,
-    ) -> Result<Option<Decision>, Error> {
-        if self.plan.hooks.at(event).next().is_none() {
-            return Ok(None);
-        }
-        let mut facts = self.context(None)?;
-        let (run, graph) = (self.id.as_str(), self.plan.id.as_str());
-        for (name, value) in [
-            ("thread_id", run),
-            ("graph_run_id", run),
-            ("directive", graph),
-            ("graph_id", graph),
-        ] {
-            facts[name] = value.into();
-        }
-        facts["limits"] = self.plan.limits.to_json();
-        more["cost"] = self.cost().to_json();
-        more["step"] = self.step_number().into();
-        let hook_runner = HookRunner {
-            hooks: &self.plan.hooks,
-            callees: &ThreadCallees {
-                engine: &self.engine,
-                tools: &self.plan.tools,
-                child: &self.child,
-            },
-            scope: Scope::Graph,
-            thread: run,
-            clock: &*self.engine.host.clock,
-            cancel,
-            facts,
-        };
-        let fired = hook_runner.fire(event, &more, &mut GraphHookRecord(self))?;
-        Ok(fired.decision)
+/// Asks the hooks of an event.
+///
+/// # Errors
+/// When nothing can be recorded any more.
+pub(super) fn fire(
+    run: &GraphRun,
+    event: &str,
+    mut more: Value,
+    cancel: &Cancel,
+) -> Result<Option<Decision>, Error> {
+    if run.plan.hooks.at(event).next().is_none() {
+        return Ok(None);
     }
-
-    /// The decision of hooks about a node that failed.
-    ///
-    /// # Errors
-    /// As [`GraphRun::fire`].
-    pub(super) fn at_error(
-        &self,
-        node: &str,
-        error: &str,
-        attempt: u64,
-        cancel: &Cancel,
-    ) -> Result<Failing, Error> {
-        let more = json!({"node": node, "error": {"message": error}, "attempt": attempt});
-        let Some(decision) = self.fire("error", more, cancel)? else {
-            return Ok(Failing::AsDeclared);
-        };
-        Ok(match decision.control {
-            Control::Retry if attempt <= MAX_NODE_RETRIES => Failing::Again,
-            Control::Retry => Failing::AsDeclared,
-            Control::Continue => Failing::PassOver,
-            Control::Skip => Failing::LeaveOut,
-            Control::Fail => Failing::End(End::Failed(decision.said(error))),
-            Control::Abort => Failing::End(End::Cancelled),
-            Control::Escalate | Control::Suspend => {
-                let why = decision.said(error);
-                Failing::End(End::Suspended {
-                    reason: "error",
-                    why,
-                    hit: None,
-                })
-            }
-        })
+    let mut facts = run.context(None)?;
+    let (id, graph) = (run.id.as_str(), run.plan.item.as_str());
+    for (name, value) in [
+        ("thread_id", id),
+        ("graph_run_id", id),
+        ("directive", graph),
+        ("graph_id", graph),
+    ] {
+        facts[name] = value.into();
     }
+    facts["limits"] = run.plan.limits.to_json();
+    more["cost"] = run.cost().to_json();
+    more["step"] = run.step_number().into();
+    let hook_runner = HookRunner {
+        hooks: &run.plan.hooks,
+        callees: &ThreadCallees {
+            services: &run.services,
+            tools: &run.plan.tools,
+            child: &run.child_tool,
+        },
+        scope: Scope::Graph,
+        thread: id,
+        clock: &*run.services.host.clock,
+        cancel,
+        facts,
+    };
+    let fired = hook_runner.fire(event, &more, &mut GraphHookRecord(run))?;
+    Ok(fired.decision)
+}
 
-    /// How a run ends at a limit.
-    ///
-    /// # Errors
-    /// As [`GraphRun::fire`].
-    pub(super) fn at_limit(&self, hit: LimitHit, cancel: &Cancel) -> Result<End, Error> {
-        let decision = self.fire("limit", hit.to_json(), cancel)?;
-        let why = format!("{}: {} of {}", hit.code, hit.current, hit.max);
-        Ok(match decision {
-            Some(decision) if decision.control == Control::Fail => End::Failed(decision.said(&why)),
-            Some(decision) if decision.control == Control::Abort => End::Cancelled,
-            _ => End::Suspended {
-                reason: "limit",
+/// The decision of hooks about a node that failed.
+///
+/// # Errors
+/// As [`fire`].
+pub(super) fn at_error(
+    run: &GraphRun,
+    node: &str,
+    error: &str,
+    attempt: u64,
+    cancel: &Cancel,
+) -> Result<Failing, Error> {
+    let more = json!({"node": node, "error": {"message": error}, "attempt": attempt});
+    let Some(decision) = fire(run, "error", more, cancel)? else {
+        return Ok(Failing::AsDeclared);
+    };
+    Ok(match decision.control {
+        Control::Retry if attempt <= MAX_NODE_RETRIES => Failing::Again,
+        Control::Retry => Failing::AsDeclared,
+        Control::Continue => Failing::PassOver,
+        Control::Skip => Failing::LeaveOut,
+        Control::Fail => Failing::End(End::Failed(decision.said(error))),
+        Control::Abort => Failing::End(End::Cancelled),
+        Control::Escalate | Control::Suspend => {
+            let why = decision.said(error);
+            Failing::End(End::Suspended {
+                reason: "error",
                 why,
-                hit: Some(hit),
-            },
-        })
-    }
+                hit: None,
+            })
+        }
+    })
+}
+
+/// How a run ends at a limit.
+///
+/// # Errors
+/// As [`fire`].
+pub(super) fn at_limit(run: &GraphRun, hit: LimitHit, cancel: &Cancel) -> Result<End, Error> {
+    let decision = fire(run, "limit", hit.to_json(), cancel)?;
+    let why = format!("{}: {} of {}", hit.code, hit.current, hit.max);
+    Ok(match decision {
+        Some(decision) if decision.control == Control::Fail => End::Failed(decision.said(&why)),
+        Some(decision) if decision.control == Control::Abort => End::Cancelled,
+        _ => End::Suspended {
+            reason: "limit",
+            why,
+            hit: Some(hit),
+        },
+    })
 }
 
 /// How a decision at `graph_started` or `after_step` ends a run; None where it continues.
@@ -162,6 +161,6 @@ impl HookRecord for GraphHookRecord<'_> {
     }
 
     fn run(&mut self, tool: &dyn Tool, key: &str, input: &Value, cancel: &Cancel) -> Outcome {
-        self.0.run_tool(tool, input, key, cancel)
+        run_tool(self.0, tool, input, key, cancel)
     }
 }

@@ -10,182 +10,159 @@
 //! Until the lock nothing is written: a refusal changes nothing, and ends no run. Until the link
 //! the run can be continued as before.
 
-use super::super::engine::{Engine, Ran};
+use super::super::held_record;
+use super::super::lifecycle::{Origin, Prepared};
+use super::super::order::{GraphOrder, GraphResumption, Ran, Unresolved};
 use super::super::recover;
-use super::super::succession::{link_to, preview};
+use super::super::services::Services;
+use super::super::starter::Starter;
+use super::super::succession::{Ended, preview};
 use super::call::{Settled, Settlement};
-use super::prepare::GraphPlan;
-use super::stopped_run::StoppedRun;
-use super::{GraphOrder, Origin};
-use crate::graph_journal::GraphJournal;
-use crate::graph_state::{Course, Position, Standing};
+use super::run::{GraphPlan, GraphRun};
+use super::stopped_run::{self, StoppedRun};
+use super::walk::GraphStart;
+use crate::graph_state::{Position, Standing};
 use crate::item::ItemId;
-use crate::limit::Limits;
 use crate::model::dynamic;
-use crate::no_links::NoLinks;
 use crate::project_id;
-use crate::signed_file::SignedFile;
 use crate::status::Status;
-use crate::thread_meta::{ThreadMeta, TrustedMeta};
-use crate::toolbox::Cancel;
+use crate::thread_meta::ThreadMeta;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::path::PathBuf;
 use threadseal_core::error::Error;
-use threadseal_core::record::{Head, RecordId, ThreadId};
-use threadseal_formats::document::DocumentKind;
-use threadseal_formats::transcript::{Link, VerifyOptions};
-use threadseal_store::recorder::{Recorder, TailPolicy};
+use threadseal_formats::transcript::Link;
+use threadseal_store::recorder::TailPolicy;
 
-/// A run to continue.
-#[derive(Debug, Clone)]
-pub struct GraphResumption {
-    /// The run.
-    pub run: ThreadId,
-    /// The decision about calls of which it is unknown whether they were carried out.
-    pub unresolved: Unresolved,
-    /// Limits that count before the graph's own.
-    pub limits: Limits,
-    /// Stops it.
-    pub cancel: Cancel,
+/// Continues a run that failed, was stopped or suspended, or whose process died.
+///
+/// # Errors
+/// As `Engine::resume_graph`.
+pub(in crate::runner) fn resume(
+    services: &Services,
+    starter: Starter,
+    wanted: &GraphResumption,
+) -> Result<Ran, Error> {
+    let stopped = stopped_run::read(services, &wanted.run)?;
+    let services = services.for_successor(Some(&stopped.manifest));
+    let prepared = stopped.prepare(&services, starter, wanted)?;
+    let settled = stopped.settled(&prepared.plan, wanted.unresolved)?;
+    let again = settled
+        .iter()
+        .filter_map(|(id, settlement)| match settlement {
+            Settlement::Repeat { key, .. } => Some((id.clone(), key.clone())),
+            _ => None,
+        });
+    let start = GraphStart {
+        before: Some(stopped.course.clone()),
+        keys: again.collect(),
+    };
+    let origin = Origin {
+        parent: None,
+        notes: notes(&stopped, &settled),
+        predecessor: Some(Box::new(take(&services, stopped)?)),
+    };
+    prepared.start(origin, start)?.run()
 }
 
-/// The decision about unresolved calls.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Unresolved {
-    /// Name them, and do nothing.
-    #[default]
-    Refuse,
-    /// They count as made, without a result.
-    Skip,
-    /// They count as failed.
-    Fail,
+/// Would [`resume`] continue? Takes no lock and writes nothing.
+///
+/// # Errors
+/// As [`resume`].
+pub(in crate::runner) fn check(
+    services: &Services,
+    starter: Starter,
+    wanted: &GraphResumption,
+) -> Result<(), Error> {
+    let stopped = stopped_run::read(services, &wanted.run)?;
+    let prepared = stopped.prepare(services, starter, wanted)?;
+    stopped.settled(&prepared.plan, wanted.unresolved).map(drop)
 }
 
-impl Unresolved {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Refuse => "refuse",
-            Self::Skip => "skip",
-            Self::Fail => "fail",
-        }
+/// The notes for the successor: that the earlier run names no project, and the settlements for
+/// calls of the step that was left. A hook that was asked is no call of the step.
+fn notes(stopped: &StoppedRun, settled: &Settled) -> Vec<(&'static str, Value)> {
+    let is_named = project_id::is_named(&stopped.manifest);
+    let unnamed = (!is_named).then(|| project_id::unnamed(&stopped.id));
+    let calls = settled.iter().filter(|(id, _)| !id.starts_with("hook_"));
+    let calls = calls.map(|(id, settlement)| settlement.event(id));
+    unnamed.into_iter().chain(calls).collect()
+}
+
+/// Takes the lock of the old record, whose last line must be unchanged. Gives it an end if it
+/// has none.
+fn take(services: &Services, stopped: StoppedRun) -> Result<Ended, Error> {
+    let policy = match stopped.ended {
+        true => TailPolicy::Refuse,
+        false => TailPolicy::SetAside,
+    };
+    let mut recorder = held_record::open(services, &stopped.id, policy)?.recorder;
+    if recorder.state().head() != Some(&stopped.head) {
+        return Err(Error::refused(
+            "somebody wrote the record meanwhile; try again",
+        ));
     }
-
-    /// The decision of a word.
-    pub(crate) fn parse(word: &str) -> Option<Self> {
-        [Self::Refuse, Self::Skip, Self::Fail]
-            .into_iter()
-            .find(|decided| decided.as_str() == word)
-    }
-}
-
-/// The run that another one continues: held until the link is written.
-pub(super) struct Before {
-    id: ThreadId,
-    recorder: Recorder,
-    meta: TrustedMeta,
-    path: PathBuf,
-    parent: Option<Head>,
-    parent_id: Option<String>,
-    course: Course,
-    settled: Settled,
-    names_project: bool,
-}
-
-impl Engine {
-    /// Continues a run that failed, was stopped or suspended, or whose process died.
-    ///
-    /// # Errors
-    /// Kind `Refused` when a part of it does not verify or contradicts its record, or when the
-    /// graph's file changed. Also when calls are unresolved without a decision. Nothing is changed
-    /// then. Otherwise as [`Engine::run_graph`].
-    pub fn resume_graph(&self, wanted: &GraphResumption) -> Result<Ran, Error> {
-        let past = self.past_of(&wanted.run)?;
-        let order = past.order(wanted)?;
-        let inherited = past.inherited.clone();
-        let engine = self.going_on_from(Some(&past.manifest));
-        engine.walk_with(&order, inherited.as_ref(), &|| (), |plan| {
-            past.same_graph(plan)?;
-            let settled = past.settled(plan, wanted.unresolved)?;
-            Ok(Origin {
-                parent: None,
-                before: Some(engine.take(past, settled)?),
+    let path = stopped.folder.metadata();
+    let row = services.registry.get(&stopped.id)?;
+    let running = row.and_then(|row| row.status.ok()) == Some(Status::Running);
+    if !stopped.ended {
+        let open = stopped.unresolved.iter();
+        let open: Vec<Value> = open
+            .map(|(id, began)| {
+                json!({"call_id": id, "tool": began.item, "item_id": began.item,
+                       "idempotency_key": began.key})
             })
-        })
+            .collect();
+        recover::end(&mut recorder, &open, recover::CAUSE)?;
     }
-
-    /// Takes the lock of the old record, whose last line must be unchanged. Gives it an end if it
-    /// has none.
-    fn take(&self, past: StoppedRun, settled: Settled) -> Result<Before, Error> {
-        let options = VerifyOptions {
-            trust: &self.trust,
-            now: self.host.clock.now()?,
-            held_since: None,
-            thread: Some(&past.id),
+    if running {
+        let status = match stopped.course.standing {
+            Standing::Cancelled => Status::Cancelled,
+            Standing::Suspended => Status::Suspended,
+            _ => Status::Error,
         };
-        let policy = match past.ended {
-            true => TailPolicy::Refuse,
-            false => TailPolicy::SetAside,
-        };
-        let (host, keys) = (NoLinks::host(&self.host), self.keys.clone());
-        let transcript = past.folder.transcript();
-        let mut recorder = Recorder::open(host, &transcript, keys, &options, policy)?.recorder;
-        if recorder.state().head() != Some(&past.head) {
-            return Err(Error::refused(
-                "somebody wrote the record meanwhile; try again",
-            ));
-        }
-        let path = past.folder.metadata();
-        let standing = self.registry.get(&past.id)?;
-        let running = standing.and_then(|row| row.status.ok()) == Some(Status::Running);
-        if !past.ended {
-            let open = past.unresolved.iter();
-            let open: Vec<Value> = open
-                .map(|(id, began)| {
-                    json!({"call_id": id, "tool": began.item, "item_id": began.item,
-                           "idempotency_key": began.key})
-                })
-                .collect();
-            recover::end(&mut recorder, &open, recover::CAUSE)?;
-        }
-        if running {
-            let status = match past.course.standing {
-                Standing::Cancelled => Status::Cancelled,
-                Standing::Suspended => Status::Suspended,
-                _ => Status::Error,
-            };
-            self.close(&past.id, &path, status)?;
-        }
-        let manifest = Some(&past.manifest);
-        let meta = ThreadMeta::read(&self.host, &past.folder, &past.id, manifest, &self.trust)?;
-        Ok(Before {
-            recorder,
-            meta,
-            path,
-            parent: past.manifest.parent,
-            parent_id: past.parent_id,
-            course: past.course,
-            settled,
-            names_project: project_id::is_named(&past.manifest),
-            id: past.id,
-        })
+        recover::close(services, &stopped.id, &path, status)?;
     }
+    let manifest = Some(&stopped.manifest);
+    let trust = &services.trust;
+    let meta = ThreadMeta::read(
+        &services.host,
+        &stopped.folder,
+        &stopped.id,
+        manifest,
+        trust,
+    )?;
+    let course = &stopped.course;
+    let position = format!("step {} at {}", course.step, course.at.node());
+    Ok(Ended {
+        recorder,
+        link: Link::Resumed,
+        members: json!({"directive": meta.get().directive, "message_preview": preview(&position)}),
+        meta,
+        path,
+        parent: stopped
+            .parent
+            .map(|parent| (parent, stopped.manifest.parent)),
+        releases_budget: false,
+        id: stopped.id,
+    })
 }
 
 impl StoppedRun {
-    pub(super) fn order(&self, wanted: &GraphResumption) -> Result<GraphOrder, Error> {
-        Ok(GraphOrder {
+    /// Admits the same graph with the same inputs.
+    fn prepare(
+        &self,
+        services: &Services,
+        starter: Starter,
+        wanted: &GraphResumption,
+    ) -> Result<Prepared<GraphRun>, Error> {
+        let order = GraphOrder {
             graph: ItemId::parse(&self.course.graph)?,
             inputs: self.course.inputs.clone(),
             limits: wanted.limits,
             cancel: wanted.cancel.clone(),
-        })
-    }
-
-    /// May another run continue it, by this plan and this decision?
-    pub(super) fn may_go_on(&self, plan: &GraphPlan, decided: Unresolved) -> Result<(), Error> {
-        self.same_graph(plan)?;
-        self.settled(plan, decided).map(drop)
+        };
+        let prepared = Prepared::new(services, starter, &order, self.inherited.as_ref())?;
+        self.same_graph(&prepared.plan)?;
+        Ok(prepared)
     }
 
     /// Is the graph the very file that the run began with?
@@ -196,7 +173,7 @@ impl StoppedRun {
         }
         let text = format!(
             "the file of graph {} is another one than {} began with: run it anew",
-            plan.id, self.id
+            plan.item, self.id
         );
         Err(Error::refused(text))
     }
@@ -208,7 +185,7 @@ impl StoppedRun {
                 "the run came to the graph's end: there is nothing to go on with",
             ));
         }
-        let node = plan.graph.node(self.course.at.node());
+        let node = plan.subject.node(self.course.at.node());
         let node =
             node.ok_or_else(|| Error::refused("the graph has no node at which the run stands"))?;
         let mut settled = Settled::new();
@@ -248,80 +225,5 @@ impl StoppedRun {
             settled.insert(id.clone(), settlement);
         }
         Ok(settled)
-    }
-}
-
-impl Before {
-    pub(super) fn id(&self) -> &ThreadId {
-        &self.id
-    }
-
-    pub(super) fn course(&self) -> &Course {
-        &self.course
-    }
-
-    /// The parent's seal that its line 1 names: its successor's parent, too.
-    pub(super) fn parent(&self) -> Option<Head> {
-        self.parent
-    }
-
-    pub(super) fn parent_id(&self) -> Option<String> {
-        self.parent_id.clone()
-    }
-
-    /// Its last seal, which its successor's line 1 names.
-    pub(super) fn head(&self) -> Option<Head> {
-        self.recorder.state().head().copied()
-    }
-
-    /// Records that the earlier run names no project, and the settlements for calls of the step
-    /// that was left. A hook that was asked is no call of the step.
-    pub(super) fn tell(&self, journal: &mut GraphJournal) -> Result<(), Error> {
-        if !self.names_project {
-            let note = project_id::unnamed(&self.id);
-            journal.tell(note.0, &note.1)?;
-        }
-        let calls = self.settled.iter();
-        for (id, settlement) in calls.filter(|(id, _)| !id.starts_with("hook_")) {
-            let (kind, payload) = settlement.event(id);
-            journal.tell(kind, &payload)?;
-        }
-        Ok(())
-    }
-
-    /// The keys under which calls are made again.
-    pub(super) fn keys(&self) -> BTreeMap<String, String> {
-        let calls = self.settled.iter();
-        let again = calls.filter_map(|(id, settlement)| match settlement {
-            Settlement::Repeat { key, .. } => Some((id.clone(), key.clone())),
-            _ => None,
-        });
-        again.collect()
-    }
-
-    /// Seals that `successor`, which exists, continues this run; then updates the registry and its
-    /// thread.json.
-    pub(super) fn follow(
-        &mut self,
-        engine: &Engine,
-        successor: &ThreadId,
-        record: RecordId,
-    ) -> Result<(), Error> {
-        let where_it_is = format!("step {} at {}", self.course.step, self.course.at.node());
-        let said = json!({"directive": self.meta.get().directive, "message_preview": preview(&where_it_is)});
-        let (payload, ext) = link_to(successor, record, &said)?;
-        self.recorder.link(Link::Resumed, &payload, ext)?;
-        let now = engine.host.clock.now()?;
-        engine.registry.link(&self.id, successor, now)?;
-        let Some(head) = self.meta.head() else {
-            return Ok(());
-        };
-        let mut file = SignedFile::after(&engine.host, &self.path, DocumentKind::Json, None, head)?;
-        let mut meta = self.meta.get().clone();
-        meta.status = Status::Continued;
-        meta.updated_at = now;
-        let thread = Some(&self.id);
-        file.write(&engine.host, &engine.keys, thread, &meta.to_bytes())
-            .map(drop)
     }
 }

@@ -7,7 +7,7 @@ mod resumption;
 mod scene;
 mod unresolved_calls;
 
-use super::GraphOrder;
+use crate::runner::GraphOrder;
 use crate::status::Status;
 use scene::{Field, ok, order};
 use serde_json::{Value, json};

@@ -1,125 +1,139 @@
-//! From step to step, to an end.
+//! From step to step, to an end: a graph run as a [`Runnable`].
 
-use super::super::children::Children;
-use super::super::cycle::Progress;
-use super::super::engine::{Engine, Ran};
+use super::super::derived_files::{DerivedFiles, new_knowledge};
+use super::super::helpers::Helpers;
+use super::super::lifecycle::{BegunRecord, Runnable};
 use super::super::lifecycle_hooks::time_of_end;
-use super::super::prepare::Inherited;
+use super::super::order::{GraphOrder, Ran};
+use super::super::parent::Inherited;
 use super::super::record_writer::{RecordWriter, WriteHandle};
+use super::super::services::{Progress, Services};
 use super::files::Files;
-use super::graph_hooks::ended_by;
-use super::node::Way;
-use super::prepare::GraphPlan;
-use crate::bounds::{MAX_STATE_BYTES, POLL_INTERVAL};
+use super::graph_hooks::{at_limit, ended_by, fire};
+use super::node::{self, Way};
+use super::prepare;
+use super::run::{End, GraphPlan, GraphRun};
+use crate::bounds::POLL_INTERVAL;
+use crate::graph::Graph;
 use crate::graph_journal::GraphJournal;
-use crate::graph_state::{Position, Standing};
-use crate::limit::{Cost, LimitHit, When};
+use crate::graph_state::{Course, Position, Standing};
+use crate::limit::{Cost, When};
 use crate::status::Status;
-use crate::toolbox::{Cancel, Tool};
+use crate::toolbox::Cancel;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::record::ThreadId;
 use threadseal_formats::transcript::Ending;
 
-pub(super) struct GraphRun {
-    pub(super) engine: Engine,
-    pub(super) plan: GraphPlan,
-    pub(super) id: ThreadId,
-    /// Written by the walk, by its calls, and by children that end.
-    pub(super) record: Arc<Mutex<GraphJournal>>,
-    pub(super) files: Files,
-    pub(super) child: Arc<dyn Tool>,
-    pub(super) children: Arc<Children>,
-    /// Keys under which calls of the step that was left are made again, by the calls' ids.
+/// The word in line 1 that marks the thread as a graph run.
+pub(super) const KIND: &str = "graph";
+
+#[derive(Default)]
+pub(in crate::runner) struct GraphStart {
+    /// The course of the run that it continues.
+    pub(super) before: Option<Course>,
+    /// Keys under which calls are made again, by the calls' ids.
     pub(super) keys: BTreeMap<String, String>,
-    /// When it began, by the clock's steady time.
-    pub(super) began: Duration,
-    /// Steps of this run; an earlier one that it continues had its own.
-    pub(super) own_steps: u64,
 }
 
-pub(super) enum End {
-    /// It is complete, with this output.
-    Completed(Value),
-    /// It cannot continue.
-    Failed(String),
-    /// It was stopped on request.
-    Cancelled,
-    /// It must not continue until a person decides.
-    Suspended {
-        reason: &'static str,
-        why: String,
-        hit: Option<LimitHit>,
-    },
-}
+impl Runnable for GraphRun {
+    type Order = GraphOrder;
+    type Subject = Graph;
+    type Start = GraphStart;
+    type End = End;
 
-impl GraphRun {
-    pub(super) fn id(&self) -> &ThreadId {
+    const NO_ID: &'static str = "too many runs of this graph begin at this moment";
+
+    fn cancel(order: &GraphOrder) -> &Cancel {
+        &order.cancel
+    }
+
+    fn prepare(
+        services: &Services,
+        order: &GraphOrder,
+        parent: Option<&Inherited>,
+        helpers: &Helpers,
+    ) -> Result<GraphPlan, Error> {
+        prepare::prepare(services, order, parent, helpers)
+    }
+
+    fn name(plan: &GraphPlan) -> String {
+        plan.item.as_str().replace('/', "-")
+    }
+
+    fn model(_: &GraphPlan) -> Option<&str> {
+        None
+    }
+
+    fn line_1(plan: &GraphPlan, _: &GraphStart) -> Map<String, Value> {
+        Map::from_iter([
+            ("graph_sha256".to_owned(), plan.sha256.to_hex().into()),
+            ("kind".to_owned(), KIND.into()),
+        ])
+    }
+
+    fn open(
+        begun: BegunRecord,
+        plan: GraphPlan,
+        start: GraphStart,
+        notes: &[(&'static str, Value)],
+        helpers: &Helpers,
+    ) -> Result<Self, Error> {
+        let services = begun.services;
+        let directive = ThreadId::parse(plan.item.as_str())?;
+        let state = services.project.graph_state(&directive, &begun.id);
+        let files = Files {
+            derived: begun.files,
+            state: new_knowledge(&services, &state)?,
+            parent: begun.parent.map(|parent| parent.as_str().to_owned()),
+        };
+        let started = started(&plan, &begun.id, start.before.as_ref())?;
+        let mut journal = GraphJournal::begin(begun.journal, &started)?;
+        // Under the same seal as the begin: even if this run dies early, its successor learns it.
+        for (kind, payload) in notes.iter().chain(&plan.uses()?) {
+            journal.tell(kind, payload)?;
+        }
+        journal.seal()?;
+        Ok(Self {
+            plan,
+            id: begun.id,
+            record: Arc::new(Mutex::new(journal)),
+            files,
+            child_tool: Arc::clone(&helpers.child_tool),
+            children: Arc::clone(&helpers.children),
+            keys: start.keys,
+            began: services.host.clock.elapsed(),
+            own_steps: 0,
+            services,
+        })
+    }
+
+    fn id(&self) -> &ThreadId {
         &self.id
     }
 
-    pub(super) fn inheritance(&self) -> Inherited {
-        self.plan.inheritance()
+    fn files(&mut self) -> &mut DerivedFiles {
+        &mut self.files.derived
     }
 
-    /// The record; one writes it at a time.
-    pub(super) fn record(&self) -> MutexGuard<'_, GraphJournal> {
-        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    fn own(&self, helpers: &Helpers) {
+        let inheritance = self.plan.inheritance();
+        helpers.belongs_to(&self.id, inheritance.clone(), inheritance);
     }
 
-    pub(super) fn step_number(&self) -> u64 {
-        self.record().course().step
-    }
-
-    /// The values that templates and conditions see; `result` is that of the node's call.
-    ///
-    /// # Errors
-    /// When the clock shows no time.
-    pub(super) fn context(&self, result: Option<&Value>) -> Result<Value, Error> {
-        let now = self.engine.host.clock.now()?;
-        let record = self.record();
-        let course = record.course();
-        let mut state = course.state.clone();
-        state.insert("inputs".to_owned(), Value::Object(course.inputs.clone()));
-        Ok(json!({
-            "state": state,
-            "inputs": course.inputs,
-            "result": result,
-            "_now": now.to_iso_seconds(),
-            "_timestamp": now.as_micros() / 1_000_000,
-        }))
-    }
-
-    /// A value that fits into the state.
-    ///
-    /// # Errors
-    /// Kind `Limit` above [`MAX_STATE_BYTES`].
-    pub(super) fn bounded(&self, value: Value) -> Result<Value, Error> {
-        let bytes = value.to_string().len();
-        match bytes <= MAX_STATE_BYTES {
-            true => Ok(value),
-            false => Err(Error::new(
-                ErrorKind::Limit,
-                format!("the state would have {bytes} bytes; at most {MAX_STATE_BYTES}"),
-            )),
-        }
-    }
-
-    /// Walks to an end. Children send their requests to write to `writer`.
-    ///
-    /// # Errors
-    /// When the record could not be written to its end.
-    pub(super) fn run(&mut self, cancel: &Cancel, writer: RecordWriter) -> Result<Ran, Error> {
+    /// Children send their requests to write to the helpers' writer.
+    fn work(&mut self, helpers: &mut Helpers) -> Result<End, Error> {
+        let Helpers { cancel, writer, .. } = helpers;
         let (handle, record) = (writer.handle(), Arc::clone(&self.record));
         let over = AtomicBool::new(false);
-        let walked = thread::scope(|scope| {
+        thread::scope(|scope| {
             let (record, over) = (&record, &over);
-            let serve = move || serve(&writer, record, over);
+            let serve = move || serve(writer, record, over);
             thread::Builder::new()
                 .spawn_scoped(scope, serve)
                 .map_err(|error| {
@@ -129,143 +143,18 @@ impl GraphRun {
                     )
                 })?;
             let _stop = Stop(over, &handle);
-            let walked = self.follow().and_then(|()| self.walk(cancel));
-            let walked = walked.and_then(|end| self.at_end(end, cancel));
-            self.children_end(matches!(walked, Ok(End::Completed(_))));
+            let walked = self.follow().and_then(|()| walk(self, cancel));
+            let walked = walked.and_then(|end| at_end(self, end, cancel));
+            children_end(self, matches!(walked, Ok(End::Completed(_))));
             walked
-        });
-        match walked {
-            Ok(end) => self.finish(&end),
-            Err(error) => {
-                // The record may still take an end; if not, the run is to be recovered.
-                let _ = self.finish(&End::Failed(error.to_string()));
-                Err(error)
-            }
-        }
+        })
     }
 
-    /// The record of a run ends after those of its children. Their work was requested, unless the
-    /// run failed.
-    fn children_end(&self, completed: bool) {
-        let limit = self.plan.limits.duration_seconds.map(Duration::from_secs);
-        while self.children.is_busy() {
-            if !completed || limit.is_some_and(|limit| self.cost().elapsed > limit) {
-                self.children.cancel().set();
-            }
-            thread::sleep(POLL_INTERVAL);
-        }
+    fn failed(why: String) -> End {
+        End::Failed(why)
     }
 
-    /// Asks the hooks of how the run ends; they decide nothing.
-    fn at_end(&self, end: End, cancel: &Cancel) -> Result<End, Error> {
-        let passed_over = self.record().course().passed_over;
-        let (event, more) = match &end {
-            End::Completed(output) => {
-                let status = if passed_over {
-                    "completed_with_errors"
-                } else {
-                    "completed"
-                };
-                (
-                    "graph_completed",
-                    json!({"status": status, "outputs": output}),
-                )
-            }
-            End::Failed(why) => (
-                "graph_error",
-                json!({"status": "error", "error": {"message": why}}),
-            ),
-            End::Cancelled => ("graph_cancelled", json!({"status": "cancelled"})),
-            End::Suspended { .. } => return Ok(end),
-        };
-        let most = time_of_end(self.plan.limits.duration_seconds, self.cost().elapsed);
-        cancel.for_at_most(most, |cancel| self.fire(event, more, cancel))?;
-        Ok(end)
-    }
-
-    fn walk(&mut self, cancel: &Cancel) -> Result<End, Error> {
-        let started = self.fire("graph_started", json!({}), cancel)?;
-        if let Some(end) = ended_by(started, "graph_started") {
-            return Ok(end);
-        }
-        loop {
-            let node = match self.record().course().at.clone() {
-                Position::Before(node) | Position::Within(node) => node,
-                Position::End(_) => return Ok(End::Completed(Value::Null)),
-            };
-            if let Some(end) = self.stopped(cancel, When::BeforeTurn)? {
-                return Ok(end);
-            }
-            let most = self.plan.graph.max_steps;
-            if self.own_steps >= most {
-                return Ok(End::Failed(format!("max steps exceeded ({most})")));
-            }
-            let found = self.plan.graph.node(&node).cloned();
-            let found =
-                found.ok_or_else(|| Error::refused(format!("the graph has no node {node}")))?;
-            self.own_steps += 1;
-            let number = self.step_number() + 1;
-            self.engine
-                .watch
-                .progress(&self.id, Progress::Step(number, &node));
-            let way = self.step(&found, cancel)?;
-            // These keys are only for calls that the interrupted step repeats.
-            self.keys.clear();
-            match way {
-                Way::Next(Some(next)) => {
-                    self.record().seal()?;
-                    self.follow()?;
-                    let more = json!({"node": node, "next_node": next});
-                    let decision = self.fire("after_step", more, cancel)?;
-                    if let Some(end) = ended_by(decision, "after_step") {
-                        return Ok(end);
-                    }
-                }
-                Way::Next(None) => return Ok(End::Completed(Value::Null)),
-                Way::Returned(output) => return Ok(End::Completed(output)),
-                Way::Ended(end) => return Ok(end),
-            }
-            if let Some(end) = self.stopped(cancel, When::AfterTurn)? {
-                return Ok(end);
-            }
-        }
-    }
-
-    /// Steps are the turns of a run, as people see it.
-    pub(super) fn cost(&self) -> Cost {
-        let (spend, spawns) = self.children.spent();
-        Cost {
-            turns: self.own_steps,
-            spend,
-            spawns,
-            elapsed: self.engine.host.clock.elapsed().saturating_sub(self.began),
-            ..Cost::default()
-        }
-    }
-
-    fn stopped(&self, cancel: &Cancel, when: When) -> Result<Option<End>, Error> {
-        if cancel.is_set() {
-            return Ok(Some(End::Cancelled));
-        }
-        // A limit on turns bounds requests to models; the graph's own number bounds steps.
-        let cost = Cost {
-            turns: 0,
-            ..self.cost()
-        };
-        let mut limits = self.plan.limits;
-        limits.turns = None;
-        let hit = limits.check(when, &cost);
-        hit.map(|hit| self.at_limit(hit, cancel)).transpose()
-    }
-
-    /// Ends a run that must not be walked. The first error is the one to report, even if this
-    /// fails.
-    pub(super) fn fail(&mut self, error: &Error) {
-        let _ = self.finish(&End::Failed(error.to_string()));
-    }
-
-    /// Writes its end: record first, then the files and rows derived from it.
-    fn finish(&mut self, end: &End) -> Result<Ran, Error> {
+    fn end(&mut self, end: End) -> Result<Ran, Error> {
         let cost = self.cost();
         let elapsed = cost.elapsed.as_secs_f64();
         let (at, steps, passed_over) = {
@@ -273,7 +162,7 @@ impl GraphRun {
             let course = record.course();
             (course.at.node().to_owned(), course.step, course.passed_over)
         };
-        let (kind, event, ending, status) = match end {
+        let (kind, event, ending, status) = match &end {
             End::Completed(output) => {
                 let status = match passed_over {
                     true => Status::CompletedWithErrors,
@@ -316,66 +205,151 @@ impl GraphRun {
         };
         let mut record = self.record();
         record.tell(kind, &event)?;
-        let head = record.end(ending, &cost, ended(end, status))?;
+        let head = record.end(ending, &cost, terminal_members(&end, status))?;
         drop(record);
-        let ran = Ran {
+        Ok(Ran {
             thread: self.id.clone(),
             status,
             text: String::new(),
-            outputs: outputs(end),
-            error: why(end, self),
+            outputs: outputs(&end),
+            error: why(&end, self),
             cost,
             carried: Cost::default(),
             warnings: Vec::new(),
             head,
-        };
-        self.settle(&ran)?;
-        Ok(ran)
+        })
     }
 
-    fn settle(&mut self, ran: &Ran) -> Result<(), Error> {
-        self.files.meta.status = ran.status;
-        self.files.meta.outputs.clone_from(&ran.outputs);
-        self.follow()?;
-        let engine = &self.engine;
-        let now = engine.host.clock.now()?;
-        engine.registry.set_result(&self.id, &ran.to_json(), now)?;
-        if ran.status.is_terminal() {
-            engine.budgets.release(&self.id, ran.status, now)?;
-        }
-        let running = Some(Status::Running);
-        let set = engine
-            .registry
-            .set_status(&self.id, running, ran.status, now);
-        set.map(drop)
-    }
-
-    /// Writes the files derived from the record, and the registry's view of it.
-    fn follow(&mut self) -> Result<(), Error> {
-        let cost = self.cost();
-        let nodes: Vec<&str> = self
-            .plan
-            .graph
-            .nodes()
-            .iter()
-            .map(|node| node.name.as_str())
-            .collect();
-        let start = self
-            .plan
-            .graph
-            .start()
-            .map_or("", |node| node.name.as_str());
-        let record = Arc::clone(&self.record);
-        let record = record.lock().unwrap_or_else(PoisonError::into_inner);
-        self.files
-            .write(&self.engine, &record, &nodes, start, &cost)?;
-        let now = self.engine.host.clock.now()?;
-        self.engine.registry.set_cost(&self.id, &cost, now)
+    fn write_files(&mut self, _: &Ran) -> Result<(), Error> {
+        self.follow()
     }
 }
 
+/// The record of a run ends after those of its children. Their work was requested, unless the
+/// run failed.
+fn children_end(run: &GraphRun, completed: bool) {
+    let limit = run.plan.limits.duration_seconds.map(Duration::from_secs);
+    while run.children.is_busy() {
+        if !completed || limit.is_some_and(|limit| run.cost().elapsed > limit) {
+            run.children.cancel().set();
+        }
+        thread::sleep(POLL_INTERVAL);
+    }
+}
+
+/// Asks the hooks of how the run ends; they decide nothing.
+fn at_end(run: &GraphRun, end: End, cancel: &Cancel) -> Result<End, Error> {
+    let passed_over = run.record().course().passed_over;
+    let (event, more) = match &end {
+        End::Completed(output) => {
+            let status = if passed_over {
+                "completed_with_errors"
+            } else {
+                "completed"
+            };
+            (
+                "graph_completed",
+                json!({"status": status, "outputs": output}),
+            )
+        }
+        End::Failed(why) => (
+            "graph_error",
+            json!({"status": "error", "error": {"message": why}}),
+        ),
+        End::Cancelled => ("graph_cancelled", json!({"status": "cancelled"})),
+        End::Suspended { .. } => return Ok(end),
+    };
+    let most = time_of_end(run.plan.limits.duration_seconds, run.cost().elapsed);
+    cancel.for_at_most(most, |cancel| fire(run, event, more, cancel))?;
+    Ok(end)
+}
+
+fn walk(run: &mut GraphRun, cancel: &Cancel) -> Result<End, Error> {
+    let started = fire(run, "graph_started", json!({}), cancel)?;
+    if let Some(end) = ended_by(started, "graph_started") {
+        return Ok(end);
+    }
+    loop {
+        let node = match run.record().course().at.clone() {
+            Position::Before(node) | Position::Within(node) => node,
+            Position::End(_) => return Ok(End::Completed(Value::Null)),
+        };
+        if let Some(end) = stopped(run, cancel, When::BeforeTurn)? {
+            return Ok(end);
+        }
+        let most = run.plan.subject.max_steps;
+        if run.own_steps >= most {
+            return Ok(End::Failed(format!("max steps exceeded ({most})")));
+        }
+        let found = run.plan.subject.node(&node).cloned();
+        let found = found.ok_or_else(|| Error::refused(format!("the graph has no node {node}")))?;
+        run.own_steps += 1;
+        let number = run.step_number() + 1;
+        run.services
+            .watch
+            .progress(&run.id, Progress::Step(number, &node));
+        let way = node::step(run, &found, cancel)?;
+        // These keys are only for calls that the interrupted step repeats.
+        run.keys.clear();
+        match way {
+            Way::Next(Some(next)) => {
+                run.record().seal()?;
+                run.follow()?;
+                let more = json!({"node": node, "next_node": next});
+                let decision = fire(run, "after_step", more, cancel)?;
+                if let Some(end) = ended_by(decision, "after_step") {
+                    return Ok(end);
+                }
+            }
+            Way::Next(None) => return Ok(End::Completed(Value::Null)),
+            Way::Returned(output) => return Ok(End::Completed(output)),
+            Way::Ended(end) => return Ok(end),
+        }
+        if let Some(end) = stopped(run, cancel, When::AfterTurn)? {
+            return Ok(end);
+        }
+    }
+}
+
+fn stopped(run: &GraphRun, cancel: &Cancel, when: When) -> Result<Option<End>, Error> {
+    if cancel.is_set() {
+        return Ok(Some(End::Cancelled));
+    }
+    // A limit on turns bounds requests to models; the graph's own number bounds steps.
+    let cost = Cost {
+        turns: 0,
+        ..run.cost()
+    };
+    let mut limits = run.plan.limits;
+    limits.turns = None;
+    let hit = limits.check(when, &cost);
+    hit.map(|hit| at_limit(run, hit, cancel)).transpose()
+}
+
+/// The payload of `graph_started`: the run's start, and its values.
+fn started(plan: &GraphPlan, id: &ThreadId, before: Option<&Course>) -> Result<Value, Error> {
+    let mut started =
+        json!({"graph_id": plan.item.as_str(), "graph_run_id": id.as_str(), "inputs": plan.inputs});
+    let Some(before) = before else {
+        let start = plan.subject.start();
+        let start = start.ok_or_else(|| Error::invalid("the graph has no first node"))?;
+        started["start_node"] = start.name.as_str().into();
+        started["state"] = Value::Object(plan.subject.state.clone());
+        started["step"] = 0.into();
+        return Ok(started);
+    };
+    // A step that is not over begins once more, under its own number.
+    let within = matches!(before.at, Position::Within(_));
+    started["start_node"] = before.at.node().into();
+    started["state"] = Value::Object(before.state.clone());
+    started["step"] = (before.step - u64::from(within)).into();
+    started["resumed_from"] = before.run.as_str().into();
+    started["passed_over"] = before.passed_over.into();
+    Ok(started)
+}
+
 /// Writes requested events until the walk is over, and all that were requested by then.
-fn serve(writer: &RecordWriter, record: &Mutex<GraphJournal>, over: &AtomicBool) {
+fn serve(writer: &mut RecordWriter, record: &Mutex<GraphJournal>, over: &AtomicBool) {
     loop {
         let last = over.load(Ordering::Acquire);
         let wait = if last { Duration::ZERO } else { POLL_INTERVAL };
@@ -401,7 +375,7 @@ impl Drop for Stop<'_> {
 }
 
 /// The members of the terminal event beside cost and ledger.
-fn ended(end: &End, status: Status) -> Value {
+fn terminal_members(end: &End, status: Status) -> Value {
     match end {
         End::Completed(_) => json!({"status": status.as_str()}),
         End::Failed(why) => json!({"error": why}),
@@ -422,10 +396,10 @@ fn outputs(end: &End) -> Option<Map<String, Value>> {
     }
 }
 
-fn why(end: &End, walk: &GraphRun) -> Option<String> {
+fn why(end: &End, run: &GraphRun) -> Option<String> {
     match end {
         End::Completed(_) => {
-            let record = walk.record();
+            let record = run.record();
             let course = record.course();
             let last = &course.state.get("_last_error")?["error"];
             let failed = course.standing == Standing::CompletedWithErrors;

@@ -64,7 +64,7 @@ fn listening(bench: &Bench, script: &str) -> (Engine, Heard) {
         heard: Arc::clone(&heard),
     };
     let mut engine = bench.engine(script);
-    engine.models = Arc::new(Only(Arc::new(model)));
+    engine.services.models = Arc::new(Only(Arc::new(model)));
     (engine, heard)
 }
 
@@ -346,7 +346,7 @@ fn layers_that_are_missing_unsigned_or_turn_in_a_circle_refuse_the_thread() {
         "",
     );
     let mut strict = engine.clone();
-    strict.policy = ItemPolicy::Signed;
+    strict.services.policy = ItemPolicy::Signed;
     let error = strict.run(&order("say")).unwrap_err().to_string();
     assert!(
         error.contains("say.md") || error.contains("rules.md"),
@@ -433,7 +433,7 @@ fn hooks_that_may_not_be_used_stop_the_thread_before_it_begins() {
     let bench = Bench::new();
     bench.file(".ai/config/agent/hooks.yaml", "hooks: []\n");
     let mut engine = bench.engine("answers: [{text: Done.}]");
-    engine.policy = ItemPolicy::Signed;
+    engine.services.policy = ItemPolicy::Signed;
     // Settings are read when a program begins, under the same rule.
     let grounds = crate::item::Grounds {
         trust: &bench.trust,
@@ -441,7 +441,7 @@ fn hooks_that_may_not_be_used_stop_the_thread_before_it_begins() {
         heads: &*bench.host.heads,
         policy: ItemPolicy::Signed,
     };
-    let error = crate::config::Config::load(&engine.finder, &grounds).unwrap_err();
+    let error = crate::config::Config::load(&engine.services.finder, &grounds).unwrap_err();
     assert!(error.to_string().contains("hooks.yaml"), "{error}");
 }
 
@@ -517,8 +517,9 @@ fn hooks_call_is_named(has_result: bool) {
         record: Some(record),
         process: None,
     };
-    engine.registry.create(&new, now).unwrap();
+    engine.services.registry.create(&new, now).unwrap();
     engine
+        .services
         .registry
         .set_status(&id, None, Status::Running, now)
         .unwrap();

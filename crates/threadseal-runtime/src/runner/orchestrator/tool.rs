@@ -69,7 +69,8 @@ impl OrchestratorTool {
             .reach
             .get_or_init(|| Reach::of(thread.clone(), capabilities.clone()));
         operation.execute_as(&Doer {
-            engine: self.spawner.engine(),
+            services: self.spawner.services(),
+            starter: self.spawner.starter(),
             reach,
             spawner: Some(&self.spawner),
             cancel: call.cancel,

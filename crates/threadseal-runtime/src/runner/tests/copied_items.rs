@@ -47,9 +47,9 @@ fn stage(sign: &str) -> Stage {
 
 fn run(stage: &Stage, script: &str) -> Result<Ran, Error> {
     let mut engine = stage.engine(script);
-    let (fs, project) = (&engine.host.fs, &engine.project);
+    let (fs, project) = (&engine.services.host.fs, &engine.services.project);
     let write = WriteFile::new(Arc::clone(fs), Arc::clone(project));
-    engine.tools.push(Arc::new(write));
+    engine.services.tools.push(Arc::new(write));
     let mut order = order("t/parent");
     (order.inputs, order.limits) = (Map::new(), Limits::default());
     engine.run(&order)

@@ -61,7 +61,7 @@ fn sound(stage: &Stage, first: &ThreadId, what: &str) {
         None => first.clone(),
         Some(link) => {
             let successor = ThreadId::parse(link["new_thread_id"].as_str().unwrap()).unwrap();
-            let row = engine.registry.get(first).unwrap().unwrap();
+            let row = engine.services.registry.get(first).unwrap().unwrap();
             if row.continuation.is_none() {
                 engine
                     .recover(first)
@@ -81,13 +81,13 @@ fn sound(stage: &Stage, first: &ThreadId, what: &str) {
     let ran = engine
         .resume(&again(first))
         .unwrap_or_else(|error| panic!("{what}: {error}"));
-    let chain = engine.archive().chain(&ran.thread).unwrap();
+    let chain = engine.services.archive().chain(&ran.thread).unwrap();
     assert!(chain.has(first), "{what}");
 }
 
 /// Brings a thread whose process failed to its end.
 fn ended(engine: &Engine, thread: &ThreadId, what: &str) {
-    let row = engine.registry.get(thread).unwrap().unwrap();
+    let row = engine.services.registry.get(thread).unwrap().unwrap();
     if !row.status.clone().unwrap().is_resumable() && row.continuation.is_none() {
         engine
             .recover(thread)
@@ -202,6 +202,7 @@ fn a_thread_that_hands_itself_over_on_a_failing_disk_ends_once() {
             let what = format!("call {call} of {calls}, {kind:?}, {:?}", done.err());
             let engine = stage.engine(GLADLY);
             let listed = engine
+                .services
                 .registry
                 .list(&crate::registry::Filter::default())
                 .unwrap();
@@ -237,13 +238,14 @@ fn a_thread_that_dies_before_its_first_thread_json_gets_one_when_it_is_recovered
         let what = format!("call {call}, {:?}", done.err());
         let engine = stage.engine(GLADLY);
         let listed = engine
+            .services
             .registry
             .list(&crate::registry::Filter::default())
             .unwrap();
         let Some(id) = listed.threads.first().map(|thread| thread.id.clone()) else {
             continue;
         };
-        let folder = engine.project.thread(&id);
+        let folder = engine.services.project.thread(&id);
         let there = |path: &Path| stage.bench.host.fs.symlink_metadata(path).is_ok();
         if there(&folder.metadata()) {
             break;
@@ -260,7 +262,7 @@ fn a_thread_that_dies_before_its_first_thread_json_gets_one_when_it_is_recovered
         let first = stage.read(&folder.transcript());
         let first = first.split(|byte| *byte == b'\n').next().unwrap();
         let manifest = threadseal_formats::transcript::manifest::parse_line(first).unwrap();
-        let (host, trust) = (&engine.host, &engine.trust);
+        let (host, trust) = (&engine.services.host, &engine.services.trust);
         let meta = ThreadMeta::read(host, &folder, &id, Some(&manifest), trust);
         let meta = meta.unwrap_or_else(|error| panic!("{what}: {error}"));
         assert_eq!(meta.get().status, Status::Error, "{what}");
@@ -311,9 +313,12 @@ fn a_recovery_that_dies_before_the_first_thread_json_is_made_up_for_by_the_next(
         let _ = engine.run(&order("demo/say"));
         disk.kill_process();
         disk.heal();
-        let listed = engine.registry.list(&crate::registry::Filter::default());
+        let listed = engine
+            .services
+            .registry
+            .list(&crate::registry::Filter::default());
         let id = listed.unwrap().threads.first()?.id.clone();
-        let folder = engine.project.thread(&id);
+        let folder = engine.services.project.thread(&id);
         let there = |path: &Path| stage.bench.host.fs.symlink_metadata(path).is_ok();
         let is_so = there(&folder.transcript()) && !there(&folder.metadata());
         is_so.then_some((disk, stage, id))
@@ -336,7 +341,7 @@ fn a_recovery_that_dies_before_the_first_thread_json_is_made_up_for_by_the_next(
         let done = engine.recover(&id);
         disk.kill_process();
         disk.heal();
-        let papers = engine.project.thread(&id).metadata();
+        let papers = engine.services.project.thread(&id).metadata();
         let there = || stage.bench.host.fs.symlink_metadata(&papers).is_ok();
         let events = stage.events(&id);
         ended_without += usize::from(!of(&events, "thread_error").is_empty() && !there());
@@ -344,11 +349,17 @@ fn a_recovery_that_dies_before_the_first_thread_json_is_made_up_for_by_the_next(
         let what = format!("call {fault} of {calls}, {:?}, {again:?}", done.err());
         assert!(there(), "{what}");
         assert_eq!(verdict(&stage, &id), Verdict::Verified, "{what}");
-        let first = stage.read(&engine.project.thread(&id).transcript());
+        let first = stage.read(&engine.services.project.thread(&id).transcript());
         let first = first.split(|byte| *byte == b'\n').next().unwrap();
         let manifest = threadseal_formats::transcript::manifest::parse_line(first).unwrap();
-        let folder = engine.project.thread(&id);
-        let meta = ThreadMeta::read(&engine.host, &folder, &id, Some(&manifest), &engine.trust);
+        let folder = engine.services.project.thread(&id);
+        let meta = ThreadMeta::read(
+            &engine.services.host,
+            &folder,
+            &id,
+            Some(&manifest),
+            &engine.services.trust,
+        );
         assert_eq!(meta.unwrap().get().status, Status::Error, "{what}");
     }
     assert!(ended_without > 0);
@@ -375,15 +386,26 @@ fn whoever_is_recovered_stands_at_the_cost_and_the_result_of_its_record() {
         let what = format!("call {call} of {calls}, {:?}", done.err());
         let engine = stage.engine(READS);
         let filter = crate::registry::Filter::default();
-        let row = engine.registry.list(&filter).unwrap().threads.remove(0);
+        let row = engine
+            .services
+            .registry
+            .list(&filter)
+            .unwrap()
+            .threads
+            .remove(0);
         // As if the row had never received any cost.
         let zero = crate::limit::Cost::default();
-        let at = engine.host.clock.now().unwrap();
+        let at = engine.services.host.clock.now().unwrap();
         engine
+            .services
             .registry
             .correct(&row.id, Status::Running, at)
             .unwrap();
-        engine.registry.set_cost(&row.id, &zero, at).unwrap();
+        engine
+            .services
+            .registry
+            .set_cost(&row.id, &zero, at)
+            .unwrap();
         let recovered = engine
             .recover(&row.id)
             .unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -391,10 +413,17 @@ fn whoever_is_recovered_stands_at_the_cost_and_the_result_of_its_record() {
         let events = stage.events(&row.id);
         let end = |kind| of(&events, kind).first().map(|end| end["cost"].clone());
         let end = end("thread_completed").or_else(|| end("thread_error"));
-        let folder = engine.project.thread(&row.id);
-        let meta = ThreadMeta::read(&engine.host, &folder, &row.id, None, &engine.trust).unwrap();
+        let folder = engine.services.project.thread(&row.id);
+        let meta = ThreadMeta::read(
+            &engine.services.host,
+            &folder,
+            &row.id,
+            None,
+            &engine.services.trust,
+        )
+        .unwrap();
         let cost = meta.get().cost.unwrap();
-        let row = engine.registry.get(&row.id).unwrap().unwrap();
+        let row = engine.services.registry.get(&row.id).unwrap().unwrap();
         assert!(row.cost_is(&cost), "{what}");
         assert_eq!(row.status, Ok(recovered.status), "{what}");
         let result: serde_json::Value =
@@ -409,12 +438,14 @@ fn whoever_is_recovered_stands_at_the_cost_and_the_result_of_its_record() {
         // Once is enough; and a row that was changed later is brought back.
         assert!(engine.recover(&row.id).is_err(), "{what}");
         engine
+            .services
             .registry
             .set_cost(&row.id, &crate::limit::Cost { turns: 99, ..cost }, at)
             .unwrap();
         engine.recover(&row.id).unwrap();
         assert!(
             engine
+                .services
                 .registry
                 .get(&row.id)
                 .unwrap()

@@ -43,7 +43,7 @@ fn a_thread_whose_window_is_full_hands_itself_over_and_its_result_is_that_of_the
         (ran.status, ran.text.as_str()),
         (Status::Completed, "All done.")
     );
-    let chain = engine.registry.chain(&ran.thread).unwrap();
+    let chain = engine.services.registry.chain(&ran.thread).unwrap();
     assert!(
         chain.fault.is_none() && chain.threads.len() >= 3,
         "{}",
@@ -80,8 +80,8 @@ fn a_thread_whose_window_is_full_hands_itself_over_and_its_result_is_that_of_the
         assert_eq!(line_1["meta"]["inputs"]["name"], "Ada");
         // The budget moved with the thread.
         let (before, after) = (
-            engine.budgets.get(old).unwrap().unwrap(),
-            engine.budgets.get(new).unwrap().unwrap(),
+            engine.services.budgets.get(old).unwrap().unwrap(),
+            engine.services.budgets.get(new).unwrap().unwrap(),
         );
         assert_eq!(before.status, "continued");
         assert!(after.max <= before.max);
@@ -89,9 +89,12 @@ fn a_thread_whose_window_is_full_hands_itself_over_and_its_result_is_that_of_the
     // Each turn was taken once, by one of the threads.
     let turns: u64 = chain.threads.iter().map(|thread| thread.turns).sum();
     assert_eq!((turns, ran.total().turns), (13, 13));
-    assert_eq!(engine.registry.resolve(&ids[0]).unwrap().id, ran.thread);
+    assert_eq!(
+        engine.services.registry.resolve(&ids[0]).unwrap().id,
+        ran.thread
+    );
     // The whole chain verifies, and its next successor gets the conversation of the last thread.
-    let verified = engine.archive().chain(&ran.thread).unwrap();
+    let verified = engine.services.archive().chain(&ran.thread).unwrap();
     let mut heard = stage.last_asked();
     heard.push(ChatMessage::Assistant {
         text: "All done.".to_owned(),
@@ -161,7 +164,7 @@ fn a_handoff_that_is_refused_leaves_no_link_and_the_thread_can_be_resumed() {
     assert_eq!(of(&events, "handoff_refused").len(), 1);
     assert!(of(&events, "thread_handoff").is_empty());
     assert_eq!(folders(&stage), 1);
-    assert!(engine.archive().chain(&ran.thread).is_ok());
+    assert!(engine.services.archive().chain(&ran.thread).is_ok());
     std::fs::remove_file(
         stage
             .bench
@@ -252,7 +255,7 @@ fn a_resumed_thread_that_begins_with_more_than_fits_is_handed_over_at_once() {
     let ran = stage.resume(&first, "answers: [{text: Gladly.}]").unwrap();
     assert_eq!(ran.text, "Gladly.");
     let engine = stage.engine("answers: []");
-    let chain = engine.registry.chain(&ran.thread).unwrap();
+    let chain = engine.services.registry.chain(&ran.thread).unwrap();
     assert_eq!(chain.threads.len(), 3);
     assert_eq!(chain.threads[1].turns, 0);
     let asked = stage.last_asked();
@@ -260,7 +263,7 @@ fn a_resumed_thread_that_begins_with_more_than_fits_is_handed_over_at_once() {
         .iter()
         .any(|message| matches!(message, ChatMessage::User(text) if text.contains("Once more.")));
     assert!(heard, "{asked:?}");
-    assert!(engine.archive().chain(&ran.thread).is_ok());
+    assert!(engine.services.archive().chain(&ran.thread).is_ok());
 }
 
 #[test]
@@ -295,7 +298,7 @@ fn a_summary_is_made_of_the_verified_conversation_kept_and_told() {
     let engine = stage.engine(&format!("answers:\n{}\n", lines[..=at + 1].join("\n")));
     let ran = engine.run(&order("demo/say"));
     let ran = ran.unwrap();
-    let chain = engine.registry.chain(&ran.thread).unwrap();
+    let chain = engine.services.registry.chain(&ran.thread).unwrap();
     assert!(chain.threads.len() >= 2);
     let line_1 = &stage.events(&chain.threads[1].id)[0]["payload"];
     let id = line_1["meta"]["inputs"]["previous_summary_id"]
@@ -357,7 +360,7 @@ fn a_summary_by_a_hook_stands_for_the_configured_one_when_a_thread_hands_itself_
     );
     let engine = stage.engine(&script);
     let ran = engine.run(&order("demo/full")).unwrap();
-    let chain = engine.registry.chain(&ran.thread).unwrap();
+    let chain = engine.services.registry.chain(&ran.thread).unwrap();
     assert!(chain.threads.len() >= 2, "{ran:?}");
     let (old, new) = (&chain.threads[0].id, &chain.threads[1].id);
     let events = stage.events(old);
@@ -375,7 +378,7 @@ fn a_summary_by_a_hook_stands_for_the_configured_one_when_a_thread_hands_itself_
     let entry = stage.bench.project.root().join(entry);
     let text = String::from_utf8(stage.read(&entry)).unwrap();
     assert!(text.contains("> It read the notes."), "{text}");
-    assert!(engine.archive().chain(&ran.thread).is_ok());
+    assert!(engine.services.archive().chain(&ran.thread).is_ok());
 }
 
 // T-FIL-05

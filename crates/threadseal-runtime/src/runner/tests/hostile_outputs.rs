@@ -29,7 +29,7 @@ fn a_thread_reads_sealed_files_and_lines_like_seals_and_ends_well() {
     assert_eq!(ran.status, Status::Completed, "{:?}", ran.error);
     assert!(ran.warnings.is_empty(), "{:?}", ran.warnings);
     let engine = stage.engine(&script);
-    let row = engine.registry.get(&ran.thread).unwrap().unwrap();
+    let row = engine.services.registry.get(&ran.thread).unwrap().unwrap();
     assert_eq!(row.status, Ok(Status::Completed));
     let directive = threadseal_core::record::ThreadId::parse("demo/say").unwrap();
     let entry = stage.bench.project.knowledge_entry(&directive, &ran.thread);

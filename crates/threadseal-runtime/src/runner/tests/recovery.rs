@@ -46,7 +46,7 @@ fn died(stage: &Stage, until: &str, forged: &[Value]) -> ThreadId {
 /// An engine on a host without heads of the thread.
 fn elsewhere(stage: &Stage) -> crate::runner::Engine {
     let mut engine = stage.engine(GLADLY);
-    engine.host.heads = Arc::new(MemoryHeadStore::default());
+    engine.services.host.heads = Arc::new(MemoryHeadStore::default());
     engine
 }
 
@@ -75,7 +75,7 @@ fn a_call_whose_result_only_the_ledger_has_is_named_and_not_repeated() {
     let line_1 = &stage.events(&thread)[0]["payload"];
     let run = RunId::parse(line_1["record"].as_str().unwrap()).unwrap();
     assert!(
-        known(&engine.host, &run.record_id())
+        known(&engine.services.host, &run.record_id())
             .unwrap()
             .head
             .is_some()
@@ -178,7 +178,7 @@ fn a_call_of_unknown_end_is_told_again_where_the_conversation_that_told_it_is_cu
     let key = recovered.unresolved[0]["idempotency_key"].as_str().unwrap();
     for _ in 0..2 {
         let mut engine = stage.engine(GLADLY);
-        engine.host.heads = Arc::new(MemoryHeadStore::default());
+        engine.services.host.heads = Arc::new(MemoryHeadStore::default());
         engine.handoff(&again(&thread)).unwrap();
         let told = last_told(&stage);
         assert!(told.contains(key), "{told}");

@@ -5,6 +5,7 @@ use super::handoffs::{reads, small};
 use super::stage::Stage;
 use crate::registry::{Filter, Thread};
 use crate::runner::Engine;
+use crate::runner::Services;
 use crate::status::Status;
 use crate::testing::told;
 use std::fs;
@@ -18,7 +19,7 @@ const BEGETS: &str = "answers:\n\
 const DELETED: &str = "DELETE FROM threads WHERE thread_id = ?1";
 
 fn row(engine: &Engine, id: &ThreadId) -> Thread {
-    engine.registry.get(id).unwrap().unwrap()
+    engine.services.registry.get(id).unwrap().unwrap()
 }
 
 /// The columns of a row that the record repeats.
@@ -38,7 +39,7 @@ fn said(row: &Thread) -> Thread {
 fn family(stage: &Stage) -> [ThreadId; 4] {
     let parent = stage.run(BEGETS).thread;
     let engine = stage.engine(GLADLY);
-    let listed = engine.registry.list(&Filter::default()).unwrap();
+    let listed = engine.services.registry.list(&Filter::default()).unwrap();
     let child = listed.threads.into_iter().find(|row| row.parent.is_some());
     let second = stage.resume(&parent, GLADLY).unwrap().thread;
     let third = stage.resume(&parent, GLADLY).unwrap().thread;
@@ -65,7 +66,10 @@ fn a_deleted_row_of_any_thread_of_a_family_is_told_and_entered_again_as_its_reco
         assert!(engine.recover(id).is_err(), "nothing is left to recover");
     }
     // The chain and the child continue as before.
-    assert_eq!(engine.registry.resolve(&family[0]).unwrap().id, family[3]);
+    assert_eq!(
+        engine.services.registry.resolve(&family[0]).unwrap().id,
+        family[3]
+    );
     assert_eq!(
         stage.resume(&family[0], GLADLY).unwrap().status,
         Status::Completed
@@ -108,7 +112,7 @@ fn rows_of_a_thread_that_handed_itself_over_are_entered_again() {
     let stage = small();
     let ran = stage.run(&reads(12, "All done."));
     let engine = stage.engine(GLADLY);
-    let before = engine.registry.chain(&ran.thread).unwrap().threads;
+    let before = engine.services.registry.chain(&ran.thread).unwrap().threads;
     assert!(before.len() >= 3);
     assert_eq!(told(&engine), []);
     for row in &before {
@@ -118,7 +122,7 @@ fn rows_of_a_thread_that_handed_itself_over_are_entered_again() {
         engine.recover(&row.id).unwrap();
     }
     assert_eq!(told(&engine), []);
-    let after = engine.registry.chain(&ran.thread).unwrap();
+    let after = engine.services.registry.chain(&ran.thread).unwrap();
     assert_eq!(after.fault, None);
     for (after, before) in after.threads.iter().zip(&before) {
         assert_eq!(said(after), said(before));
@@ -248,7 +252,7 @@ fn a_record_that_does_not_verify_enters_nothing() {
         assert!(engine.recover(&ran.thread).is_err(), "attack {at}");
         assert!(stage.state() == before, "attack {at} left something");
         assert_eq!(
-            engine.registry.get(&ran.thread).unwrap(),
+            engine.services.registry.get(&ran.thread).unwrap(),
             None,
             "attack {at}"
         );
@@ -266,7 +270,7 @@ fn a_record_that_does_not_verify_enters_nothing() {
         fs::copy(folder.join(name), stage.folder(&other).join(name)).unwrap();
     }
     assert!(engine.recover(&other).is_err());
-    assert_eq!(engine.registry.get(&other).unwrap(), None);
+    assert_eq!(engine.services.registry.get(&other).unwrap(), None);
     engine.recover(&ran.thread).unwrap();
     assert_eq!(told(&engine), [("row_missing", other.to_string())]);
 }
@@ -277,13 +281,13 @@ fn a_thread_whose_row_and_process_are_gone_is_ended_and_entered() {
     let ran = stage.run(GLADLY);
     let folder = stage.folder(&ran.thread);
     let record = folder.join("transcript.jsonl");
-    let engine = Engine {
+    let engine = Engine::new(Services {
         host: threadseal_store::host::Host {
             heads: std::sync::Arc::new(threadseal_store::heads::MemoryHeadStore::default()),
-            ..stage.engine(GLADLY).host.clone()
+            ..stage.engine(GLADLY).services.host.clone()
         },
-        ..stage.engine(GLADLY)
-    };
+        ..stage.engine(GLADLY).services
+    });
     // As its process would have left it before it was answered.
     let text = fs::read_to_string(&record).unwrap();
     let end = text.find("\"cognition_out\"").unwrap();

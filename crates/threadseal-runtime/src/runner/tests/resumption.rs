@@ -315,9 +315,10 @@ fn a_successor_that_no_link_names_is_resumed_by_nobody() {
     std::fs::write(stage.folder(&first).join("transcript.jsonl"), unlinked).unwrap();
     std::fs::write(stage.folder(&first).join("thread.json"), meta).unwrap();
     let mut elsewhere = stage.engine(GLADLY);
-    elsewhere.host.heads = std::sync::Arc::new(threadseal_store::heads::MemoryHeadStore::default());
-    elsewhere.finder = crate::item::Finder::new(
-        elsewhere.host.fs.clone(),
+    elsewhere.services.host.heads =
+        std::sync::Arc::new(threadseal_store::heads::MemoryHeadStore::default());
+    elsewhere.services.finder = crate::item::Finder::new(
+        elsewhere.services.host.fs.clone(),
         vec![stage.bench.project.root().to_owned()],
     );
     let before = stage.state();
@@ -418,7 +419,8 @@ fn a_call_that_only_the_ledger_knows_is_named_and_not_repeated() {
         .collect();
     std::fs::write(&path, cut).unwrap();
     let mut engine = stage.engine(GLADLY);
-    engine.host.heads = std::sync::Arc::new(threadseal_store::heads::MemoryHeadStore::default());
+    engine.services.host.heads =
+        std::sync::Arc::new(threadseal_store::heads::MemoryHeadStore::default());
     let ledger = std::fs::read_dir(stage.folder(&first)).unwrap();
     let ledger = ledger
         .map(|entry| entry.unwrap().path())
@@ -473,7 +475,7 @@ fn a_chain_is_read_up_to_its_bound() {
         last = stage.resume(&first, GLADLY).unwrap().thread;
     }
     let engine = stage.engine(GLADLY);
-    let archive = engine.archive();
+    let archive = engine.services.archive();
     let chain = archive.chain(&last).unwrap();
     assert_eq!(chain.threads().len(), 4);
     assert!(chain.has(&first) && chain.threads()[0].id == first);

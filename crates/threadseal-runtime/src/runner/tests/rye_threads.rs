@@ -123,7 +123,8 @@ fn threads_of_the_original_go_on_with_exactly_the_messages_that_it_reconstructs(
         let ran = adopt(&stage, id, Some(directive)).unwrap();
         assert_eq!(ran.status, Status::Completed);
         let engine = stage.engine(ONCE_MORE);
-        let found = as_the_original_tells(&engine.archive().record(&thread, None).unwrap());
+        let found =
+            as_the_original_tells(&engine.services.archive().record(&thread, None).unwrap());
         assert_eq!(Value::from(found), expected, "{id}");
         let events = stage.events(&ran.thread);
         let told = of(&events, "thread_adopted")[0];
@@ -136,11 +137,21 @@ fn threads_of_the_original_go_on_with_exactly_the_messages_that_it_reconstructs(
         assert_eq!(resumed.text, "Gladly.");
         // For threads of Rye, only the registry names their successors.
         assert_eq!(crate::testing::told(&engine), []);
-        let told = engine.registry.get(&resumed.thread).unwrap().unwrap();
+        let told = engine
+            .services
+            .registry
+            .get(&resumed.thread)
+            .unwrap()
+            .unwrap();
         stage.edit("DELETE FROM threads WHERE thread_id = ?1", &resumed.thread);
         engine.recover(&resumed.thread).unwrap();
         assert_eq!(crate::testing::told(&engine), []);
-        let after = engine.registry.get(&resumed.thread).unwrap().unwrap();
+        let after = engine
+            .services
+            .registry
+            .get(&resumed.thread)
+            .unwrap()
+            .unwrap();
         assert_eq!(after.continuation_of, told.continuation_of);
         assert_eq!(after.chain_root, told.chain_root);
         let asked = stage.last_asked();
@@ -152,7 +163,7 @@ fn threads_of_the_original_go_on_with_exactly_the_messages_that_it_reconstructs(
             };
             assert_eq!(text, expected["content"].as_str().unwrap(), "{id}");
         }
-        let chain = engine.registry.chain(&resumed.thread).unwrap();
+        let chain = engine.services.registry.chain(&resumed.thread).unwrap();
         let ids: Vec<&str> = chain
             .threads
             .iter()

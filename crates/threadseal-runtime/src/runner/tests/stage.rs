@@ -9,6 +9,7 @@ use crate::limit::Limits;
 use crate::model::{Answer, ChatMessage, Chosen, Model, ModelError, Models, Request, ScriptModel};
 use crate::project::Layout;
 use crate::registry::SqliteRegistry;
+use crate::runner::Services;
 use crate::runner::{Engine, Order, Progress, Ran, Resumption, Watch};
 use crate::signed_file::SignedFile;
 use crate::testing::Bench;
@@ -163,7 +164,7 @@ impl Stage {
             Arc::clone(&project),
         ))];
         let at = |name: &str| self.databases.path().join(name);
-        Engine {
+        Engine::new(Services {
             project,
             host: self.bench.host.clone(),
             keys: self.bench.keys.clone(),
@@ -181,7 +182,7 @@ impl Stage {
             tools,
             environment: Arc::default(),
             watch: Arc::new(Nobody),
-        }
+        })
     }
 
     /// Runs `demo/say`.

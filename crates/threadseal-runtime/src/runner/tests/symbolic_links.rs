@@ -2,6 +2,7 @@
 //! from there.
 
 use super::stage::{Stage, again};
+use crate::runner::summary::keep_summary;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -88,7 +89,7 @@ fn what_follows_a_record_is_not_written_through_a_link() {
         .join(".ai/knowledge/agent/threads/demo/say/say-1-summary.md");
     fs::create_dir_all(entry.parent().unwrap()).unwrap();
     symlink(&away, &entry).unwrap();
-    let refused = engine.keep_summary(&id, "demo/say", "s").unwrap_err();
+    let refused = keep_summary(&engine.services, &id, "demo/say", "s").unwrap_err();
     assert!(refused.to_string().contains("remove the link"), "{refused}");
     assert_eq!(fs::read(&away).unwrap(), b"kept");
 }

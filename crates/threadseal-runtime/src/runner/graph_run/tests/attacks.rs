@@ -1,11 +1,11 @@
 //! Attacks on runs that continue, and on actions of graphs: each is refused, and a refusal changes
 //! nothing.
 
-use super::super::Unresolved;
 use super::resumption::{THREE, resume};
 use super::scene::{Field, ok, order, tool};
 use crate::project::Layout;
 use crate::runner::Engine;
+use crate::runner::Unresolved;
 use crate::status::Status;
 use crate::testing::told;
 use crate::toolbox::Outcome;
@@ -314,6 +314,7 @@ fn rows_of_runs_and_of_what_they_started_are_told_and_entered_again() {
     assert_eq!(told(&engine), []);
     let listed = || {
         engine
+            .services
             .registry
             .list(&crate::registry::Filter::default())
             .unwrap()

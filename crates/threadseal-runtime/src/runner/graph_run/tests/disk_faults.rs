@@ -1,12 +1,12 @@
 //! Disks that fail while a run is continued. The earlier run is unchanged, or linked to a successor
 //! that exists. No call that succeeded, or was given up, is made again.
 
-use super::super::Unresolved;
 use super::resumption::resume;
 use super::scene::{Field, order, tool};
 use crate::project::Project;
 use crate::registry::Filter;
 use crate::runner::Engine;
+use crate::runner::Unresolved;
 use crate::status::Status;
 use crate::toolbox::{Outcome, Tool};
 use serde_json::json;
@@ -100,9 +100,14 @@ fn as_if_killed(field: &Field, run: &ThreadId) {
 /// continued. No call of the step that succeeded or was given up is made again.
 fn sound(field: &Field, calls: &Calls, first: &ThreadId, what: &str) {
     let engine = field.engine(vec![calls.tool()]);
-    let listed = engine.registry.list(&Filter::default()).unwrap().threads;
+    let listed = engine
+        .services
+        .registry
+        .list(&Filter::default())
+        .unwrap()
+        .threads;
     let running = |run: &ThreadId| {
-        let row = engine.registry.get(run).unwrap().unwrap();
+        let row = engine.services.registry.get(run).unwrap().unwrap();
         matches!(row.status, Ok(Status::Created | Status::Running))
     };
     let verdict = |run: &ThreadId| {
@@ -138,7 +143,7 @@ fn sound(field: &Field, calls: &Calls, first: &ThreadId, what: &str) {
         assert_eq!(calls.seen.lock().unwrap().len(), before, "{what}");
     }
     calls.well.store(true, Ordering::SeqCst);
-    let complete = engine.registry.get(&last).unwrap().unwrap();
+    let complete = engine.services.registry.get(&last).unwrap().unwrap();
     if complete.status == Ok(Status::Completed) {
         return;
     }

@@ -1,8 +1,8 @@
 //! Hooks of graphs: when they are asked, and their decisions.
 
-use super::super::Unresolved;
 use super::resumption::resume;
 use super::scene::{Field, ok, order, tool};
+use crate::runner::Unresolved;
 use crate::status::Status;
 use crate::toolbox::Outcome;
 use serde_json::{Value, json};

@@ -1,9 +1,9 @@
 //! Runs that continue: from a sealed state, and repeating nothing.
 
-use super::super::{GraphResumption, Unresolved};
 use super::scene::{Field, ok, order, tool};
 use crate::limit::Limits;
 use crate::runner::{Engine, Ran};
+use crate::runner::{GraphResumption, Unresolved};
 use crate::status::Status;
 use crate::testing::told;
 use crate::toolbox::{Cancel, Outcome};
@@ -83,7 +83,12 @@ fn a_run_that_failed_goes_on_where_it_stood_and_repeats_nothing() {
     assert_eq!(Value::Object(ran.outputs.unwrap()), json!({"a": 1, "b": 1}));
     assert_eq!(calls.load(Ordering::SeqCst), 1);
     assert_eq!(told(&engine), []);
-    let old = engine.registry.get(&failed.thread).unwrap().unwrap();
+    let old = engine
+        .services
+        .registry
+        .get(&failed.thread)
+        .unwrap()
+        .unwrap();
     assert_eq!(
         (old.status, old.continuation.as_deref()),
         (Ok(Status::Continued), Some(ran.thread.as_str()))
@@ -166,7 +171,7 @@ pub(super) fn died(field: &Field, graph: &str) -> ThreadId {
     let heads = Arc::new(threadseal_store::heads::MemoryHeadStore::default());
     let mut engine = field.engine(vec![ok("demo/a"), b]);
     // The heads that were published after the death are unknown to this host.
-    engine.host.heads = heads;
+    engine.services.host.heads = heads;
     let ran = engine.run_graph(&order(graph, json!({}))).unwrap();
     for (path, bytes) in died.lock().unwrap().take().unwrap() {
         std::fs::write(path, bytes).unwrap();

@@ -1,6 +1,5 @@
 //! A project in which graphs run, and a view of the files that they leave.
 
-use super::super::GraphOrder;
 use crate::budget::SqliteBudgets;
 use crate::config::Config;
 use crate::item::{Finder, Grounds, ItemId, ItemPolicy};
@@ -8,6 +7,8 @@ use crate::limit::Limits;
 use crate::model::{Catalogue, ScriptModel, ToolSchema, Wish};
 use crate::project::{Layout, Project};
 use crate::registry::SqliteRegistry;
+use crate::runner::GraphOrder;
+use crate::runner::Services;
 use crate::runner::{Engine, Progress, Watch};
 use crate::testing::Bench;
 use crate::toolbox::{Cancel, Invocation, Outcome, Tool, model_name};
@@ -139,7 +140,7 @@ impl Field {
         let (models, agent) = (config.models.clone(), config.agent.clone());
         let models = Catalogue::new(models, agent, wish, window, Arc::clone(&environment));
         let project = bench.project.clone();
-        Engine {
+        Engine::new(Services {
             registry: Arc::new(SqliteRegistry::open(&self.database(Project::registry)).unwrap()),
             budgets: Arc::new(SqliteBudgets::open(&self.database(Project::budgets)).unwrap()),
             project: Arc::new(project),
@@ -154,7 +155,7 @@ impl Field {
             tools,
             environment,
             watch: Arc::new(Nobody),
-        }
+        })
     }
 
     pub(super) fn ai(&self, path: &str) -> PathBuf {

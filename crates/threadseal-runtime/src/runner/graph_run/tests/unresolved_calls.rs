@@ -1,10 +1,10 @@
 //! Calls that began and whose end is unknown: they are never made again without a decision.
 
-use super::super::Unresolved;
 use super::graph_hooks::{calls, graph};
 use super::resumption::{THREE, resume};
 use super::scene::{Field, ok, order, tool};
 use crate::runner::Engine;
+use crate::runner::Unresolved;
 use crate::status::Status;
 use crate::toolbox::Outcome;
 use serde_json::{Value, json};

@@ -7,16 +7,16 @@
 //! The run has at most its caller's limits and capabilities, and is one generation below. So graphs
 //! that run each other end at the limit `depth`.
 
-use super::super::child_spawner::{lost, told};
-use super::super::children::Children;
-use super::super::engine::Engine;
-use super::super::prepare::Inherited;
-use super::super::thread::ParentThread;
-use super::GraphOrder;
+use super::child_spawner::{lost, told};
+use super::children::Children;
+use super::order::GraphOrder;
+use super::parent::{Inherited, ParentThread};
+use super::services::Services;
+use super::starter::Starter;
 use crate::capability::{Call, Capabilities};
 use crate::graph::Graph;
 use crate::item::{ItemId, ItemKind, Used};
-use crate::limit::{Cost, Limits, When};
+use crate::limit::Limits;
 use crate::model::ToolSchema;
 use crate::toolbox::{Invocation, Outcome, Parentage, Tool, model_name};
 use crate::yaml;
@@ -27,8 +27,9 @@ use threadseal_core::record::{Head, RecordId, ThreadId};
 use threadseal_formats::ledger::Parent;
 
 /// The graphs that one thread may run.
-pub(in super::super) struct GraphTools {
-    engine: Engine,
+pub(super) struct GraphTools {
+    services: Services,
+    starter: Starter,
     children: Arc<Children>,
     owner: OnceLock<Owner>,
 }
@@ -50,37 +51,38 @@ struct GraphTool {
 }
 
 impl GraphTools {
-    pub(in super::super) fn new(engine: Engine, children: Arc<Children>) -> Self {
+    pub(super) fn new(services: Services, starter: Starter, children: Arc<Children>) -> Self {
         Self {
-            engine,
+            services,
+            starter,
             children,
             owner: OnceLock::new(),
         }
     }
 
     /// Sets the thread that owns them, before the first call.
-    pub(in super::super) fn belongs_to(&self, thread: &ThreadId, own: Inherited, left: Inherited) {
+    pub(super) fn belongs_to(&self, thread: &ThreadId, own: Inherited, left: Inherited) {
         let id = thread.clone();
         let _ = self.owner.set(Owner { id, own, left });
     }
 
     /// Adds the graphs that the project declares and `capabilities` permit. One that does not
     /// verify, or is none, stops the thread before it begins.
-    pub(in super::super) fn declared(
+    pub(super) fn declared(
         self: &Arc<Self>,
         capabilities: &Capabilities,
         tools: &mut Vec<Arc<dyn Tool>>,
         used: &mut Vec<Used>,
     ) -> Result<(), Error> {
-        let engine = &self.engine;
-        for id in engine.finder.ids(ItemKind::Graph)? {
+        let services = &self.services;
+        for id in services.finder.ids(ItemKind::Graph)? {
             let call = Call::new("execute", "tool", Some(id.as_str()))?;
             if !capabilities.permits(&call) || tools.iter().any(|tool| tool.id() == id.as_str()) {
                 continue;
             }
-            let Some(item) = engine
+            let Some(item) = services
                 .finder
-                .find(ItemKind::Graph, &id, &engine.grounds()?)?
+                .find(ItemKind::Graph, &id, &services.grounds()?)?
             else {
                 continue;
             };
@@ -118,15 +120,7 @@ impl GraphTools {
             Value::Object(inputs) => inputs.clone(),
             _ => return Err(Error::invalid("inputs have names: they are an object")),
         };
-        let (_, spawns) = self.children.spent();
-        let cost = Cost {
-            spawns,
-            ..Cost::default()
-        };
-        if let Some(hit) = owner.left.limits.check(When::BeforeChild, &cost) {
-            let text = format!("{}: {} of {}", hit.code, hit.current, hit.max);
-            return Err(Error::refused(text));
-        }
+        self.children.may_begin(&owner.left.limits)?;
         let order = GraphOrder {
             graph: graph.clone(),
             inputs,
@@ -144,15 +138,19 @@ impl GraphTools {
             record: &mut begins,
             ledger,
         };
-        let ran = self
-            .engine
-            .run_graph_under(&order, parent, &owner.own, &self.children);
+        let ran = self.starter.run_child_graph(
+            &self.services,
+            &order,
+            parent,
+            &owner.own,
+            &self.children,
+        );
         let spent = ran.as_ref().map(|ran| ran.cost.spend);
         self.children.ended(spent.unwrap_or_default());
         let child = begins.child.take();
         let told = ran.and_then(|ran| {
             begins.child_ended(&ran.thread, ran.status.as_str(), &ran.head)?;
-            Ok(told(&self.engine, &ran))
+            Ok(told(&self.services, &ran))
         });
         match (told, child) {
             // It began: an error of ours does not undo its effects.

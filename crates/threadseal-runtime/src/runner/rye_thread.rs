@@ -16,18 +16,22 @@
 //!
 //! Seed 000 §4; seed 001, "User-Driven Resumption".
 
+use super::continuation::Given;
 use super::cycle::End;
-use super::engine::{Engine, Order, Ran};
-use super::prepare::Inherited;
-use super::resume::{Given, Resumption};
+use super::handoff;
+use super::lifecycle::{Origin, Prepared};
+use super::order::{Order, Ran, Resumption};
+use super::parent::Inherited;
+use super::services::Services;
+use super::starter::Starter;
 use super::succession::Predecessor;
-use super::thread::Start;
+use super::thread::{ThreadRun, ThreadStart};
 use crate::config::coordination::Integrity;
 use crate::history::{Archive, VerifiedChain, VerifiedRecord};
 use crate::item::ItemId;
 use crate::limit::Limits;
 use crate::model::ChatMessage;
-use crate::registry::{NewThread, Origin};
+use crate::registry::{NewThread, Origin as Descent};
 use crate::status::Status;
 use crate::thread_meta::{ThreadMeta, TrustedMeta};
 use crate::toolbox::Cancel;
@@ -62,159 +66,172 @@ struct Original {
     inherited: Option<(ThreadId, Inherited)>,
     status: Status,
     /// The facts about it for the new record.
-    told: Value,
+    facts: Value,
 }
 
-impl Engine {
-    /// Brings a finished thread of Rye in: as a thread of ours that has its conversation and its
-    /// end.
-    ///
-    /// # Errors
-    /// Kind `Refused` when it is no such thread, has not ended, or does not verify except for its
-    /// end: nothing is changed then. Otherwise as [`Engine::run`].
-    pub fn adopt(&self, wanted: &Adoption) -> Result<Ran, Error> {
-        let archive = self.archive();
-        if !archive.is_original(&wanted.thread)? {
+/// Brings a finished thread of Rye in: as a thread of ours that has its conversation and its
+/// end.
+///
+/// # Errors
+/// Kind `Refused` when it is no such thread, has not ended, or does not verify except for its
+/// end: nothing is changed then. Otherwise as `Engine::run`.
+pub(super) fn adopt(
+    services: &Services,
+    starter: Starter,
+    wanted: &Adoption,
+) -> Result<Ran, Error> {
+    let archive = services.archive();
+    if !archive.is_original(&wanted.thread)? {
+        return Err(Error::refused(format!(
+            "{} is a thread of ThreadSeal's own: it is resumed as it is",
+            wanted.thread
+        )));
+    }
+    let original = original(services, &wanted.thread, wanted.directive.as_ref(), true)?;
+    let order = Order {
+        directive: original.directive.clone(),
+        inputs: wanted.inputs.clone(),
+        limits: Limits::default(),
+        cancel: wanted.cancel.clone(),
+    };
+    let prepared = original.prepare(services, starter, &order)?;
+    let end = original.end();
+    let given = Given::of(services, &prepared.plan, &original.chain, false);
+    let (origin, start) = original.start(given);
+    prepared.start(origin, start)?.finish(end)
+}
+
+/// Resumes a thread of Rye that verifies to its end.
+///
+/// # Errors
+/// As `Engine::resume`.
+pub(super) fn resume(
+    services: &Services,
+    starter: Starter,
+    wanted: &Resumption,
+    id: &ThreadId,
+) -> Result<Ran, Error> {
+    let original = original(services, id, None, false)?;
+    let order = Order {
+        directive: original.directive.clone(),
+        inputs: Map::new(),
+        limits: wanted.limits,
+        cancel: wanted.cancel.clone(),
+    };
+    let mut prepared = original.prepare(services, starter, &order)?;
+    let plan = &mut prepared.plan;
+    let given = Given::of(services, plan, &original.chain, false);
+    let given = given.ask(services, plan, id, &wanted.message, None)?;
+    let (origin, start) = original.start(given);
+    handoff::run(prepared.start(origin, start)?)
+}
+
+/// Verifies a thread of Rye. `adopting`: its end may follow its last seal.
+fn original(
+    services: &Services,
+    id: &ThreadId,
+    directive: Option<&ItemId>,
+    adopting: bool,
+) -> Result<Original, Error> {
+    let lenient = services.config.coordination.transcript_integrity == Integrity::Lenient;
+    let tolerant = Archive {
+        integrity: Integrity::Lenient,
+        ..services.archive()
+    };
+    let strict = Archive {
+        integrity: Integrity::Strict,
+        ..services.archive()
+    };
+    let chain = match adopting || lenient {
+        true => tolerant.chain(id)?,
+        false => strict.chain(id).map_err(|error| {
+            let text = format!("{error}; a finished thread of the original is brought in by: threadseal thread adopt");
+            Error::new(error.kind(), text)
+        })?,
+    };
+    let record = chain.last().record();
+    let tail = tail_of(record)?;
+    if tail.says_more && !lenient {
+        return Err(Error::refused(format!(
+            "{} is {}: what stands behind its last seal is more than the thread's end",
+            record.path().display(),
+            record.report().verdict
+        )));
+    }
+    let row = services.registry.get(id)?;
+    if let Some(row) = &row {
+        let status = row.standing()?;
+        if !status.is_resumable() || row.continuation.is_some() {
             return Err(Error::refused(format!(
-                "{} is a thread of ThreadSeal's own: it is resumed as it is",
-                wanted.thread
+                "{id} is {status}: it cannot be gone on with"
             )));
         }
-        let original = self.original(&wanted.thread, wanted.directive.as_ref(), true)?;
-        let order = Order {
-            directive: original.directive.clone(),
-            inputs: wanted.inputs.clone(),
-            limits: Limits::default(),
-            cancel: wanted.cancel.clone(),
-        };
-        let end = original.end();
-        let inherited = original.inherited.clone().map(|(_, left)| left);
-        let begun = self.begin_with(&order, inherited.as_ref(), |plan| {
-            let given = Given::of(self, plan, &original.chain, false);
-            Ok(original.start(given))
-        })?;
-        begun.end(end)
     }
-
-    /// Resumes a thread of Rye that verifies to its end.
-    pub(super) fn go_on_from_original(
-        &self,
-        wanted: &Resumption,
-        id: &ThreadId,
-    ) -> Result<Ran, Error> {
-        let original = self.original(id, None, false)?;
-        let order = Order {
-            directive: original.directive.clone(),
-            inputs: Map::new(),
-            limits: wanted.limits,
-            cancel: wanted.cancel.clone(),
-        };
-        let inherited = original.inherited.clone().map(|(_, left)| left);
-        self.run_with(&order, inherited.as_ref(), |plan| {
-            let mut given = Given::of(self, plan, &original.chain, false);
-            let continuation = self.continuation(plan, id, &wanted.message)?;
-            given.notes.extend(continuation.notes);
-            given.messages.push(ChatMessage::User(continuation.text));
-            Ok(original.start(given))
-        })
-    }
-
-    /// Verifies a thread of Rye. `adopting`: its end may follow its last seal.
-    fn original(
-        &self,
-        id: &ThreadId,
-        directive: Option<&ItemId>,
-        adopting: bool,
-    ) -> Result<Original, Error> {
-        let lenient = self.config.coordination.transcript_integrity == Integrity::Lenient;
-        let tolerant = Archive {
-            integrity: Integrity::Lenient,
-            ..self.archive()
-        };
-        let strict = Archive {
-            integrity: Integrity::Strict,
-            ..self.archive()
-        };
-        let chain = match adopting || lenient {
-            true => tolerant.chain(id)?,
-            false => strict.chain(id).map_err(|error| {
-                let text = format!("{error}; a finished thread of the original is brought in by: threadseal thread adopt");
-                Error::new(error.kind(), text)
-            })?,
-        };
-        let record = chain.last().record();
-        let tail = tail_of(record)?;
-        if tail.says_more && !lenient {
+    let meta = chain.last().meta().map(TrustedMeta::get);
+    let status = meta
+        .map(|meta| meta.status)
+        .or(record.ended())
+        .or(tail.ended);
+    let status = status.filter(|status| status.is_resumable());
+    let status =
+        status.ok_or_else(|| Error::refused(format!("nothing says that {id} has ended")))?;
+    let named = match (meta, directive) {
+        (Some(meta), Some(given)) if meta.directive != given.as_str() => {
             return Err(Error::refused(format!(
-                "{} is {}: what stands behind its last seal is more than the thread's end",
-                record.path().display(),
-                record.report().verdict
+                "{id} runs {}, not {given}, by its thread.json",
+                meta.directive
             )));
         }
-        let row = self.registry.get(id)?;
-        if let Some(row) = &row {
-            let status = row.standing()?;
-            if !status.is_resumable() || row.continuation.is_some() {
-                return Err(Error::refused(format!(
-                    "{id} is {status}: it cannot be gone on with"
-                )));
-            }
+        (Some(meta), _) => ItemId::parse(&meta.directive)?,
+        (None, Some(given)) => given.clone(),
+        (None, None) => {
+            return Err(Error::refused(format!(
+                "no thread.json says which directive {id} runs; name it: threadseal thread adopt --directive"
+            )));
         }
-        let meta = chain.last().meta().map(TrustedMeta::get);
-        let status = meta
-            .map(|meta| meta.status)
-            .or(record.ended())
-            .or(tail.ended);
-        let status = status.filter(|status| status.is_resumable());
-        let status =
-            status.ok_or_else(|| Error::refused(format!("nothing says that {id} has ended")))?;
-        let named = match (meta, directive) {
-            (Some(meta), Some(given)) if meta.directive != given.as_str() => {
-                return Err(Error::refused(format!(
-                    "{id} runs {}, not {given}, by its thread.json",
-                    meta.directive
-                )));
-            }
-            (Some(meta), _) => ItemId::parse(&meta.directive)?,
-            (None, Some(given)) => given.clone(),
-            (None, None) => {
-                return Err(Error::refused(format!(
-                    "no thread.json says which directive {id} runs; name it: threadseal thread adopt --directive"
-                )));
-            }
-        };
-        let parent = row.and_then(|row| row.parent);
-        Ok(Original {
-            told: told(record, &tail, &chain),
-            inherited: parent.map(|parent| self.left_by(&parent)).transpose()?,
-            directive: named,
-            status,
-            chain,
-        })
-    }
+    };
+    let parent = row.and_then(|row| row.parent);
+    Ok(Original {
+        facts: facts(record, &tail, &chain),
+        inherited: parent
+            .map(|parent| left_by(services, &parent))
+            .transpose()?,
+        directive: named,
+        status,
+        chain,
+    })
+}
 
-    /// The inheritance from a parent of Rye, by its signed thread.json: Rye's records do not name
-    /// the parent of a thread.
-    fn left_by(&self, parent: &str) -> Result<(ThreadId, Inherited), Error> {
-        let id = ThreadId::parse(parent)?;
-        let folder = self.project.find_thread(&*self.host.fs, &id)?;
-        let folder = folder.ok_or_else(|| Error::refused(format!("{id} has no files here")))?;
-        let meta = ThreadMeta::read(&self.host, &folder, &id, None, &self.trust)?;
-        let left = Inherited {
-            limits: meta.get().limits,
-            capabilities: meta.get().capabilities.clone(),
-        };
-        Ok((id, left))
-    }
+/// The inheritance from a parent of Rye, by its signed thread.json: Rye's records do not name
+/// the parent of a thread.
+fn left_by(services: &Services, parent: &str) -> Result<(ThreadId, Inherited), Error> {
+    let id = ThreadId::parse(parent)?;
+    let folder = services.project.find_thread(&*services.host.fs, &id)?;
+    let folder = folder.ok_or_else(|| Error::refused(format!("{id} has no files here")))?;
+    let meta = ThreadMeta::read(&services.host, &folder, &id, None, &services.trust)?;
+    let left = Inherited {
+        limits: meta.get().limits,
+        capabilities: meta.get().capabilities.clone(),
+    };
+    Ok((id, left))
 }
 
 impl Original {
-    fn start(self, mut given: Given) -> Start<'static> {
-        given.notes.insert(0, ("thread_adopted", self.told));
+    fn prepare(
+        &self,
+        services: &Services,
+        starter: Starter,
+        order: &Order,
+    ) -> Result<Prepared<ThreadRun>, Error> {
+        let inherited = self.inherited.as_ref().map(|(_, left)| left);
+        Prepared::new(services, starter, order, inherited)
+    }
+
+    fn start(self, mut given: Given) -> (Origin<'static>, ThreadStart) {
+        given.notes.insert(0, ("thread_adopted", self.facts));
         let record = self.chain.last().record();
-        Start {
-            messages: given.messages,
-            inherited: given.inherited,
+        let origin = Origin {
+            parent: None,
             notes: given.notes,
             predecessor: Some(Box::new(Foreign {
                 id: record.id().clone(),
@@ -223,8 +240,13 @@ impl Original {
                 parent: self.inherited.map(|(id, _)| id),
                 status: self.status,
             })),
-            ..Start::default()
-        }
+        };
+        let start = ThreadStart {
+            messages: given.messages,
+            inherited: given.inherited,
+            ..ThreadStart::default()
+        };
+        (origin, start)
     }
 
     /// The end of a thread that ends as this one did.
@@ -274,23 +296,23 @@ impl Predecessor for Foreign {
         self.parent.as_ref()
     }
 
-    fn enroll(&self, engine: &Engine, now: Timestamp) -> Result<(), Error> {
-        if engine.registry.get(&self.id)?.is_some() {
+    fn enroll(&self, services: &Services, now: Timestamp) -> Result<(), Error> {
+        if services.registry.get(&self.id)?.is_some() {
             return Ok(());
         }
         let new = NewThread {
             id: &self.id,
             directive: &self.directive,
-            origin: Origin::Root,
+            origin: Descent::Root,
             model: None,
             record: None,
             process: None,
         };
-        engine.registry.create(&new, now)?;
-        engine
+        services.registry.create(&new, now)?;
+        services
             .registry
             .set_status(&self.id, None, Status::Running, now)?;
-        engine
+        services
             .registry
             .set_status(&self.id, None, self.status, now)
             .map(drop)
@@ -302,11 +324,11 @@ impl Predecessor for Foreign {
 
     fn settle(
         &mut self,
-        engine: &Engine,
+        services: &Services,
         successor: &ThreadId,
         now: Timestamp,
     ) -> Result<(), Error> {
-        engine.registry.link(&self.id, successor, now)
+        services.registry.link(&self.id, successor, now)
     }
 }
 
@@ -371,7 +393,7 @@ fn tail_of(record: &VerifiedRecord) -> Result<Tail, Error> {
 }
 
 /// The payload of `thread_adopted`.
-fn told(record: &VerifiedRecord, tail: &Tail, chain: &VerifiedChain) -> Value {
+fn facts(record: &VerifiedRecord, tail: &Tail, chain: &VerifiedChain) -> Value {
     let report = record.report();
     let signers: Vec<&str> = report
         .signers
