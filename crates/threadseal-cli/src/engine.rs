@@ -27,7 +27,7 @@ use threadseal_runtime::model::{Catalogue, ScriptModel, Wish};
 use threadseal_runtime::project::{Layout, Project};
 use threadseal_runtime::registry::{LateRegistry, Registry, ViewedRegistry};
 use threadseal_runtime::runner::orchestrator::Records;
-use threadseal_runtime::runner::{Engine, Progress, Ran, Watch};
+use threadseal_runtime::runner::{Engine, Progress, Ran, Services, Watch};
 use threadseal_runtime::status::Status;
 use threadseal_runtime::toolbox::{ReadFile, Tool, WriteFile};
 use threadseal_store::home::Home;
@@ -222,7 +222,7 @@ pub(crate) fn engine_in(
         Arc::new(ReadFile::new(Arc::clone(&fs), Arc::clone(&project))),
         Arc::new(WriteFile::new(fs, Arc::clone(&project))),
     ];
-    Ok(Engine {
+    Ok(Engine::new(Services {
         project,
         host,
         keys,
@@ -237,7 +237,7 @@ pub(crate) fn engine_in(
         tools,
         environment,
         watch: Arc::new(Live::new(context)),
-    })
+    }))
 }
 
 /// The keys that seal threads and the files beside them.

@@ -29,7 +29,7 @@ pub use worker::{Tally, Worker};
 use crate::budget::{BudgetLedger, PostgresBudgets};
 use crate::project::{Project, ProjectId, THREAD_FILE, TRANSCRIPT_FILE};
 use crate::registry::{Inspection, PostgresRegistry, Registry};
-use crate::runner::{Engine, GraphOrder, Order};
+use crate::runner::{Engine, GraphOrder, Order, Services};
 use crate::toolbox::Cancel;
 use heads::Both;
 use std::collections::BTreeSet;
@@ -199,7 +199,7 @@ impl Fleet {
     /// # Errors
     /// As [`Fleet::put`].
     pub fn put_graph(&self, order: &GraphOrder) -> Result<i64, Error> {
-        self.orders.put(&Task::Walk(order.clone()).to_text())
+        self.orders.put(&Task::GraphRun(order.clone()).to_text())
     }
 
     /// Waits until an order is done, at most `longest`; returns its state.
@@ -273,23 +273,24 @@ impl Fleet {
     /// # Errors
     /// As [`Fleet::host`].
     pub fn looking(&self, base: &Engine) -> Result<Engine, Error> {
-        Ok(Engine {
+        let base = &base.services;
+        Ok(Engine::new(Services {
             host: self.host(&base.host, base.project.root(), None)?,
             project: self.project(&base.project)?,
             ..base.clone()
-        })
+        }))
     }
 
     /// `base` with everything that threads write in the database, under this lease.
     fn engine(&self, base: &Engine, lease: &Lease) -> Result<Engine, Error> {
-        let host = self.host(&base.host, base.project.root(), Some(lease))?;
-        Ok(Engine {
-            host,
+        let base = &base.services;
+        Ok(Engine::new(Services {
+            host: self.host(&base.host, base.project.root(), Some(lease))?,
             project: self.project(&base.project)?,
             registry: Arc::new(PostgresRegistry::open(&self.database, Some(lease.clone()))?),
             budgets: Arc::new(PostgresBudgets::open(&self.database, Some(lease.clone()))?),
             ..base.clone()
-        })
+        }))
     }
 }
 

@@ -21,8 +21,8 @@ use threadseal_core::time::Timestamp;
 use threadseal_core::tlog::entry::key_event::{KeyChange, KeyEvent};
 use threadseal_core::trust::{TrustName, TrustStore, TrustedKey};
 use threadseal_log::{Description, SealLog, refuse_shared};
-use threadseal_runtime::identity;
 use threadseal_runtime::project::{Project, ProjectId};
+use threadseal_runtime::project_id;
 use threadseal_store::home::Home;
 use threadseal_verify::trust_locality::Locality;
 
@@ -144,7 +144,7 @@ fn accept(
     let trust = verifying::gather(&[], None, &local, context)?;
     let keys = own_keys(home, &args.passphrase, context)?;
     let host = context.host()?;
-    Ok(identity::accept(&host, &keys, project, &trust, &others)?)
+    Ok(project_id::accept(&host, &keys, project, &trust, &others)?)
 }
 
 /// A home with its keys and its log.

@@ -48,7 +48,7 @@ pub(super) fn run(args: &WorkerArgs, context: &Context, out: &mut Out) -> Outcom
     let name = args.name.clone();
     let lease = Duration::try_from_secs_f64(args.lease)
         .map_err(|_| Failure::new("--lease is a number of seconds"))?;
-    let key = engine.keys.native.public_key();
+    let key = engine.services.keys.native.public_key();
     // The key may end while this runs.
     let may_seal = || ended::refuse(key, context).map_err(|why| Error::refused(why.to_string()));
     let worker = Worker {

@@ -14,7 +14,7 @@
 use super::task::{GoOn, Task};
 use super::work::{is_live, while_held};
 use super::{Fleet, is_final};
-use crate::past::Archive;
+use crate::history::Archive;
 use crate::registry::Thread;
 use crate::runner::{Engine, GraphResumption, Recovered, Resumption, Way, may_go_on_from};
 use crate::toolbox::Cancel;
@@ -93,7 +93,7 @@ impl Fleet {
     ) -> Result<Recovered, Error> {
         let order = self.order_of(id)?;
         self.looking(base)?.check_recoverable(id)?;
-        let holder = random::array(&*base.host.random)?;
+        let holder = random::array(&*base.services.host.random)?;
         let taken = self.orders.seize(order, worker, holder, lasts)?;
         let taken = taken.ok_or_else(|| {
             let text =

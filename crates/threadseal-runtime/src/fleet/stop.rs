@@ -136,7 +136,7 @@ impl Fleet {
             return Err(Error::refused(text));
         }
         looking.check_recoverable(id)?;
-        let holder = random::array(&*base.host.random)?;
+        let holder = random::array(&*base.services.host.random)?;
         let taken = self.orders.wrest(order, worker, holder, lasts)?;
         let taken = taken.ok_or_else(|| Error::refused(format!("there is no order {order}")))?;
         let (asked, cancel) = (Cancel::default(), Cancel::default());
@@ -152,13 +152,13 @@ impl Fleet {
         let threads = self.registry.of_order(taken.lease.order())?;
         let others = |thread: &&Thread| thread.id != *id;
         for thread in threads.iter().rev().filter(others).filter(is_live) {
-            match engine.recover_as(&thread.id, Status::Killed, KILLED) {
+            match engine.recover_killed(&thread.id) {
                 // Its record contradicts itself: recovering it by name reports the error.
                 Err(error) if is_final(&error) => taken.lease.check()?,
                 Err(error) => return Err(error),
                 Ok(_) => {}
             }
         }
-        engine.recover_as(id, Status::Killed, KILLED)
+        engine.recover_killed(id)
     }
 }

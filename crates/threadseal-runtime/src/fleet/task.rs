@@ -27,7 +27,7 @@ pub(super) enum Task {
     /// A thread that continues another.
     GoOn(Box<GoOn>),
     /// A new run of a graph.
-    Walk(GraphOrder),
+    GraphRun(GraphOrder),
     /// A run that continues another, and the order's token before.
     WalkOn(GraphResumption, u64),
 }
@@ -49,7 +49,7 @@ impl Task {
                 json!({"directive": order.directive.as_str(), "inputs": order.inputs,
                                        "limits": order.limits.to_json()})
             }
-            Self::Walk(order) => json!({"graph": order.graph.as_str(), "inputs": order.inputs,
+            Self::GraphRun(order) => json!({"graph": order.graph.as_str(), "inputs": order.inputs,
                                         "limits": order.limits.to_json()}),
             Self::WalkOn(wanted, after) => {
                 json!({"after": after,
@@ -87,7 +87,7 @@ impl Task {
             return Ok(Self::WalkOn(wanted, after()?));
         }
         if let Some(graph) = task["graph"].as_str() {
-            return Ok(Self::Walk(GraphOrder {
+            return Ok(Self::GraphRun(GraphOrder {
                 graph: ItemId::parse(graph)?,
                 inputs: inputs(&task),
                 limits: Limits::from_json(&task["limits"])?,
@@ -98,7 +98,7 @@ impl Task {
     }
 
     pub(super) fn is_of_graph(&self) -> bool {
-        matches!(self, Self::Walk(_) | Self::WalkOn(..))
+        matches!(self, Self::GraphRun(_) | Self::WalkOn(..))
     }
 
     /// Were too many workers lost over it?

@@ -55,7 +55,7 @@ impl Worker<'_> {
                 MIN_LEASE_TIME.as_millis()
             )));
         }
-        let holder = random::array(&*self.engine.host.random)?;
+        let holder = random::array(&*self.engine.services.host.random)?;
         let mut tally = Tally::default();
         while !self.cancel.is_set() {
             (self.may_seal)()?;

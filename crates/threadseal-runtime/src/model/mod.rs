@@ -16,11 +16,13 @@
 
 mod catalogue;
 mod http;
+mod preferring;
 mod replay;
 mod script;
 
 pub use catalogue::{Catalogue, Chosen, Models, Wish};
 pub use http::{Endpoint, HttpModel, Shape};
+pub(crate) use preferring::Preferring;
 pub use replay::{NamedChild, Recorded, ReplayModel, ReplayedChild};
 pub use script::ScriptModel;
 

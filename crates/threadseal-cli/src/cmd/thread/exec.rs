@@ -28,7 +28,7 @@ pub(super) fn run(args: &ExecArgs, context: &Context, out: &mut Out) -> Outcome 
     let operation: Value = serde_json::from_str(&args.operation)
         .map_err(|error| Failure::new(format!("the operation is no JSON: {error}")))?;
     let operation = Operation::parse(&operation)?;
-    let done = operation.execute(&engine(&args.engine, context)?, &cancel)?;
+    let done = engine(&args.engine, context)?.execute(&operation, &cancel)?;
     let exit = match done["success"] == true {
         true => Exit::Done,
         false => Exit::NoVerdict,

@@ -17,9 +17,9 @@ use super::records::Records;
 use crate::bounds::MAX_INSPECTED_ROWS;
 use crate::budget::{self, BudgetLedger};
 use crate::config::coordination::Integrity;
-use crate::identity::Identity;
-use crate::past::{Archive, Kin};
+use crate::history::{Archive, ThreadLinks};
 use crate::project::{Layout, THREAD_FILE, TRANSCRIPT_FILE, ThreadFolder};
+use crate::project_id::Identity;
 use crate::registry::{Fault, Inspection, Recorded, Thread, contradictions};
 use crate::status::Status;
 use crate::thread_meta::ThreadMeta;
@@ -52,14 +52,14 @@ impl Records {
             let why = identity.stray(&self.host, &self.project, id)?;
             Some(fault("foreign", id, why.to_string()))
         };
-        let mut kin = Kin::new(self.archive());
+        let mut kin = ThreadLinks::new(self.archive());
         for row in rows {
             let strays = row.record.as_ref().and_then(|_| stray(&row.id));
             strays.into_iter().for_each(|fault| inspection.push(fault));
             let mut found = self.faults_of(&mut kin, row, budgets)?;
             if !found.is_empty() && inspection.has_room() {
                 // A thread that runs may have ended meanwhile.
-                let mut kin = Kin::new(self.archive());
+                let mut kin = ThreadLinks::new(self.archive());
                 found = match self.registry.get(&row.id)? {
                     Some(row) => self.faults_of(&mut kin, &row, budgets)?,
                     None => Vec::new(),
@@ -130,7 +130,7 @@ impl Records {
 
     fn faults_of(
         &self,
-        kin: &mut Kin<'_>,
+        kin: &mut ThreadLinks<'_>,
         row: &Thread,
         budgets: Option<&dyn BudgetLedger>,
     ) -> Result<Vec<Fault>, Error> {

@@ -1,12 +1,12 @@
 //! [`Records`]: the trusted facts about threads.
 
+use super::super::Services;
 use crate::bounds::{MAX_BUDGET_DEPTH, MAX_CONVERSATION_BYTES};
-use crate::identity;
 use crate::judge;
 use crate::limit::Cost;
 use crate::project::Project;
+use crate::project_id;
 use crate::registry::{Registry, Thread};
-use crate::runner::Engine;
 use crate::signed_file::refused;
 use crate::status::Status;
 use crate::thread_meta::{ThreadMeta, TrustedMeta};
@@ -40,14 +40,14 @@ pub struct Records {
     pub registry: Arc<dyn Registry>,
 }
 
-impl From<&Engine> for Records {
-    fn from(engine: &Engine) -> Self {
+impl From<&Services> for Records {
+    fn from(services: &Services) -> Self {
         Self {
-            project: Arc::clone(&engine.project),
-            host: engine.host.clone(),
-            trust: Arc::clone(&engine.trust),
-            log: engine.log.clone(),
-            registry: Arc::clone(&engine.registry),
+            project: Arc::clone(&services.project),
+            host: services.host.clone(),
+            trust: Arc::clone(&services.trust),
+            log: services.log.clone(),
+            registry: Arc::clone(&services.registry),
         }
     }
 }
@@ -153,7 +153,7 @@ impl Records {
             .manifest()
             .cloned()
             .ok_or_else(|| Error::refused(format!("{}: it is no native record", path.display())))?;
-        identity::check(&self.host, &self.project, &self.trust, &path, &manifest)?;
+        project_id::check(&self.host, &self.project, &self.trust, &path, &manifest)?;
         Ok(Past { manifest, record })
     }
 
