@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::PoisonError;
 use threadseal_core::record::RecordId;
 use threadseal_core::report::Report;
-use threadseal_store::ledger::url::Intent;
+use threadseal_store::address::Intent;
 use threadseal_store::sys::text_path;
 
 impl Verifier {
