@@ -3,7 +3,7 @@
 
 use std::error::Error;
 use std::thread;
-use threadseal_store::lineage::migrate::sim::{self, Plant, Tally};
+use threadseal_store::lineage::sim::{self, Plant, Tally};
 
 /// The default number of schedules.
 const SCHEDULES: u64 = 100_000;

@@ -34,17 +34,17 @@
 //! on command; `clock::ManualClock`; `random::SeededRandom`; `snapshot`, texts that are frozen in files.
 #![forbid(unsafe_code)]
 
+pub mod address;
 pub mod append;
 pub mod atomic;
 mod batches;
 pub mod bodies;
 pub mod clock;
-#[cfg(feature = "sqlite")]
-pub mod database;
 pub mod epochs;
 pub mod examine;
 #[cfg(any(test, feature = "fault"))]
 pub mod fault;
+pub mod fsck;
 pub mod heads;
 pub mod home;
 pub mod host;
@@ -53,7 +53,11 @@ pub mod lineage;
 pub mod lock;
 pub mod objects;
 pub mod observer;
+pub mod open;
+pub mod owned_files;
 pub mod pipeline;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 pub mod random;
 pub mod read;
 pub mod recorder;
@@ -62,6 +66,8 @@ pub mod runtime;
 pub mod scroll;
 #[cfg(any(test, feature = "fault"))]
 pub mod snapshot;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
 pub mod sys;
 pub mod tombstones;
 pub mod transcripts;

@@ -19,9 +19,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use threadseal_core::record::RecordId;
 use threadseal_core::report::Report;
+use threadseal_store::address;
 use threadseal_store::heads::{HeadStore as _, RecordKind, StoredHead};
 use threadseal_store::home::Home;
-use threadseal_store::ledger::url;
 use threadseal_store::observer::seal_path;
 use threadseal_store::sys::text_path;
 
@@ -69,7 +69,10 @@ impl AllRecords {
         }
         let mut places = BTreeMap::new();
         for (record, known) in &known {
-            let own = known.path_hint.iter().filter(|hint| url::is_address(hint));
+            let own = known
+                .path_hint
+                .iter()
+                .filter(|hint| address::is_address(hint));
             let noted = match log {
                 HomeLog::There(log) if known.path_hint.is_none() => log.places_of(record),
                 _ => Vec::new(),

@@ -27,7 +27,7 @@ use scene::Scene;
 use std::error::Error;
 use std::time::Duration;
 use threadseal_store::clock::{Clock, SystemClock};
-use threadseal_store::ledger::postgres::throwaway::Cluster;
+use threadseal_store::postgres::throwaway::Cluster;
 
 type Done<T> = Result<T, Box<dyn Error>>;
 

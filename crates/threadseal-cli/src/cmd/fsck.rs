@@ -9,8 +9,9 @@ use crate::render::clean::Clean;
 use clap::Args;
 use serde::Serialize;
 use threadseal_formats::ledger::RunId;
-use threadseal_store::ledger::url::{self, Intent};
-use threadseal_store::ledger::{Fault, FsckReport};
+use threadseal_store::address::{self, Intent};
+use threadseal_store::fsck::Fault;
+use threadseal_store::ledger::FsckReport;
 use threadseal_store::transcripts;
 
 /// What `fsck` takes.
@@ -64,8 +65,8 @@ struct FaultOutput {
 
 /// Checks each run and transcript; exits 1 if an error remains.
 pub(crate) fn run(args: &FsckArgs, context: &Context, out: &mut Out) -> Outcome {
-    let is_folder = url::folder_of(&args.store)?.is_some_and(|folder| folder.is_dir());
-    let names_one = url::is_address(&args.store) && args.store.contains('#') && !is_folder;
+    let is_folder = address::folder_of(&args.store)?.is_some_and(|folder| folder.is_dir());
+    let names_one = address::is_address(&args.store) && args.store.contains('#') && !is_folder;
     let Stored {
         runs,
         strays,
@@ -148,7 +149,7 @@ fn all(args: &FsckArgs, context: &Context) -> Result<Stored, Failure> {
     };
     drop(there);
     let store = place::writable(&args.store, context)?;
-    let records = match args.run.is_none() && url::is_object_storage(&args.store) {
+    let records = match args.run.is_none() && address::is_object_storage(&args.store) {
         true => transcripts(args)?,
         false => Vec::new(),
     };

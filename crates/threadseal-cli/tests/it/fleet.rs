@@ -1,6 +1,6 @@
 //! Threads in a PostgreSQL database: verified, followed, resumed and ended from the command line.
 
-#[path = "../../../threadseal-store/src/ledger/postgres/throwaway.rs"]
+#[path = "../../../threadseal-store/src/postgres/throwaway.rs"]
 #[allow(
     dead_code,
     unreachable_pub,

@@ -22,7 +22,7 @@ use std::thread;
 use std::time::Duration;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_store::atomic;
-use threadseal_store::home::PRIVATE_DIRECTORY;
+use threadseal_store::atomic::PRIVATE_DIRECTORY;
 use threadseal_store::lock::Exclusive;
 use threadseal_store::sys::Fs;
 

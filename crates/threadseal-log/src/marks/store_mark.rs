@@ -127,11 +127,10 @@ fn open(address: &str, settings: &[(String, String)]) -> Result<Arc<dyn Objects>
 
 #[cfg(feature = "postgres")]
 fn open_postgres(address: &str, settings: &[(String, String)]) -> Result<Arc<dyn Objects>, Error> {
-    use threadseal_store::ledger::postgres::{PostgresLedgerStore, PostgresObjects};
+    use threadseal_store::postgres::PostgresObjects;
     let password = settings.iter().find(|(name, _)| name == "PGPASSWORD");
     let url = with_password(address, password.map(|(_, value)| value.as_str()));
-    let store = PostgresLedgerStore::open(&url)?;
-    Ok(Arc::new(PostgresObjects::new(Arc::new(store))))
+    Ok(Arc::new(PostgresObjects::open(&url)?))
 }
 
 #[cfg(not(feature = "postgres"))]

@@ -19,7 +19,7 @@ use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::merkle::TreeHead;
 use threadseal_core::tlog::entry::{LogEntry, LoggedHead};
 use threadseal_store::atomic;
-use threadseal_store::home::PRIVATE_DIRECTORY;
+use threadseal_store::atomic::PRIVATE_DIRECTORY;
 use threadseal_store::lock::Exclusive;
 
 /// Entries of a log that is made that are in memory at once.

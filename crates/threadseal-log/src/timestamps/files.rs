@@ -19,7 +19,7 @@ use threadseal_core::limits::MAX_NOTE_BYTES;
 use threadseal_core::merkle::TreeHead;
 use threadseal_core::note::SignedNote;
 use threadseal_store::atomic;
-use threadseal_store::home::PRIVATE_DIRECTORY;
+use threadseal_store::atomic::PRIVATE_DIRECTORY;
 
 const FOLDER: &str = "timestamps";
 const NOTE: &str = ".checkpoint";

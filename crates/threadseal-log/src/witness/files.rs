@@ -33,9 +33,9 @@ use threadseal_core::tlog::cosignature::{CosignatureTime, MAX_CLOCK_STEP_SECONDS
 use threadseal_core::tlog::policy::{Policy, PolicyLog};
 use threadseal_core::tlog::verifier::VerifierKey;
 use threadseal_core::tlog::witness::{Accepted, AddCheckpoint, Refusal, judge};
+use threadseal_store::atomic::PRIVATE_DIRECTORY;
 use threadseal_store::atomic::{self, Mode, PRIVATE_FILE};
 use threadseal_store::clock::Clock;
-use threadseal_store::home::PRIVATE_DIRECTORY;
 use threadseal_store::lock::Exclusive;
 use threadseal_store::sys::{self, Fs};
 

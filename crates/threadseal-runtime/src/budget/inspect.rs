@@ -25,7 +25,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
-use threadseal_store::database;
+use threadseal_store::sqlite::database;
 
 /// How far the sums of doubles in Rye's rows may be off.
 const TOLERANCE: u64 = 1000;

@@ -13,7 +13,7 @@
 
 use rusqlite::Connection;
 use threadseal_core::error::Error;
-use threadseal_store::database::Database;
+use threadseal_store::sqlite::database::Database;
 
 /// Version of our tables; a file of a later one is not touched.
 const VERSION: i64 = 1;

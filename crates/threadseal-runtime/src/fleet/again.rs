@@ -22,7 +22,7 @@ use serde_json::json;
 use std::time::Duration;
 use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
-use threadseal_store::ledger::postgres::leases::Taken;
+use threadseal_store::postgres::leases::Taken;
 use threadseal_store::random;
 
 impl Fleet {

@@ -22,8 +22,8 @@ use std::path::Path;
 use std::time::Duration;
 use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
-use threadseal_store::ledger::postgres::files;
-use threadseal_store::ledger::postgres::leases::{Standing, Taken};
+use threadseal_store::postgres::files;
+use threadseal_store::postgres::leases::{Standing, Taken};
 use threadseal_store::random;
 
 /// The effect of a request to end.

@@ -18,7 +18,7 @@ use crate::toolbox::Cancel;
 use serde_json::{Map, Value, json};
 use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
-use threadseal_store::ledger::postgres::leases::Lease;
+use threadseal_store::postgres::leases::Lease;
 
 #[derive(Debug)]
 pub(super) enum Task {

@@ -12,8 +12,8 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
-use threadseal_store::ledger::postgres::files;
-use threadseal_store::ledger::postgres::leases::Lease;
+use threadseal_store::postgres::files;
+use threadseal_store::postgres::leases::Lease;
 
 /// Does `work` while another thread renews the lease. Sets `cancel` when the lease is lost, or
 /// where `asked` is set.

@@ -9,7 +9,7 @@ use crate::toolbox::Cancel;
 use serde_json::{Value, json};
 use std::time::Duration;
 use threadseal_core::error::Error;
-use threadseal_store::ledger::postgres::leases::Taken;
+use threadseal_store::postgres::leases::Taken;
 use threadseal_store::random;
 
 /// A process that takes orders.

@@ -29,7 +29,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::record::ThreadId;
-use threadseal_store::database;
+use threadseal_store::sqlite::database;
 
 /// A contradiction in a database.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,7 +14,7 @@
 use rusqlite::Connection;
 use std::collections::HashSet;
 use threadseal_core::error::Error;
-use threadseal_store::database::Database;
+use threadseal_store::sqlite::database::Database;
 
 /// Version of our table; a file of a later one is not touched.
 const VERSION: i64 = 1;

@@ -23,10 +23,10 @@
 use super::recent::{RecentHead, Slots};
 use super::{
     Durability, HeadStore, MAX_RECORDS_PER_LINE, RecordKind, StoredHead, Swap, checked, codec,
-    going_back, succeed,
+    head_store::going_back, succeed,
 };
+use crate::atomic::PRIVATE_DIRECTORY;
 use crate::atomic::{self, Mode, PRIVATE_FILE};
-use crate::home::PRIVATE_DIRECTORY;
 use crate::lock::Exclusive;
 use crate::read;
 use crate::sys::{self, Access, Fs, directory_of};

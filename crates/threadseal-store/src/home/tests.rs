@@ -1,8 +1,9 @@
 //! The owner of a home, its contents, and when nothing is read from it.
 
 use super::*;
-use crate::sys::RealFs;
+use crate::sys::{Metadata, RealFs};
 use std::fs;
+use std::io;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use threadseal_core::error::ErrorKind;
 

@@ -9,8 +9,8 @@
 //! `effect.payload` and `result` are moved.
 
 use super::{Appended, ChainedLedger, LedgerStore};
+use crate::atomic::PRIVATE_DIRECTORY;
 use crate::atomic::{self, PRIVATE_FILE};
-use crate::home::PRIVATE_DIRECTORY;
 use crate::read;
 use crate::sys::{self, Fs};
 use std::collections::BTreeMap;

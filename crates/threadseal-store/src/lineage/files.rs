@@ -23,9 +23,9 @@
 use super::advance::Proven;
 use super::state::{StoredLink, each_chunk};
 use super::{Advance, CheckpointStore, Newest, Saved};
-use crate::atomic::{self, NewFile, PRIVATE_FILE};
-use crate::home::{PRIVATE_DIRECTORY, read_private_key_file};
+use crate::atomic::{self, NewFile, PRIVATE_DIRECTORY, PRIVATE_FILE};
 use crate::lock::Exclusive;
+use crate::owned_files::read_private_key_file;
 use crate::read::{self, RegularFile, Source};
 use crate::sys::{self, Access, Fs, directory_of};
 use std::collections::BTreeMap;

@@ -3,7 +3,8 @@
 //! An answer of "exists" or "changed" is passed on as it is. The library may have repeated the
 //! request after a lost answer. Only the caller can distinguish its own write from another's.
 
-use super::{Object, Objects, Put, Version, damaged, external};
+use super::storage::external;
+use super::{Object, Objects, Put, Version, damaged};
 use crate::runtime::wait_for;
 use object_store::path::Path;
 use object_store::{

@@ -27,11 +27,11 @@ use threadseal_formats::ledger::{
     Bundle, BundledLedger, ChainOptions, ChainTip, HeadAtHand, Judging, Outcome, RunId, SignedHead,
     View,
 };
-#[cfg(feature = "sqlite")]
-use threadseal_store::ledger::SqliteLedgerStore;
 use threadseal_store::ledger::known::{self, Known};
 use threadseal_store::ledger::{self, LedgerStore, LedgerStoreExt as _, Tip};
 use threadseal_store::read::{RegularFile, open_regular};
+#[cfg(feature = "sqlite")]
+use threadseal_store::sqlite::SqliteLedgerStore;
 
 /// Runs of a store that are asked for at once.
 const PAGE_RUNS: usize = 256;

@@ -11,7 +11,7 @@ use crate::inputs;
 use rayon::prelude::*;
 use std::path::Path;
 use threadseal_core::report::Report;
-use threadseal_store::ledger::url::Intent;
+use threadseal_store::address::Intent;
 use threadseal_store::sys::text_path;
 
 /// Reports of the records in a place of this machine: a file, a folder, an SQLite file, a record in a store that is a folder. None of any

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use threadseal_core::limits::MAX_POLICY_BYTES;
 use threadseal_core::tlog::policy::Policy;
 use threadseal_log::timestamps::{Authority, MAX_AUTHORITY_BYTES};
+use threadseal_store::atomic::PRIVATE_DIRECTORY;
 use threadseal_store::atomic::{self, Mode, PRIVATE_FILE};
-use threadseal_store::home::{Home, KeyFileName, PRIVATE_DIRECTORY};
+use threadseal_store::home::{Home, KeyFileName};
 use threadseal_store::read::read_small;
 
 /// What `anchor add` takes.

@@ -20,12 +20,12 @@ use threadseal_core::canon::python;
 use threadseal_core::error::Error;
 use threadseal_core::limits::{MAX_BUNDLE_RUNS, MAX_SOURCE_BYTES};
 use threadseal_formats::ledger::{Bundle, LineSplitter, RunId};
+use threadseal_store::address::{self, Intent};
 use threadseal_store::host::Host;
-use threadseal_store::ledger::url::{self, Intent};
-use threadseal_store::ledger::{
-    JsonlLedgerStore, LedgerStore, LedgerStoreExt as _, SqliteLedgerStore, known,
-};
+use threadseal_store::ledger::{JsonlLedgerStore, LedgerStore, LedgerStoreExt as _, known};
+use threadseal_store::open;
 use threadseal_store::read::{RegularFile, Source as _, open_regular};
+use threadseal_store::sqlite::SqliteLedgerStore;
 use threadseal_verify::detect::{self, LedgerShape};
 
 /// The number of runs that one request asks for.
@@ -73,16 +73,16 @@ pub(crate) fn remember(text: &str, run: &RunId, host: &Host) -> Result<(), Failu
 
 fn named(text: &str) -> Result<Named<'_>, Failure> {
     let path = Path::new(text);
-    Ok(match url::folder_of(text)? {
+    Ok(match address::folder_of(text)? {
         Some(folder) => Named::Folder(folder),
-        None if url::is_address(text) && !path.exists() => Named::Address(text),
+        None if address::is_address(text) && !path.exists() => Named::Address(text),
         None if path.is_dir() => Named::Folder(path.to_owned()),
         None => Named::File(path),
     })
 }
 
 fn opened(address: &str, intent: Intent) -> Result<Box<dyn LedgerStore>, Error> {
-    url::open_with(address, intent, &context::object_storage_settings())
+    open::ledgers(address, intent, &context::object_storage_settings())
 }
 
 /// The store that `text` names, to append to; it is created if it is missing.

@@ -19,6 +19,7 @@ use threadseal_formats::lineage::{AgentIdentity, AgentName, Authority, Certifica
 use threadseal_store::clock::SystemClock;
 use threadseal_store::lineage::migrate::Node;
 use threadseal_store::lineage::{self, CheckpointStore, RememberedStore, Standings};
+use threadseal_store::open;
 use threadseal_store::read::read_small;
 
 /// Whose agent, and as whom.
@@ -65,7 +66,7 @@ impl MachineArgs {
     /// # Errors
     /// When it cannot be opened.
     pub(super) fn open_store(&self, context: &Context) -> Result<RememberedStore, Failure> {
-        let store = lineage::open(&self.store, &object_storage_settings())?;
+        let store = open::lineages(&self.store, &object_storage_settings())?;
         Ok(RememberedStore::new(store, context.host()?))
     }
 
@@ -246,7 +247,7 @@ pub(super) fn read_delegation(path: &Path, context: &Context) -> Result<Delegati
 }
 
 fn read_key(path: &Path, context: &Context) -> Result<AgentIdentity, Failure> {
-    let bytes = match threadseal_store::home::read_private_key_file(&*context.fs, path) {
+    let bytes = match threadseal_store::owned_files::read_private_key_file(&*context.fs, path) {
         Ok(bytes) if bytes.len() <= MAX_KEY_FILE_BYTES => bytes,
         Ok(_) => return Err(Failure::new("the key file is too large to be one").about(path)),
         Err(error) => return Err(error.into()),

@@ -14,10 +14,10 @@ use threadseal_core::tlog::entry::LoggedHead;
 use threadseal_core::tlog::tombstone::Tombstone;
 use threadseal_formats::transcript::manifest::parse_line;
 use threadseal_runtime::project::{CANCEL_FILE, CAPABILITIES_FILE, THREAD_FILE, TRANSCRIPT_FILE};
+use threadseal_store::address::{self, Intent};
 use threadseal_store::examine::first_line;
 use threadseal_store::heads::{HeadStore, RecordKind};
 use threadseal_store::host::Host;
-use threadseal_store::ledger::url::{self, Intent};
 use threadseal_store::lock::WriterLock;
 use threadseal_store::observer::seal_path;
 use threadseal_store::read::{RegularFile, open_regular};
@@ -261,7 +261,7 @@ pub(super) fn path_of(
 ) -> Result<PathBuf, Failure> {
     if let Some(address) = record::address_of(named) {
         // In a store of files, each record is a file.
-        if url::folder_of(address)?.is_some() {
+        if address::folder_of(address)?.is_some() {
             let (store, name) = record::one(address, Intent::Read)?;
             return Ok(store.place(&name));
         }

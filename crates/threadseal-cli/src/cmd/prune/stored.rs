@@ -21,6 +21,7 @@ use threadseal_store::heads::RecordKind;
 use threadseal_store::ledger::{LedgerStore, Tip};
 use threadseal_store::lineage::{self, CheckpointStore, Newest, Saved, Standings};
 use threadseal_store::observer::seal_path;
+use threadseal_store::open;
 use threadseal_store::tombstones;
 use threadseal_verify::verifier::head_path;
 
@@ -111,7 +112,7 @@ impl Tools<'_> {
     /// Prunes the checkpoints of an agent.
     pub(super) fn prune_agent(&self, store: &Path, agent: &AgentName) -> Result<Done, Failure> {
         let address = text_of(store)?;
-        let store = lineage::open(address, &object_storage_settings())?;
+        let store = open::lineages(address, &object_storage_settings())?;
         let (newest, tombstone, is_new) = match store.newest(agent)? {
             Newest::Nothing => {
                 return Err(Failure::new(format!("there is no agent {agent} here")));

@@ -14,7 +14,7 @@ use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use threadseal_core::report::{Report, Verdict};
-use threadseal_store::ledger::url::Intent;
+use threadseal_store::address::Intent;
 use threadseal_store::read::{RegularFile, Stability};
 use threadseal_store::transcripts::RecordName;
 use threadseal_store::{bodies, examine};

@@ -11,7 +11,8 @@
 
 use super::{Context, delete};
 use crate::append::Log;
-use crate::ledger::{Fault, FsckReport};
+use crate::fsck::Fault;
+use crate::ledger::FsckReport;
 use crate::lock::{Turn, WriterLock};
 use crate::sys::{self, Access, FileHandle, FileKind, directory_of};
 use std::io;

@@ -36,8 +36,8 @@ use super::{
     Append, Entry, FsckReport, LedgerStore, StoredRecord, Tip, Tombstone, check_entries, deleted,
 };
 use crate::atomic;
+use crate::atomic::PRIVATE_DIRECTORY;
 use crate::heads::Durability;
-use crate::home::PRIVATE_DIRECTORY;
 use crate::sys::{self, Fs};
 use reader::Reader;
 use std::collections::{BTreeMap, BTreeSet};

@@ -21,7 +21,8 @@
 use super::ObjectLedgerStore;
 use super::head::{Head, MAX_HEAD_BYTES};
 use super::rows::{self, MAX_SEALED_BYTES, Ref, Row};
-use crate::ledger::{Fault, FsckReport};
+use crate::fsck::Fault;
+use crate::ledger::FsckReport;
 use crate::objects::PAGE;
 use crate::objects::levels::Span as _;
 use crate::objects::spell::number;

@@ -3,8 +3,7 @@
 use super::super::{
     Advance, CheckpointStore, NO_STATE, Newest, Saved, Standings, StoredLink, overtaken,
 };
-use super::parcel::{Behind, OutgoingPackage, PackageExtras};
-use super::transport::MAX_HANDOVER_BYTES;
+use super::parcel::{Behind, MAX_HANDOVER_BYTES, OutgoingPackage, PackageExtras};
 use crate::clock::Clock;
 use crate::random::{self, Random};
 use crate::read::Source;

@@ -18,9 +18,10 @@
 use super::head::{self, Head, MAX_HEAD_BYTES, MAX_INDEX_BYTES, Nonce, Ref, SEGMENT_BYTES};
 use super::tree::{Indexes, Place};
 use super::write;
-use crate::ledger::Fault;
+use crate::fsck::Fault;
 use crate::objects::{self, spell};
-use crate::transcripts::{FsckReport, no_record};
+use crate::transcripts::FsckReport;
+use crate::transcripts::transcript_store::no_record;
 use threadseal_core::digest::Digest;
 use threadseal_core::encoding;
 use threadseal_core::error::{Error, ErrorKind};

@@ -25,6 +25,7 @@ mod tests;
 mod tree;
 mod write;
 
+use super::transcript_store::checked_aside;
 use super::{Appender, Claim, FsckReport, RecordName, TranscriptStore};
 use crate::append::MovedTail;
 use crate::objects::{self, Objects, PAGE, spell};
@@ -126,7 +127,7 @@ impl TranscriptStore for ObjectTranscriptStore {
             }
             next = moved.offset + bytes.len() as u64;
         }
-        super::checked_aside(bytes, moved)
+        checked_aside(bytes, moved)
     }
 
     fn delete(&self, name: &RecordName, record: &RecordId, size: u64) -> Result<bool, Error> {
