@@ -1,7 +1,6 @@
 //! Records to look at, made with the keys of a sandbox's own home.
 
-use crate::sandbox::Sandbox;
-use std::path::{Path, PathBuf};
+use crate::prelude::*;
 use std::sync::Arc;
 use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
 use threadseal_core::record::ThreadId;
@@ -20,7 +19,7 @@ use threadseal_store::sys::RealFs;
 /// A sandbox after `init`.
 pub(crate) fn ready() -> Sandbox {
     let sandbox = Sandbox::new();
-    sandbox.run(["init"]).exits(0);
+    sandbox.ok("init");
     sandbox
 }
 
@@ -33,21 +32,18 @@ fn signer(home: &Home, file: &str, usage: KeyUsage) -> LocalSigner {
 /// The home of a thief, who has a copy of this key under the name `stolen` and no other knowledge.
 pub(crate) fn thief(sandbox: &Sandbox, key: &str) -> Sandbox {
     let thief = Sandbox::new();
-    thief.run(["init", "-q", "--no-log"]).exits(0);
-    let pem = thief.work().join("stolen.pem");
+    thief.ok("init -q --no-log");
+    let pem = thief.path("stolen.pem");
     let pem = pem.to_str().unwrap();
-    let export = ["key", "export", key, "--private", "--out", pem];
-    sandbox.run(export).exits(0);
-    let import = ["key", "import", pem, "--name", "stolen"];
-    thief.run(import).exits(0);
+    sandbox.ok(format!("key export {key} --private --out {pem:?}"));
+    thief.ok(format!("key import {pem:?} --name stolen"));
     thief
 }
 
 /// Has a thief seal a file of the sandbox with the key that they stole.
 pub(crate) fn steal(thief: &Sandbox, sandbox: &Sandbox, name: &str) {
-    let path = sandbox.work().join(name);
-    let seal = ["seal", "--key", "stolen", path.to_str().unwrap()];
-    thief.run(seal).exits(0);
+    let path = sandbox.path(name);
+    thief.ok(format!("seal --key stolen {path:?}"));
 }
 
 /// A native record of `turns` turns; three events and a seal each.
@@ -76,8 +72,8 @@ pub(crate) fn recorder_at(
     };
     let (native, rye) = (*keys.native.public_key(), *keys.rye.public_key());
     let manifest = Manifest::new(host.new_record().unwrap(), native, rye);
-    let path = sandbox.work().join(name);
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let path = sandbox.path(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
     let thread = ThreadId::parse("demo/thread-1").unwrap();
     let mut recorder = Recorder::create(host, &path, thread, manifest, keys).unwrap();
     for turn in 1..=turns {
@@ -117,7 +113,7 @@ pub(crate) fn reopened(sandbox: &Sandbox, path: &Path, rye: &str) -> Recorder {
 
 /// Appends an event with this text.
 pub(crate) fn say(recorder: &mut Recorder, event_type: &str, text: &str) {
-    let payload = serde_json::json!({"text": text, "role": "user", "output": text}).to_string();
+    let payload = json!({"text": text, "role": "user", "output": text}).to_string();
     recorder
         .append(
             &EventType::parse(event_type).unwrap(),

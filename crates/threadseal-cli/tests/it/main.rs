@@ -37,6 +37,7 @@ mod log_twins;
 mod marks;
 mod mirror;
 mod place;
+mod prelude;
 mod prove;
 mod prove_bodies;
 mod prune;

@@ -1,5 +1,6 @@
 //! A place of its own for each test: empty home, empty working folder, no environment.
 
+use serde_json::Value;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -25,6 +26,17 @@ impl Sandbox {
         self.root.path().join("work")
     }
 
+    /// A file or folder under the working folder.
+    pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.work().join(name)
+    }
+
+    /// The text of a file under the working folder.
+    #[track_caller]
+    pub(crate) fn read(&self, name: impl AsRef<Path>) -> String {
+        read(self.path(name))
+    }
+
     /// The home; made by `init`.
     pub(crate) fn home(&self) -> PathBuf {
         self.root.path().join("home")
@@ -46,8 +58,8 @@ impl Sandbox {
     }
 
     /// Writes a file under the working folder, with the folders it needs.
-    pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.work().join(name);
+    pub(crate) fn write(&self, name: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, bytes).unwrap();
         path
@@ -77,9 +89,39 @@ impl Sandbox {
             .stdin(Stdio::null());
         Ran::of(command.output().unwrap())
     }
+}
 
-    /// Runs to the end.
-    pub(crate) fn run<I: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = I>) -> Ran {
+/// Runs commands to their end.
+pub(crate) trait Shell {
+    /// Runs a command with arguments that a line cannot hold.
+    fn run<I: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = I>) -> Ran;
+
+    /// Runs a command line: see [`words`].
+    fn sh(&self, line: impl AsRef<str>) -> Ran {
+        self.run(words(line.as_ref()))
+    }
+
+    /// Runs a command line that exits with this code.
+    #[track_caller]
+    fn exits(&self, code: i32, line: impl AsRef<str>) -> Ran {
+        self.sh(line).exits(code)
+    }
+
+    /// Runs a command line that exits with 0.
+    #[track_caller]
+    fn ok(&self, line: impl AsRef<str>) -> Ran {
+        self.exits(0, line)
+    }
+
+    /// The output of a command line with `--json` that exits with 0.
+    #[track_caller]
+    fn json(&self, line: impl AsRef<str>) -> Value {
+        self.ok(format!("{} --json", line.as_ref())).json()
+    }
+}
+
+impl Shell for Sandbox {
+    fn run<I: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = I>) -> Ran {
         Ran::of(self.command().args(arguments).output().unwrap())
     }
 }
@@ -159,12 +201,158 @@ impl Ran {
         ran
     }
 
+    /// Checks that standard output contains `part`.
+    #[track_caller]
+    pub(crate) fn prints(self, part: &str) -> Self {
+        self.stdout.has(part);
+        self
+    }
+
+    /// Checks that standard output does not contain `part`.
+    #[track_caller]
+    pub(crate) fn omits(self, part: &str) -> Self {
+        self.stdout.lacks(part);
+        self
+    }
+
+    /// Checks that standard output begins with `part`.
+    #[track_caller]
+    pub(crate) fn begins_with(self, part: &str) -> Self {
+        assert!(
+            self.stdout.starts_with(part),
+            "{:?} does not begin with {part:?}",
+            self.stdout
+        );
+        self
+    }
+
+    /// Checks that standard error contains `part`.
+    #[track_caller]
+    pub(crate) fn warns(self, part: &str) -> Self {
+        self.stderr.has(part);
+        self
+    }
+
+    /// Checks that standard error does not contain `part`.
+    #[track_caller]
+    pub(crate) fn does_not_warn(self, part: &str) -> Self {
+        self.stderr.lacks(part);
+        self
+    }
+
+    /// Checks that standard error is empty.
+    #[track_caller]
+    pub(crate) fn is_quiet(self) -> Self {
+        assert_eq!(self.stderr, "");
+        self
+    }
+
     /// Standard output as JSON.
     #[track_caller]
-    pub(crate) fn json(&self) -> serde_json::Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout)
             .unwrap_or_else(|error| panic!("{error} in {:?}", self.stdout))
     }
+}
+
+/// Checks of a text that show the text when they fail.
+pub(crate) trait Text {
+    fn has(&self, part: &str) -> &Self;
+    fn lacks(&self, part: &str) -> &Self;
+}
+
+impl Text for str {
+    #[track_caller]
+    fn has(&self, part: &str) -> &Self {
+        assert!(self.contains(part), "{part:?} is not in {self}");
+        self
+    }
+
+    #[track_caller]
+    fn lacks(&self, part: &str) -> &Self {
+        assert!(!self.contains(part), "{part:?} is in {self}");
+        self
+    }
+}
+
+/// Members of JSON that must have a type; a failure shows the value.
+pub(crate) trait Json {
+    fn text(&self) -> &str;
+    fn list(&self) -> &Vec<Value>;
+    fn number(&self) -> u64;
+}
+
+impl Json for Value {
+    #[track_caller]
+    fn text(&self) -> &str {
+        self.as_str()
+            .unwrap_or_else(|| panic!("not a string: {self}"))
+    }
+
+    #[track_caller]
+    fn list(&self) -> &Vec<Value> {
+        self.as_array()
+            .unwrap_or_else(|| panic!("not an array: {self}"))
+    }
+
+    #[track_caller]
+    fn number(&self) -> u64 {
+        self.as_u64()
+            .unwrap_or_else(|| panic!("not a number: {self}"))
+    }
+}
+
+/// The words of a command line. Blanks separate them; a word in quotes may contain blanks. In double
+/// quotes the escapes of Rust count, so that a line may contain `{path:?}`.
+pub(crate) fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    let mut letters = line.chars();
+    while let Some(letter) = letters.next() {
+        match (quote, letter) {
+            (None, ' ') => words.extend(word.take()),
+            (None, '"' | '\'') => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            (Some(open), _) if letter == open => quote = None,
+            (Some('"'), '\\') => {
+                let letter = match letters.next() {
+                    Some('n') => '\n',
+                    Some(letter @ ('"' | '\\' | '\'')) => letter,
+                    other => panic!("no escape: {other:?}"),
+                };
+                word.get_or_insert_default().push(letter);
+            }
+            _ => word.get_or_insert_default().push(letter),
+        }
+    }
+    assert_eq!(quote, None, "the quotes of {line:?} do not end");
+    words.extend(word);
+    words
+}
+
+/// The text of a file.
+#[track_caller]
+pub(crate) fn read(path: impl AsRef<Path>) -> String {
+    let path = path.as_ref();
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The lines of a file, with their ends.
+#[track_caller]
+pub(crate) fn lines(path: impl AsRef<Path>) -> Vec<String> {
+    let text = read(path);
+    text.split_inclusive('\n').map(str::to_owned).collect()
+}
+
+/// Replaces the first `from` in a file.
+#[track_caller]
+pub(crate) fn replace(path: impl AsRef<Path>, from: &str, to: &str) {
+    let text = read(&path);
+    text.has(from);
+    std::fs::write(path, text.replacen(from, to, 1)).unwrap();
 }
 
 /// Compares with `tests/snapshots/<name>.txt`; `THREADSEAL_BLESS=1` writes it instead.

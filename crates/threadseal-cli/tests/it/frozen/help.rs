@@ -1,7 +1,7 @@
 //! Every page of help, short and long, of every command at every depth.
 
 use crate::frame::COMMANDS;
-use crate::sandbox::{Sandbox, snapshot};
+use crate::prelude::*;
 
 /// Headings of lists of commands: one list on most pages, groups on the main page.
 const HEADINGS: [&str; 6] = [
@@ -41,7 +41,7 @@ fn every_page_of_help_is_frozen() {
     let (mut pages, mut pending) = (String::new(), vec![Vec::new()]);
     while let Some(path) = pending.pop() {
         let (long, short) = (page(&path, "--help"), page(&path, "-h"));
-        let name = [&["threadseal".to_owned()], &path[..]].concat().join(" ");
+        let name = format!("threadseal {}", path.join(" "));
         pages += &format!("==== {name} --help\n{long}\n");
         pages += &match short == long {
             true => format!("==== {name} -h: the same\n\n"),

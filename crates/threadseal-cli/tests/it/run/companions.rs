@@ -1,17 +1,15 @@
 //! `verify DIR` reports each file that a thread's record names and that is missing or differs.
 
 use super::{greet, once_more, project, thread};
-use crate::sandbox::{Ran, Sandbox, copy};
-use std::fs;
-use std::path::{Path, PathBuf};
+use crate::prelude::*;
 use threadseal_formats::transcript::event::{EventType, Payload};
 use threadseal_formats::transcript::ext::Ext;
 
 fn ran() -> (Sandbox, PathBuf) {
     let sandbox = project();
-    greet(&sandbox, &["--script", "answers.yaml"]).exits(0);
+    greet(&sandbox, "--script answers.yaml").exits(0);
     let folder = thread(&sandbox, "child");
-    sandbox.run(["verify", "p"]).exits(0);
+    sandbox.ok("verify p");
     (sandbox, folder)
 }
 
@@ -29,10 +27,9 @@ fn ledger(folder: &Path) -> PathBuf {
 fn tells(ran: &Ran, code: &str, name: &str) {
     assert_eq!(ran.code, 1, "{}{}", ran.stdout, ran.stderr);
     let results = &ran.json()["results"];
-    let told = results.as_array().unwrap().iter().any(|report| {
-        let findings = report["findings"].as_array().unwrap();
-        report["path"].as_str().unwrap().ends_with(name)
-            && findings.iter().any(|found| found["code"] == code)
+    let told = results.list().iter().any(|report| {
+        let findings = report["findings"].list();
+        report["path"].text().ends_with(name) && findings.iter().any(|found| found["code"] == code)
     });
     assert!(told, "{code} of {name}: {results:#}");
 }
@@ -50,14 +47,10 @@ fn a_deleted_neighbour_of_a_transcript_is_missed() {
         let bytes = fs::read(&path).unwrap();
         fs::remove_file(&path).unwrap();
         let name = path.file_name().unwrap().to_str().unwrap();
-        tells(
-            &sandbox.run(["verify", "p", "--json"]),
-            "companion_missing",
-            name,
-        );
+        tells(&sandbox.sh("verify p --json"), "companion_missing", name);
         fs::write(&path, bytes).unwrap();
     }
-    sandbox.run(["verify", "p"]).exits(0);
+    sandbox.ok("verify p");
 }
 
 // T-FIL-03
@@ -68,7 +61,7 @@ fn a_deleted_transcript_is_missed_by_each_neighbour_that_is_left() {
     let ledger = ledger(&folder);
     let bytes = fs::read(&record).unwrap();
     fs::remove_file(&record).unwrap();
-    let verify = || sandbox.run(["verify", "p", "--json"]);
+    let verify = || sandbox.sh("verify p --json");
     tells(&verify(), "record_missing", "transcript.jsonl");
     // A link in its place does not count, wherever it leads.
     let copy = sandbox.write("copies/one.jsonl", "");
@@ -83,21 +76,21 @@ fn a_deleted_transcript_is_missed_by_each_neighbour_that_is_left() {
         fs::write(gone, kept).unwrap();
     }
     fs::write(&record, bytes).unwrap();
-    sandbox.run(["verify", "p"]).exits(0);
+    sandbox.ok("verify p");
 }
 
 // T-FIL-07
 #[test]
 fn a_child_that_is_gone_as_a_whole_is_missed_by_its_parents_record() {
     let (sandbox, folder) = ran();
-    let kept = sandbox.work().join("kept");
+    let kept = sandbox.path("kept");
     fs::rename(&folder, &kept).unwrap();
     let child = folder.file_name().unwrap().to_str().unwrap();
     let name = format!("{child}/transcript.jsonl");
-    let verify = |what: &str| sandbox.run(["verify", what, "--json"]);
+    let verify = |what: &str| sandbox.sh(format!("verify {what:?} --json"));
     tells(&verify("p"), "record_missing", &name);
     tells(&verify("p/.ai/agent/threads"), "record_missing", &name);
-    let from_inside = sandbox.work().join("p/.ai/agent/threads/demo");
+    let from_inside = sandbox.path("p/.ai/agent/threads/demo");
     tells(
         &verify(from_inside.to_str().unwrap()),
         "record_missing",
@@ -106,27 +99,26 @@ fn a_child_that_is_gone_as_a_whole_is_missed_by_its_parents_record() {
     // A copy outside of the project misses no other thread.
     let parent = thread(&sandbox, "greet");
     let copy = sandbox
-        .work()
-        .join("copies/demo")
+        .path("copies/demo")
         .join(parent.file_name().unwrap());
     fs::create_dir_all(&copy).unwrap();
     for entry in fs::read_dir(&parent).unwrap() {
         let entry = entry.unwrap();
         fs::copy(entry.path(), copy.join(entry.file_name())).unwrap();
     }
-    sandbox.run(["verify", "copies"]).exits(0);
+    sandbox.ok("verify copies");
     // A thread in another of the verified folders is not missing.
-    let moved = sandbox.work().join("p/moved/demo");
+    let moved = sandbox.path("p/moved/demo");
     fs::create_dir_all(&moved).unwrap();
     fs::rename(&kept, moved.join(child)).unwrap();
-    sandbox.run(["verify", "p"]).exits(0);
+    sandbox.ok("verify p");
     fs::rename(moved.join(child), &folder).unwrap();
     let papers = parent.to_str().unwrap();
-    sandbox.run(["verify", papers]).exits(0);
+    sandbox.ok(format!("verify {papers}"));
     // Older than its end, on a host without a head of it.
     sandbox.forget();
     let path = folder.join("transcript.jsonl");
-    let text = fs::read_to_string(&path).unwrap();
+    let text = read(&path);
     let begin: Vec<&str> = text.split_inclusive('\n').take(2).collect();
     fs::write(&path, begin.concat()).unwrap();
     tells(&verify("p"), "head_ahead", &name);
@@ -139,13 +131,13 @@ fn a_parent_a_predecessor_and_a_successor_that_are_gone_as_a_whole_are_missed_on
     let first = thread(&sandbox, "greet");
     sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
     let id = format!("demo/{}", first.file_name().unwrap().to_str().unwrap());
-    let resumed = sandbox.run(once_more(&id).iter().chain(&["--json"]));
+    let resumed = sandbox.sh(once_more(&id) + " --json");
     let resumed = resumed.exits(0).json();
-    let second = resumed["thread_id"].as_str().unwrap();
-    let second = sandbox.work().join("p/.ai/agent/threads").join(second);
-    sandbox.run(["verify", "p"]).exits(0);
-    let verify = || sandbox.run(["verify", "p", "--json"]);
-    let kept = sandbox.work().join("kept");
+    let second = resumed["thread_id"].text();
+    let second = sandbox.path("p/.ai/agent/threads").join(second);
+    sandbox.ok("verify p");
+    let verify = || sandbox.sh("verify p --json");
+    let kept = sandbox.path("kept");
     // The first is the parent of the child and the predecessor of the second; the second is the
     // successor of the first.
     for folder in [&first, &second] {
@@ -157,10 +149,10 @@ fn a_parent_a_predecessor_and_a_successor_that_are_gone_as_a_whole_are_missed_on
         let told = verify();
         tells(&told, "record_missing", &name);
         let results = told.json()["results"].clone();
-        let of_it = |report: &&serde_json::Value| report["path"].as_str().unwrap().ends_with(&name);
-        assert_eq!(results.as_array().unwrap().iter().filter(of_it).count(), 1);
+        let of_it = |report: &&Value| report["path"].text().ends_with(&name);
+        assert_eq!(results.list().iter().filter(of_it).count(), 1);
         fs::rename(&kept, folder).unwrap();
-        sandbox.run(["verify", "p"]).exits(0);
+        sandbox.ok("verify p");
     }
     // Older than the state from which the second continued, on a host without a head of it: the end
     // of no child shows it.
@@ -168,7 +160,7 @@ fn a_parent_a_predecessor_and_a_successor_that_are_gone_as_a_whole_are_missed_on
     fs::create_dir(sandbox.home().join("heads")).unwrap();
     fs::remove_dir_all(child).unwrap();
     let path = first.join("transcript.jsonl");
-    let text = fs::read_to_string(&path).unwrap();
+    let text = read(&path);
     let begin: Vec<&str> = text.split_inclusive('\n').take(2).collect();
     fs::write(&path, begin.concat()).unwrap();
     tells(&verify(), "head_ahead", "/transcript.jsonl");
@@ -181,7 +173,7 @@ fn a_ledger_that_was_copied_out_alone_misses_nothing() {
     let copy = sandbox.write("copies/x", "");
     let copy = copy.with_file_name(ledger.file_name().unwrap());
     fs::copy(ledger, copy).unwrap();
-    sandbox.run(["verify", "copies"]).exits(0);
+    sandbox.ok("verify copies");
 }
 
 // T-FIL-01
@@ -192,23 +184,15 @@ fn a_neighbour_of_another_thread_is_told() {
     for name in ["thread.json", "capabilities.md"] {
         let bytes = fs::read(folder.join(name)).unwrap();
         fs::copy(other.join(name), folder.join(name)).unwrap();
-        tells(
-            &sandbox.run(["verify", "p", "--json"]),
-            "companion_differs",
-            name,
-        );
+        tells(&sandbox.sh("verify p --json"), "companion_differs", name);
         fs::write(folder.join(name), bytes).unwrap();
     }
     let ledger = ledger(&folder);
-    let text = fs::read_to_string(&ledger).unwrap();
+    let text = read(&ledger);
     let (cut, _) = text.trim_end().rsplit_once('\n').unwrap();
     fs::write(&ledger, format!("{cut}\n")).unwrap();
     let name = ledger.file_name().unwrap().to_str().unwrap();
-    tells(
-        &sandbox.run(["verify", "p", "--json"]),
-        "companion_differs",
-        name,
-    );
+    tells(&sandbox.sh("verify p --json"), "companion_differs", name);
 }
 
 #[test]
@@ -216,7 +200,7 @@ fn a_transcript_that_was_copied_out_misses_nothing() {
     let (sandbox, folder) = ran();
     let copy = sandbox.write("copies/one.jsonl", "");
     fs::copy(folder.join("transcript.jsonl"), copy).unwrap();
-    sandbox.run(["verify", "copies"]).exits(0);
+    sandbox.ok("verify copies");
 }
 
 // T-FIL-11
@@ -234,11 +218,11 @@ fn what_overwrites_a_record_with_something_else_is_told() {
         for nothing in [&b"nothing\n"[..], b"", b"\x89PNG", b"{}\n"] {
             fs::write(&path, nothing).unwrap();
             let name = path.file_name().unwrap().to_str().unwrap();
-            tells(&sandbox.run(["verify", "p", "--json"]), code, name);
+            tells(&sandbox.sh("verify p --json"), code, name);
         }
         fs::write(&path, bytes).unwrap();
     }
-    sandbox.run(["verify", "p"]).exits(0);
+    sandbox.ok("verify p");
 }
 
 // T-FIL-06
@@ -255,7 +239,7 @@ fn what_threadseal_leaves_behind_is_no_record() {
         folder.join(".threadseal-1-0.tmp"),
     )
     .unwrap();
-    sandbox.run(["verify", "p"]).exits(0);
+    sandbox.ok("verify p");
     // A sealed record is not skipped for such a name.
     let bytes = fs::read(folder.join("transcript.jsonl")).unwrap();
     let changed = String::from_utf8(bytes)
@@ -267,27 +251,27 @@ fn what_threadseal_leaves_behind_is_no_record() {
         changed,
     )
     .unwrap();
-    sandbox.run(["verify", "p"]).exits(1);
+    sandbox.exits(1, "verify p");
 }
 
 /// A thread that began this child, and died before the child ended.
 fn began(sandbox: &Sandbox, thread: &str, record: &str) -> PathBuf {
     let name = "p/.ai/agent/threads/demo/thread-1/transcript.jsonl";
-    let mut parent = crate::fixtures::recorder(sandbox, name, 1);
-    let payload = serde_json::json!({
+    let mut parent = recorder(sandbox, name, 1);
+    let payload = json!({
         "child_thread_id": thread, "child_directive": "demo/child", "child_record": record,
     });
     let payload = Payload::parse(payload.to_string().as_bytes()).unwrap();
     let started = EventType::parse("child_thread_started").unwrap();
     parent.append(&started, &payload).unwrap();
     parent.seal(2, Ext::default()).unwrap();
-    sandbox.work().join(name)
+    sandbox.path(name)
 }
 
 fn findings(ran: &Ran, name: &str) -> String {
     let results = ran.json()["results"].clone();
-    let of_it = |report: &&serde_json::Value| report["path"].as_str().unwrap().ends_with(name);
-    let reports = results.as_array().unwrap();
+    let of_it = |report: &&Value| report["path"].text().ends_with(name);
+    let reports = results.list();
     reports.iter().find(of_it).unwrap()["findings"].to_string()
 }
 
@@ -295,11 +279,11 @@ fn findings(ran: &Ran, name: &str) -> String {
 #[test]
 fn a_child_whose_end_nobody_sealed_is_missed_by_the_log_alone() {
     let (sandbox, child) = ran();
-    let first = fs::read_to_string(child.join("transcript.jsonl")).unwrap();
-    let first: serde_json::Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
-    let record = first["payload"]["record"].as_str().unwrap();
-    let id = first["thread_id"].as_str().unwrap();
-    let threads = sandbox.work().join("p/.ai/agent/threads");
+    let first = read(child.join("transcript.jsonl"));
+    let first: Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
+    let record = first["payload"]["record"].text();
+    let id = first["thread_id"].text();
+    let threads = sandbox.path("p/.ai/agent/threads");
     // Everything that knew the child is gone: its parent, its folder, the registry, every head.
     for gone in [
         &child,
@@ -318,19 +302,12 @@ fn a_child_whose_end_nobody_sealed_is_missed_by_the_log_alone() {
     began(&sandbox, id, record);
     let name = child.file_name().unwrap().to_str().unwrap();
     let name = format!("{name}/transcript.jsonl");
-    tells(
-        &sandbox.run(["verify", "p", "--json"]),
-        "record_missing",
-        &name,
-    );
+    tells(&sandbox.sh("verify p --json"), "record_missing", &name);
     // The same without that parent.
     fs::remove_dir_all(threads.join("demo/thread-1")).unwrap();
-    let all = sandbox
-        .run(["verify", "--all", "p", "--json"])
-        .exits(1)
-        .json();
-    let missing = all["results"].as_array().unwrap().iter();
-    let missing: Vec<&serde_json::Value> = missing
+    let all = sandbox.exits(1, "verify --all p --json").json();
+    let missing = all["results"].list().iter();
+    let missing: Vec<&Value> = missing
         .filter(|report| report["verdict"] == "missing")
         .map(|report| &report["record"])
         .collect();
@@ -344,29 +321,23 @@ fn a_link_of_which_one_side_alone_is_there_is_open() {
     let name = "demo/thread-1/transcript.jsonl";
     // A child that, as far as the home knows, never sealed anything.
     let path = began(&sandbox, "demo/child-9", &"9".repeat(64));
-    let told = findings(&sandbox.run(["verify", "p", "--json"]), name);
-    assert!(
-        told.contains("link_open") && told.contains("no seal of that record"),
-        "{told}"
-    );
+    let told = findings(&sandbox.sh("verify p --json"), name);
+    told.has("link_open").has("no seal of that record");
     fs::remove_file(&path).unwrap();
     // A child that names another parent.
-    let first = fs::read_to_string(child.join("transcript.jsonl")).unwrap();
-    let first: serde_json::Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
-    let id = first["thread_id"].as_str().unwrap();
-    began(&sandbox, id, first["payload"]["record"].as_str().unwrap());
-    let told = findings(&sandbox.run(["verify", "p", "--json"]), name);
-    assert!(
-        told.contains("link_open") && told.contains("does not name this one"),
-        "{told}"
-    );
+    let first = read(child.join("transcript.jsonl"));
+    let first: Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
+    let id = first["thread_id"].text();
+    began(&sandbox, id, first["payload"]["record"].text());
+    let told = findings(&sandbox.sh("verify p --json"), name);
+    told.has("link_open").has("does not name this one");
     // The real parent and its child name each other.
     let name = child.file_name().unwrap().to_str().unwrap();
     let told = findings(
-        &sandbox.run(["verify", "p", "--json"]),
+        &sandbox.sh("verify p --json"),
         &format!("{name}/transcript.jsonl"),
     );
-    assert!(!told.contains("link_open"), "{told}");
+    told.lacks("link_open");
 }
 
 #[test]
@@ -375,9 +346,8 @@ fn no_link_of_a_child_that_is_gone_on_with_is_open() {
     let name = child.file_name().unwrap().to_str().unwrap();
     let id = format!("demo/{name}");
     sandbox.write("more.yaml", "answers:\n    - {text: More.}\n");
-    sandbox.run(once_more(&id)).exits(0);
-    let verified = sandbox.run(["verify", "p", "--json"]).exits(0).stdout;
-    assert!(!verified.contains("link_open"), "{verified}");
+    sandbox.ok(once_more(&id));
+    sandbox.ok("verify p --json").omits("link_open");
 }
 
 /// An auditor gets the folder of a project and a public key, and knows no heads.
@@ -386,19 +356,19 @@ fn no_link_of_a_child_that_is_gone_on_with_is_open() {
 fn who_was_not_there_takes_the_end_of_a_ledger_from_the_record_that_seals_it() {
     let (sandbox, folder) = ran();
     let auditor = Sandbox::new();
-    copy(&sandbox.work().join("p"), &auditor.work().join("p"));
+    copy(&sandbox.path("p"), &auditor.path("p"));
     fs::copy(
         sandbox.home().join("keys/self.native.pub"),
-        auditor.work().join("self.pem"),
+        auditor.path("self.pem"),
     )
     .unwrap();
-    let verify = |path: &str| auditor.run(["verify", path, "--key", "self.pem", "--json"]);
+    let verify = |path: &str| auditor.sh(format!("verify {path} --key self.pem --json"));
     verify("p").exits(0);
     let within = folder.strip_prefix(sandbox.work()).unwrap();
-    let ledger = ledger(&auditor.work().join(within));
+    let ledger = ledger(&auditor.path(within));
     // Verified alone, the ledger has no proof of completeness.
     verify(ledger.to_str().unwrap()).exits(3);
-    let text = fs::read_to_string(&ledger).unwrap();
+    let text = read(&ledger);
     let (cut, _) = text.trim_end().rsplit_once('\n').unwrap();
     fs::write(&ledger, format!("{cut}\n")).unwrap();
     let name = ledger.file_name().unwrap().to_str().unwrap();
@@ -406,13 +376,13 @@ fn who_was_not_there_takes_the_end_of_a_ledger_from_the_record_that_seals_it() {
     tells(&verify("p"), "head_ahead", name);
     fs::write(&ledger, &text).unwrap();
     // A record that does not verify proves no end of a ledger.
-    let record = auditor.work().join(within).join("transcript.jsonl");
-    let lines = fs::read_to_string(&record).unwrap();
+    let record = auditor.path(within).join("transcript.jsonl");
+    let lines = read(&record);
     let (kept, _) = lines.trim_end().rsplit_once('\n').unwrap();
     fs::write(&record, format!("{kept}\n")).unwrap();
     let report = verify("p").json();
-    let results = report["results"].as_array().unwrap();
-    let of_it = |report: &&serde_json::Value| report["path"].as_str().unwrap().ends_with(name);
+    let results = report["results"].list();
+    let of_it = |report: &&Value| report["path"].text().ends_with(name);
     let verdicts: Vec<_> = results
         .iter()
         .filter(of_it)
