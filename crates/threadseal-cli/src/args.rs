@@ -6,6 +6,7 @@ use crate::cmd::Command;
 use crate::context;
 use crate::exit::{self, Exit, Failure};
 use crate::help;
+use crate::missing;
 use crate::output::Out;
 use crate::render::json::FailureOutput;
 use crate::render::style::ColorChoice;
@@ -78,9 +79,16 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     unsaid::learn(&arguments, context::database_setting().as_ref());
     let json = arguments.iter().any(|argument| argument == "--json");
-    let parsed = help::grouped()
-        .try_get_matches_from(arguments)
-        .and_then(|matches| Cli::from_arg_matches(&matches));
+    let matches = help::grouped().try_get_matches_from(arguments);
+    if let Some(failure) = matches.as_ref().ok().and_then(missing::called) {
+        failure.print();
+        let mut out = Out::stdout();
+        if json {
+            out.json(&FailureOutput::new(&failure));
+        }
+        return Err(out.finish(Exit::NoVerdict));
+    }
+    let parsed = matches.and_then(|matches| Cli::from_arg_matches(&matches));
     parsed.map_err(|error| {
         if !error.use_stderr() {
             return error.print().map_or(Exit::NoVerdict, |()| Exit::Done);

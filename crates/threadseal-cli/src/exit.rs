@@ -16,12 +16,13 @@ use std::io::{self, Write as _};
 use std::panic;
 use std::path::Path;
 use std::process::ExitCode;
-use threadseal_core::error::Error;
+use threadseal_core::error::{Error, Unbuilt};
 use threadseal_store::sys;
 use threadseal_verify::VerifyError;
 
 pub(crate) use threadseal_store::sys::reason as io_reason;
 
+use crate::missing::with_hint;
 use crate::render::clean::Clean;
 use crate::unsaid;
 
@@ -121,7 +122,7 @@ impl fmt::Display for Failure {
 
 impl From<VerifyError> for Failure {
     fn from(error: VerifyError) -> Self {
-        Self::new(error.to_string())
+        Self::new(with_hint(error.to_string(), Unbuilt::cause_of(&error)))
     }
 }
 
@@ -133,7 +134,7 @@ impl From<Failure> for VerifyError {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self::new(sys::message(&error))
+        Self::new(with_hint(sys::message(&error), Unbuilt::cause_of(&error)))
     }
 }
 

@@ -5,6 +5,7 @@
 
 use crate::args::Cli;
 use crate::exit;
+use crate::missing;
 use clap::{Command, CommandFactory as _};
 use std::fmt::Write as _;
 
@@ -59,14 +60,14 @@ const TOPICS: [(&str, &str); 1] = [("exit-codes", exit::HELP)];
 
 /// The command line with the examples of each page.
 pub(crate) fn command() -> Command {
-    let mut root = with_examples(Cli::command(), "threadseal");
-    root.build();
-    root
+    built(with_examples(Cli::command(), "threadseal"))
 }
 
-/// The same, with the commands of the main page in groups.
+/// The same, with the commands of the main page in groups. It also has the commands that this build
+/// lacks, hidden.
 pub(crate) fn grouped() -> Command {
-    let root = command();
+    let root = with_examples(Cli::command(), "threadseal");
+    let root = built(missing::with_stubs(root));
     let groups = groups(&root);
     let template = format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}{{all-args}}{{after-help}}"
@@ -81,6 +82,11 @@ pub(crate) fn grouped() -> Command {
     // Without it, the usage would not show that a command follows: all are hidden from clap's list.
     let hidden = hidden.override_usage("threadseal [OPTIONS] <COMMAND>");
     hidden.help_template(template)
+}
+
+fn built(mut root: Command) -> Command {
+    root.build();
+    root
 }
 
 /// The page of a topic: the name of a command, with those of its subcommands, or one of [`TOPICS`].
@@ -104,6 +110,7 @@ pub(crate) fn page(topic: &[String]) -> Option<String> {
 /// The topics of `help`, for the message about an unknown one.
 pub(crate) fn topics() -> String {
     let groups = GROUPS.iter().flat_map(|(_, names)| names.iter().copied());
+    let groups = groups.filter(|name| missing::features_of([*name]).is_none());
     let names: Vec<&str> = groups.chain(TOPICS.map(|(name, _)| name)).collect();
     names.join(", ")
 }
@@ -138,6 +145,11 @@ fn examples(name: &str) -> Option<String> {
 fn groups(root: &Command) -> String {
     let mut out = String::new();
     for (heading, names) in GROUPS {
+        let is_built = |name: &&&str| missing::features_of([**name]).is_none();
+        let names: Vec<&&str> = names.iter().filter(is_built).collect();
+        if names.is_empty() {
+            continue;
+        }
         let _ = writeln!(out, "{heading}:");
         for name in names {
             let about = root
@@ -189,13 +201,14 @@ mod tests {
                 "{name}"
             );
         }
+        let is_built = |name: &&str| missing::features_of(name.split(' ').skip(1)).is_none();
         let unused = EXAMPLES.lines().filter(|line| !line.starts_with("  "));
-        for name in unused {
+        for name in unused.filter(is_built) {
             assert!(names.contains(name), "examples of no command: {name}");
         }
-        let grouped: BTreeSet<&str> = GROUPS
-            .iter()
-            .flat_map(|(_, names)| names.iter().copied())
+        let grouped = GROUPS.iter().flat_map(|(_, names)| names.iter().copied());
+        let grouped: BTreeSet<&str> = grouped
+            .filter(|name| missing::features_of([*name]).is_none())
             .collect();
         let root = Cli::command();
         let listed: BTreeSet<&str> = root.get_subcommands().map(Command::get_name).collect();

@@ -11,6 +11,7 @@ mod args;
 mod cmd;
 mod context;
 mod ended;
+#[cfg(feature = "agent")]
 mod engine;
 mod events;
 mod evidence;
@@ -19,16 +20,21 @@ mod fleet;
 mod help;
 mod key_log;
 mod keyring;
+mod missing;
 mod output;
 mod passphrase;
+mod policies;
 mod progress;
+mod project;
 mod publish_pending;
 mod record;
 mod render;
+#[cfg(feature = "agent")]
 mod replay;
 mod rotation;
 mod said;
 mod seal_log;
+#[cfg(feature = "convert")]
 mod secrets;
 mod signing;
 mod trust_file;

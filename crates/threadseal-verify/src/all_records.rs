@@ -163,6 +163,7 @@ impl AllRecords {
                     message: format!(
                         "{kind} {record} was sealed in {place} up to seal {seq}, which was not looked into{why}: name it"
                     ),
+                    unbuilt: None,
                 });
             }
         }

@@ -2,6 +2,7 @@
 
 use crate::exit::{Exit, Failure, Outcome};
 use crate::help;
+use crate::missing;
 use crate::output::Out;
 use clap::Args;
 
@@ -15,6 +16,10 @@ pub(crate) struct HelpArgs {
 pub(crate) fn run(args: &HelpArgs, out: &mut Out) -> Outcome {
     let Some(page) = help::page(&args.topic) else {
         let topic = args.topic.join(" ");
+        if let Some(features) = missing::features_of(args.topic.iter().map(String::as_str)) {
+            let action = format_args!("show the help of `threadseal {topic}`");
+            return Err(missing::failure(action, features));
+        }
         let text = format!("no help about {topic:?}; topics: {}", help::topics());
         return Err(Failure::new(text));
     };

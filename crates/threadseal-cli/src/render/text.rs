@@ -341,6 +341,7 @@ mod tests {
         let error = PathError {
             path: None,
             message: String::new(),
+            unbuilt: None,
         };
         assert_eq!(
             closing(&[tampered(), good], &[error], 40),

@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 #[cfg(feature = "object")]
 use std::sync::Arc;
 use threadseal_core::error::Error;
+#[cfg(not(all(feature = "sqlite", feature = "postgres", feature = "object")))]
+use threadseal_core::error::Unbuilt;
 
 /// The schemes, for people.
 const KINDS: &str = "file:, sqlite:, postgres:, s3:, gs:, az: and object+file:";
@@ -111,8 +113,9 @@ fn open_sqlite(file: &Path, intent: Intent) -> Result<Box<dyn LedgerStore>, Erro
 }
 
 #[cfg(not(feature = "sqlite"))]
-fn open_sqlite(_: &Path, _: Intent) -> Result<Box<dyn LedgerStore>, Error> {
-    Err(Error::invalid("this program was built without SQLite"))
+fn open_sqlite(file: &Path, _: Intent) -> Result<Box<dyn LedgerStore>, Error> {
+    let file = file.display();
+    Err(Unbuilt::Sqlite.error(format_args!("open {file}")))
 }
 
 #[cfg(feature = "postgres")]
@@ -121,8 +124,8 @@ fn open_postgres(address: &str) -> Result<Box<dyn LedgerStore>, Error> {
 }
 
 #[cfg(not(feature = "postgres"))]
-fn open_postgres(_: &str) -> Result<Box<dyn LedgerStore>, Error> {
-    Err(Error::invalid("this program was built without PostgreSQL"))
+fn open_postgres(address: &str) -> Result<Box<dyn LedgerStore>, Error> {
+    Err(Unbuilt::Postgres.error(format_args!("open {address}")))
 }
 
 #[cfg(feature = "object")]
@@ -154,10 +157,12 @@ pub(crate) fn objects_at(
 }
 
 #[cfg(not(feature = "object"))]
-fn open_objects(_: &str, _: Intent, _: &[(String, String)]) -> Result<Box<dyn LedgerStore>, Error> {
-    Err(Error::invalid(
-        "this program was built without object storage",
-    ))
+fn open_objects(
+    address: &str,
+    _: Intent,
+    _: &[(String, String)],
+) -> Result<Box<dyn LedgerStore>, Error> {
+    Err(Unbuilt::Objects.error(format_args!("open {address}")))
 }
 
 /// The scheme in lower case (RFC 3986 §3.1), and the text after its colon.

@@ -16,6 +16,8 @@ use crate::ledger::url::{folder_of, is_address, is_object_storage};
 use crate::sys::RealFs;
 use std::path::Path;
 use threadseal_core::error::Error;
+#[cfg(not(all(feature = "sqlite", feature = "postgres", feature = "object")))]
+use threadseal_core::error::Unbuilt;
 
 /// Opens the store at this address, with the settings of object storage as environments spell them.
 ///
@@ -57,8 +59,8 @@ fn open_sqlite(file: &str) -> Result<Box<dyn CheckpointStore>, Error> {
 }
 
 #[cfg(not(feature = "sqlite"))]
-fn open_sqlite(_: &str) -> Result<Box<dyn CheckpointStore>, Error> {
-    Err(Error::invalid("this program was built without SQLite"))
+fn open_sqlite(file: &str) -> Result<Box<dyn CheckpointStore>, Error> {
+    Err(Unbuilt::Sqlite.error(format_args!("open {file}")))
 }
 
 #[cfg(feature = "postgres")]
@@ -72,8 +74,8 @@ fn open_postgres(address: &str) -> Result<Box<dyn CheckpointStore>, Error> {
 }
 
 #[cfg(not(feature = "postgres"))]
-fn open_postgres(_: &str) -> Result<Box<dyn CheckpointStore>, Error> {
-    Err(Error::invalid("this program was built without PostgreSQL"))
+fn open_postgres(address: &str) -> Result<Box<dyn CheckpointStore>, Error> {
+    Err(Unbuilt::Postgres.error(format_args!("open {address}")))
 }
 
 #[cfg(feature = "object")]
@@ -86,8 +88,6 @@ fn open_objects(
 }
 
 #[cfg(not(feature = "object"))]
-fn open_objects(_: &str, _: &[(String, String)]) -> Result<Box<dyn CheckpointStore>, Error> {
-    Err(Error::invalid(
-        "this program was built without object storage",
-    ))
+fn open_objects(address: &str, _: &[(String, String)]) -> Result<Box<dyn CheckpointStore>, Error> {
+    Err(Unbuilt::Objects.error(format_args!("open {address}")))
 }

@@ -44,9 +44,22 @@ pub use sqlite::SqliteObjects;
 pub use url::open;
 
 use std::fmt;
+#[cfg(not(feature = "object"))]
+use std::sync::Arc;
 #[cfg(feature = "object")]
 use threadseal_core::digest::Digest;
+#[cfg(not(feature = "object"))]
+use threadseal_core::error::Unbuilt;
 use threadseal_core::error::{Error, ErrorKind};
+
+/// Opens no storage: this program was built without any.
+///
+/// # Errors
+/// Always.
+#[cfg(not(feature = "object"))]
+pub fn open(url: &str, _: &[(String, String)]) -> Result<Arc<dyn Objects>, Error> {
+    Err(Unbuilt::Objects.error(format_args!("open {url}")))
+}
 
 /// Names that are listed at once.
 pub(crate) const PAGE: usize = 1000;

@@ -12,6 +12,8 @@ use super::{FileTranscriptStore, RecordName, TranscriptStore};
 use crate::ledger::url::{self, Intent};
 use crate::sys::RealFs;
 use threadseal_core::error::Error;
+#[cfg(not(feature = "object"))]
+use threadseal_core::error::Unbuilt;
 
 /// The address of a store, and the record in it that is meant, if one is.
 ///
@@ -61,13 +63,11 @@ fn open_objects(
 
 #[cfg(not(feature = "object"))]
 fn open_objects(
-    _: &str,
+    address: &str,
     _: Intent,
     _: &[(String, String)],
 ) -> Result<Box<dyn TranscriptStore>, Error> {
-    Err(Error::invalid(
-        "this program was built without object storage",
-    ))
+    Err(Unbuilt::Objects.error(format_args!("open {address}")))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::request::VerifyRequest;
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use threadseal_core::error::Error;
+use threadseal_core::error::{Error, Unbuilt};
 use threadseal_core::record::{RecordId, ThreadId};
 use threadseal_core::report::{Finding, FindingCode, Format, Profile, Report, Verdict};
 use threadseal_store::host::Host;
@@ -78,9 +78,8 @@ impl Verifier {
         url: &str,
         thread: Option<&ThreadId>,
     ) -> Result<Vec<FileResult>, VerifyError> {
-        let databases = self.databases.as_ref().ok_or_else(|| {
-            VerifyError::invalid("this program was built without databases of threads")
-        })?;
+        let unbuilt = || Unbuilt::ThreadDatabases.error(format_args!("open {url}"));
+        let databases = self.databases.as_ref().ok_or_else(unbuilt)?;
         let database = databases.open(url)?;
         let mut seen = Vec::new();
         if thread.is_none() {

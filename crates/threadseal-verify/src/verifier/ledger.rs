@@ -15,6 +15,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+#[cfg(not(feature = "sqlite"))]
+use threadseal_core::error::Unbuilt;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::limits::{MAX_NOTE_BYTES, MAX_SOURCE_BYTES};
 use threadseal_core::report::Expectation;
@@ -65,8 +67,8 @@ fn sqlite(verifier: &Verifier, file: &RegularFile) -> Result<Vec<Report>, Verify
 
 #[cfg(not(feature = "sqlite"))]
 fn sqlite(_verifier: &Verifier, file: &RegularFile) -> Result<Vec<Report>, VerifyError> {
-    let text = "this program was built without ledgers in SQLite files";
-    Err(VerifyError::invalid(text).about(file.path()))
+    let action = format!("read {}", shown(file.path()));
+    Err(Unbuilt::Sqlite.error(action).into())
 }
 
 /// A signed head without its ledger: the ledger is verified instead, or is missing.

@@ -22,9 +22,7 @@ use threadseal_core::limits::{MAX_BUNDLE_RUNS, MAX_SOURCE_BYTES};
 use threadseal_formats::ledger::{Bundle, LineSplitter, RunId};
 use threadseal_store::host::Host;
 use threadseal_store::ledger::url::{self, Intent};
-use threadseal_store::ledger::{
-    JsonlLedgerStore, LedgerStore, LedgerStoreExt as _, SqliteLedgerStore, known,
-};
+use threadseal_store::ledger::{JsonlLedgerStore, LedgerStore, LedgerStoreExt as _, known};
 use threadseal_store::read::{RegularFile, Source as _, open_regular};
 use threadseal_verify::detect::{self, LedgerShape};
 
@@ -123,9 +121,7 @@ pub(crate) fn readable(text: &str, context: &Context) -> Result<Place, Failure> 
             let file = open_regular(&*context.fs, path)?;
             match detect::ledger_shape(&file)? {
                 LedgerShape::Lines => Place::Lines(file),
-                LedgerShape::Sqlite => {
-                    Place::Store(Box::new(SqliteLedgerStore::open_read_only(path)?))
-                }
+                LedgerShape::Sqlite => Place::Store(database(path)?),
                 LedgerShape::Bundle => {
                     let bytes = file.read_whole(MAX_SOURCE_BYTES)?;
                     Place::Bundle(Bundle::parse(&bytes)?)
@@ -133,6 +129,19 @@ pub(crate) fn readable(text: &str, context: &Context) -> Result<Place, Failure> 
             }
         }
     })
+}
+
+#[cfg(feature = "sqlite")]
+fn database(file: &Path) -> Result<Box<dyn LedgerStore>, Failure> {
+    use threadseal_store::ledger::SqliteLedgerStore;
+    Ok(Box::new(SqliteLedgerStore::open_read_only(file)?))
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn database(file: &Path) -> Result<Box<dyn LedgerStore>, Failure> {
+    use threadseal_core::error::Unbuilt;
+    let file = file.display();
+    Err(Unbuilt::Sqlite.error(format_args!("open {file}")).into())
 }
 
 /// Does `text` name a file that claims to be a bundle, even an invalid one?
