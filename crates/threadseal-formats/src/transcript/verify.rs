@@ -274,7 +274,7 @@ fn check_seals(report: &mut Report, scan: &Scan, prefix: &PrefixHasher, every_si
     }
     if let Some(seq) = prefix.first_bad() {
         let text = format!("seal {seq} claims another digest of the bytes before it");
-        report.hold_because(
+        report.downgrade(
             Verdict::Tampered,
             Finding::error(FindingCode::PrefixHashWrong, text),
         );
@@ -291,7 +291,7 @@ fn check_seals(report: &mut Report, scan: &Scan, prefix: &PrefixHasher, every_si
             signature.key.key_id()
         );
         let finding = Finding::error(signature.code(), text).at_line(signature.line);
-        report.hold_because(Verdict::Forged, finding.in_turn(Some(signature.turn)));
+        report.downgrade(Verdict::Forged, finding.in_turn(Some(signature.turn)));
     }
     let signatures = if bad.is_empty() {
         CheckResult::Pass
@@ -441,7 +441,7 @@ fn check_thread(report: &mut Report, scan: &Scan, expected: Option<&ThreadId>) {
             "the thread id could not be a path",
         )
         .at_line(1);
-        report.hold_because(Verdict::Malformed, finding);
+        report.downgrade(Verdict::Malformed, finding);
     }
     expect_thread(report, actual.as_ref(), expected);
 }
@@ -466,7 +466,7 @@ pub(super) fn expect_thread(
         }
         Some(expected) => {
             let text = format!("the record is not of thread {expected}");
-            report.hold_because(
+            report.downgrade(
                 Verdict::Foreign,
                 Finding::error(FindingCode::ThreadDiffers, text).at_line(1),
             );
@@ -502,7 +502,7 @@ fn check_end(report: &mut Report, scan: &Scan, expect: &[Expectation]) {
     }
     for [from, to] in &scan.adopted {
         let text = "bytes that no seal covered when the recorder took them over";
-        report.hold_because(
+        report.downgrade(
             Verdict::Partial,
             Finding::warning(FindingCode::TailAdopted, text).at_bytes(*from, *to),
         );
@@ -529,7 +529,7 @@ fn check_end(report: &mut Report, scan: &Scan, expect: &[Expectation]) {
     }
     if report.completeness == Completeness::Unproved {
         let text = heads::end_unproved(expect);
-        report.hold_because(Verdict::Open, Finding::note(FindingCode::EndUnproved, text));
+        report.downgrade(Verdict::Open, Finding::note(FindingCode::EndUnproved, text));
     }
     let linked = scan
         .manifest

@@ -42,7 +42,7 @@ impl Verifier {
         if report.head != Some(as_of) {
             if report.verdict == Verdict::Verified {
                 let text = format!("its last seal is not {as_of}, which was asked for");
-                report.hold_because(
+                report.downgrade(
                     Verdict::Open,
                     Finding::error(FindingCode::HeadNotLast, text),
                 );
@@ -70,7 +70,7 @@ impl Verifier {
                     Some(format!("{}: another seal", at.entry)),
                 );
                 let text = format!("{} has another seal {} of the record", at.entry, as_of.seq);
-                report.hold_because(
+                report.downgrade(
                     Verdict::Forked,
                     Finding::error(FindingCode::HeadDiffers, text),
                 );
@@ -79,7 +79,7 @@ impl Verifier {
                 let text = format!(
                     "the newest state that is known is {newest}, and nothing here shows that it continues this one"
                 );
-                report.hold_because(Verdict::Open, Finding::warning(SUPERSEDED, text));
+                report.downgrade(Verdict::Open, Finding::warning(SUPERSEDED, text));
             }
         }
     }

@@ -150,7 +150,7 @@ pub(super) fn left(
                 format!("{neighbour} beside it is of a thread whose record is not there"),
             ),
         };
-        report.hold_because(Verdict::Missing, Finding::error(code, text));
+        report.downgrade(Verdict::Missing, Finding::error(code, text));
         report
     };
     told.into_iter().map(report).collect()
@@ -322,14 +322,14 @@ fn told(verifier: &Verifier, path: &Path, head: &Head, fault: &Fault) -> Report 
     report.trust = Some(verifier.request.trust.digest());
     let record = head.record;
     match fault {
-        Fault::Missing => report.hold_because(
+        Fault::Missing => report.downgrade(
             Verdict::Missing,
             Finding::error(
                 FindingCode::CompanionMissing,
                 format!("record {record} beside it names it, and it is not there"),
             ),
         ),
-        Fault::Differs(why) => report.hold_because(
+        Fault::Differs(why) => report.downgrade(
             Verdict::Tampered,
             Finding::error(
                 FindingCode::CompanionDiffers,

@@ -192,7 +192,7 @@ impl Verifier {
             );
             let mut report = self.begin(Format::Transcript, path);
             report.record = Some(record);
-            report.hold_because(
+            report.downgrade(
                 Verdict::Missing,
                 Finding::error(FindingCode::RecordMissing, text),
             );
@@ -204,7 +204,7 @@ impl Verifier {
     fn stray(&self, path: &str) -> Report {
         let text = "it is stored under a name by which nobody opens anything";
         let mut report = self.begin(Format::Log, path.to_owned());
-        report.hold_because(
+        report.downgrade(
             Verdict::Malformed,
             Finding::error(FindingCode::PathBad, text),
         );

@@ -34,7 +34,7 @@ pub(super) fn hold(
                 "this host sealed record {} here and did not seal this one here; if it was put here on purpose, give it a place of its own",
                 last.head.record
             );
-            report.hold_because(Verdict::Foreign, Finding::error(PLACE_OF_ANOTHER, message));
+            report.downgrade(Verdict::Foreign, Finding::error(PLACE_OF_ANOTHER, message));
         }
     }
     Ok(())
@@ -181,7 +181,7 @@ pub(crate) fn report_missing(
     message: String,
 ) -> Report {
     let mut report = report_of(verifier, path, last);
-    report.hold_because(
+    report.downgrade(
         Verdict::Missing,
         Finding::error(FindingCode::RecordMissing, message),
     );

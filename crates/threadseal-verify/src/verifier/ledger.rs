@@ -102,7 +102,7 @@ pub(super) fn sidecar(
     report.trust = Some(verifier.request.trust.digest());
     report.record = Some(signed.statement.run.record_id());
     let message = "its signed head is here and the ledger is not";
-    report.hold_because(
+    report.downgrade(
         Verdict::Missing,
         Finding::error(FindingCode::LedgerMissing, message),
     );
@@ -140,7 +140,7 @@ impl Verifier {
         if let Some(Err(_)) = signed {
             let text = "the file beside the ledger is no signed head of one";
             let finding = Finding::error(FindingCode::HeadMalformed, text);
-            outcome.report.hold_because(Verdict::Malformed, finding);
+            outcome.report.downgrade(Verdict::Malformed, finding);
             outcome.verified = None;
             outcome.tip = None;
         }
@@ -193,7 +193,7 @@ impl Verifier {
             report.path = format!("{}#{stray}", without_secrets(name));
             let text = "something is stored under a name that no run of this store has; who reads it goes astray";
             let finding = Finding::error(FindingCode::RunNameBad, text);
-            report.hold_because(Verdict::Malformed, finding);
+            report.downgrade(Verdict::Malformed, finding);
             report
         };
         Ok(strays.iter().map(report).collect())
@@ -251,7 +251,7 @@ impl Verifier {
                 Ok(None) | Err(_) => {}
             }
             let finding = Finding::error(FindingCode::StoreRefuses, error.to_string());
-            outcome.report.hold_because(Verdict::Tampered, finding);
+            outcome.report.downgrade(Verdict::Tampered, finding);
             outcome.verified = None;
             outcome.tip = None;
         } else if outcome.report.stats.events == 0 && tip.is_ok_and(|tip| tip.is_none()) {
@@ -259,7 +259,7 @@ impl Verifier {
             if head.is_some() {
                 let text = "this host knows records of the run, and the store has none";
                 let finding = Finding::error(FindingCode::LedgerMissing, text);
-                outcome.report.hold_because(Verdict::Missing, finding);
+                outcome.report.downgrade(Verdict::Missing, finding);
             }
         }
         outcome.report.path = format!("{}#{run}", without_secrets(name));
@@ -300,7 +300,7 @@ impl Verifier {
                 let text = "a member of the bundle stands twice: readers differ on which counts";
                 let finding = Finding::error(FindingCode::NameRepeated, text);
                 let at = offset as u64;
-                report.hold_because(Verdict::Tampered, finding.at_bytes(at, at));
+                report.downgrade(Verdict::Tampered, finding.at_bytes(at, at));
             }
             self.finish(&mut report, file.path());
             reports.push(report);
@@ -329,7 +329,7 @@ impl Verifier {
         report.trust = Some(self.request.trust.digest());
         report.stats.bytes = file.size();
         let finding = Finding::error(FindingCode::BundleMalformed, error.to_string());
-        report.hold_because(Verdict::Malformed, finding);
+        report.downgrade(Verdict::Malformed, finding);
         report
     }
 

@@ -525,7 +525,7 @@ impl Verifier {
         }
         if self.request.thread.is_some() && !report.format.may_name_a_thread() {
             let text = "a thread was asked for, and this kind of record names none";
-            report.hold_because(
+            report.downgrade(
                 Verdict::Foreign,
                 Finding::error(FindingCode::ThreadUnnamed, text),
             );

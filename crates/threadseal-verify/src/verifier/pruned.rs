@@ -184,7 +184,7 @@ impl Pruned {
                  threadseal prune writes it down again",
                 grave.said
             );
-            report.hold_because(
+            report.downgrade(
                 Verdict::Open,
                 Finding::warning(FindingCode::PrunedUnproved, text),
             );

@@ -458,7 +458,7 @@ fn gone(verifier: &Verifier, sealed: &Sealed, linked: &LinkedThread, path: &Path
         "record {} {}{at}, and it is nowhere in what was looked at",
         sealed.record, linked.claim
     );
-    report.hold_because(
+    report.downgrade(
         Verdict::Missing,
         Finding::error(FindingCode::RecordMissing, message),
     );
