@@ -2,8 +2,8 @@
 //!
 //! Only this file reads the environment.
 
-use crate::args::Global;
 use crate::exit::{Failure, complain};
+use crate::options::Global;
 use crate::render::style::Palette;
 use crate::rotation;
 use crate::seal_log;

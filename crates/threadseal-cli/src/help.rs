@@ -3,10 +3,9 @@
 //! The texts of commands and options are doc comments beside their arguments. `help/examples.txt`
 //! has the examples: the name of a page on a line, then its command lines, indented.
 
-use crate::args::Cli;
 use crate::exit;
 use crate::missing;
-use clap::{Command, CommandFactory as _};
+use clap::Command;
 use std::fmt::Write as _;
 
 const EXAMPLES: &str = include_str!("help/examples.txt");
@@ -58,15 +57,15 @@ const WIDTH: usize = 100;
 /// Topics beside the names of commands, each with its text.
 const TOPICS: [(&str, &str); 1] = [("exit-codes", exit::HELP)];
 
-/// The command line with the examples of each page.
-pub(crate) fn command() -> Command {
-    built(with_examples(Cli::command(), "threadseal"))
+/// The command line `definition` with the examples of each page.
+pub(crate) fn command(definition: Command) -> Command {
+    built(with_examples(definition, "threadseal"))
 }
 
 /// The same, with the commands of the main page in groups. It also has the commands that this build
 /// lacks, hidden.
-pub(crate) fn grouped() -> Command {
-    let root = with_examples(Cli::command(), "threadseal");
+pub(crate) fn grouped(definition: Command) -> Command {
+    let root = with_examples(definition, "threadseal");
     let root = built(missing::with_stubs(root));
     let groups = groups(&root);
     let template = format!(
@@ -90,16 +89,16 @@ fn built(mut root: Command) -> Command {
 }
 
 /// The page of a topic: the name of a command, with those of its subcommands, or one of [`TOPICS`].
-pub(crate) fn page(topic: &[String]) -> Option<String> {
+pub(crate) fn page(topic: &[String], definition: Command) -> Option<String> {
     if let [word] = topic
         && let Some((_, text)) = TOPICS.iter().find(|(name, _)| name == word)
     {
         return Some(format!("{text}\n"));
     }
     if topic.is_empty() {
-        return Some(grouped().render_long_help().to_string());
+        return Some(grouped(definition).render_long_help().to_string());
     }
-    let mut root = command();
+    let mut root = command(definition);
     let mut found = &mut root;
     for word in topic {
         found = found.find_subcommand_mut(word)?;
@@ -180,6 +179,7 @@ fn groups(root: &Command) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::definition;
     use std::collections::BTreeSet;
 
     fn pages(command: &Command, name: &str, out: &mut BTreeSet<String>) {
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn every_command_has_two_examples_and_a_group() {
         let mut names = BTreeSet::new();
-        pages(&Cli::command(), "threadseal", &mut names);
+        pages(&definition(), "threadseal", &mut names);
         for name in &names {
             let examples = examples(name).unwrap_or_default();
             assert_eq!(examples.lines().count(), 2, "{name}");
@@ -210,7 +210,7 @@ mod tests {
         let grouped: BTreeSet<&str> = grouped
             .filter(|name| missing::features_of([*name]).is_none())
             .collect();
-        let root = Cli::command();
+        let root = definition();
         let listed: BTreeSet<&str> = root.get_subcommands().map(Command::get_name).collect();
         assert_eq!(grouped, listed);
     }
@@ -223,6 +223,7 @@ mod tests {
                     .iter()
                     .map(|word| (*word).to_owned())
                     .collect::<Vec<_>>(),
+                definition(),
             )
         };
         assert!(

@@ -1,9 +1,10 @@
 //! What this build of the command lacks: features, their commands, and the errors about them.
 
-use crate::exit::Failure;
+use crate::exit::{Failure, hint, with_hint};
 use clap::{Arg, ArgMatches, Command};
 use std::ffi::OsString;
 use std::fmt::Display;
+#[cfg(not(all(feature = "agent", feature = "cloud")))]
 use threadseal_core::error::Unbuilt;
 use threadseal_verify::output::PathError;
 
@@ -43,21 +44,7 @@ pub(crate) fn no_threads_in(url: &str) -> Failure {
     error.into()
 }
 
-fn hint(features: &str) -> String {
-    format!("hint: cargo install threadseal-cli --features {features}")
-}
-
-/// The message of an error that names a part which this build may lack.
-pub(crate) fn with_hint(message: String, part: Option<Unbuilt>) -> String {
-    match part {
-        None => message,
-        Some(Unbuilt::Sqlite) => format!("{message}; {}", hint("sqlite")),
-        Some(Unbuilt::ThreadDatabases) => format!("{message}; {}", hint("agent,cloud")),
-        Some(_) => format!("{message}; {}", hint("cloud")),
-    }
-}
-
-/// The same for the error about a path.
+/// Names the feature that has the part which a verdict needs.
 pub(crate) fn add_hint(error: &mut PathError) {
     if let Some(part) = error.unbuilt.take() {
         let message = std::mem::take(&mut error.message);
@@ -123,13 +110,15 @@ pub(crate) fn called(matches: &ArgMatches) -> Option<Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::definition;
     use crate::help;
 
     #[test]
     fn each_command_is_built_or_refused_with_the_features_that_it_needs() {
         for (path, features, is_built) in COMMANDS {
             let words = std::iter::once("threadseal").chain(path.iter().copied());
-            let matches = help::grouped().try_get_matches_from(words.chain(["--flag", "x"]));
+            let matches =
+                help::grouped(definition()).try_get_matches_from(words.chain(["--flag", "x"]));
             let failure = matches.ok().as_ref().and_then(called);
             assert_eq!(failure.is_none(), is_built, "{path:?}");
             if let Some(failure) = failure {

@@ -322,7 +322,7 @@ fn trust_own(store: &mut TrustStore, key: &OwnKey, now: Timestamp) -> Result<boo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::Global;
+    use crate::options::Global;
     use crate::render::style::ColorChoice;
     use threadseal_store::fault::{FaultFs, FaultKind, Keep};
     use threadseal_store::sys::Fs as _;

@@ -39,11 +39,10 @@ mod witness;
 #[cfg(all(feature = "agent", feature = "cloud"))]
 mod worker;
 
-use crate::args::Cli;
 use crate::context::Context;
 use crate::exit::{Exit, Outcome};
-use crate::output::Out;
-use crate::render::json::FailureOutput;
+use crate::options::Global;
+use crate::output::{FailureOutput, Out};
 use clap::Subcommand;
 
 /// All commands.
@@ -133,12 +132,17 @@ pub(crate) enum Command {
     Help(help::HelpArgs),
 }
 
-/// Runs the command and returns the exit of the process.
-pub(crate) fn run(cli: Cli) -> Exit {
+/// Runs the command and returns the exit of the process. `definition` is the whole command line,
+/// from which help, manual pages and completions are made.
+pub(crate) fn run(
+    global: &Global,
+    command: Command,
+    definition: impl FnOnce() -> clap::Command,
+) -> Exit {
     let mut out = Out::stdout();
-    let json = cli.global.json;
-    let context = Context::new(&cli.global);
-    let outcome = match cli.command {
+    let json = global.json;
+    let context = Context::new(global);
+    let outcome = match command {
         Command::Init(args) => init::run(&args, &context, &mut out),
         Command::Seal(args) => seal::run(&args, &context, &mut out),
         Command::Verify(args) => verify::run(&args, &context, &mut out),
@@ -174,9 +178,9 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Witness(command) => witness::run(&command, &context, &mut out),
         Command::Key(command) => key::run(&command, &context, &mut out),
         Command::Trust(command) => trust::run(&command, &context, &mut out),
-        Command::Completions(args) => completions::run(&args, &mut out),
-        Command::Man(args) => man::run(&args, &context, &mut out),
-        Command::Help(args) => help::run(&args, &mut out),
+        Command::Completions(args) => completions::run(&args, definition(), &mut out),
+        Command::Man(args) => man::run(&args, definition(), &context, &mut out),
+        Command::Help(args) => help::run(&args, definition(), &mut out),
     };
     context.settle_log();
     let exit = settle(outcome, json, &mut out);

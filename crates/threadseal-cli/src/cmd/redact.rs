@@ -8,6 +8,7 @@
 //! Sealed bytes never change. So every earlier seal, proof and anchor remains valid.
 
 use crate::context::Context;
+use crate::escaped_search::{says, staying};
 use crate::exit::{Exit, Failure, Outcome, complain};
 #[cfg(all(feature = "agent", feature = "cloud"))]
 use crate::fleet::Fleet;
@@ -18,7 +19,6 @@ use crate::output::Out;
 use crate::record;
 use crate::render::clean::Clean;
 use crate::render::text::counted;
-use crate::said::{says, staying};
 use crate::signing::{SigningArgs, manifest_of};
 use crate::trust_file;
 use crate::verifying;

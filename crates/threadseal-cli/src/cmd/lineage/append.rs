@@ -9,8 +9,8 @@
 use super::identity;
 use super::input::digest;
 use crate::context::{Context, object_storage_settings};
-use crate::ended;
 use crate::exit::{Exit, Failure, Outcome, complain};
+use crate::key_status;
 use crate::keyring;
 use crate::output::Out;
 use clap::Args;
@@ -212,7 +212,7 @@ impl Next<'_> {
             return Ok((header, bytes));
         }
         let identity = self.identity()?;
-        ended::refuse(identity.public_key(), self.context)?;
+        key_status::refuse(identity.public_key(), self.context)?;
         let sealed = if version == Version::V4 {
             seal_original_reread(header, self, &identity.into_original_signer())?
         } else {

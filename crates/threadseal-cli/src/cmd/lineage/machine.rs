@@ -7,8 +7,8 @@
 //! ```
 
 use crate::context::{Context, object_storage_settings};
-use crate::ended;
 use crate::exit::Failure;
+use crate::key_status;
 use crate::verifying;
 use clap::Args;
 use serde::Serialize;
@@ -133,7 +133,7 @@ impl MachineArgs {
             None => None,
         };
         let signer = identity.into_native_signer();
-        ended::refuse(signer.public_key(), context)?;
+        key_status::refuse(signer.public_key(), context)?;
         if let Some(delegation) = &delegation
             && delegation.signer != *signer.public_key()
         {

@@ -201,7 +201,7 @@ pub(super) fn reports_at(
     };
     match verifier.verify_candidate(&candidate) {
         FileResult::Reports(reports) => Ok(reports),
-        FileResult::NoRecord(error) | FileResult::Failed(error) => Err(Failure::new(error.message)),
+        FileResult::NoRecord(error) | FileResult::Failed(error) => Err(error.into()),
         FileResult::PassedOver | FileResult::Elsewhere | FileResult::Link(..) => Ok(Vec::new()),
     }
 }
