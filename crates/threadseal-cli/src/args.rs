@@ -1,4 +1,4 @@
-//! The command line: global options and the list of commands.
+//! The command line: the global options and a command.
 //!
 //! The arguments of each command are in its own file under [`crate::cmd`].
 
@@ -6,13 +6,12 @@ use crate::cmd::Command;
 use crate::context;
 use crate::exit::{self, Exit, Failure};
 use crate::help;
-use crate::output::Out;
-use crate::render::json::FailureOutput;
-use crate::render::style::ColorChoice;
-use crate::unsaid;
-use clap::{Args, FromArgMatches as _, Parser};
+use crate::missing;
+use crate::options::Global;
+use crate::output::{FailureOutput, Out};
+use crate::redact_secrets;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 const LONG_ABOUT: &str = "\
 Record the actions of AI agents, so that any later change, cut, reordering, replay, fork or \
@@ -40,33 +39,9 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// Options of every command.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Global options")]
-pub(crate) struct Global {
-    /// Folder with keys, trusted keys and known heads [default: $THREADSEAL_HOME, else
-    /// $XDG_DATA_HOME/threadseal, else ~/.local/share/threadseal]
-    #[arg(long, global = true, value_name = "PATH")]
-    pub(crate) home: Option<PathBuf>,
-    /// Print one JSON object, also for an error
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
-    /// When to colour the output; auto respects NO_COLOR
-    #[arg(
-        long,
-        global = true,
-        value_enum,
-        value_name = "WHEN",
-        default_value = "auto",
-        hide_possible_values = true
-    )]
-    pub(crate) color: ColorChoice,
-    /// Print only problems
-    #[arg(long, short, global = true)]
-    pub(crate) quiet: bool,
-    /// Show no progress bar
-    #[arg(long, global = true)]
-    pub(crate) no_progress: bool,
+/// The definition of the command line.
+pub(crate) fn definition() -> clap::Command {
+    Cli::command()
 }
 
 /// Reads the command line. Help and version print and exit with 0, wrong usage with 2. With
@@ -76,11 +51,18 @@ pub(crate) struct Global {
 /// The exit with which to end at once.
 pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, Exit> {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    unsaid::learn(&arguments, context::database_setting().as_ref());
+    redact_secrets::learn(&arguments, context::database_setting().as_ref());
     let json = arguments.iter().any(|argument| argument == "--json");
-    let parsed = help::grouped()
-        .try_get_matches_from(arguments)
-        .and_then(|matches| Cli::from_arg_matches(&matches));
+    let matches = help::grouped(definition()).try_get_matches_from(arguments);
+    if let Some(failure) = matches.as_ref().ok().and_then(missing::called) {
+        failure.print();
+        let mut out = Out::stdout();
+        if json {
+            out.json(&FailureOutput::new(&failure));
+        }
+        return Err(out.finish(Exit::NoVerdict));
+    }
+    let parsed = matches.and_then(|matches| Cli::from_arg_matches(&matches));
     parsed.map_err(|error| {
         if !error.use_stderr() {
             return error.print().map_or(Exit::NoVerdict, |()| Exit::Done);
@@ -103,10 +85,9 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
 
     #[test]
     fn the_definition_is_consistent() {
-        Cli::command().debug_assert();
+        definition().debug_assert();
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Only this file reads the environment.
 
-use crate::args::Global;
 use crate::exit::{Failure, complain};
+use crate::options::Global;
 use crate::render::style::Palette;
 use crate::rotation;
 use crate::seal_log;
@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
+#[cfg(any(feature = "agent", feature = "cloud"))]
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use threadseal_core::time::Timestamp;
@@ -326,6 +327,7 @@ pub(crate) fn database_setting() -> Option<OsString> {
 
 /// All variables of the environment that are text: inputs of declared tools, and keys of model
 /// providers.
+#[cfg(feature = "agent")]
 #[expect(
     clippy::disallowed_methods,
     reason = "this is the place that reads the environment"
@@ -342,6 +344,7 @@ pub(crate) fn environment() -> Vec<(String, String)> {
 ///
 /// # Errors
 /// When signals cannot be handled.
+#[cfg(any(feature = "agent", feature = "cloud"))]
 pub(crate) fn cancel_on_interrupt(flag: &Arc<AtomicBool>) -> Result<(), Failure> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     for signal in [SIGINT, SIGTERM] {

@@ -3,24 +3,25 @@
 
 use crate::context::{self, Context};
 use crate::exit::{Exit, Failure, complain};
+use crate::fleet::{Books, Fleet};
 use crate::keyring::Keyring;
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
+use crate::progress::StatusLine;
+use crate::project::ProjectArgs;
 use crate::render::clean::Clean;
 use crate::replay;
 use crate::verifying;
 use clap::{Args, ValueEnum};
-use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use threadseal_core::key::KeyUsage;
 use threadseal_core::record::ThreadId;
 use threadseal_core::trust::Trust;
 use threadseal_formats::transcript::manifest::Bodies;
 use threadseal_runtime::budget::LateBudgets;
 use threadseal_runtime::config::Config;
-use threadseal_runtime::fleet::{Books, Fleet};
 use threadseal_runtime::item::{Finder, Grounds, ItemPolicy};
 use threadseal_runtime::limit::Limits;
 use threadseal_runtime::model::{Catalogue, ScriptModel, Wish};
@@ -87,28 +88,6 @@ enum BodiesArg {
     Inline,
     /// In transcript.bodies beside the transcript
     Detached,
-}
-
-/// Which project.
-#[derive(Debug, Args)]
-pub(crate) struct ProjectArgs {
-    /// The project's folder, which contains .ai [default: the nearest such folder, from here
-    /// upwards]
-    #[arg(long, value_name = "DIR")]
-    project: Option<PathBuf>,
-}
-
-impl ProjectArgs {
-    /// The project.
-    ///
-    /// # Errors
-    /// When there is none.
-    pub(crate) fn open(&self, context: &Context) -> Result<Project, Failure> {
-        Ok(match &self.project {
-            Some(root) => Project::open(&*context.fs, root)?,
-            None => Project::find(&*context.fs, Path::new("."))?,
-        })
-    }
 }
 
 impl EngineArgs {
@@ -432,29 +411,25 @@ fn members(
 
 /// Shows progress: one changing line on a terminal, else a line for each step.
 struct Live {
-    bar: ProgressBar,
+    line: Mutex<Option<StatusLine>>,
     plain: bool,
 }
 
 impl Live {
     fn new(context: &Context) -> Self {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(8));
         let shown = context.progress && !context.json;
-        let plain = shown && bar.is_hidden();
-        let bar = if shown && !plain {
-            bar
-        } else {
-            ProgressBar::hidden()
-        };
-        Self { bar, plain }
+        let line = shown.then(StatusLine::of_terminal).flatten();
+        let plain = shown && line.is_none();
+        let line = Mutex::new(line);
+        Self { line, plain }
     }
 
     fn say(&self, thread: &ThreadId, text: &str) {
+        let text = format!("{}: {text}", Clean(thread.as_str()));
         if self.plain {
-            complain(&format!("{}: {text}", Clean(thread.as_str())));
-        } else {
-            self.bar
-                .set_message(format!("{}: {text}", Clean(thread.as_str())));
+            complain(&text);
+        } else if let Some(line) = &mut *self.line.lock().unwrap_or_else(PoisonError::into_inner) {
+            line.show(text);
         }
     }
 }

@@ -16,14 +16,15 @@ use std::io::{self, Write as _};
 use std::panic;
 use std::path::Path;
 use std::process::ExitCode;
-use threadseal_core::error::Error;
+use threadseal_core::error::{Error, Unbuilt};
 use threadseal_store::sys;
 use threadseal_verify::VerifyError;
+use threadseal_verify::output::PathError;
 
 pub(crate) use threadseal_store::sys::reason as io_reason;
 
+use crate::redact_secrets;
 use crate::render::clean::Clean;
-use crate::unsaid;
 
 /// The table as `--help` prints it.
 pub(crate) const HELP: &str = "\
@@ -121,7 +122,13 @@ impl fmt::Display for Failure {
 
 impl From<VerifyError> for Failure {
     fn from(error: VerifyError) -> Self {
-        Self::new(error.to_string())
+        Self::new(with_hint(error.to_string(), Unbuilt::cause_of(&error)))
+    }
+}
+
+impl From<PathError> for Failure {
+    fn from(error: PathError) -> Self {
+        Self::new(with_hint(error.message, error.unbuilt))
     }
 }
 
@@ -133,7 +140,22 @@ impl From<Failure> for VerifyError {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self::new(sys::message(&error))
+        Self::new(with_hint(sys::message(&error), Unbuilt::cause_of(&error)))
+    }
+}
+
+/// The command that installs these features.
+pub(crate) fn hint(features: &str) -> String {
+    format!("hint: cargo install threadseal-cli --features {features}")
+}
+
+/// The message of an error, with a hint if it is about a part that this build lacks.
+pub(crate) fn with_hint(message: String, part: Option<Unbuilt>) -> String {
+    match part {
+        None => message,
+        Some(Unbuilt::Sqlite) => format!("{message}; {}", hint("sqlite")),
+        Some(Unbuilt::ThreadDatabases) => format!("{message}; {}", hint("agent,cloud")),
+        Some(_) => format!("{message}; {}", hint("cloud")),
     }
 }
 
@@ -144,17 +166,21 @@ pub(crate) type Outcome = Result<Exit, Failure>;
 pub(crate) fn complain(message: &str) {
     // If standard error is closed, the exit code still reports the failure.
     let message = Clean(message).to_string();
-    let _ = writeln!(io::stderr(), "threadseal: {}", unsaid::without(&message));
+    let _ = writeln!(
+        io::stderr(),
+        "threadseal: {}",
+        redact_secrets::without(&message)
+    );
 }
 
 /// Reports an error in the command line, over several lines.
 pub(crate) fn usage(error: &clap::Error) {
     // As in `complain`, the exit code still reports the error.
-    let _ = match unsaid::is_anything() {
+    let _ = match redact_secrets::is_anything() {
         false => error.print(),
         true => {
             let text = error.render().to_string();
-            io::stderr().write_all(unsaid::without(&text).as_bytes())
+            io::stderr().write_all(redact_secrets::without(&text).as_bytes())
         }
     };
 }

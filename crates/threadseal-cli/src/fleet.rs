@@ -1,11 +1,24 @@
 //! Threads in a database, from the options of `worker`, `run` and `thread`.
+//!
+//! Without the features `agent` and `cloud` there is no [`Fleet`]: to name a database is an error.
 
-use crate::context::{self, Context};
-use crate::exit::{Failure, complain};
+#[cfg(not(all(feature = "agent", feature = "cloud")))]
+mod absent;
+
+use crate::context;
+#[cfg(feature = "agent")]
+use crate::context::Context;
+use crate::exit::Failure;
+#[cfg(feature = "agent")]
+use crate::exit::complain;
 use clap::Args;
-use threadseal_core::error::Error;
-use threadseal_runtime::fleet::Fleet;
-use threadseal_verify::verifier::{ThreadDatabase, ThreadDatabases};
+
+#[cfg(not(all(feature = "agent", feature = "cloud")))]
+pub(crate) use absent::Fleet;
+#[cfg(all(feature = "agent", not(feature = "cloud")))]
+pub(crate) use absent::{Books, Cancelled};
+#[cfg(all(feature = "agent", feature = "cloud"))]
+pub(crate) use threadseal_runtime::fleet::{Books, Cancelled, Fleet};
 
 /// Which database.
 #[derive(Debug, Args)]
@@ -18,6 +31,7 @@ pub(crate) struct DatabaseArgs {
         env = context::DATABASE_SETTING,
         hide_env_values = true
     )]
+    #[cfg_attr(not(all(feature = "agent", feature = "cloud")), arg(hide = true))]
     database: Option<String>,
 }
 
@@ -26,6 +40,7 @@ impl DatabaseArgs {
     ///
     /// # Errors
     /// When it cannot be reached.
+    #[cfg(feature = "agent")]
     pub(crate) fn open(&self, context: &Context) -> Result<Option<Fleet>, Failure> {
         let Some(url) = &self.database else {
             return Ok(None);
@@ -52,6 +67,7 @@ impl DatabaseArgs {
     ///
     /// # Errors
     /// As [`DatabaseArgs::open`].
+    #[cfg(all(feature = "agent", feature = "cloud"))]
     pub(crate) fn required(&self, context: &Context) -> Result<Fleet, Failure> {
         let none =
             || Failure::new("name the database: --database postgres://… or THREADSEAL_DATABASE");
@@ -60,11 +76,19 @@ impl DatabaseArgs {
 }
 
 /// Opens databases of threads for the verifier.
+#[cfg(all(feature = "agent", feature = "cloud"))]
 pub(crate) struct Databases;
 
-impl ThreadDatabases for Databases {
-    fn open(&self, url: &str) -> Result<Option<Box<dyn ThreadDatabase>>, Error> {
+#[cfg(all(feature = "agent", feature = "cloud"))]
+impl threadseal_verify::verifier::ThreadDatabases for Databases {
+    fn open(
+        &self,
+        url: &str,
+    ) -> Result<
+        Option<Box<dyn threadseal_verify::verifier::ThreadDatabase>>,
+        threadseal_core::error::Error,
+    > {
         let fleet = Fleet::existing(url)?;
-        Ok(fleet.map(|fleet| Box::new(fleet) as Box<dyn ThreadDatabase>))
+        Ok(fleet.map(|fleet| Box::new(fleet) as _))
     }
 }

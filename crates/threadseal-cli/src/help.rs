@@ -3,9 +3,9 @@
 //! The texts of commands and options are doc comments beside their arguments. `help/examples.txt`
 //! has the examples: the name of a page on a line, then its command lines, indented.
 
-use crate::args::Cli;
 use crate::exit;
-use clap::{Command, CommandFactory as _};
+use crate::missing;
+use clap::Command;
 use std::fmt::Write as _;
 
 const EXAMPLES: &str = include_str!("help/examples.txt");
@@ -57,16 +57,16 @@ const WIDTH: usize = 100;
 /// Topics beside the names of commands, each with its text.
 const TOPICS: [(&str, &str); 1] = [("exit-codes", exit::HELP)];
 
-/// The command line with the examples of each page.
-pub(crate) fn command() -> Command {
-    let mut root = with_examples(Cli::command(), "threadseal");
-    root.build();
-    root
+/// The command line `definition` with the examples of each page.
+pub(crate) fn command(definition: Command) -> Command {
+    built(with_examples(definition, "threadseal"))
 }
 
-/// The same, with the commands of the main page in groups.
-pub(crate) fn grouped() -> Command {
-    let root = command();
+/// The same, with the commands of the main page in groups. It also has the commands that this build
+/// lacks, hidden.
+pub(crate) fn grouped(definition: Command) -> Command {
+    let root = with_examples(definition, "threadseal");
+    let root = built(missing::with_stubs(root));
     let groups = groups(&root);
     let template = format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}{{all-args}}{{after-help}}"
@@ -83,17 +83,22 @@ pub(crate) fn grouped() -> Command {
     hidden.help_template(template)
 }
 
+fn built(mut root: Command) -> Command {
+    root.build();
+    root
+}
+
 /// The page of a topic: the name of a command, with those of its subcommands, or one of [`TOPICS`].
-pub(crate) fn page(topic: &[String]) -> Option<String> {
+pub(crate) fn page(topic: &[String], definition: Command) -> Option<String> {
     if let [word] = topic
         && let Some((_, text)) = TOPICS.iter().find(|(name, _)| name == word)
     {
         return Some(format!("{text}\n"));
     }
     if topic.is_empty() {
-        return Some(grouped().render_long_help().to_string());
+        return Some(grouped(definition).render_long_help().to_string());
     }
-    let mut root = command();
+    let mut root = command(definition);
     let mut found = &mut root;
     for word in topic {
         found = found.find_subcommand_mut(word)?;
@@ -104,6 +109,7 @@ pub(crate) fn page(topic: &[String]) -> Option<String> {
 /// The topics of `help`, for the message about an unknown one.
 pub(crate) fn topics() -> String {
     let groups = GROUPS.iter().flat_map(|(_, names)| names.iter().copied());
+    let groups = groups.filter(|name| missing::features_of([*name]).is_none());
     let names: Vec<&str> = groups.chain(TOPICS.map(|(name, _)| name)).collect();
     names.join(", ")
 }
@@ -138,6 +144,11 @@ fn examples(name: &str) -> Option<String> {
 fn groups(root: &Command) -> String {
     let mut out = String::new();
     for (heading, names) in GROUPS {
+        let is_built = |name: &&&str| missing::features_of([**name]).is_none();
+        let names: Vec<&&str> = names.iter().filter(is_built).collect();
+        if names.is_empty() {
+            continue;
+        }
         let _ = writeln!(out, "{heading}:");
         for name in names {
             let about = root
@@ -168,6 +179,7 @@ fn groups(root: &Command) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::definition;
     use std::collections::BTreeSet;
 
     fn pages(command: &Command, name: &str, out: &mut BTreeSet<String>) {
@@ -180,7 +192,7 @@ mod tests {
     #[test]
     fn every_command_has_two_examples_and_a_group() {
         let mut names = BTreeSet::new();
-        pages(&Cli::command(), "threadseal", &mut names);
+        pages(&definition(), "threadseal", &mut names);
         for name in &names {
             let examples = examples(name).unwrap_or_default();
             assert_eq!(examples.lines().count(), 2, "{name}");
@@ -189,15 +201,16 @@ mod tests {
                 "{name}"
             );
         }
+        let is_built = |name: &&str| missing::features_of(name.split(' ').skip(1)).is_none();
         let unused = EXAMPLES.lines().filter(|line| !line.starts_with("  "));
-        for name in unused {
+        for name in unused.filter(is_built) {
             assert!(names.contains(name), "examples of no command: {name}");
         }
-        let grouped: BTreeSet<&str> = GROUPS
-            .iter()
-            .flat_map(|(_, names)| names.iter().copied())
+        let grouped = GROUPS.iter().flat_map(|(_, names)| names.iter().copied());
+        let grouped: BTreeSet<&str> = grouped
+            .filter(|name| missing::features_of([*name]).is_none())
             .collect();
-        let root = Cli::command();
+        let root = definition();
         let listed: BTreeSet<&str> = root.get_subcommands().map(Command::get_name).collect();
         assert_eq!(grouped, listed);
     }
@@ -210,6 +223,7 @@ mod tests {
                     .iter()
                     .map(|word| (*word).to_owned())
                     .collect::<Vec<_>>(),
+                definition(),
             )
         };
         assert!(

@@ -7,8 +7,8 @@
 //! passphrase. A name is unique across all usages.
 
 use crate::context::Context;
-use crate::ended;
 use crate::exit::{Failure, complain};
+use crate::key_status;
 use crate::passphrase::PassphraseArgs;
 use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, PublicKey};
 use threadseal_store::home::{Home, KeyFileName, KeyFiles};
@@ -207,7 +207,7 @@ impl Keyring {
             // key.
             context.host()?;
         }
-        ended::refuse(&self.find_for(name, usage)?.public, context)?;
+        key_status::refuse(&self.find_for(name, usage)?.public, context)?;
         self.open_for(name, usage, passphrase)
     }
 

@@ -10,29 +10,36 @@
 mod args;
 mod cmd;
 mod context;
-mod ended;
+#[cfg(feature = "agent")]
 mod engine;
+mod escaped_search;
 mod events;
 mod evidence;
 mod exit;
 mod fleet;
 mod help;
 mod key_log;
+mod key_status;
 mod keyring;
+mod missing;
+mod options;
 mod output;
 mod passphrase;
+mod policies;
 mod progress;
+mod project;
 mod publish_pending;
 mod record;
+mod redact_secrets;
 mod render;
+#[cfg(feature = "agent")]
 mod replay;
 mod rotation;
-mod said;
 mod seal_log;
+#[cfg(feature = "convert")]
 mod secrets;
 mod signing;
 mod trust_file;
-mod unsaid;
 mod verified_events;
 mod verifying;
 
@@ -40,7 +47,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     exit::guarded(|| match args::parse(std::env::args_os()) {
-        Ok(cli) => cmd::run(cli),
+        Ok(cli) => cmd::run(&cli.global, cli.command, args::definition),
         Err(exit) => exit,
     })
 }

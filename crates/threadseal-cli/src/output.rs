@@ -4,9 +4,9 @@
 //! into an exit code that is never 0. So no command needs its own handling of a broken pipe or a
 //! full disk, and none can forget it.
 
-use crate::exit::{Exit, complain, io_reason};
+use crate::exit::{Exit, Failure, complain, io_reason};
+use crate::redact_secrets;
 use crate::render::json;
-use crate::unsaid;
 use serde::Serialize;
 use std::fmt;
 use std::io::{self, BufWriter, Write};
@@ -17,6 +17,25 @@ struct Object<'v, T> {
     #[serde(flatten)]
     value: &'v T,
     exit: u8,
+}
+
+/// A command that failed, for a reader that expects JSON:
+/// `{"schema":"threadseal.error/1","message":"…","exit":2}`
+#[derive(Debug, Serialize)]
+pub(crate) struct FailureOutput {
+    schema: &'static str,
+    message: String,
+    exit: u8,
+}
+
+impl FailureOutput {
+    pub(crate) fn new(failure: &Failure) -> Self {
+        Self {
+            schema: "threadseal.error/1",
+            message: failure.to_string(),
+            exit: Exit::NoVerdict.code(),
+        }
+    }
 }
 
 /// Where a command writes its data.
@@ -41,9 +60,9 @@ impl Out {
 
     /// One line; the caller has cleaned each part that comes from a record or a file name.
     pub(crate) fn line(&mut self, line: impl fmt::Display) {
-        self.attempt(|sink| match unsaid::is_anything() {
+        self.attempt(|sink| match redact_secrets::is_anything() {
             false => writeln!(sink, "{line}"),
-            true => writeln!(sink, "{}", unsaid::without(&line.to_string())),
+            true => writeln!(sink, "{}", redact_secrets::without(&line.to_string())),
         });
     }
 
@@ -55,10 +74,10 @@ impl Out {
     /// One JSON value on one line.
     pub(crate) fn json(&mut self, value: &impl Serialize) {
         self.attempt(|sink| {
-            if unsaid::is_anything() {
+            if redact_secrets::is_anything() {
                 let bytes = json::to_vec(value);
                 let text = String::from_utf8_lossy(&bytes);
-                sink.write_all(unsaid::without(&text).as_bytes())?;
+                sink.write_all(redact_secrets::without(&text).as_bytes())?;
             } else {
                 json::write(&mut *sink, value)?;
             }

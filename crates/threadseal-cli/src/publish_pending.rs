@@ -125,9 +125,7 @@ impl PendingPublisher {
         written: Option<&Path>,
     ) -> Result<(), Failure> {
         match self.verifier.verify_path(path) {
-            FileResult::NoRecord(error) | FileResult::Failed(error) => {
-                Err(Failure::new(error.message))
-            }
+            FileResult::NoRecord(error) | FileResult::Failed(error) => Err(error.into()),
             seen => self.publish_reports(seen.reports(), &[known], Some(path), written),
         }
     }

@@ -8,8 +8,8 @@
 //! An existing path is never taken for an address.
 
 use crate::context::{self, Context};
-use crate::engine::ProjectArgs;
 use crate::exit::Failure;
+use crate::project::ProjectArgs;
 use std::path::{Path, PathBuf};
 use threadseal_core::record::ThreadId;
 use threadseal_store::address::Intent;
@@ -44,13 +44,11 @@ pub(crate) fn transcript_at(
         Err(_) => {}
     }
     let id = named.to_str().and_then(|id| ThreadId::parse(id).ok());
-    let there = match (id, place.open(context)) {
-        (Some(id), Ok(project)) => project.find_thread(&*context.fs, &id)?,
-        _ => None,
+    let there = match id {
+        Some(id) => place.transcript_of(&id, context)?,
+        None => None,
     };
-    let folder = there
-        .ok_or_else(|| Failure::new("neither a file nor a thread of the project").about(named))?;
-    Ok(folder.transcript())
+    there.ok_or_else(|| Failure::new("neither a file nor a thread of the project").about(named))
 }
 
 /// A store of transcripts, and the record in it if the address names one.

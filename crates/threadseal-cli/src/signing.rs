@@ -1,10 +1,10 @@
 //! The key and the project for commands that write into an existing record.
 
 use crate::context::Context;
-use crate::engine::ProjectArgs;
 use crate::exit::Failure;
 use crate::keyring::{Keyring, self_name};
 use crate::passphrase::PassphraseArgs;
+use crate::project::ProjectArgs;
 use crate::record;
 use crate::trust_file;
 use clap::Args;

@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::exit::Failure;
+#[cfg(all(feature = "agent", feature = "cloud"))]
 use crate::fleet::Databases;
 use crate::progress::Bar;
 use crate::record;
@@ -92,9 +93,10 @@ pub(crate) fn verifier(
     let (host, log) = context.reading_host()?;
     let tombstones = context.home()?.map(|home| home.tombstones());
     let verifier = Verifier::new(request, host, log, context.now()?);
+    #[cfg(all(feature = "agent", feature = "cloud"))]
+    let verifier = verifier.with_databases(Arc::new(Databases));
     Ok(verifier
         .with_stores(record::stores())
-        .with_databases(Arc::new(Databases))
         .with_tombstones(tombstones)
         .with_progress(Arc::new(bar.clone())))
 }

@@ -25,6 +25,62 @@ pub enum ErrorKind {
     External,
 }
 
+/// A part that this program was built without: the source of the [`Error`] about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unbuilt {
+    /// Ledgers in SQLite files.
+    Sqlite,
+    /// Stores in PostgreSQL.
+    Postgres,
+    /// Stores in object storage.
+    Objects,
+    /// Requests over HTTP.
+    Http,
+    /// The keyring of the user.
+    Keyring,
+    /// Time stamps of RFC 3161 authorities.
+    TimeStamps,
+    /// Threads in databases.
+    ThreadDatabases,
+}
+
+impl fmt::Display for Unbuilt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let part = match self {
+            Self::Sqlite => "SQLite",
+            Self::Postgres => "PostgreSQL",
+            Self::Objects => "object storage",
+            Self::Http => "requests over HTTP",
+            Self::Keyring => "the keyring",
+            Self::TimeStamps => "time stamps",
+            Self::ThreadDatabases => "databases of threads",
+        };
+        write!(f, "this program was built without {part}")
+    }
+}
+
+impl StdError for Unbuilt {}
+
+impl Unbuilt {
+    /// The part that `error` is about, if it is about one.
+    pub fn cause_of(error: &(dyn StdError + 'static)) -> Option<Self> {
+        let mut cause = Some(error);
+        while let Some(error) = cause {
+            if let Some(part) = error.downcast_ref() {
+                return Some(*part);
+            }
+            cause = error.source();
+        }
+        None
+    }
+
+    /// The error that `action` needs this part: `cannot <action>: <part is not built>`.
+    pub fn error(self, action: impl fmt::Display) -> Error {
+        Error::invalid(format!("cannot {action}: {self}")).with_source(self)
+    }
+}
+
 /// A failure without a verdict.
 ///
 /// The message is complete: it names the cause as well. The source is the cause as a value, for

@@ -441,7 +441,7 @@ impl Report {
     }
 
     /// Lowers the verdict and adds the finding that explains it.
-    pub fn hold_because(&mut self, verdict: Verdict, finding: Finding) {
+    pub fn downgrade(&mut self, verdict: Verdict, finding: Finding) {
         self.hold(verdict);
         self.find(finding);
     }
@@ -525,7 +525,7 @@ impl Report {
         });
         let vouched = fault.is_none();
         if let Some((verdict, finding)) = fault {
-            self.hold_because(verdict, finding);
+            self.downgrade(verdict, finding);
         }
         vouched
     }
@@ -543,7 +543,7 @@ impl Report {
             signers: judged.signers,
             ..self
         };
-        report.hold_because(
+        report.downgrade(
             Verdict::UnknownSigner,
             Finding::warning(FindingCode::KeyEnded, text),
         );

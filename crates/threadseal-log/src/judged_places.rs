@@ -4,10 +4,13 @@
 //! authority stamped it.
 
 use crate::seal_log::SealLog;
-use crate::timestamps::Authority;
-use crate::timestamps::files::KeptStamp;
+#[cfg(feature = "timestamp")]
+use crate::timestamps::{Authority, KeptStamp};
+#[cfg(feature = "timestamp")]
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
+#[cfg(feature = "timestamp")]
+use std::sync::{Mutex, PoisonError};
 use threadseal_core::record::Head;
 use threadseal_core::time::Timestamp;
 use threadseal_core::tlog::entry::key_event::KeyHistory;
@@ -21,41 +24,24 @@ pub struct JudgedPlaces {
     vouched_for: OnceLock<u64>,
     /// Entries that witnesses saw.
     witnessed: u64,
-    /// Who stamps the log, by name.
-    authorities: Vec<(String, Authority)>,
     in_doubt: OnceLock<bool>,
+    #[cfg(feature = "timestamp")]
+    stamps: Option<Stamps>,
+}
+
+/// The authorities that stamp the log.
+#[cfg(feature = "timestamp")]
+#[derive(Debug)]
+struct Stamps {
+    /// By name.
+    authorities: Vec<(String, Authority)>,
     warn: fn(&str),
     /// Stamps that stamp nothing, of which `warn` was called.
     told: Mutex<BTreeSet<KeptStamp>>,
 }
 
-impl JudgedPlaces {
-    /// The places of `log`, of whose entries a quorum of witnesses saw the first `witnessed`, and which these authorities stamp. `warn` is
-    /// called for stamps that do not count.
-    pub fn of(
-        log: Arc<SealLog>,
-        witnessed: u64,
-        authorities: Vec<(String, Authority)>,
-        warn: fn(&str),
-    ) -> Self {
-        Self {
-            log,
-            warn,
-            told: Mutex::default(),
-            witnessed,
-            authorities,
-            keys: OnceLock::new(),
-            vouched_for: OnceLock::new(),
-            in_doubt: OnceLock::new(),
-        }
-    }
-
-    /// How many entries a writer to this home alone could not have put there later.
-    fn vouched_for(&self) -> u64 {
-        let marked = || self.log.marked().unwrap_or(0).max(self.witnessed);
-        *self.vouched_for.get_or_init(marked)
-    }
-
+#[cfg(feature = "timestamp")]
+impl Stamps {
     /// Reports the fault of each stamp once.
     fn tell(&self, kept: &KeptStamp, why: &str) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
@@ -65,14 +51,55 @@ impl JudgedPlaces {
     }
 }
 
+impl JudgedPlaces {
+    /// The places of `log`, of whose entries a quorum of witnesses saw the first `witnessed`.
+    pub fn of(log: Arc<SealLog>, witnessed: u64) -> Self {
+        Self {
+            log,
+            witnessed,
+            keys: OnceLock::new(),
+            vouched_for: OnceLock::new(),
+            in_doubt: OnceLock::new(),
+            #[cfg(feature = "timestamp")]
+            stamps: None,
+        }
+    }
+
+    /// The same with the authorities that stamp the log. `warn` is called for stamps that do not count.
+    #[cfg(feature = "timestamp")]
+    #[must_use]
+    pub fn stamped_by(mut self, authorities: Vec<(String, Authority)>, warn: fn(&str)) -> Self {
+        self.stamps = Some(Stamps {
+            authorities,
+            warn,
+            told: Mutex::default(),
+        });
+        self
+    }
+
+    /// How many entries a writer to this home alone could not have put there later.
+    fn vouched_for(&self) -> u64 {
+        let marked = || self.log.marked().unwrap_or(0).max(self.witnessed);
+        *self.vouched_for.get_or_init(marked)
+    }
+}
+
 impl SealPlaces for JudgedPlaces {
     /// What cannot be read is nowhere: it is no evidence.
     fn place(&self, head: &Head) -> Option<u64> {
         self.claimed(head).filter(|at| *at < self.vouched_for())
     }
 
+    /// Without authorities, or in a program without time stamps, no time is known.
+    #[cfg(not(feature = "timestamp"))]
+    fn stamped(&self, _: &Head) -> Option<Timestamp> {
+        None
+    }
+
+    #[cfg(feature = "timestamp")]
     fn stamped(&self, head: &Head) -> Option<Timestamp> {
-        if self.authorities.is_empty() {
+        let stamps = self.stamps.as_ref()?;
+        if stamps.authorities.is_empty() {
             return None;
         }
         let at = self.log.head_at(&head.record, head.seq).ok().flatten()?;
@@ -80,10 +107,10 @@ impl SealPlaces for JudgedPlaces {
             return None;
         }
         let view = self.log.view().ok()?;
-        let mut told = |kept: &KeptStamp, why: &str| self.tell(kept, why);
+        let mut told = |kept: &KeptStamp, why: &str| stamps.tell(kept, why);
         let found = self
             .log
-            .stamped(at.number, &self.authorities, &view, &mut told);
+            .stamped(at.number, &stamps.authorities, &view, &mut told);
         let (_, stamp) = found.ok().flatten()?;
         Some(stamp.latest())
     }

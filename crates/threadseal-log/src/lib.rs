@@ -19,7 +19,7 @@
 //! | `fsck` | all of a log, checked |
 //! | `seal_log` | [`SealLog`]: the log, which joins these parts |
 //! | `logged_heads` | [`LoggedHeads`]: the log as a store of heads |
-//! | `judged_places` | the log as evidence about keys (feature `timestamp`) |
+//! | `judged_places` | the log as evidence about keys |
 #![forbid(unsafe_code)]
 
 mod commit;
@@ -28,7 +28,6 @@ mod fsck;
 #[cfg(feature = "peer")]
 mod http_client;
 mod index;
-#[cfg(feature = "timestamp")]
 mod judged_places;
 mod layout;
 mod log_registry;
@@ -48,7 +47,6 @@ pub use commit::batch::Fork;
 pub use commit::committer::Published;
 pub use commit::spool_quarantine::SetAside;
 pub use entries::evidence_files::Accused;
-#[cfg(feature = "timestamp")]
 pub use judged_places::JudgedPlaces;
 pub use layout::description::{Description, LogId};
 pub use layout::log_home::{LogHome, machine, new_id, refuse_shared};

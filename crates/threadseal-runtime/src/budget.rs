@@ -22,12 +22,14 @@
 mod books;
 mod inspect;
 mod late;
+#[cfg(feature = "postgres")]
 mod postgres;
 mod schema;
 mod sqlite;
 
 pub use inspect::{contradiction, inspect};
 pub use late::LateBudgets;
+#[cfg(feature = "postgres")]
 pub use postgres::PostgresBudgets;
 pub use sqlite::SqliteBudgets;
 

@@ -45,11 +45,19 @@
 //! | [`graph_state`] | runs of graphs as their records show them, and the derived files |
 //! | [`graph_journal`] | the record that a run of a graph writes |
 //! | [`runner`] | the loop of a thread |
-//! | [`fleet`] | threads on many machines: orders, leases, workers |
+//! | `fleet` | threads on many machines: orders, leases, workers (feature `postgres`) |
 //!
 //! Without the feature `engine`, the crate only reads declarations: no database, no network, no
 //! threads.
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(feature = "postgres"),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "only threads on many machines use all of it"
+    )
+)]
 
 pub mod bounds;
 #[cfg(feature = "engine")]
@@ -61,7 +69,7 @@ pub mod config;
 #[cfg(feature = "engine")]
 pub mod context;
 pub mod directive;
-#[cfg(feature = "engine")]
+#[cfg(feature = "postgres")]
 pub mod fleet;
 pub mod graph;
 #[cfg(feature = "engine")]

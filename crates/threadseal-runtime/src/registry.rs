@@ -18,6 +18,7 @@ mod chain;
 mod free;
 mod inspect;
 mod late;
+#[cfg(feature = "postgres")]
 mod postgres;
 mod recorded;
 mod row;
@@ -29,6 +30,7 @@ mod viewed;
 pub use chain::{Chain, ChainFault};
 pub use inspect::{Fault, Inspection, contradictions, inspect};
 pub use late::LateRegistry;
+#[cfg(feature = "postgres")]
 pub use postgres::PostgresRegistry;
 pub use recorded::Recorded;
 pub use sqlite::{RegistryView, SqliteRegistry};

@@ -25,9 +25,15 @@ use crate::transcripts::{FileTranscriptStore, TranscriptStore};
 use std::path::Path;
 use std::sync::Arc;
 use threadseal_core::error::Error;
+#[cfg(not(all(feature = "sqlite", feature = "postgres", feature = "object")))]
+use threadseal_core::error::Unbuilt;
 
 /// The schemes of ledgers, for people.
 const LEDGER_SCHEMES: &str = "file:, sqlite:, postgres:, s3:, gs:, az: and object+file:";
+
+/// The action that fails where a store is not built in; the address may contain a password.
+#[cfg(not(all(feature = "sqlite", feature = "postgres", feature = "object")))]
+const THIS: &str = "open this store";
 
 /// Opens the ledgers at this address.
 ///
@@ -137,12 +143,12 @@ fn lineages_in_sqlite(file: &str) -> Result<Box<dyn CheckpointStore>, Error> {
 
 #[cfg(not(feature = "sqlite"))]
 fn ledgers_in_sqlite(_: &Path, _: Intent) -> Result<Box<dyn LedgerStore>, Error> {
-    without("SQLite")
+    Err(Unbuilt::Sqlite.error(THIS))
 }
 
 #[cfg(not(feature = "sqlite"))]
 fn lineages_in_sqlite(_: &str) -> Result<Box<dyn CheckpointStore>, Error> {
-    without("SQLite")
+    Err(Unbuilt::Sqlite.error(THIS))
 }
 
 #[cfg(feature = "postgres")]
@@ -158,12 +164,12 @@ fn lineages_in_postgres(address: &str) -> Result<Box<dyn CheckpointStore>, Error
 
 #[cfg(not(feature = "postgres"))]
 fn ledgers_in_postgres(_: &str) -> Result<Box<dyn LedgerStore>, Error> {
-    without("PostgreSQL")
+    Err(Unbuilt::Postgres.error(THIS))
 }
 
 #[cfg(not(feature = "postgres"))]
 fn lineages_in_postgres(_: &str) -> Result<Box<dyn CheckpointStore>, Error> {
-    without("PostgreSQL")
+    Err(Unbuilt::Postgres.error(THIS))
 }
 
 #[cfg(feature = "object")]
@@ -221,7 +227,7 @@ fn ledgers_in_objects(
     _: Intent,
     _: &[(String, String)],
 ) -> Result<Box<dyn LedgerStore>, Error> {
-    without("object storage")
+    Err(Unbuilt::Objects.error(THIS))
 }
 
 #[cfg(not(feature = "object"))]
@@ -230,19 +236,12 @@ fn transcripts_in_objects(
     _: Intent,
     _: &[(String, String)],
 ) -> Result<Box<dyn TranscriptStore>, Error> {
-    without("object storage")
+    Err(Unbuilt::Objects.error(THIS))
 }
 
 #[cfg(not(feature = "object"))]
 fn lineages_in_objects(_: &str, _: &[(String, String)]) -> Result<Box<dyn CheckpointStore>, Error> {
-    without("object storage")
-}
-
-#[cfg(not(all(feature = "sqlite", feature = "postgres", feature = "object")))]
-fn without<T>(what: &str) -> Result<T, Error> {
-    Err(Error::invalid(format!(
-        "this program was built without {what}"
-    )))
+    Err(Unbuilt::Objects.error(THIS))
 }
 
 #[cfg(test)]

@@ -166,6 +166,7 @@ impl AllRecords {
                     message: format!(
                         "{kind} {record} was sealed in {place} up to seal {seq}, which was not searched{why}: name it"
                     ),
+                    unbuilt: None,
                 });
             }
         }

@@ -80,6 +80,16 @@ pub fn authorities(home: &Home, fs: &dyn Fs) -> Result<Kept<Authority>, VerifyEr
     })
 }
 
+/// Does a home keep time-stamping authorities, which this program cannot read?
+#[cfg(not(feature = "timestamp"))]
+pub(crate) fn has_authorities(home: &Home, fs: &dyn Fs) -> bool {
+    let ending = Some(OsStr::new(AUTHORITY));
+    let names = fs.read_dir(&folder(home)).unwrap_or_default();
+    names
+        .iter()
+        .any(|name| Path::new(name).extension() == ending)
+}
+
 fn files<T>(
     home: &Home,
     fs: &dyn Fs,

@@ -68,7 +68,7 @@ impl Anchors {
             Ok(why) => report.check(CHECK, CheckResult::Pass, Some(why)),
             Err(why) => {
                 report.check(CHECK, CheckResult::Fail, Some(why.clone()));
-                report.hold_because(
+                report.downgrade(
                     Verdict::Open,
                     Finding::warning(FindingCode::AnchorMissing, why),
                 );

@@ -90,7 +90,7 @@ pub fn of_checkpoints(file: &[u8], pinned: Option<&LogKey>) -> Report {
         Ok(found) => found,
         Err(why) => {
             let finding = Finding::error(FindingCode::ProofMalformed, why.to_string());
-            report.hold_because(Verdict::Malformed, finding);
+            report.downgrade(Verdict::Malformed, finding);
             return report;
         }
     };
@@ -118,14 +118,14 @@ pub fn of_checkpoints(file: &[u8], pinned: Option<&LogKey>) -> Report {
         Some(true) => {}
         Some(false) => {
             let text = "it is not the expected key";
-            report.hold_because(
+            report.downgrade(
                 Verdict::Forged,
                 Finding::error(FindingCode::KeyNotPinned, text),
             );
         }
         None => {
             let text = "the file does not prove who owns the key: name the expected key with --key, as the file shows it";
-            report.hold_because(
+            report.downgrade(
                 Verdict::UnknownSigner,
                 Finding::note(FindingCode::KeyUnknown, text),
             );
@@ -160,7 +160,7 @@ pub fn of_tombstone(file: &[u8], options: &VerifyOptions<'_>) -> Report {
     report.stats.bytes = file.len() as u64;
     let Some(found) = Tombstone::read(file) else {
         let text = "it is not a tombstone signed by the key that it names";
-        report.hold_because(
+        report.downgrade(
             Verdict::Malformed,
             Finding::error(FindingCode::ProofMalformed, text),
         );
@@ -202,7 +202,7 @@ pub fn of_tombstone(file: &[u8], options: &VerifyOptions<'_>) -> Report {
         // Who pruned may have done so while the key lived.
         Standing::Revoked { .. } => {
             let text = "the key ended: any of its holders may have signed this, before its end or later, and nothing here shows which one";
-            report.hold_because(
+            report.downgrade(
                 Verdict::UnknownSigner,
                 Finding::warning(FindingCode::KeyEnded, text),
             );

@@ -1,21 +1,23 @@
 //! Which keys ended in the log of a home, and which of their seals still count.
 
-#[cfg(feature = "timestamp")]
 use crate::anchor_files;
-#[cfg(feature = "timestamp")]
 use crate::anchors::Anchors;
 use crate::error::VerifyError;
 use crate::home_log::HomeLog;
 use crate::trust_sources::TrustSources;
 use std::collections::BTreeSet;
+#[cfg(not(feature = "timestamp"))]
+use std::convert::Infallible;
 use std::sync::Arc;
+#[cfg(not(feature = "timestamp"))]
+use threadseal_core::error::Unbuilt;
 use threadseal_core::key::PublicKey;
 use threadseal_core::time::Timestamp;
 use threadseal_core::tlog::entry::key_event::KeyHistory;
 use threadseal_core::trust::{Revocation, SealPlaces, TrustName, TrustStore, TrustedKey};
 #[cfg(feature = "timestamp")]
-use threadseal_log::JudgedPlaces;
-use threadseal_log::SealLog;
+use threadseal_log::timestamps::Authority;
+use threadseal_log::{JudgedPlaces, SealLog};
 use threadseal_store::home::Home;
 
 /// The log of `home`, to judge keys of `store` by: those that ended in it and, where an authority stamps the log, those that are
@@ -43,10 +45,11 @@ pub(crate) fn places(
     if let Ok(events) = log.key_events() {
         end(store, &KeyHistory::of(&events), Timestamp::UNIX_EPOCH)?;
     }
+    #[cfg(not(feature = "timestamp"))]
+    doubt_first_days(store, home, sources)?;
     judged(store, home, &there, log, sources)
 }
 
-#[cfg(feature = "timestamp")]
 fn judged(
     store: &TrustStore,
     home: &Home,
@@ -60,13 +63,7 @@ fn judged(
         revoked.is_some_and(|revoked| revoked.entry.is_some())
     };
     let authorities = match store.iter().any(TrustedKey::is_bound_in_time) {
-        true => match anchor_files::authorities(home, &**sources.fs) {
-            Ok(kept) => kept.telling(notices),
-            Err(failure) => {
-                notices.warn(&failure.to_string());
-                Vec::new()
-            }
-        },
+        true => authorities(home, sources),
         false => Vec::new(),
     };
     if authorities.is_empty() && !store.iter().any(ended) {
@@ -77,24 +74,57 @@ fn judged(
         Ok(Anchors::Seen { tree, .. }) => tree.size,
         Ok(Anchors::None(_)) | Err(_) => 0,
     };
-    Ok(Some(Arc::new(JudgedPlaces::of(
-        Arc::clone(log),
-        witnessed,
-        authorities,
-        notices.of_stamps(),
-    ))))
+    let places = JudgedPlaces::of(Arc::clone(log), witnessed);
+    #[cfg(feature = "timestamp")]
+    let places = places.stamped_by(authorities, notices.of_stamps());
+    Ok(Some(Arc::new(places)))
 }
 
-/// Without time stamps no key that ended is judged by when it sealed: its seals do not count.
+#[cfg(feature = "timestamp")]
+fn authorities(home: &Home, sources: &TrustSources<'_>) -> Vec<(String, Authority)> {
+    match anchor_files::authorities(home, &**sources.fs) {
+        Ok(kept) => kept.telling(sources.notices),
+        Err(failure) => {
+            sources.notices.warn(&failure.to_string());
+            Vec::new()
+        }
+    }
+}
+
+/// No stamp counts here.
 #[cfg(not(feature = "timestamp"))]
-fn judged(
-    _store: &TrustStore,
-    _home: &Home,
-    _there: &HomeLog,
-    _log: &Arc<SealLog>,
-    _sources: &TrustSources<'_>,
-) -> Result<Option<Arc<dyn SealPlaces>>, VerifyError> {
-    Ok(None)
+fn authorities(_home: &Home, _sources: &TrustSources<'_>) -> Vec<Infallible> {
+    Vec::new()
+}
+
+/// A stamp that this program cannot read may show that a seal is older than the first day of its key. So no such key is trusted where
+/// an authority stamps the log. All other bounds are only stricter without stamps.
+#[cfg(not(feature = "timestamp"))]
+fn doubt_first_days(
+    store: &mut TrustStore,
+    home: &Home,
+    sources: &TrustSources<'_>,
+) -> Result<(), VerifyError> {
+    let bound: Vec<TrustedKey> = store
+        .iter()
+        .filter(|entry| entry.is_bound_in_time())
+        .cloned()
+        .collect();
+    if bound.is_empty() || !anchor_files::has_authorities(home, &**sources.fs) {
+        return Ok(());
+    }
+    let why = Unbuilt::TimeStamps;
+    let text = format!("the time stamps of this home do not count: {why}");
+    sources.notices.warn(&text);
+    for mut entry in bound {
+        if entry.not_before.is_some() {
+            entry.not_before = Timestamp::parse_iso_seconds("9999-12-31T00:00:00Z");
+            entry.not_after = None;
+            store.remove(&entry.name);
+            store.add(entry)?;
+        }
+    }
+    Ok(())
 }
 
 /// Has `store` name entries of `log`, where it names those at which keys ended in earlier logs; whether an entry changed.

@@ -8,12 +8,13 @@
 //! and reading it in a terminal stays safe.
 
 use crate::clean::is_unsafe;
+use crate::error::VerifyError;
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 use std::collections::BTreeMap;
-use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::Path;
+use threadseal_core::error::Unbuilt;
 use threadseal_core::report::{CheckName, CheckResult, Report};
 use threadseal_store::sys::path_text;
 
@@ -30,14 +31,18 @@ pub struct PathError {
     pub path: Option<String>,
     /// Why there is no verdict.
     pub message: String,
+    /// The part that this program lacks for a verdict.
+    #[serde(skip)]
+    pub unbuilt: Option<Unbuilt>,
 }
 
 impl PathError {
     /// That of `path`, or of none.
-    pub fn of(path: Option<&Path>, failure: &dyn Display) -> Self {
+    pub fn of(path: Option<&Path>, failure: &VerifyError) -> Self {
         Self {
             path: path.map(path_text),
             message: failure.to_string(),
+            unbuilt: Unbuilt::cause_of(failure),
         }
     }
 }
@@ -157,7 +162,7 @@ mod tests {
     #[test]
     fn failure_has_the_same_shape_as_success() {
         let reports = [Report::begin(Format::Transcript, Profile::Native)];
-        let failed = [PathError::of(None, &"no")];
+        let failed = [PathError::of(None, &VerifyError::refused("no"))];
         let good = serde_json::to_value(VerifyOutput::new(&reports, &[], 2, 0)).unwrap();
         let bad = serde_json::to_value(VerifyOutput::new(&[], &failed, 0, 2)).unwrap();
         let keys =

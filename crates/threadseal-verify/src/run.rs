@@ -197,6 +197,7 @@ impl VerifyRun {
                 self.errors.push(PathError {
                     message: format!("nothing to verify in {path}: no file of a known format"),
                     path: Some(path),
+                    unbuilt: None,
                 });
             }
         }

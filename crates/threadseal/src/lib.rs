@@ -11,6 +11,7 @@
 //! * You show one turn to someone else: [`prove`] and [`check_proof`].
 //! * You have files and a home, as the command has: [`Verifier`] and [`open_verified`].
 //! * You have sessions of another program: [`convert`].
+//! * You run threads and graphs of a project: `runtime`, with the feature `agent`.
 //!
 //! The parts are re-exported whole: [`core`], [`formats`], [`store`], [`log`].
 //!
@@ -123,6 +124,10 @@ pub use threadseal_store as store;
 /// ```
 #[cfg(feature = "convert")]
 pub use threadseal_convert as convert;
+
+/// Threads and graphs of agents: the engine that runs them, their registry and budgets.
+#[cfg(feature = "agent")]
+pub use threadseal_runtime as runtime;
 
 pub use proof::{check_proof, prove};
 pub use simple::{NotVerified, Verification, VerifiedBytes, seal, verify};

@@ -3,7 +3,7 @@
 use crate::exit::{Exit, Outcome};
 use crate::help;
 use crate::output::Out;
-use clap::Args;
+use clap::{Args, Command};
 use clap_complete::Shell;
 
 /// What `completions` takes.
@@ -13,9 +13,10 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-pub(crate) fn run(args: &CompletionsArgs, out: &mut Out) -> Outcome {
+pub(crate) fn run(args: &CompletionsArgs, definition: Command, out: &mut Out) -> Outcome {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut help::command(), "threadseal", &mut script);
+    let mut command = help::command(definition);
+    clap_complete::generate(args.shell, &mut command, "threadseal", &mut script);
     out.bytes(&script);
     Ok(Exit::Done)
 }

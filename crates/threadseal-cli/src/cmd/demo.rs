@@ -267,7 +267,7 @@ fn record(path: &Path, context: &Context) -> Result<(), Failure> {
 fn verify(path: &Path, context: &Context) -> Result<Report, Failure> {
     match verifying::verifier_of_home(context)?.verify_path(path) {
         FileResult::Reports(mut reports) if reports.len() == 1 => Ok(reports.remove(0)),
-        FileResult::Failed(error) => Err(Failure::new(error.message)),
+        FileResult::Failed(error) => Err(error.into()),
         _ => Err(Failure::new(
             "the record of the demonstration was not recognised",
         )),

@@ -2,8 +2,9 @@
 
 use crate::exit::{Exit, Failure, Outcome};
 use crate::help;
+use crate::missing;
 use crate::output::Out;
-use clap::Args;
+use clap::{Args, Command};
 
 /// Arguments of `help`.
 #[derive(Debug, Args)]
@@ -12,9 +13,13 @@ pub(crate) struct HelpArgs {
     topic: Vec<String>,
 }
 
-pub(crate) fn run(args: &HelpArgs, out: &mut Out) -> Outcome {
-    let Some(page) = help::page(&args.topic) else {
+pub(crate) fn run(args: &HelpArgs, definition: Command, out: &mut Out) -> Outcome {
+    let Some(page) = help::page(&args.topic, definition) else {
         let topic = args.topic.join(" ");
+        if let Some(features) = missing::features_of(args.topic.iter().map(String::as_str)) {
+            let action = format_args!("show the help of `threadseal {topic}`");
+            return Err(missing::failure(action, features));
+        }
         let text = format!("no help about {topic:?}; topics: {}", help::topics());
         return Err(Failure::new(text));
     };

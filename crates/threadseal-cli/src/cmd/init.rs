@@ -4,26 +4,33 @@
 use crate::cmd::key::{KeyOutput, key_line};
 use crate::cmd::log::init as log;
 use crate::context::Context;
+#[cfg(feature = "agent")]
 use crate::engine::own_keys;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::keyring::{self, Keyring, OwnKey, self_name};
+#[cfg(not(feature = "agent"))]
+use crate::missing;
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use crate::render::clean::Clean;
 use crate::seal_log;
 use crate::trust_file;
+#[cfg(feature = "agent")]
 use crate::verifying;
 use clap::Args;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use threadseal_core::key::{KeyUsage, LocalSigner};
 use threadseal_core::time::Timestamp;
 use threadseal_core::tlog::entry::key_event::{KeyChange, KeyEvent};
 use threadseal_core::trust::{TrustName, TrustStore, TrustedKey};
 use threadseal_log::{Description, SealLog, refuse_shared};
+#[cfg(feature = "agent")]
 use threadseal_runtime::project::{Project, ProjectId};
+#[cfg(feature = "agent")]
 use threadseal_runtime::project_id;
 use threadseal_store::home::Home;
+#[cfg(feature = "agent")]
 use threadseal_verify::trust_locality::Locality;
 
 /// The usages for which a host has keys. Agents have the keys of igor, `log init` makes that of a
@@ -40,10 +47,12 @@ const MADE: [KeyUsage; 4] = [
 pub(crate) struct InitArgs {
     /// Also create a project's `.ai` folder, here or in DIR
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".")]
+    #[cfg_attr(not(feature = "agent"), arg(hide = true))]
     project: Option<PathBuf>,
     /// With --project: also resume threads whose line 1 names the project ID. Only for threads that
     /// no other project resumes any more
     #[arg(long, value_name = "ID", requires = "project")]
+    #[cfg_attr(not(feature = "agent"), arg(hide = true))]
     accept: Vec<String>,
     /// Create no log of seals: an older copy of the home then stays unnoticed
     #[arg(long, conflicts_with_all = ["mark", "single_host"])]
@@ -87,12 +96,8 @@ pub(crate) fn run(args: &InitArgs, context: &Context, out: &mut Out) -> Outcome 
     let wanted = (!args.no_log).then_some(&args.log);
     let made = make(wanted, &args.passphrase, context)?;
     let path = made.home.path().to_string_lossy().into_owned();
-    let project = args.project.as_deref().map(|folder| {
-        let project = Project::init(&*context.fs, folder)?;
-        let accepted = accept(&project, args, &made.home, context)?;
-        let root = project.root().to_string_lossy().into_owned();
-        Ok::<_, Failure>((root, accepted))
-    });
+    let project = args.project.as_deref();
+    let project = project.map(|folder| init_project(folder, args, &made.home, context));
     let (project, accepted) = project.transpose()?.unzip();
     let changed = made.changed || accepted == Some(true);
     if context.json {
@@ -122,7 +127,33 @@ pub(crate) fn run(args: &InitArgs, context: &Context, out: &mut Out) -> Outcome 
     Ok(Exit::Done)
 }
 
+/// Creates the project; returns its folder, and whether it newly accepts threads.
+#[cfg(feature = "agent")]
+fn init_project(
+    folder: &Path,
+    args: &InitArgs,
+    home: &Home,
+    context: &Context,
+) -> Result<(String, bool), Failure> {
+    let project = Project::init(&*context.fs, folder)?;
+    let accepted = accept(&project, args, home, context)?;
+    Ok((project.root().to_string_lossy().into_owned(), accepted))
+}
+
+#[cfg(not(feature = "agent"))]
+fn init_project(
+    folder: &Path,
+    args: &InitArgs,
+    _: &Home,
+    _: &Context,
+) -> Result<(String, bool), Failure> {
+    let ids = args.accept.join(", ");
+    let action = format!("create the project {} {ids}", folder.display());
+    Err(missing::failure(action.trim_end(), "agent"))
+}
+
 /// Lets the project continue the threads of another project; returns whether that is new.
+#[cfg(feature = "agent")]
 fn accept(
     project: &Project,
     args: &InitArgs,
@@ -291,9 +322,8 @@ fn trust_own(store: &mut TrustStore, key: &OwnKey, now: Timestamp) -> Result<boo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::Global;
+    use crate::options::Global;
     use crate::render::style::ColorChoice;
-    use std::path::Path;
     use threadseal_store::fault::{FaultFs, FaultKind, Keep};
     use threadseal_store::sys::Fs as _;
     use threadseal_verify::home_log::HomeLog;

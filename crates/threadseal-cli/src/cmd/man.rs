@@ -19,8 +19,13 @@ pub(crate) struct ManArgs {
 }
 
 /// Prints one page, or writes all pages.
-pub(crate) fn run(args: &ManArgs, context: &Context, out: &mut Out) -> Outcome {
-    let root = help::command();
+pub(crate) fn run(
+    args: &ManArgs,
+    definition: Command,
+    context: &Context,
+    out: &mut Out,
+) -> Outcome {
+    let root = help::command(definition);
     let Some(dir) = &args.dir else {
         out.bytes(&page(root)?);
         return Ok(Exit::Done);

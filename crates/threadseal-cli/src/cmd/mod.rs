@@ -1,15 +1,18 @@
 //! The commands, one file each.
 
-pub(crate) mod anchor;
+#[cfg(feature = "cloud")]
+mod anchor;
 mod check_proof;
 mod completions;
 mod demo;
 mod diff;
 mod fsck;
+#[cfg(feature = "agent")]
 mod graph;
 mod help;
 mod init;
 mod key;
+#[cfg(feature = "agent")]
 mod knowledge;
 mod ledger;
 mod lineage;
@@ -20,23 +23,26 @@ mod prove;
 mod prune;
 mod redact;
 mod render;
+#[cfg(feature = "agent")]
 mod run;
 mod scroll;
 mod seal;
 mod show;
+#[cfg(feature = "agent")]
 mod thread;
 mod transcript;
 pub(crate) mod trust;
 mod verify;
 mod watch;
+#[cfg(feature = "cloud")]
 mod witness;
+#[cfg(all(feature = "agent", feature = "cloud"))]
 mod worker;
 
-use crate::args::Cli;
 use crate::context::Context;
 use crate::exit::{Exit, Outcome};
-use crate::output::Out;
-use crate::render::json::FailureOutput;
+use crate::options::Global;
+use crate::output::{FailureOutput, Out};
 use clap::Subcommand;
 
 /// All commands.
@@ -69,8 +75,10 @@ pub(crate) enum Command {
     /// Record a thread, attack it, and show each detected attack
     Demo(demo::DemoArgs),
     /// Run a directive in a thread, recorded and sealed at each turn
+    #[cfg(feature = "agent")]
     Run(run::RunArgs),
     /// Run queued threads from a database that many machines share
+    #[cfg(all(feature = "agent", feature = "cloud"))]
     Worker(worker::WorkerArgs),
     /// Work with scrolls, chains of sealed turns (agent-scroll): seal, verify, convert
     #[command(subcommand)]
@@ -84,15 +92,18 @@ pub(crate) enum Command {
     Lineage(lineage::LineageCommand),
     /// Manage threads of a project: list, show, wait, cancel, kill, search, resume, recover, …
     #[command(subcommand)]
+    #[cfg(feature = "agent")]
     Thread(thread::ThreadCommand),
     /// Search the knowledge entries of a project
     #[command(subcommand)]
+    #[cfg(feature = "agent")]
     Knowledge(knowledge::KnowledgeCommand),
     /// Manage transcripts in stores, also object storage: list, head, import, export
     #[command(subcommand)]
     Transcript(transcript::TranscriptCommand),
     /// Run and manage state graphs of a project: run, resume, cancel, show, validate
     #[command(subcommand)]
+    #[cfg(feature = "agent")]
     Graph(graph::GraphCommand),
     /// Check the content of a store, and repair torn writes
     Fsck(fsck::FsckArgs),
@@ -101,9 +112,11 @@ pub(crate) enum Command {
     Log(log::LogCommand),
     /// Manage witnesses and time stamps of this home's log
     #[command(subcommand)]
+    #[cfg(feature = "cloud")]
     Anchor(anchor::AnchorCommand),
     /// Serve as a witness of other logs: serve, add, list
     #[command(subcommand)]
+    #[cfg(feature = "cloud")]
     Witness(witness::WitnessCommand),
     /// Manage your own keys
     #[command(subcommand)]
@@ -119,12 +132,17 @@ pub(crate) enum Command {
     Help(help::HelpArgs),
 }
 
-/// Runs the command and returns the exit of the process.
-pub(crate) fn run(cli: Cli) -> Exit {
+/// Runs the command and returns the exit of the process. `definition` is the whole command line,
+/// from which help, manual pages and completions are made.
+pub(crate) fn run(
+    global: &Global,
+    command: Command,
+    definition: impl FnOnce() -> clap::Command,
+) -> Exit {
     let mut out = Out::stdout();
-    let json = cli.global.json;
-    let context = Context::new(&cli.global);
-    let outcome = match cli.command {
+    let json = global.json;
+    let context = Context::new(global);
+    let outcome = match command {
         Command::Init(args) => init::run(&args, &context, &mut out),
         Command::Seal(args) => seal::run(&args, &context, &mut out),
         Command::Verify(args) => verify::run(&args, &context, &mut out),
@@ -138,24 +156,31 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Diff(args) => diff::run(&args, &context, &mut out),
         Command::Watch(args) => watch::run(&args, &context, &mut out),
         Command::Demo(args) => demo::run(&args, &context, &mut out),
+        #[cfg(feature = "agent")]
         Command::Run(args) => run::run(&args, &context, &mut out),
+        #[cfg(all(feature = "agent", feature = "cloud"))]
         Command::Worker(args) => worker::run(&args, &context, &mut out),
         Command::Scroll(command) => scroll::run(&command, &context, &mut out),
         Command::Ledger(command) => ledger::run(&command, &context, &mut out),
         Command::Lineage(command) => lineage::run(&command, &context, &mut out),
+        #[cfg(feature = "agent")]
         Command::Thread(command) => thread::run(&command, &context, &mut out),
+        #[cfg(feature = "agent")]
         Command::Knowledge(command) => knowledge::run(&command, &context, &mut out),
         Command::Transcript(command) => transcript::run(&command, &context, &mut out),
+        #[cfg(feature = "agent")]
         Command::Graph(command) => graph::run(&command, &context, &mut out),
         Command::Fsck(args) => fsck::run(&args, &context, &mut out),
         Command::Log(command) => log::run(&command, &context, &mut out),
+        #[cfg(feature = "cloud")]
         Command::Anchor(command) => anchor::run(&command, &context, &mut out),
+        #[cfg(feature = "cloud")]
         Command::Witness(command) => witness::run(&command, &context, &mut out),
         Command::Key(command) => key::run(&command, &context, &mut out),
         Command::Trust(command) => trust::run(&command, &context, &mut out),
-        Command::Completions(args) => completions::run(&args, &mut out),
-        Command::Man(args) => man::run(&args, &context, &mut out),
-        Command::Help(args) => help::run(&args, &mut out),
+        Command::Completions(args) => completions::run(&args, definition(), &mut out),
+        Command::Man(args) => man::run(&args, definition(), &context, &mut out),
+        Command::Help(args) => help::run(&args, definition(), &mut out),
     };
     context.settle_log();
     let exit = settle(outcome, json, &mut out);

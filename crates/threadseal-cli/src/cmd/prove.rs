@@ -1,11 +1,11 @@
 //! `prove RECORD#TURN`: writes a file that proves one turn of a record to any person, and shows no
 //! other turn (`spec/anchors.md`, "Proofs of turns").
 
-use crate::cmd::anchor;
 use crate::context::Context;
-use crate::engine::ProjectArgs;
 use crate::exit::{self, Exit, Failure, Outcome, complain};
 use crate::output::Out;
+use crate::policies::policies;
+use crate::project::ProjectArgs;
 use crate::record;
 use crate::render::clean::Clean;
 use crate::verifying;
@@ -161,7 +161,7 @@ fn anchored(proof: TurnProof, head: Option<Head>, context: &Context) -> Result<T
         return Ok(proof);
     }
     let policies = match context.home()? {
-        Some(home) => anchor::policies(&home, context)?.telling(context),
+        Some(home) => policies(&home, context)?.telling(context),
         None => Vec::new(),
     };
     match log.proof_of(&head, &policies)? {
@@ -236,7 +236,6 @@ fn place_of(args: &ProveArgs, context: &Context) -> Result<PathBuf, Failure> {
         ))
     };
     let id = ThreadId::parse(text).map_err(|_| neither())?;
-    let project = args.place.open(context).map_err(|_| neither())?;
-    let folder = project.find_thread(&*context.fs, &id)?;
-    Ok(folder.ok_or_else(neither)?.transcript())
+    let transcript = args.place.transcript_of(&id, context)?;
+    transcript.ok_or_else(neither)
 }

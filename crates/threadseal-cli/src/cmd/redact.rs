@@ -8,13 +8,17 @@
 //! Sealed bytes never change. So every earlier seal, proof and anchor remains valid.
 
 use crate::context::Context;
+use crate::escaped_search::{says, staying};
 use crate::exit::{Exit, Failure, Outcome, complain};
+#[cfg(all(feature = "agent", feature = "cloud"))]
+use crate::fleet::Fleet;
 use crate::key_log;
+#[cfg(not(all(feature = "agent", feature = "cloud")))]
+use crate::missing;
 use crate::output::Out;
 use crate::record;
 use crate::render::clean::Clean;
 use crate::render::text::counted;
-use crate::said::{says, staying};
 use crate::signing::{SigningArgs, manifest_of};
 use crate::trust_file;
 use crate::verifying;
@@ -23,11 +27,13 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use threadseal_core::digest::Digest;
-use threadseal_core::record::{Head, ThreadId};
+use threadseal_core::record::Head;
+#[cfg(all(feature = "agent", feature = "cloud"))]
+use threadseal_core::record::ThreadId;
 use threadseal_formats::transcript::bodies::{Restorer, commitments};
 use threadseal_formats::transcript::manifest::Bodies;
-use threadseal_runtime::bounds::LEASE_TIME;
-use threadseal_runtime::fleet::{Fleet, transcript_of};
+#[cfg(all(feature = "agent", feature = "cloud"))]
+use threadseal_runtime::{bounds::LEASE_TIME, fleet::transcript_of};
 use threadseal_store::append::tails_of;
 use threadseal_store::bodies;
 use threadseal_store::host::Host;
@@ -145,12 +151,19 @@ pub(crate) fn run(args: &RedactArgs, context: &Context, out: &mut Out) -> Outcom
     Ok(Exit::Done)
 }
 
+#[cfg(not(all(feature = "agent", feature = "cloud")))]
+fn in_database(_: &RedactArgs, address: &str, _: &Context) -> Result<Done, Failure> {
+    match record::database(address) {
+        Some((url, _)) => Err(missing::no_threads_in(url)),
+        None => Err(in_store()),
+    }
+}
+
 /// Redacts a thread in a database under the lease of its order, which excludes every worker.
+#[cfg(all(feature = "agent", feature = "cloud"))]
 fn in_database(args: &RedactArgs, address: &str, context: &Context) -> Result<Done, Failure> {
     let Some((url, thread)) = record::database(address) else {
-        return Err(Failure::new(
-            "records in stores hold their bodies inline, in the very bytes that their seals cover: nothing can be dropped there",
-        ));
+        return Err(in_store());
     };
     let thread = thread.ok_or_else(|| Failure::new("name the thread: postgres://…#THREAD"))?;
     let thread = ThreadId::parse(thread)?;
@@ -170,6 +183,12 @@ fn in_database(args: &RedactArgs, address: &str, context: &Context) -> Result<Do
     fleet.with_files(&local, &thread, &worker, LEASE_TIME, |host| {
         redact_in(args, host, &path, context)
     })?
+}
+
+fn in_store() -> Failure {
+    Failure::new(
+        "records in stores hold their bodies inline, in the very bytes that their seals cover: nothing can be dropped there",
+    )
 }
 
 fn redact_in(

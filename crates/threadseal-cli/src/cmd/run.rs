@@ -13,12 +13,11 @@
 use crate::context::{self, Context};
 use crate::engine::{EngineArgs, engine, told, typed};
 use crate::exit::{Exit, Failure, Outcome, complain};
-use crate::fleet::DatabaseArgs;
+use crate::fleet::{DatabaseArgs, Fleet};
 use crate::output::Out;
 use crate::render::clean::Clean;
 use clap::Args;
 use serde_json::{Value, json};
-use threadseal_runtime::fleet::Fleet;
 use threadseal_runtime::item::ItemId;
 use threadseal_runtime::runner::Order;
 use threadseal_runtime::toolbox::Cancel;

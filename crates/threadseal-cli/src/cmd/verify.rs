@@ -4,6 +4,7 @@ use crate::cmd::trust::FormatArg;
 use crate::context::Context;
 use crate::evidence;
 use crate::exit::{self, Exit, Failure, Outcome, complain};
+use crate::missing;
 use crate::output::Out;
 use crate::progress::Bar;
 use crate::record;
@@ -106,12 +107,13 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcom
     let mut evidence = None;
     if let Some(to) = &args.evidence {
         let is_written = evidence::write(&args.paths, to, context).unwrap_or_else(|failure| {
-            run.errors.push(PathError::of(None, &failure));
+            run.errors.push(PathError::of(None, &failure.into()));
             false
         });
         evidence = Some(is_written.then(|| path_text(to)));
     }
     let exit = Exit::from_code(run.exit_code());
+    run.errors.iter_mut().for_each(missing::add_hint);
     for error in &run.errors {
         complain(&error.message);
     }

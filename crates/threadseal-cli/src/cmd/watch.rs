@@ -10,8 +10,8 @@
 //! verifies first and never replaces a seal; each refusal is reported once.
 
 use crate::context::Context;
-use crate::ended;
 use crate::exit::{Exit, Failure, Outcome, complain};
+use crate::key_status;
 use crate::keyring::Keyring;
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
@@ -106,7 +106,7 @@ pub(crate) fn run(args: &WatchArgs, context: &Context, out: &mut Out) -> Outcome
     let mut changed = watch.all()?;
     loop {
         // The key may end while this runs.
-        ended::refuse(watch.signer.public_key(), context)?;
+        key_status::refuse(watch.signer.public_key(), context)?;
         for log in changed {
             watch.look_at(&log, out);
         }

@@ -8,10 +8,10 @@
 //! a database have the same keys, and the same project.
 
 use crate::context::{self, Context};
-use crate::ended;
 use crate::engine::{EngineArgs, engine_in};
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::fleet::DatabaseArgs;
+use crate::key_status;
 use crate::output::Out;
 use crate::render::clean::Clean;
 use clap::Args;
@@ -50,7 +50,8 @@ pub(super) fn run(args: &WorkerArgs, context: &Context, out: &mut Out) -> Outcom
         .map_err(|_| Failure::new("--lease is a number of seconds"))?;
     let key = engine.services.keys.native.public_key();
     // The key may end while this runs.
-    let may_seal = || ended::refuse(key, context).map_err(|why| Error::refused(why.to_string()));
+    let may_seal =
+        || key_status::refuse(key, context).map_err(|why| Error::refused(why.to_string()));
     let worker = Worker {
         fleet: &fleet,
         engine: &engine,

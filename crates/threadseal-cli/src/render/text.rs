@@ -286,7 +286,7 @@ mod tests {
     fn tampered() -> Report {
         let mut report = Report::begin(Format::Transcript, Profile::Native);
         report.path = "runs/\u{1b}[1mx.jsonl".to_owned();
-        report.hold_because(
+        report.downgrade(
             Verdict::Tampered,
             Finding::error(
                 FindingCode::LineChanged,
@@ -341,6 +341,7 @@ mod tests {
         let error = PathError {
             path: None,
             message: String::new(),
+            unbuilt: None,
         };
         assert_eq!(
             closing(&[tampered(), good], &[error], 40),

@@ -275,7 +275,7 @@ pub fn check(
         good = false;
         check_logged(report, expected, CheckResult::Fail, Some(&text));
         let finding = Finding::error(code, text);
-        report.hold_because(
+        report.downgrade(
             verdict,
             match end.place {
                 Some((line, turn)) => finding.at_line(line).in_turn(Some(turn)),
@@ -319,7 +319,7 @@ pub fn check_forks(
     let with = |wanted| known.iter().find(|(bearing, _)| *bearing == wanted);
     if let Some((_, KnownFork { fork, entry })) = with(Bearing::Forked) {
         let text = format!("{entry}: {fork}; the evidence is {}", fork.evidence);
-        report.hold_because(
+        report.downgrade(
             Verdict::Forked,
             Finding::error(FindingCode::ForkKnown, text),
         );
@@ -335,7 +335,7 @@ pub fn check_forks(
         _ => None,
     });
     for text in untold.into_iter().chain(silent) {
-        report.hold_because(
+        report.downgrade(
             Verdict::Open,
             Finding::warning(FindingCode::ForksUnknown, text),
         );
@@ -360,7 +360,7 @@ pub fn check_length(report: &mut Report, end: &End, length: Option<u64>) -> bool
             false => Verdict::Open,
         };
         let text = format!("the {record} has {here} {seal}s, not {length}");
-        report.hold_because(verdict, Finding::error(FindingCode::LengthDiffers, text));
+        report.downgrade(verdict, Finding::error(FindingCode::LengthDiffers, text));
     }
     report.check(CheckName::Length, CheckResult::of(good), None);
     good

@@ -285,7 +285,7 @@ impl<'a, 'o> Case<'a, 'o> {
             ProfileChoice::Rye => "this file has no Rye signature that Rye would find",
             ProfileChoice::Native => "this file has no native seal",
         };
-        self.report.hold_because(
+        self.report.downgrade(
             Verdict::Unsigned,
             Finding::note(FindingCode::Unsigned, message),
         );
@@ -347,7 +347,7 @@ impl<'a, 'o> Case<'a, 'o> {
                 self.report.check(CheckName::Head, CheckResult::Pass, None);
             }
             Some((verdict, finding)) => {
-                self.report.hold_because(verdict, finding);
+                self.report.downgrade(verdict, finding);
                 self.report.check(CheckName::Head, CheckResult::Fail, None);
             }
         }
@@ -367,7 +367,7 @@ impl<'a, 'o> Case<'a, 'o> {
         } else {
             self.report
                 .check(CheckName::Thread, CheckResult::Fail, None);
-            self.report.hold_because(
+            self.report.downgrade(
                 Verdict::Foreign,
                 Finding::error(
                     FindingCode::OtherThread,

@@ -56,11 +56,11 @@ impl Part {
     /// Enters the evidence into `report`.
     pub(super) fn enter(self, report: &mut Report, counts: bool, accept_gaps: bool) {
         for (verdict, finding) in self.faults {
-            report.hold_because(verdict, finding);
+            report.downgrade(verdict, finding);
         }
         for (verdict, finding) in self.doubts {
             if counts {
-                report.hold_because(verdict, finding);
+                report.downgrade(verdict, finding);
             } else {
                 report.find(softened(finding, Severity::Note));
             }
@@ -70,7 +70,7 @@ impl Part {
             if accept_gaps {
                 report.find(softened(finding, Severity::Warning));
             } else {
-                report.hold_because(verdict, finding);
+                report.downgrade(verdict, finding);
             }
         }
         for finding in self.remarks {

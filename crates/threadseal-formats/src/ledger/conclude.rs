@@ -171,7 +171,7 @@ pub fn conclude(verifier: Verifier, bytes: u64, judging: &Judging<'_>) -> Outcom
 /// Records, hashes, links, and the bytes between them.
 fn check_chain(report: &mut Report, seen: &Seen, view: View) {
     for (verdict, finding) in &seen.faults {
-        report.hold_because(*verdict, finding.clone());
+        report.downgrade(*verdict, finding.clone());
     }
     for (finding, ended) in &seen.trailing {
         let mut finding = finding.clone();
@@ -186,7 +186,7 @@ fn check_chain(report: &mut Report, seen: &Seen, view: View) {
                 Verdict::UnsignedTail
             }
         };
-        report.hold_because(verdict, finding);
+        report.downgrade(verdict, finding);
     }
     for finding in &seen.remarks {
         report.find(finding.clone());
@@ -195,7 +195,7 @@ fn check_chain(report: &mut Report, seen: &Seen, view: View) {
         View::Whole => None,
         View::Window => {
             let text = "only some records of the run are here: the records before and after them are not proved";
-            report.hold_because(
+            report.downgrade(
                 Verdict::Partial,
                 Finding::warning(FindingCode::LedgerWindow, text),
             );
@@ -206,7 +206,7 @@ fn check_chain(report: &mut Report, seen: &Seen, view: View) {
                 "this is a copy for replay: {} records lack content that was hashed, so their hashes prove nothing here",
                 seen.omitted
             );
-            report.hold_because(
+            report.downgrade(
                 Verdict::Partial,
                 Finding::warning(FindingCode::LedgerReplay, text),
             );
@@ -270,7 +270,7 @@ fn check_signed_head(report: &mut Report, seen: &Seen, judging: &Judging<'_>) ->
         )),
     };
     if let Some((verdict, code, text)) = fault {
-        report.hold_because(verdict, Finding::error(code, text));
+        report.downgrade(verdict, Finding::error(code, text));
     }
     report.check(
         CheckName::SignedHead,
@@ -346,7 +346,7 @@ fn check_steps(report: &mut Report, seen: &Seen) {
 fn check_protection(report: &mut Report, seen: &Seen, reached: u64, vouched: bool) {
     if seen.records == 0 {
         let text = "the ledger has no record, and proves nothing";
-        return report.hold_because(
+        return report.downgrade(
             Verdict::Unsigned,
             Finding::note(FindingCode::LedgerEmpty, text),
         );
@@ -357,7 +357,7 @@ fn check_protection(report: &mut Report, seen: &Seen, reached: u64, vouched: boo
     if let Some(mark) = &seen.unchained_tail {
         let text = "this record and those after it have no hash";
         let finding = mark.put(Finding::warning(FindingCode::UnsignedTail, text));
-        report.hold_because(Verdict::UnsignedTail, finding);
+        report.downgrade(Verdict::UnsignedTail, finding);
     }
     if reached < seen.records {
         seen.signers.coverage(report);
@@ -368,17 +368,17 @@ fn check_protection(report: &mut Report, seen: &Seen, reached: u64, vouched: boo
             "the known head confirms {reached} of {} records; the rest only follows in the chain",
             seen.records
         );
-        report.hold_because(
+        report.downgrade(
             Verdict::UnsignedTail,
             Finding::warning(FindingCode::UnsignedTail, text),
         );
     }
     if reached == 0 && seen.signers.signed > 0 {
         let text = "no head proves that the last record is the newest: later ones may be missing";
-        report.hold_because(Verdict::Open, Finding::note(FindingCode::HeadUnknown, text));
+        report.downgrade(Verdict::Open, Finding::note(FindingCode::HeadUnknown, text));
     } else if reached == 0 {
         let text = "nothing outside of this file confirms the chain: any writer of the file can write another one";
-        report.hold_because(
+        report.downgrade(
             Verdict::Consistent,
             Finding::note(FindingCode::Unsigned, text),
         );

@@ -297,7 +297,7 @@ impl Signers {
                 .any(|good| signer_name(&good.key) == *known)
             {
                 let text = "a key that signed this ledger when it was last known here signs none of its records now";
-                report.hold_because(
+                report.downgrade(
                     Verdict::Tampered,
                     Finding::error(FindingCode::SignaturesGone, text),
                 );
@@ -318,12 +318,12 @@ impl Signers {
                 self.inside
             );
             let finding = mark.put(Finding::warning(FindingCode::RecordUnsigned, text));
-            report.hold_because(Verdict::Partial, finding);
+            report.downgrade(Verdict::Partial, finding);
         }
         if let Some(mark) = &self.tail {
             let text = "this record and those after it are not signed";
             let finding = mark.put(Finding::warning(FindingCode::UnsignedTail, text));
-            report.hold_because(Verdict::UnsignedTail, finding);
+            report.downgrade(Verdict::UnsignedTail, finding);
         }
     }
 }
@@ -373,14 +373,14 @@ fn unknown_signer(report: &mut Report, id: &KeyId, pinned: bool) {
     });
     if pinned {
         let text = format!("signed by key {id}, which is not the key that was asked for");
-        report.hold_because(
+        report.downgrade(
             Verdict::Forged,
             Finding::error(FindingCode::KeyNotPinned, text),
         );
     } else {
         let text = format!("key {id} is not trusted, and only its id is known here");
         let finding = Finding::warning(FindingCode::KeyUnknown, text);
-        report.hold_because(Verdict::UnknownSigner, finding);
+        report.downgrade(Verdict::UnknownSigner, finding);
     }
 }
 

@@ -50,7 +50,7 @@ pub fn check_fork(reader: ForkReader, judging: &Judging<'_>) -> CheckedFork {
         Ok(found) => found,
         Err(fault) => {
             let (verdict, code) = told(*fault);
-            report.hold_because(verdict, Finding::error(code, fault.to_string()));
+            report.downgrade(verdict, Finding::error(code, fault.to_string()));
             return CheckedFork {
                 report,
                 shown,

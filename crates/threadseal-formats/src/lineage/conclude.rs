@@ -303,7 +303,7 @@ fn check_code(report: &mut Report, lineage: &Lineage<'_>, allowed: &[Digest]) {
             let text = format!("link {} was made by other code", link.hash);
             let finding =
                 Finding::error(FindingCode::CodeDiffers, text).in_turn(Some(link.header.tick));
-            report.hold_because(Verdict::Foreign, finding);
+            report.downgrade(Verdict::Foreign, finding);
         }
     }
     report.check(CheckName::Code, CheckResult::of(good), None);
@@ -337,7 +337,7 @@ fn check_signers(
         }
         if roots.len() + sessions.len() > MAX_RECORD_KEYS {
             let text = "more keys sign this lineage than a verifier supports";
-            report.hold_because(
+            report.downgrade(
                 Verdict::Malformed,
                 Finding::error(FindingCode::TooManyKeys, text),
             );
@@ -451,7 +451,7 @@ pub(super) fn holds_now(
     if certificate.covers(at) {
         return true;
     }
-    report.hold_because(
+    report.downgrade(
         Verdict::UnknownSigner,
         Finding::warning(FindingCode::DelegationEnded, text),
     );
@@ -478,10 +478,10 @@ fn check_protection(
     if judging.trust.pinned.is_some() {
         let text = "the lineage is not signed, and a signature by one key was asked for";
         let finding = Finding::error(FindingCode::SignatureMissing, text);
-        return report.hold_because(Verdict::Forged, finding);
+        return report.downgrade(Verdict::Forged, finding);
     }
     let text = "this format has no signature: any writer of the file can change it";
-    report.hold_because(
+    report.downgrade(
         Verdict::Unsigned,
         Finding::note(FindingCode::Unsigned, text),
     );

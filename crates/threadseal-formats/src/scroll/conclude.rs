@@ -180,10 +180,10 @@ fn check_chain(report: &mut Report, seen: &Seen, end: &End) {
         Verdict::Malformed
     };
     for finding in &seen.unreadable {
-        report.hold_because(unreadable, finding.clone());
+        report.downgrade(unreadable, finding.clone());
     }
     for (verdict, finding) in &seen.faults {
-        report.hold_because(*verdict, finding.clone());
+        report.downgrade(*verdict, finding.clone());
     }
     if let Some((fault, at)) = end.fault {
         let (verdict, code, text) = match fault {
@@ -213,7 +213,7 @@ fn check_chain(report: &mut Report, seen: &Seen, end: &End) {
                 "bytes are not a CBOR item",
             ),
         };
-        report.hold_because(verdict, Finding::error(code, text).at_bytes(at, end.bytes));
+        report.downgrade(verdict, Finding::error(code, text).at_bytes(at, end.bytes));
     }
     match seen.unended {
         // A finding already reports the fault of the array.
@@ -225,7 +225,7 @@ fn check_chain(report: &mut Report, seen: &Seen, end: &End) {
         Some((place, false)) => {
             let text = "the file ends inside a turn: a write was interrupted";
             let finding = put(Finding::warning(FindingCode::TornTail, text), &place);
-            report.hold_because(Verdict::UnsignedTail, finding);
+            report.downgrade(Verdict::UnsignedTail, finding);
         }
         None => {}
     }
@@ -270,7 +270,7 @@ fn check_signers(report: &mut Report, seen: &Seen, judging: &Judging<'_>, pinned
     for known in judging.signers {
         if !seen.signers.iter().any(|key| signer_name(key) == *known) {
             let text = "a key that signed this chain when it was last known here signs none of its turns now";
-            report.hold_because(
+            report.downgrade(
                 Verdict::Tampered,
                 Finding::error(FindingCode::SignaturesGone, text),
             );
@@ -296,7 +296,7 @@ fn check_coverage(report: &mut Report, seen: &Seen, as_v01: bool) {
         if as_v01 {
             report.find(finding.clone());
         } else {
-            report.hold_because(Verdict::Partial, finding.clone());
+            report.downgrade(Verdict::Partial, finding.clone());
         }
     }
     if let (Some(mark), true) = (&seen.first_unsigned, seen.unsigned_inside > 0) {
@@ -308,7 +308,7 @@ fn check_coverage(report: &mut Report, seen: &Seen, as_v01: bool) {
         if as_v01 {
             report.find(finding);
         } else {
-            report.hold_because(Verdict::Partial, finding);
+            report.downgrade(Verdict::Partial, finding);
         }
     }
 }
@@ -320,12 +320,12 @@ fn check_signed(report: &mut Report, seen: &Seen, held: bool, pinned: bool) {
             FindingCode::ScrollEmpty,
             "the scroll has no turn, and proves nothing",
         );
-        return report.hold_because(Verdict::Unsigned, finding);
+        return report.downgrade(Verdict::Unsigned, finding);
     }
     if let (true, Some(mark)) = (pinned, &seen.first_unsigned) {
         let text = "the turn is not signed, and every turn must be by the key that was asked for";
         let finding = mark.put(Finding::error(FindingCode::SignatureMissing, text));
-        return report.hold_because(Verdict::Tampered, finding);
+        return report.downgrade(Verdict::Tampered, finding);
     }
     if seen.signed == 0 {
         let text = "this chain is not signed: any writer of the file can write another one";
@@ -336,7 +336,7 @@ fn check_signed(report: &mut Report, seen: &Seen, held: bool, pinned: bool) {
     } else if let Some(mark) = &seen.unsigned_tail {
         let text = "this turn and those after it are not signed";
         let finding = mark.put(Finding::warning(FindingCode::UnsignedTail, text));
-        report.hold_because(Verdict::UnsignedTail, finding);
+        report.downgrade(Verdict::UnsignedTail, finding);
     }
 }
 

@@ -126,7 +126,7 @@ pub fn check<'a>(copy: &'a [u8], options: &VerifyOptions<'_>) -> CheckedCopy<'a>
     let mut report = conclude(scanner, &PrefixHasher::new(), options).report;
     if let Some(line) = misspelled {
         let text = format!("line {line} of the copy is not valid");
-        report.hold_because(
+        report.downgrade(
             Verdict::Malformed,
             Finding::error(FindingCode::CopyMalformed, text),
         );
@@ -144,7 +144,7 @@ pub fn check<'a>(copy: &'a [u8], options: &VerifyOptions<'_>) -> CheckedCopy<'a>
         ),
     };
     let finding = Finding::warning(FindingCode::LinesLeftOut, text);
-    report.hold_because(
+    report.downgrade(
         Verdict::Partial,
         first.map_or(finding.clone(), |line| finding.at_line(line)),
     );

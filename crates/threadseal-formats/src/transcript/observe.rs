@@ -33,7 +33,7 @@ pub fn report(
         if *verdict == Verdict::UnsignedTail {
             report.find(finding.clone());
         } else {
-            report.hold_because(*verdict, finding.clone());
+            report.downgrade(*verdict, finding.clone());
         }
     }
     let trusted = check_trust(&mut report, file, options);
@@ -50,7 +50,7 @@ pub fn report(
         }
     } else {
         let text = "the seal file has no seal";
-        report.hold_because(
+        report.downgrade(
             Verdict::Unsigned,
             Finding::warning(FindingCode::NoSeal, text),
         );
@@ -102,14 +102,14 @@ fn check_lines(report: &mut Report, file: &SealFile, last: &ObservedSeal, log: &
             super::log::Difference::Moved => "the line was moved here from another place",
         };
         let finding = Finding::error(difference.code(), text).at_line(line);
-        report.hold_because(Verdict::Tampered, finding.at_bytes(at[0], at[1]));
+        report.downgrade(Verdict::Tampered, finding.at_bytes(at[0], at[1]));
     } else if log.lines < last.lines {
         let text = format!(
             "only {} of {} sealed lines are here, all of them unchanged",
             log.lines, last.lines
         );
         let finding = Finding::error(FindingCode::LinesMissing, text).at_line(log.lines + 1);
-        report.hold_because(Verdict::Truncated, finding.at_bytes(log.bytes, log.bytes));
+        report.downgrade(Verdict::Truncated, finding.at_bytes(log.bytes, log.bytes));
     } else if let Some(end) = log.sealed_end {
         check_end(report, file, last, log, end);
     }
@@ -125,7 +125,7 @@ fn check_end(report: &mut Report, file: &SealFile, last: &ObservedSeal, log: &Lo
     // The last sealed line may have got its LF since; nothing else may differ in length.
     if end != last.head.size && (last.is_final || end != last.head.size + 1) {
         let text = "the sealed lines do not have the sealed length";
-        report.hold_because(
+        report.downgrade(
             Verdict::Tampered,
             Finding::error(FindingCode::SizeDiffers, text).at_line(last.lines),
         );
@@ -141,7 +141,7 @@ fn check_end(report: &mut Report, file: &SealFile, last: &ObservedSeal, log: &Lo
             log.bytes - end
         );
         let finding = Finding::warning(code, text).at_line(file.leaves.len() as u64 + 1);
-        report.hold_because(verdict, finding.at_bytes(end, log.bytes));
+        report.downgrade(verdict, finding.at_bytes(end, log.bytes));
     }
 }
 
@@ -173,6 +173,6 @@ fn check_heads(report: &mut Report, file: &SealFile, last: &ObservedSeal, expect
     };
     if report.completeness == Completeness::Unproved {
         let text = heads::end_unproved(expect);
-        report.hold_because(Verdict::Open, Finding::note(FindingCode::EndUnproved, text));
+        report.downgrade(Verdict::Open, Finding::note(FindingCode::EndUnproved, text));
     }
 }

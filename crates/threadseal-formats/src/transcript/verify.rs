@@ -274,7 +274,7 @@ fn check_seals(report: &mut Report, scan: &Scan, prefix: &PrefixHasher, every_si
     }
     if let Some(seq) = prefix.first_bad() {
         let text = format!("seal {seq} has a wrong digest of the bytes before it");
-        report.hold_because(
+        report.downgrade(
             Verdict::Tampered,
             Finding::error(FindingCode::PrefixHashWrong, text),
         );
@@ -291,7 +291,7 @@ fn check_seals(report: &mut Report, scan: &Scan, prefix: &PrefixHasher, every_si
             signature.key.key_id()
         );
         let finding = Finding::error(signature.code(), text).at_line(signature.line);
-        report.hold_because(Verdict::Forged, finding.in_turn(Some(signature.turn)));
+        report.downgrade(Verdict::Forged, finding.in_turn(Some(signature.turn)));
     }
     let signatures = if bad.is_empty() {
         CheckResult::Pass
@@ -438,7 +438,7 @@ fn check_thread(report: &mut Report, scan: &Scan, expected: Option<&ThreadId>) {
     if actual.is_none() && scan.manifest.is_some() {
         let finding =
             Finding::error(FindingCode::ThreadIdBad, "the thread id cannot be a path").at_line(1);
-        report.hold_because(Verdict::Malformed, finding);
+        report.downgrade(Verdict::Malformed, finding);
     }
     expect_thread(report, actual.as_ref(), expected);
 }
@@ -463,7 +463,7 @@ pub(super) fn expect_thread(
         }
         Some(expected) => {
             let text = format!("the record does not belong to thread {expected}");
-            report.hold_because(
+            report.downgrade(
                 Verdict::Foreign,
                 Finding::error(FindingCode::ThreadDiffers, text).at_line(1),
             );
@@ -499,7 +499,7 @@ fn check_end(report: &mut Report, scan: &Scan, expect: &[Expectation]) {
     }
     for [from, to] in &scan.adopted {
         let text = "the recorder adopted bytes that no seal covered";
-        report.hold_because(
+        report.downgrade(
             Verdict::Partial,
             Finding::warning(FindingCode::TailAdopted, text).at_bytes(*from, *to),
         );
@@ -526,7 +526,7 @@ fn check_end(report: &mut Report, scan: &Scan, expect: &[Expectation]) {
     }
     if report.completeness == Completeness::Unproved {
         let text = heads::end_unproved(expect);
-        report.hold_because(Verdict::Open, Finding::note(FindingCode::EndUnproved, text));
+        report.downgrade(Verdict::Open, Finding::note(FindingCode::EndUnproved, text));
     }
     let linked = scan
         .manifest

@@ -22,6 +22,8 @@ use crate::tree::view::LogView;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
+#[cfg(not(all(feature = "peer", feature = "keyring")))]
+use threadseal_core::error::Unbuilt;
 use threadseal_core::error::{Error, ErrorKind};
 
 /// Longest wait for the places that are read.
@@ -293,28 +295,28 @@ fn open(
         #[cfg(feature = "keyring")]
         MarkLocation::Keyring => Box::new(KeyringMark::new(home, description)),
         #[cfg(not(feature = "keyring"))]
-        MarkLocation::Keyring => Box::new(Unbuilt(location.clone())),
+        MarkLocation::Keyring => Box::new(UnbuiltMark(location.clone(), Unbuilt::Keyring)),
         #[cfg(feature = "peer")]
         MarkLocation::Peer(url) => Box::new(WitnessMark::new(url)),
         #[cfg(not(feature = "peer"))]
-        MarkLocation::Peer(_) => Box::new(Unbuilt(location.clone())),
+        MarkLocation::Peer(_) => Box::new(UnbuiltMark(location.clone(), Unbuilt::Http)),
     })
 }
 
 /// A place of a kind that this program was built without.
 #[cfg(not(all(feature = "peer", feature = "keyring")))]
 #[derive(Debug)]
-struct Unbuilt(MarkLocation);
+struct UnbuiltMark(MarkLocation, Unbuilt);
 
 #[cfg(not(all(feature = "peer", feature = "keyring")))]
-impl Unbuilt {
+impl UnbuiltMark {
     fn error(&self) -> Error {
-        Error::invalid(format!("this program was built without {}", self.0))
+        self.1.error(format_args!("ask {}", self.0))
     }
 }
 
 #[cfg(not(all(feature = "peer", feature = "keyring")))]
-impl RemoteMark for Unbuilt {
+impl RemoteMark for UnbuiltMark {
     fn read(&self, _: &Description) -> Result<MarkState, Error> {
         Err(self.error())
     }

@@ -9,6 +9,8 @@ use crate::tree::view::LogView;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
+#[cfg(not(feature = "postgres"))]
+use threadseal_core::error::Unbuilt;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_store::objects::{Object, Objects, Put};
 
@@ -119,10 +121,7 @@ fn open(address: &str, settings: &[(String, String)]) -> Result<Arc<dyn Objects>
     if address.starts_with("postgres") {
         return open_postgres(address, settings);
     }
-    #[cfg(feature = "object")]
-    return threadseal_store::objects::open(address, settings);
-    #[cfg(not(feature = "object"))]
-    Err(unbuilt())
+    threadseal_store::objects::open(address, settings)
 }
 
 #[cfg(feature = "postgres")]
@@ -134,13 +133,8 @@ fn open_postgres(address: &str, settings: &[(String, String)]) -> Result<Arc<dyn
 }
 
 #[cfg(not(feature = "postgres"))]
-fn open_postgres(_: &str, _: &[(String, String)]) -> Result<Arc<dyn Objects>, Error> {
-    Err(unbuilt())
-}
-
-#[cfg(not(all(feature = "postgres", feature = "object")))]
-fn unbuilt() -> Error {
-    Error::invalid("this program was built without that kind of store")
+fn open_postgres(address: &str, _: &[(String, String)]) -> Result<Arc<dyn Objects>, Error> {
+    Err(Unbuilt::Postgres.error("open this second place"))
 }
 
 /// The address, with a password as one more of its settings.

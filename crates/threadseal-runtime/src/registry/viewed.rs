@@ -19,7 +19,7 @@ const LOOKS: usize = 10;
 
 /// A registry in an SQLite file, read anew each time; without threads where there is no file.
 /// Changes are refused.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ViewedRegistry(PathBuf);
 
 impl ViewedRegistry {

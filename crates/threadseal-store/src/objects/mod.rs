@@ -43,3 +43,17 @@ pub(crate) use storage::{PAGE, each_name};
 pub(crate) use storage::{Sealed, names_between, unseal};
 #[cfg(feature = "object")]
 pub use url::open;
+
+#[cfg(not(feature = "object"))]
+use std::sync::Arc;
+#[cfg(not(feature = "object"))]
+use threadseal_core::error::{Error, Unbuilt};
+
+/// Opens no storage: this program was built without any.
+///
+/// # Errors
+/// Always.
+#[cfg(not(feature = "object"))]
+pub fn open(_: &str, _: &[(String, String)]) -> Result<Arc<dyn Objects>, Error> {
+    Err(Unbuilt::Objects.error("open this store"))
+}

@@ -41,7 +41,7 @@ pub(super) fn supersede(context: &Context, report: &mut Report) {
     if report.head != Some(as_of) {
         if report.verdict == Verdict::Verified {
             let text = format!("its last seal is not the requested {as_of}");
-            report.hold_because(
+            report.downgrade(
                 Verdict::Open,
                 Finding::error(FindingCode::HeadNotLast, text),
             );
@@ -69,7 +69,7 @@ pub(super) fn supersede(context: &Context, report: &mut Report) {
                 Some(format!("{}: another seal", at.entry)),
             );
             let text = format!("{} has another seal {} of the record", at.entry, as_of.seq);
-            report.hold_because(
+            report.downgrade(
                 Verdict::Forked,
                 Finding::error(FindingCode::HeadDiffers, text),
             );
@@ -78,7 +78,7 @@ pub(super) fn supersede(context: &Context, report: &mut Report) {
             let text = format!(
                 "the newest known state is {newest}, and nothing here shows that it continues this one"
             );
-            report.hold_because(Verdict::Open, Finding::warning(SUPERSEDED, text));
+            report.downgrade(Verdict::Open, Finding::warning(SUPERSEDED, text));
         }
     }
 }

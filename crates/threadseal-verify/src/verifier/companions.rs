@@ -152,7 +152,7 @@ pub(super) fn left(
                 format!("{neighbour} beside it belongs to a thread whose record is missing"),
             ),
         };
-        report.hold_because(Verdict::Missing, Finding::error(code, text));
+        report.downgrade(Verdict::Missing, Finding::error(code, text));
         report
     };
     told.into_iter().map(report).collect()
@@ -324,14 +324,14 @@ fn told(context: &Context, path: &Path, head: &Head, fault: &Fault) -> Report {
     report.trust = Some(context.request.trust.digest());
     let record = head.record;
     match fault {
-        Fault::Missing => report.hold_because(
+        Fault::Missing => report.downgrade(
             Verdict::Missing,
             Finding::error(
                 FindingCode::CompanionMissing,
                 format!("record {record} beside it names it, but it is missing"),
             ),
         ),
-        Fault::Differs(why) => report.hold_because(
+        Fault::Differs(why) => report.downgrade(
             Verdict::Tampered,
             Finding::error(
                 FindingCode::CompanionDiffers,

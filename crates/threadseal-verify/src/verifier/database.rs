@@ -14,6 +14,7 @@ use super::ledger;
 use super::lineage;
 use super::missing;
 use super::thread_databases::{DatabaseThread, ThreadDatabase};
+use crate::address::without_secrets;
 use crate::error::VerifyError;
 use crate::inputs::Candidate;
 use crate::layout::{THREADS, TRANSCRIPT_FILE};
@@ -21,6 +22,7 @@ use crate::request::VerifyRequest;
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use threadseal_core::error::Unbuilt;
 use threadseal_core::record::{RecordId, ThreadId};
 use threadseal_core::report::{Finding, FindingCode, Format, Profile, Report, Verdict};
 
@@ -36,9 +38,8 @@ pub(super) fn database(
     url: &str,
     thread: Option<&ThreadId>,
 ) -> Result<Vec<FileResult>, VerifyError> {
-    let databases = context.databases.as_ref().ok_or_else(|| {
-        VerifyError::invalid("this program was built without databases of threads")
-    })?;
+    let unbuilt = || Unbuilt::ThreadDatabases.error(format_args!("open {}", without_secrets(url)));
+    let databases = context.databases.as_ref().ok_or_else(unbuilt)?;
     let database = databases.open(url)?;
     let mut seen = Vec::new();
     if thread.is_none() {
@@ -153,7 +154,7 @@ fn lost(
         let text = format!("the registry knows the sealed record {record}, but it is missing");
         let mut report = begin(context, Format::Transcript, path);
         report.record = Some(record);
-        report.hold_because(
+        report.downgrade(
             Verdict::Missing,
             Finding::error(FindingCode::RecordMissing, text),
         );
@@ -165,7 +166,7 @@ fn lost(
 fn stray(context: &Context, path: &str) -> Report {
     let text = "it is stored under a name that no program opens";
     let mut report = begin(context, Format::Log, path.to_owned());
-    report.hold_because(
+    report.downgrade(
         Verdict::Malformed,
         Finding::error(FindingCode::PathBad, text),
     );

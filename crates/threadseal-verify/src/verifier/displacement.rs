@@ -33,7 +33,7 @@ pub(super) fn hold(
                 "this host sealed record {} here, and not this one; if this one was put here on purpose, move it to a place of its own",
                 last.head.record
             );
-            report.hold_because(Verdict::Foreign, Finding::error(PLACE_OF_ANOTHER, message));
+            report.downgrade(Verdict::Foreign, Finding::error(PLACE_OF_ANOTHER, message));
         }
     }
     Ok(())
@@ -151,7 +151,7 @@ pub(crate) fn report_missing(
     message: String,
 ) -> Report {
     let mut report = report_of(context, path, last);
-    report.hold_because(
+    report.downgrade(
         Verdict::Missing,
         Finding::error(FindingCode::RecordMissing, message),
     );

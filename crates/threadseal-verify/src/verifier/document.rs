@@ -71,7 +71,7 @@ fn hold_to_last(report: &mut Report, expected: ExpectedHead) {
     });
     if !same {
         let text = "the document is not the version of the expected head";
-        report.hold_because(
+        report.downgrade(
             Verdict::Open,
             Finding::error(FindingCode::HeadNotLast, text),
         );

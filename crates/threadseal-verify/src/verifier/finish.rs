@@ -12,7 +12,7 @@ pub(super) fn finish(context: &Context, report: &mut Report, path: &Path) {
     }
     if context.request.thread.is_some() && !report.format.may_name_a_thread() {
         let text = "a thread was requested, but this kind of record does not name one";
-        report.hold_because(
+        report.downgrade(
             Verdict::Foreign,
             Finding::error(FindingCode::ThreadUnnamed, text),
         );

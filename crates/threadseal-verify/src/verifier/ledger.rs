@@ -19,6 +19,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+#[cfg(not(feature = "sqlite"))]
+use threadseal_core::error::Unbuilt;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::limits::{MAX_NOTE_BYTES, MAX_SOURCE_BYTES};
 use threadseal_core::report::Expectation;
@@ -69,8 +71,8 @@ fn sqlite(context: &Context, file: &RegularFile) -> Result<Vec<Report>, VerifyEr
 
 #[cfg(not(feature = "sqlite"))]
 fn sqlite(_context: &Context, file: &RegularFile) -> Result<Vec<Report>, VerifyError> {
-    let text = "this program was built without ledgers in SQLite files";
-    Err(VerifyError::invalid(text).about(file.path()))
+    let action = format!("read {}", shown(file.path()));
+    Err(Unbuilt::Sqlite.error(action).into())
 }
 
 /// A signed head without its ledger: the ledger is verified instead, or is missing.
@@ -104,7 +106,7 @@ pub(super) fn sidecar(
     report.trust = Some(context.request.trust.digest());
     report.record = Some(signed.statement.run.record_id());
     let message = "its signed head is here, but the ledger is missing";
-    report.hold_because(
+    report.downgrade(
         Verdict::Missing,
         Finding::error(FindingCode::LedgerMissing, message),
     );
@@ -150,7 +152,7 @@ pub(super) fn ledger_file(context: &Context, file: &RegularFile) -> Result<Outco
     if let Some(Err(_)) = signed {
         let text = "the file beside the ledger is not a signed head of a ledger";
         let finding = Finding::error(FindingCode::HeadMalformed, text);
-        outcome.report.hold_because(Verdict::Malformed, finding);
+        outcome.report.downgrade(Verdict::Malformed, finding);
         outcome.verified = None;
         outcome.tip = None;
     }
@@ -212,7 +214,7 @@ pub(super) fn strays(
         let text =
             "something is stored under a name that no run of this store has; it misleads readers";
         let finding = Finding::error(FindingCode::RunNameBad, text);
-        report.hold_because(Verdict::Malformed, finding);
+        report.downgrade(Verdict::Malformed, finding);
         report
     };
     Ok(strays.iter().map(report).collect())
@@ -270,7 +272,7 @@ pub(super) fn verify_run(
             Ok(None) | Err(_) => {}
         }
         let finding = Finding::error(FindingCode::StoreRefuses, error.to_string());
-        outcome.report.hold_because(Verdict::Tampered, finding);
+        outcome.report.downgrade(Verdict::Tampered, finding);
         outcome.verified = None;
         outcome.tip = None;
     } else if outcome.report.stats.events == 0 && tip.is_ok_and(|tip| tip.is_none()) {
@@ -278,7 +280,7 @@ pub(super) fn verify_run(
         if head.is_some() {
             let text = "this host knows records of the run, but the store has none";
             let finding = Finding::error(FindingCode::LedgerMissing, text);
-            outcome.report.hold_because(Verdict::Missing, finding);
+            outcome.report.downgrade(Verdict::Missing, finding);
         }
     }
     outcome.report.path = format!("{}#{run}", without_secrets(name));
@@ -319,7 +321,7 @@ fn bundle(context: &Context, file: &RegularFile) -> Result<Vec<Report>, VerifyEr
             let text = "a member of the bundle occurs twice: readers differ on which one counts";
             let finding = Finding::error(FindingCode::NameRepeated, text);
             let at = offset as u64;
-            report.hold_because(Verdict::Tampered, finding.at_bytes(at, at));
+            report.downgrade(Verdict::Tampered, finding.at_bytes(at, at));
         }
         finish::finish(context, &mut report, file.path());
         reports.push(report);
@@ -354,7 +356,7 @@ fn malformed(context: &Context, file: &RegularFile, error: &Error) -> Report {
     report.trust = Some(context.request.trust.digest());
     report.stats.bytes = file.size();
     let finding = Finding::error(FindingCode::BundleMalformed, error.to_string());
-    report.hold_because(Verdict::Malformed, finding);
+    report.downgrade(Verdict::Malformed, finding);
     report
 }
 

@@ -33,7 +33,7 @@ pub(super) fn sealed(
             let mut report = Report::begin(Format::Log, Profile::Observed);
             report.trust = Some(request.trust.digest());
             report.stats.bytes = file.size();
-            report.hold_because(Verdict::Malformed, finding);
+            report.downgrade(Verdict::Malformed, finding);
             hold_if_stripped(context, file, &mut report)?;
             return Ok(report);
         }
@@ -69,7 +69,7 @@ pub(super) fn unsealed(context: &Context, file: &RegularFile) -> Report {
     let mut report = Report::begin(Format::Log, Profile::None);
     report.trust = Some(context.request.trust.digest());
     report.stats.bytes = file.size();
-    report.hold_because(
+    report.downgrade(
         Verdict::Unsigned,
         Finding::note(FindingCode::Unsigned, "nothing seals this log"),
     );
@@ -92,7 +92,7 @@ pub(super) fn hold_if_stripped(
     let record = stripped.record;
     if stripped.certain {
         let message = format!("this host sealed it as record {record}, and those seals are gone");
-        report.hold_because(
+        report.downgrade(
             Verdict::Tampered,
             Finding::error(FindingCode::SealsGone, message),
         );
@@ -136,6 +136,6 @@ pub(super) fn sidecar(
         Err(finding) => return Err(VerifyError::refused(finding.message).about(seal_file)),
     };
     let message = "its seals are here, but the log is missing";
-    report.hold_because(Verdict::Missing, Finding::error(LOG_MISSING, message));
+    report.downgrade(Verdict::Missing, Finding::error(LOG_MISSING, message));
     Ok(FileResult::Reports(vec![report]))
 }

@@ -118,7 +118,7 @@ pub(super) fn doubt(report: &mut Report, log: &HomeLog) {
     let is_endless = !report.format.has_end() && report.completeness == Completeness::Unproved;
     if is_endless && !log.vouches() && report.verdict == Verdict::Verified {
         let text = "the state of the record that this host knows may be outdated, too";
-        report.hold_because(Verdict::Open, Finding::note(FindingCode::EndUnproved, text));
+        report.downgrade(Verdict::Open, Finding::note(FindingCode::EndUnproved, text));
     }
 }
 

@@ -186,7 +186,7 @@ impl Pruned {
                  hint: threadseal prune then writes its entry again",
                 grave.said
             );
-            report.hold_because(
+            report.downgrade(
                 Verdict::Open,
                 Finding::warning(FindingCode::PrunedUnproved, text),
             );

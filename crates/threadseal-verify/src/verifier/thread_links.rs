@@ -461,7 +461,7 @@ fn gone(context: &Context, sealed: &Sealed, linked: &LinkedThread, path: &Path) 
         "record {} {}{at}, but no searched path contains it",
         sealed.record, linked.claim
     );
-    report.hold_because(
+    report.downgrade(
         Verdict::Missing,
         Finding::error(FindingCode::RecordMissing, message),
     );

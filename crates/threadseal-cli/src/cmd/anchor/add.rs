@@ -1,10 +1,11 @@
 //! `anchor add`: adds a C2SP tlog-policy, or a time-stamping authority, to this home.
 
 use super::check::log_of;
-use super::{AUTHORITY, POLICY, folder, names, path_of};
+use super::{AUTHORITY, POLICY, folder, path_of};
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::Out;
+use crate::policies::names;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use threadseal_core::limits::MAX_POLICY_BYTES;

@@ -3,10 +3,11 @@
 
 use super::repeat;
 use super::stamp::{self, AuthorityOutput};
-use super::{Kept, authorities, names, policies};
+use super::{Kept, authorities};
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::Out;
+use crate::policies::{names, policies};
 use crate::render::clean::Clean;
 use crate::render::text::{date, entries};
 use crate::seal_log;

@@ -1,9 +1,10 @@
 //! `anchor list`: the policies and authorities of this home.
 
-use super::{authorities, policies, stamp};
+use super::{authorities, stamp};
 use crate::context::Context;
 use crate::exit::{Exit, Outcome};
 use crate::output::Out;
+use crate::policies::policies;
 use crate::render::clean::Clean;
 use crate::seal_log;
 use serde_json::json;

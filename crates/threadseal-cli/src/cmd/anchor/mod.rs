@@ -11,8 +11,6 @@ use crate::context::Context;
 use crate::exit::{Failure, Outcome};
 use crate::output::Out;
 use clap::Subcommand;
-use threadseal_core::tlog::policy::Policy;
-use threadseal_core::tlog::verifier::VerifierKey;
 use threadseal_log::timestamps::Authority;
 use threadseal_store::home::Home;
 use threadseal_verify::anchor_files;
@@ -41,19 +39,6 @@ pub(super) fn run(command: &AnchorCommand, context: &Context, out: &mut Out) -> 
         AnchorCommand::Remove(args) => remove::run(args, context, out),
         AnchorCommand::Check(args) => check::run(args, context, out),
     }
-}
-
-/// Does the policy name this key of a log?
-pub(crate) fn names(policy: &Policy, log: &VerifierKey) -> bool {
-    policy.logs().iter().any(|known| known.key == *log)
-}
-
-/// All policies of a home.
-///
-/// # Errors
-/// When the folder cannot be read.
-pub(crate) fn policies(home: &Home, context: &Context) -> Result<Kept<Policy>, Failure> {
-    Ok(anchor_files::policies(home, &*context.fs)?)
 }
 
 /// All time-stamping authorities of a home.

@@ -2,9 +2,9 @@
 //! only this key can end.
 
 use crate::context::Context;
-use crate::ended;
 use crate::exit::{Failure, complain};
 use crate::fleet::DatabaseArgs;
+use crate::key_status;
 use crate::publish_pending::{PendingPublisher, Unpublished};
 use crate::record;
 use crate::render::clean::Clean;
@@ -55,7 +55,7 @@ pub(super) fn settle(
             }
         }
     }
-    match anyway || ended::is_over(old, home, context)? {
+    match anyway || key_status::is_over(old, home, context)? {
         true => Ok(()),
         false => refuse_open_threads(home, old, database, context),
     }

@@ -2,9 +2,9 @@
 
 use super::print_keys;
 use crate::context::Context;
-use crate::ended;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::key_log;
+use crate::key_status;
 use crate::keyring::Keyring;
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &RevokeArgs, context: &Context, out: &mut Out) -> Outcom
         complain(&format!(
             "the key {} ended and seals nothing more; next: {}",
             Clean(&key.name),
-            ended::replace(&key)
+            key_status::replace(&key)
         ));
     }
     print_keys(&[key], context, out);

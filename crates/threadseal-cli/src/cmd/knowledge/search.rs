@@ -2,9 +2,9 @@
 //! verdict.
 
 use crate::context::Context;
-use crate::engine::ProjectArgs;
 use crate::exit::{Exit, Outcome, complain};
 use crate::output::Out;
+use crate::project::ProjectArgs;
 use crate::render::clean::Clean;
 use crate::verifying;
 use clap::Args;

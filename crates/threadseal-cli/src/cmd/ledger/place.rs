@@ -25,7 +25,6 @@ use threadseal_store::host::Host;
 use threadseal_store::ledger::{JsonlLedgerStore, LedgerStore, LedgerStoreExt as _, known};
 use threadseal_store::open;
 use threadseal_store::read::{RegularFile, Source as _, open_regular};
-use threadseal_store::sqlite::SqliteLedgerStore;
 use threadseal_verify::detect::{self, LedgerShape};
 
 /// The number of runs that one request asks for.
@@ -123,9 +122,7 @@ pub(crate) fn readable(text: &str, context: &Context) -> Result<Place, Failure> 
             let file = open_regular(&*context.fs, path)?;
             match detect::ledger_shape(&file)? {
                 LedgerShape::Lines => Place::Lines(file),
-                LedgerShape::Sqlite => {
-                    Place::Store(Box::new(SqliteLedgerStore::open_read_only(path)?))
-                }
+                LedgerShape::Sqlite => Place::Store(database(path)?),
                 LedgerShape::Bundle => {
                     let bytes = file.read_whole(MAX_SOURCE_BYTES)?;
                     Place::Bundle(Bundle::parse(&bytes)?)
@@ -133,6 +130,19 @@ pub(crate) fn readable(text: &str, context: &Context) -> Result<Place, Failure> 
             }
         }
     })
+}
+
+#[cfg(feature = "sqlite")]
+fn database(file: &Path) -> Result<Box<dyn LedgerStore>, Failure> {
+    use threadseal_store::sqlite::SqliteLedgerStore;
+    Ok(Box::new(SqliteLedgerStore::open_read_only(file)?))
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn database(file: &Path) -> Result<Box<dyn LedgerStore>, Failure> {
+    use threadseal_core::error::Unbuilt;
+    let file = file.display();
+    Err(Unbuilt::Sqlite.error(format_args!("open {file}")).into())
 }
 
 /// Does `text` name a file that claims to be a bundle, even an invalid one?

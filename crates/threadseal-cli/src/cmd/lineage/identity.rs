@@ -7,8 +7,8 @@
 //! A file that cannot be read is an error and never the reason for a new key.
 
 use crate::context::Context;
-use crate::ended;
 use crate::exit::{Exit, Failure, Outcome, complain};
+use crate::key_status;
 use crate::keyring;
 use crate::output::Out;
 use crate::verifying;
@@ -143,7 +143,7 @@ fn delegate(args: &DelegateArgs, context: &Context, out: &mut Out) -> Outcome {
         None => Timestamp::from_micros(from.as_micros() + DEFAULT_DAYS * DAY_MICROS)?,
     };
     let root = read(&args.file, context)?.into_native_signer();
-    ended::refuse(root.public_key(), context)?;
+    key_status::refuse(root.public_key(), context)?;
     let window = [nanos(from)?, nanos(to)?];
     let delegation = Delegation::sign(&root, agent, session, args.key_epoch, window)?;
     let text = delegation.to_text();

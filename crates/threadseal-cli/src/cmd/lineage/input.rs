@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::exit::Failure;
+use crate::missing;
 use crate::progress::Bar;
 use crate::record;
 use crate::render::json::PathError;
@@ -95,7 +96,8 @@ impl Input {
         asked: VerifyRequest,
         context: &Context,
     ) -> Result<Self, Failure> {
-        let found = inputs::find(paths, &record::stores());
+        let mut found = inputs::find(paths, &record::stores());
+        found.errors.iter_mut().for_each(missing::add_hint);
         let bar = Bar::over(found.files.iter().map(|file| file.bytes).sum(), context);
         let view = match found.files.as_slice() {
             [only] if only.named => View::Single,

@@ -7,8 +7,8 @@
 //! ```
 
 use crate::context::{Context, object_storage_settings};
-use crate::ended;
 use crate::exit::Failure;
+use crate::key_status;
 use crate::verifying;
 use clap::Args;
 use serde::Serialize;
@@ -18,7 +18,7 @@ use threadseal_core::limits::{MAX_DELEGATION_BYTES, MAX_KEY_FILE_BYTES};
 use threadseal_formats::lineage::{AgentIdentity, AgentName, Authority, Certificate, Delegation};
 use threadseal_store::clock::SystemClock;
 use threadseal_store::lineage::migrate::Node;
-use threadseal_store::lineage::{self, CheckpointStore, RememberedStore, Standings};
+use threadseal_store::lineage::{CheckpointStore, RememberedStore, Standings};
 use threadseal_store::open;
 use threadseal_store::read::read_small;
 
@@ -134,7 +134,7 @@ impl MachineArgs {
             None => None,
         };
         let signer = identity.into_native_signer();
-        ended::refuse(signer.public_key(), context)?;
+        key_status::refuse(signer.public_key(), context)?;
         if let Some(delegation) = &delegation
             && delegation.signer != *signer.public_key()
         {

@@ -1,11 +1,11 @@
 //! `log restart`: makes another log in place of one that cannot continue.
 
 use super::init::{self, LogArgs, NewLog};
-use crate::cmd::anchor::{names, policies};
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::key_log;
 use crate::output::Out;
+use crate::policies::{names, policies};
 use crate::render::text::{counted, entries};
 use crate::seal_log;
 use clap::Args;

@@ -4,6 +4,8 @@
 use super::{Done, Grave, PruneArgs, Tools};
 use crate::context::Context;
 use crate::exit::Failure;
+#[cfg(not(all(feature = "agent", feature = "cloud")))]
+use crate::missing;
 use crate::record;
 use crate::render::clean::Clean;
 use std::path::{Path, PathBuf};
@@ -13,7 +15,6 @@ use threadseal_core::report::{Report, Verdict};
 use threadseal_core::tlog::entry::LoggedHead;
 use threadseal_core::tlog::tombstone::Tombstone;
 use threadseal_formats::transcript::manifest::parse_line;
-use threadseal_runtime::project::{CANCEL_FILE, CAPABILITIES_FILE, THREAD_FILE, TRANSCRIPT_FILE};
 use threadseal_store::address::{self, Intent};
 use threadseal_store::examine::first_line;
 use threadseal_store::heads::{HeadStore, RecordKind};
@@ -26,6 +27,7 @@ use threadseal_store::sys::{directory_of, path_text};
 use threadseal_store::tombstones;
 use threadseal_verify::detect::{self, Kind};
 use threadseal_verify::inputs::Candidate;
+use threadseal_verify::layout::{CANCEL_FILE, CAPABILITIES_FILE, THREAD_FILE, TRANSCRIPT_FILE};
 use threadseal_verify::verifier::{FileResult, Verifier, unfinished};
 
 /// The place of a transcript.
@@ -44,7 +46,10 @@ impl Tools<'_> {
     pub(super) fn prune_file(&self, path: &Path) -> Result<Done, Failure> {
         if let Some(address) = record::address_of(path) {
             return match record::database(address) {
+                #[cfg(all(feature = "agent", feature = "cloud"))]
                 Some((url, thread)) => self.prune_thread(url, thread),
+                #[cfg(not(all(feature = "agent", feature = "cloud")))]
+                Some((url, _)) => Err(missing::no_threads_in(url)),
                 None => self.prune_record(address),
             };
         }
@@ -196,7 +201,7 @@ pub(super) fn reports_at(
     };
     match verifier.verify_candidate(&candidate) {
         FileResult::Reports(reports) => Ok(reports),
-        FileResult::NoRecord(error) | FileResult::Failed(error) => Err(Failure::new(error.message)),
+        FileResult::NoRecord(error) | FileResult::Failed(error) => Err(error.into()),
         FileResult::PassedOver | FileResult::Elsewhere | FileResult::Link(..) => Ok(Vec::new()),
     }
 }

@@ -19,7 +19,6 @@ use threadseal_core::report::Profile;
 use threadseal_core::tlog::entry::LoggedHead;
 use threadseal_core::tlog::tombstone::Tombstone;
 use threadseal_formats::transcript::observed;
-use threadseal_runtime::project::{CAPABILITIES_FILE, IDENTITY_FILE, THREAD_FILE, TRANSCRIPT_FILE};
 use threadseal_store::append::tails_of;
 use threadseal_store::heads::RecordKind;
 use threadseal_store::lock::{Exclusive, WriterLock};
@@ -28,6 +27,7 @@ use threadseal_store::read::{RegularFile, Stability, open_regular};
 use threadseal_store::sys::path_text;
 use threadseal_store::tombstones;
 use threadseal_verify::detect::{self, Kind};
+use threadseal_verify::layout::{CAPABILITIES_FILE, IDENTITY_FILE, THREAD_FILE, TRANSCRIPT_FILE};
 
 /// Nanoseconds of a microsecond.
 const MICROSECOND: i128 = 1_000;

@@ -16,6 +16,8 @@
 mod elsewhere;
 mod file;
 mod held;
+#[cfg(all(feature = "agent", feature = "cloud"))]
+mod in_database;
 mod stored;
 
 use crate::context::Context;
@@ -139,7 +141,7 @@ pub(crate) fn run(args: &PruneArgs, context: &Context, out: &mut Out) -> Outcome
             // The address of a store can contain a password.
             let shown = path.to_str().map(record::without_secrets);
             let shown = shown.map_or_else(|| path.to_owned(), PathBuf::from);
-            refused.push(PathError::of(Some(&shown), &failure.about(&shown)));
+            refused.push(PathError::of(Some(&shown), &failure.about(&shown).into()));
         }
     };
     match (args.records.as_slice(), &args.run, &args.agent) {

@@ -4,11 +4,14 @@
 
 mod canon;
 mod convert;
+#[cfg(feature = "convert")]
 mod from;
 mod head;
 mod input;
 mod seal;
+#[cfg(feature = "convert")]
 mod table;
+#[cfg(feature = "convert")]
 mod to;
 mod verify;
 
@@ -30,10 +33,12 @@ pub(crate) enum ScrollCommand {
     /// Print the head of a scroll, to keep elsewhere
     Head(head::HeadArgs),
     /// Convert another program's session to a sealed scroll, with an account of every part
+    #[cfg(feature = "convert")]
     From(from::FromArgs),
     /// Convert a scroll to another container; hashes and signatures stay
     Convert(convert::ConvertArgs),
     /// Convert a scroll to another format
+    #[cfg(feature = "convert")]
     To(to::ToArgs),
 }
 
@@ -43,8 +48,10 @@ pub(crate) fn run(command: &ScrollCommand, context: &Context, out: &mut Out) -> 
         ScrollCommand::Seal(args) => seal::run(args, context, out),
         ScrollCommand::Verify(args) => verify::run(args, context, out),
         ScrollCommand::Head(args) => head::run(args, context, out),
+        #[cfg(feature = "convert")]
         ScrollCommand::From(args) => from::run(args, context, out),
         ScrollCommand::Convert(args) => convert::run(args, context, out),
+        #[cfg(feature = "convert")]
         ScrollCommand::To(args) => to::run(args, context, out),
     }
 }

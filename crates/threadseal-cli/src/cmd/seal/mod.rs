@@ -221,7 +221,7 @@ pub(crate) fn run(args: &SealArgs, context: &Context, out: &mut Out) -> Outcome 
             }
             Err(failure) => {
                 complain(&failure.to_string());
-                errors.push(PathError::of(Some(path), &failure));
+                errors.push(PathError::of(Some(path), &failure.into()));
             }
         }
     }

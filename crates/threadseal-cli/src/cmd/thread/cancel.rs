@@ -3,13 +3,12 @@
 use crate::context::Context;
 use crate::engine::{EngineArgs, engine_in};
 use crate::exit::{Exit, Outcome};
-use crate::fleet::DatabaseArgs;
+use crate::fleet::{Cancelled, DatabaseArgs};
 use crate::output::Out;
 use crate::render::clean::Clean;
 use clap::Args;
 use serde_json::json;
 use threadseal_core::record::ThreadId;
-use threadseal_runtime::fleet::Cancelled;
 
 /// What `thread cancel` takes.
 #[derive(Debug, Args)]

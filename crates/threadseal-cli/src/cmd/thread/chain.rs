@@ -2,10 +2,10 @@
 
 use super::{Row, in_registry, word};
 use crate::context::Context;
-use crate::engine::ProjectArgs;
 use crate::exit::{Exit, Outcome};
 use crate::fleet::DatabaseArgs;
 use crate::output::Out;
+use crate::project::ProjectArgs;
 use crate::render::clean::Clean;
 use clap::Args;
 use serde::Serialize;

@@ -9,10 +9,10 @@
 //! which the transcript commits, and leaves out files of interrupted writes.
 
 use crate::context::Context;
-use crate::engine::ProjectArgs;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::fleet::DatabaseArgs;
 use crate::output::Out;
+use crate::project::ProjectArgs;
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;

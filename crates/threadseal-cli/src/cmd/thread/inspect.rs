@@ -2,17 +2,17 @@
 
 use super::databases;
 use crate::context::Context;
-use crate::engine::{ProjectArgs, records};
+use crate::engine::records;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::fleet::DatabaseArgs;
+use crate::fleet::{DatabaseArgs, Fleet};
 use crate::output::Out;
+use crate::project::ProjectArgs;
 use crate::render::clean::Clean;
 use clap::Args;
 use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
 use threadseal_runtime::budget::LateBudgets;
-use threadseal_runtime::fleet::Fleet;
 use threadseal_runtime::project::{Layout, Project};
 use threadseal_runtime::registry::{Filter, Inspection};
 use threadseal_runtime::runner::orchestrator::Records;

@@ -2,10 +2,11 @@
 
 use super::{Row, databases, word};
 use crate::context::Context;
-use crate::engine::{ProjectArgs, records};
+use crate::engine::records;
 use crate::exit::{Exit, Outcome, complain};
 use crate::fleet::DatabaseArgs;
 use crate::output::Out;
+use crate::project::ProjectArgs;
 use crate::render::clean::Clean;
 use clap::Args;
 use serde::Serialize;

@@ -9,6 +9,7 @@ mod adopt;
 mod cancel;
 mod chain;
 mod exec;
+#[cfg(feature = "cloud")]
 mod export;
 mod handoff;
 mod inspect;
@@ -55,6 +56,7 @@ pub(crate) enum ThreadCommand {
     /// Run an operation of the orchestrator, given as JSON
     Exec(exec::ExecArgs),
     /// Export the files of a thread in a database to a folder
+    #[cfg(feature = "cloud")]
     Export(export::ExportArgs),
     /// Show the chain of threads that continue each other
     Chain(chain::ChainArgs),
@@ -81,6 +83,7 @@ pub(crate) fn run(command: &ThreadCommand, context: &Context, out: &mut Out) -> 
         ThreadCommand::Search(args) => search::run(args, context, out),
         ThreadCommand::Transcript(args) => transcript::run(args, context, out),
         ThreadCommand::Exec(args) => exec::run(args, context, out),
+        #[cfg(feature = "cloud")]
         ThreadCommand::Export(args) => export::run(args, context, out),
         ThreadCommand::Chain(args) => chain::run(args, context, out),
         ThreadCommand::Inspect(args) => inspect::run(args, context, out),

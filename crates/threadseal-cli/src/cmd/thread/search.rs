@@ -1,10 +1,11 @@
 //! `thread search`: searches the verified records of a chain for words.
 
 use crate::context::{self, Context};
-use crate::engine::{ProjectArgs, records};
+use crate::engine::records;
 use crate::exit::{Exit, Outcome, complain};
 use crate::fleet::DatabaseArgs;
 use crate::output::Out;
+use crate::project::ProjectArgs;
 use crate::render::clean::Clean;
 use clap::Args;
 use serde_json::{Value, json};

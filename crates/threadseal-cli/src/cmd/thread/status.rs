@@ -3,10 +3,11 @@
 use super::show::{known, unknown};
 use super::{in_registry, word};
 use crate::context::Context;
-use crate::engine::{ProjectArgs, records};
+use crate::engine::records;
 use crate::exit::{Exit, Outcome};
 use crate::fleet::DatabaseArgs;
 use crate::output::Out;
+use crate::project::ProjectArgs;
 use crate::render::clean::Clean;
 use clap::Args;
 use serde::Serialize;

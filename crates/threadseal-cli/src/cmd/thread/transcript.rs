@@ -1,10 +1,11 @@
 //! `thread transcript`: prints the verified part of a record.
 
 use crate::context::Context;
-use crate::engine::{ProjectArgs, records};
+use crate::engine::records;
 use crate::exit::{Exit, Outcome, complain};
 use crate::fleet::DatabaseArgs;
 use crate::output::Out;
+use crate::project::ProjectArgs;
 use crate::render::clean::Clean;
 use clap::Args;
 use serde_json::{Value, json};

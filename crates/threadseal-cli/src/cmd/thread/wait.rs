@@ -1,10 +1,11 @@
 //! `thread wait`: waits until threads have ended.
 
 use crate::context::{self, Context};
-use crate::engine::{ProjectArgs, records};
+use crate::engine::records;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::fleet::DatabaseArgs;
 use crate::output::Out;
+use crate::project::ProjectArgs;
 use crate::render::clean::Clean;
 use clap::Args;
 use serde_json::{Value, json};

@@ -8,13 +8,13 @@
 //! ```
 
 use crate::context::Context;
+use crate::escaped_search::{says, staying};
 use crate::events::Event;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::output::Out;
 use crate::record;
 use crate::render::clean::Clean;
 use crate::render::text::counted;
-use crate::said::{says, staying};
 use crate::verifying;
 use clap::Args;
 use serde::Serialize;

@@ -204,7 +204,7 @@ impl Watch {
                 unfinished.push(*digest);
             } else if is_sealed && !is_redacted && !fits {
                 let finding = missing(bodies, digest).at_line(committed.line);
-                report.hold_because(Verdict::Tampered, finding);
+                report.downgrade(Verdict::Tampered, finding);
                 holds = false;
             }
         }
@@ -225,7 +225,7 @@ impl Watch {
         let mut holds = true;
         if bodies.record.is_some_and(|named| named != *record) {
             let text = "the file of bodies is of another record";
-            report.hold_because(
+            report.downgrade(
                 Verdict::Tampered,
                 Finding::error(FindingCode::BodiesForeign, text),
             );
@@ -233,7 +233,7 @@ impl Watch {
         }
         if let Some(line) = bodies.malformed {
             let text = format!("line {line} of the file of bodies is not valid");
-            report.hold_because(
+            report.downgrade(
                 Verdict::Tampered,
                 Finding::error(FindingCode::BodiesMalformed, text),
             );
@@ -269,7 +269,7 @@ impl Watch {
         );
         if count > 0 {
             let text = format!("{count} bodies of the record were not given, and not checked");
-            report.hold_because(
+            report.downgrade(
                 Verdict::Partial,
                 Finding::warning(FindingCode::BodiesUnread, text),
             );

@@ -147,7 +147,7 @@ fn conclude(mut scan: Scan<'_>, options: &Options<'_>) -> Outcome {
     let met = |verdict| findings.iter().any(|(met, _)| *met == verdict);
     let (tampered, forged) = (met(Verdict::Tampered), met(Verdict::Forged));
     for (verdict, finding) in findings {
-        report.hold_because(verdict, finding);
+        report.downgrade(verdict, finding);
     }
     report.check(CheckName::Seals, CheckResult::of(!tampered), None);
     note_broken(&mut report, &scan);
@@ -196,7 +196,7 @@ fn check_signatures(report: &mut Report, scan: &mut Scan<'_>, so_far: bool) -> b
     for seal in &bad {
         let text = "no trusted key with this fingerprint made the signature";
         let finding = Finding::error(FindingCode::SignatureInvalid, text).at_line(seal.line);
-        report.hold_because(Verdict::Forged, finding.in_turn(Some(seal.turn)));
+        report.downgrade(Verdict::Forged, finding.in_turn(Some(seal.turn)));
     }
     if so_far && scan.signers.all.iter().all(|signer| signer.known.is_none()) {
         let why = "no key of these signers is known".to_owned();
@@ -248,13 +248,13 @@ fn unknown_signer(report: &mut Report, signer: &Signer<'_>, first: bool, pinned:
             "sealed by the key with the fingerprint {fingerprint}, which is not the key that was asked for"
         );
         let finding = Finding::error(FindingCode::KeyNotPinned, text).at_line(signer.first_line);
-        report.hold_because(Verdict::Forged, finding);
+        report.downgrade(Verdict::Forged, finding);
     } else if first {
         let text = format!(
             "no trusted key has the fingerprint {fingerprint}; its signatures cannot be checked"
         );
         let finding = Finding::warning(FindingCode::KeyUnknown, text).at_line(signer.first_line);
-        report.hold_because(Verdict::UnknownSigner, finding);
+        report.downgrade(Verdict::UnknownSigner, finding);
     }
     report.signers.push(SignerReport {
         key: fingerprint,
@@ -277,7 +277,7 @@ fn check_thread(report: &mut Report, scan: &Scan<'_>, expected: Option<&ThreadId
     if !same {
         let text = format!("the record does not belong to thread {expected}");
         let finding = Finding::error(FindingCode::ThreadDiffers, text).at_line(1);
-        report.hold_because(Verdict::Foreign, finding);
+        report.downgrade(Verdict::Foreign, finding);
     }
     report.check(CheckName::Thread, CheckResult::of(same), None);
 }
@@ -323,7 +323,7 @@ fn check_end(report: &mut Report, scan: &Scan<'_>) {
         );
         let finding =
             Finding::warning(FindingCode::UnsignedTail, text).at_bytes(last.end, scan.bytes);
-        report.hold_because(Verdict::UnsignedTail, finding.in_turn(Some(last.turn)));
+        report.downgrade(Verdict::UnsignedTail, finding.in_turn(Some(last.turn)));
     }
     if report.completeness == Completeness::Unproved {
         let text =
@@ -341,10 +341,10 @@ fn unsealed(report: &mut Report, scan: &Scan<'_>) {
     } else if scan.torn_checkpoint {
         let text = "the only checkpoint is incomplete";
         let finding = Finding::warning(FindingCode::TornCheckpoint, text).at_line(scan.lines + 1);
-        report.hold_because(Verdict::UnsignedTail, finding);
+        report.downgrade(Verdict::UnsignedTail, finding);
     } else {
         let text = "no checkpoint: nothing protects this record";
-        report.hold_because(
+        report.downgrade(
             Verdict::Unsigned,
             Finding::warning(FindingCode::NoCheckpoint, text),
         );

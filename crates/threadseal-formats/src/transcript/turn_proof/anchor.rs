@@ -191,7 +191,7 @@ fn repeats_a_line(proof: &ProofFile) -> bool {
 
 fn missing(report: &mut Report, why: String) {
     report.check(CHECK, CheckResult::Fail, Some(why.clone()));
-    report.hold_because(
+    report.downgrade(
         Verdict::Open,
         Finding::warning(FindingCode::AnchorMissing, why),
     );
@@ -199,7 +199,7 @@ fn missing(report: &mut Report, why: String) {
 
 fn bad(report: &mut Report, why: String) {
     report.check(CHECK, CheckResult::Fail, Some(why.clone()));
-    report.hold_because(
+    report.downgrade(
         Verdict::Tampered,
         Finding::error(FindingCode::AnchorBad, why),
     );

@@ -169,7 +169,7 @@ impl Carried {
             "not in the proof: {} of the turn, left out or redacted later; the lines only commit to their content",
             bodies(unread)
         );
-        report.hold_because(
+        report.downgrade(
             Verdict::Partial,
             Finding::warning(FindingCode::BodiesUnread, text),
         );

@@ -81,7 +81,7 @@ pub fn check_file_by(file: &[u8], options: &VerifyOptions<'_>, policy: Option<&P
             let mut report = Report::begin(Format::Proof, Profile::Native);
             report.trust = Some(options.trust.digest());
             let finding = Finding::error(FindingCode::ProofMalformed, error.to_string());
-            report.hold_because(Verdict::Malformed, finding);
+            report.downgrade(Verdict::Malformed, finding);
             Checked {
                 report,
                 turn: None,
@@ -165,7 +165,7 @@ impl TurnProof {
         if found.adopted {
             let text = "the recorder adopted bytes of the turn that no seal covered";
             let finding = Finding::warning(FindingCode::TailAdopted, text).in_turn(Some(self.turn));
-            report.hold_because(Verdict::Partial, finding);
+            report.downgrade(Verdict::Partial, finding);
         }
         if let Some(bodies) = found.bodies {
             bodies.tell(report);
@@ -174,7 +174,7 @@ impl TurnProof {
             let text =
                 "the record had not reached its next turn or its end: this turn may continue";
             let finding = Finding::note(FindingCode::TurnMayGoOn, text).in_turn(Some(self.turn));
-            report.hold_because(Verdict::Open, finding);
+            report.downgrade(Verdict::Open, finding);
         }
     }
 

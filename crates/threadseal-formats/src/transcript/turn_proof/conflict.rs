@@ -245,7 +245,7 @@ pub fn check_file(file: &[u8], options: &VerifyOptions<'_>) -> CheckedConflict {
             let mut report = Report::begin(Format::Proof, Profile::Native);
             report.trust = Some(options.trust.digest());
             let finding = Finding::error(FindingCode::ProofMalformed, error.to_string());
-            report.hold_because(Verdict::Malformed, finding);
+            report.downgrade(Verdict::Malformed, finding);
             CheckedConflict::unproved(report)
         }
     };

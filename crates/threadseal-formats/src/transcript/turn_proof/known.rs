@@ -65,7 +65,7 @@ impl Checked {
             if !fits {
                 let finding =
                     Finding::error(FindingCode::HeadDiffers, format!("{known} is known: {why}"));
-                self.report.hold_because(Verdict::Forked, finding);
+                self.report.downgrade(Verdict::Forked, finding);
             }
         }
         if !is_known {

@@ -17,35 +17,35 @@ use std::ffi::OsString;
 use std::sync::OnceLock;
 
 /// The texts to hide and their replacements; the longest first.
-static UNSAID: OnceLock<Vec<(String, String)>> = OnceLock::new();
+static SECRETS: OnceLock<Vec<(String, String)>> = OnceLock::new();
 
 /// Learns the secrets in the arguments, and in the setting that can hold an address.
 pub(crate) fn learn(arguments: &[OsString], setting: Option<&OsString>) {
     let texts = arguments.iter().chain(setting);
-    let mut unsaid: Vec<_> = texts
+    let mut secrets: Vec<_> = texts
         .flat_map(|text| secrets_of(&text.to_string_lossy()))
         .flat_map(|(hidden, shown)| spellings(&hidden).map(move |hidden| (hidden, shown.clone())))
         .collect();
-    unsaid.sort_by(|a, b| b.0.len().cmp(&a.0.len()).then_with(|| a.cmp(b)));
-    unsaid.dedup();
+    secrets.sort_by(|a, b| b.0.len().cmp(&a.0.len()).then_with(|| a.cmp(b)));
+    secrets.dedup();
     // Set once in a process; a second call would bring nothing new.
-    let _ = UNSAID.set(unsaid);
+    let _ = SECRETS.set(secrets);
 }
 
 /// Is there any text to hide?
 pub(crate) fn is_anything() -> bool {
-    UNSAID.get().is_some_and(|unsaid| !unsaid.is_empty())
+    SECRETS.get().is_some_and(|secrets| !secrets.is_empty())
 }
 
 /// The text without secrets.
 pub(crate) fn without(text: &str) -> Cow<'_, str> {
-    let unsaid = UNSAID.get().map(Vec::as_slice).unwrap_or_default();
-    replaced(text, unsaid)
+    let secrets = SECRETS.get().map(Vec::as_slice).unwrap_or_default();
+    replaced(text, secrets)
 }
 
-fn replaced<'t>(text: &'t str, unsaid: &[(String, String)]) -> Cow<'t, str> {
+fn replaced<'t>(text: &'t str, secrets: &[(String, String)]) -> Cow<'t, str> {
     let mut text = Cow::Borrowed(text);
-    for (hidden, shown) in unsaid {
+    for (hidden, shown) in secrets {
         if text.contains(hidden.as_str()) {
             text = Cow::Owned(text.replace(hidden.as_str(), shown));
         }
@@ -126,17 +126,17 @@ mod tests {
             ),
             ("--database=ftp://u:hidden@h", "--database=ftp://u@h"),
         ] {
-            let unsaid: Vec<_> = secrets_of(address)
+            let secrets: Vec<_> = secrets_of(address)
                 .into_iter()
                 .flat_map(|(hidden, shown)| {
                     spellings(&hidden).map(move |hidden| (hidden, shown.clone()))
                 })
                 .collect();
-            assert_eq!(replaced(address, &unsaid), shown);
+            assert_eq!(replaced(address, &secrets), shown);
             let json = serde_json::Value::String(address.to_owned()).to_string();
             let in_path = address.replace("//", "/");
             for text in [json, in_path] {
-                let text = replaced(&text, &unsaid);
+                let text = replaced(&text, &secrets);
                 assert!(!text.contains("hid") && !text.contains("den"), "{text}");
             }
         }

@@ -1,0 +1,146 @@
+//! The database of threads of a build that has none: no value of [`Fleet`] exists.
+
+use std::path::Path;
+use threadseal_core::error::{Error, Unbuilt};
+use threadseal_store::host::Host;
+use threadseal_verify::address::without_secrets;
+
+/// Threads in a database.
+#[derive(Debug, Clone)]
+pub(crate) enum Fleet {}
+
+impl Fleet {
+    pub(crate) fn existing(url: &str) -> Result<Option<Self>, Error> {
+        Err(Unbuilt::ThreadDatabases.error(format_args!("open {}", without_secrets(url))))
+    }
+
+    pub(crate) fn host(&self, _: &Host, _: &Path, _: Option<&()>) -> Result<Host, Error> {
+        match *self {}
+    }
+}
+
+#[cfg(feature = "agent")]
+pub(crate) use with_engine::{Books, Cancelled};
+
+/// The calls of commands that run threads.
+#[cfg(feature = "agent")]
+mod with_engine {
+    use super::{Error, Fleet, Host, Unbuilt, without_secrets};
+    use std::sync::Arc;
+    use std::time::Duration;
+    use threadseal_core::record::ThreadId;
+    use threadseal_runtime::budget::BudgetLedger;
+    use threadseal_runtime::history::Archive;
+    use threadseal_runtime::project::Project;
+    use threadseal_runtime::registry::{Inspection, Registry, ViewedRegistry};
+    use threadseal_runtime::runner::{
+        Engine, GraphOrder, GraphResumption, Order, Recovered, Resumption, Way,
+    };
+    use threadseal_runtime::toolbox::Cancel;
+
+    pub(crate) type Books = (Arc<dyn Registry>, Arc<dyn BudgetLedger>);
+
+    /// The effect of a request to end.
+    #[expect(dead_code, reason = "there are no orders")]
+    pub(crate) enum Cancelled {
+        Order(i64),
+        Asked(ThreadId),
+    }
+
+    /// An order that workers have completed.
+    pub(crate) struct Standing {
+        pub(crate) result: Option<String>,
+    }
+
+    impl Fleet {
+        pub(crate) fn open(url: &str) -> Result<Self, Error> {
+            Err(Unbuilt::ThreadDatabases.error(format_args!("open {}", without_secrets(url))))
+        }
+
+        pub(crate) fn place(&self) -> &str {
+            match *self {}
+        }
+
+        pub(crate) fn warnings(&self) -> Vec<String> {
+            match *self {}
+        }
+
+        pub(crate) fn project(&self, _: &Project) -> Result<Arc<Project>, Error> {
+            match *self {}
+        }
+
+        pub(crate) fn registry(&self) -> &ViewedRegistry {
+            match *self {}
+        }
+
+        pub(crate) fn inspect(&self) -> Result<[(&'static str, Inspection); 2], Error> {
+            match *self {}
+        }
+
+        pub(crate) fn left(&self) -> Result<Vec<ThreadId>, Error> {
+            match *self {}
+        }
+
+        pub(crate) fn books(&self) -> Result<Books, Error> {
+            match *self {}
+        }
+
+        pub(crate) fn put(&self, _: &Order) -> Result<i64, Error> {
+            match *self {}
+        }
+
+        pub(crate) fn put_graph(&self, _: &GraphOrder) -> Result<i64, Error> {
+            match *self {}
+        }
+
+        pub(crate) fn wait(
+            &self,
+            _: i64,
+            _: Option<Duration>,
+            _: &Cancel,
+            _: &Host,
+        ) -> Result<Standing, Error> {
+            match *self {}
+        }
+
+        pub(crate) fn looking(&self, _: &Engine) -> Result<Engine, Error> {
+            match *self {}
+        }
+
+        pub(crate) fn resume(&self, _: &Resumption, _: Way, _: &Archive<'_>) -> Result<i64, Error> {
+            match *self {}
+        }
+
+        pub(crate) fn resume_graph(&self, _: &Engine, _: &GraphResumption) -> Result<i64, Error> {
+            match *self {}
+        }
+
+        pub(crate) fn cancel(&self, _: &Engine, _: &ThreadId) -> Result<Cancelled, Error> {
+            match *self {}
+        }
+
+        pub(crate) fn cancel_order(&self, _: &Engine, _: i64) -> Result<Cancelled, Error> {
+            match *self {}
+        }
+
+        pub(crate) fn kill(
+            &self,
+            _: &Engine,
+            _: &ThreadId,
+            _: &str,
+            _: Duration,
+        ) -> Result<Recovered, Error> {
+            match *self {}
+        }
+
+        pub(crate) fn recover(
+            &self,
+            _: &Engine,
+            _: &ThreadId,
+            _: &str,
+            _: Duration,
+        ) -> Result<Recovered, Error> {
+            match *self {}
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The project that an option names, or in which the command runs.
+
+use crate::context::Context;
+use crate::exit::Failure;
+#[cfg(not(feature = "agent"))]
+use crate::missing;
+use clap::Args;
+use std::path::PathBuf;
+use threadseal_core::record::ThreadId;
+
+/// Which project.
+#[derive(Debug, Args)]
+pub(crate) struct ProjectArgs {
+    /// The project's folder, which contains .ai [default: the nearest such folder, from here
+    /// upwards]
+    #[arg(long, value_name = "DIR")]
+    #[cfg_attr(not(feature = "agent"), arg(hide = true))]
+    project: Option<PathBuf>,
+}
+
+#[cfg(feature = "agent")]
+impl ProjectArgs {
+    /// The project.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) fn open(
+        &self,
+        context: &Context,
+    ) -> Result<threadseal_runtime::project::Project, Failure> {
+        use threadseal_runtime::project::Project;
+        Ok(match &self.project {
+            Some(root) => Project::open(&*context.fs, root)?,
+            None => Project::find(&*context.fs, std::path::Path::new("."))?,
+        })
+    }
+
+    /// The transcript of a thread of the project; None if there is no project or no such thread.
+    ///
+    /// # Errors
+    /// When the project cannot be read.
+    pub(crate) fn transcript_of(
+        &self,
+        id: &ThreadId,
+        context: &Context,
+    ) -> Result<Option<PathBuf>, Failure> {
+        let Ok(project) = self.open(context) else {
+            return Ok(None);
+        };
+        let folder = project.find_thread(&*context.fs, id)?;
+        Ok(folder.map(|folder| folder.transcript()))
+    }
+}
+
+#[cfg(not(feature = "agent"))]
+impl ProjectArgs {
+    /// Threads of projects are found by the engine.
+    ///
+    /// # Errors
+    /// Always.
+    pub(crate) fn transcript_of(
+        &self,
+        id: &ThreadId,
+        _: &Context,
+    ) -> Result<Option<PathBuf>, Failure> {
+        let project = self.project.as_ref().map(|root| root.display().to_string());
+        let project = project.unwrap_or_else(|| "the project".to_owned());
+        let action = format_args!("open {id}, which is no file, as a thread of {project}");
+        Err(missing::failure(action, "agent"))
+    }
+}
