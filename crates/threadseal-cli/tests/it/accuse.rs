@@ -1,7 +1,7 @@
 //! Evidence of a fork in the log of a home: every copy of that record fails there, and no other
 //! record is affected.
 
-use crate::evidence::{COPIES, forked, in_home};
+use crate::evidence::{COPIES, forked};
 use crate::prelude::*;
 
 /// Two copies of a record, and the evidence of their fork as `fork`.
@@ -65,12 +65,11 @@ fn nobody_goes_on_with_a_record_that_the_log_calls_forked() {
     let sandbox = ready();
     let path = open_record(&sandbox, "one.jsonl", 2);
     let older = fs::read(&path).unwrap();
-    let other = sandbox.home().with_file_name("elsewhere");
-    copy(&sandbox.home(), &other);
+    let other = set_aside(&sandbox.home());
     take_log_away(&other);
     sandbox.write("there.jsonl", &older);
     sandbox.ok("seal one.jsonl --take-over");
-    in_home(&sandbox, &other, "seal there.jsonl --final").exits(0);
+    sandbox.in_home(&other, "seal there.jsonl --final").exits(0);
     sandbox.exits(1, "verify one.jsonl there.jsonl --evidence fork");
     sandbox.ok("seal one.jsonl --take-over");
     sandbox.ok("log accuse fork");
@@ -83,8 +82,7 @@ fn nobody_goes_on_with_a_record_that_the_log_calls_forked() {
         let trusted = sandbox.home().join("keys/self.native.pub");
         let nowhere = sandbox.home().with_file_name("nowhere");
         let trust = trusted.to_str().unwrap();
-        let seen = in_home(
-            &sandbox,
+        let seen = sandbox.in_home(
             &nowhere,
             &format!("verify before.jsonl --trust {trust} --json"),
         );
@@ -147,8 +145,7 @@ fn a_restarted_log_still_knows_the_fork() {
     copy(&sandbox.home(), &saved);
     ended_record(&sandbox, "later.jsonl", 1);
     sandbox.sh("seal later.jsonl");
-    sandbox.write("later.json", "{\"a\":1}\n");
-    sandbox.ok("seal later.json");
+    sandbox.sealed("later.json", "{\"a\":1}\n");
     fs::remove_dir_all(sandbox.home()).unwrap();
     fs::rename(&saved, sandbox.home()).unwrap();
     sandbox.ok("log restart");
@@ -179,7 +176,7 @@ fn a_turn_that_the_log_contradicts_is_forked_and_an_older_one_is_not() {
         sandbox.ok(format!("prove {turn} --out {proof}"));
     }
     let theirs = "prove there/one.jsonl#2 --out theirs";
-    in_home(&sandbox, &other, theirs).exits(0);
+    sandbox.in_home(&other, theirs).exits(0);
     let check = |proof: &str, code| {
         let ran = sandbox.sh(format!("check-proof {proof} --json"));
         proof_told(&ran.exits(code))
@@ -196,13 +193,13 @@ fn a_turn_that_the_log_contradicts_is_forked_and_an_older_one_is_not() {
     let own = sandbox.home().join("keys/self.native.pub");
     let by = format!("check-proof theirs --json --key {own:?}");
     assert_eq!(
-        proof_told(&in_home(&sandbox, &nowhere, &by).exits(0)),
+        proof_told(&sandbox.in_home(&nowhere, &by).exits(0)),
         (vec![], None)
     );
     let stranger = ready();
     let home = stranger.home();
     assert_eq!(
-        proof_told(&in_home(&sandbox, &home, &by).exits(0)),
+        proof_told(&sandbox.in_home(&home, &by).exits(0)),
         (vec![], None)
     );
     sandbox.ok("log accuse fork");

@@ -7,13 +7,11 @@
 //! ```
 
 use crate::prelude::*;
-use crate::run::{greet, project, thread};
-use crate::witness::{Serving, witness};
 use threadseal_core::tlog::conflict::Conflict;
 
 fn world() -> Sandbox {
     let sandbox = project();
-    greet(&sandbox, "--script answers.yaml").exits(0);
+    greeted(&sandbox, "");
     seal(&sandbox, "one\n");
     let between = sandbox.path("between");
     copy(&sandbox.home(), &between.join("home"));
@@ -47,34 +45,18 @@ fn verdict(sandbox: &Sandbox, path: &str, exit: i32) -> String {
 }
 
 /// Restores a folder to its state between the two seals.
-fn put_back(sandbox: &Sandbox, name: &str) {
+fn restore(sandbox: &Sandbox, name: &str) {
     let there = match name {
         "home" => sandbox.home(),
         _ => sandbox.path(name),
     };
-    fs::remove_dir_all(&there).unwrap();
-    copy(&sandbox.path("between").join(name), &there);
+    put_back(&sandbox.path("between").join(name), &there);
 }
 
 /// Empties the store of heads, so that only the log still knows the records.
 fn forget_heads(sandbox: &Sandbox) {
     let heads = sandbox.home().join("heads");
-    fs::remove_dir_all(&heads).unwrap();
-    fs::create_dir(heads).unwrap();
-}
-
-fn transcript(sandbox: &Sandbox, directive: &str) -> PathBuf {
-    thread(sandbox, directive).join("transcript.jsonl")
-}
-
-/// Cuts the file after the seal before the last.
-fn cut(path: &Path) {
-    let mut lines = lines(path);
-    lines.pop();
-    let last = lines
-        .iter()
-        .rposition(|line| line.contains("\"event_type\":\"checkpoint\""));
-    fs::write(path, lines[..=last.unwrap()].concat()).unwrap();
+    empty(&heads);
 }
 
 // T-LOG-01 T-TRA-27
@@ -84,9 +66,9 @@ fn a_cut_and_an_older_copy_are_told_by_the_log_alone() {
     forget_heads(&sandbox);
     good(&sandbox, "");
     let path = transcript(&sandbox, "child");
-    cut(&path);
+    cut_to_seal(&path);
     assert_eq!(verdict(&sandbox, path.to_str().unwrap(), 1), "rolled_back");
-    put_back(&sandbox, "d");
+    restore(&sandbox, "d");
     assert_eq!(verdict(&sandbox, "d/a.log", 1), "rolled_back");
 }
 
@@ -94,8 +76,8 @@ fn a_cut_and_an_older_copy_are_told_by_the_log_alone() {
 #[test]
 fn with_everything_put_back_the_mark_tells_and_no_record_is_called_whole_or_accused() {
     let sandbox = world();
-    put_back(&sandbox, "home");
-    put_back(&sandbox, "d");
+    restore(&sandbox, "home");
+    restore(&sandbox, "d");
     let status = sandbox.exits(1, "log status --json").json();
     assert_eq!(status["state"], "log_rolled_back");
     assert_eq!(verdict(&sandbox, "d/a.log", 3), "open");
@@ -116,8 +98,8 @@ fn a_second_place_that_is_damaged_hides_nothing_that_another_one_shows_and_a_res
     copy(&sandbox.home(), &between.join("home"));
     copy(&sandbox.path("d"), &between.join("d"));
     seal(&sandbox, "one\ntwo\n");
-    put_back(&sandbox, "home");
-    put_back(&sandbox, "d");
+    restore(&sandbox, "home");
+    restore(&sandbox, "d");
     for entry in fs::read_dir(&marks).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|end| end == "mark") {
@@ -134,11 +116,7 @@ fn a_second_place_that_is_damaged_hides_nothing_that_another_one_shows_and_a_res
     fs::remove_dir_all(&marks).unwrap();
     sandbox.ok("log restart");
     let status = sandbox.json("log status");
-    let places: Vec<&str> = status["marks"]
-        .list()
-        .iter()
-        .map(|mark| mark["place"].text())
-        .collect();
+    let places: Vec<&str> = status["marks"].texts("place");
     assert_eq!(places.len(), 2);
     assert!(
         places.iter().any(|place| place.ends_with("disk2")),
@@ -156,7 +134,7 @@ fn of_two_continuations_of_one_record_the_second_is_a_fork() {
     copy(&sandbox.path("between/home"), &copied);
     let kept = sandbox.path("kept");
     copy(&sandbox.path("d"), &kept);
-    put_back(&sandbox, "d");
+    restore(&sandbox, "d");
     sandbox.write("d/a.log", "one\nthree\n");
     let there = |more: &str| sandbox.sh(format!("--home {copied:?} {more}"));
     there("seal --detached d/a.log")
@@ -168,8 +146,7 @@ fn of_two_continuations_of_one_record_the_second_is_a_fork() {
     assert_eq!(verdict(&sandbox, "d/a.log", 1), "forked");
     forget_heads(&sandbox);
     assert_eq!(verdict(&sandbox, "d/a.log", 1), "forked");
-    fs::remove_dir_all(sandbox.path("d")).unwrap();
-    copy(&kept, &sandbox.path("d"));
+    put_back(&kept, &sandbox.path("d"));
     good(&sandbox, "");
 }
 
@@ -189,8 +166,7 @@ fn threads_that_are_deleted_as_a_whole_are_missing_with_and_without_the_heads() 
     let sandbox = world();
     let threads = [thread(&sandbox, "greet"), thread(&sandbox, "child")];
     let records = threads.clone().map(|thread| {
-        let first = lines(&thread.join("transcript.jsonl")).remove(0);
-        let first: Value = serde_json::from_str(&first).unwrap();
+        let first = json_lines(&thread.join("transcript.jsonl")).remove(0);
         first["payload"]["record"].text().to_owned()
     });
     for thread in &threads {
@@ -307,9 +283,9 @@ fn two_witnesses_that_disagree_convict_the_log() {
         sandbox.exits(exit, format!("anchor check {name} --json"))
     };
     ask("one", &one, 0);
-    put_back(&sandbox, "home");
+    restore(&sandbox, "home");
     fs::remove_dir_all(sandbox.home().with_file_name("home.marks")).unwrap();
-    put_back(&sandbox, "d");
+    restore(&sandbox, "d");
     seal(&sandbox, "one\nthree\n");
     // Nothing on this host shows it, and neither does a witness that never saw the other tree.
     ask("two", &two, 0);
@@ -373,8 +349,8 @@ fn moved_copied_and_archived_records_raise_no_alarm() {
 #[test]
 fn a_restored_home_goes_on_by_a_restart_without_an_alarm() {
     let sandbox = world();
-    put_back(&sandbox, "home");
-    put_back(&sandbox, "d");
+    restore(&sandbox, "home");
+    restore(&sandbox, "d");
     sandbox.ok("log restart");
     good(&sandbox, "");
     seal(&sandbox, "one\ntwo again\n");
@@ -383,7 +359,7 @@ fn a_restored_home_goes_on_by_a_restart_without_an_alarm() {
     good(&sandbox, "e.json");
     // The knowledge of the old log still protects its records.
     forget_heads(&sandbox);
-    put_back(&sandbox, "d");
+    restore(&sandbox, "d");
     assert_eq!(verdict(&sandbox, "d/a.log", 1), "rolled_back");
 }
 

@@ -2,7 +2,7 @@
 //! An older copy, a cut and a fork are found even without a store of heads, or with an older one.
 
 use crate::prelude::*;
-use crate::scroll::{piped, ready, turn};
+use crate::scroll::turn;
 
 const CODE: &str = "9c56cc51b374c3ba189210d5b6d4bf57790d351c96c47c02190ecf1e430635ab";
 
@@ -101,8 +101,7 @@ fn told(sandbox: &Sandbox, path: &str, verdicts: &[&str]) {
         match older {
             true => put(sandbox, "between/home/heads", &heads),
             false => {
-                fs::remove_dir_all(&heads).unwrap();
-                fs::create_dir(&heads).unwrap();
+                empty(&heads);
             }
         }
         let output = sandbox.exits(1, format!("verify {path} --json")).json();

@@ -103,7 +103,7 @@ fn what_cannot_be_asked_for_is_said_at_once() {
     let (sandbox, _tools, _stamping) = stamped();
     let run = |more: &str| sandbox.sh(format!("anchor check --every {more}"));
     for bad in ["0", "0.05", "-1", "nan", "soon", "1e99"] {
-        run(&format!("{bad}")).exits(2);
+        run(bad).exits(2);
     }
     run("1 --offline").exits(2);
     run("1 nobody").exits(2);

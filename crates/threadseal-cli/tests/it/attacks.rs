@@ -9,13 +9,10 @@
 //! ```
 
 use crate::prelude::*;
-use crate::run::{greet, once_more, project};
-use crate::witness::{Serving, witness};
 use std::time::Duration;
 use threadseal_core::tlog::conflict::Conflict;
 
 const THREADS: &str = "p/.ai/agent/threads";
-const MORE: &str = "answers: [{when: Once more., text: Gladly.}]";
 
 struct Scene {
     sandbox: Sandbox,
@@ -27,8 +24,7 @@ struct Scene {
 
 fn scene() -> Scene {
     let sandbox = project();
-    sandbox.write("more.yaml", MORE);
-    let first = id_of(&greet(&sandbox, "--script answers.yaml --json").exits(0));
+    let first = greeted(&sandbox, "");
     let before = sandbox.path("before");
     copy(&sandbox.home(), &before.join("home"));
     copy(&sandbox.path("p"), &before.join("p"));
@@ -69,15 +65,13 @@ impl Scene {
             "home" => self.sandbox.home(),
             name => self.work(name),
         };
-        fs::remove_dir_all(&there).unwrap();
-        copy(&self.work("before").join(name), &there);
+        put_back(&self.work("before").join(name), &there);
     }
 
     /// Empties the store of heads, so that only the log still knows the records.
     fn forget_heads(&self) {
         let heads = self.sandbox.home().join("heads");
-        fs::remove_dir_all(&heads).unwrap();
-        fs::create_dir(heads).unwrap();
+        empty(&heads);
     }
 
     /// A copy of the home without its log, which would show that it is a copy.
@@ -138,11 +132,7 @@ impl Scene {
 fn cut() {
     let scene = scene();
     let path = scene.transcript(&scene.second);
-    let mut lines = lines(&path);
-    lines.pop();
-    let seal = |line: &String| line.contains("\"event_type\":\"checkpoint\"");
-    let last = lines.iter().rposition(seal).unwrap();
-    fs::write(&path, lines[..=last].concat()).unwrap();
+    cut_to_seal(&path);
     for _ in 0..2 {
         scene.says(&scene.second, "rolled_back", 1);
         scene.refused(&scene.second, "rolled_back");
@@ -187,8 +177,7 @@ fn restore_home_and_records() {
 #[test]
 fn delete() {
     let scene = scene();
-    let first = lines(&scene.transcript(&scene.second)).remove(0);
-    let first: Value = serde_json::from_str(&first).unwrap();
+    let first = json_lines(&scene.transcript(&scene.second)).remove(0);
     let record = first["payload"]["record"].clone();
     fs::remove_dir_all(scene.work(THREADS).join(&scene.second)).unwrap();
     for named in ["", "p"] {
@@ -478,7 +467,7 @@ fn take_a_new_laptop_in_good_faith() {
     let log = scene.sandbox.home().join("log");
     let id = read(log.join("current"));
     let path = log.join(id.trim()).join("log.json");
-    let mut description: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let mut description = json_file(&path);
     description["host"] = "ab".repeat(32).into();
     fs::write(&path, format!("{description}\n")).unwrap();
     fs::remove_dir_all(scene.sandbox.home().with_file_name("home.marks")).unwrap();

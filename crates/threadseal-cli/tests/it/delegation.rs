@@ -268,9 +268,9 @@ fn a_home_without_a_log_delegates_and_says_what_that_lacks() {
 
 #[test]
 fn a_thread_of_a_project_is_delegated_by_its_folder_only_while_it_goes_on() {
-    let sandbox = crate::run::project();
-    crate::run::greet(&sandbox, "--script answers.yaml").exits(0);
-    let thread = crate::run::thread(&sandbox, "greet");
+    let sandbox = project();
+    greeted(&sandbox, "");
+    let thread = thread(&sandbox, "greet");
     let key = public(&ready());
     let folder = thread.to_str().unwrap();
     sandbox

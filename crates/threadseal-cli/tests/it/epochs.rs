@@ -2,7 +2,6 @@
 //! is elsewhere.
 
 use crate::prelude::*;
-use crate::run::project;
 
 /// The names of the keys of epochs in the home.
 fn keys(sandbox: &Sandbox) -> Vec<String> {

@@ -9,21 +9,16 @@ use threadseal_core::key::{PrivateKey, PublicKey};
 pub(crate) fn forked() -> Sandbox {
     let sandbox = ready();
     let path = open_record(&sandbox, "one.jsonl", 2);
-    let other = sandbox.home().with_file_name("elsewhere");
-    copy(&sandbox.home(), &other);
+    let other = set_aside(&sandbox.home());
     // Without its log, which would notice the copy.
     take_log_away(&other);
     fs::create_dir(sandbox.path("there")).unwrap();
     fs::copy(&path, sandbox.path("there/one.jsonl")).unwrap();
     sandbox.ok("seal one.jsonl --final");
-    in_home(&sandbox, &other, "seal there/one.jsonl --final").exits(0);
     sandbox
-}
-
-pub(crate) fn in_home(sandbox: &Sandbox, home: &Path, arguments: &str) -> Ran {
-    let mut command = sandbox.command();
-    command.args(words(arguments)).env("THREADSEAL_HOME", home);
-    Ran::of(command.output().unwrap())
+        .in_home(&other, "seal there/one.jsonl --final")
+        .exits(0);
+    sandbox
 }
 
 pub(crate) const COPIES: [&str; 2] = ["one.jsonl", "there/one.jsonl"];
@@ -59,15 +54,14 @@ fn two_copies_that_were_gone_on_with_convict_the_key_to_whoever_knows_it() {
     // Without a home: once with the owner's key and once without it.
     let nowhere = sandbox.home().with_file_name("nowhere");
     let own = sandbox.home().join("keys/self.native.pub");
-    let by = |more: &str| in_home(&sandbox, &nowhere, &format!("check-proof fork {more}"));
+    let by = |more: &str| sandbox.in_home(&nowhere, &format!("check-proof fork {more}"));
     by(&format!("--key {own:?}")).exits(0);
     by("").exits(3);
     let other = PrivateKey::from_seed([5; 32]).public_key().to_hex();
     by(&format!("--key {other}")).exits(1);
     assert!(!nowhere.exists());
     let json = by(&format!("--key {own:?} --json")).exits(0).json();
-    assert_eq!(json["result"]["verdict"], "verified");
-    assert_eq!(json["turn"], Value::Null);
+    json.is(json!({"result/verdict": "verified", "turn": Value::Null}));
     // The evidence contains no content of the record, and no command overwrites it.
     let text = sandbox.read("fork");
     assert!(!text.contains("question") && !text.contains("answer"));
@@ -102,12 +96,11 @@ fn a_short_copy_beside_two_histories_hides_neither() {
     let sandbox = ready();
     let path = open_record(&sandbox, "b.jsonl", 2);
     fs::copy(&path, sandbox.path("a.jsonl")).unwrap();
-    let other = sandbox.home().with_file_name("elsewhere");
-    copy(&sandbox.home(), &other);
+    let other = set_aside(&sandbox.home());
     take_log_away(&other);
     fs::copy(&path, sandbox.path("c.jsonl")).unwrap();
     sandbox.ok("seal b.jsonl --final");
-    in_home(&sandbox, &other, "seal c.jsonl --final").exits(0);
+    sandbox.in_home(&other, "seal c.jsonl --final").exits(0);
     sandbox.exits(1, "verify a.jsonl b.jsonl c.jsonl --evidence fork");
     sandbox.ok("check-proof fork");
 }

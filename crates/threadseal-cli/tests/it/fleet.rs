@@ -16,8 +16,6 @@ mod stopped;
 mod strayed;
 
 use crate::prelude::*;
-use crate::run::project;
-use crate::scroll::piped;
 use std::ffi::OsStr;
 use std::process::Child;
 use std::time::Duration;
@@ -58,7 +56,6 @@ impl Ended {
     fn of(sandbox: Sandbox) -> Option<Self> {
         let cluster = Cluster::shared()?;
         let url = cluster.fresh();
-        sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
         let mut ended = Self {
             sandbox,
             cluster,
@@ -199,11 +196,7 @@ fn what_was_done_to_threads_in_a_database_is_told_as_of_files() {
     let one = ended.verify(&ended.thread).exits(0).json();
     assert_eq!(one["summary"]["verified"], 4, "{one:#}");
     let folder = format!(".ai/agent/threads/{}/", ended.thread);
-    let paths: Vec<&str> = one["results"]
-        .list()
-        .iter()
-        .map(|report| report["path"].text())
-        .collect();
+    let paths: Vec<&str> = one["results"].texts("path");
     assert!(
         paths
             .iter()
@@ -406,17 +399,13 @@ fn a_thread_in_a_database_is_gone_on_with_from_records_that_verify_only() {
     worker.kill().unwrap();
     worker.wait().unwrap();
     let resumed = resumed.exits(0).json();
-    assert_eq!(
-        (&resumed["status"], &resumed["result"]),
-        (&"completed".into(), &"Gladly.".into())
-    );
+    resumed.is(json!({"status": "completed", "result": "Gladly."}));
     ended.ok(format!("thread handoff {thread} -m 'Once more.' --detach"));
     ended.work("more.yaml");
     let waited = ended.json(format!("thread wait {thread}"));
     assert_eq!(waited["results"][thread]["result"], "Gladly.");
     let chain = ended.json(format!("thread chain {thread}"));
-    assert_eq!(chain["chain_length"], 3, "{chain}");
-    assert_eq!(chain["chain"][1]["thread_id"], resumed["thread_id"]);
+    chain.is(json!({"chain_length": 3, "chain/1/thread_id": resumed["thread_id"]}));
     // There is one order, whose token rose with each lease.
     assert_eq!(
         ended.sql("SELECT count(*), max(token) FROM threadseal_orders"),
@@ -475,11 +464,7 @@ fn a_thread_whose_worker_is_gone_is_ended_by_hand_and_not_while_a_lease_stands()
     ended.work("nap.yaml");
     assert_eq!(ended.naps(), 2);
     let chain = ended.json(format!("thread chain {thread}"));
-    let statuses: Vec<&str> = chain["chain"]
-        .list()
-        .iter()
-        .map(|row| row["status"].text())
-        .collect();
+    let statuses: Vec<&str> = chain["chain"].texts("status");
     assert_eq!(statuses, ["continued", "error"]);
     let waited = ended
         .exits(2, format!("thread wait {thread} --json"))
@@ -548,9 +533,6 @@ fn a_run_of_a_graph_is_an_order_and_ends_with_its_worker_until_somebody_decides(
     let chain = ended.json(format!("thread chain {run}"));
     let last = chain["chain"][1]["thread_id"].text();
     let shown = ended.json(format!("graph show {last}"));
-    assert_eq!(
-        (&shown["status"], &shown["resumed_from"]),
-        (&"completed".into(), &run.as_str().into())
-    );
+    shown.is(json!({"status": "completed", "resumed_from": run.as_str()}));
     ended.verify("").exits(0);
 }

@@ -35,14 +35,11 @@ fn faults_are_told_with_their_lines_and_decide_the_exit() {
     let output = sandbox
         .exits(1, "graph validate bad.yaml other.yaml warn.yaml --json")
         .json();
-    assert_eq!(output["schema"], "threadseal.graph.validate/1");
-    assert_eq!(output["graphs"][0]["nodes"], Value::Null);
-    assert_eq!(output["graphs"][0]["faults"][0]["line"], 6);
-    assert_eq!(output["graphs"][1]["faults"][0]["severity"], "error");
-    assert_eq!(
-        (&output["errors"], &output["warnings"]),
-        (&3.into(), &2.into())
-    );
+    output.is(json!({
+        "schema": "threadseal.graph.validate/1", "graphs/0/nodes": Value::Null,
+        "graphs/0/faults/0/line": 6, "graphs/1/faults/0/severity": "error", "errors": 3,
+        "warnings": 2,
+    }));
     sandbox.exits(2, "graph validate none.yaml");
     sandbox.exits(1, "graph validate none.yaml bad.yaml");
     sandbox.exits(2, "graph validate");
@@ -99,21 +96,14 @@ const RUN: &str = "graph run demo/pipeline --project p -i file=text.txt --script
 fn a_graph_runs_shows_itself_and_all_that_it_leaves_verifies() {
     let sandbox = project();
     let ran = sandbox.json(format!("{RUN} answers.yaml"));
-    assert_eq!(
-        (&ran["status"], &ran["outputs"]["said"]),
-        (&"completed".into(), &"No.".into())
-    );
+    ran.is(json!({"status": "completed", "outputs/said": "No."}));
     let id = ran["thread_id"].text().to_owned();
     let verified = sandbox.json("verify p");
     // Four items and project.json. Of the run and of the thread below it: transcript, ledger,
     // thread.json, capabilities.md and entry. Of the run also the state file.
     assert_eq!(verified["summary"]["verified"], 16, "{verified}");
     let shown = sandbox.json(format!("graph show {id} --project p"));
-    assert_eq!(
-        (&shown["status"], &shown["step_count"]),
-        (&"completed".into(), &3.into())
-    );
-    assert_eq!(shown["nodes"][1]["node"], "judge");
+    shown.is(json!({"status": "completed", "step_count": 3, "nodes/1/node": "judge"}));
     sandbox
         .ok(format!("graph show {id} --project p"))
         .prints("completed, step 3 at done");
@@ -123,10 +113,7 @@ fn a_graph_runs_shows_itself_and_all_that_it_leaves_verifies() {
         .iter()
         .find(|row| row["thread_id"] == id.as_str())
         .unwrap();
-    assert_eq!(
-        (&row["directive"], &row["status"]),
-        (&"demo/pipeline".into(), &"completed".into())
-    );
+    row.is(json!({"directive": "demo/pipeline", "status": "completed"}));
     sandbox.ok(format!("thread status {id} --project p"));
     let plain = sandbox.ok(format!("{RUN} answers.yaml"));
     assert_eq!(plain.stdout, "said: No.\n");

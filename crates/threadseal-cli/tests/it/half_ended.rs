@@ -2,7 +2,6 @@
 //! is lost, and no invalid seal counts.
 
 use crate::prelude::*;
-use crate::run::{greet, once_more, project, thread};
 use threadseal_formats::transcript::Ending;
 use threadseal_formats::transcript::event::Payload;
 
@@ -19,11 +18,7 @@ fn deaf(sandbox: &Sandbox) -> PathBuf {
 }
 
 fn run_deaf(sandbox: &Sandbox, arguments: &str) -> Ran {
-    let mut command = sandbox.command();
-    let command = command
-        .env("THREADSEAL_HOME", deaf(sandbox))
-        .args(words(arguments));
-    Ran::of(command.output().unwrap())
+    sandbox.in_home(&deaf(sandbox), arguments)
 }
 
 fn append(sandbox: &Sandbox, node: &str, home: PathBuf) {
@@ -55,14 +50,11 @@ fn public(sandbox: &Sandbox, name: &str) -> Option<String> {
 // T-KLOG-19
 #[test]
 fn heads_that_were_stored_and_not_published_stand_in_the_log_before_their_key_ends() {
-    for end in [
-        &["key", "rotate", "self"][..],
-        &["key", "revoke", "self", "--reason", "stolen"],
-    ] {
+    for end in ["rotate self", "revoke self --reason stolen"] {
         let sandbox = ready();
         // This recorder has no log.
         ended_record(&sandbox, "a.jsonl", 1);
-        sandbox.run(end).exits(0);
+        sandbox.ok(format!("key {end}"));
         sandbox.ok("verify a.jsonl");
     }
 }
@@ -85,13 +77,11 @@ fn seals_that_were_durable_and_not_published_stand_in_the_log_before_their_key_i
     append(&sandbox, "two", home);
     run_deaf(&sandbox, "seal note.json other.jsonl").exits(0);
     let heads = sandbox.home().join("heads");
-    let before = sandbox.work().with_file_name("heads");
-    copy(&heads, &before);
+    let before = set_aside(&heads);
     last.end(Ending::Completed, &Payload::parse(b"{}").unwrap(), 1)
         .unwrap();
     drop(last);
-    fs::remove_dir_all(&heads).unwrap();
-    copy(&before, &heads);
+    put_back(&before, &heads);
     let all = "verify note.json other.jsonl thread.jsonl store";
     sandbox.ok(all);
     sandbox.ok("key rotate self");
@@ -106,8 +96,6 @@ fn a_key_is_not_rotated_while_a_seal_cannot_be_written_down() {
     let sandbox = ready();
     let path = open_record(&sandbox, "a.jsonl", 1);
     let before = fs::metadata(&path).unwrap().len();
-    let heads = sandbox.work().with_file_name("heads");
-    copy(&sandbox.home().join("heads"), &heads);
     run_deaf(&sandbox, "seal a.jsonl --final").exits(0);
     // A sealed byte was changed since.
     let mut bytes = fs::read(&path).unwrap();
@@ -149,11 +137,10 @@ fn cut_short() -> (Sandbox, PathBuf) {
     (sandbox, before)
 }
 
-fn put_back(sandbox: &Sandbox, before: &Path, parts: &[&str]) {
+fn restore(sandbox: &Sandbox, before: &Path, parts: &[&str]) {
     if parts.contains(&"keys") {
         let keys = sandbox.home().join("keys");
-        fs::remove_dir_all(&keys).unwrap();
-        copy(&before.join("keys"), &keys);
+        put_back(&before.join("keys"), &keys);
         set_private(&keys, 0o700);
         for key in fs::read_dir(&keys).unwrap() {
             let path = key.unwrap().path();
@@ -181,7 +168,7 @@ fn set_private(path: &Path, mode: u32) {
 fn a_key_that_said_that_it_ended_counts_no_more_whatever_the_trust_store_says() {
     let (sandbox, before) = cut_short();
     for parts in [&["keys", "trust"][..], &["trust"]] {
-        put_back(&sandbox, &before, parts);
+        restore(&sandbox, &before, parts);
         let trust = sandbox.home().join("trust.toml");
         let store = fs::read(&trust).unwrap();
         sandbox.ok("verify before.json");
@@ -197,10 +184,9 @@ fn whoever_opens_the_home_to_write_ends_a_rotation_that_was_cut_short() {
     let (sandbox, before) = cut_short();
     let next = public(&sandbox, "self").unwrap();
     for parts in [&["keys", "trust"][..], &["keys"]] {
-        put_back(&sandbox, &before, parts);
+        restore(&sandbox, &before, parts);
         assert_eq!(public(&sandbox, "self-next").as_ref(), Some(&next));
-        sandbox.write("after.json", "{}\n");
-        sandbox.ok("seal after.json");
+        sandbox.sealed("after.json", "{}\n");
         assert_eq!(public(&sandbox, "self").as_ref(), Some(&next));
         assert_eq!(public(&sandbox, "self-next"), None);
         let trust = read(sandbox.home().join("trust.toml"));
@@ -215,7 +201,7 @@ fn whoever_opens_the_home_to_write_ends_a_rotation_that_was_cut_short() {
 fn a_rotation_that_is_run_again_makes_no_third_key() {
     let (sandbox, before) = cut_short();
     let next = public(&sandbox, "self").unwrap();
-    put_back(&sandbox, &before, &["keys", "trust"]);
+    restore(&sandbox, &before, &["keys", "trust"]);
     sandbox.ok("key rotate self");
     assert_eq!(public(&sandbox, "self"), Some(next.clone()));
     // The old key already has its other name, the next key does not have its own yet.
@@ -266,13 +252,10 @@ fn a_home_that_was_put_back_accuses_nothing_that_a_rotated_key_sealed() {
     sandbox.ok("seal before.json");
     ended_record(&sandbox, "t.jsonl", 1);
     run_deaf(&sandbox, "seal stolen.json").exits(0);
-    let older_log = sandbox.work().with_file_name("older-log");
-    copy(&sandbox.home().join("log"), &older_log);
+    let older_log = set_aside(&sandbox.home().join("log"));
     sandbox.ok("key rotate self");
-    let older = sandbox.work().with_file_name("older");
-    copy(&sandbox.home(), &older);
-    sandbox.write("more.json", "{}\n");
-    sandbox.ok("seal more.json");
+    let older = set_aside(&sandbox.home());
+    sandbox.sealed("more.json", "{}\n");
     sandbox.ok("verify before.json t.jsonl");
     let is_doubted = |path: &str| {
         let ran = sandbox.exits(3, format!("verify {path} --json")).json();
@@ -284,8 +267,7 @@ fn a_home_that_was_put_back_accuses_nothing_that_a_rotated_key_sealed() {
         );
     };
     let log = sandbox.home().join("log");
-    fs::remove_dir_all(&log).unwrap();
-    copy(&older.join("log"), &log);
+    put_back(&older.join("log"), &log);
     is_doubted("before.json");
     is_doubted("t.jsonl");
     // A record that this log would have known before the end, had it existed then, is still forged.
@@ -296,8 +278,7 @@ fn a_home_that_was_put_back_accuses_nothing_that_a_rotated_key_sealed() {
         .warns("log status")
         .does_not_warn("remove");
     // A log from before the end does not know of it; the trust store does.
-    fs::remove_dir_all(&log).unwrap();
-    copy(&older_log, &log);
+    put_back(&older_log, &log);
     is_doubted("before.json");
     is_doubted("stolen.json");
     sandbox
@@ -310,13 +291,11 @@ fn a_home_that_was_put_back_accuses_nothing_that_a_rotated_key_sealed() {
 #[test]
 fn a_project_whose_log_went_back_is_sent_to_the_log_and_not_to_seal_again() {
     let sandbox = project();
-    let older = sandbox.work().with_file_name("older");
-    copy(&sandbox.home().join("log"), &older);
+    let older = set_aside(&sandbox.home().join("log"));
     sandbox.ok("key rotate self");
     let log = sandbox.home().join("log");
-    fs::remove_dir_all(&log).unwrap();
-    copy(&older, &log);
-    greet(&sandbox, "--script answers.yaml")
+    put_back(&older, &log);
+    greet(&sandbox, "")
         .exits(2)
         .warns("log status")
         .does_not_warn("seal it with");
@@ -329,8 +308,8 @@ fn a_project_whose_log_went_back_is_sent_to_the_log_and_not_to_seal_again() {
 fn turns_that_a_rotated_key_sealed_are_proved_also_in_the_log_that_takes_the_place_of_the_old_one()
 {
     let sandbox = project();
-    greet(&sandbox, "--script answers.yaml").exits(0);
-    let transcript = thread(&sandbox, "greet").join("transcript.jsonl");
+    greeted(&sandbox, "");
+    let transcript = transcript(&sandbox, "greet");
     let first = format!("{}#1", transcript.display());
     sandbox.ok(format!("prove {}#2", transcript.display()));
     sandbox.ok(format!("prove {first} --out one.turn-proof"));
@@ -342,7 +321,6 @@ fn turns_that_a_rotated_key_sealed_are_proved_also_in_the_log_that_takes_the_pla
     }
     // After the end, the successor of the old key links the thread to the next one: its seal closes
     // the last turn.
-    sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
     let folder = transcript.parent().unwrap().file_name().unwrap();
     let id = format!("demo/{}", folder.to_str().unwrap());
     sandbox.ok(once_more(&id));

@@ -33,6 +33,13 @@ fn revoked() -> Sandbox {
     sandbox
 }
 
+/// A thief ends a record with the key `self` of this home, whose clock they set back.
+fn steal_in_the_past(sandbox: &Sandbox, name: &str) {
+    let mut thief = recorder_at(sandbox, name, 2, Arc::new(SetBack));
+    let nothing = Payload::parse(b"{}").unwrap();
+    thief.end(Ending::Completed, &nothing, 2).unwrap();
+}
+
 /// The log grows, by another key.
 fn more(sandbox: &Sandbox) {
     sandbox.sh("key new --name other");
@@ -45,9 +52,7 @@ fn more(sandbox: &Sandbox) {
 fn what_a_revoked_key_sealed_before_in_the_log_counts_and_nothing_that_it_seals_later() {
     let sandbox = revoked();
     sandbox.ok("verify before.jsonl");
-    let mut thief = recorder_at(&sandbox, "after.jsonl", 2, Arc::new(SetBack));
-    let nothing = Payload::parse(b"{}").unwrap();
-    thief.end(Ending::Completed, &nothing, 2).unwrap();
+    steal_in_the_past(&sandbox, "after.jsonl");
     let forged = sandbox.exits(1, "verify after.jsonl --json");
     let forged = forged.json();
     assert_eq!(forged["results"][0]["verdict"], "forged");
@@ -65,9 +70,7 @@ fn what_a_revoked_key_sealed_before_in_the_log_counts_and_nothing_that_it_seals_
 fn what_a_revoked_key_sealed_before_counts_in_the_log_that_takes_the_place_of_the_old_one() {
     let sandbox = revoked();
     // Another record, sealed with the stolen key and recorded in the log after the key had ended.
-    let mut thief = recorder_at(&sandbox, "after.jsonl", 2, Arc::new(SetBack));
-    let nothing = Payload::parse(b"{}").unwrap();
-    thief.end(Ending::Completed, &nothing, 2).unwrap();
+    steal_in_the_past(&sandbox, "after.jsonl");
     for _ in 0..2 {
         more(&sandbox);
         sandbox.ok("log restart --anyway");
@@ -83,9 +86,7 @@ fn what_a_revoked_key_sealed_before_counts_in_the_log_that_takes_the_place_of_th
 #[test]
 fn a_restart_that_was_cut_short_before_the_trust_store_followed_loses_nothing() {
     let sandbox = revoked();
-    let mut thief = recorder_at(&sandbox, "after.jsonl", 2, Arc::new(SetBack));
-    let nothing = Payload::parse(b"{}").unwrap();
-    thief.end(Ending::Completed, &nothing, 2).unwrap();
+    steal_in_the_past(&sandbox, "after.jsonl");
     let trust = sandbox.home().join("trust.toml");
     let before = fs::read(&trust).unwrap();
     for _ in 0..2 {
@@ -141,8 +142,7 @@ fn a_new_key_in_a_home_that_went_back_is_made_and_what_its_log_lacks_is_said() {
     copy(&sandbox.home(), &older);
     drop(recorder(&sandbox, "before.jsonl", 1));
     sandbox.ok("seal before.jsonl --final");
-    fs::remove_dir_all(sandbox.home()).unwrap();
-    copy(&older, &sandbox.home());
+    put_back(&older, &sandbox.home());
     for lost in ["keys/self.native.key", "keys/self.native.pub", "trust.toml"] {
         fs::remove_file(sandbox.home().join(lost)).unwrap();
     }
@@ -238,73 +238,38 @@ fn a_key_is_rotated_under_its_name_and_what_the_old_one_sealed_before_counts() {
         fs::copy(path("self"), path("aside")).unwrap();
         fs::copy(path(&kept), path("self")).unwrap();
     }
-    let mut thief = recorder_at(&sandbox, "thief.jsonl", 2, Arc::new(SetBack));
-    let nothing = Payload::parse(b"{}").unwrap();
-    thief.end(Ending::Completed, &nothing, 2).unwrap();
+    steal_in_the_past(&sandbox, "thief.jsonl");
     sandbox.exits(1, "verify thief.jsonl").prints("key_revoked");
 }
 
 #[test]
 fn a_rotation_that_was_cut_short_goes_on_where_it_is_run_again() {
-    let rotated = |prepare: &dyn Fn(&Sandbox, &str)| {
+    for moved in 0..=3 {
         let sandbox = ready();
         let old = native_keys(&sandbox)[0].1.clone();
         sandbox.ok("key new --name self-next");
-        let next = native_keys(&sandbox)
-            .into_iter()
-            .find(|(name, _)| name == "self-next");
-        prepare(&sandbox, &old[..8]);
-        sandbox.ok("key rotate self");
-        let keys = native_keys(&sandbox);
-        assert_eq!(keys.len(), 2, "{keys:?}");
-        assert!(
-            keys.contains(&("self".to_owned(), next.unwrap().1)),
-            "{keys:?}"
-        );
-    };
-    let moved = |sandbox: &Sandbox, from: String, to: String| {
-        let keys = sandbox.home().join("keys");
-        if from == "self.native.key" {
+        let keys = native_keys(&sandbox).into_iter();
+        let next = keys.rev().find(|(name, _)| name == "self-next").unwrap().1;
+        if moved > 0 {
             // No half moves before the trust of the home in the key has ended.
             sandbox.ok("trust revoke self");
         }
-        fs::rename(keys.join(from), keys.join(to)).unwrap();
-    };
-    rotated(&|_, _| {});
-    rotated(&|sandbox, id| {
-        moved(
-            sandbox,
-            "self.native.key".into(),
-            format!("self-{id}.native.key"),
+        let kept = format!("self-{}", &old[..8]);
+        let moves = [
+            ("self", "key", kept.as_str()),
+            ("self", "pub", &kept),
+            ("self-next", "key", "self"),
+        ];
+        for (from, half, to) in &moves[..moved] {
+            let path = |name| sandbox.home().join(format!("keys/{name}.native.{half}"));
+            fs::rename(path(from), path(to)).unwrap();
+        }
+        sandbox.ok("key rotate self");
+        let keys = native_keys(&sandbox);
+        assert_eq!(keys.len(), 2, "{moved}: {keys:?}");
+        assert!(
+            keys.contains(&("self".to_owned(), next)),
+            "{moved}: {keys:?}"
         );
-    });
-    rotated(&|sandbox, id| {
-        moved(
-            sandbox,
-            "self.native.key".into(),
-            format!("self-{id}.native.key"),
-        );
-        moved(
-            sandbox,
-            "self.native.pub".into(),
-            format!("self-{id}.native.pub"),
-        );
-    });
-    rotated(&|sandbox, id| {
-        moved(
-            sandbox,
-            "self.native.key".into(),
-            format!("self-{id}.native.key"),
-        );
-        moved(
-            sandbox,
-            "self.native.pub".into(),
-            format!("self-{id}.native.pub"),
-        );
-        moved(
-            sandbox,
-            "self-next.native.key".into(),
-            "self.native.key".into(),
-        );
-    });
+    }
 }

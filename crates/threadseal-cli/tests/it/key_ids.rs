@@ -19,8 +19,7 @@ fn a_signer_is_asked_for_by_its_id_and_another_id_is_another_signer() {
     for _ in 0..HOMES {
         let sandbox = ready();
         let record = ended_record(&sandbox, "r.jsonl", 1);
-        sandbox.write("note.json", "{}\n");
-        sandbox.ok("seal note.json");
+        sandbox.sealed("note.json", "{}\n");
         let note = sandbox.path("note.json");
         let [id, _] = names(&sandbox, "self");
         let [other, _] = names(&sandbox, "self-rye");

@@ -1,7 +1,6 @@
 //! Keys that ended: every command that would seal with one is refused, and writes nothing.
 
 use crate::prelude::*;
-use crate::run::{greet, once_more, project};
 
 /// Each of these commands is refused, and leaves the working folder as it is.
 fn refused(sandbox: &Sandbox, commands: &[&str], why: &[&str]) {
@@ -35,15 +34,13 @@ fn native(thread: &str) -> [&str; 9] {
 fn a_key_that_ended_seals_nothing_more_whoever_asks() {
     for (end, how) in [("key", ": revoked)"), ("trust", ": stolen)")] {
         let sandbox = project();
-        let told = greet(&sandbox, "--script answers.yaml --json").exits(0);
-        let thread = told.json()["thread_id"].text().to_owned();
+        let thread = greeted(&sandbox, "");
         drop(recorder(&sandbox, "open.jsonl", 1));
         drop(recorder(&sandbox, "ended.jsonl", 1));
         sandbox.ok("seal ended.jsonl --final");
         for name in ["old.json", "new.json"] {
             sandbox.write(name, "{}\n");
         }
-        sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
         sandbox.ok("seal old.json");
         let ended = sandbox.ok(format!("{end} revoke self --reason stolen"));
         let next = "next: threadseal key rotate self";
@@ -64,7 +61,7 @@ fn a_key_that_ended_seals_nothing_more_whoever_asks() {
         if end == "key" {
             // After an end by the clock, nothing proves that the project was sealed before that
             // end.
-            greet(&sandbox, "--script answers.yaml").exits(0);
+            greeted(&sandbox, "");
         }
     }
 }

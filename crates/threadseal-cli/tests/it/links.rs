@@ -3,7 +3,6 @@
 
 use crate::prelude::*;
 use crate::prune::text;
-use crate::run::{greet, project, thread};
 use std::os::unix::fs::symlink;
 
 // T-FIL-13
@@ -41,9 +40,8 @@ fn a_log_that_is_named_through_a_link_has_the_seals_beside_the_log() {
 #[test]
 fn a_record_that_is_named_through_a_link_has_its_bodies_and_is_pruned_where_it_lies() {
     let sandbox = project();
-    let more = "--script answers.yaml --bodies detached -q";
-    greet(&sandbox, more).exits(0);
-    let record = thread(&sandbox, "child").join("transcript.jsonl");
+    greeted(&sandbox, "--bodies detached -q");
+    let record = transcript(&sandbox, "child");
     let link = sandbox.path("latest.jsonl");
     symlink(&record, &link).unwrap();
     sandbox.ok(format!("verify {record:?}"));

@@ -4,12 +4,6 @@ use crate::prelude::*;
 use std::time::Duration;
 use threadseal_store::clock::{Clock as _, SystemClock};
 
-fn ready() -> Sandbox {
-    let sandbox = Sandbox::new();
-    sandbox.ok("init");
-    sandbox
-}
-
 fn size(sandbox: &Sandbox) -> u64 {
     let status = sandbox.json("log status");
     status["size"].number()
@@ -21,8 +15,7 @@ fn what_is_sealed_is_written_down_and_can_be_listed_and_proved() {
     let sandbox = ready();
     // The log starts with one entry: the home's key states that the log exists.
     assert_eq!(size(&sandbox), 1);
-    sandbox.write("a.json", "{\"a\":1}\n");
-    sandbox.ok("seal a.json");
+    sandbox.sealed("a.json", "{\"a\":1}\n");
     sandbox.write("b.log", "one\ntwo\n");
     sandbox.ok("seal --detached b.log");
     assert_eq!(size(&sandbox), 3);
@@ -34,8 +27,7 @@ fn what_is_sealed_is_written_down_and_can_be_listed_and_proved() {
     let listed = json.exits(0).json();
     assert_eq!((&listed["size"], &listed["exit"]), (&3.into(), &0.into()));
     let entry = &listed["entries"][0];
-    assert_eq!(entry["index"], 1);
-    assert_eq!(entry["entry"]["type"], "head/document");
+    entry.is(json!({"index": 1, "entry/type": "head/document"}));
     let record = entry["entry"]["record"].text().to_owned();
     let of = sandbox.ok(format!("log entries --record {record}"));
     assert_eq!(of.stdout.lines().count(), 1);
@@ -90,16 +82,13 @@ fn an_older_copy_of_a_record_and_of_the_heads_is_noticed_by_the_log() {
 #[test]
 fn a_home_that_was_restored_says_so_and_goes_on_by_a_restart_alone() {
     let sandbox = ready();
-    sandbox.write("a.json", "{\"a\":1}\n");
-    sandbox.ok("seal a.json");
+    sandbox.sealed("a.json", "{\"a\":1}\n");
     let backup = sandbox.path("backup");
     copy(&sandbox.home(), &backup);
-    sandbox.write("b.json", "{\"b\":1}\n");
-    sandbox.ok("seal b.json");
+    sandbox.sealed("b.json", "{\"b\":1}\n");
     let newest = sandbox.path("newest");
     copy(&sandbox.home(), &newest);
-    fs::remove_dir_all(sandbox.home()).unwrap();
-    copy(&backup, &sandbox.home());
+    put_back(&backup, &sandbox.home());
 
     let status = sandbox.exits(1, "log status --json").json();
     assert_eq!(status["state"], "log_rolled_back");
@@ -140,8 +129,7 @@ fn a_home_that_was_restored_says_so_and_goes_on_by_a_restart_alone() {
     sandbox.ok("log fsck");
 
     // Without such a copy: another log, whose first entry names the log that it follows.
-    fs::remove_dir_all(sandbox.home()).unwrap();
-    copy(&backup, &sandbox.home());
+    put_back(&backup, &sandbox.home());
     sandbox.exits(1, "log status");
     sandbox.ok("log restart");
     let status = sandbox.json("log status");
@@ -160,8 +148,7 @@ fn a_home_that_was_restored_says_so_and_goes_on_by_a_restart_alone() {
 #[test]
 fn a_log_that_is_gone_is_missing_and_is_not_made_anew() {
     let sandbox = ready();
-    sandbox.write("a.json", "{\"a\":1}\n");
-    sandbox.ok("seal a.json");
+    sandbox.sealed("a.json", "{\"a\":1}\n");
     fs::remove_dir_all(sandbox.home().join("log")).unwrap();
     for command in ["log status", "log init", "seal a.json"] {
         sandbox.exits(2, command).warns("log_missing");
@@ -175,8 +162,7 @@ fn a_log_that_is_gone_is_missing_and_is_not_made_anew() {
 #[test]
 fn a_second_place_that_cannot_be_read_holds_up_no_seal() {
     let sandbox = ready();
-    sandbox.write("a.json", "{\"a\":1}\n");
-    sandbox.ok("seal a.json");
+    sandbox.sealed("a.json", "{\"a\":1}\n");
     let marks = sandbox.home().with_file_name("home.marks");
     let mark = fs::read_dir(&marks)
         .unwrap()
@@ -241,7 +227,7 @@ fn a_changed_file_of_the_log_is_found() {
 /// root, and with its key if it has one.
 #[test]
 fn a_thread_is_written_down_as_it_runs_and_with_what_each_seal_states() {
-    let sandbox = crate::run::project();
+    let sandbox = project();
     sandbox
         .ok("run demo/greet --project p -i name=Ada --script answers.yaml")
         .does_not_warn("warning");
@@ -281,8 +267,7 @@ fn a_command_does_not_wait_for_long_for_another_that_is_in_the_log() {
     assert_eq!(sealed.stderr.lines().count(), 1, "{}", sealed.stderr);
     lock.unlock().unwrap();
     assert_eq!(size(&sandbox), 1);
-    sandbox.write("b.json", "{\"b\":1}\n");
-    sandbox.ok("seal b.json");
+    sandbox.sealed("b.json", "{\"b\":1}\n");
     assert_eq!(size(&sandbox), 3);
 }
 

@@ -22,19 +22,15 @@ fn seal_in(sandbox: &Sandbox, home: &Path, name: &str) -> Ran {
     let path = sandbox.path(&file);
     let so_far = fs::read_to_string(&path).unwrap_or_default();
     sandbox.write(&file, so_far + &line);
-    run_in(sandbox, home, &format!("seal --detached {file}")).exits(0)
-}
-
-fn run_in(sandbox: &Sandbox, home: &Path, arguments: &str) -> Ran {
-    let mut command = sandbox.command();
-    command.args(words(arguments)).env("THREADSEAL_HOME", home);
-    Ran::of(command.output().unwrap())
+    sandbox
+        .in_home(home, &format!("seal --detached {file}"))
+        .exits(0)
 }
 
 /// Everything verifies in this home, without any warning.
 #[track_caller]
 fn at_ease(sandbox: &Sandbox, home: &Path, size: u64) {
-    run_in(sandbox, home, "verify .").exits(0).is_quiet();
+    sandbox.in_home(home, "verify .").exits(0).is_quiet();
     let status = status(sandbox, home);
     assert_eq!(
         (&status["state"], status["size"].as_u64()),
@@ -45,7 +41,7 @@ fn at_ease(sandbox: &Sandbox, home: &Path, size: u64) {
 /// The log commits nothing, no record is accused, and no open record passes for the latest.
 #[track_caller]
 fn uneasy(sandbox: &Sandbox, home: &Path) {
-    let verified = run_in(sandbox, home, "verify . --json").exits(3);
+    let verified = sandbox.in_home(home, "verify . --json").exits(3);
     for report in verified.json()["results"].list() {
         assert_eq!(report["verdict"], "open", "{report}");
     }
@@ -53,7 +49,7 @@ fn uneasy(sandbox: &Sandbox, home: &Path) {
 }
 
 fn status(sandbox: &Sandbox, home: &Path) -> Value {
-    run_in(sandbox, home, "log status --json").json()
+    sandbox.in_home(home, "log status --json").json()
 }
 
 fn marks(home: &Path) -> PathBuf {
@@ -77,7 +73,8 @@ fn notices_an_older_copy(sandbox: &Sandbox, home: &Path, name: &str) {
     }
     fs::remove_dir_all(&heads).unwrap();
     fs::rename(&older, &heads).unwrap();
-    let verified = run_in(sandbox, home, &format!("verify {log} --json"))
+    let verified = sandbox
+        .in_home(home, &format!("verify {log} --json"))
         .exits(1)
         .json();
     let verdict = verified["results"][0]["verdict"].text();
@@ -109,8 +106,7 @@ fn a_home_that_is_moved_goes_on_with_and_without_its_second_place() {
 #[test]
 fn a_copy_of_a_home_reads_at_ease_and_one_of_both_goes_on() {
     let sandbox = ready();
-    let twin = sandbox.home().with_file_name("twin");
-    copy(&sandbox.home(), &twin);
+    let twin = set_aside(&sandbox.home());
     at_ease(&sandbox, &twin, 4);
     at_ease(&sandbox, &sandbox.home(), 4);
     seal(&sandbox, "a").is_quiet();
@@ -119,7 +115,7 @@ fn a_copy_of_a_home_reads_at_ease_and_one_of_both_goes_on() {
     uneasy(&sandbox, &twin);
     // After an explicit restart it continues under a log of its own, and takes nothing from the log
     // of its source.
-    run_in(&sandbox, &twin, "log restart").exits(0);
+    sandbox.in_home(&twin, "log restart").exits(0);
     seal_in(&sandbox, &twin, "d");
     at_ease(&sandbox, &twin, 6);
     fs::remove_file(sandbox.path("d.log")).unwrap();
@@ -134,8 +130,7 @@ fn a_copy_of_a_home_reads_at_ease_and_one_of_both_goes_on() {
 #[test]
 fn a_home_that_begins_a_log_of_its_own_ends_the_one_that_its_clone_went_on_with() {
     let sandbox = ready();
-    let clone = sandbox.home().with_file_name("clone");
-    copy(&sandbox.home(), &clone);
+    let clone = set_aside(&sandbox.home());
     seal_in(&sandbox, &clone, "a").is_quiet();
     uneasy(&sandbox, &sandbox.home());
     sandbox.ok("log restart");
@@ -150,12 +145,10 @@ fn a_home_that_begins_a_log_of_its_own_ends_the_one_that_its_clone_went_on_with(
 #[test]
 fn a_home_that_is_restored_from_its_archive_accuses_nothing_and_goes_on_after_a_restart() {
     let sandbox = ready();
-    let archive = sandbox.work().with_file_name("archive");
-    copy(&sandbox.home(), &archive);
+    let archive = set_aside(&sandbox.home());
     seal(&sandbox, "a");
     seal(&sandbox, "d");
-    fs::remove_dir_all(sandbox.home()).unwrap();
-    copy(&archive, &sandbox.home());
+    put_back(&archive, &sandbox.home());
     // Records are newer than the knowledge of the home; none of them is wrong.
     uneasy(&sandbox, &sandbox.home());
     sandbox
@@ -181,7 +174,7 @@ fn a_home_on_a_new_machine_goes_on_after_a_restart_and_is_protected_as_before() 
         .join("log")
         .join(&note[15..47])
         .join("log.json");
-    let mut description: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let mut description = json_file(&path);
     description["host"] = "ab".repeat(32).into();
     fs::write(&path, format!("{description}\n")).unwrap();
     let laptop = sandbox.work().with_file_name("laptop").join("home");
@@ -190,7 +183,8 @@ fn a_home_on_a_new_machine_goes_on_after_a_restart_and_is_protected_as_before() 
     fs::remove_dir_all(marks(&sandbox.home())).unwrap();
 
     uneasy(&sandbox, &laptop);
-    run_in(&sandbox, &laptop, "log restart")
+    sandbox
+        .in_home(&laptop, "log restart")
         .exits(0)
         .does_not_warn("warning");
     at_ease(&sandbox, &laptop, 5);
@@ -217,8 +211,7 @@ fn a_log_of_another_home_in_the_place_of_this_ones_is_noticed() {
     seal(&sandbox, "a");
     let stranger = Sandbox::new();
     stranger.ok("init");
-    fs::remove_dir_all(&home).unwrap();
-    copy(&before, &home);
+    put_back(&before, &home);
     fs::write(work.join("a.log"), older).unwrap();
     fs::write(work.join("a.log.seal"), older_seals).unwrap();
     let log_keys = |home: &Path| -> Vec<PathBuf> {
@@ -234,8 +227,7 @@ fn a_log_of_another_home_in_the_place_of_this_ones_is_noticed() {
         let name = path.file_name().unwrap();
         fs::copy(&path, home.join("keys").join(name)).unwrap();
     }
-    fs::remove_dir_all(home.join("log")).unwrap();
-    copy(&stranger.home().join("log"), &home.join("log"));
+    put_back(&stranger.home().join("log"), &home.join("log"));
     uneasy(&sandbox, &home);
     sandbox.exits(1, "log fsck");
     let refused = sandbox.sh("log restart");

@@ -1,13 +1,17 @@
 //! Names that most modules of these tests use.
 
-pub(crate) use crate::fixtures::{
-    ended_record, open_record, ready, recorder, recorder_at, reopened, rye_events, say, steal,
-    thief,
-};
 pub(crate) use crate::sandbox::{
-    Json, Ran, Sandbox, Shell, Text, copy, files_digest, lines, read, replace, shared, snapshot,
-    take_log_away, tree_digest, walk, words,
+    Json, Ran, Sandbox, Shell, Text, copy, cut_line, cut_to_seal, empty, files_digest, json_file,
+    json_lines, lines, name_of, put_back, read, replace, set_aside, shared, snapshot,
+    take_log_away, tree_digest, walk, while_it_holds, words,
 };
+pub(crate) use crate::scene::{
+    OUTPUTS, TOOLS, directive, ended_record, greet, greeted, once_more, open_record, project,
+    ready, recorder, recorder_at, reopened, rye_events, say, steal, thief, thread, thread_id,
+    transcript,
+};
+pub(crate) use crate::scroll::piped;
+pub(crate) use crate::witness::{Serving, witness};
 pub(crate) use serde_json::{Value, json};
 pub(crate) use std::fs;
 pub(crate) use std::path::{Path, PathBuf};

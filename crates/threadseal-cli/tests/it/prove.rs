@@ -2,8 +2,6 @@
 
 use crate::anchor::{add, policy};
 use crate::prelude::*;
-use crate::run::project;
-use crate::witness::{Serving, witness};
 use threadseal_core::note::{KeyName, SignedNote};
 use threadseal_core::tlog::checkpoint::Checkpoint;
 use threadseal_core::tlog::cosignature::CosignatureTime;
@@ -59,8 +57,7 @@ fn a_proof_shows_its_turn_whole_and_no_other() {
         );
     }
     let json = sandbox.json(format!("check-proof {PROOF}"));
-    assert_eq!(json["turn"], 2);
-    assert_eq!(json["result"]["verdict"], "verified");
+    json.is(json!({"turn": 2, "result/verdict": "verified"}));
     let record = sandbox.read("t.jsonl");
     let record: Vec<&str> = record.lines().collect();
     let lines = json["lines"].list();
@@ -114,8 +111,7 @@ fn a_changed_proof_is_evidence_and_another_file_no_proof() {
         sandbox.write("changed", text.replacen(from, to, 1));
         let ran = sandbox.exits(1, "check-proof changed --json");
         let json = ran.json();
-        assert_eq!(json["result"]["verdict"], verdict);
-        assert_eq!(json["turn"], Value::Null);
+        json.is(json!({"result/verdict": verdict, "turn": Value::Null}));
         assert_eq!(json["lines"].list().len(), 0);
     }
     sandbox.sh("check-proof t.jsonl").fails_with("no proof");
@@ -307,8 +303,7 @@ fn a_witness_with_a_key_of_ml_dsa_counts_as_any_other() {
     let policy = sandbox.write("pq.policy", text);
     let arguments = format!("--json --trust {trusted:?} --policy {policy:?}");
     let judged = elsewhere(&sandbox, &arguments).exits(0).json();
-    assert_eq!(judged["anchor"]["witnesses"], json!(["pq"]));
-    assert_eq!(judged["anchor"]["witnessed_at"], at);
+    judged.is(json!({"anchor/witnesses": json!(["pq"]), "anchor/witnessed_at": at}));
     // A cosignature with one changed letter is bad, which is worse than none.
     let path = sandbox.path(PROOF);
     let mut proof = fs::read(&path).unwrap();

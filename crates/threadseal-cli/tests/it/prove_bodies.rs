@@ -1,16 +1,14 @@
 //! Detached bodies in proofs and copies, and in the records of successors.
 
 use crate::prelude::*;
-use crate::run::{greet, once_more, project, thread};
 
 const ANSWER: &str = "I am the child.";
 
 /// A thread with detached bodies whose child returned a text; the child's transcript.
 fn detached() -> (Sandbox, PathBuf) {
     let sandbox = project();
-    let more = "--script answers.yaml --bodies detached";
-    greet(&sandbox, more).exits(0);
-    let transcript = thread(&sandbox, "child").join("transcript.jsonl");
+    greeted(&sandbox, "--bodies detached");
+    let transcript = transcript(&sandbox, "child");
     (sandbox, transcript)
 }
 
@@ -45,7 +43,7 @@ fn a_turn_with_detached_bodies_is_shown_whole_or_said_not_to_be() {
         .prints("body_changed");
     // After a redaction a proof names its author.
     sandbox.ok(format!(
-        "redact {path} --match {ANSWER} --why 'a name' --by Ada"
+        "redact {path} --match {ANSWER:?} --why 'a name' --by Ada"
     ));
     sandbox
         .ok(format!("prove {turn} --out redacted"))
@@ -61,8 +59,7 @@ fn a_turn_with_detached_bodies_is_shown_whole_or_said_not_to_be() {
 fn what_goes_on_from_detached_bodies_detaches_its_own() {
     let (sandbox, _) = detached();
     let first = thread(&sandbox, "greet");
-    let mut id = format!("demo/{}", first.file_name().unwrap().to_str().unwrap());
-    sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
+    let mut id = thread_id(&first);
     for (more, is_detached) in [
         ("", true),
         ("--bodies inline", false),

@@ -2,7 +2,6 @@
 //! missing record.
 
 use crate::prelude::*;
-use crate::run::{greet, project, thread};
 use threadseal_formats::transcript::event::{EventType, Payload};
 use threadseal_formats::transcript::ext::Ext;
 use threadseal_formats::transcript::{Ending, Link};
@@ -12,8 +11,7 @@ use threadseal_store::tombstones::place_of;
 /// An ended thread with detached bodies that began a child, which also ended; the folders of both.
 fn ended() -> (Sandbox, PathBuf, PathBuf) {
     let sandbox = project();
-    let more = "--script answers.yaml --bodies detached -q";
-    greet(&sandbox, more).exits(0);
+    greeted(&sandbox, "--bodies detached -q");
     let (parent, child) = (thread(&sandbox, "greet"), thread(&sandbox, "child"));
     (sandbox, parent, child)
 }
@@ -32,12 +30,6 @@ fn names_in(folder: &Path) -> Vec<String> {
 
 pub(crate) fn text(path: &Path) -> &str {
     path.to_str().unwrap()
-}
-
-fn run_in(sandbox: &Sandbox, home: &Path, arguments: &str) -> Ran {
-    let mut command = sandbox.command();
-    command.args(words(arguments)).env("THREADSEAL_HOME", home);
-    Ran::of(command.output().unwrap())
 }
 
 /// The codes of all findings of one `verify`.
@@ -105,8 +97,7 @@ fn a_thread_is_pruned_whole_and_nothing_misses_it() {
         "prune {parent:?} --reason 'ninety days are over' --json"
     ));
     let output = pruned.exits(0).json();
-    assert_eq!(output["schema"], "threadseal.prune/1");
-    assert_eq!(output["pruned"][0]["left"], json!([]));
+    output.is(json!({"schema": "threadseal.prune/1", "pruned/0/left": json!([])}));
     assert_eq!(names_in(&parent), ["transcript.jsonl.tombstone"]);
     let tombstone = read(tombstone_in(&parent));
     tombstone.has("ninety days are over");
@@ -191,8 +182,7 @@ fn a_prune_that_a_log_which_went_back_forgot_is_open_and_said_again_once_that_is
     copy(&home, &kept);
     sandbox.ok(format!("prune {child:?} --reason old"));
     // Restored from before the prune, except for the second place.
-    fs::remove_dir_all(&home).unwrap();
-    copy(&kept, &home);
+    put_back(&kept, &home);
     let seen = verify(&sandbox, "p", 3);
     assert!(
         has(&seen, "pruned_unproved") && !has(&seen, "record_missing"),
@@ -234,8 +224,7 @@ fn a_tombstone_that_the_log_does_not_know_or_of_another_key_excuses_nothing() {
     }
     sandbox.ok(format!("prune {child:?}"));
     for (place, kept) in &places {
-        fs::remove_dir_all(place).unwrap();
-        copy(kept, place);
+        put_back(kept, place);
     }
     for folder in ["p", "--all p"] {
         let seen = verify(&sandbox, folder, 1);
@@ -255,9 +244,13 @@ fn a_tombstone_that_the_log_does_not_know_or_of_another_key_excuses_nothing() {
     assert!(has(&verify(&sandbox, "--all p", 0), "pruned"));
     // Another home has another key: it prunes nothing here, and its tombstone counts for nothing.
     let stranger = sandbox.home().with_file_name("stranger");
-    run_in(&sandbox, &stranger, "init -q").exits(0);
-    run_in(&sandbox, &stranger, &format!("prune {parent:?}")).exits(2);
-    run_in(&sandbox, &stranger, &format!("prune {child:?}")).exits(2);
+    sandbox.in_home(&stranger, "init -q").exits(0);
+    sandbox
+        .in_home(&stranger, &format!("prune {parent:?}"))
+        .exits(2);
+    sandbox
+        .in_home(&stranger, &format!("prune {child:?}"))
+        .exits(2);
     assert!(parent.join("transcript.jsonl").exists() && !tombstone_in(&parent).exists());
 }
 
@@ -330,8 +323,9 @@ fn what_is_open_changed_or_unknown_is_not_pruned() {
     refused(&format!("{:?}", parent.join(ledger.unwrap())), "");
     // Without a log, no one could know later that the record was pruned.
     let without = sandbox.home().with_file_name("without");
-    run_in(&sandbox, &without, "init -q --no-log").exits(0);
-    run_in(&sandbox, &without, &format!("prune {child:?}"))
+    sandbox.in_home(&without, "init -q --no-log").exits(0);
+    sandbox
+        .in_home(&without, &format!("prune {child:?}"))
         .exits(2)
         .warns("no log");
     sandbox.ok("verify p");
@@ -416,7 +410,7 @@ fn a_record_that_was_put_back_after_it_was_pruned_is_not_sealed_on() {
         "--project",
         "p",
     ];
-    let id = format!("demo/{}", parent.file_name().unwrap().to_str().unwrap());
+    let id = thread_id(&parent);
     let resume = [&resume[..], &[id.as_str()]].concat();
     for sealing in [&redact[..], &resume] {
         sandbox.run(sealing).exits(2).warns("was pruned");

@@ -47,25 +47,23 @@ fn a_transcript_in_object_storage_is_pruned_and_its_name_takes_nothing_more() {
     would.has("would prune");
     // A dry run fences off no writer, and leaves nothing.
     assert!(holds(&sandbox, "question 1") && !sandbox.home().join("tombstones").exists());
-    prune(&sandbox, &format!("{RECORD}"), 0);
+    prune(&sandbox, RECORD, 0);
     assert!(!holds(&sandbox, "question 1"));
     is_excused(&sandbox);
-    prune(&sandbox, &format!("{RECORD}"), 0);
+    prune(&sandbox, RECORD, 0);
     let list = "transcript list object+file:objects";
     assert_eq!(sandbox.ok(list).stdout, "");
     // A restored record is reported, takes no seal, and goes with the next prune.
-    fs::remove_dir_all(objects(&sandbox)).unwrap();
-    copy(&kept, &objects(&sandbox));
-    let seen = verify(&sandbox, &format!("{RECORD}"), 0);
+    put_back(&kept, &objects(&sandbox));
+    let seen = verify(&sandbox, RECORD, 0);
     assert!(has(&seen, "pruned_but_present"), "{seen:?}");
     let other = "object+file:objects#other";
     sandbox.write("other.jsonl", format!("{whole}{{\"torn"));
     import(&sandbox, "other.jsonl", other);
     sandbox.sh(format!("seal {other}")).fails_with("was pruned");
-    assert!(prune(&sandbox, &format!("{other}"), 2).contains("does not end here"));
-    fs::remove_dir_all(objects(&sandbox)).unwrap();
-    copy(&kept, &objects(&sandbox));
-    prune(&sandbox, &format!("{RECORD}"), 0);
+    assert!(prune(&sandbox, other, 2).contains("does not end here"));
+    put_back(&kept, &objects(&sandbox));
+    prune(&sandbox, RECORD, 0);
     assert!(!holds(&sandbox, "question 1"));
     is_excused(&sandbox);
     let listed = sandbox.sh("log entries --from 0 --limit 100");
@@ -80,7 +78,7 @@ fn what_is_open_changed_cut_or_unknown_in_object_storage_is_not_pruned() {
     let path = recorder(&sandbox, "one.jsonl", 1).path().to_owned();
     import(&sandbox, "one.jsonl", RECORD);
     let stays = |why: &str| {
-        let told = prune(&sandbox, &format!("{RECORD}"), 2);
+        let told = prune(&sandbox, RECORD, 2);
         assert!(told.contains(why), "{why}: {told}");
         assert!(holds(&sandbox, "xxx") || holds(&sandbox, "question 1"));
         assert!(!sandbox.home().join("tombstones").exists());
@@ -124,7 +122,7 @@ fn what_is_open_changed_cut_or_unknown_in_object_storage_is_not_pruned() {
         command.output().unwrap();
     }
     assert!(holds(&sandbox, "question 1"));
-    prune(&sandbox, &format!("{RECORD}"), 0);
+    prune(&sandbox, RECORD, 0);
     assert!(!holds(&sandbox, "question 1") && path.exists());
 }
 
@@ -132,15 +130,15 @@ fn what_is_open_changed_cut_or_unknown_in_object_storage_is_not_pruned() {
 #[test]
 fn a_tombstone_of_a_transcript_in_object_storage_that_was_changed_or_removed_excuses_nothing() {
     let sandbox = stored();
-    prune(&sandbox, &format!("{RECORD}"), 0);
+    prune(&sandbox, RECORD, 0);
     let place = in_home(&sandbox);
     let good = read(&place);
     fs::write(&place, good.replace("time is up", "time is mine")).unwrap();
     assert!(has(&verify(&sandbox, "--all", 1), "record_missing"));
-    prune(&sandbox, &format!("{RECORD}"), 2);
+    prune(&sandbox, RECORD, 2);
     fs::remove_file(&place).unwrap();
     assert!(has(&verify(&sandbox, "--all", 1), "record_missing"));
-    assert!(prune(&sandbox, &format!("{RECORD}"), 2).contains("nothing says that it was pruned"));
+    assert!(prune(&sandbox, RECORD, 2).contains("nothing says that it was pruned"));
     fs::write(&place, good).unwrap();
     is_excused(&sandbox);
 }
@@ -151,18 +149,17 @@ fn a_prune_in_object_storage_that_was_cut_short_is_finished_by_the_next() {
     let sandbox = stored();
     let kept = sandbox.path("kept");
     copy(&objects(&sandbox), &kept);
-    prune(&sandbox, &format!("{RECORD}"), 0);
+    prune(&sandbox, RECORD, 0);
     // Stopped after the entry in the log, and before the head was written.
-    fs::remove_dir_all(objects(&sandbox)).unwrap();
-    copy(&kept, &objects(&sandbox));
-    prune(&sandbox, &format!("{RECORD}"), 0);
+    put_back(&kept, &objects(&sandbox));
+    prune(&sandbox, RECORD, 0);
     assert!(!holds(&sandbox, "question 1"));
     // Stopped after the head was written, and before all objects were deleted.
     let gone = objects(&sandbox).join("transcripts-gone");
     assert_eq!(fs::read_dir(&gone).unwrap().count(), 1);
     fs::remove_dir_all(&gone).unwrap();
     sandbox.sh("fsck object+file:objects").prints("leftover");
-    prune(&sandbox, &format!("{RECORD}"), 0);
+    prune(&sandbox, RECORD, 0);
     assert_eq!(fs::read_dir(&gone).unwrap().count(), 1);
     is_excused(&sandbox);
     // Stopped before the entry in the log: the tombstone in the home proves nothing yet, so the
@@ -172,6 +169,6 @@ fn a_prune_in_object_storage_that_was_cut_short_is_finished_by_the_next() {
     fs::create_dir(&folder).unwrap();
     let name = in_home(&sandbox).file_name().unwrap().to_owned();
     fs::copy(in_home(&sandbox), folder.join(name)).unwrap();
-    prune(&other, &format!("{RECORD}"), 0);
+    prune(&other, RECORD, 0);
     assert!(!holds(&other, "question 1"));
 }

@@ -4,7 +4,6 @@
 use crate::prelude::*;
 use crate::prune::{codes, has, verify};
 use crate::prune_kinds::{is_excused, prune};
-use crate::run::{greet, project, thread};
 use std::time::{Duration, SystemTime};
 use threadseal_store::observer::seal_path;
 use threadseal_store::tombstones::place_of;
@@ -61,14 +60,14 @@ fn a_log_is_pruned_with_its_seals_and_takes_no_seal_any_more() {
         assert_eq!(kept.len(), 2);
         let would = prune(&sandbox, &format!("{name} --dry-run"), 0);
         assert!(would.contains("2 files") && !place_of(&path).exists());
-        prune(&sandbox, &format!("{name}"), 0);
+        prune(&sandbox, name, 0);
         assert!(files_of(&path).is_empty() && place_of(&path).exists());
         is_excused(&sandbox);
-        prune(&sandbox, &format!("{name}"), 0);
+        prune(&sandbox, name, 0);
         // A restored log is reported, takes no seal, and goes with the next prune; a log without a
         // seal does not.
         put(&kept);
-        let seen = verify(&sandbox, &format!("{name}"), 0);
+        let seen = verify(&sandbox, name, 0);
         assert!(has(&seen, "pruned_but_present"), "{seen:?}");
         fs::write(&path, format!("{LINES}{{\"type\":\"new\"}}\n")).unwrap();
         sandbox
@@ -76,7 +75,7 @@ fn a_log_is_pruned_with_its_seals_and_takes_no_seal_any_more() {
             .fails_with("was pruned");
         assert!(stays(&sandbox, &path).contains("unsigned_tail"));
         put(&kept);
-        prune(&sandbox, &format!("{name}"), 0);
+        prune(&sandbox, name, 0);
         assert!(files_of(&path).is_empty());
         is_excused(&sandbox);
     }
@@ -165,13 +164,13 @@ fn a_tombstone_of_a_log_or_a_document_that_was_changed_or_removed_excuses_nothin
     for name in ["a.jsonl", "a.json"] {
         let sandbox = ready();
         let path = sealed(&sandbox, name, "{\"text\": \"a secret\"}\n");
-        prune(&sandbox, &format!("{name}"), 0);
+        prune(&sandbox, name, 0);
         let place = place_of(&path);
         let good = read(&place);
         let forged = good.replace("time is up", "time is mine");
         fs::write(&place, &forged).unwrap();
         assert!(has(&verify(&sandbox, "--all", 1), "record_missing"));
-        prune(&sandbox, &format!("{name}"), 2);
+        prune(&sandbox, name, 2);
         fs::remove_file(&place).unwrap();
         assert!(has(&verify(&sandbox, "--all", 1), "record_missing"));
         fs::write(&place, good).unwrap();
@@ -233,17 +232,17 @@ fn a_document_is_pruned_by_its_name_and_takes_no_seal_any_more() {
         fs::write(&path, content).unwrap();
         stays(&sandbox, &path);
         put(&kept);
-        prune(&sandbox, &format!("{name}"), 0);
+        prune(&sandbox, name, 0);
         assert!(files_of(&path).is_empty() && place_of(&path).exists());
         is_excused(&sandbox);
         put(&kept);
-        let seen = verify(&sandbox, &format!("{name}"), 0);
+        let seen = verify(&sandbox, name, 0);
         assert!(has(&seen, "pruned_but_present"), "{seen:?}");
         fs::write(&path, read(&path).replace(edit.1, "word")).unwrap();
         sandbox.sh(format!("seal {name}")).fails_with("was pruned");
         stays(&sandbox, &path);
         put(&kept);
-        prune(&sandbox, &format!("{name}"), 0);
+        prune(&sandbox, name, 0);
         assert!(files_of(&path).is_empty());
         is_excused(&sandbox);
         // A new file under that name is another record.
@@ -257,7 +256,7 @@ fn a_document_is_pruned_by_its_name_and_takes_no_seal_any_more() {
 #[test]
 fn what_a_thread_or_a_project_hangs_on_is_not_pruned_by_itself() {
     let sandbox = project();
-    greet(&sandbox, "--script answers.yaml -q").exits(0);
+    greeted(&sandbox, "-q");
     let folder = thread(&sandbox, "greet");
     let told = stays(&sandbox, &folder.join("thread.json"));
     told.has("prune the thread");

@@ -3,7 +3,7 @@
 
 use crate::prelude::*;
 use crate::prune::{codes, has, verify};
-use crate::scroll::{piped, ready, signed, turn};
+use crate::scroll::{signed, turn};
 
 const CODE: &str = "9c56cc51b374c3ba189210d5b6d4bf57790d351c96c47c02190ecf1e430635ab";
 const STEP: &str =
@@ -75,8 +75,7 @@ fn a_ledger_is_pruned_in_its_store_and_takes_no_record_any_more() {
         prune(&sandbox, &format!("{store} --run r1"), 0);
         // A complete copy, without a trace of the deletion, is reported, takes no writes, and goes
         // with the next prune.
-        fs::remove_dir_all(&runs).unwrap();
-        copy(&kept, &runs);
+        put_back(&kept, &runs);
         let seen = verify(
             &sandbox,
             &format!("{}", store.strip_prefix("file:").unwrap_or(store)),
@@ -156,7 +155,7 @@ fn a_tombstone_of_a_store_that_was_changed_or_removed_excuses_nothing() {
 fn a_scroll_is_pruned_and_no_copy_of_it_goes_on() {
     let sandbox = ready();
     let path = signed(&sandbox, "talk.json", 2);
-    prune(&sandbox, &format!("{path}"), 0);
+    prune(&sandbox, &path, 0);
     assert!(!Path::new(&path).exists() && Path::new(&format!("{path}.tombstone")).exists());
     is_excused(&sandbox);
     let live = sandbox.path("live.jsonl");
@@ -206,8 +205,7 @@ fn the_checkpoints_of_an_agent_are_pruned_and_its_key_stays() {
         is_excused(&sandbox);
         checkpoint(&sandbox, store, "3").exits(2);
         prune(&sandbox, &format!("{store} --agent counter"), 0);
-        fs::remove_dir_all(&here).unwrap();
-        copy(&kept, &here);
+        put_back(&kept, &here);
         checkpoint(&sandbox, store, "3")
             .exits(2)
             .warns("was pruned");
@@ -255,13 +253,11 @@ fn a_prune_in_a_store_that_was_cut_short_is_finished_by_the_next() {
     let tombstone = fs::read(in_home(&sandbox)).unwrap();
     let place = in_home(&sandbox);
     for place in &places {
-        fs::remove_dir_all(place).unwrap();
-        copy(&place.with_extension("kept"), place);
+        put_back(&place.with_extension("kept"), place);
     }
     fs::create_dir(place.parent().unwrap()).unwrap();
     fs::write(&place, &tombstone).unwrap();
-    fs::remove_dir_all(&runs).unwrap();
-    copy(&kept, &runs);
+    put_back(&kept, &runs);
     let seen = verify(&sandbox, "runs", 0);
     assert!(!has(&seen, "pruned_but_present"), "{seen:?}");
     prune(&sandbox, "file:runs --run r1", 0);

@@ -1,7 +1,6 @@
 //! `redact`: the dropped text is gone, every command shows the hole, and all seals remain valid.
 
 use crate::prelude::*;
-use crate::run::{greet, once_more, project, thread};
 use threadseal_core::record::RecordId;
 use threadseal_formats::transcript::bodies::{BodySalt, detach};
 use threadseal_formats::transcript::event::Payload;
@@ -11,9 +10,8 @@ const ANSWER: &str = "I am the child.";
 /// A thread with detached bodies, and its transcript.
 fn detached() -> (Sandbox, PathBuf) {
     let sandbox = project();
-    let more = "--script answers.yaml --bodies detached";
-    greet(&sandbox, more).exits(0);
-    let transcript = thread(&sandbox, "child").join("transcript.jsonl");
+    greeted(&sandbox, "--bodies detached");
+    let transcript = transcript(&sandbox, "child");
     (sandbox, transcript)
 }
 
@@ -121,14 +119,11 @@ fn a_body_that_is_gone_or_changed_without_a_redaction_is_tampered() {
 #[test]
 fn a_thread_goes_on_from_what_was_redacted_and_hears_the_hole() {
     let sandbox = project();
-    let more = "--script answers.yaml --bodies detached --json";
-    let first = greet(&sandbox, more).exits(0).json();
-    let id = first["thread_id"].text();
+    let id = &greeted(&sandbox, "--bodies detached");
     let place = "--project p";
     let asked = format!("redact {id} --turn 1 --why 'a greeting'");
     sandbox.ok(format!("{asked} {place}"));
     sandbox.ok("verify p");
-    sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
     sandbox.ok(once_more(id));
     sandbox.ok("verify p");
     let found = format!("thread search {id} 'redacted by'");
@@ -222,12 +217,11 @@ const QUOTED_SCRIPT: &str = r#"answers:
 fn a_text_with_quotes_is_dropped_wherever_results_hold_it() {
     let sandbox = project();
     sandbox.write("answers.yaml", QUOTED_SCRIPT);
-    let more = "--script answers.yaml --bodies detached";
-    greet(&sandbox, more).exits(0);
-    let transcript = thread(&sandbox, "greet").join("transcript.jsonl");
+    greeted(&sandbox, "--bodies detached");
+    let transcript = transcript(&sandbox, "greet");
     let bodies = transcript.with_file_name("transcript.bodies");
     assert!(holds(&bodies, "hunter2"));
-    let asked = format!("--match {QUOTED} --why 'a password'");
+    let asked = format!("--match {QUOTED:?} --why 'a password'");
     redact(&sandbox, &transcript, &asked)
         .exits(0)
         .does_not_warn("which stay");
@@ -244,11 +238,11 @@ fn a_text_with_quotes_is_dropped_wherever_results_hold_it() {
 fn a_copy_leaves_out_each_line_that_says_a_text_with_quotes() {
     let sandbox = project();
     sandbox.write("answers.yaml", QUOTED_SCRIPT);
-    greet(&sandbox, "--script answers.yaml").exits(0);
-    let transcript = thread(&sandbox, "greet").join("transcript.jsonl");
+    greeted(&sandbox, "");
+    let transcript = transcript(&sandbox, "greet");
     assert!(holds(&transcript, "hunter2"));
     let export = format!("transcript export {transcript:?}");
-    let more = format!("--redact --match {QUOTED} --out copy");
+    let more = format!("--redact --match {QUOTED:?} --out copy");
     sandbox.ok(format!("{export} {more}"));
     assert!(!holds(&sandbox.path("copy"), "hunter2"));
 }

@@ -2,7 +2,6 @@
 //! log. And the log's knowledge of redactions.
 
 use crate::prelude::*;
-use crate::run::{greet, once_more, project, thread};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use threadseal_core::digest::Digest;
@@ -11,12 +10,9 @@ use threadseal_core::digest::Digest;
 /// transcript, and its head before it was resumed.
 fn resumed() -> (Sandbox, PathBuf, String) {
     let sandbox = project();
-    let more = "--script answers.yaml --bodies detached --json";
-    let first = greet(&sandbox, more).exits(0).json();
-    let id = first["thread_id"].text().to_owned();
-    let transcript = thread(&sandbox, "greet").join("transcript.jsonl");
+    let id = greeted(&sandbox, "--bodies detached");
+    let transcript = transcript(&sandbox, "greet");
     let head = head_of(&sandbox, &transcript);
-    sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
     sandbox.ok(once_more(&id));
     (sandbox, transcript, head)
 }
@@ -46,8 +42,7 @@ fn a_redaction_that_was_cut_before_its_seal_is_made_again_by_redact() {
     let redacted = fs::read(&transcript).unwrap();
     for cut in ["\"checkpoint\"", "\"seal\"", "\"commitments\""] {
         for (part, kept) in parts.iter().zip(&kept) {
-            fs::remove_dir_all(part).unwrap();
-            copy(kept, part);
+            put_back(kept, part);
         }
         let mut places = places_of(&redacted, cut.as_bytes());
         let place = places.pop().unwrap();
@@ -137,12 +132,6 @@ fn verify(sandbox: &Sandbox, more: &str) -> Value {
     ran.exits(0).json()["results"][0].take()
 }
 
-fn codes(report: &Value) -> Vec<&str> {
-    let findings = report["findings"].list();
-    let codes = findings.iter().map(|found| found["code"].text());
-    codes.collect()
-}
-
 // T-RED-09
 #[test]
 fn what_an_earlier_epoch_sealed_is_redacted_and_all_that_was_made_before_holds() {
@@ -163,7 +152,7 @@ fn what_an_earlier_epoch_sealed_is_redacted_and_all_that_was_made_before_holds()
             &format!("{path} --expect-head {head} --every-signature"),
         );
         assert_eq!(report["verdict"], "verified", "{head}");
-        assert!(codes(&report).contains(&"redacted"), "{report}");
+        assert!(report.codes().contains(&"redacted"), "{report}");
     }
     // Rye's own verifier computes each prefix hash anew.
     let whole = fs::read(&transcript).unwrap();
@@ -200,7 +189,7 @@ fn a_project_says_where_the_bodies_of_its_threads_lie() {
     let config = "p/.ai/config/agent/coordination.yaml";
     let file = sandbox.write(config, "coordination:\n  transcript_bodies: detached\n");
     sandbox.ok(format!("seal {file:?}"));
-    greet(&sandbox, "--script answers.yaml").exits(0);
+    greeted(&sandbox, "");
     let bodies = thread(&sandbox, "greet").join("transcript.bodies");
     assert!(bodies.exists());
     sandbox.ok("verify p");
@@ -208,25 +197,17 @@ fn a_project_says_where_the_bodies_of_its_threads_lie() {
     let other = project();
     let file = other.write(config, "coordination:\n  transcript_bodies: detached\n");
     other.ok(format!("seal {file:?}"));
-    let more = "--script answers.yaml --bodies inline";
-    greet(&other, more).exits(0);
+    greeted(&other, "--bodies inline");
     assert!(!thread(&other, "greet").join("transcript.bodies").exists());
     let third = project();
     let file = third.write(config, "coordination:\n  transcript_bodies: elsewhere\n");
     third.ok(format!("seal {file:?}"));
-    greet(&third, "--script answers.yaml")
-        .exits(2)
-        .warns("inline or detached");
-}
-
-fn run_in(sandbox: &Sandbox, home: &Path, arguments: &str) -> Ran {
-    let mut command = sandbox.command();
-    command.args(words(arguments)).env("THREADSEAL_HOME", home);
-    Ran::of(command.output().unwrap())
+    greet(&third, "").exits(2).warns("inline or detached");
 }
 
 fn redactions_in(sandbox: &Sandbox, home: &Path) -> usize {
-    let entries = run_in(sandbox, home, "log entries --from 0 --limit 1000")
+    let entries = sandbox
+        .in_home(home, "log entries --from 0 --limit 1000")
         .exits(0)
         .stdout;
     entries
@@ -245,8 +226,8 @@ fn the_log_knows_each_redaction_and_one_that_was_made_elsewhere_is_told() {
     take_log_away(&elsewhere);
     sandbox.ok(format!("redact {path} --turn 1 --why 'a greeting'"));
     assert_eq!(redactions_in(&sandbox, &home), 1);
-    let report = verify(&sandbox, &format!("{path}"));
-    assert!(!codes(&report).contains(&"redaction_unlogged"), "{report}");
+    let report = verify(&sandbox, path);
+    assert!(!report.codes().contains(&"redaction_unlogged"), "{report}");
     sandbox.ok(format!("redact {path} --finish"));
     assert_eq!(
         redactions_in(&sandbox, &home),
@@ -255,20 +236,24 @@ fn the_log_knows_each_redaction_and_one_that_was_made_elsewhere_is_told() {
     );
     // Another holder of the same key redacts more, where this log is not.
     let more = format!("redact {path} --turn 2 --why 'more of it'");
-    run_in(&sandbox, &elsewhere, &more).exits(0);
-    let report = verify(&sandbox, &format!("{path}"));
-    assert!(codes(&report).contains(&"redaction_unlogged"), "{report}");
+    sandbox.in_home(&elsewhere, &more).exits(0);
+    let report = verify(&sandbox, path);
+    assert!(report.codes().contains(&"redaction_unlogged"), "{report}");
     sandbox.ok(format!("redact {path} --finish"));
     assert_eq!(redactions_in(&sandbox, &home), 2);
-    let report = verify(&sandbox, &format!("{path}"));
-    assert!(!codes(&report).contains(&"redaction_unlogged"), "{report}");
+    let report = verify(&sandbox, path);
+    assert!(!report.codes().contains(&"redaction_unlogged"), "{report}");
     sandbox.ok("log fsck");
     // The log after a restart knows them as well.
     sandbox.ok("log restart --anyway");
     assert_eq!(redactions_in(&sandbox, &home), 2);
-    assert!(!codes(&verify(&sandbox, &format!("{path}"))).contains(&"redaction_unlogged"));
+    assert!(
+        !verify(&sandbox, path)
+            .codes()
+            .contains(&"redaction_unlogged")
+    );
     // Without a log no finding is possible.
     sandbox.forget();
-    let report = verify(&sandbox, &format!("{path}"));
-    assert!(!codes(&report).contains(&"redaction_unlogged"), "{report}");
+    let report = verify(&sandbox, path);
+    assert!(!report.codes().contains(&"redaction_unlogged"), "{report}");
 }

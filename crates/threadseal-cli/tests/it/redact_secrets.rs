@@ -3,7 +3,6 @@
 
 use crate::fleet::{cluster, database_of};
 use crate::prelude::*;
-use crate::scroll::piped;
 
 /// Commands that read, write, name or refuse an address, which replaces `{}`.
 const COMMANDS: [&str; 52] = [

@@ -3,8 +3,6 @@
 
 use crate::anchor::{add, logged, policy};
 use crate::prelude::*;
-use crate::run::{greet, once_more, project, thread};
-use crate::witness::{Serving, witness};
 
 const DIRECTIVE: &str = "p/.ai/directives/demo/greet.md";
 
@@ -18,14 +16,7 @@ fn rotate(sandbox: &Sandbox) -> String {
     format!("self-{}", &id[..8])
 }
 
-/// The thread of `greet`, run to its end.
-fn ran(sandbox: &Sandbox) -> String {
-    let told = greet(sandbox, "--script answers.yaml --json").exits(0);
-    told.json()["thread_id"].text().to_owned()
-}
-
 fn resume(sandbox: &Sandbox, thread: &str) -> Ran {
-    sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
     sandbox.sh(once_more(thread) + " --json")
 }
 
@@ -39,14 +30,14 @@ fn is_forged(sandbox: &Sandbox, path: &str) {
 #[test]
 fn a_project_is_verified_run_and_resumed_after_its_key_was_rotated() {
     let sandbox = project();
-    let first = ran(&sandbox);
+    let first = greeted(&sandbox, "");
     rotate(&sandbox);
     sandbox.ok("verify p");
-    ran(&sandbox);
+    greeted(&sandbox, "");
     resume(&sandbox, &first).exits(0);
     sandbox.ok("verify p");
     // A second rotation: the current key follows from two entries.
-    let second = ran(&sandbox);
+    let second = greeted(&sandbox, "");
     rotate(&sandbox);
     rotate(&sandbox);
     resume(&sandbox, &first).exits(0);
@@ -60,7 +51,7 @@ fn a_project_is_verified_run_and_resumed_after_its_key_was_rotated() {
         text.replace("Greet {input", "Kindly greet {input"),
     );
     sandbox.ok(format!("seal {DIRECTIVE}"));
-    ran(&sandbox);
+    greeted(&sandbox, "");
     sandbox.ok("verify p");
     // The log after a restart keeps all of that.
     sandbox.ok("log restart --anyway");
@@ -71,7 +62,7 @@ fn a_project_is_verified_run_and_resumed_after_its_key_was_rotated() {
 #[test]
 fn what_the_old_key_signs_after_its_end_is_refused_wherever_it_lies() {
     let sandbox = project();
-    let first = ran(&sandbox);
+    let first = greeted(&sandbox, "");
     let old = rotate(&sandbox);
     sandbox.write("note.json", "{\"a\": 1}\n");
     let thief = thief(&sandbox, &old);
@@ -87,9 +78,9 @@ fn what_the_old_key_signs_after_its_end_is_refused_wherever_it_lies() {
     sandbox.write(DIRECTIVE, good[..seal].replace("Greet", "Rob"));
     steal(&thief, &sandbox, DIRECTIVE);
     is_forged(&sandbox, DIRECTIVE);
-    greet(&sandbox, "--script answers.yaml").fails_with("another file's");
+    greet(&sandbox, "").fails_with("another file's");
     // The old key also writes nothing after the end of a thread.
-    let transcript = thread(&sandbox, "greet").join("transcript.jsonl");
+    let transcript = transcript(&sandbox, "greet");
     assert!(transcript.to_str().unwrap().contains(&first));
     let keys = sandbox.home().join("keys");
     for half in ["key", "pub"] {
@@ -103,8 +94,8 @@ fn what_the_old_key_signs_after_its_end_is_refused_wherever_it_lies() {
 #[test]
 fn bodies_that_the_old_key_sealed_are_redacted_by_the_one_that_took_its_place() {
     let sandbox = project();
-    greet(&sandbox, "--script answers.yaml --bodies detached").exits(0);
-    let transcript = thread(&sandbox, "child").join("transcript.jsonl");
+    greeted(&sandbox, "--bodies detached");
+    let transcript = transcript(&sandbox, "child");
     let old = rotate(&sandbox);
     let path = transcript.to_str().unwrap();
     let redact = |more: &str| {
@@ -129,9 +120,8 @@ fn bodies_that_the_old_key_sealed_are_redacted_by_the_one_that_took_its_place() 
 #[test]
 fn what_was_redacted_after_a_rotation_holds_for_who_accepts_the_old_key_alone() {
     let sandbox = project();
-    let detached = "--script answers.yaml --bodies detached";
-    greet(&sandbox, detached).exits(0);
-    let record = thread(&sandbox, "child").join("transcript.jsonl");
+    greeted(&sandbox, "--bodies detached");
+    let record = transcript(&sandbox, "child");
     let record = record.to_str().unwrap();
     let old = sandbox.path("old.pem");
     let old = old.to_str().unwrap();
@@ -158,8 +148,7 @@ fn what_was_redacted_after_a_rotation_holds_for_who_accepts_the_old_key_alone() 
 #[test]
 fn a_rotation_says_where_the_old_key_ended_and_what_its_name_means_now() {
     let sandbox = ready();
-    sandbox.write("before.json", "{}\n");
-    sandbox.ok("seal before.json");
+    sandbox.sealed("before.json", "{}\n");
     let told = sandbox.ok("key rotate self").stderr;
     let did = sandbox.ok("key show self --format did").stdout;
     for said in [
@@ -215,12 +204,10 @@ fn a_key_is_not_rotated_while_nobody_can_say_whether_a_thread_that_was_moved_end
 #[test]
 fn a_key_that_was_revoked_and_then_rotated_leaves_a_trusted_one() {
     let sandbox = ready();
-    sandbox.write("before.json", "{}\n");
-    sandbox.ok("seal before.json");
+    sandbox.sealed("before.json", "{}\n");
     sandbox.ok("key revoke self --reason stolen");
     rotate(&sandbox);
-    sandbox.write("after.json", "{}\n");
-    sandbox.ok("seal after.json");
+    sandbox.sealed("after.json", "{}\n");
     sandbox.ok("verify before.json after.json");
     let trust = read(sandbox.home().join("trust.toml"));
     trust.has("reason = \"stolen\"");
@@ -238,8 +225,7 @@ fn a_next_key_that_was_trusted_before_ends_the_old_one_no_less() {
     steal(&thief(&sandbox, &old), &sandbox, "after.json");
     let judged = sandbox.sh("verify after.json");
     assert_ne!(judged.code, 0, "{}", judged.stdout);
-    sandbox.write("mine.json", "{}\n");
-    sandbox.ok("seal mine.json");
+    sandbox.sealed("mine.json", "{}\n");
     sandbox.ok("verify mine.json");
 }
 
@@ -285,12 +271,10 @@ fn what_witnesses_saw_before_a_key_ended_counts_also_where_the_second_place_is_g
     let (sandbox, log) = logged();
     let witness = witness(&[&log]);
     let serving = Serving::start(&witness);
-    sandbox.write("seen.json", "{}\n");
-    sandbox.ok("seal seen.json");
+    sandbox.sealed("seen.json", "{}\n");
     add(&sandbox, "w", &policy(&log, &[&serving], 1));
     sandbox.ok("anchor check w");
-    sandbox.write("unseen.json", "{}\n");
-    sandbox.ok("seal unseen.json");
+    sandbox.sealed("unseen.json", "{}\n");
     rotate(&sandbox);
     sandbox.ok("verify seen.json unseen.json");
     fs::remove_dir_all(sandbox.home().with_file_name("home.marks")).unwrap();

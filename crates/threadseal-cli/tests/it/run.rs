@@ -12,99 +12,28 @@ use crate::prelude::*;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 
-fn directive(name: &str, permissions: &str, outputs: &str) -> String {
-    format!(
-        "# {name}\n\n```xml\n<directive name=\"{name}\" version=\"1.0.0\">\n  <metadata>\n    \
-         <description>d</description>\n    <category>demo</category>\n    <model id=\"claude-haiku-4-5\" />\n    \
-         <limits turns=\"6\" spend=\"0.05\" />\n    <permissions>{permissions}</permissions>\n  </metadata>\n  \
-         <inputs><input name=\"name\" type=\"string\" required=\"true\">w</input></inputs>\n  {outputs}\n\
-         </directive>\n```\n\nGreet {{input:name}}.\n"
-    )
-}
-
-const TOOLS: &str = "<execute><tool>rye.file-system.*</tool><tool>demo.count</tool>\
-                     <tool>rye.agent.threads.thread_directive</tool></execute>";
-const OUTPUTS: &str = "<outputs><output name=\"path\" required=\"true\">p</output></outputs>";
-const SCRIPT: &str = "answers:\n\
-    - {text: I write it., calls: [{tool: rye_file-system_write, input: {path: out.txt, content: Hello}}]}\n\
-    - {calls: [{tool: rye_execute, input: {item_id: demo/count, parameters: {file: out.txt}}}]}\n\
-    - {calls: [{tool: rye_agent_threads_thread_directive, input: {directive_id: demo/child, inputs: {name: Bob}}}]}\n\
-    - {text: I am the child.}\n\
-    - {calls: [{tool: directive_return, input: {path: out.txt}}]}\n";
-
-/// A project with two directives and a tool, all sealed.
-pub(crate) fn project() -> Sandbox {
-    let sandbox = Sandbox::new();
-    sandbox.ok("init -q");
-    let files = [
-        sandbox.write("p/.ai/directives/demo/greet.md", directive("greet", TOOLS, OUTPUTS)),
-        sandbox.write("p/.ai/directives/demo/child.md", directive("child", TOOLS, "")),
-        sandbox.write(
-            "p/.ai/tools/demo/count.yaml",
-            "tool_type: command\ncommand: [/usr/bin/wc, -c, \"${inputs.file}\"]\nconfig_schema:\n  type: object\n  \
-             properties: {file: {type: string}}\n  required: [file]\n",
-        ),
-    ];
-    sandbox
-        .run(std::iter::once("seal").chain(files.iter().map(|path| path.to_str().unwrap())))
-        .exits(0);
-    sandbox.write("answers.yaml", SCRIPT);
-    sandbox
-}
-
-pub(crate) fn greet(sandbox: &Sandbox, more: &str) -> Ran {
-    let own = "run demo/greet --project p -i name=Ada";
-    sandbox.sh(format!("{own} {more}"))
-}
-
-/// The command that resumes a thread of project `p`, with the answers of `more.yaml`.
-pub(crate) fn once_more(thread: &str) -> String {
-    format!("thread resume {thread} --project p -m 'Once more.' --script more.yaml")
-}
-
-/// The only thread of a directive.
-pub(crate) fn thread(sandbox: &Sandbox, directive: &str) -> PathBuf {
-    let threads = sandbox.path("p/.ai/agent/threads/demo");
-    let mut found = fs::read_dir(threads)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    let named = |path: &PathBuf| {
-        path.file_name()
-            .unwrap()
-            .to_str()
-            .unwrap()
-            .starts_with(directive)
-    };
-    found.find(named).unwrap()
-}
-
 #[test]
 fn a_directive_runs_with_tools_and_a_child_and_all_that_it_leaves_verifies() {
     let sandbox = project();
-    let ran = greet(&sandbox, "--script answers.yaml --json")
-        .exits(0)
-        .json();
-    assert_eq!(
-        (&ran["status"], &ran["outputs"]["path"]),
-        (&"completed".into(), &"out.txt".into())
-    );
+    let ran = greet(&sandbox, "--json").exits(0).json();
+    ran.is(json!({"status": "completed", "outputs/path": "out.txt"}));
     assert_eq!(sandbox.read("p/out.txt"), "Hello");
     let verified = sandbox.json("verify p");
     // Two directives, a tool and project.json. Of each thread: transcript, ledger, thread.json,
     // capabilities.md and knowledge entry.
     assert_eq!(verified["summary"]["verified"], 14, "{verified}");
-    let transcript = read(thread(&sandbox, "greet").join("transcript.jsonl"));
+    let transcript = read(transcript(&sandbox, "greet"));
     transcript.has("5 out.txt").lacks("threadseal:signed");
-    let text = greet(&sandbox, "--script answers.yaml -q").exits(0);
+    let text = greet(&sandbox, "-q").exits(0);
     assert_eq!(text.stdout, "path: out.txt\n");
 }
 
 #[test]
 fn parent_and_child_name_each_other() {
     let sandbox = project();
-    greet(&sandbox, "--script answers.yaml").exits(0);
+    greeted(&sandbox, "");
     let lines = |directive: &str| {
-        let text = read(thread(&sandbox, directive).join("transcript.jsonl"));
+        let text = read(transcript(&sandbox, directive));
         text.lines()
             .map(|line| serde_json::from_str(line).unwrap())
             .collect::<Vec<Value>>()
@@ -139,19 +68,16 @@ fn nothing_runs_from_an_item_that_is_changed_or_that_nobody_signed() {
     let path = sandbox.path("p/.ai/directives/demo/greet.md");
     let signed = read(&path);
     fs::write(&path, signed.replace("Greet {", "Rob {")).unwrap();
-    for more in [
-        "--script answers.yaml",
-        "--script answers.yaml --allow-unsigned",
-    ] {
+    for more in ["", "--allow-unsigned"] {
         greet(&sandbox, more).fails_with("tampered");
     }
     fs::write(&path, directive("greet", TOOLS, OUTPUTS)).unwrap();
-    greet(&sandbox, "--script answers.yaml").exits(2);
+    greet(&sandbox, "").exits(2);
     fs::write(&path, signed).unwrap();
     let tool = sandbox.path("p/.ai/tools/demo/count.yaml");
     let text = read(&tool);
     fs::write(&tool, text.replace("wc", "id")).unwrap();
-    greet(&sandbox, "--script answers.yaml").fails_with("tampered");
+    greet(&sandbox, "").fails_with("tampered");
     assert!(
         !sandbox.path("p/.ai/agent/threads/demo").exists(),
         "a refused thread left something"
@@ -179,9 +105,7 @@ fn wrong_inputs_and_limits_are_told_before_anything_runs() {
 #[test]
 fn a_limit_suspends_and_a_dead_model_fails_the_thread_and_both_are_sealed() {
     let sandbox = project();
-    let ran = greet(&sandbox, "--script answers.yaml --limit turns=1 --json")
-        .exits(3)
-        .json();
+    let ran = greet(&sandbox, "--limit turns=1 --json").exits(3).json();
     assert_eq!(ran["status"], "suspended");
     sandbox.write(
         "dead.yaml",
@@ -259,11 +183,7 @@ fn a_model_over_http_is_asked_and_paid() {
         &url,
     ]);
     let ran = Ran::of(command.output().unwrap()).exits(0).json();
-    assert_eq!(
-        (&ran["outputs"]["path"], &ran["cost"]["spend"]),
-        (&"here".into(), &0.0015.into()),
-        "{ran}"
-    );
+    ran.is(json!({"outputs/path": "here", "cost/spend": 0.0015}));
     let budgets =
         rusqlite::Connection::open(sandbox.path("p/.ai/agent/threads/budget_ledger.db")).unwrap();
     let kept = |row: &rusqlite::Row<'_>| {
@@ -280,19 +200,21 @@ fn a_model_over_http_is_asked_and_paid() {
     );
     let asked = served.join().unwrap();
     assert_eq!(asked["messages"][0]["content"], "Greet Ada.");
-    let transcript = read(thread(&sandbox, "greet").join("transcript.jsonl"));
+    let transcript = read(transcript(&sandbox, "greet"));
     assert!(
         transcript.contains("claude-haiku-4-5-20251001") && !transcript.contains("not-a-real-key")
     );
-    greet(&sandbox, "").fails_with("ANTHROPIC_API_KEY");
+    sandbox
+        .sh("run demo/greet --project p -i name=Ada")
+        .fails_with("ANTHROPIC_API_KEY");
 }
 
 // T-RUN-13
 #[test]
 fn a_verified_transcript_answers_again_and_no_other_does() {
     let sandbox = project();
-    greet(&sandbox, "--script answers.yaml").exits(0);
-    let child = thread(&sandbox, "child").join("transcript.jsonl");
+    greeted(&sandbox, "");
+    let child = transcript(&sandbox, "child");
     let again = [
         "run",
         "demo/child",
@@ -340,9 +262,8 @@ fn a_verified_transcript_answers_again_and_no_other_does() {
 #[test]
 fn children_are_replayed_from_their_own_transcripts_which_must_be_those_that_the_parent_names() {
     let sandbox = project();
-    greet(&sandbox, "--script answers.yaml").exits(0);
-    let [parent, child] =
-        ["greet", "child"].map(|name| thread(&sandbox, name).join("transcript.jsonl"));
+    greeted(&sandbox, "");
+    let [parent, child] = ["greet", "child"].map(|name| transcript(&sandbox, name));
     let threads = || {
         let folder = sandbox.path("p/.ai/agent/threads/demo");
         let mut names: Vec<_> = fs::read_dir(folder)
@@ -439,10 +360,7 @@ fn a_sealed_file_in_the_place_of_another_is_not_used() {
     sandbox.ok(format!("seal -q {other:?}"));
     let place = sandbox.path("p/.ai/tools/demo/count.yaml");
     fs::copy(other, place).unwrap();
-    for more in [
-        "--script answers.yaml",
-        "--script answers.yaml --allow-unsigned",
-    ] {
+    for more in ["", "--allow-unsigned"] {
         greet(&sandbox, more).fails_with("foreign");
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use threadseal_core::digest::Digest;
 
 /// The program under test.
@@ -65,6 +65,20 @@ impl Sandbox {
         path
     }
 
+    /// Writes a file under the working folder and seals it.
+    #[track_caller]
+    pub(crate) fn sealed(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        self.write(name, bytes);
+        self.ok(format!("seal {name:?}"));
+    }
+
+    /// Runs a command line with another home.
+    pub(crate) fn in_home(&self, home: &Path, line: &str) -> Ran {
+        let mut command = self.command();
+        command.args(words(line)).env("THREADSEAL_HOME", home);
+        Ran::of(command.output().unwrap())
+    }
+
     /// The command with no environment except this sandbox.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(PROGRAM);
@@ -74,6 +88,13 @@ impl Sandbox {
             .current_dir(self.work())
             .stdin(Stdio::null());
         command
+    }
+
+    /// Starts a command line, whose output is lost.
+    pub(crate) fn spawn(&self, line: &str) -> Child {
+        let mut command = self.command();
+        command.args(words(line)).stdout(Stdio::null());
+        command.stderr(Stdio::null()).spawn().unwrap()
     }
 
     /// Runs to the end in a session of its own, so that it has no terminal for questions.
@@ -157,6 +178,30 @@ pub(crate) fn copy(from: &Path, to: &Path) {
             false => drop(std::fs::copy(entry.path(), to).unwrap()),
         }
     }
+}
+
+/// A copy of a folder, beside it, for [`put_back`].
+pub(crate) fn set_aside(folder: &Path) -> PathBuf {
+    let name = folder.file_name().unwrap().to_str().unwrap();
+    let beside = |number: &u32| folder.with_file_name(format!("{name}-{number}"));
+    let free = |number: &u32| !beside(number).exists();
+    let to = beside(&(1..).find(free).unwrap());
+    copy(folder, &to);
+    to
+}
+
+/// Replaces a folder by a copy.
+#[track_caller]
+pub(crate) fn put_back(from: &Path, to: &Path) {
+    std::fs::remove_dir_all(to).unwrap();
+    copy(from, to);
+}
+
+/// Empties a folder.
+#[track_caller]
+pub(crate) fn empty(folder: &Path) {
+    std::fs::remove_dir_all(folder).unwrap();
+    std::fs::create_dir(folder).unwrap();
 }
 
 /// The result of a run.
@@ -280,6 +325,12 @@ pub(crate) trait Json {
     fn text(&self) -> &str;
     fn list(&self) -> &Vec<Value>;
     fn number(&self) -> u64;
+    /// A text member of each item of an array.
+    fn texts(&self, member: &str) -> Vec<&str>;
+    /// The codes of a report's findings, or of the findings of all reports.
+    fn codes(&self) -> Vec<&str>;
+    /// Checks these members; `a/0/b` is a member of a member.
+    fn is(&self, expected: Value);
 }
 
 impl Json for Value {
@@ -299,6 +350,28 @@ impl Json for Value {
     fn number(&self) -> u64 {
         self.as_u64()
             .unwrap_or_else(|| panic!("not a number: {self}"))
+    }
+
+    #[track_caller]
+    fn texts(&self, member: &str) -> Vec<&str> {
+        let items = self.list().iter();
+        items.map(|item| item[member].text()).collect()
+    }
+
+    #[track_caller]
+    fn codes(&self) -> Vec<&str> {
+        match self.get("results") {
+            Some(results) => results.list().iter().flat_map(Json::codes).collect(),
+            None => self["findings"].texts("code"),
+        }
+    }
+
+    #[track_caller]
+    fn is(&self, expected: Value) {
+        for (path, expected) in expected.as_object().unwrap() {
+            let found = self.pointer(&format!("/{path}")).unwrap_or(&Value::Null);
+            assert_eq!(found, expected, "{path} of {self:#}");
+        }
     }
 }
 
@@ -345,6 +418,56 @@ pub(crate) fn read(path: impl AsRef<Path>) -> String {
 pub(crate) fn lines(path: impl AsRef<Path>) -> Vec<String> {
     let text = read(path);
     text.split_inclusive('\n').map(str::to_owned).collect()
+}
+
+/// A file as JSON.
+#[track_caller]
+pub(crate) fn json_file(path: impl AsRef<Path>) -> Value {
+    serde_json::from_str(&read(path)).unwrap()
+}
+
+/// The lines of a file as JSON.
+#[track_caller]
+pub(crate) fn json_lines(path: impl AsRef<Path>) -> Vec<Value> {
+    let lines = lines(path).into_iter();
+    lines
+        .map(|line| serde_json::from_str(&line).unwrap())
+        .collect()
+}
+
+/// Removes the last line of a file.
+pub(crate) fn cut_line(path: &Path) {
+    let lines = lines(path);
+    std::fs::write(path, lines[..lines.len() - 1].concat()).unwrap();
+}
+
+/// Cuts a native transcript after the seal before the last.
+pub(crate) fn cut_to_seal(path: &Path) {
+    let mut lines = lines(path);
+    lines.pop();
+    let seal = |line: &String| line.contains("\"event_type\":\"checkpoint\"");
+    let last = lines.iter().rposition(seal).unwrap();
+    std::fs::write(path, lines[..=last].concat()).unwrap();
+}
+
+/// Writes other bytes into a file for the time of a check.
+#[track_caller]
+pub(crate) fn while_it_holds(path: &Path, bytes: impl AsRef<[u8]>, check: impl FnOnce()) {
+    let whole = std::fs::read(path).unwrap();
+    assert_ne!(
+        bytes.as_ref(),
+        whole,
+        "{}: nothing was changed",
+        path.display()
+    );
+    std::fs::write(path, bytes).unwrap();
+    check();
+    std::fs::write(path, whole).unwrap();
+}
+
+/// The name of a file or folder.
+pub(crate) fn name_of(path: &Path) -> &str {
+    path.file_name().unwrap().to_str().unwrap()
 }
 
 /// Replaces the first `from` in a file.

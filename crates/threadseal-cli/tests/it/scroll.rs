@@ -33,12 +33,6 @@ pub(crate) fn piped(sandbox: &Sandbox, arguments: &str, input: &str) -> Ran {
     Ran::of(child.wait_with_output().unwrap())
 }
 
-pub(crate) fn ready() -> Sandbox {
-    let sandbox = Sandbox::new();
-    sandbox.ok("init");
-    sandbox
-}
-
 /// A scroll of `count` turns signed by the home's own key.
 pub(crate) fn signed(sandbox: &Sandbox, name: &str, count: u64) -> String {
     let input = turns(count);

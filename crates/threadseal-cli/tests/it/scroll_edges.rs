@@ -1,7 +1,7 @@
 //! Scrolls that a command must not make, must not cut a head from, and must not call complete.
 
 use crate::prelude::*;
-use crate::scroll::{piped, ready, signed, turn, turns, verdict};
+use crate::scroll::{signed, turn, turns, verdict};
 use std::os::unix::fs::symlink;
 
 const SEED: &str = "0101010101010101010101010101010101010101010101010101010101010101";
@@ -54,7 +54,8 @@ fn turns_before_a_bad_one_stay_appended_and_their_head_is_told() {
 fn a_head_is_given_only_of_a_chain_that_verify_has_nothing_against() {
     let sandbox = ready();
     let whole = signed(&sandbox, "a.json", 3);
-    let chain: Vec<Value> = serde_json::from_str(&read(&whole)).unwrap();
+    let chain = json_file(&whole);
+    let chain = chain.list();
     let suite = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testkit/scroll/attacks");
     let cut = serde_json::to_string(&chain[1..]).unwrap();
     let cut = sandbox.write("cut.json", cut);

@@ -35,9 +35,8 @@ fn a_session_becomes_a_scroll_that_verifies_and_an_account_of_the_rest() {
     let report = sandbox.sh(format!("verify --json {path}")).json();
     let signer = &report["results"][0]["signers"][0];
     assert_eq!(signer["status"], "trusted", "{report}");
-    let account: Value = serde_json::from_slice(&fs::read(&account).unwrap()).unwrap();
-    assert_eq!(account["schema"], "threadseal.scroll-from/1");
-    assert_eq!(account["unmapped"][0]["lines"][0][0], 2);
+    let account = json_file(&account);
+    account.is(json!({"schema": "threadseal.scroll-from/1", "unmapped/0/lines/0/0": 2}));
     sandbox.exits(2, format!("{from} {files}")).warns("exists");
     fs::remove_file(&scroll).unwrap();
     sandbox.exits(2, format!("{from} {files}")).warns("exists");
@@ -58,7 +57,7 @@ fn a_source_of_which_no_turn_comes_makes_no_scroll_and_its_account_says_why() {
     );
     assert_eq!(ran.stdout, "");
     ran.stderr.has("no turn came of it");
-    let account: Value = serde_json::from_slice(&fs::read(&account).unwrap()).unwrap();
+    let account = json_file(&account);
     assert_eq!(account["turns"], 0, "{account}");
 }
 
@@ -72,8 +71,7 @@ fn the_account_is_the_output_where_json_is_asked_for() {
     sandbox.sh(format!("{from} --json")).fails_with("--out");
     let named = format!("--out {out:?}");
     let account = sandbox.json(format!("{from} {named}"));
-    assert_eq!(account["format"], "claude-code");
-    assert_eq!(account["turns"], 2);
+    account.is(json!({"format": "claude-code", "turns": 2}));
     let printed = sandbox.ok(&from);
     assert_eq!(printed.stdout.as_bytes(), fs::read(&out).unwrap());
 }
@@ -401,7 +399,7 @@ fn a_table_has_a_line_for_each_source_below_a_folder() {
         ["claude-code", "3", "2", "1", "0", "5", "7", "3"]
     );
     assert!(lines[2].starts_with("total") && lines[3].contains("passed over"));
-    let json = sandbox.json(format!("{table}"));
+    let json = sandbox.json(table);
     assert_eq!(json["schema"], "threadseal.scroll-table/1");
     assert_eq!(json["files"][0]["account"]["turns"], 2);
     assert_eq!(json["passed_over"], 1);

@@ -8,12 +8,6 @@ const TURNS: &str = concat!(
     r#""timestamp_ns":1700000000000000000}]"#
 );
 
-fn ready() -> Sandbox {
-    let sandbox = Sandbox::new();
-    sandbox.ok("init");
-    sandbox
-}
-
 /// A scroll of one turn, in a file called `name`, signed or not.
 fn scroll(sandbox: &Sandbox, name: &str, signed: bool) -> String {
     let turns = sandbox.write("turns.json", TURNS);
@@ -106,7 +100,7 @@ fn what_nobody_vouches_for_says_so_in_what_is_made_of_it() {
         let ran = sandbox.run(to.into_iter().chain(account.to_str()));
         let ran = ran.exits(1);
         assert_eq!(ran.stdout.contains(sentence), shows, "{}", ran.stdout);
-        let told: Value = serde_json::from_slice(&fs::read(&account).unwrap()).unwrap();
+        let told = json_file(&account);
         assert_eq!(told["verified"], Value::Null);
         let account = sandbox.path(format!("{format}.good"));
         let to = ["scroll", "to", format, &good, "--unverified", "--account"];
@@ -114,7 +108,7 @@ fn what_nobody_vouches_for_says_so_in_what_is_made_of_it() {
             .run(to.into_iter().chain(account.to_str()))
             .exits(0)
             .omits(sentence);
-        let told: Value = serde_json::from_slice(&fs::read(&account).unwrap()).unwrap();
+        let told = json_file(&account);
         assert_eq!(told["verified"], head.trim());
     }
     sandbox

@@ -58,19 +58,14 @@ fn threads_are_listed_shown_and_followed_and_nothing_is_changed() {
     let registry = sandbox.path(REGISTRY);
     let before = fs::read(&registry).unwrap();
     let listed = sandbox.json("thread list");
-    let ids: Vec<&str> = listed["threads"]
-        .list()
-        .iter()
-        .map(|thread| thread["thread_id"].text())
-        .collect();
+    let ids: Vec<&str> = listed["threads"].texts("thread_id");
     assert_eq!(ids, ["b/b-1", "a/a-2", "a/a-1"]);
     let active = sandbox.ok("thread list --active").stdout;
     assert_eq!(active.lines().count(), 2, "{active}");
     let children = sandbox.ok("thread list --parent a/a-2");
     assert!(children.stdout.ends_with("b/b-1\n"), "{}", children.stdout);
     let shown = sandbox.json("thread show a/a-2");
-    assert_eq!(shown["thread"]["continuation_of"], "a/a-1");
-    assert_eq!(shown["children"][0], "b/b-1");
+    shown.is(json!({"thread/continuation_of": "a/a-1", "children/0": "b/b-1"}));
     sandbox.ok("thread show a/a-2").prints("chain_root_id");
     let status = |arguments: &str| sandbox.ok(arguments).stdout;
     assert_eq!(status("thread status a/a-1"), "running  a/a-2\n");

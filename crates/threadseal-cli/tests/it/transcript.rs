@@ -1,7 +1,6 @@
 //! Transcripts in stores, by their addresses.
 
 use crate::prelude::*;
-use crate::scroll::piped;
 
 const STORE: &str = "object+file:objects";
 const RECORD: &str = "object+file:objects#run 7";

@@ -105,10 +105,7 @@ fn the_log_is_stamped_once_for_each_size_and_judged_again_without_the_authority(
     add(&sandbox, "tsa", &stamping.url, &root);
     assert_eq!(check(&sandbox, "--offline", 3)["state"], "not_stamped");
     let told = check(&sandbox, "", 0);
-    assert_eq!(
-        (&told["state"], &told["size"]),
-        (&"stamped".into(), &2.into())
-    );
+    told.is(json!({"state": "stamped", "size": 2}));
     check(&sandbox, "", 0);
     assert_eq!(stamping.asked(), 1);
     assert_eq!(check(&sandbox, "--offline tsa", 0)["time"], told["time"]);
@@ -128,10 +125,7 @@ fn the_log_is_stamped_once_for_each_size_and_judged_again_without_the_authority(
     assert!(openssl.takes(&note, &response));
     seal(&sandbox, "second");
     let behind = check(&sandbox, "--offline", 3);
-    assert_eq!(
-        (&behind["state"], &behind["size"]),
-        (&"behind".into(), &2.into())
-    );
+    behind.is(json!({"state": "behind", "size": 2}));
     sandbox
         .ok("anchor list")
         .prints(&stamping.url)
@@ -143,10 +137,7 @@ fn the_log_is_stamped_once_for_each_size_and_judged_again_without_the_authority(
     *bytes.last_mut().unwrap() ^= 1;
     fs::write(&path, bytes).unwrap();
     let told = check(&sandbox, "--offline", 3);
-    assert_eq!(
-        (&told["state"], &told["size"]),
-        (&"behind".into(), &2.into())
-    );
+    told.is(json!({"state": "behind", "size": 2}));
     assert!(
         told["why"].text().contains("the signature is not valid"),
         "{told}"
@@ -167,8 +158,7 @@ fn what_a_stamp_shows_to_be_older_than_a_revocation_by_a_clock_counts_and_nothin
     drop(recorder(&sandbox, "after.jsonl", 1));
     sandbox.ok("seal after.jsonl --final");
     let heads = sandbox.home().join("heads");
-    fs::remove_dir_all(&heads).unwrap();
-    fs::create_dir(&heads).unwrap();
+    empty(&heads);
     let trust = sandbox.home().join("trust.toml");
     let trusted = fs::read(&trust).unwrap();
     let revoke = |at: &str| {
@@ -211,8 +201,7 @@ fn a_stamp_or_an_authority_that_cannot_be_read_is_told_and_hides_no_other() {
     seal(&sandbox, "more");
     let second = check(&sandbox, "", 0)["size"].clone();
     let heads = sandbox.home().join("heads");
-    fs::remove_dir_all(&heads).unwrap();
-    fs::create_dir(&heads).unwrap();
+    empty(&heads);
     sandbox.ok("trust revoke self --reason stolen --at 2999-01-01");
     let anchors = sandbox.home().join("anchors");
     let stamps = sandbox.home().join("log").join(&log[15..47]);
@@ -229,7 +218,7 @@ fn a_stamp_or_an_authority_that_cannot_be_read_is_told_and_hides_no_other() {
     fs::create_dir(&cosigned).unwrap();
     let said = sandbox.ok("verify before.jsonl").stderr;
     for path in others.iter().chain([&cosigned]) {
-        let name = path.file_name().unwrap().to_str().unwrap();
+        let name = name_of(&path);
         assert_eq!(said.matches(name).count(), 1, "{name}: {said}");
     }
     // Readable authorities are asked and listed, and the others are reported.
@@ -315,8 +304,7 @@ fn a_stamp_shows_a_log_that_went_back_without_its_stamps() {
         .unwrap();
     let stamps = tools.path().join("stamps");
     copy(&log.join("timestamps"), &stamps);
-    fs::remove_dir_all(sandbox.home()).unwrap();
-    copy(&copied, &sandbox.home());
+    put_back(&copied, &sandbox.home());
     fs::remove_dir_all(sandbox.home().with_extension("marks")).unwrap();
     copy(&stamps, &log.join("timestamps"));
     let told = check(&sandbox, "--offline", 1);

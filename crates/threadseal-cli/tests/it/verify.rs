@@ -73,11 +73,9 @@ fn a_changed_event_is_named_with_its_turn_and_the_safe_point_before_it() {
         );
     }
     let json = sandbox.exits(1, format!("verify {path:?} --json")).json();
-    assert_eq!(json["schema"], "threadseal.verify/1");
-    assert_eq!(json["summary"]["tampered"], 1);
+    json.is(json!({"schema": "threadseal.verify/1", "summary/tampered": 1}));
     let report = &json["results"][0];
-    assert_eq!(report["verdict"], "tampered");
-    assert_eq!(report["trusted_until"]["turn"], 2);
+    report.is(json!({"verdict": "tampered", "trusted_until/turn": 2}));
     assert!(!report["findings"].list().is_empty());
     assert!(!report["checks"].list().is_empty());
 }
@@ -216,8 +214,7 @@ fn what_stands_behind_the_end_of_a_record_is_told_as_that() {
 fn a_known_head_behind_the_first_bad_place_is_not_said_to_hold() {
     let sandbox = ready();
     drop(recorder(&sandbox, "r.jsonl", 3));
-    sandbox.write("log.jsonl", "{\"a\":1}\n{\"a\":2}\n");
-    sandbox.ok("seal log.jsonl");
+    sandbox.sealed("log.jsonl", "{\"a\":1}\n{\"a\":2}\n");
     for (path, old, new) in [
         ("r.jsonl", "question 1", "question 9"),
         ("log.jsonl", "\"a\":1", "\"a\":9"),

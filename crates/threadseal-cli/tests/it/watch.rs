@@ -57,10 +57,7 @@ fn logs_are_sealed_as_they_grow_and_what_is_refused_is_said() {
     ended_record(&sandbox, "logs/own.jsonl", 1);
     let mut watching = Watching::start(&sandbox);
     let first = watching.sealed();
-    assert_eq!(
-        (&first["path"], &first["lines"]),
-        (&"logs/a.jsonl".into(), &1.into())
-    );
+    first.is(json!({"path": "logs/a.jsonl", "lines": 1}));
     append(&sandbox, "logs/a.jsonl", "{\"n\":2}\n{\"n\":3}\n");
     assert_eq!(watching.sealed()["lines"], 3);
     append(&sandbox, "logs/deep/b.JSONL", "{\"n\":1}\n");

@@ -2,8 +2,6 @@
 //! host's knowledge is the newest.
 
 use crate::prelude::*;
-use crate::run::{greet, once_more, project, thread};
-use crate::scroll::piped;
 use std::io::Write as _;
 
 const CODE: &str = "9c56cc51b374c3ba189210d5b6d4bf57790d351c96c47c02190ecf1e430635ab";
@@ -27,10 +25,9 @@ fn refused(sandbox: &Sandbox, arguments: &str, input: &str, why: &str) {
 #[test]
 fn a_key_that_may_not_seal_a_record_writes_nothing_into_it() {
     let sandbox = project();
-    let more = "--script answers.yaml --bodies detached";
-    greet(&sandbox, more).exits(0);
+    greeted(&sandbox, "--bodies detached");
     sandbox.ok("key new --name other");
-    let path = thread(&sandbox, "child").join("transcript.jsonl");
+    let path = transcript(&sandbox, "child");
     let path = path.to_str().unwrap();
     let redact = format!("redact {path} --match child --why w --key other");
     refused(&sandbox, &redact, "", "may not seal the record");
@@ -53,7 +50,7 @@ fn a_key_that_may_not_seal_a_record_writes_nothing_into_it() {
 #[test]
 fn a_home_that_is_not_the_recorders_resumes_no_thread_and_leaves_its_record_as_it_was() {
     let sandbox = project();
-    greet(&sandbox, "--script answers.yaml").exits(0);
+    greeted(&sandbox, "");
     let (own, other) = (thread(&sandbox, "child"), sandbox.path("other"));
     let id = own.strip_prefix(sandbox.path("p/.ai/agent/threads"));
     let id = id.unwrap().to_str().unwrap().to_owned();
@@ -96,8 +93,7 @@ fn the_tail_of_an_ended_record_is_set_aside_or_kept_and_sealed_with_that() {
 fn all_kinds(sandbox: &Sandbox) {
     sandbox.write("a.log", "one\n");
     sandbox.ok("seal --detached a.log");
-    sandbox.write("b.json", "{\"b\":1}\n");
-    sandbox.ok("seal b.json");
+    sandbox.sealed("b.json", "{\"b\":1}\n");
     rye_events(sandbox, "r.jsonl", 1);
     sandbox.ok("seal --profile rye r.jsonl");
     let turn = crate::scroll::turn(0, "hi");
@@ -119,12 +115,9 @@ fn next_link(tick: &str) -> String {
 fn nothing_is_gone_on_with_under_a_log_that_went_back_until_it_is_restarted() {
     let sandbox = ready();
     all_kinds(&sandbox);
-    let older = sandbox.work().with_file_name("older");
-    copy(&sandbox.home(), &older);
-    sandbox.write("c.json", "{\"c\":1}\n");
-    sandbox.ok("seal c.json");
-    fs::remove_dir_all(sandbox.home()).unwrap();
-    copy(&older, &sandbox.home());
+    let older = set_aside(&sandbox.home());
+    sandbox.sealed("c.json", "{\"c\":1}\n");
+    put_back(&older, &sandbox.home());
 
     add(&sandbox.path("a.log"), "two\n");
     sandbox.write("b.json", sandbox.read("b.json").replacen('1', "2", 1));
@@ -147,8 +140,7 @@ fn nothing_is_gone_on_with_under_a_log_that_went_back_until_it_is_restarted() {
         refused(&sandbox, arguments, input, "hint: threadseal log status");
     }
     // A new record is still begun.
-    sandbox.write("d.json", "{\"d\":1}\n");
-    sandbox.ok("seal d.json");
+    sandbox.sealed("d.json", "{\"d\":1}\n");
     let begin = "scroll seal --append new.jsonl";
     piped(&sandbox, begin, &crate::scroll::turn(0, "new")).exits(0);
     sandbox.ok("log restart");
@@ -161,19 +153,15 @@ fn nothing_is_gone_on_with_under_a_log_that_went_back_until_it_is_restarted() {
 #[test]
 fn an_ended_thread_that_was_put_back_with_its_home_is_not_gone_on_with() {
     let sandbox = project();
-    let more = "--script answers.yaml --json";
-    let told = greet(&sandbox, more).exits(0).json();
-    let id = told["thread_id"].text();
+    let id = &greeted(&sandbox, "");
     let (home, project) = (sandbox.home(), sandbox.path("p"));
     let older = [&home, &project].map(|path| path.with_extension("older"));
     copy(&home, &older[0]);
     copy(&project, &older[1]);
-    sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
     let resume = once_more(id);
     sandbox.ok(&resume);
     for (path, older) in [(&home, &older[0]), (&project, &older[1])] {
-        fs::remove_dir_all(path).unwrap();
-        copy(older, path);
+        put_back(older, path);
     }
     refused(&sandbox, &resume, "", "hint: threadseal log status");
     sandbox.ok("log restart");

@@ -2,7 +2,6 @@
 
 use super::Ended;
 use crate::prelude::*;
-use crate::run::project;
 
 const ANSWER: &str = "I am the child.";
 

@@ -58,10 +58,10 @@ fn a_thread_in_a_database_is_pruned_whole_and_nothing_misses_it() {
     ended.sql(
         "UPDATE threadseal_orders SET state = 'taken', expires_at = now() + interval '1 hour'",
     );
-    assert!(prune(sandbox, &format!("{address}"), 2).contains("held by a worker"));
+    assert!(prune(sandbox, &address, 2).contains("held by a worker"));
     ended.sql("UPDATE threadseal_orders SET state = 'done', expires_at = NULL");
     ended.sql(KEEP);
-    let told = prune(sandbox, &format!("{address}"), 0);
+    let told = prune(sandbox, &address, 0);
     told.lacks("stays in its folder");
     assert_eq!((ended.files(), ended.orders()), (0, stood));
     // The record is missing neither from the registry, nor for the child that names it, nor for
@@ -77,7 +77,7 @@ fn a_thread_in_a_database_is_pruned_whole_and_nothing_misses_it() {
         has(&all, "pruned") && !has(&all, "record_missing"),
         "{all:?}"
     );
-    prune(sandbox, &format!("{address}"), 0);
+    prune(sandbox, &address, 0);
     // A restored record is reported, is neither redacted nor resumed, and goes with the next prune.
     ended.sql(PUT_BACK);
     assert_eq!(ended.files(), whole);
@@ -91,7 +91,7 @@ fn a_thread_in_a_database_is_pruned_whole_and_nothing_misses_it() {
     ended.work("more.yaml");
     assert!(ended.orders().contains("was pruned"), "{}", ended.orders());
     assert_eq!(ended.contents(), before);
-    prune(sandbox, &format!("{address}"), 0);
+    prune(sandbox, &address, 0);
     assert_eq!(ended.files(), 0);
     assert!(!has(&ended.seen(0), "pruned_but_present"));
 }
@@ -136,7 +136,7 @@ fn what_was_changed_cut_or_is_open_in_a_database_is_not_pruned_and_no_forged_tom
         ended.sql(&attack);
         let before = ended.contents();
         assert_ne!(before, whole, "{attack}");
-        prune(sandbox, &format!("{address}"), 2);
+        prune(sandbox, &address, 2);
         assert_eq!(ended.contents(), before, "{attack}");
         ended.sql("DELETE FROM threadseal_files; DELETE FROM threadseal_chunks");
         ended.sql(PUT_BACK);

@@ -52,10 +52,7 @@ fn what_other_machines_run_is_cancelled_and_killed_and_what_has_ended_is_not() {
     assert_ne!(thread, ended.thread);
     let cancel = format!("thread cancel {thread} --json");
     let asked = ended.ok(&cancel).json();
-    assert_eq!(
-        (&asked["thread_id"], &asked["cancelled"]),
-        (&thread.as_str().into(), &true.into())
-    );
+    asked.is(json!({"thread_id": thread.as_str(), "cancelled": true}));
     assert!(worker.wait().unwrap().success());
     assert_eq!(status(&thread), "cancelled");
     ended

@@ -2,8 +2,7 @@
 //! time-dependent parts.
 
 use crate::prelude::*;
-use crate::run::{greet, project, thread};
-use crate::scroll::{piped, turns};
+use crate::scroll::turns;
 use regex::Regex;
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -80,8 +79,8 @@ fn live() -> Sandbox {
     }
     run("seal a.json b.md");
     run("seal --detached c.log");
-    greet(&sandbox, "--script answers.yaml --bodies detached -q").exits(0);
-    let child = thread(&sandbox, "child").join("transcript.jsonl");
+    greeted(&sandbox, "--bodies detached -q");
+    let child = transcript(&sandbox, "child");
     run(&format!(
         "redact {child:?} --match 'the child' --why 'a name' --by Ada"
     ));

@@ -2,7 +2,6 @@
 
 use super::{ledger, report, verdict};
 use crate::prelude::*;
-use crate::scroll::{piped, ready};
 use std::io::{BufRead as _, BufReader};
 
 pub(super) const STEPS: &str = "{\"node\":\"plan\",\"effect\":{\"type\":\"llm_call\",\"payload\":{\"p\":\"hi\"}},\"result\":{\"text\":\"ho\"}}\n{\"node\":\"act\",\"status\":\"failed\",\"error\":\"no\"}\n";
@@ -32,8 +31,7 @@ fn a_signed_ledger_is_verified_where_it_was_made_and_each_attack_is_told() {
             (0, &"verified".into()),
             "{report:#}"
         );
-        assert_eq!(report["profile"], "threadseal");
-        assert_eq!(report["completeness"], "head");
+        report.is(json!({"profile": "threadseal", "completeness": "head"}));
     }
     let attacked = |text: String, expected: &str| {
         fs::write(&path, text).unwrap();
@@ -120,10 +118,7 @@ fn a_ledger_that_the_original_wrote_is_sealed_as_it_stands() {
         .find(|path| path.to_str().unwrap().contains("/ledger_"))
         .unwrap();
     let sandbox = ready();
-    let path = sandbox.write(
-        theirs.file_name().unwrap().to_str().unwrap(),
-        fs::read(&theirs).unwrap(),
-    );
+    let path = sandbox.write(name_of(&theirs), fs::read(&theirs).unwrap());
     let file = path.to_str().unwrap();
     let check = format!("ledger verify {file}");
     assert_eq!(verdict(&sandbox, &check), "consistent");
@@ -240,11 +235,7 @@ fn what_is_in_runs_is_listed_counted_and_followed() {
         .prints("threadseal.genesis")
         .prints("llm_call");
     let stats = sandbox.json("ledger stats runs");
-    assert_eq!(stats["statuses"]["failed"], 1);
-    assert_eq!(
-        (&stats["records"], &stats["signed"]),
-        (&3.into(), &3.into())
-    );
+    stats.is(json!({"statuses/failed": 1, "records": 3, "signed": 3}));
     let last = sandbox.json("ledger tail runs -n 1");
     assert_eq!((&last["node"], &last["seq"]), (&"act".into(), &2.into()));
 

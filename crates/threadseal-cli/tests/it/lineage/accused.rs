@@ -2,7 +2,7 @@
 //! is affected.
 
 use super::moves::{Machines, copy};
-use super::{codes, report};
+use super::report;
 use crate::prelude::*;
 use crate::sandbox::PROGRAM;
 use std::process::Command;
@@ -42,7 +42,7 @@ fn accuse(machines: &Machines) -> Value {
 
 fn is_accused(machines: &Machines, place: &str) -> bool {
     let seen = report(&machines.sandbox, &format!("lineage verify {place}"));
-    let is_accused = codes(&seen).contains(&"fork_known");
+    let is_accused = seen.codes().contains(&"fork_known");
     assert!(!is_accused || seen["verdict"] == "forked", "{seen}");
     is_accused
 }
@@ -53,7 +53,7 @@ fn whoever_has_a_fork_of_a_lineage_is_told_what_it_proves_and_who_vouches_for_it
     let judged = |words: &str, code| machines.sandbox.exits(code, words);
     let told = judged("check-proof proof --json", 3).json();
     assert_eq!(told["result"]["verdict"], "unknown_signer");
-    assert_eq!(codes(&told["result"]), ["links_conflict", "key_unknown"]);
+    assert_eq!(told["result"].codes(), ["links_conflict", "key_unknown"]);
     judged(&format!("check-proof proof --key {}", machines.root), 0);
     judged(&format!("check-proof proof --key {}", machines.session), 1);
     judged("lineage check-proof proof", 0);
@@ -89,10 +89,7 @@ fn what_goes_on_from_a_fork_that_the_log_knows_is_forked_and_nothing_else_is() {
     machines.exits(3, "log accuse proof --json");
     assert!(!is_accused(&machines, "here"));
     let told = accuse(&machines);
-    assert_eq!(
-        (&told["state"], &told["seq"]),
-        (&"written".into(), &2.into())
-    );
+    told.is(json!({"state": "written", "seq": 2}));
     let kept = told["evidence"].text();
     assert_eq!(
         fs::read(kept).unwrap(),

@@ -1,6 +1,6 @@
 //! `lineage inspect`, `log`, `fork-proof` and `check-proof`, on lineages that the tests make.
 
-use super::{codes, report};
+use super::report;
 use crate::prelude::*;
 use std::process::Command;
 use threadseal_core::digest::Digest;
@@ -101,8 +101,7 @@ fn inspect_shows_every_field_and_exits_by_the_verdict() {
         .exits(3, format!("lineage inspect {file} --json"))
         .json();
     let checkpoint = &json["checkpoint"];
-    assert_eq!(checkpoint["seq"], 1);
-    assert_eq!(checkpoint["root_did"], did());
+    checkpoint.is(json!({"seq": 1, "root_did": did()}));
     assert_eq!(checkpoint["cid"].text().len(), 59);
     assert_eq!(json["report"]["verdict"], "unknown_signer");
     let mut changed = files[1].clone();
@@ -172,8 +171,7 @@ fn a_fork_of_either_version_becomes_a_proof_that_needs_nothing_else() {
         let path = elsewhere.write("p", fs::read(sandbox.path(proof)).unwrap());
         let file = path.to_str().unwrap();
         let json = elsewhere.json(format!("lineage check-proof {file}"));
-        assert_eq!(json["proves"], true);
-        assert_eq!(json["did"], did());
+        json.is(json!({"proves": true, "did": did()}));
         assert_eq!(json["links"].list().len(), 2);
         elsewhere.ok(format!("lineage check-proof {file} --key {}", did()));
         let other = PrivateKey::from_seed([8; 32]).public_key().to_hex();
@@ -265,7 +263,7 @@ fn what_was_not_asked_for_by_its_name_is_not_judged() {
     );
     let report = report(&sandbox, "verify d");
     assert_eq!(report["verdict"], "unknown_signer");
-    assert!(codes(&report).contains(&"key_unknown"));
+    assert!(report.codes().contains(&"key_unknown"));
 }
 
 #[test]
@@ -288,7 +286,7 @@ fn an_identity_is_made_once_and_delegates_to_session_keys() {
     let to = did();
     let delegate =
         format!("lineage identity delegate counter.identity --to {to} --key-epoch 1 -o d");
-    let given = sandbox.json(format!("{delegate}"));
+    let given = sandbox.json(delegate);
     assert_eq!(given["agent_id"], made["agent_id"]);
     let text = sandbox.read("d");
     let delegation = threadseal_formats::lineage::Delegation::parse(&text).unwrap();

@@ -79,8 +79,7 @@ fn a_message_of_the_original_is_given_out_and_taken_in() {
         .import_trusted("message2", "-o answer --save-parts parts")
         .exits(0)
         .json();
-    assert_eq!(told["done"], "imported");
-    assert_eq!(told["authority"], Value::Null);
+    told.is(json!({"done": "imported", "authority": Value::Null}));
     let read = |name: &str| agent.sandbox.read(name);
     assert_eq!(
         read("answer"),

@@ -29,9 +29,3 @@ fn report(sandbox: &Sandbox, arguments: &str) -> Value {
     assert_eq!(ran.code, exit_of(report["verdict"].text()));
     report
 }
-
-/// The codes of a report's findings.
-fn codes(report: &Value) -> Vec<&str> {
-    let findings = report["findings"].list();
-    findings.iter().map(|f| f["code"].text()).collect()
-}

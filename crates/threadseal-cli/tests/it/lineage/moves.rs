@@ -1,6 +1,6 @@
 //! Agents that move between two folders, as between two machines.
 
-use super::{codes, exit_of};
+use super::exit_of;
 use crate::prelude::*;
 use crate::sandbox::PROGRAM;
 use std::ffi::OsStr;
@@ -111,8 +111,7 @@ fn a_package_with_another_state_leaves_nothing_behind() {
 fn an_agent_moves_and_only_the_newest_link_says_who_may_act() {
     let machines = Machines::new();
     let released = machines.json(format!("lineage release here --to {}", machines.session));
-    assert_eq!(released["offered_to"], machines.session.as_str());
-    assert_eq!(released["holder"], Value::Null);
+    released.is(json!({"offered_to": machines.session.as_str(), "holder": Value::Null}));
     let again = machines.json(format!("lineage release here --to {}", machines.session));
     assert_eq!(again["newest"], released["newest"]);
     machines.exits(
@@ -123,8 +122,7 @@ fn an_agent_moves_and_only_the_newest_link_says_who_may_act() {
     let line =
         "lineage import package there --key there/session.identity --save-delegation d --root";
     let imported = machines.json(format!("{line} {}", machines.root));
-    assert_eq!(imported["done"], "imported");
-    assert_eq!(imported["newest"], released["newest"]);
+    imported.is(json!({"done": "imported", "newest": released["newest"]}));
     let accept = "lineage accept there --key there/session.identity --delegation d -o";
     let accepted = machines.json(format!("{accept} answer"));
     assert_eq!(accepted["holder"], machines.session.as_str());
@@ -179,7 +177,7 @@ fn what_a_host_wrote_it_knows_and_an_older_copy_is_a_rollback() {
         fs::rename(&older, &here).unwrap();
         let report = machines.verify("here");
         assert_eq!(report["verdict"], "rolled_back", "{number}");
-        assert!(codes(&report).contains(&"head_ahead"), "{report}");
+        assert!(report.codes().contains(&"head_ahead"), "{report}");
         // Appending to the restored folder would be a fork, so it is refused.
         let ran = machines
             .sandbox
@@ -205,8 +203,8 @@ fn folders_of_both_machines_are_one_lineage_that_nobody_set_back() {
     assert_eq!(taken["done"], "answer taken");
     let report = machines.verify("here there");
     assert_eq!(report["verdict"], "verified");
-    assert!(codes(&report).contains(&"live_elsewhere"), "{report}");
-    assert!(!codes(&report).contains(&"live_behind"), "{report}");
+    assert!(report.codes().contains(&"live_elsewhere"), "{report}");
+    assert!(!report.codes().contains(&"live_behind"), "{report}");
     // An expected head needs no `--did` that names its agent.
     let head = newest["hash"].text();
     for line in ["verify here there", "verify there"] {

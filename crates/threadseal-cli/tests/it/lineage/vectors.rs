@@ -1,7 +1,7 @@
 //! Files that igor made, and every attack on them. The command gives each word of the index the
 //! verdict, the exit code and the finding that `testkit/lineage/expect.toml` lists.
 
-use super::{codes, report};
+use super::report;
 use crate::prelude::*;
 
 struct Rule {
@@ -79,7 +79,7 @@ fn each_word_of_the_index_gets_its_verdict_its_exit_code_and_its_finding() {
             let report = report(&sandbox, &line);
             let verdict = report["verdict"].as_str().unwrap();
             let said = rule.verdicts.iter().any(|expected| expected == verdict);
-            let codes = codes(&report);
+            let codes = report.codes();
             let told = rule
                 .finding
                 .iter()
@@ -150,8 +150,7 @@ fn a_folder_of_them_is_found_by_content() {
         }
         let key = entry["trust"]["pinned_pubkey"].as_str().unwrap();
         let report = report(&sandbox, &format!("verify --key {key} {verdict}"));
-        assert_eq!(report["verdict"], verdict);
-        assert_eq!(report["path"], verdict);
+        report.is(json!({"verdict": verdict, "path": verdict}));
     }
     let every = [
         "formats/v4_extremes.ckpt",

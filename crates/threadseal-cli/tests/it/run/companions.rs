@@ -1,13 +1,12 @@
 //! `verify DIR` reports each file that a thread's record names and that is missing or differs.
 
-use super::{greet, once_more, project, thread};
 use crate::prelude::*;
 use threadseal_formats::transcript::event::{EventType, Payload};
 use threadseal_formats::transcript::ext::Ext;
 
 fn ran() -> (Sandbox, PathBuf) {
     let sandbox = project();
-    greet(&sandbox, "--script answers.yaml").exits(0);
+    greeted(&sandbox, "");
     let folder = thread(&sandbox, "child");
     sandbox.ok("verify p");
     (sandbox, folder)
@@ -46,7 +45,7 @@ fn a_deleted_neighbour_of_a_transcript_is_missed() {
     ] {
         let bytes = fs::read(&path).unwrap();
         fs::remove_file(&path).unwrap();
-        let name = path.file_name().unwrap().to_str().unwrap();
+        let name = name_of(&path);
         tells(&sandbox.sh("verify p --json"), "companion_missing", name);
         fs::write(&path, bytes).unwrap();
     }
@@ -85,27 +84,17 @@ fn a_child_that_is_gone_as_a_whole_is_missed_by_its_parents_record() {
     let (sandbox, folder) = ran();
     let kept = sandbox.path("kept");
     fs::rename(&folder, &kept).unwrap();
-    let child = folder.file_name().unwrap().to_str().unwrap();
+    let child = name_of(&folder);
     let name = format!("{child}/transcript.jsonl");
     let verify = |what: &str| sandbox.sh(format!("verify {what:?} --json"));
     tells(&verify("p"), "record_missing", &name);
     tells(&verify("p/.ai/agent/threads"), "record_missing", &name);
     let from_inside = sandbox.path("p/.ai/agent/threads/demo");
-    tells(
-        &verify(from_inside.to_str().unwrap()),
-        "record_missing",
-        &name,
-    );
+    let inside = verify(from_inside.to_str().unwrap());
+    tells(&inside, "record_missing", &name);
     // A copy outside of the project misses no other thread.
     let parent = thread(&sandbox, "greet");
-    let copy = sandbox
-        .path("copies/demo")
-        .join(parent.file_name().unwrap());
-    fs::create_dir_all(&copy).unwrap();
-    for entry in fs::read_dir(&parent).unwrap() {
-        let entry = entry.unwrap();
-        fs::copy(entry.path(), copy.join(entry.file_name())).unwrap();
-    }
+    copy(&parent, &sandbox.path("copies/demo").join(name_of(&parent)));
     sandbox.ok("verify copies");
     // A thread in another of the verified folders is not missing.
     let moved = sandbox.path("p/moved/demo");
@@ -113,14 +102,11 @@ fn a_child_that_is_gone_as_a_whole_is_missed_by_its_parents_record() {
     fs::rename(&kept, moved.join(child)).unwrap();
     sandbox.ok("verify p");
     fs::rename(moved.join(child), &folder).unwrap();
-    let papers = parent.to_str().unwrap();
-    sandbox.ok(format!("verify {papers}"));
+    sandbox.ok(format!("verify {parent:?}"));
     // Older than its end, on a host without a head of it.
     sandbox.forget();
     let path = folder.join("transcript.jsonl");
-    let text = read(&path);
-    let begin: Vec<&str> = text.split_inclusive('\n').take(2).collect();
-    fs::write(&path, begin.concat()).unwrap();
+    fs::write(&path, lines(&path)[..2].concat()).unwrap();
     tells(&verify("p"), "head_ahead", &name);
 }
 
@@ -129,8 +115,7 @@ fn a_child_that_is_gone_as_a_whole_is_missed_by_its_parents_record() {
 fn a_parent_a_predecessor_and_a_successor_that_are_gone_as_a_whole_are_missed_once() {
     let (sandbox, child) = ran();
     let first = thread(&sandbox, "greet");
-    sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
-    let id = format!("demo/{}", first.file_name().unwrap().to_str().unwrap());
+    let id = thread_id(&first);
     let resumed = sandbox.sh(once_more(&id) + " --json");
     let resumed = resumed.exits(0).json();
     let second = resumed["thread_id"].text();
@@ -142,10 +127,7 @@ fn a_parent_a_predecessor_and_a_successor_that_are_gone_as_a_whole_are_missed_on
     // successor of the first.
     for folder in [&first, &second] {
         fs::rename(folder, &kept).unwrap();
-        let name = format!(
-            "{}/transcript.jsonl",
-            folder.file_name().unwrap().to_str().unwrap()
-        );
+        let name = format!("{}/transcript.jsonl", name_of(folder));
         let told = verify();
         tells(&told, "record_missing", &name);
         let results = told.json()["results"].clone();
@@ -156,13 +138,10 @@ fn a_parent_a_predecessor_and_a_successor_that_are_gone_as_a_whole_are_missed_on
     }
     // Older than the state from which the second continued, on a host without a head of it: the end
     // of no child shows it.
-    fs::remove_dir_all(sandbox.home().join("heads")).unwrap();
-    fs::create_dir(sandbox.home().join("heads")).unwrap();
+    empty(&sandbox.home().join("heads"));
     fs::remove_dir_all(child).unwrap();
     let path = first.join("transcript.jsonl");
-    let text = read(&path);
-    let begin: Vec<&str> = text.split_inclusive('\n').take(2).collect();
-    fs::write(&path, begin.concat()).unwrap();
+    fs::write(&path, lines(&path)[..2].concat()).unwrap();
     tells(&verify(), "head_ahead", "/transcript.jsonl");
 }
 
@@ -170,9 +149,7 @@ fn a_parent_a_predecessor_and_a_successor_that_are_gone_as_a_whole_are_missed_on
 fn a_ledger_that_was_copied_out_alone_misses_nothing() {
     let (sandbox, folder) = ran();
     let ledger = ledger(&folder);
-    let copy = sandbox.write("copies/x", "");
-    let copy = copy.with_file_name(ledger.file_name().unwrap());
-    fs::copy(ledger, copy).unwrap();
+    sandbox.write(format!("copies/{}", name_of(&ledger)), read(&ledger));
     sandbox.ok("verify copies");
 }
 
@@ -182,24 +159,20 @@ fn a_neighbour_of_another_thread_is_told() {
     let (sandbox, folder) = ran();
     let other = thread(&sandbox, "greet");
     for name in ["thread.json", "capabilities.md"] {
-        let bytes = fs::read(folder.join(name)).unwrap();
-        fs::copy(other.join(name), folder.join(name)).unwrap();
-        tells(&sandbox.sh("verify p --json"), "companion_differs", name);
-        fs::write(folder.join(name), bytes).unwrap();
+        while_it_holds(&folder.join(name), read(other.join(name)), || {
+            tells(&sandbox.sh("verify p --json"), "companion_differs", name);
+        });
     }
     let ledger = ledger(&folder);
-    let text = read(&ledger);
-    let (cut, _) = text.trim_end().rsplit_once('\n').unwrap();
-    fs::write(&ledger, format!("{cut}\n")).unwrap();
-    let name = ledger.file_name().unwrap().to_str().unwrap();
+    cut_line(&ledger);
+    let name = name_of(&ledger);
     tells(&sandbox.sh("verify p --json"), "companion_differs", name);
 }
 
 #[test]
 fn a_transcript_that_was_copied_out_misses_nothing() {
     let (sandbox, folder) = ran();
-    let copy = sandbox.write("copies/one.jsonl", "");
-    fs::copy(folder.join("transcript.jsonl"), copy).unwrap();
+    sandbox.write("copies/one.jsonl", read(folder.join("transcript.jsonl")));
     sandbox.ok("verify copies");
 }
 
@@ -214,13 +187,11 @@ fn what_overwrites_a_record_with_something_else_is_told() {
         (ledger, "companion_differs"),
     ];
     for (path, code) in cases {
-        let bytes = fs::read(&path).unwrap();
         for nothing in [&b"nothing\n"[..], b"", b"\x89PNG", b"{}\n"] {
-            fs::write(&path, nothing).unwrap();
-            let name = path.file_name().unwrap().to_str().unwrap();
-            tells(&sandbox.sh("verify p --json"), code, name);
+            while_it_holds(&path, nothing, || {
+                tells(&sandbox.sh("verify p --json"), code, name_of(&path));
+            });
         }
-        fs::write(&path, bytes).unwrap();
     }
     sandbox.ok("verify p");
 }
@@ -234,23 +205,15 @@ fn what_threadseal_leaves_behind_is_no_record() {
     let digest = threadseal_core::digest::Digest::of(tail);
     let name = format!("transcript.jsonl.tail-999-{digest}");
     fs::write(folder.join(&name), tail).unwrap();
-    fs::copy(
-        folder.join("thread.json"),
-        folder.join(".threadseal-1-0.tmp"),
-    )
-    .unwrap();
+    let left = folder.join(".threadseal-1-0.tmp");
+    fs::copy(folder.join("thread.json"), left).unwrap();
     sandbox.ok("verify p");
     // A sealed record is not skipped for such a name.
-    let bytes = fs::read(folder.join("transcript.jsonl")).unwrap();
-    let changed = String::from_utf8(bytes)
-        .unwrap()
-        .replace("I am the child", "I am no child");
+    let text = read(folder.join("transcript.jsonl"));
+    let changed = text.replace("I am the child", "I am no child");
     let digest = threadseal_core::digest::Digest::of(changed.as_bytes());
-    fs::write(
-        folder.join(format!("transcript.jsonl.tail-0-{digest}")),
-        changed,
-    )
-    .unwrap();
+    let name = format!("transcript.jsonl.tail-0-{digest}");
+    fs::write(folder.join(name), changed).unwrap();
     sandbox.exits(1, "verify p");
 }
 
@@ -279,20 +242,16 @@ fn findings(ran: &Ran, name: &str) -> String {
 #[test]
 fn a_child_whose_end_nobody_sealed_is_missed_by_the_log_alone() {
     let (sandbox, child) = ran();
-    let first = read(child.join("transcript.jsonl"));
-    let first: Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
+    let first = json_lines(child.join("transcript.jsonl")).remove(0);
     let record = first["payload"]["record"].text();
     let id = first["thread_id"].text();
     let threads = sandbox.path("p/.ai/agent/threads");
     // Everything that knew the child is gone: its parent, its folder, the registry, every head.
-    for gone in [
-        &child,
-        &thread(&sandbox, "greet"),
-        &sandbox.home().join("heads"),
-    ] {
+    let (parent, heads) = (thread(&sandbox, "greet"), sandbox.home().join("heads"));
+    for gone in [&child, &parent, &heads] {
         fs::remove_dir_all(gone).unwrap();
     }
-    fs::create_dir(sandbox.home().join("heads")).unwrap();
+    fs::create_dir(&heads).unwrap();
     for entry in fs::read_dir(&threads).unwrap() {
         let path = entry.unwrap().path();
         if path.is_file() {
@@ -300,18 +259,15 @@ fn a_child_whose_end_nobody_sealed_is_missed_by_the_log_alone() {
         }
     }
     began(&sandbox, id, record);
-    let name = child.file_name().unwrap().to_str().unwrap();
+    let name = name_of(&child);
     let name = format!("{name}/transcript.jsonl");
     tells(&sandbox.sh("verify p --json"), "record_missing", &name);
     // The same without that parent.
     fs::remove_dir_all(threads.join("demo/thread-1")).unwrap();
     let all = sandbox.exits(1, "verify --all p --json").json();
-    let missing = all["results"].list().iter();
-    let missing: Vec<&Value> = missing
-        .filter(|report| report["verdict"] == "missing")
-        .map(|report| &report["record"])
-        .collect();
-    assert!(missing.contains(&&record.into()), "{all}");
+    let mut missing = all["results"].list().iter();
+    let is_it = |report: &Value| report["verdict"] == "missing" && report["record"] == record;
+    assert!(missing.any(is_it), "{all}");
 }
 
 // T-FIL-08 T-FIL-09
@@ -325,25 +281,21 @@ fn a_link_of_which_one_side_alone_is_there_is_open() {
     told.has("link_open").has("no seal of that record");
     fs::remove_file(&path).unwrap();
     // A child that names another parent.
-    let first = read(child.join("transcript.jsonl"));
-    let first: Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
+    let first = json_lines(child.join("transcript.jsonl")).remove(0);
     let id = first["thread_id"].text();
     began(&sandbox, id, first["payload"]["record"].text());
     let told = findings(&sandbox.sh("verify p --json"), name);
     told.has("link_open").has("does not name this one");
     // The real parent and its child name each other.
-    let name = child.file_name().unwrap().to_str().unwrap();
-    let told = findings(
-        &sandbox.sh("verify p --json"),
-        &format!("{name}/transcript.jsonl"),
-    );
-    told.lacks("link_open");
+    let name = name_of(&child);
+    let name = format!("{name}/transcript.jsonl");
+    findings(&sandbox.sh("verify p --json"), &name).lacks("link_open");
 }
 
 #[test]
 fn no_link_of_a_child_that_is_gone_on_with_is_open() {
     let (sandbox, child) = ran();
-    let name = child.file_name().unwrap().to_str().unwrap();
+    let name = name_of(&child);
     let id = format!("demo/{name}");
     sandbox.write("more.yaml", "answers:\n    - {text: More.}\n");
     sandbox.ok(once_more(&id));
@@ -357,11 +309,8 @@ fn who_was_not_there_takes_the_end_of_a_ledger_from_the_record_that_seals_it() {
     let (sandbox, folder) = ran();
     let auditor = Sandbox::new();
     copy(&sandbox.path("p"), &auditor.path("p"));
-    fs::copy(
-        sandbox.home().join("keys/self.native.pub"),
-        auditor.path("self.pem"),
-    )
-    .unwrap();
+    let key = sandbox.home().join("keys/self.native.pub");
+    fs::copy(key, auditor.path("self.pem")).unwrap();
     let verify = |path: &str| auditor.sh(format!("verify {path} --key self.pem --json"));
     verify("p").exits(0);
     let within = folder.strip_prefix(sandbox.work()).unwrap();
@@ -369,24 +318,20 @@ fn who_was_not_there_takes_the_end_of_a_ledger_from_the_record_that_seals_it() {
     // Verified alone, the ledger has no proof of completeness.
     verify(ledger.to_str().unwrap()).exits(3);
     let text = read(&ledger);
-    let (cut, _) = text.trim_end().rsplit_once('\n').unwrap();
-    fs::write(&ledger, format!("{cut}\n")).unwrap();
-    let name = ledger.file_name().unwrap().to_str().unwrap();
+    cut_line(&ledger);
+    let name = name_of(&ledger);
     tells(&verify("p"), "companion_differs", name);
     tells(&verify("p"), "head_ahead", name);
     fs::write(&ledger, &text).unwrap();
     // A record that does not verify proves no end of a ledger.
     let record = auditor.path(within).join("transcript.jsonl");
-    let lines = read(&record);
-    let (kept, _) = lines.trim_end().rsplit_once('\n').unwrap();
-    fs::write(&record, format!("{kept}\n")).unwrap();
+    cut_line(&record);
     let report = verify("p").json();
     let results = report["results"].list();
     let of_it = |report: &&Value| report["path"].text().ends_with(name);
-    let verdicts: Vec<_> = results
+    let verdicts = results
         .iter()
         .filter(of_it)
-        .map(|report| &report["verdict"])
-        .collect();
-    assert_eq!(verdicts, ["open"]);
+        .map(|report| &report["verdict"]);
+    assert_eq!(verdicts.collect::<Vec<_>>(), ["open"]);
 }

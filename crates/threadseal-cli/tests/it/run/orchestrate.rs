@@ -1,7 +1,6 @@
 //! Threads of other processes: waited for, cancelled, killed and searched; also rows that name an
 //! unrelated process.
 
-use super::{greet, project};
 use crate::prelude::*;
 use std::process::{Child, Command};
 use std::time::Duration;
@@ -53,7 +52,7 @@ fn running(sandbox: &Sandbox) -> Runs {
         begun()
     });
     let folder = folder.unwrap();
-    let thread = format!("demo/{}", folder.file_name().unwrap().to_str().unwrap());
+    let thread = thread_id(&folder);
     Runs {
         process,
         thread,
@@ -92,10 +91,7 @@ fn a_thread_of_another_process_is_waited_for_and_cancelled() {
     );
     runs.process.wait().unwrap();
     let status = of(&sandbox, "status", &runs.thread, "").exits(0).json();
-    assert_eq!(
-        (&status["status"], &status["verified"]),
-        (&"cancelled".into(), &true.into())
-    );
+    status.is(json!({"status": "cancelled", "verified": true}));
     sandbox.ok("verify p");
     of(&sandbox, "cancel", &runs.thread, "").exits(2);
 }
@@ -163,13 +159,11 @@ fn an_edited_row_signals_no_stranger_and_not_the_writer_either() {
 #[test]
 fn operations_of_the_seed_run_as_json() {
     let sandbox = project();
-    let ran = greet(&sandbox, "--script answers.yaml --json")
-        .exits(0)
-        .json();
-    let id = ran["thread_id"].text();
+    let id = greeted(&sandbox, "");
+    let id = id.as_str();
     let exec = |operation: Value| {
         let text = operation.to_string();
-        sandbox.sh(format!("thread exec {text} --project p"))
+        sandbox.sh(format!("thread exec {text:?} --project p"))
     };
     let waited = exec(json!({"operation": "wait_threads", "thread_ids": [id]}))
         .exits(0)
@@ -181,10 +175,7 @@ fn operations_of_the_seed_run_as_json() {
     let chain = exec(json!({"operation": "get_chain", "thread_id": id}))
         .exits(0)
         .json();
-    assert_eq!(
-        (&chain["schema"], &chain["chain_length"]),
-        (&"threadseal.thread-exec/1".into(), &1.into())
-    );
+    chain.is(json!({"schema": "threadseal.thread-exec/1", "chain_length": 1}));
     exec(json!({"operation": "nothing"})).fails_with("no operation");
     let found = of(&sandbox, "search", id, "'i WRITE'").exits(0).json();
     assert_eq!(found["count"], 1, "{found}");

@@ -1,6 +1,5 @@
 //! `run` over real HTTP, for each protocol: a call in the first answer, a text in the second.
 
-use super::{directive, project, thread};
 use crate::prelude::*;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
@@ -169,7 +168,7 @@ fn a_directive_runs_over_each_protocol_and_its_record_verifies() {
             "{shape}: the result of the call"
         );
         sandbox.ok("verify p");
-        let transcript = thread(&sandbox, "write").join("transcript.jsonl");
+        let transcript = transcript(&sandbox, "write");
         let text = read(&transcript);
         assert!(
             text.contains("\"m-1\"") && !text.contains("not-a-real-key"),

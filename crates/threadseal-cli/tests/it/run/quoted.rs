@@ -1,6 +1,5 @@
 //! A model's output that looks like a record is only a text in a sealed file.
 
-use super::{greet, project};
 use crate::prelude::*;
 
 // T-TOL-13
@@ -20,7 +19,7 @@ fn an_entry_that_quotes_a_transcript_is_verified_as_the_text_that_it_is() {
                                           input: {{path: out.txt}}}}]}}\n"
         ),
     );
-    greet(&sandbox, "--script quotes.yaml").exits(0);
+    greeted(&sandbox, "--script quotes.yaml");
     sandbox.ok("verify p");
     // A file with a damaged seal may not be skipped.
     let entries = sandbox.path("p/.ai/knowledge/agent/threads/demo/greet");

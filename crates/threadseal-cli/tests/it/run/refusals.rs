@@ -1,6 +1,5 @@
 //! A refused command changes nothing: no name and no byte, neither of the project nor of the home.
 
-use super::{directive, greet, project};
 use crate::prelude::*;
 use std::collections::BTreeMap;
 
@@ -79,10 +78,7 @@ fn a_project_in_which_nothing_ran_stays_without_a_registry() {
 #[test]
 fn what_is_refused_of_a_thread_that_ran_changes_nothing() {
     let sandbox = project();
-    let ran = greet(&sandbox, "--script answers.yaml --json")
-        .exits(0)
-        .json();
-    let id = ran["thread_id"].text().to_owned();
+    let id = greeted(&sandbox, "");
     let folder = sandbox.path("p/.ai/agent/threads").join(&id);
     // The thread has ended, so it cannot be stopped. It is no graph run, and Rye did not make it.
     all_refused(&sandbox, &id, &["resume", "handoff"]);
@@ -203,8 +199,7 @@ fn the_declared_type_says_what_an_input_is_and_not_how_it_reads() {
         let ran = sandbox.json(format!("run demo/greet -i {input:?} {PROJECT}"));
         let folder = sandbox.path("p/.ai/agent/threads");
         let folder = folder.join(ran["thread_id"].text());
-        let text = read(folder.join("transcript.jsonl"));
-        let first: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+        let first = json_lines(folder.join("transcript.jsonl")).remove(0);
         assert_eq!(first["payload"]["meta"]["inputs"]["name"], meant);
     }
     // An input that is declared as a number must be one; an undeclared input is read as before.
@@ -216,10 +211,7 @@ fn the_declared_type_says_what_an_input_is_and_not_how_it_reads() {
     let run = "graph run demo/inputs --json -i a=3 -i u=3";
     let ran = sandbox.ok(format!("{run} -i n=4 {PROJECT}")).json();
     let outputs = &ran["outputs"];
-    assert_eq!(
-        (&outputs["a"], &outputs["n"], &outputs["u"]),
-        (&"3".into(), &4.into(), &3.into())
-    );
+    outputs.is(json!({"a": "3", "n": 4, "u": 3}));
     refused(&sandbox, &format!("{run} -i n=x"));
 }
 
@@ -227,9 +219,7 @@ fn the_declared_type_says_what_an_input_is_and_not_how_it_reads() {
 fn a_script_that_has_no_further_answer_ends_the_thread_at_once_and_says_so() {
     let sandbox = project();
     sandbox.write("answers.yaml", "answers: []");
-    let ran = greet(&sandbox, "--script answers.yaml --json")
-        .exits(2)
-        .json();
+    let ran = greet(&sandbox, "--json").exits(2).json();
     let error = ran["error"].text();
     assert_eq!(error, "no_answer: the script has no answer 1");
     let folder = sandbox.path("p/.ai/agent/threads");
@@ -262,5 +252,5 @@ fn nobody_waits_for_a_registry_that_was_about_to_be_made() {
     sandbox.ok("thread inspect --project p");
     all_refused(&sandbox, "demo/greet-1", &[]);
     // The next run completes it.
-    greet(&sandbox, "--script answers.yaml").exits(0);
+    greeted(&sandbox, "");
 }

@@ -1,17 +1,13 @@
 //! Threads that resume threads: only from records that verify, whatever other files of the project
 //! contain.
 
-use super::{greet, once_more, project, thread};
 use crate::prelude::*;
 
 /// An ended thread, and the answers for its successors.
 fn ended() -> (Sandbox, String) {
     let sandbox = project();
-    let ran = greet(&sandbox, "--script answers.yaml --json")
-        .exits(0)
-        .json();
-    sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
-    (sandbox, ran["thread_id"].text().to_owned())
+    let first = greeted(&sandbox, "");
+    (sandbox, first)
 }
 
 fn resume(sandbox: &Sandbox, thread: &str, more: &str) -> Ran {
@@ -47,28 +43,16 @@ fn a_resumed_thread_hears_what_was_said_and_both_records_name_each_other() {
     let third = resume(&sandbox, &first, "--json").exits(0).json();
     sandbox.ok("verify p");
     let shown = sandbox.json(format!("thread chain {second} --project p"));
-    let chain: Vec<&str> = shown["chain"]
-        .list()
-        .iter()
-        .map(|link| link["thread_id"].text())
-        .collect();
+    let chain: Vec<&str> = shown["chain"].texts("thread_id");
     assert_eq!(chain, [first.as_str(), second, third["thread_id"].text()]);
     assert_eq!(shown["chain"][1]["status"], "continued");
     let folder = |id: &str| sandbox.path("p/.ai/agent/threads").join(id);
-    let meta: Value =
-        serde_json::from_slice(&fs::read(folder(&first).join("thread.json")).unwrap()).unwrap();
+    let meta = json_file(folder(&first).join("thread.json"));
     assert_eq!(meta["status"], "continued");
-    let lines = |id: &str| {
-        let text = read(folder(id).join("transcript.jsonl"));
-        text.lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect::<Vec<Value>>()
-    };
+    let lines = |id: &str| json_lines(folder(id).join("transcript.jsonl"));
     let (old, new) = (lines(&first), lines(second));
-    let link = old
-        .iter()
-        .rposition(|event| event["event_type"] == "thread_resumed")
-        .unwrap();
+    let is_link = |event: &Value| event["event_type"] == "thread_resumed";
+    let link = old.iter().rposition(is_link).unwrap();
     assert_eq!(
         old[link + 1]["payload"]["seal"]["ext"]["successor"],
         new[0]["payload"]["record"]
@@ -77,10 +61,8 @@ fn a_resumed_thread_hears_what_was_said_and_both_records_name_each_other() {
     assert!(named.starts_with(old[0]["payload"]["record"].text()));
     // The user's message; four answers with a result each.
     assert_eq!(new[0]["payload"]["meta"]["inherited_messages"], 9);
-    assert_eq!(
-        lines(third["thread_id"].text())[0]["payload"]["meta"]["inherited_messages"],
-        11
-    );
+    let third = &lines(third["thread_id"].text())[0]["payload"];
+    assert_eq!(third["meta"]["inherited_messages"], 11);
 }
 
 #[test]
@@ -118,7 +100,7 @@ fn a_thread_is_handed_over_by_command_and_all_that_it_leaves_verifies() {
 fn no_record_that_does_not_verify_is_resumed_and_nothing_changes() {
     let (sandbox, first) = ended();
     let folder = sandbox.path("p/.ai/agent/threads").join(&first);
-    let child = thread(&sandbox, "child").join("transcript.jsonl");
+    let child = transcript(&sandbox, "child");
     let transcript = folder.join("transcript.jsonl");
     let meta = folder.join("thread.json");
     let text = read(&transcript);
@@ -128,40 +110,34 @@ fn no_record_that_does_not_verify_is_resumed_and_nothing_changes() {
         .split_inclusive('\n')
         .filter(|line| !line.contains("\"checkpoint\""))
         .collect();
-    let attacks: [(&str, &PathBuf, String); 7] = [
+    let event = text.lines().nth(3).unwrap();
+    for (attack, path, bytes) in [
         (
-            "an answer was changed",
+            "edit an answer",
             &transcript,
             text.replace("I write it.", "I rob it."),
         ),
-        ("the end was cut off", &transcript, half),
-        ("the seals were stripped", &transcript, stripped),
+        ("cut", &transcript, half),
+        ("strip the seals", &transcript, stripped),
+        ("add an event", &transcript, format!("{text}{event}")),
+        ("another thread's", &transcript, read(child)),
         (
-            "an event was added",
-            &transcript,
-            format!("{text}{}", text.lines().nth(3).unwrap()),
-        ),
-        ("it is another thread's", &transcript, read(child)),
-        (
-            "a capability was added",
+            "add a capability",
             &meta,
-            signed.replace("rye.execute.tool.demo.count", "rye.execute.tool.*"),
+            signed.replace("tool.demo.count", "tool.*"),
         ),
         (
-            "the signature is gone",
+            "strip the signature",
             &meta,
             signed.replace("_signature", "_signatur"),
         ),
-    ];
-    for (what, path, attack) in attacks {
-        let whole = fs::read(path).unwrap();
-        assert_ne!(attack.as_bytes(), whole, "{what}: nothing was attacked");
-        fs::write(path, attack).unwrap();
-        let before = state(&sandbox);
-        let ran = resume(&sandbox, &first, "").exits(2);
-        assert!(state(&sandbox) == before, "{what}: something changed");
-        assert!(!ran.stderr.is_empty(), "{what}");
-        fs::write(path, whole).unwrap();
+    ] {
+        while_it_holds(path, bytes, || {
+            let before = state(&sandbox);
+            let ran = resume(&sandbox, &first, "").exits(2);
+            assert!(state(&sandbox) == before, "{attack}: something changed");
+            assert!(!ran.stderr.is_empty(), "{attack}");
+        });
     }
     resume(&sandbox, &first, "").exits(0);
 }
@@ -185,13 +161,9 @@ fn what_has_not_ended_or_is_unknown_is_not_resumed() {
     let (sandbox, first) = ended();
     resume(&sandbox, "demo/none-1", "").fails_with("demo/none-1");
     resume(&sandbox, "../x", "").exits(2);
-    let listed = sandbox
-        .ok("thread list --project p --status completed")
-        .stdout;
-    assert!(
-        listed.lines().count() == 2 && listed.contains(&first),
-        "{listed}"
-    );
+    let listed = sandbox.ok("thread list --project p --status completed");
+    assert_eq!(listed.stdout.lines().count(), 2, "{}", listed.stdout);
+    listed.prints(&first);
     sandbox.exits(2, "thread list --project p --status gone");
     sandbox.exits(2, "thread show demo/none-1 --project p");
 }
@@ -212,7 +184,7 @@ fn a_thread_is_found_by_what_was_said_in_it_until_its_entry_is_changed() {
         "### Tool: rye_file-system_write",
         "**Completed** -- 4 turns",
     ] {
-        assert!(entry.contains(part), "{part:?} is not in {entry}");
+        entry.has(part);
     }
     fs::write(&path, entry.replace("I write it.", "I rob it, write it.")).unwrap();
     assert_eq!(search().exits(1).json()["hits"][0]["verdict"], "tampered");
@@ -231,19 +203,7 @@ fn a_killed_thread_is_ended_honestly_and_its_open_call_is_named() {
         "answers:\n- {calls: [{tool: rye_file-system_write, input: {path: out.txt, content: Hello}}]}\n\
          - {calls: [{tool: demo_count}]}\n",
     );
-    let mut command = sandbox.command();
-    command.args([
-        "run",
-        "demo/greet",
-        "--project",
-        "p",
-        "-i",
-        "name=Ada",
-        "--script",
-        "slow.yaml",
-    ]);
-    command.stdout(Stdio::null()).stderr(Stdio::null());
-    let mut running = command.spawn().unwrap();
+    let mut running = sandbox.spawn("run demo/greet --project p -i name=Ada --script slow.yaml");
     let begun = || {
         let threads = sandbox.path("p/.ai/agent/threads/demo");
         let thread = fs::read_dir(threads).ok()?.next()?.ok()?.path();
@@ -255,12 +215,11 @@ fn a_killed_thread_is_ended_honestly_and_its_open_call_is_named() {
         begun()
     });
     let folder = folder.unwrap();
-    let id = format!("demo/{}", folder.file_name().unwrap().to_str().unwrap());
+    let id = thread_id(&folder);
     let recover = || sandbox.sh(format!("thread recover {id} --project p --json"));
     recover().exits(2);
     running.kill().unwrap();
     running.wait().unwrap();
-    sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
     resume(&sandbox, &id, "").fails_with("running");
     // Anyone who can write the file can add lines after the last seal; none of them counts.
     let path = folder.join("transcript.jsonl");
@@ -313,7 +272,7 @@ fn what_the_registry_says_of_a_chain_counts_only_as_far_as_records_say_it() {
     for attack in attacks {
         let (sandbox, first) = ended();
         let child = thread(&sandbox, "child");
-        let child = format!("demo/{}", child.file_name().unwrap().to_str().unwrap());
+        let child = thread_id(&child);
         registry(&sandbox).execute(attack, []).unwrap();
         let resumed = if attack.contains("parent_id") {
             &child
@@ -354,12 +313,9 @@ fn a_thread_that_goes_on_already_is_not_forked_by_an_older_registry() {
 fn a_resumed_child_keeps_its_parent_and_what_that_left_it() {
     let (sandbox, _) = ended();
     let child = thread(&sandbox, "child");
-    let id = format!("demo/{}", child.file_name().unwrap().to_str().unwrap());
+    let id = thread_id(&child);
     let ran = resume(&sandbox, &id, "--json").exits(0).json();
-    let first = |folder: &Path| -> Value {
-        let text = read(folder.join("transcript.jsonl"));
-        serde_json::from_str(text.lines().next().unwrap()).unwrap()
-    };
+    let first = |folder: &Path| -> Value { json_lines(folder.join("transcript.jsonl")).remove(0) };
     let successor = sandbox
         .path("p/.ai/agent/threads")
         .join(ran["thread_id"].text());
@@ -441,7 +397,7 @@ fn a_registry_that_is_gone_is_told_and_made_again_from_records_and_from_nothing_
     let ran = resume(&sandbox, &first, "--json").exits(0).json();
     let second = ran["thread_id"].text();
     let child = thread(&sandbox, "child");
-    let child = format!("demo/{}", child.file_name().unwrap().to_str().unwrap());
+    let child = thread_id(&child);
     let inspect = || sandbox.sh("thread inspect --project p");
     let listed = || {
         let mut rows = sandbox.json("thread list --project p")["threads"].take();

@@ -2,7 +2,6 @@
 //! cloned in good faith.
 
 use super::refusals::{all_refused, everything, refused};
-use super::{greet, project, thread};
 use crate::prelude::*;
 use std::process::Command;
 
@@ -22,10 +21,9 @@ fn copy(sandbox: &Sandbox, from: &str, to: &str) {
 /// `p` has an id too.
 fn two(with_id: bool) -> (Sandbox, String) {
     let sandbox = project();
-    sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
     copy(&sandbox, "p", "q");
     if with_id {
-        greet(&sandbox, "--script answers.yaml").exits(0);
+        greeted(&sandbox, "");
     }
     let id = run_in(&sandbox, "q");
     (sandbox, id)
@@ -33,8 +31,7 @@ fn two(with_id: bool) -> (Sandbox, String) {
 
 fn run_in(sandbox: &Sandbox, folder: &str) -> String {
     let own = format!("run demo/greet --project {folder} -i name=Ada");
-    let script = "--script answers.yaml --json";
-    let ran = sandbox.ok(format!("{own} {script}")).json();
+    let ran = sandbox.json(format!("{own} --script answers.yaml"));
     ran["thread_id"].text().to_owned()
 }
 
@@ -46,8 +43,7 @@ fn resume(sandbox: &Sandbox, folder: &str, id: &str) -> Ran {
 
 /// The threads that `thread list` reports as foreign.
 fn strays(sandbox: &Sandbox, folder: &str) -> Vec<String> {
-    let list = ["thread", "list", "--project", folder, "--json"];
-    let list = sandbox.run(list).exits(0).json();
+    let list = sandbox.json(format!("thread list --project {folder}"));
     let strays = list["foreign"].list().iter();
     strays.map(|id| id.text().to_owned()).collect()
 }
@@ -72,8 +68,7 @@ fn copy_threads(sandbox: &Sandbox) {
 }
 
 fn line_1(path: &Path) -> Value {
-    let text = read(path.join("transcript.jsonl"));
-    serde_json::from_str(text.lines().next().unwrap()).unwrap()
+    json_lines(path.join("transcript.jsonl")).remove(0)
 }
 
 fn project_of(sandbox: &Sandbox, folder: &str, id: &str) -> String {
@@ -96,25 +91,16 @@ fn a_thread_that_was_copied_into_another_project_is_foreign_there_and_goes_on_at
             &format!("graph resume {id}"),
         ];
         for arguments in all {
-            let said = refused(&sandbox, arguments).stderr;
-            assert!(said.contains("is foreign"), "{arguments:?}: {said}");
+            refused(&sandbox, arguments).warns("is foreign");
         }
         // Neither the rest of a crash in it nor its result counts for this project.
-        let transcript = sandbox
-            .path("p")
-            .join(THREADS)
-            .join(&id)
-            .join("transcript.jsonl");
-        let sealed = read(&transcript);
-        fs::write(&transcript, format!("{sealed}{{\"timest")).unwrap();
-        for arguments in [
-            &format!("thread recover {id}"),
-            &format!("thread kill {id}"),
-        ] {
-            let said = refused(&sandbox, arguments).stderr;
-            assert!(said.contains("is foreign"), "{arguments:?}: {said}");
-        }
-        fs::write(&transcript, sealed).unwrap();
+        let transcript = sandbox.path(format!("p/{THREADS}/{id}/transcript.jsonl"));
+        let torn = read(&transcript) + "{\"timest";
+        while_it_holds(&transcript, torn, || {
+            for verb in ["recover", "kill"] {
+                refused(&sandbox, &format!("thread {verb} {id}")).warns("is foreign");
+            }
+        });
         sandbox
             .sh(format!("thread wait {id} --project p --json"))
             .prints("is foreign")
@@ -178,17 +164,8 @@ fn a_run_of_a_graph_is_not_gone_on_with_in_another_project() {
     copy_threads(&sandbox);
     refused(&sandbox, &format!("graph resume {id}")).warns("is foreign");
     // In its own project it resumes, and fails as before.
-    let again = [
-        "graph",
-        "resume",
-        &id,
-        "--project",
-        "q",
-        "--script",
-        "more.yaml",
-        "--json",
-    ];
-    let again = sandbox.run(again).exits(2).json();
+    let line = format!("graph resume {id} --project q --script more.yaml --json");
+    let again = sandbox.exits(2, line).json();
     assert_ne!(again["thread_id"], Value::Null, "{again}");
 }
 
@@ -287,14 +264,11 @@ fn threads_of_another_project_go_on_here_when_somebody_says_so() {
 #[test]
 fn what_says_which_project_it_is_must_verify() {
     let (sandbox, strange) = two(true);
-    let own = thread(&sandbox, "greet");
-    let own = format!("demo/{}", own.file_name().unwrap().to_str().unwrap());
+    let own = thread_id(&thread(&sandbox, "greet"));
     let (p, q) = (sandbox.path("p"), sandbox.path("q"));
     let whole = read(p.join(IDENTITY));
-    let (id, other) = (
-        project_of(&sandbox, "p", &own),
-        project_of(&sandbox, "q", &strange),
-    );
+    let id = project_of(&sandbox, "p", &own);
+    let other = project_of(&sandbox, "q", &strange);
     let told = |words: &[&str]| {
         let resumed = format!("thread resume {own} -m 'Once more.'");
         for arguments in [&resumed, "run demo/greet -i name=Ada"] {
@@ -351,22 +325,9 @@ fn what_says_which_project_it_is_must_verify() {
 #[test]
 fn first_threads_that_begin_at_once_agree_on_the_project() {
     let sandbox = project();
-    let mut command = sandbox.command();
-    command
-        .args([
-            "run",
-            "demo/child",
-            "--project",
-            "p",
-            "-i",
-            "name=Ada",
-            "--script",
-            "more.yaml",
-        ])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
     sandbox.write("more.yaml", "answers: [{text: Gladly.}]");
-    let running: Vec<_> = (0..6).map(|_| command.spawn().unwrap()).collect();
+    let line = "run demo/child --project p -i name=Ada --script more.yaml";
+    let running: Vec<_> = (0..6).map(|_| sandbox.spawn(line)).collect();
     for mut one in running {
         assert!(one.wait().unwrap().success());
     }

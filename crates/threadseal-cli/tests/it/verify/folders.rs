@@ -44,9 +44,7 @@ fn nothing_to_verify_is_no_verdict() {
         .sh("verify absent --json")
         .fails_with("absent")
         .json();
-    assert_eq!(json["schema"], "threadseal.verify/1");
-    assert_eq!(json["exit"], 2);
-    assert_eq!(json["errors"][0]["path"], "absent");
+    json.is(json!({"schema": "threadseal.verify/1", "exit": 2, "errors/0/path": "absent"}));
 }
 
 #[test]

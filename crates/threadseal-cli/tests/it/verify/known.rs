@@ -1,10 +1,9 @@
 //! The home's knowledge of records: of missing ones, of ones that are older on purpose, and of
 //! witnessed ones.
 
-use super::seal_log::{check, codes, seal, verified};
+use super::seal_log::{check, seal, verified};
 use crate::anchor::{add, logged, policy};
 use crate::prelude::*;
-use crate::witness::{Serving, witness};
 
 fn all(sandbox: &Sandbox, more: &str, code: i32) -> Value {
     let arguments = format!("verify --all --json {more}");
@@ -25,8 +24,7 @@ fn every_record_that_is_known_is_looked_for_and_one_that_is_gone_is_missing() {
     let sandbox = ready();
     all(&sandbox, "", 2);
     seal(&sandbox, "a.log", "one\n");
-    sandbox.write("b.json", "{\"b\":1}\n");
-    sandbox.ok("seal b.json");
+    sandbox.sealed("b.json", "{\"b\":1}\n");
     ended_record(&sandbox, "t/t.jsonl", 1);
     let output = all(&sandbox, "", 0);
     assert_eq!(output["summary"]["verified"], 3, "{output}");
@@ -122,7 +120,7 @@ fn a_record_in_a_place_whose_name_is_written_in_another_way_is_not_gone() {
         let path = path.to_str().unwrap();
         crate::scroll::signed(&sandbox, path, 2);
         all(&sandbox, "", 0);
-        all(&sandbox, &format!("{path}"), 0);
+        all(&sandbox, path, 0);
     }
 }
 
@@ -132,7 +130,7 @@ fn without_places(sandbox: &Sandbox) {
     let step = "{\"node\":\"plan\",\"result\":{\"text\":\"ho\"}}\n";
     for (store, run) in [("file:runs", "r1"), ("sqlite:runs.db", "r2")] {
         let append = format!("ledger append {store} --run {run} --sign");
-        crate::scroll::piped(sandbox, &append, step).exits(0);
+        piped(sandbox, &append, step).exits(0);
     }
     sandbox.write("state", "what the agent is");
     for (tick, version) in [("1", "4"), ("2", "5")] {
@@ -158,8 +156,7 @@ fn what_has_no_place_of_its_own_is_found_where_it_was_sealed_and_missing_where_i
     assert_eq!(output["summary"]["verified"], 4, "{output}");
     // Only the log knows them, and the index leads to them.
     let heads = sandbox.home().join("heads");
-    fs::remove_dir_all(&heads).unwrap();
-    fs::create_dir(heads).unwrap();
+    empty(&heads);
     let output = all(&sandbox, "", 0);
     assert_eq!(output["summary"]["verified"], 4, "{output}");
     for (gone, kind) in [
@@ -224,7 +221,7 @@ fn an_older_copy_may_be_looked_at_on_purpose_where_the_log_shows_that_it_is_one(
     verified(&sandbox, "older/a.log", 1);
     let report = as_of(&sandbox, "older/a.log", &first, 0);
     assert_eq!(report["verdict"], "verified");
-    assert_eq!(codes(&report), ["superseded"]);
+    assert_eq!(report.codes(), ["superseded"]);
     let (result, why) = check(&report);
     assert!(
         result == "pass" && why.contains("entry 1 of"),
@@ -265,7 +262,7 @@ fn an_older_copy_of_which_the_log_knows_nothing_may_be_another_continuation() {
     drop(recorder);
     let report = as_of(&sandbox, "older.jsonl", &first, 3);
     assert_eq!(report["verdict"], "open");
-    assert!(codes(&report).contains(&"superseded"), "{report}");
+    assert!(report.codes().contains(&"superseded"), "{report}");
 }
 
 // T-LOG-22
@@ -279,7 +276,7 @@ fn with_an_anchor_required_only_what_a_quorum_saw_counts() {
     let refused = |part: &str| {
         let report = ask(3);
         assert_eq!(report["verdict"], "open");
-        assert!(codes(&report).contains(&"anchor_missing"), "{report}");
+        assert!(report.codes().contains(&"anchor_missing"), "{report}");
         assert!(report.to_string().contains(part), "{report}");
     };
     refused("no cosignature of a witness was collected");
@@ -291,8 +288,7 @@ fn with_an_anchor_required_only_what_a_quorum_saw_counts() {
     let report = ask(0);
     assert!(report.to_string().contains("quorum of w"), "{report}");
     // A record that came later waits for the witnesses.
-    sandbox.write("later.json", "{\"n\":1}\n");
-    sandbox.ok("seal later.json");
+    sandbox.sealed("later.json", "{\"n\":1}\n");
     sandbox
         .exits(3, "verify later.json --require-anchor")
         .prints("newer than the checkpoint that witnesses cosigned");

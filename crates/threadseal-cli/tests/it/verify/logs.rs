@@ -99,11 +99,7 @@ fn a_name_that_is_not_utf_8_is_told_apart_from_every_other() {
         sandbox.write(OsStr::from_bytes(name), "{}");
     }
     let json = sandbox.exits(3, "verify . --json").json();
-    let shown: BTreeSet<&str> = json["results"]
-        .list()
-        .iter()
-        .map(|report| report["path"].text())
-        .collect();
+    let shown = BTreeSet::from_iter(json["results"].texts("path"));
     let expected = ["./x\\xff.json", "./x\\xfe.json", "./x\\\\xff.json"];
     assert_eq!(shown, BTreeSet::from(expected));
 }

@@ -2,17 +2,6 @@
 
 use crate::prelude::*;
 
-/// A home with a log.
-fn ready() -> Sandbox {
-    let sandbox = crate::fixtures::ready();
-    let made = sandbox.sh("log init");
-    assert!(
-        made.code == 0 || made.stderr.contains("already"),
-        "{made:?}"
-    );
-    sandbox
-}
-
 pub(super) fn verified(sandbox: &Sandbox, name: &str, code: i32) -> Value {
     let ran = sandbox.exits(code, format!("verify {name} --json"));
     ran.json()["results"][0].clone()
@@ -24,12 +13,6 @@ pub(super) fn check(report: &Value) -> (String, String) {
     let check = check.unwrap_or_else(|| panic!("{report}"));
     let text = |name: &str| check[name].as_str().unwrap_or_default().to_owned();
     (text("result"), text("why"))
-}
-
-pub(super) fn codes(report: &Value) -> Vec<&str> {
-    let findings = report["findings"].list();
-    let codes = findings.iter().map(|found| found["code"].as_str());
-    codes.map(Option::unwrap).collect()
 }
 
 pub(super) fn seal(sandbox: &Sandbox, name: &str, text: &str) -> Ran {
@@ -55,8 +38,7 @@ fn a_report_says_which_entry_of_the_log_the_record_was_held_against() {
     assert_eq!(result, "fail");
     why.has("entry 2 of threadseal.log/");
 
-    sandbox.write("b.json", "{\"b\":1}\n");
-    sandbox.ok("seal b.json");
+    sandbox.sealed("b.json", "{\"b\":1}\n");
     let first = fs::read(sandbox.path("b.json")).unwrap();
     let (result, why) = check(&verified(&sandbox, "b.json", 0));
     assert_eq!(result, "pass", "{why}");
@@ -74,7 +56,7 @@ fn a_report_says_which_entry_of_the_log_the_record_was_held_against() {
         (&*result, &*why),
         ("skipped", "the log has no head of this record")
     );
-    assert_eq!(codes(&report), Vec::<&str>::new());
+    assert_eq!(report.codes(), Vec::<&str>::new());
     let stranger = Sandbox::new();
     fs::copy(sandbox.path("t.jsonl"), stranger.path("t.jsonl")).unwrap();
     let (result, why) = check(&verified(&stranger, "t.jsonl", 3));
@@ -90,8 +72,7 @@ fn a_log_that_went_back_accuses_no_record_and_makes_none_whole() {
     seal(&sandbox, "a.log", "one\n");
     sandbox.write("b.log", "one\n");
     sandbox.ok("seal --detached b.log --final");
-    sandbox.write("c.json", "{\"c\":1}\n");
-    sandbox.ok("seal c.json");
+    sandbox.sealed("c.json", "{\"c\":1}\n");
     open_record(&sandbox, "t.jsonl", 2);
     ended_record(&sandbox, "u.jsonl", 2);
     for name in ["a.log", "b.log", "c.json", "t.jsonl", "u.jsonl"] {
@@ -115,7 +96,7 @@ fn a_log_that_went_back_accuses_no_record_and_makes_none_whole() {
     ] {
         let report = verified(&sandbox, name, code);
         assert_eq!(report["verdict"], verdict, "{name}");
-        assert!(codes(&report).contains(&"log_rolled_back"), "{report}");
+        assert!(report.codes().contains(&"log_rolled_back"), "{report}");
         assert_ne!(report["completeness"], "head", "{name}");
     }
     // Another log in its place, made on purpose: from then on the heads of the home count again.
@@ -134,7 +115,7 @@ fn a_log_that_is_gone_or_cannot_be_read_keeps_nobody_from_verifying() {
     let judged = |code: &str| {
         for (name, exit) in names.into_iter().zip([3, 3, 0]) {
             let report = verified(&sandbox, name, exit);
-            assert!(codes(&report).contains(&code), "{name}: {report}");
+            assert!(report.codes().contains(&code), "{name}: {report}");
             assert_eq!(check(&report).0, "skipped", "{report}");
         }
         let all = sandbox.sh("verify a.log t.jsonl u.jsonl");
@@ -168,7 +149,7 @@ fn a_log_that_does_not_tell_of_forks_makes_no_record_whole() {
     let id = read(log.join("current"));
     let tiles = log.join(id.trim()).join("tile/entries/000.p");
     let tile = fs::read_dir(tiles).unwrap().next().unwrap().unwrap().path();
-    assert_eq!(codes(&verified(&sandbox, "u.jsonl", 0)).len(), 0);
+    assert_eq!(verified(&sandbox, "u.jsonl", 0).codes().len(), 0);
     let whole = fs::read(&tile).unwrap();
     let mut other = whole.clone();
     let last = other.len() - 3;
@@ -176,7 +157,7 @@ fn a_log_that_does_not_tell_of_forks_makes_no_record_whole() {
     fs::write(&tile, other).unwrap();
     let report = verified(&sandbox, "u.jsonl", 3);
     for code in ["forks_unknown", "seal_log_damaged"] {
-        assert!(codes(&report).contains(&code), "{report}");
+        assert!(report.codes().contains(&code), "{report}");
     }
     assert_eq!(report["verdict"], "open", "{report}");
     fs::write(&tile, whole).unwrap();
@@ -195,9 +176,9 @@ fn a_second_place_that_is_gone_or_damaged_is_told_in_each_report() {
         }
     }
     let report = verified(&sandbox, "a.log", 0);
-    assert_eq!(codes(&report), ["mark_unreadable"]);
+    assert_eq!(report.codes(), ["mark_unreadable"]);
     assert_eq!(check(&report).0, "pass");
     fs::remove_dir_all(&marks).unwrap();
     let report = verified(&sandbox, "a.log", 0);
-    assert_eq!(codes(&report), ["mark_missing"]);
+    assert_eq!(report.codes(), ["mark_missing"]);
 }

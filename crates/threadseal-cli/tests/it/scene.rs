@@ -1,4 +1,12 @@
-//! Records to look at, made with the keys of a sandbox's own home.
+//! The scenes of these tests, each made by one expression.
+//!
+//! ```text
+//! ready()                     a home
+//! open_record(), ended_record(), rye_events()     records in it, of the library's own making
+//! project()                   a home with the project `p`, in which nothing ran
+//! greeted()                   a thread in it that ended, and its child
+//! thief(), steal()            another home with a copy of a key, which seals the owner's files
+//! ```
 
 use crate::prelude::*;
 use std::sync::Arc;
@@ -156,4 +164,92 @@ pub(crate) fn rye_events(sandbox: &Sandbox, name: &str, turns: u64) -> PathBuf {
         }
     }
     sandbox.write(name, lines)
+}
+
+pub(crate) fn directive(name: &str, permissions: &str, outputs: &str) -> String {
+    format!(
+        "# {name}\n\n```xml\n<directive name=\"{name}\" version=\"1.0.0\">\n  <metadata>\n    \
+         <description>d</description>\n    <category>demo</category>\n    <model id=\"claude-haiku-4-5\" />\n    \
+         <limits turns=\"6\" spend=\"0.05\" />\n    <permissions>{permissions}</permissions>\n  </metadata>\n  \
+         <inputs><input name=\"name\" type=\"string\" required=\"true\">w</input></inputs>\n  {outputs}\n\
+         </directive>\n```\n\nGreet {{input:name}}.\n"
+    )
+}
+
+pub(crate) const TOOLS: &str = "<execute><tool>rye.file-system.*</tool><tool>demo.count</tool>\
+                     <tool>rye.agent.threads.thread_directive</tool></execute>";
+pub(crate) const OUTPUTS: &str =
+    "<outputs><output name=\"path\" required=\"true\">p</output></outputs>";
+pub(crate) const SCRIPT: &str = "answers:\n\
+    - {text: I write it., calls: [{tool: rye_file-system_write, input: {path: out.txt, content: Hello}}]}\n\
+    - {calls: [{tool: rye_execute, input: {item_id: demo/count, parameters: {file: out.txt}}}]}\n\
+    - {calls: [{tool: rye_agent_threads_thread_directive, input: {directive_id: demo/child, inputs: {name: Bob}}}]}\n\
+    - {text: I am the child.}\n\
+    - {calls: [{tool: directive_return, input: {path: out.txt}}]}\n";
+
+const COUNT: &str = "tool_type: command\ncommand: [/usr/bin/wc, -c, \"${inputs.file}\"]\nconfig_schema:\n  type: object\n  \
+    properties: {file: {type: string}}\n  required: [file]\n";
+
+/// A home with the project `p`: two directives and a tool, all sealed, and the scripts
+/// `answers.yaml` and `more.yaml`.
+pub(crate) fn project() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.ok("init -q");
+    let files = [
+        sandbox.write(
+            "p/.ai/directives/demo/greet.md",
+            directive("greet", TOOLS, OUTPUTS),
+        ),
+        sandbox.write(
+            "p/.ai/directives/demo/child.md",
+            directive("child", TOOLS, ""),
+        ),
+        sandbox.write("p/.ai/tools/demo/count.yaml", COUNT),
+    ];
+    let [greet, child, count] = &files;
+    sandbox.ok(format!("seal {greet:?} {child:?} {count:?}"));
+    sandbox.write("answers.yaml", SCRIPT);
+    sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
+    sandbox
+}
+
+/// Runs `demo/greet`, with the answers of `answers.yaml` unless `more` names others.
+pub(crate) fn greet(sandbox: &Sandbox, more: &str) -> Ran {
+    let script = match more.contains("--script") || more.contains("--replay") {
+        true => "",
+        false => "--script answers.yaml",
+    };
+    sandbox.sh(format!(
+        "run demo/greet --project p -i name=Ada {script} {more}"
+    ))
+}
+
+/// Runs `demo/greet` to its end; the id of the thread. It began the thread of `demo/child`.
+#[track_caller]
+pub(crate) fn greeted(sandbox: &Sandbox, more: &str) -> String {
+    let ran = greet(sandbox, &format!("{more} --json")).exits(0).json();
+    ran["thread_id"].text().to_owned()
+}
+
+/// The command that resumes a thread of project `p`, with the answers of `more.yaml`.
+pub(crate) fn once_more(thread: &str) -> String {
+    format!("thread resume {thread} --project p -m 'Once more.' --script more.yaml")
+}
+
+/// The folder of the only thread of a directive.
+pub(crate) fn thread(sandbox: &Sandbox, directive: &str) -> PathBuf {
+    let threads = fs::read_dir(sandbox.path("p/.ai/agent/threads/demo")).unwrap();
+    let mut threads = threads.map(|entry| entry.unwrap().path());
+    let of_it = |path: &PathBuf| thread_id(path).starts_with(&format!("demo/{directive}"));
+    threads.find(of_it).unwrap()
+}
+
+/// The transcript of the only thread of a directive.
+pub(crate) fn transcript(sandbox: &Sandbox, directive: &str) -> PathBuf {
+    thread(sandbox, directive).join("transcript.jsonl")
+}
+
+/// The id of the thread with this folder.
+pub(crate) fn thread_id(folder: &Path) -> String {
+    format!("demo/{}", name_of(&folder))
 }
