@@ -133,7 +133,7 @@ impl Fleet {
             let select = "SELECT coalesce((SELECT id FROM threadseal_project), '')";
             cell(&session.one(select, &[])?, 0)
         })?;
-        let none = || Error::refused("threadseal_project holds no id of a project");
+        let none = || Error::refused("threadseal_project does not contain a project id");
         let id = ProjectId::parse(&id).ok_or_else(none)?;
         Ok(Arc::new(folder.in_database(id)))
     }

@@ -125,7 +125,7 @@ impl VerifiedThread {
             Value::Object(mut meta) => match meta.remove("inputs") {
                 Some(Value::Object(inputs)) => Ok(inputs),
                 _ => Err(Error::refused(
-                    "the record does not say what its thread was given",
+                    "the record does not contain the inputs of its thread",
                 )),
             },
             _ => Err(Error::refused("line 1 of the record has no meta")),
@@ -207,7 +207,7 @@ impl Archive<'_> {
         };
         let Some(folder) = found.filter(there) else {
             return Err(Error::refused(format!(
-                "the record of {id} is missing: {parent} started it, and seals its end"
+                "the record of {id} is missing, but {parent} started it and seals its end"
             )));
         };
         record::open(self, &folder, &id, Some(head), record::Need::Sealed).map(drop)

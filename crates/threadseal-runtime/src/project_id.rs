@@ -76,8 +76,8 @@ impl Identity {
         }
         let options = Options::new(DocumentKind::Json, trust, host.clock.now()?);
         let advice = |error: Error| {
-            let text = "it says which project this is; where it cannot be put right, remove it and name the project \
-                        whose threads go on here: threadseal init --project DIR --accept ID";
+            let text = "it identifies this project; hint: if it cannot be repaired, remove it and accept the project \
+                        whose threads continue here: threadseal init --project DIR --accept ID";
             Error::new(error.kind(), format!("{error}; {text}"))
         };
         let checked = read_verified(host, &path, &options).map_err(advice)?;
@@ -88,7 +88,10 @@ impl Identity {
             )))
         })?;
         let (own, also) = parse(&checked.bytes).ok_or_else(|| {
-            Error::refused(format!("{} names no project by its id", path.display()))
+            Error::refused(format!(
+                "{} does not contain a valid project id",
+                path.display()
+            ))
         })?;
         Ok(Self {
             own: Some(own),
@@ -112,12 +115,12 @@ impl Identity {
         }
         let this = match &self.own {
             Some(own) => format!("this is {own}"),
-            None => "this one has no id yet".to_owned(),
+            None => "this project has no id yet".to_owned(),
         };
         let advice = match self.in_database {
             true => String::new(),
             false => format!(
-                "; if the threads of that one are to go on here, and nowhere else: threadseal init --project DIR \
+                "; hint: to continue the threads of that project here, and nowhere else: threadseal init --project DIR \
                  --accept {named}"
             ),
         };
@@ -199,7 +202,10 @@ pub fn find_or_make(
         (Err(error), None) => Err(error),
         (Ok(_), None) => Err(Error::new(
             ErrorKind::External,
-            format!("{} went away at once", project.identity().display()),
+            format!(
+                "{} was removed immediately after it was written",
+                project.identity().display()
+            ),
         )),
     }
 }
@@ -218,7 +224,7 @@ pub fn accept(
 ) -> Result<bool, Error> {
     let known = Identity::read(host, project, trust)?;
     if known.in_database {
-        return Err(Error::refused("a database goes on with its own threads"));
+        return Err(Error::refused("a database continues only its own threads"));
     }
     let mut also = known.also.clone();
     for other in others {
@@ -308,7 +314,7 @@ fn named_by(path: &Path, manifest: &Manifest) -> Result<Option<ProjectId>, Error
     let id = Sealed::as_str(named).and_then(ProjectId::parse);
     id.map(Some).ok_or_else(|| {
         Error::refused(format!(
-            "{} is {}: what its line 1 names as its project is no id",
+            "{} is {}: its line 1 does not name a valid project id",
             path.display(),
             Verdict::Foreign
         ))

@@ -61,7 +61,7 @@ pub(crate) fn path_of(rest: &str) -> Result<PathBuf, Error> {
     let path = match rest.strip_prefix("//") {
         Some(path) if !path.starts_with('/') => {
             return Err(Error::invalid(
-                "the address names a host, and files are of this machine: write three slashes",
+                "the address names a host, but files are on this machine: write three slashes",
             ));
         }
         Some(path) => path,

@@ -96,7 +96,7 @@ impl EpochKeys {
         match signer.filter(|signer| signer.public_key() == key) {
             Some(signer) => Ok(Some(signer)),
             None => Err(Error::key(format!(
-                "{} does not hold the key that it is named after",
+                "{} does not contain the key in its name",
                 path.display()
             ))),
         }

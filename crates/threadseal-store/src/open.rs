@@ -110,7 +110,7 @@ pub fn lineages(
         Some(("sqlite", file)) => lineages_in_sqlite(file),
         Some(("postgres" | "postgresql", _)) => lineages_in_postgres(address),
         _ => Err(Error::invalid(
-            "lineages lie in a folder, or at an address that begins with file:, sqlite:, postgres:, \
+            "lineages are in a folder, or at an address that begins with file:, sqlite:, postgres:, \
              s3:, gs:, az: or object+file:",
         )),
     }

@@ -47,8 +47,8 @@ pub fn read_private_key_file(fs: &dyn Fs, path: &Path) -> Result<Vec<u8>, Error>
     }
     if found.mode & OTHERS != 0 {
         return Err(Error::key(format!(
-            "others may use private key {shown} (mode {:04o}); run: chmod 600 {shown}, or make a \
-             new key if somebody did",
+            "others may use private key {shown} (mode {:04o}); hint: chmod 600 {shown}, or make a \
+             new key if another user read it",
             found.mode
         )));
     }
@@ -75,7 +75,7 @@ pub(crate) fn check_owned(fs: &dyn Fs, path: &Path, kind: FileKind) -> Result<Me
     }
     if found.mode & OTHERS_WRITE != 0 {
         return Err(Error::invalid(format!(
-            "others may write to {shown} (mode {:04o}); run: chmod go-w {shown}",
+            "others may write to {shown} (mode {:04o}); hint: chmod go-w {shown}",
             found.mode
         )));
     }

@@ -79,7 +79,7 @@ pub(crate) fn run(args: &FsckArgs, context: &Context, out: &mut Out) -> Outcome 
         false => all(args, context)?,
     };
     if runs.is_empty() && records.is_empty() && strays.is_empty() {
-        return Err(Failure::new("there is no run here"));
+        return Err(Failure::new("no run was found"));
     }
     let clean = strays.is_empty()
         && runs.iter().all(FsckReport::is_clean)
@@ -164,7 +164,7 @@ fn bad_name() -> Fault {
     Fault {
         code: "bad_name",
         at: None,
-        message: "something is stored under a name that no run has".into(),
+        message: "an object is stored under a name that is not a run id".into(),
         repaired: false,
     }
 }

@@ -189,7 +189,7 @@ fn a_policy_of_the_log_before_is_told_and_keeps_no_other_from_being_asked() {
     check(&sandbox, "").exits(0);
     let restarted = sandbox.ok("log restart --anyway");
     for part in [
-        "the policy \"old\" names the key before",
+        "the policy \"old\" names the previous key",
         "threadseal witness add",
         "log publish",
     ] {

@@ -209,7 +209,7 @@ fn only_the_authority_of_a_record_that_goes_on_lets_a_key_in_and_nothing_is_writ
     let before = fs::read(&path).unwrap();
     // Refused: a key of another home, the authority itself, and a name that is no key.
     carry(&authority, &worker);
-    delegate(&worker, &key).fails_with("answers for this record");
+    delegate(&worker, &key).fails_with("is the authority of this record");
     delegate(&authority, "self").fails_with("no delegation to seal");
     delegate(&authority, "self-rye").fails_with("rye records");
     delegate(&authority, "nobody").fails_with("is not a key");
@@ -222,7 +222,7 @@ fn only_the_authority_of_a_record_that_goes_on_lets_a_key_in_and_nothing_is_writ
     fs::rename(&older, &home).unwrap();
     let refused = delegate(&authority, &key).exits(2);
     let why = &refused.stderr;
-    why.has("takes no word");
+    why.has("cannot record key events");
     fs::remove_dir_all(&home).unwrap();
     fs::rename(&newer, &home).unwrap();
     // Refused over an unsigned tail, and while another process seals the record.
@@ -247,10 +247,10 @@ fn only_the_authority_of_a_record_that_goes_on_lets_a_key_in_and_nothing_is_writ
     let mut keys = keys["keys"].list().iter();
     let old = keys.find(|key| key["name"].text().starts_with("self-") && key["usage"] == "native");
     let old = old.unwrap()["name"].text();
-    delegate(&authority, &key).fails_with("answers for this record");
+    delegate(&authority, &key).fails_with("is the authority of this record");
     authority
         .sh(format!("key delegate r.jsonl --to {key} --key {old}"))
-        .fails_with("seals nothing more");
+        .fails_with("cannot seal any more");
     assert_eq!(fs::read(&path).unwrap(), before);
 }
 

@@ -29,8 +29,8 @@ fn faults_are_told_with_their_lines_and_decide_the_exit() {
     assert_eq!(
         ran.stdout,
         "good.yaml: 2 nodes, 0 warnings\n\
-         bad.yaml:6: node `a` leads to `c`, which is no node\n\
-         bad.yaml:6: `permissions` do not hold rye.execute.tool.y\n"
+         bad.yaml:6: node `a` leads to `c`, which is not a node\n\
+         bad.yaml:6: `permissions` do not contain rye.execute.tool.y\n"
     );
     let output = sandbox
         .exits(1, "graph validate bad.yaml other.yaml warn.yaml --json")

@@ -62,7 +62,7 @@ fn what_a_revoked_key_sealed_before_in_the_log_counts_and_nothing_that_it_seals_
     drop(recorder(&sandbox, "on.jsonl", 1));
     sandbox
         .sh("seal on.jsonl --final")
-        .fails_with("seals nothing more");
+        .fails_with("cannot seal any more");
 }
 
 // T-KLOG-02
@@ -148,7 +148,7 @@ fn a_new_key_in_a_home_that_went_back_is_made_and_what_its_log_lacks_is_said() {
     }
     sandbox
         .ok("init")
-        .warns("does not say that the new key")
+        .warns("does not contain the creation of the new key")
         .warns("log_rolled_back");
     assert_eq!(native_keys(&sandbox).len(), 1);
     let history = sandbox.json("key history");

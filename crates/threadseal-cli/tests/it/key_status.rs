@@ -6,7 +6,7 @@ use crate::prelude::*;
 fn refused(sandbox: &Sandbox, commands: &[&str], why: &[&str]) {
     let before = tree_digest(&sandbox.work());
     for command in commands {
-        let ran = sandbox.exits(2, command).warns("seals nothing more");
+        let ran = sandbox.exits(2, command).warns("cannot seal any more");
         for part in why {
             assert!(ran.stderr.contains(part), "{command}: {}", ran.stderr);
         }
@@ -80,7 +80,7 @@ fn a_key_whose_place_another_took_says_which() {
     refused(
         &sandbox,
         &[&seal],
-        &[&old, ": rotated)", "took its place, self"],
+        &[&old, ": rotated)", "its successor, self"],
     );
     // Removing the key from the trust store changes nothing.
     sandbox.ok(format!("trust remove {old}"));
@@ -100,7 +100,7 @@ fn keys_of_other_usages_end_in_the_trust_store() {
         ("self-scroll", "scroll seal turns.json --key self-scroll"),
     ] {
         sandbox.ok(format!("trust revoke {name}"));
-        let next = format!("next: threadseal key new --usage {}", &name[5..]);
+        let next = format!("hint: threadseal key new --usage {}", &name[5..]);
         refused(&sandbox, &[command], &[name, &next]);
     }
     // Only native seals make a native record count, so its Rye key cannot replace the native one.

@@ -188,7 +188,7 @@ fn keys_of_rye_and_igor_are_taken_over() {
         |path: &Path, name: &str| sandbox.sh(format!("key import {path:?} --name {name:?}"));
     import(&rye, "rye").exits(0);
     import(&igor, "igor").exits(0);
-    import(&igor, "again").fails_with("here already");
+    import(&igor, "again").fails_with("already has this key");
     let public = read(rye.join("public_key.pem"));
     assert_eq!(sandbox.ok("key export rye").stdout, public);
     sandbox

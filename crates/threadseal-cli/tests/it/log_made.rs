@@ -139,7 +139,9 @@ fn a_log_of_which_only_the_key_is_left_is_missing_and_one_that_was_never_made_is
     fs::remove_dir_all(marks(&sandbox)).unwrap();
     sandbox.exits(2, "init").warns("log_missing");
     sandbox.ok("verify a.json").warns("log_missing");
-    sandbox.ok("log restart").warns("nothing but its key");
+    sandbox
+        .ok("log restart")
+        .warns("only the key of the previous log");
     // The heads that the home knows are in it.
     assert_eq!(size(&sandbox), 1);
     seal(&sandbox, "b.json");

@@ -153,8 +153,8 @@ fn a_home_that_is_restored_from_its_archive_accuses_nothing_and_goes_on_after_a_
     uneasy(&sandbox, &sandbox.home());
     sandbox
         .ok("log restart")
-        .warns("of 6 entries of the log before 2 are")
-        .prints("heads of 3 records came along");
+        .warns("2 of 6 entries of the previous log are")
+        .prints("heads of 3 records were carried over");
     // For a record that was begun since, this home cannot know its end until it is sealed again.
     sandbox.ok("verify a.log b.log c.log");
     sandbox.exits(3, "verify d.log");

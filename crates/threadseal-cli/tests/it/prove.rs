@@ -114,7 +114,7 @@ fn a_changed_proof_is_evidence_and_another_file_no_proof() {
         json.is(json!({"result/verdict": verdict, "turn": Value::Null}));
         assert_eq!(json["lines"].list().len(), 0);
     }
-    sandbox.sh("check-proof t.jsonl").fails_with("no proof");
+    sandbox.sh("check-proof t.jsonl").fails_with("not a proof");
     sandbox.sh("check-proof none").fails_with("none");
 }
 
@@ -123,9 +123,9 @@ fn a_changed_proof_is_evidence_and_another_file_no_proof() {
 fn turns_are_proved_of_verified_native_records_only() {
     let sandbox = proved();
     for (named, why) in [
-        ("t.jsonl", "as t.jsonl#2"),
-        ("t.jsonl#0", "as t.jsonl#2"),
-        ("t.jsonl#x", "as t.jsonl#2"),
+        ("t.jsonl", "for example t.jsonl#2"),
+        ("t.jsonl#0", "for example t.jsonl#2"),
+        ("t.jsonl#x", "for example t.jsonl#2"),
     ] {
         sandbox.exits(2, format!("prove {named:?}")).warns(why);
     }
@@ -136,7 +136,7 @@ fn turns_are_proved_of_verified_native_records_only() {
     sandbox
         .sh(format!("prove t.jsonl#1 --out {PROOF}"))
         .fails_with(PROOF);
-    sandbox.sh("prove t.jsonl#1 --json").fails_with("no JSON");
+    sandbox.sh("prove t.jsonl#1 --json").fails_with("not JSON");
     rye_events(&sandbox, "r.jsonl", 2);
     sandbox.sh("prove r.jsonl#1").fails_with("Rye's format");
 

@@ -104,7 +104,7 @@ fn a_copy_says_what_it_lacks_and_shows_the_rest() {
     assert_eq!((&told["left_out"], &told["exit"]), (&1.into(), &0.into()));
     sandbox
         .sh(format!("{export} --json"))
-        .fails_with("a copy is no JSON");
+        .fails_with("a copy is not JSON");
     // A record that does not verify is not copied, and the JSON report gives the reason.
     let record = sandbox.read("t.jsonl");
     sandbox.write("t.jsonl", record.replace("answer 1", "answer X"));

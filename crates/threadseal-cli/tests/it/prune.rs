@@ -315,7 +315,7 @@ fn what_is_open_changed_or_unknown_is_not_pruned() {
     fs::write(&metadata, edited).unwrap();
     refused(&format!("{child:?}"), "thread.json");
     fs::write(&metadata, kept).unwrap();
-    refused("postgres://x@localhost/threads", "name what is meant");
+    refused("postgres://x@localhost/threads", "name what to prune");
     refused("nowhere", "neither a file nor a thread");
     let ledger = names_in(&parent)
         .into_iter()

@@ -61,7 +61,7 @@ fn a_transcript_in_object_storage_is_pruned_and_its_name_takes_nothing_more() {
     sandbox.write("other.jsonl", format!("{whole}{{\"torn"));
     import(&sandbox, "other.jsonl", other);
     sandbox.sh(format!("seal {other}")).fails_with("was pruned");
-    assert!(prune(&sandbox, other, 2).contains("does not end here"));
+    assert!(prune(&sandbox, other, 2).contains("differs from the one in its tombstone"));
     put_back(&kept, &objects(&sandbox));
     prune(&sandbox, RECORD, 0);
     assert!(!holds(&sandbox, "question 1"));
@@ -89,7 +89,7 @@ fn what_is_open_changed_cut_or_unknown_in_object_storage_is_not_pruned() {
         import(&sandbox, "other.jsonl", RECORD);
     };
     // The check whether a record has ended does not fence off its writer.
-    stays("no end of it is known here");
+    stays("this home does not know an end of it");
     let mut writer = reopened(&sandbox, &path, "self-rye.rye");
     say(&mut writer, "tool_call_result", &"x".repeat(200_000));
     let nothing = Payload::parse(b"{}").unwrap();
@@ -138,7 +138,7 @@ fn a_tombstone_of_a_transcript_in_object_storage_that_was_changed_or_removed_exc
     prune(&sandbox, RECORD, 2);
     fs::remove_file(&place).unwrap();
     assert!(has(&verify(&sandbox, "--all", 1), "record_missing"));
-    assert!(prune(&sandbox, RECORD, 2).contains("nothing says that it was pruned"));
+    assert!(prune(&sandbox, RECORD, 2).contains("no tombstone shows that it was pruned"));
     fs::write(&place, good).unwrap();
     is_excused(&sandbox);
 }

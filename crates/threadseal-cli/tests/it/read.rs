@@ -89,7 +89,7 @@ fn rendering_says_who_vouches_for_it() {
             ran.stdout
         );
     }
-    sandbox.sh("render t.jsonl --json").fails_with("no JSON");
+    sandbox.sh("render t.jsonl --json").fails_with("not JSON");
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn show_tells_the_events_by_turn_and_vouches_for_none() {
         .exits(0)
         .prints("turn 1\n")
         .prints("    | question 2\n")
-        .warns("nothing shown is vouched for");
+        .warns("the output is not verified");
     sandbox
         .ok("show t.jsonl --turn 2 -q")
         .prints("question 2")
@@ -138,7 +138,7 @@ fn diff_names_the_first_thing_that_happened_differently() {
     assert_eq!(same.stdout, "no byte differs\n");
     sandbox
         .exits(3, "diff a.jsonl b.jsonl")
-        .prints("the same happened");
+        .prints("the events are the same");
     let text = read(&a);
     sandbox.write("c.jsonl", text.replace("answer 2", "answer X"));
     sandbox

@@ -45,7 +45,7 @@ fn a_thread_with_detached_bodies_is_run_shown_and_redacted() {
     let asked = "--match 'the child' --why 'a name' --by Ada";
     redact(&sandbox, &transcript, &format!("{asked} --dry-run"))
         .exits(0)
-        .prints("1 body would be dropped");
+        .prints("1 body would be deleted");
     assert!(holds(&bodies, ANSWER));
     redact(&sandbox, &transcript, asked)
         .exits(0)
@@ -78,20 +78,20 @@ fn a_thread_with_detached_bodies_is_run_shown_and_redacted() {
             "{command}: {shown}"
         );
     }
-    redact(&sandbox, &transcript, asked).fails_with("no body that is still there fits");
+    redact(&sandbox, &transcript, asked).fails_with("no remaining body matches");
     redact(&sandbox, &transcript, "--finish").exits(0);
     // A store would take the transcript without its bodies.
     let import = sandbox.sh(format!("transcript import {path} file:store"));
-    import.exits(2).fails_with("its bodies are detached");
+    import.exits(2).fails_with("the bodies are detached");
     // A copy gets its bodies too, or it is not made.
     let export = |more: &str| sandbox.sh(format!("transcript export {path} {more}"));
-    export("").fails_with("give --out");
+    export("").fails_with("add --out");
     export("--out copy.jsonl").exits(0);
     sandbox.ok("verify copy.jsonl");
     let copied = fs::read(sandbox.path("copy.bodies")).unwrap();
     let own = fs::read(transcript.with_file_name("transcript.bodies")).unwrap();
     assert_eq!(copied, own);
-    export("--out copy.jsonl").fails_with("there already");
+    export("--out copy.jsonl").fails_with("exists already");
 }
 
 // T-RED-01
@@ -197,7 +197,7 @@ fn a_copy_of_what_was_redacted_already_and_what_it_has_to_keep_are_told() {
     let more = format!("--line {line} --match 'a name' --out copy");
     sandbox
         .ok(format!("{export} {more}"))
-        .warns("the recorder's own, which stay");
+        .warns("the recorder's own lines, which stay");
     sandbox.exits(3, "check-proof copy").prints("partial");
 }
 
@@ -230,7 +230,7 @@ fn a_text_with_quotes_is_dropped_wherever_results_hold_it() {
     // The name of a tool is in the sealed line and stays, which the error states.
     let asked = "--match directive_return --why 'a name'";
     let refused = redact(&sandbox, &transcript, asked);
-    refused.fails_with("also stands in the sealed lines themselves, which stay: ");
+    refused.fails_with("also occurs in the sealed lines themselves, which stay unchanged: ");
 }
 
 // T-RED-20
@@ -253,7 +253,7 @@ fn what_cannot_be_redacted_says_so() {
     let path = ended_record(&sandbox, "t.jsonl", 1);
     let inline = redact(&sandbox, &path, "--line 3 --why x");
     inline.fails_with("its bodies are inline");
-    redact(&sandbox, &path, "--why x").fails_with("say what to redact");
+    redact(&sandbox, &path, "--why x").fails_with("select what to redact");
     let log = sandbox.write("log.jsonl", "{\"a\":1}\n");
     redact(&sandbox, &log, "--line 1 --why x").fails_with("not a native record");
 }

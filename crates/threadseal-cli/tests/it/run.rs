@@ -250,7 +250,7 @@ fn a_verified_transcript_answers_again_and_no_other_does() {
         ("tail", format!("{text}{{}}\n")),
     ] {
         let path = sandbox.write(&format!("{name}.jsonl"), changed);
-        replay(&path).fails_with("only a verified transcript answers");
+        replay(&path).fails_with("only a verified transcript can be replayed");
     }
     let after = fs::read_dir(sandbox.path("p/.ai/agent/threads/demo"))
         .unwrap()
@@ -284,7 +284,7 @@ fn children_are_replayed_from_their_own_transcripts_which_must_be_those_that_the
     for (changed, why) in [
         (
             genuine.replace("I am the child.", "I am the boss.!"),
-            "only a verified transcript answers",
+            "only a verified transcript can be replayed",
         ),
         (foreign, "transcript.jsonl"),
     ] {
@@ -295,7 +295,7 @@ fn children_are_replayed_from_their_own_transcripts_which_must_be_those_that_the
     replay(&parent).fails_with("transcript.jsonl");
     fs::write(&child, &genuine).unwrap();
     let copy = sandbox.write("copy.jsonl", fs::read(&parent).unwrap());
-    replay(&copy).fails_with("where it lies");
+    replay(&copy).fails_with("in the folder of its project");
     assert_eq!(threads(), before);
     let ran = replay(&parent).exits(0).json();
     assert_eq!(ran["outputs"]["path"], "out.txt");

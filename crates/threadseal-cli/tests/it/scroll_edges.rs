@@ -42,7 +42,7 @@ fn turns_before_a_bad_one_stay_appended_and_their_head_is_told() {
     let input = format!("{}\n{}\n{}\n", turn(0, "a"), turn(1, "b"), turn(7, "c"));
     let ran = piped(&sandbox, &append, &input)
         .exits(2)
-        .warns("the 2 turns before it are appended");
+        .warns("the 2 turns before the error are appended");
     let head = sandbox.ok(format!("scroll head {path}")).stdout;
     assert_eq!(ran.stdout, head);
     piped(&sandbox, &append, &turn(2, "c")).exits(0);
@@ -91,7 +91,7 @@ fn converting_leaves_digits_out_only_when_it_is_asked_to() {
     assert!(!out.exists());
     sandbox
         .ok(format!("{to_file} --drop-uncovered-digits"))
-        .warns("warning: turn at place 0: the number 1700000000000000001");
+        .warns("warning: turn at index 0: the number 1700000000000000001");
     sandbox.ok(format!("verify {out:?}"));
 }
 

@@ -28,7 +28,7 @@ fn a_session_becomes_a_scroll_that_verifies_and_an_account_of_the_rest() {
         "not mapped: line 2: not JSON",
         "carried as text: line 3 /message/content/0/input/n: inexact number",
         "not carried: line 3 /novel: unknown member",
-        "made up: params.temperature in 2 turns",
+        "default value: params.temperature in 2 turns",
     ] {
         assert!(ran.stderr.contains(told), "{told}\n{}", ran.stderr);
     }
@@ -56,7 +56,7 @@ fn a_source_of_which_no_turn_comes_makes_no_scroll_and_its_account_says_why() {
         format!("scroll from claude-code {source:?} --account {account:?}"),
     );
     assert_eq!(ran.stdout, "");
-    ran.stderr.has("no turn came of it");
+    ran.stderr.has("the source contains no turns");
     let account = json_file(&account);
     assert_eq!(account["turns"], 0, "{account}");
 }
@@ -83,7 +83,7 @@ fn what_nobody_knows_is_no_scroll() {
     let source = source.to_str().unwrap();
     sandbox
         .exits(2, format!("scroll from auto {source}"))
-        .fails_with("nothing here is known");
+        .fails_with("unknown source format");
     sandbox.exits(2, format!("scroll from nobody {source}"));
     sandbox
         .exits(2, format!("scroll from auto {source} {source}"))
@@ -398,7 +398,7 @@ fn a_table_has_a_line_for_each_source_below_a_folder() {
         words[..8],
         ["claude-code", "3", "2", "1", "0", "5", "7", "3"]
     );
-    assert!(lines[2].starts_with("total") && lines[3].contains("passed over"));
+    assert!(lines[2].starts_with("total") && lines[3].contains("skipped"));
     let json = sandbox.json(table);
     assert_eq!(json["schema"], "threadseal.scroll-table/1");
     assert_eq!(json["files"][0]["account"]["turns"], 2);

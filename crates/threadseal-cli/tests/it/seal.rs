@@ -16,7 +16,7 @@ fn a_tail_is_told_and_sealing_moves_it_aside_or_marks_it_on_request() {
         .exits(3)
         .begins_with("unsigned_tail  ");
     let lenient = sandbox.sh(format!("verify {path:?} --policy=lenient"));
-    lenient.exits(3).prints("resume may take bytes 0-");
+    lenient.exits(3).prints("resume may use bytes 0-");
     let before = fs::read(&path).unwrap();
     let moved = sandbox.json("seal t.jsonl");
     let moved = &moved["results"][0];
@@ -157,7 +157,7 @@ fn a_native_record_is_not_sealed_beside_because_it_carries_its_own_seals() {
     ended_record(&sandbox, "t.jsonl", 1);
     sandbox
         .sh("seal --detached t.jsonl")
-        .fails_with("carries its own seals");
+        .fails_with("contains its own seals");
 }
 
 // T-OBS-03

@@ -62,7 +62,7 @@ fn a_changed_event_is_named_with_its_turn_and_the_safe_point_before_it() {
     let ran = verify(&sandbox, &path).exits(1).begins_with("tampered  ");
     for part in [
         "turn 2 (line 10",
-        "nothing after it is safe to resume from",
+        "do not resume from later bytes",
         "not checked",
         "signed by",
     ] {

@@ -78,7 +78,7 @@ pub(super) fn migrate(database: &Database) -> Result<(), Error> {
     }
     database.write(|transaction| match version(transaction).map_err(fail)? {
         Some(later) if later > VERSION => Err(Error::refused(format!(
-            "a later ThreadSeal (tables of version {later}) wrote {}; use that one",
+            "a later ThreadSeal (tables of version {later}) wrote {}; hint: use that version",
             database.path().display()
         ))),
         _ => transaction.execute_batch(TABLES).map_err(fail),

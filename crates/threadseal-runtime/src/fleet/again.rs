@@ -64,16 +64,15 @@ impl Fleet {
     fn give_anew(&self, thread: &ThreadId, task: impl FnOnce(u64) -> Task) -> Result<i64, Error> {
         let order = self.order_of(thread)?;
         let standing = self.orders.get(order)?;
-        let standing = standing.ok_or_else(|| {
-            Error::refused(format!("there is no order {order}, to which it belongs"))
-        })?;
+        let standing =
+            standing.ok_or_else(|| Error::refused(format!("its order {order} does not exist")))?;
         match self
             .orders
             .reopen(order, standing.token, &task(standing.token).to_text())?
         {
             true => Ok(order),
             false => Err(Error::refused(format!(
-                "order {order}, to which it belongs, is not done: a worker may still go on with it"
+                "its order {order} is not done: a worker may still continue it"
             ))),
         }
     }
@@ -96,8 +95,7 @@ impl Fleet {
         let holder = random::array(&*base.services.host.random)?;
         let taken = self.orders.seize(order, worker, holder, lasts)?;
         let taken = taken.ok_or_else(|| {
-            let text =
-                format!("order {order}, to which {id} belongs, is held by a worker that lives");
+            let text = format!("order {order} of {id} is held by a worker that is alive");
             Error::refused(text)
         })?;
         let (asked, cancel) = (Cancel::default(), Cancel::default());

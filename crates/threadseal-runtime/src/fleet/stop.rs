@@ -65,10 +65,11 @@ impl Fleet {
         let looking = self.looking(base)?;
         let ended = looking.ended(id);
         if standing.state == "done" {
-            let status = ended.map_or("not run by anybody; see: threadseal thread recover", |it| {
-                it.as_str()
-            });
-            let text = format!("{id} is {status}: order {order}, to which it belongs, is done");
+            let status = ended.map_or(
+                "not run by any process (hint: threadseal thread recover)",
+                |it| it.as_str(),
+            );
+            let text = format!("{id} is {status}: its order {order} is done");
             return Err(Error::refused(text));
         }
         let threads = self.registry.of_order(order)?;
@@ -95,7 +96,7 @@ impl Fleet {
         {
             true => Ok(Cancelled::Order(order)),
             false => Err(Error::refused(format!(
-                "a worker takes order {order} at this moment, and its thread is not there yet; ask again"
+                "a worker is taking order {order}, and its thread does not exist yet; try again"
             ))),
         }
     }
@@ -132,7 +133,7 @@ impl Fleet {
         let order = self.order_of(id)?;
         let looking = self.looking(base)?;
         if let Some(status) = looking.ended(id) {
-            let text = format!("{id} is {status}: it has ended, and no lease is taken away");
+            let text = format!("{id} is {status}: it has ended, and no lease is revoked");
             return Err(Error::refused(text));
         }
         looking.check_recoverable(id)?;

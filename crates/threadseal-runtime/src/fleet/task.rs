@@ -76,7 +76,7 @@ impl Task {
         let task: Value = serde_json::from_str(text).map_err(|error| wrong(&error.to_string()))?;
         let after = || {
             let after = task["after"].as_u64();
-            after.ok_or_else(|| wrong("it does not say which order it follows"))
+            after.ok_or_else(|| wrong("it does not name the order that it follows"))
         };
         if task["resume"].is_object() {
             let task = go_on(&task["resume"], after()?, cancel)?;
@@ -110,7 +110,7 @@ impl Task {
 }
 
 fn wrong(what: &str) -> Error {
-    Error::invalid(format!("the order is none: {what}"))
+    Error::invalid(format!("the order is not valid: {what}"))
 }
 
 fn new_thread(task: &Value, cancel: &Cancel) -> Result<Order, Error> {
@@ -135,7 +135,8 @@ fn walk_on(resume: &Value, cancel: &Cancel) -> Result<GraphResumption, Error> {
     let run = resume["run"].as_str();
     Ok(GraphResumption {
         run: ThreadId::parse(run.ok_or_else(|| wrong("it names no run"))?)?,
-        unresolved: unresolved.ok_or_else(|| wrong("it does not say what is decided"))?,
+        unresolved: unresolved
+            .ok_or_else(|| wrong("it does not contain the decision on unresolved calls"))?,
         limits: Limits::from_json(&resume["limits"])?,
         cancel: cancel.clone(),
     })
@@ -147,7 +148,7 @@ fn go_on(resume: &Value, after: u64, cancel: &Cancel) -> Result<GoOn, Error> {
         text.ok_or_else(|| wrong(&format!("it has no {name}")))
     };
     Ok(GoOn {
-        way: Way::parse(text("way")?).ok_or_else(|| wrong("its way is none"))?,
+        way: Way::parse(text("way")?).ok_or_else(|| wrong("its way is not valid"))?,
         last: ThreadId::parse(text("last")?)?,
         after,
         wanted: Resumption {

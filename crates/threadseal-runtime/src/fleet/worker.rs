@@ -51,7 +51,7 @@ impl Worker<'_> {
     pub fn work(&self, tell: &mut dyn FnMut(&str)) -> Result<Tally, Error> {
         if self.lease < MIN_LEASE_TIME {
             return Err(Error::invalid(format!(
-                "a lease lasts {} ms at least",
+                "a lease must last at least {} ms",
                 MIN_LEASE_TIME.as_millis()
             )));
         }

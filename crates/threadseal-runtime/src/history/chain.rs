@@ -220,7 +220,7 @@ fn names_each_other(before: &VerifiedRecord, after: &VerifiedRecord) -> Result<(
     });
     if !named {
         return Err(Error::refused(format!(
-            "{} says that it goes on from {}, whose record does not say so",
+            "{} names the predecessor {}, whose record does not name this successor",
             after.id(),
             before.id()
         )));
@@ -294,7 +294,5 @@ fn size_of(messages: &[ChatMessage]) -> usize {
 }
 
 fn broken(id: &ThreadId) -> Error {
-    Error::refused(format!(
-        "{id} goes on from a thread that is not where its record says"
-    ))
+    Error::refused(format!("the predecessor of {id} does not match its record"))
 }

@@ -238,7 +238,7 @@ impl VerifiedRecord {
         if bytes.is_none_or(|bytes| Digest::of(bytes) != taken.sha256) {
             let path = self.path.display();
             let text = format!(
-                "{path} is tampered: what was taken of it behind its last seal is not there any more"
+                "{path} is tampered: the bytes after its last seal that its successor used are missing or changed"
             );
             return Err(Error::refused(text));
         }
@@ -353,7 +353,7 @@ pub(super) fn open(
     let head = record.head();
     if named.is_some_and(|named| named.record != head.record) {
         let path = path.display();
-        let text = format!("{path}: it is foreign: another record lies there");
+        let text = format!("{path}: it is foreign: the file contains another record");
         return Err(Error::refused(text));
     }
     // The very bytes that were verified: everything below reads these.

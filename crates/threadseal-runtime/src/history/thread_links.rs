@@ -170,7 +170,7 @@ impl Said {
         let id = record.id();
         let manifest = record.manifest();
         let manifest = manifest
-            .ok_or_else(|| Error::refused(format!("the record of {id} is one of the original")))?;
+            .ok_or_else(|| Error::refused(format!("the record of {id} is a Rye record")))?;
         let mut said = Self {
             id: id.clone(),
             record: manifest.record,

@@ -108,7 +108,7 @@ impl PostgresRegistry {
             .database
             .read(|session| session.opt(sql, &[&id.as_str()]))?;
         let order: Option<i64> = cell(&row.ok_or_else(|| unknown(id))?, 0)?;
-        order.ok_or_else(|| Error::refused(format!("{id} belongs to no order")))
+        order.ok_or_else(|| Error::refused(format!("{id} does not belong to an order")))
     }
 
     /// The threads of an order, the oldest first.

@@ -129,7 +129,7 @@ fn refuse_later(connection: &Connection) -> rusqlite::Result<Option<Error>> {
     let later = version.filter(|version| *version > VERSION);
     Ok(later.map(|version| {
         Error::refused(format!(
-            "a later ThreadSeal (tables of version {version}) wrote this file; use that one"
+            "a later ThreadSeal (tables of version {version}) wrote this file; hint: use that version"
         ))
     }))
 }

@@ -158,7 +158,7 @@ fn ailing(services: &Services, id: &ThreadId, folder: &ThreadFolder) -> Result<b
         .symlink_metadata(&folder.transcript())
         .is_ok();
     if !there && row.is_none() {
-        let text = format!("the registry knows no thread {id}");
+        let text = format!("no thread {id} is registered here");
         return Err(Error::refused(text));
     }
     // Where there is a record, the row only shows where to look.
@@ -259,7 +259,7 @@ fn standing_successor(
     match named.is_some_and(|head| head.record == record) {
         true => Ok(Some(id)),
         false => Err(Error::refused(format!(
-            "{} names {id}, whose record goes on from another one",
+            "{} names {id}, whose record continues another one",
             folder.transcript().display()
         ))),
     }

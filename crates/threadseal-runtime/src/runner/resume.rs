@@ -43,7 +43,7 @@ pub fn may_go_on_from(archive: &Archive<'_>, thread: &ThreadId) -> Result<Thread
     let last = resumable(archive.registry, thread)?.id;
     if archive.is_original(&last)? {
         let text =
-            format!("{last} is a thread of the original: it is gone on with where its files lie");
+            format!("{last} is a thread of Rye: it can only be continued where its files are");
         return Err(Error::refused(text));
     }
     leads_on(&archive.chain(&last)?, thread)?;
@@ -178,14 +178,15 @@ fn may_go_on(thread: &VerifiedThread) -> Result<(), Error> {
     let record = thread.record();
     let id = record.id();
     if record.ended().is_none() {
-        let text =
-            format!("the record of {id} does not end its thread; see: threadseal thread recover");
+        let text = format!(
+            "the record of {id} does not contain the end of its thread; hint: threadseal thread recover"
+        );
         return Err(Error::refused(text));
     }
     match record.successors().first() {
         None => Ok(()),
         Some(successor) => Err(Error::refused(format!(
-            "{id} goes on as {}, which the registry does not say",
+            "{id} is continued by {}, which the registry does not record",
             successor.thread
         ))),
     }

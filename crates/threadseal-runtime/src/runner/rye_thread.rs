@@ -83,7 +83,7 @@ pub(super) fn adopt(
     let archive = services.archive();
     if !archive.is_original(&wanted.thread)? {
         return Err(Error::refused(format!(
-            "{} is a thread of ThreadSeal's own: it is resumed as it is",
+            "{} is a ThreadSeal thread: it is resumed without adoption",
             wanted.thread
         )));
     }
@@ -145,7 +145,9 @@ fn original(
     let chain = match adopting || lenient {
         true => tolerant.chain(id)?,
         false => strict.chain(id).map_err(|error| {
-            let text = format!("{error}; a finished thread of the original is brought in by: threadseal thread adopt");
+            let text = format!(
+                "{error}; hint: to adopt a finished thread of Rye: threadseal thread adopt"
+            );
             Error::new(error.kind(), text)
         })?,
     };
@@ -153,7 +155,7 @@ fn original(
     let tail = tail_of(record)?;
     if tail.says_more && !lenient {
         return Err(Error::refused(format!(
-            "{} is {}: what stands behind its last seal is more than the thread's end",
+            "{} is {}: the bytes after its last seal contain more than the thread's end",
             record.path().display(),
             record.report().verdict
         )));
@@ -163,7 +165,7 @@ fn original(
         let status = row.standing()?;
         if !status.is_resumable() || row.continuation.is_some() {
             return Err(Error::refused(format!(
-                "{id} is {status}: it cannot be gone on with"
+                "{id} is {status}: it cannot be continued"
             )));
         }
     }
@@ -174,11 +176,11 @@ fn original(
         .or(tail.ended);
     let status = status.filter(|status| status.is_resumable());
     let status =
-        status.ok_or_else(|| Error::refused(format!("nothing says that {id} has ended")))?;
+        status.ok_or_else(|| Error::refused(format!("nothing shows that {id} has ended")))?;
     let named = match (meta, directive) {
         (Some(meta), Some(given)) if meta.directive != given.as_str() => {
             return Err(Error::refused(format!(
-                "{id} runs {}, not {given}, by its thread.json",
+                "{id} runs {}, not {given}, according to its thread.json",
                 meta.directive
             )));
         }
@@ -186,7 +188,7 @@ fn original(
         (None, Some(given)) => given.clone(),
         (None, None) => {
             return Err(Error::refused(format!(
-                "no thread.json says which directive {id} runs; name it: threadseal thread adopt --directive"
+                "no thread.json names the directive of {id}; hint: threadseal thread adopt --directive"
             )));
         }
     };
@@ -375,7 +377,7 @@ fn tail_of(record: &VerifiedRecord) -> Result<Tail, Error> {
             }
             None => {
                 return Err(Error::refused(format!(
-                    "{} is {}: what stands behind its last seal is no event",
+                    "{} is {}: a line after its last seal is not an event",
                     record.path().display(),
                     record.report().verdict
                 )));

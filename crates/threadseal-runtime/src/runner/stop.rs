@@ -88,7 +88,7 @@ pub(in crate::runner) fn leave_request(
     put: &Put<'_>,
 ) -> Result<(), Error> {
     if let Some(status) = ended(services, id) {
-        let text = format!("{id} is {status}, and somebody writes behind its end");
+        let text = format!("{id} is {status}, and a process writes after its end");
         return Err(Error::refused(text));
     }
     let folder = services.project.thread(id);
@@ -214,7 +214,7 @@ pub(in crate::runner) fn attend(
 pub(in crate::runner) fn kill(services: &Services, id: &ThreadId) -> Result<Killed, Error> {
     let row = services.registry.get(id)?;
     if let Some(status) = ended(services, id) {
-        let text = format!("{id} is {status}: it has ended, and nothing is signalled");
+        let text = format!("{id} is {status}: it has ended, and no process is signalled");
         return Err(Error::refused(text));
     }
     let Some(holder) = writer(services, id)? else {
@@ -229,7 +229,7 @@ pub(in crate::runner) fn kill(services: &Services, id: &ThreadId) -> Result<Kill
     let Some(held) = Held::of(holder)? else {
         return Err(Error::new(
             ErrorKind::External,
-            format!("process {holder} ends at this moment; ask again"),
+            format!("process {holder} is ending; try again"),
         ));
     };
     // Again, now that the number cannot change hands.
@@ -237,7 +237,7 @@ pub(in crate::runner) fn kill(services: &Services, id: &ThreadId) -> Result<Kill
     let is_named = |row: &Thread| row.process().is_some_and(|named| held.id().is(&named));
     if !same || !row.as_ref().is_none_or(is_named) {
         return Err(Error::refused(format!(
-            "process {holder} writes the record of {id}, and the registry names another one: nothing is signalled"
+            "process {holder} writes the record of {id}, but the registry names another process: no process is signalled"
         )));
     }
     held.terminate()?;
@@ -279,7 +279,9 @@ fn writer(services: &Services, id: &ThreadId) -> Result<Option<u32>, Error> {
 }
 
 fn nobody_runs(id: &ThreadId) -> Error {
-    Error::refused(format!("nobody runs {id}; see: threadseal thread recover"))
+    Error::refused(format!(
+        "no process runs {id}; hint: threadseal thread recover"
+    ))
 }
 
 /// Looks for requests, until it is dropped.

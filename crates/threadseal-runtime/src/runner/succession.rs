@@ -152,7 +152,9 @@ pub(super) fn resumable(registry: &dyn Registry, id: &ThreadId) -> Result<Thread
         return Ok(last);
     }
     let why = match status {
-        Status::Running | Status::Created => "; if its process is gone: threadseal thread recover",
+        Status::Running | Status::Created => {
+            "; hint: if its process is gone: threadseal thread recover"
+        }
         _ => "",
     };
     Err(Error::new(

@@ -233,7 +233,7 @@ fn running(
             Value::Object(inputs) => inputs.clone(),
             _ => {
                 return Err(Error::refused(
-                    "line 1 does not say what the thread was given",
+                    "line 1 does not contain the inputs of the thread",
                 ));
             }
         },
@@ -248,7 +248,7 @@ fn running(
     prepared.plan.limits = order.limits;
     let Prepared { plan, helpers, .. } = prepared;
     if plan.tools.capabilities().to_texts() != manifest.capabilities {
-        let text = "its directive gives other capabilities now than line 1 of its record";
+        let text = "its directive now gives other capabilities than line 1 of its record";
         return Err(Error::refused(text));
     }
     let mut messages = sealed.messages;
@@ -380,10 +380,11 @@ fn settle_ended(
     recorder: Recorder,
     sealed: &Sealed,
 ) -> Result<Ran, Error> {
-    let (status, payload) = sealed
-        .end
-        .clone()
-        .ok_or_else(|| Error::refused(format!("the record of {id} ends without an end")))?;
+    let (status, payload) = sealed.end.clone().ok_or_else(|| {
+        Error::refused(format!(
+            "the record of {id} does not contain the end of its thread"
+        ))
+    })?;
     let head = recorder.state().head().copied();
     let head = head.ok_or_else(|| Error::refused("the record has no seal"))?;
     let cost = match &payload["cost"] {

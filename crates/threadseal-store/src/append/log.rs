@@ -45,7 +45,10 @@ impl Log {
         {
             return Err(Error::new(
                 ErrorKind::External,
-                format!("somebody locked {} while it was made", path.display()),
+                format!(
+                    "another process locked {} while it was made",
+                    path.display()
+                ),
             ));
         }
         new.write(first)?;
@@ -233,7 +236,7 @@ impl Log {
             // program made the name.
             if digest_of_file(self, path)? != sha256 {
                 return Err(Error::refused(format!(
-                    "{} exists and is not what its name says; move it away",
+                    "{} exists and does not match its name; move it away",
                     path.display()
                 )));
             }

@@ -331,7 +331,10 @@ impl HeadStore for FileHeadStore {
             .ok_or_else(|| {
                 Error::new(
                     ErrorKind::External,
-                    format!("{} holds a name that is no record id", directory.display()),
+                    format!(
+                        "{} contains a name that is not a record id",
+                        directory.display()
+                    ),
                 )
             })?;
         records.sort_unstable();

@@ -263,7 +263,7 @@ pub(super) fn going_back(old: &StoredHead, new: &StoredHead) -> Option<String> {
     let (was, is) = (&old.head, &new.head);
     let grows_only = old.kind != RecordKind::Document;
     if was.record != is.record {
-        Some(format!("the new head is of record {}", is.record))
+        Some(format!("the new head belongs to record {}", is.record))
     } else if old.kind != new.kind {
         Some(format!("it is {}, not {}", old.kind, new.kind))
     } else if is.seq < was.seq {

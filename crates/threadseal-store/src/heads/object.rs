@@ -145,7 +145,7 @@ impl HeadStore for ObjectHeadStore {
         let records: Option<Vec<RecordId>> =
             names.iter().map(|name| RecordId::parse_hex(name)).collect();
         let mut records = records.ok_or_else(|| {
-            let text = format!("{folder} holds a name that is no record id");
+            let text = format!("{folder} contains a name that is not a record id");
             Error::new(ErrorKind::External, text)
         })?;
         records.sort_unstable();

@@ -47,7 +47,7 @@ impl KeyFileName {
             Ok(Self(text.to_owned()))
         } else {
             Err(Error::invalid(format!(
-                "key name {text:?} does not serve: use up to {MAX_KEY_FILE_NAME_BYTES} of a-z, \
+                "key name {text:?} is not valid: use up to {MAX_KEY_FILE_NAME_BYTES} of a-z, \
                  0-9, '-', '_' and '.', beginning with a letter or digit"
             )))
         }

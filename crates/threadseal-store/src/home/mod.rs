@@ -197,7 +197,7 @@ fn check_stands(fs: &dyn Fs, above: &Path, home: &Path) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "anybody may write to {} (mode {:04o}) and so replace {}",
+        "any user may write to {} (mode {:04o}) and so replace {}",
         above.display(),
         found.mode,
         home.display()

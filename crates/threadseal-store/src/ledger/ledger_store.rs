@@ -371,7 +371,7 @@ pub(crate) fn check_entries(entries: &[Entry]) -> Result<(), Error> {
 /// The refusal of a run that was deleted.
 pub(crate) fn deleted(run: &RunId, tombstone: &Tombstone) -> Error {
     Error::refused(format!(
-        "the ledger of run {run} was deleted at {} with {}; it takes no record any more",
+        "the ledger of run {run} was deleted at {} with {}; it accepts no more records",
         tombstone.at.to_iso_seconds(),
         tombstone.tip
     ))

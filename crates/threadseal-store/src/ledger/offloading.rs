@@ -58,7 +58,7 @@ fn check(run: &RunId, id: &str, content: Vec<u8>) -> Result<Vec<u8>, Error> {
         return Ok(content);
     }
     Err(Error::refused(format!(
-        "artifact {id} is not what its name says"
+        "artifact {id} does not match its name"
     )))
 }
 

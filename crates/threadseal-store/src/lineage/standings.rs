@@ -47,7 +47,7 @@ impl Standings {
             (None, Some((_, Version::V4))) => Standing::cut(),
             (None, Some((missing, _))) => {
                 return Err(Error::refused(format!(
-                    "the history of {agent} lacks the link {missing}; put it back"
+                    "the history of {agent} lacks the link {missing}; restore it"
                 )));
             }
         };

@@ -36,7 +36,8 @@ impl Cloud {
             "" => name.to_owned(),
             prefix => format!("{prefix}/{name}"),
         };
-        Path::parse(&whole).map_err(|error| Error::invalid(format!("no name of objects: {error}")))
+        Path::parse(&whole)
+            .map_err(|error| Error::invalid(format!("not a name of an object: {error}")))
     }
 
     fn put(&self, name: &str, bytes: &[u8], mode: PutMode) -> Result<Put, Error> {
@@ -122,7 +123,7 @@ impl Objects for Cloud {
                     .and_then(|rest| rest.strip_prefix('/'));
                 let name = name.unwrap_or(whole).to_owned();
                 if names.last().is_some_and(|last| *last >= name) {
-                    return Err(external(self, "names are not listed in their order"));
+                    return Err(external(self, "names are not listed in order"));
                 }
                 names.push(name);
             }

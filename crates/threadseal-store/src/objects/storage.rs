@@ -100,10 +100,10 @@ pub fn seal(objects: &dyn Objects, name: &str, bytes: &[u8]) -> Result<(), Error
         Put::Stored(_) => Ok(()),
         Put::Differs => match objects.read(name, bytes.len())? {
             Some(found) if found.bytes == bytes => Ok(()),
-            Some(_) => Err(damaged(objects, name, "is not what its name says")),
+            Some(_) => Err(damaged(objects, name, "does not match its name")),
             None => Err(external(
                 objects,
-                &format!("{name} was there and is gone; somebody removes what is being written"),
+                &format!("{name} disappeared; another process deletes it while it is written"),
             )),
         },
     }
@@ -122,7 +122,7 @@ pub(crate) fn unseal(
 ) -> Result<Vec<u8>, Error> {
     match objects.read(name, limit)? {
         Some(found) if Digest::of(&found.bytes) == *sha256 => Ok(found.bytes),
-        Some(_) => Err(damaged(objects, name, "is not what its name says")),
+        Some(_) => Err(damaged(objects, name, "does not match its name")),
         None => Err(damaged(objects, name, "is missing")),
     }
 }

@@ -146,7 +146,7 @@ impl Server {
         );
         warn(
             facts.is_standby,
-            "it is a standby: it can be read only, and may lag behind",
+            "it is a standby: it is read-only, and may lag",
         );
         warn(
             self.may_be_plain,
@@ -218,7 +218,7 @@ async fn check_session(client: &Client) -> Result<(), Error> {
     let row = client.query_one(settings, &[]).await.map_err(external)?;
     if row.get::<_, &str>(1) != "UTF8" {
         return Err(Error::invalid(
-            "the database's encoding is not UTF8; make one with it",
+            "the database's encoding is not UTF8; create a database with it",
         ));
     }
     if is_durable(row.get(0)) {
@@ -283,7 +283,8 @@ fn unescaped(value: &str) -> Result<String, Error> {
         }
         let digits = [rest.next().unwrap_or(0), rest.next().unwrap_or(0)];
         let digits = std::str::from_utf8(&digits).unwrap_or("");
-        let byte = u8::from_str_radix(digits, 16).map_err(|_| invalid("a % begins no escape"))?;
+        let byte =
+            u8::from_str_radix(digits, 16).map_err(|_| invalid("a % does not begin an escape"))?;
         bytes.push(byte);
     }
     String::from_utf8(bytes).map_err(|_| invalid("an escape is not UTF-8"))

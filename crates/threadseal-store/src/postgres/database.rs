@@ -345,7 +345,7 @@ impl<'c> Session<'c> {
     /// As [`Session::query`].
     pub fn one(&self, sql: &str, values: &[Value<'_>]) -> Result<Row, Error> {
         let row = self.opt(sql, values)?;
-        row.ok_or_else(|| self.server.external("a statement gave no row"))
+        row.ok_or_else(|| self.server.external("a statement returned no row"))
     }
 
     /// How many rows a statement changed.

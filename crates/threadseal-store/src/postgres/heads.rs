@@ -191,7 +191,7 @@ impl HeadStore for PostgresHeadStore {
         records.ok_or_else(|| {
             self.database
                 .server()
-                .external("an alias leads to no record id")
+                .external("an alias does not name a record id")
         })
     }
 
@@ -206,7 +206,8 @@ impl HeadStore for PostgresHeadStore {
                 .await?;
             let Some(row) = row else { return Ok(None) };
             let record = record_id(column(&row, 0)?);
-            let record = record.ok_or_else(|| refused("a place leads to no record id".into()))?;
+            let record =
+                record.ok_or_else(|| refused("a place does not name a record id".into()))?;
             read(client, &record).await
         })?;
         Ok(found.filter(|stored| stored.path_hint.as_deref() == Some(hint)))

@@ -139,7 +139,7 @@ impl Orders {
         let rows = self.database.once(sql, &[&task])?;
         let id = rows.first().map(|row| cell(row, 0)).transpose()?;
         self.database.tell()?;
-        id.ok_or_else(|| Error::new(ErrorKind::External, "PostgreSQL gave no number"))
+        id.ok_or_else(|| Error::new(ErrorKind::External, "PostgreSQL returned no number"))
     }
 
     /// Takes the oldest order that waits, or whose holder let it expire; None when there is none.

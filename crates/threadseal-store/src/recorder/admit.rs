@@ -65,7 +65,7 @@ fn refuse_ended(
         .standing
     {
         Standing::Revoked { .. } => Err(Error::refused(format!(
-            "key {} ended: what it sealed before stands, and nothing that it seals from now on counts; go on in a new record",
+            "key {} ended: its earlier seals remain valid, but new ones do not count; continue in a new record",
             key.key_id()
         ))),
         _ => Ok(()),
@@ -78,8 +78,7 @@ pub(super) fn accept(report: &Report, tail: TailPolicy) -> Result<(), Error> {
         Verdict::Verified | Verdict::Open | Verdict::Partial => Ok(()),
         Verdict::UnsignedTail if tail != TailPolicy::Refuse => Ok(()),
         Verdict::UnsignedTail => {
-            let way_out =
-                "threadseal seal moves what follows its last seal aside, and says so in it";
+            let way_out = "hint: threadseal seal sets the tail aside and records that";
             Err(Error::refused(format!("{}; {way_out}", refusal(report))))
         }
         _ => Err(refusal(report)),

@@ -24,14 +24,16 @@ impl Recorder {
         self.check()?;
         if self.sealer.is_ended() {
             return Err(Error::refused(
-                "the record has ended, and lets nobody in any more",
+                "the record has ended, and accepts no more delegations",
             ));
         }
         if self.sealer.is_delegate(key) {
             return Ok(None);
         }
         if self.sealer.delegates() >= MAX_DELEGATES {
-            let text = format!("a record lets at most {MAX_DELEGATES} keys in; go on in a new one");
+            let text = format!(
+                "a record has at most {MAX_DELEGATES} delegated keys; continue in a new one"
+            );
             return Err(Error::new(ErrorKind::Limit, text));
         }
         let (stamp, turn) = (self.host.stamp()?, self.sealer.turn());

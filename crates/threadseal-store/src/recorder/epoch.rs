@@ -165,8 +165,8 @@ impl Epoch {
 
 fn not_here(current: &PublicKey) -> Error {
     Error::refused(format!(
-        "the key that seals this record now, {}, is not in this home: go on where it was sealed last, or have its authority \
-         take it over with: threadseal seal --take-over",
+        "the key that seals this record now, {}, is not in this home: continue where it was sealed last, or take it over \
+         with its authority; hint: threadseal seal --take-over",
         current.key_id()
     ))
 }

@@ -151,7 +151,7 @@ fn use_write_ahead_log(connection: &Connection, path: &Path) -> Result<(), Error
             Ok(mode) if mode == "wal" => return Ok(()),
             Ok(_) => {
                 return Err(Error::invalid(format!(
-                    "{} lies where SQLite cannot keep a write-ahead log; use a local disk",
+                    "{} is in a place where SQLite cannot keep a write-ahead log; use a local disk",
                     path.display()
                 )));
             }
@@ -195,7 +195,7 @@ impl Reading {
         if size("-journal") > 0 {
             return Err(Error::refused(format!(
                 "a transaction on {} was not finished; open it once with the program that wrote it, \
-                 which takes it back",
+                 which rolls it back",
                 path.display()
             )));
         }

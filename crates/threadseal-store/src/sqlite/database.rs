@@ -116,10 +116,7 @@ pub fn view<T>(
     }
     Err(Error::new(
         ErrorKind::External,
-        format!(
-            "{} is being changed all the time; try again",
-            path.display()
-        ),
+        format!("{} keeps changing; try again", path.display()),
     ))
 }
 

@@ -166,7 +166,7 @@ impl TranscriptStore for FileTranscriptStore {
             size += chunk.len() as u64;
         }
         if line < size {
-            let text = "the file ends in a torn line; threadseal seal sets it aside and says so in the record";
+            let text = "the file ends in a torn line; hint: threadseal seal sets it aside and records that";
             fault("torn_tail", line, text);
         }
         Ok(FsckReport {

@@ -177,7 +177,7 @@ pub(super) fn checked_aside(bytes: Vec<u8>, moved: &MovedTail) -> Result<Vec<u8>
     match bytes.len() as u64 == moved.length && Digest::of(&bytes) == moved.sha256 {
         true => Ok(bytes),
         false => Err(Error::refused(format!(
-            "{} is not what was set aside",
+            "{} differs from the tail that was set aside",
             moved.path.display()
         ))),
     }

@@ -95,7 +95,7 @@ pub(crate) fn writable(text: &str, context: &Context) -> Result<Box<dyn LedgerSt
         }
         Named::Address(address) => opened(address, Intent::Write)?,
         Named::File(path) if !path.exists() => {
-            let text = "there is no such folder; to have it made, name it as file:DIR";
+            let text = "there is no such folder; hint: write file:DIR to create it";
             return Err(Failure::new(text).about(path));
         }
         Named::File(path) => {
@@ -236,7 +236,7 @@ impl Place {
         match strays.first() {
             None => Ok(()),
             Some(name) => Err(Failure::new(format!(
-                "something is stored under {}, which no run is called; name the run that you want with --run",
+                "an object is stored under {}, which is not a run id; hint: name the run with --run",
                 Clean(name)
             ))),
         }
@@ -253,7 +253,7 @@ impl Place {
         let mut runs = self.runs()?;
         match (runs.pop(), runs.len()) {
             (Some(run), 0) => Ok(run),
-            (None, _) => Err(Failure::new("there is no run here")),
+            (None, _) => Err(Failure::new("no run was found")),
             (Some(_), others) => Err(Failure::new(format!(
                 "there are {} runs here; name one with --run",
                 others + 1
@@ -314,10 +314,10 @@ fn compact(line: &[u8], number: u64) -> Result<Vec<u8>, Error> {
     if line.starts_with(b"{") && json::validate(line).is_ok() && line.ends_with(b"}") {
         return Ok(line.to_vec());
     }
-    let refuse = |why: &str| Error::refused(format!("line {number} is no record: {why}"));
+    let refuse = |why: &str| Error::refused(format!("line {number} is not a record: {why}"));
     let document = json::parse_python(line.trim_ascii()).map_err(|e| refuse(&e.to_string()))?;
     if document.value.as_object().is_none() {
-        return Err(refuse("it is no object"));
+        return Err(refuse("not an object"));
     }
     python::ledger_line(&document.value).map_err(|e| refuse(&e.to_string()))
 }

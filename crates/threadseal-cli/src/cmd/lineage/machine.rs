@@ -101,7 +101,7 @@ impl MachineArgs {
         }
         store.load_identity(agent)?.ok_or_else(|| {
             Failure::new(format!(
-                "there is no identity of {agent} in {}; name one by --key",
+                "there is no identity of {agent} in {}; hint: name one with --key",
                 store.place()
             ))
         })
@@ -127,7 +127,7 @@ impl MachineArgs {
         let identity = match (&self.key, agent) {
             (Some(path), _) => read_key(path, context)?,
             (None, Some(agent)) => self.identity(&store, agent, context)?,
-            (None, None) => return Err(Failure::new("name this machine's key by --key")),
+            (None, None) => return Err(Failure::new("name the key of this machine with --key")),
         };
         let delegation = match &self.delegation {
             Some(path) => Some(read_delegation(path, context)?),
@@ -249,7 +249,7 @@ pub(super) fn read_delegation(path: &Path, context: &Context) -> Result<Delegati
 fn read_key(path: &Path, context: &Context) -> Result<AgentIdentity, Failure> {
     let bytes = match threadseal_store::owned_files::read_private_key_file(&*context.fs, path) {
         Ok(bytes) if bytes.len() <= MAX_KEY_FILE_BYTES => bytes,
-        Ok(_) => return Err(Failure::new("the key file is too large to be one").about(path)),
+        Ok(_) => return Err(Failure::new("the key file is too large").about(path)),
         Err(error) => return Err(error.into()),
     };
     AgentIdentity::read(&bytes).map_err(|error| Failure::from(error).about(path))
@@ -263,7 +263,7 @@ fn only_one(store: &dyn CheckpointStore) -> Result<AgentName, Failure> {
             store.place()
         ))),
         _ => Err(Failure::new(format!(
-            "there are several agents in {}; name one by --agent",
+            "there are several agents in {}; hint: name one with --agent",
             store.place()
         ))),
     }

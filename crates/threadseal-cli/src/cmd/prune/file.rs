@@ -74,12 +74,14 @@ impl Tools<'_> {
         match detect::kind(&file)? {
             Some(Kind::Native) => self.begin(&site),
             Some(Kind::Ledger(_)) => Err(Failure::new(
-                "a ledger is pruned in its store: threadseal prune STORE --run ID",
+                "a ledger is pruned in its store; hint: threadseal prune STORE --run ID",
             )),
             Some(Kind::Checkpoint) => Err(Failure::new(
-                "the checkpoints of an agent are pruned in their store: threadseal prune STORE --agent NAME",
+                "the checkpoints of an agent are pruned in their store; hint: threadseal prune STORE --agent NAME",
             )),
-            Some(Kind::Sidecar) => Err(Failure::new("these are seals; name the log")),
+            Some(Kind::Sidecar) => Err(Failure::new(
+                "this is a seal file; name the log that it seals",
+            )),
             _ => self.begin_held(path),
         }
     }
@@ -183,7 +185,7 @@ pub(super) fn ended(opened: &Opened) -> Result<Head, Failure> {
     match (state.is_ended(), verdict, state.head()) {
         (true, Verdict::Verified, Some(head)) => Ok(*head),
         _ => Err(Failure::new(format!(
-            "it is {verdict} and has no end that holds: only whole records that have ended are pruned"
+            "it is {verdict} and has no valid end: only complete records that have ended are pruned"
         ))),
     }
 }
@@ -254,7 +256,7 @@ pub(super) fn record_in(file: &RegularFile) -> Result<Option<RecordId>, Failure>
 
 /// The tombstone of one record permits no deletion of another.
 pub(super) fn lies_there() -> Failure {
-    Failure::new("another record lies where its tombstone says that one was pruned")
+    Failure::new("this place contains another record than its tombstone names")
 }
 
 /// The path of the transcript that an argument names: a path, a folder with a transcript, or a

@@ -114,7 +114,7 @@ pub(super) fn seal_rye(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Fai
         verdict => {
             let worst = report.findings.iter().min_by_key(|found| found.severity);
             let why = worst.map_or(String::new(), |found| format!(": {}", found.message));
-            let message = format!("the transcript is {verdict}{why}; verify it");
+            let message = format!("the transcript is {verdict}{why}; hint: threadseal verify");
             return Err(Failure::new(message).about(path));
         }
     }

@@ -101,7 +101,7 @@ pub(super) fn run(args: &ListArgs, context: &Context, out: &mut Out) -> Outcome 
     }
     if unusable > 0 {
         out.line(format_args!(
-            "{unusable} left out: their ids must not become paths (thread inspect names them)"
+            "{unusable} left out: their ids cannot be used as paths; hint: threadseal thread inspect"
         ));
     }
     Ok(Exit::Done)

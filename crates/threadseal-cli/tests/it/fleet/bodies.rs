@@ -87,7 +87,7 @@ fn a_thread_in_a_database_is_redacted_and_the_record_says_so() {
         .exits(0)
         .prints("redacted")
         .omits("redaction_unlogged");
-    redact("--why again").fails_with("no body that is still there fits");
+    redact("--why again").fails_with("no remaining body matches");
     ended.sandbox.ok(format!("redact {address} --finish"));
     // The thread resumes, and its model gets the redaction in place of the text.
     ended.ok(format!(

@@ -50,7 +50,7 @@ fn a_key_is_not_rotated_under_a_thread_of_a_database_that_goes_on_or_of_which_no
     let named = format!("--database {}", ended.url);
     rotate("")
         .exits(2)
-        .warns("nobody can say")
+        .warns("cannot determine")
         .warns("postgres://");
     ended.slow(2);
     ended.ok("run demo/slow --detach");

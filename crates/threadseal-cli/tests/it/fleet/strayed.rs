@@ -40,6 +40,6 @@ fn a_thread_of_another_project_is_not_gone_on_with_from_a_database() {
     ended.sql("DELETE FROM threadseal_project");
     ended.refuses(
         &format!("thread transcript {}", ended.thread),
-        "holds no id",
+        "does not contain a project id",
     );
 }

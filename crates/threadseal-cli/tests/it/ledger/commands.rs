@@ -82,7 +82,7 @@ fn elsewhere_a_signed_ledger_is_open_until_a_head_is_known() {
 fn a_new_folder_is_made_only_by_its_address_and_a_file_takes_no_records() {
     let sandbox = ready();
     let append = |place: &str| piped(&sandbox, &format!("ledger append {place} --run r1"), STEPS);
-    append("new").fails_with("there is no such folder; to have it made, name it as file:DIR");
+    append("new").fails_with("there is no such folder; hint: write file:DIR to create it");
     append("file:new").exits(0);
     append("new").exits(0);
     append("new/ledger_r1.jsonl").fails_with("this is a file; name a store to write to");
@@ -278,13 +278,13 @@ fn what_is_asked_of_the_beginning_must_be_what_a_ledger_began_with() {
         &format!("--inputs-file {workflow:?}"),
         "--parent r0",
     ] {
-        let text = format!("says otherwise than {}", &more[..more.find(' ').unwrap()]);
+        let text = format!("contradicts {}", &more[..more.find(' ').unwrap()]);
         append("r1", more).fails_with(&text);
     }
     let plain = "ledger append file:runs --run r2";
     piped(&sandbox, plain, STEPS).exits(0);
     let late = format!("{plain} --genesis");
-    piped(&sandbox, &late, STEPS).fails_with("has begun, without a record that says what it is of");
+    piped(&sandbox, &late, STEPS).fails_with("has begun without a first record that describes it");
 }
 
 #[test]

@@ -199,7 +199,7 @@ fn names_that_no_run_has_are_told_and_take_no_other_run_out_of_sight() {
         fsck.is(json!({"runs/0/clean": true, "runs/1/faults/0/code": "bad_name"}));
         sandbox
             .sh(format!("ledger import {store} file:copy"))
-            .fails_with("which no run is called");
+            .fails_with("which is not a run id");
     }
     sandbox.ok(format!("ledger verify {store} --run r1"));
 }

@@ -148,7 +148,7 @@ fn an_edited_row_signals_no_stranger_and_not_the_writer_either() {
         ),
     ] {
         sql(&sandbox, &row);
-        of(&sandbox, "kill", &runs.thread, "").fails_with("nothing is signalled");
+        of(&sandbox, "kill", &runs.thread, "").fails_with("no process is signalled");
         assert!(stranger.try_wait().unwrap().is_none(), "{row}");
         assert!(runs.process.try_wait().unwrap().is_none(), "{row}");
     }

@@ -92,7 +92,7 @@ fn a_thread_is_handed_over_by_command_and_all_that_it_leaves_verifies() {
         .sh(format!(
             "thread adopt {first} --project p --script more.yaml"
         ))
-        .fails_with("ThreadSeal's own");
+        .fails_with("resumed without adoption");
 }
 
 // T-RUN-01

@@ -90,7 +90,7 @@ pub(in crate::runner) fn trusts_parent(
     let first = examine::first_line(&file)?.and_then(|line| parse_line(&line));
     let manifest = first.ok_or_else(|| refuse("its record has no first line"))?;
     if manifest.record.to_string() != parent.ledger.run_id.as_str() {
-        return Err(refuse("another record lies in its place"));
+        return Err(refuse("its file contains another record"));
     }
     let meta = ThreadMeta::read(
         &services.host,
@@ -101,7 +101,7 @@ pub(in crate::runner) fn trusts_parent(
     )?;
     let (limits, capabilities) = (meta.get().limits, &meta.get().capabilities);
     if limits != own.limits || *capabilities != own.capabilities {
-        return Err(refuse("its thread.json gives other limits or capabilities"));
+        return Err(refuse("its thread.json has other limits or capabilities"));
     }
     Ok(())
 }

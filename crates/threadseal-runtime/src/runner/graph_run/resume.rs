@@ -97,7 +97,7 @@ fn take(services: &Services, stopped: StoppedRun) -> Result<Ended, Error> {
     let mut recorder = held_record::open(services, &stopped.id, policy)?.recorder;
     if recorder.state().head() != Some(&stopped.head) {
         return Err(Error::refused(
-            "somebody wrote the record meanwhile; try again",
+            "another process wrote the record meanwhile; try again",
         ));
     }
     let path = stopped.folder.metadata();
@@ -172,7 +172,7 @@ impl StoppedRun {
             return Ok(());
         }
         let text = format!(
-            "the file of graph {} is another one than {} began with: run it anew",
+            "the file of graph {} is another one than {} started with; hint: start a new run",
             plan.item, self.id
         );
         Err(Error::refused(text))
@@ -182,12 +182,13 @@ impl StoppedRun {
     fn settled(&self, plan: &GraphPlan, unresolved: Unresolved) -> Result<Settled, Error> {
         if matches!(self.course.at, Position::End(_)) {
             return Err(Error::refused(
-                "the run came to the graph's end: there is nothing to go on with",
+                "the run reached the end of the graph: there is nothing to resume",
             ));
         }
         let node = plan.subject.node(self.course.at.node());
-        let node =
-            node.ok_or_else(|| Error::refused("the graph has no node at which the run stands"))?;
+        let node = node.ok_or_else(|| {
+            Error::refused("the graph does not have the node at which the run stopped")
+        })?;
         let mut settled = Settled::new();
         for (id, known) in self.course.known_calls() {
             let (item, outcome) = (known.item.clone(), known.outcome.clone());

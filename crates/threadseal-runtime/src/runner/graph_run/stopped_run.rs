@@ -82,7 +82,7 @@ struct Sealed {
 /// Kind `Refused` when it did not stop, or a part of it does not verify or contradicts its
 /// record.
 pub(super) fn read(services: &Services, id: &ThreadId) -> Result<StoppedRun, Error> {
-    let unknown = || Error::refused(format!("the registry knows no run {id}"));
+    let unknown = || Error::refused(format!("no run {id} is registered here"));
     let row = services.registry.get(id)?.ok_or_else(unknown)?;
     let folder = services.project.thread(id);
     services.project.inside(&*services.host.fs, folder.path())?;
@@ -101,7 +101,7 @@ pub(super) fn read(services: &Services, id: &ThreadId) -> Result<StoppedRun, Err
     )?;
     if meta.get().directive != course.graph {
         return Err(Error::refused(format!(
-            "{id} is a run of another graph than its record says"
+            "{id} is a run of another graph than its record names"
         )));
     }
     same_capabilities(services, &folder, &sealed.manifest)?;
@@ -212,7 +212,7 @@ fn sealed(services: &Services, folder: &ThreadFolder, id: &ThreadId) -> Result<S
     let [sealed, _] = record.tail();
     let sealed = usize::try_from(sealed).map_err(|_| refuse("it is too large"))?;
     Ok(Sealed {
-        manifest: manifest.ok_or_else(|| refuse("its first line is no manifest"))?,
+        manifest: manifest.ok_or_else(|| refuse("its first line is not a manifest"))?,
         head: record.head(),
         events: events.collect::<Result<_, _>>()?,
         tail: record.bytes().get(sealed..).unwrap_or_default().to_vec(),
@@ -234,8 +234,8 @@ fn stopped_course(
         let folder = services.project.thread(&ThreadId::parse(successor)?);
         let there = services.host.fs.metadata(&folder.transcript()).is_ok();
         return Err(Error::refused(match there {
-            true => format!("{id} goes on as {successor}: resume that one"),
-            false => format!("{id} goes on as {successor}, whose record is missing"),
+            true => format!("{id} is continued by {successor}; hint: resume that run"),
+            false => format!("{id} is continued by {successor}, whose record is missing"),
         }));
     }
     let course = course(&sealed.events, None)?;
@@ -244,7 +244,7 @@ fn stopped_course(
         Standing::Completed | Standing::CompletedWithErrors
     ) {
         return Err(Error::refused(format!(
-            "{id} is complete: there is nothing to go on with"
+            "{id} is complete: there is nothing to resume"
         )));
     }
     let ended = sealed.events.iter().any(|(kind, _)| is_terminal(kind));
@@ -274,7 +274,7 @@ fn is_linked(
         (None, None) => return Ok(()),
         (Some(head), Some(before)) => (head, ThreadId::parse(before)?),
         _ => {
-            let text = format!("the record of {id} does not say what it goes on from");
+            let text = format!("the record of {id} does not name its predecessor");
             return Err(Error::refused(text));
         }
     };
@@ -283,7 +283,7 @@ fn is_linked(
     match links.any(|link| link.thread == id.as_str() && link.record == Some(manifest.record)) {
         true => Ok(()),
         false => Err(Error::refused(format!(
-            "{id} says that it goes on from {before}, whose record does not say so: resume that one"
+            "{id} names the predecessor {before}, whose record does not name this successor; hint: resume the predecessor"
         ))),
     }
 }
@@ -316,7 +316,7 @@ fn same_capabilities(
         return Ok(());
     }
     let text = format!(
-        "{} is not the one that line 1 of the transcript names",
+        "{} is not the file that line 1 of the transcript names",
         path.display()
     );
     Err(Error::refused(text))
@@ -362,7 +362,7 @@ fn same_state(
         )));
     }
     let text = String::from_utf8(checked.bytes);
-    let text = text.map_err(|_| Error::refused("the state file is no text"))?;
+    let text = text.map_err(|_| Error::refused("the state file is not text"))?;
     let text = without_signatures(&text);
     agrees(text, row.parent.as_deref(), &sealed.head, &|until| {
         course(&sealed.events, until)
@@ -386,14 +386,14 @@ fn is_run(id: &ThreadId, manifest: &Manifest) -> Result<(), Error> {
     match dynamic(&manifest.meta)?["kind"] == KIND {
         true => Ok(()),
         false => Err(Error::refused(format!(
-            "{id} is no run of a graph; see: threadseal thread"
+            "{id} is not a run of a graph; hint: threadseal thread"
         ))),
     }
 }
 
 /// An event as a run wrote it.
 fn event(line: &[u8]) -> Result<(String, Value), Error> {
-    let refuse = || Error::refused("the transcript holds a line that is no event");
+    let refuse = || Error::refused("the transcript contains a line that is not an event");
     let event = parse_python(line).map_err(|_| refuse())?.value;
     let kind = event.get("event_type").and_then(|kind| kind.as_str());
     let kind = kind.ok_or_else(refuse)?.to_owned();
@@ -428,7 +428,7 @@ impl StoppedRun {
         Error::new(
             ErrorKind::Refused,
             format!(
-                "nobody knows whether these calls were carried out: {}; look, then say --skip-unresolved (they count \
+                "it is not known whether these calls were carried out: {}; hint: check them, then use --skip-unresolved (they count \
                  as made) or --fail-unresolved (they count as failed)",
                 calls.join(", ")
             ),

@@ -70,7 +70,8 @@ impl Records {
         let known: HashSet<&ThreadId> = rows.iter().map(|row| &row.id).collect();
         for id in left.iter().filter(|id| !known.contains(id)) {
             if self.registry.get(id)?.is_none() && self.is_own(id)? {
-                let message = "it left files here, and the registry does not know it; see: threadseal thread recover";
+                let message =
+                    "it has files here, but it is not registered; hint: threadseal thread recover";
                 let missing = || fault("row_missing", id, message.to_owned());
                 inspection.push(stray(id).unwrap_or_else(missing));
             }
@@ -162,7 +163,7 @@ impl Records {
             None => self.registry.get(&row.id)?,
         };
         if row.is_some_and(|row| self.denies_result(&row)) {
-            let message = "the registry gives another result than record and thread.json";
+            let message = "the registry has another result than record and thread.json";
             found.push(fault("result_mismatch", &said.id, message.to_owned()));
         }
         Ok(found)
@@ -198,12 +199,12 @@ impl Records {
         let suits = row.status.as_ref().is_ok_and(|status| said.suits(*status));
         if !suits && found.iter().all(|known| known.code != "status_mismatch") {
             let says = match (&said.after, said.ended) {
-                (Some(after), _) => format!("{after} goes on from it"),
+                (Some(after), _) => format!("{after} continues it"),
                 (None, Some(ended)) => format!("it is {ended}"),
                 (None, None) => "it has no end".to_owned(),
             };
             let word = super::results::word(row);
-            let message = format!("the registry says {word}, the record that {says}");
+            let message = format!("the registry has {word}, but the record shows that {says}");
             found.push(fault("status_mismatch", &row.id, message));
         }
         Ok(found)
@@ -224,7 +225,7 @@ impl Records {
         if !began && !known && !self.is_own(&row.id)? {
             return Ok(Vec::new());
         }
-        let message = "its record is nowhere here".to_owned();
+        let message = "its record is not found here".to_owned();
         Ok(vec![fault("record_missing", &row.id, message)])
     }
 

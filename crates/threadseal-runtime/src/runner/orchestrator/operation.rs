@@ -218,7 +218,7 @@ impl Operation {
             (Some(spawner), Kind::Spawn) => spawner.spawn(&input),
             (Some(spawner), _) => spawner.run(&input, doer.cancel),
             (None, Kind::Spawn) => Err(Error::refused(
-                "nobody stays to run a thread beside: use run, or let a thread spawn it",
+                "no process would remain to run a spawned thread: use run, or let a thread spawn it",
             )),
             (None, _) => {
                 let order = crate::runner::child_spawner::order(&input, doer.cancel)?;

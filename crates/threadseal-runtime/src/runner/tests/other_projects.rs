@@ -68,7 +68,7 @@ fn a_sealed_file_that_names_no_project_says_nothing() {
         file.write(host, keys, None, content.as_bytes()).unwrap();
         let refused = stage.engine(GLADLY).run(&super::stage::order("demo/say"));
         let why = refused.unwrap_err().to_string();
-        assert!(why.contains("names no project"), "{why}");
+        assert!(why.contains("does not contain a valid project id"), "{why}");
         assert!(stage.state().1.is_empty());
     }
 }

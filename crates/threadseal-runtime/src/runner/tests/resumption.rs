@@ -323,7 +323,7 @@ fn a_successor_that_no_link_names_is_resumed_by_nobody() {
     );
     let before = stage.state();
     let error = elsewhere.resume(&again(&second)).unwrap_err().to_string();
-    assert!(error.contains("does not say so"), "{error}");
+    assert!(error.contains("does not name this successor"), "{error}");
     assert!(stage.state() == before);
 }
 

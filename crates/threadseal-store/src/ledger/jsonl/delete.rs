@@ -45,7 +45,7 @@ pub(super) fn read_tombstone(context: &Context<'_>) -> Result<Option<Tombstone>,
         .map(Some)
         .ok_or_else(|| {
             let text = format!(
-                "{} is no tombstone of run {}; a deleted run must not be taken for a new one",
+                "{} is not a tombstone of run {}; a deleted run must not be mistaken for a new one",
                 path.display(),
                 context.run
             );
@@ -108,7 +108,7 @@ pub(super) fn delete(
             deleted_at: at.as_micros(),
         };
         let text = serde_json::to_string(&form)
-            .map_err(|error| Error::invalid(format!("no tombstone can be written: {error}")))?;
+            .map_err(|error| Error::invalid(format!("the tombstone cannot be written: {error}")))?;
         let text = format!("{text}\n");
         atomic::create_new(
             context.fs,

@@ -102,7 +102,7 @@ impl Check {
 
     fn leftovers(&mut self, context: &Context<'_>, repair: bool) -> Result<(), Error> {
         for path in delete::remains(context)? {
-            let message = format!("{} is of a run that was deleted", path.display());
+            let message = format!("{} belongs to a deleted run", path.display());
             self.fault("leftover", None, message);
         }
         if repair && !self.report.faults.is_empty() {
@@ -160,7 +160,10 @@ impl Check {
             self.line(context, slots, &whole, begin, number, &mut link)?;
             end.unended = true;
         } else {
-            let message = format!("the file ends in {} bytes that are no record", line.len());
+            let message = format!(
+                "the file ends in {} bytes that are not a record",
+                line.len()
+            );
             self.fault("torn_tail", Some(number), message);
             end.torn_from = Some(begin);
         }
@@ -181,7 +184,7 @@ impl Check {
         let Some(record) = record_in(text) else {
             if text.contains(&0) {
                 let message =
-                    format!("from byte {begin} on the file has holes, as a power cut leaves");
+                    format!("the file has holes from byte {begin} on, as after a loss of power");
                 self.fault("hole", Some(number), message);
                 return Ok(false);
             }
@@ -192,7 +195,7 @@ impl Check {
             let message = if glued {
                 "a torn line with another record written after it in the same line"
             } else {
-                "a line that is no record"
+                "a line that is not a record"
             };
             self.fault("not_a_record", Some(number), message);
             return Ok(true);
@@ -230,7 +233,7 @@ impl Check {
                 .iter()
                 .all(|fault| fault.code != "changed")
             {
-                let message = "not the bytes that were acknowledged, by the index";
+                let message = "the bytes differ from the ones that the index acknowledged";
                 self.fault("changed", Some(number), message);
             }
         } else if self
@@ -242,7 +245,7 @@ impl Check {
             self.fault(
                 "index_ahead",
                 Some(number),
-                "the index names what never became durable",
+                "the index names records that never became durable",
             );
             self.keeps_index = false;
         }
@@ -254,7 +257,7 @@ impl Check {
             self.fault(
                 "index_damaged",
                 None,
-                "the index does not begin as one of this run",
+                "the index does not begin as an index of this run",
             );
             self.keeps_index = false;
             return Ok(());
@@ -280,12 +283,12 @@ impl Check {
         let records = self.report.records;
         if slots.durable > records {
             let message = format!(
-                "{records} records are there, {} were acknowledged by the index",
+                "there are {records} records, but the index acknowledged {}",
                 slots.durable
             );
             self.fault("rolled_back", Some(records), message);
         } else if slots.count > records {
-            let message = "the index names what never became durable";
+            let message = "the index names records that never became durable";
             self.fault("index_ahead", Some(records), message);
             self.keeps_index = false;
         }

@@ -102,7 +102,7 @@ impl Reader {
                 Kind::Torn => return Ok(()),
                 Kind::Other => {
                     return Err(Error::refused(format!(
-                        "{} holds a line at byte {}, after record {number}, that is no record; verify it",
+                        "{} has a line at byte {}, after record {number}, that is not a record; verify it",
                         self.path.display(),
                         line.offset
                     )));

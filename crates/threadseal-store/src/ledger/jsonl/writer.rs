@@ -329,8 +329,8 @@ fn lines_of(entries: &[Entry]) -> Vec<u8> {
 
 fn lost(context: &Context<'_>, number: u64, size: u64) -> Error {
     Error::refused(format!(
-        "{} has {size} bytes and not the record {number} that was acknowledged: it was cut, changed or \
-         put back; restore it, or verify it and then remove {}",
+        "{} has {size} bytes, but not record {number}, which was acknowledged: it was truncated, changed or \
+         rolled back; restore it, or verify it and then remove {}",
         context.paths.ledger.display(),
         context.paths.index.display()
     ))
@@ -338,7 +338,7 @@ fn lost(context: &Context<'_>, number: u64, size: u64) -> Error {
 
 fn no_record(context: &Context<'_>, tip: &Tip, offset: u64) -> Error {
     Error::refused(format!(
-        "{} holds a line at byte {offset}, after record {}, that is no record; verify it",
+        "{} has a line at byte {offset}, after record {}, that is not a record; verify it",
         context.paths.ledger.display(),
         tip.count
     ))

@@ -178,7 +178,7 @@ fn tip_of(run: &RunId, base: &Base) -> Result<Tip, Error> {
 
 fn vanished(run: &RunId) -> Error {
     Error::refused(format!(
-        "the head of run {run} was there and is gone; somebody removes what is being written"
+        "the head of run {run} disappeared; another process deletes it while it is written"
     ))
 }
 

@@ -47,7 +47,7 @@ pub(super) fn fsck(
         None => look.fault(
             "head_damaged",
             None,
-            format!("{name} is not what was written"),
+            format!("{name} differs from what was written"),
         ),
         Some(head) if head.deleted.is_some() => look.leftovers()?,
         Some(head) => {
@@ -115,7 +115,7 @@ impl<'s> Look<'s> {
         if let Some(last) = self.prev.take()
             && last != head.tip.hash.map(|hash| hash.to_hex())
         {
-            let text = "the head names another hash than its last record has";
+            let text = "the hash in the head differs from the hash of its last record";
             self.fault("broken_link", head.tip.count.checked_sub(1), text.into());
         }
         Ok(())
@@ -155,7 +155,7 @@ impl<'s> Look<'s> {
                 return Ok(Some(object.bytes));
             }
             Ok(Some(_)) => self.fault("changed", first, format!("{name} has other bytes")),
-            Ok(None) => self.fault("missing", first, format!("{name} is not there")),
+            Ok(None) => self.fault("missing", first, format!("{name} is missing")),
             Err(error) if error.kind() == ErrorKind::Refused => {
                 self.fault("changed", first, error.to_string());
             }
@@ -172,7 +172,7 @@ impl<'s> Look<'s> {
             .last()
             .is_some_and(|fault| fault.at == Some(found.first));
         if !is_told && self.report.more == 0 {
-            let text = "the object holds something else than is told of it".to_owned();
+            let text = "the object does not match the reference to it".to_owned();
             self.fault("changed", Some(found.first), text);
         }
     }
@@ -189,7 +189,7 @@ impl<'s> Look<'s> {
             Ok(record) if record.as_object().is_some() => record,
             _ => {
                 self.prev = None;
-                let text = "the record is no JSON object".to_owned();
+                let text = "the record is not a JSON object".to_owned();
                 return self.fault("not_a_record", Some(seq), text);
             }
         };
@@ -208,7 +208,7 @@ impl<'s> Look<'s> {
         let is_unlinked = hash.is_some() && self.prev.as_ref().is_some_and(|known| *known != prev);
         if differs || is_unlinked {
             let text = match differs {
-                true => "another hash was stored beside the record than it has",
+                true => "the hash stored beside the record differs from its own",
                 false => "prev_hash is not the record_hash before it",
             };
             self.fault("broken_link", Some(seq), text.into());
@@ -274,7 +274,7 @@ impl<'s> Look<'s> {
             Some(true) => self.superfluous("orphan", whole),
             Some(false) => Ok(()),
             None => {
-                let text = format!("{whole} was not put there by a store");
+                let text = format!("{whole} was not written by a store");
                 self.fault("stranger", None, text);
                 Ok(())
             }
@@ -295,7 +295,7 @@ impl<'s> Look<'s> {
         if self.repair {
             self.store.objects.remove(name)?;
         }
-        let text = format!("no head names {name}, or can come to name it");
+        let text = format!("no head names {name}, or can name it later");
         self.note(Fault {
             repaired: self.repair,
             ..Fault::new(code, None, text)

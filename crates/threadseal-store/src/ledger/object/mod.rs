@@ -87,7 +87,7 @@ impl ObjectLedgerStore {
             Some(found) => {
                 let head = Head::decode(run, &found.bytes);
                 let head = head.ok_or_else(|| {
-                    objects::damaged(&*self.objects, &name, "is damaged; look at it with fsck")
+                    objects::damaged(&*self.objects, &name, "is damaged; check it with fsck")
                 })?;
                 Some((Arc::new(head), found.version))
             }

@@ -110,7 +110,7 @@ fn segment(store: &ObjectLedgerStore, run: &RunId, found: &Ref) -> Result<Vec<Ro
     let name = rows::segment_name(run, found);
     let bytes = sealed(store, run, &name, found)?;
     let rows = rows::parse_segment(run, found, &bytes);
-    rows.ok_or_else(|| objects::damaged(&*store.objects, &name, "is not what the head tells of"))
+    rows.ok_or_else(|| objects::damaged(&*store.objects, &name, "does not match the head"))
 }
 
 fn index(
@@ -122,7 +122,7 @@ fn index(
     let name = rows::index_name(run, level, found);
     let bytes = sealed(store, run, &name, found)?;
     let refs = rows::parse_index(run, level, found, &bytes);
-    refs.ok_or_else(|| objects::damaged(&*store.objects, &name, "is not what the head tells of"))
+    refs.ok_or_else(|| objects::damaged(&*store.objects, &name, "does not match the head"))
 }
 
 fn sealed(

@@ -36,11 +36,11 @@ impl LeasedDatabase {
     /// no other file. Otherwise it would continue there after the loss of the lease.
     pub(super) fn lease(&self) -> io::Result<&Lease> {
         if self.stopped.load(Ordering::Acquire) {
-            let text = "an earlier change was not taken: this worker has stopped";
+            let text = "an earlier change was not accepted: this worker has stopped";
             return Err(io::Error::new(io::ErrorKind::StaleNetworkFileHandle, text));
         }
         self.lease.as_ref().ok_or_else(|| {
-            let text = "threads in a database are written by workers only";
+            let text = "only workers write threads in a database";
             io::Error::new(io::ErrorKind::ReadOnlyFilesystem, text)
         })
     }

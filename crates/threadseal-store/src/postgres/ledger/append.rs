@@ -68,7 +68,7 @@ pub(super) struct Batch<'e> {
 impl<'e> Batch<'e> {
     pub(super) fn new(run: &'e RunId, expected: Tip, entries: &'e [Entry]) -> Result<Self, Error> {
         if entries.iter().any(|entry| entry.status.contains('\0')) {
-            return Err(Error::invalid("a status holds no NUL"));
+            return Err(Error::invalid("a status cannot contain NUL"));
         }
         Ok(Self {
             run,
@@ -238,7 +238,7 @@ struct Open(Option<Object>);
 
 impl Open {
     fn client(&self) -> Result<&Object, Error> {
-        let gone = || Error::new(ErrorKind::External, "the connection is given back already");
+        let gone = || Error::new(ErrorKind::External, "the connection was already returned");
         self.0.as_ref().ok_or_else(gone)
     }
 

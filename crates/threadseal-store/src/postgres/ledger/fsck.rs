@@ -99,14 +99,14 @@ impl<'r> Look<'r> {
     fn record(&mut self, row: &Row) -> Result<(), Failure> {
         let seq: i64 = column(row, 0)?;
         if seq != self.next {
-            let text = format!("records {} to {} are not there", self.next, seq - 1);
+            let text = format!("records {} to {} are missing", self.next, seq - 1);
             self.fault("gap", self.next, text);
         }
         self.next = seq.saturating_add(1);
         let record = match json::parse_python(column(row, 1)?) {
             Ok(read) if read.value.as_object().is_some() => read.value,
             Ok(_) => {
-                self.fault("not_a_record", seq, "the line is no JSON object".into());
+                self.fault("not_a_record", seq, "the line is not a JSON object".into());
                 return Ok(());
             }
             Err(error) => {
@@ -133,7 +133,7 @@ impl<'r> Look<'r> {
             || column::<Option<&[u8]>>(row, 3)? != key.as_ref().map(|d| &d.as_bytes()[..])
             || text("status").is_some_and(|text| status != text);
         if differs {
-            let text = "hash, key or status beside the record are not the record's";
+            let text = "hash, key or status beside the record differ from the record";
             self.fault("columns_differ", seq, text.into());
         }
         Ok(())
@@ -155,10 +155,10 @@ impl<'r> Look<'r> {
             let text = format!("the head counts {count} of {} records", self.next);
             self.fault("count_behind", count, text);
         } else if count > self.next {
-            let text = format!("there were {count} records and there are {}", self.next);
+            let text = format!("there were {count} records, now there are {}", self.next);
             self.fault("rolled_back", self.next, text);
         } else if hash != self.last.as_ref().map(|digest| &digest.as_bytes()[..]) {
-            let text = "the hash of the last record is not the head's".to_owned();
+            let text = "the hash of the last record differs from the hash in the head".to_owned();
             self.fault("changed", count.saturating_sub(1), text);
         }
         Ok(())

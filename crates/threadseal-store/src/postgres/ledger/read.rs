@@ -112,8 +112,8 @@ impl LedgerTables {
 
     fn rolled_back(&self, run: &RunId, seen: &Tip, but: &str) -> Failure {
         refused(format!(
-            "rolled_back: the ledger of run {run} had {seen} when PostgreSQL at {} was asked before, and \
-             now it {but}; a replica that was behind may have taken over, or a backup was restored: \
+            "rolled_back: the ledger of run {run} had {seen} when PostgreSQL at {} was asked before, but \
+             now it {but}; a replica that lagged may have taken over, or a backup was restored: \
              nothing is appended to it",
             self.database.place()
         ))
@@ -277,7 +277,7 @@ fn digest(bytes: Option<&[u8]>) -> Result<Option<Digest>, Failure> {
     let array = |bytes: &[u8]| {
         bytes
             .try_into()
-            .map_err(|_| damaged("a hash has not 32 bytes"))
+            .map_err(|_| damaged("a hash does not have 32 bytes"))
     };
     Ok(bytes.map(array).transpose()?.map(Digest::from_bytes))
 }

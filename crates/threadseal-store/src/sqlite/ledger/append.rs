@@ -87,7 +87,7 @@ fn in_transaction<T>(
         let transaction = file
             .turnstile
             .begin(connection)
-            .map_err(file.fail("others hold it, or it cannot be written"))?;
+            .map_err(file.fail("another process uses it, or it cannot be written"))?;
         match work(&transaction)? {
             Step::LeaveIt(answer) => Ok(answer),
             Step::Commit(answer) => commit(file, transaction).map(|()| answer),
@@ -97,9 +97,11 @@ fn in_transaction<T>(
 
 /// A commit that fails may have left everything in the write-ahead log; `settle` finds out.
 fn commit(file: &LedgerFile, transaction: Transaction<'_>) -> Result<(), Error> {
-    transaction.commit().map_err(file.fail(
-        "the transaction could not be committed; look again at what is there before you repeat it",
-    ))
+    transaction.commit().map_err(
+        file.fail(
+            "the transaction could not be committed; read the ledger again before you repeat it",
+        ),
+    )
 }
 
 fn insert(

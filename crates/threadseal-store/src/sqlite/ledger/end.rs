@@ -193,7 +193,7 @@ fn record_hash(line: &[u8]) -> Option<Option<Digest>> {
 
 fn unreadable(path: &Path, run: &RunId, count: u64) -> Error {
     Error::refused(format!(
-        "the last record of run {run} in {}, number {}, cannot be read as one: examine it with fsck",
+        "the last record of run {run} in {}, number {}, cannot be read; check it with fsck",
         path.display(),
         count.saturating_sub(1)
     ))

@@ -83,7 +83,7 @@ impl LedgerFile {
         Err(Error::new(
             ErrorKind::External,
             format!(
-                "{} is written all the time while it is read; try again",
+                "{} keeps changing while it is read; try again",
                 self.path.display()
             ),
         ))
@@ -96,7 +96,7 @@ impl LedgerFile {
     ) -> Result<T, Error> {
         let Connections::Writing(idle) = &self.connections else {
             return Err(Error::refused(format!(
-                "{} is opened to be read only",
+                "{} is opened read-only",
                 self.path.display()
             )));
         };

@@ -149,7 +149,7 @@ impl<'r> Look<'r> {
         let (mut hash_there, mut last_hash) = (None, None);
         while let Some(row) = rows.next()? {
             if !row.get::<_, bool>(4)? {
-                let text = "a row has a number that is none, or stands in front of the first";
+                let text = "the number of a row is not valid, or is before the first";
                 self.fault("misnumbered", None, text.into());
                 continue;
             }
@@ -161,7 +161,7 @@ impl<'r> Look<'r> {
             }
             if seq > self.next {
                 let text = format!(
-                    "rows {} to {} are not there",
+                    "rows {} to {} are missing",
                     self.next,
                     seq.saturating_sub(1)
                 );
@@ -189,7 +189,7 @@ impl<'r> Look<'r> {
                 Ok(_) => self.fault(
                     "not_a_record",
                     Some(seq),
-                    "the row is no JSON object".into(),
+                    "the row is not a JSON object".into(),
                 ),
                 Err(error) => self.fault("not_a_record", Some(seq), error.to_string()),
             }
@@ -210,7 +210,7 @@ impl<'r> Look<'r> {
             );
         }
         let there = (text("idempotency_key"), text("status"));
-        let message = "key and status beside the record are not the record's";
+        let message = "key and status beside the record differ from the record";
         match (key, status) {
             (None, None) if there.1.is_some() => {
                 self.fault("columns_missing", Some(seq), message.into());
@@ -237,7 +237,7 @@ impl<'r> Look<'r> {
             .max(head.as_ref().map(|(count, _)| *count))
             .unwrap_or(0);
         if most > last {
-            let text = format!("there were {most} rows and there are {last}");
+            let text = format!("there were {most} rows, now there are {last}");
             self.fault("rolled_back", Some(last + 1), text);
         }
         if counted.unwrap_or(0) < last {
@@ -251,7 +251,7 @@ impl<'r> Look<'r> {
             return Ok(());
         };
         if count <= last && hash_there.map(Value::as_str) != hash.as_deref().map(Some) {
-            let text = "the hash of the record is not the one that was written".to_owned();
+            let text = "the hash of the record differs from the one that was written".to_owned();
             self.fault("changed", Some(count), text);
         }
         if count < last {
@@ -291,7 +291,7 @@ fn mend(file: &LedgerFile, run: &RunId) -> Result<(), Error> {
         });
         transaction
             .and_then(rusqlite::Transaction::commit)
-            .map_err(file.fail("it cannot be mended"))
+            .map_err(file.fail("it cannot be repaired"))
     })
 }
 

@@ -65,7 +65,7 @@ impl SqliteLedgerStore {
 
     fn misnumbered(&self, run: &RunId) -> Error {
         Error::refused(format!(
-            "{}: rows of run {run} are not numbered from 1, each once: readers differ on which there are",
+            "{}: rows of run {run} are not numbered from 1, each once: readers differ on which rows exist",
             self.file.path.display()
         ))
     }

@@ -58,7 +58,7 @@ fn is_ours(
 
 /// Copies the log into the file, which is synced before the log is truncated, and syncs that, too.
 fn make_durable(connection: &Connection, file: &LedgerFile) -> Result<(), Error> {
-    let unknown = "the records are stored, and whether they survive a loss of power is not known";
+    let unknown = "the records are stored, but may not survive a loss of power";
     let busy: i64 = connection
         .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
         .map_err(|error| failed(unknown, &file.path, &error))?;

@@ -54,7 +54,10 @@ pub(super) fn fsck(place: &Place, repair: bool) -> Result<FsckReport, Error> {
         None => look.fault(
             "head_damaged",
             None,
-            format!("{} is not what was written", head::head_name(&place.name)),
+            format!(
+                "{} differs from what was written",
+                head::head_name(&place.name)
+            ),
         ),
     }
     Ok(look.report)
@@ -100,7 +103,8 @@ impl Look<'_> {
         if self.repair {
             write::remove_all(self.place)?;
         }
-        let text = "its deletion was cut short: nothing reads what is left of it".to_owned();
+        let text =
+            "its deletion was interrupted: no reader uses the objects that remain".to_owned();
         self.note(Fault {
             repaired: self.repair,
             ..Fault::new("leftover", None, text)
@@ -133,7 +137,7 @@ impl Look<'_> {
     }
 
     fn other(&mut self, name: &str, found: &Ref) {
-        let text = format!("{name} holds something else than is told of it");
+        let text = format!("{name} does not match the reference to it");
         self.fault("changed", Some(found.first), text);
     }
 
@@ -145,7 +149,7 @@ impl Look<'_> {
                 return Ok(Some(object.bytes));
             }
             Ok(Some(_)) => self.fault("changed", first, format!("{name} has other bytes")),
-            Ok(None) => self.fault("missing", first, format!("{name} is not there")),
+            Ok(None) => self.fault("missing", first, format!("{name} is missing")),
             Err(error) if error.kind() == ErrorKind::Refused => {
                 self.fault("changed", first, error.to_string());
             }
@@ -167,7 +171,7 @@ impl Look<'_> {
             names.iter().try_for_each(|name| {
                 let whole = format!("{folder}/{name}");
                 let Some(sealed) = SealedName::parse(name, are_indexes) else {
-                    let text = format!("{whole} was not put there by a store");
+                    let text = format!("{whole} was not written by a store");
                     self.fault("stranger", None, text);
                     return Ok(());
                 };
@@ -189,7 +193,7 @@ impl Look<'_> {
         if self.repair {
             self.place.objects.remove(name)?;
         }
-        let text = format!("no head names {name}, or can come to name it");
+        let text = format!("no head names {name}, or can name it later");
         self.note(Fault {
             repaired: self.repair,
             ..Fault::new("orphan", Some(first), text)

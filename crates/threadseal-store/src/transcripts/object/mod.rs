@@ -152,7 +152,7 @@ impl TranscriptStore for ObjectTranscriptStore {
 fn name_of(hex: &str) -> Result<RecordName, Error> {
     let name = spell::text_of_hex(hex).and_then(|text| RecordName::parse(&text).ok());
     name.ok_or_else(|| {
-        let text = format!("{}/{hex} is no name of a record", head::HEADS);
+        let text = format!("{}/{hex} is not the name of a record", head::HEADS);
         Error::new(ErrorKind::External, text)
     })
 }

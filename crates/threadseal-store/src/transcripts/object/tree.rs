@@ -38,7 +38,7 @@ impl Place {
         let name = head::index_name(&self.name, level, found);
         let bytes = self.sealed(&name, MAX_INDEX_BYTES)?;
         let refs = head::parse_index(&self.name, level, found, &bytes);
-        refs.ok_or_else(|| self.damaged(&name, "is not what its name says"))
+        refs.ok_or_else(|| self.damaged(&name, "does not match its name"))
     }
 
     /// The bytes of a segment; there are as many as it must have.
@@ -47,7 +47,7 @@ impl Place {
         let bytes = self.sealed(&name, SEGMENT_BYTES)?;
         match bytes.len() as u64 == found.count {
             true => Ok(bytes),
-            false => Err(self.damaged(&name, "has another length than it must have")),
+            false => Err(self.damaged(&name, "does not have the length that it must have")),
         }
     }
 }

@@ -42,7 +42,7 @@ pub(super) fn fetch(place: &Place) -> Result<Option<Found>, Error> {
     };
     match Head::decode(&place.name, &found.bytes) {
         Some(head) => Ok(Some((head, found.version))),
-        None => Err(place.damaged(&name, "is damaged; look at it with fsck")),
+        None => Err(place.damaged(&name, "is damaged; check it with fsck")),
     }
 }
 
@@ -299,25 +299,25 @@ fn write(place: &Place, before: Option<&Found>, next: &Head) -> Result<Version, 
                 version = Some(found.version);
             }
             (Some(_), None) => return Err(taken(place)),
-            (None, Some(_)) => return Err(place.damaged(&name, "was there and is gone")),
+            (None, Some(_)) => return Err(place.damaged(&name, "disappeared")),
             (None, None) => {}
         }
         if is_refused {
-            let text = format!("{name} shows what it does not let replace");
+            let text = format!("{name} is unchanged, but cannot be replaced");
             failures.again(Error::new(ErrorKind::External, text))?;
         }
     }
 }
 
 fn taken(place: &Place) -> Error {
-    Error::invalid(format!("there is a record {} already", place.name))
+    Error::invalid(format!("record {} already exists", place.name))
 }
 
 /// The reason for another head in the place of this writer's.
 fn overtaken(place: &Place, found: &[u8], next: &Head) -> Error {
     let name = head::head_name(&place.name);
     match Head::decode(&place.name, found) {
-        None => place.damaged(&name, "is damaged; look at it with fsck"),
+        None => place.damaged(&name, "is damaged; check it with fsck"),
         Some(head) if head.writer != next.writer => Error::new(
             ErrorKind::Superseded,
             format!(
@@ -325,7 +325,7 @@ fn overtaken(place: &Place, found: &[u8], next: &Head) -> Error {
                 place.name
             ),
         ),
-        Some(_) => place.damaged(&name, "was put back or replaced by somebody else"),
+        Some(_) => place.damaged(&name, "was put back or replaced by another program"),
     }
 }
 

@@ -280,7 +280,7 @@ fn an_edited_registry_neither_hides_an_end_nor_makes_one() {
     set(&field, &run, "continued");
     refused(&field, &engine, &run, "continued");
     set(&field, &run, "odd");
-    refused(&field, &engine, &run, "no status");
+    refused(&field, &engine, &run, "not valid");
     // The record of a complete run shows its end.
     let done = engine.run_graph(&order("g/three", json!({}))).unwrap();
     set(&field, &done.thread, "error");
@@ -370,12 +370,12 @@ fn a_thread_is_no_run_and_an_unknown_run_is_none() {
             cancel: crate::toolbox::Cancel::default(),
         })
         .unwrap();
-    refused(&field, &engine, &said.thread, "no run of a graph");
+    refused(&field, &engine, &said.thread, "is not a run of a graph");
     refused(
         &field,
         &engine,
         &ThreadId::parse("g-none-1").unwrap(),
-        "knows no run",
+        "is registered here",
     );
 }
 

@@ -358,7 +358,7 @@ fn a_row_with_another_process_signals_nobody() {
     )
     .unwrap_err();
     assert!(
-        refused.to_string().contains("nothing is signalled"),
+        refused.to_string().contains("no process is signalled"),
         "{refused}"
     );
     for process in [&mut stranger, &mut holder] {
