@@ -22,11 +22,10 @@
 
 use super::recent::{RecentHead, Slots};
 use super::{
-    Durability, HeadStore, MAX_RECORDS_PER_LINE, RecordKind, StoredHead, Swap, checked, codec,
+    Durability, HeadStore, MAX_RECORDS_PER_LINE, StoredHead, Swap, checked, codec,
     head_store::going_back, succeed,
 };
-use crate::atomic::PRIVATE_DIRECTORY;
-use crate::atomic::{self, Mode, PRIVATE_FILE};
+use crate::atomic::{self, Mode, PRIVATE_DIRECTORY, PRIVATE_FILE};
 use crate::lock::Exclusive;
 use crate::read;
 use crate::sys::{self, Access, Fs, directory_of};
@@ -36,7 +35,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use threadseal_core::digest::Digest;
 use threadseal_core::error::{Error, ErrorKind};
-use threadseal_core::record::{Head, RecordId};
+use threadseal_core::record::{Head, RecordId, RecordKind};
 use threadseal_core::tlog::entry::LoggedHead;
 
 /// Digits of a record id that name its directory.

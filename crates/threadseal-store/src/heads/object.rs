@@ -12,14 +12,13 @@
 //! a crash a record is forgotten in a place, rather than another one accused.
 
 use super::{
-    Durability, HeadStore, MAX_RECORDS_PER_LINE, RecordKind, StoredHead, Swap, checked, codec,
-    succeed,
+    Durability, HeadStore, MAX_RECORDS_PER_LINE, StoredHead, Swap, checked, codec, succeed,
 };
 use crate::objects::{self, Objects, Put, Version};
 use std::sync::Arc;
 use threadseal_core::digest::Digest;
 use threadseal_core::error::{Error, ErrorKind};
-use threadseal_core::record::{Head, RecordId};
+use threadseal_core::record::{Head, RecordId, RecordKind};
 
 /// Bytes of a place: a record id in hex and LF.
 const PLACE_BYTES: usize = 65;

@@ -1,6 +1,7 @@
 //! The owner of a home, its contents, and when nothing is read from it.
 
 use super::*;
+use crate::owned_files::read_private_key_file;
 use crate::sys::{Metadata, RealFs};
 use std::fs;
 use std::io;

@@ -9,8 +9,7 @@
 //! `effect.payload` and `result` are moved.
 
 use super::{Appended, ChainedLedger, LedgerStore};
-use crate::atomic::PRIVATE_DIRECTORY;
-use crate::atomic::{self, PRIVATE_FILE};
+use crate::atomic::{self, PRIVATE_DIRECTORY, PRIVATE_FILE};
 use crate::read;
 use crate::sys::{self, Fs};
 use std::collections::BTreeMap;

@@ -22,13 +22,9 @@ mod cloud;
 #[cfg(any(test, feature = "fault"))]
 pub mod fault;
 mod folder;
-#[cfg(feature = "object")]
-pub(crate) mod levels;
 pub mod memory;
 #[cfg(all(feature = "object", any(test, feature = "fault")))]
 pub mod moto;
-#[cfg(feature = "object")]
-pub(crate) mod retry;
 pub(crate) mod spell;
 mod storage;
 #[cfg(feature = "object")]
@@ -40,7 +36,7 @@ pub use folder::Folder;
 pub use storage::{Object, Objects, Put, Version, damaged, seal};
 pub(crate) use storage::{PAGE, each_name};
 #[cfg(feature = "object")]
-pub(crate) use storage::{Sealed, names_between, unseal};
+pub(crate) use storage::{Sealed, names_between};
 #[cfg(feature = "object")]
 pub use url::open;
 

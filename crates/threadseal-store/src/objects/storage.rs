@@ -1,8 +1,6 @@
 //! [`Objects`]: the five calls of object storage, and what is made of them.
 
 use std::fmt;
-#[cfg(feature = "object")]
-use threadseal_core::digest::Digest;
 use threadseal_core::error::{Error, ErrorKind};
 
 /// Names that are listed at once.
@@ -103,27 +101,11 @@ pub fn seal(objects: &dyn Objects, name: &str, bytes: &[u8]) -> Result<(), Error
             Some(_) => Err(damaged(objects, name, "does not match its name")),
             None => Err(external(
                 objects,
-                &format!("{name} disappeared; another process deletes it while it is written"),
+                &format!(
+                    "{name} was there and is gone; another program removes objects while they are written"
+                ),
             )),
         },
-    }
-}
-
-/// Reads an object whose bytes have this digest.
-///
-/// # Errors
-/// As [`Objects::read`]; [`ErrorKind::Refused`] when it is missing or has other bytes.
-#[cfg(feature = "object")]
-pub(crate) fn unseal(
-    objects: &dyn Objects,
-    name: &str,
-    sha256: &Digest,
-    limit: usize,
-) -> Result<Vec<u8>, Error> {
-    match objects.read(name, limit)? {
-        Some(found) if Digest::of(&found.bytes) == *sha256 => Ok(found.bytes),
-        Some(_) => Err(damaged(objects, name, "does not match its name")),
-        None => Err(damaged(objects, name, "is missing")),
     }
 }
 

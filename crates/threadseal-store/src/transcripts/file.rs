@@ -9,8 +9,7 @@
 use super::transcript_store::{checked_aside, no_record};
 use super::{Appender, Claim, FsckReport, RecordName, TranscriptStore};
 use crate::append::{Log, MovedTail};
-use crate::atomic::PRIVATE_DIRECTORY;
-use crate::atomic::{self, NewFile, PRIVATE_FILE};
+use crate::atomic::{self, NewFile, PRIVATE_DIRECTORY, PRIVATE_FILE};
 use crate::examine;
 use crate::fsck::Fault;
 use crate::lock::WriterLock;

@@ -9,7 +9,8 @@
 //!
 //! Parts that an attacker may have changed or cut stay as they are.
 
-use super::{Context, delete};
+use super::delete;
+use super::run_files::RunFiles;
 use crate::append::Log;
 use crate::fsck::Fault;
 use crate::ledger::FsckReport;
@@ -28,7 +29,7 @@ const BLOCK_BYTES: usize = 128 << 10;
 const RECORD_START: &[u8] = b"{\"run_id\":";
 
 /// Checks everything of one run.
-pub(super) fn fsck(context: &Context<'_>, repair: bool) -> Result<FsckReport, Error> {
+pub(super) fn fsck(context: &RunFiles<'_>, repair: bool) -> Result<FsckReport, Error> {
     let mut check = Check {
         report: FsckReport::of(context.run),
         keeps_index: true,
@@ -100,7 +101,7 @@ impl Check {
         }
     }
 
-    fn leftovers(&mut self, context: &Context<'_>, repair: bool) -> Result<(), Error> {
+    fn leftovers(&mut self, context: &RunFiles<'_>, repair: bool) -> Result<(), Error> {
         for path in delete::remains(context)? {
             let message = format!("{} belongs to a deleted run", path.display());
             self.fault("leftover", None, message);
@@ -114,7 +115,7 @@ impl Check {
 
     fn lines(
         &mut self,
-        context: &Context<'_>,
+        context: &RunFiles<'_>,
         file: &dyn FileHandle,
         slots: Option<&Slots>,
     ) -> Result<LastBytes, Error> {
@@ -173,7 +174,7 @@ impl Check {
     /// Checks one line with its LF; false where the file is torn.
     fn line(
         &mut self,
-        context: &Context<'_>,
+        context: &RunFiles<'_>,
         slots: Option<&Slots>,
         line: &[u8],
         begin: u64,
@@ -297,7 +298,7 @@ impl Check {
 
     fn mend(
         &mut self,
-        context: &Context<'_>,
+        context: &RunFiles<'_>,
         file: &Arc<dyn FileHandle>,
         end: &LastBytes,
     ) -> Result<(), Error> {
@@ -364,7 +365,7 @@ struct Slot {
 }
 
 impl Slots {
-    fn open(context: &Context<'_>) -> Result<Option<Self>, Error> {
+    fn open(context: &RunFiles<'_>) -> Result<Option<Self>, Error> {
         let path = &context.paths.index;
         let file = match context.fs.open(path, Access::Read) {
             Ok(file) => file,

@@ -6,7 +6,9 @@ use crate::ledger::processes;
 use crate::postgres::throwaway::{Cluster, PASSWORD, database_of};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
 use std::thread;
+use threadseal_core::error::ErrorKind;
 
 const DAMAGE: &str = "ALTER TABLE threadseal_ledger_records DISABLE TRIGGER USER;";
 
@@ -372,7 +374,7 @@ fn killed_writers_have_left_every_record_they_acknowledged_in_postgresql() {
     let url = cluster.fresh();
     let store = open(&url);
     let acknowledged = processes::kill_writers(
-        "ledger::postgres::tests::killed_writers_have_left_every_record_they_acknowledged_in_postgresql",
+        "postgres::ledger::tests::killed_writers_have_left_every_record_they_acknowledged_in_postgresql",
         &url,
         &mut || (),
     );
@@ -397,7 +399,7 @@ fn a_server_that_crashes_under_its_writers_keeps_every_record_it_acknowledged() 
     let url = cluster.fresh();
     drop(open(&url));
     let told = processes::disturb_writers(
-        "ledger::postgres::tests::a_server_that_crashes_under_its_writers_keeps_every_record_it_acknowledged",
+        "postgres::ledger::tests::a_server_that_crashes_under_its_writers_keeps_every_record_it_acknowledged",
         &url,
         3,
         &mut || cluster.crash_and_restart(),
@@ -421,7 +423,7 @@ fn eight_processes_append_to_one_run_in_postgresql() {
     };
     let url = cluster.fresh();
     processes::race(
-        "ledger::postgres::tests::eight_processes_append_to_one_run_in_postgresql",
+        "postgres::ledger::tests::eight_processes_append_to_one_run_in_postgresql",
         &url,
         "PostgreSQL",
         &open(&url),
@@ -438,7 +440,7 @@ fn processes_append_to_several_runs_at_once_in_postgresql() {
     };
     let url = cluster.fresh();
     processes::share(
-        "ledger::postgres::tests::processes_append_to_several_runs_at_once_in_postgresql",
+        "postgres::ledger::tests::processes_append_to_several_runs_at_once_in_postgresql",
         &url,
         &open(&url),
     );

@@ -5,7 +5,9 @@ use crate::ledger::conformance::{self, append_next, entry, run_id, whole_chain};
 use crate::ledger::{LedgerStoreExt as _, processes};
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::sync::Arc;
+use threadseal_core::error::ErrorKind;
 use threadseal_formats::ledger::compute_record_hash;
 
 struct Bench {
@@ -367,7 +369,7 @@ fn killed_writers_have_left_every_record_they_acknowledged_in_sqlite() {
     drop(bench.store());
     let mut copies = Vec::new();
     let acknowledged = processes::kill_writers(
-        "ledger::sqlite::tests::killed_writers_have_left_every_record_they_acknowledged_in_sqlite",
+        "sqlite::ledger::tests::killed_writers_have_left_every_record_they_acknowledged_in_sqlite",
         bench.path().to_str().unwrap(),
         &mut || {
             // As a power cut would leave the files: the log only grows, and is copied after the
@@ -399,7 +401,7 @@ fn eight_processes_append_to_one_run_in_sqlite() {
     }
     let bench = Bench::with_records(0);
     processes::race(
-        "ledger::sqlite::tests::eight_processes_append_to_one_run_in_sqlite",
+        "sqlite::ledger::tests::eight_processes_append_to_one_run_in_sqlite",
         bench.path().to_str().unwrap(),
         "SQLite",
         &bench.store(),
@@ -420,22 +422,22 @@ fn an_answer_to_a_commit_that_was_lost_is_found_out_by_count_hash_and_nonce() {
         hash: first.record_hash,
     };
     // Nothing was stored.
-    assert!(settle::settle(&store, &bench.run, tip, lost()).is_err());
+    assert!(settle::settle(&store.file, &bench.run, tip, lost()).is_err());
     let stored = store.append_if(&bench.run, &nothing, &[first]).unwrap();
     assert_eq!(stored, Append::Stored(tip));
-    let answer = settle::settle(&store, &bench.run, tip, lost()).unwrap();
+    let answer = settle::settle(&store.file, &bench.run, tip, lost()).unwrap();
     assert_eq!(answer, Append::Stored(tip));
     let log = fs::metadata(bench.folder.path().join("ledger.db-wal")).unwrap();
     assert_eq!(log.len(), 0, "what was found lies in the file itself");
     // The same record from another writer is another append.
-    assert!(settle::settle(&bench.store(), &bench.run, tip, lost()).is_err());
+    assert!(settle::settle(&bench.store().file, &bench.run, tip, lost()).is_err());
     let other = Tip {
         count: 1,
         hash: entry_at(&nothing, "other").record_hash,
     };
-    assert!(settle::settle(&store, &bench.run, other, lost()).is_err());
+    assert!(settle::settle(&store.file, &bench.run, other, lost()).is_err());
     append_next(&bench.store(), &bench.run, "somebody else's").unwrap();
-    assert!(settle::settle(&store, &bench.run, tip, lost()).is_err());
+    assert!(settle::settle(&store.file, &bench.run, tip, lost()).is_err());
     assert_eq!(whole_chain(&store, &bench.run).len(), 2);
 }
 

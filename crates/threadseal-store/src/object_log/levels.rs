@@ -28,14 +28,14 @@ pub(crate) trait Span {
 }
 
 /// The end of `refs`, if they begin at `first` and follow each other without gap.
-pub(crate) fn joins<R: Span>(refs: &[R], first: u64) -> Option<u64> {
+pub(super) fn joins<R: Span>(refs: &[R], first: u64) -> Option<u64> {
     refs.iter().try_fold(first, |next, found| {
         (found.first() == next && found.count() > 0).then(|| found.end())
     })
 }
 
 /// The end of all levels, if there is no gap and there are not too many.
-pub(crate) fn end<R: Span>(levels: &[Vec<R>]) -> Option<u64> {
+pub(super) fn end<R: Span>(levels: &[Vec<R>]) -> Option<u64> {
     let mut below = levels.iter().rev();
     let end = below.try_fold(0, |next, refs| joins(refs, next));
     end.filter(|_| levels.len() <= MAX_LEVELS)
@@ -43,7 +43,7 @@ pub(crate) fn end<R: Span>(levels: &[Vec<R>]) -> Option<u64> {
 
 /// Adds the newest piece. A full level becomes one index; `fold` makes it from the number of the
 /// level and its references.
-pub(crate) fn push<R>(
+pub(super) fn push<R>(
     levels: &mut Vec<Vec<R>>,
     level: usize,
     found: R,

@@ -1,9 +1,9 @@
 //! Delegations under failing disks: a key may seal if a sealed line of the record names it, and
 //! never otherwise.
 
-use super::super::epoch::tests::{Bench, fail_each_call, nothing, say};
 use crate::fault::{FaultKind, Keep};
 use crate::recorder::TailPolicy;
+use crate::recorder::epoch::tests::{Bench, fail_each_call, nothing, say};
 use threadseal_core::error::Error;
 use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
 use threadseal_core::record::Head;

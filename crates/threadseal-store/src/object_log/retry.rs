@@ -12,11 +12,11 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 /// The failures of one task.
 #[derive(Debug, Default)]
-pub(crate) struct Failures(u32);
+pub(super) struct Failures(u32);
 
 impl Failures {
     /// Counts one failure and pauses; returns the error when another attempt is no use any more.
-    pub(crate) fn again(&mut self, error: Error) -> Result<(), Error> {
+    pub(super) fn again(&mut self, error: Error) -> Result<(), Error> {
         self.0 += 1;
         if error.kind() != ErrorKind::External || self.0 > MAX_FAILURES {
             return Err(error);
@@ -26,7 +26,7 @@ impl Failures {
     }
 
     /// Does `task` until it does not fail any more.
-    pub(crate) fn until<T>(
+    pub(super) fn until<T>(
         &mut self,
         mut task: impl FnMut() -> Result<T, Error>,
     ) -> Result<T, Error> {
