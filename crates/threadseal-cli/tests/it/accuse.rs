@@ -81,10 +81,9 @@ fn nobody_goes_on_with_a_record_that_the_log_calls_forked() {
     let head = {
         let trusted = sandbox.home().join("keys/self.native.pub");
         let nowhere = sandbox.home().with_file_name("nowhere");
-        let trust = trusted.to_str().unwrap();
         let seen = sandbox.in_home(
             &nowhere,
-            &format!("verify before.jsonl --trust {trust} --json"),
+            &format!("verify before.jsonl --trust {trusted:?} --json"),
         );
         seen.json()["results"][0]["head"].text().to_owned()
     };

@@ -2,7 +2,6 @@
 
 use crate::prelude::*;
 use threadseal_core::note::SignedNote;
-use threadseal_core::tlog::conflict::Conflict;
 use threadseal_core::tlog::policy::{Judgement, Policy};
 
 /// A home with a log of one entry, and the log's key.
@@ -171,8 +170,7 @@ fn a_policy_that_does_not_name_this_log_is_not_kept() {
         ("quorum none\n".to_owned(), "add the line"),
     ] {
         let path = sandbox.write("p.txt", text);
-        let path = path.to_str().unwrap();
-        sandbox.sh(format!("anchor add {path}")).fails_with(part);
+        sandbox.sh(format!("anchor add {path:?}")).fails_with(part);
     }
     let path = sandbox.write("Bad Name.txt", format!("log {log}\nquorum none\n"));
     let added = sandbox.sh(format!("anchor add {path:?}"));

@@ -7,7 +7,6 @@
 //! ```
 
 use crate::prelude::*;
-use threadseal_core::tlog::conflict::Conflict;
 
 fn world() -> Sandbox {
     let sandbox = project();
@@ -29,8 +28,7 @@ fn seal(sandbox: &Sandbox, text: &str) {
 /// Everything verifies, and standard error is empty.
 #[track_caller]
 fn good(sandbox: &Sandbox, more: &str) {
-    let ran = sandbox.sh(format!("verify p d {more}"));
-    ran.exits(0).is_quiet();
+    sandbox.sh(format!("verify p d {more}")).exits(0).is_quiet();
     sandbox.ok("log status").is_quiet();
     sandbox.ok("log fsck");
 }
@@ -294,8 +292,7 @@ fn two_witnesses_that_disagree_convict_the_log() {
     assert_eq!(told["state"], "contradicted");
     let kept = told["why"].text().split_once("kept: ").unwrap().1;
     assert!(Conflict::parse(&read(kept)).is_ok());
-    let both = sandbox.sh("anchor check");
-    both.exits(1);
+    sandbox.sh("anchor check").exits(1);
 }
 
 // T-MARK-25
@@ -330,7 +327,7 @@ fn moved_copied_and_archived_records_raise_no_alarm() {
     fs::rename(work.join("d"), work.join("moved")).unwrap();
     sandbox.ok("verify moved p");
     let tar = |arguments: &str| {
-        let ran = std::process::Command::new("tar")
+        let ran = Command::new("tar")
             .args(words(arguments))
             .current_dir(&work)
             .status();

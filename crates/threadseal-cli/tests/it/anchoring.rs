@@ -3,10 +3,8 @@
 use crate::anchor::{logged, seal};
 use crate::prelude::*;
 use crate::tsa::{Stamping, add, authority, honest};
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, ChildStdout, Command};
+use std::process::ChildStdout;
 use std::thread;
-use std::time::Duration;
 use tempfile::TempDir;
 
 struct Anchoring {

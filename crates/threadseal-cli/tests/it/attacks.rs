@@ -9,8 +9,6 @@
 //! ```
 
 use crate::prelude::*;
-use std::time::Duration;
-use threadseal_core::tlog::conflict::Conflict;
 
 const THREADS: &str = "p/.ai/agent/threads";
 
@@ -432,7 +430,7 @@ fn copy_in_good_faith() {
 fn archive_in_good_faith() {
     let scene = scene();
     for (arguments, gone) in [("-cf p.tar p", true), ("-xf p.tar p", false)] {
-        let mut tar = std::process::Command::new("tar");
+        let mut tar = Command::new("tar");
         let ran = tar
             .args(words(arguments))
             .current_dir(scene.sandbox.work())

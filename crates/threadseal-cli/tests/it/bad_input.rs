@@ -2,7 +2,6 @@
 
 use crate::prelude::*;
 use std::fs::File;
-use std::process::Command;
 
 /// `{}` is replaced by the name of the input.
 const COMMANDS: [&str; 12] = [

@@ -3,7 +3,6 @@
 
 use crate::prelude::*;
 use threadseal_core::key::PublicKey;
-use threadseal_formats::transcript::ext::Ext;
 
 /// The raw public half of the home's own key.
 fn public(sandbox: &Sandbox) -> String {
@@ -272,8 +271,7 @@ fn a_thread_of_a_project_is_delegated_by_its_folder_only_while_it_goes_on() {
     greeted(&sandbox, "");
     let thread = thread(&sandbox, "greet");
     let key = public(&ready());
-    let folder = thread.to_str().unwrap();
     sandbox
-        .sh(format!("key delegate {folder} --to {key}"))
+        .sh(format!("key delegate {thread:?} --to {key}"))
         .fails_with("has ended");
 }

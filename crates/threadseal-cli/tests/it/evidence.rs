@@ -9,7 +9,8 @@ use threadseal_core::key::{PrivateKey, PublicKey};
 pub(crate) fn forked() -> Sandbox {
     let sandbox = ready();
     let path = open_record(&sandbox, "one.jsonl", 2);
-    let other = set_aside(&sandbox.home());
+    let other = sandbox.home().with_file_name("elsewhere");
+    copy(&sandbox.home(), &other);
     // Without its log, which would notice the copy.
     take_log_away(&other);
     fs::create_dir(sandbox.path("there")).unwrap();

@@ -16,9 +16,6 @@ mod stopped;
 mod strayed;
 
 use crate::prelude::*;
-use std::ffi::OsStr;
-use std::process::Child;
-use std::time::Duration;
 use throwaway::Cluster;
 pub(crate) use throwaway::database_of;
 

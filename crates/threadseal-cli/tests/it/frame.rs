@@ -77,9 +77,8 @@ fn wrong_usage_is_told_in_json_where_json_was_asked_for() {
 
 #[test]
 fn version_is_one_line() {
-    let ran = Sandbox::new().ok("--version");
     assert_eq!(
-        ran.stdout,
+        Sandbox::new().ok("--version").stdout,
         concat!("threadseal ", env!("CARGO_PKG_VERSION"), "\n")
     );
 }

@@ -19,15 +19,13 @@ fn faults_are_told_with_their_lines_and_decide_the_exit() {
     put("other.yaml", "a: [\n");
     let ran = sandbox.ok("graph validate good.yaml");
     assert_eq!(ran.stdout, "good.yaml: 2 nodes, 0 warnings\n");
-    let ran = sandbox.ok("graph validate warn.yaml -q");
     assert_eq!(
-        ran.stdout,
+        sandbox.ok("graph validate warn.yaml -q").stdout,
         "warn.yaml:6: warning: node `a` has no `next`: the graph is complete after it, without output\n\
          warn.yaml:7: warning: node `b` is never reached\n"
     );
-    let ran = sandbox.exits(1, "graph validate good.yaml bad.yaml");
     assert_eq!(
-        ran.stdout,
+        sandbox.exits(1, "graph validate good.yaml bad.yaml").stdout,
         "good.yaml: 2 nodes, 0 warnings\n\
          bad.yaml:6: node `a` leads to `c`, which is not a node\n\
          bad.yaml:6: `permissions` do not contain rye.execute.tool.y\n"

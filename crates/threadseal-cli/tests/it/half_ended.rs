@@ -2,8 +2,6 @@
 //! is lost, and no invalid seal counts.
 
 use crate::prelude::*;
-use threadseal_formats::transcript::Ending;
-use threadseal_formats::transcript::event::Payload;
 
 /// A home with the keys and the heads of the sandbox's home but without its log: the sandbox's home
 /// does not learn of its seals.
@@ -189,8 +187,7 @@ fn whoever_opens_the_home_to_write_ends_a_rotation_that_was_cut_short() {
         sandbox.sealed("after.json", "{}\n");
         assert_eq!(public(&sandbox, "self").as_ref(), Some(&next));
         assert_eq!(public(&sandbox, "self-next"), None);
-        let trust = read(sandbox.home().join("trust.toml"));
-        trust.has("its place was taken by");
+        read(sandbox.home().join("trust.toml")).has("its place was taken by");
         sandbox.ok("verify before.json after.json");
         key_revoked(&sandbox, "stolen.json");
     }
@@ -234,8 +231,7 @@ fn a_revocation_that_was_cut_short_is_ended_by_whoever_opens_the_home_to_write()
     key_revoked(&sandbox, "stolen.json");
     assert_eq!(fs::read(&trust).unwrap(), store);
     sandbox.ok("key history");
-    let said = read(&trust);
-    said.has("it said in the log that it ended");
+    read(&trust).has("it said in the log that it ended");
     key_revoked(&sandbox, "stolen.json");
     sandbox.ok("verify before.json");
     sandbox.ok(revoke);

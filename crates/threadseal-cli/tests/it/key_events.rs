@@ -1,12 +1,8 @@
 //! Keys that end in the log: their earlier seals still count, whatever a clock shows.
 
 use crate::prelude::*;
-use std::sync::Arc;
-use std::time::Duration;
 use threadseal_core::error::Error;
 use threadseal_core::time::Timestamp;
-use threadseal_formats::transcript::Ending;
-use threadseal_formats::transcript::event::Payload;
 use threadseal_store::clock::Clock;
 
 /// A clock that was set back.
@@ -197,8 +193,7 @@ fn a_key_that_is_not_native_and_a_home_without_a_log_are_told_so() {
         .fails_with("trust revoke");
     sandbox.sh("key history").fails_with("log init");
     sandbox.ok("key revoke self --reason x").warns("no log");
-    let trust = read(sandbox.home().join("trust.toml"));
-    trust.has("reason = \"x\" }");
+    read(sandbox.home().join("trust.toml")).has("reason = \"x\" }");
 }
 
 /// Names and ids of the home's native keys.

@@ -25,11 +25,10 @@ fn a_signer_is_asked_for_by_its_id_and_another_id_is_another_signer() {
         let [other, _] = names(&sandbox, "self-rye");
         let stranger = Sandbox::new();
         for path in [&record, &note] {
-            let path = path.to_str().unwrap();
-            sandbox.ok(format!("verify {path} --key {id}"));
-            sandbox.exits(1, format!("verify {path} --key {other}"));
-            stranger.ok(format!("verify {path} --key {id}"));
-            stranger.exits(1, format!("verify {path} --key {other}"));
+            sandbox.ok(format!("verify {path:?} --key {id}"));
+            sandbox.exits(1, format!("verify {path:?} --key {other}"));
+            stranger.ok(format!("verify {path:?} --key {id}"));
+            stranger.exits(1, format!("verify {path:?} --key {other}"));
         }
     }
 }

@@ -3,10 +3,7 @@
 
 use crate::marks::Kept;
 use crate::prelude::*;
-use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixListener;
-use std::process::{Child, Command};
-use std::time::Duration;
 
 /// A bus that starts no service on its own, least of all a locked keyring.
 const BUS: &str = r#"<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"

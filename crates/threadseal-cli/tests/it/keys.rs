@@ -161,8 +161,7 @@ fn a_key_under_a_passphrase_opens_with_it_only() {
         .map(|e| e.path())
         .find(|p| p.extension().unwrap() == "key")
         .unwrap();
-    let text = read(private);
-    assert!(text.starts_with("-----BEGIN ENCRYPTED PRIVATE KEY-----\n"));
+    assert!(read(private).starts_with("-----BEGIN ENCRYPTED PRIVATE KEY-----\n"));
 }
 
 #[test]
@@ -218,8 +217,7 @@ fn a_key_whose_making_was_cut_short_is_still_found() {
     sandbox.ok("init");
     let before = sandbox.ok("key list");
     fs::remove_file(sandbox.home().join("keys/self.native.pub")).unwrap();
-    let after = sandbox.ok("key list");
-    assert_eq!(after.stdout, before.stdout);
+    assert_eq!(sandbox.ok("key list").stdout, before.stdout);
 }
 
 // T-RYE-22

@@ -3,7 +3,6 @@
 
 use crate::prelude::*;
 use crate::prune::text;
-use std::os::unix::fs::symlink;
 
 // T-FIL-13
 #[test]

@@ -1,7 +1,6 @@
 //! `log`.
 
 use crate::prelude::*;
-use std::time::Duration;
 use threadseal_store::clock::{Clock as _, SystemClock};
 
 fn size(sandbox: &Sandbox) -> u64 {

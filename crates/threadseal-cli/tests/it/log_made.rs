@@ -178,7 +178,7 @@ fn a_restart_keeps_the_other_second_places_or_says_that_nothing_names_them() {
 fn a_home_whose_name_is_not_text_gets_no_log_and_is_told_why() {
     use std::os::unix::ffi::OsStrExt as _;
     let sandbox = Sandbox::new();
-    let home = sandbox.path(std::ffi::OsStr::from_bytes(b"h\xff"));
+    let home = sandbox.path(OsStr::from_bytes(b"h\xff"));
     let init = |more: &str| {
         let mut command = sandbox.command();
         command

@@ -3,7 +3,6 @@
 
 use crate::fleet::cluster;
 use crate::prelude::*;
-use std::ffi::OsStr;
 
 /// The host, with the variables of its environment.
 pub(crate) struct Kept {
@@ -89,7 +88,7 @@ fn a_disk_that_was_put_back_whole_is_noticed_by_the_row_of_a_database() {
     kept.ok(format!("init --mark {place}"));
     kept.notices_that_it_was_put_back();
     // No file under the home contains the password.
-    let found = std::process::Command::new("grep")
+    let found = Command::new("grep")
         .args(["-r", "-i", "horse"])
         .arg(kept.sandbox.home())
         .output();

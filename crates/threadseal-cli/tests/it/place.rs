@@ -1,7 +1,6 @@
 //! Records in the places of other records, as `verify`, `messages` and `seal` report them.
 
 use crate::prelude::*;
-use std::os::unix::fs::symlink;
 
 fn ask(sandbox: &Sandbox, command: &str, path: &str) -> Ran {
     sandbox.sh(format!("{command} {path}"))
@@ -156,7 +155,7 @@ fn put(what: &str, path: &Path) {
         "garbage" => fs::write(path, b"\xff\x00\xfe").unwrap(),
         "a folder" => fs::create_dir(path).unwrap(),
         "a pipe" => {
-            let made = std::process::Command::new("mkfifo").arg(path).status();
+            let made = Command::new("mkfifo").arg(path).status();
             assert!(made.unwrap().success());
         }
         _ => symlink("gone", path).unwrap(),

@@ -13,6 +13,18 @@ pub(crate) use crate::scene::{
 pub(crate) use crate::scroll::piped;
 pub(crate) use crate::witness::{Serving, witness};
 pub(crate) use serde_json::{Value, json};
+pub(crate) use std::collections::{BTreeMap, BTreeSet};
+pub(crate) use std::ffi::OsStr;
 pub(crate) use std::fs;
+pub(crate) use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+pub(crate) use std::os::unix::fs::symlink;
 pub(crate) use std::path::{Path, PathBuf};
 pub(crate) use std::process::Stdio;
+pub(crate) use std::process::{Child, Command};
+pub(crate) use std::sync::Arc;
+pub(crate) use std::time::Duration;
+pub(crate) use threadseal_core::digest::Digest;
+pub(crate) use threadseal_core::tlog::conflict::Conflict;
+pub(crate) use threadseal_formats::transcript::event::{EventType, Payload};
+pub(crate) use threadseal_formats::transcript::ext::Ext;
+pub(crate) use threadseal_formats::transcript::{Ending, Link};

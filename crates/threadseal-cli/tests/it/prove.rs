@@ -66,8 +66,7 @@ fn a_proof_shows_its_turn_whole_and_no_other() {
         let number = usize::try_from(line["line"].number()).unwrap();
         assert_eq!(line["text"], record[number - 1]);
     }
-    let quiet = sandbox.ok(format!("check-proof -q {PROOF}"));
-    assert_eq!(quiet.stdout, "");
+    assert_eq!(sandbox.ok(format!("check-proof -q {PROOF}")).stdout, "");
 }
 
 // T-PRF-12
@@ -87,13 +86,12 @@ fn a_proof_needs_no_home_and_without_a_key_nobody_vouches_for_it() {
     elsewhere(&sandbox, &format!("--trust {pem:?}")).exits(0);
     let other = ready();
     let path = other.path("self.pem");
-    let path = path.to_str().unwrap();
-    other.ok(format!("key export self --out {path}"));
-    elsewhere(&sandbox, &format!("--key {path}"))
+    other.ok(format!("key export self --out {path:?}"));
+    elsewhere(&sandbox, &format!("--key {path:?}"))
         .exits(1)
         .begins_with("forged")
         .omits("question 2");
-    elsewhere(&sandbox, &format!("--trust {path}")).exits(3);
+    elsewhere(&sandbox, &format!("--trust {path:?}")).exits(3);
     elsewhere(&sandbox, &format!("--key {pem:?} --thread demo/thread-1")).exits(0);
     elsewhere(&sandbox, &format!("--key {pem:?} --thread demo/other")).exits(1);
 }
@@ -109,8 +107,7 @@ fn a_changed_proof_is_evidence_and_another_file_no_proof() {
         ("first ", "first x", "malformed"),
     ] {
         sandbox.write("changed", text.replacen(from, to, 1));
-        let ran = sandbox.exits(1, "check-proof changed --json");
-        let json = ran.json();
+        let json = sandbox.exits(1, "check-proof changed --json").json();
         json.is(json!({"result/verdict": verdict, "turn": Value::Null}));
         assert_eq!(json["lines"].list().len(), 0);
     }

@@ -2,9 +2,6 @@
 //! missing record.
 
 use crate::prelude::*;
-use threadseal_formats::transcript::event::{EventType, Payload};
-use threadseal_formats::transcript::ext::Ext;
-use threadseal_formats::transcript::{Ending, Link};
 use threadseal_store::recorder::Recorder;
 use threadseal_store::tombstones::place_of;
 
@@ -46,10 +43,6 @@ pub(crate) fn verify(sandbox: &Sandbox, arguments: &str, exit: i32) -> Vec<Strin
     codes(&ran.exits(exit).json())
 }
 
-pub(crate) fn has(codes: &[String], code: &str) -> bool {
-    codes.iter().any(|found| found == code)
-}
-
 // T-PRU-04
 #[test]
 fn a_tombstone_is_judged_elsewhere_by_its_key_alone() {
@@ -87,8 +80,7 @@ fn a_tombstone_is_judged_elsewhere_by_its_key_alone() {
 #[test]
 fn a_thread_is_pruned_whole_and_nothing_misses_it() {
     let (sandbox, parent, child) = ended();
-    let secret = read(parent.join("transcript.bodies"));
-    secret.has("I write it.");
+    read(parent.join("transcript.bodies")).has("I write it.");
     sandbox
         .ok(format!("prune {parent:?} --dry-run"))
         .begins_with("would prune ");
@@ -99,19 +91,17 @@ fn a_thread_is_pruned_whole_and_nothing_misses_it() {
     let output = pruned.exits(0).json();
     output.is(json!({"schema": "threadseal.prune/1", "pruned/0/left": json!([])}));
     assert_eq!(names_in(&parent), ["transcript.jsonl.tombstone"]);
-    let tombstone = read(tombstone_in(&parent));
-    tombstone.has("ninety days are over");
+    read(tombstone_in(&parent)).has("ninety days are over");
     // The child names the pruned record, which is missing neither in the folder nor for `verify
     // --all`.
-    let seen = verify(&sandbox, "p", 0);
-    assert!(has(&seen, "pruned"), "{seen:?}");
+    verify(&sandbox, "p", 0).has("pruned");
     let all = sandbox.json("verify --all p");
     let reports = all["results"].list();
     let notes = reports.iter().flat_map(|report| report["findings"].list());
     let mut notes = notes.filter(|note| note["code"] == "pruned");
     let says = |note: &Value| note["message"].text().contains("ninety days are over");
     assert!(notes.any(|note| says(note) && note["severity"] == "note"));
-    assert!(!has(&codes(&all), "record_missing"));
+    codes(&all).lacks("record_missing");
     // Its thread.json and ledger, which were pruned with it, are not missing either.
     let of_thread = |report: &&Value| report["checks"][0]["name"] == "tombstone";
     assert!(reports.iter().filter(of_thread).count() >= 3, "{all}");
@@ -121,9 +111,9 @@ fn a_thread_is_pruned_whole_and_nothing_misses_it() {
         .prints(" tombstone ");
     // The log after a restart knows it, too.
     sandbox.ok("log restart --anyway");
-    assert!(has(&verify(&sandbox, "--all p", 0), "pruned"));
+    verify(&sandbox, "--all p", 0).has("pruned");
     sandbox.ok(format!("prune {child:?}"));
-    assert!(!has(&verify(&sandbox, "--all p", 0), "record_missing"));
+    verify(&sandbox, "--all p", 0).lacks("record_missing");
 }
 
 // T-PRU-01 T-PRU-05
@@ -133,7 +123,7 @@ fn a_tombstone_that_was_changed_moved_to_another_record_or_removed_excuses_nothi
     sandbox.ok(format!("prune {child:?}"));
     let place = tombstone_in(&child);
     let good = read(&place);
-    assert!(has(&verify(&sandbox, "p", 0), "pruned"));
+    verify(&sandbox, "p", 0).has("pruned");
     // No key signed these.
     let others = [
         good.replace("\"why\":\"\"", "\"why\":\"x\""),
@@ -143,21 +133,17 @@ fn a_tombstone_that_was_changed_moved_to_another_record_or_removed_excuses_nothi
     for other in others {
         assert_ne!(other, good);
         fs::write(&place, other).unwrap();
-        let seen = verify(&sandbox, "p", 1);
-        assert!(
-            has(&seen, "record_missing") && !has(&seen, "pruned"),
-            "{seen:?}"
-        );
-        let seen = verify(&sandbox, "--all p", 1);
-        assert!(
-            has(&seen, "record_missing") && !has(&seen, "pruned"),
-            "{seen:?}"
-        );
+        verify(&sandbox, "p", 1)
+            .has("record_missing")
+            .lacks("pruned");
+        verify(&sandbox, "--all p", 1)
+            .has("record_missing")
+            .lacks("pruned");
         // A false tombstone permits no deletion either.
         sandbox.exits(2, format!("prune {child:?}"));
     }
     fs::remove_file(&place).unwrap();
-    assert!(has(&verify(&sandbox, "--all p", 1), "record_missing"));
+    verify(&sandbox, "--all p", 1).has("record_missing");
     // The tombstone of the child does not prune the parent.
     fs::write(&place, &good).unwrap();
     fs::write(tombstone_in(&parent), &good).unwrap();
@@ -170,8 +156,7 @@ fn a_tombstone_that_was_changed_moved_to_another_record_or_removed_excuses_nothi
     fs::remove_file(parent.join("transcript.jsonl")).unwrap();
     sandbox.sh(format!("prune {parent:?}"));
     assert_eq!(names_in(&parent).len(), kept - 1);
-    let seen = verify(&sandbox, "--all p", 1);
-    assert!(has(&seen, "record_missing"), "{seen:?}");
+    verify(&sandbox, "--all p", 1).has("record_missing");
 }
 
 // T-PRU-03
@@ -183,23 +168,21 @@ fn a_prune_that_a_log_which_went_back_forgot_is_open_and_said_again_once_that_is
     sandbox.ok(format!("prune {child:?} --reason old"));
     // Restored from before the prune, except for the second place.
     put_back(&kept, &home);
-    let seen = verify(&sandbox, "p", 3);
-    assert!(
-        has(&seen, "pruned_unproved") && !has(&seen, "record_missing"),
-        "{seen:?}"
-    );
+    verify(&sandbox, "p", 3)
+        .has("pruned_unproved")
+        .lacks("record_missing");
     // A tombstone with a bad signature, or none, excuses nothing there, either.
     let place = tombstone_in(&child);
     let good = read(&place);
     fs::write(&place, good.replace("old", "new")).unwrap();
-    assert!(has(&verify(&sandbox, "p", 1), "record_missing"));
+    verify(&sandbox, "p", 1).has("record_missing");
     fs::write(&place, &good).unwrap();
     sandbox.exits(2, format!("prune {child:?}"));
     sandbox.ok("log restart");
-    assert!(has(&verify(&sandbox, "p", 1), "record_missing"));
+    verify(&sandbox, "p", 1).has("record_missing");
     sandbox.ok(format!("prune {child:?}"));
     assert_eq!(read(&place), good);
-    assert!(has(&verify(&sandbox, "--all p", 0), "pruned"));
+    verify(&sandbox, "--all p", 0).has("pruned");
     // A tombstone that the log does not know permits no deletion.
     fs::write(tombstone_in(&parent), &good).unwrap();
     sandbox.exits(2, format!("prune {parent:?}"));
@@ -227,21 +210,19 @@ fn a_tombstone_that_the_log_does_not_know_or_of_another_key_excuses_nothing() {
         put_back(kept, place);
     }
     for folder in ["p", "--all p"] {
-        let seen = verify(&sandbox, folder, 1);
-        assert!(
-            has(&seen, "record_missing") && !has(&seen, "pruned"),
-            "{seen:?}"
-        );
+        verify(&sandbox, folder, 1)
+            .has("record_missing")
+            .lacks("pruned");
     }
     // The owner cannot make it valid while the record is gone.
     sandbox.exits(2, format!("prune {child:?}"));
-    assert!(has(&verify(&sandbox, "--all p", 1), "record_missing"));
+    verify(&sandbox, "--all p", 1).has("record_missing");
     // A prune that was killed before its entry in the log leaves the same: the next one verifies
     // the record, and prunes it.
     copy(&kept, &child);
     sandbox.ok(format!("prune {child:?}"));
     assert_eq!(names_in(&child), ["transcript.jsonl.tombstone"]);
-    assert!(has(&verify(&sandbox, "--all p", 0), "pruned"));
+    verify(&sandbox, "--all p", 0).has("pruned");
     // Another home has another key: it prunes nothing here, and its tombstone counts for nothing.
     let stranger = sandbox.home().with_file_name("stranger");
     sandbox.in_home(&stranger, "init -q").exits(0);
@@ -266,8 +247,7 @@ fn a_record_that_is_there_after_its_tombstone_is_told_and_goes_with_the_next_pru
         fs::copy(kept.join(name), parent.join(name)).unwrap();
     }
     let record = parent.join("transcript.jsonl");
-    let seen = verify(&sandbox, &format!("{record:?}"), 0);
-    assert!(has(&seen, "pruned_but_present"), "{seen:?}");
+    verify(&sandbox, &format!("{record:?}"), 0).has("pruned_but_present");
     // Every command that relies on it gets the same report.
     let first = format!("{}#1", text(&record));
     let proved = sandbox.sh(format!("--json prove --out proof {first}"));
@@ -275,12 +255,10 @@ fn a_record_that_is_there_after_its_tombstone_is_told_and_goes_with_the_next_pru
     let findings = proved["result"]["findings"].list();
     let is_told = |found: &Value| found["code"] == "pruned_but_present";
     assert!(findings.iter().any(is_told), "{proved}");
-    let seen = verify(&sandbox, "--all p", 1);
-    assert!(has(&seen, "pruned_but_present"), "{seen:?}");
+    verify(&sandbox, "--all p", 1).has("pruned_but_present");
     sandbox.ok(format!("prune {record:?}"));
     assert_eq!(names_in(&parent), ["transcript.jsonl.tombstone"]);
-    let seen = verify(&sandbox, "--all p", 0);
-    assert!(!has(&seen, "pruned_but_present"), "{seen:?}");
+    verify(&sandbox, "--all p", 0).lacks("pruned_but_present");
     assert!(child.join("transcript.jsonl").exists());
 }
 
@@ -384,7 +362,7 @@ fn a_record_in_a_store_that_is_a_folder_is_pruned_by_its_name() {
     sandbox.exits(2, "prune file:store#two");
     sandbox.ok("prune file:store#one");
     assert!(!record.exists() && place_of(&record).exists());
-    assert!(has(&verify(&sandbox, "--all", 0), "pruned"));
+    verify(&sandbox, "--all", 0).has("pruned");
     sandbox.ok("prune file:store#one");
 }
 
@@ -438,9 +416,7 @@ fn records_of_a_folder_are_pruned_by_their_age() {
     for folder in [&parent, &child] {
         assert_eq!(names_in(folder), ["transcript.jsonl.tombstone"]);
     }
-    let seen = verify(&sandbox, "--all p", 0);
-    assert!(
-        has(&seen, "pruned") && !has(&seen, "record_missing"),
-        "{seen:?}"
-    );
+    verify(&sandbox, "--all p", 0)
+        .has("pruned")
+        .lacks("record_missing");
 }

@@ -2,10 +2,8 @@
 //! writer continues one meanwhile.
 
 use crate::prelude::*;
-use crate::prune::{has, verify};
+use crate::prune::verify;
 use crate::prune_kinds::{in_home, is_excused, prune};
-use threadseal_formats::transcript::Ending;
-use threadseal_formats::transcript::event::Payload;
 
 const RECORD: &str = "object+file:objects#one";
 
@@ -55,8 +53,7 @@ fn a_transcript_in_object_storage_is_pruned_and_its_name_takes_nothing_more() {
     assert_eq!(sandbox.ok(list).stdout, "");
     // A restored record is reported, takes no seal, and goes with the next prune.
     put_back(&kept, &objects(&sandbox));
-    let seen = verify(&sandbox, RECORD, 0);
-    assert!(has(&seen, "pruned_but_present"), "{seen:?}");
+    verify(&sandbox, RECORD, 0).has("pruned_but_present");
     let other = "object+file:objects#other";
     sandbox.write("other.jsonl", format!("{whole}{{\"torn"));
     import(&sandbox, "other.jsonl", other);
@@ -134,10 +131,10 @@ fn a_tombstone_of_a_transcript_in_object_storage_that_was_changed_or_removed_exc
     let place = in_home(&sandbox);
     let good = read(&place);
     fs::write(&place, good.replace("time is up", "time is mine")).unwrap();
-    assert!(has(&verify(&sandbox, "--all", 1), "record_missing"));
+    verify(&sandbox, "--all", 1).has("record_missing");
     prune(&sandbox, RECORD, 2);
     fs::remove_file(&place).unwrap();
-    assert!(has(&verify(&sandbox, "--all", 1), "record_missing"));
+    verify(&sandbox, "--all", 1).has("record_missing");
     assert!(prune(&sandbox, RECORD, 2).contains("no tombstone shows that it was pruned"));
     fs::write(&place, good).unwrap();
     is_excused(&sandbox);

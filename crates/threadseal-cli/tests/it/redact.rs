@@ -3,7 +3,6 @@
 use crate::prelude::*;
 use threadseal_core::record::RecordId;
 use threadseal_formats::transcript::bodies::{BodySalt, detach};
-use threadseal_formats::transcript::event::Payload;
 
 const ANSWER: &str = "I am the child.";
 
@@ -33,13 +32,12 @@ fn a_thread_with_detached_bodies_is_run_shown_and_redacted() {
     let (sandbox, transcript) = detached();
     let bodies = transcript.with_file_name("transcript.bodies");
     assert!(!holds(&transcript, ANSWER) && holds(&bodies, ANSWER));
-    let path = transcript.to_str().unwrap();
     sandbox.ok("verify p");
     let before = fs::read(&transcript).unwrap();
-    let proof = sandbox.ok(format!("prove {path}#1")).stdout;
+    let proof = sandbox.ok(format!("prove {transcript:?}#1")).stdout;
     sandbox.write("one.turn-proof", &proof);
     for command in ["show", "messages", "render"] {
-        let shown = sandbox.ok(format!("{command} {path}")).stdout;
+        let shown = sandbox.ok(format!("{command} {transcript:?}")).stdout;
         assert!(shown.contains(ANSWER), "{command}: {shown}");
     }
     let asked = "--match 'the child' --why 'a name' --by Ada";
@@ -67,11 +65,11 @@ fn a_thread_with_detached_bodies_is_run_shown_and_redacted() {
     assert!(fs::read(&transcript).unwrap().starts_with(&before));
     sandbox.ok("check-proof one.turn-proof");
     sandbox
-        .ok(format!("verify {path}"))
+        .ok(format!("verify {transcript:?}"))
         .prints("verified")
         .prints("redacted by \"Ada\"");
     for command in ["show", "messages", "render"] {
-        let shown = sandbox.ok(format!("{command} {path}")).stdout;
+        let shown = sandbox.ok(format!("{command} {transcript:?}")).stdout;
         assert!(!shown.contains(ANSWER), "{command}: {shown}");
         assert!(
             shown.contains("[redacted by Ada at 20"),
@@ -81,10 +79,10 @@ fn a_thread_with_detached_bodies_is_run_shown_and_redacted() {
     redact(&sandbox, &transcript, asked).fails_with("no remaining body matches");
     redact(&sandbox, &transcript, "--finish").exits(0);
     // A store would take the transcript without its bodies.
-    let import = sandbox.sh(format!("transcript import {path} file:store"));
+    let import = sandbox.sh(format!("transcript import {transcript:?} file:store"));
     import.exits(2).fails_with("the bodies are detached");
     // A copy gets its bodies too, or it is not made.
-    let export = |more: &str| sandbox.sh(format!("transcript export {path} {more}"));
+    let export = |more: &str| sandbox.sh(format!("transcript export {transcript:?} {more}"));
     export("").fails_with("add --out");
     export("--out copy.jsonl").exits(0);
     sandbox.ok("verify copy.jsonl");
@@ -98,21 +96,20 @@ fn a_thread_with_detached_bodies_is_run_shown_and_redacted() {
 #[test]
 fn a_body_that_is_gone_or_changed_without_a_redaction_is_tampered() {
     let (sandbox, transcript) = detached();
-    let path = transcript.to_str().unwrap();
     let bodies = transcript.with_file_name("transcript.bodies");
     let whole = read(&bodies);
     fs::write(&bodies, whole.replace(ANSWER, "I am a parent!!")).unwrap();
     sandbox
-        .exits(1, format!("verify {path}"))
+        .exits(1, format!("verify {transcript:?}"))
         .prints("tampered")
         .prints("body_changed");
     fs::remove_file(&bodies).unwrap();
     sandbox
-        .exits(1, format!("verify {path}"))
+        .exits(1, format!("verify {transcript:?}"))
         .prints("body_missing");
     let refused = redact(&sandbox, &transcript, "--line 4 --why 'hide it'");
     refused.fails_with("the record is tampered");
-    sandbox.exits(1, format!("messages {path}"));
+    sandbox.exits(1, format!("messages {transcript:?}"));
 }
 
 // T-RED-12

@@ -2,9 +2,7 @@
 //! log. And the log's knowledge of redactions.
 
 use crate::prelude::*;
-use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use threadseal_core::digest::Digest;
 
 /// A thread with detached bodies that was resumed, so that keys of two epochs sealed it. Also its
 /// transcript, and its head before it was resumed.

@@ -105,8 +105,7 @@ fn bodies_that_the_old_key_sealed_are_redacted_by_the_one_that_took_its_place() 
     redact(&format!("--key {old}")).fails_with("ended");
     redact("").exits(0);
     sandbox.ok("verify p");
-    let bodies = read(Path::new(path).with_extension("bodies"));
-    bodies.lacks("I am the child.");
+    read(Path::new(path).with_extension("bodies")).lacks("I am the child.");
     let text = read(path);
     assert_eq!(text.matches("\"event_type\":\"authority\"").count(), 1);
     // Without trust in the next key, its seal after the end of the old one counts for nothing.
@@ -122,26 +121,25 @@ fn what_was_redacted_after_a_rotation_holds_for_who_accepts_the_old_key_alone() 
     let sandbox = project();
     greeted(&sandbox, "--bodies detached");
     let record = transcript(&sandbox, "child");
-    let record = record.to_str().unwrap();
     let old = sandbox.path("old.pem");
     let old = old.to_str().unwrap();
     sandbox.ok(format!("key export self --out {old}"));
     let kept = rotate(&sandbox);
     sandbox.ok(format!(
-        "redact {record} --match 'the child' --why 'a name'"
+        "redact {record:?} --match 'the child' --why 'a name'"
     ));
     for key in [old, &kept] {
         sandbox
-            .ok(format!("verify {record} --key {key}"))
+            .ok(format!("verify {record:?} --key {key}"))
             .prints("the key given with --key");
     }
     // The stranger trusts only that key.
     let stranger = Sandbox::new();
-    stranger.ok(format!("verify {record} --key {old:?}"));
+    stranger.ok(format!("verify {record:?} --key {old:?}"));
     // In a home that does not trust the next key, the delegation of an ended key has no effect.
     sandbox.ok("trust remove self");
     sandbox
-        .exits(1, format!("verify {record} --key {old:?}"))
+        .exits(1, format!("verify {record:?} --key {old:?}"))
         .prints("key_revoked");
 }
 
@@ -209,8 +207,7 @@ fn a_key_that_was_revoked_and_then_rotated_leaves_a_trusted_one() {
     rotate(&sandbox);
     sandbox.sealed("after.json", "{}\n");
     sandbox.ok("verify before.json after.json");
-    let trust = read(sandbox.home().join("trust.toml"));
-    trust.has("reason = \"stolen\"");
+    read(sandbox.home().join("trust.toml")).has("reason = \"stolen\"");
 }
 
 // T-KLOG-20

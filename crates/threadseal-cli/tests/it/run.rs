@@ -9,7 +9,6 @@ mod resume;
 mod strayed;
 
 use crate::prelude::*;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 
 #[test]
@@ -24,8 +23,7 @@ fn a_directive_runs_with_tools_and_a_child_and_all_that_it_leaves_verifies() {
     assert_eq!(verified["summary"]["verified"], 14, "{verified}");
     let transcript = read(transcript(&sandbox, "greet"));
     transcript.has("5 out.txt").lacks("threadseal:signed");
-    let text = greet(&sandbox, "-q").exits(0);
-    assert_eq!(text.stdout, "path: out.txt\n");
+    assert_eq!(greet(&sandbox, "-q").exits(0).stdout, "path: out.txt\n");
 }
 
 #[test]

@@ -16,7 +16,9 @@ pub(crate) struct Sandbox {
 
 impl Sandbox {
     pub(crate) fn new() -> Self {
-        let root = tempfile::tempdir().unwrap();
+        // In memory where the machine has a place for that: the commands wait for each durable write.
+        let in_memory = tempfile::tempdir_in("/dev/shm");
+        let root = in_memory.or_else(|_| tempfile::tempdir()).unwrap();
         std::fs::create_dir(root.path().join("work")).unwrap();
         Self { root }
     }
@@ -316,6 +318,27 @@ impl Text for str {
     #[track_caller]
     fn lacks(&self, part: &str) -> &Self {
         assert!(!self.contains(part), "{part:?} is in {self}");
+        self
+    }
+}
+
+/// Codes of findings: each is whole.
+impl Text for [String] {
+    #[track_caller]
+    fn has(&self, part: &str) -> &Self {
+        assert!(
+            self.iter().any(|code| code == part),
+            "{part} is not in {self:?}"
+        );
+        self
+    }
+
+    #[track_caller]
+    fn lacks(&self, part: &str) -> &Self {
+        assert!(
+            self.iter().all(|code| code != part),
+            "{part} is in {self:?}"
+        );
         self
     }
 }

@@ -2,7 +2,7 @@
 //! vectors of agent-scroll.
 
 use crate::prelude::*;
-use std::io::{ErrorKind, Write as _};
+use std::io::ErrorKind;
 
 pub(crate) fn turn(number: u64, text: &str) -> String {
     format!(
@@ -91,9 +91,8 @@ fn a_scroll_is_recognised_whatever_its_container_and_name() {
     let array = signed(&sandbox, "a.json", 3);
     for (to, name) in [("lines", "b.jsonl"), ("array", "c.txt"), ("lines", "d")] {
         let out = sandbox.path(name);
-        let out = out.to_str().unwrap();
-        sandbox.ok(format!("scroll convert {array} --to {to} --out {out}"));
-        let ran = sandbox.ok(format!("verify --json {out}"));
+        sandbox.ok(format!("scroll convert {array} --to {to} --out {out:?}"));
+        let ran = sandbox.ok(format!("verify --json {out:?}"));
         assert_eq!(verdict(&ran), "verified");
         assert_eq!(ran.json()["results"][0]["completeness"], "head");
     }
@@ -201,7 +200,7 @@ fn a_turn_that_comes_through_a_pipe_is_sealed_before_the_pipe_ends() {
         let written = || fs::read(&live).unwrap_or_default();
         let lines = || written().iter().filter(|byte| **byte == b'\n').count() as u64;
         let waited = (0..600).any(|_| {
-            std::thread::sleep(std::time::Duration::from_millis(50));
+            std::thread::sleep(Duration::from_millis(50));
             lines() == number + 1
         });
         assert!(waited, "turn {number} was not written");

@@ -1,7 +1,7 @@
 //! `scroll from`: sources become sealed scrolls, with an account; folders become a table.
 
 use crate::prelude::*;
-use std::io::{Cursor, Write as _};
+use std::io::Cursor;
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
@@ -72,21 +72,19 @@ fn the_account_is_the_output_where_json_is_asked_for() {
     let named = format!("--out {out:?}");
     let account = sandbox.json(format!("{from} {named}"));
     account.is(json!({"format": "claude-code", "turns": 2}));
-    let printed = sandbox.ok(&from);
-    assert_eq!(printed.stdout.as_bytes(), fs::read(&out).unwrap());
+    assert_eq!(sandbox.ok(&from).stdout.as_bytes(), fs::read(&out).unwrap());
 }
 
 #[test]
 fn what_nobody_knows_is_no_scroll() {
     let sandbox = Sandbox::new();
     let source = sandbox.write("notes.txt", "hello\n");
-    let source = source.to_str().unwrap();
     sandbox
-        .exits(2, format!("scroll from auto {source}"))
+        .exits(2, format!("scroll from auto {source:?}"))
         .fails_with("unknown source format");
-    sandbox.exits(2, format!("scroll from nobody {source}"));
+    sandbox.exits(2, format!("scroll from nobody {source:?}"));
     sandbox
-        .exits(2, format!("scroll from auto {source} {source}"))
+        .exits(2, format!("scroll from auto {source:?} {source:?}"))
         .fails_with("--table");
 }
 
@@ -124,9 +122,8 @@ fn tool_bodies_and_secrets_are_left_out_where_that_is_asked_for() {
     let sandbox = Sandbox::new();
     let (session, tokens) = session_with_tokens();
     let source = sandbox.write("session.jsonl", session);
-    let source = source.to_str().unwrap();
     let from = |options: &str| {
-        let ran = sandbox.sh(format!("scroll from auto {source} {options}"));
+        let ran = sandbox.sh(format!("scroll from auto {source:?} {options}"));
         let ran = ran.exits(0);
         let verified = sandbox.write("s.scroll", &ran.stdout);
         let report = sandbox.exits(3, format!("verify --json {verified:?}"));
@@ -161,7 +158,7 @@ fn tool_bodies_and_secrets_are_left_out_where_that_is_asked_for() {
     let bad = sandbox.write("bad.toml", "[[rules]]\nid = \"x\"\nregex = \"(\"\n");
     sandbox
         .sh(format!(
-            "scroll from auto {source} --redact --secret-rules {bad:?}"
+            "scroll from auto {source:?} --redact --secret-rules {bad:?}"
         ))
         .fails_with("rule x");
 }

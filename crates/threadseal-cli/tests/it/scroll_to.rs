@@ -42,8 +42,7 @@ fn a_verified_scroll_is_written_in_every_format_with_an_account() {
         let write = format!("scroll to {format} {signed} --out {out} --account {account:?}");
         sandbox.ok(&write);
         assert_eq!(read(out), ran.stdout);
-        let told = read(account);
-        told.has("threadseal.scroll-to/1");
+        read(account).has("threadseal.scroll-to/1");
         sandbox.exits(2, &write);
     }
     sandbox.exits(2, format!("scroll to poem {signed:?}"));

@@ -2,7 +2,6 @@
 
 use crate::prelude::*;
 use crate::verify::verify;
-use std::process::Child;
 
 // T-TRA-20 T-TRA-21
 #[test]

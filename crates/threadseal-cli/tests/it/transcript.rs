@@ -25,8 +25,7 @@ fn object(sandbox: &Sandbox, folder: &str) -> PathBuf {
 }
 
 fn import(sandbox: &Sandbox, path: &Path, to: &str) -> String {
-    let path = path.to_str().unwrap();
-    let ran = sandbox.ok(format!("transcript import {path} {to:?}"));
+    let ran = sandbox.ok(format!("transcript import {path:?} {to:?}"));
     ran.stdout.trim().to_owned()
 }
 
@@ -125,8 +124,7 @@ fn a_record_in_a_store_is_sealed_after_a_crash_and_its_tail_set_aside() {
         .ok(format!("seal {RECORD} --final"))
         .prints("which no seal covered");
     assert_eq!(verify(&sandbox, RECORD), (0, vec!["verified".into()]));
-    let tail = read(object(&sandbox, "transcript-tails"));
-    tail.has("not sealed");
+    read(object(&sandbox, "transcript-tails")).has("not sealed");
     sandbox
         .ok(format!("fsck {STORE}"))
         .prints("run 7")

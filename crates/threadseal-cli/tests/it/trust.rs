@@ -1,7 +1,6 @@
 //! `trust`.
 
 use crate::prelude::*;
-use std::os::unix::fs::symlink;
 
 fn ready() -> Sandbox {
     let sandbox = Sandbox::new();
@@ -170,9 +169,8 @@ fn a_home_beside_the_file_that_is_named_serves() {
     ended_record(&sandbox, "t.jsonl", 1);
     let home = sandbox.path("home");
     fs::rename(sandbox.home(), &home).unwrap();
-    let home = home.to_str().unwrap();
-    sandbox.ok(format!("verify t.jsonl --home {home}"));
+    sandbox.ok(format!("verify t.jsonl --home {home:?}"));
     sandbox
-        .sh(format!("verify . --home {home}"))
+        .sh(format!("verify . --home {home:?}"))
         .fails_with("is inside");
 }

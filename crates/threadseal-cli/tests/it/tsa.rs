@@ -7,9 +7,9 @@ mod openssl;
 use crate::anchor::{logged, seal};
 use crate::prelude::*;
 use openssl::{FIT, OpenSsl};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::thread;
 
 /// Changes the answer of the authority.

@@ -102,10 +102,7 @@ fn expected_heads_and_threads_are_held_against_the_record() {
     let early = first.state().head().unwrap().to_string();
     let late = {
         say(&mut first, "cognition_in", "more");
-        first
-            .seal(3, threadseal_formats::transcript::ext::Ext::default())
-            .unwrap()
-            .to_string()
+        first.seal(3, Ext::default()).unwrap().to_string()
     };
     let other = recorder(&sandbox, "u.jsonl", 1)
         .state()

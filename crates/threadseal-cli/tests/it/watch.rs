@@ -2,8 +2,7 @@
 
 use crate::prelude::*;
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdout};
+use std::process::ChildStdout;
 
 struct Watching {
     child: Child,

@@ -1,17 +1,12 @@
 //! `witness`: real processes, over real connections.
 
 use crate::prelude::*;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::Child;
 use std::sync::Mutex;
-use std::time::Duration;
-use threadseal_core::digest::Digest;
 use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
 use threadseal_core::merkle::{ConsistencyProof, ProofError, TreeHead, leaf_hash, root};
 use threadseal_core::note::{KeyName, SignedNote};
 use threadseal_core::tlog::checkpoint::{Checkpoint, Origin};
-use threadseal_core::tlog::conflict::Conflict;
 use threadseal_core::tlog::verifier;
 use threadseal_core::tlog::verifier::VerifierKey;
 use threadseal_core::tlog::witness::{AddCheckpoint, read_cosignatures};
@@ -83,9 +78,7 @@ impl Serving {
 
     pub(crate) fn signal(&self, name: &str) {
         let id = self.child.id().to_string();
-        let sent = std::process::Command::new("kill")
-            .args(["-s", name, &id])
-            .status();
+        let sent = Command::new("kill").args(["-s", name, &id]).status();
         assert!(sent.unwrap().success());
     }
 

@@ -2,7 +2,6 @@
 //! host's knowledge is the newest.
 
 use crate::prelude::*;
-use std::io::Write as _;
 
 const CODE: &str = "9c56cc51b374c3ba189210d5b6d4bf57790d351c96c47c02190ecf1e430635ab";
 const STEP: &str = "{\"node\":\"plan\",\"effect\":{\"type\":\"llm_call\",\"payload\":{\"p\":\"hi\"}},\"result\":{\"text\":\"ho\"}}\n";

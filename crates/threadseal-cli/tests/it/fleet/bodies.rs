@@ -38,8 +38,7 @@ fn a_thread_with_detached_bodies_is_verified_gone_on_with_and_exported_whole() {
     let held = read(copy.join("transcript.bodies"));
     let record = read(copy.join("transcript.jsonl"));
     assert!(held.contains(ANSWER) && !record.contains(ANSWER));
-    let verified = ended.sandbox.sh("verify copy/transcript.jsonl");
-    verified.exits(0);
+    ended.sandbox.sh("verify copy/transcript.jsonl").exits(0);
     // A thread that lost a body in the database is tampered there and in the copy.
     ended.sql(
         "UPDATE threadseal_chunks c SET bytes = convert_to(replace(convert_from(c.bytes, 'UTF8'), 'I am the child.', 'I am a parent!!'), 'UTF8')
@@ -47,8 +46,7 @@ fn a_thread_with_detached_bodies_is_verified_gone_on_with_and_exported_whole() {
     );
     ended.verify("").exits(1).prints("body_changed");
     ended.ok(format!("thread export {} changed", ended.thread));
-    let changed = ended.sandbox.sh("verify changed/transcript.jsonl");
-    changed.exits(1);
+    ended.sandbox.sh("verify changed/transcript.jsonl").exits(1);
 }
 
 // T-RED-14

@@ -2,7 +2,6 @@
 
 use super::Ended;
 use crate::prelude::*;
-use std::time::Duration;
 
 // T-FLT-19
 #[test]

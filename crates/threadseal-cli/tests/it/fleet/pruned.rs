@@ -2,7 +2,7 @@
 
 use super::Ended;
 use crate::prelude::*;
-use crate::prune::{codes, has};
+use crate::prune::codes;
 use crate::prune_kinds::prune;
 
 const KEEP: &str = "DROP SCHEMA IF EXISTS kept CASCADE; CREATE SCHEMA kept;
@@ -66,23 +66,14 @@ fn a_thread_in_a_database_is_pruned_whole_and_nothing_misses_it() {
     assert_eq!((ended.files(), ended.orders()), (0, stood));
     // The record is missing neither from the registry, nor for the child that names it, nor for
     // `verify --all`.
-    let seen = ended.seen(0);
-    assert!(
-        has(&seen, "pruned") && !has(&seen, "record_missing"),
-        "{seen:?}"
-    );
+    ended.seen(0).has("pruned").lacks("record_missing");
     let all = sandbox.sh(format!("verify --all {} --json", ended.url));
-    let all = codes(&all.json());
-    assert!(
-        has(&all, "pruned") && !has(&all, "record_missing"),
-        "{all:?}"
-    );
+    codes(&all.json()).has("pruned").lacks("record_missing");
     prune(sandbox, &address, 0);
     // A restored record is reported, is neither redacted nor resumed, and goes with the next prune.
     ended.sql(PUT_BACK);
     assert_eq!(ended.files(), whole);
-    let seen = ended.seen(0);
-    assert!(has(&seen, "pruned_but_present"), "{seen:?}");
+    ended.seen(0).has("pruned_but_present");
     let before = ended.contents();
     ended.ok(format!(
         "thread resume {} -m 'Once more.' --detach",
@@ -93,7 +84,7 @@ fn a_thread_in_a_database_is_pruned_whole_and_nothing_misses_it() {
     assert_eq!(ended.contents(), before);
     prune(sandbox, &address, 0);
     assert_eq!(ended.files(), 0);
-    assert!(!has(&ended.seen(0), "pruned_but_present"));
+    ended.seen(0).lacks("pruned_but_present");
 }
 
 // T-PRU-16
@@ -166,20 +157,16 @@ fn what_was_changed_cut_or_is_open_in_a_database_is_not_pruned_and_no_forged_tom
             Some(forged) => fs::write(&place, forged).unwrap(),
             None => fs::remove_file(&place).unwrap(),
         }
-        let seen = ended.seen(1);
-        assert!(
-            has(&seen, "record_missing") && !has(&seen, "pruned"),
-            "{seen:?}"
-        );
+        ended.seen(1).has("record_missing").lacks("pruned");
     }
     fs::write(&place, good).unwrap();
-    assert!(has(&ended.seen(0), "pruned"));
+    ended.seen(0).has("pruned");
     // After its children are pruned too, `verify --all` no longer needs the name of the database.
     let child = ended.sql("SELECT thread_id FROM threadseal_threads WHERE parent_id IS NOT NULL");
     prune(sandbox, &format!("{}#{}", ended.url, child.trim()), 0);
     sandbox
         .sh(format!("verify --all {}", ended.url))
         .omits("record_missing");
-    assert!(has(&ended.seen(0), "pruned"));
+    ended.seen(0).has("pruned");
     sandbox.ok("log fsck");
 }

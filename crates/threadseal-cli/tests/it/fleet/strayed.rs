@@ -16,13 +16,10 @@ fn a_thread_of_another_project_is_not_gone_on_with_from_a_database() {
     ended.ok("thread inspect");
     // As if its rows had been copied here from the database of another project.
     ended.sql("UPDATE threadseal_project SET id = repeat('a', 64)");
-    let message = ["-m", "Once more."];
+    let message = "-m 'Once more.'";
     for command in ["resume", "handoff"] {
-        let arguments = format!(
-            "thread {command} {} {} {}",
-            ended.thread, message[0], message[1]
-        );
-        ended.refuses(&arguments, "is foreign");
+        let line = format!("thread {command} {} {message}", ended.thread);
+        ended.refuses(&line, "is foreign");
     }
     ended.refuses(&format!("thread recover {}", ended.thread), "is foreign");
     ended.refuses(&format!("thread transcript {}", ended.thread), "is foreign");
@@ -32,10 +29,7 @@ fn a_thread_of_another_project_is_not_gone_on_with_from_a_database() {
     // A copy of the whole database is the same project, wherever it is.
     ended.sql(&format!("UPDATE threadseal_project SET id = '{own}'"));
     ended.ok("thread inspect");
-    ended.ok(format!(
-        "thread resume {} {} {} --detach",
-        ended.thread, message[0], message[1]
-    ));
+    ended.ok(format!("thread resume {} {message} --detach", ended.thread));
     ended.work("more.yaml");
     ended.sql("DELETE FROM threadseal_project");
     ended.refuses(

@@ -41,7 +41,7 @@ fn every_page_of_help_is_frozen() {
     let (mut pages, mut pending) = (String::new(), vec![Vec::new()]);
     while let Some(path) = pending.pop() {
         let (long, short) = (page(&path, "--help"), page(&path, "-h"));
-        let name = format!("threadseal {}", path.join(" "));
+        let name = [&["threadseal".to_owned()], &path[..]].concat().join(" ");
         pages += &format!("==== {name} --help\n{long}\n");
         pages += &match short == long {
             true => format!("==== {name} -h: the same\n\n"),

@@ -71,6 +71,7 @@ impl Shapes {
 /// A scripted use with every kind of record, in the home and the working folder of the sandbox.
 fn live() -> Sandbox {
     let sandbox = project();
+    fs::remove_file(sandbox.path("more.yaml")).unwrap();
     let run = |arguments: &str| sandbox.ok(arguments);
     let path = |name: &str| sandbox.path(name).to_str().unwrap().to_owned();
     run("key new --name second");

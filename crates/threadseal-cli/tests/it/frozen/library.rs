@@ -1,7 +1,6 @@
 //! A program that links the library prints the JSON that the command prints.
 
 use crate::prelude::*;
-use std::collections::BTreeMap;
 use threadseal_verify::home_log::HomeLog;
 use threadseal_verify::notices::Silent;
 use threadseal_verify::trust_locality::Locality;

@@ -5,7 +5,6 @@ use super::json::lay_out;
 use crate::prelude::*;
 use crate::vectors::Vectors;
 use serde_json::value::RawValue;
-use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;

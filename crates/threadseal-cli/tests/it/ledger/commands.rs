@@ -2,7 +2,6 @@
 
 use super::{ledger, report, verdict};
 use crate::prelude::*;
-use std::io::{BufRead as _, BufReader};
 
 pub(super) const STEPS: &str = "{\"node\":\"plan\",\"effect\":{\"type\":\"llm_call\",\"payload\":{\"p\":\"hi\"}},\"result\":{\"text\":\"ho\"}}\n{\"node\":\"act\",\"status\":\"failed\",\"error\":\"no\"}\n";
 
@@ -165,8 +164,7 @@ fn a_ledger_that_the_original_wrote_is_sealed_as_it_stands() {
 fn a_head_without_its_ledger_tells_that_it_is_missing() {
     let sandbox = ready();
     let path = signed(&sandbox);
-    let file = path.to_str().unwrap();
-    sandbox.ok(format!("ledger sign {file}"));
+    sandbox.ok(format!("ledger sign {path:?}"));
     fs::remove_file(&path).unwrap();
     let folder = sandbox.work();
     let found = sandbox.exits(1, format!("verify {folder:?} --json")).json();
@@ -251,7 +249,7 @@ fn what_is_in_runs_is_listed_counted_and_followed() {
     // The follower may look for the end before or after the first of these appends.
     for _ in 0..3 {
         piped(&sandbox, again, STEPS).exits(0);
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        std::thread::sleep(Duration::from_millis(300));
     }
     let mut line = String::new();
     output.read_line(&mut line).unwrap();

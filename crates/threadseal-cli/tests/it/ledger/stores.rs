@@ -3,7 +3,6 @@
 use super::commands::{STEPS, signed};
 use super::{report, verdict};
 use crate::prelude::*;
-use std::io::Write as _;
 
 #[test]
 fn a_torn_end_is_told_and_mended() {
@@ -136,7 +135,7 @@ fn commands_that_are_killed_while_they_append_leave_all_that_they_acknowledged()
                 if round % 3 == 0 {
                     acknowledged.extend(names);
                 }
-                std::thread::sleep(std::time::Duration::from_millis(10));
+                std::thread::sleep(Duration::from_millis(10));
             }
             if round % 3 == 0 {
                 drop(input);

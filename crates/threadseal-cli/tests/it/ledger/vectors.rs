@@ -3,7 +3,6 @@
 
 use super::report;
 use crate::prelude::*;
-use std::collections::BTreeSet;
 
 fn cases(folder: &Path) -> Vec<Value> {
     let index = fs::read(folder.join("index.json")).unwrap();

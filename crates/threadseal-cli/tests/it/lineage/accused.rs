@@ -5,7 +5,6 @@ use super::moves::{Machines, copy};
 use super::report;
 use crate::prelude::*;
 use crate::sandbox::PROGRAM;
-use std::process::Command;
 
 /// Runs in another home, which has no log.
 fn elsewhere(machines: &Machines, line: &str) -> Ran {

@@ -3,7 +3,6 @@
 
 use super::report;
 use crate::prelude::*;
-use std::collections::BTreeMap;
 
 const CODE: &str = "9c56cc51b374c3ba189210d5b6d4bf57790d351c96c47c02190ecf1e430635ab";
 

@@ -2,8 +2,6 @@
 
 use super::report;
 use crate::prelude::*;
-use std::process::Command;
-use threadseal_core::digest::Digest;
 use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
 use threadseal_formats::lineage::{
     AgentName, CheckpointHeader, ContentHash, Epoch, LinkKind, MediaType, NativeHeader, StateSeal,
@@ -84,8 +82,7 @@ fn inspect_shows_every_field_and_exits_by_the_verdict() {
     let sandbox = Sandbox::new();
     let files = native(&[b"\x1b[2J and more"]);
     let path = sandbox.write("c.ckpt", &files[1]);
-    let file = path.to_str().unwrap();
-    let ran = sandbox.ok(format!("lineage inspect {file} --did {}", did()));
+    let ran = sandbox.ok(format!("lineage inspect {path:?} --did {}", did()));
     for part in [
         "version          v0x05",
         "tick             2",
@@ -98,7 +95,7 @@ fn inspect_shows_every_field_and_exits_by_the_verdict() {
     }
     assert!(!ran.stdout.contains('\u{1b}'));
     let json = sandbox
-        .exits(3, format!("lineage inspect {file} --json"))
+        .exits(3, format!("lineage inspect {path:?} --json"))
         .json();
     let checkpoint = &json["checkpoint"];
     checkpoint.is(json!({"seq": 1, "root_did": did()}));
@@ -169,18 +166,17 @@ fn a_fork_of_either_version_becomes_a_proof_that_needs_nothing_else() {
         ));
         let elsewhere = Sandbox::new();
         let path = elsewhere.write("p", fs::read(sandbox.path(proof)).unwrap());
-        let file = path.to_str().unwrap();
-        let json = elsewhere.json(format!("lineage check-proof {file}"));
+        let json = elsewhere.json(format!("lineage check-proof {path:?}"));
         json.is(json!({"proves": true, "did": did()}));
         assert_eq!(json["links"].list().len(), 2);
-        elsewhere.ok(format!("lineage check-proof {file} --key {}", did()));
+        elsewhere.ok(format!("lineage check-proof {path:?} --key {}", did()));
         let other = PrivateKey::from_seed([8; 32]).public_key().to_hex();
-        elsewhere.exits(1, format!("lineage check-proof {file} --key {other}"));
+        elsewhere.exits(1, format!("lineage check-proof {path:?} --key {other}"));
         let mut bytes = fs::read(&path).unwrap();
         *bytes.last_mut().unwrap() ^= 1;
         fs::write(&path, bytes).unwrap();
         elsewhere
-            .exits(1, format!("lineage check-proof {file}"))
+            .exits(1, format!("lineage check-proof {path:?}"))
             .begins_with("no proof: ");
         // An existing proof is not overwritten.
         sandbox.exits(
@@ -214,13 +210,12 @@ fn several_agents_in_one_tree_get_a_report_each() {
 fn a_checkpoint_is_neither_sealed_nor_shown_as_something_else() {
     let sandbox = Sandbox::new();
     let path = sandbox.write("c.ckpt", &native(&[])[0]);
-    let file = path.to_str().unwrap();
     sandbox.ok("init");
     sandbox
-        .sh(format!("show {file}"))
+        .sh(format!("show {path:?}"))
         .fails_with("lineage inspect");
     sandbox
-        .sh(format!("seal {file}"))
+        .sh(format!("seal {path:?}"))
         .fails_with("lineage append");
 }
 
@@ -298,7 +293,6 @@ fn an_identity_is_made_once_and_delegates_to_session_keys() {
     sandbox.exits(2, "lineage identity new counter");
     assert_eq!(fs::read(&path).unwrap(), &bytes[..67]);
     sandbox.exits(2, "lineage identity new ../counter");
-    let pem = sandbox.sh("lineage identity new other --pem");
-    pem.exits(0);
+    sandbox.sh("lineage identity new other --pem").exits(0);
     sandbox.ok("lineage identity show other.identity");
 }

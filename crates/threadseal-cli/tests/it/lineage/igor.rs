@@ -3,7 +3,6 @@
 use super::report;
 use crate::prelude::*;
 use std::os::unix::fs::PermissionsExt as _;
-use threadseal_core::digest::Digest;
 
 const CODE: &str = "the code of an agent";
 

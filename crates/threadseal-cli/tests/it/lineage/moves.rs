@@ -3,9 +3,6 @@
 use super::exit_of;
 use crate::prelude::*;
 use crate::sandbox::PROGRAM;
-use std::ffi::OsStr;
-use std::process::Command;
-use threadseal_core::digest::Digest;
 
 const STATE: &[u8] = b"the state of an agent";
 

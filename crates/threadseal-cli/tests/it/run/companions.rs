@@ -1,8 +1,6 @@
 //! `verify DIR` reports each file that a thread's record names and that is missing or differs.
 
 use crate::prelude::*;
-use threadseal_formats::transcript::event::{EventType, Payload};
-use threadseal_formats::transcript::ext::Ext;
 
 fn ran() -> (Sandbox, PathBuf) {
     let sandbox = project();
@@ -33,21 +31,40 @@ fn tells(ran: &Ran, code: &str, name: &str) {
     assert!(told, "{code} of {name}: {results:#}");
 }
 
-// T-FIL-01
+// T-FIL-01 T-FIL-11
 #[test]
-fn a_deleted_neighbour_of_a_transcript_is_missed() {
+fn a_file_of_a_thread_that_is_gone_replaced_or_cut_is_found() {
     let (sandbox, folder) = ran();
+    let other = thread(&sandbox, "greet");
     let ledger = ledger(&folder);
-    for path in [
-        folder.join("thread.json"),
-        folder.join("capabilities.md"),
-        ledger,
-    ] {
-        let bytes = fs::read(&path).unwrap();
-        fs::remove_file(&path).unwrap();
-        let name = name_of(&path);
-        tells(&sandbox.sh("verify p --json"), "companion_missing", name);
-        fs::write(&path, bytes).unwrap();
+    let [record, papers, rights] =
+        ["transcript.jsonl", "thread.json", "capabilities.md"].map(|name| folder.join(name));
+    let find = |path: &Path, code: &str| {
+        tells(&sandbox.sh("verify p --json"), code, name_of(path));
+    };
+    for path in [&papers, &rights, &ledger] {
+        let bytes = fs::read(path).unwrap();
+        fs::remove_file(path).unwrap();
+        find(path, "companion_missing");
+        fs::write(path, bytes).unwrap();
+    }
+    for path in [&papers, &rights] {
+        let theirs = read(other.join(name_of(path)));
+        while_it_holds(path, theirs, || find(path, "companion_differs"));
+    }
+    // The record states how its ledger ends.
+    let lines = lines(&ledger);
+    let cut = lines[..lines.len() - 1].concat();
+    while_it_holds(&ledger, cut, || find(&ledger, "companion_differs"));
+    for (path, code) in [(&record, "record_missing"), (&ledger, "companion_differs")] {
+        for nothing in [&b"nothing\n"[..], b"", b"\x89PNG", b"{}\n"] {
+            while_it_holds(path, nothing, || find(path, code));
+        }
+    }
+    // A copy of one file outside of the project misses no other.
+    for path in [&record, &ledger] {
+        sandbox.write(format!("copies/{}", name_of(path)), read(path));
+        sandbox.ok(format!("verify copies/{}", name_of(path)));
     }
     sandbox.ok("verify p");
 }
@@ -65,7 +82,7 @@ fn a_deleted_transcript_is_missed_by_each_neighbour_that_is_left() {
     // A link in its place does not count, wherever it leads.
     let copy = sandbox.write("copies/one.jsonl", "");
     fs::write(&copy, &bytes).unwrap();
-    std::os::unix::fs::symlink(&copy, &record).unwrap();
+    symlink(&copy, &record).unwrap();
     tells(&verify(), "record_missing", "transcript.jsonl");
     fs::remove_file(&record).unwrap();
     for (gone, code) in [(&papers, "record_missing"), (&ledger, "companion_missing")] {
@@ -145,64 +162,13 @@ fn a_parent_a_predecessor_and_a_successor_that_are_gone_as_a_whole_are_missed_on
     tells(&verify(), "head_ahead", "/transcript.jsonl");
 }
 
-#[test]
-fn a_ledger_that_was_copied_out_alone_misses_nothing() {
-    let (sandbox, folder) = ran();
-    let ledger = ledger(&folder);
-    sandbox.write(format!("copies/{}", name_of(&ledger)), read(&ledger));
-    sandbox.ok("verify copies");
-}
-
-// T-FIL-01
-#[test]
-fn a_neighbour_of_another_thread_is_told() {
-    let (sandbox, folder) = ran();
-    let other = thread(&sandbox, "greet");
-    for name in ["thread.json", "capabilities.md"] {
-        while_it_holds(&folder.join(name), read(other.join(name)), || {
-            tells(&sandbox.sh("verify p --json"), "companion_differs", name);
-        });
-    }
-    let ledger = ledger(&folder);
-    cut_line(&ledger);
-    let name = name_of(&ledger);
-    tells(&sandbox.sh("verify p --json"), "companion_differs", name);
-}
-
-#[test]
-fn a_transcript_that_was_copied_out_misses_nothing() {
-    let (sandbox, folder) = ran();
-    sandbox.write("copies/one.jsonl", read(folder.join("transcript.jsonl")));
-    sandbox.ok("verify copies");
-}
-
-// T-FIL-11
-#[test]
-fn what_overwrites_a_record_with_something_else_is_told() {
-    let (sandbox, folder) = ran();
-    let ledger = ledger(&folder);
-    // The record states how its ledger ends.
-    let cases = [
-        (folder.join("transcript.jsonl"), "record_missing"),
-        (ledger, "companion_differs"),
-    ];
-    for (path, code) in cases {
-        for nothing in [&b"nothing\n"[..], b"", b"\x89PNG", b"{}\n"] {
-            while_it_holds(&path, nothing, || {
-                tells(&sandbox.sh("verify p --json"), code, name_of(&path));
-            });
-        }
-    }
-    sandbox.ok("verify p");
-}
-
 // T-FIL-06
 #[test]
 fn what_threadseal_leaves_behind_is_no_record() {
     let (sandbox, folder) = ran();
     let tail =
         b"{\"timestamp\":1,\"thread_id\":\"x\",\"event_type\":\"cognition_in\",\"payload\":{}}\n";
-    let digest = threadseal_core::digest::Digest::of(tail);
+    let digest = Digest::of(tail);
     let name = format!("transcript.jsonl.tail-999-{digest}");
     fs::write(folder.join(&name), tail).unwrap();
     let left = folder.join(".threadseal-1-0.tmp");
@@ -211,7 +177,7 @@ fn what_threadseal_leaves_behind_is_no_record() {
     // A sealed record is not skipped for such a name.
     let text = read(folder.join("transcript.jsonl"));
     let changed = text.replace("I am the child", "I am no child");
-    let digest = threadseal_core::digest::Digest::of(changed.as_bytes());
+    let digest = Digest::of(changed.as_bytes());
     let name = format!("transcript.jsonl.tail-0-{digest}");
     fs::write(folder.join(name), changed).unwrap();
     sandbox.exits(1, "verify p");

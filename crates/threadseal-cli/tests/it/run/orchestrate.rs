@@ -2,8 +2,6 @@
 //! unrelated process.
 
 use crate::prelude::*;
-use std::process::{Child, Command};
-use std::time::Duration;
 
 /// A process that runs a thread, and ends with the test.
 struct Runs {

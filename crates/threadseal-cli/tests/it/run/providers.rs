@@ -1,7 +1,6 @@
 //! `run` over real HTTP, for each protocol: a call in the first answer, a text in the second.
 
 use crate::prelude::*;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 
 const WRITE: &str = "rye_file-system_write";

@@ -1,7 +1,6 @@
 //! A refused command changes nothing: no name and no byte, neither of the project nor of the home.
 
 use crate::prelude::*;
-use std::collections::BTreeMap;
 
 const PROJECT: &str = "--project p --script answers.yaml";
 
@@ -167,7 +166,7 @@ fn what_is_refused_of_a_run_of_a_graph_changes_nothing() {
         // The same through a link.
         let away = sandbox.path("away");
         fs::rename(&path, &away).unwrap();
-        std::os::unix::fs::symlink(&away, &path).unwrap();
+        symlink(&away, &path).unwrap();
         refused(&sandbox, resume);
         fs::remove_file(&path).unwrap();
         fs::rename(&away, &path).unwrap();

@@ -15,8 +15,8 @@ fn resume(sandbox: &Sandbox, thread: &str, more: &str) -> Ran {
 }
 
 /// Every record of the project's threads, and the content of the registry.
-fn state(sandbox: &Sandbox) -> (std::collections::BTreeMap<PathBuf, Vec<u8>>, String) {
-    let mut files = std::collections::BTreeMap::new();
+fn state(sandbox: &Sandbox) -> (BTreeMap<PathBuf, Vec<u8>>, String) {
+    let mut files = BTreeMap::new();
     let mut folders = vec![sandbox.path("p/.ai/agent/threads/demo")];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
@@ -211,7 +211,7 @@ fn a_killed_thread_is_ended_honestly_and_its_open_call_is_named() {
         (text.matches("tool_call_start").count() == 2).then_some(thread)
     };
     let folder = (0..600).find_map(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(50));
+        std::thread::sleep(Duration::from_millis(50));
         begun()
     });
     let folder = folder.unwrap();

@@ -3,7 +3,6 @@
 
 use super::refusals::{all_refused, everything, refused};
 use crate::prelude::*;
-use std::process::Command;
 
 const THREADS: &str = ".ai/agent/threads";
 const IDENTITY: &str = ".ai/agent/threads/project.json";
@@ -300,7 +299,7 @@ fn what_says_which_project_it_is_must_verify() {
             false => p.join("whole.json"),
         };
         fs::write(p.join("whole.json"), &whole).unwrap();
-        std::os::unix::fs::symlink(to, p.join(IDENTITY)).unwrap();
+        symlink(to, p.join(IDENTITY)).unwrap();
         told(&[word]);
         fs::remove_file(p.join(IDENTITY)).unwrap();
     }

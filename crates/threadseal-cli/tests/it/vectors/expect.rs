@@ -2,7 +2,6 @@
 
 use crate::prelude::*;
 use serde::Deserialize;
-use std::collections::BTreeMap;
 
 /// One file of an index.
 #[derive(Debug, Clone, Deserialize)]

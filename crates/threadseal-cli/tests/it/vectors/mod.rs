@@ -9,7 +9,6 @@ mod scroll;
 
 use crate::prelude::*;
 use expect::{Entry, Expectations, Rule};
-use std::collections::BTreeMap;
 
 /// The vectors and their expected results.
 pub(crate) struct Vectors {

@@ -2,7 +2,6 @@
 
 use crate::prelude::*;
 use serde::Deserialize;
-use std::collections::BTreeSet;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -27,8 +27,7 @@ fn ryes_formats_are_written_and_read() {
     for (name, text) in [("a.json", "{\"a\": 1}\n"), ("a.py", "print(1)\n")] {
         let path = sandbox.write(name, text);
         sandbox.ok(format!("seal {name} --profile rye"));
-        let path = path.to_str().unwrap();
-        sandbox.ok(format!("verify {path} --profile rye"));
+        sandbox.ok(format!("verify {path:?} --profile rye"));
     }
 }
 

@@ -56,18 +56,17 @@ fn trust_given_on_the_command_line_replaces_the_home() {
     sandbox.ok("key export ann --out ann.pem");
     fs::create_dir(sandbox.path("keys")).unwrap();
     fs::copy(sandbox.path("self.pem"), sandbox.path("keys/self.pem")).unwrap();
-    let path = path.to_str().unwrap();
-    sandbox.exits(3, format!("verify {path} --trust ann.pem"));
-    sandbox.ok(format!("verify {path} --trust ann.pem --trust self.pem"));
-    sandbox.ok(format!("verify {path} --trust keys"));
+    sandbox.exits(3, format!("verify {path:?} --trust ann.pem"));
+    sandbox.ok(format!("verify {path:?} --trust ann.pem --trust self.pem"));
+    sandbox.ok(format!("verify {path:?} --trust keys"));
     let store = sandbox.home().join("trust.toml");
-    sandbox.ok(format!("verify {path} --trust {store:?}"));
+    sandbox.ok(format!("verify {path:?} --trust {store:?}"));
     sandbox.write("not.toml", "hello");
     sandbox
-        .sh(format!("verify {path} --trust not.toml"))
+        .sh(format!("verify {path:?} --trust not.toml"))
         .fails_with("not.toml");
     sandbox
-        .sh(format!("verify {path} --trust absent.pem"))
+        .sh(format!("verify {path:?} --trust absent.pem"))
         .fails_with("absent.pem");
 }
 

@@ -84,7 +84,7 @@ fn what_cannot_be_read_just_now_is_not_called_missing() {
     // A folder that leads nowhere: its content is unknown.
     let (folder, moved) = (sandbox.path("p"), sandbox.path("q"));
     fs::rename(&folder, &moved).unwrap();
-    std::os::unix::fs::symlink("p", &folder).unwrap();
+    symlink("p", &folder).unwrap();
     unknown("");
     all(&sandbox, "q", 0);
     fs::remove_file(&folder).unwrap();
@@ -257,7 +257,7 @@ fn an_older_copy_of_which_the_log_knows_nothing_may_be_another_continuation() {
     let first = recorder.state().head().unwrap().to_string();
     fs::copy(recorder.path(), sandbox.path("older.jsonl")).unwrap();
     say(&mut recorder, "cognition_in", "more");
-    let ext = threadseal_formats::transcript::ext::Ext::default();
+    let ext = Ext::default();
     recorder.seal(2, ext).unwrap();
     drop(recorder);
     let report = as_of(&sandbox, "older.jsonl", &first, 3);
@@ -306,7 +306,7 @@ fn a_place_whose_name_is_no_text_of_one_line_is_found_again() {
     use std::os::unix::ffi::OsStrExt as _;
     let sandbox = ready();
     for (number, name) in [&b"a\xff"[..], b"b\nb", b"c\\x41"].into_iter().enumerate() {
-        let folder = sandbox.path(std::ffi::OsStr::from_bytes(name));
+        let folder = sandbox.path(OsStr::from_bytes(name));
         fs::create_dir(&folder).unwrap();
         fs::write(folder.join("x.log"), format!("{number}\n")).unwrap();
         let seal = |arguments: &str, file: &str, input: Stdio| {

@@ -2,8 +2,6 @@
 
 use super::{replace, stranger_who_trusts, verify};
 use crate::prelude::*;
-use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 
 // T-OBS-01
