@@ -25,8 +25,9 @@ use threadseal_formats::lineage::{
     MediaType, NativeHeader, Standing, StateSeal, Version, seal_native, seal_original_reread,
 };
 use threadseal_store::lineage::{
-    Advance, CheckpointStore, Newest, RememberedStore, Saved, Standings, open, overtaken,
+    Advance, CheckpointStore, Newest, RememberedStore, Saved, Standings, overtaken,
 };
+use threadseal_store::open;
 use threadseal_store::read::{Chunks, RegularFile, Source, open_regular, read_small};
 
 /// What `lineage append` takes.
@@ -114,7 +115,7 @@ fn version(text: &str) -> Result<Version, String> {
 
 /// Writes the next checkpoint.
 pub(super) fn run(args: &AppendArgs, context: &Context, out: &mut Out) -> Outcome {
-    let store = open(&args.store, &object_storage_settings())?;
+    let store = open::lineages(&args.store, &object_storage_settings())?;
     let store = RememberedStore::new(store, context.host()?);
     let agent = agent_of(args, &store)?;
     let (newest, standing) = Standings::new().of(&store, &agent)?;

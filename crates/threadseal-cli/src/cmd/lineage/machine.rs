@@ -18,7 +18,7 @@ use threadseal_core::limits::{MAX_DELEGATION_BYTES, MAX_KEY_FILE_BYTES};
 use threadseal_formats::lineage::{AgentIdentity, AgentName, Authority, Certificate, Delegation};
 use threadseal_store::clock::SystemClock;
 use threadseal_store::lineage::migrate::Node;
-use threadseal_store::lineage::{self, CheckpointStore, RememberedStore, Standings};
+use threadseal_store::lineage::{CheckpointStore, RememberedStore, Standings};
 use threadseal_store::open;
 use threadseal_store::read::read_small;
 
