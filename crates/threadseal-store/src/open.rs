@@ -23,6 +23,7 @@ use crate::sqlite::{SqliteLedgerStore, SqliteObjects};
 use crate::sys::RealFs;
 use crate::transcripts::{FileTranscriptStore, TranscriptStore};
 use std::path::Path;
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "object"))]
 use std::sync::Arc;
 use threadseal_core::error::Error;
 #[cfg(not(all(feature = "sqlite", feature = "postgres", feature = "object")))]

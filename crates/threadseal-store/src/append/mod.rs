@@ -24,6 +24,7 @@ mod failure;
 mod log;
 mod tail;
 
+#[cfg(feature = "object")]
 pub(crate) use failure::FirstFailure;
 pub use log::{Log, MAX_BUFFERED_BYTES};
 pub use tail::{MovedTail, tails_of};

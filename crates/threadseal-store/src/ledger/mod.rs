@@ -19,7 +19,7 @@ mod chained;
 #[cfg(any(test, feature = "fault"))]
 pub mod conformance;
 mod cursor;
-pub mod jsonl;
+mod jsonl;
 pub mod known;
 mod ledger_store;
 mod memory;
@@ -35,11 +35,13 @@ mod verify;
 pub use chained::{ActorSigners, Appended, ChainedLedger, HashChainedLedgerStore, RecordSigner};
 pub use cursor::{LedgerStoreExt, List, Subscription};
 pub use jsonl::JsonlLedgerStore;
+#[cfg(feature = "object")]
+pub(crate) use ledger_store::MAX_TRIES;
 pub use ledger_store::{
     Append, COMPLETED, Entry, FsckReport, LedgerStore, MAX_BATCH_BYTES, MAX_BATCH_RECORDS, Make,
     StoredRecord, Tip, Tombstone,
 };
-pub(crate) use ledger_store::{MAX_TRIES, check_entries, deleted};
+pub(crate) use ledger_store::{check_entries, deleted};
 pub use memory::MemoryLedgerStore;
 #[cfg(feature = "object")]
 pub use object::ObjectLedgerStore;

@@ -16,6 +16,10 @@ pub(crate) struct Folders {
     pub(crate) indexes: &'static str,
 }
 
+/// References by level: level 0 names segments, each other one indexes of the level below; the newest
+/// last.
+pub(crate) type Levels<F> = Vec<Vec<<F as Format>::Ref>>;
+
 /// One kind of log.
 pub(crate) trait Format: fmt::Debug + Clone + PartialEq + Eq + Send + Sync {
     /// The name of one log.
@@ -49,7 +53,7 @@ pub(crate) trait Format: fmt::Debug + Clone + PartialEq + Eq + Send + Sync {
     fn form(name: &Self::Name, facts: &Self::Facts, levels: &[Vec<Self::Ref>]) -> String;
 
     /// The facts and references in such a line; `None` for another log's.
-    fn parse_form(name: &Self::Name, line: &[u8]) -> Option<(Self::Facts, Vec<Vec<Self::Ref>>)>;
+    fn parse_form(name: &Self::Name, line: &[u8]) -> Option<(Self::Facts, Levels<Self>)>;
 
     /// Do the facts agree with the items that are not sealed, beyond their number?
     fn agrees(facts: &Self::Facts, open: &[Self::Item]) -> bool;

@@ -5,7 +5,7 @@
 //! which the second level names, and so on. From the last level to the first and then in the head,
 //! the items are numbered without gap.
 
-use super::format::{Facts as _, Format, Names, Reference as _};
+use super::format::{Facts as _, Format, Levels, Names, Reference as _};
 use super::levels::{self, Span as _};
 use crate::objects::Sealed;
 use crate::objects::spell::{self, json, line};
@@ -16,8 +16,7 @@ use threadseal_core::digest::Digest;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Head<F: Format> {
     pub(crate) facts: F::Facts,
-    /// Level 0 names segments, each other one indexes of the level below; the newest last.
-    pub(crate) levels: Vec<Vec<F::Ref>>,
+    pub(crate) levels: Levels<F>,
     /// The items that are not sealed.
     pub(crate) open: Vec<F::Item>,
 }

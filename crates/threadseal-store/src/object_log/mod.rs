@@ -25,7 +25,7 @@ mod levels;
 mod log;
 mod retry;
 
-pub(crate) use format::{Facts, Folders, Format, Reference, SealedName};
+pub(crate) use format::{Facts, Folders, Format, Levels, Reference, SealedName};
 pub(crate) use fsck::{Audit, check, read_head};
 pub(crate) use head::Head;
 pub(crate) use levels::{FANOUT, MAX_LEVELS, Span};

@@ -34,8 +34,6 @@ mod run_files;
 mod tests;
 mod writer;
 
-pub use run_files::MAX_FILE_RUN_ID_BYTES;
-
 use crate::atomic::{self, PRIVATE_DIRECTORY};
 use crate::heads::Durability;
 use crate::ledger::{

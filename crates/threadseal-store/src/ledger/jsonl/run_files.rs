@@ -21,7 +21,7 @@ use threadseal_formats::ledger::RunId;
 
 /// Longest run id that becomes a file name, in bytes. Names have 255, and an end that is moved
 /// aside needs 91 of them.
-pub const MAX_FILE_RUN_ID_BYTES: usize = 144;
+const MAX_FILE_RUN_ID_BYTES: usize = 144;
 pub(super) const PREFIX: &str = "ledger_";
 pub(super) const LEDGER: &str = ".jsonl";
 

@@ -28,7 +28,7 @@ pub(super) fn append_if(
         Some(known) if !entries.is_empty() => Some(known),
         _ => runs.fetch(run)?,
     };
-    attempt(runs, run, base, expected, entries)
+    attempt(runs, run, &base, expected, entries)
 }
 
 pub(super) fn append_with(runs: &Runs, run: &RunId, make: &mut Make<'_>) -> Result<Tip, Error> {
@@ -44,7 +44,7 @@ pub(super) fn append_with(runs: &Runs, run: &RunId, make: &mut Make<'_>) -> Resu
         if entries.is_empty() {
             base = runs.fetch(run)?;
         }
-        match attempt(runs, run, base, &tip, &entries)? {
+        match attempt(runs, run, &base, &tip, &entries)? {
             Append::Stored(tip) => return Ok(tip),
             Append::Differs(_) => base = runs.fetch(run)?,
         }
@@ -56,11 +56,11 @@ pub(super) fn append_with(runs: &Runs, run: &RunId, make: &mut Make<'_>) -> Resu
 fn attempt(
     runs: &Runs,
     run: &RunId,
-    base: KnownHead,
+    base: &KnownHead,
     expected: &Tip,
     entries: &[Entry],
 ) -> Result<Append, Error> {
-    let tip = tip_at(run, &base)?;
+    let tip = tip_at(run, base)?;
     if tip != *expected {
         return Ok(Append::Differs(tip));
     }

@@ -24,7 +24,7 @@
 
 use crate::ledger::{COMPLETED, Entry, MAX_BATCH_BYTES, Tip, Tombstone};
 use crate::object_log::{
-    FANOUT, Facts, Folders, Format, Head, MAX_LEVELS, Reference, SealedName, Span,
+    FANOUT, Facts, Folders, Format, Head, Levels, MAX_LEVELS, Reference, SealedName, Span,
 };
 use crate::objects::Sealed;
 use crate::objects::spell::{json, line};
@@ -167,7 +167,7 @@ impl Format for Ledgers {
         })
     }
 
-    fn parse_form(run: &RunId, line: &[u8]) -> Option<(RunFacts, Vec<Vec<Ref>>)> {
+    fn parse_form(run: &RunId, line: &[u8]) -> Option<(RunFacts, Levels<Self>)> {
         let form: HeadForm = serde_json::from_slice(line).ok()?;
         let hash = match form.hash {
             Some(hex) => Some(Digest::parse_hex(&hex)?),

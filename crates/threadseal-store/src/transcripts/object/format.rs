@@ -24,7 +24,7 @@
 //! number of the head's writer may soon be named, so it stays.
 
 use crate::object_log::{
-    FANOUT, Facts, Folders, Format, Head, MAX_LEVELS, Reference, SealedName, Span,
+    FANOUT, Facts, Folders, Format, Head, Levels, MAX_LEVELS, Reference, SealedName, Span,
 };
 use crate::objects::Sealed;
 use crate::objects::spell::json;
@@ -229,7 +229,7 @@ impl Format for Transcripts {
         })
     }
 
-    fn parse_form(name: &RecordName, line: &[u8]) -> Option<(RecordFacts, Vec<Vec<Ref>>)> {
+    fn parse_form(name: &RecordName, line: &[u8]) -> Option<(RecordFacts, Levels<Self>)> {
         let form: HeadForm = serde_json::from_slice(line).ok()?;
         let deleted = match form.deleted {
             Some(record) => Some(RecordId::parse_hex(&record)?),
