@@ -14,10 +14,6 @@
 //! place of contents. `ledger` in the terminal event is the last record's hash, so the final seal
 //! covers the ledger too. The ledger is the file `ledger_<record id>.jsonl` beside the transcript.
 
-mod hooks;
-
-pub use hooks::HookCall;
-
 use crate::limit::Cost;
 use crate::model::{Answer, Stop, ToolCall, Usage, sealed};
 use crate::no_links::NoLinks;
@@ -77,6 +73,27 @@ pub struct Origin {
     pub inputs_sha256: Option<Digest>,
     /// The ledger of the thread that started this one.
     pub parent: Option<Parent>,
+}
+
+/// A call that a hook makes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HookCall {
+    /// Names the call in its record.
+    pub id: String,
+    /// The same for all attempts at it.
+    pub key: String,
+    /// The hook.
+    pub hook: String,
+    /// Why it was asked.
+    pub event: String,
+    /// The operation: `execute`, …
+    pub primary: &'static str,
+    /// The kind of the item.
+    pub item_type: &'static str,
+    /// With which.
+    pub item_id: String,
+    /// Its input.
+    pub input: Value,
 }
 
 impl Journal {
@@ -406,6 +423,64 @@ impl Journal {
     /// Which turn it is, from 1; 0 before the first.
     pub fn turn(&self) -> u64 {
         self.turn
+    }
+
+    /// The number of the next call of a hook, from 1; each is given once.
+    pub fn next_hook_call(&mut self) -> u64 {
+        self.hook_calls += 1;
+        self.hook_calls
+    }
+
+    /// Records the intent of a hook's call, durably.
+    ///
+    /// # Errors
+    /// As [`Journal::ask`]: the call must not start then.
+    pub fn hook_begins(&mut self, call: &HookCall) -> Result<OpenStep, Error> {
+        let start = json!({"hook": call.hook, "event": call.event, "call_id": call.id,
+                           "primary": call.primary, "item_type": call.item_type,
+                           "item_id": call.item_id, "input": call.input,
+                           "idempotency_key": call.key});
+        self.event("hook_call_start", &start)?;
+        self.recorder.sync()?;
+        let input = Digest::of(call.input.to_string().as_bytes()).to_hex();
+        let payload = json!({"hook": call.hook, "primary": call.primary, "item_type": call.item_type,
+                             "item_id": call.item_id, "input_sha256": input});
+        let step = Step {
+            idempotency_key: Some(call.key.clone()),
+            ..Step::new(call.id.clone(), Some(effect("hook_call", &payload)?))
+        };
+        self.steps.start(step)
+    }
+
+    /// Records the result of the call.
+    ///
+    /// # Errors
+    /// As [`Journal::ask`].
+    pub fn hook_ended(
+        &mut self,
+        step: OpenStep,
+        call: &HookCall,
+        outcome: &Outcome,
+        millis: u64,
+    ) -> Result<(), Error> {
+        let output = outcome.text();
+        let mut result = json!({"hook": call.hook, "call_id": call.id, "output": output,
+                                "duration_ms": millis});
+        if let Some(error) = &outcome.error {
+            result["error"] = error.as_str().into();
+        }
+        if outcome.unknown {
+            result["unknown"] = true.into();
+        }
+        self.event("hook_call_result", &result)?;
+        match &outcome.error {
+            Some(error) => self.steps.fail(step, error).map(drop),
+            None => {
+                let digest = Digest::of(output.as_bytes()).to_hex();
+                let result = sealed(&json!({"output_sha256": digest}))?;
+                self.steps.succeed(step, Some(result)).map(drop)
+            }
+        }
     }
 }
 

@@ -1,7 +1,13 @@
 //! The rules that every ledger of budgets must obey, independent of the store.
 
 use super::*;
+use crate::money::Nanos;
+use crate::status::Status;
+use std::fmt;
+use threadseal_core::error::Error;
 use threadseal_core::error::ErrorKind;
+use threadseal_core::record::ThreadId;
+use threadseal_core::time::Timestamp;
 
 pub(super) fn id(text: &str) -> ThreadId {
     ThreadId::parse(text).unwrap()

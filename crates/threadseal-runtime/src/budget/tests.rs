@@ -3,6 +3,7 @@
 use super::conformance::{at, id, usd};
 use super::*;
 use crate::shared::shared;
+use crate::status::Status;
 use rusqlite::Connection;
 use std::path::Path;
 

@@ -7,7 +7,7 @@
 //! The first pattern that matches counts. A file's patterns replace those of the same id in place;
 //! its others come before all earlier ones.
 
-use super::{file_fields, set};
+use super::fields::{file_fields, set};
 use crate::bounds::MAX_RETRY_SECONDS;
 use crate::condition::Condition;
 use crate::yaml::Node;

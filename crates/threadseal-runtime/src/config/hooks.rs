@@ -8,7 +8,7 @@
 //! Rye's infrastructure hooks carry the project's layer, and so no hook of a project can control
 //! anything there.
 
-use super::file_fields;
+use super::fields::file_fields;
 use crate::hook_control::{self, Scope};
 use crate::hook_declaration::HookDeclaration;
 use crate::yaml::{Fields, Node};

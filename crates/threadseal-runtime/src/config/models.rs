@@ -13,8 +13,8 @@
 //! Prices are dollars for a million tokens. Costs are whole billionths of a dollar, rounded up once
 //! for each answer, so that the recorded spending is never below the debt.
 
+use super::fields::{file_fields, set};
 use super::resilience::at_least_one;
-use super::{file_fields, set};
 use crate::money::Nanos;
 use crate::yaml::{Entry, Node};
 use threadseal_core::error::Error;

@@ -10,7 +10,8 @@
 //! ```
 //! A transcript of Rye cannot be written to: only line 1 of the thread that adopted it names it.
 
-use super::{Archive, VerifiedParent, VerifiedRecord, VerifiedThread, disagree};
+use super::archive::disagree;
+use super::{Archive, VerifiedParent, VerifiedRecord, VerifiedThread};
 use crate::bounds::MAX_CONVERSATION_BYTES;
 use crate::model::{ChatMessage, ToolCall};
 use serde_json::Value;
