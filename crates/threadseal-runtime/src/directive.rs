@@ -192,7 +192,7 @@ impl Directive {
     ///
     /// # Errors
     /// Kind `Refused` when name or category differ.
-    pub fn check_id(&self, id: &ItemId) -> Result<(), Error> {
+    pub(crate) fn check_id(&self, id: &ItemId) -> Result<(), Error> {
         if self.name == id.name() && self.category == id.category() {
             return Ok(());
         }
@@ -218,7 +218,10 @@ impl Directive {
     ///
     /// # Errors
     /// As [`Directive::resolve_inputs`].
-    pub fn resolve_outputs(&self, given: &Map<String, Value>) -> Result<Map<String, Value>, Error> {
+    pub(crate) fn resolve_outputs(
+        &self,
+        given: &Map<String, Value>,
+    ) -> Result<Map<String, Value>, Error> {
         inputs::resolve(&self.outputs, given, "output")
     }
 
@@ -237,7 +240,8 @@ impl Directive {
     }
 
     /// The inputs that the prompt names and the directive does not declare.
-    pub fn undeclared_inputs(&self) -> Vec<&str> {
+    #[cfg(test)]
+    pub(crate) fn undeclared_inputs(&self) -> Vec<&str> {
         let declared = |name: &str| self.inputs.iter().any(|input| input.name == name);
         let mut names: Vec<&str> = self
             .prompt

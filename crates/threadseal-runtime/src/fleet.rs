@@ -25,7 +25,7 @@ mod verified;
 mod work;
 mod worker;
 pub use database::{Books, Fleet};
-pub use folders::{FOLDERS, THREADS, transcript_of};
+pub use folders::{THREADS, transcript_of};
 pub use stop::Cancelled;
 pub use worker::{Tally, Worker};
 #[cfg(test)]

@@ -150,7 +150,7 @@ impl Archive<'_> {
     ///
     /// # Errors
     /// Kind `Refused` when there is none; errors of the disk.
-    pub fn is_original(&self, id: &ThreadId) -> Result<bool, Error> {
+    pub(crate) fn is_original(&self, id: &ThreadId) -> Result<bool, Error> {
         record::is_original(self, &self.folder(id)?)
     }
 
@@ -188,7 +188,7 @@ impl Archive<'_> {
     ///
     /// # Errors
     /// As [`Archive::parent`].
-    pub fn parent_named(
+    pub(crate) fn parent_named(
         &self,
         child: &ThreadId,
         head: Option<Head>,

@@ -222,7 +222,7 @@ impl Tree {
     }
 
     /// All templates of the tree, in order.
-    pub fn templates(&self) -> Vec<&Template> {
+    pub(crate) fn templates(&self) -> Vec<&Template> {
         let mut found = Vec::new();
         let mut rest = vec![self];
         while let Some(tree) = rest.pop() {

@@ -224,7 +224,7 @@ impl Journal {
     ///
     /// # Errors
     /// As [`Journal::ask`].
-    pub fn ask_again(&mut self, model: &str, attempt: u64) -> Result<OpenStep, Error> {
+    pub(crate) fn ask_again(&mut self, model: &str, attempt: u64) -> Result<OpenStep, Error> {
         let effect = effect("llm_call", &json!({"model": model, "turn": self.turn}))?;
         let step = Step::new(format!("turn-{}", self.turn), Some(effect));
         self.steps.start(Step { attempt, ..step })
@@ -254,7 +254,7 @@ impl Journal {
     ///
     /// # Errors
     /// As [`Journal::ask`].
-    pub fn unanswered(&mut self, step: OpenStep, why: &str) -> Result<(), Error> {
+    pub(crate) fn unanswered(&mut self, step: OpenStep, why: &str) -> Result<(), Error> {
         self.steps.fail(step, why).map(drop)
     }
 
@@ -263,7 +263,12 @@ impl Journal {
     ///
     /// # Errors
     /// As [`Journal::ask`].
-    pub fn intend(&mut self, call: &ToolCall, tool: &str, key: &str) -> Result<OpenStep, Error> {
+    pub(crate) fn intend(
+        &mut self,
+        call: &ToolCall,
+        tool: &str,
+        key: &str,
+    ) -> Result<OpenStep, Error> {
         let intent = Intent { call, tool, key };
         self.intended(&intent)?;
         self.recorder.sync()?;
@@ -274,7 +279,7 @@ impl Journal {
     ///
     /// # Errors
     /// As [`Journal::ask`].
-    pub fn intend_all(&mut self, intents: &[Intent<'_>]) -> Result<Vec<OpenStep>, Error> {
+    pub(crate) fn intend_all(&mut self, intents: &[Intent<'_>]) -> Result<Vec<OpenStep>, Error> {
         for intent in intents {
             self.intended(intent)?;
         }
@@ -324,7 +329,7 @@ impl Journal {
     ///
     /// # Errors
     /// As [`Journal::ask`].
-    pub fn done_as(
+    pub(crate) fn done_as(
         &mut self,
         step: OpenStep,
         call: &ToolCall,
@@ -389,7 +394,7 @@ impl Journal {
     ///
     /// # Errors
     /// When the ledger cannot be read.
-    pub fn ledger_tip(&self) -> Result<Value, Error> {
+    pub(crate) fn ledger_tip(&self) -> Result<Value, Error> {
         let tip = self.steps.tip()?;
         let hash = tip.hash.map(|hash| hash.to_hex());
         Ok(json!({"run_id": self.steps.run().as_str(), "count": tip.count, "head": hash}))
@@ -397,7 +402,7 @@ impl Journal {
 
     /// Begins the next turn: seals and steps from here on have its number. For runs that ask no
     /// model.
-    pub fn next_turn(&mut self) {
+    pub(crate) fn next_turn(&mut self) {
         self.turn += 1;
     }
 
@@ -426,7 +431,7 @@ impl Journal {
     }
 
     /// The number of the next call of a hook, from 1; each is given once.
-    pub fn next_hook_call(&mut self) -> u64 {
+    pub(crate) fn next_hook_call(&mut self) -> u64 {
         self.hook_calls += 1;
         self.hook_calls
     }
@@ -435,7 +440,7 @@ impl Journal {
     ///
     /// # Errors
     /// As [`Journal::ask`]: the call must not start then.
-    pub fn hook_begins(&mut self, call: &HookCall) -> Result<OpenStep, Error> {
+    pub(crate) fn hook_begins(&mut self, call: &HookCall) -> Result<OpenStep, Error> {
         let start = json!({"hook": call.hook, "event": call.event, "call_id": call.id,
                            "primary": call.primary, "item_type": call.item_type,
                            "item_id": call.item_id, "input": call.input,
@@ -456,7 +461,7 @@ impl Journal {
     ///
     /// # Errors
     /// As [`Journal::ask`].
-    pub fn hook_ended(
+    pub(crate) fn hook_ended(
         &mut self,
         step: OpenStep,
         call: &HookCall,

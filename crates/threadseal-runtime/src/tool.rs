@@ -126,7 +126,7 @@ impl CommandTool {
     /// # Errors
     /// Kind `InvalidInput` when an argument has a NUL in it or a list contains lists; `Limit` for
     /// more than [`MAX_ARGUMENTS`].
-    pub fn argv(&self, context: &Value) -> Result<Vec<String>, Error> {
+    pub(crate) fn argv(&self, context: &Value) -> Result<Vec<String>, Error> {
         let mut argv = Vec::new();
         for template in &self.program {
             match template.render(context)? {

@@ -29,7 +29,7 @@ pub trait BudgetLedger: fmt::Debug + Send + Sync {
     ) -> Result<(), Error>;
 
     /// Records that `thread` spent `amount`, in it and in every thread above it, and returns the
-    /// new total ([`Budget::is_overspent`]). `key` names the spending within its thread: a repeated
+    /// new total. `key` names the spending within its thread: a repeated
     /// key counts once.
     ///
     /// # Errors
@@ -80,11 +80,4 @@ pub struct Budget {
     pub remaining: Nanos,
     /// `active`, or how it ended.
     pub status: String,
-}
-
-impl Budget {
-    /// Was more spent than it may?
-    pub fn is_overspent(&self) -> bool {
-        self.actual > self.max.unwrap_or_default()
-    }
 }

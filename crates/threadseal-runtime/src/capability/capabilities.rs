@@ -30,7 +30,7 @@ impl Capability {
     }
 
     /// Does it permit `call`?
-    pub fn permits(&self, call: &Call) -> bool {
+    pub(crate) fn permits(&self, call: &Call) -> bool {
         self.pattern.matches(&call.text)
     }
 
@@ -125,7 +125,7 @@ impl Capabilities {
     ///
     /// # Errors
     /// Kind `Limit` above [`MAX_CAPABILITIES`].
-    pub fn attenuate(&self, declared: &Self) -> Result<Self, Error> {
+    pub(crate) fn attenuate(&self, declared: &Self) -> Result<Self, Error> {
         let mut kept = Self::NONE;
         for wanted in &declared.0 {
             if self.0.iter().any(|held| held.covers(wanted)) {
@@ -140,7 +140,7 @@ impl Capabilities {
     }
 
     /// Is `call` permitted?
-    pub fn permits(&self, call: &Call) -> bool {
+    pub(crate) fn permits(&self, call: &Call) -> bool {
         self.0.iter().any(|capability| capability.permits(call))
     }
 

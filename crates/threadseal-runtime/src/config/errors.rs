@@ -120,7 +120,11 @@ impl RetryPolicy {
 
     /// How long to wait before retry `attempt` (from 0). `header` looks up a header of the answer
     /// by its name in small letters. None: do not try again.
-    pub fn delay(&self, attempt: u32, header: &dyn Fn(&str) -> Option<String>) -> Option<Duration> {
+    pub(crate) fn delay(
+        &self,
+        attempt: u32,
+        header: &dyn Fn(&str) -> Option<String>,
+    ) -> Option<Duration> {
         let seconds = match self {
             Self::None => return None,
             Self::Exponential { base, max } => {

@@ -84,7 +84,7 @@ pub struct Provider {
 }
 
 /// The protocols of providers.
-pub const ADAPTERS: [&str; 5] = [
+pub(crate) const ADAPTERS: [&str; 5] = [
     "anthropic",
     "openai",
     "openai_responses",
@@ -148,7 +148,7 @@ impl Models {
     }
 
     /// The models of a class, those of `preferred` first.
-    pub fn tier(&self, name: &str, preferred: Option<&str>) -> Vec<&Model> {
+    pub(crate) fn tier(&self, name: &str, preferred: Option<&str>) -> Vec<&Model> {
         let tier = self.tiers.iter().find(|(known, _)| known == name);
         let ids = tier.map_or(&[][..], |(_, ids)| ids.as_slice());
         let mut models: Vec<&Model> = ids.iter().filter_map(|id| self.model(id)).collect();

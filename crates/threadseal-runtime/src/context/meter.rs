@@ -18,7 +18,7 @@ pub struct Counter(Option<&'static CoreBPE>);
 
 impl Counter {
     /// The counter of a model, by its name. A provider before the name (`openai/gpt-5`) is ignored.
-    pub fn of_model(name: &str) -> Self {
+    pub(crate) fn of_model(name: &str) -> Self {
         let name = name.rsplit('/').next().unwrap_or(name);
         let known = get_tokenizer(name).filter(|known| {
             matches!(
@@ -30,7 +30,8 @@ impl Counter {
     }
 
     /// The seed's estimate.
-    pub fn estimate() -> Self {
+    #[cfg(test)]
+    pub(crate) fn estimate() -> Self {
         Self(None)
     }
 

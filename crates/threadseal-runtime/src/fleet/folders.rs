@@ -8,7 +8,7 @@ use threadseal_core::record::ThreadId;
 pub const THREADS: &str = ".ai/agent/threads";
 
 /// Folders of a project that are stored in the database, relative to its root.
-pub const FOLDERS: [&str; 3] = [
+pub(crate) const FOLDERS: [&str; 3] = [
     THREADS,
     ".ai/knowledge/agent/threads",
     ".ai/knowledge/graphs",

@@ -175,7 +175,7 @@ impl Graph {
     }
 
     /// The same for typed-in texts, each read by its declared type ([`Schema::typed`]).
-    pub fn typed_inputs(&self, typed: &Map<String, Value>) -> Map<String, Value> {
+    pub(crate) fn typed_inputs(&self, typed: &Map<String, Value>) -> Map<String, Value> {
         let read = |name: &String, value: &Value| match (&self.schema, value) {
             (Some(schema), Value::String(text)) => schema.typed(name, text),
             _ => value.clone(),

@@ -79,7 +79,7 @@ impl VerifiedChain {
     }
 
     /// Bytes of all its threads that were taken and that no seal covers.
-    pub fn unverified_bytes(&self) -> u64 {
+    pub(crate) fn unverified_bytes(&self) -> u64 {
         self.threads
             .iter()
             .map(|thread| thread.unverified_bytes)

@@ -63,7 +63,7 @@ impl Finder {
     ///
     /// # Errors
     /// As [`Finder::find`], for any of them.
-    pub fn find_all(
+    pub(crate) fn find_all(
         &self,
         kind: ItemKind,
         id: &ItemId,

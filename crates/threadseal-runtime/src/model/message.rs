@@ -107,7 +107,7 @@ pub enum Stop {
 
 impl Usage {
     /// A guess, for an answer without counted tokens.
-    pub fn estimated(request: &Request<'_>, answer: &str) -> Self {
+    pub(crate) fn estimated(request: &Request<'_>, answer: &str) -> Self {
         let count = |text: &str| text.chars().count() as u64;
         let prompt: u64 = request
             .messages

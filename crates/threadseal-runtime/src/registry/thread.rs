@@ -102,7 +102,7 @@ pub struct Thread {
 impl Thread {
     /// Does the row match this cost? Its time is inexact, and it does not show how children were
     /// counted.
-    pub fn cost_is(&self, cost: &Cost) -> bool {
+    pub(crate) fn cost_is(&self, cost: &Cost) -> bool {
         (
             self.turns,
             self.input_tokens,

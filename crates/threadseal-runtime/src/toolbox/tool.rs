@@ -171,7 +171,7 @@ pub trait Tool: Send + Sync {
 }
 
 /// The name under which a model knows a tool: its id, in characters that every provider takes.
-pub fn model_name(id: &str) -> String {
+pub(crate) fn model_name(id: &str) -> String {
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() || c == '-' {
             c
