@@ -6,176 +6,176 @@
 use std::time::Duration;
 
 /// Longest capability in bytes: the longest id of a thread and the parts before it.
-pub const MAX_CAPABILITY_BYTES: usize = 1024;
+pub(crate) const MAX_CAPABILITY_BYTES: usize = 1024;
 /// Most capabilities of one thread.
-pub const MAX_CAPABILITIES: usize = 4096;
+pub(crate) const MAX_CAPABILITIES: usize = 4096;
 /// Most classifications of one table of risks.
-pub const MAX_CLASSIFICATIONS: usize = 4096;
+pub(crate) const MAX_CLASSIFICATIONS: usize = 4096;
 /// Largest directive, tool, graph or configuration file in bytes.
 pub const MAX_ITEM_BYTES: usize = 4 << 20;
 /// Longest item id in bytes.
-pub const MAX_ITEM_ID_BYTES: usize = 512;
+pub(crate) const MAX_ITEM_ID_BYTES: usize = 512;
 /// Most values of one YAML file, aliases counted at each use.
-pub const MAX_YAML_NODES: usize = 100_000;
+pub(crate) const MAX_YAML_NODES: usize = 100_000;
 /// Deepest nesting of a YAML file, and of the XML of a directive.
-pub const MAX_DECLARED_DEPTH: usize = 64;
+pub(crate) const MAX_DECLARED_DEPTH: usize = 64;
 /// Most elements of the XML of one directive.
-pub const MAX_XML_ELEMENTS: usize = 10_000;
+pub(crate) const MAX_XML_ELEMENTS: usize = 10_000;
 /// Longest path into a value in bytes.
-pub const MAX_PATH_BYTES: usize = 1024;
+pub(crate) const MAX_PATH_BYTES: usize = 1024;
 /// Deepest nesting of `any`, `all` and `not` in one condition.
-pub const MAX_CONDITION_DEPTH: usize = 16;
+pub(crate) const MAX_CONDITION_DEPTH: usize = 16;
 /// Most parts of one condition.
-pub const MAX_CONDITION_PARTS: usize = 1024;
+pub(crate) const MAX_CONDITION_PARTS: usize = 1024;
 /// Longest regular expression in bytes.
-pub const MAX_REGEX_BYTES: usize = 4096;
+pub(crate) const MAX_REGEX_BYTES: usize = 4096;
 /// Most memory of one compiled regular expression in bytes.
-pub const MAX_REGEX_COMPILED_BYTES: usize = 1 << 20;
+pub(crate) const MAX_REGEX_COMPILED_BYTES: usize = 1 << 20;
 /// Longest text that is compared as a number in bytes.
-pub const MAX_NUMERIC_TEXT_BYTES: usize = 64;
+pub(crate) const MAX_NUMERIC_TEXT_BYTES: usize = 64;
 /// Most expressions of one template.
-pub const MAX_TEMPLATE_PARTS: usize = 10_000;
+pub(crate) const MAX_TEMPLATE_PARTS: usize = 10_000;
 /// Largest rendering of one template, or of one tree of templates, in bytes.
-pub const MAX_RENDERED_BYTES: usize = 16 << 20;
+pub(crate) const MAX_RENDERED_BYTES: usize = 16 << 20;
 /// Longest that a tool may run, in seconds.
-pub const MAX_TOOL_SECONDS: u64 = 24 * 60 * 60;
+pub(crate) const MAX_TOOL_SECONDS: u64 = 24 * 60 * 60;
 /// Most bytes of a tool's output that are kept.
-pub const MAX_TOOL_OUTPUT_BYTES: u64 = 64 << 20;
+pub(crate) const MAX_TOOL_OUTPUT_BYTES: u64 = 64 << 20;
 /// Most arguments of one command, after lists were spread.
-pub const MAX_ARGUMENTS: usize = 4096;
+pub(crate) const MAX_ARGUMENTS: usize = 4096;
 /// Most nodes of one graph.
-pub const MAX_GRAPH_NODES: usize = 10_000;
+pub(crate) const MAX_GRAPH_NODES: usize = 10_000;
 /// Most other projects whose threads one project accepts.
-pub const MAX_ACCEPTED_PROJECTS: usize = 64;
+pub(crate) const MAX_ACCEPTED_PROJECTS: usize = 64;
 /// Most steps that a graph may allow itself.
-pub const MAX_GRAPH_STEPS: u64 = 100_000;
+pub(crate) const MAX_GRAPH_STEPS: u64 = 100_000;
 /// Most iterations of a foreach that a graph may run at once.
-pub const MAX_GRAPH_CONCURRENCY: u64 = 256;
+pub(crate) const MAX_GRAPH_CONCURRENCY: u64 = 256;
 /// Most threads of one chain that are followed.
-pub const MAX_CHAIN_THREADS: usize = 1 << 16;
+pub(crate) const MAX_CHAIN_THREADS: usize = 1 << 16;
 /// Most generations of threads through which spending cascades.
-pub const MAX_BUDGET_DEPTH: usize = 1024;
+pub(crate) const MAX_BUDGET_DEPTH: usize = 1024;
 /// Most knowledge entries of one project that are searched.
-pub const MAX_KNOWLEDGE_FILES: usize = 1 << 18;
+pub(crate) const MAX_KNOWLEDGE_FILES: usize = 1 << 18;
 /// Largest knowledge entry that is searched in bytes.
-pub const MAX_KNOWLEDGE_BYTES: usize = 64 << 20;
+pub(crate) const MAX_KNOWLEDGE_BYTES: usize = 64 << 20;
 /// Most characters that a search shows of a line.
-pub const MAX_SEARCH_SNIPPET_CHARS: usize = 500;
+pub(crate) const MAX_SEARCH_SNIPPET_CHARS: usize = 500;
 /// Most rows of one registry or ledger of budgets that are inspected.
-pub const MAX_INSPECTED_ROWS: usize = 1 << 20;
+pub(crate) const MAX_INSPECTED_ROWS: usize = 1 << 20;
 /// Most faults of one registry or ledger of budgets that are listed; the rest are counted.
-pub const MAX_LISTED_FAULTS: usize = 1000;
+pub(crate) const MAX_LISTED_FAULTS: usize = 1000;
 /// Most attributes of one XML element.
-pub const MAX_XML_ATTRIBUTES: usize = 64;
+pub(crate) const MAX_XML_ATTRIBUTES: usize = 64;
 /// Most filters of one expression of a template.
-pub const MAX_FILTERS: usize = 16;
+pub(crate) const MAX_FILTERS: usize = 16;
 /// Longest time that a setting may name, in seconds.
-pub const MAX_SETTING_SECONDS: f64 = 30.0 * 86_400.0;
+pub(crate) const MAX_SETTING_SECONDS: f64 = 30.0 * 86_400.0;
 /// Longest wait between two tries, in seconds, for every policy and header.
-pub const MAX_RETRY_SECONDS: f64 = 3600.0;
+pub(crate) const MAX_RETRY_SECONDS: f64 = 3600.0;
 /// Longest text of a model's error that is kept, in bytes.
-pub const MAX_ERROR_TEXT_BYTES: usize = 16 << 10;
+pub(crate) const MAX_ERROR_TEXT_BYTES: usize = 16 << 10;
 /// Largest file that a model reads at once, in bytes.
-pub const MAX_FILE_READ_BYTES: usize = 4 << 20;
+pub(crate) const MAX_FILE_READ_BYTES: usize = 4 << 20;
 /// Largest content that a model writes at once, in bytes.
-pub const MAX_FILE_WRITE_BYTES: usize = 4 << 20;
+pub(crate) const MAX_FILE_WRITE_BYTES: usize = 4 << 20;
 /// Most calls of one answer that run.
-pub const MAX_CALLS_PER_TURN: usize = 64;
+pub(crate) const MAX_CALLS_PER_TURN: usize = 64;
 /// Most calls of one answer that run at once.
-pub const MAX_PARALLEL_CALLS: usize = 8;
+pub(crate) const MAX_PARALLEL_CALLS: usize = 8;
 /// Largest message of an MCP server in bytes.
-pub const MAX_MCP_MESSAGE_BYTES: usize = 16 << 20;
+pub(crate) const MAX_MCP_MESSAGE_BYTES: usize = 16 << 20;
 /// Most tools of one MCP server.
-pub const MAX_MCP_TOOLS: usize = 1000;
+pub(crate) const MAX_MCP_TOOLS: usize = 1000;
 /// Most pages of a list of tools.
-pub const MAX_MCP_PAGES: usize = 100;
+pub(crate) const MAX_MCP_PAGES: usize = 100;
 /// Longest description of a tool by its MCP server that a model is shown, in bytes.
-pub const MAX_MCP_DESCRIPTION_BYTES: usize = 4096;
+pub(crate) const MAX_MCP_DESCRIPTION_BYTES: usize = 4096;
 /// Largest schema of a tool by its MCP server that a model is shown, in bytes.
-pub const MAX_MCP_SCHEMA_BYTES: usize = 64 << 10;
+pub(crate) const MAX_MCP_SCHEMA_BYTES: usize = 64 << 10;
 /// How long a model may take to be reached.
-pub const MODEL_CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+pub(crate) const MODEL_CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a model may take to answer: long answers with reasoning take minutes.
-pub const MODEL_TIMEOUT: Duration = Duration::from_secs(600);
+pub(crate) const MODEL_TIMEOUT: Duration = Duration::from_secs(600);
 /// How long a model may be silent in the middle of an answer.
-pub const MODEL_IDLE_TIMEOUT: Duration = Duration::from_secs(180);
+pub(crate) const MODEL_IDLE_TIMEOUT: Duration = Duration::from_secs(180);
 /// How often a wait looks whether it shall end.
-pub const POLL_INTERVAL: Duration = Duration::from_millis(50);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How long a killed command may take to be gone, and its output to end.
-pub const KILL_GRACE: Duration = Duration::from_secs(2);
+pub(crate) const KILL_GRACE: Duration = Duration::from_secs(2);
 /// How often a running thread checks for a request to end.
-pub const CANCEL_POLL: Duration = Duration::from_millis(200);
+pub(crate) const CANCEL_POLL: Duration = Duration::from_millis(200);
 /// How long a process that is asked to end may take before it is ended.
-pub const TERMINATE_PATIENCE: Duration = Duration::from_secs(3);
+pub(crate) const TERMINATE_PATIENCE: Duration = Duration::from_secs(3);
 /// How long a process that is ended may take to be gone: it may write to a slow disk.
-pub const KILL_PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const KILL_PATIENCE: Duration = Duration::from_secs(10);
 /// How long the hooks of an end may take where less than that is left of `duration_seconds`.
-pub const END_HOOK_TIME: Duration = Duration::from_secs(30);
+pub(crate) const END_HOOK_TIME: Duration = Duration::from_secs(30);
 /// Most bytes that are read of a file of `/proc`.
-pub const MAX_PROC_BYTES: u64 = 4096;
+pub(crate) const MAX_PROC_BYTES: u64 = 4096;
 /// How often a wait for threads reads the registry, even where no event reports changes (seed 001).
-pub const REGISTRY_POLL: Duration = Duration::from_millis(500);
+pub(crate) const REGISTRY_POLL: Duration = Duration::from_millis(500);
 /// Most threads that one wait, or one collection of results, takes.
-pub const MAX_WAITED_THREADS: usize = 1000;
+pub(crate) const MAX_WAITED_THREADS: usize = 1000;
 /// Most threads that a model is shown of those that run.
-pub const MAX_LISTED_THREADS: usize = 1000;
+pub(crate) const MAX_LISTED_THREADS: usize = 1000;
 /// Most bytes of a transcript's rendering that are handed out at once.
-pub const MAX_TRANSCRIPT_TEXT_BYTES: usize = 512 << 10;
+pub(crate) const MAX_TRANSCRIPT_TEXT_BYTES: usize = 512 << 10;
 /// Most hits of one search.
-pub const MAX_CHAIN_SEARCH_HITS: usize = 1000;
+pub(crate) const MAX_CHAIN_SEARCH_HITS: usize = 1000;
 /// How long a search may take: patterns are linear, and may be long.
-pub const MAX_SEARCH_TIME: Duration = Duration::from_secs(30);
+pub(crate) const MAX_SEARCH_TIME: Duration = Duration::from_secs(30);
 /// How many ids are tried for a new thread, a millisecond apart.
-pub const MAX_ID_ATTEMPTS: u64 = 1000;
+pub(crate) const MAX_ID_ATTEMPTS: u64 = 1000;
 /// Most items of one kind in a project.
-pub const MAX_ITEMS: usize = 10_000;
+pub(crate) const MAX_ITEMS: usize = 10_000;
 /// Deepest nesting of folders that hold items.
-pub const MAX_ITEM_LEVELS: usize = 32;
+pub(crate) const MAX_ITEM_LEVELS: usize = 32;
 /// Largest transcript whose conversation is continued, in bytes: it is held in memory.
 pub const MAX_CONVERSATION_BYTES: usize = 256 << 20;
 /// How often an order is taken over before its threads are ended instead.
-pub const MAX_TAKEOVERS: u64 = 64;
+pub(crate) const MAX_TAKEOVERS: u64 = 64;
 /// Most unresolved calls of one thread that are listed in its record.
-pub const MAX_UNRESOLVED_CALLS: usize = 1024;
+pub(crate) const MAX_UNRESOLVED_CALLS: usize = 1024;
 /// How long a worker's lease lasts unless it is renewed.
 pub const LEASE_TIME: Duration = Duration::from_secs(30);
 /// Shortest time for which an order may be held.
-pub const MIN_LEASE_TIME: Duration = Duration::from_millis(200);
+pub(crate) const MIN_LEASE_TIME: Duration = Duration::from_millis(200);
 /// Most records of one step ledger that are looked through after a crash.
-pub const MAX_LEDGER_RECORDS: usize = 1 << 20;
+pub(crate) const MAX_LEDGER_RECORDS: usize = 1 << 20;
 /// Most threads of one replay, children and their children included.
 pub const MAX_REPLAYED_THREADS: usize = 4096;
 /// How many characters of a message the link to a successor contains.
-pub const MAX_PREVIEW_CHARS: usize = 200;
+pub(crate) const MAX_PREVIEW_CHARS: usize = 200;
 /// Longest text of an answer, a call or a result that is recorded, in bytes. Escaping makes it up
 /// to six times as long, which still fits into a line of a transcript.
-pub const MAX_RECORDED_TEXT_BYTES: usize = 1 << 20;
+pub(crate) const MAX_RECORDED_TEXT_BYTES: usize = 1 << 20;
 /// Most directives that one extends, one through the other.
-pub const MAX_EXTENDS: usize = 16;
+pub(crate) const MAX_EXTENDS: usize = 16;
 /// Longest knowledge that is put into a conversation, in bytes; longer knowledge is cut.
-pub const MAX_INJECTED_BYTES: usize = 128 << 10;
+pub(crate) const MAX_INJECTED_BYTES: usize = 128 << 10;
 /// Longest rendering of a transcript that a summarising thread receives, in bytes; of a longer one,
 /// its begin and end.
-pub const MAX_SUMMARY_SOURCE_BYTES: usize = 256 << 10;
+pub(crate) const MAX_SUMMARY_SOURCE_BYTES: usize = 256 << 10;
 /// Most characters for each token that a summary may have.
-pub const MAX_SUMMARY_CHARS_PER_TOKEN: u64 = 8;
+pub(crate) const MAX_SUMMARY_CHARS_PER_TOKEN: u64 = 8;
 /// Most items that one search names.
-pub const MAX_SEARCH_HITS: usize = 50;
+pub(crate) const MAX_SEARCH_HITS: usize = 50;
 /// Largest state of a graph run in bytes of JSON: each change of it must fit into one line.
-pub const MAX_STATE_BYTES: usize = 1 << 20;
+pub(crate) const MAX_STATE_BYTES: usize = 1 << 20;
 /// Most items of one foreach.
-pub const MAX_FOREACH_ITEMS: usize = 10_000;
+pub(crate) const MAX_FOREACH_ITEMS: usize = 10_000;
 /// How often a hook may have one node tried again.
-pub const MAX_NODE_RETRIES: u64 = 3;
+pub(crate) const MAX_NODE_RETRIES: u64 = 3;
 /// Longest text of an error that stays in the state of a run of a graph, in bytes.
-pub const MAX_STATE_ERROR_BYTES: usize = 4096;
+pub(crate) const MAX_STATE_ERROR_BYTES: usize = 4096;
 /// Most steps in the history of a graph run's entry: each step rewrites the history.
-pub const MAX_HISTORY_STEPS: usize = 1000;
+pub(crate) const MAX_HISTORY_STEPS: usize = 1000;
 /// Most characters of a cell or a line of such an entry.
-pub const MAX_DETAIL_CHARS: usize = 200;
+pub(crate) const MAX_DETAIL_CHARS: usize = 200;
 /// How much of a text is counted in tokens at once, in bytes.
-pub const MAX_COUNTED_PIECE_BYTES: usize = 8 << 10;
+pub(crate) const MAX_COUNTED_PIECE_BYTES: usize = 8 << 10;
 /// How much of a conversation a summary is made of, in bytes: its end.
-pub const MAX_SUMMARISED_BYTES: usize = 256 << 10;
+pub(crate) const MAX_SUMMARISED_BYTES: usize = 256 << 10;
 /// Longest summary that a successor is given, in bytes.
-pub const MAX_SUMMARY_BYTES: usize = 64 << 10;
+pub(crate) const MAX_SUMMARY_BYTES: usize = 64 << 10;

@@ -19,6 +19,7 @@
 pub mod agent;
 pub mod coordination;
 pub mod errors;
+mod fields;
 pub mod hooks;
 pub mod models;
 pub mod resilience;
@@ -26,7 +27,7 @@ mod risk;
 
 use crate::capability::RiskTable;
 use crate::item::{Finder, Grounds, Item, ItemId, ItemKind, Standing, Used};
-use crate::yaml::{self, Fields, Node};
+use crate::yaml::{self, Node};
 use agent::Agent;
 use coordination::Coordination;
 use errors::ErrorTable;
@@ -55,7 +56,6 @@ pub struct Config {
     /// The files that were read, for the transcript.
     pub used: Vec<Used>,
 }
-
 impl Config {
     /// Reads all settings.
     ///
@@ -121,43 +121,5 @@ impl Config {
         })
     }
 }
-
-/// Takes the members that every configuration file may have about the file.
-fn ignore_header(fields: &mut Fields<'_>) {
-    fields.ignore(&[
-        "category",
-        "tool_type",
-        "version",
-        "schema_version",
-        "description",
-        "author",
-        "name",
-        "tags",
-    ]);
-}
-
-/// The members of a file; an empty one has none.
-fn file_fields(node: &Node) -> Result<Option<Fields<'_>>, Error> {
-    if node.is_null() {
-        return Ok(None);
-    }
-    let mut fields = node.fields()?;
-    ignore_header(&mut fields);
-    Ok(Some(fields))
-}
-
-/// Replaces `slot` where the member is there.
-fn set<'a, T>(
-    fields: &mut Fields<'a>,
-    name: &str,
-    slot: &mut T,
-    read: impl FnOnce(&'a Node) -> Result<T, Error>,
-) -> Result<(), Error> {
-    if let Some(node) = fields.take(name) {
-        *slot = read(node)?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests;

@@ -38,7 +38,7 @@ use threadseal_formats::transcript::Ending;
 use threadseal_store::ledger::OpenStep;
 
 /// The record that a run of a graph writes.
-pub struct GraphJournal {
+pub(crate) struct GraphJournal {
     journal: Journal,
     course: Course,
 }
@@ -48,7 +48,7 @@ impl GraphJournal {
     ///
     /// # Errors
     /// As [`Journal::event`], here and below.
-    pub fn begin(mut journal: Journal, started: &Value) -> Result<Self, Error> {
+    pub(crate) fn begin(mut journal: Journal, started: &Value) -> Result<Self, Error> {
         let course = Course::begin(started)?;
         journal.event("graph_started", started)?;
         Ok(Self { journal, course })
@@ -58,7 +58,7 @@ impl GraphJournal {
     ///
     /// # Errors
     /// Also when it cannot follow the events before.
-    pub fn tell(&mut self, kind: &str, payload: &Value) -> Result<(), Error> {
+    pub(crate) fn tell(&mut self, kind: &str, payload: &Value) -> Result<(), Error> {
         self.journal.event(kind, payload)?;
         self.course.apply(kind, payload)
     }
@@ -67,7 +67,7 @@ impl GraphJournal {
     ///
     /// # Errors
     /// As [`GraphJournal::tell`].
-    pub fn step(&mut self, payload: &Value) -> Result<(), Error> {
+    pub(crate) fn step(&mut self, payload: &Value) -> Result<(), Error> {
         self.journal.next_turn();
         self.tell("step_started", payload)
     }
@@ -76,7 +76,12 @@ impl GraphJournal {
     ///
     /// # Errors
     /// As [`Journal::intend`].
-    pub fn intend(&mut self, call: &ToolCall, item: &str, key: &str) -> Result<OpenStep, Error> {
+    pub(crate) fn intend(
+        &mut self,
+        call: &ToolCall,
+        item: &str,
+        key: &str,
+    ) -> Result<OpenStep, Error> {
         let step = self.journal.intend(call, item, key)?;
         let start = json!({"call_id": call.id, "item_id": item, "idempotency_key": key});
         self.course.apply("tool_call_start", &start)?;
@@ -87,7 +92,7 @@ impl GraphJournal {
     ///
     /// # Errors
     /// As [`Journal::done`].
-    pub fn done(
+    pub(crate) fn done(
         &mut self,
         step: OpenStep,
         call: &ToolCall,
@@ -104,7 +109,7 @@ impl GraphJournal {
     ///
     /// # Errors
     /// As [`Journal::seal`].
-    pub fn seal(&mut self) -> Result<Head, Error> {
+    pub(crate) fn seal(&mut self) -> Result<Head, Error> {
         self.journal.seal()
     }
 
@@ -112,7 +117,7 @@ impl GraphJournal {
     ///
     /// # Errors
     /// As [`Journal::end`].
-    pub fn end(&mut self, ending: Ending, cost: &Cost, more: Value) -> Result<Head, Error> {
+    pub(crate) fn end(&mut self, ending: Ending, cost: &Cost, more: Value) -> Result<Head, Error> {
         let head = self.journal.end(ending, cost, more)?;
         if ending == Ending::Suspended {
             self.course.apply("thread_suspended", &Value::Null)?;
@@ -127,12 +132,12 @@ impl GraphJournal {
     }
 
     /// The newest seal.
-    pub fn head(&self) -> Option<&Head> {
+    pub(crate) fn head(&self) -> Option<&Head> {
         self.journal.head()
     }
 
     /// The run so far.
-    pub fn course(&self) -> &Course {
+    pub(crate) fn course(&self) -> &Course {
         &self.course
     }
 
@@ -140,13 +145,13 @@ impl GraphJournal {
     ///
     /// # Errors
     /// As [`Journal::ledger_tip`].
-    pub fn ledger_tip(&self) -> Result<Value, Error> {
+    pub(crate) fn ledger_tip(&self) -> Result<Value, Error> {
         self.journal.ledger_tip()
     }
 }
 
 /// The payload of a result; texts stay texts, anything else is JSON text that is marked as such.
-pub fn result(call: &str, outcome: &Outcome) -> Value {
+pub(crate) fn result(call: &str, outcome: &Outcome) -> Value {
     let mut result = json!({"call_id": call, "output": outcome.text()});
     if let (Value::Object(result), Value::Object(more)) = (&mut result, structured(outcome)) {
         result.extend(more);

@@ -20,7 +20,8 @@ mod text;
 pub(crate) use course::step_of;
 pub use course::{Course, KnownCall, OpenCall, Position, Standing, Visit};
 pub use entry::{EntryCover, entry};
-pub use file::{StateCover, agrees, state_file};
+pub(crate) use file::state_file;
+pub use file::{StateCover, agrees};
 
 #[cfg(test)]
 mod tests;

@@ -23,28 +23,26 @@
 //!
 //! Seed 000 §4, "Integration with resume/handoff", §6; seed 001, "The Continuation Chain".
 
+mod archive;
 mod chain;
 mod conversation;
 mod record;
 mod steps;
 mod thread_links;
-
+mod verified_thread;
+use crate::config::coordination::Integrity;
+use crate::no_links::refuse_links;
+use crate::project::ThreadFolder;
+use crate::project_id;
+use crate::thread_meta::ThreadMeta;
+pub use archive::Archive;
+use archive::disagree;
 pub use chain::{ChainLink, VerifiedChain};
 pub use conversation::UNVERIFIED;
 pub(crate) use conversation::{UNRESOLVED, answer_open_calls};
 pub use record::{Line, Successor, VerifiedRecord};
 pub(crate) use steps::Steps;
 pub use thread_links::ThreadLinks;
-
-use crate::capability::Capabilities;
-use crate::config::coordination::Integrity;
-use crate::limit::Limits;
-use crate::no_links::refuse_links;
-use crate::project::{Project, ThreadFolder};
-use crate::project_id;
-use crate::registry::Registry;
-use crate::thread_meta::{ThreadMeta, TrustedMeta};
-use serde_json::{Map, Value};
 use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
 use threadseal_core::limits::MAX_DOCUMENT_BYTES;
@@ -55,84 +53,7 @@ use threadseal_formats::transcript::messages::Message;
 use threadseal_store::host::Host;
 use threadseal_store::read::read_small;
 use threadseal_verify::home_log::HomeLog;
-
-/// The reader of earlier threads.
-#[derive(Clone, Copy)]
-pub struct Archive<'a> {
-    /// Files, clock, heads.
-    pub host: &'a Host,
-    /// The project of the threads.
-    pub project: &'a Project,
-    /// Whose signatures count.
-    pub trust: &'a Trust,
-    /// The log of this host.
-    pub log: &'a HomeLog,
-    /// Which threads there are; never believed alone.
-    pub registry: &'a dyn Registry,
-    /// Whether events after the last seal are taken too.
-    pub integrity: Integrity,
-}
-
-/// A thread whose transcript, thread.json, capabilities.md and step ledger are verified and agree.
-#[derive(Debug)]
-pub struct VerifiedThread {
-    record: VerifiedRecord,
-    meta: Option<TrustedMeta>,
-    folder: ThreadFolder,
-}
-
-/// The facts about a parent that its child needs: the upper bounds of its permissions.
-#[derive(Debug, Clone, PartialEq)]
-pub struct VerifiedParent {
-    /// Which thread.
-    pub id: ThreadId,
-    /// The seal of it that the child's line 1 names; None for a parent of Rye, whose seals are not
-    /// named.
-    pub head: Option<Head>,
-    /// Its limits.
-    pub limits: Limits,
-    /// Its capabilities.
-    pub capabilities: Capabilities,
-}
-
-impl VerifiedThread {
-    /// Its transcript.
-    pub fn record(&self) -> &VerifiedRecord {
-        &self.record
-    }
-
-    /// Its thread.json; a thread of Rye may have none.
-    pub fn meta(&self) -> Option<&TrustedMeta> {
-        self.meta.as_ref()
-    }
-
-    /// Its folder.
-    pub fn folder(&self) -> &ThreadFolder {
-        &self.folder
-    }
-
-    /// Its parts.
-    pub fn into_parts(self) -> (VerifiedRecord, Option<TrustedMeta>) {
-        (self.record, self.meta)
-    }
-
-    /// Its inputs, by line 1.
-    ///
-    /// # Errors
-    /// Kind `Refused` when line 1 lacks them.
-    pub fn inputs(&self) -> Result<Map<String, Value>, Error> {
-        match self.record.meta_of_line_1()? {
-            Value::Object(mut meta) => match meta.remove("inputs") {
-                Some(Value::Object(inputs)) => Ok(inputs),
-                _ => Err(Error::refused(
-                    "the record does not contain the inputs of its thread",
-                )),
-            },
-            _ => Err(Error::refused("line 1 of the record has no meta")),
-        }
-    }
-}
-
+pub use verified_thread::{VerifiedParent, VerifiedThread};
 impl Archive<'_> {
     /// One transcript. It must be of thread `id`, and contain the seal `named` where one is given.
     ///
@@ -229,7 +150,7 @@ impl Archive<'_> {
     ///
     /// # Errors
     /// Kind `Refused` when there is none; errors of the disk.
-    pub fn is_original(&self, id: &ThreadId) -> Result<bool, Error> {
+    pub(crate) fn is_original(&self, id: &ThreadId) -> Result<bool, Error> {
         record::is_original(self, &self.folder(id)?)
     }
 
@@ -267,7 +188,7 @@ impl Archive<'_> {
     ///
     /// # Errors
     /// As [`Archive::parent`].
-    pub fn parent_named(
+    pub(crate) fn parent_named(
         &self,
         child: &ThreadId,
         head: Option<Head>,
@@ -380,7 +301,9 @@ impl Archive<'_> {
 }
 
 /// Does a transcript of Rye have the answers that its signed thread.json counts? The file is
+
 /// written when the last of them is sealed. Nothing else shows that a transcript was truncated at a
+
 /// seal.
 fn has_all_turns(record: &VerifiedRecord, meta: &ThreadMeta) -> Result<(), Error> {
     let turns = meta.cost.map_or(0, |cost| cost.turns);
@@ -396,10 +319,4 @@ fn has_all_turns(record: &VerifiedRecord, meta: &ThreadMeta) -> Result<(), Error
             record.path().display()
         ))),
     }
-}
-
-fn disagree(id: &ThreadId) -> Error {
-    Error::refused(format!(
-        "the registry and the record of {id} disagree about its parent"
-    ))
 }

@@ -16,14 +16,14 @@ use serde_json::Value;
 use threadseal_core::error::Error;
 
 /// The id by which Rye's hooks decide. It is no tool: only hooks can call it.
-pub const CONTROL: &str = "rye/agent/threads/internal/control";
+pub(crate) const CONTROL: &str = "rye/agent/threads/internal/control";
 
 /// The id by which Rye's hooks add events.
-pub const EMITTER: &str = "rye/agent/threads/internal/emitter";
+pub(crate) const EMITTER: &str = "rye/agent/threads/internal/emitter";
 
 /// A decision of a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Control {
+pub(crate) enum Control {
     /// Do it again.
     Retry,
     /// End as an error.
@@ -42,7 +42,7 @@ pub enum Control {
 
 /// Whose hook it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub(crate) enum Scope {
     /// A thread's.
     Thread,
     /// A graph's.
@@ -86,10 +86,10 @@ const TABLE: [(&str, &[Control], &[Control]); 8] = [
 
 impl Control {
     /// All of them.
-    pub const ALL: [Self; 7] = [Retry, Fail, Abort, Continue, Escalate, Suspend, Skip];
+    pub(crate) const ALL: [Self; 7] = [Retry, Fail, Abort, Continue, Escalate, Suspend, Skip];
 
     /// The word in files and records.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Retry => "retry",
             Fail => "fail",
@@ -102,20 +102,20 @@ impl Control {
     }
 
     /// Reads [`Control::as_str`]'s words.
-    pub fn parse(word: &str) -> Option<Self> {
+    pub(crate) fn parse(word: &str) -> Option<Self> {
         Self::ALL
             .into_iter()
             .find(|control| control.as_str() == word)
     }
 
     /// May this be decided at `event`?
-    pub fn is_permitted(self, event: &str, scope: Scope) -> bool {
+    pub(crate) fn is_permitted(self, event: &str, scope: Scope) -> bool {
         permitted(event, scope).any(|control| control == self)
     }
 }
 
 /// The decisions that hooks may take at an event.
-pub fn permitted(event: &str, scope: Scope) -> impl Iterator<Item = Control> {
+pub(crate) fn permitted(event: &str, scope: Scope) -> impl Iterator<Item = Control> {
     let row = TABLE.iter().find(|row| row.0 == event);
     Control::ALL.into_iter().filter(move |control| {
         row.is_some_and(|row| match scope {
@@ -131,7 +131,7 @@ pub fn permitted(event: &str, scope: Scope) -> impl Iterator<Item = Control> {
 ///
 /// # Errors
 /// At the action's line.
-pub fn check(hooks: &[HookDeclaration], scope: Scope) -> Result<(), Error> {
+pub(crate) fn check(hooks: &[HookDeclaration], scope: Scope) -> Result<(), Error> {
     for hook in hooks {
         for action in &hook.actions {
             if let Some(word) = word_of(action)? {
@@ -149,7 +149,7 @@ pub fn check(hooks: &[HookDeclaration], scope: Scope) -> Result<(), Error> {
 ///
 /// # Errors
 /// A sentence, when it is none or may not be taken here.
-pub fn decided(params: &Value, event: &str, scope: Scope) -> Result<Control, String> {
+pub(crate) fn decided(params: &Value, event: &str, scope: Scope) -> Result<Control, String> {
     let word = params["action"]
         .as_str()
         .ok_or("a decision needs `action`, a text")?;

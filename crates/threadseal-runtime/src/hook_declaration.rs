@@ -23,7 +23,7 @@ use serde_json::Value;
 use threadseal_core::error::Error;
 
 /// The events at which hooks may fire.
-pub const EVENTS: [&str; 15] = [
+pub(crate) const EVENTS: [&str; 15] = [
     "build_system_prompt",
     "resolve_extends",
     "thread_started",
@@ -125,7 +125,7 @@ impl HookDeclaration {
     ///
     /// # Errors
     /// At its line, when it is not one.
-    pub fn from_yaml(node: &Node) -> Result<Self, Error> {
+    pub(crate) fn from_yaml(node: &Node) -> Result<Self, Error> {
         let mut fields = node.fields()?;
         fields.ignore(&["description", "name"]);
         let id = fields.require("id")?.text()?.to_owned();
@@ -157,7 +157,7 @@ impl HookDeclaration {
     ///
     /// # Errors
     /// At the hook's line.
-    pub fn list_from_yaml(node: &Node) -> Result<Vec<Self>, Error> {
+    pub(crate) fn list_from_yaml(node: &Node) -> Result<Vec<Self>, Error> {
         let hooks = node.list()?.iter().map(Self::from_yaml);
         distinct(hooks.collect::<Result<_, _>>()?)
     }
@@ -166,7 +166,7 @@ impl HookDeclaration {
     ///
     /// # Errors
     /// At its line, when it is not one.
-    pub fn from_xml(element: &Element) -> Result<Self, Error> {
+    pub(crate) fn from_xml(element: &Element) -> Result<Self, Error> {
         element.only_attributes(&["id", "event", "layer", "position", "wrap"])?;
         element.no_text()?;
         let mut hook = Self {
@@ -214,7 +214,7 @@ impl HookDeclaration {
     ///
     /// # Errors
     /// At the hook's line.
-    pub fn list_from_xml(element: &Element) -> Result<Vec<Self>, Error> {
+    pub(crate) fn list_from_xml(element: &Element) -> Result<Vec<Self>, Error> {
         element.only_attributes(&[])?;
         element.no_text()?;
         let hooks = element
@@ -233,7 +233,7 @@ impl Action {
     ///
     /// # Errors
     /// At its line, when it is not that.
-    pub fn from_yaml(node: &Node) -> Result<Self, Error> {
+    pub(crate) fn from_yaml(node: &Node) -> Result<Self, Error> {
         let mut fields = node.fields()?;
         let primary = fields.require("primary")?;
         let item_type = fields.require("item_type")?;

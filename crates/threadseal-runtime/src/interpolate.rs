@@ -18,7 +18,7 @@ use crate::bounds::{MAX_FILTERS, MAX_RENDERED_BYTES, MAX_TEMPLATE_PARTS};
 use crate::path::Path;
 use crate::place::Place;
 use crate::yaml::{Data, Node};
-use pipe::Pipe;
+use pipe::{Pipe, text_of};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use threadseal_core::error::Error;
@@ -222,7 +222,7 @@ impl Tree {
     }
 
     /// All templates of the tree, in order.
-    pub fn templates(&self) -> Vec<&Template> {
+    pub(crate) fn templates(&self) -> Vec<&Template> {
         let mut found = Vec::new();
         let mut rest = vec![self];
         while let Some(tree) = rest.pop() {
@@ -267,15 +267,6 @@ impl Input {
             Some(value) => Cow::Owned(text_of(value.clone())),
             None => Cow::Borrowed(&self.otherwise),
         }
-    }
-}
-
-/// The text of a value: text as it is, null as nothing, anything else as compact JSON.
-fn text_of(value: Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text,
-        other => other.to_string(),
     }
 }
 

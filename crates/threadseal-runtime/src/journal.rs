@@ -14,10 +14,6 @@
 //! place of contents. `ledger` in the terminal event is the last record's hash, so the final seal
 //! covers the ledger too. The ledger is the file `ledger_<record id>.jsonl` beside the transcript.
 
-mod hooks;
-
-pub use hooks::HookCall;
-
 use crate::limit::Cost;
 use crate::model::{Answer, Stop, ToolCall, Usage, sealed};
 use crate::no_links::NoLinks;
@@ -77,6 +73,27 @@ pub struct Origin {
     pub inputs_sha256: Option<Digest>,
     /// The ledger of the thread that started this one.
     pub parent: Option<Parent>,
+}
+
+/// A call that a hook makes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HookCall {
+    /// Names the call in its record.
+    pub id: String,
+    /// The same for all attempts at it.
+    pub key: String,
+    /// The hook.
+    pub hook: String,
+    /// Why it was asked.
+    pub event: String,
+    /// The operation: `execute`, …
+    pub primary: &'static str,
+    /// The kind of the item.
+    pub item_type: &'static str,
+    /// With which.
+    pub item_id: String,
+    /// Its input.
+    pub input: Value,
 }
 
 impl Journal {
@@ -207,7 +224,7 @@ impl Journal {
     ///
     /// # Errors
     /// As [`Journal::ask`].
-    pub fn ask_again(&mut self, model: &str, attempt: u64) -> Result<OpenStep, Error> {
+    pub(crate) fn ask_again(&mut self, model: &str, attempt: u64) -> Result<OpenStep, Error> {
         let effect = effect("llm_call", &json!({"model": model, "turn": self.turn}))?;
         let step = Step::new(format!("turn-{}", self.turn), Some(effect));
         self.steps.start(Step { attempt, ..step })
@@ -237,7 +254,7 @@ impl Journal {
     ///
     /// # Errors
     /// As [`Journal::ask`].
-    pub fn unanswered(&mut self, step: OpenStep, why: &str) -> Result<(), Error> {
+    pub(crate) fn unanswered(&mut self, step: OpenStep, why: &str) -> Result<(), Error> {
         self.steps.fail(step, why).map(drop)
     }
 
@@ -246,7 +263,12 @@ impl Journal {
     ///
     /// # Errors
     /// As [`Journal::ask`].
-    pub fn intend(&mut self, call: &ToolCall, tool: &str, key: &str) -> Result<OpenStep, Error> {
+    pub(crate) fn intend(
+        &mut self,
+        call: &ToolCall,
+        tool: &str,
+        key: &str,
+    ) -> Result<OpenStep, Error> {
         let intent = Intent { call, tool, key };
         self.intended(&intent)?;
         self.recorder.sync()?;
@@ -257,7 +279,7 @@ impl Journal {
     ///
     /// # Errors
     /// As [`Journal::ask`].
-    pub fn intend_all(&mut self, intents: &[Intent<'_>]) -> Result<Vec<OpenStep>, Error> {
+    pub(crate) fn intend_all(&mut self, intents: &[Intent<'_>]) -> Result<Vec<OpenStep>, Error> {
         for intent in intents {
             self.intended(intent)?;
         }
@@ -307,7 +329,7 @@ impl Journal {
     ///
     /// # Errors
     /// As [`Journal::ask`].
-    pub fn done_as(
+    pub(crate) fn done_as(
         &mut self,
         step: OpenStep,
         call: &ToolCall,
@@ -372,7 +394,7 @@ impl Journal {
     ///
     /// # Errors
     /// When the ledger cannot be read.
-    pub fn ledger_tip(&self) -> Result<Value, Error> {
+    pub(crate) fn ledger_tip(&self) -> Result<Value, Error> {
         let tip = self.steps.tip()?;
         let hash = tip.hash.map(|hash| hash.to_hex());
         Ok(json!({"run_id": self.steps.run().as_str(), "count": tip.count, "head": hash}))
@@ -380,7 +402,7 @@ impl Journal {
 
     /// Begins the next turn: seals and steps from here on have its number. For runs that ask no
     /// model.
-    pub fn next_turn(&mut self) {
+    pub(crate) fn next_turn(&mut self) {
         self.turn += 1;
     }
 
@@ -406,6 +428,64 @@ impl Journal {
     /// Which turn it is, from 1; 0 before the first.
     pub fn turn(&self) -> u64 {
         self.turn
+    }
+
+    /// The number of the next call of a hook, from 1; each is given once.
+    pub(crate) fn next_hook_call(&mut self) -> u64 {
+        self.hook_calls += 1;
+        self.hook_calls
+    }
+
+    /// Records the intent of a hook's call, durably.
+    ///
+    /// # Errors
+    /// As [`Journal::ask`]: the call must not start then.
+    pub(crate) fn hook_begins(&mut self, call: &HookCall) -> Result<OpenStep, Error> {
+        let start = json!({"hook": call.hook, "event": call.event, "call_id": call.id,
+                           "primary": call.primary, "item_type": call.item_type,
+                           "item_id": call.item_id, "input": call.input,
+                           "idempotency_key": call.key});
+        self.event("hook_call_start", &start)?;
+        self.recorder.sync()?;
+        let input = Digest::of(call.input.to_string().as_bytes()).to_hex();
+        let payload = json!({"hook": call.hook, "primary": call.primary, "item_type": call.item_type,
+                             "item_id": call.item_id, "input_sha256": input});
+        let step = Step {
+            idempotency_key: Some(call.key.clone()),
+            ..Step::new(call.id.clone(), Some(effect("hook_call", &payload)?))
+        };
+        self.steps.start(step)
+    }
+
+    /// Records the result of the call.
+    ///
+    /// # Errors
+    /// As [`Journal::ask`].
+    pub(crate) fn hook_ended(
+        &mut self,
+        step: OpenStep,
+        call: &HookCall,
+        outcome: &Outcome,
+        millis: u64,
+    ) -> Result<(), Error> {
+        let output = outcome.text();
+        let mut result = json!({"hook": call.hook, "call_id": call.id, "output": output,
+                                "duration_ms": millis});
+        if let Some(error) = &outcome.error {
+            result["error"] = error.as_str().into();
+        }
+        if outcome.unknown {
+            result["unknown"] = true.into();
+        }
+        self.event("hook_call_result", &result)?;
+        match &outcome.error {
+            Some(error) => self.steps.fail(step, error).map(drop),
+            None => {
+                let digest = Digest::of(output.as_bytes()).to_hex();
+                let result = sealed(&json!({"output_sha256": digest}))?;
+                self.steps.succeed(step, Some(result)).map(drop)
+            }
+        }
     }
 }
 

@@ -11,39 +11,39 @@
 //! | [`money`] | [`money::Nanos`], billionths of a dollar |
 //! | [`cancel`] | the signal that stops a thread |
 //! | [`project`] | the layout of an `.ai/` folder |
-//! | [`no_links`] | writes that follow no links |
+//! | `no_links` | writes that follow no links |
 //! | [`status`] | the states of a thread, and which may follow which |
 //! | [`capability`] | what a thread may do, its inheritance, its risk |
 //! | [`limit`] | limits, where they come from, when one is hit |
 //! | [`place`] | file and line, for errors |
 //! | [`yaml`] | YAML values with their lines |
-//! | [`xml`] | XML elements with their lines |
+//! | `xml` | XML elements with their lines |
 //! | [`path`] | paths into values |
 //! | [`condition`] | when a hook fires, which edge is taken |
 //! | [`interpolate`] | templates |
 //! | [`item`] | the files of a project, found and verified before use |
-//! | [`hook_declaration`] | declarations of hooks |
-//! | [`hook_control`] | the decisions that hooks may take |
+//! | `hook_declaration` | declarations of hooks |
+//! | `hook_control` | the decisions that hooks may take |
 //! | [`directive`] | prompts, and the permissions of the threads that run them |
 //! | [`schema`] | the arguments of tools and graphs |
 //! | [`tool`] | commands and MCP servers, as declared |
 //! | [`config`] | settings of program, user and project |
 //! | [`graph`] | state graphs, as declared, and their faults |
 //! | [`registry`] | the threads of a project, their states and their successors |
-//! | [`process_id`] | processes, distinguished from others with the same number |
+//! | `process_id` | processes, distinguished from others with the same number |
 //! | [`budget`] | the spending of threads: allowed, set aside, and spent |
 //! | [`knowledge`] | knowledge entries, found by their words |
 //! | [`model`] | models over HTTP, from a script, from a transcript |
 //! | [`context`] | how full a model's window is, and the messages for a successor |
-//! | [`signed_file`] | files that are signed anew at each write, and read only when they verify |
+//! | `signed_file` | files that are signed anew at each write, and read only when they verify |
 //! | [`project_id`] | the identity of a project, and the projects whose threads it accepts |
 //! | [`toolbox`] | tools, and which of them a thread may use |
-//! | [`thread_meta`] | `thread.json` and `capabilities.md` |
+//! | `thread_meta` | `thread.json` and `capabilities.md` |
 //! | `judge` | the verifier of a project's records, the same as that of the command |
 //! | [`history`] | earlier threads, read as far as they verify, back to the first |
 //! | [`journal`] | the record that a thread writes |
 //! | [`graph_state`] | runs of graphs as their records show them, and the derived files |
-//! | [`graph_journal`] | the record that a run of a graph writes |
+//! | `graph_journal` | the record that a run of a graph writes |
 //! | [`runner`] | the loop of a thread |
 //! | `fleet` | threads on many machines: orders, leases, workers (feature `postgres`) |
 //!
@@ -73,13 +73,13 @@ pub mod directive;
 pub mod fleet;
 pub mod graph;
 #[cfg(feature = "engine")]
-pub mod graph_journal;
+mod graph_journal;
 #[cfg(feature = "engine")]
 pub mod graph_state;
 #[cfg(feature = "engine")]
 pub mod history;
-pub mod hook_control;
-pub mod hook_declaration;
+mod hook_control;
+mod hook_declaration;
 pub mod interpolate;
 pub mod item;
 #[cfg(feature = "engine")]
@@ -91,11 +91,11 @@ pub mod knowledge;
 #[cfg(feature = "engine")]
 pub mod model;
 #[cfg(feature = "engine")]
-pub mod no_links;
+mod no_links;
 pub mod path;
 pub mod place;
 #[cfg(feature = "engine")]
-pub mod process_id;
+mod process_id;
 pub mod project;
 #[cfg(feature = "engine")]
 pub mod project_id;
@@ -107,17 +107,17 @@ pub mod schema;
 #[cfg(test)]
 mod shared;
 #[cfg(feature = "engine")]
-pub mod signed_file;
+mod signed_file;
 pub mod status;
 #[cfg(feature = "engine")]
 #[cfg(test)]
 mod testing;
 #[cfg(feature = "engine")]
-pub mod thread_meta;
+mod thread_meta;
 pub mod tool;
 #[cfg(feature = "engine")]
 pub mod toolbox;
-pub mod xml;
+mod xml;
 pub mod yaml;
 
 pub use threadseal_verify::limit;

@@ -19,21 +19,21 @@ use threadseal_store::host::Host;
 use threadseal_store::sys::{Access, FileHandle, FileIdentity, FileKind, Fs, Metadata};
 
 /// The error for a link in the place of a file.
-pub const LINK: &str = "it is a symbolic link, and nothing is written through one; remove the link, or put the \
+pub(crate) const LINK: &str = "it is a symbolic link, and nothing is written through one; remove the link, or put the \
                                file itself in its place";
 
 /// A file system whose files are not written through links.
 #[derive(Debug)]
-pub struct NoLinks(Arc<dyn Fs>);
+pub(crate) struct NoLinks(Arc<dyn Fs>);
 
 impl NoLinks {
     /// Over `fs`.
-    pub fn over(fs: &Arc<dyn Fs>) -> Self {
+    pub(crate) fn over(fs: &Arc<dyn Fs>) -> Self {
         Self(Arc::clone(fs))
     }
 
     /// `host`, whose files are not written through links.
-    pub fn host(host: &Host) -> Host {
+    pub(crate) fn host(host: &Host) -> Host {
         Host {
             fs: Arc::new(Self::over(&host.fs)),
             ..host.clone()
@@ -53,7 +53,7 @@ impl NoLinks {
 ///
 /// # Errors
 /// Kind `Refused`; the message names the remedy.
-pub fn refuse_links(fs: &dyn Fs, folder: &ThreadFolder) -> Result<(), Error> {
+pub(crate) fn refuse_links(fs: &dyn Fs, folder: &ThreadFolder) -> Result<(), Error> {
     for path in [
         folder.transcript(),
         folder.metadata(),

@@ -21,7 +21,7 @@ use threadseal_core::error::{Error, ErrorKind};
 
 /// The identity of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProcessId {
+pub(crate) struct ProcessId {
     /// Its number.
     pub pid: u32,
     /// When and where it began.
@@ -30,12 +30,12 @@ pub struct ProcessId {
 
 impl ProcessId {
     /// This process; None where the system does not identify it.
-    pub fn own() -> Option<Self> {
+    pub(crate) fn own() -> Option<Self> {
         Self::of(std::process::id())
     }
 
     /// The process that has this number now, in our own namespace.
-    pub fn of(pid: u32) -> Option<Self> {
+    pub(crate) fn of(pid: u32) -> Option<Self> {
         let boot = read("/proc/sys/kernel/random/boot_id")?;
         let namespace = std::fs::read_link("/proc/self/ns/pid").ok()?;
         let stat = read(&format!("/proc/{pid}/stat"))?;
@@ -50,7 +50,7 @@ impl ProcessId {
     }
 
     /// As a registry has it.
-    pub fn to_row(&self) -> Process {
+    pub(crate) fn to_row(&self) -> Process {
         Process {
             pid: self.pid,
             started: self.started.clone(),
@@ -58,14 +58,14 @@ impl ProcessId {
     }
 
     /// Is it the process of a row?
-    pub fn is(&self, row: &Process) -> bool {
+    pub(crate) fn is(&self, row: &Process) -> bool {
         self.to_row() == *row
     }
 }
 
 /// A process that is held: its number is not given to another one while this descriptor exists.
 #[derive(Debug)]
-pub struct Held {
+pub(crate) struct Held {
     descriptor: OwnedFd,
     id: ProcessId,
 }
@@ -75,7 +75,7 @@ impl Held {
     ///
     /// # Errors
     /// Kind `External` when the system does not permit it, or does not identify the process.
-    pub fn of(pid: u32) -> Result<Option<Self>, Error> {
+    pub(crate) fn of(pid: u32) -> Result<Option<Self>, Error> {
         let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
         let Some(number) = number else {
             return Ok(None);
@@ -99,7 +99,7 @@ impl Held {
     }
 
     /// Which it is.
-    pub fn id(&self) -> &ProcessId {
+    pub(crate) fn id(&self) -> &ProcessId {
         &self.id
     }
 
@@ -107,7 +107,7 @@ impl Held {
     ///
     /// # Errors
     /// Kind `External` when the system does not permit it.
-    pub fn terminate(&self) -> Result<(), Error> {
+    pub(crate) fn terminate(&self) -> Result<(), Error> {
         self.signal(Signal::TERM)
     }
 
@@ -115,7 +115,7 @@ impl Held {
     ///
     /// # Errors
     /// As [`Held::terminate`].
-    pub fn kill(&self) -> Result<(), Error> {
+    pub(crate) fn kill(&self) -> Result<(), Error> {
         self.signal(Signal::KILL)
     }
 
@@ -131,7 +131,7 @@ impl Held {
     ///
     /// # Errors
     /// Kind `External` when the system gives no answer.
-    pub fn is_gone(&self, within: Duration) -> Result<bool, Error> {
+    pub(crate) fn is_gone(&self, within: Duration) -> Result<bool, Error> {
         let wait =
             Timespec::try_from(within).map_err(|_| Error::invalid("the wait is too long"))?;
         let mut ended = [PollFd::new(&self.descriptor, PollFlags::IN)];

@@ -23,16 +23,18 @@ use threadseal_core::record::{RecordId, ThreadId};
 use threadseal_store::atomic;
 use threadseal_store::sys::{FileKind, Fs, cause};
 
-pub use threadseal_verify::layout::{
-    CANCEL_FILE, CAPABILITIES_FILE, IDENTITY_FILE, THREAD_FILE, TRANSCRIPT_FILE,
-};
+pub use threadseal_verify::layout::{CAPABILITIES_FILE, THREAD_FILE, TRANSCRIPT_FILE};
 
 /// The folder that makes a folder a project.
-pub const AI_FOLDER: &str = ".ai";
+pub(crate) const AI_FOLDER: &str = ".ai";
 /// Name of the registry's database.
-pub const REGISTRY_FILE: &str = "registry.db";
+pub(crate) const REGISTRY_FILE: &str = "registry.db";
 /// Name of the budgets' database.
-pub const BUDGET_FILE: &str = "budget_ledger.db";
+pub(crate) const BUDGET_FILE: &str = "budget_ledger.db";
+/// Name of the file with the project's identity.
+pub const IDENTITY_FILE: &str = "project.json";
+/// Name of a request to end a thread.
+pub const CANCEL_FILE: &str = "cancel.json";
 
 /// Permission bits of a new folder, before the umask.
 const FOLDER_MODE: u32 = 0o777;
@@ -170,7 +172,7 @@ impl Project {
     }
 
     /// The project's identity from its database; None where threads are stored in files.
-    pub fn id_of_database(&self) -> Option<ProjectId> {
+    pub(crate) fn id_of_database(&self) -> Option<ProjectId> {
         self.in_database
     }
 
@@ -224,23 +226,9 @@ impl Project {
         Ok(None)
     }
 
-    /// The layouts of which something is here, the seed's first.
-    ///
-    /// # Errors
-    /// Kind `External` when the system fails.
-    pub fn layouts(&self, fs: &dyn Fs) -> Result<Vec<Layout>, Error> {
-        let mut found = Vec::new();
-        for layout in Layout::ALL {
-            if folder_at(fs, &self.threads(layout))? {
-                found.push(layout);
-            }
-        }
-        Ok(found)
-    }
-
     /// The knowledge entry of a thread or a run of a graph: `<directive>/<last part of the id>.md`.
     /// The seed's text names the whole id; its files, as Rye writes them, have the last part.
-    pub fn knowledge_entry(&self, directive: &ThreadId, id: &ThreadId) -> PathBuf {
+    pub(crate) fn knowledge_entry(&self, directive: &ThreadId, id: &ThreadId) -> PathBuf {
         let last = id.as_str().rsplit('/').next().unwrap_or_default();
         self.ai()
             .join("knowledge/agent/threads")
@@ -254,11 +242,6 @@ impl Project {
             .join("knowledge/graphs")
             .join(graph.as_str())
             .join(format!("{run}.md"))
-    }
-
-    /// The path `.ai/config/agent/<name>`.
-    pub fn agent_config(&self, name: &str) -> PathBuf {
-        self.ai().join("config/agent").join(name)
     }
 
     /// `path` relative to the project, with `/`, as files refer to each other.
@@ -426,7 +409,6 @@ mod tests {
             let found = project.find_thread(&RealFs, &thread).unwrap().unwrap();
             assert_eq!(found.path(), path);
         }
-        assert_eq!(project.layouts(&RealFs).unwrap(), Layout::ALL);
     }
 
     #[test]

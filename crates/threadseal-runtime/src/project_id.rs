@@ -186,7 +186,7 @@ pub(crate) fn unnamed(before: &ThreadId) -> (&'static str, Value) {
 ///
 /// # Errors
 /// As [`Identity::read`]; errors of the random source, the signers, the disk and the heads.
-pub fn find_or_make(
+pub(crate) fn find_or_make(
     host: &Host,
     keys: &Keys,
     project: &Project,

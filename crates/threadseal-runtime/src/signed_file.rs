@@ -33,7 +33,7 @@ pub(crate) type Put<'a> = dyn Fn(&Path, &[u8]) -> Result<(), Error> + 'a;
 
 /// A file of one record, at its newest version.
 #[derive(Debug)]
-pub struct SignedFile {
+pub(crate) struct SignedFile {
     path: PathBuf,
     kind: DocumentKind,
     item_type: Option<ItemType>,
@@ -48,7 +48,7 @@ impl SignedFile {
     ///
     /// # Errors
     /// Kind `External` when the random source fails.
-    pub fn new(
+    pub(crate) fn new(
         host: &Host,
         path: &Path,
         kind: DocumentKind,
@@ -69,7 +69,7 @@ impl SignedFile {
     /// # Errors
     /// Kind `Refused` when the log of this host went back: there may be a later version. Errors of
     /// the heads.
-    pub fn after(
+    pub(crate) fn after(
         host: &Host,
         path: &Path,
         kind: DocumentKind,
@@ -94,7 +94,7 @@ impl SignedFile {
     ///
     /// # Errors
     /// As [`SignedFile::after`]; errors of the clock and the disk.
-    pub fn over(
+    pub(crate) fn over(
         host: &Host,
         keys: &Keys,
         path: &Path,
@@ -121,8 +121,8 @@ impl SignedFile {
         Ok(file)
     }
 
-    /// Its path.
-    pub fn path(&self) -> &Path {
+    #[cfg(test)]
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
@@ -131,7 +131,7 @@ impl SignedFile {
     /// # Errors
     /// Errors of the signers, the disk and the heads; a symbolic link in its place is refused. The
     /// file may be ahead of its head then, never older; the next write has another number.
-    pub fn write(
+    pub(crate) fn write(
         &mut self,
         host: &Host,
         keys: &Keys,
@@ -195,7 +195,7 @@ impl SignedFile {
 
 /// The bytes of a file that verified, and its head where it has a native seal.
 #[derive(Debug)]
-pub struct Checked {
+pub(crate) struct Checked {
     /// The file.
     pub bytes: Vec<u8>,
     /// Its seal.
@@ -209,7 +209,11 @@ pub struct Checked {
 ///
 /// # Errors
 /// Kind `Refused` with the worst finding unless the verdict is `verified`; errors of the disk.
-pub fn read_verified(host: &Host, path: &Path, options: &Options<'_>) -> Result<Checked, Error> {
+pub(crate) fn read_verified(
+    host: &Host,
+    path: &Path,
+    options: &Options<'_>,
+) -> Result<Checked, Error> {
     let bytes = read_small(&*host.fs, path, MAX_DOCUMENT_BYTES)?;
     let mut report = document::verify(&bytes, options)?.report;
     if let Some(head) = report.head {

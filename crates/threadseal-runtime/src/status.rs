@@ -74,7 +74,7 @@ impl Status {
     }
 
     /// May a thread go from here to `next`?
-    pub fn may_become(self, next: Self) -> bool {
+    pub(crate) fn may_become(self, next: Self) -> bool {
         match next {
             Self::Created => false,
             Self::Running => matches!(self, Self::Created | Self::Suspended),
@@ -105,7 +105,7 @@ impl Status {
     }
 
     /// May a successor resume it? For a `continued` thread, the end of its chain is resumed.
-    pub fn is_resumable(self) -> bool {
+    pub(crate) fn is_resumable(self) -> bool {
         self.may_become(Self::Continued) && self != Self::Running
     }
 }

@@ -226,7 +226,7 @@ impl ThreadMeta {
 }
 
 /// The contents of `capabilities.md`, without signatures.
-pub fn capabilities_file(tools: &[ToolSchema], capabilities: &Capabilities) -> String {
+pub(crate) fn capabilities_file(tools: &[ToolSchema], capabilities: &Capabilities) -> String {
     let tools: Vec<Value> = tools
         .iter()
         .map(|tool| json!({"name": tool.name, "description": tool.description, "schema": tool.parameters}))

@@ -14,7 +14,7 @@ use threadseal_core::error::Error;
 
 /// An element.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Element {
+pub(crate) struct Element {
     /// Where its opening tag begins.
     pub place: Place,
     /// Its tag.
@@ -29,12 +29,12 @@ pub struct Element {
 
 impl Element {
     /// An error at this element.
-    pub fn error(&self, message: impl std::fmt::Display) -> Error {
+    pub(crate) fn error(&self, message: impl std::fmt::Display) -> Error {
         self.place.error(message)
     }
 
     /// An attribute.
-    pub fn attribute(&self, name: &str) -> Option<&str> {
+    pub(crate) fn attribute(&self, name: &str) -> Option<&str> {
         let found = self.attributes.iter().find(|(key, _)| key == name);
         found.map(|(_, value)| value.as_str())
     }
@@ -43,7 +43,7 @@ impl Element {
     ///
     /// # Errors
     /// When it is not.
-    pub fn require(&self, name: &str) -> Result<&str, Error> {
+    pub(crate) fn require(&self, name: &str) -> Result<&str, Error> {
         match self.attribute(name) {
             Some(value) if !value.is_empty() => Ok(value),
             _ => Err(self.error(format!("<{}> needs `{name}`", self.name))),
@@ -54,7 +54,7 @@ impl Element {
     ///
     /// # Errors
     /// When it has.
-    pub fn only_attributes(&self, known: &[&str]) -> Result<(), Error> {
+    pub(crate) fn only_attributes(&self, known: &[&str]) -> Result<(), Error> {
         match self
             .attributes
             .iter()
@@ -71,7 +71,7 @@ impl Element {
     ///
     /// # Errors
     /// When there is text in it.
-    pub fn no_text(&self) -> Result<(), Error> {
+    pub(crate) fn no_text(&self) -> Result<(), Error> {
         if self.text.is_empty() {
             return Ok(());
         }
@@ -82,7 +82,7 @@ impl Element {
     ///
     /// # Errors
     /// When it has any.
-    pub fn only_text(&self) -> Result<&str, Error> {
+    pub(crate) fn only_text(&self) -> Result<&str, Error> {
         match self.children.first() {
             None => Ok(&self.text),
             Some(child) => Err(child.unknown(&self.name)),
@@ -90,7 +90,7 @@ impl Element {
     }
 
     /// An error: this element is not permitted in `parent`.
-    pub fn unknown(&self, parent: &str) -> Error {
+    pub(crate) fn unknown(&self, parent: &str) -> Error {
         self.error(format!("<{}> has no <{}>", parent, self.name))
     }
 }
@@ -100,7 +100,7 @@ impl Element {
 /// # Errors
 /// Kind `InvalidInput` with the line when it is not well-formed, or has parts that the heading
 /// excludes; `Limit` beyond a bound.
-pub fn parse(text: &str, place: &Place) -> Result<Element, Error> {
+pub(crate) fn parse(text: &str, place: &Place) -> Result<Element, Error> {
     let mut reader = Reader::from_str(text);
     let mut builder = Builder {
         text,

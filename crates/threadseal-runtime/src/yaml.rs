@@ -268,7 +268,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes a member with its key's place, also if it is null.
-    pub fn take_entry(&mut self, key: &str) -> Option<&'a Entry> {
+    pub(crate) fn take_entry(&mut self, key: &str) -> Option<&'a Entry> {
         self.entries
             .iter_mut()
             .find(|slot| slot.is_some_and(|entry| entry.key == key))
@@ -285,7 +285,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes members that are known and mean nothing here.
-    pub fn ignore(&mut self, keys: &[&str]) {
+    pub(crate) fn ignore(&mut self, keys: &[&str]) {
         for key in keys {
             self.take_entry(key);
         }

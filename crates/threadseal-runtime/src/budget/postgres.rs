@@ -311,7 +311,7 @@ mod tests {
         });
         let root = ledger.get(&id("root")).unwrap().unwrap();
         assert_eq!(root.actual.get(), won * 30_000_000);
-        assert!(!root.is_overspent());
+        assert!(root.actual <= root.max.unwrap());
         assert!(root.remaining < usd("0.07"), "{root:?}");
     }
 }

@@ -122,7 +122,7 @@ impl RiskTable {
 
     /// The capabilities whose risk asks for more than [`RiskPolicy::Allow`], and that the directive
     /// does not acknowledge; each with its gravest risk.
-    pub fn unacknowledged<T: AsRef<str>>(
+    pub(crate) fn unacknowledged<T: AsRef<str>>(
         &self,
         granted: &Capabilities,
         acknowledged: &[T],

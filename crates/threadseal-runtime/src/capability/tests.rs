@@ -1,6 +1,9 @@
 //! Tests of capabilities.
 
 use super::*;
+use crate::bounds::MAX_CAPABILITIES;
+use crate::bounds::MAX_CAPABILITY_BYTES;
+use threadseal_core::error::ErrorKind;
 
 fn held(texts: &[&str]) -> Capabilities {
     Capabilities::parse(texts).unwrap()

@@ -1,7 +1,7 @@
 //! `agent/agent`: the default provider.
 
+use super::fields::{file_fields, set};
 use super::resilience::at_least_one;
-use super::{file_fields, set};
 use crate::yaml::Node;
 use threadseal_core::error::Error;
 

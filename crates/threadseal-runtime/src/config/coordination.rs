@@ -4,7 +4,7 @@
 //! documents the first; Rye ships the others, and reads `transcript_integrity` from a place where
 //! its files lack it. The same key in two of these places with two values is an error.
 
-use super::ignore_header;
+use super::fields::ignore_header;
 use crate::bounds::MAX_SETTING_SECONDS;
 use crate::item::ItemId;
 use crate::limit::Limits;

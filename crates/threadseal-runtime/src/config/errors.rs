@@ -7,7 +7,7 @@
 //! The first pattern that matches counts. A file's patterns replace those of the same id in place;
 //! its others come before all earlier ones.
 
-use super::{file_fields, set};
+use super::fields::{file_fields, set};
 use crate::bounds::MAX_RETRY_SECONDS;
 use crate::condition::Condition;
 use crate::yaml::Node;
@@ -122,7 +122,11 @@ impl RetryPolicy {
 
     /// How long to wait before retry `attempt` (from 0). `header` looks up a header of the answer
     /// by its name in small letters. None: do not try again.
-    pub fn delay(&self, attempt: u32, header: &dyn Fn(&str) -> Option<String>) -> Option<Duration> {
+    pub(crate) fn delay(
+        &self,
+        attempt: u32,
+        header: &dyn Fn(&str) -> Option<String>,
+    ) -> Option<Duration> {
         let seconds = match self {
             Self::None => return None,
             Self::Exponential { base, max } => {

@@ -8,7 +8,7 @@
 //! Rye's infrastructure hooks carry the project's layer, and so no hook of a project can control
 //! anything there.
 
-use super::file_fields;
+use super::fields::file_fields;
 use crate::hook_control::{self, Scope};
 use crate::hook_declaration::HookDeclaration;
 use crate::yaml::{Fields, Node};
@@ -29,19 +29,19 @@ pub struct Hooks {
 }
 
 /// Layer of the user's own hooks.
-pub const USER_LAYER: u64 = 0;
+pub(crate) const USER_LAYER: u64 = 0;
 
 /// Layer of a directive's or graph's hooks.
-pub const DIRECTIVE_LAYER: u64 = 1;
+pub(crate) const DIRECTIVE_LAYER: u64 = 1;
 
 /// Layer of the defaults when no other hook decides.
-pub const BUILTIN_LAYER: u64 = 2;
+pub(crate) const BUILTIN_LAYER: u64 = 2;
 
 /// Layer of the project's own hooks.
-pub const PROJECT_LAYER: u64 = 3;
+pub(crate) const PROJECT_LAYER: u64 = 3;
 
 /// Layer of the infrastructure's.
-pub const INFRA_LAYER: u64 = 4;
+pub(crate) const INFRA_LAYER: u64 = 4;
 
 impl Hooks {
     /// Takes over the lists of `agent/hook_conditions`.
@@ -72,7 +72,7 @@ impl Hooks {
     ///
     /// # Errors
     /// With file and line.
-    pub fn declare(&mut self, node: &Node, layer: u64) -> Result<(), Error> {
+    pub(crate) fn declare(&mut self, node: &Node, layer: u64) -> Result<(), Error> {
         let Some(mut fields) = file_fields(node)? else {
             return Ok(());
         };

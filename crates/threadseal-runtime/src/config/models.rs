@@ -13,8 +13,8 @@
 //! Prices are dollars for a million tokens. Costs are whole billionths of a dollar, rounded up once
 //! for each answer, so that the recorded spending is never below the debt.
 
+use super::fields::{file_fields, set};
 use super::resilience::at_least_one;
-use super::{file_fields, set};
 use crate::money::Nanos;
 use crate::yaml::{Entry, Node};
 use threadseal_core::error::Error;
@@ -84,7 +84,7 @@ pub struct Provider {
 }
 
 /// The protocols of providers.
-pub const ADAPTERS: [&str; 5] = [
+pub(crate) const ADAPTERS: [&str; 5] = [
     "anthropic",
     "openai",
     "openai_responses",
@@ -148,7 +148,7 @@ impl Models {
     }
 
     /// The models of a class, those of `preferred` first.
-    pub fn tier(&self, name: &str, preferred: Option<&str>) -> Vec<&Model> {
+    pub(crate) fn tier(&self, name: &str, preferred: Option<&str>) -> Vec<&Model> {
         let tier = self.tiers.iter().find(|(known, _)| known == name);
         let ids = tier.map_or(&[][..], |(_, ids)| ids.as_slice());
         let mut models: Vec<&Model> = ids.iter().filter_map(|id| self.model(id)).collect();

@@ -1,7 +1,7 @@
 //! `agent/resilience`: default limits, retries, the handling of children.
 
 use super::errors::RetryPolicy;
-use super::{file_fields, set};
+use super::fields::{file_fields, set};
 use crate::limit::Limits;
 use crate::yaml::{Fields, Node};
 use threadseal_core::error::Error;

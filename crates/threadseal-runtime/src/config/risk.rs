@@ -1,7 +1,7 @@
 //! `agent/capability_risk`: the risk of each capability, and the acknowledgement that its grant
 //! requires.
 
-use super::file_fields;
+use super::fields::file_fields;
 use crate::capability::{Capability, Classification, RiskPolicy, RiskTable};
 use crate::yaml::Node;
 use threadseal_core::error::Error;

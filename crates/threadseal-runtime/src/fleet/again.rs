@@ -11,9 +11,10 @@
 //! the old record, the old `thread.json` and the registry. Their seals contain its token, which
 //! rises.
 
+use super::Fleet;
+use super::database::is_final;
 use super::task::{GoOn, Task};
 use super::work::{is_live, while_held};
-use super::{Fleet, is_final};
 use crate::history::Archive;
 use crate::registry::Thread;
 use crate::runner::{Engine, GraphResumption, Recovered, Resumption, Way, may_go_on_from};

@@ -4,7 +4,7 @@
 //! shared heads spell that place from the project's root: `project:.ai/agent/threads/…`. Where this
 //! host has a log, its seals in the database are entered there as well.
 
-use super::FOLDERS;
+use super::folders::FOLDERS;
 use std::sync::Arc;
 use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;

@@ -11,8 +11,9 @@
 //! A row alone decides nothing. A thread has ended only if its record states so, and a worker obeys
 //! a request only if it verifies for this thread.
 
+use super::database::is_final;
 use super::work::{is_live, while_held};
-use super::{Fleet, THREADS, is_final};
+use super::{Fleet, THREADS};
 use crate::registry::Thread;
 use crate::runner::{Engine, KILLED, Recovered};
 use crate::status::Status;

@@ -1,5 +1,6 @@
 //! Workers that lose their lease in the middle of a call, and the next worker's handling of it.
 
+use super::task::Task;
 use super::*;
 use crate::config::Config;
 use crate::config::models::Prices;
@@ -8,21 +9,30 @@ use crate::item::{Finder, Grounds, ItemId, ItemPolicy};
 use crate::limit::Limits;
 use crate::model::{Answer, Chosen, Model, ModelError, Models, Request, ScriptModel, ToolSchema};
 use crate::money::Nanos;
+use crate::registry::Registry;
 use crate::registry::Thread;
+use crate::runner::Engine;
+use crate::runner::Order;
 use crate::runner::Services;
 use crate::runner::{Progress, Watch};
 use crate::status::Status;
 use crate::testing::Bench;
+use crate::toolbox::Cancel;
 use crate::toolbox::{Invocation, Outcome, Tool};
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use threadseal_core::error::Error;
+use threadseal_core::error::ErrorKind;
 use threadseal_core::record::ThreadId;
 use threadseal_core::report::Verdict;
 use threadseal_core::time::Timestamp;
 use threadseal_formats::transcript::{ScanOptions, VerifyOptions, verify};
 use threadseal_store::clock::{Clock, SystemClock};
-use threadseal_store::postgres::throwaway::{Cluster, database_of};
+use threadseal_store::ledger::postgres::leases::Standing;
+use threadseal_store::ledger::postgres::throwaway::{Cluster, database_of};
 use threadseal_store::read::read_small;
 
 const DIRECTIVE: &str = "# Job\n\n```xml\n<directive name=\"job\" version=\"1.0.0\">\n<metadata><description>d</description>\

@@ -1,7 +1,9 @@
 //! The work of an order's holder.
 
+use super::Fleet;
+use super::database::is_final;
+use super::folders::thread_of;
 use super::task::Task;
-use super::{Fleet, is_final, thread_of};
 use crate::project::TRANSCRIPT_FILE;
 use crate::registry::{Registry as _, Thread};
 use crate::runner::{Engine, Ran, Way};

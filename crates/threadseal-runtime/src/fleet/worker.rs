@@ -1,8 +1,9 @@
 //! [`Worker`]: takes orders and runs them, one after the other.
 
+use super::Fleet;
+use super::database::{HINT_WAIT, is_final};
 use super::task::Task;
 use super::work::while_held;
-use super::{Fleet, HINT_WAIT, is_final};
 use crate::bounds::MIN_LEASE_TIME;
 use crate::runner::Engine;
 use crate::toolbox::Cancel;

@@ -272,7 +272,7 @@ impl Course {
     }
 
     /// The number of the last step that is over.
-    pub fn steps_over(&self) -> u64 {
+    pub(crate) fn steps_over(&self) -> u64 {
         match self.at {
             Position::Within(_) => self.step.saturating_sub(1),
             Position::Before(_) | Position::End(_) => self.step,
@@ -289,7 +289,7 @@ impl Course {
 
     /// Is it unknown whether this call of the step that is not over was carried out? A failed later
     /// attempt proves nothing about the first.
-    pub fn is_unknown(&self, call: &str) -> bool {
+    pub(crate) fn is_unknown(&self, call: &str) -> bool {
         self.unknown.contains(call)
     }
 
@@ -300,7 +300,7 @@ impl Course {
     }
 
     /// Results of calls of the step that is not over, by the calls' ids.
-    pub fn known_calls(&self) -> impl Iterator<Item = (&str, &KnownCall)> {
+    pub(crate) fn known_calls(&self) -> impl Iterator<Item = (&str, &KnownCall)> {
         self.calls.iter().filter_map(|(id, call)| match call {
             CallState::Known(known) => Some((id.as_str(), known)),
             CallState::Open(_) => None,
@@ -308,7 +308,7 @@ impl Course {
     }
 
     /// Calls that began and have no result, by their ids.
-    pub fn open_calls(&self) -> impl Iterator<Item = (&str, &OpenCall)> {
+    pub(crate) fn open_calls(&self) -> impl Iterator<Item = (&str, &OpenCall)> {
         self.calls.iter().filter_map(|(id, call)| match call {
             CallState::Open(open) => Some((id.as_str(), open)),
             CallState::Known(_) => None,

@@ -25,7 +25,7 @@ pub struct StateCover<'a> {
 }
 
 /// The file, without signatures.
-pub fn state_file(course: &Course, cover: &StateCover<'_>) -> String {
+pub(crate) fn state_file(course: &Course, cover: &StateCover<'_>) -> String {
     let (graph, run) = (&course.graph, &course.run);
     let mut out = String::from("```yaml\n");
     let mut put = |name: &str, value: &str| {

@@ -10,7 +10,8 @@
 //! ```
 //! A transcript of Rye cannot be written to: only line 1 of the thread that adopted it names it.
 
-use super::{Archive, VerifiedParent, VerifiedRecord, VerifiedThread, disagree};
+use super::archive::disagree;
+use super::{Archive, VerifiedParent, VerifiedRecord, VerifiedThread};
 use crate::bounds::MAX_CONVERSATION_BYTES;
 use crate::model::{ChatMessage, ToolCall};
 use serde_json::Value;
@@ -78,7 +79,7 @@ impl VerifiedChain {
     }
 
     /// Bytes of all its threads that were taken and that no seal covers.
-    pub fn unverified_bytes(&self) -> u64 {
+    pub(crate) fn unverified_bytes(&self) -> u64 {
         self.threads
             .iter()
             .map(|thread| thread.unverified_bytes)

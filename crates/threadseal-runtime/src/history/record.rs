@@ -145,12 +145,12 @@ impl VerifiedRecord {
     }
 
     /// The successors in its sealed links.
-    pub fn successors(&self) -> &[Successor] {
+    pub(crate) fn successors(&self) -> &[Successor] {
         &self.events.successors
     }
 
     /// How many bytes are taken that no seal covers.
-    pub fn unverified_bytes(&self) -> u64 {
+    pub(crate) fn unverified_bytes(&self) -> u64 {
         self.unverified.iter().map(|[from, to]| to - from).sum()
     }
 
@@ -273,7 +273,7 @@ impl VerifiedRecord {
     ///
     /// # Errors
     /// Kind `Refused` when it contains a value that no text or double can represent.
-    pub fn meta_of_line_1(&self) -> Result<Value, Error> {
+    pub(crate) fn meta_of_line_1(&self) -> Result<Value, Error> {
         self.manifest
             .as_ref()
             .map_or(Ok(Value::Null), |manifest| dynamic(&manifest.meta))

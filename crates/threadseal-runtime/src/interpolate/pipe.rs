@@ -51,8 +51,17 @@ impl Pipe {
             }
             (Self::Keys, Value::Object(members)) => members.keys().cloned().collect(),
             (Self::Keys, _) => Value::Array(Vec::new()),
-            (Self::Upper, value) => Value::String(super::text_of(value.clone()).to_uppercase()),
-            (Self::Lower, value) => Value::String(super::text_of(value.clone()).to_lowercase()),
+            (Self::Upper, value) => Value::String(text_of(value.clone()).to_uppercase()),
+            (Self::Lower, value) => Value::String(text_of(value.clone()).to_lowercase()),
         })
+    }
+}
+
+/// The text of a value: text as it is, null as nothing, anything else as compact JSON.
+pub(super) fn text_of(value: Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text,
+        other => other.to_string(),
     }
 }

@@ -1,6 +1,7 @@
 //! Finding items: in the project, in the user's space, in this program.
 
-use super::{Candidate, Item, ItemId, ItemKind, ItemPolicy, MAX_ITEM_BYTES, Standing, builtin};
+use super::file::{Candidate, Grounds};
+use super::{Item, ItemId, ItemKind, MAX_ITEM_BYTES, Standing, builtin};
 use crate::bounds::{MAX_ITEM_LEVELS, MAX_ITEMS};
 use std::collections::BTreeSet;
 use std::io;
@@ -8,24 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal_core::digest::Digest;
 use threadseal_core::error::{Error, ErrorKind};
-use threadseal_core::time::Timestamp;
-use threadseal_core::trust::Trust;
-use threadseal_store::heads::HeadStore;
 use threadseal_store::read::read_small;
 use threadseal_store::sys::{self, FileKind, Fs, path_text};
-
-/// The basis on which an item is judged.
-#[derive(Debug, Clone, Copy)]
-pub struct Grounds<'a> {
-    /// Whose signatures count.
-    pub trust: &'a Trust,
-    /// The moment by which keys are judged.
-    pub now: Timestamp,
-    /// The seals that this host knows, so that an older or a stripped version is noticed.
-    pub heads: &'a dyn HeadStore,
-    /// The items that may be used.
-    pub policy: ItemPolicy,
-}
 
 /// Where items are looked for.
 #[derive(Debug, Clone)]
@@ -78,7 +63,7 @@ impl Finder {
     ///
     /// # Errors
     /// As [`Finder::find`], for any of them.
-    pub fn find_all(
+    pub(crate) fn find_all(
         &self,
         kind: ItemKind,
         id: &ItemId,

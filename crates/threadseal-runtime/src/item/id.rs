@@ -102,7 +102,7 @@ impl ItemKind {
     }
 
     /// The kinds that a call or a hook may name.
-    pub fn parse_callable(word: &str) -> Option<Self> {
+    pub(crate) fn parse_callable(word: &str) -> Option<Self> {
         [Self::Directive, Self::Tool, Self::Knowledge]
             .into_iter()
             .find(|kind| kind.as_str() == word)

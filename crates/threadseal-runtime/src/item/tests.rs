@@ -1,14 +1,21 @@
 //! Items that are found, and items that are refused, with real files and real signatures.
 
+use super::file::*;
 use super::*;
 use std::fs;
 use std::path::{Path, PathBuf};
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
 use threadseal_core::error::ErrorKind;
 use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
 use threadseal_core::record::RecordId;
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
+use threadseal_formats::document;
+use threadseal_formats::document::DocumentKind;
+use threadseal_formats::document::Options;
 use threadseal_formats::document::{NativeSealing, RyeSigning, sign_native, sign_rye};
+use threadseal_store::heads::RecordKind;
 use threadseal_store::heads::{HeadStore, MemoryHeadStore};
 use threadseal_store::sys::RealFs;
 

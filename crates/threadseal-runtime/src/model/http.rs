@@ -68,7 +68,7 @@ impl Shape {
     }
 
     /// The provider's own address.
-    pub fn default_url(self) -> &'static str {
+    pub(crate) fn default_url(self) -> &'static str {
         match self {
             Self::Anthropic => "https://api.anthropic.com/v1/",
             Self::OpenAiResponses | Self::OpenAi => "https://api.openai.com/v1/",

@@ -2,9 +2,17 @@
 
 use super::*;
 use crate::bounds::MAX_CHAIN_THREADS;
+use crate::limit::Cost;
+use crate::money::Nanos;
+use crate::status::Status;
 use serde_json::json;
+use std::fmt;
 use std::time::Duration;
+use threadseal_core::error::Error;
 use threadseal_core::error::ErrorKind;
+use threadseal_core::record::RecordId;
+use threadseal_core::record::ThreadId;
+use threadseal_core::time::Timestamp;
 
 pub(super) fn id(text: &str) -> ThreadId {
     ThreadId::parse(text).unwrap()

@@ -150,7 +150,7 @@ fn strangers(connection: &Connection, inspection: &mut Inspection) -> rusqlite::
 /// `directive_mismatch`, and of a thread that has ended `cost_mismatch`. `thread.json` is written
 /// when a thread begins and when it ends. In between the registry is ahead of it, and a link to a
 /// successor comes later.
-pub fn contradictions(
+pub(crate) fn contradictions(
     row: &Thread,
     signed: Status,
     directive: &str,

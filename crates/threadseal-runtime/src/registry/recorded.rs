@@ -38,7 +38,7 @@ impl Recorded {
     /// Reports where a row differs: `record_mismatch`, `directive_mismatch`, `model_mismatch`,
     /// `parent_mismatch`, `chain_mismatch`, `spawns_mismatch`. [`Recorded::suits`] checks the
     /// status.
-    pub fn contradictions(&self, row: &Thread) -> Vec<Fault> {
+    pub(crate) fn contradictions(&self, row: &Thread) -> Vec<Fault> {
         let mut found = Vec::new();
         let mut differs = |code, what: &str, row_says: Option<&str>, record: Option<&str>| {
             if row_says != record {
@@ -103,7 +103,7 @@ impl Recorded {
     }
 
     /// Does its record permit this status?
-    pub fn suits(&self, status: Status) -> bool {
+    pub(crate) fn suits(&self, status: Status) -> bool {
         match (self.ended, &self.after) {
             (_, Some(_)) => status == Status::Continued,
             (Some(ended), None) => suits(ended, status),

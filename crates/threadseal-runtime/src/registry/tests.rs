@@ -2,9 +2,13 @@
 
 use super::conformance::{at, id, new};
 use super::*;
+use crate::limit::Cost;
+use crate::money::Nanos;
 use crate::shared::shared;
+use crate::status::Status;
 use rusqlite::Connection;
 use std::path::Path;
+use threadseal_core::error::Error;
 use threadseal_core::error::ErrorKind;
 
 /// The codes that an inspection of `path` finds.

@@ -85,7 +85,7 @@ impl Given {
         }
     }
 
-    /// Adds the first message: its words follow a summary and stand in the directive's continuation
+    /// Adds the first message: its words follow a summary, within the directive's continuation
     /// prompt.
     ///
     /// # Errors

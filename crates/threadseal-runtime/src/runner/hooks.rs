@@ -16,6 +16,7 @@
 
 mod callees;
 
+pub(crate) use callees::Callees;
 pub(super) use callees::ThreadCallees;
 
 use super::block::Block;
@@ -30,7 +31,6 @@ use crate::item::{ItemId, ItemKind};
 use crate::journal::{HookCall, Journal};
 use crate::toolbox::{Cancel, Invocation, Outcome, Tool};
 use serde_json::{Value, json};
-use std::sync::Arc;
 use threadseal_core::error::Error;
 use threadseal_store::clock::Clock;
 use threadseal_store::ledger::OpenStep;
@@ -147,38 +147,6 @@ impl HookRecord for ThreadHookRecord<'_> {
         let ran = self.writer.run(self.journal, 1, &run).pop();
         ran.map_or_else(|| Outcome::failed("it did not end"), |(outcome, _)| outcome)
     }
-}
-
-pub(crate) trait Callees {
-    /// The tool of this id.
-    ///
-    /// # Errors
-    /// A sentence: there is none, or no leave to use it.
-    fn tool(&self, id: &ItemId) -> Result<Arc<dyn Tool>, String>;
-
-    /// The tool that runs this directive in a thread of its own, and the input for it.
-    ///
-    /// # Errors
-    /// As [`Callees::tool`].
-    fn directive(&self, id: &ItemId, inputs: &Value) -> Result<(Arc<dyn Tool>, Value), String>;
-
-    /// The tool for searching, loading or signing, and the input for it.
-    ///
-    /// # Errors
-    /// As [`Callees::tool`].
-    fn primary(
-        &self,
-        primary: Primary,
-        kind: ItemKind,
-        id: &str,
-        params: &Value,
-    ) -> Result<(Arc<dyn Tool>, Value), String>;
-
-    /// Knowledge, verified. `chosen`: a value chose the item, not the hook's author.
-    ///
-    /// # Errors
-    /// As [`Callees::tool`]; and why it may not be used.
-    fn knowledge(&self, id: &ItemId, chosen: bool) -> Result<Block, String>;
 }
 
 /// The hooks of a thread or graph that runs, and the parts that they need.

@@ -1,6 +1,6 @@
 //! Running threads: from a directive's id to a sealed record and a result.
 //!
-//! Modules, lowest first; a module uses only modules above it:
+//! Modules, lowest first (the tools in `orchestrator` use `child_spawner`):
 //!
 //! | module | owns |
 //! |---|---|

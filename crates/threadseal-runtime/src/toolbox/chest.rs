@@ -92,7 +92,7 @@ impl Toolbox {
 
     /// The same with ways to search, load and sign items.
     #[must_use]
-    pub fn with_primaries(mut self, primaries: Vec<(Primary, Arc<dyn Tool>)>) -> Self {
+    pub(crate) fn with_primaries(mut self, primaries: Vec<(Primary, Arc<dyn Tool>)>) -> Self {
         self.primaries = primaries;
         self
     }
@@ -109,7 +109,7 @@ impl Toolbox {
     }
 
     /// The tool by which items are searched, loaded or signed, if the thread may do that with any.
-    pub fn primary(&self, primary: Primary) -> Option<Arc<dyn Tool>> {
+    pub(crate) fn primary(&self, primary: Primary) -> Option<Arc<dyn Tool>> {
         let mut there = self.primaries.iter();
         there
             .find(|(known, _)| *known == primary)
@@ -117,7 +117,7 @@ impl Toolbox {
     }
 
     /// The schemas for the model: each tool, and Rye's way to call them.
-    pub fn schemas(&self) -> Vec<ToolSchema> {
+    pub(crate) fn schemas(&self) -> Vec<ToolSchema> {
         let mut schemas: Vec<ToolSchema> = self
             .tools
             .values()

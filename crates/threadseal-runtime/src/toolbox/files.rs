@@ -52,7 +52,7 @@ pub struct WriteFile {
 
 impl ReadFile {
     /// Its id.
-    pub const ID: &'static str = "rye/file-system/read";
+    pub(crate) const ID: &'static str = "rye/file-system/read";
 
     /// The tool for `project`.
     pub fn new(fs: Arc<dyn Fs>, project: Arc<Project>) -> Self {
@@ -78,7 +78,7 @@ impl ReadFile {
 
 impl WriteFile {
     /// Its id.
-    pub const ID: &'static str = "rye/file-system/write";
+    pub(crate) const ID: &'static str = "rye/file-system/write";
 
     /// The tool for `project`.
     pub fn new(fs: Arc<dyn Fs>, project: Arc<Project>) -> Self {

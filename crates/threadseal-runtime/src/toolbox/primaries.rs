@@ -34,7 +34,7 @@ use threadseal_store::recorder::Keys;
 const OF_THREADS: [&str; 3] = ["agent/threads", "agent/graphs", "graphs"];
 
 /// The name of a primary for models.
-pub fn primary_name(primary: Primary) -> &'static str {
+pub(crate) fn primary_name(primary: Primary) -> &'static str {
     match primary {
         Primary::Execute => "rye_execute",
         Primary::Search => "rye_search",

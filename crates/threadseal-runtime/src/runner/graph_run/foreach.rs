@@ -6,7 +6,7 @@
 //! repeats none.
 
 use super::call::{call, made};
-use super::node::{Did, collected};
+use super::outcome::{Did, collected};
 use super::run::GraphRun;
 use crate::bounds::{MAX_FOREACH_ITEMS, MAX_STATE_BYTES};
 use crate::graph::Foreach;

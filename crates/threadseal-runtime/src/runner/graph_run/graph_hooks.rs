@@ -10,7 +10,7 @@
 
 use super::super::hooks::{Decision, HookRecord, HookRunner, ThreadCallees};
 use super::call::run_tool;
-use super::node::Failing;
+use super::outcome::Failing;
 use super::run::{End, GraphRun};
 use crate::bounds::MAX_NODE_RETRIES;
 use crate::hook_control::{Control, Scope};

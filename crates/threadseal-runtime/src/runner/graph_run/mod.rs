@@ -16,6 +16,7 @@
 //! | `call` | one call: permission, intent, result |
 //! | `foreach` | a call for each item |
 //! | `graph_hooks` | hooks, and their decisions |
+//! | `outcome` | the outcome of a node |
 //! | `node` | the work of a node |
 //! | `prepare` | the checks before anything is written |
 //! | `walk` | a run as a runnable: from step to step |
@@ -29,6 +30,7 @@ mod files;
 mod foreach;
 mod graph_hooks;
 mod node;
+mod outcome;
 mod prepare;
 pub(super) mod resume;
 mod run;

@@ -1,6 +1,5 @@
 //! The items that the hooks of a thread may call: within its capabilities, like the model.
 
-use super::Callees;
 use crate::capability::{Call, Capabilities};
 use crate::hook_declaration::Primary;
 use crate::item::{ItemId, ItemKind};
@@ -9,6 +8,38 @@ use crate::runner::services::Services;
 use crate::toolbox::{Tool, Toolbox, primary_name};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+
+pub(crate) trait Callees {
+    /// The tool of this id.
+    ///
+    /// # Errors
+    /// A sentence: there is none, or no leave to use it.
+    fn tool(&self, id: &ItemId) -> Result<Arc<dyn Tool>, String>;
+
+    /// The tool that runs this directive in a thread of its own, and the input for it.
+    ///
+    /// # Errors
+    /// As [`Callees::tool`].
+    fn directive(&self, id: &ItemId, inputs: &Value) -> Result<(Arc<dyn Tool>, Value), String>;
+
+    /// The tool for searching, loading or signing, and the input for it.
+    ///
+    /// # Errors
+    /// As [`Callees::tool`].
+    fn primary(
+        &self,
+        primary: Primary,
+        kind: ItemKind,
+        id: &str,
+        params: &Value,
+    ) -> Result<(Arc<dyn Tool>, Value), String>;
+
+    /// Knowledge, verified. `chosen`: a value chose the item, not the hook's author.
+    ///
+    /// # Errors
+    /// As [`Callees::tool`]; and why it may not be used.
+    fn knowledge(&self, id: &ItemId, chosen: bool) -> Result<Block, String>;
+}
 
 /// The tools of a thread, its children, the project's knowledge.
 pub(in crate::runner) struct ThreadCallees<'a> {

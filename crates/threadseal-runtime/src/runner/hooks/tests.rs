@@ -5,6 +5,7 @@ use crate::journal::Journal;
 use crate::limit::Cost;
 use crate::model::ToolSchema;
 use crate::testing::Bench;
+use std::sync::Arc;
 use std::sync::Mutex;
 use threadseal_formats::transcript::Ending;
 use threadseal_store::clock::SystemClock;

@@ -66,7 +66,7 @@ impl Records {
     ///
     /// # Errors
     /// Kind `Limit` above [`MAX_WAITED_THREADS`]; errors of the registry.
-    pub fn aggregate(&self, threads: &[ThreadId]) -> Result<Value, Error> {
+    pub(crate) fn aggregate(&self, threads: &[ThreadId]) -> Result<Value, Error> {
         if threads.len() > MAX_WAITED_THREADS {
             let text = format!("at most {MAX_WAITED_THREADS} results at once");
             return Err(Error::new(ErrorKind::Limit, text));

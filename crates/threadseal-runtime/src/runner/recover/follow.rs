@@ -32,7 +32,8 @@ pub(in crate::runner) fn follow_record(
         return Ok(stands);
     };
     let now = services.host.clock.now()?;
-    // Nothing is entered of a thread whose papers were first::papers(&changed.services, id, folder)?;
+    // Nothing is entered of a thread whose papers were changed.
+    first::papers(services, id, folder)?;
     row::tell_link(services, id, successor)?;
     let budget = services.budgets.get(id)?;
     if budget.is_some_and(|budget| budget.status == "active") {
@@ -81,7 +82,8 @@ pub(in crate::runner) fn close(
     if status.is_terminal() && services.budgets.get(id)?.is_some() {
         services.budgets.release(id, status, now)?;
     }
-    // The row may be gone, or may have been row::enter(&edited.services, id)?;
+    // The row may be gone, or may have been edited.
+    row::enter(services, id)?;
     tell_cost(services, id, &services.project.thread(id))?;
     let Some(row) = services.registry.get(id)? else {
         return Ok(());

@@ -7,7 +7,7 @@
 //! Only this module uses the runtime. Callers wait on a channel, check for cancellation and
 //! timeout, and drop the call when they give up. When the hub is dropped, its servers end.
 
-use super::Address;
+use super::address::Address;
 use super::server::{self, Called, Connection, Offer, Order};
 use crate::bounds::{KILL_GRACE, POLL_INTERVAL};
 use crate::toolbox::Cancel;

@@ -16,10 +16,9 @@
 //! | `hub` | the servers of a thread, and the OS thread that communicates with them |
 //! | `server` | one connection |
 
+mod address;
 mod hub;
 mod server;
-
-pub use hub::Hub;
 
 use super::{Invocation, Outcome, Tool, model_name};
 use crate::bounds::{MAX_DECLARED_DEPTH, MAX_MCP_DESCRIPTION_BYTES, MAX_MCP_SCHEMA_BYTES};
@@ -27,30 +26,15 @@ use crate::item::ItemId;
 use crate::model::ToolSchema;
 use crate::project::Project;
 use crate::tool::{self, McpServer, McpTool};
+use address::Address;
+pub use hub::Hub;
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Map, Value, json};
 use server::{Called, Offer, Order};
-use std::path::PathBuf;
 use std::sync::Arc;
 use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
 use threadseal_store::sys::Fs;
-
-/// How to reach a server: the part that all tools of one server share.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Address {
-    /// A program.
-    Stdio {
-        argv: Vec<String>,
-        directory: PathBuf,
-        environment: Vec<(String, String)>,
-    },
-    /// Streamable HTTP.
-    Http {
-        url: String,
-        headers: Vec<(String, String)>,
-    },
-}
 
 /// A tool of an MCP server.
 pub struct DeclaredMcp {
@@ -75,7 +59,6 @@ pub struct Surroundings<'a> {
     /// declarations list.
     pub environment: &'a [(String, String)],
 }
-
 impl DeclaredMcp {
     /// The tool of this id; None when the declaration is none of an MCP server. Where the project
     /// gives no schema, the server's schema is requested.
@@ -148,7 +131,6 @@ impl DeclaredMcp {
         })
     }
 }
-
 impl Tool for DeclaredMcp {
     fn id(&self) -> &str {
         &self.id
@@ -167,7 +149,6 @@ impl Tool for DeclaredMcp {
             .unwrap_or_else(|error| Outcome::failed(error.to_string()))
     }
 }
-
 fn address(server: &McpServer, around: &Surroundings<'_>) -> Result<Address, Error> {
     let value_of = |name: &String| {
         let found = around.environment.iter().find(|(other, _)| other == name);
@@ -228,7 +209,6 @@ fn acceptable(id: &ItemId, offer: &Offer) -> Result<Value, Error> {
     }
     Ok(schema.clone())
 }
-
 fn depth(value: &Value) -> usize {
     // serde_json reads nothing that is nested more deeply than 128.
     let deepest = match value {
@@ -238,7 +218,6 @@ fn depth(value: &Value) -> usize {
     };
     deepest.unwrap_or(0) + 1
 }
-
 fn bounded(text: &str) -> &str {
     let mut end = text.len().min(MAX_MCP_DESCRIPTION_BYTES);
     while !text.is_char_boundary(end) {
@@ -248,6 +227,7 @@ fn bounded(text: &str) -> &str {
 }
 
 /// The content of a result: its text, or its parts where there is more. A part that is no text
+
 /// becomes its description.
 fn outcome(result: &CallToolResult, most: u64) -> Outcome {
     let texts: Option<Vec<&str>> = result
@@ -280,7 +260,6 @@ fn outcome(result: &CallToolResult, most: u64) -> Outcome {
         _ => outcome,
     }
 }
-
 fn part(block: &ContentBlock) -> Value {
     let data = |kind: &str, mime: &str, data: &str| {
         let digest = Digest::of(data.as_bytes()).to_hex();
@@ -293,6 +272,5 @@ fn part(block: &ContentBlock) -> Value {
         other => serde_json::to_value(other).unwrap_or(Value::Null),
     }
 }
-
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,7 @@
 //! Every message is bounded before it is read completely. A server's requests are answered with "no
 //! such method": it has nothing to ask of us.
 
-use super::Address;
+use super::address::Address;
 use crate::bounds::{
     KILL_GRACE, MAX_MCP_MESSAGE_BYTES, MAX_MCP_PAGES, MAX_MCP_TOOLS, MODEL_CONNECT_TIMEOUT,
     POLL_INTERVAL,

@@ -1,0 +1,83 @@
+//! [`BudgetLedger`]: the operations of each store of budgets, and [`Budget`], a row.
+
+use crate::money::Nanos;
+use crate::status::Status;
+use std::fmt;
+use threadseal_core::error::Error;
+use threadseal_core::record::ThreadId;
+use threadseal_core::time::Timestamp;
+
+/// A ledger of budgets.
+pub trait BudgetLedger: fmt::Debug + Send + Sync {
+    /// Adds a root that may spend `max`, its descendants included.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the thread has a budget, `External` when the store fails.
+    fn register(&self, root: &ThreadId, max: Nanos, at: Timestamp) -> Result<(), Error>;
+
+    /// Sets `amount` aside in `parent` for its new child `child`, as the child's ceiling.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the parent has no budget, has ended, or less remains; when the child has
+    /// a budget (nothing is changed then); `External` when the store fails.
+    fn reserve(
+        &self,
+        child: &ThreadId,
+        parent: &ThreadId,
+        amount: Nanos,
+        at: Timestamp,
+    ) -> Result<(), Error>;
+
+    /// Records that `thread` spent `amount`, in it and in every thread above it, and returns the
+    /// new total. `key` names the spending within its thread: a repeated
+    /// key counts once.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the thread has no budget, or the key has another amount; `External` when
+    /// the store fails.
+    fn commit(
+        &self,
+        thread: &ThreadId,
+        key: &str,
+        amount: Nanos,
+        at: Timestamp,
+    ) -> Result<Budget, Error>;
+
+    /// Ends a thread's budget and returns the freed amount. Repeating the same end changes nothing.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the thread has no budget, or ended otherwise; `InvalidInput` when `end`
+    /// is no end; `External` when the store fails.
+    fn release(&self, thread: &ThreadId, end: Status, at: Timestamp) -> Result<Nanos, Error>;
+
+    /// Ends the budget of `old` as continued and gives its remainder to its successor `new`, a
+    /// sibling; returns the remainder.
+    ///
+    /// # Errors
+    /// Kind `Refused` when `old` has no budget or has ended, or `new` has one; `External` when the
+    /// store fails.
+    fn transfer(&self, old: &ThreadId, new: &ThreadId, at: Timestamp) -> Result<Nanos, Error>;
+
+    /// The budget of `thread`.
+    ///
+    /// # Errors
+    /// Kind `External` when the store fails, `Refused` when it is damaged.
+    fn get(&self, thread: &ThreadId) -> Result<Option<Budget>, Error>;
+}
+
+/// The budget of one thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Budget {
+    /// The thread that gave it.
+    pub parent: Option<String>,
+    /// The ceiling; None, in rows of Rye, permits no spending.
+    pub max: Option<Nanos>,
+    /// The amount that the parent set aside for it and has not got back.
+    pub reserved: Nanos,
+    /// Spent, by it and everything below it.
+    pub actual: Nanos,
+    /// The amount that it can still spend or reserve.
+    pub remaining: Nanos,
+    /// `active`, or how it ended.
+    pub status: String,
+}

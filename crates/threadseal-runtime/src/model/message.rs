@@ -1,0 +1,204 @@
+//! [`Model`]: requests to a model, and its answers.
+
+use crate::cancel::Cancel;
+use crate::config::models::Tokens;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// One message of a conversation.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ChatMessage {
+    /// A message for the model.
+    User(String),
+    /// An answer of the model.
+    Assistant {
+        /// Its text.
+        text: String,
+        /// The tools it called.
+        calls: Vec<ToolCall>,
+    },
+    /// The result of a tool.
+    ToolResult {
+        /// Which call it answers.
+        call_id: String,
+        /// The tool's name, which some providers want again.
+        tool: String,
+        /// The error if there was one, else the output.
+        content: String,
+    },
+}
+
+impl ChatMessage {
+    /// Its text.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::User(text) | Self::Assistant { text, .. } => text,
+            Self::ToolResult { content, .. } => content,
+        }
+    }
+}
+
+/// A call of a tool.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolCall {
+    /// Names the call.
+    pub id: String,
+    /// The tool, by the name the model knows it by.
+    pub name: String,
+    /// Its arguments.
+    pub input: Value,
+    /// Data of the provider that must be sent back with this call, opaque to us.
+    pub signatures: Vec<String>,
+}
+
+/// A tool that the model may call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolSchema {
+    /// Letters, digits, `_` and `-`, which every provider accepts.
+    pub name: String,
+    /// Its purpose.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub parameters: Value,
+}
+
+/// A request to a model.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The system's prompt.
+    pub system: Option<&'a str>,
+    /// The conversation; its last message is not the assistant's.
+    pub messages: &'a [ChatMessage],
+    /// Tools that may be called.
+    pub tools: &'a [ToolSchema],
+    /// Most tokens of the answer.
+    pub max_output_tokens: u32,
+    /// The caller stops waiting for the answer when this is set.
+    pub cancel: &'a Cancel,
+}
+
+/// Tokens of one answer, as the provider counted them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// All tokens of the prompt, those of the provider's cache included.
+    pub input_tokens: u64,
+    /// Of these, tokens read from the cache.
+    pub cached_tokens: u64,
+    /// Of these, tokens put into the cache.
+    pub cache_write_tokens: u64,
+    /// Tokens of the answer, reasoning included.
+    pub output_tokens: u64,
+    /// The provider gave no counts: these are a guess, a token for each four characters.
+    pub estimated: bool,
+}
+
+/// Why an answer ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// The model finished.
+    Complete,
+    /// It waits for the results of its calls.
+    ToolCalls,
+    /// The limit on output cut it off.
+    Truncated,
+    /// The provider withheld it.
+    Filtered,
+}
+
+impl Usage {
+    /// A guess, for an answer without counted tokens.
+    pub(crate) fn estimated(request: &Request<'_>, answer: &str) -> Self {
+        let count = |text: &str| text.chars().count() as u64;
+        let prompt: u64 = request
+            .messages
+            .iter()
+            .map(|message| count(message.text()))
+            .sum();
+        Self {
+            input_tokens: (prompt + request.system.map_or(0, count)).div_ceil(4),
+            output_tokens: count(answer).div_ceil(4),
+            estimated: true,
+            ..Self::default()
+        }
+    }
+
+    /// The same, each token counted once.
+    pub fn tokens(&self) -> Tokens {
+        let cache_read = self.cached_tokens.min(self.input_tokens);
+        let cache_write = self.cache_write_tokens.min(self.input_tokens - cache_read);
+        Tokens {
+            input: self.input_tokens - cache_read - cache_write,
+            output: self.output_tokens,
+            cache_read,
+            cache_write,
+        }
+    }
+}
+
+/// An answer of a model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// Its text.
+    pub text: String,
+    /// Its reasoning, where the provider shows it.
+    pub reasoning: Option<String>,
+    /// The calls that the model asks for.
+    pub calls: Vec<ToolCall>,
+    /// Its use of tokens.
+    pub usage: Usage,
+    /// Which model answered, as the provider names it.
+    pub model: String,
+    /// Why it ends.
+    pub stop: Stop,
+}
+
+/// Something that answers.
+pub trait Model: Send + Sync {
+    /// Its name, as records give it.
+    fn name(&self) -> &str;
+
+    /// Asks for one answer. `on_text` receives pieces of it as they arrive, for people to watch;
+    /// only the answer counts.
+    ///
+    /// # Errors
+    /// The facts of the failure; there is no answer then.
+    fn ask(
+        &self,
+        request: &Request<'_>,
+        on_text: &mut dyn FnMut(&str),
+    ) -> Result<Answer, ModelError>;
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ModelError {
+    /// The HTTP status; 0 when no response came.
+    pub status: u16,
+    /// The provider's word for the kind of error, else ours: `TimeoutError`, `ConnectionError`,
+    /// `ProtocolError`.
+    pub kind: String,
+    /// The provider's code.
+    pub code: Option<String>,
+    /// Its text.
+    pub message: String,
+    /// How long to wait before another attempt, where the provider gave a time.
+    pub retry_after: Option<Duration>,
+    /// Is it certain that no other attempt will be answered? A script or a transcript that has no
+    /// further answer.
+    pub is_final: bool,
+}
+
+impl ModelError {
+    /// The facts in the shape that patterns of `error_classification.yaml` look at.
+    pub fn to_value(&self) -> Value {
+        let mut error = json!({"type": self.kind, "message": self.message});
+        if let Some(code) = &self.code {
+            error["code"] = code.as_str().into();
+        }
+        let headers = match self.retry_after {
+            Some(wait) => json!({"retry-after": wait.as_secs_f64()}),
+            None => json!({}),
+        };
+        json!({"status_code": self.status, "error": error, "headers": headers})
+    }
+}
