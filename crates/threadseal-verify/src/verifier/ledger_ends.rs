@@ -15,7 +15,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use threadseal_core::record::{ExpectedHead, Head};
 use threadseal_core::report::{Format, Profile, Verdict};
-use threadseal_store::read::open_regular;
 
 /// Verifies each ledger again whose only gap is its end, where the record beside it seals that end.
 ///
@@ -67,6 +66,6 @@ fn end_named(
     let Some(head) = head.and_then(|report| report.head) else {
         return Ok(None);
     };
-    let file = open_regular(&*verifier.host.fs, &candidate.path)?;
+    let file = verifier.stores.open(&*verifier.host.fs, &candidate.path)?;
     companions::ledger_end(&file, head.size)
 }
