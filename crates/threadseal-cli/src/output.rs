@@ -104,6 +104,8 @@ impl Out {
         self.attempt(Write::flush);
         match self.failure {
             None => exit,
+            // The reader has gone, and knows that it did not read all.
+            Some(error) if error.kind() == io::ErrorKind::BrokenPipe => exit.without_output(),
             Some(error) => {
                 complain(&format!("cannot write the output: {}", io_reason(&error)));
                 exit.without_output()

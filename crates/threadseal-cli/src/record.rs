@@ -1,7 +1,7 @@
 //! Records that a command names: a path, or `STORE#NAME` for a transcript in a store.
 //!
 //! ```text
-//! PATH                                               a file
+//! PATH                                               a file; - is standard input
 //! file:DIR#NAME s3://…#NAME object+file:DIR#NAME …   a transcript in a store
 //! postgres://…#THREAD                                a thread in a database, only to verify
 //! ```
@@ -10,7 +10,9 @@
 use crate::context::{self, Context};
 use crate::exit::Failure;
 use crate::project::ProjectArgs;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use threadseal_core::record::ThreadId;
 use threadseal_store::address::Intent;
 use threadseal_store::bodies;
@@ -18,14 +20,47 @@ use threadseal_store::examine;
 use threadseal_store::read::RegularFile;
 use threadseal_store::sys::{FileKind, Fs};
 use threadseal_store::transcripts::{RecordName, TranscriptStore};
-use threadseal_verify::address::{NamedStore, Stores};
+use threadseal_verify::VerifyError;
+use threadseal_verify::address::{NamedStore, STANDARD_INPUT, Stores};
 use threadseal_verify::layout::TRANSCRIPT_FILE;
+use threadseal_verify::verifier::MAX_TAKEN_UP_BYTES;
 
 pub(crate) use threadseal_verify::address::{address_of, database, names, without_secrets};
 
 /// Stores as the environment configures them.
 pub(crate) fn stores() -> Stores {
-    Stores::new(context::object_storage_settings())
+    Stores::new(context::object_storage_settings()).with_input(standard_input)
+}
+
+/// Standard input as a file, read once.
+fn standard_input() -> Result<RegularFile, VerifyError> {
+    static INPUT: OnceLock<Result<RegularFile, Failure>> = OnceLock::new();
+    let read = || {
+        let path = Path::new(STANDARD_INPUT);
+        Ok(RegularFile::of_stream(
+            whole_stdin(MAX_TAKEN_UP_BYTES)?,
+            path,
+        )?)
+    };
+    INPUT.get_or_init(read).clone().map_err(VerifyError::from)
+}
+
+/// All of standard input, up to `limit` bytes.
+///
+/// # Errors
+/// When it cannot be read or has more.
+pub(crate) fn whole_stdin(limit: usize) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    io::stdin()
+        .take(limit as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::io("read", Path::new("standard input"), &error))?;
+    if bytes.len() > limit {
+        return Err(Failure::new(
+            "standard input is too large for memory; hint: name a file",
+        ));
+    }
+    Ok(bytes)
 }
 
 /// The transcript that a path, the folder of a thread, or the id of one of the project's threads

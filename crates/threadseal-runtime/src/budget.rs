@@ -23,12 +23,14 @@ mod books;
 mod inspect;
 mod late;
 mod ledger;
+#[cfg(feature = "postgres")]
 mod postgres;
 mod schema;
 mod sqlite;
 pub use inspect::{contradiction, inspect};
 pub use late::LateBudgets;
 pub use ledger::{Budget, BudgetLedger};
+#[cfg(feature = "postgres")]
 pub use postgres::PostgresBudgets;
 pub use sqlite::SqliteBudgets;
 #[cfg(test)]

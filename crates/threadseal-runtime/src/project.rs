@@ -23,7 +23,9 @@ use threadseal_core::record::{RecordId, ThreadId};
 use threadseal_store::atomic;
 use threadseal_store::sys::{FileKind, Fs, cause};
 
-pub use threadseal_verify::layout::{CAPABILITIES_FILE, THREAD_FILE, TRANSCRIPT_FILE};
+pub use threadseal_verify::layout::{
+    CANCEL_FILE, CAPABILITIES_FILE, IDENTITY_FILE, THREAD_FILE, TRANSCRIPT_FILE,
+};
 
 /// The folder that makes a folder a project.
 pub(crate) const AI_FOLDER: &str = ".ai";
@@ -31,10 +33,6 @@ pub(crate) const AI_FOLDER: &str = ".ai";
 pub(crate) const REGISTRY_FILE: &str = "registry.db";
 /// Name of the budgets' database.
 pub(crate) const BUDGET_FILE: &str = "budget_ledger.db";
-/// Name of the file with the project's identity.
-pub const IDENTITY_FILE: &str = "project.json";
-/// Name of a request to end a thread.
-pub const CANCEL_FILE: &str = "cancel.json";
 
 /// Permission bits of a new folder, before the umask.
 const FOLDER_MODE: u32 = 0o777;

@@ -18,6 +18,7 @@ mod chain;
 mod free;
 mod inspect;
 mod late;
+#[cfg(feature = "postgres")]
 mod postgres;
 mod recorded;
 mod row;
@@ -34,6 +35,7 @@ pub use inspect::{Fault, Inspection, inspect};
 pub(crate) use inspect::{check_rows, looked_at};
 pub use late::LateRegistry;
 pub(crate) use late::{make_folder, once};
+#[cfg(feature = "postgres")]
 pub use postgres::PostgresRegistry;
 pub use recorded::Recorded;
 pub(crate) use recorded::suits;

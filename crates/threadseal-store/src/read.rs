@@ -6,6 +6,7 @@
 //!
 //! Not here: two stages on two cores ([`crate::pipeline`]).
 
+use crate::atomic::PRIVATE_FILE;
 use crate::sys::{self, Access, FileHandle, FileIdentity, FileKind, Fs, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -97,6 +98,72 @@ pub struct RegularFile {
     held: Option<Arc<Vec<u8>>>,
 }
 
+/// All bytes of a stream. They can be read, and nothing else.
+#[derive(Debug)]
+struct Arrived(Vec<u8>);
+
+fn unsupported<T>() -> io::Result<T> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+impl FileHandle for Arrived {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        let rest = self.0.get(start..).unwrap_or_default();
+        let count = rest.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&rest[..count]);
+        Ok(count)
+    }
+
+    fn append(&self, _: &[u8]) -> io::Result<usize> {
+        unsupported()
+    }
+
+    fn write_at(&self, _: &[u8], _: u64) -> io::Result<usize> {
+        unsupported()
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        unsupported()
+    }
+
+    fn sync_all(&self) -> io::Result<()> {
+        unsupported()
+    }
+
+    fn set_len(&self, _: u64) -> io::Result<()> {
+        unsupported()
+    }
+
+    fn set_mode(&self, _: u32) -> io::Result<()> {
+        unsupported()
+    }
+
+    fn metadata(&self) -> io::Result<Metadata> {
+        Ok(Metadata {
+            kind: FileKind::Regular,
+            size: self.0.len() as u64,
+            mode: PRIVATE_FILE,
+            uid: 0,
+            identity: FileIdentity {
+                device: 0,
+                inode: 0,
+            },
+            links: 0,
+            modified_ns: 0,
+            changed_ns: 0,
+        })
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        unsupported()
+    }
+
+    fn unlock(&self) -> io::Result<()> {
+        unsupported()
+    }
+}
+
 impl RegularFile {
     /// Takes an open file.
     ///
@@ -113,6 +180,14 @@ impl RegularFile {
             opened: found.into(),
             held: None,
         })
+    }
+
+    /// Bytes that came over a stream, as a file named `path` that nothing changes any more.
+    ///
+    /// # Errors
+    /// As for an open file; these bytes give none.
+    pub fn of_stream(bytes: Vec<u8>, path: &Path) -> Result<Self, Error> {
+        Self::new(Arc::new(Arrived(bytes)), path)
     }
 
     /// Reads the file now, if one chunk holds it. A caller that checks it several times then reads

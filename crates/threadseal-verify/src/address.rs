@@ -1,7 +1,7 @@
 //! Addresses of stores and of records in them, and how they are opened.
 //!
 //! ```text
-//! PATH                                           a file
+//! PATH                                           a file; - is standard input
 //! file:DIR#NAME s3://…#NAME object+file:DIR#NAME …   a transcript in a store
 //! postgres://…#THREAD                                a thread in a database, with all its files; only to verify
 //! ```
@@ -29,7 +29,11 @@ pub type NamedStore = (Box<dyn TranscriptStore>, Option<RecordName>);
 #[derive(Debug, Clone, Default)]
 pub struct Stores {
     settings: Arc<[(String, String)]>,
+    input: Option<fn() -> Result<RegularFile, VerifyError>>,
 }
+
+/// The path that names standard input.
+pub const STANDARD_INPUT: &str = "-";
 
 impl Stores {
     /// Stores that these settings configure: where object storage is, and with which credentials. The names are those
@@ -37,7 +41,23 @@ impl Stores {
     pub fn new(settings: Vec<(String, String)>) -> Self {
         Self {
             settings: settings.into(),
+            input: None,
         }
+    }
+
+    /// The same, where the path [`STANDARD_INPUT`] names what `input` returns: each time the same bytes.
+    #[must_use]
+    pub fn with_input(self, input: fn() -> Result<RegularFile, VerifyError>) -> Self {
+        Self {
+            input: Some(input),
+            ..self
+        }
+    }
+
+    /// Standard input, if `path` names it.
+    pub(crate) fn input(&self, path: &Path) -> Option<Result<RegularFile, VerifyError>> {
+        let input = self.input.filter(|_| path == Path::new(STANDARD_INPUT));
+        input.map(|input| input())
     }
 
     /// The store of transcripts at `address`, and the record that it names.
@@ -70,6 +90,9 @@ impl Stores {
     /// # Errors
     /// When it is not there or cannot be read.
     pub fn open(&self, fs: &dyn Fs, path: &Path) -> Result<RegularFile, VerifyError> {
+        if let Some(input) = self.input(path) {
+            return input;
+        }
         let Some(address) = address_of(path) else {
             return Ok(open_regular(fs, path)?);
         };

@@ -50,6 +50,20 @@ pub struct Found {
 pub fn find(paths: &[PathBuf], stores: &Stores) -> Found {
     let mut found = Found::default();
     for path in paths {
+        if let Some(input) = stores.input(path) {
+            match input {
+                Ok(file) => found.files.push(Candidate {
+                    path: path.clone(),
+                    named: true,
+                    bytes: file.size(),
+                }),
+                Err(failure) => {
+                    found.unread = true;
+                    found.fail(path, &failure);
+                }
+            }
+            continue;
+        }
         if let Some(address) = address::address_of(path) {
             if let Err(failure) = found.address(address, stores) {
                 found.unread = true;

@@ -15,6 +15,7 @@ use crate::events::Event;
 use crate::evidence::{self, LogKey};
 use crate::exit::{self, Exit, Failure, Outcome};
 use crate::output::Out;
+use crate::record;
 use crate::render::clean::{Clean, quoted};
 use crate::render::text::{self, counted, date, entries};
 use crate::verifying;
@@ -158,7 +159,7 @@ pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Ou
         .and_then(|key| VerifierKey::parse(key).ok());
     let key = args.key.as_deref().filter(|_| vkey.is_none());
     let trust = verifying::gather_anywhere(&args.trust, key, &local, context)?;
-    let file = open_regular(&*context.fs, &args.proof)?;
+    let file = record::open(&*context.fs, &args.proof)?;
     let first = examine::first_line(&file)?.unwrap_or_default();
     let policy = args.policy.as_deref().map(|path| policy(path, context));
     let policy = policy.transpose()?;

@@ -27,11 +27,11 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use threadseal_core::digest::Digest;
-use threadseal_core::record::Head;
 #[cfg(all(feature = "agent", feature = "cloud"))]
 use threadseal_core::record::ThreadId;
+use threadseal_core::record::{Head, RecordId};
 use threadseal_formats::transcript::bodies::{Restorer, commitments};
-use threadseal_formats::transcript::manifest::Bodies;
+use threadseal_formats::transcript::manifest::{Bodies, Manifest};
 #[cfg(all(feature = "agent", feature = "cloud"))]
 use threadseal_runtime::{bounds::LEASE_TIME, fleet::transcript_of};
 use threadseal_store::append::tails_of;
@@ -40,7 +40,8 @@ use threadseal_store::host::Host;
 use threadseal_store::read::open_regular;
 use threadseal_store::recorder::TailPolicy;
 use threadseal_store::sys::path_text;
-use threadseal_verify::verifier::MAX_TAKEN_UP_BYTES;
+use threadseal_verify::Need;
+use threadseal_verify::verifier::{MAX_TAKEN_UP_BYTES, Verifier};
 
 /// Names and numbers are in the sealed bytes of a line, which stay.
 const WHOSE_STAY: &str = "the sealed lines themselves";
@@ -197,23 +198,38 @@ fn redact_in(
     path: &Path,
     context: &Context,
 ) -> Result<Done, Failure> {
-    refuse_inline(path, host)?;
+    let manifest = manifest_of(&*host.fs, path)?;
+    refuse_inline(&manifest)?;
     match args.dry_run {
-        true => look(args, path, host),
-        false => redact(args, path, host, context),
+        true => look(args, path, host, context),
+        false => redact(args, path, &manifest, host, context),
     }
 }
 
-fn look(args: &RedactArgs, path: &Path, host: &Host) -> Result<Done, Failure> {
+/// Chooses from the record as it is verified, and changes nothing.
+fn look(args: &RedactArgs, path: &Path, host: &Host, context: &Context) -> Result<Done, Failure> {
+    let verifier = verifier_over(host, context)?;
+    let opened = verifying::opened(verifier.open_verified(path, Need::Vouched))?;
+    let opened = opened.map_err(|report| {
+        let verdict = report.verdict;
+        Failure::new(format!("the record is {verdict}; see: threadseal verify"))
+    })?;
+    let record = opened.head().record;
     Ok(Done {
-        chosen: choose(args, path, host)?,
+        chosen: choose(args, &record, opened.bytes(), opened.bodies())?,
         unbound: count_unbound(path, host)?,
         set_aside: set_aside(path, host)?,
         head: None,
     })
 }
 
-fn redact(args: &RedactArgs, path: &Path, host: &Host, context: &Context) -> Result<Done, Failure> {
+fn redact(
+    args: &RedactArgs,
+    path: &Path,
+    manifest: &Manifest,
+    host: &Host,
+    context: &Context,
+) -> Result<Done, Failure> {
     let signer = args.signing.signer(context)?;
     // A redaction that was interrupted after its seal is completed with that seal. One that was
     // interrupted before its seal is made again from the present arguments: its unsealed line is no
@@ -230,7 +246,7 @@ fn redact(args: &RedactArgs, path: &Path, host: &Host, context: &Context) -> Res
     let unbound = recorder.drop_unbound()?;
     let chosen = match args.finish {
         true => Choice::default(),
-        false => choose(args, path, host).inspect_err(|_| {
+        false => choose_opened(args, path, &manifest.record, host).inspect_err(|_| {
             if unbound > 0 {
                 complain(&format!(
                     "note: deleted: {} that no line commits to",
@@ -269,9 +285,7 @@ fn log_redactions(path: &Path, host: &Host, context: &Context) {
         let Some(log) = key_log::log(context)? else {
             return Ok(());
         };
-        let trust = trust_file::trust_of_home(&context.existing_home()?, context)?;
-        let verifier = verifying::verifier_by(trust, context)?.over(host.clone());
-        let opened = verifier.open_transcript(path)?;
+        let opened = verifier_over(host, context)?.open_transcript(path)?;
         log.commit_redactions(&opened.result.redactions)?;
         Ok(())
     };
@@ -282,6 +296,12 @@ fn log_redactions(path: &Path, host: &Host, context: &Context) {
             Clean(&name)
         ));
     }
+}
+
+/// The verifier of this home, over the files of `host`.
+fn verifier_over(host: &Host, context: &Context) -> Result<Verifier, Failure> {
+    let trust = trust_file::trust_of_home(&context.existing_home()?, context)?;
+    Ok(verifying::verifier_by(trust, context)?.over(host.clone()))
 }
 
 /// The number of bodies beside the record to which no line commits.
@@ -298,8 +318,8 @@ fn set_aside(path: &Path, host: &Host) -> Result<Vec<String>, Failure> {
     Ok(names.collect())
 }
 
-fn refuse_inline(path: &Path, host: &Host) -> Result<(), Failure> {
-    match manifest_of(&*host.fs, path)?.bodies {
+fn refuse_inline(manifest: &Manifest) -> Result<(), Failure> {
+    match manifest.bodies {
         Bodies::Detached => Ok(()),
         Bodies::Inline => Err(Failure::new(
             "the record cannot be redacted: its bodies are inline, in sealed bytes; \
@@ -308,14 +328,28 @@ fn refuse_inline(path: &Path, host: &Host) -> Result<(), Failure> {
     }
 }
 
-/// The selected bodies that exist, at least one.
-fn choose(args: &RedactArgs, path: &Path, host: &Host) -> Result<Choice, Failure> {
-    let file = open_regular(&*host.fs, path)?;
-    let bytes = file.read_whole(MAX_TAKEN_UP_BYTES)?;
+/// Chooses from the record that a recorder has verified, and holds.
+fn choose_opened(
+    args: &RedactArgs,
+    path: &Path,
+    record: &RecordId,
+    host: &Host,
+) -> Result<Choice, Failure> {
+    let bytes = open_regular(&*host.fs, path)?.read_whole(MAX_TAKEN_UP_BYTES)?;
     let first = bytes.split(|byte| *byte == b'\n').next();
     let first = first.unwrap_or_default();
     let text = bodies::text_beside(&*host.fs, path, first, MAX_TAKEN_UP_BYTES)?;
-    let mut restorer = Restorer::new(&manifest_of(&*host.fs, path)?.record, &text);
+    choose(args, record, &bytes, &text)
+}
+
+/// The selected bodies that exist, at least one.
+fn choose(
+    args: &RedactArgs,
+    record: &RecordId,
+    bytes: &[u8],
+    bodies: &[u8],
+) -> Result<Choice, Failure> {
+    let mut restorer = Restorer::new(record, bodies);
     let is_said = |json: &[u8]| args.texts.iter().any(|text| says(json, text));
     let lines = || bytes.split(|byte| *byte == b'\n');
     lines().for_each(|line| restorer.note(line));

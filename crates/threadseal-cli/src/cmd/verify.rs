@@ -14,11 +14,12 @@ use crate::render::text;
 use crate::rotation;
 use crate::verifying::{self, ProfileArg, ScrollArgs};
 use clap::{Args, ValueEnum};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use threadseal_core::record::{ExpectedHead, Head, ThreadId};
 use threadseal_core::report::{Report, SignerReport, SignerStatus, Verdict};
 use threadseal_core::trust::ScopeFormat;
 use threadseal_store::sys::path_text;
+use threadseal_verify::address::STANDARD_INPUT;
 use threadseal_verify::all_records::AllRecords;
 use threadseal_verify::anchors::Anchors;
 use threadseal_verify::output::is_pruned;
@@ -152,7 +153,8 @@ fn superseded<'r>(args: &'r VerifyArgs, results: &'r [Report]) -> Option<(&'r st
 fn verify_all(args: &VerifyArgs, context: &Context) -> Result<VerifyRun, Failure> {
     let paths = Paths::new(args.paths.clone());
     paths.refuse_single(args.scroll.expect_length.is_some(), args.as_of.is_some())?;
-    let locality = Locality::to(&args.paths, args.allow_local_trust, &context.fs);
+    let files: Vec<PathBuf> = args.paths.iter().filter(is_file).cloned().collect();
+    let locality = Locality::to(&files, args.allow_local_trust, &context.fs);
     let trust = verifying::gather(&args.trust, args.key.as_deref(), &locality, context)?;
     let set = paths.find(all_records(args, context)?, &record::stores());
     let bar = Bar::over(set.bytes(), context);
@@ -169,6 +171,11 @@ fn verify_all(args: &VerifyArgs, context: &Context) -> Result<VerifyRun, Failure
         ..VerifyRequest::by(trust)
     };
     Ok(verifying::verifier(request, &bar, context)?.verify_set(set)?)
+}
+
+/// Is it another path than standard input, which is in no folder?
+fn is_file(path: &&PathBuf) -> bool {
+    path.as_path() != Path::new(STANDARD_INPUT)
 }
 
 /// With `--all`, the records that this home knows.

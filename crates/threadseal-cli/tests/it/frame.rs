@@ -2,6 +2,8 @@
 
 use crate::prelude::*;
 use std::fs::File;
+use std::io::Write as _;
+use std::process::Stdio;
 
 /// Every command, in the order of `--help`.
 pub(crate) const COMMANDS: [&str; 31] = [
@@ -106,7 +108,41 @@ fn a_full_disk_and_a_broken_pipe_behind_standard_output_are_never_0() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        Ran::of(broken.wait_with_output().unwrap()).exits(2);
+        let broken = Ran::of(broken.wait_with_output().unwrap()).exits(2);
+        assert_eq!(broken.stderr, "", "a closed pipe ends quietly");
+    }
+}
+
+#[test]
+fn a_minus_is_standard_input_where_a_file_is_read_once() {
+    let sandbox = ready();
+    ended_record(&sandbox, "good.jsonl", 1);
+    let good = std::fs::read_to_string(sandbox.work().join("good.jsonl")).unwrap();
+    sandbox
+        .run(["prove", "good.jsonl#1", "--out", "p.turn-proof"])
+        .exits(0);
+    let proof = std::fs::read_to_string(sandbox.work().join("p.turn-proof")).unwrap();
+    let forged = good.replace("answer 1", "answer X");
+    for (arguments, input, exit) in [
+        (&["verify", "-"][..], &good, 0),
+        (&["verify", "--json", "-"], &forged, 1),
+        (&["show", "-"], &good, 0),
+        (&["messages", "-"], &good, 0),
+        (&["render", "-"], &good, 0),
+        (&["check-proof", "-"], &proof, 0),
+        (&["verify", "-"], &String::new(), 2),
+    ] {
+        let mut command = sandbox.command();
+        let command = command.args(arguments).stdin(Stdio::piped());
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(input.as_bytes()).unwrap();
+        drop(stdin);
+        Ran::of(child.wait_with_output().unwrap()).exits(exit);
     }
 }
 

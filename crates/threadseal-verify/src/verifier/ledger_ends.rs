@@ -18,7 +18,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use threadseal_core::record::{ExpectedHead, Head};
 use threadseal_core::report::{Format, Profile, Verdict};
-use threadseal_store::read::open_regular;
 
 /// Verifies each ledger again whose only gap is its end, where the record beside it seals that end.
 ///
@@ -70,6 +69,6 @@ fn end_named(
     let Some(head) = head.and_then(|report| report.head) else {
         return Ok(None);
     };
-    let file = open_regular(&*context.host.fs, &candidate.path)?;
+    let file = context.stores.open(&*context.host.fs, &candidate.path)?;
     companions::ledger_end(&file, head.size)
 }

@@ -21,7 +21,7 @@ pub(crate) struct CanonArgs {
 
 /// Prints only these bytes, without a line feed.
 pub(super) fn run(args: &CanonArgs, context: &Context, out: &mut Out) -> Outcome {
-    let bytes = match &args.file {
+    let bytes = match input::file_of(args.file.as_ref()) {
         Some(path) => input::file(path, context)?.read_whole(MAX_DOCUMENT_BYTES)?,
         None => input::whole_stdin()?,
     };

@@ -37,22 +37,26 @@ pub(super) fn run(args: &HeadArgs, context: &Context, out: &mut Out) -> Outcome 
     let mut verifier = Verifier::new(ChainOptions::default());
     let (mut reader, mut turns) = (None, 0_u64);
     let mut transcript = Hasher::new();
-    let end = input::turns(args.file.as_deref(), context, |bytes, form, place| {
-        let reader = reader.get_or_insert_with(|| TurnReader::new(form, None));
-        verifier.take(&reader.read(bytes), place);
-        let refuse = |why: String| {
-            Error::refused(format!(
-                "turn at index {turns}: {why}; hint: threadseal scroll verify"
-            ))
-        };
-        let value = input::value(bytes, form).map_err(refuse)?;
-        let sealed =
-            SealedTurn::from_value(value).map_err(|violation| refuse(violation.to_string()))?;
-        transcript.update(if turns == 0 { b"[" } else { b"," });
-        transcript.update(sealed.canonical());
-        turns += 1;
-        Ok(())
-    })?;
+    let end = input::turns(
+        input::file_of(args.file.as_ref()),
+        context,
+        |bytes, form, place| {
+            let reader = reader.get_or_insert_with(|| TurnReader::new(form, None));
+            verifier.take(&reader.read(bytes), place);
+            let refuse = |why: String| {
+                Error::refused(format!(
+                    "turn at index {turns}: {why}; hint: threadseal scroll verify"
+                ))
+            };
+            let value = input::value(bytes, form).map_err(refuse)?;
+            let sealed =
+                SealedTurn::from_value(value).map_err(|violation| refuse(violation.to_string()))?;
+            transcript.update(if turns == 0 { b"[" } else { b"," });
+            transcript.update(sealed.canonical());
+            turns += 1;
+            Ok(())
+        },
+    )?;
     transcript.update(b"]");
     let trust = Trust::default();
     let outcome = conclude(verifier, &end, &Judging::new(&trust, context.now()?));

@@ -3,8 +3,9 @@
 use crate::context::Context;
 use crate::exit::Failure;
 use crate::output::Out;
+use crate::record;
 use std::io::{ErrorKind, Read as _, stdin};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use threadseal_core::canon::{cbor, json};
 use threadseal_core::error::{self, Error};
 use threadseal_core::limits::{MAX_DOCUMENT_BYTES, MAX_TURN_BYTES};
@@ -12,6 +13,7 @@ use threadseal_formats::scroll::{Container, End, Form, Place, SealedTurn, Splitt
 use threadseal_store::atomic::NewFile;
 use threadseal_store::read::{RegularFile, Source, open_regular};
 use threadseal_store::scroll::each_turn;
+use threadseal_verify::address::STANDARD_INPUT;
 use threadseal_verify::detect::container_of;
 
 /// Mode of a new scroll: only its user may read the output of an agent.
@@ -24,18 +26,13 @@ const ARRIVING_BYTES: usize = 64 << 10;
 /// # Errors
 /// When it cannot be read or has more.
 pub(super) fn whole_stdin() -> Result<Vec<u8>, Failure> {
-    let mut bytes = Vec::new();
-    let limit = MAX_DOCUMENT_BYTES as u64 + 1;
-    stdin()
-        .take(limit)
-        .read_to_end(&mut bytes)
-        .map_err(|error| Failure::io("read", Path::new("standard input"), &error))?;
-    if bytes.len() > MAX_DOCUMENT_BYTES {
-        return Err(Failure::new(
-            "standard input is too large for memory; hint: name a file",
-        ));
-    }
-    Ok(bytes)
+    record::whole_stdin(MAX_DOCUMENT_BYTES)
+}
+
+/// The path of an argument; None for standard input, which `-` names as well.
+pub(super) fn file_of(argument: Option<&PathBuf>) -> Option<&Path> {
+    let path = argument.map(PathBuf::as_path);
+    path.filter(|path| *path != Path::new(STANDARD_INPUT))
 }
 
 /// The file at `path`.

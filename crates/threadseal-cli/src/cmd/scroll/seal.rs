@@ -108,18 +108,22 @@ fn write(
     });
     let mut writer = Writer::new(to.into(), args.out.as_deref(), context, out)?;
     let (mut head, mut encoding): (Option<Head>, _) = (None, None);
-    let end = input::turns(args.file.as_deref(), context, |bytes, _, _| {
-        let place = head.map_or(0, |head| head.seq + 1);
-        let sealed = turn(bytes, args)
-            .and_then(|turn| {
-                check_place(&turn, place, encoding)?;
-                seal(turn, head.map(|head| head.line), signer)
-            })
-            .map_err(about(place))?;
-        head = Some(after(head, &sealed));
-        encoding = Some(sealed.encoding());
-        writer.turn(&sealed)
-    })?;
+    let end = input::turns(
+        input::file_of(args.file.as_ref()),
+        context,
+        |bytes, _, _| {
+            let place = head.map_or(0, |head| head.seq + 1);
+            let sealed = turn(bytes, args)
+                .and_then(|turn| {
+                    check_place(&turn, place, encoding)?;
+                    seal(turn, head.map(|head| head.line), signer)
+                })
+                .map_err(about(place))?;
+            head = Some(after(head, &sealed));
+            encoding = Some(sealed.encoding());
+            writer.turn(&sealed)
+        },
+    )?;
     input::refuse_fault(&end)?;
     writer.finish()?;
     remember_written(head, signer, args.out.as_deref(), context)?;
@@ -220,15 +224,19 @@ fn append(
         live = Some(opened.scroll);
     }
     let mut place = 0;
-    let end = input::turns(args.file.as_deref(), context, |bytes, _, _| {
-        let turn = turn(bytes, args).map_err(about(place))?;
-        match &mut live {
-            Some(scroll) => drop(scroll.append(turn, signer).map_err(about(place))?),
-            None => live = Some(LiveScroll::create(host.clone(), path, turn, signer)?),
-        }
-        place += 1;
-        Ok(())
-    })
+    let end = input::turns(
+        input::file_of(args.file.as_ref()),
+        context,
+        |bytes, _, _| {
+            let turn = turn(bytes, args).map_err(about(place))?;
+            match &mut live {
+                Some(scroll) => drop(scroll.append(turn, signer).map_err(about(place))?),
+                None => live = Some(LiveScroll::create(host.clone(), path, turn, signer)?),
+            }
+            place += 1;
+            Ok(())
+        },
+    )
     .and_then(|end| input::refuse_fault(&end));
     let Some(mut live) = live else {
         return Err(end

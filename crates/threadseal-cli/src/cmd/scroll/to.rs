@@ -12,7 +12,7 @@ use crate::render::json::VerifyOutput;
 use crate::verifying;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use threadseal_convert::export::{Chain, Exported, TARGETS, Target, find_target};
 use threadseal_core::canon::python::rye_line;
 use threadseal_core::limits::MAX_DOCUMENT_BYTES;
@@ -60,7 +60,7 @@ pub(super) fn run(args: &ToArgs, context: &Context, out: &mut Out) -> Outcome {
     let Some(target) = find_target(&args.format) else {
         return Err(Failure::new("no such format"));
     };
-    let bytes = match &args.file {
+    let bytes = match input::file_of(args.file.as_ref()) {
         Some(path) => input::file(path, context)?.read_whole(MAX_DOCUMENT_BYTES)?,
         None => input::whole_stdin()?,
     };
@@ -82,7 +82,10 @@ fn chain(
     context: &Context,
     out: &mut Out,
 ) -> Result<(Option<Chain>, Exit), Failure> {
-    let paths: Vec<PathBuf> = args.file.iter().cloned().collect();
+    let paths: Vec<PathBuf> = input::file_of(args.file.as_ref())
+        .map(Path::to_owned)
+        .into_iter()
+        .collect();
     let local = Locality::to(&paths, args.allow_local_trust, &context.fs);
     let trust = verifying::gather(&args.trust, args.key.as_deref(), &local, context)?;
     let verifier = verifying::verifier_by(trust, context)?;
@@ -100,7 +103,7 @@ fn chain(
         ));
         return Ok((Some(chain), exit));
     }
-    report.path = match &args.file {
+    report.path = match input::file_of(args.file.as_ref()) {
         Some(path) => path.display().to_string(),
         None => "-".to_owned(),
     };

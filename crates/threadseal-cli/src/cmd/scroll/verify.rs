@@ -12,7 +12,7 @@ use crate::verifying::{self, ScrollArgs};
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use threadseal_core::record::ExpectedHead;
 use threadseal_core::report::{Report, combined_exit_code};
 use threadseal_store::read::Source as _;
@@ -77,7 +77,7 @@ pub(super) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcom
 }
 
 fn report(args: &VerifyArgs, context: &Context) -> Result<Report, Failure> {
-    let folder = args.file.as_deref().filter(|path| path.is_dir());
+    let folder = input::file_of(args.file.as_ref()).filter(|path| path.is_dir());
     if let Some(folder) = folder {
         return Err(Failure::new(
             "this is a folder; hint: name one scroll, or use threadseal verify DIR",
@@ -85,11 +85,14 @@ fn report(args: &VerifyArgs, context: &Context) -> Result<Report, Failure> {
         .about(folder));
     }
     let key = args.key.as_deref();
-    let paths: Vec<PathBuf> = args.file.iter().cloned().collect();
+    let paths: Vec<PathBuf> = input::file_of(args.file.as_ref())
+        .map(Path::to_owned)
+        .into_iter()
+        .collect();
     let local = Locality::to(&paths, args.allow_local_trust, &context.fs);
     let trust = verifying::gather(&args.trust, key, &local, context)?;
     let verifier = verifying::verifier(asked(args, trust, context)?, &Bar::hidden(), context)?;
-    let Some(path) = &args.file else {
+    let Some(path) = input::file_of(args.file.as_ref()) else {
         let source = input::from_first_turn()?;
         let first = source.first.clone();
         let outcome = verifier.scroll_stream(&first, source, container_of(&first))?;
