@@ -61,7 +61,7 @@ fn each_copy_of_a_record_is_forked_once_the_evidence_is_in_the_log() {
 
 // T-FRK-07
 #[test]
-fn nobody_goes_on_with_a_record_that_the_log_calls_forked() {
+fn a_record_that_the_log_calls_forked_is_not_continued() {
     let sandbox = ready();
     let path = open_record(&sandbox, "one.jsonl", 2);
     let older = fs::read(&path).unwrap();
@@ -215,7 +215,7 @@ fn a_turn_that_the_log_contradicts_is_forked_and_an_older_one_is_not() {
 
 // T-PRF-24
 #[test]
-fn a_log_that_cannot_be_asked_of_a_turn_is_told_and_passes_no_check() {
+fn a_log_that_cannot_be_read_passes_no_check_of_a_turn() {
     let sandbox = ready();
     open_record(&sandbox, "t.jsonl", 2);
     sandbox.ok("seal t.jsonl --final");

@@ -59,7 +59,7 @@ fn forget_heads(sandbox: &Sandbox) {
 
 // T-LOG-01 T-TRA-27
 #[test]
-fn a_cut_and_an_older_copy_are_told_by_the_log_alone() {
+fn the_log_alone_finds_a_cut_and_an_older_copy() {
     let sandbox = world();
     forget_heads(&sandbox);
     good(&sandbox, "");
@@ -72,7 +72,7 @@ fn a_cut_and_an_older_copy_are_told_by_the_log_alone() {
 
 // T-MARK-01
 #[test]
-fn with_everything_put_back_the_mark_tells_and_no_record_is_called_whole_or_accused() {
+fn the_mark_shows_a_rollback_of_home_and_records_and_accuses_no_record() {
     let sandbox = world();
     restore(&sandbox, "home");
     restore(&sandbox, "d");
@@ -242,7 +242,7 @@ fn threads_that_a_stolen_key_seals_after_it_was_revoked_are_forged_and_older_one
 
 // T-LOG-07
 #[test]
-fn a_record_in_the_place_of_another_and_lines_of_another_thread_are_told() {
+fn a_record_in_the_place_of_another_and_lines_of_another_thread_are_found() {
     let sandbox = world();
     let (parent, child) = (transcript(&sandbox, "greet"), transcript(&sandbox, "child"));
     let before = fs::read(&child).unwrap();
@@ -297,7 +297,7 @@ fn two_witnesses_that_disagree_convict_the_log() {
 
 // T-MARK-25
 #[test]
-fn of_a_home_and_its_clone_one_goes_on_and_the_other_says_so() {
+fn of_a_home_and_its_clone_one_continues_and_the_other_warns() {
     let sandbox = world();
     let clone = sandbox.path("clone");
     copy(&sandbox.home(), &clone);
@@ -344,7 +344,7 @@ fn moved_copied_and_archived_records_raise_no_alarm() {
 
 // T-MARK-28
 #[test]
-fn a_restored_home_goes_on_by_a_restart_without_an_alarm() {
+fn a_restored_home_continues_after_a_restart_without_an_alarm() {
     let sandbox = world();
     restore(&sandbox, "home");
     restore(&sandbox, "d");
@@ -364,7 +364,7 @@ fn a_restored_home_goes_on_by_a_restart_without_an_alarm() {
 /// are gone.
 // T-MARK-28
 #[test]
-fn a_home_that_moved_with_all_it_has_goes_on_as_the_one_it_was() {
+fn a_home_moved_with_its_second_place_continues_as_the_same_home() {
     let sandbox = world();
     let laptop = Sandbox::new();
     for (from, to) in [

@@ -119,7 +119,7 @@ fn told(sandbox: &Sandbox, path: &str, verdicts: &[&str]) {
 
 // T-LOG-03
 #[test]
-fn the_log_alone_tells_an_older_copy_of_every_kind() {
+fn the_log_alone_finds_an_older_copy_of_every_kind() {
     for (kind, path) in KINDS {
         let sandbox = world(kind);
         sandbox.ok(format!("verify {path}"));
@@ -130,7 +130,7 @@ fn the_log_alone_tells_an_older_copy_of_every_kind() {
 
 // T-LOG-03
 #[test]
-fn the_log_alone_tells_another_continuation_of_every_kind() {
+fn the_log_alone_finds_another_continuation_of_every_kind() {
     for (kind, path) in KINDS {
         let sandbox = world(kind);
         let stolen = sandbox.path("stolen");
@@ -145,7 +145,7 @@ fn the_log_alone_tells_another_continuation_of_every_kind() {
 
 // T-LOG-03
 #[test]
-fn the_log_alone_tells_what_was_cut_off_by_hand() {
+fn the_log_alone_finds_a_cut_by_hand() {
     for (kind, path) in [KINDS[0], KINDS[1]] {
         let sandbox = world(kind);
         let file = sandbox.path(path);

@@ -377,7 +377,7 @@ fn show_two_witnesses_two_histories() {
 
 // T-SUITE-11
 #[test]
-fn go_on_with_a_clone_of_the_home() {
+fn continue_with_a_clone_of_the_home() {
     let scene = scene();
     let clone = scene.work("clone");
     copy(&scene.sandbox.home(), &clone);

@@ -26,7 +26,7 @@ pub(crate) const COPIES: [&str; 2] = ["one.jsonl", "there/one.jsonl"];
 
 // T-FRK-02
 #[test]
-fn two_copies_that_were_gone_on_with_convict_the_key_to_whoever_knows_it() {
+fn two_continued_copies_convict_their_key() {
     let sandbox = forked();
     let make = format!("verify {} {} --evidence fork", COPIES[0], COPIES[1]);
     let unasked = sandbox.exits(1, format!("verify {} {} --json", COPIES[0], COPIES[1]));
@@ -76,7 +76,7 @@ fn two_copies_that_were_gone_on_with_convict_the_key_to_whoever_knows_it() {
 /// evidence is not called forged, and convicts no record.
 // T-FRK-09
 #[test]
-fn evidence_of_a_key_that_ended_says_what_it_is_worth() {
+fn evidence_against_a_key_that_ended_states_its_worth() {
     let sandbox = forked();
     sandbox.exits(
         1,

@@ -185,7 +185,7 @@ impl Ended {
 
 // T-FLT-09 T-FLT-10
 #[test]
-fn what_was_done_to_threads_in_a_database_is_told_as_of_files() {
+fn changes_of_threads_in_a_database_are_found_as_in_files() {
     let Some(ended) = Ended::new() else { return };
     let whole = ended.verify("").exits(0).json();
     // Of both threads: transcript, ledger, thread.json, capabilities.md and knowledge entry.
@@ -359,7 +359,7 @@ fn threads_in_a_database_are_waited_for_followed_and_inspected() {
 
 // T-FLT-11
 #[test]
-fn a_thread_in_a_database_is_gone_on_with_from_records_that_verify_only() {
+fn a_thread_in_a_database_continues_only_from_records_that_verify() {
     let Some(ended) = Ended::new() else { return };
     let thread = ended.thread.as_str();
     let resume = format!("thread resume {thread} -m 'Once more.'");
@@ -414,7 +414,7 @@ fn a_thread_in_a_database_is_gone_on_with_from_records_that_verify_only() {
 
 // T-FLT-13
 #[test]
-fn a_thread_whose_worker_is_gone_is_ended_by_hand_and_not_while_a_lease_stands() {
+fn a_thread_without_its_worker_is_ended_by_hand_but_not_during_a_lease() {
     let Some(ended) = Ended::new() else { return };
     ended.slow(2);
     ended.ok("run demo/slow --detach");
@@ -473,7 +473,7 @@ fn a_thread_whose_worker_is_gone_is_ended_by_hand_and_not_while_a_lease_stands()
 
 // T-FLT-12
 #[test]
-fn a_run_of_a_graph_is_an_order_and_ends_with_its_worker_until_somebody_decides() {
+fn a_graph_run_is_an_order_that_ends_with_its_worker_until_a_person_decides() {
     let Some(ended) = Ended::new() else { return };
     let sandbox = &ended.sandbox;
     let paths = [

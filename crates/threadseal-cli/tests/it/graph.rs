@@ -5,7 +5,7 @@ use crate::prelude::*;
 const GOOD: &str = "tool_type: graph\npermissions: [rye.execute.tool.x]\nconfig:\n  start: a\n  nodes:\n    a: {action: {primary: execute, item_type: tool, item_id: x}, next: b}\n    b: {type: return}\n";
 
 #[test]
-fn faults_are_told_with_their_lines_and_decide_the_exit() {
+fn faults_are_reported_with_their_lines_and_decide_the_exit_code() {
     let sandbox = Sandbox::new();
     let put = |name: &str, text: &str| sandbox.write(name, text);
     put("good.yaml", GOOD);

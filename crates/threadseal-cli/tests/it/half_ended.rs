@@ -47,7 +47,7 @@ fn public(sandbox: &Sandbox, name: &str) -> Option<String> {
 
 // T-KLOG-19
 #[test]
-fn heads_that_were_stored_and_not_published_stand_in_the_log_before_their_key_ends() {
+fn stored_heads_are_published_before_their_key_ends() {
     for end in ["rotate self", "revoke self --reason stolen"] {
         let sandbox = ready();
         // This recorder has no log.
@@ -59,7 +59,7 @@ fn heads_that_were_stored_and_not_published_stand_in_the_log_before_their_key_en
 
 // T-KLOG-19
 #[test]
-fn seals_that_were_durable_and_not_published_stand_in_the_log_before_their_key_is_rotated() {
+fn durable_seals_are_published_before_their_key_is_rotated() {
     let sandbox = ready();
     sandbox.write("note.json", "{}\n");
     sandbox.write("other.jsonl", "{\"a\":1}\n");
@@ -163,7 +163,7 @@ fn set_private(path: &Path, mode: u32) {
 
 // T-KLOG-08
 #[test]
-fn a_key_that_said_that_it_ended_counts_no_more_whatever_the_trust_store_says() {
+fn a_key_that_ended_in_the_log_counts_no_more_whatever_the_trust_store_holds() {
     let (sandbox, before) = cut_short();
     for parts in [&["keys", "trust"][..], &["trust"]] {
         restore(&sandbox, &before, parts);
@@ -178,7 +178,7 @@ fn a_key_that_said_that_it_ended_counts_no_more_whatever_the_trust_store_says() 
 
 // T-KLOG-08
 #[test]
-fn whoever_opens_the_home_to_write_ends_a_rotation_that_was_cut_short() {
+fn the_next_writer_of_a_home_completes_an_interrupted_rotation() {
     let (sandbox, before) = cut_short();
     let next = public(&sandbox, "self").unwrap();
     for parts in [&["keys", "trust"][..], &["keys"]] {
@@ -217,7 +217,7 @@ fn a_rotation_that_is_run_again_makes_no_third_key() {
 
 // T-KLOG-08
 #[test]
-fn a_revocation_that_was_cut_short_is_ended_by_whoever_opens_the_home_to_write() {
+fn an_interrupted_revocation_is_completed_by_the_next_writer_of_the_home() {
     let sandbox = ready();
     sandbox.write("before.json", "{}\n");
     sandbox.write("stolen.json", "{}\n");

@@ -84,7 +84,7 @@ fn an_id_is_trusted_as_the_key_that_has_it_or_not_at_all() {
 }
 
 #[test]
-fn a_new_key_says_that_nobody_trusts_it_and_how_that_is_changed() {
+fn a_new_key_is_reported_as_untrusted_with_a_hint() {
     let sandbox = ready();
     let made = sandbox.ok("key new --name ann").stderr;
     let add = made.trim().rsplit("threadseal ").next().unwrap();

@@ -165,7 +165,7 @@ fn a_key_under_a_passphrase_opens_with_it_only() {
 }
 
 #[test]
-fn without_a_terminal_and_a_passphrase_file_an_encrypted_key_says_what_to_give() {
+fn an_encrypted_key_without_terminal_and_passphrase_file_gives_a_hint() {
     let sandbox = Sandbox::new();
     sandbox.write("p", "x\n");
     sandbox.ok("key new --name a --passphrase-file p");

@@ -149,7 +149,7 @@ fn a_disk_that_was_put_back_whole_is_noticed_by_the_witness_of_another_host() {
 }
 
 #[test]
-fn one_place_of_several_that_does_not_answer_is_told_as_that() {
+fn one_place_of_several_that_does_not_answer_is_counted() {
     let other = witness(&[]);
     let serving = Serving::start(&other);
     let place = format!("http://{}", serving.address);

@@ -71,7 +71,7 @@ fn a_proof_shows_its_turn_whole_and_no_other() {
 
 // T-PRF-12
 #[test]
-fn a_proof_needs_no_home_and_without_a_key_nobody_vouches_for_it() {
+fn a_proof_needs_no_home_and_without_a_key_its_signer_is_unknown() {
     let sandbox = proved();
     elsewhere(&sandbox, "")
         .exits(3)
@@ -156,7 +156,7 @@ fn turns_are_proved_of_verified_native_records_only() {
 
 // T-PRF-06
 #[test]
-fn the_newest_turn_of_a_record_that_goes_on_is_open() {
+fn the_newest_turn_of_an_open_record_is_open() {
     let sandbox = ready();
     let recorder = recorder(&sandbox, "t.jsonl", 2);
     sandbox

@@ -14,7 +14,7 @@ fn detached() -> (Sandbox, PathBuf) {
 
 // T-PRF-15
 #[test]
-fn a_turn_with_detached_bodies_is_shown_whole_or_said_not_to_be() {
+fn a_turn_with_detached_bodies_is_shown_whole_or_marked_as_incomplete() {
     let (sandbox, transcript) = detached();
     let path = transcript.to_str().unwrap();
     let turn = format!("{path}#1");
@@ -56,7 +56,7 @@ fn a_turn_with_detached_bodies_is_shown_whole_or_said_not_to_be() {
 
 // T-RED-11
 #[test]
-fn what_goes_on_from_detached_bodies_detaches_its_own() {
+fn a_successor_of_a_thread_with_detached_bodies_detaches_its_own() {
     let (sandbox, _) = detached();
     let first = thread(&sandbox, "greet");
     let mut id = thread_id(&first);
@@ -77,7 +77,7 @@ fn what_goes_on_from_detached_bodies_detaches_its_own() {
 }
 
 #[test]
-fn a_copy_says_what_it_lacks_and_shows_the_rest() {
+fn a_copy_names_missing_lines_and_shows_the_rest() {
     let sandbox = ready();
     ended_record(&sandbox, "t.jsonl", 2);
     let export = "transcript export t.jsonl --redact --match 'question 2'";

@@ -161,7 +161,7 @@ fn a_tombstone_that_was_changed_moved_to_another_record_or_removed_excuses_nothi
 
 // T-PRU-03
 #[test]
-fn a_prune_that_a_log_which_went_back_forgot_is_open_and_said_again_once_that_is_settled() {
+fn a_prune_that_a_rolled_back_log_lost_is_open_and_logged_again_after_a_restart() {
     let (sandbox, parent, child) = ended();
     let (home, kept) = (sandbox.home(), sandbox.home().with_extension("kept"));
     copy(&home, &kept);
@@ -237,7 +237,7 @@ fn a_tombstone_that_the_log_does_not_know_or_of_another_key_excuses_nothing() {
 
 // T-PRU-17 T-PRU-19
 #[test]
-fn a_record_that_is_there_after_its_tombstone_is_told_and_goes_with_the_next_prune() {
+fn a_record_present_after_its_tombstone_is_reported_and_removed_by_the_next_prune() {
     let (sandbox, parent, child) = ended();
     let kept = sandbox.path("kept");
     copy(&parent, &kept);
@@ -264,7 +264,7 @@ fn a_record_that_is_there_after_its_tombstone_is_told_and_goes_with_the_next_pru
 
 // T-PRU-08
 #[test]
-fn what_is_open_changed_or_unknown_is_not_pruned() {
+fn open_changed_and_unknown_records_are_not_pruned() {
     let (sandbox, parent, child) = ended();
     let record = child.join("transcript.jsonl");
     let whole = fs::read(&record).unwrap();

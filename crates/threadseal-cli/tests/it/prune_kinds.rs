@@ -148,7 +148,7 @@ fn a_tombstone_of_a_store_that_was_changed_or_removed_excuses_nothing() {
 
 // T-PRU-18
 #[test]
-fn a_scroll_is_pruned_and_no_copy_of_it_goes_on() {
+fn a_scroll_is_pruned_and_no_copy_of_it_continues() {
     let sandbox = ready();
     let path = signed(&sandbox, "talk.json", 2);
     prune(&sandbox, &path, 0);

@@ -61,7 +61,7 @@ fn parent_and_child_name_each_other() {
 
 // T-RUN-05
 #[test]
-fn nothing_runs_from_an_item_that_is_changed_or_that_nobody_signed() {
+fn nothing_runs_from_a_changed_or_unsigned_item() {
     let sandbox = project();
     let path = sandbox.path("p/.ai/directives/demo/greet.md");
     let signed = read(&path);
@@ -83,7 +83,7 @@ fn nothing_runs_from_an_item_that_is_changed_or_that_nobody_signed() {
 }
 
 #[test]
-fn wrong_inputs_and_limits_are_told_before_anything_runs() {
+fn wrong_inputs_and_limits_are_refused_before_anything_runs() {
     let sandbox = project();
     let run = |more: &str| {
         sandbox.sh(format!(

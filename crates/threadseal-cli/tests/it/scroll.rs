@@ -256,7 +256,7 @@ fn a_scroll_whose_beginning_was_spoilt_stays_in_sight() {
 }
 
 #[test]
-fn a_scroll_that_lost_a_digit_or_a_byte_is_told_by_its_place() {
+fn a_scroll_that_lost_a_digit_or_a_byte_is_reported_with_the_place() {
     let sandbox = ready();
     let path = signed(&sandbox, "a.json", 2);
     let text = read(&path);
@@ -283,7 +283,7 @@ fn manifest(folder: &Path, kind: &str) -> Vec<Value> {
 }
 
 #[test]
-fn the_official_vectors_are_answered_as_they_say() {
+fn the_official_vectors_get_their_expected_answers() {
     let Some(folder) = shared("corpus/agent-scroll-conformance") else {
         return;
     };

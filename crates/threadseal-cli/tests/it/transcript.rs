@@ -81,7 +81,7 @@ fn of_a_store_the_ledgers_are_verified_with_the_transcripts() {
 }
 
 #[test]
-fn what_is_changed_or_put_back_in_a_store_is_told() {
+fn changes_and_rollbacks_in_a_store_are_found() {
     let sandbox = ready();
     let mut growing = recorder(&sandbox, "transcript.jsonl", 1);
     let path = growing.path().to_owned();

@@ -187,7 +187,7 @@ fn what_a_stamp_shows_to_be_older_than_a_revocation_by_a_clock_counts_and_nothin
 
 // T-WIT-13
 #[test]
-fn a_stamp_or_an_authority_that_cannot_be_read_is_told_and_hides_no_other() {
+fn an_unreadable_stamp_or_authority_is_reported_and_hides_no_other() {
     let (sandbox, log) = logged();
     let tools = tempfile::tempdir().unwrap();
     let (stamping, root) = authority(&tools.path().join("a"));

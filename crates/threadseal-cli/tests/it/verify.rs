@@ -195,7 +195,7 @@ fn in_a_native_record_a_checkpoint_without_a_seal_counts_under_no_profile() {
 }
 
 #[test]
-fn what_stands_behind_the_end_of_a_record_is_told_as_that() {
+fn lines_after_the_end_of_a_record_are_reported() {
     let sandbox = ready();
     let path = ended_record(&sandbox, "r.jsonl", 1);
     let mut bytes = fs::read(&path).unwrap();
@@ -208,7 +208,7 @@ fn what_stands_behind_the_end_of_a_record_is_told_as_that() {
 }
 
 #[test]
-fn a_known_head_behind_the_first_bad_place_is_not_said_to_hold() {
+fn a_known_head_after_the_first_bad_place_proves_nothing() {
     let sandbox = ready();
     drop(recorder(&sandbox, "r.jsonl", 3));
     sandbox.sealed("log.jsonl", "{\"a\":1}\n{\"a\":2}\n");

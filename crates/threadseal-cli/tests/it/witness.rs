@@ -187,7 +187,7 @@ fn a_witness_cosigns_what_grows_refuses_what_does_not_and_keeps_what_convicts() 
 
 // T-WIT-23
 #[test]
-fn what_is_no_request_is_told_so_and_the_witness_goes_on() {
+fn a_witness_refuses_malformed_requests_and_keeps_serving() {
     let sandbox = witness(&[]);
     let serving = Serving::start(&sandbox);
     let asked = request(0, 'a', 2).to_string();

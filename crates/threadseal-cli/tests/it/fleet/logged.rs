@@ -43,7 +43,7 @@ fn a_database_that_goes_back_with_its_heads_does_not_take_back_what_a_worker_sea
 
 // T-KLOG-23
 #[test]
-fn a_key_is_not_rotated_under_a_thread_of_a_database_that_goes_on_or_of_which_nobody_can_say() {
+fn a_key_is_not_rotated_while_a_thread_of_a_database_runs_or_is_unreadable() {
     let Some(ended) = Ended::new() else { return };
     let rotate = |more: &str| ended.sandbox.sh(format!("key rotate self {more}"));
     let named = format!("--database {}", ended.url);

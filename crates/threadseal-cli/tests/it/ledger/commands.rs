@@ -13,7 +13,7 @@ pub(super) fn signed(sandbox: &Sandbox) -> PathBuf {
 }
 
 #[test]
-fn a_signed_ledger_is_verified_where_it_was_made_and_each_attack_is_told() {
+fn a_signed_ledger_verifies_on_its_host_and_each_attack_is_found() {
     let sandbox = ready();
     let path = signed(&sandbox);
     let file = path.to_str().unwrap();
@@ -89,7 +89,7 @@ fn a_new_folder_is_made_only_by_its_address_and_a_file_takes_no_records() {
 }
 
 #[test]
-fn who_goes_on_with_a_signed_ledger_must_sign_as_one_that_it_names() {
+fn a_signed_ledger_is_continued_only_by_an_actor_that_it_names() {
     let sandbox = ready();
     let path = signed(&sandbox);
     let append = "ledger append file:runs --run r1";
@@ -106,7 +106,7 @@ fn who_goes_on_with_a_signed_ledger_must_sign_as_one_that_it_names() {
 
 // T-LED-01
 #[test]
-fn a_ledger_that_the_original_wrote_is_sealed_as_it_stands() {
+fn a_ledger_of_abstractruntime_is_sealed_unchanged() {
     let Some(folder) = shared("vectors/ledger/run_jsonl_chat") else {
         return;
     };
@@ -161,7 +161,7 @@ fn a_ledger_that_the_original_wrote_is_sealed_as_it_stands() {
 
 // T-LED-30
 #[test]
-fn a_head_without_its_ledger_tells_that_it_is_missing() {
+fn a_head_without_its_ledger_shows_that_it_is_missing() {
     let sandbox = ready();
     let path = signed(&sandbox);
     sandbox.ok(format!("ledger sign {path:?}"));

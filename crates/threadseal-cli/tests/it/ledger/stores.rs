@@ -5,7 +5,7 @@ use super::{report, verdict};
 use crate::prelude::*;
 
 #[test]
-fn a_torn_end_is_told_and_mended() {
+fn a_torn_end_is_reported_and_repaired() {
     let sandbox = ready();
     let path = signed(&sandbox);
     sandbox.ok("fsck runs");
@@ -162,7 +162,7 @@ fn commands_that_are_killed_while_they_append_leave_all_that_they_acknowledged()
 
 // T-STO-16
 #[test]
-fn names_that_no_run_has_are_told_and_take_no_other_run_out_of_sight() {
+fn names_without_a_run_are_reported_and_hide_no_other_run() {
     let sandbox = ready();
     let store = "sqlite:runs.db";
     let append = format!("ledger append {store} --run r1 --sign");
@@ -246,7 +246,7 @@ fn what_is_asked_for_as_verified_is_written_whole_or_not_at_all() {
 
 // T-STO-15
 #[test]
-fn what_nobody_signed_is_written_as_verified_where_a_head_vouches_for_it() {
+fn an_unsigned_ledger_is_exported_as_verified_where_its_head_is_known() {
     let sandbox = ready();
     let append = "ledger append file:runs --run r1";
     piped(&sandbox, append, STEPS).exits(0);

@@ -13,7 +13,7 @@ fn cases(folder: &Path) -> Vec<Value> {
 }
 
 #[test]
-fn the_command_answers_as_the_original_and_believes_no_chain_by_itself() {
+fn the_command_answers_as_abstractruntime_and_trusts_no_chain_alone() {
     let Some(folder) = shared("vectors/ledger") else {
         return;
     };
@@ -44,7 +44,7 @@ fn the_command_answers_as_the_original_and_believes_no_chain_by_itself() {
 }
 
 #[test]
-fn a_folder_of_them_is_told_apart_by_content() {
+fn files_of_a_folder_are_detected_by_content() {
     let Some(folder) = shared("vectors/ledger") else {
         return;
     };
@@ -75,7 +75,7 @@ fn a_folder_of_them_is_told_apart_by_content() {
 }
 
 #[test]
-fn compat_prints_what_the_original_prints_and_says_that_it_is_no_verdict() {
+fn compat_prints_the_answer_of_abstractruntime_and_no_verdict() {
     let Some(folder) = shared("vectors/ledger") else {
         return;
     };

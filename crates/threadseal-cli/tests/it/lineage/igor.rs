@@ -111,7 +111,7 @@ fn a_message_of_the_original_is_given_out_and_taken_in() {
 }
 
 #[test]
-fn a_message_with_the_private_key_says_that_it_is_shared() {
+fn a_message_with_the_private_key_states_that_the_key_is_shared() {
     let agent = Agent::new();
     agent.export("secret", "--with-key --source a").exits(0);
     let mode = |name: &str| {
@@ -130,7 +130,7 @@ fn a_message_with_the_private_key_says_that_it_is_shared() {
 
 // T-LIN-15
 #[test]
-fn a_message_that_does_not_hold_leaves_nothing_behind() {
+fn an_invalid_message_leaves_no_files() {
     let agent = Agent::new();
     agent.import("message2", "").exits(2).fails_with("--root");
     let stranger = ["lineage", "identity", "new", "stranger", "--json"];

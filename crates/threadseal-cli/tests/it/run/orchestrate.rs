@@ -121,7 +121,7 @@ fn a_killed_process_is_the_one_that_writes_the_record() {
 }
 
 #[test]
-fn a_process_that_ends_itself_when_it_is_asked_to_says_so() {
+fn a_process_that_ends_on_request_is_reported() {
     let sandbox = project();
     let mut runs = running(&sandbox);
     let killed = of(&sandbox, "kill", &runs.thread, "").exits(0).json();

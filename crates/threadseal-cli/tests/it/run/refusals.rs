@@ -185,7 +185,7 @@ fn what_is_refused_of_a_run_of_a_graph_changes_nothing() {
 }
 
 #[test]
-fn the_declared_type_says_what_an_input_is_and_not_how_it_reads() {
+fn the_declared_type_decides_how_an_input_is_parsed() {
     let sandbox = project();
     sandbox.write("answers.yaml", "answers: [{text: Done.}]");
     for (given, meant) in [
@@ -215,7 +215,7 @@ fn the_declared_type_says_what_an_input_is_and_not_how_it_reads() {
 }
 
 #[test]
-fn a_script_that_has_no_further_answer_ends_the_thread_at_once_and_says_so() {
+fn a_script_without_a_further_answer_ends_the_thread_with_an_error() {
     let sandbox = project();
     sandbox.write("answers.yaml", "answers: []");
     let ran = greet(&sandbox, "--json").exits(2).json();
@@ -232,7 +232,7 @@ fn a_script_that_has_no_further_answer_ends_the_thread_at_once_and_says_so() {
 
 // T-REG-07
 #[test]
-fn nobody_waits_for_a_registry_that_was_about_to_be_made() {
+fn no_command_waits_for_an_unfinished_registry() {
     let sandbox = project();
     let folder = sandbox.path("p/.ai/agent/threads");
     fs::create_dir_all(&folder).unwrap();

@@ -226,7 +226,7 @@ fn every_vector_gets_the_verdict_that_its_word_comes_to() {
 }
 
 #[test]
-fn a_file_alone_exits_as_its_verdict_says() {
+fn a_file_alone_exits_with_the_code_of_its_verdict() {
     let Some(vectors) = Vectors::find() else {
         return;
     };
