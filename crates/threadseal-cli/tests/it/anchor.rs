@@ -143,10 +143,7 @@ fn a_witness_that_is_another_than_the_policy_names_counts_for_nothing() {
     let swapped = std::mem::replace(&mut two.address, one.address.clone());
     add(&sandbox, "w", &policy(&log, &[&two], 1));
     let checked = check(&sandbox, "").exits(3).json();
-    assert_eq!(
-        checked["policies"][0]["witnesses"][0]["state"],
-        "not_cosigned"
-    );
+    checked.is(json!({"policies/0/witnesses/0/state": "not_cosigned"}));
     two.address = swapped;
     add(&sandbox, "w", &policy(&log, &[&two], 1));
     check(&sandbox, "").exits(0);

@@ -97,8 +97,7 @@ fn a_short_copy_beside_two_histories_hides_neither() {
     let sandbox = ready();
     let path = open_record(&sandbox, "b.jsonl", 2);
     fs::copy(&path, sandbox.path("a.jsonl")).unwrap();
-    let other = set_aside(&sandbox.home());
-    take_log_away(&other);
+    let other = sandbox.stolen();
     fs::copy(&path, sandbox.path("c.jsonl")).unwrap();
     sandbox.ok("seal b.jsonl --final");
     sandbox.in_home(&other, "seal c.jsonl --final").exits(0);

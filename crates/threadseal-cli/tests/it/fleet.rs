@@ -117,7 +117,7 @@ impl Ended {
     fn refuses(&self, arguments: &str, why: &str) {
         let before = self.everything();
         let ran = self.exits(2, arguments);
-        assert!(ran.stderr.contains(why), "{why}: {}", ran.stderr);
+        ran.stderr.has(why);
         assert_eq!(self.everything(), before, "{arguments:?}");
     }
 
@@ -438,10 +438,7 @@ fn a_thread_without_its_worker_is_ended_by_hand_but_not_during_a_lease() {
     let recovered = ended.ok(&recover).json();
     assert_eq!(recovered["status"], "error");
     let call = format!("{thread}/1/n1#1");
-    assert_eq!(
-        recovered["unresolved"][0]["idempotency_key"], call,
-        "{recovered}"
-    );
+    recovered.is(json!({"unresolved/0/idempotency_key": call}));
     ended.verify("").exits(0);
     assert_eq!(
         ended.sql("SELECT DISTINCT state FROM threadseal_orders"),

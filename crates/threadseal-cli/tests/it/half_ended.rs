@@ -257,10 +257,7 @@ fn a_home_that_was_put_back_accuses_nothing_that_a_rotated_key_sealed() {
         let ran = sandbox.exits(3, format!("verify {path} --json")).json();
         let report = &ran["results"][0];
         assert_eq!(report["verdict"], "unknown_signer", "{report}");
-        assert!(
-            report["findings"].to_string().contains("key_end_doubted"),
-            "{report}"
-        );
+        assert!(report.codes().contains(&"key_end_doubted"), "{report}");
     };
     let log = sandbox.home().join("log");
     put_back(&older.join("log"), &log);
@@ -289,8 +286,7 @@ fn a_project_whose_log_went_back_is_sent_to_the_log_and_not_to_seal_again() {
     let sandbox = project();
     let older = set_aside(&sandbox.home().join("log"));
     sandbox.ok("key rotate self");
-    let log = sandbox.home().join("log");
-    put_back(&older, &log);
+    put_back(&older, &sandbox.home().join("log"));
     greet(&sandbox, "")
         .exits(2)
         .warns("log status")
@@ -317,9 +313,7 @@ fn turns_that_a_rotated_key_sealed_are_proved_also_in_the_log_that_takes_the_pla
     }
     // After the end, the successor of the old key links the thread to the next one: its seal closes
     // the last turn.
-    let folder = transcript.parent().unwrap().file_name().unwrap();
-    let id = format!("demo/{}", folder.to_str().unwrap());
-    sandbox.ok(once_more(&id));
+    sandbox.ok(once_more(&thread_id(transcript.parent().unwrap())));
     let prove = |turn| sandbox.sh(format!("prove {}#{turn}", transcript.display()));
     let proofs = (1..).map(prove).take_while(|ran| ran.code == 0);
     let text = proofs.last().unwrap().stdout;

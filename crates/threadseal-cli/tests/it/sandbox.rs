@@ -59,6 +59,55 @@ impl Sandbox {
         std::fs::create_dir(self.home().join("heads")).unwrap();
     }
 
+    /// Keeps the home or a folder as it is, below `before`, for [`Self::restore`].
+    pub(crate) fn keep(&self, names: &[&str]) {
+        for name in names {
+            copy(&self.place(name), &self.path("before").join(name));
+        }
+    }
+
+    /// Puts the home or a folder back as it was when it was kept.
+    #[track_caller]
+    pub(crate) fn restore(&self, name: &str) {
+        put_back(&self.path("before").join(name), &self.place(name));
+    }
+
+    fn place(&self, name: &str) -> PathBuf {
+        match name {
+            "home" => self.home(),
+            _ => self.path(name),
+        }
+    }
+
+    /// Empties the store of heads, so that only the log still knows the records.
+    pub(crate) fn forget_heads(&self) {
+        empty(&self.home().join("heads"));
+    }
+
+    /// A copy of the home in the hands of a thief, without its log, which would show that it is a
+    /// copy.
+    pub(crate) fn stolen(&self) -> PathBuf {
+        let home = set_aside(&self.home());
+        take_log_away(&home);
+        home
+    }
+
+    /// The verdict of the file at `path`, which may be verified together with others.
+    #[track_caller]
+    pub(crate) fn verdict_of(&self, path: impl AsRef<Path>, exit: i32) -> String {
+        let path = path.as_ref().to_str().unwrap();
+        let told = self.exits(exit, format!("verify {path:?} --json")).json();
+        told.report_on(path)["verdict"].text().to_owned()
+    }
+
+    /// Everything verifies, and standard error is empty.
+    #[track_caller]
+    pub(crate) fn is_good(&self, paths: &str) {
+        for line in [&format!("verify {paths}"), "log status", "log fsck"] {
+            self.ok(line).is_quiet();
+        }
+    }
+
     /// Writes a file under the working folder, with the folders it needs.
     pub(crate) fn write(&self, name: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
@@ -352,6 +401,8 @@ pub(crate) trait Json {
     fn texts(&self, member: &str) -> Vec<&str>;
     /// The codes of a report's findings, or of the findings of all reports.
     fn codes(&self) -> Vec<&str>;
+    /// The report on a file.
+    fn report_on(&self, path: &str) -> &Value;
     /// Checks these members; `a/0/b` is a member of a member.
     fn is(&self, expected: Value);
 }
@@ -390,6 +441,13 @@ impl Json for Value {
     }
 
     #[track_caller]
+    fn report_on(&self, path: &str) -> &Value {
+        let mut reports = self["results"].list().iter();
+        let report = reports.find(|report| report["path"].text().ends_with(path));
+        report.unwrap_or_else(|| panic!("no report on {path}: {self:#}"))
+    }
+
+    #[track_caller]
     fn is(&self, expected: Value) {
         for (path, expected) in expected.as_object().unwrap() {
             let found = self.pointer(&format!("/{path}")).unwrap_or(&Value::Null);
@@ -416,6 +474,11 @@ pub(crate) fn words(line: &str) -> Vec<String> {
             (Some('"'), '\\') => {
                 let letter = match letters.next() {
                     Some('n') => '\n',
+                    Some('u') => {
+                        let code: String = letters.by_ref().take_while(|c| *c != '}').collect();
+                        let code = u32::from_str_radix(&code[1..], 16).unwrap();
+                        char::from_u32(code).unwrap()
+                    }
                     Some(letter @ ('"' | '\\' | '\'')) => letter,
                     other => panic!("no escape: {other:?}"),
                 };

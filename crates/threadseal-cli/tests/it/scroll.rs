@@ -38,7 +38,7 @@ pub(crate) fn signed(sandbox: &Sandbox, name: &str, count: u64) -> String {
     let input = turns(count);
     let path = sandbox.path(name);
     let path = path.to_str().unwrap();
-    let arguments = format!("scroll seal --key self-scroll --out {path}");
+    let arguments = format!("scroll seal --key self-scroll --out {path:?}");
     piped(sandbox, &arguments, &input).exits(0);
     path.to_owned()
 }

@@ -154,8 +154,7 @@ fn what_a_stamp_shows_to_be_older_than_a_revocation_by_a_clock_counts_and_nothin
     check(&sandbox, "", 0);
     drop(recorder(&sandbox, "after.jsonl", 1));
     sandbox.ok("seal after.jsonl --final");
-    let heads = sandbox.home().join("heads");
-    empty(&heads);
+    sandbox.forget_heads();
     let trust = sandbox.home().join("trust.toml");
     let trusted = fs::read(&trust).unwrap();
     let revoke = |at: &str| {
@@ -197,8 +196,7 @@ fn an_unreadable_stamp_or_authority_is_reported_and_hides_no_other() {
     let first = check(&sandbox, "", 0)["size"].clone();
     seal(&sandbox, "more");
     let second = check(&sandbox, "", 0)["size"].clone();
-    let heads = sandbox.home().join("heads");
-    empty(&heads);
+    sandbox.forget_heads();
     sandbox.ok("trust revoke self --reason stolen --at 2999-01-01");
     let anchors = sandbox.home().join("anchors");
     let stamps = sandbox.home().join("log").join(&log[15..47]);

@@ -230,7 +230,7 @@ fn what_is_asked_for_as_verified_is_written_whole_or_not_at_all() {
         for more in ["", "--to bundle", "--out new"] {
             let ran = sandbox.exits(1, format!("{verified} {more}"));
             assert_eq!(ran.stdout, "");
-            assert!(ran.stderr.contains(expected), "{expected}: {}", ran.stderr);
+            ran.stderr.has(expected);
         }
         let (code, told) = report(&sandbox, verified);
         assert_eq!((code, &told["verdict"]), (1, &expected.into()), "{told:#}");

@@ -155,7 +155,7 @@ fn a_parent_a_predecessor_and_a_successor_that_are_gone_as_a_whole_are_missed_on
     }
     // Older than the state from which the second continued, on a host without a head of it: the end
     // of no child shows it.
-    empty(&sandbox.home().join("heads"));
+    sandbox.forget_heads();
     fs::remove_dir_all(child).unwrap();
     let path = first.join("transcript.jsonl");
     fs::write(&path, lines(&path)[..2].concat()).unwrap();
@@ -198,10 +198,7 @@ fn began(sandbox: &Sandbox, thread: &str, record: &str) -> PathBuf {
 }
 
 fn findings(ran: &Ran, name: &str) -> String {
-    let results = ran.json()["results"].clone();
-    let of_it = |report: &&Value| report["path"].text().ends_with(name);
-    let reports = results.list();
-    reports.iter().find(of_it).unwrap()["findings"].to_string()
+    ran.json().report_on(name)["findings"].to_string()
 }
 
 // T-FIL-08

@@ -88,14 +88,11 @@ fn what_is_refused_of_a_thread_that_ran_changes_nothing() {
     // A thread whose record does not verify cannot be resumed.
     for name in ["transcript.jsonl", "thread.json", "capabilities.md"] {
         let path = folder.join(name);
-        let genuine = fs::read(&path).unwrap();
-        let text = String::from_utf8(genuine.clone()).unwrap();
-        fs::write(&path, text.replacen("demo", "dmoe", 3)).unwrap();
-        assert_ne!(fs::read(&path).unwrap(), genuine, "{name}");
-        for arguments in [resume, &format!("thread handoff {id}")] {
-            refused(&sandbox, arguments);
-        }
-        fs::write(&path, &genuine).unwrap();
+        while_it_holds(&path, read(&path).replacen("demo", "dmoe", 3), || {
+            for line in [resume, &format!("thread handoff {id}")] {
+                refused(&sandbox, line);
+            }
+        });
     }
     // Lines after the last seal, and a cut before it.
     let path = folder.join("transcript.jsonl");
@@ -104,12 +101,12 @@ fn what_is_refused_of_a_thread_that_ran_changes_nothing() {
         [&genuine[..], b"{}\n"].concat(),
         genuine[..genuine.len() - 9].to_vec(),
     ] {
-        fs::write(&path, bytes).unwrap();
-        refused(&sandbox, resume);
-        refused(&sandbox, &format!("thread handoff {id}"));
-        refused(&sandbox, &format!("thread cancel {id}"));
+        while_it_holds(&path, bytes, || {
+            refused(&sandbox, resume);
+            refused(&sandbox, &format!("thread handoff {id}"));
+            refused(&sandbox, &format!("thread cancel {id}"));
+        });
     }
-    fs::write(&path, &genuine).unwrap();
     // The directive has changed and has no valid seal.
     let own = sandbox.path("p/.ai/directives/demo/greet.md");
     let sealed = fs::read(&own).unwrap();
