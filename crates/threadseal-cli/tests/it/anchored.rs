@@ -182,12 +182,8 @@ fn threads_that_a_stolen_key_seals_after_it_was_revoked_are_forged_and_older_one
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .collect();
-    let home = ["--home", thief.to_str().unwrap()];
-    let run = ["run", "demo/greet", "--project", "p", "-i", "name=Eve"];
-    let script = ["--script", "answers.yaml"];
-    sandbox
-        .run([&home[..], &run[..], &script[..]].concat())
-        .exits(0);
+    let run = "run demo/greet --project p -i name=Eve --script answers.yaml";
+    sandbox.in_home(&thief, run).exits(0);
     assert_eq!(count(), before.len() + 2);
     for entry in fs::read_dir(threads).unwrap() {
         let path = entry.unwrap().path();

@@ -6,9 +6,7 @@ use threadseal_core::key::PublicKey;
 
 /// The raw public half of the home's own key.
 fn public(sandbox: &Sandbox) -> String {
-    let keys = sandbox.json("key list");
-    let mut keys = keys["keys"].list().iter();
-    let own = keys.find(|key| key["name"] == "self").unwrap();
+    let own = sandbox.key("self");
     own["public"].text().to_owned()
 }
 
@@ -17,12 +15,8 @@ fn two_homes() -> (Sandbox, Sandbox) {
     let (authority, worker) = (ready(), ready());
     open_record(&authority, "r.jsonl", 2);
     let rye = worker.path("rye.pem");
-    let export = ["key", "export", "self-rye", "--private", "-o"];
-    let export = export.iter().map(Path::new).chain([rye.as_path()]);
-    authority.run(export).exits(0);
-    let import = ["key", "import", "rye.pem", "--name", "boss-rye"];
-    let import = import.iter().chain(&["--usage", "rye"]);
-    worker.run(import).exits(0);
+    authority.ok(format!("key export self-rye --private -o {rye:?}"));
+    worker.ok("key import rye.pem --name boss-rye --usage rye");
     let boss = public(&authority);
     worker.ok(format!("trust add {boss} --name boss"));
     (authority, worker)

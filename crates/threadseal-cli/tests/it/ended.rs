@@ -70,9 +70,7 @@ fn no_command_seals_with_a_key_that_ended() {
 #[test]
 fn a_rotated_key_names_its_successor() {
     let sandbox = ready();
-    let keys = sandbox.json("key list");
-    let mut keys = keys["keys"].list().iter();
-    let own = keys.find(|key| key["name"] == "self").unwrap();
+    let own = sandbox.key("self");
     let old = format!("self-{}", &own["key_id"].text()[..8]);
     sandbox.ok("key rotate self");
     sandbox.write("new.json", "{}\n");

@@ -98,8 +98,7 @@ impl Ended {
             sandbox.write("p/.ai/directives/demo/slow.md", directive),
             sandbox.write("p/.ai/tools/demo/nap.yaml", &tool),
         ];
-        let seal = paths.iter().map(|path| path.to_str().unwrap());
-        sandbox.run(std::iter::once("seal").chain(seal)).exits(0);
+        seal_all(sandbox, &paths);
         sandbox.write(
             "nap.yaml",
             "answers: [{calls: [{tool: demo_nap, input: {}, id: n1}]}]",
@@ -486,8 +485,7 @@ fn a_graph_run_is_an_order_that_ends_with_its_worker_until_a_person_decides() {
             "tool_type: command\ncommand: [/bin/sh, -c, 'echo >>began; sleep 2']\nconfig_schema:\n  type: object\n",
         ),
     ];
-    let seal = paths.iter().map(|path| path.to_str().unwrap());
-    sandbox.run(std::iter::once("seal").chain(seal)).exits(0);
+    seal_all(sandbox, &paths);
     let naps = || {
         let began = fs::read_to_string(sandbox.path("p/began"));
         began.map_or(0, |began| began.lines().count())

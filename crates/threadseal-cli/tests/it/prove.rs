@@ -169,19 +169,7 @@ fn the_newest_turn_of_an_open_record_is_open() {
 #[test]
 fn a_thread_of_a_project_is_named_by_its_id() {
     let sandbox = project();
-    let options = [
-        "--project",
-        "p",
-        "-i",
-        "name=Ada",
-        "--script",
-        "answers.yaml",
-        "--json",
-    ];
-    let ran = sandbox
-        .run(["run", "demo/greet"].iter().chain(&options))
-        .exits(0);
-    let thread = ran.json()["thread_id"].text().to_owned();
+    let thread = greeted(&sandbox, "");
     let turn = |number: u64| format!("{thread}#{number}");
     sandbox.ok(format!("prove {} --project p -o {PROOF}", turn(1)));
     let json = sandbox.json(format!("check-proof {PROOF} --thread {thread}"));
@@ -198,17 +186,7 @@ fn a_thread_of_a_project_is_named_by_its_id() {
 /// requires both witnesses.
 fn seen() -> (Sandbox, Vec<Serving>, String) {
     let sandbox = project();
-    let options = [
-        "--project",
-        "p",
-        "-i",
-        "name=Ada",
-        "--script",
-        "answers.yaml",
-    ];
-    sandbox
-        .run(["run", "demo/greet"].iter().chain(&options))
-        .exits(0);
+    greeted(&sandbox, "");
     let status = sandbox.json("log status");
     let vkey = status["vkey"].text().to_owned();
     let witnesses: Vec<_> = (0..2).map(|_| witness(&[&vkey])).collect();

@@ -23,11 +23,7 @@ fn a_turn_with_detached_bodies_is_shown_whole_or_marked_as_incomplete() {
         .ok("check-proof whole")
         .prints(&format!("| {ANSWER}"));
     let json = sandbox.json("check-proof whole");
-    let lines = json["lines"].list();
-    let line = lines
-        .iter()
-        .find(|line| line["event_type"] == "cognition_out")
-        .unwrap();
+    let line = json["lines"].item("event_type", "cognition_out");
     assert!(line["restored"].text().contains(ANSWER), "{line}");
     assert!(line["text"].text().contains("commitment"), "{line}");
     sandbox.ok(format!("prove {turn} --without-bodies --out bare"));

@@ -377,21 +377,12 @@ fn a_record_that_was_put_back_after_it_was_pruned_is_not_sealed_on() {
         fs::copy(kept.join(&name), parent.join(name)).unwrap();
     }
     let record = parent.join("transcript.jsonl");
-    let redact = ["redact", text(&record), "--turn", "1", "--why", "x"];
-    let resume = [
-        "thread",
-        "resume",
-        "-m",
-        "On.",
-        "--script",
-        "answers.yaml",
-        "--project",
-        "p",
-    ];
     let id = thread_id(&parent);
-    let resume = [&resume[..], &[id.as_str()]].concat();
-    for sealing in [&redact[..], &resume] {
-        sandbox.run(sealing).exits(2).warns("was pruned");
+    for sealing in [
+        format!("redact {record:?} --turn 1 --why x"),
+        format!("thread resume -m On. --script answers.yaml --project p {id}"),
+    ] {
+        sandbox.exits(2, sealing).warns("was pruned");
         let whole = fs::read(kept.join("transcript.jsonl")).unwrap();
         assert_eq!(fs::read(&record).unwrap(), whole);
     }

@@ -8,9 +8,7 @@ const DIRECTIVE: &str = "p/.ai/directives/demo/greet.md";
 
 /// Rotates the key of the home; gives the new name of the old key.
 fn rotate(sandbox: &Sandbox) -> String {
-    let keys = sandbox.json("key list");
-    let mut keys = keys["keys"].list().iter();
-    let own = keys.find(|key| key["name"] == "self").unwrap();
+    let own = sandbox.key("self");
     let id = own["key_id"].text().to_owned();
     sandbox.ok("key rotate self");
     format!("self-{}", &id[..8])

@@ -213,20 +213,8 @@ fn a_verified_transcript_answers_again_and_no_other_does() {
     let sandbox = project();
     greeted(&sandbox, "");
     let child = transcript(&sandbox, "child");
-    let again = [
-        "run",
-        "demo/child",
-        "--project",
-        "p",
-        "-i",
-        "name=Eve",
-        "--json",
-        "--replay",
-    ];
-    let replay = |path: &Path| {
-        let path = path.to_str().unwrap().to_owned();
-        sandbox.run(again.iter().map(|word| (*word).to_owned()).chain([path]))
-    };
+    let again = "run demo/child --project p -i name=Eve --json --replay";
+    let replay = |path: &Path| sandbox.sh(format!("{again} {path:?}"));
     let ran = replay(&child).exits(0).json();
     assert_eq!(ran["result"], "I am the child.");
     let text = read(&child);

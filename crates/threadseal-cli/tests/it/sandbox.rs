@@ -116,6 +116,12 @@ impl Sandbox {
         path
     }
 
+    /// What `key list` shows of a key.
+    #[track_caller]
+    pub(crate) fn key(&self, name: &str) -> Value {
+        self.json("key list")["keys"].item("name", name).clone()
+    }
+
     /// Writes a file under the working folder and seals it.
     #[track_caller]
     pub(crate) fn sealed(&self, name: &str, bytes: impl AsRef<[u8]>) {
@@ -401,6 +407,8 @@ pub(crate) trait Json {
     fn texts(&self, member: &str) -> Vec<&str>;
     /// The codes of a report's findings, or of the findings of all reports.
     fn codes(&self) -> Vec<&str>;
+    /// The item of an array with this member.
+    fn item(&self, member: &str, value: &str) -> &Value;
     /// The report on a file.
     fn report_on(&self, path: &str) -> &Value;
     /// Checks these members; `a/0/b` is a member of a member.
@@ -438,6 +446,12 @@ impl Json for Value {
             Some(results) => results.list().iter().flat_map(Json::codes).collect(),
             None => self["findings"].texts("code"),
         }
+    }
+
+    #[track_caller]
+    fn item(&self, member: &str, value: &str) -> &Value {
+        let item = self.list().iter().find(|item| item[member] == value);
+        item.unwrap_or_else(|| panic!("no {member} {value}: {self:#}"))
     }
 
     #[track_caller]

@@ -206,11 +206,16 @@ pub(crate) fn project() -> Sandbox {
         ),
         sandbox.write("p/.ai/tools/demo/count.yaml", COUNT),
     ];
-    let [greet, child, count] = &files;
-    sandbox.ok(format!("seal {greet:?} {child:?} {count:?}"));
+    seal_all(&sandbox, &files);
     sandbox.write("answers.yaml", SCRIPT);
     sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
     sandbox
+}
+
+/// Seals files with one command.
+pub(crate) fn seal_all(sandbox: &Sandbox, files: &[PathBuf]) {
+    let files: Vec<String> = files.iter().map(|path| format!("{path:?}")).collect();
+    sandbox.ok(format!("seal {}", files.join(" ")));
 }
 
 /// Runs `demo/greet`, with the answers of `answers.yaml` unless `more` names others.

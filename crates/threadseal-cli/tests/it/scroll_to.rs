@@ -95,17 +95,14 @@ fn output_of_an_unverified_scroll_is_marked() {
         ("anthropic", false),
     ] {
         let account = sandbox.path(format);
-        let to = ["scroll", "to", format, forged, "--unverified", "--account"];
-        let ran = sandbox.run(to.into_iter().chain(account.to_str()));
-        let ran = ran.exits(1);
+        let to = format!("scroll to {format} --unverified");
+        let ran = sandbox.exits(1, format!("{to} {forged} --account {account:?}"));
         assert_eq!(ran.stdout.contains(sentence), shows, "{}", ran.stdout);
         let told = json_file(&account);
         assert_eq!(told["verified"], Value::Null);
         let account = sandbox.path(format!("{format}.good"));
-        let to = ["scroll", "to", format, &good, "--unverified", "--account"];
         sandbox
-            .run(to.into_iter().chain(account.to_str()))
-            .exits(0)
+            .ok(format!("{to} {good} --account {account:?}"))
             .omits(sentence);
         let told = json_file(&account);
         assert_eq!(told["verified"], head.trim());

@@ -16,8 +16,7 @@ fn a_key_is_trusted_for_its_declared_scope_and_no_more() {
     sandbox
         .ok("trust add ann.pem --name ann --threads agency/* --formats transcript,json --not-before 2026-01-01 --not-after 2026-12-31");
     let trusted = sandbox.json("trust list");
-    let keys = trusted["keys"].list();
-    let ann = keys.iter().find(|key| key["name"] == "ann").unwrap();
+    let ann = trusted["keys"].item("name", "ann");
     assert_eq!(ann["usage"], json!(["native"]));
     assert_eq!(ann["threads"], json!(["agency/*"]));
     assert_eq!(ann["formats"], json!(["transcript", "json"]));

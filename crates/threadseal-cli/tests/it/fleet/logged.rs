@@ -7,8 +7,7 @@ use crate::prelude::*;
 #[test]
 fn a_database_that_goes_back_with_its_heads_does_not_take_back_what_a_worker_sealed() {
     let Some(ended) = Ended::new() else { return };
-    let listed = ["log", "entries", "--json", "--from", "0", "--limit", "1000"];
-    let listed = ended.sandbox.run(listed).exits(0).json();
+    let listed = ended.sandbox.json("log entries --from 0 --limit 1000");
     let logged = |kind: &str| {
         let entries = listed["entries"].list().iter();
         let kind = format!("head/{kind}");

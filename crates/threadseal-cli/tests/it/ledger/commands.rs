@@ -185,18 +185,10 @@ fn runs_move_between_stores_byte_for_byte() {
     assert_eq!(first["runs"][0]["appended"], 4);
     let again = sandbox.ok(&import).json();
     assert_eq!(again["runs"][0]["appended"], 0);
-    let back = [
-        "ledger",
-        "export",
-        "sqlite:runs.db",
-        "--to",
-        "bundle",
-        "--out",
-        "b.json",
-    ];
-    sandbox.run(back).fails_with("--run");
+    let back = "ledger export sqlite:runs.db --to bundle --out b.json";
+    sandbox.sh(back).fails_with("--run");
     let root = "54ebe100-f52a-465c-ba48-7c1f0c20afea";
-    sandbox.run(back.iter().chain(&["--run", root])).exits(0);
+    sandbox.ok(format!("{back} --run {root}"));
     let ran = sandbox.sh("verify b.json --json");
     let reports = ran.json()["results"].list().clone();
     assert_eq!(reports.len(), 2, "the run and the one that it started");
@@ -206,8 +198,8 @@ fn runs_move_between_stores_byte_for_byte() {
             .all(|report| report["verdict"] == "consistent")
     );
 
-    let lines = ["ledger", "export", "sqlite:runs.db", "--run", root];
-    let lines = ledger(sandbox.run(lines)).exits(0).stdout;
+    let lines = sandbox.ok(format!("ledger export sqlite:runs.db --run {root}"));
+    let lines = ledger(lines).stdout;
     let theirs = folder.join(format!("run_jsonl_subworkflow/ledger_{root}.jsonl"));
     assert_eq!(lines, read(theirs));
 

@@ -135,7 +135,7 @@ fn nothing_continues_from_a_lineage_that_the_log_calls_forked() {
             &machines.root,
         ),
     ] {
-        let ran = machines.sandbox.run(line.split(' ').chain([more]));
+        let ran = machines.sh(format!("{line} {more}"));
         assert!(ran.code != 0, "{line}");
         assert!(
             ran.stderr.contains("nothing goes on from there"),

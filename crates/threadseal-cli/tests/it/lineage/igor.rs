@@ -41,18 +41,18 @@ impl Agent {
             "lineage append {folder} --agent counter --version {version} --state state --tick {tick} \
              --budget 900 --price 1 --code {code}"
         );
-        self.sandbox.run(line.split_whitespace())
+        self.sandbox.sh(line)
     }
 
     fn export(&self, to: &str, more: &str) -> Ran {
         let line =
             format!("lineage export here --igor --code code --manifest manifest -o {to} {more}");
-        self.sandbox.run(line.split_whitespace())
+        self.sandbox.sh(line)
     }
 
     fn import(&self, message: &str, more: &str) -> Ran {
         let line = format!("lineage import {message} there --json {more}");
-        self.sandbox.run(line.split_whitespace())
+        self.sandbox.sh(line)
     }
 
     fn import_trusted(&self, message: &str, more: &str) -> Ran {
@@ -133,8 +133,8 @@ fn a_message_with_the_private_key_states_that_the_key_is_shared() {
 fn an_invalid_message_leaves_no_files() {
     let agent = Agent::new();
     agent.import("message2", "").exits(2).fails_with("--root");
-    let stranger = ["lineage", "identity", "new", "stranger", "--json"];
-    let stranger = agent.sandbox.run(stranger).json()["did"].text().to_owned();
+    let stranger = agent.sandbox.json("lineage identity new stranger");
+    let stranger = stranger["did"].text();
     agent
         .import("message2", &format!("--root {stranger}"))
         .exits(2);
@@ -161,11 +161,7 @@ fn what_the_original_does_not_read_is_not_sent_to_it() {
     let agent = Agent::new();
     agent.sandbox.write("other", "other code");
     let line = "lineage export here --igor --code other -o wrong";
-    agent
-        .sandbox
-        .run(line.split(' '))
-        .exits(2)
-        .fails_with("the code is not");
+    agent.sandbox.sh(line).fails_with("the code is not");
     agent.append("here", "3", "5").exits(0);
     agent.export("newer", "").exits(2).fails_with("v0x05");
 }

@@ -1,6 +1,6 @@
 //! Agents that move between two folders, as between two machines.
 
-use super::exit_of;
+use super::report;
 use crate::prelude::*;
 use crate::sandbox::PROGRAM;
 
@@ -72,11 +72,8 @@ impl Machines {
 
     /// The report on these folders.
     fn verify(&self, folders: &str) -> Value {
-        let line = format!("lineage verify {folders} --json --did {}", self.root);
-        let ran = self.sandbox.run(line.split(' '));
-        let report = ran.json()["results"][0].clone();
-        assert_eq!(ran.code, exit_of(report["verdict"].text()));
-        report
+        let line = format!("lineage verify {folders} --did {}", self.root);
+        report(&self.sandbox, &line)
     }
 
     fn import(&self, code: i32) -> Ran {
@@ -206,11 +203,11 @@ fn folders_of_both_machines_are_one_lineage_without_a_rollback() {
     let head = newest["hash"].text();
     for line in ["verify here there", "verify there"] {
         let line = format!("{line} --json --key {} --expect-head {head}", machines.root);
-        let ran = machines.sandbox.run(line.split(' ')).exits(0);
+        let ran = machines.ok(line);
         assert_eq!(ran.json()["results"][0]["completeness"], "head");
     }
     let line = format!("verify here --json --expect-head {head}");
-    let ran = machines.sandbox.run(line.split(' ')).exits(1);
+    let ran = machines.exits(1, line);
     assert_eq!(ran.json()["results"][0]["verdict"], "rolled_back");
     machines.sandbox.write("plain/notes.txt", "no lineage");
     let ran = machines

@@ -135,10 +135,9 @@ fn without_places(sandbox: &Sandbox) {
     sandbox.write("state", "what the agent is");
     for (tick, version) in [("1", "4"), ("2", "5")] {
         let code = "9c56cc51b374c3ba189210d5b6d4bf57790d351c96c47c02190ecf1e430635ab";
-        let mut append = vec!["lineage", "append", "here", "--agent", "counter"];
-        append.extend(["--state", "state", "--tick", tick, "--version", version]);
-        append.extend(["--budget", "9", "--price", "1", "--code", code]);
-        sandbox.run(append).exits(0);
+        let own = "--agent counter --state state --budget 9 --price 1";
+        let version = format!("--tick {tick} --version {version} --code {code}");
+        sandbox.ok(format!("lineage append here {own} {version}"));
     }
     let shown = sandbox.sh("lineage identity show here/counter.identity --json");
     let did = shown.json()["did"].text().to_owned();
