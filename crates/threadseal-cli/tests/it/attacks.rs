@@ -218,7 +218,7 @@ fn replay() {
 #[test]
 fn seal_another_end_with_a_stolen_key_of_the_epoch() {
     let mut scene = scene();
-    scene.first = killed(&scene);
+    scene.first = running(&scene, "", 1).thread.clone();
     let thief = scene.stolen();
     assert_eq!(fs::read_dir(thief.join("epochs")).unwrap().count(), 1);
     copy(&scene.path("p"), &scene.path("stolen"));
@@ -234,46 +234,6 @@ fn seal_another_end_with_a_stolen_key_of_the_epoch() {
         scene.refused(&scene.first, "forked");
         scene.forget_heads();
     }
-}
-
-/// A thread whose process died in the middle of a call.
-fn killed(sandbox: &Sandbox) -> String {
-    let tool = "tool_type: command\ncommand: [/bin/sleep, '60']\n";
-    sandbox.write("p/.ai/tools/demo/count.yaml", tool);
-    sandbox.ok("seal -q p/.ai/tools/demo/count.yaml");
-    sandbox.write("slow.yaml", "answers: [{calls: [{tool: demo_count}]}]");
-    let threads = sandbox.path(THREADS).join("demo");
-    let names = || {
-        let names = fs::read_dir(&threads).unwrap();
-        names.map(|entry| entry.unwrap().file_name().into_string().unwrap())
-    };
-    let before: Vec<String> = names().collect();
-    let run = [
-        "run",
-        "demo/greet",
-        "--project",
-        "p",
-        "-i",
-        "name=Ada",
-        "--script",
-        "slow.yaml",
-    ];
-    let mut command = sandbox.command();
-    command
-        .args(run)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    let mut running = command.spawn().unwrap();
-    let begun = (0..600).find_map(|_| {
-        std::thread::sleep(Duration::from_millis(50));
-        let name = names().find(|name| !before.contains(name))?;
-        let text = fs::read_to_string(threads.join(&name).join("transcript.jsonl")).ok()?;
-        text.contains("tool_call_start")
-            .then(|| format!("demo/{name}"))
-    });
-    running.kill().unwrap();
-    running.wait().unwrap();
-    begun.unwrap()
 }
 
 // T-SUITE-09

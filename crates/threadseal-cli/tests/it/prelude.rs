@@ -7,8 +7,8 @@ pub(crate) use crate::sandbox::{
 };
 pub(crate) use crate::scene::{
     OUTPUTS, TOOLS, directive, ended_record, greet, greeted, once_more, open_record, project,
-    ready, recorder, recorder_at, reopened, rye_events, say, seal_all, steal, thief, thread,
-    thread_id, transcript,
+    ready, recorder, recorder_at, reopened, running, rye_events, say, seal_all, steal, thief,
+    thread, thread_id, transcript,
 };
 pub(crate) use crate::scroll::piped;
 pub(crate) use crate::witness::{Serving, witness};

@@ -169,17 +169,8 @@ fn a_model_over_http_is_asked_and_paid() {
     let (url, served) = provider();
     let mut command = sandbox.command();
     command.env("ANTHROPIC_API_KEY", "not-a-real-key");
-    command.args([
-        "run",
-        "demo/greet",
-        "--project",
-        "p",
-        "-i",
-        "name=Ada",
-        "--json",
-        "--base-url",
-        &url,
-    ]);
+    let line = format!("run demo/greet --project p -i name=Ada --json --base-url {url}");
+    command.args(words(&line));
     let ran = Ran::of(command.output().unwrap()).exits(0).json();
     ran.is(json!({"outputs/path": "here", "cost/spend": 0.0015}));
     let budgets =

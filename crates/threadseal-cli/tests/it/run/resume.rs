@@ -195,31 +195,12 @@ fn a_thread_is_found_by_its_text_until_its_entry_is_changed() {
 #[test]
 fn a_killed_thread_is_ended_honestly_and_its_open_call_is_named() {
     let sandbox = project();
-    let path = sandbox.path("p/.ai/tools/demo/count.yaml");
-    fs::write(&path, "tool_type: command\ncommand: [/bin/sleep, '30']\n").unwrap();
-    sandbox.ok(format!("seal -q {path:?}"));
-    sandbox.write(
-        "slow.yaml",
-        "answers:\n- {calls: [{tool: rye_file-system_write, input: {path: out.txt, content: Hello}}]}\n\
-         - {calls: [{tool: demo_count}]}\n",
-    );
-    let mut running = sandbox.spawn("run demo/greet --project p -i name=Ada --script slow.yaml");
-    let begun = || {
-        let threads = sandbox.path("p/.ai/agent/threads/demo");
-        let thread = fs::read_dir(threads).ok()?.next()?.ok()?.path();
-        let text = fs::read_to_string(thread.join("transcript.jsonl")).ok()?;
-        (text.matches("tool_call_start").count() == 2).then_some(thread)
-    };
-    let folder = (0..600).find_map(|_| {
-        std::thread::sleep(Duration::from_millis(50));
-        begun()
-    });
-    let folder = folder.unwrap();
-    let id = thread_id(&folder);
+    let write = "{tool: rye_file-system_write, input: {path: out.txt, content: Hello}}";
+    let running = running(&sandbox, &format!("- {{calls: [{write}]}}\n"), 2);
+    let (folder, id) = (running.folder.clone(), running.thread.clone());
     let recover = || sandbox.sh(format!("thread recover {id} --project p --json"));
     recover().exits(2);
-    running.kill().unwrap();
-    running.wait().unwrap();
+    drop(running);
     resume(&sandbox, &id, "").fails_with("running");
     // Anyone who can write the file can add lines after the last seal; none of them counts.
     let path = folder.join("transcript.jsonl");
