@@ -7,6 +7,7 @@
 //! ```
 
 use crate::prelude::*;
+use crate::witness::check_with;
 
 fn world() -> Sandbox {
     let sandbox = project();
@@ -230,14 +231,7 @@ fn two_witnesses_that_disagree_convict_the_log() {
     let log = status["vkey"].text();
     let (first, second) = (witness(&[log]), witness(&[log]));
     let (one, two) = (Serving::start(&first), Serving::start(&second));
-    let ask = |name: &str, serving: &Serving, exit: i32| {
-        let Serving { key, address, .. } = serving;
-        let file = format!("{name}.policy");
-        let text = format!("log {log}\nwitness {name} {key} http://{address}/\nquorum {name}\n");
-        sandbox.write(&file, text);
-        sandbox.ok(format!("anchor add {file} --name {name}"));
-        sandbox.exits(exit, format!("anchor check {name} --json"))
-    };
+    let ask = |name, serving, exit| check_with(&sandbox, log, name, serving, exit);
     ask("one", &one, 0);
     sandbox.restore("home");
     fs::remove_dir_all(sandbox.home().with_file_name("home.marks")).unwrap();
@@ -245,7 +239,7 @@ fn two_witnesses_that_disagree_convict_the_log() {
     seal(&sandbox, "one\nthree\n");
     // Nothing on this host shows it, and neither does a witness that never saw the other tree.
     ask("two", &two, 0);
-    let told = ask("one", &one, 1).json();
+    let told = ask("one", &one, 1);
     let told = &told["policies"][0]["witnesses"][0];
     assert_eq!(told["state"], "contradicted");
     let kept = told["why"].text().split_once("kept: ").unwrap().1;

@@ -9,6 +9,7 @@
 //! ```
 
 use crate::prelude::*;
+use crate::witness::check_with;
 use std::ops::Deref;
 
 const THREADS: &str = "p/.ai/agent/threads";
@@ -261,16 +262,7 @@ fn show_two_witnesses_two_histories() {
     let log = status["vkey"].text();
     let (first, second) = (witness(&[log]), witness(&[log]));
     let (one, two) = (Serving::start(&first), Serving::start(&second));
-    let ask = |name: &str, serving: &Serving, exit: i32| {
-        let Serving { key, address, .. } = serving;
-        let file = format!("{name}.policy");
-        let text = format!("log {log}\nwitness {name} {key} http://{address}/\nquorum {name}\n");
-        scene.write(&file, text);
-        scene.ok(format!("anchor add {file} --name {name}"));
-        scene
-            .exits(exit, format!("anchor check {name} --json"))
-            .json()
-    };
+    let ask = |name, serving, exit| check_with(&scene, log, name, serving, exit);
     ask("one", &one, 0);
     scene.restore("home");
     scene.restore("p");

@@ -105,6 +105,16 @@ impl Ended {
         );
     }
 
+    /// A worker is killed as soon as the tool of `demo/slow` has started so often.
+    fn lose_worker(&self, naps: usize) {
+        let mut worker = self.worker("--script nap.yaml");
+        while self.naps() < naps {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        worker.kill().unwrap();
+        worker.wait().unwrap();
+    }
+
     /// How often the tool of `demo/slow` started.
     fn naps(&self) -> usize {
         let began = fs::read_to_string(self.sandbox.path("p/began"));
@@ -417,12 +427,7 @@ fn a_thread_without_its_worker_is_ended_by_hand_but_not_during_a_lease() {
     let Some(ended) = Ended::new() else { return };
     ended.slow(2);
     ended.ok("run demo/slow --detach");
-    let mut worker = ended.worker("--script nap.yaml");
-    while ended.naps() < 1 {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    worker.kill().unwrap();
-    worker.wait().unwrap();
+    ended.lose_worker(1);
     let thread = ended.root().unwrap();
     let recover = format!("thread recover {thread} --json");
     let expires = |when: &str| {
@@ -447,12 +452,7 @@ fn a_thread_without_its_worker_is_ended_by_hand_but_not_during_a_lease() {
     // The worker that resumes it is lost too. The next worker ends the successor, and repeats no
     // call.
     ended.ok(format!("thread resume {thread} -m Again. --detach"));
-    let mut worker = ended.worker("--script nap.yaml");
-    while ended.naps() < 2 {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    worker.kill().unwrap();
-    worker.wait().unwrap();
+    ended.lose_worker(2);
     expires("-1 hour");
     ended.work("nap.yaml");
     assert_eq!(ended.naps(), 2);

@@ -52,12 +52,7 @@ fn a_key_is_not_rotated_while_a_thread_of_a_database_runs_or_is_unreadable() {
         .warns("postgres://");
     ended.slow(2);
     ended.ok("run demo/slow --detach");
-    let mut worker = ended.worker("--script nap.yaml");
-    while ended.naps() < 1 {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    worker.kill().unwrap();
-    worker.wait().unwrap();
+    ended.lose_worker(1);
     rotate(&named).exits(2).warns("have not ended");
     ended.sql(
         "UPDATE threadseal_orders SET expires_at = now() - interval '1 hour' WHERE state = 'taken'",
