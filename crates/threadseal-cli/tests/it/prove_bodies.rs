@@ -4,14 +4,6 @@ use crate::prelude::*;
 
 const ANSWER: &str = "I am the child.";
 
-/// A thread with detached bodies whose child returned a text; the child's transcript.
-fn detached() -> (Sandbox, PathBuf) {
-    let sandbox = project();
-    greeted(&sandbox, "--bodies detached");
-    let transcript = transcript(&sandbox, "child");
-    (sandbox, transcript)
-}
-
 // T-PRF-15
 #[test]
 fn a_turn_with_detached_bodies_is_shown_whole_or_marked_as_incomplete() {

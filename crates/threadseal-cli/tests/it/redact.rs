@@ -6,14 +6,6 @@ use threadseal_formats::transcript::bodies::{BodySalt, detach};
 
 const ANSWER: &str = "I am the child.";
 
-/// A thread with detached bodies, and its transcript.
-fn detached() -> (Sandbox, PathBuf) {
-    let sandbox = project();
-    greeted(&sandbox, "--bodies detached");
-    let transcript = transcript(&sandbox, "child");
-    (sandbox, transcript)
-}
-
 fn redact<'a>(sandbox: &Sandbox, path: &'a Path, more: &str) -> Ran {
     let own = format!("redact {path:?}");
     sandbox.sh(format!("{own} {more}"))

@@ -171,6 +171,22 @@ impl Sandbox {
 
 /// Runs commands to their end.
 pub(crate) trait Shell {
+    /// The only report of a command line, whose exit code fits the verdict.
+    #[track_caller]
+    fn report(&self, line: impl AsRef<str>) -> Value {
+        let ran = self.sh(format!("{} --json", line.as_ref()));
+        let results = &ran.json()["results"];
+        assert_eq!(results.list().len(), 1, "{results}");
+        assert_eq!(ran.code, exit_of(results[0]["verdict"].text()), "{results}");
+        results[0].clone()
+    }
+
+    /// The verdict of the only report.
+    #[track_caller]
+    fn verdict(&self, line: impl AsRef<str>) -> String {
+        self.report(line)["verdict"].text().to_owned()
+    }
+
     /// Runs a command with arguments that a line cannot hold.
     fn run<I: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = I>) -> Ran;
 
@@ -195,6 +211,15 @@ pub(crate) trait Shell {
     #[track_caller]
     fn json(&self, line: impl AsRef<str>) -> Value {
         self.ok(format!("{} --json", line.as_ref())).json()
+    }
+}
+
+/// The exit code that a verdict has.
+pub(crate) fn exit_of(verdict: &str) -> i32 {
+    match verdict {
+        "verified" => 0,
+        "unknown_signer" | "unsigned" | "partial" | "consistent" | "unsigned_tail" | "open" => 3,
+        _ => 1,
     }
 }
 

@@ -256,6 +256,14 @@ pub(crate) fn transcript(sandbox: &Sandbox, directive: &str) -> PathBuf {
     thread(sandbox, directive).join("transcript.jsonl")
 }
 
+/// A thread with detached bodies; the transcript of its child, which answered.
+pub(crate) fn detached() -> (Sandbox, PathBuf) {
+    let sandbox = project();
+    greeted(&sandbox, "--bodies detached");
+    let transcript = transcript(&sandbox, "child");
+    (sandbox, transcript)
+}
+
 /// The id of the thread with this folder.
 pub(crate) fn thread_id(folder: &Path) -> String {
     format!("demo/{}", name_of(&folder))

@@ -1,7 +1,7 @@
 //! Other files in stores and bundles of ledgers, and the remains of crashes in them.
 
 use super::commands::{STEPS, signed};
-use super::{report, verdict};
+
 use crate::prelude::*;
 
 #[test]
@@ -29,7 +29,7 @@ fn a_store_that_contradicts_its_records_is_evidence_and_no_failure() {
     let append = format!("ledger append {store} --run r1 --sign");
     piped(&sandbox, &append, STEPS).exits(0);
     assert_eq!(
-        verdict(&sandbox, &format!("ledger verify {store}")),
+        sandbox.verdict(format!("ledger verify {store}")),
         "verified"
     );
     let file = sandbox.path("runs.db");
@@ -65,8 +65,8 @@ fn a_store_that_contradicts_its_records_is_evidence_and_no_failure() {
             .execute_batch(&format!("{triggers}; {damage}"))
             .unwrap();
         for command in [&format!("ledger verify {store}"), "verify runs.db"] {
-            let (code, report) = report(&sandbox, command);
-            assert_eq!(code, 1, "{damage}: {report:#}");
+            let report = sandbox.report(command);
+            assert_eq!(exit_of(report["verdict"].text()), 1, "{damage}: {report:#}");
         }
         sandbox.exits(1, format!("fsck {store}"));
     }
@@ -77,7 +77,7 @@ fn a_store_that_contradicts_its_records_is_evidence_and_no_failure() {
 fn a_bundle_that_contradicts_itself_is_malformed_and_a_beginning_older_than_what_follows() {
     let sandbox = ready();
     let path = signed(&sandbox);
-    let (_, honest) = report(&sandbox, &format!("ledger verify {path:?}"));
+    let honest = sandbox.report(format!("ledger verify {path:?}"));
     let codes: Vec<_> = honest["findings"]
         .list()
         .iter()
@@ -102,7 +102,7 @@ fn a_bundle_that_contradicts_itself_is_malformed_and_a_beginning_older_than_what
     for changed in changes {
         fs::write(&bundle, &changed).unwrap();
         for command in ["ledger verify b.json", "verify b.json"] {
-            assert_eq!(verdict(&sandbox, command), "malformed", "{changed}");
+            assert_eq!(sandbox.verdict(command), "malformed", "{changed}");
         }
     }
 }
@@ -147,7 +147,7 @@ fn commands_that_are_killed_while_they_append_leave_all_that_they_acknowledged()
         }
         sandbox.ok(format!("fsck {store}"));
         assert_eq!(
-            verdict(&sandbox, &format!("ledger verify {store}")),
+            sandbox.verdict(format!("ledger verify {store}")),
             "verified"
         );
         let all = sandbox.ok(format!("ledger export {store} --run r1")).stdout;
@@ -232,8 +232,8 @@ fn what_is_asked_for_as_verified_is_written_whole_or_not_at_all() {
             assert_eq!(ran.stdout, "");
             ran.stderr.has(expected);
         }
-        let (code, told) = report(&sandbox, verified);
-        assert_eq!((code, &told["verdict"]), (1, &expected.into()), "{told:#}");
+        let told = sandbox.report(verified);
+        assert_eq!(told["verdict"], expected, "{told:#}");
     }
     assert!(!sandbox.path("new").exists());
     let elsewhere = sandbox.path("elsewhere");

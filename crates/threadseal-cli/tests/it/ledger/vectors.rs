@@ -1,7 +1,6 @@
 //! Ledgers that AbstractRuntime wrote and that were then changed: the command repeats its recorded
 //! answer key by key, and a verdict never trusts the attacked part.
 
-use super::report;
 use crate::prelude::*;
 
 fn cases(folder: &Path) -> Vec<Value> {
@@ -26,7 +25,8 @@ fn the_command_answers_as_abstractruntime_and_trusts_no_chain_alone() {
         if case["format"] == "sqlite" {
             line += &format!(" --run {}", case["run_id"].text());
         }
-        let (code, report) = report(&sandbox, &line);
+        let report = sandbox.report(line);
+        let code = exit_of(report["verdict"].text());
         let name = &case["name"];
         let expected = match &case["expected_exception"] {
             Value::Null => case["expected"].clone(),

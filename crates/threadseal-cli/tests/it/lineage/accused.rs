@@ -2,7 +2,6 @@
 //! is affected.
 
 use super::moves::{Machines, copy};
-use super::report;
 use crate::prelude::*;
 use crate::sandbox::PROGRAM;
 
@@ -40,7 +39,7 @@ fn accuse(machines: &Machines) -> Value {
 }
 
 fn is_accused(machines: &Machines, place: &str) -> bool {
-    let seen = report(&machines.sandbox, &format!("lineage verify {place}"));
+    let seen = machines.sandbox.report(format!("lineage verify {place}"));
     let is_accused = seen.codes().contains(&"fork_known");
     assert!(!is_accused || seen["verdict"] == "forked", "{seen}");
     is_accused

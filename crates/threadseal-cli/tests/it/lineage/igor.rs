@@ -1,6 +1,5 @@
 //! Agents that move as igor moves them: one JSON message with the newest checkpoint.
 
-use super::report;
 use crate::prelude::*;
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -92,10 +91,9 @@ fn a_message_of_the_original_is_given_out_and_taken_in() {
     let bytes = |folder: &str| fs::read(agent.sandbox.path(folder).join(live)).unwrap();
     assert_eq!(bytes("here"), bytes("there"));
     // Its beginning is elsewhere, and every checkpoint here is valid.
-    let judged = report(
-        &agent.sandbox,
-        &format!("lineage verify there --did {}", agent.did),
-    );
+    let judged = agent
+        .sandbox
+        .report(format!("lineage verify there --did {}", agent.did));
     assert_eq!(judged["verdict"], "partial");
     assert_eq!(
         agent.import_trusted("message2", "").exits(0).json()["done"],

@@ -1,6 +1,5 @@
 //! Agents that move between two folders, as between two machines.
 
-use super::report;
 use crate::prelude::*;
 use crate::sandbox::PROGRAM;
 
@@ -73,7 +72,7 @@ impl Machines {
     /// The report on these folders.
     fn verify(&self, folders: &str) -> Value {
         let line = format!("lineage verify {folders} --did {}", self.root);
-        report(&self.sandbox, &line)
+        self.sandbox.report(line)
     }
 
     fn import(&self, code: i32) -> Ran {
