@@ -4,7 +4,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::print_stdout,
-    reason = "a test that cannot go on fails where it stands, one that is skipped says so"
+    reason = "a test that cannot continue fails at its line; a skipped one prints the reason"
 )]
 
 mod accuse;

@@ -4,21 +4,39 @@ use serde_json::Value;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::LazyLock;
 use threadseal_core::digest::Digest;
 
 /// The program under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_threadseal");
 
-/// Two folders that vanish with the value: `work`, where commands run, and the home beside it.
+/// A folder in memory, if the machine has one with room for all tests: the commands wait for each
+/// durable write, and there it costs nothing.
+static MEMORY: LazyLock<Option<&str>> = LazyLock::new(|| {
+    let folder = "/dev/shm";
+    let free = Command::new("df").args(["-Pk", folder]).output().ok()?;
+    let free = String::from_utf8(free.stdout).ok()?;
+    let free: u64 = free
+        .lines()
+        .nth(1)?
+        .split_whitespace()
+        .nth(3)?
+        .parse()
+        .ok()?;
+    (free > 4 << 20).then_some(folder)
+});
+
+/// Two folders that are removed with the value: `work`, where commands run, and the home beside it.
 pub(crate) struct Sandbox {
     root: tempfile::TempDir,
 }
 
 impl Sandbox {
     pub(crate) fn new() -> Self {
-        // In memory where the machine has a place for that: the commands wait for each durable write.
-        let in_memory = tempfile::tempdir_in("/dev/shm");
-        let root = in_memory.or_else(|_| tempfile::tempdir()).unwrap();
+        let root = match *MEMORY {
+            Some(folder) => tempfile::tempdir_in(folder).unwrap(),
+            None => tempfile::tempdir().unwrap(),
+        };
         std::fs::create_dir(root.path().join("work")).unwrap();
         Self { root }
     }
@@ -320,11 +338,8 @@ impl Ran {
     pub(crate) fn fails_with(self, part: &str) -> Self {
         let ran = self.exits(2);
         assert_eq!(ran.stderr.lines().count(), 1, "one line: {}", ran.stderr);
-        assert!(
-            ran.stderr.starts_with("threadseal: ") && ran.stderr.contains(part),
-            "{:?} does not say {part:?}",
-            ran.stderr
-        );
+        assert!(ran.stderr.starts_with("threadseal: "), "{}", ran.stderr);
+        ran.stderr.has(part);
         ran
     }
 
@@ -391,13 +406,21 @@ pub(crate) trait Text {
 impl Text for str {
     #[track_caller]
     fn has(&self, part: &str) -> &Self {
-        assert!(self.contains(part), "{part:?} is not in {self}");
+        assert!(
+            self.contains(part),
+            "{part:?} is not in
+{self}"
+        );
         self
     }
 
     #[track_caller]
     fn lacks(&self, part: &str) -> &Self {
-        assert!(!self.contains(part), "{part:?} is in {self}");
+        assert!(
+            !self.contains(part),
+            "{part:?} is in
+{self}"
+        );
         self
     }
 }
@@ -614,7 +637,7 @@ pub(crate) fn snapshot(name: &str, text: &str) {
 /// An environment variable of the test run.
 #[expect(
     clippy::disallowed_methods,
-    reason = "tests are told about their surroundings here"
+    reason = "tests read their environment here"
 )]
 pub(crate) fn option_env(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from)

@@ -174,7 +174,7 @@ fn what_a_stamp_shows_to_be_older_than_a_revocation_by_a_clock_counts_and_nothin
     // The same without the stamp, and after the end of trust in the authority.
     revoke("2999-01-01");
     let policy = sandbox.home().join("anchors/tsa.tsa");
-    let aside = tools.path().join("tsa.tsa");
+    let aside = sandbox.home().join("tsa.tsa");
     fs::rename(&policy, &aside).unwrap();
     forged("before.jsonl");
     fs::rename(&aside, &policy).unwrap();
