@@ -3,20 +3,19 @@
 //!
 //! ```text
 //! home, home.marks, work/{p: two threads, d: a log that was sealed twice}
-//! work/between                 home and d as they were between the two seals
+//! work/before                  home and d as they were between the two seals
 //! ```
 
 use crate::prelude::*;
+use crate::witness::check_with;
 
 fn world() -> Sandbox {
     let sandbox = project();
     greeted(&sandbox, "");
     seal(&sandbox, "one\n");
-    let between = sandbox.path("between");
-    copy(&sandbox.home(), &between.join("home"));
-    copy(&sandbox.path("d"), &between.join("d"));
+    sandbox.keep(&["home", "d"]);
     seal(&sandbox, "one\ntwo\n");
-    good(&sandbox, "");
+    sandbox.is_good("p d");
     sandbox
 }
 
@@ -25,62 +24,30 @@ fn seal(sandbox: &Sandbox, text: &str) {
     sandbox.ok("seal --detached d/a.log");
 }
 
-/// Everything verifies, and standard error is empty.
-#[track_caller]
-fn good(sandbox: &Sandbox, more: &str) {
-    sandbox.sh(format!("verify p d {more}")).exits(0).is_quiet();
-    sandbox.ok("log status").is_quiet();
-    sandbox.ok("log fsck");
-}
-
-/// The verdict of the file at `path`.
-#[track_caller]
-fn verdict(sandbox: &Sandbox, path: &str, exit: i32) -> String {
-    let report = sandbox.exits(exit, format!("verify {path} --json")).json();
-    let of_it = |report: &&Value| report["path"].text().ends_with(path);
-    let report = report["results"].list().iter().find(of_it);
-    report.unwrap()["verdict"].text().to_owned()
-}
-
-/// Restores a folder to its state between the two seals.
-fn restore(sandbox: &Sandbox, name: &str) {
-    let there = match name {
-        "home" => sandbox.home(),
-        _ => sandbox.path(name),
-    };
-    put_back(&sandbox.path("between").join(name), &there);
-}
-
-/// Empties the store of heads, so that only the log still knows the records.
-fn forget_heads(sandbox: &Sandbox) {
-    let heads = sandbox.home().join("heads");
-    empty(&heads);
-}
-
 // T-LOG-01 T-TRA-27
 #[test]
-fn a_cut_and_an_older_copy_are_told_by_the_log_alone() {
+fn the_log_alone_finds_a_cut_and_an_older_copy() {
     let sandbox = world();
-    forget_heads(&sandbox);
-    good(&sandbox, "");
+    sandbox.forget_heads();
+    sandbox.is_good("p d");
     let path = transcript(&sandbox, "child");
     cut_to_seal(&path);
-    assert_eq!(verdict(&sandbox, path.to_str().unwrap(), 1), "rolled_back");
-    restore(&sandbox, "d");
-    assert_eq!(verdict(&sandbox, "d/a.log", 1), "rolled_back");
+    assert_eq!(sandbox.verdict_of(&path, 1), "rolled_back");
+    sandbox.restore("d");
+    assert_eq!(sandbox.verdict_of("d/a.log", 1), "rolled_back");
 }
 
 // T-MARK-01
 #[test]
-fn with_everything_put_back_the_mark_tells_and_no_record_is_called_whole_or_accused() {
+fn the_mark_shows_a_rollback_of_home_and_records_and_accuses_no_record() {
     let sandbox = world();
-    restore(&sandbox, "home");
-    restore(&sandbox, "d");
+    sandbox.restore("home");
+    sandbox.restore("d");
     let status = sandbox.exits(1, "log status --json").json();
     assert_eq!(status["state"], "log_rolled_back");
-    assert_eq!(verdict(&sandbox, "d/a.log", 3), "open");
+    assert_eq!(sandbox.verdict_of("d/a.log", 3), "open");
     let ended = transcript(&sandbox, "child");
-    assert_eq!(verdict(&sandbox, ended.to_str().unwrap(), 0), "verified");
+    assert_eq!(sandbox.verdict_of(&ended, 0), "verified");
 }
 
 // T-MARK-13
@@ -90,14 +57,14 @@ fn a_second_place_that_is_damaged_hides_nothing_that_another_one_shows_and_a_res
     sandbox.ok("init -q --mark disk2");
     seal(&sandbox, "one\n");
     let (between, marks) = (
-        sandbox.path("between"),
+        sandbox.path("before"),
         sandbox.home().with_file_name("home.marks"),
     );
     copy(&sandbox.home(), &between.join("home"));
     copy(&sandbox.path("d"), &between.join("d"));
     seal(&sandbox, "one\ntwo\n");
-    restore(&sandbox, "home");
-    restore(&sandbox, "d");
+    sandbox.restore("home");
+    sandbox.restore("d");
     for entry in fs::read_dir(&marks).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|end| end == "mark") {
@@ -129,10 +96,10 @@ fn of_two_continuations_of_one_record_the_second_is_a_fork() {
     // A copy of the home reports that it is outdated, and commits nothing. Its log is taken away,
     // so that it continues.
     let copied = sandbox.path("copied");
-    copy(&sandbox.path("between/home"), &copied);
+    copy(&sandbox.path("before/home"), &copied);
     let kept = sandbox.path("kept");
     copy(&sandbox.path("d"), &kept);
-    restore(&sandbox, "d");
+    sandbox.restore("d");
     sandbox.write("d/a.log", "one\nthree\n");
     let there = |more: &str| sandbox.sh(format!("--home {copied:?} {more}"));
     there("seal --detached d/a.log")
@@ -141,11 +108,11 @@ fn of_two_continuations_of_one_record_the_second_is_a_fork() {
     there("log status").exits(1);
     take_log_away(&copied);
     there("seal --detached d/a.log").exits(0);
-    assert_eq!(verdict(&sandbox, "d/a.log", 1), "forked");
-    forget_heads(&sandbox);
-    assert_eq!(verdict(&sandbox, "d/a.log", 1), "forked");
+    assert_eq!(sandbox.verdict_of("d/a.log", 1), "forked");
+    sandbox.forget_heads();
+    assert_eq!(sandbox.verdict_of("d/a.log", 1), "forked");
     put_back(&kept, &sandbox.path("d"));
-    good(&sandbox, "");
+    sandbox.is_good("p d");
 }
 
 /// The records that `verify --all` calls missing.
@@ -175,7 +142,7 @@ fn threads_that_are_deleted_as_a_whole_are_missing_with_and_without_the_heads() 
         records.iter().all(|record| gone.contains(record)),
         "{gone:?}"
     );
-    forget_heads(&sandbox);
+    sandbox.forget_heads();
     let gone = missing(&sandbox, "p d");
     assert!(
         records.iter().all(|record| gone.contains(record)),
@@ -190,18 +157,16 @@ fn another_end_that_a_stolen_key_of_the_epoch_seals_is_a_fork() {
     let sandbox = world();
     let record = open_record(&sandbox, "r.jsonl", 2);
     sandbox.ok("seal r.jsonl");
-    let thief = sandbox.path("thief");
-    copy(&sandbox.home(), &thief);
-    take_log_away(&thief);
+    let thief = sandbox.stolen();
     let older = sandbox.write("stolen/r.jsonl", fs::read(&record).unwrap());
     sandbox.ok("seal r.jsonl --final");
     sandbox.ok("verify r.jsonl");
     let home = format!("--home {thief:?}");
     sandbox.ok(format!("{home} seal stolen/r.jsonl --final"));
     fs::copy(&older, &record).unwrap();
-    assert_eq!(verdict(&sandbox, "r.jsonl", 1), "forked");
-    forget_heads(&sandbox);
-    assert_eq!(verdict(&sandbox, "r.jsonl", 1), "forked");
+    assert_eq!(sandbox.verdict_of("r.jsonl", 1), "forked");
+    sandbox.forget_heads();
+    assert_eq!(sandbox.verdict_of("r.jsonl", 1), "forked");
 }
 
 // T-LOG-06
@@ -209,23 +174,17 @@ fn another_end_that_a_stolen_key_of_the_epoch_seals_is_a_fork() {
 fn threads_that_a_stolen_key_seals_after_it_was_revoked_are_forged_and_older_ones_are_not() {
     let sandbox = world();
     let child = transcript(&sandbox, "child");
-    let thief = sandbox.path("thief");
-    copy(&sandbox.home(), &thief);
-    take_log_away(&thief);
+    let thief = sandbox.stolen();
     sandbox.ok("key revoke self --reason stolen");
-    assert_eq!(verdict(&sandbox, child.to_str().unwrap(), 0), "verified");
+    assert_eq!(sandbox.verdict_of(&child, 0), "verified");
     let threads = child.parent().unwrap().parent().unwrap();
     let count = || fs::read_dir(threads).unwrap().count();
     let before: Vec<PathBuf> = fs::read_dir(threads)
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .collect();
-    let home = ["--home", thief.to_str().unwrap()];
-    let run = ["run", "demo/greet", "--project", "p", "-i", "name=Eve"];
-    let script = ["--script", "answers.yaml"];
-    sandbox
-        .run([&home[..], &run[..], &script[..]].concat())
-        .exits(0);
+    let run = "run demo/greet --project p -i name=Eve --script answers.yaml";
+    sandbox.in_home(&thief, run).exits(0);
     assert_eq!(count(), before.len() + 2);
     for entry in fs::read_dir(threads).unwrap() {
         let path = entry.unwrap().path();
@@ -236,18 +195,18 @@ fn threads_that_a_stolen_key_seals_after_it_was_revoked_are_forged_and_older_one
         } else {
             (0, "verified")
         };
-        assert_eq!(verdict(&sandbox, path.to_str().unwrap(), exit), expected);
+        assert_eq!(sandbox.verdict_of(&path, exit), expected);
     }
 }
 
 // T-LOG-07
 #[test]
-fn a_record_in_the_place_of_another_and_lines_of_another_thread_are_told() {
+fn a_record_in_the_place_of_another_and_lines_of_another_thread_are_found() {
     let sandbox = world();
     let (parent, child) = (transcript(&sandbox, "greet"), transcript(&sandbox, "child"));
     let before = fs::read(&child).unwrap();
     fs::copy(&parent, &child).unwrap();
-    assert_eq!(verdict(&sandbox, child.to_str().unwrap(), 1), "foreign");
+    assert_eq!(sandbox.verdict_of(&child, 1), "foreign");
     // Whole lines with a valid seal at their source: first events alone, then a seal with the
     // events under it.
     for replayed in [2..4, 1..4] {
@@ -257,10 +216,10 @@ fn a_record_in_the_place_of_another_and_lines_of_another_thread_are_told() {
         own.extend_from_slice(&lines(&parent)[replayed]);
         own.push(last);
         fs::write(&child, own.concat()).unwrap();
-        assert_eq!(verdict(&sandbox, child.to_str().unwrap(), 1), "tampered");
+        assert_eq!(sandbox.verdict_of(&child, 1), "tampered");
     }
     fs::write(&child, before).unwrap();
-    good(&sandbox, "");
+    sandbox.is_good("p d");
 }
 
 /// The home that continued asked one witness; the restored home asked the other.
@@ -272,22 +231,15 @@ fn two_witnesses_that_disagree_convict_the_log() {
     let log = status["vkey"].text();
     let (first, second) = (witness(&[log]), witness(&[log]));
     let (one, two) = (Serving::start(&first), Serving::start(&second));
-    let ask = |name: &str, serving: &Serving, exit: i32| {
-        let Serving { key, address, .. } = serving;
-        let file = format!("{name}.policy");
-        let text = format!("log {log}\nwitness {name} {key} http://{address}/\nquorum {name}\n");
-        sandbox.write(&file, text);
-        sandbox.ok(format!("anchor add {file} --name {name}"));
-        sandbox.exits(exit, format!("anchor check {name} --json"))
-    };
+    let ask = |name, serving, exit| check_with(&sandbox, log, name, serving, exit);
     ask("one", &one, 0);
-    restore(&sandbox, "home");
+    sandbox.restore("home");
     fs::remove_dir_all(sandbox.home().with_file_name("home.marks")).unwrap();
-    restore(&sandbox, "d");
+    sandbox.restore("d");
     seal(&sandbox, "one\nthree\n");
     // Nothing on this host shows it, and neither does a witness that never saw the other tree.
     ask("two", &two, 0);
-    let told = ask("one", &one, 1).json();
+    let told = ask("one", &one, 1);
     let told = &told["policies"][0]["witnesses"][0];
     assert_eq!(told["state"], "contradicted");
     let kept = told["why"].text().split_once("kept: ").unwrap().1;
@@ -297,7 +249,7 @@ fn two_witnesses_that_disagree_convict_the_log() {
 
 // T-MARK-25
 #[test]
-fn of_a_home_and_its_clone_one_goes_on_and_the_other_says_so() {
+fn of_a_home_and_its_clone_one_continues_and_the_other_warns() {
     let sandbox = world();
     let clone = sandbox.path("clone");
     copy(&sandbox.home(), &clone);
@@ -310,7 +262,7 @@ fn of_a_home_and_its_clone_one_goes_on_and_the_other_says_so() {
     in_clone("verify d").exits(3);
     sandbox.write("e.json", "{\"e\":1}\n");
     in_clone("seal e.json").exits(0).warns("log_rolled_back");
-    good(&sandbox, "");
+    sandbox.is_good("p d");
     // The copy continues on purpose, as a log of its own.
     in_clone("log restart").exits(0);
     in_clone("verify e.json").exits(0).is_quiet();
@@ -339,32 +291,32 @@ fn moved_copied_and_archived_records_raise_no_alarm() {
     tar("-xf all.tar");
     sandbox.ok("verify moved p");
     fs::rename(work.join("moved"), work.join("d")).unwrap();
-    good(&sandbox, "");
+    sandbox.is_good("p d");
 }
 
 // T-MARK-28
 #[test]
-fn a_restored_home_goes_on_by_a_restart_without_an_alarm() {
+fn a_restored_home_continues_after_a_restart_without_an_alarm() {
     let sandbox = world();
-    restore(&sandbox, "home");
-    restore(&sandbox, "d");
+    sandbox.restore("home");
+    sandbox.restore("d");
     sandbox.ok("log restart");
-    good(&sandbox, "");
+    sandbox.is_good("p d");
     seal(&sandbox, "one\ntwo again\n");
     sandbox.write("e.json", "{\"e\":1}\n");
     sandbox.ok("seal e.json").is_quiet();
-    good(&sandbox, "e.json");
+    sandbox.is_good("p d e.json");
     // The knowledge of the old log still protects its records.
-    forget_heads(&sandbox);
-    restore(&sandbox, "d");
-    assert_eq!(verdict(&sandbox, "d/a.log", 1), "rolled_back");
+    sandbox.forget_heads();
+    sandbox.restore("d");
+    assert_eq!(sandbox.verdict_of("d/a.log", 1), "rolled_back");
 }
 
 /// The home, its second place and its records move to another disk, under other paths; the old ones
 /// are gone.
 // T-MARK-28
 #[test]
-fn a_home_that_moved_with_all_it_has_goes_on_as_the_one_it_was() {
+fn a_home_moved_with_its_second_place_continues_as_the_same_home() {
     let sandbox = world();
     let laptop = Sandbox::new();
     for (from, to) in [
@@ -379,7 +331,7 @@ fn a_home_that_moved_with_all_it_has_goes_on_as_the_one_it_was() {
         copy(&from, &to);
     }
     drop(sandbox);
-    good(&laptop, "");
+    laptop.is_good("p d");
     seal(&laptop, "one\ntwo\nthree\n");
-    good(&laptop, "");
+    laptop.is_good("p d");
 }

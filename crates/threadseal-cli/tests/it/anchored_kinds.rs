@@ -67,14 +67,7 @@ fn world(kind: &str) -> Sandbox {
     let home = sandbox.home();
     go_on(&sandbox, &home, kind, 0, "one");
     if kind == "lineage" {
-        let shown = [
-            "lineage",
-            "identity",
-            "show",
-            "k/agents/counter.identity",
-            "--json",
-        ];
-        let shown = sandbox.run(shown).json();
+        let shown = sandbox.json("lineage identity show k/agents/counter.identity");
         let did = shown["did"].text();
         sandbox.ok(format!("trust add {did} --name agent --usage native"));
     }
@@ -111,15 +104,14 @@ fn told(sandbox: &Sandbox, path: &str, verdicts: &[&str]) {
             verdicts.contains(&verdict),
             "{path}, older {older}: {report}"
         );
-        let checks = report["checks"].list();
-        let log = checks.iter().find(|check| check["name"] == "log").unwrap();
+        let log = report["checks"].item("name", "log");
         assert_eq!(log["result"], "fail", "{path}, older {older}: {report}");
     }
 }
 
 // T-LOG-03
 #[test]
-fn the_log_alone_tells_an_older_copy_of_every_kind() {
+fn the_log_alone_finds_an_older_copy_of_every_kind() {
     for (kind, path) in KINDS {
         let sandbox = world(kind);
         sandbox.ok(format!("verify {path}"));
@@ -130,7 +122,7 @@ fn the_log_alone_tells_an_older_copy_of_every_kind() {
 
 // T-LOG-03
 #[test]
-fn the_log_alone_tells_another_continuation_of_every_kind() {
+fn the_log_alone_finds_another_continuation_of_every_kind() {
     for (kind, path) in KINDS {
         let sandbox = world(kind);
         let stolen = sandbox.path("stolen");
@@ -145,7 +137,7 @@ fn the_log_alone_tells_another_continuation_of_every_kind() {
 
 // T-LOG-03
 #[test]
-fn the_log_alone_tells_what_was_cut_off_by_hand() {
+fn the_log_alone_finds_a_cut_by_hand() {
     for (kind, path) in [KINDS[0], KINDS[1]] {
         let sandbox = world(kind);
         let file = sandbox.path(path);
@@ -160,8 +152,7 @@ fn the_log_alone_tells_what_was_cut_off_by_hand() {
 fn entries_of_every_kind_name_who_sealed_and_roots_where_there_are_any() {
     for (kind, _) in KINDS {
         let sandbox = world(kind);
-        let listed = ["log", "entries", "--json", "--from", "0", "--limit", "100"];
-        let listed = sandbox.run(listed).exits(0).json();
+        let listed = sandbox.json("log entries --from 0 --limit 100");
         let of_kind = format!("head/{kind}");
         let entries = listed["entries"].list().iter();
         let entries: Vec<&Value> = entries

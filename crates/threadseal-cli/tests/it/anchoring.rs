@@ -65,7 +65,7 @@ fn stamped() -> (Sandbox, TempDir, Stamping) {
 
 // T-WIT-25
 #[test]
-fn a_log_is_stamped_whenever_it_has_grown_and_again_where_nobody_answered() {
+fn a_log_is_stamped_when_it_grew_and_again_when_no_authority_answered() {
     let (sandbox, _tools, stamping) = stamped();
     let mut anchoring = Anchoring::start(&sandbox, "--json");
     assert_eq!(anchoring.round(), (2, "stamped".to_owned()));
@@ -97,7 +97,7 @@ fn each_round_is_one_line_and_a_signal_ends_it() {
 }
 
 #[test]
-fn what_cannot_be_asked_for_is_said_at_once() {
+fn impossible_requests_are_refused_at_once() {
     let (sandbox, _tools, _stamping) = stamped();
     let run = |more: &str| sandbox.sh(format!("anchor check --every {more}"));
     for bad in ["0", "0.05", "-1", "nan", "soon", "1e99"] {

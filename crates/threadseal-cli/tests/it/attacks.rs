@@ -9,6 +9,8 @@
 //! ```
 
 use crate::prelude::*;
+use crate::witness::check_with;
+use std::ops::Deref;
 
 const THREADS: &str = "p/.ai/agent/threads";
 
@@ -23,9 +25,7 @@ struct Scene {
 fn scene() -> Scene {
     let sandbox = project();
     let first = greeted(&sandbox, "");
-    let before = sandbox.path("before");
-    copy(&sandbox.home(), &before.join("home"));
-    copy(&sandbox.path("p"), &before.join("p"));
+    sandbox.keep(&["home", "p"]);
     let resumed = sandbox.sh(once_more(&first) + " --json");
     let second = id_of(&resumed.exits(0));
     let scene = Scene {
@@ -33,7 +33,7 @@ fn scene() -> Scene {
         first,
         second,
     };
-    scene.good("p");
+    scene.is_good("p");
     scene
 }
 
@@ -42,76 +42,37 @@ fn id_of(ran: &Ran) -> String {
     told["thread_id"].text().to_owned()
 }
 
+impl Deref for Scene {
+    type Target = Sandbox;
+
+    fn deref(&self) -> &Sandbox {
+        &self.sandbox
+    }
+}
+
 impl Scene {
-    fn work(&self, name: &str) -> PathBuf {
-        self.sandbox.path(name)
-    }
-
     fn transcript(&self, id: &str) -> PathBuf {
-        self.work(THREADS).join(id).join("transcript.jsonl")
-    }
-
-    /// Runs a command with another home.
-    fn with(&self, home: &Path, arguments: &str) -> Ran {
-        let home = format!("--home {home:?}");
-        self.sandbox.sh(format!("{home} {arguments}"))
-    }
-
-    /// Restores the home or the project to its state before the thread was resumed.
-    fn put_back(&self, name: &str) {
-        let there = match name {
-            "home" => self.sandbox.home(),
-            name => self.work(name),
-        };
-        put_back(&self.work("before").join(name), &there);
-    }
-
-    /// Empties the store of heads, so that only the log still knows the records.
-    fn forget_heads(&self) {
-        let heads = self.sandbox.home().join("heads");
-        empty(&heads);
-    }
-
-    /// A copy of the home without its log, which would show that it is a copy.
-    fn thief(&self, name: &str) -> PathBuf {
-        let thief = self.work(name);
-        copy(&self.sandbox.home(), &thief);
-        take_log_away(&thief);
-        thief
+        self.path(THREADS).join(id).join("transcript.jsonl")
     }
 
     /// Checks the report on the record of a thread.
     #[track_caller]
     fn says(&self, id: &str, verdict: &str, exit: i32) {
-        let path = self.transcript(id);
-        let path = path.to_str().unwrap();
-        let told = self.sandbox.exits(exit, format!("verify {path} --json"));
-        let told = told.json();
-        let of_it = |report: &&Value| report["path"].text().ends_with(path);
-        let report = told["results"].list().iter().find(of_it);
-        assert_eq!(report.unwrap()["verdict"], verdict, "{told}");
+        assert_eq!(self.verdict_of(self.transcript(id), exit), verdict);
     }
 
     /// Neither resume nor handoff continues the thread.
     #[track_caller]
     fn refused(&self, id: &str, why: &str) {
-        self.refused_to(&self.sandbox.home(), id, why);
+        self.refused_to(&self.home(), id, why);
     }
 
     #[track_caller]
     fn refused_to(&self, home: &Path, id: &str, why: &str) {
         for command in ["resume", "handoff"] {
             let line = once_more(id).replace("resume", command);
-            let told = self.with(home, &line).exits(2).stderr;
+            let told = self.in_home(home, &line).exits(2).stderr;
             assert!(told.contains(why), "{command}: {told}");
-        }
-    }
-
-    /// Everything verifies, and standard error is empty.
-    #[track_caller]
-    fn good(&self, folder: &str) {
-        for arguments in [&format!("verify {folder}"), "log status", "log fsck"] {
-            self.sandbox.ok(arguments).is_quiet();
         }
     }
 
@@ -119,9 +80,8 @@ impl Scene {
     #[track_caller]
     fn goes_on(&self, folder: &str) {
         let line = once_more(&self.second);
-        self.sandbox
-            .ok(line.replace("--project p", &format!("--project {folder}")));
-        self.good(folder);
+        self.ok(line.replace("--project p", &format!("--project {folder}")));
+        self.is_good(folder);
     }
 }
 
@@ -142,9 +102,9 @@ fn cut() {
 #[test]
 fn roll_back() {
     let scene = scene();
-    let there = scene.work(THREADS).join(&scene.first);
+    let there = scene.path(THREADS).join(&scene.first);
     fs::remove_dir_all(&there).unwrap();
-    let older = scene.work("before").join(THREADS).join(&scene.first);
+    let older = scene.path("before").join(THREADS).join(&scene.first);
     copy(&older, &there);
     for _ in 0..2 {
         scene.says(&scene.first, "rolled_back", 1);
@@ -158,17 +118,14 @@ fn roll_back() {
 #[test]
 fn restore_home_and_records() {
     let scene = scene();
-    scene.put_back("p");
-    scene.put_back("home");
+    scene.restore("p");
+    scene.restore("home");
     scene.says(&scene.first, "verified", 0);
     scene.refused(&scene.first, "hint: threadseal log status");
-    let status = scene.sandbox.exits(1, "log status --json");
+    let status = scene.exits(1, "log status --json");
     assert_eq!(status.json()["state"], "log_rolled_back");
-    scene.sandbox.exits(3, "verify p");
-    scene
-        .sandbox
-        .exits(2, "verify --all")
-        .warns("log_rolled_back");
+    scene.exits(3, "verify p");
+    scene.exits(2, "verify --all").warns("log_rolled_back");
 }
 
 // T-SUITE-04
@@ -177,10 +134,10 @@ fn delete() {
     let scene = scene();
     let first = json_lines(&scene.transcript(&scene.second)).remove(0);
     let record = first["payload"]["record"].clone();
-    fs::remove_dir_all(scene.work(THREADS).join(&scene.second)).unwrap();
+    fs::remove_dir_all(scene.path(THREADS).join(&scene.second)).unwrap();
     for named in ["", "p"] {
         let line = format!("verify --all --json {named}");
-        let told = scene.sandbox.exits(1, line).json();
+        let told = scene.exits(1, line).json();
         let gone = |report: &&Value| report["record"] == record && report["verdict"] == "missing";
         assert!(
             told["results"].list().iter().any(|report| gone(&report)),
@@ -196,10 +153,10 @@ fn delete() {
 #[test]
 fn fork() {
     let scene = scene();
-    let thief = scene.work("before/home");
+    let thief = scene.path("before/home");
     take_log_away(&thief);
-    scene.put_back("p");
-    scene.with(&thief, &once_more(&scene.first)).exits(0);
+    scene.restore("p");
+    scene.in_home(&thief, &once_more(&scene.first)).exits(0);
     for _ in 0..2 {
         scene.says(&scene.first, "forked", 1);
         scene.refused(&scene.first, "forked");
@@ -221,15 +178,14 @@ fn transplant() {
     scene.refused(&scene.first, "foreign");
     fs::write(&path, whole.concat()).unwrap();
     copy(
-        &scene.work("p/.ai/directives"),
-        &scene.work("q/.ai/directives"),
+        &scene.path("p/.ai/directives"),
+        &scene.path("q/.ai/directives"),
     );
-    copy(&scene.work("p/.ai/agent"), &scene.work("q/.ai/agent"));
-    fs::remove_file(scene.work("q/.ai/agent/threads/project.json")).unwrap();
+    copy(&scene.path("p/.ai/agent"), &scene.path("q/.ai/agent"));
+    fs::remove_file(scene.path("q/.ai/agent/threads/project.json")).unwrap();
     for command in ["resume", "handoff"] {
         let line = once_more(&scene.first).replace("resume", command);
         scene
-            .sandbox
             .exits(2, line.replace("--project p", "--project q"))
             .warns("is foreign: its line 1 names project");
     }
@@ -263,16 +219,16 @@ fn replay() {
 #[test]
 fn seal_another_end_with_a_stolen_key_of_the_epoch() {
     let mut scene = scene();
-    scene.first = killed(&scene.sandbox);
-    let thief = scene.thief("thief");
+    scene.first = running(&scene, "", 1).thread.clone();
+    let thief = scene.stolen();
     assert_eq!(fs::read_dir(thief.join("epochs")).unwrap().count(), 1);
-    copy(&scene.work("p"), &scene.work("stolen"));
+    copy(&scene.path("p"), &scene.path("stolen"));
     let recover = format!("thread recover {} --project", scene.first);
-    scene.sandbox.ok(format!("{recover} p"));
+    scene.ok(format!("{recover} p"));
     scene.says(&scene.first, "verified", 0);
-    scene.with(&thief, &format!("{recover} stolen")).exits(0);
+    scene.in_home(&thief, &format!("{recover} stolen")).exits(0);
     let path = scene.transcript(&scene.first);
-    let stolen = scene.work("stolen/.ai/agent/threads").join(&scene.first);
+    let stolen = scene.path("stolen/.ai/agent/threads").join(&scene.first);
     fs::copy(stolen.join("transcript.jsonl"), &path).unwrap();
     for _ in 0..2 {
         scene.says(&scene.first, "forked", 1);
@@ -281,54 +237,14 @@ fn seal_another_end_with_a_stolen_key_of_the_epoch() {
     }
 }
 
-/// A thread whose process died in the middle of a call.
-fn killed(sandbox: &Sandbox) -> String {
-    let tool = "tool_type: command\ncommand: [/bin/sleep, '60']\n";
-    sandbox.write("p/.ai/tools/demo/count.yaml", tool);
-    sandbox.ok("seal -q p/.ai/tools/demo/count.yaml");
-    sandbox.write("slow.yaml", "answers: [{calls: [{tool: demo_count}]}]");
-    let threads = sandbox.path(THREADS).join("demo");
-    let names = || {
-        let names = fs::read_dir(&threads).unwrap();
-        names.map(|entry| entry.unwrap().file_name().into_string().unwrap())
-    };
-    let before: Vec<String> = names().collect();
-    let run = [
-        "run",
-        "demo/greet",
-        "--project",
-        "p",
-        "-i",
-        "name=Ada",
-        "--script",
-        "slow.yaml",
-    ];
-    let mut command = sandbox.command();
-    command
-        .args(run)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    let mut running = command.spawn().unwrap();
-    let begun = (0..600).find_map(|_| {
-        std::thread::sleep(Duration::from_millis(50));
-        let name = names().find(|name| !before.contains(name))?;
-        let text = fs::read_to_string(threads.join(&name).join("transcript.jsonl")).ok()?;
-        text.contains("tool_call_start")
-            .then(|| format!("demo/{name}"))
-    });
-    running.kill().unwrap();
-    running.wait().unwrap();
-    begun.unwrap()
-}
-
 // T-SUITE-09
 #[test]
 fn sign_with_a_key_that_was_revoked() {
     let scene = scene();
-    let thief = scene.thief("thief");
-    scene.sandbox.ok("key revoke self --reason stolen");
+    let thief = scene.stolen();
+    scene.ok("key revoke self --reason stolen");
     let run = "run demo/greet --project p -i name=Eve --script answers.yaml --json";
-    let made = id_of(&scene.with(&thief, run).exits(0));
+    let made = id_of(&scene.in_home(&thief, run).exits(0));
     scene.says(&made, "forged", 1);
     // The home checks its own key first. Records that the key sealed before remain valid, and
     // continue only under another key.
@@ -342,26 +258,16 @@ fn sign_with_a_key_that_was_revoked() {
 #[test]
 fn show_two_witnesses_two_histories() {
     let scene = scene();
-    let status = scene.sandbox.json("log status");
+    let status = scene.json("log status");
     let log = status["vkey"].text();
     let (first, second) = (witness(&[log]), witness(&[log]));
     let (one, two) = (Serving::start(&first), Serving::start(&second));
-    let ask = |name: &str, serving: &Serving, exit: i32| {
-        let Serving { key, address, .. } = serving;
-        let file = format!("{name}.policy");
-        let text = format!("log {log}\nwitness {name} {key} http://{address}/\nquorum {name}\n");
-        scene.sandbox.write(&file, text);
-        scene.sandbox.ok(format!("anchor add {file} --name {name}"));
-        scene
-            .sandbox
-            .exits(exit, format!("anchor check {name} --json"))
-            .json()
-    };
+    let ask = |name, serving, exit| check_with(&scene, log, name, serving, exit);
     ask("one", &one, 0);
-    scene.put_back("home");
-    scene.put_back("p");
-    fs::remove_dir_all(scene.sandbox.home().with_file_name("home.marks")).unwrap();
-    scene.sandbox.ok(once_more(&scene.first));
+    scene.restore("home");
+    scene.restore("p");
+    fs::remove_dir_all(scene.home().with_file_name("home.marks")).unwrap();
+    scene.ok(once_more(&scene.first));
     // Nothing on this host shows it, and neither does a witness that never saw the other tree.
     ask("two", &two, 0);
     let told = ask("one", &one, 1);
@@ -370,27 +276,27 @@ fn show_two_witnesses_two_histories() {
     let kept = told["why"].text().split_once("kept: ");
     let kept = read(kept.unwrap().1);
     assert!(Conflict::parse(&kept).is_ok());
-    scene.sandbox.exits(1, "anchor check");
-    scene.sandbox.exits(3, "verify p").warns("log_rolled_back");
+    scene.exits(1, "anchor check");
+    scene.exits(3, "verify p").warns("log_rolled_back");
     scene.refused(&scene.first, "hint: threadseal log status");
 }
 
 // T-SUITE-11
 #[test]
-fn go_on_with_a_clone_of_the_home() {
+fn continue_with_a_clone_of_the_home() {
     let scene = scene();
-    let clone = scene.work("clone");
-    copy(&scene.sandbox.home(), &clone);
+    let clone = scene.path("clone");
+    copy(&scene.home(), &clone);
     // Until one of the two homes continues, nothing differs.
-    scene.with(&clone, "verify p").exits(0);
+    scene.in_home(&clone, "verify p").exits(0);
     scene.goes_on("p");
-    scene.with(&clone, "log status").exits(1);
+    scene.in_home(&clone, "log status").exits(1);
     scene
-        .with(&clone, "verify p")
+        .in_home(&clone, "verify p")
         .exits(3)
         .warns("log_rolled_back");
     scene.refused_to(&clone, &scene.second, "hint: threadseal log status");
-    scene.good("p");
+    scene.is_good("p");
 }
 
 /// The records stay as they are, newer than the knowledge of the home.
@@ -398,10 +304,10 @@ fn go_on_with_a_clone_of_the_home() {
 #[test]
 fn restore_the_home_alone() {
     let scene = scene();
-    scene.put_back("home");
-    let status = scene.sandbox.exits(1, "log status --json");
+    scene.restore("home");
+    let status = scene.exits(1, "log status --json");
     assert_eq!(status.json()["state"], "log_rolled_back");
-    scene.sandbox.exits(3, "verify p");
+    scene.exits(3, "verify p");
     scene.says(&scene.second, "verified", 0);
     scene.refused(&scene.second, "hint: threadseal log status");
 }
@@ -410,8 +316,8 @@ fn restore_the_home_alone() {
 #[test]
 fn move_in_good_faith() {
     let scene = scene();
-    fs::rename(scene.work("p"), scene.work("moved")).unwrap();
-    scene.good("moved");
+    fs::rename(scene.path("p"), scene.path("moved")).unwrap();
+    scene.is_good("moved");
     scene.goes_on("moved");
 }
 
@@ -419,9 +325,9 @@ fn move_in_good_faith() {
 #[test]
 fn copy_in_good_faith() {
     let scene = scene();
-    copy(&scene.work("p"), &scene.work("copied"));
-    scene.good("copied");
-    scene.good("p");
+    copy(&scene.path("p"), &scene.path("copied"));
+    scene.is_good("copied");
+    scene.is_good("p");
     scene.goes_on("p");
 }
 
@@ -433,14 +339,14 @@ fn archive_in_good_faith() {
         let mut tar = Command::new("tar");
         let ran = tar
             .args(words(arguments))
-            .current_dir(scene.sandbox.work())
+            .current_dir(scene.work())
             .status();
         assert!(ran.unwrap().success());
         if gone {
-            fs::remove_dir_all(scene.work("p")).unwrap();
+            fs::remove_dir_all(scene.path("p")).unwrap();
         }
     }
-    scene.good("p");
+    scene.is_good("p");
     scene.goes_on("p");
 }
 
@@ -449,10 +355,10 @@ fn archive_in_good_faith() {
 #[test]
 fn restore_in_good_faith_and_restart_the_log() {
     let mut scene = scene();
-    scene.put_back("home");
-    scene.put_back("p");
-    scene.sandbox.ok("log restart");
-    scene.good("p");
+    scene.restore("home");
+    scene.restore("p");
+    scene.ok("log restart");
+    scene.is_good("p");
     scene.second.clone_from(&scene.first);
     scene.goes_on("p");
 }
@@ -462,16 +368,16 @@ fn restore_in_good_faith_and_restart_the_log() {
 #[test]
 fn take_a_new_laptop_in_good_faith() {
     let scene = scene();
-    let log = scene.sandbox.home().join("log");
+    let log = scene.home().join("log");
     let id = read(log.join("current"));
     let path = log.join(id.trim()).join("log.json");
     let mut description = json_file(&path);
     description["host"] = "ab".repeat(32).into();
     fs::write(&path, format!("{description}\n")).unwrap();
-    fs::remove_dir_all(scene.sandbox.home().with_file_name("home.marks")).unwrap();
-    scene.sandbox.exits(3, "verify p");
+    fs::remove_dir_all(scene.home().with_file_name("home.marks")).unwrap();
+    scene.exits(3, "verify p");
     scene.refused(&scene.second, "hint: threadseal log status");
-    scene.sandbox.ok("log restart").does_not_warn("warning");
-    scene.good("p");
+    scene.ok("log restart").does_not_warn("warning");
+    scene.is_good("p");
     scene.goes_on("p");
 }

@@ -263,7 +263,7 @@ fn writes_fail(sandbox: &Sandbox, part: &str) {
 }
 
 #[test]
-fn a_read_only_disk_is_told_and_left_alone() {
+fn a_read_only_disk_is_reported_and_not_changed() {
     let (sandbox, Some(disk)) = sandbox_with_disk() else {
         return;
     };
@@ -273,7 +273,7 @@ fn a_read_only_disk_is_told_and_left_alone() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_nothing_half_written_stays() {
+fn a_full_disk_is_reported_and_leaves_nothing_half_written() {
     let (sandbox, Some(_disk)) = sandbox_with_disk() else {
         return;
     };
@@ -297,7 +297,7 @@ fn a_full_disk_is_told_and_nothing_half_written_stays() {
 }
 
 #[test]
-fn wrong_usage_is_told_whole_in_json_as_well() {
+fn wrong_usage_has_its_whole_message_in_json() {
     let sandbox = Sandbox::new();
     let ran = sandbox.exits(2, "check-proof --json");
     let message = ran.json()["message"].text().to_owned();

@@ -6,9 +6,7 @@ use threadseal_core::key::PublicKey;
 
 /// The raw public half of the home's own key.
 fn public(sandbox: &Sandbox) -> String {
-    let keys = sandbox.json("key list");
-    let mut keys = keys["keys"].list().iter();
-    let own = keys.find(|key| key["name"] == "self").unwrap();
+    let own = sandbox.key("self");
     own["public"].text().to_owned()
 }
 
@@ -17,12 +15,8 @@ fn two_homes() -> (Sandbox, Sandbox) {
     let (authority, worker) = (ready(), ready());
     open_record(&authority, "r.jsonl", 2);
     let rye = worker.path("rye.pem");
-    let export = ["key", "export", "self-rye", "--private", "-o"];
-    let export = export.iter().map(Path::new).chain([rye.as_path()]);
-    authority.run(export).exits(0);
-    let import = ["key", "import", "rye.pem", "--name", "boss-rye"];
-    let import = import.iter().chain(&["--usage", "rye"]);
-    worker.run(import).exits(0);
+    authority.ok(format!("key export self-rye --private -o {rye:?}"));
+    worker.ok("key import rye.pem --name boss-rye --usage rye");
     let boss = public(&authority);
     worker.ok(format!("trust add {boss} --name boss"));
     (authority, worker)
@@ -53,7 +47,7 @@ fn history(sandbox: &Sandbox) -> Vec<Value> {
 }
 
 #[test]
-fn a_delegate_goes_on_with_a_record_in_a_home_of_its_own_and_both_homes_find_it_whole() {
+fn a_delegate_continues_a_record_in_its_own_home_and_both_homes_verify_it() {
     let (authority, worker) = two_homes();
     let key = public(&worker);
     // The other key seals nothing before it is delegated.
@@ -117,7 +111,7 @@ fn a_delegation_is_written_once_in_the_record_and_in_the_log() {
 /// elsewhere.
 // T-KLOG-30 T-KLOG-33
 #[test]
-fn a_delegation_that_the_log_of_the_authority_does_not_know_is_told_until_it_is_written_down() {
+fn a_delegation_missing_from_the_log_is_reported_until_it_is_logged() {
     let (authority, worker) = two_homes();
     let path = authority.path("r.jsonl");
     delegate(&authority, &public(&ready())).exits(0);
@@ -138,7 +132,7 @@ fn a_delegation_that_the_log_of_the_authority_does_not_know_is_told_until_it_is_
 
 // T-KLOG-33
 #[test]
-fn a_delegation_that_was_not_logged_before_the_end_of_its_record_is_logged_behind_it() {
+fn a_delegation_not_logged_before_the_end_of_its_record_is_logged_after_it() {
     let (authority, worker) = two_homes();
     let path = authority.path("r.jsonl");
     let key = PublicKey::from_hex(&public(&worker)).unwrap();
@@ -167,7 +161,7 @@ fn a_delegation_that_was_not_logged_before_the_end_of_its_record_is_logged_behin
 
 // T-KLOG-29
 #[test]
-fn what_a_delegate_seals_behind_its_end_is_forged_and_what_it_sealed_before_stays_whole() {
+fn seals_of_a_delegate_after_its_end_are_forged_and_earlier_ones_verify() {
     let (authority, worker) = two_homes();
     delegate(&authority, &public(&worker)).exits(0);
     let path = carry(&authority, &worker);
@@ -201,7 +195,7 @@ fn what_a_delegate_seals_behind_its_end_is_forged_and_what_it_sealed_before_stay
 
 // T-KLOG-32
 #[test]
-fn only_the_authority_of_a_record_that_goes_on_lets_a_key_in_and_nothing_is_written_else() {
+fn only_the_authority_of_an_open_record_delegates_and_refusals_write_nothing() {
     let (authority, worker) = two_homes();
     let key = public(&worker);
     let path = authority.path("r.jsonl");
@@ -254,7 +248,7 @@ fn only_the_authority_of_a_record_that_goes_on_lets_a_key_in_and_nothing_is_writ
 }
 
 #[test]
-fn a_home_without_a_log_delegates_and_says_what_that_lacks() {
+fn a_home_without_a_log_delegates_with_a_warning() {
     let authority = Sandbox::new();
     authority.ok("init --no-log");
     open_record(&authority, "r.jsonl", 1);
@@ -266,7 +260,7 @@ fn a_home_without_a_log_delegates_and_says_what_that_lacks() {
 }
 
 #[test]
-fn a_thread_of_a_project_is_delegated_by_its_folder_only_while_it_goes_on() {
+fn a_thread_of_a_project_is_delegated_by_its_folder_only_while_it_is_open() {
     let sandbox = project();
     greeted(&sandbox, "");
     let thread = thread(&sandbox, "greet");

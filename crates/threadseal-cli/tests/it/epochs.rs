@@ -21,9 +21,7 @@ fn lines(path: &Path) -> Vec<Value> {
 #[test]
 fn a_thread_is_sealed_by_keys_that_are_gone_when_it_has_ended() {
     let sandbox = project();
-    let script = ["run", "demo/greet", "--project", "p", "-i", "name=Ada"];
-    let script = script.iter().chain(&["--script", "answers.yaml"]);
-    sandbox.run(script).exits(0);
+    greeted(&sandbox, "");
     assert_eq!(keys(&sandbox), [""; 0], "none is left behind the end");
     let threads = sandbox.path("p/.ai/agent/threads/demo");
     let mut seen = 0;

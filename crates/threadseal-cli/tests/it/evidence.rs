@@ -26,7 +26,7 @@ pub(crate) const COPIES: [&str; 2] = ["one.jsonl", "there/one.jsonl"];
 
 // T-FRK-02
 #[test]
-fn two_copies_that_were_gone_on_with_convict_the_key_to_whoever_knows_it() {
+fn two_continued_copies_convict_their_key() {
     let sandbox = forked();
     let make = format!("verify {} {} --evidence fork", COPIES[0], COPIES[1]);
     let unasked = sandbox.exits(1, format!("verify {} {} --json", COPIES[0], COPIES[1]));
@@ -76,7 +76,7 @@ fn two_copies_that_were_gone_on_with_convict_the_key_to_whoever_knows_it() {
 /// evidence is not called forged, and convicts no record.
 // T-FRK-09
 #[test]
-fn evidence_of_a_key_that_ended_says_what_it_is_worth() {
+fn evidence_against_a_key_that_ended_states_its_worth() {
     let sandbox = forked();
     sandbox.exits(
         1,
@@ -97,8 +97,7 @@ fn a_short_copy_beside_two_histories_hides_neither() {
     let sandbox = ready();
     let path = open_record(&sandbox, "b.jsonl", 2);
     fs::copy(&path, sandbox.path("a.jsonl")).unwrap();
-    let other = set_aside(&sandbox.home());
-    take_log_away(&other);
+    let other = sandbox.stolen();
     fs::copy(&path, sandbox.path("c.jsonl")).unwrap();
     sandbox.ok("seal b.jsonl --final");
     sandbox.in_home(&other, "seal c.jsonl --final").exits(0);

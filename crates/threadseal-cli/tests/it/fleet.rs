@@ -98,12 +98,21 @@ impl Ended {
             sandbox.write("p/.ai/directives/demo/slow.md", directive),
             sandbox.write("p/.ai/tools/demo/nap.yaml", &tool),
         ];
-        let seal = paths.iter().map(|path| path.to_str().unwrap());
-        sandbox.run(std::iter::once("seal").chain(seal)).exits(0);
+        seal_all(sandbox, &paths);
         sandbox.write(
             "nap.yaml",
             "answers: [{calls: [{tool: demo_nap, input: {}, id: n1}]}]",
         );
+    }
+
+    /// A worker is killed as soon as the tool of `demo/slow` has started so often.
+    fn lose_worker(&self, naps: usize) {
+        let mut worker = self.worker("--script nap.yaml");
+        while self.naps() < naps {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        worker.kill().unwrap();
+        worker.wait().unwrap();
     }
 
     /// How often the tool of `demo/slow` started.
@@ -117,7 +126,7 @@ impl Ended {
     fn refuses(&self, arguments: &str, why: &str) {
         let before = self.everything();
         let ran = self.exits(2, arguments);
-        assert!(ran.stderr.contains(why), "{why}: {}", ran.stderr);
+        ran.stderr.has(why);
         assert_eq!(self.everything(), before, "{arguments:?}");
     }
 
@@ -185,7 +194,7 @@ impl Ended {
 
 // T-FLT-09 T-FLT-10
 #[test]
-fn what_was_done_to_threads_in_a_database_is_told_as_of_files() {
+fn changes_of_threads_in_a_database_are_found_as_in_files() {
     let Some(ended) = Ended::new() else { return };
     let whole = ended.verify("").exits(0).json();
     // Of both threads: transcript, ledger, thread.json, capabilities.md and knowledge entry.
@@ -359,7 +368,7 @@ fn threads_in_a_database_are_waited_for_followed_and_inspected() {
 
 // T-FLT-11
 #[test]
-fn a_thread_in_a_database_is_gone_on_with_from_records_that_verify_only() {
+fn a_thread_in_a_database_continues_only_from_records_that_verify() {
     let Some(ended) = Ended::new() else { return };
     let thread = ended.thread.as_str();
     let resume = format!("thread resume {thread} -m 'Once more.'");
@@ -414,16 +423,11 @@ fn a_thread_in_a_database_is_gone_on_with_from_records_that_verify_only() {
 
 // T-FLT-13
 #[test]
-fn a_thread_whose_worker_is_gone_is_ended_by_hand_and_not_while_a_lease_stands() {
+fn a_thread_without_its_worker_is_ended_by_hand_but_not_during_a_lease() {
     let Some(ended) = Ended::new() else { return };
     ended.slow(2);
     ended.ok("run demo/slow --detach");
-    let mut worker = ended.worker("--script nap.yaml");
-    while ended.naps() < 1 {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    worker.kill().unwrap();
-    worker.wait().unwrap();
+    ended.lose_worker(1);
     let thread = ended.root().unwrap();
     let recover = format!("thread recover {thread} --json");
     let expires = |when: &str| {
@@ -438,10 +442,7 @@ fn a_thread_whose_worker_is_gone_is_ended_by_hand_and_not_while_a_lease_stands()
     let recovered = ended.ok(&recover).json();
     assert_eq!(recovered["status"], "error");
     let call = format!("{thread}/1/n1#1");
-    assert_eq!(
-        recovered["unresolved"][0]["idempotency_key"], call,
-        "{recovered}"
-    );
+    recovered.is(json!({"unresolved/0/idempotency_key": call}));
     ended.verify("").exits(0);
     assert_eq!(
         ended.sql("SELECT DISTINCT state FROM threadseal_orders"),
@@ -451,12 +452,7 @@ fn a_thread_whose_worker_is_gone_is_ended_by_hand_and_not_while_a_lease_stands()
     // The worker that resumes it is lost too. The next worker ends the successor, and repeats no
     // call.
     ended.ok(format!("thread resume {thread} -m Again. --detach"));
-    let mut worker = ended.worker("--script nap.yaml");
-    while ended.naps() < 2 {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    worker.kill().unwrap();
-    worker.wait().unwrap();
+    ended.lose_worker(2);
     expires("-1 hour");
     ended.work("nap.yaml");
     assert_eq!(ended.naps(), 2);
@@ -473,7 +469,7 @@ fn a_thread_whose_worker_is_gone_is_ended_by_hand_and_not_while_a_lease_stands()
 
 // T-FLT-12
 #[test]
-fn a_run_of_a_graph_is_an_order_and_ends_with_its_worker_until_somebody_decides() {
+fn a_graph_run_is_an_order_that_ends_with_its_worker_until_a_person_decides() {
     let Some(ended) = Ended::new() else { return };
     let sandbox = &ended.sandbox;
     let paths = [
@@ -489,8 +485,7 @@ fn a_run_of_a_graph_is_an_order_and_ends_with_its_worker_until_somebody_decides(
             "tool_type: command\ncommand: [/bin/sh, -c, 'echo >>began; sleep 2']\nconfig_schema:\n  type: object\n",
         ),
     ];
-    let seal = paths.iter().map(|path| path.to_str().unwrap());
-    sandbox.run(std::iter::once("seal").chain(seal)).exits(0);
+    seal_all(sandbox, &paths);
     let naps = || {
         let began = fs::read_to_string(sandbox.path("p/began"));
         began.map_or(0, |began| began.lines().count())

@@ -49,7 +49,7 @@ fn the_root_help_states_the_exit_codes() {
         "  2  no verdict",
         "  3  not confirmed",
     ] {
-        assert!(help.contains(line), "{line}");
+        help.has(line);
     }
 }
 
@@ -70,7 +70,7 @@ fn wrong_usage_exits_2_and_keeps_standard_output_empty() {
 }
 
 #[test]
-fn wrong_usage_is_told_in_json_where_json_was_asked_for() {
+fn wrong_usage_is_reported_as_json_on_request() {
     let ran = Sandbox::new().exits(2, "verify --json --format pink x");
     assert_eq!(ran.json()["schema"], "threadseal.error/1");
     let message = ran.json()["message"].text().to_owned();
@@ -87,7 +87,7 @@ fn version_is_one_line() {
 
 // T-CMD-02
 #[test]
-fn a_full_disk_and_a_broken_pipe_behind_standard_output_are_never_0() {
+fn a_full_disk_and_a_broken_pipe_at_standard_output_never_exit_with_0() {
     let sandbox = Sandbox::new();
     for arguments in ["completions bash", "man", "--help"] {
         let full = sandbox
@@ -148,7 +148,7 @@ fn a_minus_is_standard_input_where_a_file_is_read_once() {
 
 // T-CMD-02
 #[test]
-fn what_had_to_be_said_and_could_not_be_is_never_0_and_silence_is_the_verdict() {
+fn lost_output_never_exits_with_0_and_quiet_exits_with_the_verdict() {
     let sandbox = ready();
     ended_record(&sandbox, "good.jsonl", 1);
     sandbox.write("unsigned.json", "{}");

@@ -5,7 +5,7 @@ use crate::prelude::*;
 const GOOD: &str = "tool_type: graph\npermissions: [rye.execute.tool.x]\nconfig:\n  start: a\n  nodes:\n    a: {action: {primary: execute, item_type: tool, item_id: x}, next: b}\n    b: {type: return}\n";
 
 #[test]
-fn faults_are_told_with_their_lines_and_decide_the_exit() {
+fn faults_are_reported_with_their_lines_and_decide_the_exit_code() {
     let sandbox = Sandbox::new();
     let put = |name: &str, text: &str| sandbox.write(name, text);
     put("good.yaml", GOOD);
@@ -80,9 +80,7 @@ fn project() -> Sandbox {
         sandbox.write("p/.ai/directives/demo/judge.md", JUDGE),
         sandbox.write("p/.ai/directives/demo/caller.md", CALLER),
     ];
-    sandbox
-        .run(std::iter::once("seal").chain(files.iter().map(|path| path.to_str().unwrap())))
-        .exits(0);
+    seal_all(&sandbox, &files);
     sandbox.write("p/text.txt", "one two three\n");
     sandbox.write("answers.yaml", "answers:\n  - text: No.\n");
     sandbox
@@ -106,11 +104,7 @@ fn a_graph_runs_shows_itself_and_all_that_it_leaves_verifies() {
         .ok(format!("graph show {id} --project p"))
         .prints("completed, step 3 at done");
     let list = sandbox.json("thread list --project p");
-    let rows = list["threads"].list();
-    let row = rows
-        .iter()
-        .find(|row| row["thread_id"] == id.as_str())
-        .unwrap();
+    let row = list["threads"].item("thread_id", id.as_str());
     row.is(json!({"directive": "demo/pipeline", "status": "completed"}));
     sandbox.ok(format!("thread status {id} --project p"));
     let plain = sandbox.ok(format!("{RUN} answers.yaml"));

@@ -117,7 +117,7 @@ fn without_the_log_nothing_that_a_revoked_key_sealed_counts() {
 }
 
 #[test]
-fn a_new_home_says_in_its_log_that_its_key_is_there() {
+fn a_new_home_logs_its_key() {
     let sandbox = ready();
     let history = sandbox.json("key history");
     let events = history["events"].list();
@@ -132,7 +132,7 @@ fn a_new_home_says_in_its_log_that_its_key_is_there() {
 }
 
 #[test]
-fn a_new_key_in_a_home_that_went_back_is_made_and_what_its_log_lacks_is_said() {
+fn a_new_key_in_a_rolled_back_home_is_made_with_a_warning() {
     let sandbox = ready();
     let older = sandbox.path("older");
     copy(&sandbox.home(), &older);
@@ -185,7 +185,7 @@ fn the_history_of_keys_is_that_of_the_log() {
 }
 
 #[test]
-fn a_key_that_is_not_native_and_a_home_without_a_log_are_told_so() {
+fn a_key_that_is_not_native_and_a_home_without_a_log_get_a_hint() {
     let sandbox = Sandbox::new();
     sandbox.ok("init -q --no-log");
     sandbox
@@ -238,7 +238,7 @@ fn a_key_is_rotated_under_its_name_and_what_the_old_one_sealed_before_counts() {
 }
 
 #[test]
-fn a_rotation_that_was_cut_short_goes_on_where_it_is_run_again() {
+fn an_interrupted_rotation_continues_when_it_is_run_again() {
     for moved in 0..=3 {
         let sandbox = ready();
         let old = native_keys(&sandbox)[0].1.clone();

@@ -140,7 +140,7 @@ fn a_home_that_was_put_back_is_noticed_by_the_keyring_of_its_user() {
 
 // T-MARK-15
 #[test]
-fn what_is_sealed_without_the_keyring_waits_until_it_is_back_and_nobody_says_that_all_is_well() {
+fn heads_sealed_without_the_keyring_wait_for_it_with_a_warning() {
     let Some(mut session) = Session::start() else {
         return;
     };

@@ -39,8 +39,7 @@ fn init_makes_three_keys_and_trusts_them_and_a_second_run_changes_nothing() {
     assert_eq!(kept, expected);
     let trusted = sandbox.json("trust list");
     for (name, usage) in expected {
-        let keys = trusted["keys"].list();
-        let entry = keys.iter().find(|key| key["name"] == name).unwrap();
+        let entry = trusted["keys"].item("name", name);
         assert_eq!(entry["usage"], json!([usage]));
     }
 }
@@ -121,8 +120,7 @@ fn the_vkey_of_a_log_or_a_witness_is_shown_by_what_knows_its_name() {
     sandbox.ok("init");
     sandbox.ok("key new --name w --usage witness");
     let keys = sandbox.json("key list");
-    let keys = keys["keys"].list();
-    let log = keys.iter().find(|key| key["usage"] == "log").unwrap();
+    let log = keys["keys"].item("usage", "log");
     for (name, hint) in [(log["name"].text(), "log status"), ("w", "witness serve")] {
         sandbox
             .sh(format!("key show {name:?} --format vkey"))
@@ -165,7 +163,7 @@ fn a_key_under_a_passphrase_opens_with_it_only() {
 }
 
 #[test]
-fn without_a_terminal_and_a_passphrase_file_an_encrypted_key_says_what_to_give() {
+fn an_encrypted_key_without_terminal_and_passphrase_file_gives_a_hint() {
     let sandbox = Sandbox::new();
     sandbox.write("p", "x\n");
     sandbox.ok("key new --name a --passphrase-file p");

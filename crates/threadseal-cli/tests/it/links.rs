@@ -37,7 +37,7 @@ fn a_log_that_is_named_through_a_link_has_the_seals_beside_the_log() {
 
 // T-FIL-13
 #[test]
-fn a_record_that_is_named_through_a_link_has_its_bodies_and_is_pruned_where_it_lies() {
+fn a_record_named_through_a_link_has_its_bodies_and_is_pruned_at_its_place() {
     let sandbox = project();
     greeted(&sandbox, "--bodies detached -q");
     let record = transcript(&sandbox, "child");

@@ -79,7 +79,7 @@ fn an_older_copy_of_a_record_and_of_the_heads_is_noticed_by_the_log() {
 
 // T-MARK-02
 #[test]
-fn a_home_that_was_restored_says_so_and_goes_on_by_a_restart_alone() {
+fn a_restored_home_is_detected_and_continues_only_after_a_restart() {
     let sandbox = ready();
     sandbox.sealed("a.json", "{\"a\":1}\n");
     let backup = sandbox.path("backup");
@@ -274,7 +274,7 @@ fn a_command_does_not_wait_for_long_for_another_that_is_in_the_log() {
 /// record `rolled_back` for ever.
 // T-LOG-37
 #[test]
-fn a_forged_line_in_the_spool_is_told_once_and_keeps_no_record_from_being_sealed() {
+fn a_forged_line_in_the_spool_is_reported_once_and_blocks_no_seal() {
     let sandbox = ready();
     sandbox.write("a.log", "one\n");
     sandbox.ok("seal --detached a.log");

@@ -20,7 +20,7 @@ fn size(sandbox: &Sandbox) -> u64 {
 }
 
 #[test]
-fn init_makes_a_log_with_a_second_place_and_says_which() {
+fn init_makes_a_log_with_a_second_place_and_names_it() {
     let sandbox = Sandbox::new();
     let made = sandbox.json("init");
     let origin = made["log"]["origin"].text();
@@ -100,7 +100,7 @@ fn a_home_that_was_made_without_a_log_gets_one_when_it_is_asked_for() {
 /// A home that is gone completely is not made anew as if it had never existed.
 // T-LOG-45
 #[test]
-fn init_makes_no_log_where_one_is_missing_and_says_what_does() {
+fn init_makes_no_log_where_one_is_missing_and_gives_a_hint() {
     for part in ["home", "home/log", "home/log/current"] {
         let sandbox = Sandbox::new();
         sandbox.ok("init");
@@ -156,7 +156,7 @@ fn a_log_of_which_only_the_key_is_left_is_missing_and_one_that_was_never_made_is
 
 /// The file that names the log is gone, or the file that names the places is damaged.
 #[test]
-fn a_restart_keeps_the_other_second_places_or_says_that_nothing_names_them() {
+fn a_restart_keeps_the_other_second_places_or_warns_that_none_is_named() {
     let sandbox = Sandbox::new();
     sandbox.ok("init -q --mark disk2");
     seal(&sandbox, "a.json");
@@ -175,7 +175,7 @@ fn a_restart_keeps_the_other_second_places_or_says_that_nothing_names_them() {
 // T-LOG-19
 #[cfg(unix)]
 #[test]
-fn a_home_whose_name_is_not_text_gets_no_log_and_is_told_why() {
+fn a_home_whose_name_is_not_text_gets_no_log_and_the_reason() {
     use std::os::unix::ffi::OsStrExt as _;
     let sandbox = Sandbox::new();
     let home = sandbox.path(OsStr::from_bytes(b"h\xff"));

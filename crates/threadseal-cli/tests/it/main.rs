@@ -4,7 +4,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::print_stdout,
-    reason = "a test that cannot go on fails where it stands, one that is skipped says so"
+    reason = "a test that cannot continue fails at its line; a skipped one prints the reason"
 )]
 
 mod accuse;
@@ -22,6 +22,7 @@ mod frame;
 mod frozen;
 mod graph;
 mod half_ended;
+mod home_clones;
 mod key_events;
 mod key_ids;
 mod key_status;
@@ -32,7 +33,6 @@ mod lineage;
 mod links;
 mod log;
 mod log_made;
-mod log_twins;
 mod marks;
 mod mirror;
 mod place;
@@ -43,12 +43,11 @@ mod prune;
 mod prune_elsewhere;
 mod prune_held;
 mod prune_kinds;
-mod pruned_told;
+mod pruned_reports;
 mod read;
 mod real_runs;
 mod redact;
 mod redact_kept;
-mod redact_secrets;
 mod rotation;
 mod run;
 mod sandbox;
@@ -58,6 +57,7 @@ mod scroll_edges;
 mod scroll_from;
 mod scroll_to;
 mod seal;
+mod secrets;
 mod thread;
 mod transcript;
 mod trust;

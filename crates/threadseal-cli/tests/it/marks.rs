@@ -19,6 +19,13 @@ impl Shell for Kept {
 }
 
 impl Kept {
+    fn new() -> Self {
+        Self {
+            sandbox: Sandbox::new(),
+            environment: Vec::new(),
+        }
+    }
+
     pub(crate) fn seal(&self, name: &str) -> Ran {
         self.sandbox.write(name, format!("{{\"made\":\"{name}\"}}"));
         self.ok(format!("seal {name}"))
@@ -120,13 +127,9 @@ fn a_disk_that_was_put_back_whole_is_noticed_by_the_row_of_a_database() {
 // T-MARK-14
 #[test]
 fn a_disk_that_was_put_back_whole_is_noticed_by_the_witness_of_another_host() {
-    let other = witness(&[]);
+    let (other, kept) = (witness(&[]), Kept::new());
     let serving = Serving::start(&other);
     let place = format!("http://{}", serving.address);
-    let kept = Kept {
-        sandbox: Sandbox::new(),
-        environment: Vec::new(),
-    };
     // The witness must know the log before it remembers anything of it.
     kept.ok(format!("init --mark {place}"))
         .warns("witness add")
@@ -149,14 +152,10 @@ fn a_disk_that_was_put_back_whole_is_noticed_by_the_witness_of_another_host() {
 }
 
 #[test]
-fn one_place_of_several_that_does_not_answer_is_told_as_that() {
-    let other = witness(&[]);
+fn one_place_of_several_that_does_not_answer_is_counted() {
+    let (other, kept) = (witness(&[]), Kept::new());
     let serving = Serving::start(&other);
     let place = format!("http://{}", serving.address);
-    let kept = Kept {
-        sandbox: Sandbox::new(),
-        environment: Vec::new(),
-    };
     kept.ok(format!("init --mark {place}"));
     let vkey = kept.status()["vkey"].text().to_owned();
     other.ok(format!("witness add {vkey}"));
@@ -171,10 +170,7 @@ fn one_place_of_several_that_does_not_answer_is_told_as_that() {
 
 #[test]
 fn a_place_is_named_later_and_raised_at_once() {
-    let kept = Kept {
-        sandbox: Sandbox::new(),
-        environment: Vec::new(),
-    };
+    let kept = Kept::new();
     kept.ok("init");
     kept.seal("a.json");
     let there = kept.sandbox.path("disk2");

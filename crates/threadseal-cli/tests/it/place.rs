@@ -128,7 +128,7 @@ fn moving_copying_and_recording_anew_in_one_place_are_no_alarm() {
 }
 
 #[test]
-fn where_nothing_was_sealed_any_record_may_lie() {
+fn a_record_may_be_anywhere_where_nothing_was_sealed() {
     let (sandbox, other) = (ready(), ready());
     let record = ended_record(&other, "a.jsonl", 1);
     let copy = sandbox.write("a.jsonl", fs::read(record).unwrap());
@@ -171,7 +171,7 @@ fn take_away(path: &Path) {
 
 // T-FIL-11
 #[test]
-fn what_lies_in_the_place_of_a_sealed_document_and_is_no_record_is_told() {
+fn a_file_in_the_place_of_a_sealed_document_that_is_no_record_is_reported() {
     let sandbox = ready();
     let texts = [
         ("d/rules.md", "be kind\n"),

@@ -1,14 +1,14 @@
 //! Names that most modules of these tests use.
 
 pub(crate) use crate::sandbox::{
-    Json, Ran, Sandbox, Shell, Text, copy, cut_line, cut_to_seal, empty, files_digest, json_file,
-    json_lines, lines, name_of, put_back, read, replace, set_aside, shared, snapshot,
+    Json, Ran, Sandbox, Shell, Text, copy, cut_line, cut_to_seal, empty, exit_of, files_digest,
+    json_file, json_lines, lines, name_of, put_back, read, replace, set_aside, shared, snapshot,
     take_log_away, tree_digest, walk, while_it_holds, words,
 };
 pub(crate) use crate::scene::{
-    OUTPUTS, TOOLS, directive, ended_record, greet, greeted, once_more, open_record, project,
-    ready, recorder, recorder_at, reopened, rye_events, say, steal, thief, thread, thread_id,
-    transcript,
+    OUTPUTS, TOOLS, detached, directive, ended_record, greet, greeted, once_more, open_record,
+    project, ready, recorder, recorder_at, reopened, running, rye_events, say, seal_all, steal,
+    thief, thread, thread_id, transcript,
 };
 pub(crate) use crate::scroll::piped;
 pub(crate) use crate::witness::{Serving, witness};

@@ -50,11 +50,7 @@ fn a_proof_shows_its_turn_whole_and_no_other() {
         "    | question 2\n",
         "    | result 2\n",
     ] {
-        assert!(
-            ran.stdout.contains(part),
-            "{part} is not in\n{}",
-            ran.stdout
-        );
+        ran.stdout.has(part);
     }
     let json = sandbox.json(format!("check-proof {PROOF}"));
     json.is(json!({"turn": 2, "result/verdict": "verified"}));
@@ -71,7 +67,7 @@ fn a_proof_shows_its_turn_whole_and_no_other() {
 
 // T-PRF-12
 #[test]
-fn a_proof_needs_no_home_and_without_a_key_nobody_vouches_for_it() {
+fn a_proof_needs_no_home_and_without_a_key_its_signer_is_unknown() {
     let sandbox = proved();
     elsewhere(&sandbox, "")
         .exits(3)
@@ -156,7 +152,7 @@ fn turns_are_proved_of_verified_native_records_only() {
 
 // T-PRF-06
 #[test]
-fn the_newest_turn_of_a_record_that_goes_on_is_open() {
+fn the_newest_turn_of_an_open_record_is_open() {
     let sandbox = ready();
     let recorder = recorder(&sandbox, "t.jsonl", 2);
     sandbox
@@ -173,19 +169,7 @@ fn the_newest_turn_of_a_record_that_goes_on_is_open() {
 #[test]
 fn a_thread_of_a_project_is_named_by_its_id() {
     let sandbox = project();
-    let options = [
-        "--project",
-        "p",
-        "-i",
-        "name=Ada",
-        "--script",
-        "answers.yaml",
-        "--json",
-    ];
-    let ran = sandbox
-        .run(["run", "demo/greet"].iter().chain(&options))
-        .exits(0);
-    let thread = ran.json()["thread_id"].text().to_owned();
+    let thread = greeted(&sandbox, "");
     let turn = |number: u64| format!("{thread}#{number}");
     sandbox.ok(format!("prove {} --project p -o {PROOF}", turn(1)));
     let json = sandbox.json(format!("check-proof {PROOF} --thread {thread}"));
@@ -202,17 +186,7 @@ fn a_thread_of_a_project_is_named_by_its_id() {
 /// requires both witnesses.
 fn seen() -> (Sandbox, Vec<Serving>, String) {
     let sandbox = project();
-    let options = [
-        "--project",
-        "p",
-        "-i",
-        "name=Ada",
-        "--script",
-        "answers.yaml",
-    ];
-    sandbox
-        .run(["run", "demo/greet"].iter().chain(&options))
-        .exits(0);
+    greeted(&sandbox, "");
     let status = sandbox.json("log status");
     let vkey = status["vkey"].text().to_owned();
     let witnesses: Vec<_> = (0..2).map(|_| witness(&[&vkey])).collect();

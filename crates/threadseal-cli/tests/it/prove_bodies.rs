@@ -4,17 +4,9 @@ use crate::prelude::*;
 
 const ANSWER: &str = "I am the child.";
 
-/// A thread with detached bodies whose child returned a text; the child's transcript.
-fn detached() -> (Sandbox, PathBuf) {
-    let sandbox = project();
-    greeted(&sandbox, "--bodies detached");
-    let transcript = transcript(&sandbox, "child");
-    (sandbox, transcript)
-}
-
 // T-PRF-15
 #[test]
-fn a_turn_with_detached_bodies_is_shown_whole_or_said_not_to_be() {
+fn a_turn_with_detached_bodies_is_shown_whole_or_marked_as_incomplete() {
     let (sandbox, transcript) = detached();
     let path = transcript.to_str().unwrap();
     let turn = format!("{path}#1");
@@ -23,11 +15,7 @@ fn a_turn_with_detached_bodies_is_shown_whole_or_said_not_to_be() {
         .ok("check-proof whole")
         .prints(&format!("| {ANSWER}"));
     let json = sandbox.json("check-proof whole");
-    let lines = json["lines"].list();
-    let line = lines
-        .iter()
-        .find(|line| line["event_type"] == "cognition_out")
-        .unwrap();
+    let line = json["lines"].item("event_type", "cognition_out");
     assert!(line["restored"].text().contains(ANSWER), "{line}");
     assert!(line["text"].text().contains("commitment"), "{line}");
     sandbox.ok(format!("prove {turn} --without-bodies --out bare"));
@@ -56,7 +44,7 @@ fn a_turn_with_detached_bodies_is_shown_whole_or_said_not_to_be() {
 
 // T-RED-11
 #[test]
-fn what_goes_on_from_detached_bodies_detaches_its_own() {
+fn a_successor_of_a_thread_with_detached_bodies_detaches_its_own() {
     let (sandbox, _) = detached();
     let first = thread(&sandbox, "greet");
     let mut id = thread_id(&first);
@@ -77,7 +65,7 @@ fn what_goes_on_from_detached_bodies_detaches_its_own() {
 }
 
 #[test]
-fn a_copy_says_what_it_lacks_and_shows_the_rest() {
+fn a_copy_names_missing_lines_and_shows_the_rest() {
     let sandbox = ready();
     ended_record(&sandbox, "t.jsonl", 2);
     let export = "transcript export t.jsonl --redact --match 'question 2'";

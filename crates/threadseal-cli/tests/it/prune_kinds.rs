@@ -16,10 +16,10 @@ fn step(sandbox: &Sandbox, store: &str) -> Ran {
 
 fn checkpoint(sandbox: &Sandbox, store: &str, tick: &str) -> Ran {
     sandbox.write("state", "what the agent is");
-    let mut all = vec!["lineage", "append", store, "--agent", "counter"];
-    all.extend(["--state", "state", "--tick", tick, "--budget", "100"]);
-    all.extend(["--price", "10", "--code", CODE]);
-    sandbox.run(all)
+    let own = "--agent counter --state state --budget 100 --price 10";
+    sandbox.sh(format!(
+        "lineage append {store} {own} --tick {tick} --code {CODE}"
+    ))
 }
 
 /// The only tombstone of the home.
@@ -148,7 +148,7 @@ fn a_tombstone_of_a_store_that_was_changed_or_removed_excuses_nothing() {
 
 // T-PRU-18
 #[test]
-fn a_scroll_is_pruned_and_no_copy_of_it_goes_on() {
+fn a_scroll_is_pruned_and_no_copy_of_it_continues() {
     let sandbox = ready();
     let path = signed(&sandbox, "talk.json", 2);
     prune(&sandbox, &path, 0);

@@ -6,14 +6,6 @@ use threadseal_formats::transcript::bodies::{BodySalt, detach};
 
 const ANSWER: &str = "I am the child.";
 
-/// A thread with detached bodies, and its transcript.
-fn detached() -> (Sandbox, PathBuf) {
-    let sandbox = project();
-    greeted(&sandbox, "--bodies detached");
-    let transcript = transcript(&sandbox, "child");
-    (sandbox, transcript)
-}
-
 fn redact<'a>(sandbox: &Sandbox, path: &'a Path, more: &str) -> Ran {
     let own = format!("redact {path:?}");
     sandbox.sh(format!("{own} {more}"))
@@ -114,7 +106,7 @@ fn a_body_that_is_gone_or_changed_without_a_redaction_is_tampered() {
 
 // T-RED-12
 #[test]
-fn a_thread_goes_on_from_what_was_redacted_and_hears_the_hole() {
+fn a_thread_continues_from_a_redacted_record_and_gets_the_hole() {
     let sandbox = project();
     let id = &greeted(&sandbox, "--bodies detached");
     let place = "--project p";
@@ -142,7 +134,7 @@ fn with_a_body_of_no_line(bodies: &Path) -> String {
 
 // T-RED-19
 #[test]
-fn bodies_that_no_line_commits_to_are_told_not_copied_and_dropped() {
+fn bodies_without_a_commitment_are_reported_not_copied_and_dropped() {
     let (sandbox, transcript) = detached();
     let path = transcript.to_str().unwrap();
     let bodies = transcript.with_file_name("transcript.bodies");
@@ -184,7 +176,7 @@ fn bodies_that_no_line_commits_to_are_told_not_copied_and_dropped() {
 
 // T-RED-21
 #[test]
-fn a_copy_of_what_was_redacted_already_and_what_it_has_to_keep_are_told() {
+fn a_copy_of_a_redacted_record_lists_earlier_redactions_and_lines_to_keep() {
     let (sandbox, transcript) = detached();
     let path = transcript.to_str().unwrap();
     let asked = "--match 'the child' --why 'a name' --json";
@@ -232,7 +224,7 @@ fn a_text_with_quotes_is_dropped_wherever_results_hold_it() {
 
 // T-RED-20
 #[test]
-fn a_copy_leaves_out_each_line_that_says_a_text_with_quotes() {
+fn a_copy_leaves_out_each_line_that_has_a_text_with_quotes() {
     let sandbox = project();
     sandbox.write("answers.yaml", QUOTED_SCRIPT);
     greeted(&sandbox, "");
@@ -245,7 +237,7 @@ fn a_copy_leaves_out_each_line_that_says_a_text_with_quotes() {
 }
 
 #[test]
-fn what_cannot_be_redacted_says_so() {
+fn records_without_detached_bodies_are_not_redacted() {
     let sandbox = ready();
     let path = ended_record(&sandbox, "t.jsonl", 1);
     let inline = redact(&sandbox, &path, "--line 3 --why x");
@@ -257,7 +249,7 @@ fn what_cannot_be_redacted_says_so() {
 
 // T-RED-24
 #[test]
-fn a_copy_leaves_lines_out_and_says_what_it_does_not_prove() {
+fn a_copy_without_lines_names_what_it_does_not_prove() {
     let sandbox = ready();
     let path = ended_record(&sandbox, "t.jsonl", 3);
     let before = fs::read(&path).unwrap();
@@ -277,7 +269,7 @@ fn a_copy_leaves_lines_out_and_says_what_it_does_not_prove() {
     }
     let checked = sandbox.exits(3, "check-proof copy").stdout;
     for part in ["partial", "lines_left_out", "prefix_hash"] {
-        assert!(checked.contains(part), "{part}: {checked}");
+        checked.has(part);
     }
     let changed = read(&copy).replace("question 1", "question 9");
     sandbox.write("changed", changed);

@@ -71,8 +71,7 @@ fn places_of(bytes: &[u8], text: &[u8]) -> Vec<usize> {
 fn readers_call_no_record_tampered_that_is_redacted_meanwhile() {
     let (sandbox, transcript, _) = resumed();
     let path = transcript.to_str().unwrap();
-    let all = ["redact", path, "--match", "", "--dry-run", "--json"];
-    let all = sandbox.run(all).exits(0).json();
+    let all = sandbox.json(format!("redact {path} --match '' --dry-run"));
     let bodies = all["redacted"].list().iter();
     let lines: BTreeSet<u64> = bodies.filter_map(|body| body["line"].as_u64()).collect();
     let is_done = AtomicBool::new(false);
@@ -182,7 +181,7 @@ fn what_an_earlier_epoch_sealed_is_redacted_and_all_that_was_made_before_holds()
 }
 
 #[test]
-fn a_project_says_where_the_bodies_of_its_threads_lie() {
+fn a_project_declares_where_bodies_are_stored() {
     let sandbox = project();
     let config = "p/.ai/config/agent/coordination.yaml";
     let file = sandbox.write(config, "coordination:\n  transcript_bodies: detached\n");
@@ -216,7 +215,7 @@ fn redactions_in(sandbox: &Sandbox, home: &Path) -> usize {
 
 // T-RED-15
 #[test]
-fn the_log_knows_each_redaction_and_one_that_was_made_elsewhere_is_told() {
+fn the_log_has_each_redaction_and_one_made_elsewhere_is_reported() {
     let (sandbox, transcript, _) = resumed();
     let (path, home) = (transcript.to_str().unwrap(), sandbox.home());
     let elsewhere = home.with_file_name("elsewhere");

@@ -8,9 +8,7 @@ const DIRECTIVE: &str = "p/.ai/directives/demo/greet.md";
 
 /// Rotates the key of the home; gives the new name of the old key.
 fn rotate(sandbox: &Sandbox) -> String {
-    let keys = sandbox.json("key list");
-    let mut keys = keys["keys"].list().iter();
-    let own = keys.find(|key| key["name"] == "self").unwrap();
+    let own = sandbox.key("self");
     let id = own["key_id"].text().to_owned();
     sandbox.ok("key rotate self");
     format!("self-{}", &id[..8])
@@ -60,7 +58,7 @@ fn a_project_is_verified_run_and_resumed_after_its_key_was_rotated() {
 
 // T-KLOG-20
 #[test]
-fn what_the_old_key_signs_after_its_end_is_refused_wherever_it_lies() {
+fn seals_of_the_old_key_after_its_end_are_refused_everywhere() {
     let sandbox = project();
     let first = greeted(&sandbox, "");
     let old = rotate(&sandbox);
@@ -144,7 +142,7 @@ fn what_was_redacted_after_a_rotation_holds_for_who_accepts_the_old_key_alone() 
 }
 
 #[test]
-fn a_rotation_says_where_the_old_key_ended_and_what_its_name_means_now() {
+fn a_rotation_reports_the_end_of_the_old_key_and_its_new_name() {
     let sandbox = ready();
     sandbox.sealed("before.json", "{}\n");
     let told = sandbox.ok("key rotate self").stderr;
@@ -164,7 +162,7 @@ fn a_rotation_says_where_the_old_key_ended_and_what_its_name_means_now() {
 
 // T-KLOG-23
 #[test]
-fn a_key_is_not_rotated_while_a_thread_that_it_answers_for_goes_on() {
+fn a_key_is_not_rotated_while_its_thread_runs() {
     let sandbox = ready();
     let path = open_record(&sandbox, "open.jsonl", 1);
     sandbox.sh("key rotate self").fails_with("open.jsonl");
@@ -183,7 +181,7 @@ fn a_key_is_not_rotated_while_a_thread_that_it_answers_for_goes_on() {
 
 // T-KLOG-23
 #[test]
-fn a_key_is_not_rotated_while_nobody_can_say_whether_a_thread_that_was_moved_ended() {
+fn a_key_is_not_rotated_while_the_state_of_a_moved_thread_is_unknown() {
     let sandbox = project();
     let open = open_record(&sandbox, "open.jsonl", 1);
     let moved = sandbox.path("moved.jsonl");
@@ -228,7 +226,7 @@ fn a_next_key_that_was_trusted_before_ends_the_old_one_no_less() {
 
 // T-KLOG-23
 #[test]
-fn a_key_that_cannot_say_that_it_ended_is_not_rotated_while_it_is_trusted() {
+fn a_key_whose_end_cannot_be_logged_is_not_rotated_while_it_is_trusted() {
     let sandbox = ready();
     sandbox.ok("key new --name self-next");
     let private = sandbox.home().join("keys/self.native.key");

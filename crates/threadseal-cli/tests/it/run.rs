@@ -9,7 +9,7 @@ mod resume;
 mod strayed;
 
 use crate::prelude::*;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 
 #[test]
 fn a_directive_runs_with_tools_and_a_child_and_all_that_it_leaves_verifies() {
@@ -61,7 +61,7 @@ fn parent_and_child_name_each_other() {
 
 // T-RUN-05
 #[test]
-fn nothing_runs_from_an_item_that_is_changed_or_that_nobody_signed() {
+fn nothing_runs_from_a_changed_or_unsigned_item() {
     let sandbox = project();
     let path = sandbox.path("p/.ai/directives/demo/greet.md");
     let signed = read(&path);
@@ -83,7 +83,7 @@ fn nothing_runs_from_an_item_that_is_changed_or_that_nobody_signed() {
 }
 
 #[test]
-fn wrong_inputs_and_limits_are_told_before_anything_runs() {
+fn wrong_inputs_and_limits_are_refused_before_anything_runs() {
     let sandbox = project();
     let run = |more: &str| {
         sandbox.sh(format!(
@@ -120,26 +120,32 @@ fn a_limit_suspends_and_a_dead_model_fails_the_thread_and_both_are_sealed() {
     sandbox.ok("verify p");
 }
 
+/// The next connection, and the body of its request.
+fn accept(listener: &TcpListener) -> (TcpStream, Vec<u8>) {
+    let (stream, _) = listener.accept().unwrap();
+    let mut reader = BufReader::new(&stream);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+    }
+    let mut request = vec![0; length];
+    reader.read_exact(&mut request).unwrap();
+    (stream, request)
+}
+
 /// Answers one request of Anthropic's protocol and gives the request.
 fn provider() -> (String, std::thread::JoinHandle<Value>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1/", listener.local_addr().unwrap());
     let served = std::thread::spawn(move || {
-        let (stream, _) = listener.accept().unwrap();
-        let mut reader = BufReader::new(stream);
-        let mut length = 0;
-        loop {
-            let mut line = String::new();
-            reader.read_line(&mut line).unwrap();
-            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-                length = value.trim().parse().unwrap();
-            }
-            if line.trim().is_empty() {
-                break;
-            }
-        }
-        let mut request = vec![0; length];
-        reader.read_exact(&mut request).unwrap();
+        let (mut stream, request) = accept(&listener);
         let events = [
             r#"{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","content":[],
             "model":"claude-haiku-4-5-20251001","stop_reason":null,"usage":{"input_tokens":1000,"output_tokens":1}}}"#,
@@ -152,11 +158,11 @@ fn provider() -> (String, std::thread::JoinHandle<Value>) {
             r#"{"type":"message_stop"}"#,
         ];
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close";
-        write!(reader.get_mut(), "{head}\r\n\r\n").unwrap();
+        write!(stream, "{head}\r\n\r\n").unwrap();
         for event in events {
             let name = event.split('"').nth(3).unwrap();
             let data = event.replace('\n', "");
-            write!(reader.get_mut(), "event: {name}\ndata: {data}\n\n").unwrap();
+            write!(stream, "event: {name}\ndata: {data}\n\n").unwrap();
         }
         serde_json::from_slice(&request).unwrap()
     });
@@ -169,17 +175,8 @@ fn a_model_over_http_is_asked_and_paid() {
     let (url, served) = provider();
     let mut command = sandbox.command();
     command.env("ANTHROPIC_API_KEY", "not-a-real-key");
-    command.args([
-        "run",
-        "demo/greet",
-        "--project",
-        "p",
-        "-i",
-        "name=Ada",
-        "--json",
-        "--base-url",
-        &url,
-    ]);
+    let line = format!("run demo/greet --project p -i name=Ada --json --base-url {url}");
+    command.args(words(&line));
     let ran = Ran::of(command.output().unwrap()).exits(0).json();
     ran.is(json!({"outputs/path": "here", "cost/spend": 0.0015}));
     let budgets =
@@ -213,20 +210,8 @@ fn a_verified_transcript_answers_again_and_no_other_does() {
     let sandbox = project();
     greeted(&sandbox, "");
     let child = transcript(&sandbox, "child");
-    let again = [
-        "run",
-        "demo/child",
-        "--project",
-        "p",
-        "-i",
-        "name=Eve",
-        "--json",
-        "--replay",
-    ];
-    let replay = |path: &Path| {
-        let path = path.to_str().unwrap().to_owned();
-        sandbox.run(again.iter().map(|word| (*word).to_owned()).chain([path]))
-    };
+    let again = "run demo/child --project p -i name=Eve --json --replay";
+    let replay = |path: &Path| sandbox.sh(format!("{again} {path:?}"));
     let ran = replay(&child).exits(0).json();
     assert_eq!(ran["result"], "I am the child.");
     let text = read(&child);

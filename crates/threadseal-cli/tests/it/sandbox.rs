@@ -4,21 +4,39 @@ use serde_json::Value;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::LazyLock;
 use threadseal_core::digest::Digest;
 
 /// The program under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_threadseal");
 
-/// Two folders that vanish with the value: `work`, where commands run, and the home beside it.
+/// A folder in memory, if the machine has one with room for all tests: the commands wait for each
+/// durable write, and there it costs nothing.
+static MEMORY: LazyLock<Option<&str>> = LazyLock::new(|| {
+    let folder = "/dev/shm";
+    let free = Command::new("df").args(["-Pk", folder]).output().ok()?;
+    let free = String::from_utf8(free.stdout).ok()?;
+    let free: u64 = free
+        .lines()
+        .nth(1)?
+        .split_whitespace()
+        .nth(3)?
+        .parse()
+        .ok()?;
+    (free > 4 << 20).then_some(folder)
+});
+
+/// Two folders that are removed with the value: `work`, where commands run, and the home beside it.
 pub(crate) struct Sandbox {
     root: tempfile::TempDir,
 }
 
 impl Sandbox {
     pub(crate) fn new() -> Self {
-        // In memory where the machine has a place for that: the commands wait for each durable write.
-        let in_memory = tempfile::tempdir_in("/dev/shm");
-        let root = in_memory.or_else(|_| tempfile::tempdir()).unwrap();
+        let root = match *MEMORY {
+            Some(folder) => tempfile::tempdir_in(folder).unwrap(),
+            None => tempfile::tempdir().unwrap(),
+        };
         std::fs::create_dir(root.path().join("work")).unwrap();
         Self { root }
     }
@@ -59,12 +77,67 @@ impl Sandbox {
         std::fs::create_dir(self.home().join("heads")).unwrap();
     }
 
+    /// Keeps the home or a folder as it is, below `before`, for [`Self::restore`].
+    pub(crate) fn keep(&self, names: &[&str]) {
+        for name in names {
+            copy(&self.place(name), &self.path("before").join(name));
+        }
+    }
+
+    /// Puts the home or a folder back as it was when it was kept.
+    #[track_caller]
+    pub(crate) fn restore(&self, name: &str) {
+        put_back(&self.path("before").join(name), &self.place(name));
+    }
+
+    fn place(&self, name: &str) -> PathBuf {
+        match name {
+            "home" => self.home(),
+            _ => self.path(name),
+        }
+    }
+
+    /// Empties the store of heads, so that only the log still knows the records.
+    pub(crate) fn forget_heads(&self) {
+        empty(&self.home().join("heads"));
+    }
+
+    /// A copy of the home in the hands of a thief, without its log, which would show that it is a
+    /// copy.
+    pub(crate) fn stolen(&self) -> PathBuf {
+        let home = set_aside(&self.home());
+        take_log_away(&home);
+        home
+    }
+
+    /// The verdict of the file at `path`, which may be verified together with others.
+    #[track_caller]
+    pub(crate) fn verdict_of(&self, path: impl AsRef<Path>, exit: i32) -> String {
+        let path = path.as_ref().to_str().unwrap();
+        let told = self.exits(exit, format!("verify {path:?} --json")).json();
+        told.report_on(path)["verdict"].text().to_owned()
+    }
+
+    /// Everything verifies, and standard error is empty.
+    #[track_caller]
+    pub(crate) fn is_good(&self, paths: &str) {
+        for line in [&format!("verify {paths}"), "log status", "log fsck"] {
+            self.ok(line).is_quiet();
+        }
+    }
+
     /// Writes a file under the working folder, with the folders it needs.
     pub(crate) fn write(&self, name: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, bytes).unwrap();
         path
+    }
+
+    /// What `key list` shows of a key.
+    #[track_caller]
+    pub(crate) fn key(&self, name: &str) -> Value {
+        self.json("key list")["keys"].item("name", name).clone()
     }
 
     /// Writes a file under the working folder and seals it.
@@ -116,6 +189,22 @@ impl Sandbox {
 
 /// Runs commands to their end.
 pub(crate) trait Shell {
+    /// The only report of a command line, whose exit code fits the verdict.
+    #[track_caller]
+    fn report(&self, line: impl AsRef<str>) -> Value {
+        let ran = self.sh(format!("{} --json", line.as_ref()));
+        let results = &ran.json()["results"];
+        assert_eq!(results.list().len(), 1, "{results}");
+        assert_eq!(ran.code, exit_of(results[0]["verdict"].text()), "{results}");
+        results[0].clone()
+    }
+
+    /// The verdict of the only report.
+    #[track_caller]
+    fn verdict(&self, line: impl AsRef<str>) -> String {
+        self.report(line)["verdict"].text().to_owned()
+    }
+
     /// Runs a command with arguments that a line cannot hold.
     fn run<I: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = I>) -> Ran;
 
@@ -140,6 +229,15 @@ pub(crate) trait Shell {
     #[track_caller]
     fn json(&self, line: impl AsRef<str>) -> Value {
         self.ok(format!("{} --json", line.as_ref())).json()
+    }
+}
+
+/// The exit code that a verdict has.
+pub(crate) fn exit_of(verdict: &str) -> i32 {
+    match verdict {
+        "verified" => 0,
+        "unknown_signer" | "unsigned" | "partial" | "consistent" | "unsigned_tail" | "open" => 3,
+        _ => 1,
     }
 }
 
@@ -240,11 +338,8 @@ impl Ran {
     pub(crate) fn fails_with(self, part: &str) -> Self {
         let ran = self.exits(2);
         assert_eq!(ran.stderr.lines().count(), 1, "one line: {}", ran.stderr);
-        assert!(
-            ran.stderr.starts_with("threadseal: ") && ran.stderr.contains(part),
-            "{:?} does not say {part:?}",
-            ran.stderr
-        );
+        assert!(ran.stderr.starts_with("threadseal: "), "{}", ran.stderr);
+        ran.stderr.has(part);
         ran
     }
 
@@ -311,13 +406,21 @@ pub(crate) trait Text {
 impl Text for str {
     #[track_caller]
     fn has(&self, part: &str) -> &Self {
-        assert!(self.contains(part), "{part:?} is not in {self}");
+        assert!(
+            self.contains(part),
+            "{part:?} is not in
+{self}"
+        );
         self
     }
 
     #[track_caller]
     fn lacks(&self, part: &str) -> &Self {
-        assert!(!self.contains(part), "{part:?} is in {self}");
+        assert!(
+            !self.contains(part),
+            "{part:?} is in
+{self}"
+        );
         self
     }
 }
@@ -352,6 +455,10 @@ pub(crate) trait Json {
     fn texts(&self, member: &str) -> Vec<&str>;
     /// The codes of a report's findings, or of the findings of all reports.
     fn codes(&self) -> Vec<&str>;
+    /// The item of an array with this member.
+    fn item(&self, member: &str, value: &str) -> &Value;
+    /// The report on a file.
+    fn report_on(&self, path: &str) -> &Value;
     /// Checks these members; `a/0/b` is a member of a member.
     fn is(&self, expected: Value);
 }
@@ -390,6 +497,19 @@ impl Json for Value {
     }
 
     #[track_caller]
+    fn item(&self, member: &str, value: &str) -> &Value {
+        let item = self.list().iter().find(|item| item[member] == value);
+        item.unwrap_or_else(|| panic!("no {member} {value}: {self:#}"))
+    }
+
+    #[track_caller]
+    fn report_on(&self, path: &str) -> &Value {
+        let mut reports = self["results"].list().iter();
+        let report = reports.find(|report| report["path"].text().ends_with(path));
+        report.unwrap_or_else(|| panic!("no report on {path}: {self:#}"))
+    }
+
+    #[track_caller]
     fn is(&self, expected: Value) {
         for (path, expected) in expected.as_object().unwrap() {
             let found = self.pointer(&format!("/{path}")).unwrap_or(&Value::Null);
@@ -416,6 +536,11 @@ pub(crate) fn words(line: &str) -> Vec<String> {
             (Some('"'), '\\') => {
                 let letter = match letters.next() {
                     Some('n') => '\n',
+                    Some('u') => {
+                        let code: String = letters.by_ref().take_while(|c| *c != '}').collect();
+                        let code = u32::from_str_radix(&code[1..], 16).unwrap();
+                        char::from_u32(code).unwrap()
+                    }
                     Some(letter @ ('"' | '\\' | '\'')) => letter,
                     other => panic!("no escape: {other:?}"),
                 };
@@ -512,7 +637,7 @@ pub(crate) fn snapshot(name: &str, text: &str) {
 /// An environment variable of the test run.
 #[expect(
     clippy::disallowed_methods,
-    reason = "tests are told about their surroundings here"
+    reason = "tests read their environment here"
 )]
 pub(crate) fn option_env(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from)

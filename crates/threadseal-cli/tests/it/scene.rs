@@ -5,11 +5,13 @@
 //! open_record(), ended_record(), rye_events()     records in it, of the library's own making
 //! project()                   a home with the project `p`, in which nothing ran
 //! greeted()                   a thread in it that ended, and its child
+//! running()                   a thread in the middle of a call
 //! thief(), steal()            another home with a copy of a key, which seals the owner's files
 //! ```
 
 use crate::prelude::*;
 use std::sync::Arc;
+use std::time::Duration;
 use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
 use threadseal_core::record::ThreadId;
 use threadseal_core::trust::{Trust, TrustStore};
@@ -206,11 +208,16 @@ pub(crate) fn project() -> Sandbox {
         ),
         sandbox.write("p/.ai/tools/demo/count.yaml", COUNT),
     ];
-    let [greet, child, count] = &files;
-    sandbox.ok(format!("seal {greet:?} {child:?} {count:?}"));
+    seal_all(&sandbox, &files);
     sandbox.write("answers.yaml", SCRIPT);
     sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
     sandbox
+}
+
+/// Seals files with one command.
+pub(crate) fn seal_all(sandbox: &Sandbox, files: &[PathBuf]) {
+    let files: Vec<String> = files.iter().map(|path| format!("{path:?}")).collect();
+    sandbox.ok(format!("seal {}", files.join(" ")));
 }
 
 /// Runs `demo/greet`, with the answers of `answers.yaml` unless `more` names others.
@@ -249,7 +256,61 @@ pub(crate) fn transcript(sandbox: &Sandbox, directive: &str) -> PathBuf {
     thread(sandbox, directive).join("transcript.jsonl")
 }
 
+/// A thread with detached bodies; the transcript of its child, which answered.
+pub(crate) fn detached() -> (Sandbox, PathBuf) {
+    let sandbox = project();
+    greeted(&sandbox, "--bodies detached");
+    let transcript = transcript(&sandbox, "child");
+    (sandbox, transcript)
+}
+
 /// The id of the thread with this folder.
 pub(crate) fn thread_id(folder: &Path) -> String {
     format!("demo/{}", name_of(&folder))
+}
+
+/// A process in the middle of a call of its thread; it is killed with the value.
+pub(crate) struct Running {
+    pub(crate) process: Child,
+    pub(crate) thread: String,
+    pub(crate) folder: PathBuf,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Runs `demo/greet` with these answers and a last one, whose call sleeps: the thread's call of this
+/// number.
+pub(crate) fn running(sandbox: &Sandbox, answers: &str, call: usize) -> Running {
+    let tool = "tool_type: command\ncommand: [/bin/sleep, '60']\n";
+    sandbox.sealed("p/.ai/tools/demo/count.yaml", tool);
+    let last = "- {calls: [{tool: demo_count}]}";
+    sandbox.write("slow.yaml", format!("answers:\n{answers}{last}\n"));
+    let threads = || {
+        let threads = fs::read_dir(sandbox.path("p/.ai/agent/threads/demo"));
+        threads
+            .into_iter()
+            .flatten()
+            .map(|entry| entry.unwrap().path())
+    };
+    let before: Vec<PathBuf> = threads().collect();
+    let process = sandbox.spawn("run demo/greet --project p -i name=Ada --script slow.yaml");
+    let in_call = |folder: &PathBuf| {
+        let text = fs::read_to_string(folder.join("transcript.jsonl")).unwrap_or_default();
+        !before.contains(folder) && text.matches("tool_call_start").count() == call
+    };
+    let folder = (0..600).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        threads().find(in_call)
+    });
+    let folder = folder.unwrap();
+    Running {
+        process,
+        thread: thread_id(&folder),
+        folder,
+    }
 }

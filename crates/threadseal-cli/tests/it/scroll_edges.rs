@@ -33,7 +33,7 @@ fn nothing_is_sealed_that_verify_would_call_cut_or_repeated() {
 }
 
 #[test]
-fn turns_before_a_bad_one_stay_appended_and_their_head_is_told() {
+fn turns_before_a_bad_one_stay_appended_and_their_head_is_printed() {
     let sandbox = ready();
     let live = sandbox.path("live.jsonl");
     let path = live.to_str().unwrap();
@@ -322,7 +322,7 @@ fn a_link_in_a_folder_is_passed_over_and_counted_and_judged_where_it_is_named() 
 }
 
 #[test]
-fn a_key_in_a_form_of_its_own_pins_nobody() {
+fn a_key_in_an_unknown_form_pins_no_signer() {
     let sandbox = Sandbox::new();
     let sealed = piped(&sandbox, &format!("scroll seal --key {SEED}"), &turns(1))
         .exits(0)

@@ -30,7 +30,7 @@ fn a_session_becomes_a_scroll_that_verifies_and_an_account_of_the_rest() {
         "not carried: line 3 /novel: unknown member",
         "default value: params.temperature in 2 turns",
     ] {
-        assert!(ran.stderr.contains(told), "{told}\n{}", ran.stderr);
+        ran.stderr.has(told);
     }
     let report = sandbox.sh(format!("verify --json {path}")).json();
     let signer = &report["results"][0]["signers"][0];
@@ -44,7 +44,7 @@ fn a_session_becomes_a_scroll_that_verifies_and_an_account_of_the_rest() {
 }
 
 #[test]
-fn a_source_of_which_no_turn_comes_makes_no_scroll_and_its_account_says_why() {
+fn a_source_without_turns_makes_no_scroll_and_its_account_gives_the_reason() {
     let sandbox = Sandbox::new();
     let source = sandbox.write(
         "session.jsonl",
@@ -76,7 +76,7 @@ fn the_account_is_the_output_where_json_is_asked_for() {
 }
 
 #[test]
-fn what_nobody_knows_is_no_scroll() {
+fn an_unknown_source_is_no_scroll() {
     let sandbox = Sandbox::new();
     let source = sandbox.write("notes.txt", "hello\n");
     sandbox

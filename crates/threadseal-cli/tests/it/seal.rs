@@ -5,7 +5,7 @@ use crate::verify::verify;
 
 // T-TRA-20 T-TRA-21
 #[test]
-fn a_tail_is_told_and_sealing_moves_it_aside_or_marks_it_on_request() {
+fn a_tail_is_reported_and_sealing_moves_it_aside_or_marks_it_on_request() {
     let sandbox = ready();
     let mut recorder = recorder(&sandbox, "t.jsonl", 1);
     say(&mut recorder, "cognition_in", "not sealed");
@@ -90,7 +90,7 @@ fn documents_are_sealed_in_place_and_again_after_an_edit() {
 
 // T-DOC-05
 #[test]
-fn a_document_that_was_written_anew_goes_on_as_the_next_version_and_nothing_is_missing() {
+fn a_rewritten_document_is_the_next_version_and_nothing_is_missing() {
     let sandbox = ready();
     let seal = |more: &str| {
         let ran = sandbox.sh(format!("seal a.md --json {more}"));

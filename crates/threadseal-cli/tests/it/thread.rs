@@ -78,7 +78,7 @@ fn threads_are_listed_shown_and_followed_and_nothing_is_changed() {
 }
 
 #[test]
-fn a_registry_that_cannot_be_true_is_told_and_its_chain_has_no_end() {
+fn a_contradictory_registry_is_reported_and_its_chain_has_no_end() {
     let sandbox = project();
     let raw = rusqlite::Connection::open(sandbox.path(REGISTRY)).unwrap();
     raw.execute_batch(
@@ -100,7 +100,7 @@ fn a_registry_that_cannot_be_true_is_told_and_its_chain_has_no_end() {
 }
 
 #[test]
-fn what_is_not_there_is_said() {
+fn missing_projects_and_threads_are_reported() {
     let sandbox = Sandbox::new();
     sandbox.sh("thread list").fails_with("init --project");
     sandbox.ok("init --project");

@@ -42,18 +42,18 @@ fn a_record_goes_into_a_store_and_out_again_and_is_verified_there() {
     let verified = || "verified".to_owned();
     assert_eq!(verify(&sandbox, RECORD), (0, vec![verified()]));
     assert_eq!(verify(&sandbox, STORE), (0, vec![verified(), verified()]));
-    let printed = sandbox.ok(format!("transcript head {RECORD}")).stdout;
+    let printed = sandbox.ok(format!("transcript head {RECORD:?}")).stdout;
     assert_eq!(printed.trim(), head);
-    sandbox.ok(format!("transcript export {RECORD} --out copy.jsonl"));
+    sandbox.ok(format!("transcript export {RECORD:?} --out copy.jsonl"));
     assert_eq!(fs::read(sandbox.path("copy.jsonl")).unwrap(), bytes);
-    let exported = sandbox.ok(format!("transcript export {RECORD}"));
+    let exported = sandbox.ok(format!("transcript export {RECORD:?}"));
     assert_eq!(exported.stdout.as_bytes(), bytes);
     sandbox
-        .ok(format!("messages {RECORD}"))
+        .ok(format!("messages {RECORD:?}"))
         .prints("question 2");
-    sandbox.ok(format!("diff {RECORD} transcript.jsonl"));
+    sandbox.ok(format!("diff {RECORD:?} transcript.jsonl"));
     sandbox
-        .sh(format!("transcript import transcript.jsonl {RECORD}"))
+        .sh(format!("transcript import transcript.jsonl {RECORD:?}"))
         .fails_with("record run 7 already exists");
     let files = "file:files#a";
     import(&sandbox, Path::new(RECORD), files);
@@ -81,7 +81,7 @@ fn of_a_store_the_ledgers_are_verified_with_the_transcripts() {
 }
 
 #[test]
-fn what_is_changed_or_put_back_in_a_store_is_told() {
+fn changes_and_rollbacks_in_a_store_are_found() {
     let sandbox = ready();
     let mut growing = recorder(&sandbox, "transcript.jsonl", 1);
     let path = growing.path().to_owned();
@@ -105,7 +105,7 @@ fn what_is_changed_or_put_back_in_a_store_is_told() {
         .sh(format!("verify {later:?}"))
         .fails_with("is missing");
     sandbox
-        .sh(format!("transcript head {RECORD}"))
+        .sh(format!("transcript head {RECORD:?}"))
         .fails_with("rolled_back");
 }
 
@@ -121,7 +121,7 @@ fn a_record_in_a_store_is_sealed_after_a_crash_and_its_tail_set_aside() {
     fs::remove_file(&path).unwrap();
     assert_eq!(verify(&sandbox, RECORD).1, ["unsigned_tail"]);
     sandbox
-        .ok(format!("seal {RECORD} --final"))
+        .ok(format!("seal {RECORD:?} --final"))
         .prints("which no seal covered");
     assert_eq!(verify(&sandbox, RECORD), (0, vec!["verified".into()]));
     read(object(&sandbox, "transcript-tails")).has("not sealed");

@@ -11,13 +11,12 @@ fn ready() -> Sandbox {
 }
 
 #[test]
-fn a_key_is_trusted_for_what_was_said_and_no_more() {
+fn a_key_is_trusted_for_its_declared_scope_and_no_more() {
     let sandbox = ready();
     sandbox
         .ok("trust add ann.pem --name ann --threads agency/* --formats transcript,json --not-before 2026-01-01 --not-after 2026-12-31");
     let trusted = sandbox.json("trust list");
-    let keys = trusted["keys"].list();
-    let ann = keys.iter().find(|key| key["name"] == "ann").unwrap();
+    let ann = trusted["keys"].item("name", "ann");
     assert_eq!(ann["usage"], json!(["native"]));
     assert_eq!(ann["threads"], json!(["agency/*"]));
     assert_eq!(ann["formats"], json!(["transcript", "json"]));
@@ -95,7 +94,7 @@ fn a_trust_store_that_others_could_have_written_is_not_read() {
 
 // T-KEY-08 T-RYE-09
 #[test]
-fn trust_from_inside_the_tree_is_refused_unless_allowed_and_then_told() {
+fn trust_from_inside_the_tree_is_refused_unless_allowed_and_then_reported() {
     let sandbox = ready();
     ended_record(&sandbox, "d/t.jsonl", 1);
     sandbox.ok("key export self --out d/self.pem");
@@ -120,7 +119,7 @@ fn trust_from_inside_the_tree_is_refused_unless_allowed_and_then_told() {
 
 // T-KEY-08
 #[test]
-fn trust_that_really_lies_inside_the_tree_is_refused_by_whatever_name() {
+fn trust_located_inside_the_tree_is_refused_under_any_name() {
     let sandbox = ready();
     ended_record(&sandbox, "d/t.jsonl", 1);
     sandbox.ok("key export self --out d/self.pem");

@@ -157,8 +157,7 @@ fn what_a_stamp_shows_to_be_older_than_a_revocation_by_a_clock_counts_and_nothin
     check(&sandbox, "", 0);
     drop(recorder(&sandbox, "after.jsonl", 1));
     sandbox.ok("seal after.jsonl --final");
-    let heads = sandbox.home().join("heads");
-    empty(&heads);
+    sandbox.forget_heads();
     let trust = sandbox.home().join("trust.toml");
     let trusted = fs::read(&trust).unwrap();
     let revoke = |at: &str| {
@@ -178,7 +177,7 @@ fn what_a_stamp_shows_to_be_older_than_a_revocation_by_a_clock_counts_and_nothin
     // The same without the stamp, and after the end of trust in the authority.
     revoke("2999-01-01");
     let policy = sandbox.home().join("anchors/tsa.tsa");
-    let aside = tools.path().join("tsa.tsa");
+    let aside = sandbox.home().join("tsa.tsa");
     fs::rename(&policy, &aside).unwrap();
     forged("before.jsonl");
     fs::rename(&aside, &policy).unwrap();
@@ -190,7 +189,7 @@ fn what_a_stamp_shows_to_be_older_than_a_revocation_by_a_clock_counts_and_nothin
 
 // T-WIT-13
 #[test]
-fn a_stamp_or_an_authority_that_cannot_be_read_is_told_and_hides_no_other() {
+fn an_unreadable_stamp_or_authority_is_reported_and_hides_no_other() {
     let (sandbox, log) = logged();
     let tools = tempfile::tempdir().unwrap();
     let (stamping, root) = authority(&tools.path().join("a"));
@@ -200,8 +199,7 @@ fn a_stamp_or_an_authority_that_cannot_be_read_is_told_and_hides_no_other() {
     let first = check(&sandbox, "", 0)["size"].clone();
     seal(&sandbox, "more");
     let second = check(&sandbox, "", 0)["size"].clone();
-    let heads = sandbox.home().join("heads");
-    empty(&heads);
+    sandbox.forget_heads();
     sandbox.ok("trust revoke self --reason stolen --at 2999-01-01");
     let anchors = sandbox.home().join("anchors");
     let stamps = sandbox.home().join("log").join(&log[15..47]);

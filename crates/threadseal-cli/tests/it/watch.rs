@@ -49,7 +49,7 @@ fn append(sandbox: &Sandbox, name: &str, text: &str) {
 
 // T-CMD-04
 #[test]
-fn logs_are_sealed_as_they_grow_and_what_is_refused_is_said() {
+fn logs_are_sealed_as_they_grow_and_refusals_are_reported() {
     let sandbox = ready();
     fs::create_dir_all(sandbox.path("logs/deep")).unwrap();
     append(&sandbox, "logs/a.jsonl", "{\"n\":1}\n");
@@ -80,7 +80,7 @@ fn logs_are_sealed_as_they_grow_and_what_is_refused_is_said() {
 
 // T-KLOG-13
 #[test]
-fn watching_goes_on_under_the_log_that_took_the_place_of_another() {
+fn watching_continues_after_a_restart_of_the_log() {
     let sandbox = ready();
     fs::create_dir(sandbox.path("logs")).unwrap();
     append(&sandbox, "logs/a.jsonl", "{\"n\":1}\n");
@@ -102,7 +102,7 @@ fn watching_goes_on_under_the_log_that_took_the_place_of_another() {
 }
 
 #[test]
-fn watching_ends_with_2_when_nobody_reads_and_needs_a_folder() {
+fn watching_ends_with_2_without_a_reader_and_needs_a_folder() {
     let sandbox = ready();
     sandbox.sh("watch absent").fails_with("absent");
     sandbox.write("file", "");

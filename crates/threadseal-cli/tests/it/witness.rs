@@ -136,6 +136,25 @@ fn ask(address: &str, head: &str, body: &str) -> Option<Answered> {
     })
 }
 
+/// Adds a policy of one witness, and asks it about the log.
+#[track_caller]
+pub(crate) fn check_with(
+    sandbox: &Sandbox,
+    log: &str,
+    name: &str,
+    serving: &Serving,
+    exit: i32,
+) -> Value {
+    let Serving { key, address, .. } = serving;
+    let file = format!("{name}.policy");
+    let text = format!("log {log}\nwitness {name} {key} http://{address}/\nquorum {name}\n");
+    sandbox.write(&file, text);
+    sandbox.ok(format!("anchor add {file} --name {name}"));
+    sandbox
+        .exits(exit, format!("anchor check {name} --json"))
+        .json()
+}
+
 /// A home with the key of a witness, which watches these logs.
 pub(crate) fn witness(logs: &[&str]) -> Sandbox {
     let sandbox = Sandbox::new();
@@ -187,7 +206,7 @@ fn a_witness_cosigns_what_grows_refuses_what_does_not_and_keeps_what_convicts() 
 
 // T-WIT-23
 #[test]
-fn what_is_no_request_is_told_so_and_the_witness_goes_on() {
+fn a_witness_refuses_malformed_requests_and_keeps_serving() {
     let sandbox = witness(&[]);
     let serving = Serving::start(&sandbox);
     let asked = request(0, 'a', 2).to_string();

@@ -111,7 +111,7 @@ fn next_link(tick: &str) -> String {
 
 // T-MARK-04
 #[test]
-fn nothing_is_gone_on_with_under_a_log_that_went_back_until_it_is_restarted() {
+fn nothing_is_continued_under_a_rolled_back_log_until_its_restart() {
     let sandbox = ready();
     all_kinds(&sandbox);
     let older = set_aside(&sandbox.home());
@@ -150,7 +150,7 @@ fn nothing_is_gone_on_with_under_a_log_that_went_back_until_it_is_restarted() {
 
 // T-MARK-04
 #[test]
-fn an_ended_thread_that_was_put_back_with_its_home_is_not_gone_on_with() {
+fn an_ended_thread_restored_with_its_home_is_not_resumed() {
     let sandbox = project();
     let id = &greeted(&sandbox, "");
     let (home, project) = (sandbox.home(), sandbox.path("p"));

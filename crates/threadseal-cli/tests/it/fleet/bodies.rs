@@ -16,7 +16,7 @@ fn detached() -> Option<Ended> {
 
 // T-RED-13
 #[test]
-fn a_thread_with_detached_bodies_is_verified_gone_on_with_and_exported_whole() {
+fn a_thread_with_detached_bodies_is_verified_resumed_and_exported_whole() {
     let Some(ended) = detached() else { return };
     let bodies = "SELECT count(*) FROM threadseal_files WHERE path LIKE '%/transcript.bodies'";
     assert_eq!(ended.sql(bodies).trim(), "2");
@@ -51,7 +51,7 @@ fn a_thread_with_detached_bodies_is_verified_gone_on_with_and_exported_whole() {
 
 // T-RED-14
 #[test]
-fn a_thread_in_a_database_is_redacted_and_the_record_says_so() {
+fn a_thread_in_a_database_is_redacted_and_its_record_states_it() {
     let Some(ended) = detached() else { return };
     let address = format!("{}#{}", ended.url, ended.thread);
     let redact = |more: &str| {

@@ -7,8 +7,7 @@ use crate::prelude::*;
 #[test]
 fn a_database_that_goes_back_with_its_heads_does_not_take_back_what_a_worker_sealed() {
     let Some(ended) = Ended::new() else { return };
-    let listed = ["log", "entries", "--json", "--from", "0", "--limit", "1000"];
-    let listed = ended.sandbox.run(listed).exits(0).json();
+    let listed = ended.sandbox.json("log entries --from 0 --limit 1000");
     let logged = |kind: &str| {
         let entries = listed["entries"].list().iter();
         let kind = format!("head/{kind}");
@@ -43,7 +42,7 @@ fn a_database_that_goes_back_with_its_heads_does_not_take_back_what_a_worker_sea
 
 // T-KLOG-23
 #[test]
-fn a_key_is_not_rotated_under_a_thread_of_a_database_that_goes_on_or_of_which_nobody_can_say() {
+fn a_key_is_not_rotated_while_a_thread_of_a_database_runs_or_is_unreadable() {
     let Some(ended) = Ended::new() else { return };
     let rotate = |more: &str| ended.sandbox.sh(format!("key rotate self {more}"));
     let named = format!("--database {}", ended.url);
@@ -53,12 +52,7 @@ fn a_key_is_not_rotated_under_a_thread_of_a_database_that_goes_on_or_of_which_no
         .warns("postgres://");
     ended.slow(2);
     ended.ok("run demo/slow --detach");
-    let mut worker = ended.worker("--script nap.yaml");
-    while ended.naps() < 1 {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    worker.kill().unwrap();
-    worker.wait().unwrap();
+    ended.lose_worker(1);
     rotate(&named).exits(2).warns("have not ended");
     ended.sql(
         "UPDATE threadseal_orders SET expires_at = now() - interval '1 hour' WHERE state = 'taken'",

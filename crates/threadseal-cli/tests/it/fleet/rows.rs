@@ -72,12 +72,7 @@ fn an_order_whose_rows_are_gone_when_its_worker_is_lost_does_not_begin_anew() {
     let Some(ended) = Ended::new() else { return };
     ended.slow(2);
     ended.ok("run demo/slow --detach");
-    let mut worker = ended.worker("--script nap.yaml");
-    while ended.naps() < 1 {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    worker.kill().unwrap();
-    worker.wait().unwrap();
+    ended.lose_worker(1);
     let thread = ended.root().unwrap();
     ended.sql(&format!(
         "DELETE FROM threadseal_threads WHERE thread_id = '{thread}';

@@ -5,7 +5,7 @@ use crate::prelude::*;
 
 // T-PRO-01
 #[test]
-fn a_thread_of_another_project_is_not_gone_on_with_from_a_database() {
+fn a_thread_of_another_project_is_not_resumed_from_a_database() {
     let Some(ended) = Ended::new() else {
         return;
     };

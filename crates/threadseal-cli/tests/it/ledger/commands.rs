@@ -1,6 +1,6 @@
 //! Commands on ledgers: write, sign, cut, move, follow, mend.
 
-use super::{ledger, report, verdict};
+use super::ledger;
 use crate::prelude::*;
 
 pub(super) const STEPS: &str = "{\"node\":\"plan\",\"effect\":{\"type\":\"llm_call\",\"payload\":{\"p\":\"hi\"}},\"result\":{\"text\":\"ho\"}}\n{\"node\":\"act\",\"status\":\"failed\",\"error\":\"no\"}\n";
@@ -13,7 +13,7 @@ pub(super) fn signed(sandbox: &Sandbox) -> PathBuf {
 }
 
 #[test]
-fn a_signed_ledger_is_verified_where_it_was_made_and_each_attack_is_told() {
+fn a_signed_ledger_verifies_on_its_host_and_each_attack_is_found() {
     let sandbox = ready();
     let path = signed(&sandbox);
     let file = path.to_str().unwrap();
@@ -24,20 +24,12 @@ fn a_signed_ledger_is_verified_where_it_was_made_and_each_attack_is_told() {
         &format!("verify {file}"),
         "ledger verify file:runs --run r1",
     ] {
-        let (code, report) = report(&sandbox, arguments);
-        assert_eq!(
-            (code, &report["verdict"]),
-            (0, &"verified".into()),
-            "{report:#}"
-        );
-        report.is(json!({"profile": "threadseal", "completeness": "head"}));
+        let report = sandbox.report(arguments);
+        report.is(json!({"verdict": "verified", "profile": "threadseal", "completeness": "head"}));
     }
     let attacked = |text: String, expected: &str| {
         fs::write(&path, text).unwrap();
-        assert_eq!(
-            verdict(&sandbox, &format!("ledger verify {file}")),
-            expected
-        );
+        assert_eq!(sandbox.verdict(format!("ledger verify {file}")), expected);
     };
     attacked(honest[..2].concat(), "rolled_back");
     attacked(honest.concat().replace("\"ho\"", "\"he\""), "tampered");
@@ -58,7 +50,7 @@ fn elsewhere_a_signed_ledger_is_open_until_a_head_is_known() {
     let head = head.trim();
     let elsewhere = Sandbox::new();
     assert_eq!(
-        verdict(&elsewhere, &format!("ledger verify {file}")),
+        elsewhere.verdict(format!("ledger verify {file}")),
         "unknown_signer"
     );
     let key = sandbox.sh("key show self --json").json();
@@ -68,13 +60,13 @@ fn elsewhere_a_signed_ledger_is_open_until_a_head_is_known() {
         .unwrap()
         .to_owned();
     let by_key = format!("ledger verify {file} --key {key}");
-    assert_eq!(verdict(&elsewhere, &by_key), "open");
+    assert_eq!(elsewhere.verdict(&by_key), "open");
     let with_head = format!("ledger verify {file} --key {key} --expect-head {head}");
-    assert_eq!(verdict(&elsewhere, &with_head), "verified");
+    assert_eq!(elsewhere.verdict(with_head), "verified");
     let stranger = format!(
         "ledger verify {file} --key did:key:z6Mkon3Necd6NkkyfoGoHxid2znGc59LU3K7mubaRcFbLfLX"
     );
-    assert_eq!(verdict(&elsewhere, &stranger), "forged");
+    assert_eq!(elsewhere.verdict(stranger), "forged");
 }
 
 #[test]
@@ -89,7 +81,7 @@ fn a_new_folder_is_made_only_by_its_address_and_a_file_takes_no_records() {
 }
 
 #[test]
-fn who_goes_on_with_a_signed_ledger_must_sign_as_one_that_it_names() {
+fn a_signed_ledger_is_continued_only_by_an_actor_that_it_names() {
     let sandbox = ready();
     let path = signed(&sandbox);
     let append = "ledger append file:runs --run r1";
@@ -99,14 +91,14 @@ fn who_goes_on_with_a_signed_ledger_must_sign_as_one_that_it_names() {
     let again = "ledger append file:runs --run r1 --sign";
     piped(&sandbox, again, STEPS).exits(0);
     assert_eq!(lines(&path).len(), 5);
-    assert_eq!(verdict(&sandbox, &format!("verify {path:?}")), "verified");
+    assert_eq!(sandbox.verdict(format!("verify {path:?}")), "verified");
     piped(&sandbox, again, "{\"node\":1}\n").fails_with("line 1");
     piped(&sandbox, again, "[]\n").fails_with("not an object");
 }
 
 // T-LED-01
 #[test]
-fn a_ledger_that_the_original_wrote_is_sealed_as_it_stands() {
+fn a_ledger_of_abstractruntime_is_sealed_unchanged() {
     let Some(folder) = shared("vectors/ledger/run_jsonl_chat") else {
         return;
     };
@@ -120,11 +112,11 @@ fn a_ledger_that_the_original_wrote_is_sealed_as_it_stands() {
     let path = sandbox.write(name_of(&theirs), fs::read(&theirs).unwrap());
     let file = path.to_str().unwrap();
     let check = format!("ledger verify {file}");
-    assert_eq!(verdict(&sandbox, &check), "consistent");
+    assert_eq!(sandbox.verdict(&check), "consistent");
     let head = format!("{file}.head");
     sandbox.ok(format!("ledger sign {file}"));
     assert!(read(&head).starts_with("threadseal/1/ledger/"));
-    assert_eq!(verdict(&sandbox, &check), "verified");
+    assert_eq!(sandbox.verdict(&check), "verified");
 
     // A host that knows only the key.
     let elsewhere = Sandbox::new();
@@ -135,15 +127,15 @@ fn a_ledger_that_the_original_wrote_is_sealed_as_it_stands() {
         .unwrap()
         .to_owned();
     let by_key = format!("ledger verify {file} --key {key}");
-    assert_eq!(verdict(&elsewhere, &by_key), "verified");
+    assert_eq!(elsewhere.verdict(&by_key), "verified");
     assert_eq!(
-        verdict(&elsewhere, &format!("verify {file}")),
+        elsewhere.verdict(format!("verify {file}")),
         "unknown_signer"
     );
     let honest = lines(&path);
     let says = |text: String, expected: &str| {
         fs::write(&path, text).unwrap();
-        assert_eq!(verdict(&elsewhere, &by_key), expected);
+        assert_eq!(elsewhere.verdict(&by_key), expected);
     };
     says(honest[..honest.len() - 1].concat(), "truncated");
     says(format!("\n{}", honest.concat()), "tampered");
@@ -153,7 +145,7 @@ fn a_ledger_that_the_original_wrote_is_sealed_as_it_stands() {
     );
     says(honest.concat(), "verified");
     fs::write(&head, "no head").unwrap();
-    assert_eq!(verdict(&elsewhere, &format!("verify {file}")), "malformed");
+    assert_eq!(elsewhere.verdict(format!("verify {file}")), "malformed");
     sandbox
         .sh(format!("ledger sign {file}"))
         .fails_with("malformed");
@@ -161,7 +153,7 @@ fn a_ledger_that_the_original_wrote_is_sealed_as_it_stands() {
 
 // T-LED-30
 #[test]
-fn a_head_without_its_ledger_tells_that_it_is_missing() {
+fn a_head_without_its_ledger_shows_that_it_is_missing() {
     let sandbox = ready();
     let path = signed(&sandbox);
     sandbox.ok(format!("ledger sign {path:?}"));
@@ -185,18 +177,10 @@ fn runs_move_between_stores_byte_for_byte() {
     assert_eq!(first["runs"][0]["appended"], 4);
     let again = sandbox.ok(&import).json();
     assert_eq!(again["runs"][0]["appended"], 0);
-    let back = [
-        "ledger",
-        "export",
-        "sqlite:runs.db",
-        "--to",
-        "bundle",
-        "--out",
-        "b.json",
-    ];
-    sandbox.run(back).fails_with("--run");
+    let back = "ledger export sqlite:runs.db --to bundle --out b.json";
+    sandbox.sh(back).fails_with("--run");
     let root = "54ebe100-f52a-465c-ba48-7c1f0c20afea";
-    sandbox.run(back.iter().chain(&["--run", root])).exits(0);
+    sandbox.ok(format!("{back} --run {root}"));
     let ran = sandbox.sh("verify b.json --json");
     let reports = ran.json()["results"].list().clone();
     assert_eq!(reports.len(), 2, "the run and the one that it started");
@@ -206,8 +190,8 @@ fn runs_move_between_stores_byte_for_byte() {
             .all(|report| report["verdict"] == "consistent")
     );
 
-    let lines = ["ledger", "export", "sqlite:runs.db", "--run", root];
-    let lines = ledger(sandbox.run(lines)).exits(0).stdout;
+    let lines = sandbox.ok(format!("ledger export sqlite:runs.db --run {root}"));
+    let lines = ledger(lines).stdout;
     let theirs = folder.join(format!("run_jsonl_subworkflow/ledger_{root}.jsonl"));
     assert_eq!(lines, read(theirs));
 
@@ -310,11 +294,7 @@ fn other_actors_are_named_at_the_beginning_or_join_later() {
     let join = "ledger append file:runs --run r1 --sign --other-actor human:Bob=bob";
     piped(&sandbox, join, "").exits(0);
     answer("bob", "Bob", 0);
-    let (code, report) = report(&sandbox, "ledger verify file:runs");
-    assert_eq!(
-        (code, &report["verdict"]),
-        (0, &"verified".into()),
-        "{report:#}"
-    );
+    let report = sandbox.report("ledger verify file:runs");
+    assert_eq!(report["verdict"], "verified", "{report:#}");
     assert_eq!(report["signers"].list().len(), 3);
 }

@@ -1,11 +1,11 @@
 //! Other files in stores and bundles of ledgers, and the remains of crashes in them.
 
 use super::commands::{STEPS, signed};
-use super::{report, verdict};
+
 use crate::prelude::*;
 
 #[test]
-fn a_torn_end_is_told_and_mended() {
+fn a_torn_end_is_reported_and_repaired() {
     let sandbox = ready();
     let path = signed(&sandbox);
     sandbox.ok("fsck runs");
@@ -29,7 +29,7 @@ fn a_store_that_contradicts_its_records_is_evidence_and_no_failure() {
     let append = format!("ledger append {store} --run r1 --sign");
     piped(&sandbox, &append, STEPS).exits(0);
     assert_eq!(
-        verdict(&sandbox, &format!("ledger verify {store}")),
+        sandbox.verdict(format!("ledger verify {store}")),
         "verified"
     );
     let file = sandbox.path("runs.db");
@@ -65,8 +65,8 @@ fn a_store_that_contradicts_its_records_is_evidence_and_no_failure() {
             .execute_batch(&format!("{triggers}; {damage}"))
             .unwrap();
         for command in [&format!("ledger verify {store}"), "verify runs.db"] {
-            let (code, report) = report(&sandbox, command);
-            assert_eq!(code, 1, "{damage}: {report:#}");
+            let report = sandbox.report(command);
+            assert_eq!(exit_of(report["verdict"].text()), 1, "{damage}: {report:#}");
         }
         sandbox.exits(1, format!("fsck {store}"));
     }
@@ -77,7 +77,7 @@ fn a_store_that_contradicts_its_records_is_evidence_and_no_failure() {
 fn a_bundle_that_contradicts_itself_is_malformed_and_a_beginning_older_than_what_follows() {
     let sandbox = ready();
     let path = signed(&sandbox);
-    let (_, honest) = report(&sandbox, &format!("ledger verify {path:?}"));
+    let honest = sandbox.report(format!("ledger verify {path:?}"));
     let codes: Vec<_> = honest["findings"]
         .list()
         .iter()
@@ -102,7 +102,7 @@ fn a_bundle_that_contradicts_itself_is_malformed_and_a_beginning_older_than_what
     for changed in changes {
         fs::write(&bundle, &changed).unwrap();
         for command in ["ledger verify b.json", "verify b.json"] {
-            assert_eq!(verdict(&sandbox, command), "malformed", "{changed}");
+            assert_eq!(sandbox.verdict(command), "malformed", "{changed}");
         }
     }
 }
@@ -147,7 +147,7 @@ fn commands_that_are_killed_while_they_append_leave_all_that_they_acknowledged()
         }
         sandbox.ok(format!("fsck {store}"));
         assert_eq!(
-            verdict(&sandbox, &format!("ledger verify {store}")),
+            sandbox.verdict(format!("ledger verify {store}")),
             "verified"
         );
         let all = sandbox.ok(format!("ledger export {store} --run r1")).stdout;
@@ -162,7 +162,7 @@ fn commands_that_are_killed_while_they_append_leave_all_that_they_acknowledged()
 
 // T-STO-16
 #[test]
-fn names_that_no_run_has_are_told_and_take_no_other_run_out_of_sight() {
+fn names_without_a_run_are_reported_and_hide_no_other_run() {
     let sandbox = ready();
     let store = "sqlite:runs.db";
     let append = format!("ledger append {store} --run r1 --sign");
@@ -230,10 +230,10 @@ fn what_is_asked_for_as_verified_is_written_whole_or_not_at_all() {
         for more in ["", "--to bundle", "--out new"] {
             let ran = sandbox.exits(1, format!("{verified} {more}"));
             assert_eq!(ran.stdout, "");
-            assert!(ran.stderr.contains(expected), "{expected}: {}", ran.stderr);
+            ran.stderr.has(expected);
         }
-        let (code, told) = report(&sandbox, verified);
-        assert_eq!((code, &told["verdict"]), (1, &expected.into()), "{told:#}");
+        let told = sandbox.report(verified);
+        assert_eq!(told["verdict"], expected, "{told:#}");
     }
     assert!(!sandbox.path("new").exists());
     let elsewhere = sandbox.path("elsewhere");
@@ -246,7 +246,7 @@ fn what_is_asked_for_as_verified_is_written_whole_or_not_at_all() {
 
 // T-STO-15
 #[test]
-fn what_nobody_signed_is_written_as_verified_where_a_head_vouches_for_it() {
+fn an_unsigned_ledger_is_exported_as_verified_where_its_head_is_known() {
     let sandbox = ready();
     let append = "ledger append file:runs --run r1";
     piped(&sandbox, append, STEPS).exits(0);

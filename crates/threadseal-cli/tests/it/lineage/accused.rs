@@ -2,7 +2,6 @@
 //! is affected.
 
 use super::moves::{Machines, copy};
-use super::report;
 use crate::prelude::*;
 use crate::sandbox::PROGRAM;
 
@@ -40,14 +39,14 @@ fn accuse(machines: &Machines) -> Value {
 }
 
 fn is_accused(machines: &Machines, place: &str) -> bool {
-    let seen = report(&machines.sandbox, &format!("lineage verify {place}"));
+    let seen = machines.sandbox.report(format!("lineage verify {place}"));
     let is_accused = seen.codes().contains(&"fork_known");
     assert!(!is_accused || seen["verdict"] == "forked", "{seen}");
     is_accused
 }
 
 #[test]
-fn whoever_has_a_fork_of_a_lineage_is_told_what_it_proves_and_who_vouches_for_it() {
+fn a_fork_proof_of_a_lineage_states_what_it_proves_and_its_signer() {
     let machines = forked();
     let judged = |words: &str, code| machines.sandbox.exits(code, words);
     let told = judged("check-proof proof --json", 3).json();
@@ -74,7 +73,7 @@ fn whoever_has_a_fork_of_a_lineage_is_told_what_it_proves_and_who_vouches_for_it
 
 // T-FRK-08
 #[test]
-fn what_goes_on_from_a_fork_that_the_log_knows_is_forked_and_nothing_else_is() {
+fn only_states_after_a_logged_fork_are_forked() {
     let machines = forked();
     // Another person's agent of the same name, and the copies as they were.
     let mine = machines.path("mine");
@@ -114,7 +113,7 @@ fn what_goes_on_from_a_fork_that_the_log_knows_is_forked_and_nothing_else_is() {
 
 // T-FRK-08
 #[test]
-fn nothing_goes_on_from_a_lineage_that_the_log_calls_forked() {
+fn nothing_continues_from_a_lineage_that_the_log_calls_forked() {
     let machines = forked();
     let offer = format!("lineage release other --to {}", machines.session);
     elsewhere(&machines, &offer).exits(0);
@@ -135,7 +134,7 @@ fn nothing_goes_on_from_a_lineage_that_the_log_calls_forked() {
             &machines.root,
         ),
     ] {
-        let ran = machines.sandbox.run(line.split(' ').chain([more]));
+        let ran = machines.sh(format!("{line} {more}"));
         assert!(ran.code != 0, "{line}");
         assert!(
             ran.stderr.contains("nothing continues from there"),

@@ -1,7 +1,6 @@
 //! `lineage append`: who may write the next checkpoint, and that a refused writer leaves the store
 //! as it was.
 
-use super::report;
 use crate::prelude::*;
 
 const CODE: &str = "9c56cc51b374c3ba189210d5b6d4bf57790d351c96c47c02190ecf1e430635ab";
@@ -36,7 +35,7 @@ fn did(sandbox: &Sandbox) -> String {
 
 fn verify(sandbox: &Sandbox) -> Value {
     let did = did(sandbox);
-    report(sandbox, &format!("lineage verify here --did {did}"))
+    sandbox.report(format!("lineage verify here --did {did}"))
 }
 
 /// All files of a folder but locks, with their bytes.
@@ -85,7 +84,7 @@ fn unsigned_checkpoints_stay_unsigned_until_a_signed_one_links_them() {
         (&Value::Null, &Value::Null)
     );
     let live = "here/counter.checkpoint";
-    let judged = report(&sandbox, &format!("lineage verify {live}"));
+    let judged = sandbox.report(format!("lineage verify {live}"));
     assert_eq!(judged["verdict"], "unsigned");
     assert!(!sandbox.path("here/counter.identity").exists());
     let third = appended(&sandbox, "3", "--version 5");
@@ -203,7 +202,7 @@ fn a_session_key_writes_under_its_delegation_and_no_other() {
     appended(&sandbox, "1", by_session);
     let second = appended(&sandbox, "2", by_session);
     let verify = format!("lineage verify here --did {root}");
-    let judged = report(&sandbox, &verify);
+    let judged = sandbox.report(verify);
     assert_eq!(judged["verdict"], "verified", "{judged}");
     assert_eq!(second["version"], "v0x05");
     let by_root = "--identity counter.identity --delegation d";

@@ -1,6 +1,5 @@
 //! Agents that move as igor moves them: one JSON message with the newest checkpoint.
 
-use super::report;
 use crate::prelude::*;
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -41,18 +40,18 @@ impl Agent {
             "lineage append {folder} --agent counter --version {version} --state state --tick {tick} \
              --budget 900 --price 1 --code {code}"
         );
-        self.sandbox.run(line.split_whitespace())
+        self.sandbox.sh(line)
     }
 
     fn export(&self, to: &str, more: &str) -> Ran {
         let line =
             format!("lineage export here --igor --code code --manifest manifest -o {to} {more}");
-        self.sandbox.run(line.split_whitespace())
+        self.sandbox.sh(line)
     }
 
     fn import(&self, message: &str, more: &str) -> Ran {
         let line = format!("lineage import {message} there --json {more}");
-        self.sandbox.run(line.split_whitespace())
+        self.sandbox.sh(line)
     }
 
     fn import_trusted(&self, message: &str, more: &str) -> Ran {
@@ -92,10 +91,9 @@ fn a_message_of_the_original_is_given_out_and_taken_in() {
     let bytes = |folder: &str| fs::read(agent.sandbox.path(folder).join(live)).unwrap();
     assert_eq!(bytes("here"), bytes("there"));
     // Its beginning is elsewhere, and every checkpoint here is valid.
-    let judged = report(
-        &agent.sandbox,
-        &format!("lineage verify there --did {}", agent.did),
-    );
+    let judged = agent
+        .sandbox
+        .report(format!("lineage verify there --did {}", agent.did));
     assert_eq!(judged["verdict"], "partial");
     assert_eq!(
         agent.import_trusted("message2", "").exits(0).json()["done"],
@@ -111,7 +109,7 @@ fn a_message_of_the_original_is_given_out_and_taken_in() {
 }
 
 #[test]
-fn a_message_with_the_private_key_says_that_it_is_shared() {
+fn a_message_with_the_private_key_states_that_the_key_is_shared() {
     let agent = Agent::new();
     agent.export("secret", "--with-key --source a").exits(0);
     let mode = |name: &str| {
@@ -130,11 +128,11 @@ fn a_message_with_the_private_key_says_that_it_is_shared() {
 
 // T-LIN-15
 #[test]
-fn a_message_that_does_not_hold_leaves_nothing_behind() {
+fn an_invalid_message_leaves_no_files() {
     let agent = Agent::new();
     agent.import("message2", "").exits(2).fails_with("--root");
-    let stranger = ["lineage", "identity", "new", "stranger", "--json"];
-    let stranger = agent.sandbox.run(stranger).json()["did"].text().to_owned();
+    let stranger = agent.sandbox.json("lineage identity new stranger");
+    let stranger = stranger["did"].text();
     agent
         .import("message2", &format!("--root {stranger}"))
         .exits(2);
@@ -161,11 +159,7 @@ fn what_the_original_does_not_read_is_not_sent_to_it() {
     let agent = Agent::new();
     agent.sandbox.write("other", "other code");
     let line = "lineage export here --igor --code other -o wrong";
-    agent
-        .sandbox
-        .run(line.split(' '))
-        .exits(2)
-        .fails_with("the code is not");
+    agent.sandbox.sh(line).fails_with("the code is not");
     agent.append("here", "3", "5").exits(0);
     agent.export("newer", "").exits(2).fails_with("v0x05");
 }

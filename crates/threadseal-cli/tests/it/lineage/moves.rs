@@ -1,6 +1,5 @@
 //! Agents that move between two folders, as between two machines.
 
-use super::exit_of;
 use crate::prelude::*;
 use crate::sandbox::PROGRAM;
 
@@ -72,11 +71,8 @@ impl Machines {
 
     /// The report on these folders.
     fn verify(&self, folders: &str) -> Value {
-        let line = format!("lineage verify {folders} --json --did {}", self.root);
-        let ran = self.sandbox.run(line.split(' '));
-        let report = ran.json()["results"][0].clone();
-        assert_eq!(ran.code, exit_of(report["verdict"].text()));
-        report
+        let line = format!("lineage verify {folders} --did {}", self.root);
+        self.sandbox.report(line)
     }
 
     fn import(&self, code: i32) -> Ran {
@@ -86,7 +82,7 @@ impl Machines {
 }
 
 #[test]
-fn a_package_with_another_state_leaves_nothing_behind() {
+fn a_package_with_another_state_leaves_no_files() {
     let machines = Machines::new();
     machines.sandbox.write("state", "the next state");
     machines.append("here", "2", "");
@@ -105,7 +101,7 @@ fn a_package_with_another_state_leaves_nothing_behind() {
 }
 
 #[test]
-fn an_agent_moves_and_only_the_newest_link_says_who_may_act() {
+fn an_agent_moves_and_only_the_newest_link_names_its_holder() {
     let machines = Machines::new();
     let released = machines.json(format!("lineage release here --to {}", machines.session));
     released.is(json!({"offered_to": machines.session.as_str(), "holder": Value::Null}));
@@ -186,7 +182,7 @@ fn what_a_host_wrote_it_knows_and_an_older_copy_is_a_rollback() {
 }
 
 #[test]
-fn folders_of_both_machines_are_one_lineage_that_nobody_set_back() {
+fn folders_of_both_machines_are_one_lineage_without_a_rollback() {
     let machines = Machines::new();
     machines.offer();
     machines.import(0);
@@ -206,11 +202,11 @@ fn folders_of_both_machines_are_one_lineage_that_nobody_set_back() {
     let head = newest["hash"].text();
     for line in ["verify here there", "verify there"] {
         let line = format!("{line} --json --key {} --expect-head {head}", machines.root);
-        let ran = machines.sandbox.run(line.split(' ')).exits(0);
+        let ran = machines.ok(line);
         assert_eq!(ran.json()["results"][0]["completeness"], "head");
     }
     let line = format!("verify here --json --expect-head {head}");
-    let ran = machines.sandbox.run(line.split(' ')).exits(1);
+    let ran = machines.exits(1, line);
     assert_eq!(ran.json()["results"][0]["verdict"], "rolled_back");
     machines.sandbox.write("plain/notes.txt", "no lineage");
     let ran = machines
@@ -269,7 +265,7 @@ fn the_old_holder_writes_nothing_that_counts() {
 
 // T-LIN-14
 #[test]
-fn two_answers_to_one_release_are_proved_to_anybody() {
+fn two_answers_to_one_release_have_a_proof_that_needs_no_home() {
     let machines = Machines::new();
     machines.offer();
     machines.import(0);
@@ -319,7 +315,7 @@ fn a_refusal_gives_the_agent_back() {
 }
 
 #[test]
-fn a_package_that_does_not_hold_leaves_nothing_behind() {
+fn an_invalid_package_leaves_no_files() {
     let machines = Machines::new();
     machines.offer();
     let package = fs::read(machines.path("package")).unwrap();

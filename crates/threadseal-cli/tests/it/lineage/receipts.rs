@@ -9,8 +9,7 @@ const NODE: &str = "6e7a1cdd29b0b78fd13af4c5598feff4ef2a97166e3ca6f2e4fbfccd8050
 fn ask(bytes: &[u8], more: &str) -> Ran {
     let sandbox = Sandbox::new();
     sandbox.write("receipts", bytes);
-    let line = format!("lineage receipts receipts --json {more}");
-    sandbox.run(line.split_whitespace())
+    sandbox.sh(format!("lineage receipts receipts --json {more}"))
 }
 
 #[track_caller]

@@ -1,7 +1,6 @@
 //! Files that igor made, and every attack on them. The command gives each word of the index the
 //! verdict, the exit code and the finding that `testkit/lineage/expect.toml` lists.
 
-use super::report;
 use crate::prelude::*;
 
 struct Rule {
@@ -76,7 +75,7 @@ fn each_word_of_the_index_gets_its_verdict_its_exit_code_and_its_finding() {
         assert!(!rules.is_empty(), "no rule for {}", entry["expected"]);
         for rule in rules {
             let line = format!("lineage verify {path:?} {}", rule.flags.join(" "));
-            let report = report(&sandbox, &line);
+            let report = sandbox.report(line);
             let verdict = report["verdict"].as_str().unwrap();
             let said = rule.verdicts.iter().any(|expected| expected == verdict);
             let codes = report.codes();
@@ -149,7 +148,7 @@ fn a_folder_of_them_is_found_by_content() {
             sandbox.write(&format!("{verdict}/{part}/x{at}.dat"), bytes);
         }
         let key = entry["trust"]["pinned_pubkey"].as_str().unwrap();
-        let report = report(&sandbox, &format!("verify --key {key} {verdict}"));
+        let report = sandbox.report(format!("verify --key {key} {verdict}"));
         report.is(json!({"verdict": verdict, "path": verdict}));
     }
     let every = [

@@ -155,7 +155,7 @@ fn a_parent_a_predecessor_and_a_successor_that_are_gone_as_a_whole_are_missed_on
     }
     // Older than the state from which the second continued, on a host without a head of it: the end
     // of no child shows it.
-    empty(&sandbox.home().join("heads"));
+    sandbox.forget_heads();
     fs::remove_dir_all(child).unwrap();
     let path = first.join("transcript.jsonl");
     fs::write(&path, lines(&path)[..2].concat()).unwrap();
@@ -164,7 +164,7 @@ fn a_parent_a_predecessor_and_a_successor_that_are_gone_as_a_whole_are_missed_on
 
 // T-FIL-06
 #[test]
-fn what_threadseal_leaves_behind_is_no_record() {
+fn leftovers_of_threadseal_are_no_records() {
     let (sandbox, folder) = ran();
     let tail =
         b"{\"timestamp\":1,\"thread_id\":\"x\",\"event_type\":\"cognition_in\",\"payload\":{}}\n";
@@ -198,15 +198,12 @@ fn began(sandbox: &Sandbox, thread: &str, record: &str) -> PathBuf {
 }
 
 fn findings(ran: &Ran, name: &str) -> String {
-    let results = ran.json()["results"].clone();
-    let of_it = |report: &&Value| report["path"].text().ends_with(name);
-    let reports = results.list();
-    reports.iter().find(of_it).unwrap()["findings"].to_string()
+    ran.json().report_on(name)["findings"].to_string()
 }
 
 // T-FIL-08
 #[test]
-fn a_child_whose_end_nobody_sealed_is_missed_by_the_log_alone() {
+fn a_child_without_a_sealed_end_is_missing_by_the_log_alone() {
     let (sandbox, child) = ran();
     let first = json_lines(child.join("transcript.jsonl")).remove(0);
     let record = first["payload"]["record"].text();
@@ -259,7 +256,7 @@ fn a_link_of_which_one_side_alone_is_there_is_open() {
 }
 
 #[test]
-fn no_link_of_a_child_that_is_gone_on_with_is_open() {
+fn no_link_of_a_resumed_child_is_open() {
     let (sandbox, child) = ran();
     let name = name_of(&child);
     let id = format!("demo/{name}");
@@ -271,7 +268,7 @@ fn no_link_of_a_child_that_is_gone_on_with_is_open() {
 /// An auditor gets the folder of a project and a public key, and knows no heads.
 // T-FIL-02
 #[test]
-fn who_was_not_there_takes_the_end_of_a_ledger_from_the_record_that_seals_it() {
+fn an_auditor_takes_the_end_of_a_ledger_from_the_record_that_seals_it() {
     let (sandbox, folder) = ran();
     let auditor = Sandbox::new();
     copy(&sandbox.path("p"), &auditor.path("p"));

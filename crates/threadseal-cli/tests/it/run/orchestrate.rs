@@ -3,61 +3,6 @@
 
 use crate::prelude::*;
 
-/// A process that runs a thread, and ends with the test.
-struct Runs {
-    process: Child,
-    thread: String,
-    folder: PathBuf,
-}
-
-impl Drop for Runs {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-/// A process in the middle of a call.
-fn running(sandbox: &Sandbox) -> Runs {
-    let path = sandbox.path("p/.ai/tools/demo/count.yaml");
-    fs::write(&path, "tool_type: command\ncommand: [/bin/sleep, '60']\n").unwrap();
-    sandbox.ok(format!("seal -q {path:?}"));
-    sandbox.write("slow.yaml", "answers: [{calls: [{tool: demo_count}]}]");
-    let mut command = sandbox.command();
-    command.args([
-        "run",
-        "demo/greet",
-        "--project",
-        "p",
-        "-i",
-        "name=Ada",
-        "--script",
-        "slow.yaml",
-    ]);
-    let process = command
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let threads = sandbox.path("p/.ai/agent/threads/demo");
-    let begun = || {
-        let folder = fs::read_dir(&threads).ok()?.next()?.ok()?.path();
-        let text = fs::read_to_string(folder.join("transcript.jsonl")).ok()?;
-        text.contains("tool_call_start").then_some(folder)
-    };
-    let folder = (0..600).find_map(|_| {
-        std::thread::sleep(Duration::from_millis(50));
-        begun()
-    });
-    let folder = folder.unwrap();
-    let thread = thread_id(&folder);
-    Runs {
-        process,
-        thread,
-        folder,
-    }
-}
-
 fn sql(sandbox: &Sandbox, text: &str) {
     let path = sandbox.path("p/.ai/agent/threads/registry.db");
     rusqlite::Connection::open(path)
@@ -74,7 +19,7 @@ fn of(sandbox: &Sandbox, command: &str, thread: &str, more: &str) -> Ran {
 #[test]
 fn a_thread_of_another_process_is_waited_for_and_cancelled() {
     let sandbox = project();
-    let mut runs = running(&sandbox);
+    let mut runs = running(&sandbox, "", 1);
     let late = of(&sandbox, "wait", &runs.thread, "--timeout 0.2")
         .exits(3)
         .json();
@@ -97,7 +42,7 @@ fn a_thread_of_another_process_is_waited_for_and_cancelled() {
 #[test]
 fn a_killed_process_is_the_one_that_writes_the_record() {
     let sandbox = project();
-    let mut runs = running(&sandbox);
+    let mut runs = running(&sandbox, "", 1);
     // The process does not end itself: `kill` ends its record.
     let pid = runs.process.id().to_string();
     assert!(
@@ -121,9 +66,9 @@ fn a_killed_process_is_the_one_that_writes_the_record() {
 }
 
 #[test]
-fn a_process_that_ends_itself_when_it_is_asked_to_says_so() {
+fn a_process_that_ends_on_request_is_reported() {
     let sandbox = project();
-    let mut runs = running(&sandbox);
+    let mut runs = running(&sandbox, "", 1);
     let killed = of(&sandbox, "kill", &runs.thread, "").exits(0).json();
     assert_eq!(killed["status"], "cancelled");
     runs.process.wait().unwrap();
@@ -134,7 +79,7 @@ fn a_process_that_ends_itself_when_it_is_asked_to_says_so() {
 #[test]
 fn an_edited_row_signals_no_stranger_and_not_the_writer_either() {
     let sandbox = project();
-    let mut runs = running(&sandbox);
+    let mut runs = running(&sandbox, "", 1);
     let mut stranger = Command::new("sleep").arg("60").spawn().unwrap();
     for row in [
         format!("UPDATE threads SET pid = {}", stranger.id()),

@@ -1,5 +1,6 @@
 //! `run` over real HTTP, for each protocol: a call in the first answer, a text in the second.
 
+use super::accept;
 use crate::prelude::*;
 use std::net::TcpListener;
 
@@ -86,21 +87,7 @@ fn provider(shape: &'static str) -> (String, std::thread::JoinHandle<Vec<String>
     let url = format!("http://{}/v1/", listener.local_addr().unwrap());
     let served = std::thread::spawn(move || {
         let serve = |calls| {
-            let (stream, _) = listener.accept().unwrap();
-            let mut reader = BufReader::new(stream);
-            let mut length = 0;
-            loop {
-                let mut line = String::new();
-                reader.read_line(&mut line).unwrap();
-                if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-                    length = value.trim().parse().unwrap();
-                }
-                if line.trim().is_empty() {
-                    break;
-                }
-            }
-            let mut request = vec![0; length];
-            reader.read_exact(&mut request).unwrap();
+            let (mut stream, request) = accept(&listener);
             let head =
                 "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
             let mut body = head.to_owned();
@@ -113,7 +100,7 @@ fn provider(shape: &'static str) -> (String, std::thread::JoinHandle<Vec<String>
             if shape == "openai" {
                 body.push_str("data: [DONE]\n\n");
             }
-            reader.get_mut().write_all(body.as_bytes()).unwrap();
+            stream.write_all(body.as_bytes()).unwrap();
             String::from_utf8(request).unwrap()
         };
         [true, false].map(serve).into()

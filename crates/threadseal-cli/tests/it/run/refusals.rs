@@ -88,14 +88,11 @@ fn what_is_refused_of_a_thread_that_ran_changes_nothing() {
     // A thread whose record does not verify cannot be resumed.
     for name in ["transcript.jsonl", "thread.json", "capabilities.md"] {
         let path = folder.join(name);
-        let genuine = fs::read(&path).unwrap();
-        let text = String::from_utf8(genuine.clone()).unwrap();
-        fs::write(&path, text.replacen("demo", "dmoe", 3)).unwrap();
-        assert_ne!(fs::read(&path).unwrap(), genuine, "{name}");
-        for arguments in [resume, &format!("thread handoff {id}")] {
-            refused(&sandbox, arguments);
-        }
-        fs::write(&path, &genuine).unwrap();
+        while_it_holds(&path, read(&path).replacen("demo", "dmoe", 3), || {
+            for line in [resume, &format!("thread handoff {id}")] {
+                refused(&sandbox, line);
+            }
+        });
     }
     // Lines after the last seal, and a cut before it.
     let path = folder.join("transcript.jsonl");
@@ -104,12 +101,12 @@ fn what_is_refused_of_a_thread_that_ran_changes_nothing() {
         [&genuine[..], b"{}\n"].concat(),
         genuine[..genuine.len() - 9].to_vec(),
     ] {
-        fs::write(&path, bytes).unwrap();
-        refused(&sandbox, resume);
-        refused(&sandbox, &format!("thread handoff {id}"));
-        refused(&sandbox, &format!("thread cancel {id}"));
+        while_it_holds(&path, bytes, || {
+            refused(&sandbox, resume);
+            refused(&sandbox, &format!("thread handoff {id}"));
+            refused(&sandbox, &format!("thread cancel {id}"));
+        });
     }
-    fs::write(&path, &genuine).unwrap();
     // The directive has changed and has no valid seal.
     let own = sandbox.path("p/.ai/directives/demo/greet.md");
     let sealed = fs::read(&own).unwrap();
@@ -185,7 +182,7 @@ fn what_is_refused_of_a_run_of_a_graph_changes_nothing() {
 }
 
 #[test]
-fn the_declared_type_says_what_an_input_is_and_not_how_it_reads() {
+fn the_declared_type_decides_how_an_input_is_parsed() {
     let sandbox = project();
     sandbox.write("answers.yaml", "answers: [{text: Done.}]");
     for (given, meant) in [
@@ -215,7 +212,7 @@ fn the_declared_type_says_what_an_input_is_and_not_how_it_reads() {
 }
 
 #[test]
-fn a_script_that_has_no_further_answer_ends_the_thread_at_once_and_says_so() {
+fn a_script_without_a_further_answer_ends_the_thread_with_an_error() {
     let sandbox = project();
     sandbox.write("answers.yaml", "answers: []");
     let ran = greet(&sandbox, "--json").exits(2).json();
@@ -232,7 +229,7 @@ fn a_script_that_has_no_further_answer_ends_the_thread_at_once_and_says_so() {
 
 // T-REG-07
 #[test]
-fn nobody_waits_for_a_registry_that_was_about_to_be_made() {
+fn no_command_waits_for_an_unfinished_registry() {
     let sandbox = project();
     let folder = sandbox.path("p/.ai/agent/threads");
     fs::create_dir_all(&folder).unwrap();

@@ -32,7 +32,7 @@ fn state(sandbox: &Sandbox) -> (BTreeMap<PathBuf, Vec<u8>>, String) {
 }
 
 #[test]
-fn a_resumed_thread_hears_what_was_said_and_both_records_name_each_other() {
+fn a_resumed_thread_gets_the_conversation_and_both_records_name_each_other() {
     let (sandbox, first) = ended();
     let ran = resume(&sandbox, &first, "--json").exits(0).json();
     assert_eq!(ran["result"], "Gladly.");
@@ -157,7 +157,7 @@ fn a_continuation_directive_that_does_not_verify_is_refused() {
 }
 
 #[test]
-fn what_has_not_ended_or_is_unknown_is_not_resumed() {
+fn an_unknown_thread_is_not_resumed() {
     let (sandbox, first) = ended();
     resume(&sandbox, "demo/none-1", "").fails_with("demo/none-1");
     resume(&sandbox, "../x", "").exits(2);
@@ -169,7 +169,7 @@ fn what_has_not_ended_or_is_unknown_is_not_resumed() {
 }
 
 #[test]
-fn a_thread_is_found_by_what_was_said_in_it_until_its_entry_is_changed() {
+fn a_thread_is_found_by_its_text_until_its_entry_is_changed() {
     let (sandbox, first) = ended();
     let search = || sandbox.sh("knowledge search write it. --project p --json");
     let found = search().exits(0).json();
@@ -195,31 +195,12 @@ fn a_thread_is_found_by_what_was_said_in_it_until_its_entry_is_changed() {
 #[test]
 fn a_killed_thread_is_ended_honestly_and_its_open_call_is_named() {
     let sandbox = project();
-    let path = sandbox.path("p/.ai/tools/demo/count.yaml");
-    fs::write(&path, "tool_type: command\ncommand: [/bin/sleep, '30']\n").unwrap();
-    sandbox.ok(format!("seal -q {path:?}"));
-    sandbox.write(
-        "slow.yaml",
-        "answers:\n- {calls: [{tool: rye_file-system_write, input: {path: out.txt, content: Hello}}]}\n\
-         - {calls: [{tool: demo_count}]}\n",
-    );
-    let mut running = sandbox.spawn("run demo/greet --project p -i name=Ada --script slow.yaml");
-    let begun = || {
-        let threads = sandbox.path("p/.ai/agent/threads/demo");
-        let thread = fs::read_dir(threads).ok()?.next()?.ok()?.path();
-        let text = fs::read_to_string(thread.join("transcript.jsonl")).ok()?;
-        (text.matches("tool_call_start").count() == 2).then_some(thread)
-    };
-    let folder = (0..600).find_map(|_| {
-        std::thread::sleep(Duration::from_millis(50));
-        begun()
-    });
-    let folder = folder.unwrap();
-    let id = thread_id(&folder);
+    let write = "{tool: rye_file-system_write, input: {path: out.txt, content: Hello}}";
+    let running = running(&sandbox, &format!("- {{calls: [{write}]}}\n"), 2);
+    let (folder, id) = (running.folder.clone(), running.thread.clone());
     let recover = || sandbox.sh(format!("thread recover {id} --project p --json"));
     recover().exits(2);
-    running.kill().unwrap();
-    running.wait().unwrap();
+    drop(running);
     resume(&sandbox, &id, "").fails_with("running");
     // Anyone who can write the file can add lines after the last seal; none of them counts.
     let path = folder.join("transcript.jsonl");
@@ -261,7 +242,7 @@ fn registry(sandbox: &Sandbox) -> rusqlite::Connection {
 
 // T-REG-01
 #[test]
-fn what_the_registry_says_of_a_chain_counts_only_as_far_as_records_say_it() {
+fn the_registry_counts_of_a_chain_only_as_far_as_records_agree() {
     let attacks = [
         "UPDATE threads SET directive = 'demo/child' WHERE thread_id LIKE 'demo/greet%'",
         "UPDATE threads SET parent_id = NULL WHERE thread_id LIKE 'demo/child%'",
@@ -295,7 +276,7 @@ fn what_the_registry_says_of_a_chain_counts_only_as_far_as_records_say_it() {
 
 // T-REG-01
 #[test]
-fn a_thread_that_goes_on_already_is_not_forked_by_an_older_registry() {
+fn a_continued_thread_is_not_forked_by_an_older_registry() {
     let (sandbox, first) = ended();
     resume(&sandbox, &first, "").exits(0);
     registry(&sandbox)
@@ -327,7 +308,7 @@ fn a_resumed_child_keeps_its_parent_and_what_that_left_it() {
 }
 
 #[test]
-fn a_row_that_says_otherwise_than_signed_metadata_is_named() {
+fn a_row_that_contradicts_signed_metadata_is_named() {
     let (sandbox, first) = ended();
     let inspect = || sandbox.sh("thread inspect --project p");
     inspect().exits(0);
@@ -392,7 +373,7 @@ fn a_row_with_another_cost_is_named_and_recovered_by_the_record() {
 
 // T-REG-09
 #[test]
-fn a_registry_that_is_gone_is_told_and_made_again_from_records_and_from_nothing_else() {
+fn a_missing_registry_is_reported_and_rebuilt_from_records_alone() {
     let (sandbox, first) = ended();
     let ran = resume(&sandbox, &first, "--json").exits(0).json();
     let second = ran["thread_id"].text();

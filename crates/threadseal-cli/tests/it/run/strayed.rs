@@ -78,7 +78,7 @@ fn project_of(sandbox: &Sandbox, folder: &str, id: &str) -> String {
 
 // T-PRO-01
 #[test]
-fn a_thread_that_was_copied_into_another_project_is_foreign_there_and_goes_on_at_home() {
+fn a_thread_copied_into_another_project_is_foreign_there_and_resumes_at_home() {
     for with_id in [true, false] {
         let (sandbox, id) = two(with_id);
         copy_threads(&sandbox);
@@ -148,7 +148,7 @@ fn the_child_of_a_copied_parent_is_as_foreign_as_that() {
 
 // T-PRO-01
 #[test]
-fn a_run_of_a_graph_is_not_gone_on_with_in_another_project() {
+fn a_graph_run_is_not_resumed_in_another_project() {
     let (sandbox, _) = two(true);
     let graph = "tool_type: graph\npermissions: [rye.execute.tool.demo.count]\nconfig:\n  start: a\n  nodes:\n    \
                  a: {action: {primary: execute, item_type: tool, item_id: demo/count, params: {file: no}}}\n";
@@ -170,7 +170,7 @@ fn a_run_of_a_graph_is_not_gone_on_with_in_another_project() {
 
 // T-PRO-05
 #[test]
-fn a_project_that_was_moved_or_copied_once_it_was_gone_goes_on() {
+fn a_moved_project_and_the_copy_of_a_deleted_one_continue() {
     let (sandbox, id) = two(false);
     let work = sandbox.work();
     fs::create_dir(work.join("elsewhere")).unwrap();
@@ -219,7 +219,7 @@ fn a_clone_on_another_machine_is_the_same_project() {
 
 // T-PRO-05
 #[test]
-fn of_two_copies_of_a_project_the_one_that_stayed_behind_is_told_so() {
+fn of_two_copies_of_a_project_the_outdated_one_is_reported() {
     let (sandbox, id) = two(false);
     copy(&sandbox, "q", "twin");
     resume(&sandbox, "twin", &id).exits(0);
@@ -233,7 +233,7 @@ fn of_two_copies_of_a_project_the_one_that_stayed_behind_is_told_so() {
 
 // T-PRO-05
 #[test]
-fn threads_of_another_project_go_on_here_when_somebody_says_so() {
+fn threads_of_another_project_resume_here_once_a_user_accepts_them() {
     let (sandbox, id) = two(true);
     copy_threads(&sandbox);
     let theirs = project_of(&sandbox, "q", &id);
@@ -261,7 +261,7 @@ fn threads_of_another_project_go_on_here_when_somebody_says_so() {
 
 // T-PRO-02
 #[test]
-fn what_says_which_project_it_is_must_verify() {
+fn the_identity_file_of_a_project_must_verify() {
     let (sandbox, strange) = two(true);
     let own = thread_id(&thread(&sandbox, "greet"));
     let (p, q) = (sandbox.path("p"), sandbox.path("q"));

@@ -226,7 +226,7 @@ fn every_vector_gets_the_verdict_that_its_word_comes_to() {
 }
 
 #[test]
-fn a_file_alone_exits_as_its_verdict_says() {
+fn a_file_alone_exits_with_the_code_of_its_verdict() {
     let Some(vectors) = Vectors::find() else {
         return;
     };
@@ -307,4 +307,19 @@ fn the_vectors_are_left_as_they_were() {
     let before = digest(&vectors.root);
     vectors.verify(&[], &["tampered"]);
     assert_eq!(digest(&vectors.root), before);
+}
+
+/// A sandbox whose `trust.toml` trusts the key of the testkit for this usage.
+fn testkit(key: &str, usage: &str) -> Sandbox {
+    let sandbox = Sandbox::new();
+    let key = format!("[[key]]\nname = \"testkit\"\nkey = \"{key}\"\nusage = [\"{usage}\"]\n");
+    sandbox.write("trust.toml", format!("version = 1\n\n{key}"));
+    sandbox
+}
+
+/// The exit code of `verify` for a file of the testkit, and the report.
+fn judge(sandbox: &Sandbox, flags: &[String], path: &Path) -> (i32, Value) {
+    let flags = flags.join(" ");
+    let ran = sandbox.sh(format!("verify --json --trust trust.toml {flags} {path:?}"));
+    (ran.code, ran.json()["results"][0].clone())
 }

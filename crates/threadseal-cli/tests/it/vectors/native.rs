@@ -26,12 +26,7 @@ fn every_native_vector_gets_its_verdict_and_none_is_forgotten() {
     let text = read(folder.join("expect.toml"));
     let list: List = toml::from_str(&text).unwrap();
     let exits = super::Expectations::read().exit;
-    let sandbox = Sandbox::new();
-    let key = &list.trusted_key;
-    let store = format!(
-        "version = 1\n\n[[key]]\nname = \"testkit\"\nkey = \"{key}\"\nusage = [\"native\"]\n"
-    );
-    let trust = sandbox.write("trust.toml", store);
+    let sandbox = super::testkit(&list.trusted_key, "native");
     let mut named = BTreeSet::from(["expect.toml".to_owned()]);
     for Vector {
         file,
@@ -40,20 +35,9 @@ fn every_native_vector_gets_its_verdict_and_none_is_forgotten() {
         why,
     } in list.vector
     {
-        let path = folder.join(&file);
-        let mut command = sandbox.command();
-        command
-            .args(["verify", "--json", "--trust"])
-            .arg(&trust)
-            .args(flags)
-            .arg(&path);
-        let output = command.output().unwrap();
-        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(
-            report["results"][0]["verdict"], verdict,
-            "{file} ({why}): {report:#}"
-        );
-        assert_eq!(output.status.code(), Some(exits[&verdict]), "{file}");
+        let (code, report) = super::judge(&sandbox, &flags, &folder.join(&file));
+        assert_eq!(report["verdict"], verdict, "{file} ({why}): {report:#}");
+        assert_eq!(code, exits[&verdict], "{file}");
         named.insert(format!("{file}.seal"));
         named.insert(file);
     }

@@ -41,33 +41,20 @@ fn every_scroll_vector_gets_its_verdict_and_none_is_forgotten() {
     let text = read(folder.join("expect.toml"));
     let list: List = toml::from_str(&text).unwrap();
     let exits = super::Expectations::read().exit;
-    let sandbox = Sandbox::new();
-    let key = &list.trusted_key;
-    let store = format!(
-        "version = 1\n\n[[key]]\nname = \"testkit\"\nkey = \"{key}\"\nusage = [\"scroll\"]\n"
-    );
-    let trust = sandbox.write("trust.toml", store);
+    let sandbox = super::testkit(&list.trusted_key, "scroll");
     let mut named = BTreeSet::new();
     let mut wrong = Vec::new();
     for vector in list.vector {
         let path = folder.join(&vector.file);
-        let mut command = sandbox.command();
-        command
-            .args(["verify", "--json", "--trust"])
-            .arg(&trust)
-            .args(&vector.flags)
-            .arg(&path);
-        let output = command.output().unwrap();
-        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let verdict = &report["results"][0]["verdict"];
-        let exit = output.status.code();
-        if *verdict != *vector.verdict || exit != Some(exits[&vector.verdict]) {
+        let (exit, report) = super::judge(&sandbox, &vector.flags, &path);
+        let verdict = &report["verdict"];
+        if *verdict != *vector.verdict || exit != exits[&vector.verdict] {
             let (file, why) = (&vector.file, &vector.why);
-            let findings = &report["results"][0]["findings"];
-            wrong.push(format!("{file} ({why}): {verdict}, {exit:?}: {findings}"));
+            let findings = &report["findings"];
+            wrong.push(format!("{file} ({why}): {verdict}, {exit}: {findings}"));
         }
         if let Some(expected) = &vector.v01 {
-            let answer = v01(&report["results"][0]["compat"]["agent_scroll"]);
+            let answer = v01(&report["compat"]["agent_scroll"]);
             if answer != *expected && !vector.flags.iter().any(|flag| flag == "--key") {
                 wrong.push(format!("{}: v0.1 answers {answer}", vector.file));
             }

@@ -4,7 +4,7 @@ use super::{replace, verify};
 use crate::prelude::*;
 
 #[test]
-fn a_folder_is_summed_up_in_one_line_and_only_what_is_wrong_is_told() {
+fn a_folder_is_summed_up_in_one_line_and_only_faults_are_listed() {
     let sandbox = ready();
     ended_record(&sandbox, "d/good.jsonl", 1);
     let bad = ended_record(&sandbox, "d/deep/bad.jsonl", 2);
@@ -103,7 +103,7 @@ fn verify_writes_nothing() {
 }
 
 #[test]
-fn an_empty_folder_is_a_home_that_nobody_has_made_yet() {
+fn an_empty_folder_is_a_home_before_init() {
     let sandbox = Sandbox::new();
     fs::create_dir(sandbox.home()).unwrap();
     let demo = sandbox.json("demo");

@@ -120,7 +120,7 @@ fn a_record_in_a_place_whose_name_is_written_in_another_way_is_not_gone() {
         let path = path.to_str().unwrap();
         crate::scroll::signed(&sandbox, path, 2);
         all(&sandbox, "", 0);
-        all(&sandbox, path, 0);
+        all(&sandbox, &format!("{path:?}"), 0);
     }
 }
 
@@ -135,10 +135,9 @@ fn without_places(sandbox: &Sandbox) {
     sandbox.write("state", "what the agent is");
     for (tick, version) in [("1", "4"), ("2", "5")] {
         let code = "9c56cc51b374c3ba189210d5b6d4bf57790d351c96c47c02190ecf1e430635ab";
-        let mut append = vec!["lineage", "append", "here", "--agent", "counter"];
-        append.extend(["--state", "state", "--tick", tick, "--version", version]);
-        append.extend(["--budget", "9", "--price", "1", "--code", code]);
-        sandbox.run(append).exits(0);
+        let own = "--agent counter --state state --budget 9 --price 1";
+        let version = format!("--tick {tick} --version {version} --code {code}");
+        sandbox.ok(format!("lineage append here {own} {version}"));
     }
     let shown = sandbox.sh("lineage identity show here/counter.identity --json");
     let did = shown.json()["did"].text().to_owned();
@@ -155,8 +154,7 @@ fn what_has_no_place_of_its_own_is_found_where_it_was_sealed_and_missing_where_i
     let output = all(&sandbox, "", 0);
     assert_eq!(output["summary"]["verified"], 4, "{output}");
     // Only the log knows them, and the index leads to them.
-    let heads = sandbox.home().join("heads");
-    empty(&heads);
+    sandbox.forget_heads();
     let output = all(&sandbox, "", 0);
     assert_eq!(output["summary"]["verified"], 4, "{output}");
     for (gone, kind) in [

@@ -90,7 +90,7 @@ fn a_sealed_log_that_grows_by_a_line_beyond_every_bound_has_a_tail() {
 
 // T-CMD-04
 #[test]
-fn a_name_that_is_not_utf_8_is_told_apart_from_every_other() {
+fn names_that_are_not_utf_8_are_distinct_in_output() {
     let sandbox = ready();
     let names: [&[u8]; 3] = [b"x\xff.json", b"x\xfe.json", b"x\\xff.json"];
     for name in names {

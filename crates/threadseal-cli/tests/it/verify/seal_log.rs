@@ -21,7 +21,7 @@ pub(super) fn seal(sandbox: &Sandbox, name: &str, text: &str) -> Ran {
 }
 
 #[test]
-fn a_report_says_which_entry_of_the_log_the_record_was_held_against() {
+fn a_report_names_the_log_entry_of_its_record() {
     let sandbox = ready();
     seal(&sandbox, "a.log", "one\n");
     let older = fs::read(sandbox.path("a.log.seal")).unwrap();
@@ -106,7 +106,7 @@ fn a_log_that_went_back_accuses_no_record_and_makes_none_whole() {
 
 // T-LOG-21
 #[test]
-fn a_log_that_is_gone_or_cannot_be_read_keeps_nobody_from_verifying() {
+fn a_missing_or_unreadable_log_prevents_no_verification() {
     let sandbox = ready();
     seal(&sandbox, "a.log", "one\n");
     open_record(&sandbox, "t.jsonl", 2);
@@ -141,7 +141,7 @@ fn a_log_that_is_gone_or_cannot_be_read_keeps_nobody_from_verifying() {
 /// the record was forked.
 // T-KLOG-06
 #[test]
-fn a_log_that_does_not_tell_of_forks_makes_no_record_whole() {
+fn a_log_without_its_forks_completes_no_record() {
     let sandbox = ready();
     ended_record(&sandbox, "u.jsonl", 2);
     sandbox.ok("log head --write");
@@ -165,7 +165,7 @@ fn a_log_that_does_not_tell_of_forks_makes_no_record_whole() {
 }
 
 #[test]
-fn a_second_place_that_is_gone_or_damaged_is_told_in_each_report() {
+fn each_report_names_a_missing_or_damaged_second_place() {
     let sandbox = ready();
     seal(&sandbox, "a.log", "one\n");
     let marks = sandbox.home().with_file_name("home.marks");

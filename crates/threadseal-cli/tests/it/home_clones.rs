@@ -83,7 +83,7 @@ fn notices_an_older_copy(sandbox: &Sandbox, home: &Path, name: &str) {
 
 // T-MARK-29
 #[test]
-fn a_home_that_is_moved_goes_on_with_and_without_its_second_place() {
+fn a_moved_home_continues_with_and_without_its_second_place() {
     let sandbox = ready();
     let moved = sandbox.home().with_file_name("moved");
     fs::rename(sandbox.home(), &moved).unwrap();
@@ -104,7 +104,7 @@ fn a_home_that_is_moved_goes_on_with_and_without_its_second_place() {
 
 // T-MARK-27
 #[test]
-fn a_copy_of_a_home_reads_at_ease_and_one_of_both_goes_on() {
+fn a_copy_of_a_home_reads_without_warnings_and_one_of_both_continues() {
     let sandbox = ready();
     let twin = set_aside(&sandbox.home());
     at_ease(&sandbox, &twin, 4);
@@ -143,7 +143,7 @@ fn a_home_that_begins_a_log_of_its_own_ends_the_one_that_its_clone_went_on_with(
 
 // T-MARK-29
 #[test]
-fn a_home_that_is_restored_from_its_archive_accuses_nothing_and_goes_on_after_a_restart() {
+fn a_home_restored_from_an_archive_accuses_nothing_and_continues_after_a_restart() {
     let sandbox = ready();
     let archive = set_aside(&sandbox.home());
     seal(&sandbox, "a");
@@ -166,7 +166,7 @@ fn a_home_that_is_restored_from_its_archive_accuses_nothing_and_goes_on_after_a_
 /// `log.json` contains the system's identity of the machine; here it differs.
 // T-MARK-29
 #[test]
-fn a_home_on_a_new_machine_goes_on_after_a_restart_and_is_protected_as_before() {
+fn a_home_on_a_new_machine_continues_after_a_restart_and_is_protected() {
     let sandbox = ready();
     let note = sandbox.ok("log head").stdout;
     let path = sandbox

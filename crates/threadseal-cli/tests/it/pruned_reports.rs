@@ -3,7 +3,7 @@
 use crate::prelude::*;
 
 #[test]
-fn what_was_pruned_is_counted_and_named_by_itself() {
+fn pruned_records_are_counted_and_named_apart() {
     let sandbox = ready();
     ended_record(&sandbox, "t.jsonl", 1);
     ended_record(&sandbox, "u.jsonl", 1);

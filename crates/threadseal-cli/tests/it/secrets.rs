@@ -110,7 +110,7 @@ fn no_command_repeats_the_secret_of_an_address() {
 /// A store that exists and needs its password: reports and files about it leave the password out.
 // T-CMD-05
 #[test]
-fn what_lies_in_a_database_is_told_without_its_password() {
+fn records_in_a_database_are_reported_without_its_password() {
     let Some(cluster) = cluster() else {
         return;
     };
