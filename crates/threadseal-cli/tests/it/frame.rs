@@ -117,11 +117,11 @@ fn a_full_disk_and_a_broken_pipe_at_standard_output_never_exit_with_0() {
 fn a_minus_is_standard_input_where_a_file_is_read_once() {
     let sandbox = ready();
     ended_record(&sandbox, "good.jsonl", 1);
-    let good = std::fs::read_to_string(sandbox.work().join("good.jsonl")).unwrap();
+    let good = fs::read_to_string(sandbox.work().join("good.jsonl")).unwrap();
     sandbox
         .run(["prove", "good.jsonl#1", "--out", "p.turn-proof"])
         .exits(0);
-    let proof = std::fs::read_to_string(sandbox.work().join("p.turn-proof")).unwrap();
+    let proof = fs::read_to_string(sandbox.work().join("p.turn-proof")).unwrap();
     let forged = good.replace("answer 1", "answer X");
     for (arguments, input, exit) in [
         (&["verify", "-"][..], &good, 0),

@@ -16,11 +16,9 @@ use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::record::ThreadId;
 use threadseal_store::heads::HeadStore;
 use threadseal_store::host::Host;
-use threadseal_store::ledger::postgres::files::{self, LeasedFs, Listing};
-use threadseal_store::ledger::postgres::leases::{Lease, Orders, Standing};
-use threadseal_store::ledger::postgres::{
-    PostgresDatabase, PostgresHeadStore, PostgresLedgerStore, cell,
-};
+use threadseal_store::postgres::files::{self, LeasedFs, Listing};
+use threadseal_store::postgres::leases::{Lease, Orders, Standing};
+use threadseal_store::postgres::{PostgresDatabase, PostgresHeadStore, PostgresTables, cell};
 use threadseal_store::sys::path_text;
 
 /// Did this database ever store threads? Any of their tables proves it, so that dropping one hides
@@ -48,7 +46,7 @@ pub type Books = (Arc<dyn Registry>, Arc<dyn BudgetLedger>);
 pub struct Fleet {
     pub(super) database: PostgresDatabase,
     pub(super) orders: Orders,
-    ledgers: Arc<PostgresLedgerStore>,
+    tables: PostgresTables,
     pub(super) registry: PostgresRegistry,
 }
 
@@ -76,7 +74,7 @@ impl Fleet {
         database.migrate("project", &PROJECT)?;
         Ok(Self {
             orders: Orders::open(&database)?,
-            ledgers: Arc::new(PostgresLedgerStore::over(&database)?),
+            tables: PostgresTables::make(&database)?,
             registry: PostgresRegistry::open(&database, None)?,
             database,
         })
@@ -205,10 +203,10 @@ impl Fleet {
         let real = Arc::clone(&local.fs);
         let place = path_text(&real.canonicalize(root).unwrap_or_else(|_| root.to_owned()));
         let fs = LeasedFs::open(&self.database, lease.cloned(), real, root, &FOLDERS)?;
-        let ledgers = Arc::clone(&self.ledgers);
+        let tables = self.tables.clone();
         let shared: Arc<dyn HeadStore> = match lease {
-            Some(lease) => Arc::new(PostgresHeadStore::leased(ledgers, lease.clone())),
-            None => Arc::new(PostgresHeadStore::new(ledgers)),
+            Some(lease) => Arc::new(PostgresHeadStore::leased(tables, lease.clone())),
+            None => Arc::new(PostgresHeadStore::over(tables)),
         };
         Ok(Host {
             fs: Arc::new(fs),

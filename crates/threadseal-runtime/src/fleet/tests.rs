@@ -31,8 +31,8 @@ use threadseal_core::report::Verdict;
 use threadseal_core::time::Timestamp;
 use threadseal_formats::transcript::{ScanOptions, VerifyOptions, verify};
 use threadseal_store::clock::{Clock, SystemClock};
-use threadseal_store::ledger::postgres::leases::Standing;
-use threadseal_store::ledger::postgres::throwaway::{Cluster, database_of};
+use threadseal_store::postgres::leases::Standing;
+use threadseal_store::postgres::throwaway::{Cluster, database_of};
 use threadseal_store::read::read_small;
 
 const DIRECTIVE: &str = "# Job\n\n```xml\n<directive name=\"job\" version=\"1.0.0\">\n<metadata><description>d</description>\
