@@ -25,7 +25,6 @@ pub use declaration::{Edge, Fault, Foreach, Graph, GraphNode, NodeKind, OnError,
 use threadseal_core::error::Error;
 
 /// The content of a file: the graph, unless a fault is an error, and all faults in the order of
-
 /// their lines.
 #[derive(Debug)]
 pub struct Inspection {
@@ -36,11 +35,8 @@ pub struct Inspection {
 }
 
 /// Reads a graph and looks for every fault. `file` is named in them.
-
 ///
-
 /// # Errors
-
 /// When the file is no YAML of a graph at all; its other faults are in the answer.
 pub fn inspect(file: &str, text: &str) -> Result<Inspection, Error> {
     let (graph, mut faults) = read::graph(&yaml::parse(file, text)?)?;

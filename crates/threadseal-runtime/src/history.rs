@@ -301,9 +301,7 @@ impl Archive<'_> {
 }
 
 /// Does a transcript of Rye have the answers that its signed thread.json counts? The file is
-
 /// written when the last of them is sealed. Nothing else shows that a transcript was truncated at a
-
 /// seal.
 fn has_all_turns(record: &VerifiedRecord, meta: &ThreadMeta) -> Result<(), Error> {
     let turns = meta.cost.map_or(0, |cost| cost.turns);

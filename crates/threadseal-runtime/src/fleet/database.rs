@@ -22,7 +22,6 @@ use threadseal_store::postgres::{PostgresDatabase, PostgresHeadStore, PostgresTa
 use threadseal_store::sys::path_text;
 
 /// Did this database ever store threads? Any of their tables proves it, so that dropping one hides
-
 /// nothing.
 const HAS_THREADS: &str = "SELECT coalesce(to_regclass('threadseal_threads'),
   to_regclass('threadseal_orders'), to_regclass('threadseal_files')) IS NOT NULL";

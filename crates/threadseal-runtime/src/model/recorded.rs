@@ -8,11 +8,8 @@ use threadseal_core::error::Error;
 use threadseal_formats::transcript::messages;
 
 /// The conversation of a verified transcript, in the shape that models are asked.
-
 ///
-
 /// # Errors
-
 /// Kind `Refused` when a message has a role or a shape that no model takes.
 pub fn conversation(messages: &[messages::Message]) -> Result<Vec<ChatMessage>, Error> {
     let mut tools = std::collections::HashMap::new();
@@ -73,24 +70,17 @@ fn text(value: &Sealed) -> Result<String, Error> {
 }
 
 /// A value of the runtime as sealed records hold values.
-
 ///
-
 /// # Errors
-
 /// None but for a value that is nested too deeply.
 pub(crate) fn sealed(value: &Value) -> Result<Sealed, Error> {
     Ok(json::parse(value.to_string().as_bytes())?)
 }
 
 /// A value of a sealed line as the runtime handles values.
-
 ///
-
 /// # Errors
-
 /// Kind `Refused` for a value that no text or double can represent: half of a surrogate pair, a
-
 /// number too large.
 pub(crate) fn dynamic(value: &Sealed) -> Result<Value, Error> {
     let refuse = |what: &str| {

@@ -250,7 +250,7 @@ impl<R: Runnable> Prepared<R> {
         let (id, created_at) = (made.id.clone(), made.created_at);
         let parent = origin.parent.as_ref().map(|parent| parent.id);
         let predecessor = origin.predecessor.as_deref();
-        if !predecessor.is_some_and(|predecessor| predecessor.funds()) {
+        if !predecessor.is_some_and(Predecessor::funds) {
             let limit = self.plan.limits.spend;
             self.plan.limits.spend = Some(set_aside(services, &id, parent, limit, created_at)?);
         }

@@ -200,12 +200,12 @@ impl Operation {
             }
             Kind::Cancel => {
                 let id = self.thread(doer, &records)?;
-                stop::request_cancel(&doer.services, &id)?;
+                stop::request_cancel(doer.services, &id)?;
                 Ok(json!({"success": true, "thread_id": id.as_str(), "cancelled": true}))
             }
             Kind::Kill => {
                 let id = self.thread(doer, &records)?;
-                let killed = stop::kill(&doer.services, &id)?;
+                let killed = stop::kill(doer.services, &id)?;
                 Ok(json!({"success": true, "thread_id": id.as_str(), "status": told(killed)}))
             }
             Kind::Resume | Kind::Handoff => self.go_on(doer, &records),

@@ -227,7 +227,6 @@ fn bounded(text: &str) -> &str {
 }
 
 /// The content of a result: its text, or its parts where there is more. A part that is no text
-
 /// becomes its description.
 fn outcome(result: &CallToolResult, most: u64) -> Outcome {
     let texts: Option<Vec<&str>> = result
