@@ -21,7 +21,7 @@ from atif import Trajectory
 
 SUITE = pathlib.Path(__file__).parent.parent.parent / "testkit/scroll"
 # The message of `scroll from auto` on a file without a mapping.
-UNKNOWN = "nothing here is known"
+UNKNOWN = "unknown source format"
 
 
 class Unknown(Exception):

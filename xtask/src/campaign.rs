@@ -67,19 +67,19 @@ fn run_steps(steps: &[Step]) -> usize {
     let mut lines = Vec::new();
     let mut failed = 0;
     for (name, step) in steps {
-        crate::say(&format!("== {name}"));
+        crate::console::say(&format!("== {name}"));
         let began = SystemClock.elapsed();
         let held = holds(step);
         let seconds = (SystemClock.elapsed() - began).as_secs();
         let result = if held { "passed" } else { "FAILED" };
         failed += usize::from(!held);
         let line = format!("== {name:<12} {result} after {seconds} s");
-        crate::say(&line);
+        crate::console::say(&line);
         lines.push(line);
     }
-    crate::say(&format!("\n{}", lines.join("\n")));
+    crate::console::say(&format!("\n{}", lines.join("\n")));
     let passed = steps.len() - failed;
-    crate::say(&format!("{passed} passed, {failed} failed"));
+    crate::console::say(&format!("{passed} passed, {failed} failed"));
     failed
 }
 
@@ -88,7 +88,7 @@ fn holds(step: &dyn Fn() -> Done<bool>) -> bool {
     match catch_unwind(AssertUnwindSafe(step)) {
         Ok(Ok(held)) => held,
         Ok(Err(error)) => {
-            crate::complain(&error.to_string());
+            crate::console::complain(&error.to_string());
             false
         }
         // The panic is printed already.
@@ -98,7 +98,7 @@ fn holds(step: &dyn Fn() -> Done<bool>) -> bool {
 
 /// Runs every fuzz target for `seconds`; inputs that reach new code are kept for the next run.
 fn fuzz(seconds: u64) -> Done<bool> {
-    let folder = crate::root().join("fuzz");
+    let folder = crate::console::root().join("fuzz");
     if !cargo_fuzz().arg("build").status()?.success() {
         return Err("cargo fuzz build failed".into());
     }
@@ -116,9 +116,9 @@ fn fuzz(seconds: u64) -> Done<bool> {
             .output()?;
         let log = String::from_utf8_lossy(&output.stderr);
         if output.status.success() {
-            crate::say(&format!("{target}: {} runs", executed(&log)));
+            crate::console::say(&format!("{target}: {} runs", executed(&log)));
         } else {
-            crate::complain(&format!("{target} failed:\n{log}"));
+            crate::console::complain(&format!("{target} failed:\n{log}"));
             all_held = false;
         }
     }
@@ -154,7 +154,7 @@ fn cargo_fuzz() -> Command {
     command
         .arg("fuzz")
         .env("RUSTC_BOOTSTRAP", "1")
-        .current_dir(crate::root());
+        .current_dir(crate::console::root());
     command
 }
 
@@ -163,7 +163,7 @@ fn bench() -> Done<bool> {
     let cargo = |words: &[&str]| {
         Command::new("cargo")
             .args(words)
-            .current_dir(crate::root())
+            .current_dir(crate::console::root())
             .status()
     };
     if !cargo(&["build", "--quiet", "--release"])?.success() {
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn there_is_a_run_for_each_fuzz_target() {
-        let folder = crate::root().join("fuzz");
+        let folder = crate::console::root().join("fuzz");
         let targets = fuzz_targets(&folder.join("fuzz_targets")).unwrap();
         assert!(targets.contains(&"json_parse".to_owned()));
         for target in targets {

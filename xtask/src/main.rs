@@ -5,6 +5,7 @@
 mod bench;
 mod campaign;
 mod canon;
+mod console;
 mod fleet;
 mod house;
 mod migrate;
@@ -12,7 +13,6 @@ mod sweep;
 mod tidy;
 mod vectors;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask tidy | threats | sweep | bench [--quick] [--scroll | --ledger | --lineage | --runtime | --log] [--write FILE] | canon | vectors FOLDER | migrate-sim [SCHEDULES] | fleet [--quick] | campaign [--only NAME]... [--fuzz-seconds N] | house [--list] [--root DIR]";
@@ -37,26 +37,8 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            complain(&error.to_string());
+            console::complain(&error.to_string());
             ExitCode::from(2)
         }
     }
-}
-
-/// The repository that `cargo run` was called in; for the bare program, the one it was built in.
-fn root() -> PathBuf {
-    let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
-    package
-        .unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")))
-        .join("..")
-}
-
-#[expect(clippy::print_stdout, reason = "the chores' output")]
-fn say(text: &str) {
-    println!("{text}");
-}
-
-#[expect(clippy::print_stderr, reason = "people read this")]
-fn complain(text: &str) {
-    eprintln!("xtask: {text}");
 }

@@ -3,7 +3,7 @@
 
 use std::error::Error;
 use std::thread;
-use threadseal_store::lineage::migrate::sim::{self, Plant, Tally};
+use threadseal_store::lineage::sim::{self, Plant, Tally};
 
 /// The default number of schedules.
 const SCHEDULES: u64 = 100_000;
@@ -36,17 +36,17 @@ pub(crate) fn run(arguments: &[&str]) -> Result<bool, Box<dyn Error>> {
         match part.map_err(|_| "a schedule panicked")? {
             Ok(sum) => tally = tally.plus(sum),
             Err(broken) => {
-                crate::say(&broken.to_string());
+                crate::console::say(&broken.to_string());
                 return Ok(false);
             }
         }
     }
-    crate::say(&format!("{schedules} schedules: {tally:?}"));
+    crate::console::say(&format!("{schedules} schedules: {tally:?}"));
     for plant in Plant::ALL {
         match (0..PLANTED).find_map(|seed| sim::run(seed, Some(plant)).err()) {
-            Some(caught) => crate::say(&format!("{plant:?} is noticed: {caught}")),
+            Some(caught) => crate::console::say(&format!("{plant:?} is noticed: {caught}")),
             None => {
-                crate::say(&format!("{plant:?} is not noticed in {PLANTED} schedules"));
+                crate::console::say(&format!("{plant:?} is not noticed in {PLANTED} schedules"));
                 return Ok(false);
             }
         }

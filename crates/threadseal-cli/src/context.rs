@@ -96,7 +96,7 @@ impl Context {
 
     /// Warns of a file that cannot be read, and therefore is no evidence.
     pub(crate) fn warn_unread(&self, why: &str) {
-        self.warn_once(&format!("it counts for nothing: {why}"));
+        self.warn_once(&format!("not used as evidence: {why}"));
     }
 
     /// The time for which windows and revocations are judged.
@@ -154,7 +154,7 @@ impl Context {
         match self.home()? {
             Some(home) => Ok(home),
             None => Err(Failure::new(format!(
-                "there is no home at {}; run: threadseal init",
+                "there is no home at {}; hint: threadseal init",
                 self.home_path()?.display()
             ))),
         }
@@ -242,7 +242,7 @@ impl Context {
         let mut name = home
             .path()
             .file_name()
-            .ok_or_else(|| Failure::new("the home is a root folder".to_owned()))?
+            .ok_or_else(|| Failure::new("the home must not be a root folder".to_owned()))?
             .to_owned();
         name.push(".marks");
         let beside = home.path().with_file_name(name);
@@ -350,7 +350,7 @@ pub(crate) fn cancel_on_interrupt(flag: &Arc<AtomicBool>) -> Result<(), Failure>
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(flag))
             .and_then(|_| signal_hook::flag::register(signal, Arc::clone(flag)))
-            .map_err(|error| Failure::new(format!("cannot be told of interrupts: {error}")))?;
+            .map_err(|error| Failure::new(format!("cannot handle interrupts: {error}")))?;
     }
     Ok(())
 }

@@ -28,7 +28,7 @@ use threadseal_runtime::model::{Catalogue, ScriptModel, Wish};
 use threadseal_runtime::project::{Layout, Project};
 use threadseal_runtime::registry::{LateRegistry, Registry, ViewedRegistry};
 use threadseal_runtime::runner::orchestrator::Records;
-use threadseal_runtime::runner::{Engine, Progress, Ran, Watch};
+use threadseal_runtime::runner::{Engine, Progress, Ran, Services, Watch};
 use threadseal_runtime::status::Status;
 use threadseal_runtime::toolbox::{ReadFile, Tool, WriteFile};
 use threadseal_store::home::Home;
@@ -201,7 +201,7 @@ pub(crate) fn engine_in(
         Arc::new(ReadFile::new(Arc::clone(&fs), Arc::clone(&project))),
         Arc::new(WriteFile::new(fs, Arc::clone(&project))),
     ];
-    Ok(Engine {
+    Ok(Engine::new(Services {
         project,
         host,
         keys,
@@ -216,7 +216,7 @@ pub(crate) fn engine_in(
         tools,
         environment,
         watch: Arc::new(Live::new(context)),
-    })
+    }))
 }
 
 /// The keys that seal threads and the files beside them.
@@ -294,7 +294,7 @@ fn user_space(environment: &[(String, String)]) -> Result<PathBuf, Failure> {
         .iter()
         .find(|(name, value)| name == "HOME" && Path::new(value).is_absolute());
     home.map(|(_, value)| PathBuf::from(value))
-        .ok_or_else(|| Failure::new("--user-space needs HOME, the folder in which .ai lies"))
+        .ok_or_else(|| Failure::new("--user-space needs HOME, the folder that contains .ai"))
 }
 
 /// Everything needed to read threads, of the project or of a database, without keys and without a
@@ -363,7 +363,7 @@ fn wish(args: &EngineArgs, context: &Context) -> Result<Wish, Failure> {
     if let Some(path) = &args.script {
         let bytes = read_small(&*context.fs, path, MAX_SCRIPT_BYTES)?;
         let text = String::from_utf8(bytes)
-            .map_err(|_| Failure::new("a script is UTF-8 text").about(path))?;
+            .map_err(|_| Failure::new("a script must be UTF-8 text").about(path))?;
         let model = ScriptModel::parse("script", &text)
             .map_err(|error| Failure::from(error).about(path))?;
         wish.there = Some(Arc::new(model));
@@ -403,7 +403,7 @@ fn members(
             .ok_or_else(|| Failure::new(format!("{option} {text:?}: it is NAME=VALUE")))?;
         let value = read(value);
         if members.insert(name.to_owned(), value).is_some() {
-            return Err(Failure::new(format!("{option} {name} is given twice")));
+            return Err(Failure::new(format!("{option} {name} occurs twice")));
         }
     }
     Ok(members)
@@ -447,7 +447,7 @@ impl Watch for Live {
                 self.say(thread, &format!("step {number}, {}", Clean(node)));
             }
             Progress::Retrying(code, wait) => {
-                let text = format!("{}: asks again in {} s", Clean(code), wait.as_secs());
+                let text = format!("{}: retries in {} s", Clean(code), wait.as_secs());
                 self.say(thread, &text);
             }
             Progress::Text(_) => {}

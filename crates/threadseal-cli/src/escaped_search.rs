@@ -15,7 +15,7 @@ const MAX_UNESCAPED: usize = 24;
 pub(crate) fn staying(whose: &str, lines: &BTreeSet<u64>) -> String {
     let numbers: Vec<_> = lines.iter().map(u64::to_string).collect();
     let numbers = numbers.join(", ");
-    format!("what was to be left out also stands in {whose}, which stay: {numbers}")
+    format!("the selected text also occurs in {whose}, which stay unchanged: {numbers}")
 }
 
 /// Does this JSON text contain `text`, at any number of undone escapes?

@@ -29,8 +29,8 @@ pub(crate) fn write(paths: &[PathBuf], to: &Path, context: &Context) -> Result<b
     let names = [to, first, path].map(path_text);
     let [to, first, path] = names.each_ref().map(|name| Clean(name));
     complain(&format!(
-        "note: {to} shows that one key sealed {first} and {path} in two ways; threadseal check-proof judges it, threadseal log accuse takes \
-         it into the log of this home"
+        "note: {to} proves that one key sealed two histories, {first} and {path}; hint: check it with threadseal check-proof, and add it \
+         to the log of this home with threadseal log accuse"
     ));
     Ok(true)
 }

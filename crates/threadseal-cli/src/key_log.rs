@@ -33,7 +33,7 @@ pub(crate) fn refuse_silent(context: &Context) -> Result<(), Failure> {
         Standing::Damaged(why) | Standing::MarkUnread(why) => why,
     };
     Err(Failure::new(format!(
-        "the log of this home takes no word now ({why}); see: threadseal log status"
+        "the log of this home cannot record key events now ({why}); hint: threadseal log status"
     )))
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn say(
     let Some(log) = log(context)? else {
         if !context.quiet {
             complain(
-                "warning: this home has no log: nothing will show what was sealed while the key lived",
+                "warning: this home has no log: no evidence will show which seals the key made before its end",
             );
         }
         return Ok(None);

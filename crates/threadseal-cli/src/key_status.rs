@@ -52,19 +52,16 @@ pub(crate) fn refuse(key: &PublicKey, context: &Context) -> Result<(), Failure> 
         }
     };
     let next = match &end {
-        End::Said(_, KeyChange::Rotate(next)) => name(next).map(|next| {
-            format!(
-                "seal with the key that took its place, {}",
-                Clean(&next.name)
-            )
-        }),
+        End::Said(_, KeyChange::Rotate(next)) => {
+            name(next).map(|next| format!("seal with its successor, {}", Clean(&next.name)))
+        }
         _ => None,
     };
     let next = next
         .or_else(|| name(key).map(replace))
-        .map(|next| format!("; next: {next}"));
+        .map(|next| format!("; hint: {next}"));
     Err(Failure::new(format!(
-        "the key {who} ended ({how}) and seals nothing more{}",
+        "the key {who} has ended ({how}) and cannot seal any more{}",
         next.unwrap_or_default()
     )))
 }
@@ -76,7 +73,7 @@ pub(crate) fn replace(key: &OwnKey) -> String {
         KeyUsage::Native => format!("threadseal key rotate {name}"),
         usage => {
             format!(
-                "threadseal key new --usage {usage} --name {name}-2, and seal with --key {name}-2"
+                "threadseal key new --usage {usage} --name {name}-2, then seal with --key {name}-2"
             )
         }
     }

@@ -81,7 +81,7 @@ impl Keyring {
     pub(crate) fn find(&self, name: &str) -> Result<OwnKey, Failure> {
         self.get(name)?.ok_or_else(|| {
             Failure::new(format!(
-                "there is no key {name:?}; see: threadseal key list"
+                "there is no key {name:?}; hint: threadseal key list"
             ))
         })
     }
@@ -99,12 +99,14 @@ impl Keyring {
         context: &Context,
     ) -> Result<OwnKey, Failure> {
         if name.contains('.') {
-            return Err(Failure::new(format!("the key name {name:?} holds a dot")));
+            return Err(Failure::new(format!(
+                "the key name {name:?} contains a dot"
+            )));
         }
         let file = KeyFileName::parse(&format!("{name}.{usage}"))?;
         if let Some(taken) = self.get(name)? {
             return Err(Failure::new(format!(
-                "there is a key {name:?} already ({}); keys are never replaced",
+                "there is already a key {name:?} ({}); keys are never replaced",
                 taken.usage
             )));
         }
@@ -165,7 +167,9 @@ impl Keyring {
         let path = self.files.private_path(&key.file);
         let opened = open_pem(&pem, &key.name, passphrase).map_err(|error| error.about(&path))?;
         if *opened.public_key() != key.public {
-            return Err(Failure::new("the public half beside it is another key's").about(&path));
+            return Err(
+                Failure::new("the public half beside it belongs to another key").about(&path),
+            );
         }
         Ok(opened)
     }
@@ -224,7 +228,7 @@ impl Keyring {
                 }
                 _ => format!("threadseal key new --usage {usage} --name {name}"),
             };
-            Failure::new(format!("there is no key {name:?} here; next: {next}"))
+            Failure::new(format!("there is no key {name:?}; hint: {next}"))
         })
     }
 
@@ -237,7 +241,7 @@ impl Keyring {
         let key = self.find_for(name, usage)?;
         if key.usage != usage {
             return Err(Failure::new(format!(
-                "the key {name:?} is for {} records, this needs one for {usage} records",
+                "the key {name:?} is for {} records, but this command needs a key for {usage} records",
                 key.usage
             )));
         }

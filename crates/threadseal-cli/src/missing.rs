@@ -6,6 +6,8 @@ use std::ffi::OsString;
 use std::fmt::Display;
 #[cfg(not(all(feature = "agent", feature = "cloud")))]
 use threadseal_core::error::Unbuilt;
+#[cfg(not(all(feature = "agent", feature = "cloud")))]
+use threadseal_verify::address::without_secrets;
 use threadseal_verify::output::PathError;
 
 /// Threads in databases need the engine and PostgreSQL.
@@ -40,7 +42,7 @@ pub(crate) fn failure(action: impl Display, features: &str) -> Failure {
 /// The failure of an action on threads in the database at `url`.
 #[cfg(not(all(feature = "agent", feature = "cloud")))]
 pub(crate) fn no_threads_in(url: &str) -> Failure {
-    let error = Unbuilt::ThreadDatabases.error(format_args!("open {url}"));
+    let error = Unbuilt::ThreadDatabases.error(format_args!("open {}", without_secrets(url)));
     error.into()
 }
 

@@ -57,7 +57,7 @@ fn ask(question: &str) -> Result<Zeroizing<String>, Failure> {
         .map(Zeroizing::new)
         .map_err(|error| {
             Failure::new(format!(
-                "cannot ask for the passphrase ({}); give --passphrase-file",
+                "cannot ask for the passphrase ({}); hint: --passphrase-file",
                 io_reason(&error)
             ))
         })

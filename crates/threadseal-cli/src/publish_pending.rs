@@ -157,7 +157,7 @@ impl PendingPublisher {
             }
             if !is_whole(report.verdict) {
                 return Err(Failure::new(format!(
-                    "seal {} is not written down in the log, and the record is {}",
+                    "seal {} is not in the log, and the record is {}",
                     head.seq, report.verdict
                 )));
             }

@@ -14,9 +14,9 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use threadseal_core::record::ThreadId;
+use threadseal_store::address::Intent;
 use threadseal_store::bodies;
 use threadseal_store::examine;
-use threadseal_store::ledger::url::Intent;
 use threadseal_store::read::RegularFile;
 use threadseal_store::sys::{FileKind, Fs};
 use threadseal_store::transcripts::{RecordName, TranscriptStore};
@@ -57,7 +57,7 @@ pub(crate) fn whole_stdin(limit: usize) -> Result<Vec<u8>, Failure> {
         .map_err(|error| Failure::io("read", Path::new("standard input"), &error))?;
     if bytes.len() > limit {
         return Err(Failure::new(
-            "more on standard input than fits into memory; name a file",
+            "standard input is too large for memory; hint: name a file",
         ));
     }
     Ok(bytes)

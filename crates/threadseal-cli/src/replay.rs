@@ -70,7 +70,7 @@ impl Archive<'_> {
             match &threads {
             Some(threads) => Ok(threads.join(id).join(TRANSCRIPT)),
             None => Err(Failure::new(
-                "it names threads whose transcripts are not found from here; replay it where it lies, in its project",
+                "the transcripts of other threads that it names were not found; hint: replay it in the folder of its project",
             )
             .about(path)),
         }
@@ -81,7 +81,7 @@ impl Archive<'_> {
             let (part, end) = self.read(&at)?;
             let before = parts.last().and_then(|part| part.record);
             if part.predecessor.map(|head| head.record) != before {
-                let text = "it does not go on from the thread that handed itself over to it";
+                let text = "it does not continue the thread that handed over to it";
                 return Err(Failure::new(text).about(&at));
             }
             head = end;
@@ -122,7 +122,7 @@ impl Archive<'_> {
         let ended = parent.ended.get(last);
         if !is_it || ended.is_some_and(|seen| Some(seen) != head.as_ref()) {
             let text = format!(
-                "it is not the child, or has not the end, that {} names",
+                "it is not the child that {} names, or it has another end",
                 parent.thread
             );
             return Err(Failure::new(text).about(path));
@@ -143,8 +143,9 @@ impl Archive<'_> {
         let opened = self.verifier.open_verified(path, Need::Whole);
         let record = verifying::opened(opened)?.map_err(|report| {
             let verdict = report.verdict;
-            let text =
-                format!("{verdict}: only a verified transcript answers; see: threadseal verify");
+            let text = format!(
+                "{verdict}: only a verified transcript can be replayed; hint: threadseal verify"
+            );
             Failure::new(text).about(path)
         })?;
         let lines = record.lines()?;

@@ -42,11 +42,11 @@ fn warning(log: &HomeLog) -> Option<String> {
             Standing::Good => return None,
             Standing::Damaged(why) => why,
             Standing::Faulty(fault) => format!(
-                "log_rolled_back: {fault}; heads of records may be older than they were (threadseal log status)"
+                "log_rolled_back: {fault}; the known heads of records may be outdated; hint: threadseal log status"
             ),
             Standing::MarkUnread(why) => unread(&log.mark_states(), &why),
             Standing::MarkGone => {
-                "the second place of the log is gone, and nothing would show that the log went back"
+                "the second place of the log is gone, so a rollback of the log would not be detected"
                     .to_owned()
             }
         },
@@ -63,12 +63,12 @@ fn unread(states: &[MarkReport], why: &str) -> String {
         .collect();
     if !states.iter().any(|state| matches!(state.tree, Ok(Some(_)))) {
         return format!(
-            "the second place of the log cannot be read, and nothing would show that the log went back: {why}"
+            "the second place of the log cannot be read, so a rollback of the log would not be detected: {why}"
         );
     }
     let (all, do_not) = (states.len(), if silent.len() == 1 { "does" } else { "do" });
     format!(
-        "{} of {all} second places {do_not} not answer ({}): new heads wait in the spool; what is sealed is safe",
+        "{} of {all} second places {do_not} not answer ({}): new heads wait in the spool; sealed records are safe",
         silent.len(),
         Clean(&silent.join(", "))
     )
@@ -166,25 +166,25 @@ pub(crate) fn settle(log: &SealLog) {
     if let Some(error) = published.error {
         match published.waiting {
             0 => complain(&format!(
-                "warning: the log is written, its second place is not: {error}"
+                "warning: the log was written, but its second place was not: {error}"
             )),
             waiting => complain(&format!(
-                "warning: {} to be written into the log: {error}",
+                "warning: {} to be written to the log: {error}",
                 counted(waiting as u64, "head waits", "heads wait")
             )),
         }
     }
     if published.set_aside > 0 {
         complain(&format!(
-            "warning: {}, as nothing shows that this home wrote them; of each record that they name the newest head known here is \
-             written down (threadseal log status)",
+            "warning: {}, because no evidence shows that this home wrote them; of each record that they name, the newest known head \
+             was logged; hint: threadseal log status",
             set_aside_text(published.set_aside)
         ));
     }
     for fork in published.forks {
         let (logged, refused) = (fork.logged.head, fork.refused.head);
         complain(&format!(
-            "warning: forked: the log holds seal {logged}, another one of that number is {refused}; verify the record"
+            "warning: forked: the log contains seal {logged}, but {refused} has the same number; hint: threadseal verify"
         ));
     }
 }

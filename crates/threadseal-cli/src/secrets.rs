@@ -126,7 +126,7 @@ impl Rules {
     pub(crate) fn gitleaks(text: &str) -> Result<Self, String> {
         if text.len() > MAX_RULES_BYTES {
             return Err(format!(
-                "file of rules is larger than {MAX_RULES_BYTES} bytes"
+                "the file of rules is larger than {MAX_RULES_BYTES} bytes"
             ));
         }
         let file: File = toml::from_str(text).map_err(|error| error.to_string())?;

@@ -162,5 +162,5 @@ pub(crate) fn manifest_of(fs: &dyn Fs, path: &Path) -> Result<Manifest, Failure>
 fn manifest_in(file: &RegularFile) -> Result<Manifest, Failure> {
     let first = examine::first_line(file)?;
     let manifest = first.as_deref().and_then(parse_line);
-    manifest.ok_or_else(|| Failure::new("not a native record: only those take words of keys"))
+    manifest.ok_or_else(|| Failure::new("not a native record, which this command needs"))
 }

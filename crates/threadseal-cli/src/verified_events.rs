@@ -59,12 +59,12 @@ impl VerifiedEvents {
             let path = &self.report.path;
             let what = match self.report.trusted_until {
                 Some(until) if !self.events.is_empty() => {
-                    format!("only bytes 0-{} are vouched for and shown", until.byte)
+                    format!("only bytes 0-{} are trusted and shown", until.byte)
                 }
-                _ => "nothing in it is vouched for, so nothing is shown".to_owned(),
+                _ => "no part of it is trusted, so nothing is shown".to_owned(),
             };
             complain(&format!(
-                "{path} is {verdict}: {what}; see: threadseal verify"
+                "{path} is {verdict}: {what}; hint: threadseal verify"
             ));
         }
         Exit::from_code(verdict.exit_code())
@@ -79,7 +79,9 @@ fn event(line: &[u8], number: u64) -> Result<VerifiedEvent, Failure> {
     for found in &document.irregularities {
         match found.kind {
             IrregularityKind::DuplicateKey => return Err(ambiguous("names a member twice")),
-            IrregularityKind::NonFinite => return Err(ambiguous("holds a number that is none")),
+            IrregularityKind::NonFinite => {
+                return Err(ambiguous("contains a number that is not finite"));
+            }
             IrregularityKind::LoneSurrogate => {}
         }
     }

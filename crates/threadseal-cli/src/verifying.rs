@@ -226,7 +226,7 @@ pub(crate) fn key_of_digits(
 const NANOS: u64 = 1_000_000_000;
 
 fn duration_ns(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text:?} is no duration: write 90s, 15m, 12h or 30d");
+    let wrong = || format!("{text:?} is not a duration: write 90s, 15m, 12h or 30d");
     let split = text.len() - usize::from(text.ends_with(|c: char| c.is_ascii_alphabetic()));
     let (number, unit) = text.split_at(split);
     let seconds = match unit {
@@ -242,5 +242,5 @@ fn duration_ns(text: &str) -> Result<u64, String> {
 
 fn moment(text: &str) -> Result<Timestamp, String> {
     Timestamp::parse_iso_seconds(text)
-        .ok_or_else(|| format!("{text:?} is no time: write 2026-01-31T12:00:00Z"))
+        .ok_or_else(|| format!("{text:?} is not a time: write 2026-01-31T12:00:00Z"))
 }

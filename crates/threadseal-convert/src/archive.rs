@@ -70,7 +70,7 @@ pub fn members(bytes: &[u8]) -> Result<Vec<Member>, Error> {
         if u64::try_from(unpacked.len()) != Ok(size) || crc32fast::hash(&unpacked) != crc {
             return Err(invalid(
                 &name,
-                &"has another size or CRC-32 than the archive says",
+                &"has another size or CRC-32 than the archive states",
             ));
         }
         room -= unpacked.len();
@@ -123,7 +123,7 @@ fn unpack(
         }
         other => Err(invalid(
             name,
-            &format!("is packed by a method that is not known ({other:?})"),
+            &format!("is packed by an unknown method ({other:?})"),
         )),
     }
 }

@@ -17,9 +17,10 @@
 use super::account::{Account, Tokens};
 use super::build::rfc3339_ns;
 use super::draft::{Draft, Message, ToolCall, ToolResult, call_item, result_item, thinking_item};
+use super::format::{Format, Head};
+use super::mapped::Mapped;
 use super::source::{Node, Reading};
 use super::thread::{Thread, content_items, document, extend, says_nothing, take_rest, vendor_of};
-use super::{Format, Head, Mapped};
 use threadseal_core::canon::json::Value;
 use threadseal_core::error::Error;
 use threadseal_formats::scroll::Role;

@@ -2,12 +2,12 @@
 //!
 //! The heading of `draft` lists the defaults for fields that the source lacks.
 
-use super::Mapped;
 use super::account::Account;
 use super::draft::Draft;
+use super::mapped::Mapped;
 use super::packed::Drafts;
 
-const SILENT: &str = "the source does not tell";
+const SILENT: &str = "not in the source";
 const UNKNOWN: &str = "unknown";
 
 /// The turns of one source while it is read.

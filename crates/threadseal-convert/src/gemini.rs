@@ -20,8 +20,9 @@ use super::build::{Build, rfc3339_ns};
 use super::draft::{
     Draft, Message, Source, ToolCall, ToolResult, call_item, result_item, text_item, thinking_item,
 };
+use super::format::{Format, Head};
+use super::mapped::Mapped;
 use super::source::{Node, Reading, json_lines};
-use super::{Format, Head, Mapped};
 use std::collections::{HashMap, HashSet};
 use threadseal_core::canon::json::{Text, Value, parse};
 use threadseal_core::digest::Digest;

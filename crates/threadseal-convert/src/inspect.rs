@@ -19,9 +19,10 @@
 
 use super::account::{Account, Reason};
 use super::draft::{Model, Params};
+use super::format::{Format, Head};
+use super::mapped::Mapped;
 use super::source::Reading;
 use super::thread::{Thread, document, take_rest, vendor_of};
-use super::{Format, Head, Mapped};
 use threadseal_core::canon::json::{Number, Value};
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::limits::MAX_SOURCE_BYTES;
@@ -64,7 +65,7 @@ pub fn map_members(members: &[Member]) -> Result<Mapped, Error> {
         .iter()
         .try_fold(0usize, |sum, member| sum.checked_add(member.bytes.len()));
     if bytes.is_none_or(|bytes| bytes > MAX_SOURCE_BYTES) {
-        let message = format!("archive holds more than {MAX_SOURCE_BYTES} bytes; split it");
+        let message = format!("archive has more than {MAX_SOURCE_BYTES} bytes; hint: split it");
         return Err(Error::new(ErrorKind::Limit, message));
     }
     let named = |name: &str| members.iter().find(|member| member.name == name);

@@ -15,9 +15,10 @@
 use super::account::{Account, Reason, Tokens};
 use super::chat::{Chat, rest};
 use super::draft::Draft;
+use super::format::{Format, Head};
+use super::mapped::Mapped;
 use super::source::{Node, Reading};
 use super::thread::{Thread, document, says_nothing, take_rest, vendor_of};
-use super::{Format, Head, Mapped};
 use threadseal_core::canon::json::Value;
 use threadseal_core::error::Error;
 use threadseal_formats::scroll::Role;

@@ -15,9 +15,10 @@ use super::account::{Account, Reason, Tokens, object};
 use super::draft::{
     Draft, Message, Source, ToolCall, ToolResult, call_item, result_item, text_item, thinking_item,
 };
+use super::format::{Format, Head};
+use super::mapped::Mapped;
 use super::source::{Node, Reading};
 use super::thread::{Thread, block_item, document, extend, says_nothing, take_rest};
-use super::{Format, Head, Mapped};
 use threadseal_core::canon::json::Value;
 use threadseal_core::error::Error;
 use threadseal_formats::scroll::Role;

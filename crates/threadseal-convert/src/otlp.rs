@@ -19,12 +19,14 @@
 //! In a file without any conversation, each span is a turn of role `system` with its attributes in
 //! the source item.
 
+use super::Account;
 use super::account::Reason;
 use super::draft::Source;
+use super::format::{Format, Head};
+use super::mapped::Mapped;
 use super::source::{Node, Reading, json_objects};
 use super::thread::{document, says_nothing, take_rest};
 use super::trace::{Span, Trace};
-use super::{Account, Format, Head, Mapped};
 use std::collections::HashMap;
 use threadseal_core::canon::json::Value;
 use threadseal_core::error::{Error, ErrorKind};
@@ -35,7 +37,7 @@ mod events;
 mod indexed;
 
 const NAME: &str = "otlp";
-const NO_CONVERSATION: &str = "says nothing of a conversation";
+const NO_CONVERSATION: &str = "contains no conversation";
 const METADATA: [&str; 8] = [
     "kind",
     "flags",

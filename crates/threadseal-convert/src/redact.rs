@@ -25,10 +25,10 @@
 
 mod lists;
 
-use super::Mapped;
 use super::account::Account;
 use super::draft::Draft;
 use super::fit::push_segment;
+use super::mapped::Mapped;
 use super::thread::unique;
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -76,7 +76,7 @@ pub(super) fn json_texts(
         }
         account.records += 1;
         if number > MAX_SOURCE_LINES {
-            account.unmapped(number, "beyond the most lines of a source");
+            account.unmapped(number, "too many lines in the source");
         } else if line.len() > MAX_LINE_BYTES {
             account.unmapped(number, "line too long");
         } else {
@@ -84,7 +84,7 @@ pub(super) fn json_texts(
                 Ok(value) => {
                     values = values.saturating_add(count_values(&value));
                     if values > most_values {
-                        account.unmapped(number, "beyond the most values of a source");
+                        account.unmapped(number, "too many values in the source");
                     } else {
                         each(account, number, value);
                     }

@@ -19,10 +19,11 @@ use super::chat::{Chat, held_json, rest};
 use super::draft::{
     Draft, Message, Params, Source, ToolCall, ToolResult, call_item, result_item, text_item,
 };
+use super::format::{Format, Head};
+use super::mapped::Mapped;
 use super::repeats::Said;
 use super::source::{Node, Reading};
 use super::thread::{Thread, document, part_item, says_nothing, take_rest, vendor_of};
-use super::{Format, Head, Mapped};
 use std::collections::HashMap;
 use threadseal_core::canon::json::{Number, Value};
 use threadseal_core::error::Error;

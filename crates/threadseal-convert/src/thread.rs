@@ -5,11 +5,11 @@
 //! into the `source` item of the first turn. If a document has no turn, they go into a turn of role
 //! `system` without other content.
 
-use super::Mapped;
 use super::account::{Account, Tokens};
 use super::build::Build;
 use super::draft::{Draft, Source, text_item};
 use super::fit::fit_text;
+use super::mapped::Mapped;
 use super::source::{Node, read_json, without_mark};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use threadseal_core::canon::json::{Text, Value};

@@ -14,9 +14,10 @@ use super::draft::{
     Draft, Message, Model, Params, Source, ToolCall, ToolResult, call_item, result_item,
 };
 use super::fit::push_segment;
+use super::mapped::Mapped;
 use super::source::{Node, Reading};
+use super::thread;
 use super::thread::{Thread, part_item, says_nothing};
-use super::{Mapped, thread};
 use shapes::Shape;
 use std::collections::{HashMap, HashSet};
 use threadseal_core::canon::json::Value;

@@ -500,10 +500,8 @@ impl Report {
                 (SignerStatus::Revoked, Some((Verdict::Forged, finding)))
             }
             Standing::Unknown => {
-                let finding = Finding::warning(
-                    FindingCode::KeyUnknown,
-                    format!("nobody vouches for key {id}"),
-                );
+                let finding =
+                    Finding::warning(FindingCode::KeyUnknown, format!("key {id} is not trusted"));
                 (
                     SignerStatus::Unknown,
                     Some((Verdict::UnknownSigner, finding)),

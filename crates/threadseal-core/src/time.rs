@@ -30,7 +30,7 @@ impl Timestamp {
     /// [`crate::error::ErrorKind::InvalidInput`] beyond the year 9999.
     pub fn from_micros(micros: u64) -> Result<Self, Error> {
         if micros > MAX_MICROS {
-            return Err(Error::invalid("time lies beyond the year 9999"));
+            return Err(Error::invalid("time is after the year 9999"));
         }
         Ok(Self(micros))
     }

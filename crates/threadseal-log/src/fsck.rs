@@ -108,17 +108,17 @@ impl Walk<'_> {
         match LogEntry::read(entry) {
             Err(_) => self
                 .checked
-                .fault(format!("entry {at} is none of its type")),
+                .fault(format!("entry {at} is not valid for its type")),
             Ok(LogEntry::Restart(_)) if at != 0 => {
-                self.checked
-                    .fault(format!("entry {at} begins the log again"));
+                self.checked.fault(format!("entry {at} restarts the log"));
             }
             Ok(LogEntry::Head(logged)) => {
                 let (record, seq) = (logged.head.record, logged.head.seq);
                 let before = self.last.get(&record);
                 if before.is_some_and(|before| *before >= seq) {
-                    let text =
-                        format!("entry {at}: seal {seq} of {record} is not after the one before");
+                    let text = format!(
+                        "entry {at}: seal {seq} of {record} is not newer than the one before it"
+                    );
                     self.checked.fault(text);
                 } else {
                     self.last.insert(record, seq);

@@ -30,7 +30,7 @@ pub(crate) fn client() -> Result<Client, Error> {
         .timeout(ANSWER_TIME)
         .redirect(Policy::none())
         .build()
-        .map_err(|error| Error::new(ErrorKind::External, format!("cannot speak HTTP: {error}")))
+        .map_err(|error| Error::new(ErrorKind::External, format!("cannot set up HTTP: {error}")))
 }
 
 /// Sends a request and reads the whole answer.
@@ -67,7 +67,10 @@ pub(crate) fn unexpected(status: StatusCode) -> Error {
 
 /// The error for an answer that cannot be read.
 pub(crate) fn malformed(error: impl fmt::Display) -> Error {
-    Error::new(ErrorKind::External, format!("its answer is none: {error}"))
+    Error::new(
+        ErrorKind::External,
+        format!("its answer is not valid: {error}"),
+    )
 }
 
 fn unreachable(error: &reqwest::Error) -> Error {

@@ -237,7 +237,7 @@ impl SealLog {
             Ok(true) => {
                 let path = self.access.dir.file(non_head_index::FILE);
                 let text = format!(
-                    "{} does not hold the entries that are no heads; it is made again where it is removed",
+                    "{} does not contain the entries that are not heads; remove the file to have it made again",
                     path.display()
                 );
                 checked.fault(text);

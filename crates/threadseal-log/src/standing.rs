@@ -21,7 +21,7 @@ pub enum Standing {
     Faulty(Fault),
     /// It cannot be read, for this reason.
     Damaged(String),
-    /// A second place cannot be read, for this reason. It would not show that the log went back.
+    /// A second place cannot be read, for this reason. It would not show that the log was rolled back.
     MarkUnread(String),
     /// No second place knows anything of it.
     MarkGone,

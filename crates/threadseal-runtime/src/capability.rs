@@ -200,7 +200,7 @@ impl Capabilities {
 fn dotted(text: &str, what: &str) -> Result<String, Error> {
     if text.is_empty() || text.chars().any(|c| c.is_control() || c.is_whitespace()) {
         return Err(Error::invalid(format!(
-            "{text:?} is no {what}: it is empty, or has blanks or control characters"
+            "{text:?} is not a valid {what}: it is empty, or has blanks or control characters"
         )));
     }
     check_length(text)?;
@@ -213,7 +213,7 @@ fn check_length(text: &str) -> Result<(), Error> {
         false => Err(Error::new(
             ErrorKind::Limit,
             format!(
-                "a capability of {} bytes; at most {MAX_CAPABILITY_BYTES} are read",
+                "a capability has {} bytes; at most {MAX_CAPABILITY_BYTES} are allowed",
                 text.len()
             ),
         )),

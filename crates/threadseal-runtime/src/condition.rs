@@ -210,7 +210,7 @@ fn test(fields: &mut Fields<'_>, node: &Node) -> Result<Part, Error> {
         "exists" => exists(value)?,
         other => {
             return Err(place.error(format!(
-                "no operator `{other}`: eq, ne, gt, gte, lt, lte, in, contains, regex, exists"
+                "unknown operator `{other}`; known: eq, ne, gt, gte, lt, lte, in, contains, regex, exists"
             )));
         }
     };

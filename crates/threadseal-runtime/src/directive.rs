@@ -83,7 +83,7 @@ impl Directive {
         let block = block::find(file, text)?;
         let root = xml::parse(block.xml, &block.xml_place)?;
         if root.name != "directive" {
-            return Err(root.error("the block must hold a <directive>"));
+            return Err(root.error("the block must contain a <directive>"));
         }
         root.only_attributes(&["name", "version", "extends"])?;
         root.no_text()?;
@@ -155,7 +155,7 @@ impl Directive {
             category => format!("{category}/{}", self.name),
         };
         Err(Error::refused(format!(
-            "the file of directive {id} calls itself {own}"
+            "the file of directive {id} names the directive {own}"
         )))
     }
 
@@ -210,7 +210,9 @@ fn name(root: &Element) -> Result<String, Error> {
         .all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
     match plain {
         true => Ok(name.to_owned()),
-        false => Err(root.error(format!("{name:?} is no name: letters, digits, _ and -"))),
+        false => Err(root.error(format!(
+            "{name:?} is not a valid name: use letters, digits, _ and -"
+        ))),
     }
 }
 

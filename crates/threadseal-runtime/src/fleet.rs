@@ -29,7 +29,7 @@ pub use worker::{Tally, Worker};
 use crate::budget::{BudgetLedger, PostgresBudgets};
 use crate::project::{Project, ProjectId, THREAD_FILE, TRANSCRIPT_FILE};
 use crate::registry::{Inspection, PostgresRegistry, Registry};
-use crate::runner::{Engine, GraphOrder, Order};
+use crate::runner::{Engine, GraphOrder, Order, Services};
 use crate::toolbox::Cancel;
 use heads::Both;
 use std::collections::BTreeSet;
@@ -41,11 +41,9 @@ use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::record::ThreadId;
 use threadseal_store::heads::HeadStore;
 use threadseal_store::host::Host;
-use threadseal_store::ledger::postgres::files::{self, LeasedFs, Listing};
-use threadseal_store::ledger::postgres::leases::{Lease, Orders, Standing};
-use threadseal_store::ledger::postgres::{
-    PostgresDatabase, PostgresHeadStore, PostgresLedgerStore, cell,
-};
+use threadseal_store::postgres::files::{self, LeasedFs, Listing};
+use threadseal_store::postgres::leases::{Lease, Orders, Standing};
+use threadseal_store::postgres::{PostgresDatabase, PostgresHeadStore, PostgresTables, cell};
 use threadseal_store::sys::path_text;
 
 /// The folder of the threads' folders, relative to a project's root.
@@ -81,7 +79,7 @@ pub type Books = (Arc<dyn Registry>, Arc<dyn BudgetLedger>);
 pub struct Fleet {
     database: PostgresDatabase,
     orders: Orders,
-    ledgers: Arc<PostgresLedgerStore>,
+    tables: PostgresTables,
     registry: PostgresRegistry,
 }
 
@@ -109,7 +107,7 @@ impl Fleet {
         database.migrate("project", &PROJECT)?;
         Ok(Self {
             orders: Orders::open(&database)?,
-            ledgers: Arc::new(PostgresLedgerStore::over(&database)?),
+            tables: PostgresTables::make(&database)?,
             registry: PostgresRegistry::open(&database, None)?,
             database,
         })
@@ -135,7 +133,7 @@ impl Fleet {
             let select = "SELECT coalesce((SELECT id FROM threadseal_project), '')";
             cell(&session.one(select, &[])?, 0)
         })?;
-        let none = || Error::refused("threadseal_project holds no id of a project");
+        let none = || Error::refused("threadseal_project does not contain a project id");
         let id = ProjectId::parse(&id).ok_or_else(none)?;
         Ok(Arc::new(folder.in_database(id)))
     }
@@ -199,7 +197,7 @@ impl Fleet {
     /// # Errors
     /// As [`Fleet::put`].
     pub fn put_graph(&self, order: &GraphOrder) -> Result<i64, Error> {
-        self.orders.put(&Task::Walk(order.clone()).to_text())
+        self.orders.put(&Task::GraphRun(order.clone()).to_text())
     }
 
     /// Waits until an order is done, at most `longest`; returns its state.
@@ -238,10 +236,10 @@ impl Fleet {
         let real = Arc::clone(&local.fs);
         let place = path_text(&real.canonicalize(root).unwrap_or_else(|_| root.to_owned()));
         let fs = LeasedFs::open(&self.database, lease.cloned(), real, root, &FOLDERS)?;
-        let ledgers = Arc::clone(&self.ledgers);
+        let tables = self.tables.clone();
         let shared: Arc<dyn HeadStore> = match lease {
-            Some(lease) => Arc::new(PostgresHeadStore::leased(ledgers, lease.clone())),
-            None => Arc::new(PostgresHeadStore::new(ledgers)),
+            Some(lease) => Arc::new(PostgresHeadStore::leased(tables, lease.clone())),
+            None => Arc::new(PostgresHeadStore::over(tables)),
         };
         Ok(Host {
             fs: Arc::new(fs),
@@ -273,23 +271,24 @@ impl Fleet {
     /// # Errors
     /// As [`Fleet::host`].
     pub fn looking(&self, base: &Engine) -> Result<Engine, Error> {
-        Ok(Engine {
+        let base = &base.services;
+        Ok(Engine::new(Services {
             host: self.host(&base.host, base.project.root(), None)?,
             project: self.project(&base.project)?,
             ..base.clone()
-        })
+        }))
     }
 
     /// `base` with everything that threads write in the database, under this lease.
     fn engine(&self, base: &Engine, lease: &Lease) -> Result<Engine, Error> {
-        let host = self.host(&base.host, base.project.root(), Some(lease))?;
-        Ok(Engine {
-            host,
+        let base = &base.services;
+        Ok(Engine::new(Services {
+            host: self.host(&base.host, base.project.root(), Some(lease))?,
             project: self.project(&base.project)?,
             registry: Arc::new(PostgresRegistry::open(&self.database, Some(lease.clone()))?),
             budgets: Arc::new(PostgresBudgets::open(&self.database, Some(lease.clone()))?),
             ..base.clone()
-        })
+        }))
     }
 }
 

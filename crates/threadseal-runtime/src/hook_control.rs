@@ -179,13 +179,13 @@ fn word_of(action: &Action) -> Result<Option<String>, Error> {
             .error("a decision needs the parameter `action`")),
         Some((_, Tree::Text(text))) if text.is_plain() => Ok(Some(text.render_text(&Value::Null)?)),
         Some((_, Tree::Text(_))) => Ok(None),
-        Some(_) => Err(action.place.error("`action` is a text")),
+        Some(_) => Err(action.place.error("`action` must be a text")),
     }
 }
 
 fn parse(word: &str) -> Result<Control, String> {
     let known = Control::ALL.map(Control::as_str).join(", ");
-    Control::parse(word).ok_or_else(|| format!("no decision `{word}`: {known}"))
+    Control::parse(word).ok_or_else(|| format!("unknown decision `{word}`; known: {known}"))
 }
 
 fn refusal(control: Control, event: &str, scope: Scope) -> String {
@@ -195,7 +195,7 @@ fn refusal(control: Control, event: &str, scope: Scope) -> String {
         false => there.join(", "),
     };
     format!(
-        "`{}` cannot be decided at `{event}` here; there can: {there}",
+        "`{}` cannot be decided at `{event}` here; possible decisions: {there}",
         control.as_str()
     )
 }
@@ -241,10 +241,14 @@ mod tests {
     #[test]
     fn what_may_not_be_decided_is_told_with_its_line() {
         for (event, params, said) in [
-            ("after_complete", "{action: retry}", "there can: nothing"),
-            ("error", "{action: again}", "no decision `again`"),
+            (
+                "after_complete",
+                "{action: retry}",
+                "possible decisions: nothing",
+            ),
+            ("error", "{action: again}", "unknown decision `again`"),
             ("error", "{}", "needs the parameter `action`"),
-            ("error", "{action: [retry]}", "is a text"),
+            ("error", "{action: [retry]}", "must be a text"),
         ] {
             let error = check(&hooks(event, params), Scope::Thread)
                 .unwrap_err()

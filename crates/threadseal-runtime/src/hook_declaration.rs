@@ -142,7 +142,7 @@ impl HookDeclaration {
                     let actions = actions.list()?.iter();
                     actions.map(Action::from_yaml).collect::<Result<_, _>>()?
                 }
-                _ => return Err(node.error("a hook has either `action` or `actions`")),
+                _ => return Err(node.error("a hook must have either `action` or `actions`")),
             },
             position: fields
                 .take("position")
@@ -176,7 +176,7 @@ impl HookDeclaration {
             layer: match element.attribute("layer") {
                 Some(text) => Some(
                     text.parse()
-                        .map_err(|_| element.error("`layer` is a number"))?,
+                        .map_err(|_| element.error("`layer` must be a number"))?,
                 ),
                 None => None,
             },
@@ -188,7 +188,7 @@ impl HookDeclaration {
             wrap: match element.attribute("wrap") {
                 None | Some("true") => true,
                 Some("false") => false,
-                Some(_) => return Err(element.error("`wrap` is true or false")),
+                Some(_) => return Err(element.error("`wrap` must be true or false")),
             },
         };
         for child in &element.children {
@@ -196,7 +196,9 @@ impl HookDeclaration {
                 "condition" if hook.condition.is_none() => {
                     hook.condition = Some(condition_from_xml(child)?);
                 }
-                "condition" => return Err(child.error("a hook has one <condition>; use <all>")),
+                "condition" => {
+                    return Err(child.error("a hook can have only one <condition>; use <all>"));
+                }
                 "action" => hook.actions.extend(Action::list_from_xml(child)?),
                 "description" => {}
                 _ => return Err(child.unknown("hook")),
@@ -263,7 +265,7 @@ impl Action {
         }
         element.only_attributes(&[])?;
         if element.children.is_empty() {
-            return Err(element.error("<action> says nothing"));
+            return Err(element.error("<action> is empty"));
         }
         let calls = element.children.iter().map(|call| {
             call.only_attributes(&["item_type", "item_id"])?;
@@ -283,7 +285,9 @@ impl Action {
             let text = match (child.attribute("value"), child.only_text()?) {
                 (Some(value), "") => value,
                 (None, text) => text,
-                (Some(_), _) => return Err(child.error("a <param> has a `value` or text")),
+                (Some(_), _) => {
+                    return Err(child.error("a <param> must have either a `value` or text"));
+                }
             };
             let name = child.require("name")?.to_owned();
             if params.iter().any(|(known, _)| *known == name) {
@@ -316,7 +320,7 @@ fn condition_json(element: &Element) -> Result<Value, Error> {
     inner.only_attributes(&[])?;
     inner.no_text()?;
     if let Some(second) = element.children.get(1) {
-        return Err(second.error("a <condition> holds one <any>, <all> or <not>"));
+        return Err(second.error("a <condition> must contain only one <any>, <all> or <not>"));
     }
     let conditions = inner
         .children
@@ -329,7 +333,7 @@ fn condition_json(element: &Element) -> Result<Value, Error> {
     match (inner.name.as_str(), conditions.len()) {
         (word @ ("any" | "all"), _) => Ok(serde_json::json!({ word: conditions })),
         ("not", 1) => Ok(serde_json::json!({ "not": conditions.pop() })),
-        ("not", _) => Err(inner.error("<not> holds one <condition>")),
+        ("not", _) => Err(inner.error("<not> must contain one <condition>")),
         _ => Err(inner.unknown("condition")),
     }
 }
@@ -368,31 +372,43 @@ fn known_event(word: &str, place: &Place) -> Result<String, Error> {
     if EVENTS.contains(&word) {
         return Ok(word.to_owned());
     }
-    Err(place.error(format!("no event `{word}`: {}", EVENTS.join(", "))))
+    Err(place.error(format!(
+        "unknown event `{word}`; known: {}",
+        EVENTS.join(", ")
+    )))
 }
 
 fn known_primary(word: &str, place: &Place) -> Result<Primary, Error> {
-    Primary::parse(word)
-        .ok_or_else(|| place.error(format!("no action `{word}`: execute, search, load, sign")))
+    Primary::parse(word).ok_or_else(|| {
+        place.error(format!(
+            "unknown action `{word}`; known: execute, search, load, sign"
+        ))
+    })
 }
 
 fn known_type(word: &str, place: &Place) -> Result<ItemKind, Error> {
-    ItemKind::parse_callable(word)
-        .ok_or_else(|| place.error(format!("no item type `{word}`: directive, tool, knowledge")))
+    ItemKind::parse_callable(word).ok_or_else(|| {
+        place.error(format!(
+            "unknown item type `{word}`; known: directive, tool, knowledge"
+        ))
+    })
 }
 
 fn position(word: &str, place: &Place) -> Result<Position, Error> {
     match word {
         "before" => Ok(Position::Before),
         "after" => Ok(Position::After),
-        _ => Err(place.error("`position` is before or after")),
+        _ => Err(place.error("`position` must be before or after")),
     }
 }
 
 fn distinct(hooks: Vec<HookDeclaration>) -> Result<Vec<HookDeclaration>, Error> {
     for (at, hook) in hooks.iter().enumerate() {
         if let Some(first) = hooks[..at].iter().find(|known| known.id == hook.id) {
-            let message = format!("a second hook `{}`; the first: {}", hook.id, first.place);
+            let message = format!(
+                "duplicate hook `{}`; the first one: {}",
+                hook.id, first.place
+            );
             return Err(hook.place.error(message));
         }
     }
@@ -472,7 +488,7 @@ mod tests {
         for (text, message) in [
             (
                 "<hooks><hook id='a' event='later'/></hooks>",
-                "no event `later`",
+                "unknown event `later`",
             ),
             (
                 "<hooks><hook id='a' event='error'/></hooks>",
@@ -481,15 +497,15 @@ mod tests {
             ("<hooks><hook event='error'/></hooks>", "needs `id`"),
             (
                 "<hooks><hook id='a' event='error'><action/></hook></hooks>",
-                "says nothing",
+                "is empty",
             ),
             (
                 "<hooks><hook id='a' event='error'><action primary='run' item_type='tool' item_id='x'/></hook></hooks>",
-                "no action `run`",
+                "unknown action `run`",
             ),
             (
                 "<hooks><hook id='a' event='error'><action primary='sign' item_type='graph' item_id='x'/></hook></hooks>",
-                "no item type",
+                "unknown item type",
             ),
             (
                 "<hooks><hook id='a' event='error'><condition path='x' op='in' value='abc'/><action primary='sign' item_type='tool' item_id='x'/></hook></hooks>",
@@ -515,7 +531,7 @@ mod tests {
             xml(&twice)
                 .unwrap_err()
                 .to_string()
-                .contains("a second hook")
+                .contains("duplicate hook")
         );
     }
 

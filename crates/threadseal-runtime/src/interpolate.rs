@@ -390,7 +390,7 @@ impl<'a> Reader<'a> {
         let place = self.place();
         let (paths, pipes) = split_pipes(source);
         let paths = paths.split("||").map(|path| match path.trim() {
-            "" => Err(place.error(format!("`${{{source}}}` names no path"))),
+            "" => Err(place.error(format!("`${{{source}}}` does not name a path"))),
             path => Path::parse(path, &place),
         });
         let paths = paths.collect::<Result<Vec<_>, _>>()?;

@@ -169,8 +169,9 @@ struct Candidate<'a> {
 impl Candidate<'_> {
     /// The standing of the file, from its signatures and the heads of this host.
     fn standing(&self, grounds: &Grounds<'_>) -> Result<Standing, Error> {
-        let document = DocumentKind::of_name(self.path)
-            .ok_or_else(|| Error::invalid(format!("{}: no kind of document", self.path)))?;
+        let document = DocumentKind::of_name(self.path).ok_or_else(|| {
+            Error::invalid(format!("{}: not a supported kind of document", self.path))
+        })?;
         let mut options = Options {
             path: self.path,
             item_type: Some(self.kind.rye_type()).filter(|kind| document.fits(*kind)),
@@ -191,11 +192,11 @@ impl Candidate<'_> {
             .find_by_place(RecordKind::Document, self.place)?;
         if let Some(here) = here.filter(|here| report.record != Some(here.head.record)) {
             let (verdict, what) = match report.record {
-                Some(_) => (Verdict::Foreign, "is another file's"),
+                Some(_) => (Verdict::Foreign, "has the seal of another file"),
                 None => (Verdict::Tampered, "has no seal"),
             };
             return Err(Error::refused(format!(
-                "{}: {verdict}: this host knows a sealed file here (record {}), and this one {what}",
+                "{}: {verdict}: this host knows a sealed file in this place (record {}), and this file {what}",
                 self.path, here.head.record
             )));
         }
@@ -261,8 +262,8 @@ impl Candidate<'_> {
         };
         match document::verify(&bytes, &options)?.report.record == Some(record) {
             true => Err(Error::refused(format!(
-                "{}: {}: a copy of {other}, which is sealed as that item and still there; move it, or seal what is \
-                 to be an item of its own (without the copied seal)",
+                "{}: {}: it is a copy of {other}, which is sealed as that item and still exists; move it, or seal it as a \
+                 separate item (without the copied seal)",
                 self.path,
                 Verdict::Foreign
             ))),

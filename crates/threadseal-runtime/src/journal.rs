@@ -100,7 +100,7 @@ impl Journal {
         let began = host.clock.now()?.to_epoch_text();
         let began = began
             .parse()
-            .map_err(|_| Error::invalid("the clock shows no time"))?;
+            .map_err(|_| Error::invalid("the clock does not give a valid time"))?;
         let mut genesis = Genesis::new(host.new_record()?, host.clock.now()?);
         genesis.workflow_id.clone_from(&manifest.directive);
         genesis.workflow_sha256 = origin.directive_sha256;
@@ -162,7 +162,7 @@ impl Journal {
             rendering,
             began: began
                 .parse()
-                .map_err(|_| Error::invalid("the clock shows no time"))?,
+                .map_err(|_| Error::invalid("the clock does not give a valid time"))?,
         })
     }
 

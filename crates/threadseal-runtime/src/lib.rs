@@ -36,11 +36,11 @@
 //! | [`model`] | models over HTTP, from a script, from a transcript |
 //! | [`context`] | how full a model's window is, and the messages for a successor |
 //! | [`signed_file`] | files that are signed anew at each write, and read only when they verify |
-//! | [`identity`] | the identity of a project, and the projects whose threads it accepts |
+//! | [`project_id`] | the identity of a project, and the projects whose threads it accepts |
 //! | [`toolbox`] | tools, and which of them a thread may use |
 //! | [`thread_meta`] | `thread.json` and `capabilities.md` |
 //! | `judge` | the verifier of a project's records, the same as that of the command |
-//! | [`past`] | earlier threads, read as far as they verify, back to the first |
+//! | [`history`] | earlier threads, read as far as they verify, back to the first |
 //! | [`journal`] | the record that a thread writes |
 //! | [`graph_state`] | runs of graphs as their records show them, and the derived files |
 //! | [`graph_journal`] | the record that a run of a graph writes |
@@ -76,10 +76,10 @@ pub mod graph;
 pub mod graph_journal;
 #[cfg(feature = "engine")]
 pub mod graph_state;
+#[cfg(feature = "engine")]
+pub mod history;
 pub mod hook_control;
 pub mod hook_declaration;
-#[cfg(feature = "engine")]
-pub mod identity;
 pub mod interpolate;
 pub mod item;
 #[cfg(feature = "engine")]
@@ -92,13 +92,13 @@ pub mod knowledge;
 pub mod model;
 #[cfg(feature = "engine")]
 pub mod no_links;
-#[cfg(feature = "engine")]
-pub mod past;
 pub mod path;
 pub mod place;
 #[cfg(feature = "engine")]
 pub mod process_id;
 pub mod project;
+#[cfg(feature = "engine")]
+pub mod project_id;
 #[cfg(feature = "engine")]
 pub mod registry;
 #[cfg(feature = "engine")]

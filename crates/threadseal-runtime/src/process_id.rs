@@ -93,7 +93,7 @@ impl Held {
             Some(_) => Ok(None),
             None => Err(Error::new(
                 ErrorKind::External,
-                format!("the system does not say when process {pid} began"),
+                format!("the system does not report when process {pid} started"),
             )),
         }
     }
@@ -133,7 +133,7 @@ impl Held {
     /// Kind `External` when the system gives no answer.
     pub fn is_gone(&self, within: Duration) -> Result<bool, Error> {
         let wait =
-            Timespec::try_from(within).map_err(|_| Error::invalid("a wait that is too long"))?;
+            Timespec::try_from(within).map_err(|_| Error::invalid("the wait is too long"))?;
         let mut ended = [PollFd::new(&self.descriptor, PollFlags::IN)];
         match poll(&mut ended, Some(&wait)) {
             Ok(count) => Ok(count > 0),

@@ -119,7 +119,7 @@ impl Project {
                 in_database: None,
             }),
             false => Err(Error::invalid(format!(
-                "{} is no project: it has no {AI_FOLDER} folder (`init --project` makes one)",
+                "{} is not a project: it has no {AI_FOLDER} folder; hint: threadseal init --project DIR",
                 root.display()
             ))),
         }
@@ -139,7 +139,7 @@ impl Project {
             }
         }
         Err(Error::invalid(format!(
-            "neither {} nor a folder above it is a project (`init --project` makes one)",
+            "neither {} nor a folder above it is a project; hint: threadseal init --project DIR",
             start.display()
         )))
     }

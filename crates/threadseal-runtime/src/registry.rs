@@ -290,7 +290,7 @@ impl Thread {
     pub fn standing(&self) -> Result<Status, Error> {
         self.status.as_ref().copied().map_err(|word| {
             Error::refused(format!(
-                "the registry says that {} is {word:?}, which is no status",
+                "the registry gives {} the status {word:?}, which is not valid",
                 self.id
             ))
         })

@@ -65,7 +65,7 @@ impl Schema {
     pub fn parse(node: &Node) -> Result<Self, Error> {
         let rules = Rules::parse(node)?;
         if !rules.types.is_empty() && rules.types != [Type::Object] {
-            return Err(node.error("arguments have names: the type is `object`"));
+            return Err(node.error("arguments have names: the type must be `object`"));
         }
         Ok(Self {
             json: node.to_json(),
@@ -150,12 +150,12 @@ impl Rules {
             items_count: Span::parse(&mut fields, "minItems", "maxItems")?,
             pattern: fields.take("pattern").map(regex).transpose()?,
         };
-        fields.finish("a schema, as far as it is checked,")?;
+        fields.finish("a supported schema")?;
         if let (Some(default), Some(entry)) = (&rules.default, default) {
             let refused = |error| {
                 entry
                     .place
-                    .error(format!("the default does not suit: {error}"))
+                    .error(format!("the default is not valid: {error}"))
             };
             rules.check(default, "").map_err(refused)?;
         }
@@ -329,7 +329,7 @@ fn types(node: Option<&Node>) -> Result<Vec<Type>, Error> {
     let one = |word: &Node| {
         let text = word.text()?;
         let known = Type::ALL.into_iter().find(|kind| kind.as_str() == text);
-        known.ok_or_else(|| word.error(format!("no type `{text}`")))
+        known.ok_or_else(|| word.error(format!("unknown type `{text}`")))
     };
     match node.list() {
         Ok(words) => words.iter().map(one).collect(),
@@ -438,13 +438,13 @@ properties:
         for (text, message) in [
             (
                 "anyOf: []",
-                "s.yaml:1: a schema, as far as it is checked, has no member `anyOf`",
+                "s.yaml:1: a supported schema has no member `anyOf`",
             ),
-            ("type: objekt", "s.yaml:1: no type `objekt`"),
+            ("type: objekt", "s.yaml:1: unknown type `objekt`"),
             ("type: array", "s.yaml:1: arguments have names"),
             (
                 "properties:\n  a: {type: integer, default: x}",
-                "s.yaml:2: the default does not suit",
+                "s.yaml:2: the default is not valid",
             ),
             (
                 "properties:\n  a: {pattern: '('}",

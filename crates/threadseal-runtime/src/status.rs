@@ -123,7 +123,7 @@ impl FromStr for Status {
         Self::parse(word).ok_or_else(|| {
             let words: Vec<&str> = Self::ALL.iter().map(|status| status.as_str()).collect();
             Error::invalid(format!(
-                "{word:?} is no status of a thread: {}",
+                "{word:?} is not a thread status; known: {}",
                 words.join(", ")
             ))
         })

@@ -3,12 +3,13 @@
 
 use crate::budget::SqliteBudgets;
 use crate::config::Config;
-use crate::identity;
 use crate::item::{Finder, Grounds, ItemPolicy};
 use crate::limit::Limits;
 use crate::model::{Catalogue, ScriptModel, Wish};
 use crate::project::{Layout, Project};
+use crate::project_id;
 use crate::registry::{Filter, Inspection, SqliteRegistry};
+use crate::runner::Services;
 use crate::runner::orchestrator::Records;
 use crate::runner::{Engine, Order, Progress, Watch};
 use crate::toolbox::{Cancel, Parentage, ReadFile, Tool, WriteFile};
@@ -121,7 +122,7 @@ impl Bench {
             Arc::new(ReadFile::new(Arc::clone(&fs), Arc::clone(&project))),
             Arc::new(WriteFile::new(fs, Arc::clone(&project))),
         ];
-        Engine {
+        Engine::new(Services {
             registry: Arc::new(SqliteRegistry::open(&project.registry(Layout::Seed)).unwrap()),
             budgets: Arc::new(SqliteBudgets::open(&project.budgets(Layout::Seed)).unwrap()),
             project,
@@ -136,7 +137,7 @@ impl Bench {
             tools,
             environment,
             watch: Arc::new(Nobody),
-        }
+        })
     }
 
     /// Records a thread again, on a host without heads, with this project in line 1.
@@ -147,7 +148,7 @@ impl Bench {
         let mut manifest = parse_line(text.lines().next().unwrap().as_bytes()).unwrap();
         let meta = manifest.meta.as_object().unwrap().iter();
         let meta = meta.filter_map(|(name, value)| match name.as_str() {
-            Some(identity::MEMBER) => named.map(|named| (name.clone(), named.clone())),
+            Some(project_id::MEMBER) => named.map(|named| (name.clone(), named.clone())),
             _ => Some((name.clone(), value.clone())),
         });
         manifest.meta = Sealed::Object(meta.collect());
@@ -205,12 +206,22 @@ pub(crate) fn order(name: &str) -> Order {
 
 /// The faults that an inspection of the registry reports: codes, each with its thread.
 pub(crate) fn told(engine: &Engine) -> Vec<(&'static str, String)> {
-    let records = Records::from(engine);
-    let rows = engine.registry.list(&Filter::default()).unwrap().threads;
+    let records = Records::from(&engine.services);
+    let rows = engine
+        .services
+        .registry
+        .list(&Filter::default())
+        .unwrap()
+        .threads;
     let left = records.left().unwrap();
     let mut inspection = Inspection::default();
     records
-        .audit(&rows, &left, Some(&*engine.budgets), &mut inspection)
+        .audit(
+            &rows,
+            &left,
+            Some(&*engine.services.budgets),
+            &mut inspection,
+        )
         .unwrap();
     let faults = inspection.faults.into_iter();
     faults

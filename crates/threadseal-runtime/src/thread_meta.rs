@@ -140,19 +140,19 @@ impl ThreadMeta {
         let text = |name: &str| {
             value[name]
                 .as_str()
-                .ok_or_else(|| wrong(&format!("`{name}` is missing or no text")))
+                .ok_or_else(|| wrong(&format!("`{name}` is missing or not a text")))
         };
         let time = |name: &str| {
             let time = Timestamp::parse_rfc3339(text(name)?);
-            time.ok_or_else(|| wrong(&format!("`{name}` is no time")))
+            time.ok_or_else(|| wrong(&format!("`{name}` is not a time")))
         };
         let capabilities = match &value["capabilities"] {
             Value::Null => Capabilities::NONE,
             Value::Array(list) => {
                 let texts: Option<Vec<&str>> = list.iter().map(Value::as_str).collect();
-                Capabilities::parse(texts.ok_or_else(|| wrong("`capabilities` are texts"))?)?
+                Capabilities::parse(texts.ok_or_else(|| wrong("`capabilities` must be texts"))?)?
             }
-            _ => return Err(wrong("`capabilities` is a list")),
+            _ => return Err(wrong("`capabilities` must be a list")),
         };
         let limits = match &value["limits"] {
             Value::Null => Limits::default(),
@@ -163,7 +163,7 @@ impl ThreadMeta {
             thread_id: ThreadId::parse(text("thread_id")?)?,
             directive: text("directive")?.to_owned(),
             status: Status::parse(text("status")?)
-                .ok_or_else(|| wrong("`status` is none that there is"))?,
+                .ok_or_else(|| wrong("`status` is not a known status"))?,
             created_at: time("created_at")?,
             updated_at: time("updated_at")?,
             model: value["model"].as_str().map(str::to_owned),
@@ -195,7 +195,7 @@ impl ThreadMeta {
         let meta = Self::parse(&checked.bytes)?;
         if meta.thread_id != *thread {
             return Err(Error::refused(format!(
-                "{} is of thread {}",
+                "{} belongs to thread {}",
                 path.display(),
                 meta.thread_id
             )));
@@ -219,7 +219,8 @@ impl ThreadMeta {
         if same {
             return Ok(());
         }
-        let text = "thread.json gives other limits, capabilities or directive than line 1 of the transcript";
+        let text =
+            "thread.json has other limits, capabilities or directive than line 1 of the transcript";
         Err(Error::refused(text))
     }
 }

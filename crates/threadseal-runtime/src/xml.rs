@@ -75,7 +75,7 @@ impl Element {
         if self.text.is_empty() {
             return Ok(());
         }
-        Err(self.error(format!("<{}> has no text of its own", self.name)))
+        Err(self.error(format!("<{}> cannot contain text", self.name)))
     }
 
     /// The text of an element that has no children.
@@ -179,7 +179,7 @@ impl Builder<'_> {
             Event::Comment(_) => {}
             Event::Eof => return Ok(false),
             Event::Decl(_) | Event::PI(_) | Event::DocType(_) => {
-                return Err(at.error("declarations have no place in a directive"));
+                return Err(at.error("declarations are not allowed in a directive"));
             }
         }
         Ok(true)
@@ -193,7 +193,7 @@ impl Builder<'_> {
             )));
         }
         if self.root.is_some() {
-            return Err(at.error("a second element beside the first"));
+            return Err(at.error("there is a second element after the first"));
         }
         let mut attributes = Vec::new();
         for attribute in tag.attributes() {

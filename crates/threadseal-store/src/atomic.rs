@@ -21,6 +21,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use threadseal_core::error::Error;
 
+/// Permission bits of a directory of its user alone.
+pub const PRIVATE_DIRECTORY: u32 = 0o700;
 /// Permission bits of a private file.
 pub const PRIVATE_FILE: u32 = 0o600;
 /// Permission bits of an ordinary file, before the umask.

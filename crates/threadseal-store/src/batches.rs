@@ -203,7 +203,7 @@ impl<P, R, F> Order<P, R, F> {
 }
 
 fn broken() -> Error {
-    Error::new(ErrorKind::External, "a thread that reads broke off")
+    Error::new(ErrorKind::External, "a reading thread failed")
 }
 
 /// Ends the wait of the other threads when this one panics.

@@ -11,8 +11,8 @@
 //!
 //! Not here: when a key takes the place of another ([`crate::recorder`]).
 
-use crate::atomic::{self, PRIVATE_FILE};
-use crate::home::{PRIVATE_DIRECTORY, read_private_key_file};
+use crate::atomic::{self, PRIVATE_DIRECTORY, PRIVATE_FILE};
+use crate::owned_files::read_private_key_file;
 use crate::random::{self, Random};
 use crate::sys::{self, Access, Fs};
 use std::io;
@@ -96,7 +96,7 @@ impl EpochKeys {
         match signer.filter(|signer| signer.public_key() == key) {
             Some(signer) => Ok(Some(signer)),
             None => Err(Error::key(format!(
-                "{} does not hold the key that it is named after",
+                "{} does not contain the key in its name",
                 path.display()
             ))),
         }

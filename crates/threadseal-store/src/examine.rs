@@ -426,7 +426,7 @@ pub fn refuse_displacing(
         None => Ok(()),
         Some(last) => {
             let (path, sealed) = (path.display(), last.head.record);
-            let text = format!("{path} is the place of record {sealed}, and holds another one");
+            let text = format!("{path} is the place of record {sealed}, but contains another one");
             Err(Error::refused(format!("{text}; verify it")))
         }
     }

@@ -60,8 +60,8 @@ impl Host {
             return Ok(());
         }
         Err(Error::refused(format!(
-            "{what}, and the log of this host went back or cannot be read: what is known of the record may itself be older \
-             than it was; see: threadseal log status"
+            "{what}, but the log of this host went back or cannot be read: the state of the record that this host knows may be \
+             outdated, too; hint: threadseal log status"
         )))
     }
 
@@ -75,7 +75,7 @@ impl Host {
             return Ok(());
         };
         Err(Error::refused(format!(
-            "record {record} was pruned on this host ({entry}): what is there was put back, and takes no seal any more"
+            "record {record} was pruned on this host ({entry}): this is a restored copy, and it cannot be sealed"
         )))
     }
 

@@ -14,7 +14,8 @@
 //! | [`lock`] | one writer per record |
 //! | [`append`] | the append-only log: *written* and *durable* |
 //! | [`heads`] | last known heads, by compare-and-swap |
-//! | [`objects`] | object storage as five calls: S3, GCS, Azure (feature `object`), a folder, SQLite, PostgreSQL |
+//! | [`objects`] | object storage as five calls: S3, GCS, Azure (feature `object`), a folder |
+//! | `object_log` | segmented logs in object storage, for ledgers and transcripts (feature `object`) |
 //! | [`examine`] | verifying files: native records on two cores, observed logs |
 //! | [`epochs`] | keys that seal a part of one record each |
 //! | [`bodies`] | files of detached bodies beside native records |
@@ -23,37 +24,48 @@
 //! | [`recorder`] | writing native records |
 //! | [`scroll`] | verifying scrolls on all cores, writing live ones |
 //! | [`ledger`] | stores of step ledgers, appended by compare-and-swap |
-//! | [`database`] | SQLite files of other layers, opened as the stores open theirs (feature `sqlite`) |
+//! | `sqlite` | ledgers and objects in SQLite files; files of other layers (feature `sqlite`) |
+//! | `postgres` | ledgers, heads, objects, orders and files in PostgreSQL (feature `postgres`) |
 //! | [`lineage`] | stores of agents' checkpoints and keys, and moving agents between machines |
 //! | [`observer`] | sealing logs that other programs write |
 //! | [`host`] | the effects of one host, bundled |
 //! | [`home`] | `$THREADSEAL_HOME`: keys, trust, heads |
+//! | [`owned_files`] | files that no other user could write |
+//! | [`fsck`] | one fault in a store |
+//! | [`address`] | the addresses of stores |
+//! | [`open`] | opening any store by its address |
 //! | `runtime` | waiting for libraries that are only async (feature `runtime`) |
 //!
 //! Only for tests (feature `fault`): `fault`, a disk in memory that fails, tears and loses power
 //! on command; `clock::ManualClock`; `random::SeededRandom`; `snapshot`, texts that are frozen in files.
 #![forbid(unsafe_code)]
 
+pub mod address;
 pub mod append;
 pub mod atomic;
 mod batches;
 pub mod bodies;
 pub mod clock;
-#[cfg(feature = "sqlite")]
-pub mod database;
 pub mod epochs;
 pub mod examine;
 #[cfg(any(test, feature = "fault"))]
 pub mod fault;
+pub mod fsck;
 pub mod heads;
 pub mod home;
 pub mod host;
 pub mod ledger;
 pub mod lineage;
 pub mod lock;
+#[cfg(feature = "object")]
+mod object_log;
 pub mod objects;
 pub mod observer;
+pub mod open;
+pub mod owned_files;
 pub mod pipeline;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 pub mod random;
 pub mod read;
 pub mod recorder;
@@ -62,6 +74,8 @@ pub mod runtime;
 pub mod scroll;
 #[cfg(any(test, feature = "fault"))]
 pub mod snapshot;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
 pub mod sys;
 pub mod tombstones;
 pub mod transcripts;

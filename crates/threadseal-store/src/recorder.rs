@@ -14,80 +14,50 @@
 //! * After any failure the recorder gives no promise any more.
 
 mod admit;
-mod behind;
-mod delegate;
 mod epoch;
-mod redact;
+mod locked;
+mod publish_last;
 mod tail;
 
-pub use behind::publish_last_seal;
-pub use epoch::SEALS_PER_EPOCH;
+pub use epoch::{Keys, SEALS_PER_EPOCH};
+pub use publish_last::publish_last_seal;
+pub use tail::TailPolicy;
 
 use crate::append::{Log, MovedTail};
 use crate::atomic::PRIVATE_FILE;
 use crate::bodies::{self, BodiesFile};
-use crate::epochs::EpochKeys;
 use crate::examine;
 use crate::heads::{Durability, RecordKind};
 use crate::host::{Host, Published};
 use crate::lock::WriterLock;
+use crate::random;
+use crate::read::RegularFile;
 use crate::transcripts::{Appender, Claim, RecordName, TranscriptStore};
-use admit::{accept, refusal};
-use epoch::Epoch;
+use epoch::{Epoch, signers};
+use locked::LockedRecord;
 use std::path::Path;
 use std::sync::Arc;
 use threadseal_core::digest::Digest;
 use threadseal_core::error::{Error, ErrorKind};
-use threadseal_core::key::Signer;
+use threadseal_core::key::{PublicKey, Signer as _};
 use threadseal_core::merkle::leaf_hash;
 use threadseal_core::record::{Head, ThreadId};
 use threadseal_core::report::Report;
 use threadseal_core::tlog::entry::key_event::KeyEvent;
+use threadseal_formats::transcript::bodies::{BodySalt, Detached, Redaction, detach};
 use threadseal_formats::transcript::event::{EventType, Payload};
 use threadseal_formats::transcript::ext::Ext;
 use threadseal_formats::transcript::manifest::Manifest;
 use threadseal_formats::transcript::{
-    Ending, Link, ScanOptions, SealedDelegation, Sealer, Signers, VerifyOptions,
+    Ending, Link, SealedDelegation, Sealer, Signers, VerifyOptions,
 };
 
-/// The keys that seal records.
-#[derive(Clone)]
-pub struct Keys {
-    /// Signs notes, or lets keys of epochs sign them.
-    pub native: Arc<dyn Signer + Send + Sync>,
-    /// Signs Rye's prefix digests.
-    pub rye: Arc<dyn Signer + Send + Sync>,
-    /// The folder of keys that seal a part of one record each; without it `native` makes all seals
-    /// of new records.
-    pub epochs: Option<EpochKeys>,
-}
-
-/// The key of the epoch, where there is one, and Rye's.
-fn signers<'a>(keys: &'a Keys, epoch: Option<&'a Epoch>) -> Signers<'a> {
-    Signers {
-        native: epoch.and_then(Epoch::signer).unwrap_or(&*keys.native),
-        rye: &*keys.rye,
-    }
-}
+/// Most keys that a recorder lets in. The keys that it gives up with each epoch need the rest of
+/// the room for keys of a record.
+const MAX_DELEGATES: usize = 32;
 
 /// A record that was begun: the state of its writer, its file, and the leaf of line 1.
 type Begun = (Sealer, Box<dyn Appender>, Vec<Digest>);
-
-/// How to treat bytes after the last seal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TailPolicy {
-    /// Do not open the record.
-    Refuse,
-    /// Move them into a file beside the record, and record that in it.
-    SetAside,
-    /// Set aside only the rest of a redaction that was interrupted before its seal. Refuse any
-    /// other tail.
-    SetAsideRedaction,
-    /// Keep them, marked as unverified for ever.
-    Adopt,
-    /// Leave them as they are; nothing is written before [`Recorder::adopt_tail`].
-    Hold,
-}
 
 /// The one writer of a record.
 pub struct Recorder {
@@ -108,7 +78,7 @@ pub struct Recorder {
     barred: Option<Error>,
     /// Key events by which `keys.native` took the place of the authority; they are recorded before
     /// it seals.
-    words: Vec<KeyEvent>,
+    key_events: Vec<KeyEvent>,
 }
 
 /// A record that was opened again.
@@ -196,7 +166,7 @@ impl Recorder {
             held: None,
             failed: false,
             barred: None,
-            words: Vec::new(),
+            key_events: Vec::new(),
         };
         recorder.publish(Durability::Durable)?;
         Ok(recorder)
@@ -233,7 +203,7 @@ impl Recorder {
         tail: TailPolicy,
     ) -> Result<Opened, Error> {
         let lock = WriterLock::acquire(Arc::clone(&host.fs), path)?;
-        Self::go_on(host, Box::new(lock), keys, options, tail)
+        Self::continue_record(host, Box::new(lock), keys, options, tail)
     }
 
     /// As [`Recorder::open`], in a store. In a store without locks this supersedes the earlier
@@ -249,10 +219,10 @@ impl Recorder {
         options: &VerifyOptions<'_>,
         tail: TailPolicy,
     ) -> Result<Opened, Error> {
-        Self::go_on(host, store.claim(name)?, keys, options, tail)
+        Self::continue_record(host, store.claim(name)?, keys, options, tail)
     }
 
-    fn go_on(
+    fn continue_record(
         host: Host,
         claim: Box<dyn Claim>,
         keys: Keys,
@@ -260,61 +230,40 @@ impl Recorder {
         tail: TailPolicy,
     ) -> Result<Opened, Error> {
         let file = claim.reader()?;
-        let first = examine::first_line(&file)?.ok_or_else(|| examine::not_native(&file))?;
-        let record = examine::native_record(&first).ok_or_else(|| examine::not_native(&file))?;
-        let known = examine::known(Some(&*host.heads), Some(&record), None, false)?;
-        examine::refuse_displacing(&host, file.path(), RecordKind::Transcript, &record)?;
         // A writer continues only with keys that count now. Proof that a seal was held before a
         // revocation is evidence for readers, not a licence to seal more.
         let options = VerifyOptions {
             held_since: None,
             ..*options
         };
-        let scan = ScanOptions {
-            expect: known.expect,
-            bodies: bodies::beside(&*host.fs, &file, &first)?,
-            ..ScanOptions::default()
-        };
-        let outcome = examine::native(&file, &scan, &options, &|_| {})?;
+        let locked = LockedRecord::read(&host, &file)?;
+        examine::refuse_displacing(&host, file.path(), RecordKind::Transcript, &locked.record)?;
+        let outcome = locked.verify(&file, &options)?;
         let tail = match tail {
             TailPolicy::SetAsideRedaction => tail::of_redaction(&file, &outcome.report)?,
             other => other,
         };
-        accept(&outcome.report, tail)?;
-        let unfinished = outcome.unfinished;
-        let delegations = outcome.delegations;
+        locked.accept(&host, &outcome.report, tail)?;
+        let (unfinished, delegations) = (outcome.unfinished, outcome.delegations);
         let report = outcome.report;
-        // An ended record is checked as well: it may be an old copy, without the lines after its
-        // end.
-        let what = format!("the record is {}", report.verdict);
-        host.refuse_doubted(&what, known.stored.as_ref())?;
         // A caller that prunes it once more only reads it.
-        let barred = host.refuse_pruned(&record).err();
+        let barred = host.refuse_pruned(&locked.record).err();
         let sealed = report.head.map_or(0, |head| head.size);
-        let mut sealer = match outcome.sealer {
-            Some(sealer) => sealer,
-            // The state under the last seal, as if the tail were not there.
-            None => examine::native_range(&file, sealed, &scan, &options, &|_| {})?
-                .sealer
-                .ok_or_else(|| refusal(&report))?,
-        };
+        let mut sealer = locked.sealer(&file, &report, outcome.sealer, &options)?;
         if let Some(token) = host.heads.fence() {
             sealer.raise_fence(token)?;
         }
-        let words = admit::admit_keys(&keys, &sealer, &options)?;
-        let epoch = Epoch::go_on(&keys, &sealer)?;
+        let key_events = admit::admit_keys(&keys, &sealer, &options)?;
+        let epoch = Epoch::current(&keys, &sealer)?;
         // Nothing is written that these keys could not seal.
-        admit::check_signers(&host, &sealer, &words, signers(&keys, epoch.as_ref()))?;
+        admit::check_signers(&host, &sealer, &key_events, signers(&keys, epoch.as_ref()))?;
         let aliases = examine::naming_leaves(&file)?
             .into_iter()
             .step_by(2)
             .collect();
         bodies::refuse_unless(claim.holds_bodies(), sealer.manifest())?;
         let bodies = BodiesFile::of_record(&host.fs, file.path(), sealer.manifest());
-        let durable_floor = known
-            .stored
-            .map_or(0, |stored| stored.head.size.min(file.size()));
-        let log = claim.appender(durable_floor)?;
+        let log = claim.appender(locked.durable_floor(&file))?;
         let mut recorder = Self {
             host,
             keys,
@@ -327,12 +276,12 @@ impl Recorder {
             held: None,
             failed: false,
             barred,
-            words,
+            key_events,
         };
         if let Some(bodies) = &mut recorder.bodies {
             // A redaction that was sealed and not carried out is carried out now, before anything
             // else.
-            bodies.take_up(&unfinished, scan.bodies.as_deref())?;
+            bodies.take_up(&unfinished, locked.scan.bodies.as_deref())?;
         }
         let moved = recorder.settle_tail(&file, sealed, tail)?;
         // A caller that only holds the record may find a reason not to continue, and then has
@@ -354,7 +303,7 @@ impl Recorder {
 
     fn settle_tail(
         &mut self,
-        file: &crate::read::RegularFile,
+        file: &RegularFile,
         sealed: u64,
         policy: TailPolicy,
     ) -> Result<Option<MovedTail>, Error> {
@@ -498,6 +447,81 @@ impl Recorder {
         self.seal_with(turn, ended, ext)
     }
 
+    /// Lets `key` seal beside the record's own keys, by a delegation of the recorder's own key,
+    /// which is its authority.
+    ///
+    /// A seal covers the delegation, and is durable and published. None where the record contains
+    /// the delegation already.
+    ///
+    /// # Errors
+    /// As [`Recorder::seal`]; kind `Refused` when the record has ended, `Key` when the recorder's
+    /// key is not its authority, `InvalidInput` for a key that seals already or was given up.
+    pub fn delegate(&mut self, key: &PublicKey) -> Result<Option<Head>, Error> {
+        self.check()?;
+        if self.sealer.is_ended() {
+            return Err(Error::refused(
+                "the record has ended, and lets no key in any more",
+            ));
+        }
+        if self.sealer.is_delegate(key) {
+            return Ok(None);
+        }
+        if self.sealer.delegates() >= MAX_DELEGATES {
+            let text =
+                format!("a record lets at most {MAX_DELEGATES} keys in; continue in a new one");
+            return Err(Error::new(ErrorKind::Limit, text));
+        }
+        let (stamp, turn) = (self.host.stamp()?, self.sealer.turn());
+        self.sealer
+            .delegate(stamp, key, &*self.keys.native, &mut self.lines)?;
+        self.buffer_lines()?;
+        self.seal_with(turn, false, Ext::default()).map(Some)
+    }
+
+    /// Drops the bodies of these commitments. A seal covers the redaction, and is durable and
+    /// published before a body is removed. After a crash in between, the next writer that opens the
+    /// record removes them.
+    ///
+    /// # Errors
+    /// As [`Recorder::seal`]; kind `Refused` when the record's bodies are inline.
+    pub fn redact(
+        &mut self,
+        commitments: Vec<Digest>,
+        by: String,
+        why: String,
+    ) -> Result<Head, Error> {
+        self.check()?;
+        self.succeed()?;
+        let (stamp, turn) = (self.host.stamp()?, self.sealer.turn());
+        let ended = self.sealer.is_ended();
+        let redaction = Redaction {
+            commitments,
+            key: signers(&self.keys, self.epoch.as_ref())
+                .native
+                .public_key()
+                .key_id(),
+            by,
+            why,
+        };
+        self.sealer.redacted(stamp, &redaction, &mut self.lines)?;
+        self.buffer_lines()?;
+        let head = self.seal_with(turn, ended, Ext::default())?;
+        self.drop_bodies(&redaction.commitments)?;
+        Ok(head)
+    }
+
+    /// Drops bodies that no line of the record commits to. A tail that was set aside leaves such
+    /// bodies, and so do lines that a crash kept from the disk. Returns their number. The record
+    /// never names them.
+    ///
+    /// # Errors
+    /// As [`Recorder::seal`].
+    pub fn drop_unbound(&mut self) -> Result<u64, Error> {
+        self.check()?;
+        self.sync()?;
+        self.drop_bodies(&[])
+    }
+
     fn seal_with(&mut self, turn: u64, is_final: bool, ext: Ext) -> Result<Head, Error> {
         self.sync()?;
         let epoch = self.epoch.as_ref();
@@ -571,6 +595,42 @@ impl Recorder {
     fn write_lines(&mut self) -> Result<(), Error> {
         self.buffer_lines()?;
         self.sync()
+    }
+
+    /// Lets the recorder's own key seal after the end, where it took the place of the record's
+    /// authority.
+    fn succeed(&mut self) -> Result<(), Error> {
+        for key_event in std::mem::take(&mut self.key_events) {
+            let stamp = self.host.stamp()?;
+            self.sealer.succeed(stamp, &key_event, &mut self.lines)?;
+            self.buffer_lines()?;
+        }
+        Ok(())
+    }
+
+    fn drop_bodies(&mut self, commitments: &[Digest]) -> Result<u64, Error> {
+        let dropped = match &mut self.bodies {
+            Some(bodies) => bodies.drop_bodies(commitments),
+            None => Ok(0),
+        };
+        self.or_fail(dropped)
+    }
+
+    fn detached(&self, payload: &Payload) -> Result<Option<Detached>, Error> {
+        if self.bodies.is_none() {
+            return Ok(None);
+        }
+        let salt = || random::array(&*self.host.random).map(BodySalt::from_bytes);
+        detach(&self.sealer.manifest().record, payload, &mut { salt }).map(Some)
+    }
+
+    /// Bodies are written before the lines that commit to them.
+    fn keep_bodies(&mut self, detached: Option<&Detached>) -> Result<(), Error> {
+        let done = match (&mut self.bodies, detached) {
+            (Some(bodies), Some(detached)) => bodies.append(&detached.entries),
+            _ => Ok(()),
+        };
+        self.or_fail(done)
     }
 
     fn check(&self) -> Result<(), Error> {

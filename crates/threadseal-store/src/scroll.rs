@@ -225,7 +225,7 @@ impl LiveScroll {
             .is_some_and(|known| known != head)
         {
             return Err(Error::refused(
-                "this host knows a longer scroll that begins with the same turn; go on with that one",
+                "this host knows a longer scroll that begins with the same turn; continue that one",
             ));
         }
         let log = Log::create(Arc::clone(&host.fs), path, SCROLL_MODE, &line_of(&sealed))?;

@@ -8,9 +8,8 @@
 //! in between leaves a tombstone and a record. The next prune of the record finishes the work.
 
 use crate::append::tails_of;
-use crate::atomic::{self, Mode, PRIVATE_FILE};
+use crate::atomic::{self, Mode, PRIVATE_DIRECTORY, PRIVATE_FILE};
 use crate::bodies;
-use crate::home::PRIVATE_DIRECTORY;
 use crate::read::read_small;
 use crate::sys::{self, Fs};
 use std::io;

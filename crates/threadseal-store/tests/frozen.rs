@@ -31,22 +31,23 @@ use threadseal_formats::transcript::{Ending, VerifyOptions};
 use threadseal_store::clock::{Clock as _, ManualClock};
 use threadseal_store::epochs::EpochKeys;
 use threadseal_store::fault::FaultFs;
-use threadseal_store::heads::{
-    Durability, FileHeadStore, HeadStore, ObjectHeadStore, PostgresHeadStore,
-};
+use threadseal_store::heads::{Durability, FileHeadStore, HeadStore, ObjectHeadStore};
 use threadseal_store::host::{Host, Published};
-use threadseal_store::ledger::postgres::PostgresObjects;
-use threadseal_store::ledger::postgres::throwaway::{Cluster, database_of};
 use threadseal_store::ledger::{
     ActorSigners, HashChainedLedgerStore, JsonlLedgerStore, LedgerStore, ObjectLedgerStore,
-    PostgresLedgerStore, RunRecorder, SqliteLedgerStore, Step,
+    RunRecorder, Step,
 };
 use threadseal_store::lineage::conformance::{agent, begin, tick};
 use threadseal_store::lineage::{CheckpointStore, FileCheckpointStore, KeyedCheckpointStore};
-use threadseal_store::objects::{Folder, Objects, SqliteObjects};
+use threadseal_store::objects::{Folder, Objects};
+use threadseal_store::postgres::throwaway::{Cluster, database_of};
+use threadseal_store::postgres::{
+    PostgresDatabase, PostgresHeadStore, PostgresLedgerStore, PostgresObjects, PostgresTables,
+};
 use threadseal_store::random::SeededRandom;
 use threadseal_store::recorder::{Keys, Opened, Recorder, TailPolicy};
 use threadseal_store::scroll::LiveScroll;
+use threadseal_store::sqlite::{SqliteLedgerStore, SqliteObjects};
 use threadseal_store::transcripts::{
     FileTranscriptStore, ObjectTranscriptStore, RecordName, TranscriptStore,
 };
@@ -474,14 +475,10 @@ fn ledgers_heads_and_objects_in_postgresql_are_frozen() {
     };
     let (scene, url) = (Scene::new(), cluster.fresh());
     keep_ledgers(&scene, &|| PostgresLedgerStore::open(&url).unwrap());
-    let server = Arc::new(PostgresLedgerStore::open(&url).unwrap());
-    store_heads(
-        &scene,
-        Arc::new(PostgresHeadStore::new(Arc::clone(&server))),
-    );
-    continue_lineage(&KeyedCheckpointStore::new(Arc::new(PostgresObjects::new(
-        server,
-    ))));
+    let tables = PostgresTables::make(&PostgresDatabase::open(&url).unwrap()).unwrap();
+    let objects = PostgresObjects::over(tables.clone());
+    store_heads(&scene, Arc::new(PostgresHeadStore::over(tables)));
+    continue_lineage(&KeyedCheckpointStore::new(Arc::new(objects)));
     freeze("postgres", &dump_postgres(cluster, &url));
 }
 

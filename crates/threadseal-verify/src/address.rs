@@ -10,8 +10,9 @@
 use crate::error::VerifyError;
 use std::path::Path;
 use std::sync::Arc;
+use threadseal_store::address::{self, Intent};
 use threadseal_store::ledger::LedgerStore;
-use threadseal_store::ledger::url::{self, Intent};
+use threadseal_store::open;
 use threadseal_store::read::{RegularFile, open_regular};
 use threadseal_store::sys::Fs;
 use threadseal_store::transcripts::{self, RecordName, TranscriptStore};
@@ -65,10 +66,7 @@ impl Stores {
     /// When no store has this address, or it cannot be opened.
     pub fn transcripts(&self, address: &str, intent: Intent) -> Result<NamedStore, VerifyError> {
         let (address, name) = transcripts::split_address(address)?;
-        Ok((
-            transcripts::open_with(address, intent, &self.settings)?,
-            name,
-        ))
+        Ok((open::transcripts(address, intent, &self.settings)?, name))
     }
 
     /// The store and the record that an address must name.
@@ -108,14 +106,14 @@ impl Stores {
     /// # Errors
     /// When no store has it, or it cannot be opened.
     pub fn ledgers(&self, address: &str) -> Result<Box<dyn LedgerStore>, VerifyError> {
-        Ok(url::open_with(address, Intent::Read, &self.settings)?)
+        Ok(open::ledgers(address, Intent::Read, &self.settings)?)
     }
 }
 
 /// The address that `path` is, if it is one.
 pub fn address_of(path: &Path) -> Option<&str> {
     let text = path.to_str()?;
-    (url::is_address(text) && !path.exists()).then_some(text)
+    (address::is_address(text) && !path.exists()).then_some(text)
 }
 
 /// The database that an address names, and the name after its `#`; None where it is no PostgreSQL database.

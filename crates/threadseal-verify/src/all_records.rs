@@ -19,9 +19,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use threadseal_core::record::RecordId;
 use threadseal_core::report::Report;
+use threadseal_store::address;
 use threadseal_store::heads::{HeadStore as _, RecordKind, StoredHead};
 use threadseal_store::home::Home;
-use threadseal_store::ledger::url;
 use threadseal_store::observer::seal_path;
 use threadseal_store::sys::text_path;
 
@@ -49,7 +49,7 @@ impl AllRecords {
         }
         match log {
             HomeLog::There(log) if !log.standing().vouches() => {
-                let text = "not all records are known: the log went back, or cannot be read (threadseal log status)";
+                let text = "not all records are known: the log was rolled back or cannot be read; hint: threadseal log status";
                 return Err(VerifyError::refused(text));
             }
             HomeLog::There(log) => {
@@ -69,7 +69,10 @@ impl AllRecords {
         }
         let mut places = BTreeMap::new();
         for (record, known) in &known {
-            let own = known.path_hint.iter().filter(|hint| url::is_address(hint));
+            let own = known
+                .path_hint
+                .iter()
+                .filter(|hint| address::is_address(hint));
             let noted = match log {
                 HomeLog::There(log) if known.path_hint.is_none() => log.places_of(record),
                 _ => Vec::new(),
@@ -106,7 +109,7 @@ impl AllRecords {
         let mut reports = Vec::new();
         for known in &self.known {
             if !here.contains(&known.head.record)
-                && let Some(report) = pruned.report(verifier, known)
+                && let Some(report) = pruned.report(verifier.context(), known)
             {
                 here.insert(known.head.record);
                 reports.push(report);
@@ -161,7 +164,7 @@ impl AllRecords {
                 unread.push(PathError {
                     path: Some(place.to_owned()),
                     message: format!(
-                        "{kind} {record} was sealed in {place} up to seal {seq}, which was not looked into{why}: name it"
+                        "{kind} {record} was sealed in {place} up to seal {seq}, which was not searched{why}: name it"
                     ),
                     unbuilt: None,
                 });
@@ -212,7 +215,7 @@ impl AllRecords {
             match self.why_gone(known, unread) {
                 Ok(text) => {
                     let path = known.path_hint.clone().unwrap_or_default();
-                    missing.push(report_missing(verifier, &path, known, text));
+                    missing.push(report_missing(verifier.context(), &path, known, text));
                 }
                 Err(failure) => unknown.push(PathError::of(place_of(known).as_deref(), &failure)),
             }
@@ -229,31 +232,31 @@ impl AllRecords {
         let Some(path) = place_of(known) else {
             return match self.searched {
                 true if unread.among_named => Err(VerifyError::refused(format!(
-                    "{kind} {record} is not in what could be read of what was named"
+                    "{kind} {record} was not found, and a part of the named paths could not be read"
                 ))),
                 true => Ok(format!(
-                    "this host knows seal {seq} of it, and it is not in what was named"
+                    "this host knows seal {seq} of it, but it is not in the named paths"
                 )),
                 false if self.has_place(&record) => Ok(format!(
-                    "this host sealed it up to seal {seq}, and it is nowhere it was sealed"
+                    "this host sealed it up to seal {seq}, but it is in none of the places where it was sealed"
                 )),
                 false => Err(VerifyError::refused(format!(
-                    "no place is known of {kind} {record}: name the folder or store that it lies in"
+                    "no place of {kind} {record} is known: name its folder or store"
                 ))),
             };
         };
         if unread.holds(&path) || (kind == RecordKind::Observed && unread.holds(&seal_path(&path)))
         {
-            let text = format!("what lies where {kind} {record} was sealed could not be read");
+            let text = format!("the place where {kind} {record} was sealed could not be read");
             return Err(VerifyError::refused(text).about(&path));
         }
         nothing_at(&path)?;
         Ok(match self.searched {
-            false => format!("this host sealed it here up to seal {seq}, and it is not there"),
+            false => format!("this host sealed it here up to seal {seq}, but it is missing"),
             true => format!(
-                "this host sealed it here up to seal {seq}; it is not there, nor in what was named{}",
+                "this host sealed it here up to seal {seq}, but it is missing, also from the named paths{}",
                 if unread.among_named {
-                    " and could be read"
+                    " that could be read"
                 } else {
                     ""
                 }

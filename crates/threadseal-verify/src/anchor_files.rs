@@ -9,7 +9,8 @@ use threadseal_core::limits::MAX_POLICY_BYTES;
 use threadseal_core::tlog::policy::Policy;
 #[cfg(feature = "timestamp")]
 use threadseal_log::timestamps::{Authority, MAX_AUTHORITY_BYTES};
-use threadseal_store::home::{Home, read_trusted_file};
+use threadseal_store::home::Home;
+use threadseal_store::owned_files::read_trusted_file;
 use threadseal_store::sys::Fs;
 
 /// The ending of a file with a policy.

@@ -40,25 +40,25 @@ impl Anchors {
         notices: &dyn Notices,
     ) -> Result<Self, VerifyError> {
         let HomeLog::There(log) = log else {
-            return Ok(Self::None(
-                "there is no log that could be anchored".to_owned(),
-            ));
+            return Ok(Self::None("there is no log to anchor".to_owned()));
         };
         let none = |why: &str| Ok(Self::None(why.to_owned()));
         if !log.standing().vouches() {
-            return none("the log went back or cannot be read");
+            return none("the log was rolled back or cannot be read");
         }
         let policies = policies(home, fs, notices)?;
         let notes = cosigned(log, &policies, notices)?;
         if notes.is_empty() {
-            return none("nothing was collected from witnesses; run: threadseal anchor check");
+            return none(
+                "no cosignature of a witness was collected; hint: threadseal anchor check",
+            );
         }
         let Some((tree, by)) = best(&notes, &policies) else {
-            return none("no quorum of witnesses cosigned the log; run: threadseal anchor check");
+            return none("no quorum of witnesses cosigned the log; hint: threadseal anchor check");
         };
         match log.view()?.consistency(&tree)? {
             Some(_) => Ok(Self::Seen { tree, by }),
-            None => none("the log does not continue what witnesses cosigned"),
+            None => none("the log does not continue the checkpoint that witnesses cosigned"),
         }
     }
 
@@ -82,15 +82,15 @@ impl Anchors {
             Self::None(why) => return Err(why.clone()),
         };
         let HomeLog::There(log) = log else {
-            return Err("there is no log that could be anchored".to_owned());
+            return Err("there is no log to anchor".to_owned());
         };
         let Some(head) = report.head else {
-            return Err("no seal of it holds".to_owned());
+            return Err("none of its seals is valid".to_owned());
         };
         match entry_of(log, &head)? {
             (number, entry) if number < tree.size => Ok(format!("{entry}, seen by {by}")),
             (_, entry) => Err(format!(
-                "{entry} is newer than what witnesses saw; run: threadseal anchor check"
+                "{entry} is newer than the checkpoint that witnesses cosigned; hint: threadseal anchor check"
             )),
         }
     }
@@ -131,7 +131,7 @@ fn policies(
     }
 }
 
-/// The newest one that counts. One that the log does not continue is not passed over: it shows that the log went back.
+/// The newest one that counts. One that the log does not continue is not passed over: it shows that the log was rolled back.
 fn best(notes: &[CosignedNote], policies: &[(String, Policy)]) -> Option<(TreeHead, String)> {
     let best = notes.iter().find(|note| note.is_witnessed)?;
     Some((best.tree, quorum_of(policies, &best.note)?))

@@ -32,10 +32,10 @@ use threadseal_formats::lineage::{
 };
 use threadseal_formats::scroll::{Container, Place, Splitter, VERSION};
 use threadseal_formats::transcript::{copy, rye, turn_proof};
-#[cfg(feature = "sqlite")]
-use threadseal_store::ledger::SqliteLedgerStore;
 use threadseal_store::observer::seal_path;
 use threadseal_store::read::{RegularFile, Source as _};
+#[cfg(feature = "sqlite")]
+use threadseal_store::sqlite::SqliteLedgerStore;
 
 /// How much of both ends of a file is looked at, unless it is made of lines. Signatures stand at
 /// one end or the other, unless more was added there.

@@ -99,11 +99,11 @@ pub fn of_checkpoints(file: &[u8], pinned: Option<&LogKey>) -> Report {
     let origin = found.checkpoints()[0].origin().as_str();
     let text = match (found.went_back(), found.parted()) {
         (Some([later, earlier]), _) => format!(
-            "{key} cosigned {} entries of {origin} at {earlier}, and at {later} said that {} were the most it had seen",
+            "{key} cosigned {} entries of {origin} at {earlier}, and stated at {later} that it had seen at most {}",
             other.size, one.size
         ),
         (None, Some(entry)) => format!(
-            "{key} signed {} entries of {origin}, and {} in which entry {entry} is another one: {} and {}",
+            "{key} signed {} entries of {origin}, and {} with another entry {entry}: {} and {}",
             one.size, other.size, one.root, other.root
         ),
         (None, None) => format!(
@@ -117,14 +117,14 @@ pub fn of_checkpoints(file: &[u8], pinned: Option<&LogKey>) -> Report {
     match pinned.map(|pinned| pinned.admits(key)) {
         Some(true) => {}
         Some(false) => {
-            let text = "it is not the key that was asked for";
+            let text = "it is not the expected key";
             report.downgrade(
                 Verdict::Forged,
                 Finding::error(FindingCode::KeyNotPinned, text),
             );
         }
         None => {
-            let text = "whose key it is, the file does not prove: say with --key which it has to be, as the file shows it";
+            let text = "the file does not prove who owns the key: name the expected key with --key, as the file shows it";
             report.downgrade(
                 Verdict::UnknownSigner,
                 Finding::note(FindingCode::KeyUnknown, text),
@@ -159,7 +159,7 @@ pub fn of_tombstone(file: &[u8], options: &VerifyOptions<'_>) -> Report {
     report.trust = Some(options.trust.digest());
     report.stats.bytes = file.len() as u64;
     let Some(found) = Tombstone::read(file) else {
-        let text = "it is no tombstone that the key which it names signed";
+        let text = "it is not a tombstone signed by the key that it names";
         report.downgrade(
             Verdict::Malformed,
             Finding::error(FindingCode::ProofMalformed, text),
@@ -174,7 +174,7 @@ pub fn of_tombstone(file: &[u8], options: &VerifyOptions<'_>) -> Report {
     let (by, at) = (&statement.by, statement.at.to_iso_seconds());
     for logged in &statement.records {
         let text = format!(
-            "the key says that {} ({}) was pruned by {by} on {at}{why}",
+            "the key states that {} ({}) was pruned by {by} on {at}{why}",
             logged.head,
             logged.kind.as_str()
         );
@@ -201,7 +201,7 @@ pub fn of_tombstone(file: &[u8], options: &VerifyOptions<'_>) -> Report {
     let vouched = match &judgement.standing {
         // Who pruned may have done so while the key lived.
         Standing::Revoked { .. } => {
-            let text = "the key ended: this is by whoever had it, before that or later, and nothing here says who that was";
+            let text = "the key ended: any of its holders may have signed this, before its end or later, and nothing here shows which one";
             report.downgrade(
                 Verdict::UnknownSigner,
                 Finding::warning(FindingCode::KeyEnded, text),
@@ -226,7 +226,7 @@ fn pairs<'c>(
         .filter(|left| *left > 0)
     {
         notices.note(&format!(
-            "{MAX_COPIES} copies of one record were held against each other, {left} more were not"
+            "{MAX_COPIES} copies of one record were compared with each other, {left} more were not"
         ));
     }
     let taken = &copies[..copies.len().min(MAX_COPIES)];

@@ -76,7 +76,7 @@ fn public_half(
     let opened = PrivateKey::from_pem(text).ok().map(|key| *key.public_key());
     if opened.is_none() {
         notices.note(&format!(
-            "{} has no public half beside it and is passed over",
+            "{} has no public half beside it and is skipped",
             path.display()
         ));
     }

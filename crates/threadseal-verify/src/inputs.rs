@@ -10,7 +10,7 @@ use crate::output::PathError;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use threadseal_core::record::ThreadId;
-use threadseal_store::ledger::url::{self, Intent};
+use threadseal_store::address::{Intent, folder_of, is_object_storage};
 use threadseal_store::sys;
 use walkdir::WalkDir;
 
@@ -102,7 +102,7 @@ impl Found {
 
     /// A record in a store; or a store, in which each transcript is looked at as if it had been named.
     fn address(&mut self, address: &str, stores: &Stores) -> Result<(), VerifyError> {
-        if let Some(folder) = url::folder_of(address)?
+        if let Some(folder) = folder_of(address)?
             && folder.is_dir()
         {
             self.walk(&folder);
@@ -118,7 +118,7 @@ impl Found {
             self.databases.push((url.to_owned(), thread));
             return Ok(());
         }
-        if !url::is_object_storage(address) && !address.contains('#') {
+        if !is_object_storage(address) && !address.contains('#') {
             self.stores.push(address.to_owned());
             return Ok(());
         }

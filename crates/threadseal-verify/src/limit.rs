@@ -80,7 +80,7 @@ impl Limits {
             "spend_currency" => return Err(invalid(name, "money is counted in USD")),
             other => {
                 return Err(Error::invalid(format!(
-                    "{other:?} is no limit: {}",
+                    "{other:?} is not a limit; the limits are: {}",
                     NAMES.join(", ")
                 )));
             }
@@ -157,7 +157,7 @@ impl Limits {
         let depth = match parent.depth {
             None => None,
             Some(depth) => Some(depth.checked_sub(1).ok_or_else(|| {
-                Error::refused("depth_exceeded: no generation may stand below this thread")
+                Error::refused("depth_exceeded: this thread may not start another thread")
             })?),
         };
         Ok(Self {
@@ -284,7 +284,7 @@ impl Cost {
             output_tokens: number("output_tokens")?,
             spend: spend.transpose()?.unwrap_or_default(),
             spawns: 0,
-            elapsed: elapsed.ok_or_else(|| invalid("elapsed_seconds", "no length of time"))?,
+            elapsed: elapsed.ok_or_else(|| invalid("elapsed_seconds", "not a length of time"))?,
         })
     }
 }
@@ -366,7 +366,7 @@ fn whole(name: &str, value: &Value) -> Result<u64, Error> {
     let digits = text.strip_suffix(".0").unwrap_or(&text);
     let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     let number = plain.then(|| digits.parse().ok()).flatten();
-    number.ok_or_else(|| invalid(name, "a whole number that is zero or more"))
+    number.ok_or_else(|| invalid(name, "not a whole number that is zero or more"))
 }
 
 fn invalid(name: &str, why: &str) -> Error {

@@ -58,7 +58,8 @@ impl Nanos {
     /// Kind `InvalidInput` when it is no number, negative, finer than a billionth or beyond
     /// [`Nanos::MAX`].
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let refuse = |why: &str| Error::invalid(format!("{text:?} is no amount of dollars: {why}"));
+        let refuse =
+            |why: &str| Error::invalid(format!("{text:?} is not an amount of dollars: {why}"));
         let (digits, exponent) = match text.split_once(['e', 'E']) {
             Some((digits, exponent)) => {
                 let exponent: i32 = exponent.parse().map_err(|_| refuse("bad exponent"))?;
@@ -78,7 +79,7 @@ impl Nanos {
             .ok_or_else(|| refuse("exponent out of range"))?;
         shifted(&all, shift)
             .and_then(Self::new)
-            .ok_or_else(|| refuse("finer than a billionth, or too much"))
+            .ok_or_else(|| refuse("finer than a billionth, or too large"))
     }
 
     /// Reads dollars from a JSON number (by the fewest digits that mean it) or a string of digits.
@@ -89,7 +90,9 @@ impl Nanos {
         match value {
             Value::Number(number) => Self::parse(&number.to_string()),
             Value::String(text) => Self::parse(text),
-            other => Err(Error::invalid(format!("{other} is no amount of dollars"))),
+            other => Err(Error::invalid(format!(
+                "{other} is not an amount of dollars"
+            ))),
         }
     }
 
@@ -98,7 +101,7 @@ impl Nanos {
     /// # Errors
     /// Kind `InvalidInput` when it is negative, not finite or beyond [`Nanos::MAX`].
     pub fn from_real(dollars: f64) -> Result<Self, Error> {
-        let refuse = || Error::invalid(format!("{dollars} is no amount of dollars"));
+        let refuse = || Error::invalid(format!("{dollars} is not an amount of dollars"));
         if !dollars.is_finite() || dollars < 0.0 {
             return Err(refuse());
         }

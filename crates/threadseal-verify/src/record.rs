@@ -3,7 +3,7 @@
 use crate::error::VerifyError;
 use crate::home_log::HomeLog;
 use crate::request::VerifyRequest;
-use crate::verifier::pruned::Pruned;
+use crate::verifier::pruned::{self, Pruned};
 use crate::verifier::{MAX_TAKEN_UP_BYTES, OpenedTranscript, Verifier};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -269,8 +269,11 @@ impl Verifier {
     /// Adds what tombstones say of the record.
     fn note_pruned(&self, opened: &mut OpenedTranscript) -> Result<(), VerifyError> {
         let mut places = vec![tombstones::place_of(opened.file.path())];
-        places.extend(self.tombstones_of(opened.result.report.record.into_iter()));
-        Pruned::at(self, &places)?.tell(self, &mut opened.result.report)
+        places.extend(pruned::tombstones_of(
+            self.context(),
+            opened.result.report.record.into_iter(),
+        ));
+        Pruned::at(self.context(), &places)?.tell(self.context(), &mut opened.result.report)
     }
 }
 

@@ -53,7 +53,7 @@ impl Paths {
         };
         match self.are_many {
             true => Err(VerifyError::invalid(format!(
-                "{option} is of one record: name one file"
+                "{option} applies to one record: name one file"
             ))),
             false => Ok(()),
         }
@@ -172,7 +172,7 @@ impl VerifyRun {
             if let (Some(named), Some(asked)) =
                 (named, thread.filter(|asked| Some(*asked) != named))
             {
-                let text = format!("the address names {named}, and --thread {asked}");
+                let text = format!("the address names {named}, but --thread names {asked}");
                 return Err(VerifyError::invalid(text));
             }
             match verifier.database(url, named.or(thread)) {
@@ -208,7 +208,8 @@ impl VerifyRun {
         for error in std::mem::take(&mut self.errors) {
             let absent = error.path.as_deref().map(Path::new);
             let absent = absent.filter(|path| !path.exists());
-            let left = absent.map(|path| pruned.left_at(verifier, &tombstones::place_of(path)));
+            let left =
+                absent.map(|path| pruned.left_at(verifier.context(), &tombstones::place_of(path)));
             match left.transpose()?.filter(|left| !left.is_empty()) {
                 Some(left) => self.results.extend(left),
                 None => self.errors.push(error),
@@ -267,7 +268,7 @@ impl Verifier {
         let lineages = verifier.lineage_reports(&found.files, &mut results)?;
         if paths.are_many && self.request().expect_head.is_some() && lineages.is_empty() {
             return Err(VerifyError::invalid(
-                "--expect-head is of one record: name one file, or the folder of a lineage",
+                "--expect-head applies to one record: name one file, or the folder of a lineage",
             ));
         }
         run.results.extend(lineages);
@@ -275,7 +276,7 @@ impl Verifier {
         results.into_iter().for_each(|result| run.add(result));
         let pruned = verifier.pruned_of(&paths, &found, all.as_ref(), &run.results)?;
         for report in &mut run.results {
-            pruned.tell(&verifier, report)?;
+            pruned.tell(verifier.context(), report)?;
         }
         run.explain_pruned(&pruned, &verifier)?;
         let Some(all) = all else {
@@ -325,8 +326,8 @@ impl Verifier {
         let mut places = pruned::places(&*self.host().fs, &found.files, known);
         let here = results.iter().filter_map(|report| report.record);
         let known = here.chain(all.into_iter().flat_map(AllRecords::records));
-        places.extend(self.tombstones_of(known));
-        Pruned::at(self, &places)
+        places.extend(pruned::tombstones_of(self.context(), known));
+        Pruned::at(self.context(), &places)
     }
 }
 

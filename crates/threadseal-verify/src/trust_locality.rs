@@ -69,7 +69,7 @@ impl Locality {
             return Ok(());
         }
         Err(VerifyError::refused(format!(
-            "the trust at {} lies inside {}, which it would judge; keep it outside, or let verify take it with --allow-local-trust",
+            "the trust at {} is inside {}, which it would judge; move it outside, or accept it with --allow-local-trust",
             path.display(),
             tree.display()
         )))

@@ -139,7 +139,7 @@ impl TrustSources<'_> {
             return Ok(read_public(path, &**self.fs)?.into());
         }
         Err(VerifyError::refused(format!(
-            "{text:?} is no key: give a PEM file, 64 hex digits, did:key, or a name of the trust store"
+            "{text:?} is not a key: give a PEM file, 64 hex digits, did:key, or a name of the trust store"
         )))
     }
 
@@ -251,9 +251,7 @@ impl TrustSources<'_> {
             } else {
                 why
             };
-            return Err(
-                VerifyError::refused(format!("nobody can be trusted: {why}")).about(folder),
-            );
+            return Err(VerifyError::refused(format!("no trusted key: {why}")).about(folder));
         }
         for why in refused {
             let text = format!("{}: not trusted: {why}", folder.display());

@@ -1,11 +1,12 @@
 //! The measured jobs, each in a process of its own.
 
-use super::Cost;
+use super::cost::Cost;
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
-use threadseal_core::digest::Hasher;
-use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
+use threadseal_core::digest::{Digest, Hasher};
+use threadseal_core::key::{KeyUsage, LocalSigner, Message, PrivateKey, Signer};
+use threadseal_core::merkle::{Frontier, leaf_hash};
 use threadseal_core::record::{RecordId, ThreadId};
 use threadseal_core::report::Verdict;
 use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
@@ -34,6 +35,7 @@ pub(super) fn run(name: &str, path: &Path, rest: &[&str]) -> Done<Cost> {
     let (count, extra) = match (name, rest) {
         ("hash", []) => hash_file(path)?,
         ("hash-dir", []) => hash_directory(path)?,
+        ("floor-dir", []) => floor_of_directory(path)?,
         ("verify", []) => verify(path)?,
         ("write", [bytes]) => write(path, bytes.parse()?)?,
         ("durable", [events]) => durable(path, events.parse()?)?,
@@ -90,25 +92,57 @@ fn hash_file(path: &Path) -> Done<(u64, u64)> {
 
 /// Hashes every record of a folder on all cores. The count is of files, the extra of bytes.
 fn hash_directory(path: &Path) -> Done<(u64, u64)> {
+    each_record(path, &|file: &Path| {
+        hash_file(file)?;
+        Ok(())
+    })
+}
+
+/// The work that no verifier of these records can leave out: it reads each record, hashes all bytes
+/// for the seal and each line as a leaf of the tree, and checks two signatures (Rye's and the note's).
+fn floor_of_directory(path: &Path) -> Done<(u64, u64)> {
+    let rye = signer(2, KeyUsage::Rye);
+    let message = Message::rye_hash(&Digest::of(b"a seal"));
+    let signature = rye.sign(&message)?;
+    each_record(path, &|file: &Path| {
+        let bytes = std::fs::read(file)?;
+        let mut prefix = Hasher::new();
+        prefix.update(&bytes);
+        let mut tree = Frontier::new();
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            tree.push_leaf(leaf_hash(line));
+        }
+        if prefix.finish() == tree.root() {
+            return Err("two digests are equal".into());
+        }
+        for _ in 0..2 {
+            rye.public_key().verify(message.as_bytes(), &signature)?;
+        }
+        Ok(())
+    })
+}
+
+/// Does `work` with every record of a folder, on all cores. The count is of files, the extra of bytes.
+fn each_record(path: &Path, work: &(impl Fn(&Path) -> Done<()> + Sync)) -> Done<(u64, u64)> {
     let mut files: Vec<_> = std::fs::read_dir(path)?.collect::<Result<_, _>>()?;
     files.retain(|entry| entry.path().extension().is_some_and(|ext| ext == "jsonl"));
-    let hash_all = |files: &[std::fs::DirEntry]| -> Result<u64, String> {
+    let work_through = |files: &[std::fs::DirEntry]| -> Result<u64, String> {
         let mut bytes = 0;
         for entry in files {
-            hash_file(&entry.path()).map_err(|error| error.to_string())?;
+            work(&entry.path()).map_err(|error| error.to_string())?;
             bytes += entry.metadata().map_err(|error| error.to_string())?.len();
         }
         Ok(bytes)
     };
-    let share = files.len().div_ceil(super::cores()).max(1);
+    let share = files.len().div_ceil(super::cost::cores()).max(1);
     let bytes = std::thread::scope(|scope| {
         let threads = files.chunks(share);
         let threads: Vec<_> = threads
-            .map(|files| scope.spawn(|| hash_all(files)))
+            .map(|files| scope.spawn(|| work_through(files)))
             .collect();
         let joined = threads.into_iter().map(|thread| {
-            let hashed = thread.join().map_err(|_| "a thread panicked".to_owned());
-            hashed.flatten()
+            let done = thread.join().map_err(|_| "a thread panicked".to_owned());
+            done.flatten()
         });
         joined.sum::<Result<u64, String>>()
     })?;

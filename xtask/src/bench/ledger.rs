@@ -1,7 +1,7 @@
 //! The rows on step ledgers: the published `abstractruntime` package and this implementation, on
 //! the same records.
 
-use super::Cost;
+use super::cost::Cost;
 use super::table::{Table, job, median, megabytes_of, parse_cost};
 use std::error::Error;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 //! Records are those of `interop/ledger/bench.py`, 1.2 KB each: a step has two, `started` and
 //! `completed`. Small ones contain no words.
 
-use super::Cost;
+use super::cost::Cost;
 use super::job::{cpu_seconds, peak_bytes};
 use std::error::Error;
 use std::fs::File;

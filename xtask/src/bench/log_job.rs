@@ -5,7 +5,7 @@
 //! DIR/log       a log of many heads of one record, written without waiting for the disk
 //! ```
 
-use super::Cost;
+use super::cost::Cost;
 use super::job::{cpu_seconds, peak_bytes, signer};
 use std::error::Error;
 use std::path::Path;

@@ -8,6 +8,7 @@
 //! its peak memory; the table shows the median. A missed target makes the command fail. A
 //! comparison with another implementation uses the same files in the same run.
 
+mod cost;
 mod job;
 mod ledger;
 mod ledger_job;
@@ -21,26 +22,9 @@ mod scroll;
 mod scroll_job;
 mod table;
 
-use crate::say;
+use crate::console::say;
 use std::error::Error;
 use std::path::Path;
-
-/// The cost of a job.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Cost {
-    pub(crate) wall_seconds: f64,
-    pub(crate) cpu_seconds: f64,
-    pub(crate) peak_bytes: u64,
-    /// The count of the job: events, files or seals.
-    pub(crate) count: u64,
-    /// A second count, such as fsyncs.
-    pub(crate) extra: u64,
-}
-
-/// Cores that this process may use.
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
 
 /// Runs the bench, or one job when called as its own child. Returns true if all targets are met.
 pub(crate) fn run(words: &[&str]) -> Result<bool, Box<dyn Error>> {

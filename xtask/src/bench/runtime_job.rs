@@ -7,7 +7,7 @@
 //! home                               the last heads, so that records are judged as by the command
 //! ```
 
-use super::Cost;
+use super::cost::Cost;
 use super::job::{cpu_seconds, peak_bytes, signer, trust};
 use std::error::Error;
 use std::path::Path;

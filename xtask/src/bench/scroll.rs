@@ -1,6 +1,6 @@
 //! The rows on agent-scroll: its published crate and this implementation, on the same files.
 
-use super::Cost;
+use super::cost::Cost;
 use super::scroll_job::{SEED, public_hex};
 use super::table::{Table, job, median, megabytes_of, parse_cost};
 use std::error::Error;
@@ -131,7 +131,7 @@ struct Peer(PathBuf);
 
 impl Peer {
     fn build() -> Done<Self> {
-        let project = crate::root().join("interop/scroll/peer/Cargo.toml");
+        let project = crate::console::root().join("interop/scroll/peer/Cargo.toml");
         let target = std::env::current_exe()?.with_file_name("scroll-peer");
         let built = Command::new("cargo")
             .args([

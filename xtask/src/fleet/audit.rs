@@ -12,7 +12,7 @@ use threadseal_runtime::registry::{Filter, Registry as _, Thread};
 use threadseal_store::clock::SystemClock;
 use threadseal_store::heads::MemoryHeadStore;
 use threadseal_store::host::Host;
-use threadseal_store::ledger::postgres::{PostgresDatabase, cell};
+use threadseal_store::postgres::{PostgresDatabase, cell};
 use threadseal_store::random::SystemRandom;
 use threadseal_store::read::read_small;
 use threadseal_store::sys::{Fs, RealFs};

@@ -9,8 +9,8 @@ use threadseal_runtime::limit::Limits;
 use threadseal_runtime::runner::Order;
 use threadseal_runtime::toolbox::Cancel;
 use threadseal_store::clock::{Clock, SystemClock};
-use threadseal_store::ledger::postgres::leases::Orders;
-use threadseal_store::ledger::postgres::{PostgresDatabase, cell};
+use threadseal_store::postgres::leases::Orders;
+use threadseal_store::postgres::{PostgresDatabase, cell};
 
 /// The number of processes at a time.
 const WORKERS: usize = 4;

@@ -27,7 +27,7 @@ use scene::Scene;
 use std::error::Error;
 use std::time::Duration;
 use threadseal_store::clock::{Clock, SystemClock};
-use threadseal_store::ledger::postgres::throwaway::Cluster;
+use threadseal_store::postgres::throwaway::Cluster;
 
 type Done<T> = Result<T, Box<dyn Error>>;
 
@@ -63,28 +63,28 @@ pub(crate) fn run(arguments: &[&str]) -> Done<bool> {
     // Workers are killed, but the server is not: its disk needs no care.
     let settings = "-c fsync=off -c full_page_writes=off -c autovacuum=off";
     let Some(cluster) = Cluster::start(settings) else {
-        crate::say("skipped: PostgreSQL's server programs are not installed");
+        crate::console::say("skipped: PostgreSQL's server programs are not installed");
         return Ok(true);
     };
     let scene = Scene::new(&cluster)?;
     let began = SystemClock.elapsed();
     let tally = hunt::hunt(&scene, plan)?;
     let seconds = (SystemClock.elapsed() - began).as_secs_f64();
-    crate::say(&format!(
+    crate::console::say(&format!(
         "{} orders, {} SIGKILLs ({} while a tool ran), {} lines put into tails, {seconds:.1} s",
         tally.orders, tally.kills, tally.kills_in_tools, tally.injected
     ));
     let found = audit::audit(&scene)?;
-    crate::say(&found.to_string());
+    crate::console::say(&found.to_string());
     let enough = tally.kills >= plan.kills
         && tally.kills_in_tools >= plan.kills_in_tools
         && found.threads >= plan.threads
         && tally.is_over;
     if !enough {
-        crate::say(&format!("too little happened: {plan:?}"));
+        crate::console::say(&format!("too little happened: {plan:?}"));
     }
     for complaint in found.complaints.iter().take(20) {
-        crate::say(&format!("WRONG: {complaint}"));
+        crate::console::say(&format!("WRONG: {complaint}"));
     }
     let good = enough && found.complaints.is_empty();
     if !good {

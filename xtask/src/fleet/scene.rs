@@ -4,7 +4,7 @@ use super::Done;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use threadseal_runtime::fleet::Fleet;
-use threadseal_store::ledger::postgres::throwaway::Cluster;
+use threadseal_store::postgres::throwaway::Cluster;
 
 /// A root thread: it writes an outside line, has a child do the same, writes another, and ends.
 const ROOT: &str = r#"# Root
@@ -151,7 +151,7 @@ impl Scene {
         let left = log.lines().filter(|line| line.contains("order "));
         let left: Vec<&str> = left.collect();
         for line in left.iter().skip(left.len().saturating_sub(20)) {
-            crate::say(line);
+            crate::console::say(line);
         }
         Ok(())
     }

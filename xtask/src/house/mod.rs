@@ -66,7 +66,7 @@ impl Package {
 /// # Errors
 /// When an argument is not known or the repository cannot be read.
 pub(crate) fn run(words: &[&str]) -> Result<bool, Box<dyn Error>> {
-    let mut root = crate::root();
+    let mut root = crate::console::root();
     let mut list = false;
     let mut words = words.iter();
     while let Some(word) = words.next() {
@@ -80,7 +80,7 @@ pub(crate) fn run(words: &[&str]) -> Result<bool, Box<dyn Error>> {
         }
     }
     let text = figures(&Repository::read(&root)?, list)?;
-    crate::say(text.trim_end());
+    crate::console::say(text.trim_end());
     Ok(true)
 }
 

@@ -46,10 +46,10 @@ pub(crate) fn run() -> Result<bool, Box<dyn Error>> {
 fn sweep_all(name: &str, verifies: Verifies<'_>, record: &[u8]) -> Result<bool, Box<dyn Error>> {
     let tally = sweep(verifies, record, 0..record.len(), 1..=255)?;
     for (at, value) in &tally.missed {
-        crate::complain(&format!("{name}: byte {at} set to {value} was not noticed"));
+        crate::console::complain(&format!("{name}: byte {at} set to {value} was not noticed"));
     }
     let noticed = tally.changes - tally.missed.len() as u64;
-    crate::say(&format!(
+    crate::console::say(&format!(
         "{name}: {} changes, {noticed} noticed",
         tally.changes
     ));

@@ -16,7 +16,8 @@ const ORDERED: [&str; 4] = [
 ];
 
 /// Crates, lowest first: each may depend only on those before it.
-const CRATES: [&str; 9] = [
+const CRATES: [&str; 10] = [
+    "threadseal-testkit",
     "threadseal-core",
     "threadseal-formats",
     "threadseal-convert",

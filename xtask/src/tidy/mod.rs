@@ -54,7 +54,7 @@ const RULES: &[Rule] = &[
 /// # Errors
 /// When the repository or its dependencies cannot be listed.
 pub(crate) fn run() -> Result<bool, Box<dyn Error>> {
-    let root = crate::root();
+    let root = crate::console::root();
     let repository = Repository::read(&root)?;
     let mut faults = 0;
     for (name, rule) in RULES {
@@ -66,7 +66,7 @@ pub(crate) fn run() -> Result<bool, Box<dyn Error>> {
         &purity::dependencies(&tree),
     );
     let rules = RULES.len() + 1;
-    crate::say(&format!("tidy: {rules} rules, {faults} faults"));
+    crate::console::say(&format!("tidy: {rules} rules, {faults} faults"));
     Ok(faults == 0)
 }
 
@@ -75,14 +75,14 @@ pub(crate) fn run() -> Result<bool, Box<dyn Error>> {
 /// # Errors
 /// When the repository cannot be read or the table cannot be written.
 pub(crate) fn write_threats() -> Result<bool, Box<dyn Error>> {
-    let root = crate::root();
+    let root = crate::console::root();
     threats::write(&root)?;
     Ok(true)
 }
 
 fn tell(name: &str, faults: &[String]) -> usize {
     for fault in faults {
-        crate::complain(&format!("{fault} ({name})"));
+        crate::console::complain(&format!("{fault} ({name})"));
     }
     faults.len()
 }

@@ -5,13 +5,15 @@
 
 use std::ops::Range;
 
-/// A source file in two layers of equal length. Each layer is blank where the other has text.
+/// A source file in three layers of equal length. Each layer is blank where another has text.
 #[derive(Debug)]
 pub(crate) struct Layers {
     /// Code without comments and without the insides of string and character literals.
     pub(crate) code: String,
     /// The comments alone.
     pub(crate) comments: String,
+    /// The insides of string and character literals alone.
+    pub(crate) literals: String,
 }
 
 /// The kind of a run of bytes.
@@ -26,7 +28,7 @@ enum Kind {
 pub(crate) fn layers(source: &str) -> Layers {
     let bytes = source.as_bytes();
     let mut code = blank(bytes);
-    let mut comments = code.clone();
+    let (mut comments, mut literals) = (code.clone(), code.clone());
     let mut at = 0;
     while at < bytes.len() {
         let (kind, length) = token(bytes, at);
@@ -34,13 +36,14 @@ pub(crate) fn layers(source: &str) -> Layers {
         match kind {
             Kind::Code => code[at..end].copy_from_slice(&bytes[at..end]),
             Kind::Comment => comments[at..end].copy_from_slice(&bytes[at..end]),
-            Kind::Literal => {}
+            Kind::Literal => literals[at..end].copy_from_slice(&bytes[at..end]),
         }
         at = end;
     }
     Layers {
         code: String::from_utf8_lossy(&code).into_owned(),
         comments: String::from_utf8_lossy(&comments).into_owned(),
+        literals: String::from_utf8_lossy(&literals).into_owned(),
     }
 }
 

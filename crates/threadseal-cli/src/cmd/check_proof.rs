@@ -164,11 +164,11 @@ pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Ou
     let policy = args.policy.as_deref().map(|path| policy(path, context));
     let policy = policy.transpose()?;
     if policy.is_some() && first != FIRST_LINE.as_bytes() {
-        let text = "--policy is for proofs of turns; this says nothing of a log";
+        let text = "--policy is for proofs of turns; this file is not a proof of a turn";
         return Err(Failure::new(text).about(&args.proof));
     }
     if vkey.is_some() && first != checkpoints::FIRST_LINE.as_bytes() {
-        let text = "--key is a verifier key of a log or a witness, and this is not of one";
+        let text = "--key is a verifier key of a log or a witness; this file is not evidence about their checkpoints";
         return Err(Failure::new(text).about(&args.proof));
     }
     let options = VerifyOptions {
@@ -285,11 +285,11 @@ fn known_of(log: &SealLog, seal: &Head) -> Result<Option<Vec<Expectation>>, Erro
 fn other(file: &RegularFile, path: &Path) -> Failure {
     let text = match detect::kind(file) {
         Ok(Some(_)) => format!(
-            "no proof; whether a record or a seal holds says threadseal verify {}",
+            "not a proof; hint: for a record or a seal: threadseal verify {}",
             Clean(&path_text(path))
         ),
         Ok(None) | Err(_) => {
-            "not a proof of a turn, nor a copy with lines left out, nor evidence of a fork, nor a tombstone"
+            "not a proof of a turn, a copy with lines left out, evidence of a fork or a tombstone"
                 .to_owned()
         }
     };
@@ -317,12 +317,12 @@ fn anchor_line(anchored: &Anchored) -> String {
     let origin = Clean(origin.as_str());
     match &anchored.witnessed {
         Some(witnessed) => format!(
-            "log    entry {index} of {origin}, of {} that a quorum of witnesses saw at {}",
+            "log    entry {index} of {origin}; a quorum of witnesses cosigned its {} at {}",
             entries(*size),
             date(witnessed.at().seconds())
         ),
         None => format!(
-            "log    entry {index} of a log of {} that calls itself {origin}; whose it is, and who saw it, is not shown",
+            "log    entry {index} of a log of {} with the name {origin}; its owner and its witnesses are not proved",
             entries(*size)
         ),
     }

@@ -78,7 +78,7 @@ struct Step {
 
 const STEPS: [Step; 6] = [
     Step {
-        title: "An agent ran; each turn was sealed, and the end.",
+        title: "An agent ran; each turn and the end were sealed.",
         file: "transcript.jsonl",
         expected: Verdict::Verified,
         attack: str::to_owned,
@@ -90,13 +90,13 @@ const STEPS: [Step; 6] = [
         attack: |text| text.replace("3 failed, 41 passed", "0 failed, 41 passed"),
     },
     Step {
-        title: "The tail is cut off, back to the seal of the first turn.",
+        title: "The record is cut off after the seal of the first turn.",
         file: "cut-tail.jsonl",
         expected: Verdict::RolledBack,
         attack: |text| text.split_inclusive('\n').take(7).collect(),
     },
     Step {
-        title: "One seal is stripped, so that two turns look like one.",
+        title: "One seal is removed, so that two turns look like one.",
         file: "stripped-seal.jsonl",
         expected: Verdict::Tampered,
         attack: |text| {
@@ -108,7 +108,7 @@ const STEPS: [Step; 6] = [
         },
     },
     Step {
-        title: "An event is smuggled in: the user says yes.",
+        title: "An event is inserted: the user agrees.",
         file: "smuggled-event.jsonl",
         expected: Verdict::Tampered,
         attack: |text| {
@@ -203,7 +203,7 @@ pub(crate) fn run(args: &DemoArgs, context: &Context, out: &mut Out) -> Outcome 
         });
     } else {
         let (home, records) = (folder.join("home"), records.display());
-        out.line(format!("Left to look at: {records}. Try:"));
+        out.line(format!("Records to inspect: {records}. Try:"));
         out.line(format!(
             "  threadseal --home {} verify {records}",
             home.display()
@@ -233,7 +233,7 @@ fn make_folder(asked: Option<&Path>) -> Result<PathBuf, Failure> {
         }
     }
     Err(Failure::new(
-        "every name for the demonstration's folder is taken; name one with --dir",
+        "cannot make the demo folder: all default names exist already; hint: name a folder with --dir",
     ))
 }
 
@@ -268,8 +268,6 @@ fn verify(path: &Path, context: &Context) -> Result<Report, Failure> {
     match verifying::verifier_of_home(context)?.verify_path(path) {
         FileResult::Reports(mut reports) if reports.len() == 1 => Ok(reports.remove(0)),
         FileResult::Failed(error) => Err(error.into()),
-        _ => Err(Failure::new(
-            "the record of the demonstration was not recognised",
-        )),
+        _ => Err(Failure::new("the record of the demo was not recognised")),
     }
 }

@@ -23,9 +23,9 @@ const CONTEXT_AFTER: usize = 120;
 const EXITS: &str = "\
 Exit codes:
   0  no byte differs
-  1  something happened differently
+  1  the events differ
   2  a file cannot be read
-  3  the same happened; only seals, times, salts or names differ";
+  3  the events are the same; only seals, times, salts or names differ";
 
 /// What `diff` takes.
 #[derive(Debug, Args)]
@@ -194,7 +194,7 @@ fn print(output: &DiffOutput, context: &Context, out: &mut Out) {
         same.line, same.byte
     ));
     let Some(parting) = &output.first_difference else {
-        out.line("the same happened: only seals, times, salts or names differ");
+        out.line("the events are the same: only seals, times, salts or names differ");
         return;
     };
     out.line(format_args!("first difference in turn {}:", parting.turn));

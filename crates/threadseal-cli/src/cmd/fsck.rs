@@ -9,8 +9,9 @@ use crate::render::clean::Clean;
 use clap::Args;
 use serde::Serialize;
 use threadseal_formats::ledger::RunId;
-use threadseal_store::ledger::url::{self, Intent};
-use threadseal_store::ledger::{Fault, FsckReport};
+use threadseal_store::address::{self, Intent};
+use threadseal_store::fsck::Fault;
+use threadseal_store::ledger::FsckReport;
 use threadseal_store::transcripts;
 
 /// What `fsck` takes.
@@ -64,8 +65,8 @@ struct FaultOutput {
 
 /// Checks each run and transcript; exits 1 if an error remains.
 pub(crate) fn run(args: &FsckArgs, context: &Context, out: &mut Out) -> Outcome {
-    let is_folder = url::folder_of(&args.store)?.is_some_and(|folder| folder.is_dir());
-    let names_one = url::is_address(&args.store) && args.store.contains('#') && !is_folder;
+    let is_folder = address::folder_of(&args.store)?.is_some_and(|folder| folder.is_dir());
+    let names_one = address::is_address(&args.store) && args.store.contains('#') && !is_folder;
     let Stored {
         runs,
         strays,
@@ -78,7 +79,7 @@ pub(crate) fn run(args: &FsckArgs, context: &Context, out: &mut Out) -> Outcome 
         false => all(args, context)?,
     };
     if runs.is_empty() && records.is_empty() && strays.is_empty() {
-        return Err(Failure::new("there is no run here"));
+        return Err(Failure::new("no run was found"));
     }
     let clean = strays.is_empty()
         && runs.iter().all(FsckReport::is_clean)
@@ -148,7 +149,7 @@ fn all(args: &FsckArgs, context: &Context) -> Result<Stored, Failure> {
     };
     drop(there);
     let store = place::writable(&args.store, context)?;
-    let records = match args.run.is_none() && url::is_object_storage(&args.store) {
+    let records = match args.run.is_none() && address::is_object_storage(&args.store) {
         true => transcripts(args)?,
         false => Vec::new(),
     };
@@ -163,7 +164,7 @@ fn bad_name() -> Fault {
     Fault {
         code: "bad_name",
         at: None,
-        message: "something is stored under a name that no run has".into(),
+        message: "an object is stored under a name that is not a run id".into(),
         repaired: false,
     }
 }

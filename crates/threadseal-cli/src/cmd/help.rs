@@ -20,7 +20,10 @@ pub(crate) fn run(args: &HelpArgs, definition: Command, out: &mut Out) -> Outcom
             let action = format_args!("show the help of `threadseal {topic}`");
             return Err(missing::failure(action, features));
         }
-        let text = format!("no help about {topic:?}; topics: {}", help::topics());
+        let text = format!(
+            "there is no help page {topic:?}; topics: {}",
+            help::topics()
+        );
         return Err(Failure::new(text));
     };
     out.bytes(page.as_bytes());

@@ -26,9 +26,9 @@ use threadseal_core::tlog::entry::key_event::{KeyChange, KeyEvent};
 use threadseal_core::trust::{TrustName, TrustStore, TrustedKey};
 use threadseal_log::{Description, SealLog, refuse_shared};
 #[cfg(feature = "agent")]
-use threadseal_runtime::identity;
-#[cfg(feature = "agent")]
 use threadseal_runtime::project::{Project, ProjectId};
+#[cfg(feature = "agent")]
+use threadseal_runtime::project_id;
 use threadseal_store::home::Home;
 #[cfg(feature = "agent")]
 use threadseal_verify::trust_locality::Locality;
@@ -175,7 +175,7 @@ fn accept(
     let trust = verifying::gather(&[], None, &local, context)?;
     let keys = own_keys(home, &args.passphrase, context)?;
     let host = context.host()?;
-    Ok(identity::accept(&host, &keys, project, &trust, &others)?)
+    Ok(project_id::accept(&host, &keys, project, &trust, &others)?)
 }
 
 /// A home with its keys and its log.
@@ -274,7 +274,7 @@ fn say_created(log: &SealLog, signer: &LocalSigner) -> Result<(), Failure> {
     let events = log.key_events();
     if !events.is_ok_and(|events| events.iter().any(|(_, known)| *known == event)) {
         complain(&format!(
-            "warning: the log does not say that the new key is there: {error}"
+            "warning: the log does not contain the creation of the new key: {error}"
         ));
     }
     Ok(())
@@ -290,7 +290,11 @@ fn admit(args: &log::LogArgs, context: &Context) -> Result<(), Failure> {
     }
     let home = std::path::absolute(&home).map_err(|error| Failure::io("find", &home, &error))?;
     let refused = refuse_shared(&*context.fs, &home);
-    refused.map_err(|error| Failure::new(format!("{error}; --no-log makes a home without a log")))
+    refused.map_err(|error| {
+        Failure::new(format!(
+            "{error}; hint: --no-log makes a home without a log"
+        ))
+    })
 }
 
 /// An existing log does not change when another one is requested.
@@ -298,7 +302,7 @@ fn refuse_other_marks(args: &log::LogArgs, there: &Description) -> Result<(), Fa
     for place in &args.mark {
         if !there.marks.contains(place) {
             return Err(Failure::new(format!(
-                "the log {} has no second place {place}; it gets one by: threadseal log mark add {place}",
+                "the log {} does not have the second place {place}; hint: threadseal log mark add {place}",
                 there.id.origin()
             )));
         }

@@ -65,7 +65,7 @@ impl Named {
                 turn: parse_size(turn).filter(|turn| *turn > 0)?,
             })
         });
-        named.ok_or_else(|| "name a record and one of its turns, as t.jsonl#2".to_owned())
+        named.ok_or_else(|| "name a record and one of its turns, for example t.jsonl#2".to_owned())
     }
 }
 
@@ -83,7 +83,7 @@ struct ProveOutput<'a> {
 /// Verifies the record, and proves the turn if it is verified.
 pub(crate) fn run(args: &ProveArgs, context: &Context, out: &mut Out) -> Outcome {
     if context.json && args.out.is_none() {
-        let text = "a proof is no JSON: give --out, or leave out --json";
+        let text = "a proof is not JSON; hint: add --out, or remove --json";
         return Err(Failure::new(text));
     }
     let path = place_of(args, context)?;
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &ProveArgs, context: &Context, out: &mut Out) -> Outcome
         Err(report) => report,
     };
     if report.profile != Profile::Native {
-        let text = "a transcript in Rye's format: its seals are no tree, so that no turn can be shown without the others";
+        let text = "the seals of a transcript in Rye's format have no tree: one turn cannot be proved without the others";
         return Err(Failure::new(text).about(&path));
     }
     let exit = Exit::from_code(report.verdict.exit_code());
@@ -104,7 +104,7 @@ pub(crate) fn run(args: &ProveArgs, context: &Context, out: &mut Out) -> Outcome
             out.json(&output(args, report, None, exit));
         }
         complain(&format!(
-            "{} is {}: turns are proved of verified records only; see: threadseal verify",
+            "{} is {}: only turns of a verified record can be proved; hint: threadseal verify",
             report.path, report.verdict
         ));
         return Ok(exit);
@@ -157,7 +157,7 @@ fn anchored(proof: TurnProof, head: Option<Head>, context: &Context) -> Result<T
         return Ok(proof);
     };
     if !log.standing().vouches() {
-        complain("warning: the proof is unanchored: the log went back or cannot be read");
+        complain("warning: the proof is unanchored: the log was rolled back or cannot be read");
         return Ok(proof);
     }
     let policies = match context.home()? {
@@ -197,7 +197,7 @@ fn settle(checked: &Checked) -> Result<(), Failure> {
         let why = told(Severity::Error).next();
         let why = why.map_or_else(String::new, |finding| format!(": {}", finding.message));
         let text = format!(
-            "the record is verified, and a proof of it would be {}{why}",
+            "the record is verified, but a proof of it would be {}{why}",
             report.verdict
         );
         return Err(Failure::new(text));
@@ -232,7 +232,7 @@ fn place_of(args: &ProveArgs, context: &Context) -> Result<PathBuf, Failure> {
     }
     let neither = || {
         Failure::new(format!(
-            "{text} is neither a file nor a thread of a project here"
+            "{text} is neither a file nor a thread of the project"
         ))
     };
     let id = ThreadId::parse(text).map_err(|_| neither())?;

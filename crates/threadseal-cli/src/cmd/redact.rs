@@ -131,7 +131,7 @@ pub(crate) fn run(args: &RedactArgs, context: &Context, out: &mut Out) -> Outcom
     let chooses = !(args.lines.is_empty() && args.turns.is_empty() && args.texts.is_empty());
     if !chooses && !args.finish {
         return Err(Failure::new(
-            "say what to redact: --line, --turn or --match",
+            "select what to redact: --line, --turn or --match",
         ));
     }
     let (shown, done) = match record::address_of(&args.record) {
@@ -168,7 +168,7 @@ fn in_database(args: &RedactArgs, address: &str, context: &Context) -> Result<Do
     };
     let thread = thread.ok_or_else(|| Failure::new("name the thread: postgres://…#THREAD"))?;
     let thread = ThreadId::parse(thread)?;
-    let none = || Failure::new("no threads lie in this database");
+    let none = || Failure::new("this database contains no threads");
     let fleet = Fleet::existing(url)?.ok_or_else(none)?;
     let path = transcript_of(&thread);
     let local = context.host()?;
@@ -188,7 +188,7 @@ fn in_database(args: &RedactArgs, address: &str, context: &Context) -> Result<Do
 
 fn in_store() -> Failure {
     Failure::new(
-        "records in stores hold their bodies inline, in the very bytes that their seals cover: nothing can be dropped there",
+        "records in stores contain their bodies inline, in sealed bytes: they cannot be redacted",
     )
 }
 
@@ -249,7 +249,7 @@ fn redact(
         false => choose_opened(args, path, &manifest.record, host).inspect_err(|_| {
             if unbound > 0 {
                 complain(&format!(
-                    "note: gone: {} that no line commits to",
+                    "note: deleted: {} that no line commits to",
                     counted(unbound, "body", "bodies")
                 ));
             }
@@ -292,7 +292,7 @@ fn log_redactions(path: &Path, host: &Host, context: &Context) {
     if let Err(why) = logged() {
         let name = path_text(path);
         complain(&format!(
-            "warning: the log does not know of the redaction of {} ({why}); threadseal redact --finish writes it down",
+            "warning: the redaction of {} is not in the log ({why}); hint: threadseal redact --finish",
             Clean(&name)
         ));
     }
@@ -322,8 +322,8 @@ fn refuse_inline(manifest: &Manifest) -> Result<(), Failure> {
     match manifest.bodies {
         Bodies::Detached => Ok(()),
         Bodies::Inline => Err(Failure::new(
-            "it cannot be redacted: its bodies are inline, in the very bytes that its seals cover. \
-             Hand out a copy without some of its lines: threadseal transcript export --redact",
+            "the record cannot be redacted: its bodies are inline, in sealed bytes; \
+             hint: share a copy without some of its lines: threadseal transcript export --redact",
         )),
     }
 }
@@ -378,7 +378,7 @@ fn choose(
         }
     }
     if chosen.bodies.is_empty() {
-        let text = "no body that is still there fits; see --dry-run";
+        let text = "no remaining body matches (see --dry-run)";
         return Err(Failure::new(match chosen.staying.is_empty() {
             true => text.to_owned(),
             false => format!("{text}; {}", staying(WHOSE_STAY, &chosen.staying)),
@@ -424,18 +424,22 @@ fn tell(args: &RedactArgs, path: &str, done: &Done, context: &Context, out: &mut
     let path = Clean(path);
     let count = counted(done.chosen.bodies.len() as u64, "body", "bodies");
     out.line(match (&head, args.finish) {
-        (None, _) => format!("{path}: {count} would be dropped"),
-        (Some(head), true) => format!("{path}: nothing is left to drop  head {head}"),
+        (None, _) => format!("{path}: {count} would be deleted"),
+        (Some(head), true) => format!("{path}: nothing left to delete  head {head}"),
         (Some(head), false) => format!("redacted  {path}  {count}  head {head}"),
     });
     if context.quiet {
         return;
     }
     if done.unbound > 0 {
-        let gone = if args.dry_run { "would go" } else { "gone" };
+        let gone = if args.dry_run {
+            "would be deleted"
+        } else {
+            "deleted"
+        };
         let unbound = counted(done.unbound, "body", "bodies");
         complain(&format!(
-            "note: {gone} as well: {unbound} that no line commits to"
+            "note: also {gone}: {unbound} that no line commits to"
         ));
     }
     if !done.chosen.staying.is_empty() {
@@ -445,13 +449,13 @@ fn tell(args: &RedactArgs, path: &str, done: &Done, context: &Context, out: &mut
     for name in &done.set_aside {
         let name = Clean(name);
         complain(&format!(
-            "note: {name} holds bytes that were moved out of the record, and was not looked into"
+            "note: {name} contains bytes that were moved out of the record; it was not searched"
         ));
     }
     if head.is_some() && !args.finish {
         complain(
-            "note: only this record was redacted; line 1, files set aside, the step ledger, thread.json, summaries, \
-             successors and backups may hold the same",
+            "note: only this record was redacted; the same content may remain in line 1, files set aside, the step ledger, \
+             thread.json, summaries, successors and backups",
         );
     }
 }

@@ -19,7 +19,7 @@ pub(crate) struct RenderArgs {
 pub(crate) fn run(args: &RenderArgs, context: &Context, out: &mut Out) -> Outcome {
     if context.json {
         return Err(Failure::new(
-            "Markdown is no JSON: leave out --json, or use messages",
+            "Markdown is not JSON; hint: remove --json, or use threadseal messages",
         ));
     }
     let believed = VerifiedEvents::read(&args.path, context)?;

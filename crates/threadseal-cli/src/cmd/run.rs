@@ -84,7 +84,7 @@ pub(super) fn result_of(
 ) -> Outcome {
     let standing = fleet.wait(number, None, cancel, &context.host()?)?;
     let Some(result) = standing.result else {
-        let text = format!("order {number} is not done; workers go on with it");
+        let text = format!("order {number} is not done; workers continue it");
         return Err(Failure::new(text));
     };
     let mut result: Value =

@@ -50,11 +50,11 @@ pub(crate) fn run(args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome 
         Some(Kind::Native | Kind::Events | Kind::Log | Kind::Document(_) | Kind::Scroll(_)) => {}
         Some(Kind::Ledger(LedgerShape::Lines)) => {}
         Some(Kind::Ledger(_)) => {
-            let text = "several ledgers; list one: threadseal ledger list --run ID";
+            let text = "the file contains several ledgers; hint: threadseal ledger list --run ID";
             return Err(Failure::new(text).about(&args.path));
         }
         Some(Kind::Checkpoint) => {
-            let text = "a checkpoint has no lines; look at it: threadseal lineage inspect";
+            let text = "a checkpoint has no lines; hint: threadseal lineage inspect";
             return Err(Failure::new(text).about(&args.path));
         }
         Some(Kind::Sidecar | Kind::LedgerHead) | None => {
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome 
     if !context.quiet {
         let path = args.path.display();
         complain(&format!(
-            "note: nothing shown is vouched for; see: threadseal verify {path}"
+            "note: the output is not verified; hint: threadseal verify {path}"
         ));
     }
     Ok(Exit::Done)

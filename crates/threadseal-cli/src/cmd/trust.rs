@@ -122,7 +122,7 @@ fn last_moment(text: &str) -> Result<Timestamp, String> {
 fn moment(text: &str, time_of_day: &str) -> Result<Timestamp, String> {
     Timestamp::parse_iso_seconds(text)
         .or_else(|| Timestamp::parse_iso_seconds(&format!("{text}{time_of_day}")))
-        .ok_or_else(|| "a time is 2026-01-31 or 2026-01-31T12:00:00Z (UTC)".to_owned())
+        .ok_or_else(|| "write a time as 2026-01-31 or 2026-01-31T12:00:00Z (UTC)".to_owned())
 }
 
 #[derive(Serialize)]
@@ -290,7 +290,7 @@ fn remove(args: &RemoveArgs, context: &Context, out: &mut Out) -> Outcome {
         removed = store.remove(&name);
         Ok(removed.is_some())
     })?;
-    let removed = removed.ok_or_else(|| Failure::new(format!("nobody is trusted as {name}")))?;
+    let removed = removed.ok_or_else(|| Failure::new(format!("no key is trusted as {name}")))?;
     say(&removed, context, out);
     Ok(Exit::Done)
 }

@@ -98,7 +98,7 @@ pub(crate) enum PolicyArg {
 }
 
 fn full_head(text: &str) -> Result<Head, String> {
-    Head::parse(text).ok_or_else(|| "a head is <record>:<seq>:<size>:<sha256>".to_owned())
+    Head::parse(text).ok_or_else(|| "write a head as <record>:<seq>:<size>:<sha256>".to_owned())
 }
 
 /// Verifies and reports. In JSON also a failure has the shape of a result.
@@ -129,7 +129,7 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcom
     if let Some((name, kept)) = superseded(args, &run.results).filter(|_| !context.quiet) {
         let (name, kept) = (Clean(name), Clean(kept));
         complain(&format!(
-            "note: {name} is another key since it was rotated; what the one before sealed: --key {kept}"
+            "note: {name} is a new key since its rotation; for records of the previous key: --key {kept}"
         ));
     }
     Ok(exit)

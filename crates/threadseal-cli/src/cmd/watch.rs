@@ -93,7 +93,7 @@ pub(crate) fn run(args: &WatchArgs, context: &Context, out: &mut Out) -> Outcome
         .map_err(|error| Failure::io("watch", &args.dir, &error))?
         .is_dir()
     {
-        return Err(Failure::new("not a folder that can be watched").about(&args.dir));
+        return Err(Failure::new("not a folder").about(&args.dir));
     }
     let (tell, changes) = channel();
     let failure = |error: notify::Error| {
@@ -150,7 +150,7 @@ fn is_log(path: &Path) -> bool {
 impl Watch<'_> {
     fn all(&self) -> Result<BTreeSet<PathBuf>, Failure> {
         if !self.dir.is_dir() {
-            return Err(Failure::new("the folder is gone").about(self.dir));
+            return Err(Failure::new("the folder no longer exists").about(self.dir));
         }
         let entries = WalkDir::new(self.dir).into_iter().flatten();
         let logs = entries.filter(|entry| entry.file_type().is_file());

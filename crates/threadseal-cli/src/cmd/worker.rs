@@ -47,8 +47,8 @@ pub(super) fn run(args: &WorkerArgs, context: &Context, out: &mut Out) -> Outcom
     let engine = engine_in(&args.engine, context, Some(&fleet))?;
     let name = args.name.clone();
     let lease = Duration::try_from_secs_f64(args.lease)
-        .map_err(|_| Failure::new("--lease is a number of seconds"))?;
-    let key = engine.keys.native.public_key();
+        .map_err(|_| Failure::new("--lease must be a number of seconds"))?;
+    let key = engine.services.keys.native.public_key();
     // The key may end while this runs.
     let may_seal =
         || key_status::refuse(key, context).map_err(|why| Error::refused(why.to_string()));

@@ -3,6 +3,7 @@
 use std::path::Path;
 use threadseal_core::error::{Error, Unbuilt};
 use threadseal_store::host::Host;
+use threadseal_verify::address::without_secrets;
 
 /// Threads in a database.
 #[derive(Debug, Clone)]
@@ -10,7 +11,7 @@ pub(crate) enum Fleet {}
 
 impl Fleet {
     pub(crate) fn existing(url: &str) -> Result<Option<Self>, Error> {
-        Err(Unbuilt::ThreadDatabases.error(format_args!("open {url}")))
+        Err(Unbuilt::ThreadDatabases.error(format_args!("open {}", without_secrets(url))))
     }
 
     pub(crate) fn host(&self, _: &Host, _: &Path, _: Option<&()>) -> Result<Host, Error> {
@@ -24,12 +25,12 @@ pub(crate) use with_engine::{Books, Cancelled};
 /// The calls of commands that run threads.
 #[cfg(feature = "agent")]
 mod with_engine {
-    use super::{Error, Fleet, Host, Unbuilt};
+    use super::{Error, Fleet, Host, Unbuilt, without_secrets};
     use std::sync::Arc;
     use std::time::Duration;
     use threadseal_core::record::ThreadId;
     use threadseal_runtime::budget::BudgetLedger;
-    use threadseal_runtime::past::Archive;
+    use threadseal_runtime::history::Archive;
     use threadseal_runtime::project::Project;
     use threadseal_runtime::registry::{Inspection, Registry, ViewedRegistry};
     use threadseal_runtime::runner::{
@@ -53,7 +54,7 @@ mod with_engine {
 
     impl Fleet {
         pub(crate) fn open(url: &str) -> Result<Self, Error> {
-            Err(Unbuilt::ThreadDatabases.error(format_args!("open {url}")))
+            Err(Unbuilt::ThreadDatabases.error(format_args!("open {}", without_secrets(url))))
         }
 
         pub(crate) fn place(&self) -> &str {

@@ -70,22 +70,22 @@ fn hint(report: &Report) -> Option<String> {
         Verdict::UnknownSigner => {
             let key = unknown_key(report)?;
             return Some(format!(
-                "if you know whose key it is, trust it: threadseal trust add {} --name NAME",
+                "if you know the owner of this key, trust it: threadseal trust add {} --name NAME",
                 Clean(key)
             ));
         }
         Verdict::Unsigned => {
-            "no claim can be made about it; to seal it from now on: threadseal seal PATH"
+            "the record has no seals, so nothing is proved; to seal it from now on: threadseal seal PATH"
         }
         Verdict::UnsignedTail if report.completeness == Completeness::Final => {
-            "the record had ended: nobody should have written behind its last seal"
+            "the record had ended: no writer should have appended after its last seal"
         }
         Verdict::UnsignedTail => "normal while a thread runs, or after it crashed",
         Verdict::Open if report.format == Format::Proof => {
-            "prove the turn again when the next one was sealed"
+            "prove the turn again after the next turn is sealed"
         }
         Verdict::Open => {
-            "a head kept elsewhere shows whether this is the newest seal: --expect-head HEAD"
+            "to check that this is the newest seal, give a head that you keep elsewhere: --expect-head HEAD"
         }
         _ => return None,
     };
@@ -117,11 +117,11 @@ pub(crate) fn lenient(report: &Report, palette: Palette) -> String {
             if acceptable.contains(&report.verdict) && report.format == Format::Transcript =>
         {
             format!(
-                "resume may take bytes 0-{}; what follows stays marked as unverified",
+                "resume may use bytes 0-{}; later bytes stay marked as unverified",
                 until.byte
             )
         }
-        _ => "resume refuses this record, too".to_owned(),
+        _ => "resume also refuses this record".to_owned(),
     };
     format!(
         "  {}{text}",
@@ -168,7 +168,7 @@ fn finding(finding: &Finding) -> String {
 
 fn trusted_until(report: &Report) -> String {
     let Some(TrustedUntil { line, byte, turn }) = report.trusted_until else {
-        return "nothing in it: resume from none of it".to_owned();
+        return "no part of it: do not resume from this record".to_owned();
     };
     let place = match turn {
         Some(turn) => format!("turn {turn} (line {line}, byte {byte})"),
@@ -178,7 +178,7 @@ fn trusted_until(report: &Report) -> String {
     if report.verdict == Verdict::Verified {
         place
     } else {
-        format!("{place}; nothing after it is safe to resume from")
+        format!("{place}; do not resume from later bytes")
     }
 }
 
@@ -186,7 +186,7 @@ fn signer(signer: &SignerReport) -> String {
     let status = match signer.status {
         SignerStatus::Trusted => "trusted",
         SignerStatus::Pinned => "the key given with --key",
-        SignerStatus::Unknown => "nobody vouches for this key",
+        SignerStatus::Unknown => "not trusted",
         SignerStatus::Revoked => "revoked",
         SignerStatus::OutOfScope => "trusted for other threads, formats or times",
         SignerStatus::Rejected => "rejected",
@@ -200,8 +200,8 @@ fn signer(signer: &SignerReport) -> String {
 
 fn completeness(completeness: Completeness) -> &'static str {
     match completeness {
-        Completeness::Final => "whole: the last seal is final",
-        Completeness::Head => "whole up to a head that this verifier holds",
+        Completeness::Final => "complete: the last seal is final",
+        Completeness::Head => "complete up to a head that this verifier knows",
         Completeness::Unproved => "unproved",
     }
 }
@@ -324,7 +324,7 @@ mod tests {
             report(&tampered(), Palette::PLAIN),
             "tampered  runs/\\u{1b}[1mx.jsonl  (transcript, native)\n  \
              turn 7, line 131, bytes 88412-88977: the line differs from what was sealed [line_changed]\n  \
-             trusted until    turn 6 (line 130, byte 88412); nothing after it is safe to resume from\n  \
+             trusted until    turn 6 (line 130, byte 88412); do not resume from later bytes\n  \
              signed by        ann\\nverified (trusted), key 3ef4\n  \
              completeness     unproved\n  \
              checked          signatures\n  \

@@ -6,86 +6,55 @@
 //! work/between                 home and d as they were between the two seals
 //! ```
 
-use crate::fixtures::open_record;
-use crate::run::{greet, project, thread};
-use crate::sandbox::{Sandbox, copy, take_log_away};
-use crate::witness::{Serving, witness};
-use serde_json::Value;
-use std::fs;
-use std::path::{Path, PathBuf};
-use threadseal_core::tlog::conflict::Conflict;
+use crate::prelude::*;
 
 fn world() -> Sandbox {
     let sandbox = project();
-    greet(&sandbox, &["--script", "answers.yaml"]).exits(0);
+    greeted(&sandbox, "");
     seal(&sandbox, "one\n");
-    let between = sandbox.work().join("between");
+    let between = sandbox.path("between");
     copy(&sandbox.home(), &between.join("home"));
-    copy(&sandbox.work().join("d"), &between.join("d"));
+    copy(&sandbox.path("d"), &between.join("d"));
     seal(&sandbox, "one\ntwo\n");
-    good(&sandbox, &[]);
+    good(&sandbox, "");
     sandbox
 }
 
 fn seal(sandbox: &Sandbox, text: &str) {
     sandbox.write("d/a.log", text);
-    sandbox.run(["seal", "--detached", "d/a.log"]).exits(0);
+    sandbox.ok("seal --detached d/a.log");
 }
 
 /// Everything verifies, and standard error is empty.
 #[track_caller]
-fn good(sandbox: &Sandbox, more: &[&str]) {
-    let ran = sandbox.run([&["verify", "p", "d"], more].concat());
-    let ran = ran.exits(0);
-    assert_eq!(ran.stderr, "");
-    let status = sandbox.run(["log", "status"]).exits(0);
-    assert_eq!(status.stderr, "");
-    sandbox.run(["log", "fsck"]).exits(0);
+fn good(sandbox: &Sandbox, more: &str) {
+    sandbox.sh(format!("verify p d {more}")).exits(0).is_quiet();
+    sandbox.ok("log status").is_quiet();
+    sandbox.ok("log fsck");
 }
 
 /// The verdict of the file at `path`.
 #[track_caller]
 fn verdict(sandbox: &Sandbox, path: &str, exit: i32) -> String {
-    let report = sandbox.run(["verify", path, "--json"]).exits(exit).json();
-    let of_it = |report: &&Value| report["path"].as_str().unwrap().ends_with(path);
-    let report = report["results"].as_array().unwrap().iter().find(of_it);
-    report.unwrap()["verdict"].as_str().unwrap().to_owned()
+    let report = sandbox.exits(exit, format!("verify {path} --json")).json();
+    let of_it = |report: &&Value| report["path"].text().ends_with(path);
+    let report = report["results"].list().iter().find(of_it);
+    report.unwrap()["verdict"].text().to_owned()
 }
 
 /// Restores a folder to its state between the two seals.
-fn put_back(sandbox: &Sandbox, name: &str) {
+fn restore(sandbox: &Sandbox, name: &str) {
     let there = match name {
         "home" => sandbox.home(),
-        _ => sandbox.work().join(name),
+        _ => sandbox.path(name),
     };
-    fs::remove_dir_all(&there).unwrap();
-    copy(&sandbox.work().join("between").join(name), &there);
+    put_back(&sandbox.path("between").join(name), &there);
 }
 
 /// Empties the store of heads, so that only the log still knows the records.
 fn forget_heads(sandbox: &Sandbox) {
     let heads = sandbox.home().join("heads");
-    fs::remove_dir_all(&heads).unwrap();
-    fs::create_dir(heads).unwrap();
-}
-
-fn transcript(sandbox: &Sandbox, directive: &str) -> PathBuf {
-    thread(sandbox, directive).join("transcript.jsonl")
-}
-
-fn lines(path: &Path) -> Vec<String> {
-    let text = fs::read_to_string(path).unwrap();
-    text.split_inclusive('\n').map(str::to_owned).collect()
-}
-
-/// Cuts the file after the seal before the last.
-fn cut(path: &Path) {
-    let mut lines = lines(path);
-    lines.pop();
-    let last = lines
-        .iter()
-        .rposition(|line| line.contains("\"event_type\":\"checkpoint\""));
-    fs::write(path, lines[..=last.unwrap()].concat()).unwrap();
+    empty(&heads);
 }
 
 // T-LOG-01 T-TRA-27
@@ -93,11 +62,11 @@ fn cut(path: &Path) {
 fn a_cut_and_an_older_copy_are_told_by_the_log_alone() {
     let sandbox = world();
     forget_heads(&sandbox);
-    good(&sandbox, &[]);
+    good(&sandbox, "");
     let path = transcript(&sandbox, "child");
-    cut(&path);
+    cut_to_seal(&path);
     assert_eq!(verdict(&sandbox, path.to_str().unwrap(), 1), "rolled_back");
-    put_back(&sandbox, "d");
+    restore(&sandbox, "d");
     assert_eq!(verdict(&sandbox, "d/a.log", 1), "rolled_back");
 }
 
@@ -105,9 +74,9 @@ fn a_cut_and_an_older_copy_are_told_by_the_log_alone() {
 #[test]
 fn with_everything_put_back_the_mark_tells_and_no_record_is_called_whole_or_accused() {
     let sandbox = world();
-    put_back(&sandbox, "home");
-    put_back(&sandbox, "d");
-    let status = sandbox.run(["log", "status", "--json"]).exits(1).json();
+    restore(&sandbox, "home");
+    restore(&sandbox, "d");
+    let status = sandbox.exits(1, "log status --json").json();
     assert_eq!(status["state"], "log_rolled_back");
     assert_eq!(verdict(&sandbox, "d/a.log", 3), "open");
     let ended = transcript(&sandbox, "child");
@@ -118,42 +87,34 @@ fn with_everything_put_back_the_mark_tells_and_no_record_is_called_whole_or_accu
 #[test]
 fn a_second_place_that_is_damaged_hides_nothing_that_another_one_shows_and_a_restart_keeps_both() {
     let sandbox = Sandbox::new();
-    sandbox.run(["init", "-q", "--mark", "disk2"]).exits(0);
+    sandbox.ok("init -q --mark disk2");
     seal(&sandbox, "one\n");
     let (between, marks) = (
-        sandbox.work().join("between"),
+        sandbox.path("between"),
         sandbox.home().with_file_name("home.marks"),
     );
     copy(&sandbox.home(), &between.join("home"));
-    copy(&sandbox.work().join("d"), &between.join("d"));
+    copy(&sandbox.path("d"), &between.join("d"));
     seal(&sandbox, "one\ntwo\n");
-    put_back(&sandbox, "home");
-    put_back(&sandbox, "d");
+    restore(&sandbox, "home");
+    restore(&sandbox, "d");
     for entry in fs::read_dir(&marks).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|end| end == "mark") {
             fs::write(path, "damaged").unwrap();
         }
     }
-    let told = sandbox.run(["verify", "d/a.log", "--json"]).exits(3).json();
+    let told = sandbox.exits(3, "verify d/a.log --json").json();
     let told = told["results"][0]["findings"].to_string();
-    assert!(told.contains("log_rolled_back"), "{told}");
+    told.has("log_rolled_back");
     // After a rollback the home cannot list all records.
-    let all = sandbox.run(["verify", "--all"]).exits(2);
-    assert!(
-        all.stderr.contains("not all records are known"),
-        "{}",
-        all.stderr
-    );
+    sandbox
+        .exits(2, "verify --all")
+        .warns("not all records are known");
     fs::remove_dir_all(&marks).unwrap();
-    sandbox.run(["log", "restart"]).exits(0);
-    let status = sandbox.run(["log", "status", "--json"]).exits(0).json();
-    let places: Vec<&str> = status["marks"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|mark| mark["place"].as_str().unwrap())
-        .collect();
+    sandbox.ok("log restart");
+    let status = sandbox.json("log status");
+    let places: Vec<&str> = status["marks"].texts("place");
     assert_eq!(places.len(), 2);
     assert!(
         places.iter().any(|place| place.ends_with("disk2")),
@@ -167,33 +128,33 @@ fn of_two_continuations_of_one_record_the_second_is_a_fork() {
     let sandbox = world();
     // A copy of the home reports that it is outdated, and commits nothing. Its log is taken away,
     // so that it continues.
-    let copied = sandbox.work().join("copied");
-    copy(&sandbox.work().join("between/home"), &copied);
-    let kept = sandbox.work().join("kept");
-    copy(&sandbox.work().join("d"), &kept);
-    put_back(&sandbox, "d");
+    let copied = sandbox.path("copied");
+    copy(&sandbox.path("between/home"), &copied);
+    let kept = sandbox.path("kept");
+    copy(&sandbox.path("d"), &kept);
+    restore(&sandbox, "d");
     sandbox.write("d/a.log", "one\nthree\n");
-    let there = |more: &[&str]| sandbox.run([&["--home", copied.to_str().unwrap()], more].concat());
-    let refused = there(&["seal", "--detached", "d/a.log"]).exits(2).stderr;
-    assert!(refused.contains("log_rolled_back"), "{refused}");
-    there(&["log", "status"]).exits(1);
+    let there = |more: &str| sandbox.sh(format!("--home {copied:?} {more}"));
+    there("seal --detached d/a.log")
+        .exits(2)
+        .warns("log_rolled_back");
+    there("log status").exits(1);
     take_log_away(&copied);
-    there(&["seal", "--detached", "d/a.log"]).exits(0);
+    there("seal --detached d/a.log").exits(0);
     assert_eq!(verdict(&sandbox, "d/a.log", 1), "forked");
     forget_heads(&sandbox);
     assert_eq!(verdict(&sandbox, "d/a.log", 1), "forked");
-    fs::remove_dir_all(sandbox.work().join("d")).unwrap();
-    copy(&kept, &sandbox.work().join("d"));
-    good(&sandbox, &[]);
+    put_back(&kept, &sandbox.path("d"));
+    good(&sandbox, "");
 }
 
 /// The records that `verify --all` calls missing.
-fn missing(sandbox: &Sandbox, more: &[&str]) -> Vec<String> {
-    let ran = sandbox.run([&["verify", "--all", "--json"], more].concat());
+fn missing(sandbox: &Sandbox, more: &str) -> Vec<String> {
+    let ran = sandbox.sh(format!("verify --all --json {more}"));
     let output = ran.exits(1).json();
-    let results = output["results"].as_array().unwrap().iter();
+    let results = output["results"].list().iter();
     let gone = results.filter(|report| report["verdict"] == "missing");
-    gone.map(|report| report["record"].as_str().unwrap().to_owned())
+    gone.map(|report| report["record"].text().to_owned())
         .collect()
 }
 
@@ -203,20 +164,19 @@ fn threads_that_are_deleted_as_a_whole_are_missing_with_and_without_the_heads() 
     let sandbox = world();
     let threads = [thread(&sandbox, "greet"), thread(&sandbox, "child")];
     let records = threads.clone().map(|thread| {
-        let first = lines(&thread.join("transcript.jsonl")).remove(0);
-        let first: Value = serde_json::from_str(&first).unwrap();
-        first["payload"]["record"].as_str().unwrap().to_owned()
+        let first = json_lines(&thread.join("transcript.jsonl")).remove(0);
+        first["payload"]["record"].text().to_owned()
     });
     for thread in &threads {
         fs::remove_dir_all(thread).unwrap();
     }
-    let gone = missing(&sandbox, &[]);
+    let gone = missing(&sandbox, "");
     assert!(
         records.iter().all(|record| gone.contains(record)),
         "{gone:?}"
     );
     forget_heads(&sandbox);
-    let gone = missing(&sandbox, &["p", "d"]);
+    let gone = missing(&sandbox, "p d");
     assert!(
         records.iter().all(|record| gone.contains(record)),
         "{gone:?}"
@@ -229,17 +189,15 @@ fn threads_that_are_deleted_as_a_whole_are_missing_with_and_without_the_heads() 
 fn another_end_that_a_stolen_key_of_the_epoch_seals_is_a_fork() {
     let sandbox = world();
     let record = open_record(&sandbox, "r.jsonl", 2);
-    sandbox.run(["seal", "r.jsonl"]).exits(0);
-    let thief = sandbox.work().join("thief");
+    sandbox.ok("seal r.jsonl");
+    let thief = sandbox.path("thief");
     copy(&sandbox.home(), &thief);
     take_log_away(&thief);
     let older = sandbox.write("stolen/r.jsonl", fs::read(&record).unwrap());
-    sandbox.run(["seal", "r.jsonl", "--final"]).exits(0);
-    sandbox.run(["verify", "r.jsonl"]).exits(0);
-    let home = ["--home", thief.to_str().unwrap()];
-    sandbox
-        .run([&home[..], &["seal", "stolen/r.jsonl", "--final"]].concat())
-        .exits(0);
+    sandbox.ok("seal r.jsonl --final");
+    sandbox.ok("verify r.jsonl");
+    let home = format!("--home {thief:?}");
+    sandbox.ok(format!("{home} seal stolen/r.jsonl --final"));
     fs::copy(&older, &record).unwrap();
     assert_eq!(verdict(&sandbox, "r.jsonl", 1), "forked");
     forget_heads(&sandbox);
@@ -251,12 +209,10 @@ fn another_end_that_a_stolen_key_of_the_epoch_seals_is_a_fork() {
 fn threads_that_a_stolen_key_seals_after_it_was_revoked_are_forged_and_older_ones_are_not() {
     let sandbox = world();
     let child = transcript(&sandbox, "child");
-    let thief = sandbox.work().join("thief");
+    let thief = sandbox.path("thief");
     copy(&sandbox.home(), &thief);
     take_log_away(&thief);
-    sandbox
-        .run(["key", "revoke", "self", "--reason", "stolen"])
-        .exits(0);
+    sandbox.ok("key revoke self --reason stolen");
     assert_eq!(verdict(&sandbox, child.to_str().unwrap(), 0), "verified");
     let threads = child.parent().unwrap().parent().unwrap();
     let count = || fs::read_dir(threads).unwrap().count();
@@ -304,7 +260,7 @@ fn a_record_in_the_place_of_another_and_lines_of_another_thread_are_told() {
         assert_eq!(verdict(&sandbox, child.to_str().unwrap(), 1), "tampered");
     }
     fs::write(&child, before).unwrap();
-    good(&sandbox, &[]);
+    good(&sandbox, "");
 }
 
 /// The home that continued asked one witness; the restored home asked the other.
@@ -312,8 +268,8 @@ fn a_record_in_the_place_of_another_and_lines_of_another_thread_are_told() {
 #[test]
 fn two_witnesses_that_disagree_convict_the_log() {
     let sandbox = world();
-    let status = sandbox.run(["log", "status", "--json"]).exits(0).json();
-    let log = status["vkey"].as_str().unwrap();
+    let status = sandbox.json("log status");
+    let log = status["vkey"].text();
     let (first, second) = (witness(&[log]), witness(&[log]));
     let (one, two) = (Serving::start(&first), Serving::start(&second));
     let ask = |name: &str, serving: &Serving, exit: i32| {
@@ -321,58 +277,43 @@ fn two_witnesses_that_disagree_convict_the_log() {
         let file = format!("{name}.policy");
         let text = format!("log {log}\nwitness {name} {key} http://{address}/\nquorum {name}\n");
         sandbox.write(&file, text);
-        sandbox
-            .run(["anchor", "add", &file, "--name", name])
-            .exits(0);
-        sandbox.run(["anchor", "check", name, "--json"]).exits(exit)
+        sandbox.ok(format!("anchor add {file} --name {name}"));
+        sandbox.exits(exit, format!("anchor check {name} --json"))
     };
     ask("one", &one, 0);
-    put_back(&sandbox, "home");
+    restore(&sandbox, "home");
     fs::remove_dir_all(sandbox.home().with_file_name("home.marks")).unwrap();
-    put_back(&sandbox, "d");
+    restore(&sandbox, "d");
     seal(&sandbox, "one\nthree\n");
     // Nothing on this host shows it, and neither does a witness that never saw the other tree.
     ask("two", &two, 0);
     let told = ask("one", &one, 1).json();
     let told = &told["policies"][0]["witnesses"][0];
     assert_eq!(told["state"], "contradicted");
-    let kept = told["why"]
-        .as_str()
-        .unwrap()
-        .split_once("kept: ")
-        .unwrap()
-        .1;
-    assert!(Conflict::parse(&fs::read_to_string(kept).unwrap()).is_ok());
-    let both = sandbox.run(["anchor", "check"]);
-    both.exits(1);
+    let kept = told["why"].text().split_once("kept: ").unwrap().1;
+    assert!(Conflict::parse(&read(kept)).is_ok());
+    sandbox.sh("anchor check").exits(1);
 }
 
 // T-MARK-25
 #[test]
 fn of_a_home_and_its_clone_one_goes_on_and_the_other_says_so() {
     let sandbox = world();
-    let clone = sandbox.work().join("clone");
+    let clone = sandbox.path("clone");
     copy(&sandbox.home(), &clone);
-    let in_clone =
-        |command: &[&str]| sandbox.run([&["--home", clone.to_str().unwrap()], command].concat());
+    let in_clone = |command: &str| sandbox.sh(format!("--home {clone:?} {command}"));
     // Until one of the two homes continues, nothing differs.
-    in_clone(&["log", "status"]).exits(0);
-    in_clone(&["verify", "p", "d"]).exits(0);
+    in_clone("log status").exits(0);
+    in_clone("verify p d").exits(0);
     seal(&sandbox, "one\ntwo\nthree\n");
-    in_clone(&["log", "status"]).exits(1);
-    in_clone(&["verify", "d"]).exits(3);
+    in_clone("log status").exits(1);
+    in_clone("verify d").exits(3);
     sandbox.write("e.json", "{\"e\":1}\n");
-    let sealed = in_clone(&["seal", "e.json"]).exits(0);
-    assert!(
-        sealed.stderr.contains("log_rolled_back"),
-        "{}",
-        sealed.stderr
-    );
-    good(&sandbox, &[]);
+    in_clone("seal e.json").exits(0).warns("log_rolled_back");
+    good(&sandbox, "");
     // The copy continues on purpose, as a log of its own.
-    in_clone(&["log", "restart"]).exits(0);
-    let verified = in_clone(&["verify", "e.json"]).exits(0);
-    assert_eq!(verified.stderr, "");
+    in_clone("log restart").exits(0);
+    in_clone("verify e.json").exits(0).is_quiet();
 }
 
 // T-MARK-28
@@ -382,41 +323,40 @@ fn moved_copied_and_archived_records_raise_no_alarm() {
     let work = sandbox.work();
     copy(&work.join("d"), &work.join("copies/d"));
     copy(&work.join("p"), &work.join("copies/p"));
-    sandbox.run(["verify", "copies"]).exits(0);
+    sandbox.ok("verify copies");
     fs::rename(work.join("d"), work.join("moved")).unwrap();
-    sandbox.run(["verify", "moved", "p"]).exits(0);
-    let tar = |arguments: &[&str]| {
-        let ran = std::process::Command::new("tar")
-            .args(arguments)
+    sandbox.ok("verify moved p");
+    let tar = |arguments: &str| {
+        let ran = Command::new("tar")
+            .args(words(arguments))
             .current_dir(&work)
             .status();
         assert!(ran.unwrap().success());
     };
-    tar(&["-cf", "all.tar", "moved", "p"]);
+    tar("-cf all.tar moved p");
     fs::remove_dir_all(work.join("moved")).unwrap();
     fs::remove_dir_all(work.join("p")).unwrap();
-    tar(&["-xf", "all.tar"]);
-    sandbox.run(["verify", "moved", "p"]).exits(0);
+    tar("-xf all.tar");
+    sandbox.ok("verify moved p");
     fs::rename(work.join("moved"), work.join("d")).unwrap();
-    good(&sandbox, &[]);
+    good(&sandbox, "");
 }
 
 // T-MARK-28
 #[test]
 fn a_restored_home_goes_on_by_a_restart_without_an_alarm() {
     let sandbox = world();
-    put_back(&sandbox, "home");
-    put_back(&sandbox, "d");
-    sandbox.run(["log", "restart"]).exits(0);
-    good(&sandbox, &[]);
+    restore(&sandbox, "home");
+    restore(&sandbox, "d");
+    sandbox.ok("log restart");
+    good(&sandbox, "");
     seal(&sandbox, "one\ntwo again\n");
     sandbox.write("e.json", "{\"e\":1}\n");
-    let sealed = sandbox.run(["seal", "e.json"]).exits(0);
-    assert_eq!(sealed.stderr, "");
-    good(&sandbox, &["e.json"]);
+    sandbox.ok("seal e.json").is_quiet();
+    good(&sandbox, "e.json");
     // The knowledge of the old log still protects its records.
     forget_heads(&sandbox);
-    put_back(&sandbox, "d");
+    restore(&sandbox, "d");
     assert_eq!(verdict(&sandbox, "d/a.log", 1), "rolled_back");
 }
 
@@ -433,13 +373,13 @@ fn a_home_that_moved_with_all_it_has_goes_on_as_the_one_it_was() {
             sandbox.home().with_file_name("home.marks"),
             laptop.home().with_file_name("home.marks"),
         ),
-        (sandbox.work().join("p"), laptop.work().join("p")),
-        (sandbox.work().join("d"), laptop.work().join("d")),
+        (sandbox.path("p"), laptop.path("p")),
+        (sandbox.path("d"), laptop.path("d")),
     ] {
         copy(&from, &to);
     }
     drop(sandbox);
-    good(&laptop, &[]);
+    good(&laptop, "");
     seal(&laptop, "one\ntwo\nthree\n");
-    good(&laptop, &[]);
+    good(&laptop, "");
 }

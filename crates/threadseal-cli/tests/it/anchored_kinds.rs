@@ -1,11 +1,8 @@
 //! The knowledge that only the log has of ledgers, scrolls, documents, lineages and observed logs.
 //! An older copy, a cut and a fork are found even without a store of heads, or with an older one.
 
-use crate::sandbox::{Sandbox, copy, take_log_away};
-use crate::scroll::{piped, ready, turn};
-use serde_json::Value;
-use std::fs;
-use std::path::Path;
+use crate::prelude::*;
+use crate::scroll::turn;
 
 const CODE: &str = "9c56cc51b374c3ba189210d5b6d4bf57790d351c96c47c02190ecf1e430635ab";
 
@@ -20,28 +17,18 @@ const KINDS: [(&str, &str); 5] = [
 
 /// Seals one more version, turn, step, link or line of a kind, from a home.
 fn go_on(sandbox: &Sandbox, home: &Path, kind: &str, number: u64, text: &str) {
-    let path = sandbox.work().join("k");
-    let run = |arguments: &[&str], input: &str| {
-        let all = [&["--home", home.to_str().unwrap()], arguments].concat();
+    let path = sandbox.path("k");
+    let run = |arguments: &str, input: &str| {
+        let all = format!("--home {home:?} {arguments}");
         piped(sandbox, &all, input).exits(0);
     };
     match kind {
         "ledger" => {
             let step = format!("{{\"node\":\"n{number}\",\"result\":{{\"text\":\"{text}\"}}}}\n");
-            run(
-                &["ledger", "append", "file:k", "--run", "r1", "--sign"],
-                &step,
-            );
+            run("ledger append file:k --run r1 --sign", &step);
         }
         "scroll" => run(
-            &[
-                "scroll",
-                "seal",
-                "--append",
-                "k/s.jsonl",
-                "--key",
-                "self-scroll",
-            ],
+            "scroll seal --append k/s.jsonl --key self-scroll",
             &turn(number, text),
         ),
         "document" => {
@@ -57,20 +44,18 @@ fn go_on(sandbox: &Sandbox, home: &Path, kind: &str, number: u64, text: &str) {
                 None => format!("{{\"v\":\"{text}\"}}\n"),
             };
             sandbox.write("k/d.json", new);
-            run(&["seal", "k/d.json"], "");
+            run("seal k/d.json", "");
         }
         "lineage" => {
             sandbox.write("state", text);
             let tick = number.to_string();
-            let mut append = vec!["lineage", "append", "k/agents", "--agent", "counter"];
-            append.extend(["--state", "state", "--tick", &tick, "--code", CODE]);
-            append.extend(["--budget", "9", "--price", "1"]);
-            run(&append, "");
+            let own = "lineage append k/agents --agent counter --state state --budget 9 --price 1";
+            run(&format!("{own} --tick {tick} --code {CODE}"), "");
         }
         _ => {
             let before = fs::read_to_string(path.join("a.log")).unwrap_or_default();
             sandbox.write("k/a.log", before + text + "\n");
-            run(&["seal", "--detached", "k/a.log"], "");
+            run("seal --detached k/a.log", "");
         }
     }
 }
@@ -78,7 +63,7 @@ fn go_on(sandbox: &Sandbox, home: &Path, kind: &str, number: u64, text: &str) {
 /// Three seals of each kind; `between` has the records and the home as they were after two.
 fn world(kind: &str) -> Sandbox {
     let sandbox = ready();
-    fs::create_dir(sandbox.work().join("k")).unwrap();
+    fs::create_dir(sandbox.path("k")).unwrap();
     let home = sandbox.home();
     go_on(&sandbox, &home, kind, 0, "one");
     if kind == "lineage" {
@@ -90,14 +75,13 @@ fn world(kind: &str) -> Sandbox {
             "--json",
         ];
         let shown = sandbox.run(shown).json();
-        let did = shown["did"].as_str().unwrap();
-        let trust = ["trust", "add", did, "--name", "agent", "--usage", "native"];
-        sandbox.run(trust).exits(0);
+        let did = shown["did"].text();
+        sandbox.ok(format!("trust add {did} --name agent --usage native"));
     }
     go_on(&sandbox, &home, kind, 1, "two");
-    let between = sandbox.work().join("between");
+    let between = sandbox.path("between");
     copy(&sandbox.home(), &between.join("home"));
-    copy(&sandbox.work().join("k"), &between.join("k"));
+    copy(&sandbox.path("k"), &between.join("k"));
     go_on(&sandbox, &home, kind, 2, "three");
     sandbox
 }
@@ -106,7 +90,7 @@ fn put(sandbox: &Sandbox, from: &str, to: &Path) {
     if to.exists() {
         fs::remove_dir_all(to).unwrap();
     }
-    copy(&sandbox.work().join(from), to);
+    copy(&sandbox.path(from), to);
 }
 
 /// Checks the verdict and the check `log`, with the store of heads gone, and with an older one.
@@ -117,18 +101,17 @@ fn told(sandbox: &Sandbox, path: &str, verdicts: &[&str]) {
         match older {
             true => put(sandbox, "between/home/heads", &heads),
             false => {
-                fs::remove_dir_all(&heads).unwrap();
-                fs::create_dir(&heads).unwrap();
+                empty(&heads);
             }
         }
-        let output = sandbox.run(["verify", path, "--json"]).exits(1).json();
+        let output = sandbox.exits(1, format!("verify {path} --json")).json();
         let report = &output["results"][0];
-        let verdict = report["verdict"].as_str().unwrap();
+        let verdict = report["verdict"].text();
         assert!(
             verdicts.contains(&verdict),
             "{path}, older {older}: {report}"
         );
-        let checks = report["checks"].as_array().unwrap();
+        let checks = report["checks"].list();
         let log = checks.iter().find(|check| check["name"] == "log").unwrap();
         assert_eq!(log["result"], "fail", "{path}, older {older}: {report}");
     }
@@ -139,8 +122,8 @@ fn told(sandbox: &Sandbox, path: &str, verdicts: &[&str]) {
 fn the_log_alone_tells_an_older_copy_of_every_kind() {
     for (kind, path) in KINDS {
         let sandbox = world(kind);
-        sandbox.run(["verify", path]).exits(0);
-        put(&sandbox, "between/k", &sandbox.work().join("k"));
+        sandbox.ok(format!("verify {path}"));
+        put(&sandbox, "between/k", &sandbox.path("k"));
         told(&sandbox, path, &["rolled_back"]);
     }
 }
@@ -150,11 +133,11 @@ fn the_log_alone_tells_an_older_copy_of_every_kind() {
 fn the_log_alone_tells_another_continuation_of_every_kind() {
     for (kind, path) in KINDS {
         let sandbox = world(kind);
-        let stolen = sandbox.work().join("stolen");
+        let stolen = sandbox.path("stolen");
         put(&sandbox, "between/home", &stolen);
         // Without a log nothing stops the copy of the home from sealing.
         take_log_away(&stolen);
-        put(&sandbox, "between/k", &sandbox.work().join("k"));
+        put(&sandbox, "between/k", &sandbox.path("k"));
         go_on(&sandbox, &stolen, kind, 2, "forged");
         told(&sandbox, path, &["forked"]);
     }
@@ -165,8 +148,8 @@ fn the_log_alone_tells_another_continuation_of_every_kind() {
 fn the_log_alone_tells_what_was_cut_off_by_hand() {
     for (kind, path) in [KINDS[0], KINDS[1]] {
         let sandbox = world(kind);
-        let file = sandbox.work().join(path);
-        let text = fs::read_to_string(&file).unwrap();
+        let file = sandbox.path(path);
+        let text = read(&file);
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
         fs::write(&file, lines[..lines.len() - 1].concat()).unwrap();
         told(&sandbox, path, &["rolled_back", "truncated"]);
@@ -180,14 +163,14 @@ fn entries_of_every_kind_name_who_sealed_and_roots_where_there_are_any() {
         let listed = ["log", "entries", "--json", "--from", "0", "--limit", "100"];
         let listed = sandbox.run(listed).exits(0).json();
         let of_kind = format!("head/{kind}");
-        let entries = listed["entries"].as_array().unwrap().iter();
+        let entries = listed["entries"].list().iter();
         let entries: Vec<&Value> = entries
             .filter(|entry| entry["entry"]["type"] == of_kind)
             .collect();
         assert!(entries.len() >= 3, "{listed}");
         for entry in entries {
             let entry = entry.to_string();
-            assert!(entry.contains("\"key\":\""), "{entry}");
+            entry.has("\"key\":\"");
             assert_eq!(entry.contains("\"root\":\""), kind == "observed", "{entry}");
         }
     }

@@ -1,13 +1,10 @@
 //! `anchor check --every` runs while other processes seal.
 
 use crate::anchor::{logged, seal};
-use crate::sandbox::Sandbox;
+use crate::prelude::*;
 use crate::tsa::{Stamping, add, authority, honest};
-use serde_json::Value;
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::ChildStdout;
 use std::thread;
-use std::time::Duration;
 use tempfile::TempDir;
 
 struct Anchoring {
@@ -16,11 +13,11 @@ struct Anchoring {
 }
 
 impl Anchoring {
-    fn start(sandbox: &Sandbox, more: &[&str]) -> Self {
+    fn start(sandbox: &Sandbox, more: &str) -> Self {
         let mut child = sandbox
             .command()
             .args(["anchor", "check", "--every", "0.1"])
-            .args(more)
+            .args(words(more))
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -39,8 +36,8 @@ impl Anchoring {
     /// The size of the log and the state of its one authority, from the next line.
     fn round(&mut self) -> (u64, String) {
         let told: Value = serde_json::from_str(&self.line()).unwrap();
-        let state = told["authorities"][0]["state"].as_str().unwrap();
-        (told["size"].as_u64().unwrap(), state.to_owned())
+        let state = told["authorities"][0]["state"].text();
+        (told["size"].number(), state.to_owned())
     }
 
     fn end(&mut self, signal: &str) -> Option<i32> {
@@ -70,7 +67,7 @@ fn stamped() -> (Sandbox, TempDir, Stamping) {
 #[test]
 fn a_log_is_stamped_whenever_it_has_grown_and_again_where_nobody_answered() {
     let (sandbox, _tools, stamping) = stamped();
-    let mut anchoring = Anchoring::start(&sandbox, &["--json"]);
+    let mut anchoring = Anchoring::start(&sandbox, "--json");
     assert_eq!(anchoring.round(), (2, "stamped".to_owned()));
     // The authority gets no request while the log has no new entry.
     thread::sleep(Duration::from_millis(500));
@@ -85,17 +82,16 @@ fn a_log_is_stamped_whenever_it_has_grown_and_again_where_nobody_answered() {
     while anchoring.round() != (4, "stamped".to_owned()) {}
     assert_eq!(anchoring.end("TERM"), Some(0));
     assert_eq!(anchoring.line(), "");
-    let offline = ["anchor", "check", "--offline"];
-    sandbox.run(offline).exits(0);
+    sandbox.ok("anchor check --offline");
 }
 
 #[test]
 fn each_round_is_one_line_and_a_signal_ends_it() {
     let (sandbox, _tools, _stamping) = stamped();
-    let mut anchoring = Anchoring::start(&sandbox, &[]);
+    let mut anchoring = Anchoring::start(&sandbox, "");
     let line = anchoring.line();
     assert!(line.starts_with("2 entries"), "{line}");
-    assert!(line.contains("tsa  stamped: 2 entries"), "{line}");
+    line.has("tsa  stamped: 2 entries");
     assert_eq!(anchoring.end("INT"), Some(0));
     assert_eq!(anchoring.line(), "");
 }
@@ -103,10 +99,10 @@ fn each_round_is_one_line_and_a_signal_ends_it() {
 #[test]
 fn what_cannot_be_asked_for_is_said_at_once() {
     let (sandbox, _tools, _stamping) = stamped();
-    let run = |more: &[&str]| sandbox.run([&["anchor", "check", "--every"], more].concat());
+    let run = |more: &str| sandbox.sh(format!("anchor check --every {more}"));
     for bad in ["0", "0.05", "-1", "nan", "soon", "1e99"] {
-        run(&[bad]).exits(2);
+        run(bad).exits(2);
     }
-    run(&["1", "--offline"]).exits(2);
-    run(&["1", "nobody"]).exits(2);
+    run("1 --offline").exits(2);
+    run("1 nobody").exits(2);
 }

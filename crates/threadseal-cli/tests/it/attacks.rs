@@ -8,18 +8,9 @@
 //! work/before      home and p as they were before the continuation
 //! ```
 
-use crate::run::{greet, once_more, project};
-use crate::sandbox::{Ran, Sandbox, copy, take_log_away};
-use crate::witness::{Serving, witness};
-use serde_json::Value;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::time::Duration;
-use threadseal_core::tlog::conflict::Conflict;
+use crate::prelude::*;
 
 const THREADS: &str = "p/.ai/agent/threads";
-const MORE: &str = "answers: [{when: Once more., text: Gladly.}]";
 
 struct Scene {
     sandbox: Sandbox,
@@ -31,12 +22,11 @@ struct Scene {
 
 fn scene() -> Scene {
     let sandbox = project();
-    sandbox.write("more.yaml", MORE);
-    let first = id_of(&greet(&sandbox, &["--script", "answers.yaml", "--json"]).exits(0));
-    let before = sandbox.work().join("before");
+    let first = greeted(&sandbox, "");
+    let before = sandbox.path("before");
     copy(&sandbox.home(), &before.join("home"));
-    copy(&sandbox.work().join("p"), &before.join("p"));
-    let resumed = sandbox.run(once_more(&first).iter().chain(&["--json"]));
+    copy(&sandbox.path("p"), &before.join("p"));
+    let resumed = sandbox.sh(once_more(&first) + " --json");
     let second = id_of(&resumed.exits(0));
     let scene = Scene {
         sandbox,
@@ -49,17 +39,12 @@ fn scene() -> Scene {
 
 fn id_of(ran: &Ran) -> String {
     let told: Value = serde_json::from_str(&ran.stdout).unwrap();
-    told["thread_id"].as_str().unwrap().to_owned()
-}
-
-fn lines(path: &Path) -> Vec<String> {
-    let text = fs::read_to_string(path).unwrap();
-    text.split_inclusive('\n').map(str::to_owned).collect()
+    told["thread_id"].text().to_owned()
 }
 
 impl Scene {
     fn work(&self, name: &str) -> PathBuf {
-        self.sandbox.work().join(name)
+        self.sandbox.path(name)
     }
 
     fn transcript(&self, id: &str) -> PathBuf {
@@ -67,9 +52,9 @@ impl Scene {
     }
 
     /// Runs a command with another home.
-    fn with(&self, home: &Path, arguments: &[&str]) -> Ran {
-        let home = ["--home", home.to_str().unwrap()];
-        self.sandbox.run(home.iter().chain(arguments))
+    fn with(&self, home: &Path, arguments: &str) -> Ran {
+        let home = format!("--home {home:?}");
+        self.sandbox.sh(format!("{home} {arguments}"))
     }
 
     /// Restores the home or the project to its state before the thread was resumed.
@@ -78,15 +63,13 @@ impl Scene {
             "home" => self.sandbox.home(),
             name => self.work(name),
         };
-        fs::remove_dir_all(&there).unwrap();
-        copy(&self.work("before").join(name), &there);
+        put_back(&self.work("before").join(name), &there);
     }
 
     /// Empties the store of heads, so that only the log still knows the records.
     fn forget_heads(&self) {
         let heads = self.sandbox.home().join("heads");
-        fs::remove_dir_all(&heads).unwrap();
-        fs::create_dir(heads).unwrap();
+        empty(&heads);
     }
 
     /// A copy of the home without its log, which would show that it is a copy.
@@ -102,10 +85,10 @@ impl Scene {
     fn says(&self, id: &str, verdict: &str, exit: i32) {
         let path = self.transcript(id);
         let path = path.to_str().unwrap();
-        let told = self.sandbox.run(["verify", path, "--json"]).exits(exit);
+        let told = self.sandbox.exits(exit, format!("verify {path} --json"));
         let told = told.json();
-        let of_it = |report: &&Value| report["path"].as_str().unwrap().ends_with(path);
-        let report = told["results"].as_array().unwrap().iter().find(of_it);
+        let of_it = |report: &&Value| report["path"].text().ends_with(path);
+        let report = told["results"].list().iter().find(of_it);
         assert_eq!(report.unwrap()["verdict"], verdict, "{told}");
     }
 
@@ -118,9 +101,8 @@ impl Scene {
     #[track_caller]
     fn refused_to(&self, home: &Path, id: &str, why: &str) {
         for command in ["resume", "handoff"] {
-            let mut arguments = once_more(id);
-            arguments[1] = command;
-            let told = self.with(home, &arguments).exits(2).stderr;
+            let line = once_more(id).replace("resume", command);
+            let told = self.with(home, &line).exits(2).stderr;
             assert!(told.contains(why), "{command}: {told}");
         }
     }
@@ -128,21 +110,17 @@ impl Scene {
     /// Everything verifies, and standard error is empty.
     #[track_caller]
     fn good(&self, folder: &str) {
-        for arguments in [
-            &["verify", folder][..],
-            &["log", "status"],
-            &["log", "fsck"],
-        ] {
-            assert_eq!(self.sandbox.run(arguments).exits(0).stderr, "");
+        for arguments in [&format!("verify {folder}"), "log status", "log fsck"] {
+            self.sandbox.ok(arguments).is_quiet();
         }
     }
 
     /// The thread resumes in this project, and afterwards everything verifies.
     #[track_caller]
     fn goes_on(&self, folder: &str) {
-        let mut arguments = once_more(&self.second);
-        arguments[4] = folder;
-        self.sandbox.run(arguments).exits(0);
+        let line = once_more(&self.second);
+        self.sandbox
+            .ok(line.replace("--project p", &format!("--project {folder}")));
         self.good(folder);
     }
 }
@@ -152,11 +130,7 @@ impl Scene {
 fn cut() {
     let scene = scene();
     let path = scene.transcript(&scene.second);
-    let mut lines = lines(&path);
-    lines.pop();
-    let seal = |line: &String| line.contains("\"event_type\":\"checkpoint\"");
-    let last = lines.iter().rposition(seal).unwrap();
-    fs::write(&path, lines[..=last].concat()).unwrap();
+    cut_to_seal(&path);
     for _ in 0..2 {
         scene.says(&scene.second, "rolled_back", 1);
         scene.refused(&scene.second, "rolled_back");
@@ -187,32 +161,29 @@ fn restore_home_and_records() {
     scene.put_back("p");
     scene.put_back("home");
     scene.says(&scene.first, "verified", 0);
-    scene.refused(&scene.first, "see: threadseal log status");
-    let status = scene.sandbox.run(["log", "status", "--json"]).exits(1);
+    scene.refused(&scene.first, "hint: threadseal log status");
+    let status = scene.sandbox.exits(1, "log status --json");
     assert_eq!(status.json()["state"], "log_rolled_back");
-    scene.sandbox.run(["verify", "p"]).exits(3);
-    let all = scene.sandbox.run(["verify", "--all"]).exits(2).stderr;
-    assert!(all.contains("log_rolled_back"), "{all}");
+    scene.sandbox.exits(3, "verify p");
+    scene
+        .sandbox
+        .exits(2, "verify --all")
+        .warns("log_rolled_back");
 }
 
 // T-SUITE-04
 #[test]
 fn delete() {
     let scene = scene();
-    let first = lines(&scene.transcript(&scene.second)).remove(0);
-    let first: Value = serde_json::from_str(&first).unwrap();
+    let first = json_lines(&scene.transcript(&scene.second)).remove(0);
     let record = first["payload"]["record"].clone();
     fs::remove_dir_all(scene.work(THREADS).join(&scene.second)).unwrap();
-    for named in [&[][..], &["p"]] {
-        let all = [&["verify", "--all", "--json"], named].concat();
-        let told = scene.sandbox.run(all).exits(1).json();
+    for named in ["", "p"] {
+        let line = format!("verify --all --json {named}");
+        let told = scene.sandbox.exits(1, line).json();
         let gone = |report: &&Value| report["record"] == record && report["verdict"] == "missing";
         assert!(
-            told["results"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .any(|report| gone(&report)),
+            told["results"].list().iter().any(|report| gone(&report)),
             "{told}"
         );
         scene.refused(&scene.second, "has no files here");
@@ -256,13 +227,11 @@ fn transplant() {
     copy(&scene.work("p/.ai/agent"), &scene.work("q/.ai/agent"));
     fs::remove_file(scene.work("q/.ai/agent/threads/project.json")).unwrap();
     for command in ["resume", "handoff"] {
-        let mut arguments = once_more(&scene.first);
-        (arguments[1], arguments[4]) = (command, "q");
-        let told = scene.sandbox.run(arguments).exits(2).stderr;
-        assert!(
-            told.contains("is foreign: its line 1 names project"),
-            "{told}"
-        );
+        let line = once_more(&scene.first).replace("resume", command);
+        scene
+            .sandbox
+            .exits(2, line.replace("--project p", "--project q"))
+            .warns("is foreign: its line 1 names project");
     }
 }
 
@@ -298,12 +267,10 @@ fn seal_another_end_with_a_stolen_key_of_the_epoch() {
     let thief = scene.thief("thief");
     assert_eq!(fs::read_dir(thief.join("epochs")).unwrap().count(), 1);
     copy(&scene.work("p"), &scene.work("stolen"));
-    let recover = ["thread", "recover", &scene.first, "--project"];
-    scene.sandbox.run(recover.iter().chain(&["p"])).exits(0);
+    let recover = format!("thread recover {} --project", scene.first);
+    scene.sandbox.ok(format!("{recover} p"));
     scene.says(&scene.first, "verified", 0);
-    scene
-        .with(&thief, &[&recover[..], &["stolen"]].concat())
-        .exits(0);
+    scene.with(&thief, &format!("{recover} stolen")).exits(0);
     let path = scene.transcript(&scene.first);
     let stolen = scene.work("stolen/.ai/agent/threads").join(&scene.first);
     fs::copy(stolen.join("transcript.jsonl"), &path).unwrap();
@@ -318,11 +285,9 @@ fn seal_another_end_with_a_stolen_key_of_the_epoch() {
 fn killed(sandbox: &Sandbox) -> String {
     let tool = "tool_type: command\ncommand: [/bin/sleep, '60']\n";
     sandbox.write("p/.ai/tools/demo/count.yaml", tool);
-    sandbox
-        .run(["seal", "-q", "p/.ai/tools/demo/count.yaml"])
-        .exits(0);
+    sandbox.ok("seal -q p/.ai/tools/demo/count.yaml");
     sandbox.write("slow.yaml", "answers: [{calls: [{tool: demo_count}]}]");
-    let threads = sandbox.work().join(THREADS).join("demo");
+    let threads = sandbox.path(THREADS).join("demo");
     let names = || {
         let names = fs::read_dir(&threads).unwrap();
         names.map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -361,11 +326,9 @@ fn killed(sandbox: &Sandbox) -> String {
 fn sign_with_a_key_that_was_revoked() {
     let scene = scene();
     let thief = scene.thief("thief");
-    let revoke = ["key", "revoke", "self", "--reason", "stolen"];
-    scene.sandbox.run(revoke).exits(0);
-    let run = ["run", "demo/greet", "--project", "p", "-i", "name=Eve"];
-    let more = ["--script", "answers.yaml", "--json"];
-    let made = id_of(&scene.with(&thief, &[&run[..], &more].concat()).exits(0));
+    scene.sandbox.ok("key revoke self --reason stolen");
+    let run = "run demo/greet --project p -i name=Eve --script answers.yaml --json";
+    let made = id_of(&scene.with(&thief, run).exits(0));
     scene.says(&made, "forged", 1);
     // The home checks its own key first. Records that the key sealed before remain valid, and
     // continue only under another key.
@@ -379,12 +342,8 @@ fn sign_with_a_key_that_was_revoked() {
 #[test]
 fn show_two_witnesses_two_histories() {
     let scene = scene();
-    let status = scene
-        .sandbox
-        .run(["log", "status", "--json"])
-        .exits(0)
-        .json();
-    let log = status["vkey"].as_str().unwrap();
+    let status = scene.sandbox.json("log status");
+    let log = status["vkey"].text();
     let (first, second) = (witness(&[log]), witness(&[log]));
     let (one, two) = (Serving::start(&first), Serving::start(&second));
     let ask = |name: &str, serving: &Serving, exit: i32| {
@@ -392,28 +351,28 @@ fn show_two_witnesses_two_histories() {
         let file = format!("{name}.policy");
         let text = format!("log {log}\nwitness {name} {key} http://{address}/\nquorum {name}\n");
         scene.sandbox.write(&file, text);
-        let add = ["anchor", "add", &file, "--name", name];
-        scene.sandbox.run(add).exits(0);
-        let check = ["anchor", "check", name, "--json"];
-        scene.sandbox.run(check).exits(exit).json()
+        scene.sandbox.ok(format!("anchor add {file} --name {name}"));
+        scene
+            .sandbox
+            .exits(exit, format!("anchor check {name} --json"))
+            .json()
     };
     ask("one", &one, 0);
     scene.put_back("home");
     scene.put_back("p");
     fs::remove_dir_all(scene.sandbox.home().with_file_name("home.marks")).unwrap();
-    scene.sandbox.run(once_more(&scene.first)).exits(0);
+    scene.sandbox.ok(once_more(&scene.first));
     // Nothing on this host shows it, and neither does a witness that never saw the other tree.
     ask("two", &two, 0);
     let told = ask("one", &one, 1);
     let told = &told["policies"][0]["witnesses"][0];
     assert_eq!(told["state"], "contradicted");
-    let kept = told["why"].as_str().unwrap().split_once("kept: ");
-    let kept = fs::read_to_string(kept.unwrap().1).unwrap();
+    let kept = told["why"].text().split_once("kept: ");
+    let kept = read(kept.unwrap().1);
     assert!(Conflict::parse(&kept).is_ok());
-    scene.sandbox.run(["anchor", "check"]).exits(1);
-    let told = scene.sandbox.run(["verify", "p"]).exits(3).stderr;
-    assert!(told.contains("log_rolled_back"), "{told}");
-    scene.refused(&scene.first, "see: threadseal log status");
+    scene.sandbox.exits(1, "anchor check");
+    scene.sandbox.exits(3, "verify p").warns("log_rolled_back");
+    scene.refused(&scene.first, "hint: threadseal log status");
 }
 
 // T-SUITE-11
@@ -423,12 +382,14 @@ fn go_on_with_a_clone_of_the_home() {
     let clone = scene.work("clone");
     copy(&scene.sandbox.home(), &clone);
     // Until one of the two homes continues, nothing differs.
-    scene.with(&clone, &["verify", "p"]).exits(0);
+    scene.with(&clone, "verify p").exits(0);
     scene.goes_on("p");
-    scene.with(&clone, &["log", "status"]).exits(1);
-    let told = scene.with(&clone, &["verify", "p"]).exits(3).stderr;
-    assert!(told.contains("log_rolled_back"), "{told}");
-    scene.refused_to(&clone, &scene.second, "see: threadseal log status");
+    scene.with(&clone, "log status").exits(1);
+    scene
+        .with(&clone, "verify p")
+        .exits(3)
+        .warns("log_rolled_back");
+    scene.refused_to(&clone, &scene.second, "hint: threadseal log status");
     scene.good("p");
 }
 
@@ -438,11 +399,11 @@ fn go_on_with_a_clone_of_the_home() {
 fn restore_the_home_alone() {
     let scene = scene();
     scene.put_back("home");
-    let status = scene.sandbox.run(["log", "status", "--json"]).exits(1);
+    let status = scene.sandbox.exits(1, "log status --json");
     assert_eq!(status.json()["state"], "log_rolled_back");
-    scene.sandbox.run(["verify", "p"]).exits(3);
+    scene.sandbox.exits(3, "verify p");
     scene.says(&scene.second, "verified", 0);
-    scene.refused(&scene.second, "see: threadseal log status");
+    scene.refused(&scene.second, "hint: threadseal log status");
 }
 
 // T-SUITE-13
@@ -468,13 +429,10 @@ fn copy_in_good_faith() {
 #[test]
 fn archive_in_good_faith() {
     let scene = scene();
-    for (arguments, gone) in [
-        (["-cf", "p.tar", "p"], true),
-        (["-xf", "p.tar", "p"], false),
-    ] {
-        let mut tar = std::process::Command::new("tar");
+    for (arguments, gone) in [("-cf p.tar p", true), ("-xf p.tar p", false)] {
+        let mut tar = Command::new("tar");
         let ran = tar
-            .args(arguments)
+            .args(words(arguments))
             .current_dir(scene.sandbox.work())
             .status();
         assert!(ran.unwrap().success());
@@ -493,7 +451,7 @@ fn restore_in_good_faith_and_restart_the_log() {
     let mut scene = scene();
     scene.put_back("home");
     scene.put_back("p");
-    scene.sandbox.run(["log", "restart"]).exits(0);
+    scene.sandbox.ok("log restart");
     scene.good("p");
     scene.second.clone_from(&scene.first);
     scene.goes_on("p");
@@ -505,20 +463,15 @@ fn restore_in_good_faith_and_restart_the_log() {
 fn take_a_new_laptop_in_good_faith() {
     let scene = scene();
     let log = scene.sandbox.home().join("log");
-    let id = fs::read_to_string(log.join("current")).unwrap();
+    let id = read(log.join("current"));
     let path = log.join(id.trim()).join("log.json");
-    let mut description: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let mut description = json_file(&path);
     description["host"] = "ab".repeat(32).into();
     fs::write(&path, format!("{description}\n")).unwrap();
     fs::remove_dir_all(scene.sandbox.home().with_file_name("home.marks")).unwrap();
-    scene.sandbox.run(["verify", "p"]).exits(3);
-    scene.refused(&scene.second, "see: threadseal log status");
-    let restarted = scene.sandbox.run(["log", "restart"]).exits(0);
-    assert!(
-        !restarted.stderr.contains("warning"),
-        "{}",
-        restarted.stderr
-    );
+    scene.sandbox.exits(3, "verify p");
+    scene.refused(&scene.second, "hint: threadseal log status");
+    scene.sandbox.ok("log restart").does_not_warn("warning");
     scene.good("p");
     scene.goes_on("p");
 }

@@ -1,46 +1,118 @@
 //! Each bad input against each command: exact exit code, one clear line, nothing changed.
 
-use crate::fixtures::{ended_record, ready};
-use crate::sandbox::{Ran, Sandbox, files_digest};
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use crate::prelude::*;
+use std::fs::File;
 
-/// A file that a command does not expect. `{}` in a command is replaced by its name.
-struct Input {
-    name: &'static str,
-    make: fn(&Path),
-    /// The exit code and a part of standard error, for each of [`COMMANDS`].
-    expected: [Expected; COMMANDS.len()],
-}
+/// `{}` is replaced by the name of the input.
+const COMMANDS: [&str; 12] = [
+    "verify {}",
+    "seal {}",
+    "show {}",
+    "messages {}",
+    "render {}",
+    "diff good.jsonl {}",
+    "diff {} good.jsonl",
+    "watch {}",
+    "key import {}",
+    "trust add {} --name x",
+    "verify good.jsonl --trust {}",
+    "key new --passphrase-file {}",
+];
 
-/// `(2, part)`: no verdict, one line with `part`. Other codes: no such line is expected.
-type Expected = (i32, &'static str);
+/// The answer of so many commands in a row: the exit code, and a part of standard error.
+/// `(_, 2, part)`: no verdict, one line with `part`. Other codes: no such line is expected.
+type Answer = (usize, i32, &'static str);
 
-const COMMANDS: [&[&str]; 12] = [
-    &["verify", "{}"],
-    &["seal", "{}"],
-    &["show", "{}"],
-    &["messages", "{}"],
-    &["render", "{}"],
-    &["diff", "good.jsonl", "{}"],
-    &["diff", "{}", "good.jsonl"],
-    &["watch", "{}"],
-    &["key", "import", "{}"],
-    &["trust", "add", "{}", "--name", "x"],
-    &["verify", "good.jsonl", "--trust", "{}"],
-    &["key", "new", "--passphrase-file", "{}"],
+/// A command accepts this input; another test covers it.
+const SKIPPED: i32 = -1;
+
+/// The answers from `messages` on to a file that is no transcript, no key and not UTF-8.
+const NOT_TEXT: [Answer; 6] = [
+    (2, 2, "not a transcript"),
+    (2, 1, ""),
+    (1, 2, "not a folder"),
+    (1, 2, "not a PEM file"),
+    (2, 2, "a public key is"),
+    (1, 2, "not UTF-8"),
+];
+
+/// The answers from `watch` on to a file that no key file is as long as.
+const TOO_LONG: [Answer; 2] = [(1, 2, "not a folder"), (4, 2, "more than")];
+
+const LATIN1: [Answer; 3] = [(1, 1, ""), (1, 2, "UTF-8"), (1, 0, "")];
+
+/// Files that no command expects, how they are made, and the answers of [`COMMANDS`].
+const INPUTS: [(&str, fn(&Path), &[&[Answer]]); 10] = [
+    ("absent.jsonl", nothing, &[&[(12, 2, "No such file")]]),
+    (
+        "pipe.jsonl",
+        fifo,
+        &[&[(7, 2, "a pipe"), (1, 2, "not a folder"), (4, 2, "a pipe")]],
+    ),
+    (
+        "folder",
+        |path| fs::create_dir(path).unwrap(),
+        &[&[
+            (1, 2, "nothing to verify"),
+            (6, 2, "a directory"),
+            // `watch` accepts an empty folder.
+            (1, SKIPPED, ""),
+            (1, 2, "private_key.pem"),
+            (1, 2, "a directory"),
+            (1, 2, "holds no keys"),
+            (1, 2, "a directory"),
+        ]],
+    ),
+    (
+        "unknown.bin",
+        |path| fs::write(path, [0_u8, 159, 146, 150, 10, 0]).unwrap(),
+        &[&[(3, 2, "unknown format")], &NOT_TEXT],
+    ),
+    (
+        "binary.jsonl",
+        |path| fs::write(path, [0_u8, 159, 10, 255, 254, 10]).unwrap(),
+        &[&[(1, 3, ""), (1, SKIPPED, ""), (1, 0, "")], &NOT_TEXT],
+    ),
+    (
+        "latin1.json",
+        |path| fs::write(path, b"{\"name\":\"caf\xe9\"}").unwrap(),
+        &[&LATIN1, &NOT_TEXT],
+    ),
+    (
+        "latin1.md",
+        |path| fs::write(path, b"# caf\xe9\n").unwrap(),
+        &[&LATIN1, &NOT_TEXT],
+    ),
+    (
+        "long.jsonl",
+        |path| sparse(path, ""),
+        &[&[(7, 2, "line 1 is longer")], &TOO_LONG],
+    ),
+    (
+        "late.jsonl",
+        |path| sparse(path, "{\"event_type\":\"x\",\"payload\":{}}\n"),
+        &[&[(5, 2, "line 2 is longer"), (2, 1, "")], &TOO_LONG],
+    ),
+    (
+        "huge.json",
+        |path| sparse(path, "{"),
+        &[
+            &[
+                (2, 2, "more than"),
+                (1, 2, "line 1 is longer"),
+                (2, 2, "not a transcript"),
+                (2, 2, "line 1 is longer"),
+            ],
+            &TOO_LONG,
+        ],
+    ),
 ];
 
 fn nothing(_: &Path) {}
 
-fn sparse(path: &Path) {
-    // Ten gigabytes without a line end, as a sparse file.
-    File::create(path).unwrap().set_len(10_000_000_000).unwrap();
-}
-
-fn event_then_sparse(path: &Path) {
-    fs::write(path, "{\"event_type\":\"x\",\"payload\":{}}\n").unwrap();
+/// Ten gigabytes after `begin` without a line end, as a sparse file.
+fn sparse(path: &Path, begin: &str) {
+    fs::write(path, begin).unwrap();
     let file = File::options().write(true).open(path).unwrap();
     file.set_len(10_000_000_000).unwrap();
 }
@@ -50,220 +122,37 @@ fn fifo(path: &Path) {
     assert!(made.success());
 }
 
-const INPUTS: [Input; 10] = [
-    Input {
-        name: "absent.jsonl",
-        make: nothing,
-        expected: [(2, "No such file"); 12],
-    },
-    Input {
-        name: "pipe.jsonl",
-        make: fifo,
-        expected: [
-            (2, "a pipe"),
-            (2, "a pipe"),
-            (2, "a pipe"),
-            (2, "a pipe"),
-            (2, "a pipe"),
-            (2, "a pipe"),
-            (2, "a pipe"),
-            (2, "not a folder"),
-            (2, "a pipe"),
-            (2, "a pipe"),
-            (2, "a pipe"),
-            (2, "a pipe"),
-        ],
-    },
-    Input {
-        name: "folder",
-        make: |path| fs::create_dir(path).unwrap(),
-        expected: [
-            (2, "nothing to verify"),
-            (2, "a directory"),
-            (2, "a directory"),
-            (2, "a directory"),
-            (2, "a directory"),
-            (2, "a directory"),
-            (2, "a directory"),
-            // `watch` accepts an empty folder.
-            SKIPPED,
-            (2, "private_key.pem"),
-            (2, "a directory"),
-            (2, "holds no keys"),
-            (2, "a directory"),
-        ],
-    },
-    Input {
-        name: "unknown.bin",
-        make: |path| fs::write(path, [0_u8, 159, 146, 150, 10, 0]).unwrap(),
-        expected: [
-            (2, "unknown format"),
-            (2, "unknown format"),
-            (2, "unknown format"),
-            (2, "not a transcript"),
-            (2, "not a transcript"),
-            (1, ""),
-            (1, ""),
-            (2, "not a folder"),
-            (2, "not a PEM file"),
-            (2, "a public key is"),
-            (2, "a public key is"),
-            (2, "not UTF-8"),
-        ],
-    },
-    Input {
-        name: "binary.jsonl",
-        make: |path| fs::write(path, [0_u8, 159, 10, 255, 254, 10]).unwrap(),
-        expected: [
-            (3, ""),
-            SKIPPED,
-            (0, ""),
-            (2, "not a transcript"),
-            (2, "not a transcript"),
-            (1, ""),
-            (1, ""),
-            (2, "not a folder"),
-            (2, "not a PEM file"),
-            (2, "a public key is"),
-            (2, "a public key is"),
-            (2, "not UTF-8"),
-        ],
-    },
-    Input {
-        name: "latin1.json",
-        make: |path| fs::write(path, b"{\"name\":\"caf\xe9\"}").unwrap(),
-        expected: [
-            (1, ""),
-            (2, "UTF-8"),
-            (0, ""),
-            (2, "not a transcript"),
-            (2, "not a transcript"),
-            (1, ""),
-            (1, ""),
-            (2, "not a folder"),
-            (2, "not a PEM file"),
-            (2, "a public key is"),
-            (2, "a public key is"),
-            (2, "not UTF-8"),
-        ],
-    },
-    Input {
-        name: "latin1.md",
-        make: |path| fs::write(path, b"# caf\xe9\n").unwrap(),
-        expected: [
-            (1, ""),
-            (2, "UTF-8"),
-            (0, ""),
-            (2, "not a transcript"),
-            (2, "not a transcript"),
-            (1, ""),
-            (1, ""),
-            (2, "not a folder"),
-            (2, "not a PEM file"),
-            (2, "a public key is"),
-            (2, "a public key is"),
-            (2, "not UTF-8"),
-        ],
-    },
-    Input {
-        name: "long.jsonl",
-        make: sparse,
-        expected: [
-            (2, "line 1 is longer"),
-            (2, "line 1 is longer"),
-            (2, "line 1 is longer"),
-            (2, "line 1 is longer"),
-            (2, "line 1 is longer"),
-            (2, "line 1 is longer"),
-            (2, "line 1 is longer"),
-            (2, "not a folder"),
-            (2, "more than"),
-            (2, "more than"),
-            (2, "more than"),
-            (2, "more than"),
-        ],
-    },
-    Input {
-        name: "late.jsonl",
-        make: event_then_sparse,
-        expected: [
-            (2, "line 2 is longer"),
-            (2, "line 2 is longer"),
-            (2, "line 2 is longer"),
-            (2, "line 2 is longer"),
-            (2, "line 2 is longer"),
-            (1, ""),
-            (1, ""),
-            (2, "not a folder"),
-            (2, "more than"),
-            (2, "more than"),
-            (2, "more than"),
-            (2, "more than"),
-        ],
-    },
-    Input {
-        name: "huge.json",
-        make: sparse_object,
-        expected: [
-            (2, "more than"),
-            (2, "more than"),
-            (2, "line 1 is longer"),
-            (2, "not a transcript"),
-            (2, "not a transcript"),
-            (2, "line 1 is longer"),
-            (2, "line 1 is longer"),
-            (2, "not a folder"),
-            (2, "more than"),
-            (2, "more than"),
-            (2, "more than"),
-            (2, "more than"),
-        ],
-    },
-];
-
-/// This command accepts this input; another test covers it.
-const SKIPPED: Expected = (-1, "");
-
-fn sparse_object(path: &Path) {
-    fs::write(path, "{").unwrap();
-    let file = File::options().write(true).open(path).unwrap();
-    file.set_len(10_000_000_000).unwrap();
-}
-
 #[test]
 fn each_bad_input_has_one_answer_from_each_command_and_changes_nothing() {
     let sandbox = ready();
     ended_record(&sandbox, "good.jsonl", 1);
-    for input in &INPUTS {
-        (input.make)(&sandbox.work().join(input.name));
-        for (command, (code, part)) in COMMANDS.iter().zip(input.expected) {
-            if (code, part) == SKIPPED {
-                continue;
+    for (name, make, answers) in INPUTS {
+        make(&sandbox.path(name));
+        let answers = answers.concat().into_iter();
+        let answers: Vec<_> = answers
+            .flat_map(|(count, code, part)| vec![(code, part); count])
+            .collect();
+        assert_eq!(answers.len(), COMMANDS.len(), "{name}");
+        for (command, (code, part)) in COMMANDS.iter().zip(answers) {
+            if code != SKIPPED {
+                changes_nothing(&sandbox, &command.replace("{}", name), code, part);
             }
-            let before = (files_digest(&sandbox.home()), files_digest(&sandbox.work()));
-            let command: Vec<String> = command
-                .iter()
-                .map(|word| word.replace("{}", input.name))
-                .collect();
-            let ran = sandbox.run(&command);
-            expect(&ran, code, part, &command.join(" "));
-            let after = (files_digest(&sandbox.home()), files_digest(&sandbox.work()));
-            assert_eq!(before, after, "{command:?} changed a file");
         }
     }
 }
 
+/// The command exits with `code`, without a verdict if that is 2, and changes no file.
 #[track_caller]
-fn expect(ran: &Ran, code: i32, part: &str, what: &str) {
-    assert_eq!(
-        ran.code, code,
-        "{what}\n-- stdout\n{}\n-- stderr\n{}",
-        ran.stdout, ran.stderr
-    );
+fn changes_nothing(sandbox: &Sandbox, command: &str, code: i32, part: &str) {
+    let before = (files_digest(&sandbox.home()), files_digest(&sandbox.work()));
+    let ran = sandbox.sh(command);
+    assert_eq!(ran.code, code, "{command}: {ran:?}");
     if code == 2 {
-        assert_eq!(ran.stderr.lines().count(), 1, "{what}: {}", ran.stderr);
-        assert!(ran.stderr.contains(part), "{what}: {}", ran.stderr);
+        assert_eq!(ran.stderr.lines().count(), 1, "{command}: {}", ran.stderr);
+        assert!(ran.stderr.contains(part), "{command}: {}", ran.stderr);
     }
+    let after = (files_digest(&sandbox.home()), files_digest(&sandbox.work()));
+    assert_eq!(before, after, "{command:?} changed a file");
 }
 
 #[test]
@@ -271,57 +160,27 @@ fn keys_that_cannot_be_used_stop_sealing_before_anything_is_written() {
     let sandbox = ready();
     sandbox.write("right", "right\n");
     sandbox.write("wrong", "wrong\n");
-    sandbox
-        .run([
-            "key",
-            "new",
-            "--name",
-            "locked",
-            "--usage",
-            "observed",
-            "--passphrase-file",
-            "right",
-        ])
-        .exits(0);
+    sandbox.ok("key new --name locked --usage observed --passphrase-file right");
     sandbox.write("log.jsonl", "{\"n\":1}\n");
     let key = |name: &str| sandbox.home().join("keys").join(name);
-    let cases: [(&str, &[&str], &str); 5] = [
+    for (damage, more, part) in [
         (
-            "the wrong passphrase",
-            &["--key", "locked", "--passphrase-file", "wrong"],
+            "",
+            "--key locked --passphrase-file wrong",
             "wrong passphrase",
         ),
-        (
-            "no such passphrase file",
-            &["--key", "locked", "--passphrase-file", "absent"],
-            "absent",
-        ),
-        ("no such key", &["--key", "nobody"], "no key \"nobody\""),
-        (
-            "a key for something else",
-            &["--key", "self"],
-            "is for native records",
-        ),
-        ("a damaged key", &[], "self-observed.observed.key"),
-    ];
-    for (what, more, part) in cases {
-        if what == "a damaged key" {
-            fs::write(key("self-observed.observed.key"), "garbage").unwrap();
+        ("", "--key locked --passphrase-file absent", "absent"),
+        ("", "--key nobody", "no key \"nobody\""),
+        ("", "--key self", "is for native records"),
+        ("garbage", "", "self-observed.observed.key"),
+    ] {
+        if !damage.is_empty() {
+            fs::write(key("self-observed.observed.key"), damage).unwrap();
         }
-        let before = (files_digest(&sandbox.home()), files_digest(&sandbox.work()));
-        let command = [&["seal", "log.jsonl"], more].concat();
-        expect(&sandbox.run(&command), 2, part, what);
-        let after = (files_digest(&sandbox.home()), files_digest(&sandbox.work()));
-        assert_eq!(before, after, "{what} changed a file");
+        changes_nothing(&sandbox, &format!("seal log.jsonl {more}"), 2, part);
     }
     fs::remove_file(key("self-observed.observed.key")).unwrap();
-    let ran = sandbox.run(["seal", "log.jsonl"]);
-    expect(
-        &ran,
-        2,
-        "self-observed.observed.key",
-        "a key without its private half",
-    );
+    changes_nothing(&sandbox, "seal log.jsonl", 2, "self-observed.observed.key");
 }
 
 /// A file system in memory, gone with the value.
@@ -357,25 +216,25 @@ impl Drop for Disk {
 }
 
 /// Commands that write to `disk/`.
-const WRITING: [&[&str]; 8] = [
-    &["--home", "disk/home", "init"],
-    &["--home", "disk/home", "key", "new"],
-    &["seal", "disk/log.jsonl"],
-    &["seal", "disk/a.json"],
-    &["seal", "disk/a.md", "--profile", "rye"],
-    &["seal", "disk/t.jsonl", "--profile", "rye"],
-    &["key", "export", "self", "--out", "disk/self.pem"],
-    &["man", "disk/man"],
+const WRITING: [&str; 8] = [
+    "--home disk/home init",
+    "--home disk/home key new",
+    "seal disk/log.jsonl",
+    "seal disk/a.json",
+    "seal disk/a.md --profile rye",
+    "seal disk/t.jsonl --profile rye",
+    "key export self --out disk/self.pem",
+    "man disk/man",
 ];
 
 fn sandbox_with_disk() -> (Sandbox, Option<Disk>) {
     let sandbox = ready();
-    let disk = Disk::mount(&sandbox.work().join("disk"), "size=256k");
+    let disk = Disk::mount(&sandbox.path("disk"), "size=256k");
     if disk.is_some() {
         sandbox.write("disk/log.jsonl", "{\"n\":1}\n");
         sandbox.write("disk/a.json", "{\"a\":1}\n");
         sandbox.write("disk/a.md", "text\n");
-        let transcript = crate::fixtures::rye_events(&sandbox, "disk/t.jsonl", 1);
+        let transcript = rye_events(&sandbox, "disk/t.jsonl", 1);
         fill_page(&transcript);
     }
     (sandbox, disk)
@@ -386,7 +245,7 @@ fn sandbox_with_disk() -> (Sandbox, Option<Disk>) {
 fn fill_page(transcript: &Path) {
     const PAGE: usize = 4096;
     const LEFT: usize = 100;
-    let mut text = fs::read_to_string(transcript).unwrap();
+    let mut text = read(transcript);
     let (before, after) = (
         "{\"timestamp\": 1739820405.5, \"thread_id\": \"demo/rye-1\", \"event_type\": \"cognition_in\", \"payload\": {\"text\": \"",
         "\"}}\n",
@@ -399,10 +258,7 @@ fn fill_page(transcript: &Path) {
 
 fn writes_fail(sandbox: &Sandbox, part: &str) {
     for command in WRITING {
-        let before = (files_digest(&sandbox.home()), files_digest(&sandbox.work()));
-        expect(&sandbox.run(command), 2, part, &command.join(" "));
-        let after = (files_digest(&sandbox.home()), files_digest(&sandbox.work()));
-        assert_eq!(before, after, "{command:?} changed a file");
+        changes_nothing(sandbox, command, 2, part);
     }
 }
 
@@ -413,7 +269,7 @@ fn a_read_only_disk_is_told_and_left_alone() {
     };
     disk.remount("ro");
     writes_fail(&sandbox, "Read-only file system");
-    sandbox.run(["verify", "disk/log.jsonl"]).exits(3);
+    sandbox.exits(3, "verify disk/log.jsonl");
 }
 
 #[test]
@@ -421,7 +277,7 @@ fn a_full_disk_is_told_and_nothing_half_written_stays() {
     let (sandbox, Some(_disk)) = sandbox_with_disk() else {
         return;
     };
-    let filler = sandbox.work().join("disk/filler");
+    let filler = sandbox.path("disk/filler");
     let mut size = 1 << 20;
     while size > 0 {
         // Whole pages first, then the remaining bytes.
@@ -436,22 +292,15 @@ fn a_full_disk_is_told_and_nothing_half_written_stays() {
     }
     writes_fail(&sandbox, "No space left");
     fs::remove_file(&filler).unwrap();
-    sandbox
-        .run(["seal", "disk/log.jsonl", "disk/a.json"])
-        .exits(0);
-    sandbox
-        .run(["verify", "disk/log.jsonl", "disk/a.json"])
-        .exits(0);
+    sandbox.ok("seal disk/log.jsonl disk/a.json");
+    sandbox.ok("verify disk/log.jsonl disk/a.json");
 }
 
 #[test]
 fn wrong_usage_is_told_whole_in_json_as_well() {
     let sandbox = Sandbox::new();
-    let ran = sandbox.run(["check-proof", "--json"]).exits(2);
-    let message = ran.json()["message"].as_str().unwrap().to_owned();
-    assert!(
-        message.contains("required arguments") && message.contains("<FILE>"),
-        "{message}"
-    );
-    assert!(!message.contains("Usage"), "{message}");
+    let ran = sandbox.exits(2, "check-proof --json");
+    let message = ran.json()["message"].text().to_owned();
+    message.has("required arguments").has("<FILE>");
+    message.lacks("Usage");
 }

@@ -1,15 +1,11 @@
 //! Keys of epochs: where they are kept while a thread is open, and how a record behaves whose key
 //! is elsewhere.
 
-use crate::fixtures::{ended_record, open_record, ready};
-use crate::run::project;
-use crate::sandbox::{Sandbox, copy};
-use serde_json::Value;
-use std::path::Path;
+use crate::prelude::*;
 
 /// The names of the keys of epochs in the home.
 fn keys(sandbox: &Sandbox) -> Vec<String> {
-    let Ok(found) = std::fs::read_dir(sandbox.home().join("epochs")) else {
+    let Ok(found) = fs::read_dir(sandbox.home().join("epochs")) else {
         return Vec::new();
     };
     let names = found.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -17,7 +13,7 @@ fn keys(sandbox: &Sandbox) -> Vec<String> {
 }
 
 fn lines(path: &Path) -> Vec<Value> {
-    let text = std::fs::read_to_string(path).unwrap();
+    let text = read(path);
     let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
     lines.collect()
 }
@@ -29,9 +25,9 @@ fn a_thread_is_sealed_by_keys_that_are_gone_when_it_has_ended() {
     let script = script.iter().chain(&["--script", "answers.yaml"]);
     sandbox.run(script).exits(0);
     assert_eq!(keys(&sandbox), [""; 0], "none is left behind the end");
-    let threads = sandbox.work().join("p/.ai/agent/threads/demo");
+    let threads = sandbox.path("p/.ai/agent/threads/demo");
     let mut seen = 0;
-    for thread in std::fs::read_dir(threads).unwrap() {
+    for thread in fs::read_dir(threads).unwrap() {
         let events = lines(&thread.unwrap().path().join("transcript.jsonl"));
         let manifest = &events[0]["payload"];
         assert_ne!(manifest["key"], manifest["authority"]);
@@ -39,7 +35,7 @@ fn a_thread_is_sealed_by_keys_that_are_gone_when_it_has_ended() {
         seen += 1;
     }
     assert_eq!(seen, 2);
-    sandbox.run(["verify", "p"]).exits(0);
+    sandbox.ok("verify p");
 }
 
 #[test]
@@ -51,41 +47,40 @@ fn a_stolen_key_of_an_epoch_is_not_the_key_of_the_home() {
     let path = sandbox.home().join("epochs").join(&names[0]);
     let mode = std::os::unix::fs::PermissionsExt::mode(&path.metadata().unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);
-    let key = lines(&sandbox.work().join("r.jsonl"))[0]["payload"]["key"].clone();
-    let pinned = ["verify", "r.jsonl", "--key", key.as_str().unwrap()];
+    let key = lines(&sandbox.path("r.jsonl"))[0]["payload"]["key"].clone();
+    let pinned = format!("verify r.jsonl --key {}", key.text());
     // The only signer is pinned, and the head in the home shows that the record is complete.
-    sandbox.run(pinned).exits(0);
+    sandbox.ok(pinned);
     let own = sandbox.home().join("keys/self.native.pub");
-    let own = ["verify", "r.jsonl", "--key", own.to_str().unwrap()];
-    sandbox.run(own).exits(0);
+    sandbox.ok(format!("verify r.jsonl --key {own:?}"));
 }
 
 #[test]
 fn a_record_whose_key_is_gone_is_refused_and_taken_over_on_request() {
     let sandbox = ready();
     let path = open_record(&sandbox, "r.jsonl", 2);
-    std::fs::write(
+    fs::write(
         &path,
-        [&std::fs::read(&path).unwrap()[..], b"{\"timestamp\""].concat(),
+        [&fs::read(&path).unwrap()[..], b"{\"timestamp\""].concat(),
     )
     .unwrap();
-    let elsewhere = sandbox.work().join("elsewhere");
-    std::fs::create_dir(&elsewhere).unwrap();
+    let elsewhere = sandbox.path("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
     copy(&sandbox.home().join("epochs"), &elsewhere);
-    std::fs::remove_dir_all(sandbox.home().join("epochs")).unwrap();
-    let before = std::fs::read(&path).unwrap();
-    sandbox.run(["seal", "r.jsonl"]).fails_with("--take-over");
-    assert_eq!(std::fs::read(&path).unwrap(), before);
-    sandbox.run(["seal", "r.jsonl", "--take-over"]).exits(0);
-    sandbox.run(["verify", "r.jsonl"]).exits(0);
+    fs::remove_dir_all(sandbox.home().join("epochs")).unwrap();
+    let before = fs::read(&path).unwrap();
+    sandbox.sh("seal r.jsonl").fails_with("--take-over");
+    assert_eq!(fs::read(&path).unwrap(), before);
+    sandbox.ok("seal r.jsonl --take-over");
+    sandbox.ok("verify r.jsonl");
     assert_eq!(keys(&sandbox).len(), 1);
     // The record continues like any other, and the key elsewhere has no effect.
-    sandbox.run(["seal", "r.jsonl", "--final"]).exits(0);
+    sandbox.ok("seal r.jsonl --final");
     assert!(keys(&sandbox).is_empty());
     copy(&elsewhere, &sandbox.home().join("epochs"));
-    sandbox.run(["seal", "r.jsonl"]).exits(0);
+    sandbox.ok("seal r.jsonl");
     assert!(keys(&sandbox).is_empty(), "what was given up is removed");
-    sandbox.run(["verify", "r.jsonl"]).exits(0);
+    sandbox.ok("verify r.jsonl");
 }
 
 #[test]
@@ -93,9 +88,10 @@ fn take_over_is_for_native_records() {
     let sandbox = ready();
     sandbox.write("a.log", "a\n");
     sandbox
-        .run(["seal", "a.log", "--take-over"])
+        .sh("seal a.log --take-over")
         .fails_with("native records");
     ended_record(&sandbox, "r.jsonl", 1);
-    let ran = sandbox.run(["seal", "r.jsonl", "--take-over"]).exits(0);
-    assert!(ran.stdout.starts_with("unchanged"), "{}", ran.stdout);
+    sandbox
+        .ok("seal r.jsonl --take-over")
+        .begins_with("unchanged");
 }

@@ -1,10 +1,7 @@
 //! Evidence of a fork: made from copies of a record, checked without a home by anyone who knows the
 //! key.
 
-use crate::fixtures::{open_record, ready};
-use crate::sandbox::{Ran, Sandbox, copy, take_log_away};
-use std::fs;
-use std::path::Path;
+use crate::prelude::*;
 use threadseal_core::key::{PrivateKey, PublicKey};
 
 /// Two copies of a record that diverged: one was continued in a copy of the home, with a copy of
@@ -16,17 +13,13 @@ pub(crate) fn forked() -> Sandbox {
     copy(&sandbox.home(), &other);
     // Without its log, which would notice the copy.
     take_log_away(&other);
-    fs::create_dir(sandbox.work().join("there")).unwrap();
-    fs::copy(&path, sandbox.work().join("there/one.jsonl")).unwrap();
-    sandbox.run(["seal", "one.jsonl", "--final"]).exits(0);
-    in_home(&sandbox, &other, &["seal", "there/one.jsonl", "--final"]).exits(0);
+    fs::create_dir(sandbox.path("there")).unwrap();
+    fs::copy(&path, sandbox.path("there/one.jsonl")).unwrap();
+    sandbox.ok("seal one.jsonl --final");
     sandbox
-}
-
-pub(crate) fn in_home(sandbox: &Sandbox, home: &Path, arguments: &[&str]) -> Ran {
-    let mut command = sandbox.command();
-    command.args(arguments).env("THREADSEAL_HOME", home);
-    Ran::of(command.output().unwrap())
+        .in_home(&other, "seal there/one.jsonl --final")
+        .exits(0);
+    sandbox
 }
 
 pub(crate) const COPIES: [&str; 2] = ["one.jsonl", "there/one.jsonl"];
@@ -35,63 +28,48 @@ pub(crate) const COPIES: [&str; 2] = ["one.jsonl", "there/one.jsonl"];
 #[test]
 fn two_copies_that_were_gone_on_with_convict_the_key_to_whoever_knows_it() {
     let sandbox = forked();
-    let make = ["verify", COPIES[0], COPIES[1], "--evidence", "fork"];
-    let unasked = sandbox
-        .run(["verify", COPIES[0], COPIES[1], "--json"])
-        .exits(1);
+    let make = format!("verify {} {} --evidence fork", COPIES[0], COPIES[1]);
+    let unasked = sandbox.exits(1, format!("verify {} {} --json", COPIES[0], COPIES[1]));
     assert!(unasked.json().get("evidence").is_none());
-    let told = [
-        "verify",
-        COPIES[0],
-        COPIES[1],
-        "--evidence",
-        "told",
-        "--json",
-    ];
-    assert_eq!(sandbox.run(told).exits(1).json()["evidence"], "told");
-    let none = ["verify", COPIES[0], "--evidence", "none", "--json"];
-    assert!(sandbox.run(none).json()["evidence"].is_null());
-    assert!(!sandbox.work().join("none").exists());
-    let made = sandbox.run(make).exits(1);
-    assert!(made.stdout.contains("forked"), "{}", made.stdout);
-    assert!(made.stderr.contains("one key sealed"), "{}", made.stderr);
-    let judged = sandbox.run(["check-proof", "fork"]).exits(0);
-    assert!(
-        judged.stdout.contains("seals_conflict"),
-        "{}",
-        judged.stdout
+    assert_eq!(
+        sandbox
+            .exits(
+                1,
+                format!("verify {} {} --evidence told --json", COPIES[0], COPIES[1])
+            )
+            .json()["evidence"],
+        "told"
     );
+    assert!(
+        sandbox
+            .sh(format!("verify {} --evidence none --json", COPIES[0]))
+            .json()["evidence"]
+            .is_null()
+    );
+    assert!(!sandbox.path("none").exists());
+    sandbox
+        .exits(1, &make)
+        .prints("forked")
+        .warns("one key sealed");
+    sandbox.ok("check-proof fork").prints("seals_conflict");
     // Without a home: once with the owner's key and once without it.
     let nowhere = sandbox.home().with_file_name("nowhere");
     let own = sandbox.home().join("keys/self.native.pub");
-    let by = |more: &[&str]| {
-        in_home(
-            &sandbox,
-            &nowhere,
-            &[&["check-proof", "fork"], more].concat(),
-        )
-    };
-    by(&["--key", own.to_str().unwrap()]).exits(0);
-    by(&[]).exits(3);
+    let by = |more: &str| sandbox.in_home(&nowhere, &format!("check-proof fork {more}"));
+    by(&format!("--key {own:?}")).exits(0);
+    by("").exits(3);
     let other = PrivateKey::from_seed([5; 32]).public_key().to_hex();
-    by(&["--key", &other]).exits(1);
+    by(&format!("--key {other}")).exits(1);
     assert!(!nowhere.exists());
-    let json = by(&["--key", own.to_str().unwrap(), "--json"])
-        .exits(0)
-        .json();
-    assert_eq!(json["result"]["verdict"], "verified");
-    assert_eq!(json["turn"], serde_json::Value::Null);
+    let json = by(&format!("--key {own:?} --json")).exits(0).json();
+    json.is(json!({"result/verdict": "verified", "turn": Value::Null}));
     // The evidence contains no content of the record, and no command overwrites it.
-    let text = fs::read_to_string(sandbox.work().join("fork")).unwrap();
+    let text = sandbox.read("fork");
     assert!(!text.contains("question") && !text.contains("answer"));
-    let again = sandbox.run(make);
-    assert!(again.stderr.contains("fork"), "{}", again.stderr);
-    assert_eq!(
-        fs::read_to_string(sandbox.work().join("fork")).unwrap(),
-        text
-    );
+    sandbox.sh(&make).warns("fork");
+    assert_eq!(sandbox.read("fork"), text);
     sandbox.write("changed", text.replacen("\"turn\":2", "\"turn\":3", 1));
-    sandbox.run(["check-proof", "changed"]).exits(1);
+    sandbox.exits(1, "check-proof changed");
 }
 
 /// A key that ended belonged to its owner when it sealed, but nothing proves who used it. The
@@ -100,16 +78,17 @@ fn two_copies_that_were_gone_on_with_convict_the_key_to_whoever_knows_it() {
 #[test]
 fn evidence_of_a_key_that_ended_says_what_it_is_worth() {
     let sandbox = forked();
-    let make = ["verify", COPIES[0], COPIES[1], "--evidence", "fork"];
-    sandbox.run(make).exits(1);
-    sandbox.run(["check-proof", "fork"]).exits(0);
-    let revoke = ["key", "revoke", "self", "--reason", "stolen"];
-    sandbox.run(revoke).exits(0);
-    let judged = sandbox.run(["check-proof", "fork"]).exits(3);
+    sandbox.exits(
+        1,
+        format!("verify {} {} --evidence fork", COPIES[0], COPIES[1]),
+    );
+    sandbox.ok("check-proof fork");
+    sandbox.ok("key revoke self --reason stolen");
+    let judged = sandbox.exits(3, "check-proof fork");
     for said in ["seals_conflict", "key_ended"] {
-        assert!(judged.stdout.contains(said), "{}", judged.stdout);
+        judged.stdout.has(said);
     }
-    sandbox.run(["log", "accuse", "fork"]).exits(3);
+    sandbox.exits(3, "log accuse fork");
 }
 
 // T-FRK-02
@@ -117,23 +96,14 @@ fn evidence_of_a_key_that_ended_says_what_it_is_worth() {
 fn a_short_copy_beside_two_histories_hides_neither() {
     let sandbox = ready();
     let path = open_record(&sandbox, "b.jsonl", 2);
-    fs::copy(&path, sandbox.work().join("a.jsonl")).unwrap();
-    let other = sandbox.home().with_file_name("elsewhere");
-    copy(&sandbox.home(), &other);
+    fs::copy(&path, sandbox.path("a.jsonl")).unwrap();
+    let other = set_aside(&sandbox.home());
     take_log_away(&other);
-    fs::copy(&path, sandbox.work().join("c.jsonl")).unwrap();
-    sandbox.run(["seal", "b.jsonl", "--final"]).exits(0);
-    in_home(&sandbox, &other, &["seal", "c.jsonl", "--final"]).exits(0);
-    let all = [
-        "verify",
-        "a.jsonl",
-        "b.jsonl",
-        "c.jsonl",
-        "--evidence",
-        "fork",
-    ];
-    sandbox.run(all).exits(1);
-    sandbox.run(["check-proof", "fork"]).exits(0);
+    fs::copy(&path, sandbox.path("c.jsonl")).unwrap();
+    sandbox.ok("seal b.jsonl --final");
+    sandbox.in_home(&other, "seal c.jsonl --final").exits(0);
+    sandbox.exits(1, "verify a.jsonl b.jsonl c.jsonl --evidence fork");
+    sandbox.ok("check-proof fork");
 }
 
 // T-FRK-12
@@ -141,32 +111,23 @@ fn a_short_copy_beside_two_histories_hides_neither() {
 fn copies_of_an_honest_record_make_no_evidence() {
     let sandbox = ready();
     let path = open_record(&sandbox, "one.jsonl", 2);
-    fs::copy(&path, sandbox.work().join("older.jsonl")).unwrap();
-    sandbox.run(["seal", "one.jsonl", "--final"]).exits(0);
-    let make = ["verify", "one.jsonl", "older.jsonl", "--evidence", "fork"];
-    let made = sandbox.run(make).exits(1);
-    assert!(made.stdout.contains("rolled_back"), "{}", made.stdout);
-    assert!(
-        made.stderr.contains("no evidence was written"),
-        "{}",
-        made.stderr
-    );
-    let alone = ["verify", "one.jsonl", "--evidence", "fork"];
-    let alone = sandbox.run(alone).exits(0);
-    assert!(
-        alone.stderr.contains("no evidence was written"),
-        "{}",
-        alone.stderr
-    );
+    fs::copy(&path, sandbox.path("older.jsonl")).unwrap();
+    sandbox.ok("seal one.jsonl --final");
+    sandbox
+        .exits(1, "verify one.jsonl older.jsonl --evidence fork")
+        .prints("rolled_back")
+        .warns("no evidence was written");
+    sandbox
+        .ok("verify one.jsonl --evidence fork")
+        .warns("no evidence was written");
     // Changed content is no second history, because no seal covers it.
-    let text = fs::read_to_string(&path).unwrap();
+    let text = read(&path);
     sandbox.write(
         "changed.jsonl",
         text.replacen("question 1", "question 9", 1),
     );
-    let make = ["verify", "one.jsonl", "changed.jsonl", "--evidence", "fork"];
-    sandbox.run(make).exits(1);
-    assert!(!sandbox.work().join("fork").exists());
+    sandbox.exits(1, "verify one.jsonl changed.jsonl --evidence fork");
+    assert!(!sandbox.path("fork").exists());
 }
 
 // T-FRK-16
@@ -175,32 +136,21 @@ fn a_conflict_of_checkpoints_is_judged_by_the_key_that_is_named() {
     let sandbox = ready();
     let text = include_str!("../../../../testkit/tlog/forked.tlog-conflict");
     sandbox.write("log", text);
-    let open = sandbox.run(["check-proof", "log"]).exits(3);
-    assert!(
-        open.stdout.contains("checkpoints_conflict"),
-        "{}",
-        open.stdout
-    );
+    sandbox
+        .exits(3, "check-proof log")
+        .prints("checkpoints_conflict");
     let vkey = text.lines().nth(1).unwrap();
     let bytes = threadseal_core::encoding::parse_base64(vkey.rsplit_once('+').unwrap().1).unwrap();
     let key = PublicKey::from_bytes(bytes[1..].try_into().unwrap()).unwrap();
+    sandbox.ok(format!("check-proof log --key {}", key.to_hex()));
     sandbox
-        .run(["check-proof", "log", "--key", &key.to_hex()])
-        .exits(0);
-    let judged = sandbox
-        .run(["check-proof", "log", "--key", &vkey["key ".len()..]])
-        .exits(0);
-    assert!(
-        judged.stdout.contains("signatures, conflict"),
-        "{}",
-        judged.stdout
-    );
+        .ok(format!("check-proof log --key {}", &vkey["key ".len()..]))
+        .prints("signatures, conflict");
     sandbox
-        .run(["verify", "log"])
-        .fails_with("a conflict of checkpoints, and no record: threadseal check-proof");
+        .sh("verify log")
+        .fails_with("a conflict of checkpoints is not a record; hint: threadseal check-proof");
     let own = sandbox.home().join("keys/self.native.pub");
-    let other = ["check-proof", "log", "--key", own.to_str().unwrap()];
-    sandbox.run(other).exits(1);
+    sandbox.exits(1, format!("check-proof log --key {own:?}"));
     sandbox.write("changed", text.replacen("note ", "note 0", 1));
-    sandbox.run(["check-proof", "changed"]).exits(1);
+    sandbox.exits(1, "check-proof changed");
 }

@@ -1,6 +1,6 @@
 //! Threads in a PostgreSQL database: verified, followed, resumed and ended from the command line.
 
-#[path = "../../../threadseal-store/src/ledger/postgres/throwaway.rs"]
+#[path = "../../../threadseal-store/src/postgres/throwaway.rs"]
 #[allow(
     dead_code,
     unreachable_pub,
@@ -15,11 +15,7 @@ mod rows;
 mod stopped;
 mod strayed;
 
-use crate::run::project;
-use crate::sandbox::{Ran, Sandbox};
-use crate::scroll::piped;
-use std::process::{Child, Stdio};
-use std::time::Duration;
+use crate::prelude::*;
 use throwaway::Cluster;
 pub(crate) use throwaway::database_of;
 
@@ -36,6 +32,18 @@ struct Ended {
     thread: String,
 }
 
+/// Commands for this project and database.
+impl Shell for Ended {
+    fn run<I: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = I>) -> Ran {
+        let mut command = self.sandbox.command();
+        command
+            .args(arguments)
+            .args(["--project", "p"])
+            .env("THREADSEAL_DATABASE", &self.url);
+        Ran::of(command.output().unwrap())
+    }
+}
+
 impl Ended {
     fn new() -> Option<Self> {
         Self::of(project())
@@ -45,15 +53,13 @@ impl Ended {
     fn of(sandbox: Sandbox) -> Option<Self> {
         let cluster = Cluster::shared()?;
         let url = cluster.fresh();
-        sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
         let mut ended = Self {
             sandbox,
             cluster,
             url,
             thread: String::new(),
         };
-        let order = ["run", "demo/greet", "-i", "name=Ada", "--detach"];
-        ended.run(&order).exits(0);
+        ended.ok("run demo/greet -i name=Ada --detach");
         ended.work("answers.yaml");
         ended.thread = ended.root().unwrap();
         Some(ended)
@@ -61,18 +67,18 @@ impl Ended {
 
     /// The newest thread without a parent.
     fn root(&self) -> Option<String> {
-        let threads = self.run(&["thread", "list", "--json"]).exits(0).json();
-        let mut rows = threads["threads"].as_array().unwrap().iter();
+        let threads = self.json("thread list");
+        let mut rows = threads["threads"].list().iter();
         let root = rows.find(|row| row["parent_id"].is_null())?;
-        Some(root["thread_id"].as_str().unwrap().to_owned())
+        Some(root["thread_id"].text().to_owned())
     }
 
     /// A worker beside this test.
-    fn worker(&self, more: &[&str]) -> Child {
+    fn worker(&self, more: &str) -> Child {
         let mut command = self.sandbox.command();
         command
             .args(["worker", "-q", "--project", "p"])
-            .args(more)
+            .args(words(more))
             .env("THREADSEAL_DATABASE", &self.url)
             .stdout(Stdio::null())
             .stderr(Stdio::null());
@@ -102,15 +108,15 @@ impl Ended {
 
     /// How often the tool of `demo/slow` started.
     fn naps(&self) -> usize {
-        let began = std::fs::read_to_string(self.sandbox.work().join("p/began"));
+        let began = fs::read_to_string(self.sandbox.path("p/began"));
         began.map_or(0, |began| began.lines().count())
     }
 
     /// The command is refused for this reason, and changes nothing.
     #[track_caller]
-    fn refuses(&self, arguments: &[&str], why: &str) {
+    fn refuses(&self, arguments: &str, why: &str) {
         let before = self.everything();
-        let ran = self.run(arguments).exits(2);
+        let ran = self.exits(2, arguments);
         assert!(ran.stderr.contains(why), "{why}: {}", ran.stderr);
         assert_eq!(self.everything(), before, "{arguments:?}");
     }
@@ -123,20 +129,9 @@ impl Ended {
         ));
     }
 
-    /// A command for this project and database.
-    fn run(&self, arguments: &[&str]) -> Ran {
-        let mut command = self.sandbox.command();
-        command
-            .args(arguments)
-            .args(["--project", "p"])
-            .env("THREADSEAL_DATABASE", &self.url);
-        Ran::of(command.output().unwrap())
-    }
-
     /// A worker that runs all waiting orders.
     fn work(&self, script: &str) {
-        self.run(&["worker", "-q", "--until-idle", "--script", script])
-            .exits(0);
+        self.ok(format!("worker -q --until-idle --script {script:?}"));
     }
 
     fn verify(&self, thread: &str) -> Ran {
@@ -144,7 +139,7 @@ impl Ended {
             "" => self.url.clone(),
             thread => format!("{}#{thread}", self.url),
         };
-        self.sandbox.run(["verify", "--json", &address])
+        self.sandbox.sh(format!("verify --json {address:?}"))
     }
 
     fn sql(&self, sql: &str) -> String {
@@ -175,10 +170,9 @@ impl Ended {
         let ran = self.verify("");
         assert_eq!(ran.code, 1, "{sql}: {}{}", ran.stdout, ran.stderr);
         let results = &ran.json()["results"];
-        let told = results.as_array().unwrap().iter().any(|report| {
-            let mut findings = report["findings"].as_array().unwrap().iter();
-            report["path"].as_str().unwrap().ends_with(name)
-                && findings.any(|found| found["code"] == code)
+        let told = results.list().iter().any(|report| {
+            let mut findings = report["findings"].list().iter();
+            report["path"].text().ends_with(name) && findings.any(|found| found["code"] == code)
         });
         assert!(told, "{sql}: {code} of {name}: {results:#}");
         self.sql(
@@ -199,12 +193,7 @@ fn what_was_done_to_threads_in_a_database_is_told_as_of_files() {
     let one = ended.verify(&ended.thread).exits(0).json();
     assert_eq!(one["summary"]["verified"], 4, "{one:#}");
     let folder = format!(".ai/agent/threads/{}/", ended.thread);
-    let paths: Vec<&str> = one["results"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|report| report["path"].as_str().unwrap())
-        .collect();
+    let paths: Vec<&str> = one["results"].texts("path");
     assert!(
         paths
             .iter()
@@ -266,18 +255,15 @@ fn what_was_done_to_threads_in_a_database_is_told_as_of_files() {
     // Reports never contain a password, wherever they are kept.
     let (port, database) = (ended.cluster.port(), database_of(&ended.url));
     let open = format!("postgres://threadseal:correct%20horse@127.0.0.1:{port}/{database}");
-    let append = ["ledger", "append", &open, "--run", "r1", "--sign"];
+    let append = format!("ledger append {open} --run r1 --sign");
     piped(&ended.sandbox, &append, "{\"node\":\"plan\"}\n").exits(0);
-    let told = ended.sandbox.run(["verify", "--json", &open]).exits(0);
+    let told = ended.sandbox.ok(format!("verify --json {open:?}"));
     assert_eq!(told.json()["summary"]["verified"], 11, "{}", told.stdout);
     assert!(!format!("{}{}", told.stdout, told.stderr).contains("horse"));
     // Looking for threads in an empty database creates nothing.
     let empty = ended.cluster.fresh();
-    ended.sandbox.run(["verify", &empty]).exits(2);
-    ended
-        .sandbox
-        .run(["verify", &format!("{empty}#demo/x")])
-        .exits(2);
+    ended.sandbox.exits(2, format!("verify {empty}"));
+    ended.sandbox.exits(2, format!("verify {empty}#demo/x"));
     let made = "SELECT count(*) FROM pg_tables WHERE tablename IN ('threadseal_files', 'threadseal_threads')";
     assert_eq!(ended.cluster.sql(database_of(&empty), made), "0\n");
 }
@@ -287,10 +273,8 @@ fn what_was_done_to_threads_in_a_database_is_told_as_of_files() {
 fn threads_in_a_database_are_waited_for_followed_and_inspected() {
     let Some(ended) = Ended::new() else { return };
     // A client waits for a thread while it runs.
-    ended
-        .run(&["run", "demo/greet", "-i", "name=Eve", "--detach"])
-        .exits(0);
-    let mut worker = ended.worker(&["--script", "answers.yaml", "--until-idle"]);
+    ended.ok("run demo/greet -i name=Eve --detach");
+    let mut worker = ended.worker("--script answers.yaml --until-idle");
     let next = loop {
         match ended.root() {
             Some(root) if root != ended.thread => break root,
@@ -302,22 +286,24 @@ fn threads_in_a_database_are_waited_for_followed_and_inspected() {
         let seen = ended.verify("");
         assert!(matches!(seen.code, 0 | 3), "{}{}", seen.stdout, seen.stderr);
     }
-    let waited = ended.run(&["thread", "wait", &next, &ended.thread, "--json"]);
+    let waited = ended.sh(format!("thread wait {next} {} --json", ended.thread));
     worker.wait().unwrap();
     let waited = waited.exits(0).json();
     for thread in [&next, &ended.thread] {
         let result = &waited["results"][thread];
         assert_eq!(result["outputs"]["path"], "out.txt", "{waited}");
     }
-    let chain = ended.run(&["thread", "chain", &next, "--json"]).exits(0);
+    let chain = ended.ok(format!("thread chain {next:?} --json"));
     assert_eq!(chain.json()["chain_length"], 1);
-    let status = ended.run(&["thread", "status", &next, "--json"]).exits(0);
+    let status = ended.ok(format!("thread status {next:?} --json"));
     assert_eq!(status.json()["verified"], true);
-    for look in [["transcript", &next, "-q"], ["search", &next, "Greet Eve"]] {
-        let seen = ended.run(&[&["thread"], &look[..]].concat()).exits(0);
-        assert!(seen.stdout.contains("Greet Eve"), "{}", seen.stdout);
+    for look in [
+        &format!("transcript {next:?} -q"),
+        &format!("search {next:?} 'Greet Eve'"),
+    ] {
+        ended.ok(format!("thread {look}")).prints("Greet Eve");
     }
-    ended.run(&["thread", "inspect"]).exits(0);
+    ended.ok("thread inspect");
     let of = format!("WHERE thread_id = '{next}'");
     for (change, code) in [
         (
@@ -351,7 +337,7 @@ fn threads_in_a_database_are_waited_for_followed_and_inspected() {
                    CREATE TABLE kept_threads AS SELECT thread_id, status, directive, continuation_thread_id, continuation_of, turns FROM threadseal_threads;
                    CREATE TABLE kept_budgets AS SELECT thread_id, actual_nanos, parent_thread_id FROM threadseal_budgets");
         ended.sql(&format!("UPDATE {change} {of}"));
-        let seen = ended.run(&["thread", "inspect", "--json"]);
+        let seen = ended.sh("thread inspect --json");
         assert!(
             seen.stdout.contains(&format!("\"code\":\"{code}\"")),
             "{change}: {}",
@@ -363,11 +349,11 @@ fn threads_in_a_database_are_waited_for_followed_and_inspected() {
                    UPDATE threadseal_budgets b SET actual_nanos = k.actual_nanos, parent_thread_id = k.parent_thread_id
                    FROM kept_budgets k WHERE k.thread_id = b.thread_id");
     }
-    ended.run(&["thread", "inspect"]).exits(0);
+    ended.ok("thread inspect");
     ended.sql(&format!("UPDATE threadseal_threads SET status = 'continued', continuation_thread_id = thread_id {of}"));
-    ended.run(&["thread", "chain", &next]).exits(1);
+    ended.exits(1, format!("thread chain {next:?}"));
     // `thread wait` does not wait for a chain without an end.
-    let refused = ended.run(&["thread", "wait", &next, "--json"]).exits(2);
+    let refused = ended.exits(2, format!("thread wait {next:?} --json"));
     assert_eq!(refused.json()["results"][&next]["status"], "refused");
 }
 
@@ -376,11 +362,11 @@ fn threads_in_a_database_are_waited_for_followed_and_inspected() {
 fn a_thread_in_a_database_is_gone_on_with_from_records_that_verify_only() {
     let Some(ended) = Ended::new() else { return };
     let thread = ended.thread.as_str();
-    let resume = ["thread", "resume", thread, "-m", "Once more."];
-    let detached = [&resume[..], &["--detach"]].concat();
+    let resume = format!("thread resume {thread} -m 'Once more.'");
+    let detached = format!("{resume} --detach");
     ended.edit("Ada", "Eve");
     ended.refuses(&resume, "tampered");
-    ended.refuses(&["thread", "handoff", thread], "tampered");
+    ended.refuses(&format!("thread handoff {thread}"), "tampered");
     ended.edit("Eve", "Ada");
     // A live worker may still continue the thread.
     ended.sql(
@@ -389,7 +375,7 @@ fn a_thread_in_a_database_is_gone_on_with_from_records_that_verify_only() {
     ended.refuses(&resume, "is not done");
     ended.sql("UPDATE threadseal_orders SET state = 'done'");
     // A change that the order does not know stops the worker.
-    ended.run(&detached).exits(0);
+    ended.ok(&detached);
     ended.edit("Ada", "Eve");
     ended.work("more.yaml");
     let threads = "SELECT count(*) FROM threadseal_threads";
@@ -405,37 +391,25 @@ fn a_thread_in_a_database_is_gone_on_with_from_records_that_verify_only() {
     ended.sql("UPDATE threadseal_orders SET token = 100");
     // Once restored, the thread resumes; a client that waits for the first thread gets the result
     // of the last one.
-    let mut worker = ended.worker(&["--script", "more.yaml"]);
-    let resumed = ended.run(&[&resume[..], &["--json"]].concat());
+    let mut worker = ended.worker("--script more.yaml");
+    let resumed = ended.sh(format!("{resume} --json"));
     worker.kill().unwrap();
     worker.wait().unwrap();
     let resumed = resumed.exits(0).json();
-    assert_eq!(
-        (&resumed["status"], &resumed["result"]),
-        (&"completed".into(), &"Gladly.".into())
-    );
-    ended
-        .run(&["thread", "handoff", thread, "-m", "Once more.", "--detach"])
-        .exits(0);
+    resumed.is(json!({"status": "completed", "result": "Gladly."}));
+    ended.ok(format!("thread handoff {thread} -m 'Once more.' --detach"));
     ended.work("more.yaml");
-    let waited = ended
-        .run(&["thread", "wait", thread, "--json"])
-        .exits(0)
-        .json();
+    let waited = ended.json(format!("thread wait {thread}"));
     assert_eq!(waited["results"][thread]["result"], "Gladly.");
-    let chain = ended
-        .run(&["thread", "chain", thread, "--json"])
-        .exits(0)
-        .json();
-    assert_eq!(chain["chain_length"], 3, "{chain}");
-    assert_eq!(chain["chain"][1]["thread_id"], resumed["thread_id"]);
+    let chain = ended.json(format!("thread chain {thread}"));
+    chain.is(json!({"chain_length": 3, "chain/1/thread_id": resumed["thread_id"]}));
     // There is one order, whose token rose with each lease.
     assert_eq!(
         ended.sql("SELECT count(*), max(token) FROM threadseal_orders"),
         "1|102\n"
     );
     ended.verify("").exits(0);
-    ended.run(&["thread", "inspect"]).exits(0);
+    ended.ok("thread inspect");
 }
 
 // T-FLT-13
@@ -443,15 +417,15 @@ fn a_thread_in_a_database_is_gone_on_with_from_records_that_verify_only() {
 fn a_thread_whose_worker_is_gone_is_ended_by_hand_and_not_while_a_lease_stands() {
     let Some(ended) = Ended::new() else { return };
     ended.slow(2);
-    ended.run(&["run", "demo/slow", "--detach"]).exits(0);
-    let mut worker = ended.worker(&["--script", "nap.yaml"]);
+    ended.ok("run demo/slow --detach");
+    let mut worker = ended.worker("--script nap.yaml");
     while ended.naps() < 1 {
         std::thread::sleep(Duration::from_millis(20));
     }
     worker.kill().unwrap();
     worker.wait().unwrap();
     let thread = ended.root().unwrap();
-    let recover = ["thread", "recover", &thread, "--json"];
+    let recover = format!("thread recover {thread} --json");
     let expires = |when: &str| {
         ended.sql(&format!("UPDATE threadseal_orders SET expires_at = now() + interval '{when}' WHERE state = 'taken'"));
     };
@@ -461,7 +435,7 @@ fn a_thread_whose_worker_is_gone_is_ended_by_hand_and_not_while_a_lease_stands()
     ended.edit("tool.demo.nap", "tool.demo.nax");
     ended.refuses(&recover, "tampered");
     ended.edit("tool.demo.nax", "tool.demo.nap");
-    let recovered = ended.run(&recover).exits(0).json();
+    let recovered = ended.ok(&recover).json();
     assert_eq!(recovered["status"], "error");
     let call = format!("{thread}/1/n1#1");
     assert_eq!(
@@ -476,9 +450,8 @@ fn a_thread_whose_worker_is_gone_is_ended_by_hand_and_not_while_a_lease_stands()
     ended.refuses(&recover, "nothing to recover");
     // The worker that resumes it is lost too. The next worker ends the successor, and repeats no
     // call.
-    let order = ["thread", "resume", &thread, "-m", "Again.", "--detach"];
-    ended.run(&order).exits(0);
-    let mut worker = ended.worker(&["--script", "nap.yaml"]);
+    ended.ok(format!("thread resume {thread} -m Again. --detach"));
+    let mut worker = ended.worker("--script nap.yaml");
     while ended.naps() < 2 {
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -487,24 +460,15 @@ fn a_thread_whose_worker_is_gone_is_ended_by_hand_and_not_while_a_lease_stands()
     expires("-1 hour");
     ended.work("nap.yaml");
     assert_eq!(ended.naps(), 2);
-    let chain = ended
-        .run(&["thread", "chain", &thread, "--json"])
-        .exits(0)
-        .json();
-    let statuses: Vec<&str> = chain["chain"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|row| row["status"].as_str().unwrap())
-        .collect();
+    let chain = ended.json(format!("thread chain {thread}"));
+    let statuses: Vec<&str> = chain["chain"].texts("status");
     assert_eq!(statuses, ["continued", "error"]);
     let waited = ended
-        .run(&["thread", "wait", &thread, "--json"])
-        .exits(2)
+        .exits(2, format!("thread wait {thread} --json"))
         .json();
     assert_eq!(waited["results"][&thread]["status"], "error", "{waited}");
     ended.verify("").exits(0);
-    ended.run(&["thread", "inspect"]).exits(0);
+    ended.ok("thread inspect");
 }
 
 // T-FLT-12
@@ -528,21 +492,19 @@ fn a_run_of_a_graph_is_an_order_and_ends_with_its_worker_until_somebody_decides(
     let seal = paths.iter().map(|path| path.to_str().unwrap());
     sandbox.run(std::iter::once("seal").chain(seal)).exits(0);
     let naps = || {
-        let began = std::fs::read_to_string(sandbox.work().join("p/began"));
+        let began = fs::read_to_string(sandbox.path("p/began"));
         began.map_or(0, |began| began.lines().count())
     };
-    ended
-        .run(&["graph", "run", "demo/naps", "--detach"])
-        .exits(0);
-    let mut worker = ended.worker(&[]);
+    ended.ok("graph run demo/naps --detach");
+    let mut worker = ended.worker("");
     while naps() < 1 {
         std::thread::sleep(Duration::from_millis(20));
     }
     worker.kill().unwrap();
     worker.wait().unwrap();
     let run = ended.root().unwrap();
-    let resume = ["graph", "resume", &run];
-    let decided = [&resume[..], &["--skip-unresolved", "--detach"]].concat();
+    let resume = format!("graph resume {run}");
+    let decided = format!("{resume} --skip-unresolved --detach");
     // While the lease is valid, another worker may continue.
     ended.sql(
         "UPDATE threadseal_orders SET expires_at = now() + interval '1 hour' WHERE state = 'taken'",
@@ -552,10 +514,7 @@ fn a_run_of_a_graph_is_an_order_and_ends_with_its_worker_until_somebody_decides(
         "UPDATE threadseal_orders SET expires_at = now() - interval '1 hour' WHERE state = 'taken'",
     );
     ended.work("answers.yaml");
-    let waited = ended
-        .run(&["thread", "wait", &run, "--json"])
-        .exits(2)
-        .json();
+    let waited = ended.exits(2, format!("thread wait {run} --json")).json();
     assert_eq!(waited["results"][&run]["status"], "error", "{waited}");
     assert_eq!(naps(), 1);
     // The outcome of the call is unknown: nothing continues until a person decides.
@@ -563,26 +522,14 @@ fn a_run_of_a_graph_is_an_order_and_ends_with_its_worker_until_somebody_decides(
     ended.edit("demo/naps", "demo/nap5");
     ended.refuses(&decided, "tampered");
     ended.edit("demo/nap5", "demo/naps");
-    ended.run(&decided).exits(0);
+    ended.ok(&decided);
     ended.work("answers.yaml");
-    let waited = ended
-        .run(&["thread", "wait", &run, "--json"])
-        .exits(0)
-        .json();
+    let waited = ended.json(format!("thread wait {run}"));
     assert_eq!(waited["results"][&run]["status"], "completed", "{waited}");
     assert_eq!(naps(), 1);
-    let chain = ended
-        .run(&["thread", "chain", &run, "--json"])
-        .exits(0)
-        .json();
-    let last = chain["chain"][1]["thread_id"].as_str().unwrap();
-    let shown = ended
-        .run(&["graph", "show", last, "--json"])
-        .exits(0)
-        .json();
-    assert_eq!(
-        (&shown["status"], &shown["resumed_from"]),
-        (&"completed".into(), &run.as_str().into())
-    );
+    let chain = ended.json(format!("thread chain {run}"));
+    let last = chain["chain"][1]["thread_id"].text();
+    let shown = ended.json(format!("graph show {last}"));
+    shown.is(json!({"status": "completed", "resumed_from": run.as_str()}));
     ended.verify("").exits(0);
 }

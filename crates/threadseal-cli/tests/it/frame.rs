@@ -1,10 +1,7 @@
 //! Help, version, exit codes and output: rules for every command.
 
-use crate::fixtures::{ended_record, ready};
-use crate::sandbox::{Ran, Sandbox};
+use crate::prelude::*;
 use std::fs::File;
-use std::io::Write as _;
-use std::process::Stdio;
 
 /// Every command, in the order of `--help`.
 pub(crate) const COMMANDS: [&str; 31] = [
@@ -43,7 +40,7 @@ pub(crate) const COMMANDS: [&str; 31] = [
 
 #[test]
 fn the_root_help_states_the_exit_codes() {
-    let help = Sandbox::new().run(["--help"]).exits(0).stdout;
+    let help = Sandbox::new().ok("--help").stdout;
     for line in [
         "  0  verified",
         "  1  evidence",
@@ -58,13 +55,13 @@ fn the_root_help_states_the_exit_codes() {
 fn wrong_usage_exits_2_and_keeps_standard_output_empty() {
     let sandbox = Sandbox::new();
     for arguments in [
-        &[][..],
-        &["no-such-command"],
-        &["man", "--no-such-option"],
-        &["--color", "pink", "man"],
-        &["completions"],
+        "",
+        "no-such-command",
+        "man --no-such-option",
+        "--color pink man",
+        "completions",
     ] {
-        let ran = sandbox.run(arguments).exits(2);
+        let ran = sandbox.exits(2, arguments);
         assert_eq!(ran.stdout, "", "{arguments:?}");
         assert!(!ran.stderr.is_empty(), "{arguments:?}");
     }
@@ -72,19 +69,16 @@ fn wrong_usage_exits_2_and_keeps_standard_output_empty() {
 
 #[test]
 fn wrong_usage_is_told_in_json_where_json_was_asked_for() {
-    let ran = Sandbox::new()
-        .run(["verify", "--json", "--format", "pink", "x"])
-        .exits(2);
+    let ran = Sandbox::new().exits(2, "verify --json --format pink x");
     assert_eq!(ran.json()["schema"], "threadseal.error/1");
-    let message = ran.json()["message"].as_str().unwrap().to_owned();
+    let message = ran.json()["message"].text().to_owned();
     assert!(message.starts_with("invalid value 'pink'"), "{message}");
 }
 
 #[test]
 fn version_is_one_line() {
-    let ran = Sandbox::new().run(["--version"]).exits(0);
     assert_eq!(
-        ran.stdout,
+        Sandbox::new().ok("--version").stdout,
         concat!("threadseal ", env!("CARGO_PKG_VERSION"), "\n")
     );
 }
@@ -93,10 +87,10 @@ fn version_is_one_line() {
 #[test]
 fn a_full_disk_and_a_broken_pipe_behind_standard_output_are_never_0() {
     let sandbox = Sandbox::new();
-    for arguments in [&["completions", "bash"][..], &["man"], &["--help"]] {
+    for arguments in ["completions bash", "man", "--help"] {
         let full = sandbox
             .command()
-            .args(arguments)
+            .args(words(arguments))
             .stdout(File::options().write(true).open("/dev/full").unwrap())
             .stderr(Stdio::piped())
             .spawn()
@@ -107,7 +101,7 @@ fn a_full_disk_and_a_broken_pipe_behind_standard_output_are_never_0() {
         drop(reader);
         let broken = sandbox
             .command()
-            .args(arguments)
+            .args(words(arguments))
             .stdout(writer)
             .stderr(Stdio::piped())
             .spawn()
@@ -121,11 +115,11 @@ fn a_full_disk_and_a_broken_pipe_behind_standard_output_are_never_0() {
 fn a_minus_is_standard_input_where_a_file_is_read_once() {
     let sandbox = ready();
     ended_record(&sandbox, "good.jsonl", 1);
-    let good = std::fs::read_to_string(sandbox.work().join("good.jsonl")).unwrap();
+    let good = fs::read_to_string(sandbox.work().join("good.jsonl")).unwrap();
     sandbox
         .run(["prove", "good.jsonl#1", "--out", "p.turn-proof"])
         .exits(0);
-    let proof = std::fs::read_to_string(sandbox.work().join("p.turn-proof")).unwrap();
+    let proof = fs::read_to_string(sandbox.work().join("p.turn-proof")).unwrap();
     let forged = good.replace("answer 1", "answer X");
     for (arguments, input, exit) in [
         (&["verify", "-"][..], &good, 0),
@@ -156,27 +150,27 @@ fn what_had_to_be_said_and_could_not_be_is_never_0_and_silence_is_the_verdict() 
     let sandbox = ready();
     ended_record(&sandbox, "good.jsonl", 1);
     sandbox.write("unsigned.json", "{}");
-    let to_full = |arguments: &[&str]| {
+    let to_full = |arguments: &str| {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let mut command = sandbox.command();
-        let command = command.args(arguments).stdout(full);
+        let command = command.args(words(arguments)).stdout(full);
         let ran = command.stderr(Stdio::piped()).spawn().unwrap();
         Ran::of(ran.wait_with_output().unwrap())
     };
-    to_full(&["verify", "good.jsonl"]).exits(2);
-    to_full(&["verify", "good.jsonl", "-q", "--json"]).exits(2);
+    to_full("verify good.jsonl").exits(2);
+    to_full("verify good.jsonl -q --json").exits(2);
     // Nothing is due, and nothing is lost.
-    to_full(&["verify", "good.jsonl", "-q"]).exits(0);
-    to_full(&["verify", "unsigned.json", "-q"]).exits(2);
-    let text = std::fs::read_to_string(sandbox.work().join("good.jsonl")).unwrap();
+    to_full("verify good.jsonl -q").exits(0);
+    to_full("verify unsigned.json -q").exits(2);
+    let text = sandbox.read("good.jsonl");
     sandbox.write("good.jsonl", text.replace("answer 1", "answer X"));
-    to_full(&["verify", "good.jsonl", "-q"]).exits(1);
+    to_full("verify good.jsonl -q").exits(1);
 }
 
 #[test]
 fn the_demonstration_notices_every_attack_and_leaves_its_files() {
     let sandbox = Sandbox::new();
-    let ran = sandbox.run(["demo"]).exits(0);
+    let ran = sandbox.ok("demo");
     for (verdict, file) in [
         ("verified", "transcript"),
         ("tampered", "changed-byte"),
@@ -186,30 +180,23 @@ fn the_demonstration_notices_every_attack_and_leaves_its_files() {
         ("unsigned_tail", "appended-event"),
     ] {
         let path = format!("threadseal-demo/records/{file}.jsonl");
-        assert!(
-            ran.stdout.contains(&format!("\n{verdict}  {path}")),
-            "{}",
-            ran.stdout
-        );
-        assert!(sandbox.work().join(path).exists());
+        ran.stdout.has(&format!("\n{verdict}  {path}"));
+        assert!(sandbox.path(path).exists());
     }
-    let again = [
-        "--home",
-        "threadseal-demo/home",
-        "verify",
-        "threadseal-demo/records",
-    ];
-    sandbox.run(again).exits(1);
-    let json = sandbox.run(["demo", "--json"]).exits(0).json();
+    sandbox.exits(
+        1,
+        "--home threadseal-demo/home verify threadseal-demo/records",
+    );
+    let json = sandbox.json("demo");
     assert_eq!(json["folder"], "threadseal-demo-2");
-    sandbox.run(["demo", "--dir", "threadseal-demo"]).exits(2);
+    sandbox.exits(2, "demo --dir threadseal-demo");
     assert!(!sandbox.home().exists());
 }
 
 #[test]
 fn completions_know_every_command() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let script = Sandbox::new().run(["completions", shell]).exits(0).stdout;
+        let script = Sandbox::new().ok(format!("completions {shell}")).stdout;
         for command in COMMANDS {
             assert!(script.contains(command), "{shell}: {command}");
         }
@@ -219,13 +206,14 @@ fn completions_know_every_command() {
 #[test]
 fn manual_pages_are_written_one_per_command() {
     let sandbox = Sandbox::new();
-    let page = sandbox.run(["man"]).exits(0).stdout;
-    assert!(page.contains(".TH threadseal 1"));
-    assert!(page.contains("Exit codes"));
-    let ran = sandbox.run(["man", "pages"]).exits(0);
+    sandbox
+        .ok("man")
+        .prints(".TH threadseal 1")
+        .prints("Exit codes");
+    let ran = sandbox.ok("man pages");
     for command in COMMANDS {
-        let file = sandbox.work().join(format!("pages/threadseal-{command}.1"));
+        let file = sandbox.path(format!("pages/threadseal-{command}.1"));
         assert!(file.is_file(), "{}", ran.stdout);
     }
-    assert_eq!(sandbox.run(["-q", "man", "pages"]).exits(0).stdout, "");
+    assert_eq!(sandbox.ok("-q man pages").stdout, "");
 }

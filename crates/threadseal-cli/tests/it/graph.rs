@@ -1,14 +1,13 @@
 //! `graph validate`, run on files.
 
-use crate::sandbox::{Sandbox, shared};
-use std::fs;
+use crate::prelude::*;
 
 const GOOD: &str = "tool_type: graph\npermissions: [rye.execute.tool.x]\nconfig:\n  start: a\n  nodes:\n    a: {action: {primary: execute, item_type: tool, item_id: x}, next: b}\n    b: {type: return}\n";
 
 #[test]
 fn faults_are_told_with_their_lines_and_decide_the_exit() {
     let sandbox = Sandbox::new();
-    let put = |name: &str, text: &str| fs::write(sandbox.work().join(name), text).unwrap();
+    let put = |name: &str, text: &str| sandbox.write(name, text);
     put("good.yaml", GOOD);
     put(
         "bad.yaml",
@@ -18,49 +17,30 @@ fn faults_are_told_with_their_lines_and_decide_the_exit() {
     );
     put("warn.yaml", &GOOD.replace(", next: b", ""));
     put("other.yaml", "a: [\n");
-    let ran = sandbox.run(["graph", "validate", "good.yaml"]).exits(0);
+    let ran = sandbox.ok("graph validate good.yaml");
     assert_eq!(ran.stdout, "good.yaml: 2 nodes, 0 warnings\n");
-    let ran = sandbox
-        .run(["graph", "validate", "warn.yaml", "-q"])
-        .exits(0);
     assert_eq!(
-        ran.stdout,
+        sandbox.ok("graph validate warn.yaml -q").stdout,
         "warn.yaml:6: warning: node `a` has no `next`: the graph is complete after it, without output\n\
          warn.yaml:7: warning: node `b` is never reached\n"
     );
-    let ran = sandbox
-        .run(["graph", "validate", "good.yaml", "bad.yaml"])
-        .exits(1);
     assert_eq!(
-        ran.stdout,
+        sandbox.exits(1, "graph validate good.yaml bad.yaml").stdout,
         "good.yaml: 2 nodes, 0 warnings\n\
-         bad.yaml:6: node `a` leads to `c`, which is no node\n\
-         bad.yaml:6: `permissions` do not hold rye.execute.tool.y\n"
+         bad.yaml:6: node `a` leads to `c`, which is not a node\n\
+         bad.yaml:6: `permissions` do not contain rye.execute.tool.y\n"
     );
     let output = sandbox
-        .run([
-            "graph",
-            "validate",
-            "bad.yaml",
-            "other.yaml",
-            "warn.yaml",
-            "--json",
-        ])
-        .exits(1)
+        .exits(1, "graph validate bad.yaml other.yaml warn.yaml --json")
         .json();
-    assert_eq!(output["schema"], "threadseal.graph.validate/1");
-    assert_eq!(output["graphs"][0]["nodes"], serde_json::Value::Null);
-    assert_eq!(output["graphs"][0]["faults"][0]["line"], 6);
-    assert_eq!(output["graphs"][1]["faults"][0]["severity"], "error");
-    assert_eq!(
-        (&output["errors"], &output["warnings"]),
-        (&3.into(), &2.into())
-    );
-    sandbox.run(["graph", "validate", "none.yaml"]).exits(2);
-    sandbox
-        .run(["graph", "validate", "none.yaml", "bad.yaml"])
-        .exits(1);
-    sandbox.run(["graph", "validate"]).exits(2);
+    output.is(json!({
+        "schema": "threadseal.graph.validate/1", "graphs/0/nodes": Value::Null,
+        "graphs/0/faults/0/line": 6, "graphs/1/faults/0/severity": "error", "errors": 3,
+        "warnings": 2,
+    }));
+    sandbox.exits(2, "graph validate none.yaml");
+    sandbox.exits(1, "graph validate none.yaml bad.yaml");
+    sandbox.exits(2, "graph validate");
 }
 
 #[test]
@@ -73,8 +53,7 @@ fn real_graphs_have_no_errors() {
     let files: Vec<String> = files
         .map(|entry| entry.unwrap().path().to_string_lossy().into_owned())
         .collect();
-    let arguments = ["graph", "validate"].map(str::to_owned);
-    let ran = Sandbox::new().run(arguments.iter().chain(&files)).exits(0);
+    let ran = Sandbox::new().ok(format!("graph validate {}", files.join(" ")));
     assert_eq!(ran.stdout.matches(" nodes, ").count(), files.len());
 }
 
@@ -94,7 +73,7 @@ const CALLER: &str = "# caller\n\n```xml\n<directive name=\"caller\" version=\"1
 /// A project with a graph, the items that it uses, and a directive that calls it.
 fn project() -> Sandbox {
     let sandbox = Sandbox::new();
-    sandbox.run(["init", "-q"]).exits(0);
+    sandbox.ok("init -q");
     let files = [
         sandbox.write("p/.ai/graphs/demo/pipeline.yaml", PIPELINE),
         sandbox.write("p/.ai/tools/demo/count.yaml", COUNT),
@@ -109,74 +88,40 @@ fn project() -> Sandbox {
     sandbox
 }
 
-const RUN: [&str; 8] = [
-    "graph",
-    "run",
-    "demo/pipeline",
-    "--project",
-    "p",
-    "-i",
-    "file=text.txt",
-    "--script",
-];
+const RUN: &str = "graph run demo/pipeline --project p -i file=text.txt --script";
 
 #[test]
 fn a_graph_runs_shows_itself_and_all_that_it_leaves_verifies() {
     let sandbox = project();
-    let ran = sandbox
-        .run(RUN.iter().chain(&["answers.yaml", "--json"]))
-        .exits(0)
-        .json();
-    assert_eq!(
-        (&ran["status"], &ran["outputs"]["said"]),
-        (&"completed".into(), &"No.".into())
-    );
-    let id = ran["thread_id"].as_str().unwrap().to_owned();
-    let verified = sandbox.run(["verify", "p", "--json"]).exits(0).json();
+    let ran = sandbox.json(format!("{RUN} answers.yaml"));
+    ran.is(json!({"status": "completed", "outputs/said": "No."}));
+    let id = ran["thread_id"].text().to_owned();
+    let verified = sandbox.json("verify p");
     // Four items and project.json. Of the run and of the thread below it: transcript, ledger,
     // thread.json, capabilities.md and entry. Of the run also the state file.
     assert_eq!(verified["summary"]["verified"], 16, "{verified}");
-    let shown = sandbox
-        .run(["graph", "show", &id, "--project", "p", "--json"])
-        .exits(0)
-        .json();
-    assert_eq!(
-        (&shown["status"], &shown["step_count"]),
-        (&"completed".into(), &3.into())
-    );
-    assert_eq!(shown["nodes"][1]["node"], "judge");
-    let text = sandbox
-        .run(["graph", "show", &id, "--project", "p"])
-        .exits(0);
-    assert!(
-        text.stdout.contains("completed, step 3 at done"),
-        "{}",
-        text.stdout
-    );
-    let list = sandbox
-        .run(["thread", "list", "--project", "p", "--json"])
-        .exits(0)
-        .json();
-    let rows = list["threads"].as_array().unwrap();
+    let shown = sandbox.json(format!("graph show {id} --project p"));
+    shown.is(json!({"status": "completed", "step_count": 3, "nodes/1/node": "judge"}));
+    sandbox
+        .ok(format!("graph show {id} --project p"))
+        .prints("completed, step 3 at done");
+    let list = sandbox.json("thread list --project p");
+    let rows = list["threads"].list();
     let row = rows
         .iter()
         .find(|row| row["thread_id"] == id.as_str())
         .unwrap();
-    assert_eq!(
-        (&row["directive"], &row["status"]),
-        (&"demo/pipeline".into(), &"completed".into())
-    );
-    sandbox
-        .run(["thread", "status", &id, "--project", "p"])
-        .exits(0);
-    let plain = sandbox.run(RUN.iter().chain(&["answers.yaml"])).exits(0);
+    row.is(json!({"directive": "demo/pipeline", "status": "completed"}));
+    sandbox.ok(format!("thread status {id} --project p"));
+    let plain = sandbox.ok(format!("{RUN} answers.yaml"));
     assert_eq!(plain.stdout, "said: No.\n");
-    assert!(plain.stderr.contains("step 2, judge"), "{}", plain.stderr);
+    plain.stderr.has("step 2, judge");
     // A complete run can be neither resumed nor cancelled.
-    let again = ["graph", "resume", &id, "--project", "p"];
-    sandbox.run(again).fails_with("complete");
     sandbox
-        .run(["graph", "cancel", &id, "--project", "p"])
+        .sh(format!("graph resume {id} --project p"))
+        .fails_with("complete");
+    sandbox
+        .sh(format!("graph cancel {id} --project p"))
         .fails_with("has ended");
 }
 
@@ -184,36 +129,20 @@ fn a_graph_runs_shows_itself_and_all_that_it_leaves_verifies() {
 fn a_run_that_failed_is_resumed_and_one_that_was_changed_is_not() {
     let sandbox = project();
     sandbox.write("silent.yaml", "answers: []\n");
-    let ran = sandbox
-        .run(RUN.iter().chain(&["silent.yaml", "--json"]))
-        .exits(2)
-        .json();
-    let id = ran["thread_id"].as_str().unwrap().to_owned();
+    let ran = sandbox.exits(2, format!("{RUN} silent.yaml --json")).json();
+    let id = ran["thread_id"].text().to_owned();
     assert_eq!(ran["status"], "error", "{ran}");
-    let state = sandbox
-        .work()
-        .join(format!("p/.ai/knowledge/graphs/demo/pipeline/{id}.md"));
-    let text = fs::read_to_string(&state).unwrap();
+    let state = sandbox.path(format!("p/.ai/knowledge/graphs/demo/pipeline/{id}.md"));
+    let text = read(&state);
     fs::write(&state, text.replace("3 text.txt", "9 text.txt")).unwrap();
-    let resume = [
-        "graph",
-        "resume",
-        &id,
-        "--project",
-        "p",
-        "--script",
-        "answers.yaml",
-        "--json",
-    ];
-    sandbox.run(resume).fails_with("tampered");
+    let resume = format!("graph resume {id} --project p --script answers.yaml --json");
+    sandbox.sh(&resume).fails_with("tampered");
     fs::write(&state, text).unwrap();
-    let ran = sandbox.run(resume).exits(0).json();
+    let ran = sandbox.ok(&resume).json();
     assert_eq!(ran["outputs"]["said"], "No.");
-    let status = sandbox
-        .run(["thread", "status", &id, "--itself", "--project", "p"])
-        .exits(0);
+    let status = sandbox.ok(format!("thread status {id} --itself --project p"));
     assert_eq!(status.stdout, "continued\n");
-    sandbox.run(["verify", "p"]).exits(0);
+    sandbox.ok("verify p");
 }
 
 #[test]
@@ -224,22 +153,10 @@ fn a_model_calls_a_graph_as_a_tool() {
         "answers:\n  - calls: [{tool: rye_execute, input: {item_type: tool, item_id: demo/pipeline, parameters: {file: text.txt}}}]\n  \
          - text: No.\n  - text: It said no.\n",
     );
-    let run = [
-        "run",
-        "demo/caller",
-        "--project",
-        "p",
-        "--script",
-        "calls.yaml",
-        "--json",
-    ];
-    let ran = sandbox.run(run).exits(0).json();
+    let ran = sandbox.json("run demo/caller --project p --script calls.yaml");
     assert_eq!(ran["result"], "It said no.");
-    let list = sandbox
-        .run(["thread", "list", "--project", "p", "--json"])
-        .exits(0)
-        .json();
-    let rows = list["threads"].as_array().unwrap();
+    let list = sandbox.json("thread list --project p");
+    let rows = list["threads"].list();
     let of = |directive: &str| {
         rows.iter()
             .find(|row| row["directive"] == directive)
@@ -253,5 +170,5 @@ fn a_model_calls_a_graph_as_a_tool() {
         of("demo/judge")["parent_id"],
         of("demo/pipeline")["thread_id"]
     );
-    sandbox.run(["verify", "p"]).exits(0);
+    sandbox.ok("verify p");
 }

@@ -2,13 +2,8 @@
 //! that are silent or absent.
 
 use crate::marks::Kept;
-use crate::sandbox::Sandbox;
-use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
+use crate::prelude::*;
 use std::os::unix::net::UnixListener;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 /// A bus that starts no service on its own, least of all a locked keyring.
 const BUS: &str = r#"<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
@@ -102,7 +97,7 @@ impl Session {
         self.keyring = Some(Running(keyring));
         // The keyring is ready when a log can be kept in it.
         for _ in 0..MAX_PROBES {
-            let probe = self.kept().run(&["init", "--mark", "keyring"]);
+            let probe = self.kept().sh("init --mark keyring");
             if probe.code == 0 && probe.stderr.is_empty() {
                 return;
             }
@@ -130,17 +125,17 @@ fn a_home_that_was_put_back_is_noticed_by_the_keyring_of_its_user() {
         return;
     };
     let kept = session.kept();
-    kept.run(&["init", "--mark", "keyring"]).exits(0);
+    kept.ok("init --mark keyring");
     assert_eq!(kept.status()["marks"][1]["place"], "keyring");
     kept.notices_that_it_was_put_back();
-    let told = kept.run(&["log", "status"]).exits(0).stdout;
-    assert!(told.contains("in keyring\n"), "{told}");
-    assert!(told.contains("whatever runs as this user"), "{told}");
+    kept.ok("log status")
+        .prints("in keyring\n")
+        .prints("every program of this user");
     // The keyring contains nothing about this log, only about another one.
     let other = session.kept();
-    other.run(&["init", "--mark", "keyring:"]).exits(0);
+    other.ok("init --mark keyring:");
     other.seal("a.json");
-    other.run(&["log", "status"]).exits(0);
+    other.ok("log status");
 }
 
 // T-MARK-15
@@ -150,29 +145,23 @@ fn what_is_sealed_without_the_keyring_waits_until_it_is_back_and_nobody_says_tha
         return;
     };
     let kept = session.kept();
-    kept.run(&["init", "--mark", "keyring"]).exits(0);
+    kept.ok("init --mark keyring");
     kept.seal("a.json");
     session.keyring = None;
-    let sealed = kept.seal("b.json");
-    assert!(sealed.stderr.contains("to be written"), "{}", sealed.stderr);
-    assert!(sealed.stderr.contains("keyring: "), "{}", sealed.stderr);
-    let verified = kept.run(&["verify", "a.json", "--json"]);
-    assert!(
-        verified.stdout.contains("mark_unreadable"),
-        "{}",
-        verified.stdout
-    );
-    kept.run(&["log", "status"]).exits(3);
+    kept.seal("b.json")
+        .warns("to be written")
+        .warns("keyring: ");
+    kept.sh("verify a.json --json").prints("mark_unreadable");
+    kept.exits(3, "log status");
     session.unlock();
-    assert_eq!(kept.seal("c.json").stderr, "");
+    kept.seal("c.json").is_quiet();
     let status = kept.status();
-    assert_eq!(status["state"], "good");
-    assert_eq!(status["marks"][1]["size"], status["size"], "{status}");
+    status.is(json!({"state": "good", "marks/1/size": status["size"]}));
     // A keyring that is lost for good can be removed from the places.
     session.keyring = None;
-    kept.run(&["log", "restart", "--anyway"]).exits(2);
-    kept.run(&["log", "mark", "remove", "keyring:"]).exits(0);
-    kept.run(&["log", "status"]).exits(0);
+    kept.exits(2, "log restart --anyway");
+    kept.ok("log mark remove keyring:");
+    kept.ok("log status");
 }
 
 /// A place can be added and removed by either of its names, and refuses a copy that was rolled
@@ -184,22 +173,18 @@ fn the_keyring_is_added_to_a_log_that_is_there_unless_it_contradicts_it() {
         return;
     };
     let kept = session.kept();
-    kept.run(&["init"]).exits(0);
+    kept.ok("init");
     kept.seal("a.json");
     kept.put_aside();
-    kept.run(&["log", "mark", "add", "keyring"]).exits(0);
+    kept.ok("log mark add keyring");
     assert_eq!(kept.status()["marks"][1]["size"], 2);
     kept.seal("b.json");
     kept.put_back();
     // The copy does not know that the place was added, and learns of the rollback when it names the
     // place.
-    kept.run(&["log", "status"]).exits(0);
-    let refused = kept.run(&["log", "mark", "add", "keyring:"]).exits(2);
-    assert!(
-        refused.stderr.contains("log_rolled_back"),
-        "{}",
-        refused.stderr
-    );
+    kept.ok("log status");
+    kept.exits(2, "log mark add keyring:")
+        .warns("log_rolled_back");
 }
 
 // T-MARK-15
@@ -213,29 +198,27 @@ fn a_bus_that_never_answers_and_one_that_is_not_there_hold_up_no_seal() {
     let absent = format!("unix:path={}", folder.path().join("nothing").display());
     for (address, silent) in [(silent, true), (absent, false)] {
         let kept = kept(&address);
-        kept.run(&["init"]).exits(0);
+        kept.ok("init");
         kept.seal("a.json");
         // A log that had the keyring, and lost it.
         let logs = kept.sandbox.home().join("log");
-        let id = fs::read_to_string(logs.join("current")).unwrap();
+        let id = read(logs.join("current"));
         let path = logs.join(id.trim_end()).join("log.json");
-        let text = fs::read_to_string(&path).unwrap();
+        let text = read(&path);
         fs::write(&path, text.replacen(']', ",\"keyring\"]", 1)).unwrap();
-        let sealed = kept.seal("b.json");
-        assert!(sealed.stderr.contains("to be written"), "{}", sealed.stderr);
-        let told = kept.run(&["log", "status"]).exits(3).stdout;
-        assert!(told.contains("cannot be read: keyring: "), "{told}");
+        kept.seal("b.json").warns("to be written");
+        kept.exits(3, "log status")
+            .prints("cannot be read: keyring: ");
         // Each of these commands would wait in vain for the silent bus.
         if silent {
             continue;
         }
-        kept.run(&["verify", "b.json"]).exits(0);
-        kept.run(&["log", "restart", "--anyway"]).exits(2);
-        kept.run(&["log", "mark", "remove", "keyring"]).exits(0);
-        let refused = kept.run(&["log", "mark", "add", "keyring"]).exits(2);
-        assert!(refused.stderr.contains("keyring: "), "{}", refused.stderr);
+        kept.ok("verify b.json");
+        kept.exits(2, "log restart --anyway");
+        kept.ok("log mark remove keyring");
+        kept.exits(2, "log mark add keyring").warns("keyring: ");
         for bad in ["keyring:login", "keyring://user@login"] {
-            kept.run(&["log", "mark", "add", bad]).exits(2);
+            kept.exits(2, format!("log mark add {bad}"));
         }
     }
 }

@@ -1,9 +1,7 @@
 //! `init` and `key`.
 
-use crate::sandbox::{Sandbox, shared, tree_digest};
-use std::fs;
+use crate::prelude::*;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -12,33 +10,22 @@ fn mode(path: &Path) -> u32 {
 #[test]
 fn init_makes_three_keys_and_trusts_them_and_a_second_run_changes_nothing() {
     let sandbox = Sandbox::new();
-    let first = sandbox.run(["init"]).exits(0);
-    assert_eq!(first.stderr, "");
+    let first = sandbox.ok("init").is_quiet();
     let before = tree_digest(&sandbox.home());
-    let second = sandbox.run(["init"]).exits(0);
-    assert!(first.stdout.contains("ready: "), "{}", first.stdout);
-    assert!(
-        second.stdout.contains("nothing to do: "),
-        "{}",
-        second.stdout
-    );
+    let second = sandbox.ok("init");
+    first.stdout.has("ready: ");
+    second.stdout.has("nothing to do: ");
     assert_eq!(
         first.stdout.lines().take(3).collect::<Vec<_>>(),
         second.stdout.lines().take(3).collect::<Vec<_>>()
     );
     assert_eq!(tree_digest(&sandbox.home()), before);
 
-    let keys = sandbox.run(["key", "list", "--json"]).exits(0).json();
+    let keys = sandbox.json("key list");
     let listed: Vec<_> = keys["keys"]
-        .as_array()
-        .unwrap()
+        .list()
         .iter()
-        .map(|key| {
-            (
-                key["name"].as_str().unwrap(),
-                key["usage"].as_str().unwrap(),
-            )
-        })
+        .map(|key| (key["name"].text(), key["usage"].text()))
         .collect();
     let expected = [
         ("self", "native"),
@@ -50,22 +37,22 @@ fn init_makes_three_keys_and_trusts_them_and_a_second_run_changes_nothing() {
     let ((log, usage), kept) = listed.split_first().unwrap();
     assert!(log.starts_with("log-") && *usage == "log", "{listed:?}");
     assert_eq!(kept, expected);
-    let trusted = sandbox.run(["trust", "list", "--json"]).exits(0).json();
+    let trusted = sandbox.json("trust list");
     for (name, usage) in expected {
-        let keys = trusted["keys"].as_array().unwrap();
+        let keys = trusted["keys"].list();
         let entry = keys.iter().find(|key| key["name"] == name).unwrap();
-        assert_eq!(entry["usage"], serde_json::json!([usage]));
+        assert_eq!(entry["usage"], json!([usage]));
     }
 }
 
 #[test]
 fn init_does_not_take_back_what_the_user_decided_since() {
     let sandbox = Sandbox::new();
-    sandbox.run(["init"]).exits(0);
-    sandbox.run(["trust", "revoke", "self-rye"]).exits(0);
-    sandbox.run(["init"]).exits(0);
-    let trusted = sandbox.run(["trust", "list", "--json"]).exits(0).json();
-    let keys = trusted["keys"].as_array().unwrap();
+    sandbox.ok("init");
+    sandbox.ok("trust revoke self-rye");
+    sandbox.ok("init");
+    let trusted = sandbox.json("trust list");
+    let keys = trusted["keys"].list();
     assert_eq!(keys.len(), 4);
     let rye = keys.iter().find(|key| key["name"] == "self-rye").unwrap();
     assert!(rye["revoked"].is_object());
@@ -75,34 +62,28 @@ fn init_does_not_take_back_what_the_user_decided_since() {
 #[test]
 fn private_files_are_for_their_user_alone() {
     let sandbox = Sandbox::new();
-    sandbox.run(["init"]).exits(0);
+    sandbox.ok("init");
     assert_eq!(mode(&sandbox.home()), 0o700);
     assert_eq!(mode(&sandbox.home().join("keys")), 0o700);
     assert_eq!(mode(&sandbox.home().join("keys/self.native.key")), 0o600);
-    sandbox
-        .run(["key", "export", "self", "--private", "--out", "k.pem"])
-        .exits(0);
-    assert_eq!(mode(&sandbox.work().join("k.pem")), 0o600);
+    sandbox.ok("key export self --private --out k.pem");
+    assert_eq!(mode(&sandbox.path("k.pem")), 0o600);
 }
 
 // T-RYE-22
 #[test]
 fn keys_are_never_replaced() {
     let sandbox = Sandbox::new();
-    sandbox.run(["key", "new", "--name", "a"]).exits(0);
+    sandbox.ok("key new --name a");
     let before = tree_digest(&sandbox.home());
     for usage in ["native", "rye", "observed"] {
         sandbox
-            .run(["key", "new", "--name", "a", "--usage", usage])
+            .sh(format!("key new --name a --usage {usage}"))
             .fails_with("never replaced");
     }
     assert_eq!(tree_digest(&sandbox.home()), before);
-    sandbox
-        .run(["key", "export", "a", "--out", "a.pem"])
-        .exits(0);
-    sandbox
-        .run(["key", "export", "a", "--out", "a.pem"])
-        .fails_with("a.pem");
+    sandbox.ok("key export a --out a.pem");
+    sandbox.sh("key export a --out a.pem").fails_with("a.pem");
 }
 
 #[test]
@@ -110,7 +91,7 @@ fn names_that_would_leave_the_folder_are_refused() {
     let sandbox = Sandbox::new();
     for name in ["../x", "", "A", "x.rye", "a/b", "-", "\u{202e}"] {
         let ran = sandbox
-            .run(["key", "new", &format!("--name={name}")])
+            .sh(format!("key new --name={name}"))
             .fails_with("key name");
         assert!(!ran.stderr.contains('\u{202e}'));
     }
@@ -119,11 +100,9 @@ fn names_that_would_leave_the_folder_are_refused() {
 #[test]
 fn the_texts_of_a_key_are_each_one_line_or_one_pem_file() {
     let sandbox = Sandbox::new();
-    sandbox.run(["init"]).exits(0);
+    sandbox.ok("init");
     let show = |format: &str| {
-        let ran = sandbox
-            .run(["key", "show", "self", "--format", format])
-            .exits(0);
+        let ran = sandbox.ok(format!("key show self --format {format}"));
         ran.stdout
     };
     assert_eq!(show("hex").len(), 65);
@@ -131,7 +110,7 @@ fn the_texts_of_a_key_are_each_one_line_or_one_pem_file() {
     assert_eq!(show("rye").len(), 17);
     assert!(show("vkey").starts_with("self+"));
     assert!(show("pem").starts_with("-----BEGIN PUBLIC KEY-----\n"));
-    let exported = sandbox.run(["key", "export", "self"]).exits(0).stdout;
+    let exported = sandbox.ok("key export self").stdout;
     assert_eq!(exported, show("pem"));
 }
 
@@ -139,22 +118,17 @@ fn the_texts_of_a_key_are_each_one_line_or_one_pem_file() {
 #[test]
 fn the_vkey_of_a_log_or_a_witness_is_shown_by_what_knows_its_name() {
     let sandbox = Sandbox::new();
-    sandbox.run(["init"]).exits(0);
-    let witness = ["key", "new", "--name", "w", "--usage", "witness"];
-    sandbox.run(witness).exits(0);
-    let keys = sandbox.run(["key", "list", "--json"]).exits(0).json();
-    let keys = keys["keys"].as_array().unwrap();
+    sandbox.ok("init");
+    sandbox.ok("key new --name w --usage witness");
+    let keys = sandbox.json("key list");
+    let keys = keys["keys"].list();
     let log = keys.iter().find(|key| key["usage"] == "log").unwrap();
-    for (name, hint) in [
-        (log["name"].as_str().unwrap(), "log status"),
-        ("w", "witness serve"),
-    ] {
+    for (name, hint) in [(log["name"].text(), "log status"), ("w", "witness serve")] {
         sandbox
-            .run(["key", "show", name, "--format", "vkey"])
+            .sh(format!("key show {name:?} --format vkey"))
             .fails_with(hint);
     }
-    let status = sandbox.run(["log", "status"]).exits(0).stdout;
-    assert!(status.contains("key    threadseal.log/"), "{status}");
+    sandbox.ok("log status").prints("key    threadseal.log/");
 }
 
 #[test]
@@ -163,51 +137,39 @@ fn a_key_under_a_passphrase_opens_with_it_only() {
     sandbox.write("right", "correct horse\n");
     sandbox.write("wrong", "incorrect\n");
     sandbox.write("empty", "\n");
-    sandbox
-        .run(["key", "new", "--name", "a", "--passphrase-file", "right"])
-        .exits(0);
+    sandbox.ok("key new --name a --passphrase-file right");
     let pem = sandbox
-        .run(["key", "export", "a", "--private"])
-        .exits(0)
+        .ok("key export a --private")
+        .begins_with("-----BEGIN ENCRYPTED PRIVATE KEY-----\n")
         .stdout;
-    assert!(pem.starts_with("-----BEGIN ENCRYPTED PRIVATE KEY-----\n"));
     sandbox.write("a.pem", pem);
     let other = Sandbox::new();
-    let file = sandbox.work().join("a.pem");
+    let file = sandbox.path("a.pem");
     let import = |passphrase: &str| {
-        let passphrase = sandbox.work().join(passphrase);
-        other.run([
-            "key".as_ref(),
-            "import".as_ref(),
-            file.as_os_str(),
-            "--passphrase-file".as_ref(),
-            passphrase.as_os_str(),
-        ])
+        let passphrase = sandbox.path(passphrase);
+        other.sh(format!(
+            "key import {file:?} --passphrase-file {passphrase:?}"
+        ))
     };
     import("wrong").fails_with("wrong passphrase");
     import("empty").fails_with("empty");
     import("absent").fails_with("absent");
-    assert!(!other.home().join("keys").exists() || other.run(["key", "list"]).stdout.is_empty());
+    assert!(!other.home().join("keys").exists() || other.sh("key list").stdout.is_empty());
     import("right").exits(0);
     let stored = fs::read_dir(other.home().join("keys")).unwrap().flatten();
     let private = stored
         .map(|e| e.path())
         .find(|p| p.extension().unwrap() == "key")
         .unwrap();
-    let text = fs::read_to_string(private).unwrap();
-    assert!(text.starts_with("-----BEGIN ENCRYPTED PRIVATE KEY-----\n"));
+    assert!(read(private).starts_with("-----BEGIN ENCRYPTED PRIVATE KEY-----\n"));
 }
 
 #[test]
 fn without_a_terminal_and_a_passphrase_file_an_encrypted_key_says_what_to_give() {
     let sandbox = Sandbox::new();
     sandbox.write("p", "x\n");
-    sandbox
-        .run(["key", "new", "--name", "a", "--passphrase-file", "p"])
-        .exits(0);
-    sandbox
-        .run(["key", "export", "a", "--private", "--out", "a.pem"])
-        .exits(0);
+    sandbox.ok("key new --name a --passphrase-file p");
+    sandbox.ok("key export a --private --out a.pem");
     sandbox
         .detached(["key", "import", "a.pem", "--name", "b"])
         .fails_with("--passphrase-file");
@@ -221,82 +183,59 @@ fn keys_of_rye_and_igor_are_taken_over() {
     let sandbox = Sandbox::new();
     let rye = vectors.join("rye/valid/user/.ai/config/keys/signing");
     let igor = vectors.join("igor/identities/A.identity");
-    let import = |path: &Path, name: &str| {
-        sandbox.run([
-            "key".as_ref(),
-            "import".as_ref(),
-            path.as_os_str(),
-            "--name".as_ref(),
-            name.as_ref(),
-        ])
-    };
+    let import =
+        |path: &Path, name: &str| sandbox.sh(format!("key import {path:?} --name {name:?}"));
     import(&rye, "rye").exits(0);
     import(&igor, "igor").exits(0);
-    import(&igor, "again").fails_with("here already");
-    let public = fs::read_to_string(rye.join("public_key.pem")).unwrap();
-    assert_eq!(
-        sandbox.run(["key", "export", "rye"]).exits(0).stdout,
-        public
-    );
-    let listed = sandbox.run(["key", "list"]).exits(0).stdout;
-    assert!(listed.contains("rye               rye"), "{listed}");
-    assert!(listed.contains("igor              native"), "{listed}");
+    import(&igor, "again").fails_with("already has this key");
+    let public = read(rye.join("public_key.pem"));
+    assert_eq!(sandbox.ok("key export rye").stdout, public);
+    sandbox
+        .ok("key list")
+        .prints("rye               rye")
+        .prints("igor              native");
 }
 
 // T-RYE-22
 #[test]
 fn a_rye_folder_with_another_keys_public_half_is_refused() {
     let sandbox = Sandbox::new();
-    sandbox.run(["init"]).exits(0);
-    fs::create_dir(sandbox.work().join("k")).unwrap();
-    sandbox
-        .run([
-            "key",
-            "export",
-            "self-rye",
-            "--private",
-            "--out",
-            "k/private_key.pem",
-        ])
-        .exits(0);
-    sandbox
-        .run(["key", "export", "self", "--out", "k/public_key.pem"])
-        .exits(0);
+    sandbox.ok("init");
+    fs::create_dir(sandbox.path("k")).unwrap();
+    sandbox.ok("key export self-rye --private --out k/private_key.pem");
+    sandbox.ok("key export self --out k/public_key.pem");
     let other = Sandbox::new();
-    let folder = sandbox.work().join("k");
+    let folder = sandbox.path("k");
     other
-        .run(["key".as_ref(), "import".as_ref(), folder.as_os_str()])
+        .sh(format!("key import {folder:?}"))
         .fails_with("not the public half");
 }
 
 #[test]
 fn a_key_whose_making_was_cut_short_is_still_found() {
     let sandbox = Sandbox::new();
-    sandbox.run(["init"]).exits(0);
-    let before = sandbox.run(["key", "list"]).exits(0);
+    sandbox.ok("init");
+    let before = sandbox.ok("key list");
     fs::remove_file(sandbox.home().join("keys/self.native.pub")).unwrap();
-    let after = sandbox.run(["key", "list"]).exits(0);
-    assert_eq!(after.stdout, before.stdout);
+    assert_eq!(sandbox.ok("key list").stdout, before.stdout);
 }
 
 // T-RYE-22
 #[test]
 fn a_private_key_that_others_may_read_is_not_used() {
     let sandbox = Sandbox::new();
-    sandbox.run(["init"]).exits(0);
+    sandbox.ok("init");
     let file = sandbox.home().join("keys/self.native.key");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
     sandbox
-        .run(["key", "export", "self", "--private"])
+        .sh("key export self --private")
         .fails_with("self.native.key");
 }
 
 #[test]
 fn json_failures_are_json_too() {
     let sandbox = Sandbox::new();
-    let ran = sandbox
-        .run(["--json", "key", "show", "nobody"])
-        .fails_with("no home");
+    let ran = sandbox.sh("--json key show nobody").fails_with("no home");
     assert_eq!(ran.json()["schema"], "threadseal.error/1");
     assert_eq!(ran.json()["exit"], 2);
 }

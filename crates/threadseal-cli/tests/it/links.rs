@@ -1,22 +1,19 @@
 //! Records that are named through symbolic links: the files that belong to them are beside the
 //! target of the link.
 
-use crate::fixtures::ready;
+use crate::prelude::*;
 use crate::prune::text;
-use crate::run::{greet, project, thread};
-use std::fs;
-use std::os::unix::fs::symlink;
 
 // T-FIL-13
 #[test]
 fn a_log_that_is_named_through_a_link_has_the_seals_beside_the_log() {
     let sandbox = ready();
     let log = sandbox.write("d/s.jsonl", "{\"n\":1}\n");
-    sandbox.run(["seal", "d/s.jsonl"]).exits(0);
-    symlink("d/s.jsonl", sandbox.work().join("latest.jsonl")).unwrap();
-    symlink("d/s.jsonl.seal", sandbox.work().join("latest.seal")).unwrap();
+    sandbox.ok("seal d/s.jsonl");
+    symlink("d/s.jsonl", sandbox.path("latest.jsonl")).unwrap();
+    symlink("d/s.jsonl.seal", sandbox.path("latest.seal")).unwrap();
     for name in ["d/s.jsonl", "latest.jsonl", "latest.seal"] {
-        sandbox.run(["verify", name]).exits(0);
+        sandbox.ok(format!("verify {name}"));
     }
     // Sealed under either name, it is one record.
     for (text, name) in [
@@ -25,16 +22,16 @@ fn a_log_that_is_named_through_a_link_has_the_seals_beside_the_log() {
     ] {
         let more = [fs::read(&log).unwrap(), text.as_bytes().to_vec()].concat();
         fs::write(&log, more).unwrap();
-        sandbox.run(["verify", "latest.jsonl"]).exits(3);
-        sandbox.run(["seal", name]).exits(0);
+        sandbox.exits(3, "verify latest.jsonl");
+        sandbox.ok(format!("seal {name}"));
     }
-    assert!(!sandbox.work().join("latest.jsonl.seal").exists());
-    let ran = sandbox.run(["verify", "--all", "--json"]).exits(0).json();
-    assert_eq!(ran["results"].as_array().unwrap().len(), 1, "{ran}");
+    assert!(!sandbox.path("latest.jsonl.seal").exists());
+    let ran = sandbox.json("verify --all");
+    assert_eq!(ran["results"].list().len(), 1, "{ran}");
     // A change of the log is reported under either name.
     fs::write(&log, "{\"n\":9}\n").unwrap();
     for name in ["d/s.jsonl", "latest.jsonl"] {
-        sandbox.run(["verify", name]).exits(1);
+        sandbox.exits(1, format!("verify {name}"));
     }
 }
 
@@ -42,19 +39,17 @@ fn a_log_that_is_named_through_a_link_has_the_seals_beside_the_log() {
 #[test]
 fn a_record_that_is_named_through_a_link_has_its_bodies_and_is_pruned_where_it_lies() {
     let sandbox = project();
-    let more = ["--script", "answers.yaml", "--bodies", "detached", "-q"];
-    greet(&sandbox, &more).exits(0);
-    let record = thread(&sandbox, "child").join("transcript.jsonl");
-    let link = sandbox.work().join("latest.jsonl");
+    greeted(&sandbox, "--bodies detached -q");
+    let record = transcript(&sandbox, "child");
+    let link = sandbox.path("latest.jsonl");
     symlink(&record, &link).unwrap();
-    sandbox.run(["verify", text(&record)]).exits(0);
-    sandbox.run(["verify", text(&link)]).exits(0);
-    let said = sandbox.run(["messages", text(&record)]).exits(0).stdout;
-    let linked = sandbox.run(["messages", text(&link)]).exits(0).stdout;
+    sandbox.ok(format!("verify {record:?}"));
+    sandbox.ok(format!("verify {link:?}"));
+    let said = sandbox.ok(format!("messages {record:?}")).stdout;
+    let linked = sandbox.ok(format!("messages {link:?}")).stdout;
     assert_eq!(said, linked);
-    let ran = sandbox.run(["prune", text(&link)]).exits(0);
-    assert!(ran.stdout.contains(text(&record)), "{}", ran.stdout);
+    sandbox.ok(format!("prune {link:?}")).prints(text(&record));
     assert!(!record.exists() && !record.with_file_name("transcript.bodies").exists());
     assert!(record.with_file_name("transcript.jsonl.tombstone").exists());
-    sandbox.run(["verify", "--all", "p"]).exits(0);
+    sandbox.ok("verify --all p");
 }

@@ -1,19 +1,11 @@
 //! `log`.
 
-use crate::sandbox::{Sandbox, copy};
-use std::fs;
-use std::time::Duration;
+use crate::prelude::*;
 use threadseal_store::clock::{Clock as _, SystemClock};
 
-fn ready() -> Sandbox {
-    let sandbox = Sandbox::new();
-    sandbox.run(["init"]).exits(0);
-    sandbox
-}
-
 fn size(sandbox: &Sandbox) -> u64 {
-    let status = sandbox.run(["log", "status", "--json"]).exits(0).json();
-    status["size"].as_u64().unwrap()
+    let status = sandbox.json("log status");
+    status["size"].number()
 }
 
 // T-LOG-31
@@ -22,47 +14,45 @@ fn what_is_sealed_is_written_down_and_can_be_listed_and_proved() {
     let sandbox = ready();
     // The log starts with one entry: the home's key states that the log exists.
     assert_eq!(size(&sandbox), 1);
-    sandbox.write("a.json", "{\"a\":1}\n");
-    sandbox.run(["seal", "a.json"]).exits(0);
+    sandbox.sealed("a.json", "{\"a\":1}\n");
     sandbox.write("b.log", "one\ntwo\n");
-    sandbox.run(["seal", "--detached", "b.log"]).exits(0);
+    sandbox.ok("seal --detached b.log");
     assert_eq!(size(&sandbox), 3);
-    let listed = sandbox.run(["log", "entries"]).exits(0).stdout;
-    assert!(
-        listed.contains("document") && listed.contains("observed"),
-        "{listed}"
-    );
-    let json = sandbox.run(["log", "entries", "--json", "--from", "1", "--limit", "1"]);
+    sandbox
+        .ok("log entries")
+        .prints("document")
+        .prints("observed");
+    let json = sandbox.sh("log entries --json --from 1 --limit 1");
     let listed = json.exits(0).json();
     assert_eq!((&listed["size"], &listed["exit"]), (&3.into(), &0.into()));
     let entry = &listed["entries"][0];
-    assert_eq!(entry["index"], 1);
-    assert_eq!(entry["entry"]["type"], "head/document");
-    let record = entry["entry"]["record"].as_str().unwrap().to_owned();
-    let of = sandbox
-        .run(["log", "entries", "--record", &record])
-        .exits(0);
+    entry.is(json!({"index": 1, "entry/type": "head/document"}));
+    let record = entry["entry"]["record"].text().to_owned();
+    let of = sandbox.ok(format!("log entries --record {record}"));
     assert_eq!(of.stdout.lines().count(), 1);
     let unknown = "0".repeat(64);
-    let of = ["log", "entries", "--record", &unknown];
-    let of = sandbox.run(of).exits(0);
-    assert!(of.stderr.contains("no such entry"), "{}", of.stderr);
+    sandbox
+        .ok(format!("log entries --record {unknown}"))
+        .warns("no such entry");
     // No entry contains the name of a sealed file.
-    let all = sandbox.run(["log", "entries", "--json"]).exits(0).stdout;
-    assert!(!all.contains("a.json") && !all.contains("b.log"), "{all}");
-    let note = sandbox.run(["log", "head", "--write"]).exits(0).stdout;
-    assert!(note.starts_with("threadseal.log/"), "{note}");
-    let head = sandbox.run(["log", "head", "--json"]).exits(0).json();
+    sandbox
+        .ok("log entries --json")
+        .omits("a.json")
+        .omits("b.log");
+    let note = sandbox
+        .ok("log head --write")
+        .begins_with("threadseal.log/")
+        .stdout;
+    let head = sandbox.json("log head");
     assert_eq!(
         (head["checkpoint"].as_str(), &head["size"]),
         (Some(&*note), &3.into())
     );
     let folder = sandbox.home().join("log").join(&note[15..47]);
-    assert_eq!(fs::read_to_string(folder.join("checkpoint")).unwrap(), note);
+    assert_eq!(read(folder.join("checkpoint")), note);
     assert!(folder.join("tile/entries/000.p/3").is_file());
-    sandbox.run(["log", "fsck"]).exits(0);
-    let again = sandbox.run(["log", "init"]).exits(2);
-    assert!(again.stderr.contains("already"), "{}", again.stderr);
+    sandbox.ok("log fsck");
+    sandbox.exits(2, "log init").warns("already");
 }
 
 /// An older record together with the older store of heads: without a log, this host would know no
@@ -72,18 +62,18 @@ fn what_is_sealed_is_written_down_and_can_be_listed_and_proved() {
 fn an_older_copy_of_a_record_and_of_the_heads_is_noticed_by_the_log() {
     let sandbox = ready();
     sandbox.write("a.log", "one\n");
-    sandbox.run(["seal", "--detached", "a.log"]).exits(0);
-    let older = sandbox.work().join("older");
+    sandbox.ok("seal --detached a.log");
+    let older = sandbox.path("older");
     copy(&sandbox.home().join("heads"), &older);
-    let seals = fs::read(sandbox.work().join("a.log.seal")).unwrap();
+    let seals = fs::read(sandbox.path("a.log.seal")).unwrap();
     sandbox.write("a.log", "one\ntwo\n");
-    sandbox.run(["seal", "--detached", "a.log"]).exits(0);
+    sandbox.ok("seal --detached a.log");
     sandbox.write("a.log", "one\n");
     sandbox.write("a.log.seal", seals);
     fs::remove_dir_all(sandbox.home().join("heads")).unwrap();
     fs::rename(&older, sandbox.home().join("heads")).unwrap();
-    let verified = sandbox.run(["verify", "a.log", "--json"]).exits(1).json();
-    let verdict = verified["results"][0]["verdict"].as_str().unwrap();
+    let verified = sandbox.exits(1, "verify a.log --json").json();
+    let verdict = verified["results"][0]["verdict"].text();
     assert!(["rolled_back", "truncated"].contains(&verdict), "{verdict}");
 }
 
@@ -91,34 +81,23 @@ fn an_older_copy_of_a_record_and_of_the_heads_is_noticed_by_the_log() {
 #[test]
 fn a_home_that_was_restored_says_so_and_goes_on_by_a_restart_alone() {
     let sandbox = ready();
-    sandbox.write("a.json", "{\"a\":1}\n");
-    sandbox.run(["seal", "a.json"]).exits(0);
-    let backup = sandbox.work().join("backup");
+    sandbox.sealed("a.json", "{\"a\":1}\n");
+    let backup = sandbox.path("backup");
     copy(&sandbox.home(), &backup);
-    sandbox.write("b.json", "{\"b\":1}\n");
-    sandbox.run(["seal", "b.json"]).exits(0);
-    let newest = sandbox.work().join("newest");
+    sandbox.sealed("b.json", "{\"b\":1}\n");
+    let newest = sandbox.path("newest");
     copy(&sandbox.home(), &newest);
-    fs::remove_dir_all(sandbox.home()).unwrap();
-    copy(&backup, &sandbox.home());
+    put_back(&backup, &sandbox.home());
 
-    let status = sandbox.run(["log", "status", "--json"]).exits(1).json();
+    let status = sandbox.exits(1, "log status --json").json();
     assert_eq!(status["state"], "log_rolled_back");
     sandbox.write("c.json", "{\"c\":1}\n");
     // The record is sealed, and a warning reports that the head is not in the log yet.
-    let sealed = sandbox.run(["seal", "c.json"]).exits(0);
-    assert!(
-        sealed.stderr.contains("log_rolled_back"),
-        "{}",
-        sealed.stderr
-    );
-    assert!(sealed.stderr.contains("1 head waits"), "{}", sealed.stderr);
-    let verified = sandbox.run(["verify", "a.json"]).exits(0);
-    assert!(
-        verified.stderr.contains("log_rolled_back"),
-        "{}",
-        verified.stderr
-    );
+    sandbox
+        .ok("seal c.json")
+        .warns("log_rolled_back")
+        .warns("1 head waits");
+    sandbox.ok("verify a.json").warns("log_rolled_back");
 
     // A copy that has the whole log: the log continues under its identity.
     let log = fs::read_dir(newest.join("log"))
@@ -129,7 +108,7 @@ fn a_home_that_was_restored_says_so_and_goes_on_by_a_restart_alone() {
         .find(|path| path.join("journal").is_file())
         .unwrap();
     let other = Sandbox::new();
-    other.run(["init"]).exits(0);
+    other.ok("init");
     let foreign = fs::read_dir(other.home().join("log"))
         .unwrap()
         .map(|entry| entry.unwrap().path());
@@ -137,61 +116,44 @@ fn a_home_that_was_restored_says_so_and_goes_on_by_a_restart_alone() {
         .into_iter()
         .find(|path| path.join("journal").is_file())
         .unwrap();
-    sandbox
-        .run(["log", "catch-up", foreign.to_str().unwrap()])
-        .exits(2);
-    let came = sandbox
-        .run(["log", "catch-up", folder.to_str().unwrap(), "--json"])
-        .exits(0)
-        .json();
+    sandbox.exits(2, format!("log catch-up {foreign:?}"));
+    let came = sandbox.json(format!("log catch-up {folder:?}"));
     // The seal of b.json, and that of c.json, which waited.
     assert_eq!(
         (came["came"].as_u64(), came["size"].as_u64()),
         (Some(2), Some(4))
     );
-    sandbox.run(["verify", "b.json"]).exits(0);
-    let again = sandbox.run(["log", "restart"]).exits(2);
-    assert!(
-        again.stderr.contains("nothing is wrong"),
-        "{}",
-        again.stderr
-    );
-    sandbox.run(["log", "fsck"]).exits(0);
+    sandbox.ok("verify b.json");
+    sandbox.exits(2, "log restart").warns("nothing is wrong");
+    sandbox.ok("log fsck");
 
     // Without such a copy: another log, whose first entry names the log that it follows.
-    fs::remove_dir_all(sandbox.home()).unwrap();
-    copy(&backup, &sandbox.home());
-    sandbox.run(["log", "status"]).exits(1);
-    sandbox.run(["log", "restart"]).exits(0);
-    let status = sandbox.run(["log", "status", "--json"]).exits(0).json();
+    put_back(&backup, &sandbox.home());
+    sandbox.exits(1, "log status");
+    sandbox.ok("log restart");
+    let status = sandbox.json("log status");
     assert_eq!(
         (&status["state"], status["size"].as_u64()),
         (&"good".into(), Some(3))
     );
-    let first = sandbox.run(["log", "entries", "--json", "--from", "0", "--limit", "1"]);
+    let first = sandbox.sh("log entries --json --from 0 --limit 1");
     let first = &first.exits(0).json()["entries"][0]["entry"];
     assert_eq!(first["type"], "restart");
     assert!(first["mark"].is_string());
-    sandbox.run(["seal", "b.json"]).exits(0);
+    sandbox.ok("seal b.json");
 }
 
 // T-LOG-45
 #[test]
 fn a_log_that_is_gone_is_missing_and_is_not_made_anew() {
     let sandbox = ready();
-    sandbox.write("a.json", "{\"a\":1}\n");
-    sandbox.run(["seal", "a.json"]).exits(0);
+    sandbox.sealed("a.json", "{\"a\":1}\n");
     fs::remove_dir_all(sandbox.home().join("log")).unwrap();
-    for command in [
-        &["log", "status"][..],
-        &["log", "init"],
-        &["seal", "a.json"],
-    ] {
-        let refused = sandbox.run(command).exits(2);
-        assert!(refused.stderr.contains("log_missing"), "{}", refused.stderr);
+    for command in ["log status", "log init", "seal a.json"] {
+        sandbox.exits(2, command).warns("log_missing");
     }
-    sandbox.run(["log", "restart"]).exits(0);
-    sandbox.run(["verify", "a.json"]).exits(0);
+    sandbox.ok("log restart");
+    sandbox.ok("verify a.json");
 }
 
 /// The second place is on a missing disk, or its file is damaged: records are sealed all the same.
@@ -199,8 +161,7 @@ fn a_log_that_is_gone_is_missing_and_is_not_made_anew() {
 #[test]
 fn a_second_place_that_cannot_be_read_holds_up_no_seal() {
     let sandbox = ready();
-    sandbox.write("a.json", "{\"a\":1}\n");
-    sandbox.run(["seal", "a.json"]).exits(0);
+    sandbox.sealed("a.json", "{\"a\":1}\n");
     let marks = sandbox.home().with_file_name("home.marks");
     let mark = fs::read_dir(&marks)
         .unwrap()
@@ -210,27 +171,22 @@ fn a_second_place_that_cannot_be_read_holds_up_no_seal() {
         .find(|path| path.extension().is_some_and(|end| end == "mark"));
     fs::write(mark.unwrap(), "damaged").unwrap();
     sandbox.write("b.json", "{\"b\":1}\n");
-    let sealed = sandbox.run(["seal", "b.json"]).exits(0);
-    assert!(sealed.stderr.contains("second place"), "{}", sealed.stderr);
-    sandbox.run(["verify", "a.json", "b.json"]).exits(0);
+    sandbox.ok("seal b.json").warns("second place");
+    sandbox.ok("verify a.json b.json");
     // A restart needs nothing of the second place.
-    sandbox.run(["log", "restart"]).exits(0);
-    let sealed = sandbox.run(["seal", "b.json"]).exits(0);
-    assert!(!sealed.stderr.contains("warning"), "{}", sealed.stderr);
+    sandbox.ok("log restart");
+    sandbox.ok("seal b.json").does_not_warn("warning");
     // A missing second place is reported.
     fs::remove_dir_all(&marks).unwrap();
-    let verified = sandbox.run(["verify", "a.json"]).exits(0);
-    assert!(
-        verified.stderr.contains("second place of the log is gone"),
-        "{}",
-        verified.stderr
-    );
-    let status = sandbox.run(["log", "status"]).exits(3);
+    sandbox
+        .ok("verify a.json")
+        .warns("second place of the log is gone");
+    let status = sandbox.exits(3, "log status");
     for said in ["mark_missing", "threadseal log mark raise"] {
-        assert!(status.stdout.contains(said), "{}", status.stdout);
+        status.stdout.has(said);
     }
-    sandbox.run(["log", "mark", "raise"]).exits(0);
-    sandbox.run(["log", "status"]).exits(0);
+    sandbox.ok("log mark raise");
+    sandbox.ok("log status");
 }
 
 #[test]
@@ -240,9 +196,9 @@ fn a_changed_file_of_the_log_is_found() {
     for number in 0..3 {
         let name = format!("{number}.json");
         sandbox.write(&name, format!("{{\"n\":{number}}}\n"));
-        sandbox.run(["seal", &name]).exits(0);
+        sandbox.ok(format!("seal {name}"));
     }
-    let note = sandbox.run(["log", "head", "--write"]).exits(0).stdout;
+    let note = sandbox.ok("log head --write").stdout;
     let folder = home.join("log").join(&note[15..47]);
     for file in [
         "tile/entries/000.p/4",
@@ -255,7 +211,7 @@ fn a_changed_file_of_the_log_is_found() {
         let mut changed = bytes.clone();
         changed[30] ^= 1;
         fs::write(&path, &changed).unwrap();
-        let checked = sandbox.run(["log", "fsck"]);
+        let checked = sandbox.sh("log fsck");
         assert!(
             checked.code == 1 || checked.code == 2,
             "{file}: {checked:?}"
@@ -263,35 +219,22 @@ fn a_changed_file_of_the_log_is_found() {
         assert!(!checked.stdout.contains("clean"), "{file}");
         fs::write(&path, &bytes).unwrap();
     }
-    sandbox.run(["log", "fsck"]).exits(0);
+    sandbox.ok("log fsck");
 }
 
 /// Threads, their seals, metadata and knowledge: all heads that a run publishes, each with its
 /// root, and with its key if it has one.
 #[test]
 fn a_thread_is_written_down_as_it_runs_and_with_what_each_seal_states() {
-    let sandbox = crate::run::project();
-    let run = [
-        "run",
-        "demo/greet",
-        "--project",
-        "p",
-        "-i",
-        "name=Ada",
-        "--script",
-        "answers.yaml",
-    ];
-    let ran = sandbox.run(run).exits(0);
-    assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
-    let checked = sandbox.run(["log", "fsck", "--json"]).exits(0).json();
-    assert!(checked["entries"].as_u64().unwrap() > 20, "{checked}");
-    let listed = sandbox
-        .run(["log", "entries", "--json", "--limit", "1000"])
-        .exits(0)
-        .json();
+    let sandbox = project();
+    sandbox
+        .ok("run demo/greet --project p -i name=Ada --script answers.yaml")
+        .does_not_warn("warning");
+    let checked = sandbox.json("log fsck");
+    assert!(checked["entries"].number() > 20, "{checked}");
+    let listed = sandbox.json("log entries --limit 1000");
     let seals = listed["entries"]
-        .as_array()
-        .unwrap()
+        .list()
         .iter()
         .filter(|entry| entry["entry"]["type"] == "head/transcript");
     let seals: Vec<_> = seals.collect();
@@ -302,7 +245,7 @@ fn a_thread_is_written_down_as_it_runs_and_with_what_each_seal_states() {
             "{seal}"
         );
     }
-    sandbox.run(["verify", "p"]).exits(0);
+    sandbox.ok("verify p");
 }
 
 /// A process that stopped while it held the log delays no other command for long.
@@ -310,21 +253,20 @@ fn a_thread_is_written_down_as_it_runs_and_with_what_each_seal_states() {
 #[test]
 fn a_command_does_not_wait_for_long_for_another_that_is_in_the_log() {
     let sandbox = ready();
-    let note = sandbox.run(["log", "head"]).exits(0).stdout;
+    let note = sandbox.ok("log head").stdout;
     let lock = sandbox.home().join("log").join(&note[15..47]).join("lock");
     let lock = fs::File::open(lock).unwrap();
     lock.lock().unwrap();
     sandbox.write("a.json", "{\"a\":1}\n");
     let began = SystemClock.elapsed();
-    let sealed = sandbox.run(["seal", "a.json"]).exits(0);
+    let sealed = sandbox.ok("seal a.json");
     // A lock alone would be waited for up to ten seconds.
     assert!(SystemClock.elapsed() < began + Duration::from_secs(8));
-    assert!(sealed.stderr.contains("1 head waits"), "{}", sealed.stderr);
+    sealed.stderr.has("1 head waits");
     assert_eq!(sealed.stderr.lines().count(), 1, "{}", sealed.stderr);
     lock.unlock().unwrap();
     assert_eq!(size(&sandbox), 1);
-    sandbox.write("b.json", "{\"b\":1}\n");
-    sandbox.run(["seal", "b.json"]).exits(0);
+    sandbox.sealed("b.json", "{\"b\":1}\n");
     assert_eq!(size(&sandbox), 3);
 }
 
@@ -335,8 +277,8 @@ fn a_command_does_not_wait_for_long_for_another_that_is_in_the_log() {
 fn a_forged_line_in_the_spool_is_told_once_and_keeps_no_record_from_being_sealed() {
     let sandbox = ready();
     sandbox.write("a.log", "one\n");
-    sandbox.run(["seal", "--detached", "a.log"]).exits(0);
-    let listed = sandbox.run(["log", "entries", "--json", "--from", "1"]);
+    sandbox.ok("seal --detached a.log");
+    let listed = sandbox.sh("log entries --json --from 1");
     let listed = listed.exits(0).json();
     let mut forged = listed["entries"][0]["entry"].clone();
     forged["digest"] = "ab".repeat(32).into();
@@ -349,27 +291,24 @@ fn a_forged_line_in_the_spool_is_told_once_and_keeps_no_record_from_being_sealed
     )
     .unwrap();
     sandbox.write("a.log", "one\ntwo\n");
-    let sealed = sandbox.run(["seal", "--detached", "a.log"]).exits(0);
+    let sealed = sandbox.ok("seal --detached a.log");
     let warned = "1 line that waited for the log was set aside";
-    assert!(sealed.stderr.contains(warned), "{}", sealed.stderr);
-    let verified = sandbox.run(["verify", "a.log"]).exits(0);
-    assert_eq!(verified.stderr, "");
+    sealed.stderr.has(warned);
+    sandbox.ok("verify a.log").is_quiet();
     assert_eq!(size(&sandbox), 3);
-    let status = sandbox.run(["log", "status", "--json"]).exits(0).json();
+    let status = sandbox.json("log status");
     assert_eq!(status["set_aside"]["lines"], 1);
     let folder = log.join("set-aside");
     assert_eq!(
         status["set_aside"]["folder"].as_str(),
         Some(folder.to_str().unwrap())
     );
-    for arguments in [["log", "status"], ["log", "fsck"]] {
-        let shown = sandbox.run(arguments).exits(0).stdout;
-        assert!(shown.contains(warned), "{shown}");
+    for arguments in ["log status", "log fsck"] {
+        sandbox.ok(arguments).prints(warned);
     }
     sandbox.write("a.log", "one\ntwo\nthree\n");
-    let again = sandbox.run(["seal", "--detached", "a.log"]).exits(0);
-    assert_eq!(again.stderr, "");
-    sandbox.run(["verify", "a.log"]).exits(0);
+    sandbox.ok("seal --detached a.log").is_quiet();
+    sandbox.ok("verify a.log");
     let kept = fs::read_dir(&folder).unwrap().flatten();
     let kept: Vec<_> = kept.map(|kept| fs::read(kept.path()).unwrap()).collect();
     assert_eq!(kept, [format!("{forged}\n").into_bytes()]);

@@ -1,15 +1,12 @@
 //! Homes that their own user moved, copied, archived, restored or carried to another machine: none
 //! is accused of anything, and none loses its protection.
 
-use crate::sandbox::{Ran, Sandbox, copy};
-use serde_json::Value;
-use std::fs;
-use std::path::{Path, PathBuf};
+use crate::prelude::*;
 
 /// A home with three sealed records.
 fn ready() -> Sandbox {
     let sandbox = Sandbox::new();
-    sandbox.run(["init"]).exits(0);
+    sandbox.ok("init");
     for name in ["a", "b", "c"] {
         seal(&sandbox, name);
     }
@@ -22,23 +19,18 @@ fn seal(sandbox: &Sandbox, name: &str) -> Ran {
 
 fn seal_in(sandbox: &Sandbox, home: &Path, name: &str) -> Ran {
     let (file, line) = (format!("{name}.log"), format!("{name} and more\n"));
-    let path = sandbox.work().join(&file);
+    let path = sandbox.path(&file);
     let so_far = fs::read_to_string(&path).unwrap_or_default();
     sandbox.write(&file, so_far + &line);
-    run_in(sandbox, home, &["seal", "--detached", &file]).exits(0)
-}
-
-fn run_in(sandbox: &Sandbox, home: &Path, arguments: &[&str]) -> Ran {
-    let mut command = sandbox.command();
-    command.args(arguments).env("THREADSEAL_HOME", home);
-    Ran::of(command.output().unwrap())
+    sandbox
+        .in_home(home, &format!("seal --detached {file}"))
+        .exits(0)
 }
 
 /// Everything verifies in this home, without any warning.
 #[track_caller]
 fn at_ease(sandbox: &Sandbox, home: &Path, size: u64) {
-    let verified = run_in(sandbox, home, &["verify", "."]).exits(0);
-    assert_eq!(verified.stderr, "");
+    sandbox.in_home(home, "verify .").exits(0).is_quiet();
     let status = status(sandbox, home);
     assert_eq!(
         (&status["state"], status["size"].as_u64()),
@@ -49,15 +41,15 @@ fn at_ease(sandbox: &Sandbox, home: &Path, size: u64) {
 /// The log commits nothing, no record is accused, and no open record passes for the latest.
 #[track_caller]
 fn uneasy(sandbox: &Sandbox, home: &Path) {
-    let verified = run_in(sandbox, home, &["verify", ".", "--json"]).exits(3);
-    for report in verified.json()["results"].as_array().unwrap() {
+    let verified = sandbox.in_home(home, "verify . --json").exits(3);
+    for report in verified.json()["results"].list() {
         assert_eq!(report["verdict"], "open", "{report}");
     }
     assert_eq!(status(sandbox, home)["state"], "log_rolled_back");
 }
 
 fn status(sandbox: &Sandbox, home: &Path) -> Value {
-    run_in(sandbox, home, &["log", "status", "--json"]).json()
+    sandbox.in_home(home, "log status --json").json()
 }
 
 fn marks(home: &Path) -> PathBuf {
@@ -70,7 +62,7 @@ fn marks(home: &Path) -> PathBuf {
 #[track_caller]
 fn notices_an_older_copy(sandbox: &Sandbox, home: &Path, name: &str) {
     let (log, seals) = (format!("{name}.log"), format!("{name}.log.seal"));
-    let files = [&log, &seals].map(|file| sandbox.work().join(file));
+    let files = [&log, &seals].map(|file| sandbox.path(file));
     let heads = home.join("heads");
     let older = home.with_file_name("older");
     copy(&heads, &older);
@@ -81,10 +73,11 @@ fn notices_an_older_copy(sandbox: &Sandbox, home: &Path, name: &str) {
     }
     fs::remove_dir_all(&heads).unwrap();
     fs::rename(&older, &heads).unwrap();
-    let verified = run_in(sandbox, home, &["verify", &log, "--json"])
+    let verified = sandbox
+        .in_home(home, &format!("verify {log} --json"))
         .exits(1)
         .json();
-    let verdict = verified["results"][0]["verdict"].as_str().unwrap();
+    let verdict = verified["results"][0]["verdict"].text();
     assert!(["rolled_back", "truncated"].contains(&verdict), "{verdict}");
 }
 
@@ -95,7 +88,7 @@ fn a_home_that_is_moved_goes_on_with_and_without_its_second_place() {
     let moved = sandbox.home().with_file_name("moved");
     fs::rename(sandbox.home(), &moved).unwrap();
     at_ease(&sandbox, &moved, 4);
-    assert_eq!(seal_in(&sandbox, &moved, "a").stderr, "");
+    seal_in(&sandbox, &moved, "a").is_quiet();
     at_ease(&sandbox, &moved, 5);
     // All parts move along, and nothing is made at the old place.
     let away = sandbox.work().with_file_name("away");
@@ -103,7 +96,7 @@ fn a_home_that_is_moved_goes_on_with_and_without_its_second_place() {
     fs::rename(&moved, away.join("home")).unwrap();
     fs::rename(marks(&moved), away.join("home.marks")).unwrap();
     fs::remove_dir_all(marks(&sandbox.home())).unwrap();
-    assert_eq!(seal_in(&sandbox, &away.join("home"), "b").stderr, "");
+    seal_in(&sandbox, &away.join("home"), "b").is_quiet();
     at_ease(&sandbox, &away.join("home"), 6);
     assert!(!marks(&sandbox.home()).exists() && !marks(&moved).exists());
     notices_an_older_copy(&sandbox, &away.join("home"), "c");
@@ -113,23 +106,22 @@ fn a_home_that_is_moved_goes_on_with_and_without_its_second_place() {
 #[test]
 fn a_copy_of_a_home_reads_at_ease_and_one_of_both_goes_on() {
     let sandbox = ready();
-    let twin = sandbox.home().with_file_name("twin");
-    copy(&sandbox.home(), &twin);
+    let twin = set_aside(&sandbox.home());
     at_ease(&sandbox, &twin, 4);
     at_ease(&sandbox, &sandbox.home(), 4);
-    assert_eq!(seal(&sandbox, "a").stderr, "");
+    seal(&sandbox, "a").is_quiet();
     at_ease(&sandbox, &sandbox.home(), 5);
     // The copy knows that it is the one left in the old place, and accuses no record.
     uneasy(&sandbox, &twin);
     // After an explicit restart it continues under a log of its own, and takes nothing from the log
     // of its source.
-    run_in(&sandbox, &twin, &["log", "restart"]).exits(0);
+    sandbox.in_home(&twin, "log restart").exits(0);
     seal_in(&sandbox, &twin, "d");
     at_ease(&sandbox, &twin, 6);
-    fs::remove_file(sandbox.work().join("d.log")).unwrap();
-    fs::remove_file(sandbox.work().join("d.log.seal")).unwrap();
+    fs::remove_file(sandbox.path("d.log")).unwrap();
+    fs::remove_file(sandbox.path("d.log.seal")).unwrap();
     at_ease(&sandbox, &sandbox.home(), 5);
-    assert_eq!(seal(&sandbox, "b").stderr, "");
+    seal(&sandbox, "b").is_quiet();
     at_ease(&sandbox, &sandbox.home(), 6);
 }
 
@@ -138,47 +130,35 @@ fn a_copy_of_a_home_reads_at_ease_and_one_of_both_goes_on() {
 #[test]
 fn a_home_that_begins_a_log_of_its_own_ends_the_one_that_its_clone_went_on_with() {
     let sandbox = ready();
-    let clone = sandbox.home().with_file_name("clone");
-    copy(&sandbox.home(), &clone);
-    assert_eq!(seal_in(&sandbox, &clone, "a").stderr, "");
+    let clone = set_aside(&sandbox.home());
+    seal_in(&sandbox, &clone, "a").is_quiet();
     uneasy(&sandbox, &sandbox.home());
-    sandbox.run(["log", "restart"]).exits(0);
+    sandbox.ok("log restart");
     let status = status(&sandbox, &clone);
     assert_eq!(status["state"], "log_rolled_back");
-    let why = status["why"].as_str().unwrap();
-    assert!(why.contains("another log"), "{why}");
-    assert_eq!(seal(&sandbox, "b").stderr, "");
+    let why = status["why"].text();
+    why.has("another log");
+    seal(&sandbox, "b").is_quiet();
 }
 
 // T-MARK-29
 #[test]
 fn a_home_that_is_restored_from_its_archive_accuses_nothing_and_goes_on_after_a_restart() {
     let sandbox = ready();
-    let archive = sandbox.work().with_file_name("archive");
-    copy(&sandbox.home(), &archive);
+    let archive = set_aside(&sandbox.home());
     seal(&sandbox, "a");
     seal(&sandbox, "d");
-    fs::remove_dir_all(sandbox.home()).unwrap();
-    copy(&archive, &sandbox.home());
+    put_back(&archive, &sandbox.home());
     // Records are newer than the knowledge of the home; none of them is wrong.
     uneasy(&sandbox, &sandbox.home());
-    let restarted = sandbox.run(["log", "restart"]).exits(0);
-    assert!(
-        restarted
-            .stderr
-            .contains("of 6 entries of the log before 2 are"),
-        "{}",
-        restarted.stderr
-    );
-    assert!(
-        restarted.stdout.contains("heads of 3 records came along"),
-        "{}",
-        restarted.stdout
-    );
+    sandbox
+        .ok("log restart")
+        .warns("2 of 6 entries of the previous log are")
+        .prints("heads of 3 records were carried over");
     // For a record that was begun since, this home cannot know its end until it is sealed again.
-    sandbox.run(["verify", "a.log", "b.log", "c.log"]).exits(0);
-    sandbox.run(["verify", "d.log"]).exits(3);
-    assert_eq!(seal(&sandbox, "d").stderr, "");
+    sandbox.ok("verify a.log b.log c.log");
+    sandbox.exits(3, "verify d.log");
+    seal(&sandbox, "d").is_quiet();
     at_ease(&sandbox, &sandbox.home(), 6);
     notices_an_older_copy(&sandbox, &sandbox.home(), "b");
 }
@@ -188,13 +168,13 @@ fn a_home_that_is_restored_from_its_archive_accuses_nothing_and_goes_on_after_a_
 #[test]
 fn a_home_on_a_new_machine_goes_on_after_a_restart_and_is_protected_as_before() {
     let sandbox = ready();
-    let note = sandbox.run(["log", "head"]).exits(0).stdout;
+    let note = sandbox.ok("log head").stdout;
     let path = sandbox
         .home()
         .join("log")
         .join(&note[15..47])
         .join("log.json");
-    let mut description: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let mut description = json_file(&path);
     description["host"] = "ab".repeat(32).into();
     fs::write(&path, format!("{description}\n")).unwrap();
     let laptop = sandbox.work().with_file_name("laptop").join("home");
@@ -203,14 +183,12 @@ fn a_home_on_a_new_machine_goes_on_after_a_restart_and_is_protected_as_before() 
     fs::remove_dir_all(marks(&sandbox.home())).unwrap();
 
     uneasy(&sandbox, &laptop);
-    let restarted = run_in(&sandbox, &laptop, &["log", "restart"]).exits(0);
-    assert!(
-        !restarted.stderr.contains("warning"),
-        "{}",
-        restarted.stderr
-    );
+    sandbox
+        .in_home(&laptop, "log restart")
+        .exits(0)
+        .does_not_warn("warning");
     at_ease(&sandbox, &laptop, 5);
-    assert_eq!(seal_in(&sandbox, &laptop, "a").stderr, "");
+    seal_in(&sandbox, &laptop, "a").is_quiet();
     at_ease(&sandbox, &laptop, 6);
     for name in ["b", "c"] {
         notices_an_older_copy(&sandbox, &laptop, name);
@@ -232,9 +210,8 @@ fn a_log_of_another_home_in_the_place_of_this_ones_is_noticed() {
     let older_seals = fs::read(work.join("a.log.seal")).unwrap();
     seal(&sandbox, "a");
     let stranger = Sandbox::new();
-    stranger.run(["init"]).exits(0);
-    fs::remove_dir_all(&home).unwrap();
-    copy(&before, &home);
+    stranger.ok("init");
+    put_back(&before, &home);
     fs::write(work.join("a.log"), older).unwrap();
     fs::write(work.join("a.log.seal"), older_seals).unwrap();
     let log_keys = |home: &Path| -> Vec<PathBuf> {
@@ -250,14 +227,13 @@ fn a_log_of_another_home_in_the_place_of_this_ones_is_noticed() {
         let name = path.file_name().unwrap();
         fs::copy(&path, home.join("keys").join(name)).unwrap();
     }
-    fs::remove_dir_all(home.join("log")).unwrap();
-    copy(&stranger.home().join("log"), &home.join("log"));
+    put_back(&stranger.home().join("log"), &home.join("log"));
     uneasy(&sandbox, &home);
-    sandbox.run(["log", "fsck"]).exits(1);
-    let refused = sandbox.run(["log", "restart"]);
+    sandbox.exits(1, "log fsck");
+    let refused = sandbox.sh("log restart");
     assert_eq!(refused.code, 2, "{}", refused.stderr);
-    assert!(refused.stderr.contains("never ended"), "{}", refused.stderr);
-    sandbox.run(["log", "restart", "--anyway"]).exits(0);
+    refused.stderr.has("never ended");
+    sandbox.ok("log restart --anyway");
     let status = status(&sandbox, &home);
     assert_eq!(status["state"], "good", "{status}");
 }

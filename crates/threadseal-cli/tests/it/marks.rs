@@ -2,10 +2,7 @@
 //! whole disk.
 
 use crate::fleet::cluster;
-use crate::sandbox::{Ran, Sandbox, copy};
-use crate::witness::{Serving, witness};
-use serde_json::Value;
-use std::fs;
+use crate::prelude::*;
 
 /// The host, with the variables of its environment.
 pub(crate) struct Kept {
@@ -13,20 +10,22 @@ pub(crate) struct Kept {
     pub(crate) environment: Vec<(&'static str, String)>,
 }
 
-impl Kept {
-    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
+impl Shell for Kept {
+    fn run<I: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = I>) -> Ran {
         let mut command = self.sandbox.command();
         command.args(arguments).envs(self.environment.clone());
         Ran::of(command.output().unwrap())
     }
+}
 
+impl Kept {
     pub(crate) fn seal(&self, name: &str) -> Ran {
         self.sandbox.write(name, format!("{{\"made\":\"{name}\"}}"));
-        self.run(&["seal", name]).exits(0)
+        self.ok(format!("seal {name}"))
     }
 
     pub(crate) fn status(&self) -> Value {
-        self.run(&["log", "status", "--json"]).json()
+        self.sh("log status --json").json()
     }
 
     /// Restores the home and the folder of marks, as after the loss of a disk.
@@ -34,8 +33,7 @@ impl Kept {
         let home = self.sandbox.home();
         for (there, older) in [("home", "older"), ("home.marks", "older.marks")] {
             let there = home.with_file_name(there);
-            fs::remove_dir_all(&there).unwrap();
-            copy(&home.with_file_name(older), &there);
+            put_back(&home.with_file_name(older), &there);
         }
     }
 
@@ -51,29 +49,16 @@ impl Kept {
     pub(crate) fn notices_that_it_was_put_back(&self) {
         self.seal("a.json");
         self.put_aside();
-        assert_eq!(self.seal("b.json").stderr, "");
+        self.seal("b.json").is_quiet();
         let status = self.status();
-        assert_eq!(
-            (&status["state"], &status["size"]),
-            (&"good".into(), &3.into())
-        );
-        assert_eq!(status["marks"][1]["size"], 3, "{status}");
+        status.is(json!({"state": "good", "size": 3, "marks/1/size": 3}));
         self.put_back();
-        let told = self.run(&["log", "status", "--json"]).exits(1).json();
-        assert_eq!(told["state"], "log_rolled_back");
-        assert_eq!(
-            (&told["size"], &told["marks"][0]["size"]),
-            (&2.into(), &2.into())
-        );
+        let told = self.exits(1, "log status --json").json();
+        told.is(json!({"state": "log_rolled_back", "size": 2, "marks/0/size": 2}));
         self.sandbox.write("later.json", "{}");
-        let sealed = self.run(&["seal", "later.json"]);
-        assert!(
-            sealed.stderr.contains("log_rolled_back"),
-            "{}",
-            sealed.stderr
-        );
+        self.sh("seal later.json").warns("log_rolled_back");
         assert_eq!(self.status()["size"], 2);
-        self.run(&["log", "restart"]).exits(0);
+        self.ok("log restart");
         assert_eq!(self.status()["state"], "good");
     }
 }
@@ -97,13 +82,13 @@ fn a_disk_that_was_put_back_whole_is_noticed_by_the_row_of_a_database() {
         cluster.port()
     );
     let open = place.replace("threadseal@", "threadseal:correct%20horse@");
-    let refused = kept.run(&["init", "--mark", &open]).exits(2);
-    assert!(refused.stderr.contains("PGPASSWORD"), "{}", refused.stderr);
+    kept.exits(2, format!("init --mark {open}"))
+        .warns("PGPASSWORD");
     assert!(!kept.sandbox.home().exists());
-    kept.run(&["init", "--mark", &place]).exits(0);
+    kept.ok(format!("init --mark {place}"));
     kept.notices_that_it_was_put_back();
     // No file under the home contains the password.
-    let found = std::process::Command::new("grep")
+    let found = Command::new("grep")
         .args(["-r", "-i", "horse"])
         .arg(kept.sandbox.home())
         .output();
@@ -114,23 +99,22 @@ fn a_disk_that_was_put_back_whole_is_noticed_by_the_row_of_a_database() {
         environment: Vec::new(),
         ..kept
     };
-    blind.run(&["log", "status"]).exits(3);
-    let sealed = blind.seal("c.json");
-    assert!(sealed.stderr.contains("to be written"), "{}", sealed.stderr);
+    blind.exits(3, "log status");
+    blind.seal("c.json").warns("to be written");
     let seeing = Kept {
         environment: password(),
         ..blind
     };
-    assert_eq!(seeing.seal("d.json").stderr, "");
-    assert_eq!(seeing.run(&["log", "status"]).exits(0).stderr, "");
+    seeing.seal("d.json").is_quiet();
+    seeing.ok("log status").is_quiet();
     // A server that is lost for good does not block the log for ever.
     let blind = Kept {
         environment: Vec::new(),
         ..seeing
     };
-    blind.run(&["log", "restart", "--anyway"]).exits(2);
-    blind.run(&["log", "mark", "remove", &place]).exits(0);
-    blind.run(&["log", "status"]).exits(0);
+    blind.exits(2, "log restart --anyway");
+    blind.ok(format!("log mark remove {place}"));
+    blind.ok("log status");
 }
 
 // T-MARK-14
@@ -144,30 +128,24 @@ fn a_disk_that_was_put_back_whole_is_noticed_by_the_witness_of_another_host() {
         environment: Vec::new(),
     };
     // The witness must know the log before it remembers anything of it.
-    let made = kept.run(&["init", "--mark", &place]).exits(0);
-    assert!(made.stderr.contains("witness add"), "{}", made.stderr);
-    assert!(!made.stderr.contains("new key"), "{}", made.stderr);
-    let history = kept.run(&["key", "history"]).exits(0).stdout;
-    assert!(history.contains("create"), "{history}");
-    let vkey = kept.status()["vkey"].as_str().unwrap().to_owned();
-    other.run(["witness", "add", &vkey]).exits(0);
-    kept.run(&["log", "mark", "raise"]).exits(0);
+    kept.ok(format!("init --mark {place}"))
+        .warns("witness add")
+        .does_not_warn("new key");
+    kept.ok("key history").prints("create");
+    let vkey = kept.status()["vkey"].text().to_owned();
+    other.ok(format!("witness add {vkey}"));
+    kept.ok("log mark raise");
     kept.seal("a.json");
     kept.put_aside();
     kept.seal("b.json");
     let status = kept.status();
     assert_eq!(status["marks"][1]["size"], 3, "{status}");
     kept.put_back();
-    let told = kept.run(&["log", "status", "--json"]).exits(1).json();
+    let told = kept.exits(1, "log status --json").json();
     assert_eq!(told["state"], "log_rolled_back");
-    let verified = kept.run(&["verify", "a.json"]);
-    assert!(
-        verified.stderr.contains("log_rolled_back"),
-        "{}",
-        verified.stderr
-    );
+    kept.sh("verify a.json").warns("log_rolled_back");
     drop(serving);
-    kept.run(&["log", "status"]).exits(3);
+    kept.exits(3, "log status");
 }
 
 #[test]
@@ -179,21 +157,16 @@ fn one_place_of_several_that_does_not_answer_is_told_as_that() {
         sandbox: Sandbox::new(),
         environment: Vec::new(),
     };
-    kept.run(&["init", "--mark", &place]).exits(0);
-    let vkey = kept.status()["vkey"].as_str().unwrap().to_owned();
-    other.run(["witness", "add", &vkey]).exits(0);
-    kept.run(&["log", "mark", "add", "disk2"]).exits(0);
+    kept.ok(format!("init --mark {place}"));
+    let vkey = kept.status()["vkey"].text().to_owned();
+    other.ok(format!("witness add {vkey}"));
+    kept.ok("log mark add disk2");
     kept.seal("a.json");
     drop(serving);
-    let told = kept.run(&["verify", "a.json"]).exits(0).stderr;
-    assert!(
-        told.contains("1 of 3 second places does not answer"),
-        "{told}"
-    );
-    assert!(
-        told.contains(&place) && !told.contains("nothing would show"),
-        "{told}"
-    );
+    kept.ok("verify a.json")
+        .warns("1 of 3 second places does not answer")
+        .warns(&place)
+        .does_not_warn("nothing would show");
 }
 
 #[test]
@@ -202,23 +175,23 @@ fn a_place_is_named_later_and_raised_at_once() {
         sandbox: Sandbox::new(),
         environment: Vec::new(),
     };
-    kept.run(&["init"]).exits(0);
+    kept.ok("init");
     kept.seal("a.json");
-    let there = kept.sandbox.work().join("disk2");
+    let there = kept.sandbox.path("disk2");
     let there = there.to_str().unwrap();
-    kept.run(&["log", "mark", "add", "disk2"]).exits(0);
+    kept.ok("log mark add disk2");
     let status = kept.status();
-    assert_eq!(status["marks"].as_array().unwrap().len(), 2, "{status}");
-    for mark in status["marks"].as_array().unwrap() {
+    assert_eq!(status["marks"].list().len(), 2, "{status}");
+    for mark in status["marks"].list() {
         assert_eq!(mark["size"], 2, "{status}");
     }
-    kept.run(&["log", "mark", "remove", there]).exits(0);
+    kept.ok(format!("log mark remove {there:?}"));
     let status = kept.status();
-    assert_eq!(status["marks"].as_array().unwrap().len(), 1);
-    kept.run(&["log", "mark", "remove", there]).exits(2);
-    let own = status["marks"][0]["place"].as_str().unwrap();
-    kept.run(&["log", "mark", "remove", own]).exits(2);
+    assert_eq!(status["marks"].list().len(), 1);
+    kept.exits(2, format!("log mark remove {there:?}"));
+    let own = status["marks"][0]["place"].text();
+    kept.exits(2, format!("log mark remove {own}"));
     for bad in ["http://witness.example/", "ftp://x/y", "sqlite:x"] {
-        kept.run(&["log", "mark", "add", bad]).exits(2);
+        kept.exits(2, format!("log mark add {bad}"));
     }
 }

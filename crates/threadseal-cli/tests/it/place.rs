@@ -1,13 +1,9 @@
 //! Records in the places of other records, as `verify`, `messages` and `seal` report them.
 
-use crate::fixtures::{ended_record, open_record, ready, recorder};
-use crate::sandbox::{Ran, Sandbox};
-use std::fs;
-use std::os::unix::fs::symlink;
-use std::path::Path;
+use crate::prelude::*;
 
 fn ask(sandbox: &Sandbox, command: &str, path: &str) -> Ran {
-    sandbox.run([command, path])
+    sandbox.sh(format!("{command} {path}"))
 }
 
 fn says(ran: &Ran, verdict: &str, path: &str) -> bool {
@@ -32,19 +28,15 @@ fn a_known_record_over_another_known_one_is_foreign_and_the_other_is_missing() {
         let folder = ask(&sandbox, "verify", "d").exits(1);
         assert!(says(&folder, "foreign", "d/a.jsonl"), "{}", folder.stdout);
         assert!(says(&folder, "missing", "d/a.jsonl"), "{}", folder.stdout);
-        assert!(
-            folder.stdout.contains(": 1 verified, "),
-            "{}",
-            folder.stdout
-        );
-        let taken = ask(&sandbox, "messages", "d/a.jsonl").exits(1);
-        assert!(!taken.stdout.contains("question"), "{}", taken.stdout);
+        folder.stdout.has(": 1 verified, ");
+        ask(&sandbox, "messages", "d/a.jsonl")
+            .exits(1)
+            .omits("question");
         ask(&sandbox, "seal", "d/a.jsonl").fails_with("is the place of record");
         // The other record is still in the tree: displaced, not missing.
         sandbox.write("d/moved.jsonl", before);
-        let found = ask(&sandbox, "verify", "d").exits(1);
-        assert!(!found.stdout.contains("missing"), "{}", found.stdout);
-        fs::remove_dir_all(sandbox.work().join("d")).unwrap();
+        ask(&sandbox, "verify", "d").exits(1).omits("missing");
+        fs::remove_dir_all(sandbox.path("d")).unwrap();
     }
 }
 
@@ -59,7 +51,7 @@ fn a_log_with_its_seals_over_another_log_is_foreign() {
     }
     ask(&sandbox, "verify", "d").exits(0);
     for ending in ["jsonl", "jsonl.seal"] {
-        let of = |name: &str| sandbox.work().join("d").join(name).with_extension(ending);
+        let of = |name: &str| sandbox.path("d").join(name).with_extension(ending);
         fs::copy(of("b"), of("a")).unwrap();
     }
     let ran = ask(&sandbox, "verify", "d").exits(1);
@@ -76,7 +68,7 @@ fn a_record_over_one_of_another_kind_is_foreign() {
     sandbox.write("d/s.jsonl", "{\"type\":\"user\"}\n{\"n\":1}\n");
     ask(&sandbox, "seal", "d/s.jsonl").exits(0);
     for ending in ["jsonl", "jsonl.seal"] {
-        let of = |name: &str| sandbox.work().join("d").join(name).with_extension(ending);
+        let of = |name: &str| sandbox.path("d").join(name).with_extension(ending);
         fs::copy(of("s"), of("t")).unwrap();
     }
     let ran = ask(&sandbox, "verify", "d").exits(1);
@@ -92,7 +84,7 @@ fn a_document_over_another_is_foreign_until_it_is_sealed_there() {
         sandbox.write(name, format!("# {name}\n"));
         ask(&sandbox, "seal", name).exits(0);
     }
-    let path = |name: &str| sandbox.work().join(name);
+    let path = |name: &str| sandbox.path(name);
     fs::copy(path("b.md"), path("a.md")).unwrap();
     let ran = ask(&sandbox, "verify", "a.md").exits(1);
     assert!(says(&ran, "foreign", "a.md"), "{}", ran.stdout);
@@ -109,7 +101,7 @@ fn the_version_of_a_colleague_in_the_place_of_ones_own_is_no_alarm() {
     ask(&sandbox, "seal", "a.md").exits(0);
     let theirs = colleague.write("a.md", "theirs\n");
     ask(&colleague, "seal", "a.md").exits(0);
-    fs::copy(theirs, sandbox.work().join("a.md")).unwrap();
+    fs::copy(theirs, sandbox.path("a.md")).unwrap();
     let ran = ask(&sandbox, "verify", "a.md").exits(3);
     assert!(says(&ran, "unknown_signer", "a.md"), "{}", ran.stdout);
 }
@@ -118,7 +110,7 @@ fn the_version_of_a_colleague_in_the_place_of_ones_own_is_no_alarm() {
 #[test]
 fn moving_copying_and_recording_anew_in_one_place_are_no_alarm() {
     let sandbox = ready();
-    let path = |name: &str| sandbox.work().join(name);
+    let path = |name: &str| sandbox.path(name);
     open_record(&sandbox, "d/a.jsonl", 1);
     fs::copy(path("d/a.jsonl"), path("d/copy.jsonl")).unwrap();
     fs::rename(path("d/a.jsonl"), path("d/moved.jsonl")).unwrap();
@@ -145,7 +137,7 @@ fn where_nothing_was_sealed_any_record_may_lie() {
     // A record of another host in place of one sealed here is as foreign as a known record.
     fs::remove_file(&copy).unwrap();
     drop(recorder(&sandbox, "a.jsonl", 1));
-    let theirs = fs::read(other.work().join("a.jsonl")).unwrap();
+    let theirs = fs::read(other.path("a.jsonl")).unwrap();
     fs::write(&copy, theirs).unwrap();
     let ran = ask(&sandbox, "verify", Path::new("a.jsonl").to_str().unwrap()).exits(1);
     assert!(says(&ran, "foreign", "a.jsonl"), "{}", ran.stdout);
@@ -163,7 +155,7 @@ fn put(what: &str, path: &Path) {
         "garbage" => fs::write(path, b"\xff\x00\xfe").unwrap(),
         "a folder" => fs::create_dir(path).unwrap(),
         "a pipe" => {
-            let made = std::process::Command::new("mkfifo").arg(path).status();
+            let made = Command::new("mkfifo").arg(path).status();
             assert!(made.unwrap().success());
         }
         _ => symlink("gone", path).unwrap(),
@@ -196,11 +188,11 @@ fn what_lies_in_the_place_of_a_sealed_document_and_is_no_record_is_told() {
     ask(&sandbox, "verify", "d").exits(0);
     // A profile does not miss records that it does not examine.
     for profile in ["native", "observed", "rye"] {
-        let ran = sandbox.run(["verify", "d", "--profile", profile]);
+        let ran = sandbox.sh(format!("verify d --profile {profile}"));
         assert!(!ran.stdout.contains("missing"), "{profile}: {}", ran.stdout);
     }
     for (name, _) in texts {
-        let path = sandbox.work().join(name);
+        let path = sandbox.path(name);
         let sealed = fs::read(&path).unwrap();
         for what in OVER {
             fs::remove_file(&path).unwrap();
@@ -220,7 +212,7 @@ fn who_moves_a_record_and_leaves_a_link_or_writes_anew_after_a_prune_hides_nothi
     let sandbox = ready();
     ended_record(&sandbox, "d/a.jsonl", 1);
     ended_record(&sandbox, "d/ok.jsonl", 2);
-    let path = |name: &str| sandbox.work().join(name);
+    let path = |name: &str| sandbox.path(name);
     fs::rename(path("d/a.jsonl"), path("a.jsonl")).unwrap();
     symlink("../a.jsonl", path("d/a.jsonl")).unwrap();
     ask(&sandbox, "verify", "d").exits(0);
@@ -234,8 +226,7 @@ fn who_moves_a_record_and_leaves_a_link_or_writes_anew_after_a_prune_hides_nothi
     ask(&sandbox, "prune", "d/a.jsonl").exits(0);
     // An unsealed log is no success, and nothing is missing.
     sandbox.write("d/a.jsonl", "{\"n\":1}\n");
-    let ran = ask(&sandbox, "verify", "d").exits(3);
-    assert!(!ran.stdout.contains("missing"), "{}", ran.stdout);
+    ask(&sandbox, "verify", "d").exits(3).omits("missing");
 }
 
 // T-FIL-12
@@ -247,26 +238,22 @@ fn a_path_in_which_nothing_was_found_is_no_success_whatever_else_is_named() {
         ask(&sandbox, "seal", name).exits(0);
     }
     sandbox.write("plain/readme.txt", "hello\n");
-    fs::create_dir(sandbox.work().join("empty")).unwrap();
+    fs::create_dir(sandbox.path("empty")).unwrap();
     for path in ["empty", "plain", "absent", "file:empty"] {
-        let ran = sandbox.run(["verify", path, "ok.jsonl"]).exits(2);
-        assert!(
-            ran.stderr.contains(path.trim_start_matches("file:")),
-            "{}",
-            ran.stderr
-        );
+        sandbox
+            .exits(2, format!("verify {path} ok.jsonl"))
+            .warns(path.trim_start_matches("file:"));
     }
     // A host that knows the former record reports it.
-    let log = sandbox.work().join("s.jsonl");
+    let log = sandbox.path("s.jsonl");
     fs::remove_file(&log).unwrap();
     fs::create_dir(&log).unwrap();
-    for paths in [&["s.jsonl"][..], &["s.jsonl", "ok.jsonl"]] {
-        let ran = sandbox.run([&["verify"], paths].concat()).exits(1);
+    for paths in ["s.jsonl", "s.jsonl ok.jsonl"] {
+        let ran = sandbox.exits(1, format!("verify {paths}"));
         assert!(says(&ran, "missing", "s.jsonl"), "{}", ran.stdout);
     }
-    fs::rename(&log, sandbox.work().join("elsewhere.jsonl")).unwrap();
-    let ran = sandbox
-        .run(["verify", "elsewhere.jsonl", "ok.jsonl"])
-        .exits(2);
-    assert!(ran.stderr.contains("nothing to verify"), "{}", ran.stderr);
+    fs::rename(&log, sandbox.path("elsewhere.jsonl")).unwrap();
+    sandbox
+        .exits(2, "verify elsewhere.jsonl ok.jsonl")
+        .warns("nothing to verify");
 }

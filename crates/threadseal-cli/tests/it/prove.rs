@@ -1,13 +1,7 @@
 //! `prove` and `check-proof`: one turn of a record, shown without the other turns.
 
 use crate::anchor::{add, policy};
-use crate::fixtures::{ended_record, ready, recorder, rye_events};
-use crate::run::project;
-use crate::sandbox::{Ran, Sandbox};
-use crate::witness::{Serving, witness};
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use crate::prelude::*;
 use threadseal_core::note::{KeyName, SignedNote};
 use threadseal_core::tlog::checkpoint::Checkpoint;
 use threadseal_core::tlog::cosignature::CosignatureTime;
@@ -20,7 +14,7 @@ const PROOF: &str = "two.turn-proof";
 fn proved() -> Sandbox {
     let sandbox = ready();
     ended_record(&sandbox, "t.jsonl", 3);
-    let ran = sandbox.run(["prove", "t.jsonl#2", "--out", PROOF]).exits(0);
+    let ran = sandbox.ok(format!("prove t.jsonl#2 --out {PROOF}"));
     assert!(
         ran.stdout.ends_with("bytes prove turn 2\n"),
         "{}",
@@ -30,26 +24,26 @@ fn proved() -> Sandbox {
 }
 
 /// Runs without any home, in a folder that holds only the proof.
-fn elsewhere(sandbox: &Sandbox, arguments: &[&str]) -> Ran {
+fn elsewhere(sandbox: &Sandbox, arguments: &str) -> Ran {
     let folder = tempfile::tempdir().unwrap();
-    fs::copy(sandbox.work().join(PROOF), folder.path().join(PROOF)).unwrap();
+    fs::copy(sandbox.path(PROOF), folder.path().join(PROOF)).unwrap();
     let mut command = sandbox.command();
     command.env_clear().current_dir(folder.path());
-    command.arg("check-proof").arg(PROOF).args(arguments);
+    command.arg("check-proof").arg(PROOF).args(words(arguments));
     Ran::of(command.stdin(Stdio::null()).output().unwrap())
 }
 
 #[test]
 fn a_proof_shows_its_turn_whole_and_no_other() {
     let sandbox = proved();
-    let text = fs::read_to_string(sandbox.work().join(PROOF)).unwrap();
+    let text = sandbox.read(PROOF);
     for other in ["question 1", "answer 1", "question 3", "result 3"] {
         assert!(!text.contains(other), "{other}");
     }
-    let to_output = sandbox.run(["prove", "t.jsonl#2"]).exits(0);
+    let to_output = sandbox.ok("prove t.jsonl#2");
     assert_eq!(to_output.stdout, text);
     assert_eq!(to_output.stderr, "");
-    let ran = sandbox.run(["check-proof", PROOF]).exits(0);
+    let ran = sandbox.ok(format!("check-proof {PROOF}"));
     for part in [
         "verified  two.turn-proof  (proof, native)\n",
         "turn 2\n",
@@ -62,76 +56,63 @@ fn a_proof_shows_its_turn_whole_and_no_other() {
             ran.stdout
         );
     }
-    let json = sandbox
-        .run(["check-proof", PROOF, "--json"])
-        .exits(0)
-        .json();
-    assert_eq!(json["turn"], 2);
-    assert_eq!(json["result"]["verdict"], "verified");
-    let record = fs::read_to_string(sandbox.work().join("t.jsonl")).unwrap();
+    let json = sandbox.json(format!("check-proof {PROOF}"));
+    json.is(json!({"turn": 2, "result/verdict": "verified"}));
+    let record = sandbox.read("t.jsonl");
     let record: Vec<&str> = record.lines().collect();
-    let lines = json["lines"].as_array().unwrap();
+    let lines = json["lines"].list();
     assert_eq!(lines.len(), 4);
     for line in lines {
-        let number = usize::try_from(line["line"].as_u64().unwrap()).unwrap();
+        let number = usize::try_from(line["line"].number()).unwrap();
         assert_eq!(line["text"], record[number - 1]);
     }
-    let quiet = sandbox.run(["check-proof", "-q", PROOF]).exits(0);
-    assert_eq!(quiet.stdout, "");
+    assert_eq!(sandbox.ok(format!("check-proof -q {PROOF}")).stdout, "");
 }
 
 // T-PRF-12
 #[test]
 fn a_proof_needs_no_home_and_without_a_key_nobody_vouches_for_it() {
     let sandbox = proved();
-    let ran = elsewhere(&sandbox, &[]).exits(3);
-    assert!(ran.stdout.starts_with("unknown_signer"), "{}", ran.stdout);
-    let json = elsewhere(&sandbox, &["--json"]).exits(3).json();
-    let did = json["result"]["signers"][0]["did"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    elsewhere(&sandbox, &["--key", &did]).exits(0);
-    let pem = sandbox.work().join("self.pem");
+    elsewhere(&sandbox, "")
+        .exits(3)
+        .begins_with("unknown_signer");
+    let json = elsewhere(&sandbox, "--json").exits(3).json();
+    let did = json["result"]["signers"][0]["did"].text().to_owned();
+    elsewhere(&sandbox, &format!("--key {did}")).exits(0);
+    let pem = sandbox.path("self.pem");
     let pem = pem.to_str().unwrap();
-    sandbox
-        .run(["key", "export", "self", "--out", pem])
-        .exits(0);
-    elsewhere(&sandbox, &["--key", pem]).exits(0);
-    elsewhere(&sandbox, &["--trust", pem]).exits(0);
+    sandbox.ok(format!("key export self --out {pem:?}"));
+    elsewhere(&sandbox, &format!("--key {pem:?}")).exits(0);
+    elsewhere(&sandbox, &format!("--trust {pem:?}")).exits(0);
     let other = ready();
-    let path = other.work().join("self.pem");
-    let path = path.to_str().unwrap();
-    other.run(["key", "export", "self", "--out", path]).exits(0);
-    let ran = elsewhere(&sandbox, &["--key", path]).exits(1);
-    assert!(ran.stdout.starts_with("forged"), "{}", ran.stdout);
-    assert!(!ran.stdout.contains("question 2"), "{}", ran.stdout);
-    elsewhere(&sandbox, &["--trust", path]).exits(3);
-    elsewhere(&sandbox, &["--key", pem, "--thread", "demo/thread-1"]).exits(0);
-    elsewhere(&sandbox, &["--key", pem, "--thread", "demo/other"]).exits(1);
+    let path = other.path("self.pem");
+    other.ok(format!("key export self --out {path:?}"));
+    elsewhere(&sandbox, &format!("--key {path:?}"))
+        .exits(1)
+        .begins_with("forged")
+        .omits("question 2");
+    elsewhere(&sandbox, &format!("--trust {path:?}")).exits(3);
+    elsewhere(&sandbox, &format!("--key {pem:?} --thread demo/thread-1")).exits(0);
+    elsewhere(&sandbox, &format!("--key {pem:?} --thread demo/other")).exits(1);
 }
 
 // T-PRF-13
 #[test]
 fn a_changed_proof_is_evidence_and_another_file_no_proof() {
     let sandbox = proved();
-    let text = fs::read_to_string(sandbox.work().join(PROOF)).unwrap();
+    let text = sandbox.read(PROOF);
     for (from, to, verdict) in [
         ("answer 2", "answer X", "tampered"),
         ("turn 2", "turn 3", "tampered"),
         ("first ", "first x", "malformed"),
     ] {
         sandbox.write("changed", text.replacen(from, to, 1));
-        let ran = sandbox.run(["check-proof", "changed", "--json"]).exits(1);
-        let json = ran.json();
-        assert_eq!(json["result"]["verdict"], verdict);
-        assert_eq!(json["turn"], serde_json::Value::Null);
-        assert_eq!(json["lines"].as_array().unwrap().len(), 0);
+        let json = sandbox.exits(1, "check-proof changed --json").json();
+        json.is(json!({"result/verdict": verdict, "turn": Value::Null}));
+        assert_eq!(json["lines"].list().len(), 0);
     }
-    sandbox
-        .run(["check-proof", "t.jsonl"])
-        .fails_with("no proof");
-    sandbox.run(["check-proof", "none"]).fails_with("none");
+    sandbox.sh("check-proof t.jsonl").fails_with("not a proof");
+    sandbox.sh("check-proof none").fails_with("none");
 }
 
 // T-PRF-11
@@ -139,44 +120,34 @@ fn a_changed_proof_is_evidence_and_another_file_no_proof() {
 fn turns_are_proved_of_verified_native_records_only() {
     let sandbox = proved();
     for (named, why) in [
-        ("t.jsonl", "as t.jsonl#2"),
-        ("t.jsonl#0", "as t.jsonl#2"),
-        ("t.jsonl#x", "as t.jsonl#2"),
+        ("t.jsonl", "for example t.jsonl#2"),
+        ("t.jsonl#0", "for example t.jsonl#2"),
+        ("t.jsonl#x", "for example t.jsonl#2"),
     ] {
-        let ran = sandbox.run(["prove", named]).exits(2);
-        assert!(ran.stderr.contains(why), "{}", ran.stderr);
+        sandbox.exits(2, format!("prove {named:?}")).warns(why);
     }
+    sandbox.sh("prove t.jsonl#4").fails_with("closes turn 4");
     sandbox
-        .run(["prove", "t.jsonl#4"])
-        .fails_with("closes a turn 4");
-    sandbox
-        .run(["prove", "no/thread#1"])
+        .sh("prove no/thread#1")
         .fails_with("neither a file nor a thread");
     sandbox
-        .run(["prove", "t.jsonl#1", "--out", PROOF])
+        .sh(format!("prove t.jsonl#1 --out {PROOF}"))
         .fails_with(PROOF);
-    sandbox
-        .run(["prove", "t.jsonl#1", "--json"])
-        .fails_with("no JSON");
+    sandbox.sh("prove t.jsonl#1 --json").fails_with("not JSON");
     rye_events(&sandbox, "r.jsonl", 2);
-    sandbox
-        .run(["prove", "r.jsonl#1"])
-        .fails_with("Rye's format");
+    sandbox.sh("prove r.jsonl#1").fails_with("Rye's format");
 
     let refused = |sandbox: &Sandbox, code, verdict: &str| {
         let ran = sandbox
-            .run(["prove", "t.jsonl#1", "--out", "p"])
-            .exits(code);
-        assert!(ran.stderr.contains(verdict), "{}", ran.stderr);
+            .exits(code, "prove t.jsonl#1 --out p")
+            .warns(verdict);
         assert_eq!(ran.stdout, "");
-        let ran = sandbox
-            .run(["prove", "t.jsonl#1", "--out", "p", "--json"])
-            .exits(code);
+        let ran = sandbox.exits(code, "prove t.jsonl#1 --out p --json");
         assert_eq!(ran.json()["result"]["verdict"], verdict);
-        assert!(!sandbox.work().join("p").exists());
+        assert!(!sandbox.path("p").exists());
     };
     let stranger = ready();
-    let text = fs::read_to_string(sandbox.work().join("t.jsonl")).unwrap();
+    let text = sandbox.read("t.jsonl");
     stranger.write("t.jsonl", &text);
     refused(&stranger, 3, "unknown_signer");
     sandbox.write("t.jsonl", text.replace("answer 1", "answer X"));
@@ -188,12 +159,14 @@ fn turns_are_proved_of_verified_native_records_only() {
 fn the_newest_turn_of_a_record_that_goes_on_is_open() {
     let sandbox = ready();
     let recorder = recorder(&sandbox, "t.jsonl", 2);
-    let ran = sandbox.run(["prove", "t.jsonl#2", "--out", PROOF]).exits(0);
-    assert!(ran.stderr.contains("turn_may_go_on"), "{}", ran.stderr);
-    let ran = sandbox.run(["check-proof", PROOF]).exits(3);
-    assert!(ran.stdout.starts_with("open"), "{}", ran.stdout);
-    sandbox.run(["prove", "t.jsonl#1", "--out", "one"]).exits(0);
-    sandbox.run(["check-proof", "one"]).exits(0);
+    sandbox
+        .ok(format!("prove t.jsonl#2 --out {PROOF}"))
+        .warns("turn_may_go_on");
+    sandbox
+        .exits(3, format!("check-proof {PROOF}"))
+        .begins_with("open");
+    sandbox.ok("prove t.jsonl#1 --out one");
+    sandbox.ok("check-proof one");
     drop(recorder);
 }
 
@@ -212,24 +185,16 @@ fn a_thread_of_a_project_is_named_by_its_id() {
     let ran = sandbox
         .run(["run", "demo/greet"].iter().chain(&options))
         .exits(0);
-    let thread = ran.json()["thread_id"].as_str().unwrap().to_owned();
+    let thread = ran.json()["thread_id"].text().to_owned();
     let turn = |number: u64| format!("{thread}#{number}");
-    sandbox
-        .run(["prove", &turn(1), "--project", "p", "-o", PROOF])
-        .exits(0);
-    let json = sandbox
-        .run(["check-proof", PROOF, "--thread", &thread, "--json"])
-        .exits(0)
-        .json();
+    sandbox.ok(format!("prove {} --project p -o {PROOF}", turn(1)));
+    let json = sandbox.json(format!("check-proof {PROOF} --thread {thread}"));
     assert_eq!(json["turn"], 1);
     let by_path = format!("p/.ai/agent/threads/{thread}/transcript.jsonl#1");
-    let text = sandbox.run(["prove", &by_path]).exits(0).stdout;
-    assert_eq!(
-        fs::read_to_string(sandbox.work().join(PROOF)).unwrap(),
-        text
-    );
+    let text = sandbox.ok(format!("prove {by_path}")).stdout;
+    assert_eq!(sandbox.read(PROOF), text);
     sandbox
-        .run(["prove", &turn(1)])
+        .sh(format!("prove {}", turn(1)))
         .fails_with("neither a file nor a thread");
 }
 
@@ -248,17 +213,15 @@ fn seen() -> (Sandbox, Vec<Serving>, String) {
     sandbox
         .run(["run", "demo/greet"].iter().chain(&options))
         .exits(0);
-    let status = sandbox.run(["log", "status", "--json"]).exits(0).json();
-    let vkey = status["vkey"].as_str().unwrap().to_owned();
+    let status = sandbox.json("log status");
+    let vkey = status["vkey"].text().to_owned();
     let witnesses: Vec<_> = (0..2).map(|_| witness(&[&vkey])).collect();
     let serving: Vec<_> = witnesses.iter().map(Serving::start).collect();
     let text = policy(&vkey, &serving.iter().collect::<Vec<_>>(), 2);
     add(&sandbox, "both", &text);
-    sandbox.run(["anchor", "check"]).exits(0);
-    let record = transcript(&sandbox.work().join("p")).unwrap();
-    sandbox
-        .run(["prove", &format!("{}#1", record.display()), "-o", PROOF])
-        .exits(0);
+    sandbox.ok("anchor check");
+    let record = transcript(&sandbox.path("p")).unwrap();
+    sandbox.ok(format!("prove {}#1 -o {PROOF}", record.display()));
     (sandbox, serving, vkey)
 }
 
@@ -286,18 +249,13 @@ fn what_witnesses_saw_of_the_seal_is_judged_without_a_home_and_without_a_network
     let trusted = sandbox.home().join("keys/self.native.pub");
     let trusted = trusted.to_str().unwrap();
     let check = |policy: Option<&Path>| {
-        let mut arguments = vec!["--json", "--trust", trusted];
-        if let Some(policy) = policy {
-            arguments.extend(["--policy", policy.to_str().unwrap()]);
-        }
-        elsewhere(&sandbox, &arguments)
+        let policy = policy.map(|policy| format!("--policy {policy:?}"));
+        let policy = policy.unwrap_or_default();
+        elsewhere(&sandbox, &format!("--json --trust {trusted:?} {policy}"))
     };
     let judged = check(Some(&both)).exits(0).json();
-    assert_eq!(
-        judged["anchor"]["witnesses"],
-        serde_json::json!(["w0", "w1"])
-    );
-    assert!(judged["anchor"]["witnessed_at"].as_u64().unwrap() > 1_700_000_000);
+    assert_eq!(judged["anchor"]["witnesses"], json!(["w0", "w1"]));
+    assert!(judged["anchor"]["witnessed_at"].number() > 1_700_000_000);
     assert_eq!(judged["anchor"]["origin"], vkey[..47]);
     // Without a policy the report names no witness.
     let alone = check(None).exits(0).json();
@@ -307,24 +265,22 @@ fn what_witnesses_saw_of_the_seal_is_judged_without_a_home_and_without_a_network
         assert_eq!(judged["result"]["findings"][0]["code"], "anchor_missing");
     }
     // The proof can be made without the entry of the log.
-    fs::remove_file(sandbox.work().join(PROOF)).unwrap();
-    let record = transcript(&sandbox.work().join("p")).unwrap();
+    fs::remove_file(sandbox.path(PROOF)).unwrap();
+    let record = transcript(&sandbox.path("p")).unwrap();
     let named = format!("{}#1", record.display());
-    sandbox
-        .run(["prove", &named, "--no-anchor", "-o", PROOF])
-        .exits(0);
+    sandbox.ok(format!("prove {named} --no-anchor -o {PROOF}"));
     let judged = check(Some(&both)).exits(3).json();
     assert!(judged["anchor"].is_null());
-    let why = judged["result"]["findings"][0]["message"].as_str().unwrap();
-    assert!(why.contains("unanchored"), "{why}");
+    let why = judged["result"]["findings"][0]["message"].text();
+    why.has("unanchored");
 }
 
 /// Puts the cosignature of a witness with an ML-DSA-44 key under the proof's checkpoint.
 fn cosigned_by_ml_dsa(sandbox: &Sandbox, origin: &str, time: u64) -> VerifierKey {
     let (name, key) = (KeyName::parse("pq.example").unwrap(), [5; 32]);
     let key = MlDsaSigner::from_seed(key);
-    let path = sandbox.work().join(PROOF);
-    let proof = fs::read_to_string(&path).unwrap();
+    let path = sandbox.path(PROOF);
+    let proof = read(&path);
     let note = proof.rfind(&format!("\n{origin}\n")).unwrap() + 1;
     let note = SignedNote::parse(&proof[note..]).unwrap();
     let checkpoint = Checkpoint::parse(note.text()).unwrap();
@@ -342,18 +298,11 @@ fn a_witness_with_a_key_of_ml_dsa_counts_as_any_other() {
     let text = format!("log {vkey}\nwitness pq {witness}\nquorum pq\n");
     let trusted = sandbox.home().join("keys/self.native.pub");
     let policy = sandbox.write("pq.policy", text);
-    let arguments = [
-        "--json",
-        "--trust",
-        trusted.to_str().unwrap(),
-        "--policy",
-        policy.to_str().unwrap(),
-    ];
+    let arguments = format!("--json --trust {trusted:?} --policy {policy:?}");
     let judged = elsewhere(&sandbox, &arguments).exits(0).json();
-    assert_eq!(judged["anchor"]["witnesses"], serde_json::json!(["pq"]));
-    assert_eq!(judged["anchor"]["witnessed_at"], at);
+    judged.is(json!({"anchor/witnesses": json!(["pq"]), "anchor/witnessed_at": at}));
     // A cosignature with one changed letter is bad, which is worse than none.
-    let path = sandbox.work().join(PROOF);
+    let path = sandbox.path(PROOF);
     let mut proof = fs::read(&path).unwrap();
     let last = proof.len() - 40;
     proof[last] = if proof[last] == b'A' { b'B' } else { b'A' };

@@ -1,14 +1,10 @@
 //! `prune` of files that other programs wrote and this home sealed: logs with detached seals, and
 //! documents.
 
-use crate::fixtures::{ended_record, ready};
-use crate::prune::{codes, has, text, verify};
+use crate::prelude::*;
+use crate::prune::{codes, verify};
 use crate::prune_kinds::{is_excused, prune};
-use crate::run::{greet, project, thread};
-use crate::sandbox::{Ran, Sandbox};
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 use threadseal_store::observer::seal_path;
 use threadseal_store::tombstones::place_of;
 
@@ -42,15 +38,15 @@ fn put(files: &[(PathBuf, Vec<u8>)]) {
 /// Nothing is pruned, and nothing changes; gives the refusal.
 fn stays(sandbox: &Sandbox, path: &Path) -> String {
     let before = files_of(path);
-    let told = prune(sandbox, &[text(path)], 2);
+    let told = prune(sandbox, &format!("{path:?}"), 2);
     assert_eq!(files_of(path), before, "{told}");
     told
 }
 
-fn stranger(sandbox: &Sandbox, arguments: &[&str]) -> Ran {
+fn stranger(sandbox: &Sandbox, arguments: &str) -> Ran {
     let mut command = sandbox.command();
     let home = sandbox.home().with_file_name("stranger");
-    command.args(arguments).env("THREADSEAL_HOME", home);
+    command.args(words(arguments)).env("THREADSEAL_HOME", home);
     Ran::of(command.output().unwrap())
 }
 
@@ -62,23 +58,23 @@ fn a_log_is_pruned_with_its_seals_and_takes_no_seal_any_more() {
         let path = sealed(&sandbox, name, LINES);
         let kept = files_of(&path);
         assert_eq!(kept.len(), 2);
-        let would = prune(&sandbox, &[name, "--dry-run"], 0);
+        let would = prune(&sandbox, &format!("{name} --dry-run"), 0);
         assert!(would.contains("2 files") && !place_of(&path).exists());
-        prune(&sandbox, &[name], 0);
+        prune(&sandbox, name, 0);
         assert!(files_of(&path).is_empty() && place_of(&path).exists());
         is_excused(&sandbox);
-        prune(&sandbox, &[name], 0);
+        prune(&sandbox, name, 0);
         // A restored log is reported, takes no seal, and goes with the next prune; a log without a
         // seal does not.
         put(&kept);
-        let seen = verify(&sandbox, &[name], 0);
-        assert!(has(&seen, "pruned_but_present"), "{seen:?}");
+        verify(&sandbox, name, 0).has("pruned_but_present");
         fs::write(&path, format!("{LINES}{{\"type\":\"new\"}}\n")).unwrap();
-        let seal = ["seal", "--detached", name];
-        sandbox.run(seal).fails_with("was pruned");
+        sandbox
+            .sh(format!("seal --detached {name}"))
+            .fails_with("was pruned");
         assert!(stays(&sandbox, &path).contains("unsigned_tail"));
         put(&kept);
-        prune(&sandbox, &[name], 0);
+        prune(&sandbox, name, 0);
         assert!(files_of(&path).is_empty());
         is_excused(&sandbox);
     }
@@ -90,28 +86,25 @@ fn a_prune_of_a_log_that_was_cut_short_is_finished_and_takes_no_other_log_with_i
     let sandbox = ready();
     let path = sealed(&sandbox, "a.jsonl", LINES);
     let kept = files_of(&path);
-    prune(&sandbox, &["a.jsonl"], 0);
+    prune(&sandbox, "a.jsonl", 0);
     // Stopped before the seals were deleted.
     put(&kept[1..]);
-    let seen = verify(&sandbox, &["--all", "."], 0);
-    assert!(has(&seen, "pruned_but_present") && !has(&seen, "log_missing"));
+    verify(&sandbox, "--all .", 0)
+        .has("pruned_but_present")
+        .lacks("log_missing");
     // The program begins another log under the same name.
     fs::write(&path, "{\"type\":\"another\"}\n").unwrap();
     stays(&sandbox, &path);
     fs::remove_file(&path).unwrap();
-    prune(&sandbox, &["a.jsonl"], 0);
+    prune(&sandbox, "a.jsonl", 0);
     assert!(files_of(&path).is_empty());
     is_excused(&sandbox);
     fs::write(&path, "{\"type\":\"another\"}\n").unwrap();
-    assert!(stays(&sandbox, &path).contains("none of what was pruned"));
-    let all = sandbox.run(["verify", "--all", ".", "--json"]).json();
-    let seen = codes(&all);
-    assert!(
-        has(&seen, "pruned") && !has(&seen, "record_missing"),
-        "{all}"
-    );
+    assert!(stays(&sandbox, &path).contains("not the one that was pruned"));
+    let all = sandbox.sh("verify --all . --json").json();
+    codes(&all).has("pruned").lacks("record_missing");
     // The other log is sealed as a record of its own.
-    sandbox.run(["seal", "a.jsonl"]).exits(0);
+    sandbox.ok("seal a.jsonl");
     assert!(stays(&sandbox, &path).contains("another record"));
     is_excused(&sandbox);
 }
@@ -123,9 +116,9 @@ fn a_log_that_was_changed_cut_written_on_or_is_anothers_is_not_pruned() {
     let path = sealed(&sandbox, "a.jsonl", LINES);
     let older = files_of(&path);
     fs::write(&path, format!("{LINES}{{\"type\":\"more\"}}\n")).unwrap();
-    sandbox.run(["seal", "a.jsonl"]).exits(0);
+    sandbox.ok("seal a.jsonl");
     let whole = files_of(&path);
-    let lines = fs::read_to_string(&path).unwrap();
+    let lines = read(&path);
     for other in [
         lines.replace("a secret", "a sacred"),
         LINES.to_owned(),
@@ -149,15 +142,15 @@ fn a_log_that_was_changed_cut_written_on_or_is_anothers_is_not_pruned() {
     // logs.
     put(&whole);
     let theirs = sandbox.write("theirs.jsonl", LINES);
-    stranger(&sandbox, &["init", "-q"]).exits(0);
-    stranger(&sandbox, &["seal", "theirs.jsonl"]).exits(0);
+    stranger(&sandbox, "init -q").exits(0);
+    stranger(&sandbox, "seal theirs.jsonl").exits(0);
     stays(&sandbox, &theirs);
-    stranger(&sandbox, &["prune", "a.jsonl"]).exits(2);
+    stranger(&sandbox, "prune a.jsonl").exits(2);
     let unsealed = sandbox.write("b.jsonl", LINES);
     stays(&sandbox, &unsealed);
     stays(&sandbox, &seal_path(&path));
     assert!(!place_of(&path).exists());
-    sandbox.run(["verify", "--all"]).exits(0);
+    sandbox.ok("verify --all");
     assert_eq!(files_of(&path), whole);
 }
 
@@ -167,15 +160,15 @@ fn a_tombstone_of_a_log_or_a_document_that_was_changed_or_removed_excuses_nothin
     for name in ["a.jsonl", "a.json"] {
         let sandbox = ready();
         let path = sealed(&sandbox, name, "{\"text\": \"a secret\"}\n");
-        prune(&sandbox, &[name], 0);
+        prune(&sandbox, name, 0);
         let place = place_of(&path);
-        let good = fs::read_to_string(&place).unwrap();
+        let good = read(&place);
         let forged = good.replace("time is up", "time is mine");
         fs::write(&place, &forged).unwrap();
-        assert!(has(&verify(&sandbox, &["--all"], 1), "record_missing"));
-        prune(&sandbox, &[name], 2);
+        verify(&sandbox, "--all", 1).has("record_missing");
+        prune(&sandbox, name, 2);
         fs::remove_file(&place).unwrap();
-        assert!(has(&verify(&sandbox, &["--all"], 1), "record_missing"));
+        verify(&sandbox, "--all", 1).has("record_missing");
         fs::write(&place, good).unwrap();
         is_excused(&sandbox);
     }
@@ -188,16 +181,16 @@ fn logs_are_pruned_by_their_age_and_documents_are_not() {
     let log = sealed(&sandbox, "d/a.jsonl", LINES);
     let written = sealed(&sandbox, "d/b.log", LINES);
     let beside = sealed(&sandbox, "d/c.md", "# Directive\n");
-    sandbox.run(["seal", "--detached", "d/c.md"]).exits(0);
+    sandbox.ok("seal --detached d/c.md");
     let document = sealed(&sandbox, "d/tool.json", "{\"tool\": 1}\n");
     let transcript = ended_record(&sandbox, "d/t.jsonl", 1);
     // The program still writes.
     let soon = SystemTime::UNIX_EPOCH + Duration::from_secs(4_000_000_000);
     let file = fs::File::options().append(true).open(&written).unwrap();
     file.set_modified(soon).unwrap();
-    let none = prune(&sandbox, &["d", "--older-than", "90d"], 0);
-    assert!(none.contains("nothing to prune"), "{none}");
-    let told = prune(&sandbox, &["d", "--older-than", "0h"], 0);
+    let none = prune(&sandbox, "d --older-than 90d", 0);
+    none.has("nothing to prune");
+    let told = prune(&sandbox, "d --older-than 0h", 0);
     assert_eq!(told.matches("pruned  ").count(), 2, "{told}");
     for gone in [&log, &transcript] {
         assert!(files_of(gone).is_empty(), "{told}");
@@ -207,7 +200,7 @@ fn logs_are_pruned_by_their_age_and_documents_are_not() {
     }
     is_excused(&sandbox);
     // `prune` with a name deletes a document and the seals beside it, under one tombstone.
-    prune(&sandbox, &["d/c.md", "d/tool.json"], 0);
+    prune(&sandbox, "d/c.md d/tool.json", 0);
     assert!(files_of(&beside).is_empty() && files_of(&document).is_empty());
     is_excused(&sandbox);
 }
@@ -223,38 +216,33 @@ fn a_document_is_pruned_by_its_name_and_takes_no_seal_any_more() {
         let path = sealed(&sandbox, name, content);
         let older = files_of(&path);
         let edited = |from: &Path| {
-            let text = fs::read_to_string(from).unwrap();
+            let text = read(from);
             fs::write(from, text.replace(edit.0, edit.1)).unwrap();
         };
         edited(&path);
         stays(&sandbox, &path);
-        sandbox.run(["seal", name]).exits(0);
+        sandbox.ok(format!("seal {name}"));
         let kept = files_of(&path);
         put(&older);
         stays(&sandbox, &path);
         fs::write(&path, content).unwrap();
         stays(&sandbox, &path);
         put(&kept);
-        prune(&sandbox, &[name], 0);
+        prune(&sandbox, name, 0);
         assert!(files_of(&path).is_empty() && place_of(&path).exists());
         is_excused(&sandbox);
         put(&kept);
-        let seen = verify(&sandbox, &[name], 0);
-        assert!(has(&seen, "pruned_but_present"), "{seen:?}");
-        fs::write(
-            &path,
-            fs::read_to_string(&path).unwrap().replace(edit.1, "word"),
-        )
-        .unwrap();
-        sandbox.run(["seal", name]).fails_with("was pruned");
+        verify(&sandbox, name, 0).has("pruned_but_present");
+        fs::write(&path, read(&path).replace(edit.1, "word")).unwrap();
+        sandbox.sh(format!("seal {name}")).fails_with("was pruned");
         stays(&sandbox, &path);
         put(&kept);
-        prune(&sandbox, &[name], 0);
+        prune(&sandbox, name, 0);
         assert!(files_of(&path).is_empty());
         is_excused(&sandbox);
         // A new file under that name is another record.
         fs::write(&path, content).unwrap();
-        sandbox.run(["seal", name]).exits(0);
+        sandbox.ok(format!("seal {name}"));
         assert!(stays(&sandbox, &path).contains("another record"));
     }
 }
@@ -263,12 +251,12 @@ fn a_document_is_pruned_by_its_name_and_takes_no_seal_any_more() {
 #[test]
 fn what_a_thread_or_a_project_hangs_on_is_not_pruned_by_itself() {
     let sandbox = project();
-    greet(&sandbox, &["--script", "answers.yaml", "-q"]).exits(0);
+    greeted(&sandbox, "-q");
     let folder = thread(&sandbox, "greet");
     let told = stays(&sandbox, &folder.join("thread.json"));
-    assert!(told.contains("prune the thread"), "{told}");
-    let identity = sandbox.work().join("p/.ai/agent/threads/project.json");
+    told.has("prune the thread");
+    let identity = sandbox.path("p/.ai/agent/threads/project.json");
     let told = stays(&sandbox, &identity);
-    assert!(told.contains("which project"), "{told}");
-    sandbox.run(["verify", "p"]).exits(0);
+    told.has("which project");
+    sandbox.ok("verify p");
 }

@@ -1,30 +1,26 @@
 //! A pruned record is reported as pruned, and not counted as verified.
 
-use crate::fixtures::{ended_record, ready};
+use crate::prelude::*;
 
 #[test]
 fn what_was_pruned_is_counted_and_named_by_itself() {
     let sandbox = ready();
     ended_record(&sandbox, "t.jsonl", 1);
     ended_record(&sandbox, "u.jsonl", 1);
+    sandbox.ok("prune t.jsonl --reason 'it is old'");
     sandbox
-        .run(["prune", "t.jsonl", "--reason", "it is old"])
-        .exits(0);
-    let all = sandbox.run(["verify", "--all"]).exits(0).stdout;
-    assert!(all.contains("verified, 1 pruned"), "{all}");
-    assert!(
-        all.contains("was pruned by ") && all.contains("it is old"),
-        "{all}"
-    );
-    let quiet = sandbox.run(["verify", "--all", "-q"]).exits(0).stdout;
+        .ok("verify --all")
+        .prints("verified, 1 pruned")
+        .prints("was pruned by ")
+        .prints("it is old");
+    let quiet = sandbox.ok("verify --all -q").stdout;
     assert_eq!(quiet, "");
-    let json = sandbox.run(["verify", "--all", "--json"]).exits(0).json();
+    let json = sandbox.json("verify --all");
     assert_eq!(json["summary"]["pruned"], 1);
     // The same holds if it is named; a missing file that was not pruned cannot be read.
-    let named = sandbox.run(["verify", "t.jsonl"]).exits(0).stdout;
-    assert!(
-        named.contains("was pruned by ") && named.contains("it is old"),
-        "{named}"
-    );
-    sandbox.run(["verify", "v.jsonl"]).fails_with("cannot read");
+    sandbox
+        .ok("verify t.jsonl")
+        .prints("was pruned by ")
+        .prints("it is old");
+    sandbox.sh("verify v.jsonl").fails_with("cannot read");
 }

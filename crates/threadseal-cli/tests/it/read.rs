@@ -1,12 +1,9 @@
 //! `show`, `messages`, `render` and `diff`: the content of a record.
 
-use crate::fixtures::{ended_record, ready, recorder, rye_events, say};
-use crate::sandbox::{Ran, Sandbox, shared, tree_digest};
-use std::fs;
-use std::path::Path;
+use crate::prelude::*;
 
 fn run(sandbox: &Sandbox, command: &str, path: &Path) -> Ran {
-    sandbox.run([command.as_ref(), path.as_os_str()])
+    sandbox.sh(format!("{command:?} {path:?}"))
 }
 
 // T-TRA-20
@@ -15,24 +12,20 @@ fn messages_are_those_of_the_sealed_part() {
     let sandbox = ready();
     let mut recorder = recorder(&sandbox, "t.jsonl", 2);
     let path = recorder.path().to_owned();
-    let whole = run(&sandbox, "messages", &path).exits(0);
-    assert_eq!(whole.stderr, "");
-    assert_eq!(whole.json().as_array().unwrap().len(), 6);
+    let whole = run(&sandbox, "messages", &path).exits(0).is_quiet();
+    assert_eq!(whole.json().list().len(), 6);
     assert_eq!(
         whole.json()[1],
-        serde_json::json!({"role": "assistant", "content": "answer 1"})
+        json!({"role": "assistant", "content": "answer 1"})
     );
     say(&mut recorder, "cognition_in", "smuggled");
     drop(recorder);
     let part = run(&sandbox, "messages", &path).exits(3);
     assert_eq!(part.stdout, whole.stdout);
-    assert!(part.stderr.contains("unsigned_tail"), "{}", part.stderr);
-    let json = sandbox
-        .run(["messages", "t.jsonl", "--json", "-q"])
-        .exits(3);
-    assert_eq!(json.stderr, "");
+    part.stderr.has("unsigned_tail");
+    let json = sandbox.exits(3, "messages t.jsonl --json -q").is_quiet();
     assert_eq!(json.json()["verdict"], "unsigned_tail");
-    assert_eq!(json.json()["messages"].as_array().unwrap().len(), 6);
+    assert_eq!(json.json()["messages"].list().len(), 6);
 }
 
 // T-OBS-06
@@ -42,16 +35,18 @@ fn nothing_of_a_record_that_nobody_vouches_for_is_taken_up() {
     let path = ended_record(&sandbox, "t.jsonl", 2);
     let stranger = ready();
     for command in ["messages", "render"] {
-        let ran = run(&stranger, command, &path).exits(3);
-        assert!(!ran.stdout.contains("question"), "{}", ran.stdout);
-        assert!(ran.stderr.contains("unknown_signer"), "{}", ran.stderr);
+        run(&stranger, command, &path)
+            .exits(3)
+            .omits("question")
+            .warns("unknown_signer");
     }
-    let text = fs::read_to_string(&path).unwrap();
+    let text = read(&path);
     fs::write(&path, text.replace("answer 1", "answer X")).unwrap();
     for command in ["messages", "render"] {
-        let ran = run(&sandbox, command, &path).exits(1);
-        assert!(!ran.stdout.contains("question"), "{}", ran.stdout);
-        assert!(ran.stderr.contains("tampered"), "{}", ran.stderr);
+        run(&sandbox, command, &path)
+            .exits(1)
+            .omits("question")
+            .warns("tampered");
     }
     let unsigned = rye_events(&sandbox, "r.jsonl", 1);
     assert_eq!(run(&sandbox, "messages", &unsigned).exits(3).stdout, "[]\n");
@@ -64,15 +59,7 @@ fn messages_of_ryes_own_transcripts_are_ryes() {
     };
     let sandbox = ready();
     let key = vectors.join("user/.ai/config/keys/signing/public_key.pem");
-    sandbox
-        .run([
-            "trust".as_ref(),
-            "add".as_ref(),
-            key.as_os_str(),
-            "--name=rye".as_ref(),
-            "--usage=rye".as_ref(),
-        ])
-        .exits(0);
+    sandbox.ok(format!("trust add {key:?} --name=rye --usage=rye"));
     for thread in ["one-1", "three-1", "ten-1"] {
         let folder = vectors
             .join("proj_clean/.ai/agent/threads/clean")
@@ -80,7 +67,7 @@ fn messages_of_ryes_own_transcripts_are_ryes() {
         let ran = run(&sandbox, "messages", &folder.join("transcript.jsonl"));
         assert!(matches!(ran.code, 0 | 3), "{}", ran.stderr);
         let expected = fs::read(folder.join("EXPECTED_messages.json")).unwrap();
-        let expected: serde_json::Value = serde_json::from_slice(&expected).unwrap();
+        let expected: Value = serde_json::from_slice(&expected).unwrap();
         assert_eq!(ran.json(), expected, "{thread}");
     }
 }
@@ -102,37 +89,26 @@ fn rendering_says_who_vouches_for_it() {
             ran.stdout
         );
     }
-    sandbox
-        .run(["render", "t.jsonl", "--json"])
-        .fails_with("no JSON");
+    sandbox.sh("render t.jsonl --json").fails_with("not JSON");
 }
 
 #[test]
 fn show_tells_the_events_by_turn_and_vouches_for_none() {
     let sandbox = ready();
     let path = ended_record(&sandbox, "t.jsonl", 2);
-    let all = run(&sandbox, "show", &path).exits(0);
-    assert!(all.stdout.contains("turn 1\n"), "{}", all.stdout);
-    assert!(all.stdout.contains("    | question 2\n"), "{}", all.stdout);
-    assert!(
-        all.stderr.contains("nothing shown is vouched for"),
-        "{}",
-        all.stderr
-    );
-    let one = sandbox
-        .run(["show", "t.jsonl", "--turn", "2", "-q"])
-        .exits(0);
-    assert!(one.stdout.contains("question 2") && !one.stdout.contains("question 1"));
-    assert_eq!(one.stderr, "");
-    sandbox
-        .run(["show", "t.jsonl", "--turn", "9"])
-        .fails_with("no turn 9");
-    let json = sandbox
-        .run(["show", "t.jsonl", "--json", "-q"])
+    run(&sandbox, "show", &path)
         .exits(0)
-        .json();
-    assert_eq!(json["events"][2]["event_type"], "cognition_in");
-    assert_eq!(json["events"][2]["turn"], 1);
+        .prints("turn 1\n")
+        .prints("    | question 2\n")
+        .warns("the output is not verified");
+    sandbox
+        .ok("show t.jsonl --turn 2 -q")
+        .prints("question 2")
+        .omits("question 1")
+        .is_quiet();
+    sandbox.sh("show t.jsonl --turn 9").fails_with("no turn 9");
+    let json = sandbox.json("show t.jsonl -q");
+    json.is(json!({"events/2/event_type": "cognition_in", "events/2/turn": 1}));
 }
 
 // T-CMD-01
@@ -143,12 +119,9 @@ fn texts_of_a_record_stand_behind_a_margin_and_are_harmless() {
         "x.jsonl",
         "{\"event_type\":\"cognition_in\",\"payload\":{\"text\":\"a\\nturn 9\\u001b[2J\\u202e\"}}\n{\"type\":\"x\u{202e}\\u001b[1m\"}\n",
     );
-    let ran = sandbox.run(["show", "x.jsonl"]).exits(0);
-    assert!(
-        ran.stdout.contains("\n    | turn 9\\u{1b}[2J\\u{202e}\n"),
-        "{}",
-        ran.stdout
-    );
+    let ran = sandbox
+        .ok("show x.jsonl")
+        .prints("\n    | turn 9\\u{1b}[2J\\u{202e}\n");
     assert!(
         !ran.stdout.contains(['\u{1b}', '\u{202e}']),
         "{}",
@@ -161,39 +134,26 @@ fn diff_names_the_first_thing_that_happened_differently() {
     let sandbox = ready();
     let a = ended_record(&sandbox, "a.jsonl", 3);
     ended_record(&sandbox, "b.jsonl", 3);
-    let same = sandbox.run(["diff", "a.jsonl", "a.jsonl"]).exits(0);
+    let same = sandbox.ok("diff a.jsonl a.jsonl");
     assert_eq!(same.stdout, "no byte differs\n");
-    let seals = sandbox.run(["diff", "a.jsonl", "b.jsonl"]).exits(3);
-    assert!(
-        seals.stdout.contains("the same happened"),
-        "{}",
-        seals.stdout
-    );
-    let text = fs::read_to_string(&a).unwrap();
+    sandbox
+        .exits(3, "diff a.jsonl b.jsonl")
+        .prints("the events are the same");
+    let text = read(&a);
     sandbox.write("c.jsonl", text.replace("answer 2", "answer X"));
-    let other = sandbox.run(["diff", "b.jsonl", "c.jsonl"]).exits(1);
-    assert!(
-        other.stdout.contains("first difference in turn 2:"),
-        "{}",
-        other.stdout
-    );
-    assert!(other.stdout.contains("answer X"), "{}", other.stdout);
-    let json = sandbox
-        .run(["diff", "a.jsonl", "c.jsonl", "--json"])
-        .exits(1)
-        .json();
-    assert_eq!(json["first_difference"]["turn"], 2);
-    assert_eq!(
-        json["same_until"]["line"],
-        json["first_difference"]["a"]["line"].as_u64().unwrap() - 1
-    );
+    sandbox
+        .exits(1, "diff b.jsonl c.jsonl")
+        .prints("first difference in turn 2:")
+        .prints("answer X");
+    let json = sandbox.exits(1, "diff a.jsonl c.jsonl --json").json();
+    json.is(json!({
+        "first_difference/turn": 2,
+        "same_until/line": json["first_difference"]["a"]["line"].number() - 1,
+    }));
     let short: String = text.split_inclusive('\n').take(8).collect();
     sandbox.write("d.jsonl", short);
-    let ended = sandbox.run(["diff", "a.jsonl", "d.jsonl"]).exits(1);
-    assert!(ended.stdout.contains("has ended"), "{}", ended.stdout);
-    sandbox
-        .run(["diff", "a.jsonl", "absent"])
-        .fails_with("absent");
+    sandbox.exits(1, "diff a.jsonl d.jsonl").prints("has ended");
+    sandbox.sh("diff a.jsonl absent").fails_with("absent");
 }
 
 // T-CMD-15
@@ -203,12 +163,12 @@ fn reading_commands_write_nothing() {
     ended_record(&sandbox, "t.jsonl", 1);
     let before = (tree_digest(&sandbox.home()), tree_digest(&sandbox.work()));
     for arguments in [
-        &["show", "t.jsonl"][..],
-        &["messages", "t.jsonl"],
-        &["render", "t.jsonl"],
-        &["diff", "t.jsonl", "t.jsonl"],
+        "show t.jsonl",
+        "messages t.jsonl",
+        "render t.jsonl",
+        "diff t.jsonl t.jsonl",
     ] {
-        sandbox.run(arguments).exits(0);
+        sandbox.ok(arguments);
     }
     let after = (tree_digest(&sandbox.home()), tree_digest(&sandbox.work()));
     assert_eq!(before, after);

@@ -1,9 +1,7 @@
 //! Logs that real agents wrote: each is sealed with a detached seal, verifies, and every edit is
 //! found at its line.
 
-use crate::sandbox::{Sandbox, shared};
-use std::fs;
-use std::path::{Path, PathBuf};
+use crate::prelude::*;
 
 /// Every `.jsonl` below `folder`.
 fn logs(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -41,16 +39,16 @@ fn logs_of_real_agents_are_sealed_and_every_edit_is_found_at_its_line() {
         return;
     };
     let sandbox = Sandbox::new();
-    sandbox.run(["init"]).exits(0);
+    sandbox.ok("init");
     let mut found = Vec::new();
     logs(&corpus, &mut found);
     assert!(found.len() > 100, "{} logs", found.len());
     for (number, path) in found.iter().enumerate() {
-        let log = sandbox.work().join(format!("{number}.jsonl"));
+        let log = sandbox.path(format!("{number}.jsonl"));
         let original = fs::read(path).unwrap();
         fs::write(&log, &original).unwrap();
-        sandbox.run([Path::new("seal"), &log]).exits(0);
-        sandbox.run([Path::new("verify"), &log]).exits(0);
+        sandbox.ok(format!("seal {log:?}"));
+        sandbox.ok(format!("verify {log:?}"));
         let Ok(text) = std::str::from_utf8(&original) else {
             continue;
         };
@@ -61,10 +59,7 @@ fn logs_of_real_agents_are_sealed_and_every_edit_is_found_at_its_line() {
         let at = number * 7 % (lines.len() - 1);
         for (code, edited) in edits(&lines, at) {
             fs::write(&log, edited.concat()).unwrap();
-            let report = sandbox
-                .run([Path::new("verify"), Path::new("--json"), &log])
-                .exits(1)
-                .json();
+            let report = sandbox.exits(1, format!("verify --json {log:?}")).json();
             let finding = &report["results"][0]["findings"][0];
             let place = (finding["code"].as_str(), finding["line"].as_u64());
             assert_eq!(

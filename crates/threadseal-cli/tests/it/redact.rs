@@ -1,28 +1,22 @@
 //! `redact`: the dropped text is gone, every command shows the hole, and all seals remain valid.
 
-use crate::fixtures::{ended_record, ready};
-use crate::run::{greet, once_more, project, thread};
-use crate::sandbox::{Sandbox, walk};
-use std::fs;
-use std::path::{Path, PathBuf};
+use crate::prelude::*;
 use threadseal_core::record::RecordId;
 use threadseal_formats::transcript::bodies::{BodySalt, detach};
-use threadseal_formats::transcript::event::Payload;
 
 const ANSWER: &str = "I am the child.";
 
 /// A thread with detached bodies, and its transcript.
 fn detached() -> (Sandbox, PathBuf) {
     let sandbox = project();
-    let more = ["--script", "answers.yaml", "--bodies", "detached"];
-    greet(&sandbox, &more).exits(0);
-    let transcript = thread(&sandbox, "child").join("transcript.jsonl");
+    greeted(&sandbox, "--bodies detached");
+    let transcript = transcript(&sandbox, "child");
     (sandbox, transcript)
 }
 
-fn redact<'a>(sandbox: &Sandbox, path: &'a Path, more: &[&'a str]) -> crate::sandbox::Ran {
-    let own = ["redact", path.to_str().unwrap()];
-    sandbox.run(own.iter().chain(more))
+fn redact<'a>(sandbox: &Sandbox, path: &'a Path, more: &str) -> Ran {
+    let own = format!("redact {path:?}");
+    sandbox.sh(format!("{own} {more}"))
 }
 
 fn holds(path: &Path, text: &str) -> bool {
@@ -38,39 +32,24 @@ fn a_thread_with_detached_bodies_is_run_shown_and_redacted() {
     let (sandbox, transcript) = detached();
     let bodies = transcript.with_file_name("transcript.bodies");
     assert!(!holds(&transcript, ANSWER) && holds(&bodies, ANSWER));
-    let path = transcript.to_str().unwrap();
-    sandbox.run(["verify", "p"]).exits(0);
+    sandbox.ok("verify p");
     let before = fs::read(&transcript).unwrap();
-    let proof = sandbox.run(["prove", &format!("{path}#1")]).exits(0).stdout;
+    let proof = sandbox.ok(format!("prove {transcript:?}#1")).stdout;
     sandbox.write("one.turn-proof", &proof);
     for command in ["show", "messages", "render"] {
-        let shown = sandbox.run([command, path]).exits(0).stdout;
+        let shown = sandbox.ok(format!("{command} {transcript:?}")).stdout;
         assert!(shown.contains(ANSWER), "{command}: {shown}");
     }
-    let asked = ["--match", "the child", "--why", "a name", "--by", "Ada"];
-    let dry = redact(
-        &sandbox,
-        &transcript,
-        &[&asked[..], &["--dry-run"]].concat(),
-    )
-    .exits(0);
-    assert!(
-        dry.stdout.contains("1 body would be dropped"),
-        "{}",
-        dry.stdout
-    );
+    let asked = "--match 'the child' --why 'a name' --by Ada";
+    redact(&sandbox, &transcript, &format!("{asked} --dry-run"))
+        .exits(0)
+        .prints("1 body would be deleted");
     assert!(holds(&bodies, ANSWER));
-    let ran = redact(&sandbox, &transcript, &asked).exits(0);
-    assert!(
-        ran.stdout.contains("cognition_out") && ran.stdout.contains("redacted"),
-        "{}",
-        ran.stdout
-    );
-    assert!(
-        ran.stderr.contains("only this record was redacted"),
-        "{}",
-        ran.stderr
-    );
+    redact(&sandbox, &transcript, asked)
+        .exits(0)
+        .prints("cognition_out")
+        .prints("redacted")
+        .warns("only this record was redacted");
     for file in walk(transcript.parent().unwrap()) {
         let of_record = file
             .extension()
@@ -84,80 +63,74 @@ fn a_thread_with_detached_bodies_is_run_shown_and_redacted() {
     }
     // Everything made before remains valid: the bytes, the seals, the proof.
     assert!(fs::read(&transcript).unwrap().starts_with(&before));
-    sandbox.run(["check-proof", "one.turn-proof"]).exits(0);
-    let said = sandbox.run(["verify", path]).exits(0).stdout;
-    assert!(
-        said.contains("verified") && said.contains("redacted by \"Ada\""),
-        "{said}"
-    );
+    sandbox.ok("check-proof one.turn-proof");
+    sandbox
+        .ok(format!("verify {transcript:?}"))
+        .prints("verified")
+        .prints("redacted by \"Ada\"");
     for command in ["show", "messages", "render"] {
-        let shown = sandbox.run([command, path]).exits(0).stdout;
+        let shown = sandbox.ok(format!("{command} {transcript:?}")).stdout;
         assert!(!shown.contains(ANSWER), "{command}: {shown}");
         assert!(
             shown.contains("[redacted by Ada at 20"),
             "{command}: {shown}"
         );
     }
-    redact(&sandbox, &transcript, &asked).fails_with("no body that is still there fits");
-    redact(&sandbox, &transcript, &["--finish"]).exits(0);
+    redact(&sandbox, &transcript, asked).fails_with("no remaining body matches");
+    redact(&sandbox, &transcript, "--finish").exits(0);
     // A store would take the transcript without its bodies.
-    let import = sandbox.run(["transcript", "import", path, "file:store"]);
-    import.exits(2).fails_with("its bodies are detached");
+    let import = sandbox.sh(format!("transcript import {transcript:?} file:store"));
+    import.exits(2).fails_with("the bodies are detached");
     // A copy gets its bodies too, or it is not made.
-    let export = |more: &[&str]| sandbox.run([&["transcript", "export", path], more].concat());
-    export(&[]).fails_with("give --out");
-    export(&["--out", "copy.jsonl"]).exits(0);
-    sandbox.run(["verify", "copy.jsonl"]).exits(0);
-    let copied = fs::read(sandbox.work().join("copy.bodies")).unwrap();
+    let export = |more: &str| sandbox.sh(format!("transcript export {transcript:?} {more}"));
+    export("").fails_with("add --out");
+    export("--out copy.jsonl").exits(0);
+    sandbox.ok("verify copy.jsonl");
+    let copied = fs::read(sandbox.path("copy.bodies")).unwrap();
     let own = fs::read(transcript.with_file_name("transcript.bodies")).unwrap();
     assert_eq!(copied, own);
-    export(&["--out", "copy.jsonl"]).fails_with("there already");
+    export("--out copy.jsonl").fails_with("exists already");
 }
 
 // T-RED-01
 #[test]
 fn a_body_that_is_gone_or_changed_without_a_redaction_is_tampered() {
     let (sandbox, transcript) = detached();
-    let path = transcript.to_str().unwrap();
     let bodies = transcript.with_file_name("transcript.bodies");
-    let whole = fs::read_to_string(&bodies).unwrap();
+    let whole = read(&bodies);
     fs::write(&bodies, whole.replace(ANSWER, "I am a parent!!")).unwrap();
-    let said = sandbox.run(["verify", path]).exits(1).stdout;
-    assert!(
-        said.contains("tampered") && said.contains("body_changed"),
-        "{said}"
-    );
+    sandbox
+        .exits(1, format!("verify {transcript:?}"))
+        .prints("tampered")
+        .prints("body_changed");
     fs::remove_file(&bodies).unwrap();
-    let said = sandbox.run(["verify", path]).exits(1).stdout;
-    assert!(said.contains("body_missing"), "{said}");
-    let refused = redact(&sandbox, &transcript, &["--line", "4", "--why", "hide it"]);
+    sandbox
+        .exits(1, format!("verify {transcript:?}"))
+        .prints("body_missing");
+    let refused = redact(&sandbox, &transcript, "--line 4 --why 'hide it'");
     refused.fails_with("the record is tampered");
-    sandbox.run(["messages", path]).exits(1);
+    sandbox.exits(1, format!("messages {transcript:?}"));
 }
 
 // T-RED-12
 #[test]
 fn a_thread_goes_on_from_what_was_redacted_and_hears_the_hole() {
     let sandbox = project();
-    let more = ["--script", "answers.yaml", "--bodies", "detached", "--json"];
-    let first = greet(&sandbox, &more).exits(0).json();
-    let id = first["thread_id"].as_str().unwrap();
-    let place = ["--project", "p"];
-    let asked = ["redact", id, "--turn", "1", "--why", "a greeting"];
-    sandbox.run(asked.iter().chain(&place)).exits(0);
-    sandbox.run(["verify", "p"]).exits(0);
-    sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
-    sandbox.run(once_more(id)).exits(0);
-    sandbox.run(["verify", "p"]).exits(0);
-    let found = ["thread", "search", id, "redacted by"];
-    let found = sandbox.run(found.iter().chain(&place)).exits(0);
-    assert!(found.stdout.contains("a greeting"), "{}", found.stdout);
+    let id = &greeted(&sandbox, "--bodies detached");
+    let place = "--project p";
+    let asked = format!("redact {id} --turn 1 --why 'a greeting'");
+    sandbox.ok(format!("{asked} {place}"));
+    sandbox.ok("verify p");
+    sandbox.ok(once_more(id));
+    sandbox.ok("verify p");
+    let found = format!("thread search {id} 'redacted by'");
+    sandbox.ok(format!("{found} {place}")).prints("a greeting");
 }
 
 /// Appends the body of a process that died after writing a body and before its line. It belongs to
 /// another line of the same record; gives its text.
 fn with_a_body_of_no_line(bodies: &Path) -> String {
-    let text = fs::read_to_string(bodies).unwrap();
+    let text = read(bodies);
     let record = text.split_once("\"record\":\"").unwrap().1[..64].to_owned();
     let record = RecordId::parse_hex(&record).unwrap();
     let payload = Payload::parse(br#"{"text":"said to nobody"}"#).unwrap();
@@ -174,16 +147,15 @@ fn bodies_that_no_line_commits_to_are_told_not_copied_and_dropped() {
     let path = transcript.to_str().unwrap();
     let bodies = transcript.with_file_name("transcript.bodies");
     let unsaid = with_a_body_of_no_line(&bodies);
-    let said = sandbox.run(["verify", path]).exits(0).stdout;
-    assert!(said.contains("body_unknown"), "{said}");
-    let export = ["transcript", "export", path, "--out", "copy.jsonl"];
-    sandbox.run(export).exits(0);
-    let copy = sandbox.work().join("copy.bodies");
+    sandbox.ok(format!("verify {path}")).prints("body_unknown");
+    sandbox.ok(format!("transcript export {path} --out copy.jsonl"));
+    let copy = sandbox.path("copy.bodies");
     assert!(holds(&copy, ANSWER) && !holds(&copy, &unsaid));
-    sandbox.run(["verify", "copy.jsonl"]).exits(0);
-    let dry = ["--match", "the child", "--dry-run"];
-    let dry = redact(&sandbox, &transcript, &dry).exits(0);
-    assert!(dry.stderr.contains("1 body that no line"), "{}", dry.stderr);
+    sandbox.ok("verify copy.jsonl");
+    let dry = "--match 'the child' --dry-run";
+    redact(&sandbox, &transcript, dry)
+        .exits(0)
+        .warns("1 body that no line");
     assert!(holds(&bodies, &unsaid));
     // A process that was killed during an earlier redaction left a copy. No other program's file is
     // deleted.
@@ -191,12 +163,11 @@ fn bodies_that_no_line_commits_to_are_told_not_copied_and_dropped() {
     fs::copy(&bodies, &left).unwrap();
     let other = transcript.with_file_name(".threadseal-1-1.tmp");
     fs::write(&other, "another").unwrap();
-    let finished = redact(&sandbox, &transcript, &["--finish", "--json"]).exits(0);
+    let finished = redact(&sandbox, &transcript, "--finish --json").exits(0);
     assert_eq!(finished.json()["unbound"], 1);
     assert!(!left.exists() && other.exists());
     assert!(holds(&bodies, ANSWER) && !holds(&bodies, &unsaid));
-    let said = sandbox.run(["verify", path]).exits(0).stdout;
-    assert!(!said.contains("body_unknown"), "{said}");
+    sandbox.ok(format!("verify {path}")).omits("body_unknown");
     // A tail that was set aside is named, and left for people to delete.
     sandbox.write(
         transcript
@@ -205,13 +176,10 @@ fn bodies_that_no_line_commits_to_are_told_not_copied_and_dropped() {
             .unwrap(),
         "x",
     );
-    let asked = ["--match", "the child", "--why", "a name"];
-    let ran = redact(&sandbox, &transcript, &asked).exits(0);
-    assert!(
-        ran.stderr.contains("transcript.jsonl.tail-9-x holds"),
-        "{}",
-        ran.stderr
-    );
+    let asked = "--match 'the child' --why 'a name'";
+    redact(&sandbox, &transcript, asked)
+        .exits(0)
+        .warns("transcript.jsonl.tail-9-x holds");
 }
 
 // T-RED-21
@@ -219,19 +187,15 @@ fn bodies_that_no_line_commits_to_are_told_not_copied_and_dropped() {
 fn a_copy_of_what_was_redacted_already_and_what_it_has_to_keep_are_told() {
     let (sandbox, transcript) = detached();
     let path = transcript.to_str().unwrap();
-    let asked = ["--match", "the child", "--why", "a name", "--json"];
-    let ran = redact(&sandbox, &transcript, &asked).exits(0).json();
+    let asked = "--match 'the child' --why 'a name' --json";
+    let ran = redact(&sandbox, &transcript, asked).exits(0).json();
     let line = ran["redacted"][0]["line"].to_string();
-    let export = ["transcript", "export", path, "--redact"];
-    let more = ["--line", &line, "--match", "a name", "--out", "copy"];
-    let made = sandbox.run(export.iter().chain(&more)).exits(0);
-    assert!(
-        made.stderr.contains("the recorder's own, which stay"),
-        "{}",
-        made.stderr
-    );
-    let checked = sandbox.run(["check-proof", "copy"]).exits(3).stdout;
-    assert!(checked.contains("partial"), "{checked}");
+    let export = format!("transcript export {path} --redact");
+    let more = format!("--line {line} --match 'a name' --out copy");
+    sandbox
+        .ok(format!("{export} {more}"))
+        .warns("the recorder's own lines, which stay");
+    sandbox.exits(3, "check-proof copy").prints("partial");
 }
 
 /// A text in an answer, written and read by tools, and returned by a child: JSON within a string
@@ -250,20 +214,20 @@ const QUOTED_SCRIPT: &str = r#"answers:
 fn a_text_with_quotes_is_dropped_wherever_results_hold_it() {
     let sandbox = project();
     sandbox.write("answers.yaml", QUOTED_SCRIPT);
-    let more = ["--script", "answers.yaml", "--bodies", "detached"];
-    greet(&sandbox, &more).exits(0);
-    let transcript = thread(&sandbox, "greet").join("transcript.jsonl");
+    greeted(&sandbox, "--bodies detached");
+    let transcript = transcript(&sandbox, "greet");
     let bodies = transcript.with_file_name("transcript.bodies");
     assert!(holds(&bodies, "hunter2"));
-    let asked = ["--match", QUOTED, "--why", "a password"];
-    let ran = redact(&sandbox, &transcript, &asked).exits(0);
-    assert!(!ran.stderr.contains("which stay"), "{}", ran.stderr);
+    let asked = format!("--match {QUOTED:?} --why 'a password'");
+    redact(&sandbox, &transcript, &asked)
+        .exits(0)
+        .does_not_warn("which stay");
     assert!(!holds(&bodies, "hunter2") && holds(&bodies, "out.txt"));
-    sandbox.run(["verify", "p"]).exits(0);
+    sandbox.ok("verify p");
     // The name of a tool is in the sealed line and stays, which the error states.
-    let asked = ["--match", "directive_return", "--why", "a name"];
-    let refused = redact(&sandbox, &transcript, &asked);
-    refused.fails_with("also stands in the sealed lines themselves, which stay: ");
+    let asked = "--match directive_return --why 'a name'";
+    let refused = redact(&sandbox, &transcript, asked);
+    refused.fails_with("also occurs in the sealed lines themselves, which stay unchanged: ");
 }
 
 // T-RED-20
@@ -271,24 +235,24 @@ fn a_text_with_quotes_is_dropped_wherever_results_hold_it() {
 fn a_copy_leaves_out_each_line_that_says_a_text_with_quotes() {
     let sandbox = project();
     sandbox.write("answers.yaml", QUOTED_SCRIPT);
-    greet(&sandbox, &["--script", "answers.yaml"]).exits(0);
-    let transcript = thread(&sandbox, "greet").join("transcript.jsonl");
+    greeted(&sandbox, "");
+    let transcript = transcript(&sandbox, "greet");
     assert!(holds(&transcript, "hunter2"));
-    let export = ["transcript", "export", transcript.to_str().unwrap()];
-    let more = ["--redact", "--match", QUOTED, "--out", "copy"];
-    sandbox.run(export.iter().chain(&more)).exits(0);
-    assert!(!holds(&sandbox.work().join("copy"), "hunter2"));
+    let export = format!("transcript export {transcript:?}");
+    let more = format!("--redact --match {QUOTED:?} --out copy");
+    sandbox.ok(format!("{export} {more}"));
+    assert!(!holds(&sandbox.path("copy"), "hunter2"));
 }
 
 #[test]
 fn what_cannot_be_redacted_says_so() {
     let sandbox = ready();
     let path = ended_record(&sandbox, "t.jsonl", 1);
-    let inline = redact(&sandbox, &path, &["--line", "3", "--why", "x"]);
+    let inline = redact(&sandbox, &path, "--line 3 --why x");
     inline.fails_with("its bodies are inline");
-    redact(&sandbox, &path, &["--why", "x"]).fails_with("say what to redact");
+    redact(&sandbox, &path, "--why x").fails_with("select what to redact");
     let log = sandbox.write("log.jsonl", "{\"a\":1}\n");
-    redact(&sandbox, &log, &["--line", "1", "--why", "x"]).fails_with("not a native record");
+    redact(&sandbox, &log, "--line 1 --why x").fails_with("not a native record");
 }
 
 // T-RED-24
@@ -297,11 +261,11 @@ fn a_copy_leaves_lines_out_and_says_what_it_does_not_prove() {
     let sandbox = ready();
     let path = ended_record(&sandbox, "t.jsonl", 3);
     let before = fs::read(&path).unwrap();
-    let export = ["transcript", "export", "t.jsonl", "--redact"];
-    let more = ["--turn", "2", "--match", "result 3", "--out", "copy"];
-    sandbox.run(export.iter().chain(&more)).exits(0);
+    let export = "transcript export t.jsonl --redact";
+    let more = "--turn 2 --match 'result 3' --out copy";
+    sandbox.ok(format!("{export} {more}"));
     assert_eq!(fs::read(&path).unwrap(), before);
-    let copy = sandbox.work().join("copy");
+    let copy = sandbox.path("copy");
     for (text, is_there) in [
         ("question 1", true),
         ("question 2", false),
@@ -311,27 +275,21 @@ fn a_copy_leaves_lines_out_and_says_what_it_does_not_prove() {
     ] {
         assert_eq!(holds(&copy, text), is_there, "{text}");
     }
-    let checked = sandbox.run(["check-proof", "copy"]).exits(3).stdout;
+    let checked = sandbox.exits(3, "check-proof copy").stdout;
     for part in ["partial", "lines_left_out", "prefix_hash"] {
         assert!(checked.contains(part), "{part}: {checked}");
     }
-    let changed = fs::read_to_string(&copy)
-        .unwrap()
-        .replace("question 1", "question 9");
+    let changed = read(&copy).replace("question 1", "question 9");
     sandbox.write("changed", changed);
-    let checked = sandbox.run(["check-proof", "changed"]).exits(1).stdout;
-    assert!(checked.contains("tampered"), "{checked}");
+    sandbox.exits(1, "check-proof changed").prints("tampered");
     // The copy is no record: no other command accepts it as one.
-    sandbox.run(["verify", "copy"]).exits(2);
-    sandbox.run(["messages", "copy"]).exits(2);
-    let seal = sandbox.run(export.iter().chain(&["--line", "1"]));
+    sandbox.exits(2, "verify copy");
+    sandbox.exits(2, "messages copy");
+    let seal = sandbox.sh(format!("{export} --line 1"));
     seal.exits(2).fails_with("cannot be left out");
-    sandbox.run(export).exits(2);
+    sandbox.exits(2, export);
     fs::write(&path, before.strip_suffix(b"\n").unwrap()).unwrap();
-    let refused = sandbox.run(export.iter().chain(&["--turn", "2"]));
-    assert!(
-        refused.stderr.contains("only a verified record"),
-        "{}",
-        refused.stderr
-    );
+    sandbox
+        .sh(format!("{export} --turn 2"))
+        .warns("only a verified record");
 }

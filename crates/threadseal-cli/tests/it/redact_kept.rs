@@ -1,31 +1,22 @@
 //! What remains valid after a redaction: seals of earlier epochs, proofs, heads, Rye's hashes, the
 //! log. And the log's knowledge of redactions.
 
-use crate::run::{greet, once_more, project, thread};
-use crate::sandbox::{Ran, Sandbox, copy, take_log_away};
-use serde_json::Value;
-use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Path, PathBuf};
+use crate::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
-use threadseal_core::digest::Digest;
 
 /// A thread with detached bodies that was resumed, so that keys of two epochs sealed it. Also its
 /// transcript, and its head before it was resumed.
 fn resumed() -> (Sandbox, PathBuf, String) {
     let sandbox = project();
-    let more = ["--script", "answers.yaml", "--bodies", "detached", "--json"];
-    let first = greet(&sandbox, &more).exits(0).json();
-    let id = first["thread_id"].as_str().unwrap().to_owned();
-    let transcript = thread(&sandbox, "greet").join("transcript.jsonl");
+    let id = greeted(&sandbox, "--bodies detached");
+    let transcript = transcript(&sandbox, "greet");
     let head = head_of(&sandbox, &transcript);
-    sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
-    sandbox.run(once_more(&id)).exits(0);
+    sandbox.ok(once_more(&id));
     (sandbox, transcript, head)
 }
 
 fn head_of(sandbox: &Sandbox, transcript: &Path) -> String {
-    let ran = sandbox.run(["transcript", "head", transcript.to_str().unwrap()]);
+    let ran = sandbox.sh(format!("transcript head {transcript:?}"));
     let text = ran.exits(0).stdout;
     let mut words = text.split_whitespace();
     let head = words.find(|word| word.matches(':').count() == 3);
@@ -44,13 +35,12 @@ fn a_redaction_that_was_cut_before_its_seal_is_made_again_by_redact() {
     for (part, kept) in parts.iter().zip(&kept) {
         copy(part, kept);
     }
-    let redact = ["redact", path, "--match", "I write it.", "--why", "a name"];
-    sandbox.run(redact).exits(0);
+    let redact = format!("redact {path} --match 'I write it.' --why 'a name'");
+    sandbox.ok(&redact);
     let redacted = fs::read(&transcript).unwrap();
     for cut in ["\"checkpoint\"", "\"seal\"", "\"commitments\""] {
         for (part, kept) in parts.iter().zip(&kept) {
-            fs::remove_dir_all(part).unwrap();
-            copy(kept, part);
+            put_back(kept, part);
         }
         let mut places = places_of(&redacted, cut.as_bytes());
         let place = places.pop().unwrap();
@@ -58,13 +48,13 @@ fn a_redaction_that_was_cut_before_its_seal_is_made_again_by_redact() {
         let end = if cut == "\"checkpoint\"" { from } else { place };
         fs::write(&transcript, &redacted[..end]).unwrap();
         fs::write(&bodies, &whole).unwrap();
-        let said = sandbox.run(["verify", path]).exits(3).stdout;
+        let said = sandbox.exits(3, format!("verify {path}")).stdout;
         assert!(said.contains("unsigned_tail"), "{cut}: {said}");
-        let finish = sandbox.run(["redact", path, "--finish"]);
-        finish.fails_with("threadseal seal moves what follows");
-        sandbox.run(redact).exits(0);
-        sandbox.run(["verify", path]).exits(0);
-        let left = fs::read_to_string(&bodies).unwrap();
+        let finish = sandbox.sh(format!("redact {path} --finish"));
+        finish.fails_with("threadseal seal sets the tail aside");
+        sandbox.ok(&redact);
+        sandbox.ok(format!("verify {path}"));
+        let left = read(&bodies);
         assert!(!left.contains("I write it."), "{cut}: {left}");
     }
 }
@@ -83,28 +73,28 @@ fn readers_call_no_record_tampered_that_is_redacted_meanwhile() {
     let path = transcript.to_str().unwrap();
     let all = ["redact", path, "--match", "", "--dry-run", "--json"];
     let all = sandbox.run(all).exits(0).json();
-    let bodies = all["redacted"].as_array().unwrap().iter();
+    let bodies = all["redacted"].list().iter();
     let lines: BTreeSet<u64> = bodies.filter_map(|body| body["line"].as_u64()).collect();
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for line in lines {
                 let line = line.to_string();
-                let ran = sandbox.run(["redact", path, "--line", &line, "--why", "x", "-q"]);
+                let ran = sandbox.sh(format!("redact {path} --line {line} --why x -q"));
                 ran.exits(0);
             }
             is_done.store(true, Ordering::Release);
         });
         let turn = format!("{path}#1");
-        let readers: [&[&str]; 4] = [
-            &["messages", path],
-            &["render", path],
-            &["prove", &turn],
-            &["transcript", "export", path, "--redact", "--line", "5"],
+        let readers: [&str; 4] = [
+            &format!("messages {path}"),
+            &format!("render {path}"),
+            &format!("prove {turn}"),
+            &format!("transcript export {path} --redact --line 5"),
         ];
         while !is_done.load(Ordering::Acquire) {
             for reader in readers {
-                let ran = sandbox.run(reader);
+                let ran = sandbox.sh(reader);
                 // Between the line and its seal the record briefly has an unsigned tail.
                 let is_calm = ran.code == 0 || ran.stderr.contains("is unsigned_tail");
                 assert!(is_calm, "{reader:?}: {}", ran.stderr);
@@ -128,22 +118,16 @@ fn prefix_hashes(record: &[u8]) -> Vec<(usize, String)> {
     let events = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
     let seals = events.filter(|event| event["event_type"] == "checkpoint");
     let read = |event: Value| {
-        let offset = event["payload"]["byte_offset"].as_u64().unwrap();
-        let hash = event["payload"]["hash"].as_str().unwrap().to_owned();
+        let offset = event["payload"]["byte_offset"].number();
+        let hash = event["payload"]["hash"].text().to_owned();
         (usize::try_from(offset).unwrap(), hash)
     };
     seals.map(read).collect()
 }
 
-fn verify(sandbox: &Sandbox, more: &[&str]) -> Value {
-    let ran = sandbox.run([&["verify", "--json"], more].concat());
+fn verify(sandbox: &Sandbox, more: &str) -> Value {
+    let ran = sandbox.sh(format!("verify --json {more}"));
     ran.exits(0).json()["results"][0].take()
-}
-
-fn codes(report: &Value) -> Vec<&str> {
-    let findings = report["findings"].as_array().unwrap();
-    let codes = findings.iter().map(|found| found["code"].as_str().unwrap());
-    codes.collect()
 }
 
 // T-RED-09
@@ -155,20 +139,18 @@ fn what_an_earlier_epoch_sealed_is_redacted_and_all_that_was_made_before_holds()
     let last = head_of(&sandbox, &transcript);
     assert!(sealers(&before).len() > 1, "one epoch only");
     let turn = format!("{path}#1");
-    let older = sandbox.run(["prove", &turn]).exits(0).stdout;
+    let older = sandbox.ok(format!("prove {turn}")).stdout;
     sandbox.write("older.turn-proof", &older);
-    sandbox
-        .run(["redact", path, "--turn", "1", "--why", "a greeting"])
-        .exits(0);
+    sandbox.ok(format!("redact {path} --turn 1 --why 'a greeting'"));
     assert!(fs::read(&transcript).unwrap().starts_with(&before));
     // Every head that was handed out before, of either epoch.
     for head in [&before_resumed, &last] {
         let report = verify(
             &sandbox,
-            &[path, "--expect-head", head, "--every-signature"],
+            &format!("{path} --expect-head {head} --every-signature"),
         );
         assert_eq!(report["verdict"], "verified", "{head}");
-        assert!(codes(&report).contains(&"redacted"), "{report}");
+        assert!(report.codes().contains(&"redacted"), "{report}");
     }
     // Rye's own verifier computes each prefix hash anew.
     let whole = fs::read(&transcript).unwrap();
@@ -178,7 +160,7 @@ fn what_an_earlier_epoch_sealed_is_redacted_and_all_that_was_made_before_holds()
         assert_eq!(Digest::of(&whole[..offset]).to_string(), hash, "{offset}");
     }
     // The proof of a turn of the earlier epoch stays as it was, but contains no body.
-    let newer = sandbox.run(["prove", &turn]).exits(0).stdout;
+    let newer = sandbox.ok(format!("prove {turn}")).stdout;
     assert!(older.contains("\nbody ") && !newer.contains("\nbody "));
     // The part from the log has grown since.
     let sealed = |proof: &str| {
@@ -192,13 +174,11 @@ fn what_an_earlier_epoch_sealed_is_redacted_and_all_that_was_made_before_holds()
     };
     let [newer, earlier] = [&newer, &older].map(|proof| sealed(proof));
     assert_eq!(newer, earlier);
-    sandbox.run(["check-proof", "older.turn-proof"]).exits(0);
+    sandbox.ok("check-proof older.turn-proof");
     // The exported log continues its source; the home's log has all entries.
-    sandbox
-        .run(["transcript", "export", path, "--as-log", "as-log"])
-        .exits(0);
-    sandbox.run(["log", "fsck"]).exits(0);
-    sandbox.run(["verify", "p"]).exits(0);
+    sandbox.ok(format!("transcript export {path} --as-log as-log"));
+    sandbox.ok("log fsck");
+    sandbox.ok("verify p");
 }
 
 #[test]
@@ -206,38 +186,28 @@ fn a_project_says_where_the_bodies_of_its_threads_lie() {
     let sandbox = project();
     let config = "p/.ai/config/agent/coordination.yaml";
     let file = sandbox.write(config, "coordination:\n  transcript_bodies: detached\n");
-    sandbox.run(["seal", file.to_str().unwrap()]).exits(0);
-    greet(&sandbox, &["--script", "answers.yaml"]).exits(0);
+    sandbox.ok(format!("seal {file:?}"));
+    greeted(&sandbox, "");
     let bodies = thread(&sandbox, "greet").join("transcript.bodies");
     assert!(bodies.exists());
-    sandbox.run(["verify", "p"]).exits(0);
+    sandbox.ok("verify p");
     // The option of a run overrides the configuration.
     let other = project();
     let file = other.write(config, "coordination:\n  transcript_bodies: detached\n");
-    other.run(["seal", file.to_str().unwrap()]).exits(0);
-    let more = ["--script", "answers.yaml", "--bodies", "inline"];
-    greet(&other, &more).exits(0);
+    other.ok(format!("seal {file:?}"));
+    greeted(&other, "--bodies inline");
     assert!(!thread(&other, "greet").join("transcript.bodies").exists());
     let third = project();
     let file = third.write(config, "coordination:\n  transcript_bodies: elsewhere\n");
-    third.run(["seal", file.to_str().unwrap()]).exits(0);
-    let refused = greet(&third, &["--script", "answers.yaml"]).exits(2);
-    assert!(
-        refused.stderr.contains("inline or detached"),
-        "{}",
-        refused.stderr
-    );
-}
-
-fn run_in(sandbox: &Sandbox, home: &Path, arguments: &[&str]) -> Ran {
-    let mut command = sandbox.command();
-    command.args(arguments).env("THREADSEAL_HOME", home);
-    Ran::of(command.output().unwrap())
+    third.ok(format!("seal {file:?}"));
+    greet(&third, "").exits(2).warns("inline or detached");
 }
 
 fn redactions_in(sandbox: &Sandbox, home: &Path) -> usize {
-    let entries = ["log", "entries", "--from", "0", "--limit", "1000"];
-    let entries = run_in(sandbox, home, &entries).exits(0).stdout;
+    let entries = sandbox
+        .in_home(home, "log entries --from 0 --limit 1000")
+        .exits(0)
+        .stdout;
     entries
         .lines()
         .filter(|line| line.contains(" redaction "))
@@ -252,33 +222,36 @@ fn the_log_knows_each_redaction_and_one_that_was_made_elsewhere_is_told() {
     let elsewhere = home.with_file_name("elsewhere");
     copy(&home, &elsewhere);
     take_log_away(&elsewhere);
-    let redact = ["redact", path, "--turn", "1", "--why", "a greeting"];
-    sandbox.run(redact).exits(0);
+    sandbox.ok(format!("redact {path} --turn 1 --why 'a greeting'"));
     assert_eq!(redactions_in(&sandbox, &home), 1);
-    let report = verify(&sandbox, &[path]);
-    assert!(!codes(&report).contains(&"redaction_unlogged"), "{report}");
-    sandbox.run(["redact", path, "--finish"]).exits(0);
+    let report = verify(&sandbox, path);
+    assert!(!report.codes().contains(&"redaction_unlogged"), "{report}");
+    sandbox.ok(format!("redact {path} --finish"));
     assert_eq!(
         redactions_in(&sandbox, &home),
         1,
         "each is written down once"
     );
     // Another holder of the same key redacts more, where this log is not.
-    let more = ["redact", path, "--turn", "2", "--why", "more of it"];
-    run_in(&sandbox, &elsewhere, &more).exits(0);
-    let report = verify(&sandbox, &[path]);
-    assert!(codes(&report).contains(&"redaction_unlogged"), "{report}");
-    sandbox.run(["redact", path, "--finish"]).exits(0);
+    let more = format!("redact {path} --turn 2 --why 'more of it'");
+    sandbox.in_home(&elsewhere, &more).exits(0);
+    let report = verify(&sandbox, path);
+    assert!(report.codes().contains(&"redaction_unlogged"), "{report}");
+    sandbox.ok(format!("redact {path} --finish"));
     assert_eq!(redactions_in(&sandbox, &home), 2);
-    let report = verify(&sandbox, &[path]);
-    assert!(!codes(&report).contains(&"redaction_unlogged"), "{report}");
-    sandbox.run(["log", "fsck"]).exits(0);
+    let report = verify(&sandbox, path);
+    assert!(!report.codes().contains(&"redaction_unlogged"), "{report}");
+    sandbox.ok("log fsck");
     // The log after a restart knows them as well.
-    sandbox.run(["log", "restart", "--anyway"]).exits(0);
+    sandbox.ok("log restart --anyway");
     assert_eq!(redactions_in(&sandbox, &home), 2);
-    assert!(!codes(&verify(&sandbox, &[path])).contains(&"redaction_unlogged"));
+    assert!(
+        !verify(&sandbox, path)
+            .codes()
+            .contains(&"redaction_unlogged")
+    );
     // Without a log no finding is possible.
     sandbox.forget();
-    let report = verify(&sandbox, &[path]);
-    assert!(!codes(&report).contains(&"redaction_unlogged"), "{report}");
+    let report = verify(&sandbox, path);
+    assert!(!report.codes().contains(&"redaction_unlogged"), "{report}");
 }

@@ -8,123 +8,30 @@ mod refusals;
 mod resume;
 mod strayed;
 
-use crate::sandbox::{Ran, Sandbox};
-use serde_json::Value;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use crate::prelude::*;
 use std::net::TcpListener;
-use std::path::PathBuf;
-
-fn directive(name: &str, permissions: &str, outputs: &str) -> String {
-    format!(
-        "# {name}\n\n```xml\n<directive name=\"{name}\" version=\"1.0.0\">\n  <metadata>\n    \
-         <description>d</description>\n    <category>demo</category>\n    <model id=\"claude-haiku-4-5\" />\n    \
-         <limits turns=\"6\" spend=\"0.05\" />\n    <permissions>{permissions}</permissions>\n  </metadata>\n  \
-         <inputs><input name=\"name\" type=\"string\" required=\"true\">w</input></inputs>\n  {outputs}\n\
-         </directive>\n```\n\nGreet {{input:name}}.\n"
-    )
-}
-
-const TOOLS: &str = "<execute><tool>rye.file-system.*</tool><tool>demo.count</tool>\
-                     <tool>rye.agent.threads.thread_directive</tool></execute>";
-const OUTPUTS: &str = "<outputs><output name=\"path\" required=\"true\">p</output></outputs>";
-const SCRIPT: &str = "answers:\n\
-    - {text: I write it., calls: [{tool: rye_file-system_write, input: {path: out.txt, content: Hello}}]}\n\
-    - {calls: [{tool: rye_execute, input: {item_id: demo/count, parameters: {file: out.txt}}}]}\n\
-    - {calls: [{tool: rye_agent_threads_thread_directive, input: {directive_id: demo/child, inputs: {name: Bob}}}]}\n\
-    - {text: I am the child.}\n\
-    - {calls: [{tool: directive_return, input: {path: out.txt}}]}\n";
-
-/// A project with two directives and a tool, all sealed.
-pub(crate) fn project() -> Sandbox {
-    let sandbox = Sandbox::new();
-    sandbox.run(["init", "-q"]).exits(0);
-    let files = [
-        sandbox.write("p/.ai/directives/demo/greet.md", directive("greet", TOOLS, OUTPUTS)),
-        sandbox.write("p/.ai/directives/demo/child.md", directive("child", TOOLS, "")),
-        sandbox.write(
-            "p/.ai/tools/demo/count.yaml",
-            "tool_type: command\ncommand: [/usr/bin/wc, -c, \"${inputs.file}\"]\nconfig_schema:\n  type: object\n  \
-             properties: {file: {type: string}}\n  required: [file]\n",
-        ),
-    ];
-    sandbox
-        .run(std::iter::once("seal").chain(files.iter().map(|path| path.to_str().unwrap())))
-        .exits(0);
-    sandbox.write("answers.yaml", SCRIPT);
-    sandbox
-}
-
-pub(crate) fn greet(sandbox: &Sandbox, more: &[&str]) -> Ran {
-    let own = ["run", "demo/greet", "--project", "p", "-i", "name=Ada"];
-    sandbox.run(own.iter().chain(more))
-}
-
-/// The command that resumes a thread of project `p`, with the answers of `more.yaml`.
-pub(crate) fn once_more(thread: &str) -> [&str; 9] {
-    [
-        "thread",
-        "resume",
-        thread,
-        "--project",
-        "p",
-        "-m",
-        "Once more.",
-        "--script",
-        "more.yaml",
-    ]
-}
-
-/// The only thread of a directive.
-pub(crate) fn thread(sandbox: &Sandbox, directive: &str) -> PathBuf {
-    let threads = sandbox.work().join("p/.ai/agent/threads/demo");
-    let mut found = std::fs::read_dir(threads)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    let named = |path: &PathBuf| {
-        path.file_name()
-            .unwrap()
-            .to_str()
-            .unwrap()
-            .starts_with(directive)
-    };
-    found.find(named).unwrap()
-}
 
 #[test]
 fn a_directive_runs_with_tools_and_a_child_and_all_that_it_leaves_verifies() {
     let sandbox = project();
-    let ran = greet(&sandbox, &["--script", "answers.yaml", "--json"])
-        .exits(0)
-        .json();
-    assert_eq!(
-        (&ran["status"], &ran["outputs"]["path"]),
-        (&"completed".into(), &"out.txt".into())
-    );
-    assert_eq!(
-        std::fs::read_to_string(sandbox.work().join("p/out.txt")).unwrap(),
-        "Hello"
-    );
-    let verified = sandbox.run(["verify", "p", "--json"]).exits(0).json();
+    let ran = greet(&sandbox, "--json").exits(0).json();
+    ran.is(json!({"status": "completed", "outputs/path": "out.txt"}));
+    assert_eq!(sandbox.read("p/out.txt"), "Hello");
+    let verified = sandbox.json("verify p");
     // Two directives, a tool and project.json. Of each thread: transcript, ledger, thread.json,
     // capabilities.md and knowledge entry.
     assert_eq!(verified["summary"]["verified"], 14, "{verified}");
-    let transcript =
-        std::fs::read_to_string(thread(&sandbox, "greet").join("transcript.jsonl")).unwrap();
-    assert!(
-        transcript.contains("5 out.txt") && !transcript.contains("threadseal:signed"),
-        "{transcript}"
-    );
-    let text = greet(&sandbox, &["--script", "answers.yaml", "-q"]).exits(0);
-    assert_eq!(text.stdout, "path: out.txt\n");
+    let transcript = read(transcript(&sandbox, "greet"));
+    transcript.has("5 out.txt").lacks("threadseal:signed");
+    assert_eq!(greet(&sandbox, "-q").exits(0).stdout, "path: out.txt\n");
 }
 
 #[test]
 fn parent_and_child_name_each_other() {
     let sandbox = project();
-    greet(&sandbox, &["--script", "answers.yaml"]).exits(0);
+    greeted(&sandbox, "");
     let lines = |directive: &str| {
-        let text =
-            std::fs::read_to_string(thread(&sandbox, directive).join("transcript.jsonl")).unwrap();
+        let text = read(transcript(&sandbox, directive));
         text.lines()
             .map(|line| serde_json::from_str(line).unwrap())
             .collect::<Vec<Value>>()
@@ -143,8 +50,8 @@ fn parent_and_child_name_each_other() {
     );
     // The child's first line names the seal that follows the event.
     assert_eq!(parent[started + 1]["event_type"], "checkpoint");
-    let head = child[0]["payload"]["parent"].as_str().unwrap();
-    assert!(head.starts_with(parent[0]["payload"]["record"].as_str().unwrap()));
+    let head = child[0]["payload"]["parent"].text();
+    assert!(head.starts_with(parent[0]["payload"]["record"].text()));
     let ended = &parent[of(&parent, "child_thread_ended")]["payload"]["head"];
     let sealed = parent
         .iter()
@@ -156,24 +63,21 @@ fn parent_and_child_name_each_other() {
 #[test]
 fn nothing_runs_from_an_item_that_is_changed_or_that_nobody_signed() {
     let sandbox = project();
-    let path = sandbox.work().join("p/.ai/directives/demo/greet.md");
-    let signed = std::fs::read_to_string(&path).unwrap();
-    std::fs::write(&path, signed.replace("Greet {", "Rob {")).unwrap();
-    for more in [
-        &["--script", "answers.yaml"][..],
-        &["--script", "answers.yaml", "--allow-unsigned"],
-    ] {
+    let path = sandbox.path("p/.ai/directives/demo/greet.md");
+    let signed = read(&path);
+    fs::write(&path, signed.replace("Greet {", "Rob {")).unwrap();
+    for more in ["", "--allow-unsigned"] {
         greet(&sandbox, more).fails_with("tampered");
     }
-    std::fs::write(&path, directive("greet", TOOLS, OUTPUTS)).unwrap();
-    greet(&sandbox, &["--script", "answers.yaml"]).exits(2);
-    std::fs::write(&path, signed).unwrap();
-    let tool = sandbox.work().join("p/.ai/tools/demo/count.yaml");
-    let text = std::fs::read_to_string(&tool).unwrap();
-    std::fs::write(&tool, text.replace("wc", "id")).unwrap();
-    greet(&sandbox, &["--script", "answers.yaml"]).fails_with("tampered");
+    fs::write(&path, directive("greet", TOOLS, OUTPUTS)).unwrap();
+    greet(&sandbox, "").exits(2);
+    fs::write(&path, signed).unwrap();
+    let tool = sandbox.path("p/.ai/tools/demo/count.yaml");
+    let text = read(&tool);
+    fs::write(&tool, text.replace("wc", "id")).unwrap();
+    greet(&sandbox, "").fails_with("tampered");
     assert!(
-        !sandbox.work().join("p/.ai/agent/threads/demo").exists(),
+        !sandbox.path("p/.ai/agent/threads/demo").exists(),
         "a refused thread left something"
     );
 }
@@ -181,62 +85,39 @@ fn nothing_runs_from_an_item_that_is_changed_or_that_nobody_signed() {
 #[test]
 fn wrong_inputs_and_limits_are_told_before_anything_runs() {
     let sandbox = project();
-    let run = |more: &[&str]| {
-        sandbox.run(
-            [
-                "run",
-                "demo/greet",
-                "--project",
-                "p",
-                "--script",
-                "answers.yaml",
-            ]
-            .iter()
-            .chain(more),
-        )
+    let run = |more: &str| {
+        sandbox.sh(format!(
+            "run demo/greet --project p --script answers.yaml {more}"
+        ))
     };
-    run(&[]).fails_with("name");
-    run(&["-i", "name"]).fails_with("NAME=VALUE");
-    run(&["-i", "name=a", "-i", "name=b"]).fails_with("twice");
-    run(&["-i", "name=a", "-i", "nme=b"]).fails_with("nme");
-    run(&["-i", "name=a", "--limit", "turn=1"]).fails_with("turn");
+    run("").fails_with("name");
+    run("-i name").fails_with("NAME=VALUE");
+    run("-i name=a -i name=b").fails_with("twice");
+    run("-i name=a -i nme=b").fails_with("nme");
+    run("-i name=a --limit turn=1").fails_with("turn");
     sandbox
-        .run([
-            "run",
-            "demo/none",
-            "--project",
-            "p",
-            "--script",
-            "answers.yaml",
-        ])
+        .sh("run demo/none --project p --script answers.yaml")
         .fails_with("demo/none");
 }
 
 #[test]
 fn a_limit_suspends_and_a_dead_model_fails_the_thread_and_both_are_sealed() {
     let sandbox = project();
-    let ran = greet(
-        &sandbox,
-        &["--script", "answers.yaml", "--limit", "turns=1", "--json"],
-    )
-    .exits(3)
-    .json();
+    let ran = greet(&sandbox, "--limit turns=1 --json").exits(3).json();
     assert_eq!(ran["status"], "suspended");
     sandbox.write(
         "dead.yaml",
         "answers: [{error: {status: 401, type: authentication_error, message: no}}]",
     );
-    let ran = greet(&sandbox, &["--script", "dead.yaml", "--json"])
-        .exits(2)
-        .json();
+    let ran = greet(&sandbox, "--script dead.yaml --json").exits(2).json();
     assert_eq!(
         (
             &ran["status"],
-            ran["error"].as_str().unwrap().contains("permanent_auth")
+            ran["error"].text().contains("permanent_auth")
         ),
         (&"error".into(), true)
     );
-    sandbox.run(["verify", "p"]).exits(0);
+    sandbox.ok("verify p");
 }
 
 /// Answers one request of Anthropic's protocol and gives the request.
@@ -300,14 +181,9 @@ fn a_model_over_http_is_asked_and_paid() {
         &url,
     ]);
     let ran = Ran::of(command.output().unwrap()).exits(0).json();
-    assert_eq!(
-        (&ran["outputs"]["path"], &ran["cost"]["spend"]),
-        (&"here".into(), &0.0015.into()),
-        "{ran}"
-    );
+    ran.is(json!({"outputs/path": "here", "cost/spend": 0.0015}));
     let budgets =
-        rusqlite::Connection::open(sandbox.work().join("p/.ai/agent/threads/budget_ledger.db"))
-            .unwrap();
+        rusqlite::Connection::open(sandbox.path("p/.ai/agent/threads/budget_ledger.db")).unwrap();
     let kept = |row: &rusqlite::Row<'_>| {
         Ok((
             row.get::<_, f64>(0)?,
@@ -322,20 +198,21 @@ fn a_model_over_http_is_asked_and_paid() {
     );
     let asked = served.join().unwrap();
     assert_eq!(asked["messages"][0]["content"], "Greet Ada.");
-    let transcript =
-        std::fs::read_to_string(thread(&sandbox, "greet").join("transcript.jsonl")).unwrap();
+    let transcript = read(transcript(&sandbox, "greet"));
     assert!(
         transcript.contains("claude-haiku-4-5-20251001") && !transcript.contains("not-a-real-key")
     );
-    greet(&sandbox, &[]).fails_with("ANTHROPIC_API_KEY");
+    sandbox
+        .sh("run demo/greet --project p -i name=Ada")
+        .fails_with("ANTHROPIC_API_KEY");
 }
 
 // T-RUN-13
 #[test]
 fn a_verified_transcript_answers_again_and_no_other_does() {
     let sandbox = project();
-    greet(&sandbox, &["--script", "answers.yaml"]).exits(0);
-    let child = thread(&sandbox, "child").join("transcript.jsonl");
+    greeted(&sandbox, "");
+    let child = transcript(&sandbox, "child");
     let again = [
         "run",
         "demo/child",
@@ -346,14 +223,14 @@ fn a_verified_transcript_answers_again_and_no_other_does() {
         "--json",
         "--replay",
     ];
-    let replay = |path: &std::path::Path| {
+    let replay = |path: &Path| {
         let path = path.to_str().unwrap().to_owned();
         sandbox.run(again.iter().map(|word| (*word).to_owned()).chain([path]))
     };
     let ran = replay(&child).exits(0).json();
     assert_eq!(ran["result"], "I am the child.");
-    let text = std::fs::read_to_string(&child).unwrap();
-    let before = std::fs::read_dir(sandbox.work().join("p/.ai/agent/threads/demo"))
+    let text = read(&child);
+    let before = fs::read_dir(sandbox.path("p/.ai/agent/threads/demo"))
         .unwrap()
         .count();
     for (name, changed) in [
@@ -371,9 +248,9 @@ fn a_verified_transcript_answers_again_and_no_other_does() {
         ("tail", format!("{text}{{}}\n")),
     ] {
         let path = sandbox.write(&format!("{name}.jsonl"), changed);
-        replay(&path).fails_with("only a verified transcript answers");
+        replay(&path).fails_with("only a verified transcript can be replayed");
     }
-    let after = std::fs::read_dir(sandbox.work().join("p/.ai/agent/threads/demo"))
+    let after = fs::read_dir(sandbox.path("p/.ai/agent/threads/demo"))
         .unwrap()
         .count();
     assert_eq!(before, after, "a refused replay left a thread");
@@ -383,12 +260,11 @@ fn a_verified_transcript_answers_again_and_no_other_does() {
 #[test]
 fn children_are_replayed_from_their_own_transcripts_which_must_be_those_that_the_parent_names() {
     let sandbox = project();
-    greet(&sandbox, &["--script", "answers.yaml"]).exits(0);
-    let [parent, child] =
-        ["greet", "child"].map(|name| thread(&sandbox, name).join("transcript.jsonl"));
+    greeted(&sandbox, "");
+    let [parent, child] = ["greet", "child"].map(|name| transcript(&sandbox, name));
     let threads = || {
-        let folder = sandbox.work().join("p/.ai/agent/threads/demo");
-        let mut names: Vec<_> = std::fs::read_dir(folder)
+        let folder = sandbox.path("p/.ai/agent/threads/demo");
+        let mut names: Vec<_> = fs::read_dir(folder)
             .unwrap()
             .map(|entry| entry.unwrap().file_name())
             .collect();
@@ -396,28 +272,28 @@ fn children_are_replayed_from_their_own_transcripts_which_must_be_those_that_the
         names
     };
     let before = threads();
-    let replay = |path: &std::path::Path| {
+    let replay = |path: &Path| {
         let path = path.to_str().unwrap();
-        greet(&sandbox, &["--replay", path, "--json"])
+        greet(&sandbox, &format!("--replay {path} --json"))
     };
     // A child that is changed, missing or another one replays no answer; nothing is written then.
-    let genuine = std::fs::read_to_string(&child).unwrap();
-    let foreign = std::fs::read_to_string(&parent).unwrap();
+    let genuine = read(&child);
+    let foreign = read(&parent);
     for (changed, why) in [
         (
             genuine.replace("I am the child.", "I am the boss.!"),
-            "only a verified transcript answers",
+            "only a verified transcript can be replayed",
         ),
         (foreign, "transcript.jsonl"),
     ] {
-        std::fs::write(&child, changed).unwrap();
+        fs::write(&child, changed).unwrap();
         replay(&parent).fails_with(why);
     }
-    std::fs::remove_file(&child).unwrap();
+    fs::remove_file(&child).unwrap();
     replay(&parent).fails_with("transcript.jsonl");
-    std::fs::write(&child, &genuine).unwrap();
-    let copy = sandbox.write("copy.jsonl", std::fs::read(&parent).unwrap());
-    replay(&copy).fails_with("where it lies");
+    fs::write(&child, &genuine).unwrap();
+    let copy = sandbox.write("copy.jsonl", fs::read(&parent).unwrap());
+    replay(&copy).fails_with("in the folder of its project");
     assert_eq!(threads(), before);
     let ran = replay(&parent).exits(0).json();
     assert_eq!(ran["outputs"]["path"], "out.txt");
@@ -427,8 +303,8 @@ fn children_are_replayed_from_their_own_transcripts_which_must_be_those_that_the
         .collect();
     assert_eq!(new.len(), 2, "{new:?}");
     for name in new {
-        let folder = sandbox.work().join("p/.ai/agent/threads/demo").join(&name);
-        let text = std::fs::read_to_string(folder.join("transcript.jsonl")).unwrap();
+        let folder = sandbox.path("p/.ai/agent/threads/demo").join(&name);
+        let text = read(folder.join("transcript.jsonl"));
         let of_child = name.to_str().unwrap().starts_with("child");
         assert_eq!(
             text.contains("\"text\":\"I am the child.\""),
@@ -436,48 +312,39 @@ fn children_are_replayed_from_their_own_transcripts_which_must_be_those_that_the
             "{name:?}"
         );
     }
-    sandbox.run(["verify", "p"]).exits(0);
+    sandbox.ok("verify p");
 }
 
 #[test]
 fn the_users_space_counts_only_when_it_is_asked_for_and_after_the_project() {
     let sandbox = project();
-    let home = sandbox.work().join("home");
+    let home = sandbox.path("home");
     let write = |name: &str, text: &str| {
         let path = sandbox.write(
             &format!("home/.ai/directives/demo/{name}.md"),
             directive(name, TOOLS, "").replace("Greet", text),
         );
-        sandbox.run(["seal", "-q", path.to_str().unwrap()]).exits(0);
+        sandbox.ok(format!("seal -q {path:?}"));
     };
     write("mine", "Hail");
     write("child", "Rob");
-    let run = |name: &str, more: &[&str]| {
+    let run = |name: &str, more: &str| {
         let mut command = sandbox.command();
         command.env("HOME", &home);
-        command.args([
-            "run",
-            name,
-            "--project",
-            "p",
-            "-i",
-            "name=Ada",
-            "--script",
-            "one.yaml",
-        ]);
-        command.args(more);
+        let line = format!("run {name} --project p -i name=Ada --script one.yaml {more}");
+        command.args(words(&line));
         Ran::of(command.output().unwrap())
     };
     sandbox.write("one.yaml", "answers: [{when: Hail Ada, text: Hailed.}]");
-    run("demo/mine", &[]).fails_with("demo/mine");
-    run("demo/mine", &["--user-space"]).exits(0);
+    run("demo/mine", "").fails_with("demo/mine");
+    run("demo/mine", "--user-space").exits(0);
     sandbox.write("one.yaml", "answers: [{when: Greet Ada, text: Greeted.}]");
-    run("demo/child", &["--user-space"]).exits(0);
+    run("demo/child", "--user-space").exits(0);
     // A changed item there is refused like any other.
     let path = home.join(".ai/directives/demo/mine.md");
-    let text = std::fs::read_to_string(&path).unwrap();
-    std::fs::write(&path, text.replace("Hail", "Hurt")).unwrap();
-    run("demo/mine", &["--user-space"]).fails_with("tampered");
+    let text = read(&path);
+    fs::write(&path, text.replace("Hail", "Hurt")).unwrap();
+    run("demo/mine", "--user-space").fails_with("tampered");
 }
 
 // T-FIL-14
@@ -488,15 +355,10 @@ fn a_sealed_file_in_the_place_of_another_is_not_used() {
         "p/.ai/tools/demo/other.yaml",
         "tool_type: command\ncommand: [/bin/echo, DANGER]\n",
     );
-    sandbox
-        .run(["seal", "-q", other.to_str().unwrap()])
-        .exits(0);
-    let place = sandbox.work().join("p/.ai/tools/demo/count.yaml");
-    std::fs::copy(other, place).unwrap();
-    for more in [
-        &["--script", "answers.yaml"][..],
-        &["--script", "answers.yaml", "--allow-unsigned"],
-    ] {
+    sandbox.ok(format!("seal -q {other:?}"));
+    let place = sandbox.path("p/.ai/tools/demo/count.yaml");
+    fs::copy(other, place).unwrap();
+    for more in ["", "--allow-unsigned"] {
         greet(&sandbox, more).fails_with("foreign");
     }
 }

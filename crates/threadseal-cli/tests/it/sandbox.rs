@@ -1,8 +1,9 @@
 //! A place of its own for each test: empty home, empty working folder, no environment.
 
+use serde_json::Value;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use threadseal_core::digest::Digest;
 
 /// The program under test.
@@ -15,7 +16,9 @@ pub(crate) struct Sandbox {
 
 impl Sandbox {
     pub(crate) fn new() -> Self {
-        let root = tempfile::tempdir().unwrap();
+        // In memory where the machine has a place for that: the commands wait for each durable write.
+        let in_memory = tempfile::tempdir_in("/dev/shm");
+        let root = in_memory.or_else(|_| tempfile::tempdir()).unwrap();
         std::fs::create_dir(root.path().join("work")).unwrap();
         Self { root }
     }
@@ -23,6 +26,17 @@ impl Sandbox {
     /// The working folder.
     pub(crate) fn work(&self) -> PathBuf {
         self.root.path().join("work")
+    }
+
+    /// A file or folder under the working folder.
+    pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.work().join(name)
+    }
+
+    /// The text of a file under the working folder.
+    #[track_caller]
+    pub(crate) fn read(&self, name: impl AsRef<Path>) -> String {
+        read(self.path(name))
     }
 
     /// The home; made by `init`.
@@ -46,11 +60,25 @@ impl Sandbox {
     }
 
     /// Writes a file under the working folder, with the folders it needs.
-    pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.work().join(name);
+    pub(crate) fn write(&self, name: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, bytes).unwrap();
         path
+    }
+
+    /// Writes a file under the working folder and seals it.
+    #[track_caller]
+    pub(crate) fn sealed(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        self.write(name, bytes);
+        self.ok(format!("seal {name:?}"));
+    }
+
+    /// Runs a command line with another home.
+    pub(crate) fn in_home(&self, home: &Path, line: &str) -> Ran {
+        let mut command = self.command();
+        command.args(words(line)).env("THREADSEAL_HOME", home);
+        Ran::of(command.output().unwrap())
     }
 
     /// The command with no environment except this sandbox.
@@ -62,6 +90,13 @@ impl Sandbox {
             .current_dir(self.work())
             .stdin(Stdio::null());
         command
+    }
+
+    /// Starts a command line, whose output is lost.
+    pub(crate) fn spawn(&self, line: &str) -> Child {
+        let mut command = self.command();
+        command.args(words(line)).stdout(Stdio::null());
+        command.stderr(Stdio::null()).spawn().unwrap()
     }
 
     /// Runs to the end in a session of its own, so that it has no terminal for questions.
@@ -77,9 +112,39 @@ impl Sandbox {
             .stdin(Stdio::null());
         Ran::of(command.output().unwrap())
     }
+}
 
-    /// Runs to the end.
-    pub(crate) fn run<I: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = I>) -> Ran {
+/// Runs commands to their end.
+pub(crate) trait Shell {
+    /// Runs a command with arguments that a line cannot hold.
+    fn run<I: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = I>) -> Ran;
+
+    /// Runs a command line: see [`words`].
+    fn sh(&self, line: impl AsRef<str>) -> Ran {
+        self.run(words(line.as_ref()))
+    }
+
+    /// Runs a command line that exits with this code.
+    #[track_caller]
+    fn exits(&self, code: i32, line: impl AsRef<str>) -> Ran {
+        self.sh(line).exits(code)
+    }
+
+    /// Runs a command line that exits with 0.
+    #[track_caller]
+    fn ok(&self, line: impl AsRef<str>) -> Ran {
+        self.exits(0, line)
+    }
+
+    /// The output of a command line with `--json` that exits with 0.
+    #[track_caller]
+    fn json(&self, line: impl AsRef<str>) -> Value {
+        self.ok(format!("{} --json", line.as_ref())).json()
+    }
+}
+
+impl Shell for Sandbox {
+    fn run<I: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = I>) -> Ran {
         Ran::of(self.command().args(arguments).output().unwrap())
     }
 }
@@ -115,6 +180,30 @@ pub(crate) fn copy(from: &Path, to: &Path) {
             false => drop(std::fs::copy(entry.path(), to).unwrap()),
         }
     }
+}
+
+/// A copy of a folder, beside it, for [`put_back`].
+pub(crate) fn set_aside(folder: &Path) -> PathBuf {
+    let name = folder.file_name().unwrap().to_str().unwrap();
+    let beside = |number: &u32| folder.with_file_name(format!("{name}-{number}"));
+    let free = |number: &u32| !beside(number).exists();
+    let to = beside(&(1..).find(free).unwrap());
+    copy(folder, &to);
+    to
+}
+
+/// Replaces a folder by a copy.
+#[track_caller]
+pub(crate) fn put_back(from: &Path, to: &Path) {
+    std::fs::remove_dir_all(to).unwrap();
+    copy(from, to);
+}
+
+/// Empties a folder.
+#[track_caller]
+pub(crate) fn empty(folder: &Path) {
+    std::fs::remove_dir_all(folder).unwrap();
+    std::fs::create_dir(folder).unwrap();
 }
 
 /// The result of a run.
@@ -159,12 +248,257 @@ impl Ran {
         ran
     }
 
+    /// Checks that standard output contains `part`.
+    #[track_caller]
+    pub(crate) fn prints(self, part: &str) -> Self {
+        self.stdout.has(part);
+        self
+    }
+
+    /// Checks that standard output does not contain `part`.
+    #[track_caller]
+    pub(crate) fn omits(self, part: &str) -> Self {
+        self.stdout.lacks(part);
+        self
+    }
+
+    /// Checks that standard output begins with `part`.
+    #[track_caller]
+    pub(crate) fn begins_with(self, part: &str) -> Self {
+        assert!(
+            self.stdout.starts_with(part),
+            "{:?} does not begin with {part:?}",
+            self.stdout
+        );
+        self
+    }
+
+    /// Checks that standard error contains `part`.
+    #[track_caller]
+    pub(crate) fn warns(self, part: &str) -> Self {
+        self.stderr.has(part);
+        self
+    }
+
+    /// Checks that standard error does not contain `part`.
+    #[track_caller]
+    pub(crate) fn does_not_warn(self, part: &str) -> Self {
+        self.stderr.lacks(part);
+        self
+    }
+
+    /// Checks that standard error is empty.
+    #[track_caller]
+    pub(crate) fn is_quiet(self) -> Self {
+        assert_eq!(self.stderr, "");
+        self
+    }
+
     /// Standard output as JSON.
     #[track_caller]
-    pub(crate) fn json(&self) -> serde_json::Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout)
             .unwrap_or_else(|error| panic!("{error} in {:?}", self.stdout))
     }
+}
+
+/// Checks of a text that show the text when they fail.
+pub(crate) trait Text {
+    fn has(&self, part: &str) -> &Self;
+    fn lacks(&self, part: &str) -> &Self;
+}
+
+impl Text for str {
+    #[track_caller]
+    fn has(&self, part: &str) -> &Self {
+        assert!(self.contains(part), "{part:?} is not in {self}");
+        self
+    }
+
+    #[track_caller]
+    fn lacks(&self, part: &str) -> &Self {
+        assert!(!self.contains(part), "{part:?} is in {self}");
+        self
+    }
+}
+
+/// Codes of findings: each is whole.
+impl Text for [String] {
+    #[track_caller]
+    fn has(&self, part: &str) -> &Self {
+        assert!(
+            self.iter().any(|code| code == part),
+            "{part} is not in {self:?}"
+        );
+        self
+    }
+
+    #[track_caller]
+    fn lacks(&self, part: &str) -> &Self {
+        assert!(
+            self.iter().all(|code| code != part),
+            "{part} is in {self:?}"
+        );
+        self
+    }
+}
+
+/// Members of JSON that must have a type; a failure shows the value.
+pub(crate) trait Json {
+    fn text(&self) -> &str;
+    fn list(&self) -> &Vec<Value>;
+    fn number(&self) -> u64;
+    /// A text member of each item of an array.
+    fn texts(&self, member: &str) -> Vec<&str>;
+    /// The codes of a report's findings, or of the findings of all reports.
+    fn codes(&self) -> Vec<&str>;
+    /// Checks these members; `a/0/b` is a member of a member.
+    fn is(&self, expected: Value);
+}
+
+impl Json for Value {
+    #[track_caller]
+    fn text(&self) -> &str {
+        self.as_str()
+            .unwrap_or_else(|| panic!("not a string: {self}"))
+    }
+
+    #[track_caller]
+    fn list(&self) -> &Vec<Value> {
+        self.as_array()
+            .unwrap_or_else(|| panic!("not an array: {self}"))
+    }
+
+    #[track_caller]
+    fn number(&self) -> u64 {
+        self.as_u64()
+            .unwrap_or_else(|| panic!("not a number: {self}"))
+    }
+
+    #[track_caller]
+    fn texts(&self, member: &str) -> Vec<&str> {
+        let items = self.list().iter();
+        items.map(|item| item[member].text()).collect()
+    }
+
+    #[track_caller]
+    fn codes(&self) -> Vec<&str> {
+        match self.get("results") {
+            Some(results) => results.list().iter().flat_map(Json::codes).collect(),
+            None => self["findings"].texts("code"),
+        }
+    }
+
+    #[track_caller]
+    fn is(&self, expected: Value) {
+        for (path, expected) in expected.as_object().unwrap() {
+            let found = self.pointer(&format!("/{path}")).unwrap_or(&Value::Null);
+            assert_eq!(found, expected, "{path} of {self:#}");
+        }
+    }
+}
+
+/// The words of a command line. Blanks separate them; a word in quotes may contain blanks. In double
+/// quotes the escapes of Rust count, so that a line may contain `{path:?}`.
+pub(crate) fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    let mut letters = line.chars();
+    while let Some(letter) = letters.next() {
+        match (quote, letter) {
+            (None, ' ') => words.extend(word.take()),
+            (None, '"' | '\'') => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            (Some(open), _) if letter == open => quote = None,
+            (Some('"'), '\\') => {
+                let letter = match letters.next() {
+                    Some('n') => '\n',
+                    Some(letter @ ('"' | '\\' | '\'')) => letter,
+                    other => panic!("no escape: {other:?}"),
+                };
+                word.get_or_insert_default().push(letter);
+            }
+            _ => word.get_or_insert_default().push(letter),
+        }
+    }
+    assert_eq!(quote, None, "the quotes of {line:?} do not end");
+    words.extend(word);
+    words
+}
+
+/// The text of a file.
+#[track_caller]
+pub(crate) fn read(path: impl AsRef<Path>) -> String {
+    let path = path.as_ref();
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The lines of a file, with their ends.
+#[track_caller]
+pub(crate) fn lines(path: impl AsRef<Path>) -> Vec<String> {
+    let text = read(path);
+    text.split_inclusive('\n').map(str::to_owned).collect()
+}
+
+/// A file as JSON.
+#[track_caller]
+pub(crate) fn json_file(path: impl AsRef<Path>) -> Value {
+    serde_json::from_str(&read(path)).unwrap()
+}
+
+/// The lines of a file as JSON.
+#[track_caller]
+pub(crate) fn json_lines(path: impl AsRef<Path>) -> Vec<Value> {
+    let lines = lines(path).into_iter();
+    lines
+        .map(|line| serde_json::from_str(&line).unwrap())
+        .collect()
+}
+
+/// Removes the last line of a file.
+pub(crate) fn cut_line(path: &Path) {
+    let lines = lines(path);
+    std::fs::write(path, lines[..lines.len() - 1].concat()).unwrap();
+}
+
+/// Cuts a native transcript after the seal before the last.
+pub(crate) fn cut_to_seal(path: &Path) {
+    let mut lines = lines(path);
+    lines.pop();
+    let seal = |line: &String| line.contains("\"event_type\":\"checkpoint\"");
+    let last = lines.iter().rposition(seal).unwrap();
+    std::fs::write(path, lines[..=last].concat()).unwrap();
+}
+
+/// Writes other bytes into a file for the time of a check.
+#[track_caller]
+pub(crate) fn while_it_holds(path: &Path, bytes: impl AsRef<[u8]>, check: impl FnOnce()) {
+    let whole = std::fs::read(path).unwrap();
+    assert_ne!(
+        bytes.as_ref(),
+        whole,
+        "{}: nothing was changed",
+        path.display()
+    );
+    std::fs::write(path, bytes).unwrap();
+    check();
+    std::fs::write(path, whole).unwrap();
+}
+
+/// The name of a file or folder.
+pub(crate) fn name_of(path: &Path) -> &str {
+    path.file_name().unwrap().to_str().unwrap()
+}
+
+/// Replaces the first `from` in a file.
+#[track_caller]
+pub(crate) fn replace(path: impl AsRef<Path>, from: &str, to: &str) {
+    let text = read(&path);
+    text.has(from);
+    std::fs::write(path, text.replacen(from, to, 1)).unwrap();
 }
 
 /// Compares with `tests/snapshots/<name>.txt`; `THREADSEAL_BLESS=1` writes it instead.

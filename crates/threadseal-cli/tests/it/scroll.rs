@@ -1,11 +1,8 @@
 //! Scrolls on the command line: sealed, verified, cut, converted, written live, and the official
 //! vectors of agent-scroll.
 
-use crate::sandbox::{Ran, Sandbox, shared};
-use std::fs;
-use std::io::{ErrorKind, Write as _};
-use std::path::Path;
-use std::process::Stdio;
+use crate::prelude::*;
+use std::io::ErrorKind;
 
 pub(crate) fn turn(number: u64, text: &str) -> String {
     format!(
@@ -19,10 +16,10 @@ pub(crate) fn turns(count: u64) -> String {
 }
 
 /// Runs with `input` on standard input.
-pub(crate) fn piped(sandbox: &Sandbox, arguments: &[&str], input: &str) -> Ran {
+pub(crate) fn piped(sandbox: &Sandbox, arguments: &str, input: &str) -> Ran {
     let mut child = sandbox
         .command()
-        .args(arguments)
+        .args(words(arguments))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -36,18 +33,12 @@ pub(crate) fn piped(sandbox: &Sandbox, arguments: &[&str], input: &str) -> Ran {
     Ran::of(child.wait_with_output().unwrap())
 }
 
-pub(crate) fn ready() -> Sandbox {
-    let sandbox = Sandbox::new();
-    sandbox.run(["init"]).exits(0);
-    sandbox
-}
-
 /// A scroll of `count` turns signed by the home's own key.
 pub(crate) fn signed(sandbox: &Sandbox, name: &str, count: u64) -> String {
     let input = turns(count);
-    let path = sandbox.work().join(name);
+    let path = sandbox.path(name);
     let path = path.to_str().unwrap();
-    let arguments = ["scroll", "seal", "--key", "self-scroll", "--out", path];
+    let arguments = format!("scroll seal --key self-scroll --out {path}");
     piped(sandbox, &arguments, &input).exits(0);
     path.to_owned()
 }
@@ -55,28 +46,23 @@ pub(crate) fn signed(sandbox: &Sandbox, name: &str, count: u64) -> String {
 pub(crate) fn verdict(ran: &Ran) -> String {
     let report = &ran.json()["results"][0];
     assert_eq!(report["format"], "scroll");
-    report["verdict"].as_str().unwrap().to_owned()
+    report["verdict"].text().to_owned()
 }
 
 #[test]
 fn the_reference_commands_work_on_the_standard_streams() {
     let sandbox = Sandbox::new();
-    let canon = piped(
-        &sandbox,
-        &["scroll", "canon"],
-        "{\"b\": 1.0, \"a\": \"\\u00e9\"}",
-    )
-    .exits(0);
+    let canon = piped(&sandbox, "scroll canon", "{\"b\": 1.0, \"a\": \"\\u00e9\"}").exits(0);
     assert_eq!(canon.stdout, "{\"a\":\"é\",\"b\":1}");
     let seed = "01".repeat(32);
-    let sealed = piped(&sandbox, &["scroll", "seal", "--key", &seed], &turns(2)).exits(0);
+    let sealed = piped(&sandbox, &format!("scroll seal --key {seed}"), &turns(2)).exits(0);
     let key = "8a88e3dd7409f195fd52db2d3cba5d72ca6709bf1d94121bf3748801b40f6f5c";
-    let compat = ["scroll", "verify", "--compat", "--pubkey", key];
+    let compat = format!("scroll verify --compat --pubkey {key}");
     let ran = piped(&sandbox, &compat, &sealed.stdout).exits(0);
     assert_eq!(ran.stdout, "ok\n");
-    assert!(ran.stderr.contains("warning"), "{}", ran.stderr);
+    ran.stderr.has("warning");
     let did = "did:key:z6Mkon3Necd6NkkyfoGoHxid2znGc59LU3K7mubaRcFbLfLX";
-    let by_did = ["scroll", "verify", "--key", did, "--json"];
+    let by_did = format!("scroll verify --key {did} --json");
     let ran = piped(&sandbox, &by_did, &sealed.stdout).exits(0);
     assert_eq!(ran.json()["results"][0]["signers"][0]["did"], did);
     let changed = sealed.stdout.replacen("\"hi\"", "\"ho\"", 1);
@@ -87,14 +73,14 @@ fn the_reference_commands_work_on_the_standard_streams() {
         "{}",
         ran.stderr
     );
-    let strict = ["scroll", "verify", "--key", key, "--json"];
+    let strict = format!("scroll verify --key {key} --json");
     let ran = piped(&sandbox, &strict, &sealed.stdout).exits(0);
     assert_eq!(verdict(&ran), "verified");
-    let unsigned = piped(&sandbox, &["scroll", "seal"], &turns(2)).exits(0);
+    let unsigned = piped(&sandbox, "scroll seal", &turns(2)).exits(0);
     piped(&sandbox, &compat, &unsigned.stdout).exits(0);
     let ran = piped(&sandbox, &strict, &unsigned.stdout).exits(1);
     assert_eq!(verdict(&ran), "tampered");
-    let ran = piped(&sandbox, &["scroll", "verify", "--json"], &unsigned.stdout).exits(3);
+    let ran = piped(&sandbox, "scroll verify --json", &unsigned.stdout).exits(3);
     assert_eq!(verdict(&ran), "consistent");
     piped(&sandbox, &compat, "{}").exits(1);
 }
@@ -104,70 +90,49 @@ fn a_scroll_is_recognised_whatever_its_container_and_name() {
     let sandbox = ready();
     let array = signed(&sandbox, "a.json", 3);
     for (to, name) in [("lines", "b.jsonl"), ("array", "c.txt"), ("lines", "d")] {
-        let out = sandbox.work().join(name);
-        let out = out.to_str().unwrap();
-        sandbox
-            .run(["scroll", "convert", &array, "--to", to, "--out", out])
-            .exits(0);
-        let ran = sandbox.run(["verify", "--json", out]).exits(0);
+        let out = sandbox.path(name);
+        sandbox.ok(format!("scroll convert {array} --to {to} --out {out:?}"));
+        let ran = sandbox.ok(format!("verify --json {out:?}"));
         assert_eq!(verdict(&ran), "verified");
         assert_eq!(ran.json()["results"][0]["completeness"], "head");
     }
-    let cbor = sandbox.work().join("e.cbor");
+    let cbor = sandbox.path("e.cbor");
     let cbor = cbor.to_str().unwrap();
-    let arguments = [
-        "scroll",
-        "seal",
-        "--cbor",
-        "--key",
-        "self-scroll",
-        "--out",
-        cbor,
-    ];
+    let arguments = format!("scroll seal --cbor --key self-scroll --out {cbor:?}");
     piped(&sandbox, &arguments, &turns(2)).exits(0);
-    let ran = sandbox.run(["verify", "--json", cbor]).exits(0);
+    let ran = sandbox.ok(format!("verify --json {cbor:?}"));
     assert_eq!(verdict(&ran), "verified");
-    sandbox
-        .run(["scroll", "convert", &array, "--to", "cbor"])
-        .exits(2);
-    let lines = sandbox
-        .run(["scroll", "convert", cbor, "--to", "lines"])
-        .exits(0);
+    sandbox.exits(2, format!("scroll convert {array} --to cbor"));
+    let lines = sandbox.ok(format!("scroll convert {cbor:?} --to lines"));
     let lines = sandbox.write("f.jsonl", lines.stdout);
-    sandbox.run(["verify", lines.to_str().unwrap()]).exits(0);
+    sandbox.ok(format!("verify {lines:?}"));
 }
 
 #[test]
 fn a_cut_or_stripped_scroll_is_noticed_on_the_host_that_sealed_it() {
     let sandbox = ready();
     let path = signed(&sandbox, "a.json", 4);
-    let head = sandbox.run(["scroll", "head", &path]).exits(0).stdout;
+    let head = sandbox.ok(format!("scroll head {path}")).stdout;
     let head = head.trim();
-    let lines = sandbox
-        .run(["scroll", "convert", &path, "--to", "lines"])
-        .exits(0);
+    let lines = sandbox.ok(format!("scroll convert {path} --to lines"));
     let kept: Vec<&str> = lines.stdout.lines().collect();
     let cut = sandbox.write("cut.jsonl", format!("{}\n", kept[..3].join("\n")));
     let cut = cut.to_str().unwrap();
-    let ran = sandbox.run(["verify", "--json", cut]).exits(1);
+    let ran = sandbox.exits(1, format!("verify --json {cut:?}"));
     assert_eq!(verdict(&ran), "rolled_back");
     let tail = sandbox.write("tail.jsonl", format!("{}\n", kept[1..].join("\n")));
-    let ran = sandbox
-        .run(["verify", "--json", tail.to_str().unwrap()])
-        .exits(1);
+    let ran = sandbox.exits(1, format!("verify --json {tail:?}"));
     assert_eq!(verdict(&ran), "truncated");
     let stripped: String = kept
         .iter()
         .map(|line| {
-            let mut turn: serde_json::Value = serde_json::from_str(line).unwrap();
+            let mut turn: Value = serde_json::from_str(line).unwrap();
             turn.as_object_mut().unwrap().remove("sig");
             format!("{turn}\n")
         })
         .collect();
     let stripped = sandbox.write("stripped.jsonl", stripped);
-    let ran = sandbox
-        .run(["verify", "--json", stripped.to_str().unwrap()])
-        .exits(1);
+    let ran = sandbox.exits(1, format!("verify --json {stripped:?}"));
     assert_eq!(verdict(&ran), "tampered");
     let elsewhere = Sandbox::new();
     let copy = elsewhere.write("cut.jsonl", format!("{}\n", kept[..3].join("\n")));
@@ -190,9 +155,9 @@ fn a_cut_or_stripped_scroll_is_noticed_on_the_host_that_sealed_it() {
 #[test]
 fn a_live_scroll_grows_and_survives_a_torn_write() {
     let sandbox = ready();
-    let live = sandbox.work().join("live.jsonl");
+    let live = sandbox.path("live.jsonl");
     let live = live.to_str().unwrap();
-    let append = ["scroll", "seal", "--key", "self-scroll", "--append", live];
+    let append = format!("scroll seal --key self-scroll --append {live}");
     piped(&sandbox, &append, &turn(0, "a")).exits(0);
     piped(
         &sandbox,
@@ -200,15 +165,16 @@ fn a_live_scroll_grows_and_survives_a_torn_write() {
         &format!("{}\n{}\n", turn(1, "b"), turn(2, "c")),
     )
     .exits(0);
-    sandbox.run(["verify", live]).exits(0);
+    sandbox.ok(format!("verify {live}"));
     let mut bytes = fs::read(live).unwrap();
     bytes.extend_from_slice(b"{\"hash\":\"sha2");
     fs::write(live, &bytes).unwrap();
-    let ran = sandbox.run(["verify", "--json", live]).exits(3);
+    let ran = sandbox.exits(3, format!("verify --json {live}"));
     assert_eq!(verdict(&ran), "unsigned_tail");
-    let ran = piped(&sandbox, &append, &turn(3, "d")).exits(0);
-    assert!(ran.stderr.contains("torn"), "{}", ran.stderr);
-    let ran = sandbox.run(["verify", "--json", live]).exits(0);
+    piped(&sandbox, &append, &turn(3, "d"))
+        .exits(0)
+        .warns("torn");
+    let ran = sandbox.ok(format!("verify --json {live}"));
     assert_eq!(ran.json()["results"][0]["stats"]["events"], 4);
     piped(&sandbox, &append, &turn(9, "e")).exits(2);
 }
@@ -217,11 +183,11 @@ fn a_live_scroll_grows_and_survives_a_torn_write() {
 #[test]
 fn a_turn_that_comes_through_a_pipe_is_sealed_before_the_pipe_ends() {
     let sandbox = ready();
-    let live = sandbox.work().join("live.jsonl");
-    let arguments = ["scroll", "seal", "--key", "self-scroll", "--append"];
+    let live = sandbox.path("live.jsonl");
+    let arguments = "scroll seal --key self-scroll --append";
     let mut child = sandbox
         .command()
-        .args(arguments)
+        .args(words(arguments))
         .arg(&live)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
@@ -234,7 +200,7 @@ fn a_turn_that_comes_through_a_pipe_is_sealed_before_the_pipe_ends() {
         let written = || fs::read(&live).unwrap_or_default();
         let lines = || written().iter().filter(|byte| **byte == b'\n').count() as u64;
         let waited = (0..600).any(|_| {
-            std::thread::sleep(std::time::Duration::from_millis(50));
+            std::thread::sleep(Duration::from_millis(50));
             lines() == number + 1
         });
         assert!(waited, "turn {number} was not written");
@@ -247,25 +213,21 @@ fn a_turn_that_comes_through_a_pipe_is_sealed_before_the_pipe_ends() {
 #[test]
 fn converting_makes_no_good_scroll_of_one_in_two_forms() {
     let sandbox = ready();
-    let arguments = ["scroll", "seal", "--cbor", "--to", "lines"];
-    let lines = piped(&sandbox, &arguments, &turns(2)).exits(0).stdout;
+    let arguments = "scroll seal --cbor --to lines";
+    let lines = piped(&sandbox, arguments, &turns(2)).exits(0).stdout;
     let mut lines = lines.split_inclusive('\n');
     let first = lines.next().unwrap().to_owned();
     let second = sandbox.write("second.jsonl", lines.next().unwrap());
-    let item = sandbox.work().join("item.cbor");
+    let item = sandbox.path("item.cbor");
     let (from, to) = (second.to_str().unwrap(), item.to_str().unwrap());
-    sandbox
-        .run(["scroll", "convert", from, "--to", "cbor", "--out", to])
-        .exits(0);
+    sandbox.ok(format!("scroll convert {from:?} --to cbor --out {to:?}"));
     let mixed = [first.into_bytes(), fs::read(&item).unwrap(), b"\n".to_vec()].concat();
     let mixed = sandbox.write("mixed.jsonl", mixed);
     let mixed = mixed.to_str().unwrap();
-    let ran = sandbox.run(["verify", "--json", mixed]).exits(1);
+    let ran = sandbox.exits(1, format!("verify --json {mixed:?}"));
     assert_eq!(verdict(&ran), "tampered");
-    sandbox
-        .run(["scroll", "convert", mixed, "--to", "array"])
-        .exits(2);
-    sandbox.run(["scroll", "head", mixed]).exits(2);
+    sandbox.exits(2, format!("scroll convert {mixed:?} --to array"));
+    sandbox.exits(2, format!("scroll head {mixed:?}"));
 }
 
 // T-SCR-16
@@ -273,8 +235,8 @@ fn converting_makes_no_good_scroll_of_one_in_two_forms() {
 fn a_scroll_whose_beginning_was_spoilt_stays_in_sight() {
     let sandbox = ready();
     let path = signed(&sandbox, "a.json", 2);
-    let whole = fs::read_to_string(path).unwrap();
-    let pretty: serde_json::Value = serde_json::from_str(&whole).unwrap();
+    let whole = read(path);
+    let pretty: Value = serde_json::from_str(&whole).unwrap();
     let pretty = serde_json::to_string_pretty(&pretty).unwrap();
     for text in [
         format!("\u{feff}{whole}"),
@@ -284,12 +246,12 @@ fn a_scroll_whose_beginning_was_spoilt_stays_in_sight() {
     ] {
         for name in ["b.json", "b.jsonl"] {
             let spoilt = sandbox.write(name, &text);
-            let ran = sandbox.run(["verify", "--json", spoilt.to_str().unwrap()]);
+            let ran = sandbox.sh(format!("verify --json {spoilt:?}"));
             assert_ne!(verdict(&ran.exits(1)), "verified");
         }
     }
     let quoting = sandbox.write("quoting.md", format!("# Turns\n\n```\n{whole}```\n"));
-    let ran = sandbox.run(["verify", "--json", quoting.to_str().unwrap()]);
+    let ran = sandbox.sh(format!("verify --json {quoting:?}"));
     assert_ne!(ran.json()["results"][0]["format"], "scroll");
 }
 
@@ -297,32 +259,26 @@ fn a_scroll_whose_beginning_was_spoilt_stays_in_sight() {
 fn a_scroll_that_lost_a_digit_or_a_byte_is_told_by_its_place() {
     let sandbox = ready();
     let path = signed(&sandbox, "a.json", 2);
-    let text = fs::read_to_string(&path).unwrap();
+    let text = read(&path);
     let inexact = text.replacen("1700000000000000000", "1700000000000000001", 1);
     let inexact = sandbox.write("inexact.json", inexact);
     let inexact = inexact.to_str().unwrap();
-    let ran = sandbox.run(["verify", "--json", inexact]).exits(3);
+    let ran = sandbox.exits(3, format!("verify --json {inexact:?}"));
     assert_eq!(verdict(&ran), "partial");
-    sandbox
-        .run(["verify", "--profile", "scroll-v0.1", inexact])
-        .exits(0);
-    sandbox
-        .run(["scroll", "verify", "--profile", "scroll-v0.1", inexact])
-        .exits(0);
+    sandbox.ok(format!("verify --profile scroll-v0.1 {inexact:?}"));
+    sandbox.ok(format!("scroll verify --profile scroll-v0.1 {inexact:?}"));
     let empty = sandbox.write("empty.json", "[]");
-    sandbox
-        .run(["scroll", "verify", empty.to_str().unwrap()])
-        .exits(3);
-    sandbox.run(["seal", &path]).fails_with("scroll seal");
-    assert_eq!(text, fs::read_to_string(&path).unwrap());
+    sandbox.exits(3, format!("scroll verify {empty:?}"));
+    sandbox.sh(format!("seal {path}")).fails_with("scroll seal");
+    assert_eq!(text, read(&path));
 }
 
 /// The lines of the manifest that describe files of `kind`.
-fn manifest(folder: &Path, kind: &str) -> Vec<serde_json::Value> {
-    let text = fs::read_to_string(folder.join("manifest.jsonl")).unwrap();
+fn manifest(folder: &Path, kind: &str) -> Vec<Value> {
+    let text = read(folder.join("manifest.jsonl"));
     let entries = text.lines().map(|line| serde_json::from_str(line).unwrap());
     entries
-        .filter(|entry: &serde_json::Value| entry["kind"] == kind)
+        .filter(|entry: &Value| entry["kind"] == kind)
         .collect()
 }
 
@@ -335,10 +291,8 @@ fn the_official_vectors_are_answered_as_they_say() {
     let canon = manifest(&folder, "canon");
     assert_eq!(canon.len(), 20);
     for entry in canon {
-        let file = folder.join(entry["file"].as_str().unwrap());
-        let ran = sandbox
-            .run(["scroll", "canon", file.to_str().unwrap()])
-            .exits(0);
+        let file = folder.join(entry["file"].text());
+        let ran = sandbox.ok(format!("scroll canon {file:?}"));
         let hex: String = ran
             .stdout
             .bytes()
@@ -353,25 +307,28 @@ fn the_official_vectors_are_answered_as_they_say() {
         if path.is_dir() {
             continue;
         }
-        let text = fs::read_to_string(&path).unwrap();
+        let text = read(&path);
         let path = path.to_str().unwrap();
         let is_signed = text.contains("\"sig\"");
-        let key = ["--key", key];
-        let pinned = if is_signed { &key[..] } else { &[] };
-        let ran = sandbox.run([&["verify", "--json", path], pinned].concat());
+        let pinned = if is_signed {
+            format!("--key {key}")
+        } else {
+            String::new()
+        };
+        let ran = sandbox.sh(format!("verify --json {path} {pinned}"));
         let expected = if is_signed { "verified" } else { "consistent" };
         assert_eq!(verdict(&ran), expected, "{path}");
-        let compat = [&["scroll", "verify", "--compat", path], pinned].concat();
-        assert_eq!(sandbox.run(compat).exits(0).stdout, "ok\n");
+        let compat = format!("scroll verify --compat {path} {pinned}");
+        assert_eq!(sandbox.ok(compat).stdout, "ok\n");
         seen.0 += 1;
     }
     for path in fs::read_dir(folder.join("vectors/mutations")).unwrap() {
         let path = path.unwrap().path();
         let path = path.to_str().unwrap();
-        let ran = sandbox.run(["verify", "--json", path]).exits(1);
+        let ran = sandbox.exits(1, format!("verify --json {path}"));
         assert_eq!(verdict(&ran), "tampered", "{path}");
         let failures = &ran.json()["results"][0]["compat"]["agent_scroll"]["failures"];
-        let expected = serde_json::json!([{"turn": 0, "reason": "BadHash"}]);
+        let expected = json!([{"turn": 0, "reason": "BadHash"}]);
         assert_eq!(*failures, expected, "{path}");
         seen.1 += 1;
     }

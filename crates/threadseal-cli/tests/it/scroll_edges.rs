@@ -1,9 +1,7 @@
 //! Scrolls that a command must not make, must not cut a head from, and must not call complete.
 
-use crate::sandbox::Sandbox;
-use crate::scroll::{piped, ready, signed, turn, turns, verdict};
-use std::fs;
-use std::os::unix::fs::symlink;
+use crate::prelude::*;
+use crate::scroll::{signed, turn, turns, verdict};
 
 const SEED: &str = "0101010101010101010101010101010101010101010101010101010101010101";
 
@@ -18,24 +16,18 @@ fn nothing_is_sealed_that_verify_would_call_cut_or_repeated() {
     let cbor = turn(1, "b").replacen('{', r#"{"enc":"cbor","#, 1);
     for (input, said) in [
         (array(&[turn(1, "a")]), "`turn` is 1 where 0 must stand"),
-        (
-            array(&[turn(0, "a"), turn(2, "b")]),
-            "`turn` is 2 where 1 must stand",
-        ),
-        (
-            array(&[turn(0, "a"), turn(0, "b")]),
-            "`turn` is 0 where 1 must stand",
-        ),
+        (array(&[turn(0, "a"), turn(2, "b")]), "`turn` is 2, not 1"),
+        (array(&[turn(0, "a"), turn(0, "b")]), "`turn` is 0, not 1"),
         (array(&[turn(0, "a"), cbor]), "a chain has one encoding"),
     ] {
-        let out = sandbox.work().join("out.json");
-        let to_file = ["scroll", "seal", "--out", out.to_str().unwrap()];
+        let out = sandbox.path("out.json");
+        let to_file = format!("scroll seal --out {out:?}");
         piped(&sandbox, &to_file, &input).fails_with(said);
         assert!(!out.exists(), "{said}");
-        piped(&sandbox, &["scroll", "seal"], &input).fails_with(said);
+        piped(&sandbox, "scroll seal", &input).fails_with(said);
     }
-    let live = sandbox.work().join("live.jsonl");
-    let append = ["scroll", "seal", "--append", live.to_str().unwrap()];
+    let live = sandbox.path("live.jsonl");
+    let append = format!("scroll seal --append {live:?}");
     piped(&sandbox, &append, &turn(1, "a")).fails_with("`turn` is 1 where 0 must stand");
     assert!(!live.exists());
 }
@@ -43,17 +35,14 @@ fn nothing_is_sealed_that_verify_would_call_cut_or_repeated() {
 #[test]
 fn turns_before_a_bad_one_stay_appended_and_their_head_is_told() {
     let sandbox = ready();
-    let live = sandbox.work().join("live.jsonl");
+    let live = sandbox.path("live.jsonl");
     let path = live.to_str().unwrap();
-    let append = ["scroll", "seal", "--append", path];
+    let append = format!("scroll seal --append {path}");
     let input = format!("{}\n{}\n{}\n", turn(0, "a"), turn(1, "b"), turn(7, "c"));
-    let ran = piped(&sandbox, &append, &input).exits(2);
-    assert!(
-        ran.stderr.contains("the 2 turns before it are appended"),
-        "{}",
-        ran.stderr
-    );
-    let head = sandbox.run(["scroll", "head", path]).exits(0).stdout;
+    let ran = piped(&sandbox, &append, &input)
+        .exits(2)
+        .warns("the 2 turns before the error are appended");
+    let head = sandbox.ok(format!("scroll head {path}")).stdout;
     assert_eq!(ran.stdout, head);
     piped(&sandbox, &append, &turn(2, "c")).exits(0);
     assert_eq!(piped(&sandbox, &append, "{}").exits(2).stdout, "");
@@ -64,8 +53,8 @@ fn turns_before_a_bad_one_stay_appended_and_their_head_is_told() {
 fn a_head_is_given_only_of_a_chain_that_verify_has_nothing_against() {
     let sandbox = ready();
     let whole = signed(&sandbox, "a.json", 3);
-    let chain: Vec<serde_json::Value> =
-        serde_json::from_str(&fs::read_to_string(&whole).unwrap()).unwrap();
+    let chain = json_file(&whole);
+    let chain = chain.list();
     let suite = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testkit/scroll/attacks");
     let cut = serde_json::to_string(&chain[1..]).unwrap();
     let cut = sandbox.write("cut.json", cut);
@@ -80,47 +69,36 @@ fn a_head_is_given_only_of_a_chain_that_verify_has_nothing_against() {
         format!("{suite}/unended.json"),
         format!("{suite}/empty.json"),
     ] {
-        let ran = sandbox.run(["scroll", "head", &path]).exits(2);
+        let ran = sandbox.exits(2, format!("scroll head {path}"));
         assert_eq!(ran.stdout, "", "{path}");
     }
-    sandbox.run(["scroll", "head", &whole]).exits(0);
+    sandbox.ok(format!("scroll head {whole:?}"));
 }
 
 #[test]
 fn converting_leaves_digits_out_only_when_it_is_asked_to() {
     let sandbox = ready();
     let path = signed(&sandbox, "a.json", 2);
-    let text = fs::read_to_string(&path).unwrap();
+    let text = read(&path);
     let inexact = text.replacen("1700000000000000000", "1700000000000000001", 1);
     let inexact = sandbox.write("inexact.json", inexact);
-    let out = sandbox.work().join("out.jsonl");
-    let convert = [
-        "scroll",
-        "convert",
-        inexact.to_str().unwrap(),
-        "--to",
-        "lines",
-    ];
-    let to_file = [&convert[..], &["--out", out.to_str().unwrap()]].concat();
-    let ran = sandbox.run(to_file.clone());
-    ran.fails_with("1700000000000000001");
+    let out = sandbox.path("out.jsonl");
+    let convert = format!("scroll convert {inexact:?} --to lines");
+    let to_file = format!("{convert} --out {out:?}");
+    sandbox.sh(&to_file).fails_with("1700000000000000001");
     assert!(!out.exists());
-    let ran = sandbox
-        .run([&to_file[..], &["--drop-uncovered-digits"]].concat())
-        .exits(0);
-    assert!(
-        ran.stderr
-            .contains("warning: turn at place 0: the number 1700000000000000001")
-    );
-    sandbox.run(["verify", out.to_str().unwrap()]).exits(0);
+    sandbox
+        .ok(format!("{to_file} --drop-uncovered-digits"))
+        .warns("warning: turn at index 0: the number 1700000000000000001");
+    sandbox.ok(format!("verify {out:?}"));
 }
 
 #[test]
 fn no_live_scroll_begins_where_this_host_knows_a_longer_one() {
     let sandbox = ready();
     signed(&sandbox, "whole.json", 3);
-    let live = sandbox.work().join("live.jsonl");
-    let append = ["scroll", "seal", "--append", live.to_str().unwrap()];
+    let live = sandbox.path("live.jsonl");
+    let append = format!("scroll seal --append {live:?}");
     piped(&sandbox, &append, &turns(3)).fails_with("begins with the same turn");
     assert!(!live.exists());
     piped(&sandbox, &append, &turn(0, "other")).exits(0);
@@ -131,47 +109,42 @@ fn no_live_scroll_begins_where_this_host_knows_a_longer_one() {
 #[test]
 fn nul_bytes_that_a_crash_left_are_a_torn_tail() {
     let sandbox = ready();
-    let live = sandbox.work().join("live.jsonl");
+    let live = sandbox.path("live.jsonl");
     let path = live.to_str().unwrap();
-    let append = ["scroll", "seal", "--key", "self-scroll", "--append", path];
+    let append = format!("scroll seal --key self-scroll --append {path}");
     piped(&sandbox, &append, &turn(0, "a")).exits(0);
     let whole = fs::read(&live).unwrap();
     for (number, tail) in [(1, &b"\0\0\0"[..]), (2, b"{\"ha\0\0"), (3, &[0; 9000])] {
         fs::write(&live, [&fs::read(&live).unwrap(), tail].concat()).unwrap();
-        let ran = sandbox.run(["verify", "--json", path]).exits(3);
+        let ran = sandbox.exits(3, format!("verify --json {path}"));
         assert_eq!(verdict(&ran), "unsigned_tail");
-        let ran = piped(&sandbox, &append, &turn(number, "b")).exits(0);
-        assert!(
-            ran.stderr.contains("torn turn were moved"),
-            "{}",
-            ran.stderr
-        );
-        sandbox.run(["verify", path]).exits(0);
+        piped(&sandbox, &append, &turn(number, "b"))
+            .exits(0)
+            .warns("torn turn were moved");
+        sandbox.ok(format!("verify {path}"));
     }
     assert!(fs::read(&live).unwrap().starts_with(&whole));
     let inside = [&whole[..], b"\0\0\n"].concat();
     let inside = sandbox.write("inside.jsonl", inside);
-    let ran = sandbox.run(["verify", "--json", inside.to_str().unwrap()]);
+    let ran = sandbox.sh(format!("verify --json {inside:?}"));
     assert_eq!(verdict(&ran.exits(1)), "tampered");
 }
 
 #[test]
 fn an_unended_line_that_no_turn_can_be_is_torn() {
     let sandbox = ready();
-    let live = sandbox.work().join("live.jsonl");
+    let live = sandbox.path("live.jsonl");
     let path = live.to_str().unwrap();
-    let append = ["scroll", "seal", "--key", "self-scroll", "--append", path];
+    let append = format!("scroll seal --key self-scroll --append {path}");
     piped(&sandbox, &append, &turn(0, "a")).exits(0);
     let mut bytes = fs::read(&live).unwrap();
     bytes.resize(bytes.len() + (32 << 20) + 2, b'{');
     fs::write(&live, &bytes).unwrap();
-    let ran = sandbox.run(["verify", "--json", path]).exits(3);
+    let ran = sandbox.exits(3, format!("verify --json {path}"));
     assert_eq!(verdict(&ran), "unsigned_tail");
     bytes.push(b'\n');
     let ended = sandbox.write("ended.jsonl", &bytes);
-    let ran = sandbox
-        .run(["verify", "--json", ended.to_str().unwrap()])
-        .exits(1);
+    let ran = sandbox.exits(1, format!("verify --json {ended:?}"));
     assert_eq!(verdict(&ran), "tampered");
     assert_eq!(
         ran.json()["results"][0]["findings"][0]["code"],
@@ -183,12 +156,12 @@ fn an_unended_line_that_no_turn_can_be_is_torn() {
 fn an_expected_head_with_another_size_is_another_head() {
     let sandbox = ready();
     let path = signed(&sandbox, "a.json", 2);
-    let head = sandbox.run(["scroll", "head", &path]).exits(0).stdout;
+    let head = sandbox.ok(format!("scroll head {path}")).stdout;
     let parts: Vec<&str> = head.trim().split(':').collect();
     let size: u64 = parts[2].parse().unwrap();
     for (size, exit) in [(size, 0), (size + 1, 1), (0, 1)] {
         let head = [parts[0], parts[1], &size.to_string(), parts[3]].join(":");
-        let ran = sandbox.run(["scroll", "verify", "--json", &path, "--expect-head", &head]);
+        let ran = sandbox.sh(format!("scroll verify --json {path} --expect-head {head}"));
         let verdict = verdict(&ran.exits(exit));
         assert_eq!(verdict, if exit == 0 { "verified" } else { "forked" });
     }
@@ -201,11 +174,11 @@ fn a_forged_first_line_makes_no_verified_scroll_of_a_transcript() {
         "t.jsonl",
         "{\"thread_id\":\"t\",\"event_type\":\"x\",\"payload\":{}}\n",
     );
-    sandbox.run(["seal", transcript.to_str().unwrap()]);
-    let sealed = fs::read_to_string(&transcript).unwrap();
+    sandbox.sh(format!("seal {transcript:?}"));
+    let sealed = read(&transcript);
     let scroll = piped(
         &sandbox,
-        &["scroll", "seal", "--key", SEED, "--to", "lines"],
+        &format!("scroll seal --key {SEED} --to lines"),
         &turns(1),
     );
     for first in [
@@ -214,9 +187,7 @@ fn a_forged_first_line_makes_no_verified_scroll_of_a_transcript() {
         scroll.stdout.trim().to_owned(),
     ] {
         let forged = sandbox.write("forged.jsonl", format!("{first}\n{sealed}"));
-        let ran = sandbox
-            .run(["verify", "--json", forged.to_str().unwrap()])
-            .exits(1);
+        let ran = sandbox.exits(1, format!("verify --json {forged:?}"));
         assert_ne!(ran.json()["results"][0]["verdict"], "verified");
     }
 }
@@ -225,26 +196,25 @@ fn a_forged_first_line_makes_no_verified_scroll_of_a_transcript() {
 fn a_scroll_on_standard_input_is_judged_like_a_file() {
     let sandbox = ready();
     let path = signed(&sandbox, "a.json", 4);
-    let text = fs::read_to_string(&path).unwrap();
-    let verify = ["scroll", "verify", "--json"];
+    let text = read(&path);
+    let verify = "scroll verify --json";
     let ran = piped(
         &sandbox,
-        &verify,
+        verify,
         &format!("{}{text}", " \n".repeat(100_000)),
     )
     .exits(0);
     assert_eq!(verdict(&ran), "verified");
     assert_eq!(ran.json()["results"][0]["completeness"], "head");
     let lines = sandbox
-        .run(["scroll", "convert", &path, "--to", "lines"])
-        .exits(0)
+        .ok(format!("scroll convert {path} --to lines"))
         .stdout;
     let cut: String = lines.split_inclusive('\n').take(3).collect();
     assert_eq!(
-        verdict(&piped(&sandbox, &verify, &cut).exits(1)),
+        verdict(&piped(&sandbox, verify, &cut).exits(1)),
         "rolled_back"
     );
-    assert_eq!(verdict(&piped(&sandbox, &verify, "").exits(1)), "malformed");
+    assert_eq!(verdict(&piped(&sandbox, verify, "").exits(1)), "malformed");
 }
 
 #[test]
@@ -253,24 +223,21 @@ fn length_and_age_are_asked_of_scrolls_by_verify_too() {
     let path = signed(&sandbox, "a.json", 2);
     let path = path.as_str();
     for (flags, expected) in [
-        (&["--expect-length", "2"][..], "verified"),
-        (&["--expect-length", "3"], "truncated"),
-        (&["--max-age", "1d"], "rolled_back"),
-        (
-            &["--max-age", "1d", "--now", "2023-11-15T00:00:00Z"],
-            "verified",
-        ),
+        ("--expect-length 2", "verified"),
+        ("--expect-length 3", "truncated"),
+        ("--max-age 1d", "rolled_back"),
+        ("--max-age 1d --now 2023-11-15T00:00:00Z", "verified"),
     ] {
-        let ran = sandbox.run([&["verify", "--json", path][..], flags].concat());
+        let ran = sandbox.sh(format!("verify --json {path} {flags}"));
         assert_eq!(verdict(&ran), expected);
     }
     let other = sandbox.write("log.jsonl", "{\"type\":\"user\"}\n");
     sandbox
-        .run(["verify", "--max-age", "1d", other.to_str().unwrap()])
+        .sh(format!("verify --max-age 1d {other:?}"))
         .fails_with("only scrolls have them");
     let folder = sandbox.work();
     sandbox
-        .run(["verify", "--expect-length", "2", folder.to_str().unwrap()])
+        .sh(format!("verify --expect-length 2 {folder:?}"))
         .fails_with("name one file");
 }
 
@@ -278,14 +245,12 @@ fn length_and_age_are_asked_of_scrolls_by_verify_too() {
 fn no_name_container_or_link_takes_a_changed_scroll_of_a_folder_out_of_sight() {
     let sandbox = ready();
     let path = signed(&sandbox, "source.json", 3);
-    let changed = fs::read_to_string(&path)
-        .unwrap()
-        .replacen("\"hi\"", "\"ho\"", 1);
-    let lines: Vec<serde_json::Value> = serde_json::from_str(&changed).unwrap();
+    let changed = read(&path).replacen("\"hi\"", "\"ho\"", 1);
+    let lines: Vec<Value> = serde_json::from_str(&changed).unwrap();
     let lines: String = lines.iter().map(|turn| format!("{turn}\n")).collect();
     let suite = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testkit/scroll/attacks");
     let sequence = fs::read(format!("{suite}/cbor-content.cbor")).unwrap();
-    let folder = sandbox.work().join("mixed");
+    let folder = sandbox.path("mixed");
     fs::create_dir(&folder).unwrap();
     for name in ["array.json", "array", "array.txt", "array.md"] {
         fs::write(folder.join(name), &changed).unwrap();
@@ -296,14 +261,11 @@ fn no_name_container_or_link_takes_a_changed_scroll_of_a_folder_out_of_sight() {
     for name in ["sequence.cbor", "sequence", "sequence.bin"] {
         fs::write(folder.join(name), &sequence).unwrap();
     }
-    let ran = sandbox
-        .run(["verify", "--json", folder.to_str().unwrap()])
-        .exits(1);
-    let json = ran.json();
-    let results = json["results"].as_array().unwrap();
+    let json = sandbox.exits(1, format!("verify --json {folder:?}")).json();
+    let results = json["results"].list();
     assert_eq!(results.len(), 11);
     for result in results {
-        let verdict = result["verdict"].as_str().unwrap();
+        let verdict = result["verdict"].text();
         assert!(
             ["tampered", "forged"].contains(&verdict),
             "{}: {verdict}",
@@ -315,35 +277,25 @@ fn no_name_container_or_link_takes_a_changed_scroll_of_a_folder_out_of_sight() {
 #[test]
 fn a_signer_out_of_its_scope_window_or_favour_vouches_for_no_scroll() {
     let author = Sandbox::new();
-    let whole = piped(&author, &["scroll", "seal", "--key", SEED], &turns(2)).exits(0);
+    let whole = piped(&author, &format!("scroll seal --key {SEED}"), &turns(2)).exits(0);
     let key = "8a88e3dd7409f195fd52db2d3cba5d72ca6709bf1d94121bf3748801b40f6f5c";
     for (options, verdict) in [
-        (&["--usage", "scroll"][..], "verified"),
-        (&["--usage", "native"], "unknown_signer"),
-        (
-            &["--usage", "scroll", "--formats", "json"],
-            "unknown_signer",
-        ),
-        (&["--usage", "scroll", "--threads", "a/*"], "unknown_signer"),
-        (
-            &["--usage", "scroll", "--not-after", "2020-01-01"],
-            "unknown_signer",
-        ),
-        (
-            &["--usage", "scroll", "--not-before", "9000-01-01"],
-            "unknown_signer",
-        ),
+        ("--usage scroll", "verified"),
+        ("--usage native", "unknown_signer"),
+        ("--usage scroll --formats json", "unknown_signer"),
+        ("--usage scroll --threads a/*", "unknown_signer"),
+        ("--usage scroll --not-after 2020-01-01", "unknown_signer"),
+        ("--usage scroll --not-before 9000-01-01", "unknown_signer"),
     ] {
         let sandbox = ready();
         let path = sandbox.write("mixed/a.json", &whole.stdout);
         sandbox.write("mixed/notes.txt", "no record");
-        let add = ["trust", "add", key, "--name", "ann"];
-        sandbox.run(add.iter().chain(options)).exits(0);
-        let ran = sandbox.run(["verify", "--json", path.parent().unwrap().to_str().unwrap()]);
+        let add = format!("trust add {key} --name ann");
+        sandbox.ok(format!("{add} {options}"));
+        let ran = sandbox.sh(format!("verify --json {:?}", path.parent().unwrap()));
         assert_eq!(self::verdict(&ran), verdict, "{options:?}");
-        sandbox.run(["trust", "revoke", "ann"]).exits(0);
-        let to = ["scroll", "to", "openai", path.to_str().unwrap()];
-        let ran = sandbox.run(to);
+        sandbox.ok("trust revoke ann");
+        let ran = sandbox.sh(format!("scroll to openai {path:?}"));
         assert_ne!(ran.code, 0, "{options:?}");
         assert_eq!(ran.stdout, "");
     }
@@ -352,33 +304,27 @@ fn a_signer_out_of_its_scope_window_or_favour_vouches_for_no_scroll() {
 #[test]
 fn a_link_in_a_folder_is_passed_over_and_counted_and_judged_where_it_is_named() {
     let sandbox = ready();
-    fs::create_dir(sandbox.work().join("mixed")).unwrap();
+    fs::create_dir(sandbox.path("mixed")).unwrap();
     let path = signed(&sandbox, "mixed/good.json", 2);
-    let changed = fs::read_to_string(&path)
-        .unwrap()
-        .replacen("\"hi\"", "\"ho\"", 1);
+    let changed = read(&path).replacen("\"hi\"", "\"ho\"", 1);
     let changed = sandbox.write("elsewhere.json", changed);
-    let folder = sandbox.work().join("mixed");
+    let folder = sandbox.path("mixed");
     let link = folder.join("link.json");
     symlink(&changed, &link).unwrap();
     symlink(&folder, folder.join("circle")).unwrap();
-    let ran = sandbox
-        .run(["verify", "--json", folder.to_str().unwrap()])
-        .exits(0);
-    assert_eq!(ran.json()["results"].as_array().unwrap().len(), 1);
+    let ran = sandbox.ok(format!("verify --json {folder:?}"));
+    assert_eq!(ran.json()["results"].list().len(), 1);
     assert_eq!(ran.json()["passed_over"], 2);
-    let ran = sandbox
-        .run(["verify", "--json", link.to_str().unwrap()])
-        .exits(1);
+    let ran = sandbox.exits(1, format!("verify --json {link:?}"));
     assert_eq!(verdict(&ran), "tampered");
     fs::remove_file(&path).unwrap();
-    sandbox.run(["verify", folder.to_str().unwrap()]).exits(2);
+    sandbox.exits(2, format!("verify {folder:?}"));
 }
 
 #[test]
 fn a_key_in_a_form_of_its_own_pins_nobody() {
     let sandbox = Sandbox::new();
-    let sealed = piped(&sandbox, &["scroll", "seal", "--key", SEED], &turns(1))
+    let sealed = piped(&sandbox, &format!("scroll seal --key {SEED}"), &turns(1))
         .exits(0)
         .stdout;
     let sealed = sandbox.write("a.json", sealed);
@@ -404,8 +350,7 @@ fn a_key_in_a_form_of_its_own_pins_nobody() {
         ("00".repeat(32), 2),
         (format!("01{}", "00".repeat(31)), 2),
     ] {
-        let path = sealed.to_str().unwrap();
-        let ran = sandbox.run(["scroll", "verify", path, "--key", &key]);
+        let ran = sandbox.sh(format!("scroll verify {sealed:?} --key {key:?}"));
         ran.exits(exit);
     }
 }

@@ -1,7 +1,6 @@
 //! `scroll to`: a verified scroll is written; any other input is only named.
 
-use crate::sandbox::Sandbox;
-use std::fs;
+use crate::prelude::*;
 
 const TURNS: &str = concat!(
     r#"[{"version":"scroll/0.1","turn":0,"role":"user","model":{"vendor":"v","id":"m"},"#,
@@ -9,24 +8,14 @@ const TURNS: &str = concat!(
     r#""timestamp_ns":1700000000000000000}]"#
 );
 
-fn ready() -> Sandbox {
-    let sandbox = Sandbox::new();
-    sandbox.run(["init"]).exits(0);
-    sandbox
-}
-
 /// A scroll of one turn, in a file called `name`, signed or not.
 fn scroll(sandbox: &Sandbox, name: &str, signed: bool) -> String {
     let turns = sandbox.write("turns.json", TURNS);
-    let out = sandbox.work().join(name);
+    let out = sandbox.path(name);
     let (turns, out) = (turns.to_str().unwrap(), out.to_str().unwrap());
-    let key: &[&str] = if signed {
-        &["--key", "self-scroll"]
-    } else {
-        &[]
-    };
-    let arguments = [&["scroll", "seal", turns, "--out", out], key].concat();
-    sandbox.run(arguments).exits(0);
+    let key = if signed { "--key self-scroll" } else { "" };
+    let arguments = format!("scroll seal {turns:?} --out {out} {key}");
+    sandbox.ok(arguments);
     out.to_owned()
 }
 
@@ -43,29 +32,20 @@ fn a_verified_scroll_is_written_in_every_format_with_an_account() {
         ("atif", r#""timestamp":"2023-11-14T22:13:20Z""#),
         ("markdown", "## Turn 0: user"),
     ] {
-        let ran = sandbox.run(["scroll", "to", format, &signed]).exits(0);
-        assert!(ran.stdout.contains(part), "{}", ran.stdout);
-        assert_eq!(ran.stderr, "");
+        let ran = sandbox
+            .ok(format!("scroll to {format:?} {signed}"))
+            .prints(part)
+            .is_quiet();
         let work = sandbox.work();
         let (out, account) = (work.join(format), work.join(format!("{format}.account")));
         let (out, account) = (out.to_str().unwrap(), account.to_str().unwrap());
-        let write = [
-            "scroll",
-            "to",
-            format,
-            &signed,
-            "--out",
-            out,
-            "--account",
-            account,
-        ];
-        sandbox.run(write).exits(0);
-        assert_eq!(fs::read_to_string(out).unwrap(), ran.stdout);
-        let told = fs::read_to_string(account).unwrap();
-        assert!(told.contains("threadseal.scroll-to/1"), "{told}");
-        sandbox.run(write).exits(2);
+        let write = format!("scroll to {format} {signed} --out {out} --account {account:?}");
+        sandbox.ok(&write);
+        assert_eq!(read(out), ran.stdout);
+        read(account).has("threadseal.scroll-to/1");
+        sandbox.exits(2, &write);
     }
-    sandbox.run(["scroll", "to", "poem", &signed]).exits(2);
+    sandbox.exits(2, format!("scroll to poem {signed:?}"));
 }
 
 // T-SCR-25
@@ -73,50 +53,29 @@ fn a_verified_scroll_is_written_in_every_format_with_an_account() {
 fn what_nobody_vouches_for_is_written_only_by_its_name() {
     let sandbox = ready();
     let unsigned = scroll(&sandbox, "unsigned.json", false);
-    let text = fs::read_to_string(&unsigned).unwrap();
+    let text = read(&unsigned);
     let other = sandbox.write("other.json", text.replace("17000", "16000"));
     let changed = other.to_str().unwrap();
-    let ran = sandbox.run(["scroll", "to", "openai", changed]).exits(1);
+    let ran = sandbox.exits(1, format!("scroll to openai {changed}"));
     assert_eq!(ran.stdout, "");
-    assert!(ran.stderr.contains("tampered"), "{}", ran.stderr);
-    let out = sandbox.work().join("never");
-    let refused = [
-        "scroll",
-        "to",
-        "atif",
-        changed,
-        "--out",
-        out.to_str().unwrap(),
-        "--json",
-    ];
-    let report = sandbox.run(refused).exits(1).json();
+    ran.stderr.has("tampered");
+    let out = sandbox.path("never");
+    let report = sandbox
+        .exits(1, format!("scroll to atif {changed} --out {out:?} --json"))
+        .json();
     assert_eq!(report["results"][0]["verdict"], "tampered");
     assert!(!out.exists());
-    let ran = sandbox
-        .run(["scroll", "to", "openai", changed, "--unverified"])
-        .exits(1);
-    assert!(ran.stdout.contains("hi"));
-    assert!(
-        ran.stderr.contains("warning: the scroll is tampered"),
-        "{}",
-        ran.stderr
-    );
+    sandbox
+        .exits(1, format!("scroll to openai {changed:?} --unverified"))
+        .prints("hi")
+        .warns("warning: the scroll is tampered");
     let sandbox = ready();
     let foreign = sandbox.write("foreign.json", text);
-    let ran = sandbox
-        .run(["scroll", "to", "openai", foreign.to_str().unwrap()])
-        .exits(3);
-    assert!(ran.stderr.contains("consistent"), "{}", ran.stderr);
-    let none = sandbox.write("none.json", "[{}]");
     sandbox
-        .run([
-            "scroll",
-            "to",
-            "openai",
-            none.to_str().unwrap(),
-            "--unverified",
-        ])
-        .exits(2);
+        .exits(3, format!("scroll to openai {foreign:?}"))
+        .warns("consistent");
+    let none = sandbox.write("none.json", "[{}]");
+    sandbox.exits(2, format!("scroll to openai {none:?} --unverified"));
 }
 
 // T-SCR-23
@@ -124,38 +83,36 @@ fn what_nobody_vouches_for_is_written_only_by_its_name() {
 fn what_nobody_vouches_for_says_so_in_what_is_made_of_it() {
     let sandbox = ready();
     let good = scroll(&sandbox, "good.json", true);
-    let text = fs::read_to_string(&good).unwrap();
-    let head = sandbox.run(["scroll", "head", &good]).exits(0).stdout;
+    let text = read(&good);
+    let head = sandbox.ok(format!("scroll head {good:?}")).stdout;
     let forged = sandbox.write("forged.json", text.replace("17000", "16000"));
     let forged = forged.to_str().unwrap();
-    let sentence = "Nobody vouches for the scroll that this was made of.";
+    let sentence = "This was made from a scroll that was not verified.";
     for (format, shows) in [
         ("markdown", true),
         ("atif", true),
         ("openai", false),
         ("anthropic", false),
     ] {
-        let account = sandbox.work().join(format);
+        let account = sandbox.path(format);
         let to = ["scroll", "to", format, forged, "--unverified", "--account"];
         let ran = sandbox.run(to.into_iter().chain(account.to_str()));
         let ran = ran.exits(1);
         assert_eq!(ran.stdout.contains(sentence), shows, "{}", ran.stdout);
-        let told: serde_json::Value = serde_json::from_slice(&fs::read(&account).unwrap()).unwrap();
-        assert_eq!(told["verified"], serde_json::Value::Null);
-        let account = sandbox.work().join(format!("{format}.good"));
+        let told = json_file(&account);
+        assert_eq!(told["verified"], Value::Null);
+        let account = sandbox.path(format!("{format}.good"));
         let to = ["scroll", "to", format, &good, "--unverified", "--account"];
-        let ran = sandbox.run(to.into_iter().chain(account.to_str())).exits(0);
-        assert!(!ran.stdout.contains(sentence), "{}", ran.stdout);
-        let told: serde_json::Value = serde_json::from_slice(&fs::read(&account).unwrap()).unwrap();
+        sandbox
+            .run(to.into_iter().chain(account.to_str()))
+            .exits(0)
+            .omits(sentence);
+        let told = json_file(&account);
         assert_eq!(told["verified"], head.trim());
     }
-    let ran = sandbox.run(["scroll", "to", "markdown", &good]).exits(0);
-    assert!(
-        ran.stdout
-            .contains(&format!("verified up to {}", head.trim())),
-        "{}",
-        ran.stdout
-    );
+    sandbox
+        .ok(format!("scroll to markdown {good:?}"))
+        .prints(&format!("verified up to {}", head.trim()));
 }
 
 // T-SCR-22
@@ -174,22 +131,12 @@ fn no_turn_can_say_in_markdown_that_it_was_verified_or_begin_another_turn() {
             1,
         );
     let turns = sandbox.write("evil.json", turns);
-    let out = sandbox.work().join("evil.scroll");
+    let out = sandbox.path("evil.scroll");
     let (turns, path) = (turns.to_str().unwrap(), out.to_str().unwrap());
-    let seal = [
-        "scroll",
-        "seal",
-        turns,
-        "--key",
-        "self-scroll",
-        "--out",
-        path,
-    ];
-    sandbox.run(seal).exits(0);
-    let text = sandbox
-        .run(["scroll", "to", "markdown", path])
-        .exits(0)
-        .stdout;
+    sandbox.ok(format!(
+        "scroll seal {turns:?} --key self-scroll --out {path}"
+    ));
+    let text = sandbox.ok(format!("scroll to markdown {path}")).stdout;
     let mut fence = "";
     let mut headings = Vec::new();
     for line in text.lines() {

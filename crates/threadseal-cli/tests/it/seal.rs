@@ -1,10 +1,7 @@
 //! `seal`: sealed files, refused files, and two sealers at once.
 
-use crate::fixtures::{ended_record, ready, recorder, rye_events, say};
-use crate::sandbox::Ran;
-use crate::verify::{replace, verify};
-use std::fs;
-use std::process::{Child, Stdio};
+use crate::prelude::*;
+use crate::verify::verify;
 
 // T-TRA-20 T-TRA-21
 #[test]
@@ -14,44 +11,31 @@ fn a_tail_is_told_and_sealing_moves_it_aside_or_marks_it_on_request() {
     say(&mut recorder, "cognition_in", "not sealed");
     let path = recorder.path().to_owned();
     drop(recorder);
-    let ran = verify(&sandbox, &path).exits(3);
-    assert!(ran.stdout.starts_with("unsigned_tail  "), "{}", ran.stdout);
-    let lenient = sandbox.run([
-        "verify".as_ref(),
-        path.as_os_str(),
-        "--policy=lenient".as_ref(),
-    ]);
-    assert!(lenient.exits(3).stdout.contains("resume may take bytes 0-"));
+    verify(&sandbox, &path)
+        .exits(3)
+        .begins_with("unsigned_tail  ");
+    let lenient = sandbox.sh(format!("verify {path:?} --policy=lenient"));
+    lenient.exits(3).prints("resume may use bytes 0-");
     let before = fs::read(&path).unwrap();
-    let moved = sandbox.run(["seal", "t.jsonl", "--json"]).exits(0).json();
+    let moved = sandbox.json("seal t.jsonl");
     let moved = &moved["results"][0];
-    let aside = fs::read(
-        sandbox
-            .work()
-            .join(moved["set_aside"]["path"].as_str().unwrap()),
-    );
+    let aside = fs::read(sandbox.path(moved["set_aside"]["path"].text()));
     assert!(before.ends_with(&aside.unwrap()), "{moved}");
-    assert_eq!(moved["set_aside"]["bytes"][1], before.len());
-    assert_eq!(moved["adopted"], serde_json::Value::Null);
-    let text = fs::read_to_string(&path).unwrap();
+    moved.is(json!({"set_aside/bytes/1": before.len(), "adopted": Value::Null}));
+    let text = read(&path);
     assert!(text.contains("\"tail_dropped\"") && !text.contains("not sealed"));
     verify(&sandbox, &path).exits(0);
 
     fs::write(&path, [text.as_bytes(), b"{\"torn"].concat()).unwrap();
-    let sealed = sandbox.run(["seal", "t.jsonl", "--adopt-tail"]).exits(0);
-    assert!(
-        sealed.stdout.contains("stay marked as unverified"),
-        "{}",
-        sealed.stdout
-    );
-    let ran = verify(&sandbox, &path).exits(3);
-    assert!(ran.stdout.starts_with("partial  "), "{}", ran.stdout);
-    let again = sandbox.run(["seal", "t.jsonl"]).exits(0);
-    assert!(again.stdout.starts_with("unchanged  "), "{}", again.stdout);
+    sandbox
+        .ok("seal t.jsonl --adopt-tail")
+        .prints("stay marked as unverified");
+    verify(&sandbox, &path).exits(3).begins_with("partial  ");
+    sandbox.ok("seal t.jsonl").begins_with("unchanged  ");
     sandbox.write("s.jsonl", "{\"type\":\"user\"}\n");
-    for arguments in [&["s.jsonl"][..], &["t.jsonl", "--detached"]] {
-        let seal = [&["seal", "--adopt-tail"], arguments].concat();
-        sandbox.run(seal).fails_with("is for native records");
+    for arguments in ["s.jsonl", "t.jsonl --detached"] {
+        let seal = format!("seal --adopt-tail {arguments}");
+        sandbox.sh(seal).fails_with("is for native records");
     }
 }
 
@@ -60,17 +44,17 @@ fn a_tail_is_told_and_sealing_moves_it_aside_or_marks_it_on_request() {
 fn a_transcript_that_is_older_than_its_head_is_not_sealed_on_as_ryes() {
     let sandbox = ready();
     let path = rye_events(&sandbox, "t.jsonl", 2);
-    let seal = ["seal", "t.jsonl", "--profile", "rye"];
-    let events = fs::read_to_string(&path).unwrap();
-    sandbox.run(seal).exits(0);
-    let once = fs::read_to_string(&path).unwrap();
+    let seal = "seal t.jsonl --profile rye";
+    let events = read(&path);
+    sandbox.ok(seal);
+    let once = read(&path);
     let event = events.lines().next().unwrap();
     fs::write(&path, format!("{once}{event}\n")).unwrap();
-    sandbox.run(seal).exits(0);
+    sandbox.ok(seal);
     for older in [&events, &once, &format!("{once}{event}\n")] {
         fs::write(&path, older).unwrap();
-        sandbox.run(seal).fails_with("verify it");
-        assert_eq!(&fs::read_to_string(&path).unwrap(), older);
+        sandbox.sh(seal).fails_with("verify it");
+        assert_eq!(&read(&path), older);
     }
 }
 
@@ -85,19 +69,14 @@ fn documents_are_sealed_in_place_and_again_after_an_edit() {
     ] {
         let path = sandbox.write(name, text);
         verify(&sandbox, &path).exits(3);
-        sandbox.run(["seal", name]).exits(0);
+        sandbox.ok(format!("seal {name}"));
         verify(&sandbox, &path).exits(0);
-        let unchanged = sandbox.run(["seal", name]).exits(0);
-        assert!(
-            unchanged.stdout.starts_with("unchanged"),
-            "{}",
-            unchanged.stdout
-        );
+        sandbox.ok(format!("seal {name}")).begins_with("unchanged");
         let first = fs::read(&path).unwrap();
         replace(&path, edit.0, edit.1);
         let ran = verify(&sandbox, &path).exits(1);
         assert!(!ran.stdout.starts_with("verified"), "{}", ran.stdout);
-        sandbox.run(["seal", name]).exits(0);
+        sandbox.ok(format!("seal {name}"));
         verify(&sandbox, &path).exits(0);
         fs::write(&path, first).unwrap();
         let ran = verify(&sandbox, &path).exits(1);
@@ -113,40 +92,38 @@ fn documents_are_sealed_in_place_and_again_after_an_edit() {
 #[test]
 fn a_document_that_was_written_anew_goes_on_as_the_next_version_and_nothing_is_missing() {
     let sandbox = ready();
-    let seal = |more: &[&str]| {
-        let ran = sandbox.run([&["seal", "a.md", "--json"], more].concat());
+    let seal = |more: &str| {
+        let ran = sandbox.sh(format!("seal a.md --json {more}"));
         let head = &ran.exits(0).json()["results"][0]["head"];
-        let mut parts = head.as_str().unwrap().split(':').map(str::to_owned);
+        let mut parts = head.text().split(':').map(str::to_owned);
         (parts.next().unwrap(), parts.next().unwrap())
     };
     sandbox.write("a.md", "be kind\n");
-    let (record, _) = seal(&[]);
+    let (record, _) = seal("");
     sandbox.write("a.md", "be very kind\n");
-    assert_eq!(seal(&[]), (record.clone(), "1".to_owned()));
-    sandbox.run(["verify", "--all"]).exits(0);
+    assert_eq!(seal(""), (record.clone(), "1".to_owned()));
+    sandbox.ok("verify --all");
     // The seal of another key there is its own, and a pruned document is not continued.
-    sandbox.run(["key", "new", "--name", "ann"]).exits(0);
+    sandbox.ok("key new --name ann");
     sandbox.write("a.md", "be kind to all\n");
-    let (other, number) = seal(&["--key", "ann"]);
+    let (other, number) = seal("--key ann");
     assert!(other != record && number == "0", "{other}:{number}");
-    sandbox.write("b.md", "text\n");
-    sandbox.run(["seal", "b.md"]).exits(0);
-    sandbox.run(["prune", "b.md"]).exits(0);
-    sandbox.write("b.md", "another text\n");
-    sandbox.run(["seal", "b.md"]).exits(0);
-    verify(&sandbox, &sandbox.work().join("b.md")).exits(0);
+    sandbox.sealed("b.md", "text\n");
+    sandbox.ok("prune b.md");
+    sandbox.sealed("b.md", "another text\n");
+    verify(&sandbox, &sandbox.path("b.md")).exits(0);
 }
 
 // T-DOC-06
 #[test]
 fn another_keys_document_seal_is_not_taken_away() {
     let sandbox = ready();
-    sandbox.run(["key", "new", "--name", "ann"]).exits(0);
+    sandbox.ok("key new --name ann");
     sandbox.write("a.md", "text\n");
-    sandbox.run(["seal", "a.md", "--key", "ann"]).exits(0);
-    sandbox.run(["seal", "a.md"]).fails_with("another key");
+    sandbox.ok("seal a.md --key ann");
+    sandbox.sh("seal a.md").fails_with("another key");
     sandbox
-        .run(["seal", "a.md", "--key", "self-rye"])
+        .sh("seal a.md --key self-rye")
         .fails_with("is for rye records");
 }
 
@@ -178,8 +155,8 @@ fn a_native_record_is_not_sealed_beside_because_it_carries_its_own_seals() {
     let sandbox = ready();
     ended_record(&sandbox, "t.jsonl", 1);
     sandbox
-        .run(["seal", "--detached", "t.jsonl"])
-        .fails_with("carries its own seals");
+        .sh("seal --detached t.jsonl")
+        .fails_with("contains its own seals");
 }
 
 // T-OBS-03
@@ -187,20 +164,16 @@ fn a_native_record_is_not_sealed_beside_because_it_carries_its_own_seals() {
 fn what_carries_its_own_seals_may_be_sealed_beside_while_they_are_there() {
     let sandbox = ready();
     let transcript = rye_events(&sandbox, "r.jsonl", 1);
-    sandbox
-        .run(["seal", "r.jsonl", "--profile", "rye"])
-        .exits(0);
+    sandbox.ok("seal r.jsonl --profile rye");
     let document = sandbox.write("d.md", "# Title\n\ntext\n");
-    sandbox.run(["seal", "d.md"]).exits(0);
+    sandbox.ok("seal d.md");
     let sealed = [&transcript, &document].map(|path| fs::read(path).unwrap());
-    sandbox
-        .run(["seal", "--detached", "r.jsonl", "d.md"])
-        .exits(0);
+    sandbox.ok("seal --detached r.jsonl d.md");
     for path in [&transcript, &document] {
         verify(&sandbox, path).exits(0);
     }
     for name in ["r.jsonl.seal", "d.md.seal"] {
-        fs::remove_file(sandbox.work().join(name)).unwrap();
+        fs::remove_file(sandbox.path(name)).unwrap();
     }
     // Files whose seals were removed are not sealed over.
     for (path, bytes) in [(&transcript, &sealed[0]), (&document, &sealed[1])] {
@@ -209,7 +182,8 @@ fn what_carries_its_own_seals_may_be_sealed_beside_while_they_are_there() {
             .split_inclusive('\n')
             .filter(|line| !line.contains("checkpoint") && !line.contains("threadseal:signed:"));
         fs::write(path, kept.collect::<String>()).unwrap();
-        let arguments = ["seal".as_ref(), "--detached".as_ref(), path.as_os_str()];
-        sandbox.run(arguments).fails_with("seals are gone");
+        sandbox
+            .sh(format!("seal --detached {path:?}"))
+            .fails_with("seals are gone");
     }
 }

@@ -1,6 +1,6 @@
 //! `thread …` and `init --project`.
 
-use crate::sandbox::Sandbox;
+use crate::prelude::*;
 use threadseal_core::record::ThreadId;
 use threadseal_core::time::Timestamp;
 use threadseal_runtime::registry::{NewThread, Origin, Registry as _, SqliteRegistry};
@@ -19,9 +19,8 @@ fn at(seconds: u64) -> Timestamp {
 /// A project in which `a/a-1` is continued by `a/a-2`, which runs and has a child.
 fn project() -> Sandbox {
     let sandbox = Sandbox::new();
-    let made = sandbox.run(["init", "--project"]).exits(0);
-    assert!(made.stdout.contains("project: "), "{}", made.stdout);
-    let registry = SqliteRegistry::open(&sandbox.work().join(REGISTRY)).unwrap();
+    sandbox.ok("init --project").prints("project: ");
+    let registry = SqliteRegistry::open(&sandbox.path(REGISTRY)).unwrap();
     let (first, next, child) = (id("a/a-1"), id("a/a-2"), id("b/b-1"));
     let create = |id: &ThreadId, origin, seconds| {
         let new = NewThread {
@@ -47,8 +46,8 @@ fn project() -> Sandbox {
     create(&child, origin, 3);
     // Rye leaves such threads with unsealed transcripts.
     for id in [&first, &next, &child] {
-        let folder = sandbox.work().join(".ai/agent/threads").join(id.as_str());
-        std::fs::create_dir_all(folder).unwrap();
+        let folder = sandbox.path(".ai/agent/threads").join(id.as_str());
+        fs::create_dir_all(folder).unwrap();
     }
     sandbox
 }
@@ -56,44 +55,32 @@ fn project() -> Sandbox {
 #[test]
 fn threads_are_listed_shown_and_followed_and_nothing_is_changed() {
     let sandbox = project();
-    let registry = sandbox.work().join(REGISTRY);
-    let before = std::fs::read(&registry).unwrap();
-    let listed = sandbox.run(["--json", "thread", "list"]).exits(0).json();
-    let ids: Vec<&str> = listed["threads"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|thread| thread["thread_id"].as_str().unwrap())
-        .collect();
+    let registry = sandbox.path(REGISTRY);
+    let before = fs::read(&registry).unwrap();
+    let listed = sandbox.json("thread list");
+    let ids: Vec<&str> = listed["threads"].texts("thread_id");
     assert_eq!(ids, ["b/b-1", "a/a-2", "a/a-1"]);
-    let active = sandbox.run(["thread", "list", "--active"]).exits(0).stdout;
+    let active = sandbox.ok("thread list --active").stdout;
     assert_eq!(active.lines().count(), 2, "{active}");
-    let children = sandbox
-        .run(["thread", "list", "--parent", "a/a-2"])
-        .exits(0);
+    let children = sandbox.ok("thread list --parent a/a-2");
     assert!(children.stdout.ends_with("b/b-1\n"), "{}", children.stdout);
-    let shown = sandbox
-        .run(["--json", "thread", "show", "a/a-2"])
-        .exits(0)
-        .json();
-    assert_eq!(shown["thread"]["continuation_of"], "a/a-1");
-    assert_eq!(shown["children"][0], "b/b-1");
-    let text = sandbox.run(["thread", "show", "a/a-2"]).exits(0).stdout;
-    assert!(text.contains("chain_root_id"), "{text}");
-    let status = |arguments: &[&str]| sandbox.run(arguments).exits(0).stdout;
-    assert_eq!(status(&["thread", "status", "a/a-1"]), "running  a/a-2\n");
-    let itself = ["thread", "status", "--itself", "a/a-1"];
-    assert_eq!(status(&itself), "continued\n");
-    let chain = status(&["thread", "chain", "a/a-2"]);
-    assert!(chain.contains("a/a-1\nrunning"), "{chain}");
-    sandbox.run(["thread", "inspect"]).exits(0);
-    assert_eq!(std::fs::read(&registry).unwrap(), before);
+    let shown = sandbox.json("thread show a/a-2");
+    shown.is(json!({"thread/continuation_of": "a/a-1", "children/0": "b/b-1"}));
+    sandbox.ok("thread show a/a-2").prints("chain_root_id");
+    let status = |arguments: &str| sandbox.ok(arguments).stdout;
+    assert_eq!(status("thread status a/a-1"), "running  a/a-2\n");
+    let itself = "thread status --itself a/a-1";
+    assert_eq!(status(itself), "continued\n");
+    let chain = status("thread chain a/a-2");
+    chain.has("a/a-1\nrunning");
+    sandbox.ok("thread inspect");
+    assert_eq!(fs::read(&registry).unwrap(), before);
 }
 
 #[test]
 fn a_registry_that_cannot_be_true_is_told_and_its_chain_has_no_end() {
     let sandbox = project();
-    let raw = rusqlite::Connection::open(sandbox.work().join(REGISTRY)).unwrap();
+    let raw = rusqlite::Connection::open(sandbox.path(REGISTRY)).unwrap();
     raw.execute_batch(
         "UPDATE threads SET continuation_thread_id = 'a/a-1', status = 'continued'
            WHERE thread_id = 'a/a-2';
@@ -101,28 +88,26 @@ fn a_registry_that_cannot_be_true_is_told_and_its_chain_has_no_end() {
     )
     .unwrap();
     drop(raw);
-    let told = sandbox.run(["thread", "inspect"]).exits(1).stdout;
-    assert!(told.contains("cycle") && told.contains("path_id"), "{told}");
-    let chain = sandbox.run(["thread", "chain", "a/a-1"]).exits(1).stdout;
-    assert!(chain.contains("leads back to"), "{chain}");
     sandbox
-        .run(["thread", "status", "a/a-1"])
-        .fails_with("leads back");
-    let listed = sandbox.run(["thread", "list"]).exits(0).stdout;
-    assert!(listed.contains("1 left out"), "{listed}");
+        .exits(1, "thread inspect")
+        .prints("cycle")
+        .prints("path_id");
+    sandbox
+        .exits(1, "thread chain a/a-1")
+        .prints("leads back to");
+    sandbox.sh("thread status a/a-1").fails_with("leads back");
+    sandbox.ok("thread list").prints("1 left out");
 }
 
 #[test]
 fn what_is_not_there_is_said() {
     let sandbox = Sandbox::new();
-    sandbox.run(["thread", "list"]).fails_with("init --project");
-    sandbox.run(["init", "--project"]).exits(0);
-    assert_eq!(sandbox.run(["thread", "list"]).exits(0).stdout, "");
+    sandbox.sh("thread list").fails_with("init --project");
+    sandbox.ok("init --project");
+    assert_eq!(sandbox.ok("thread list").stdout, "");
+    sandbox.sh("thread show none").fails_with("no thread none");
     sandbox
-        .run(["thread", "show", "none"])
-        .fails_with("no thread none");
-    sandbox
-        .run(["thread", "show", "../x"])
+        .sh("thread show ../x")
         .fails_with("cannot be a path");
-    sandbox.run(["thread", "list", "--status", "rich"]).exits(2);
+    sandbox.exits(2, "thread list --status rich");
 }

@@ -1,17 +1,12 @@
 //! `trust`.
 
-use crate::fixtures::ended_record;
-use crate::sandbox::{Sandbox, tree_digest};
-use std::fs;
-use std::os::unix::fs::symlink;
+use crate::prelude::*;
 
 fn ready() -> Sandbox {
     let sandbox = Sandbox::new();
-    sandbox.run(["init"]).exits(0);
-    sandbox.run(["key", "new", "--name", "ann"]).exits(0);
-    sandbox
-        .run(["key", "export", "ann", "--out", "ann.pem"])
-        .exits(0);
+    sandbox.ok("init");
+    sandbox.ok("key new --name ann");
+    sandbox.ok("key export ann --out ann.pem");
     sandbox
 }
 
@@ -19,56 +14,33 @@ fn ready() -> Sandbox {
 fn a_key_is_trusted_for_what_was_said_and_no_more() {
     let sandbox = ready();
     sandbox
-        .run([
-            "trust",
-            "add",
-            "ann.pem",
-            "--name",
-            "ann",
-            "--threads",
-            "agency/*",
-            "--formats",
-            "transcript,json",
-            "--not-before",
-            "2026-01-01",
-            "--not-after",
-            "2026-12-31",
-        ])
-        .exits(0);
-    let trusted = sandbox.run(["trust", "list", "--json"]).exits(0).json();
-    let keys = trusted["keys"].as_array().unwrap();
+        .ok("trust add ann.pem --name ann --threads agency/* --formats transcript,json --not-before 2026-01-01 --not-after 2026-12-31");
+    let trusted = sandbox.json("trust list");
+    let keys = trusted["keys"].list();
     let ann = keys.iter().find(|key| key["name"] == "ann").unwrap();
-    assert_eq!(ann["usage"], serde_json::json!(["native"]));
-    assert_eq!(ann["threads"], serde_json::json!(["agency/*"]));
-    assert_eq!(ann["formats"], serde_json::json!(["transcript", "json"]));
+    assert_eq!(ann["usage"], json!(["native"]));
+    assert_eq!(ann["threads"], json!(["agency/*"]));
+    assert_eq!(ann["formats"], json!(["transcript", "json"]));
     assert_eq!(ann["not_before"], "2026-01-01T00:00:00Z");
     assert_eq!(ann["not_after"], "2026-12-31T23:59:59Z");
-    let listed = sandbox.run(["trust", "list"]).exits(0).stdout;
-    assert!(
-        listed.contains("threads agency/*; formats transcript,json"),
-        "{listed}"
-    );
+    sandbox
+        .ok("trust list")
+        .prints("threads agency/*; formats transcript,json");
 }
 
 #[test]
 fn every_text_of_a_public_key_serves() {
     for format in ["hex", "did"] {
         let sandbox = ready();
-        let shown = sandbox
-            .run(["key", "show", "ann", "--format", format])
-            .exits(0);
-        sandbox
-            .run(["trust", "add", shown.stdout.trim(), "--name", "ann"])
-            .exits(0);
+        let shown = sandbox.ok(format!("key show ann --format {format}"));
+        sandbox.ok(format!("trust add {} --name ann", shown.stdout.trim()));
     }
 }
 
 #[test]
 fn what_is_no_public_key_is_refused_and_nothing_changes() {
     let sandbox = ready();
-    sandbox
-        .run(["key", "export", "ann", "--private", "--out", "private.pem"])
-        .exits(0);
+    sandbox.ok("key export ann --private --out private.pem");
     sandbox.write("text.pem", "hello\n");
     let before = tree_digest(&sandbox.home());
     for (key, part) in [
@@ -79,21 +51,21 @@ fn what_is_no_public_key_is_refused_and_nothing_changes() {
         ("did:key:zNo", "did:key"),
     ] {
         sandbox
-            .run(["trust", "add", key, "--name", "x"])
+            .sh(format!("trust add {key:?} --name x"))
             .fails_with(part);
     }
     sandbox
         .run(["trust", "add", "ann.pem", "--name", "a\nb"])
         .fails_with("name");
     sandbox
-        .run(["trust", "add", "ann.pem", "--name", "self"])
-        .fails_with("taken");
+        .sh("trust add ann.pem --name self")
+        .fails_with("in use");
     sandbox
-        .run(["trust", "remove", "nobody"])
-        .fails_with("nobody is trusted");
+        .sh("trust remove nobody")
+        .fails_with("no key is trusted");
     sandbox
-        .run(["trust", "revoke", "nobody"])
-        .fails_with("nobody is trusted");
+        .sh("trust revoke nobody")
+        .fails_with("no key is trusted");
     let after = tree_digest(&sandbox.home());
     assert_eq!(before, after);
 }
@@ -102,28 +74,13 @@ fn what_is_no_public_key_is_refused_and_nothing_changes() {
 #[test]
 fn a_revocation_stays_and_removal_forgets() {
     let sandbox = ready();
+    sandbox.ok("trust add ann.pem --name ann");
+    sandbox.ok("trust revoke ann --reason 'lost laptop' --at 2026-03-01");
     sandbox
-        .run(["trust", "add", "ann.pem", "--name", "ann"])
-        .exits(0);
-    sandbox
-        .run([
-            "trust",
-            "revoke",
-            "ann",
-            "--reason",
-            "lost laptop",
-            "--at",
-            "2026-03-01",
-        ])
-        .exits(0);
-    let listed = sandbox.run(["trust", "list"]).exits(0).stdout;
-    assert!(
-        listed.contains("REVOKED 2026-03-01T00:00:00Z lost laptop"),
-        "{listed}"
-    );
-    sandbox.run(["trust", "remove", "ann"]).exits(0);
-    let listed = sandbox.run(["trust", "list"]).exits(0).stdout;
-    assert!(!listed.contains("ann"), "{listed}");
+        .ok("trust list")
+        .prints("REVOKED 2026-03-01T00:00:00Z lost laptop");
+    sandbox.ok("trust remove ann");
+    sandbox.ok("trust list").omits("ann");
 }
 
 // T-KEY-07
@@ -133,9 +90,7 @@ fn a_trust_store_that_others_could_have_written_is_not_read() {
     let sandbox = ready();
     let file = sandbox.home().join("trust.toml");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
-    sandbox
-        .run(["trust", "list"])
-        .fails_with("others may write");
+    sandbox.sh("trust list").fails_with("others may write");
 }
 
 // T-KEY-08 T-RYE-09
@@ -143,33 +98,23 @@ fn a_trust_store_that_others_could_have_written_is_not_read() {
 fn trust_from_inside_the_tree_is_refused_unless_allowed_and_then_told() {
     let sandbox = ready();
     ended_record(&sandbox, "d/t.jsonl", 1);
+    sandbox.ok("key export self --out d/self.pem");
     sandbox
-        .run(["key", "export", "self", "--out", "d/self.pem"])
-        .exits(0);
+        .sh("verify d --trust d/self.pem")
+        .fails_with("is inside");
     sandbox
-        .run(["verify", "d", "--trust", "d/self.pem"])
-        .fails_with("lies inside");
-    sandbox
-        .run(["verify", "d", "--key", "d/self.pem"])
-        .fails_with("lies inside");
+        .sh("verify d --key d/self.pem")
+        .fails_with("is inside");
     // A command line with one file and its key names both explicitly.
     for option in ["--trust", "--key"] {
-        sandbox
-            .run(["verify", "d/t.jsonl", option, "d/self.pem"])
-            .exits(0);
+        sandbox.ok(format!("verify d/t.jsonl {option} d/self.pem"));
     }
     let home = sandbox.home();
     let parent = home.parent().unwrap().to_str().unwrap().to_owned();
-    sandbox.run(["verify", &parent]).fails_with("lies inside");
-    let allowed = [
-        "verify",
-        "d",
-        "--trust",
-        "d/self.pem",
-        "--allow-local-trust",
-        "--json",
-    ];
-    let json = sandbox.run(allowed).exits(0).json();
+    sandbox
+        .sh(format!("verify {parent}"))
+        .fails_with("is inside");
+    let json = sandbox.json("verify d --trust d/self.pem --allow-local-trust");
     assert_eq!(json["results"][0]["findings"][0]["code"], "local_trust");
 }
 
@@ -178,10 +123,8 @@ fn trust_from_inside_the_tree_is_refused_unless_allowed_and_then_told() {
 fn trust_that_really_lies_inside_the_tree_is_refused_by_whatever_name() {
     let sandbox = ready();
     ended_record(&sandbox, "d/t.jsonl", 1);
-    sandbox
-        .run(["key", "export", "self", "--out", "d/self.pem"])
-        .exits(0);
-    let at = |name: &str| sandbox.work().join(name);
+    sandbox.ok("key export self --out d/self.pem");
+    let at = |name: &str| sandbox.path(name);
     for folder in ["keys", "linked", "named-twice", "d/out"] {
         fs::create_dir(at(folder)).unwrap();
     }
@@ -190,17 +133,17 @@ fn trust_that_really_lies_inside_the_tree_is_refused_by_whatever_name() {
     fs::hard_link(at("d/self.pem"), at("named-twice/self.pem")).unwrap();
     symlink(at("keys/self.pem"), at("d/out/self.pem")).unwrap();
     symlink(at("d/out/self.pem"), at("linked/through.pem")).unwrap();
-    let ask = |option: &str, trust: &str| sandbox.run(["verify", "d", option, trust]);
+    let ask = |option: &str, trust: &str| sandbox.sh(format!("verify d {option:?} {trust:?}"));
     for trust in [
         "linked/self.pem",
         "named-twice/self.pem",
         "linked/through.pem",
     ] {
-        ask("--trust", trust).fails_with("lies inside");
-        ask("--key", trust).fails_with("lies inside");
+        ask("--trust", trust).fails_with("is inside");
+        ask("--key", trust).fails_with("is inside");
     }
     for trust in ["linked", "named-twice", "d/out/self.pem"] {
-        ask("--trust", trust).fails_with("lies inside");
+        ask("--trust", trust).fails_with("is inside");
     }
     ask("--trust", "keys").exits(0);
     ask("--key", "keys/self.pem").exits(0);
@@ -210,13 +153,13 @@ fn trust_that_really_lies_inside_the_tree_is_refused_by_whatever_name() {
     let kept = fs::read(&store).unwrap();
     fs::remove_file(&store).unwrap();
     symlink(at("d/trust.toml"), &store).unwrap();
-    sandbox.run(["verify", "d"]).fails_with("lies inside");
+    sandbox.sh("verify d").fails_with("is inside");
     fs::remove_file(&store).unwrap();
     fs::write(&store, kept).unwrap();
     let heads = sandbox.home().join("heads");
     fs::rename(&heads, at("d/heads")).unwrap();
     symlink(at("d/heads"), &heads).unwrap();
-    sandbox.run(["verify", "d"]).fails_with("lies inside");
+    sandbox.sh("verify d").fails_with("is inside");
 }
 
 // T-KEY-08
@@ -224,11 +167,10 @@ fn trust_that_really_lies_inside_the_tree_is_refused_by_whatever_name() {
 fn a_home_beside_the_file_that_is_named_serves() {
     let sandbox = ready();
     ended_record(&sandbox, "t.jsonl", 1);
-    let home = sandbox.work().join("home");
+    let home = sandbox.path("home");
     fs::rename(sandbox.home(), &home).unwrap();
-    let home = home.to_str().unwrap();
-    sandbox.run(["verify", "t.jsonl", "--home", home]).exits(0);
+    sandbox.ok(format!("verify t.jsonl --home {home:?}"));
     sandbox
-        .run(["verify", ".", "--home", home])
-        .fails_with("lies inside");
+        .sh(format!("verify . --home {home:?}"))
+        .fails_with("is inside");
 }

@@ -7,55 +7,38 @@ mod known;
 mod logs;
 mod seal_log;
 
-use crate::fixtures::{ended_record, open_record, ready, recorder, say};
-use crate::sandbox::Sandbox;
-use std::fs;
-use std::path::Path;
+use crate::prelude::*;
 
 /// A home on another host that trusts only the native and observed keys of `sandbox`.
 fn stranger_who_trusts(sandbox: &Sandbox) -> Sandbox {
     let other = Sandbox::new();
     for name in ["self", "self-rye", "self-observed"] {
-        let key = sandbox
-            .run(["key", "show", name, "--format", "hex"])
-            .exits(0);
+        let key = sandbox.ok(format!("key show {name} --format hex"));
         let usage = match name {
             "self" => "native",
             "self-rye" => "rye",
             _ => "observed",
         };
-        other
-            .run([
-                "trust",
-                "add",
-                key.stdout.trim(),
-                "--name",
-                name,
-                "--usage",
-                usage,
-            ])
-            .exits(0);
+        other.ok(format!(
+            "trust add {} --name {name} --usage {usage}",
+            key.stdout.trim()
+        ));
     }
     other
 }
 
-pub(crate) fn verify(sandbox: &Sandbox, path: &Path) -> crate::sandbox::Ran {
-    sandbox.run(["verify".as_ref(), path.as_os_str()])
-}
-
-pub(crate) fn replace(path: &Path, from: &str, to: &str) {
-    let text = fs::read_to_string(path).unwrap();
-    assert!(text.contains(from), "{from} is not in {}", path.display());
-    fs::write(path, text.replacen(from, to, 1)).unwrap();
+pub(crate) fn verify(sandbox: &Sandbox, path: &Path) -> Ran {
+    sandbox.sh(format!("verify {path:?}"))
 }
 
 #[test]
 fn an_ended_record_is_verified_here_and_elsewhere() {
     let sandbox = ready();
     let path = ended_record(&sandbox, "t.jsonl", 3);
-    let here = verify(&sandbox, &path).exits(0);
-    assert!(here.stdout.starts_with("verified  "), "{}", here.stdout);
-    assert_eq!(here.stderr, "");
+    verify(&sandbox, &path)
+        .exits(0)
+        .begins_with("verified  ")
+        .is_quiet();
     verify(&stranger_who_trusts(&sandbox), &path).exits(0);
     verify(&ready(), &path).exits(3);
     verify(&Sandbox::new(), &path).exits(3);
@@ -66,12 +49,9 @@ fn an_open_record_is_verified_only_where_its_head_is_known() {
     let sandbox = ready();
     let path = open_record(&sandbox, "t.jsonl", 2);
     verify(&sandbox, &path).exits(0);
-    let elsewhere = verify(&stranger_who_trusts(&sandbox), &path).exits(3);
-    assert!(
-        elsewhere.stdout.starts_with("open  "),
-        "{}",
-        elsewhere.stdout
-    );
+    verify(&stranger_who_trusts(&sandbox), &path)
+        .exits(3)
+        .begins_with("open  ");
 }
 
 #[test]
@@ -79,11 +59,10 @@ fn a_changed_event_is_named_with_its_turn_and_the_safe_point_before_it() {
     let sandbox = ready();
     let path = ended_record(&sandbox, "t.jsonl", 5);
     replace(&path, "answer 3", "answer X");
-    let ran = verify(&sandbox, &path).exits(1);
-    assert!(ran.stdout.starts_with("tampered  "), "{}", ran.stdout);
+    let ran = verify(&sandbox, &path).exits(1).begins_with("tampered  ");
     for part in [
         "turn 2 (line 10",
-        "nothing after it is safe to resume from",
+        "do not resume from later bytes",
         "not checked",
         "signed by",
     ] {
@@ -93,17 +72,12 @@ fn a_changed_event_is_named_with_its_turn_and_the_safe_point_before_it() {
             ran.stdout
         );
     }
-    let json = sandbox
-        .run(["verify".as_ref(), path.as_os_str(), "--json".as_ref()])
-        .exits(1)
-        .json();
-    assert_eq!(json["schema"], "threadseal.verify/1");
-    assert_eq!(json["summary"]["tampered"], 1);
+    let json = sandbox.exits(1, format!("verify {path:?} --json")).json();
+    json.is(json!({"schema": "threadseal.verify/1", "summary/tampered": 1}));
     let report = &json["results"][0];
-    assert_eq!(report["verdict"], "tampered");
-    assert_eq!(report["trusted_until"]["turn"], 2);
-    assert!(!report["findings"].as_array().unwrap().is_empty());
-    assert!(!report["checks"].as_array().unwrap().is_empty());
+    report.is(json!({"verdict": "tampered", "trusted_until/turn": 2}));
+    assert!(!report["findings"].list().is_empty());
+    assert!(!report["checks"].list().is_empty());
 }
 
 // T-TRA-23
@@ -111,11 +85,12 @@ fn a_changed_event_is_named_with_its_turn_and_the_safe_point_before_it() {
 fn a_record_cut_back_to_an_earlier_seal_is_noticed_on_its_host() {
     let sandbox = ready();
     let path = open_record(&sandbox, "t.jsonl", 3);
-    let text = fs::read_to_string(&path).unwrap();
+    let text = read(&path);
     let keep: Vec<&str> = text.split_inclusive('\n').take(6).collect();
     fs::write(&path, keep.concat()).unwrap();
-    let ran = verify(&sandbox, &path).exits(1);
-    assert!(ran.stdout.starts_with("rolled_back  "), "{}", ran.stdout);
+    verify(&sandbox, &path)
+        .exits(1)
+        .begins_with("rolled_back  ");
     verify(&stranger_who_trusts(&sandbox), &path).exits(3);
 }
 
@@ -127,10 +102,7 @@ fn expected_heads_and_threads_are_held_against_the_record() {
     let early = first.state().head().unwrap().to_string();
     let late = {
         say(&mut first, "cognition_in", "more");
-        first
-            .seal(3, threadseal_formats::transcript::ext::Ext::default())
-            .unwrap()
-            .to_string()
+        first.seal(3, Ext::default()).unwrap().to_string()
     };
     let other = recorder(&sandbox, "u.jsonl", 1)
         .state()
@@ -139,44 +111,37 @@ fn expected_heads_and_threads_are_held_against_the_record() {
         .to_string();
     drop(first);
     let other_host = stranger_who_trusts(&sandbox);
-    let path = sandbox.work().join("t.jsonl");
-    let ask = |more: &[&str]| {
-        let arguments = [&["verify", path.to_str().unwrap()], more].concat();
-        other_host.run(arguments)
+    let path = sandbox.path("t.jsonl");
+    let ask = |more: &str| {
+        let arguments = format!("verify {path:?} {more}");
+        other_host.sh(arguments)
     };
-    ask(&["--expect-head", &late]).exits(0);
-    ask(&["--expect-head", &late, "--exact-head"]).exits(0);
-    ask(&["--expect-head", &early]).exits(0);
-    ask(&["--expect-head", &early, "--exact-head"]).exits(3);
-    ask(&["--expect-head", &other]).exits(1);
-    ask(&["--thread", "demo/thread-1"]).exits(3);
-    ask(&["--thread", "demo/thread-2"]).exits(1);
-    ask(&["--expect-head", "abc"]).exits(2);
-    ask(&["--exact-head"]).exits(2);
+    ask(&format!("--expect-head {late}")).exits(0);
+    ask(&format!("--expect-head {late} --exact-head")).exits(0);
+    ask(&format!("--expect-head {early}")).exits(0);
+    ask(&format!("--expect-head {early} --exact-head")).exits(3);
+    ask(&format!("--expect-head {other}")).exits(1);
+    ask("--thread demo/thread-1").exits(3);
+    ask("--thread demo/thread-2").exits(1);
+    ask("--expect-head abc").exits(2);
+    ask("--exact-head").exits(2);
 }
 
 // T-TRA-09
 #[test]
 fn with_a_pinned_key_any_other_signer_is_forged() {
     let sandbox = ready();
-    sandbox.run(["key", "new", "--name", "ann"]).exits(0);
-    sandbox
-        .run(["key", "export", "ann", "--out", "ann.pem"])
-        .exits(0);
+    sandbox.ok("key new --name ann");
+    sandbox.ok("key export ann --out ann.pem");
     let path = ended_record(&sandbox, "t.jsonl", 1);
-    let ask = |key: &str| sandbox.run(["verify", path.to_str().unwrap(), "--key", key]);
+    let ask = |key: &str| sandbox.sh(format!("verify {path:?} --key {key}"));
     ask("self").exits(0);
-    let hex = sandbox
-        .run(["key", "show", "self", "--format", "hex"])
-        .stdout;
-    let did = sandbox
-        .run(["key", "show", "self", "--format", "did"])
-        .stdout;
+    let hex = sandbox.sh("key show self --format hex").stdout;
+    let did = sandbox.sh("key show self --format did").stdout;
     ask(hex.trim()).exits(0);
     ask(did.trim()).exits(0);
-    let forged = ask("ann.pem").exits(1);
-    assert!(forged.stdout.starts_with("forged  "), "{}", forged.stdout);
-    ask("nobody").fails_with("is no key");
+    ask("ann.pem").exits(1).begins_with("forged  ");
+    ask("nobody").fails_with("is not a key");
 }
 
 // T-KEY-01
@@ -184,14 +149,11 @@ fn with_a_pinned_key_any_other_signer_is_forged() {
 fn a_revoked_key_counts_only_for_what_this_host_held_before() {
     let sandbox = ready();
     let path = ended_record(&sandbox, "t.jsonl", 1);
-    sandbox
-        .run(["trust", "revoke", "self", "--at", "2999-01-01"])
-        .exits(0);
+    sandbox.ok("trust revoke self --at 2999-01-01");
     verify(&sandbox, &path).exits(0);
     let other = stranger_who_trusts(&sandbox);
-    other.run(["trust", "revoke", "self"]).exits(0);
-    let ran = verify(&other, &path).exits(1);
-    assert!(ran.stdout.starts_with("forged  "), "{}", ran.stdout);
+    other.ok("trust revoke self");
+    verify(&other, &path).exits(1).begins_with("forged  ");
 }
 
 // T-TRA-05
@@ -199,7 +161,7 @@ fn a_revoked_key_counts_only_for_what_this_host_held_before() {
 fn a_native_record_that_lost_all_its_seals_is_noticed() {
     let sandbox = ready();
     let path = ended_record(&sandbox, "t.jsonl", 3);
-    let text = fs::read_to_string(&path).unwrap();
+    let text = read(&path);
     let events = text
         .split_inclusive('\n')
         .filter(|l| !l.contains("\"checkpoint\""));
@@ -209,8 +171,7 @@ fn a_native_record_that_lost_all_its_seals_is_noticed() {
     verify(&stranger_who_trusts(&sandbox), &path).exits(1);
     let headless: String = events.skip(1).collect();
     fs::write(&path, headless).unwrap();
-    let ran = verify(&sandbox, &path).exits(1);
-    assert!(ran.stdout.contains("seals are gone"), "{}", ran.stdout);
+    verify(&sandbox, &path).exits(1).prints("seals are gone");
 }
 
 // T-TRA-04
@@ -218,21 +179,19 @@ fn a_native_record_that_lost_all_its_seals_is_noticed() {
 fn in_a_native_record_a_checkpoint_without_a_seal_counts_under_no_profile() {
     let sandbox = ready();
     let path = ended_record(&sandbox, "t.jsonl", 1);
-    let native = fs::read_to_string(&path).unwrap();
+    let native = read(&path);
     // Without its seal, the last checkpoint is one that Rye's own verifier accepts.
     let (kept, seal) = native.rsplit_once(",\"seal\":").unwrap();
     assert!(seal.ends_with("\"}}}\n"));
     fs::write(&path, format!("{kept}}}}}\n")).unwrap();
     for profile in ["auto", "native", "rye"] {
-        let ran = sandbox.run(["verify", "t.jsonl", "--profile", profile, "--json"]);
+        let ran = sandbox.sh(format!("verify t.jsonl --profile {profile} --json"));
         let report = ran.exits(1).json()["results"][0].clone();
         assert_eq!(report["profile"], "native", "{profile}: {report}");
         assert_eq!(report["verdict"], "tampered", "{profile}: {report}");
     }
     fs::write(&path, &native).unwrap();
-    sandbox
-        .run(["verify", "t.jsonl", "--profile", "rye"])
-        .exits(0);
+    sandbox.ok("verify t.jsonl --profile rye");
 }
 
 #[test]
@@ -242,28 +201,28 @@ fn what_stands_behind_the_end_of_a_record_is_told_as_that() {
     let mut bytes = fs::read(&path).unwrap();
     bytes.extend_from_slice(b"{\"more\":1}\n");
     fs::write(&path, bytes).unwrap();
-    let told = sandbox.run(["verify", "r.jsonl"]).exits(3).stdout;
-    assert!(told.contains("the record had ended"), "{told}");
-    assert!(!told.contains("normal while a thread runs"), "{told}");
+    sandbox
+        .exits(3, "verify r.jsonl")
+        .prints("the record had ended")
+        .omits("normal while a thread runs");
 }
 
 #[test]
 fn a_known_head_behind_the_first_bad_place_is_not_said_to_hold() {
     let sandbox = ready();
     drop(recorder(&sandbox, "r.jsonl", 3));
-    sandbox.write("log.jsonl", "{\"a\":1}\n{\"a\":2}\n");
-    sandbox.run(["seal", "log.jsonl"]).exits(0);
+    sandbox.sealed("log.jsonl", "{\"a\":1}\n{\"a\":2}\n");
     for (path, old, new) in [
         ("r.jsonl", "question 1", "question 9"),
         ("log.jsonl", "\"a\":1", "\"a\":9"),
     ] {
-        let place = sandbox.work().join(path);
-        let text = fs::read_to_string(&place).unwrap();
+        let place = sandbox.path(path);
+        let text = read(&place);
         fs::write(&place, text.replacen(old, new, 1)).unwrap();
-        let told = sandbox.run(["verify", path, "--json"]).exits(1).json();
+        let told = sandbox.exits(1, format!("verify {path} --json")).json();
         let report = &told["results"][0];
         assert_eq!(report["completeness"], "unproved", "{report}");
-        let mut checks = report["checks"].as_array().unwrap().iter();
+        let mut checks = report["checks"].list().iter();
         let head = checks.find(|check| check["name"] == "head").unwrap();
         // All detached seals of the log are present.
         let expected = if path == "r.jsonl" { "skipped" } else { "pass" };

@@ -1,10 +1,8 @@
 //! `watch`: logs are sealed while they grow.
 
-use crate::fixtures::{ended_record, ready};
-use crate::sandbox::Sandbox;
-use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdout, Stdio};
+use crate::prelude::*;
+use std::fs::File;
+use std::process::ChildStdout;
 
 struct Watching {
     child: Child,
@@ -25,7 +23,7 @@ impl Watching {
     }
 
     /// Waits for the next seal.
-    fn sealed(&mut self) -> serde_json::Value {
+    fn sealed(&mut self) -> Value {
         let mut line = String::new();
         self.lines.read_line(&mut line).unwrap();
         serde_json::from_str(&line).unwrap()
@@ -40,7 +38,7 @@ impl Drop for Watching {
 }
 
 fn append(sandbox: &Sandbox, name: &str, text: &str) {
-    let path = sandbox.work().join(name);
+    let path = sandbox.path(name);
     let mut file = File::options()
         .append(true)
         .create(true)
@@ -53,44 +51,38 @@ fn append(sandbox: &Sandbox, name: &str, text: &str) {
 #[test]
 fn logs_are_sealed_as_they_grow_and_what_is_refused_is_said() {
     let sandbox = ready();
-    fs::create_dir_all(sandbox.work().join("logs/deep")).unwrap();
+    fs::create_dir_all(sandbox.path("logs/deep")).unwrap();
     append(&sandbox, "logs/a.jsonl", "{\"n\":1}\n");
     ended_record(&sandbox, "logs/own.jsonl", 1);
     let mut watching = Watching::start(&sandbox);
     let first = watching.sealed();
-    assert_eq!(
-        (&first["path"], &first["lines"]),
-        (&"logs/a.jsonl".into(), &1.into())
-    );
+    first.is(json!({"path": "logs/a.jsonl", "lines": 1}));
     append(&sandbox, "logs/a.jsonl", "{\"n\":2}\n{\"n\":3}\n");
     assert_eq!(watching.sealed()["lines"], 3);
     append(&sandbox, "logs/deep/b.JSONL", "{\"n\":1}\n");
     let third = watching.sealed();
     assert!(
-        third["path"]
-            .as_str()
-            .unwrap()
-            .ends_with("logs/deep/b.JSONL"),
+        third["path"].text().ends_with("logs/deep/b.JSONL"),
         "{third}"
     );
-    sandbox.run(["verify", "logs"]).exits(0);
-    assert!(!sandbox.work().join("logs/own.jsonl.seal").exists());
+    sandbox.ok("verify logs");
+    assert!(!sandbox.path("logs/own.jsonl.seal").exists());
 
-    let log = sandbox.work().join("logs/a.jsonl");
-    let changed = fs::read_to_string(&log).unwrap().replace('2', "7");
+    let log = sandbox.path("logs/a.jsonl");
+    let changed = read(&log).replace('2', "7");
     fs::write(&log, changed).unwrap();
     let mut said = String::new();
     let mut stderr = BufReader::new(watching.child.stderr.take().unwrap());
     stderr.read_line(&mut said).unwrap();
-    assert!(said.contains("differs from its seals at line 2"), "{said}");
-    sandbox.run(["verify", "logs"]).exits(1);
+    said.has("differs from its seals at line 2");
+    sandbox.exits(1, "verify logs");
 }
 
 // T-KLOG-13
 #[test]
 fn watching_goes_on_under_the_log_that_took_the_place_of_another() {
     let sandbox = ready();
-    fs::create_dir(sandbox.work().join("logs")).unwrap();
+    fs::create_dir(sandbox.path("logs")).unwrap();
     append(&sandbox, "logs/a.jsonl", "{\"n\":1}\n");
     let mut watching = Watching::start(&sandbox);
     assert_eq!(watching.sealed()["lines"], 1);
@@ -106,20 +98,20 @@ fn watching_goes_on_under_the_log_that_took_the_place_of_another() {
     append(&sandbox, "logs/b.jsonl", "{\"n\":1}\n");
     assert_eq!(watching.sealed()["lines"], 1);
     drop(watching);
-    sandbox.run(["verify", "--all", "logs"]).exits(0);
+    sandbox.ok("verify --all logs");
 }
 
 #[test]
 fn watching_ends_with_2_when_nobody_reads_and_needs_a_folder() {
     let sandbox = ready();
-    sandbox.run(["watch", "absent"]).fails_with("absent");
+    sandbox.sh("watch absent").fails_with("absent");
     sandbox.write("file", "");
-    sandbox.run(["watch", "file"]).fails_with("file");
+    sandbox.sh("watch file").fails_with("file");
     append_after_close(&sandbox);
 }
 
 fn append_after_close(sandbox: &Sandbox) {
-    fs::create_dir(sandbox.work().join("logs")).unwrap();
+    fs::create_dir(sandbox.path("logs")).unwrap();
     append(sandbox, "logs/a.jsonl", "{\"n\":1}\n");
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);

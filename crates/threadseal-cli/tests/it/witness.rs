@@ -1,18 +1,14 @@
 //! `witness`: real processes, over real connections.
 
-use crate::sandbox::Sandbox;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use crate::prelude::*;
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
 use std::sync::Mutex;
-use std::time::Duration;
-use threadseal_core::digest::Digest;
 use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
 use threadseal_core::merkle::{ConsistencyProof, ProofError, TreeHead, leaf_hash, root};
 use threadseal_core::note::{KeyName, SignedNote};
 use threadseal_core::tlog::checkpoint::{Checkpoint, Origin};
-use threadseal_core::tlog::conflict::Conflict;
-use threadseal_core::tlog::verifier::{self, VerifierKey};
+use threadseal_core::tlog::verifier;
+use threadseal_core::tlog::verifier::VerifierKey;
 use threadseal_core::tlog::witness::{AddCheckpoint, read_cosignatures};
 
 const ORIGIN: &str = "example.com/log";
@@ -82,9 +78,7 @@ impl Serving {
 
     pub(crate) fn signal(&self, name: &str) {
         let id = self.child.id().to_string();
-        let sent = std::process::Command::new("kill")
-            .args(["-s", name, &id])
-            .status();
+        let sent = Command::new("kill").args(["-s", name, &id]).status();
         assert!(sent.unwrap().success());
     }
 
@@ -145,11 +139,10 @@ fn ask(address: &str, head: &str, body: &str) -> Option<Answered> {
 /// A home with the key of a witness, which watches these logs.
 pub(crate) fn witness(logs: &[&str]) -> Sandbox {
     let sandbox = Sandbox::new();
-    sandbox.run(["init"]).exits(0);
-    let new = ["key", "new", "--name", "self-witness", "--usage", "witness"];
-    sandbox.run(new).exits(0);
+    sandbox.ok("init");
+    sandbox.ok("key new --name self-witness --usage witness");
     for log in logs {
-        sandbox.run(["witness", "add", log]).exits(0);
+        sandbox.ok(format!("witness add {log}"));
     }
     sandbox
 }
@@ -157,8 +150,7 @@ pub(crate) fn witness(logs: &[&str]) -> Sandbox {
 #[test]
 fn a_witness_cosigns_what_grows_refuses_what_does_not_and_keeps_what_convicts() {
     let sandbox = witness(&[&log_key().to_string()]);
-    let listed = sandbox.run(["witness", "list"]).exits(0).stdout;
-    assert!(listed.contains("not cosigned yet"), "{listed}");
+    sandbox.ok("witness list").prints("not cosigned yet");
     let mut serving = Serving::start(&sandbox);
     let path = format!("/{}/checkpoint", Digest::of(ORIGIN.as_bytes()).to_hex());
     assert_eq!(serving.get(&path).status, 404);
@@ -178,13 +170,13 @@ fn a_witness_cosigns_what_grows_refuses_what_does_not_and_keeps_what_convicts() 
         (409, "7\n")
     );
     let kind = "\r\nContent-Type: text/x.tlog.size\r\n";
-    assert!(rolled_back.head.contains(kind), "{}", rolled_back.head);
+    rolled_back.head.has(kind);
     assert_eq!(serving.post(&request(7, 'b', 9).to_string()).status, 422);
     assert_eq!(serving.post(&request(7, 'b', 7).to_string()).status, 422);
-    let listed = sandbox.run(["witness", "list", "--json"]).exits(1).json();
+    let listed = sandbox.exits(1, "witness list --json").json();
     assert_eq!(listed["logs"][0]["size"], 7);
-    let kept = listed["logs"][0]["conflicts"][0].as_str().unwrap();
-    let conflict = Conflict::parse(&std::fs::read_to_string(kept).unwrap()).unwrap();
+    let kept = listed["logs"][0]["conflicts"][0].text();
+    let conflict = Conflict::parse(&read(kept)).unwrap();
     assert_eq!(conflict.key(), &log_key());
     serving.signal("TERM");
     assert_eq!(serving.ended(), Some(0));
@@ -202,9 +194,10 @@ fn what_is_no_request_is_told_so_and_the_witness_goes_on() {
     assert_eq!(serving.post(&asked).status, 404);
     // A log that is added while it serves is known at once.
     let vkey = log_key().to_string();
-    sandbox.run(["witness", "add", &vkey]).exits(0);
-    let again = sandbox.run(["witness", "add", &vkey]).exits(0);
-    assert!(again.stdout.contains("known already"), "{}", again.stdout);
+    sandbox.ok(format!("witness add {vkey}"));
+    sandbox
+        .ok(format!("witness add {vkey}"))
+        .prints("known already");
     for (body, status) in [
         ("", 400),
         ("old 0\n", 400),
@@ -228,9 +221,8 @@ fn what_is_no_request_is_told_so_and_the_witness_goes_on() {
     // A client that begins a request and sends no more delays no other client.
     let _idle = TcpStream::connect(&serving.address).unwrap();
     assert_eq!(serving.post(&asked).status, 200);
-    let other = ["key", "new", "--name", "other", "--usage", "log"];
-    sandbox.run(other).exits(0);
-    let wrong = sandbox.run(["witness", "serve", "--key", "other"]);
+    sandbox.ok("key new --name other --usage log");
+    let wrong = sandbox.sh("witness serve --key other");
     wrong.fails_with("for log records");
 }
 
@@ -291,7 +283,7 @@ fn a_witness_that_is_killed_again_and_again_signs_one_history() {
         trees.iter().all(is_its)
     };
     assert!(all_of('a') || all_of('b'));
-    let last = sandbox.run(["witness", "list", "--json"]).json();
-    let last = last["logs"][0]["size"].as_u64().unwrap();
+    let last = sandbox.sh("witness list --json").json();
+    let last = last["logs"][0]["size"].number();
     assert!(trees.iter().all(|tree| tree.size <= last));
 }

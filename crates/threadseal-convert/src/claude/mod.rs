@@ -23,8 +23,9 @@ mod tests;
 
 use super::account::{Account, Reason, Tokens};
 use super::build::Build;
+use super::format::{Format, Head};
+use super::mapped::Mapped;
 use super::source::{Node, Reading, json_lines};
-use super::{Format, Head, Mapped};
 use other::Survey;
 use pending::Pending;
 use std::collections::HashMap;

@@ -1,6 +1,7 @@
 //! Sessions of Claude Code, hand-made: each rule of the table, and hostile files.
 
-use super::super::{Mapped, detect, find};
+use super::super::mapped::Mapped;
+use super::super::{detect, find};
 use super::*;
 use crate::{Draft, Group};
 

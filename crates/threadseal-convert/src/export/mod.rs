@@ -55,7 +55,7 @@ enum Standing {
 }
 
 /// The note of a target on an unverified scroll.
-const UNVERIFIED: &str = "Nobody vouches for the scroll that this was made of.";
+const UNVERIFIED: &str = "This was made from a scroll that was not verified.";
 
 /// Every target.
 pub const TARGETS: &[Target] = &[
@@ -155,7 +155,7 @@ impl Chain {
         let end = splitter.finish(&mut each);
         match wrong {
             Some(message) => Err(Error::invalid(message)),
-            None if end.fault.is_some() => Err(Error::invalid("the file is no whole scroll")),
+            None if end.fault.is_some() => Err(Error::invalid("the file is not a whole scroll")),
             None => Ok(Self {
                 turns,
                 standing: Standing::Unverified,

@@ -41,9 +41,9 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-use super::Head;
 use super::account::{Account, Reason};
 use super::build::rfc3339_ns;
+use super::format::Head;
 use super::source::{Node, Reading, json_texts};
 use threadseal_core::canon::json::{Value, parse};
 use threadseal_core::limits::MAX_SOURCE_VALUES;

@@ -94,7 +94,7 @@ pub(super) fn events(text: &str) -> impl Iterator<Item = Result<Value, &'static 
                         return Some(event);
                     }
                 }
-                _ => return Some(Err("a line of the stream is no field of an event")),
+                _ => return Some(Err("a line of the stream is not a field of an event")),
             }
         }
         data.as_deref().and_then(event)

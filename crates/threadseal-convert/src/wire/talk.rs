@@ -2,11 +2,11 @@
 //!
 //! `spec/scroll-mappings.md` W1 has the table of these rules.
 
-use super::super::Mapped;
 use super::super::account::{Account, Reason, Tokens, object};
 use super::super::build::Build;
 use super::super::draft::{Draft, Message, Params, Source};
 use super::super::fit::{fit, fit_text};
+use super::super::mapped::Mapped;
 use super::super::source::Node;
 use super::Exchange;
 use super::history::{History, Place, digest};
@@ -230,7 +230,7 @@ impl Talk {
     /// A name for a call that has none.
     pub(super) fn unnamed(&mut self, field: &'static str, account: &mut Account) -> String {
         self.unnamed += 1;
-        account.default_field(field, "the source names none");
+        account.default_field(field, "not in the source");
         format!("unnamed-{}", self.unnamed)
     }
 }

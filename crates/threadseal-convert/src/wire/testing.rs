@@ -1,6 +1,7 @@
 //! Helpers for the tests of the APIs: a source in, turns and account out, as JSON.
 
-use super::super::{Format, Mapped};
+use super::super::format::Format;
+use super::super::mapped::Mapped;
 use threadseal_core::canon::json::{Value, parse};
 use threadseal_formats::scroll::{Turn, seal_chain};
 

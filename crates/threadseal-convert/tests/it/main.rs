@@ -8,4 +8,3 @@
 
 mod real_sources;
 mod scroll_sources;
-mod shared;

@@ -1,10 +1,10 @@
 //! Sources from real agents: each source of a known format maps, seals and verifies.
 
-use crate::shared::beside_repository;
 use std::fs;
 use std::path::{Path, PathBuf};
 use threadseal_convert as convert;
 use threadseal_formats::scroll::{seal_chain, verify};
+use threadseal_testkit::beside_repository;
 
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {

@@ -2,7 +2,6 @@
 //!
 //! Each is recognized, maps, is sealed and verifies, and does so again with all bodies removed.
 
-use crate::shared;
 use std::path::{Path, PathBuf};
 use threadseal_convert::{Bodies, Detector, Mapped, Secret};
 use threadseal_formats::scroll::{SealedTurn, seal_chain, verify_as_v01};
@@ -54,7 +53,7 @@ fn verifies(mapped: Mapped, path: &Path) {
 
 #[test]
 fn records_of_real_programs_map_seal_and_verify() {
-    let Some(folder) = shared::beside_repository("corpus/real-runs") else {
+    let Some(folder) = threadseal_testkit::beside_repository("corpus/real-runs") else {
         return;
     };
     for (name, below, words) in SOURCES {

@@ -36,8 +36,8 @@ pub enum Unrepresentable {
 impl fmt::Display for Unrepresentable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::LoneSurrogate => "a string holds a lone surrogate, which UTF-8 cannot",
-            Self::NonFinite => "a number is no finite double",
+            Self::LoneSurrogate => "a string has a lone surrogate, which UTF-8 cannot encode",
+            Self::NonFinite => "a number is not a finite double",
             Self::DuplicateKey => "an object has two members of one name",
         })
     }

@@ -49,7 +49,9 @@ impl PrivateKey {
             pkcs8::Error::EncryptedPrivateKey(pkcs5::Error::UnsupportedAlgorithm { .. }) => {
                 Error::key("the private key is encrypted in a way that is not supported")
             }
-            _ => Error::key("the private key does not open: wrong passphrase, or a damaged file"),
+            _ => Error::key(
+                "the private key cannot be decrypted: wrong passphrase, or a damaged file",
+            ),
         })?;
         Self::from_pkcs8(plain.as_bytes())
     }
@@ -131,13 +133,13 @@ fn check_parameters(scheme: &pkcs5::EncryptionScheme) -> Result<(), Error> {
     };
     if !sound {
         return Err(Error::key(
-            "the key file's cost parameters make no sense: it is damaged",
+            "the key file's cost parameters are not valid: the file is damaged",
         ));
     }
     if !affordable {
         return Err(Error::new(
             ErrorKind::Limit,
-            "the key file asks for more memory or time than any honest one",
+            "the key file's cost parameters need too much memory or time",
         ));
     }
     Ok(())

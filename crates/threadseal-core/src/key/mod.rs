@@ -152,7 +152,7 @@ impl PublicKey {
             .trim();
         if text.contains("PRIVATE KEY-----") {
             return Err(Error::key(
-                "this is a private key; pass the public key (and keep the private one private)",
+                "this is a private key; hint: pass the public key (and keep the private one private)",
             ));
         }
         if text.starts_with(PEM_BEGIN.trim_end()) {

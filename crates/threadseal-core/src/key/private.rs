@@ -150,7 +150,7 @@ impl PrivateKey {
         let key = Self::from_seed_slice(seed)?;
         if key.public.as_bytes() != public {
             return Err(Error::key(
-                "the public half of the key file is not the private half's: the file is damaged",
+                "the public half of the key file does not match the private half: the file is damaged",
             ));
         }
         Ok(key)
@@ -166,7 +166,7 @@ impl fmt::Debug for PrivateKey {
 /// The label and content of a PEM file.
 pub(super) fn read_pem(text: &str) -> Result<(&str, SecretDocument), Error> {
     if text.len() > MAX_KEY_FILE_BYTES {
-        return Err(Error::key("the key file is too large to be one"));
+        return Err(Error::key("the key file is too large"));
     }
     SecretDocument::from_pem(text).map_err(|_| Error::key("not a PEM private key"))
 }

@@ -54,7 +54,7 @@ pub enum ProofError {
 impl fmt::Display for ProofError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NotInTree => "there is no such leaf in a tree of this size",
+            Self::NotInTree => "a tree of this size has no such leaf",
             Self::Shrunk => "the later tree is the smaller one",
             Self::Length => "the proof has too few or too many hashes",
             Self::OtherRoot => "the proof leads to another root",

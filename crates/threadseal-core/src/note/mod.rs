@@ -74,7 +74,7 @@ impl NoteText {
         }
         if text.starts_with(COSIGNATURE_DOMAIN) {
             return Err(NoteError::Malformed(
-                "the text begins as what a witness signs",
+                "the text begins like the message that a witness signs",
             ));
         }
         Ok(Self(text.to_owned()))
@@ -134,7 +134,7 @@ impl NoteSignature {
         let (name, blob) = line
             .strip_prefix(SIGNATURE_PREFIX)
             .and_then(|rest| rest.split_once(' '))
-            .ok_or(NoteError::Malformed("a signature line has another form"))?;
+            .ok_or(NoteError::Malformed("a signature line is malformed"))?;
         let name = KeyName::parse(name)?;
         // The length is bounded before decoding, and checked exactly after it.
         let blob = Some(blob)
@@ -251,7 +251,7 @@ impl SignedNote {
         if self.signatures.len() >= MAX_NOTE_SIGNATURES {
             return Err(Error::new(
                 crate::error::ErrorKind::Limit,
-                format!("a note takes at most {MAX_NOTE_SIGNATURES} signatures"),
+                format!("a note has at most {MAX_NOTE_SIGNATURES} signatures"),
             ));
         }
         self.signatures.push(signature);

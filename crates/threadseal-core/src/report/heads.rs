@@ -224,7 +224,7 @@ pub fn end_unproved(expect: &[Expectation]) -> &'static str {
     if heads.clone().next().is_none() {
         "the last seal is not final and no head is known: later seals may have been cut off"
     } else if heads.any(|expected| !expected.vouches) {
-        "the last seal is not final, and what this host knows of the record may itself be older than it was"
+        "the last seal is not final, and this host's own knowledge of the record may be out of date"
     } else {
         "the last seal is not final"
     }
@@ -326,11 +326,11 @@ pub fn check_forks(
         return;
     }
     let untold = with(Bearing::Unknown).map(|(_, KnownFork { fork, entry })| {
-        format!("{entry}: {fork}; whether this copy goes on from there, what is here of it does not tell")
+        format!("{entry}: {fork}; the part of this copy that is here does not show whether it continues from there")
     });
     let silent = expect.iter().filter_map(|expected| match &expected.by {
         KnownBy::ForksUnknown(why) => Some(format!(
-            "whether this record was sealed in two ways, the log of this host does not tell: {why}"
+            "the log of this host does not show whether this record was sealed in two ways: {why}"
         )),
         _ => None,
     });
@@ -343,7 +343,7 @@ pub fn check_forks(
 }
 
 /// Why a head was not compared.
-const BROKEN: &str = "what follows the first bad place cannot be said";
+const BROKEN: &str = "the part after the first bad place cannot be checked";
 
 /// Compares the number of seals, for formats in which each unit is a seal. Returns true if the
 /// number is the expected one.
@@ -371,12 +371,12 @@ fn fault(expected: &Expectation, met: Met, end: &End) -> Option<(Verdict, Findin
     match (met, expected.head) {
         (Met::At(seq), _) if expected.exact && end.last != Some(seq) => {
             let text =
-                format!("the expected head is {seal} {seq}, and the {record} goes on after it");
+                format!("the expected head is {seal} {seq}, but the {record} continues after it");
             Some((Verdict::Open, FindingCode::HeadNotLast, text))
         }
         (Met::At(_), _) => None,
         (Met::Differs, _) => {
-            let text = format!("another {seal} stands in the place of the expected head");
+            let text = format!("another {seal} is in the place of the expected head");
             Some((Verdict::Forked, FindingCode::HeadDiffers, text))
         }
         _ if end.broken => None,
@@ -389,7 +389,7 @@ fn fault(expected: &Expectation, met: Met, end: &End) -> Option<(Verdict, Findin
                 format!("at {seal} {seq}")
             });
             let text = format!(
-                "the {record} ends {last}, the known head is {seal} {}",
+                "the {record} ends {last}, but the known head is {seal} {}",
                 head.seq
             );
             let verdict = if end.last >= Some(head.seq) {

@@ -36,7 +36,7 @@ impl Origin {
         }
         if COSIGNATURE_DOMAIN.strip_suffix('\n') == Some(text) {
             return Err(NoteError::Malformed(
-                "an origin is the first line of what a witness signs",
+                "an origin may not be the first line of the message that a witness signs",
             ));
         }
         Ok(Self(text.to_owned()))
@@ -85,7 +85,7 @@ impl Checkpoint {
     pub fn parse(text: &NoteText) -> Result<Self, NoteError> {
         let read = Self::parse_with_any_root(text)?;
         match read.is_of_an_empty_log_with_leaves() {
-            true => Err(NoteError::Malformed("an empty log has another root")),
+            true => Err(NoteError::Malformed("an empty log cannot have this root")),
             false => Ok(read),
         }
     }
@@ -99,7 +99,7 @@ impl Checkpoint {
         let size = line("a checkpoint has no size")?;
         let root = line("a checkpoint has no root")?;
         let size = parse_size(size).ok_or(NoteError::Malformed(
-            "the size of a checkpoint is no decimal number below 2^63",
+            "the size of a checkpoint is not a decimal number below 2^63",
         ))?;
         let root = encoding::parse_base64(root).and_then(|root| <[u8; 32]>::try_from(root).ok());
         let root = root.map(Digest::from_bytes).ok_or(NoteError::Malformed(
@@ -137,7 +137,7 @@ impl Checkpoint {
         let invalid = |error: NoteError| Error::invalid(error.to_string());
         if self.origin.as_str().starts_with(RECORD_DOMAIN) {
             return Err(Error::invalid(format!(
-                "the origin of a log does not begin with {RECORD_DOMAIN:?}"
+                "the origin of a log may not begin with {RECORD_DOMAIN:?}"
             )));
         }
         let name = KeyName::parse(self.origin.as_str()).map_err(invalid)?;

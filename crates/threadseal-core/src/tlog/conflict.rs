@@ -103,12 +103,12 @@ impl fmt::Display for NoConflict {
         match self {
             Self::Note(why) => why.fmt(f),
             Self::Key(why) => f.write_str(why),
-            Self::OtherKey => f.write_str("the key is of no log and no witness"),
+            Self::OtherKey => f.write_str("the key belongs neither to a log nor to a witness"),
             Self::NotSigned => f.write_str("the key did not sign both checkpoints"),
             Self::NotShown => f.write_str("an entry is not in the tree of its checkpoint"),
             Self::Compatible => f.write_str(
-                "the checkpoints are not two trees of one log and one size, nor was the smaller one signed as the newest later, nor does an \
-                 entry differ",
+                "the checkpoints are not two trees of one log and one size, the smaller one was not signed as the newest later, and no \
+                 entry differs",
             ),
         }
     }
@@ -209,7 +209,7 @@ impl Conflict {
             Some(rest) => {
                 let number = rest.split_once('\n');
                 let number = number.and_then(|(text, rest)| Some((parse_size(text)?, rest)));
-                let unsaid = || malformed("it does not say which entry is not the same");
+                let unsaid = || malformed("it does not name the entry that differs");
                 let (entry, rest) = number.ok_or_else(unsaid)?;
                 (Some(entry), rest)
             }
@@ -218,7 +218,7 @@ impl Conflict {
         let mut side = || -> Result<_, NoConflict> {
             let shown = entry.map(|_| shown_entry(rest)).transpose()?;
             let (shown, after) = shown.map_or((None, rest), |(shown, after)| (Some(shown), after));
-            let counted = || malformed("a note of the conflict is not as long as it says");
+            let counted = || malformed("a note of the conflict does not have its stated length");
             let (note, after) = counted_note(after).ok_or_else(counted)?;
             rest = after;
             Ok((SignedNote::parse(note).map_err(NoConflict::Note)?, shown))
@@ -230,7 +230,7 @@ impl Conflict {
         let found = Self::of(key, both, entry)?;
         match found.to_string() == text {
             true => Ok(found),
-            false => Err(malformed("the notes stand in another order")),
+            false => Err(malformed("the notes are in the wrong order")),
         }
     }
 
@@ -282,7 +282,9 @@ fn shown_entry(text: &str) -> Result<(ShownEntry, &str), NoConflict> {
     {
         let hash = digest(hash).filter(|_| hashes.len() < MAX_PROOF_HASHES);
         hashes.push(
-            hash.ok_or_else(|| malformed("a hash of the conflict is none, or one too many"))?,
+            hash.ok_or_else(|| {
+                malformed("a hash of the conflict is not valid, or is one too many")
+            })?,
         );
         rest = after;
     }

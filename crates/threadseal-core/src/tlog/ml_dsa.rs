@@ -110,11 +110,11 @@ impl MlDsaSigner {
         let time = time.map_or(0, CosignatureTime::seconds);
         let message = message(checkpoint, name, time).ok_or_else(|| {
             Error::invalid(
-                "ML-DSA-44 signs no checkpoint with more than three lines, nor names beyond 255 bytes",
+                "ML-DSA-44 signs only checkpoints of at most three lines, and names of at most 255 bytes",
             )
         })?;
         let signature = self.0.try_sign(&message);
-        let signature = signature.map_err(|_| Error::invalid("ML-DSA-44 does not sign this"))?;
+        let signature = signature.map_err(|_| Error::invalid("ML-DSA-44 cannot sign this"))?;
         let id = typed_key_id(name, ML_DSA_TYPE, self.public_key().as_bytes());
         let signature = timed(time, &signature.encode());
         Ok(NoteSignature::of(name.clone(), id, signature))

@@ -67,7 +67,9 @@ impl Tombstone {
             ..statement
         };
         let none = || {
-            Error::invalid("a tombstone names each of a few records once, and gives short texts")
+            Error::invalid(
+                "a tombstone names each record once, and not too many; its texts are short",
+            )
         };
         let text = statement
             .text(&public, None)

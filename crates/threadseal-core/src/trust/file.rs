@@ -104,7 +104,7 @@ impl Source<'_> {
             })?;
         }
         if set.is_empty() {
-            let error = Error::invalid("the list is empty; leave it out for all");
+            let error = Error::invalid("the list is empty; hint: leave it out for all");
             return Err(self.error_at(list.span().start, &error));
         }
         Ok(set)

@@ -141,7 +141,7 @@ impl TrustedKey {
             |text: &str| text.len() <= MAX_TRUST_TEXT_BYTES && !text.chars().any(char::is_control);
         let texts = [self.note.as_ref(), self.revoked.as_ref().map(|r| &r.reason)];
         if self.usage.is_empty() {
-            return Err(Error::invalid("`usage` names nothing"));
+            return Err(Error::invalid("`usage` is empty"));
         }
         if !texts.into_iter().flatten().all(|text| line(text)) {
             return Err(Error::invalid(format!(

@@ -130,7 +130,7 @@ struct PublicKeyTable {
 /// Also when a first line begins like a signature and is none.
 pub fn parse_trusted_key(bytes: &[u8]) -> Result<RyeTrustedKey, Error> {
     if bytes.len() > MAX_KEY_FILE_BYTES {
-        return Err(Error::key("the key file is too large to be one"));
+        return Err(Error::key("the key file is too large"));
     }
     let text = std::str::from_utf8(bytes).map_err(|_| Error::key("the key file is not UTF-8"))?;
     let text = universal_newlines(text);
@@ -145,7 +145,9 @@ pub fn parse_trusted_key(bytes: &[u8]) -> Result<RyeTrustedKey, Error> {
     let key = PublicKey::from_pem(&file.public_key.pem)?;
     let fingerprint = RyeFingerprint::of_pem(&file.public_key.pem);
     if RyeFingerprint::parse_hex(&file.fingerprint) != Some(fingerprint) {
-        return Err(Error::key("the key file's fingerprint is not its key's"));
+        return Err(Error::key(
+            "the key file's fingerprint does not match its key",
+        ));
     }
     Ok(RyeTrustedKey {
         fingerprint,
@@ -289,9 +291,9 @@ fn sole_self_signed(read: &[(&str, RyeTrustedKey)]) -> Result<PublicKey, &'stati
     let mut own = read.iter().filter(|(_, key)| key.is_signed_by(&key.key));
     match (own.next(), own.next()) {
         (Some((_, only)), None) => Ok(only.key),
-        (None, _) => Err("no key of the folder is signed by itself; give the owner's public key"),
+        (None, _) => Err("no key of the folder is self-signed; hint: give the owner's public key"),
         (Some(_), Some(_)) => {
-            Err("several keys of the folder are signed by themselves; give the owner's public key")
+            Err("several keys of the folder are self-signed; hint: give the owner's public key")
         }
     }
 }

@@ -145,13 +145,13 @@ impl Scope {
     pub(super) fn check(&self) -> Result<(), Error> {
         if self.threads.is_empty() || self.formats.is_empty() {
             return Err(Error::invalid(
-                "a scope names no thread or no format; leave the list out for all",
+                "a scope names no thread or no format; hint: leave the list out for all",
             ));
         }
         if self.threads.len() > MAX_SCOPE_PATTERNS {
             return Err(Error::new(
                 ErrorKind::Limit,
-                format!("a scope takes at most {MAX_SCOPE_PATTERNS} patterns"),
+                format!("a scope has at most {MAX_SCOPE_PATTERNS} patterns"),
             ));
         }
         Ok(())

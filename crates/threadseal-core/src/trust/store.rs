@@ -72,11 +72,14 @@ impl TrustStore {
         if self.entries.len() >= MAX_TRUSTED_KEYS {
             return Err(Error::new(
                 ErrorKind::Limit,
-                format!("a trust store takes at most {MAX_TRUSTED_KEYS} keys"),
+                format!("a trust store has at most {MAX_TRUSTED_KEYS} keys"),
             ));
         }
         if self.entries.contains_key(&entry.name) {
-            return Err(Error::invalid(format!("the name {} is taken", entry.name)));
+            return Err(Error::invalid(format!(
+                "the name {} is already in use",
+                entry.name
+            )));
         }
         let twin = |other: &&TrustedKey| !other.usage.is_disjoint(&entry.usage);
         if let Some(other) = self.by_key(&entry.key).find(twin) {
@@ -129,7 +132,7 @@ impl TrustStore {
     /// [`ErrorKind::InvalidInput`] when there is no such entry, or the reason is not one line.
     pub fn revoke(&mut self, name: &TrustName, revocation: Revocation) -> Result<(), Error> {
         let Some(mut entry) = self.remove(name) else {
-            return Err(Error::invalid(format!("nobody is trusted as {name}")));
+            return Err(Error::invalid(format!("no key is trusted as {name}")));
         };
         let before = entry.clone();
         if entry

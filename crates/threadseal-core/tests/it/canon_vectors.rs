@@ -1,11 +1,11 @@
 //! `testkit/canon`, and every signed JSON document of the shared Rye vectors.
 
-use crate::shared::{beside_repository, in_repository};
 use crate::spec_canon::snake_case;
 use std::path::Path;
 use threadseal_core::canon::json::{Value, parse, parse_python, scan_object, validate};
 use threadseal_core::canon::{jcs, python};
 use threadseal_core::digest::Digest;
+use threadseal_testkit::{beside_repository, in_repository};
 
 fn cases(name: &str) -> Vec<Value> {
     let file = std::fs::read(in_repository("testkit/canon").join(name)).unwrap();

@@ -7,7 +7,6 @@
 )]
 
 mod canon_vectors;
-mod shared;
 mod spec_canon;
 mod spec_keys;
 mod testkit_keys;

@@ -1,7 +1,7 @@
 //! The worked examples of `spec/canon.md`, computed again.
 
-use crate::shared::in_repository;
 use threadseal_core::canon::{jcs, json, python};
+use threadseal_testkit::in_repository;
 
 /// The fenced blocks marked `canon`, as pairs of line head and rest.
 fn examples(document: &str) -> Vec<Vec<(&str, &str)>> {

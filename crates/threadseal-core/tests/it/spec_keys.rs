@@ -1,6 +1,5 @@
 //! Computes every example of `spec/keys-and-trust.md` from its two seeds.
 
-use crate::shared::in_repository;
 use std::fmt::Write as _;
 use threadseal_core::digest::Digest;
 use threadseal_core::encoding::{base64url, hex};
@@ -11,6 +10,7 @@ use threadseal_core::merkle;
 use threadseal_core::note::{self, KeyName, NoteText};
 use threadseal_core::trust::rye::TrustSet;
 use threadseal_core::trust::{Trust, TrustName, TrustStore};
+use threadseal_testkit::in_repository;
 
 fn private(seed: u8) -> PrivateKey {
     PrivateKey::from_seed([seed; 32])

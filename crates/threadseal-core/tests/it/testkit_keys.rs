@@ -1,6 +1,5 @@
 //! Runs `testkit/keys`: every file is listed, and every answer is the expected one.
 
-use crate::shared::{beside_repository, in_repository};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,6 +9,7 @@ use threadseal_core::merkle;
 use threadseal_core::note::{NoteError, SignedNote, parse_vkey};
 use threadseal_core::trust::TrustStore;
 use threadseal_core::trust::rye::TrustSet;
+use threadseal_testkit::{beside_repository, in_repository};
 
 const KIT: &str = "testkit/keys";
 

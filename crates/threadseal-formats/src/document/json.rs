@@ -127,7 +127,7 @@ fn read_rye(content: &Value, signature: Option<&Value>, judge: &Judge<'_>, readi
             Verdict::Malformed,
             Finding::error(
                 FindingCode::SignatureTail,
-                "something follows the fields of `_signature`",
+                "`_signature` has text after its fields",
             ),
         );
     }
@@ -174,11 +174,11 @@ fn irregular(irregularities: &[Irregularity], signed: bool, file: &mut Part) {
             ),
             IrregularityKind::LoneSurrogate => (
                 FindingCode::NonstandardJson,
-                "a lone surrogate: not every reader takes it",
+                "a lone surrogate: not every reader accepts it",
             ),
             IrregularityKind::NonFinite => (
                 FindingCode::NonstandardJson,
-                "not a finite number: not every reader takes it",
+                "not a finite number: not every reader accepts it",
             ),
         };
         let at = irregularity.offset as u64;
@@ -231,7 +231,7 @@ fn not_strict(error: JsonError) -> Native {
         _ => broken(
             Verdict::Malformed,
             FindingCode::NotStrictJson,
-            "a native seal stands only in JSON that every reader takes",
+            "a native seal needs JSON that every reader accepts",
             at,
         ),
     }

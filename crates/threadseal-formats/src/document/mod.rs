@@ -167,7 +167,7 @@ pub fn verify<'a>(bytes: &'a [u8], options: &Options<'_>) -> Result<Outcome<'a>,
         && !options.kind.fits(item)
     {
         return Err(Error::invalid(format!(
-            "Rye signs no {} file as a {}",
+            "Rye does not sign a {} file as a {}",
             options.kind,
             item.as_str()
         )));
@@ -281,9 +281,9 @@ impl<'a, 'o> Case<'a, 'o> {
 
     fn nothing_counts(&mut self) {
         let message = match self.options.profile {
-            ProfileChoice::Auto => "nothing signs this file",
-            ProfileChoice::Rye => "no Rye signature that Rye would see",
-            ProfileChoice::Native => "no native seal",
+            ProfileChoice::Auto => "this file has no signature",
+            ProfileChoice::Rye => "this file has no Rye signature that Rye would find",
+            ProfileChoice::Native => "this file has no native seal",
         };
         self.report.downgrade(
             Verdict::Unsigned,
@@ -337,7 +337,7 @@ impl<'a, 'o> Case<'a, 'o> {
                 Verdict::Tampered,
                 Finding::error(
                     FindingCode::SealGone,
-                    "a sealed file is known, and this one has no seal",
+                    "the known file is sealed, but this one has no seal",
                 ),
             )),
         };
@@ -371,7 +371,7 @@ impl<'a, 'o> Case<'a, 'o> {
                 Verdict::Foreign,
                 Finding::error(
                     FindingCode::OtherThread,
-                    "the document is not one of the expected thread",
+                    "the document does not belong to the expected thread",
                 ),
             );
         }

@@ -31,7 +31,7 @@ pub(super) fn check(
             return Some(broken(
                 Verdict::Malformed,
                 FindingCode::SealUnreadable,
-                "what claims to be a native seal does not follow its grammar",
+                "a line looks like a native seal, but does not follow its grammar",
                 at,
             ));
         }
@@ -39,7 +39,7 @@ pub(super) fn check(
             return Some(broken(
                 Verdict::Tampered,
                 FindingCode::SealNotLast,
-                "bytes follow the native seal, which is the last line of what was sealed",
+                "bytes follow the native seal, which was the last line when the file was sealed",
                 at,
             ));
         }
@@ -47,7 +47,7 @@ pub(super) fn check(
             return Some(broken(
                 Verdict::Tampered,
                 FindingCode::SeveralSeals,
-                "a file has one native seal; this is another",
+                "a file has only one native seal; this is another",
                 at,
             ));
         }
@@ -78,7 +78,7 @@ fn check_located(located: &Located, file: &[u8], kind: DocumentKind, judge: &Jud
     let part = &mut native.part;
     if located.seal.kind != kind {
         let message = format!(
-            "sealed as {}, and found as {kind}: another place, another meaning",
+            "sealed as {}, but found as {kind}: its meaning may differ",
             located.seal.kind
         );
         part.fault(

@@ -127,7 +127,7 @@ fn json_suffix_place(bytes: &[u8], members: &Members<'_>, unsigned: &str) -> Res
     });
     let Some((start, fields)) = read else {
         return Err(Error::invalid(
-            "`_signature` is not a Rye signature: remove it, or sign with Rye again",
+            "`_signature` is not a Rye signature; hint: remove it, or sign with Rye again",
         ));
     };
     suffix_place(bytes, start, &fields, unsigned)
@@ -138,7 +138,7 @@ fn text_place(bytes: &[u8], kind: DocumentKind, unsigned: &str) -> Result<Place,
     if let Some(header) = seal::rye_header(text, kind) {
         if !header.well_ended {
             return Err(Error::invalid(
-                "the line of the Rye signature goes on behind it: sign with Rye again",
+                "text follows the Rye signature on its line; hint: sign with Rye again",
             ));
         }
         if seal::has_own_line(text) {
@@ -163,11 +163,9 @@ fn text_place(bytes: &[u8], kind: DocumentKind, unsigned: &str) -> Result<Place,
 fn refuse_another_seal(text: &str, kind: DocumentKind) -> Result<(), Error> {
     match seal::find_in_text(text, kind) {
         Found::Nothing => Ok(()),
-        Found::Seal(_) | Found::Unreadable(_) | Found::Misplaced(_) | Found::Several(_) => {
-            Err(Error::invalid(
-                "another line begins like a native seal: indent it, so that it cannot be taken for one",
-            ))
-        }
+        Found::Seal(_) | Found::Unreadable(_) | Found::Misplaced(_) | Found::Several(_) => Err(
+            Error::invalid("another line begins like a native seal; hint: indent it"),
+        ),
     }
 }
 
@@ -182,8 +180,8 @@ fn suffix_place(
         && provider != seal::PROVIDER
     {
         return Err(Error::invalid(
-            "the Rye signature ends in a registry's name, where the native seal would stand: \
-             no signature covers that name; remove it first",
+            "the Rye signature ends in a registry's name, which no signature covers, in the place of the native seal; \
+             hint: remove that name first",
         ));
     }
     let core = &bytes[..start + fields.core_len];
@@ -194,7 +192,7 @@ fn suffix_place(
 
 fn sealed_under_rye() -> Error {
     Error::invalid(
-        "a Rye signature was added to a natively sealed file, and covers the seal: sign with Rye \
+        "a Rye signature was added to a natively sealed file, and covers the seal; hint: sign with Rye \
          again, then seal",
     )
 }
@@ -231,10 +229,12 @@ fn sign_rye_text(
     let item = item_type(text, kind, signing)?;
     let refuse = |why: &str| Err(Error::invalid(why));
     if text.contains('\r') {
-        return refuse("Rye reads CR as LF and would sign other bytes than these: convert to LF");
+        return refuse(
+            "Rye reads CR as LF and would sign other bytes than these; hint: convert to LF",
+        );
     }
     if text.starts_with('\u{feff}') {
-        return refuse("Rye sees no header behind a byte order mark: remove the mark");
+        return refuse("Rye finds no header after a byte order mark; hint: remove the mark");
     }
     let (before, comment, after) = header_place(text, kind, item)?;
     let with_header = |fields: &str| {
@@ -278,7 +278,7 @@ fn item_type(text: &str, kind: DocumentKind, signing: &RyeSigning<'_>) -> Result
         Ok(item)
     } else {
         Err(Error::invalid(format!(
-            "Rye signs no {kind} file as a {}",
+            "Rye does not sign a {kind} file as a {}",
             item.as_str()
         )))
     }
@@ -310,8 +310,8 @@ fn header_place(
     }
     if !shebang.is_empty() || rest.starts_with("#!") {
         return Err(Error::invalid(
-            "Rye writes its header above the shebang of such a file, which then runs no more: \
-             seal it natively",
+            "Rye writes its header above the shebang of such a file, which then no longer runs; \
+             hint: seal it natively",
         ));
     }
     Ok((String::new(), comment, rest))

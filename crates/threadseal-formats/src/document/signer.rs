@@ -85,7 +85,7 @@ fn weigh(standing: Standing) -> (SignerStatus, Option<(Verdict, Finding)>) {
                 Verdict::UnknownSigner,
                 Finding::warning(
                     FindingCode::UnknownSigner,
-                    "nobody vouches for the key that signed",
+                    "the key that signed is not trusted",
                 ),
             )),
         ),
@@ -103,7 +103,7 @@ fn weigh(standing: Standing) -> (SignerStatus, Option<(Verdict, Finding)>) {
                 Finding::error(
                     FindingCode::KeyRevoked,
                     format!(
-                        "the key that signed was revoked as of {}, and nothing says that the signature is older",
+                        "the key that signed was revoked as of {}, and nothing proves that the signature is older",
                         at.to_iso_seconds()
                     ),
                 ),

@@ -121,7 +121,7 @@ fn junk(header: &Header<'_>, part: &mut Part) {
         let from = header.fields_start + header.fields.len;
         let finding = Finding::error(
             FindingCode::HeaderJunk,
-            "the line of the Rye signature does not end where its fields end",
+            "text follows the Rye signature on its line",
         );
         part.fault(
             Verdict::Tampered,
@@ -156,7 +156,7 @@ fn name_gaps(
     if kind.is_script() && layout::shebang_len(text) == 0 {
         let finding = Finding::warning(
             FindingCode::ShebangUncovered,
-            "Rye's signature does not say whether a shebang line stood at the top of this script",
+            "Rye's signature does not cover whether a shebang line was at the top of this script",
         );
         part.gap(Verdict::Partial, finding.at_bytes(0, 0));
     }
@@ -172,7 +172,7 @@ fn newlines(raw: &str, kind: DocumentKind, item: ItemType, header: &Header<'_>, 
     if as_it_lies != header.fields.digest() {
         let finding = Finding::error(
             FindingCode::NewlinesChanged,
-            "the hash holds only after every CR LF and CR is read as LF",
+            "the hash matches only when every CR LF and CR is read as LF",
         );
         part.gap(Verdict::Tampered, finding);
     }

@@ -49,7 +49,7 @@ pub(super) fn check(raw: &str, options: &Options<'_>, judge: &Judge<'_>, reading
             Verdict::Forged,
             Finding::error(
                 FindingCode::KeyVouchesForItself,
-                "a key file that nobody but its own key vouches for makes no key trusted",
+                "a key file that is signed only by its own key does not make a key trusted",
             ),
         );
     }

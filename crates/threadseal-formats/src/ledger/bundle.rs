@@ -77,7 +77,7 @@ impl Bundle {
             Error::new(kind, format!("not a bundle: {error}"))
         })?;
         let wrong =
-            |name: &str| Error::invalid(format!("not a bundle: `{name}` is missing or odd"));
+            |name: &str| Error::invalid(format!("not a bundle: `{name}` is missing or not valid"));
         let bundle = &document.value;
         if bundle.get("version").and_then(Value::as_u64) != Some(VERSION) {
             return Err(wrong("version"));
@@ -109,7 +109,7 @@ impl Bundle {
 fn ledger_of(run: RunId, ledger: &Value, is_replay: bool) -> Result<BundledLedger, Error> {
     let wrong = |name: &str| {
         Error::invalid(format!(
-            "not a bundle: `{name}` of a ledger is missing or odd"
+            "not a bundle: `{name}` of a ledger is missing or not valid"
         ))
     };
     let number = |of: &Value, name: &str| {
@@ -185,7 +185,7 @@ pub fn write_bundle(
 ) -> Result<(), Error> {
     let root = runs
         .first()
-        .ok_or_else(|| Error::invalid("a bundle is of a run"))?;
+        .ok_or_else(|| Error::invalid("a bundle needs a run"))?;
     let head = python::rye_line(&begin(root, state, at));
     out(head.strip_suffix(b"}").unwrap_or(&head))?;
     out(b",\"ledgers\":{")?;

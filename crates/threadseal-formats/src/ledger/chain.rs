@@ -208,7 +208,7 @@ impl Verifier {
                     self.record(facts, part, place);
                 }
                 if records.len() > 1 {
-                    let text = "several records stand on one line";
+                    let text = "several records are on one line";
                     self.seen
                         .remark(FindingCode::LineOfMany, text, &Mark { index, place });
                 }
@@ -239,12 +239,10 @@ impl Verifier {
     fn skip(&mut self, skipped: Option<Skipped>, place: Place) {
         let Some(skipped) = skipped else { return };
         let text = match skipped.why {
-            SkipReason::NotJson => "this is no record: the original passes over it in silence",
-            SkipReason::NoObject => {
-                "this JSON is no record: the original passes over it in silence"
-            }
-            SkipReason::NotUtf8 => "this is not UTF-8: the original cannot read the ledger",
-            SkipReason::Limit => "this line goes beyond what is read here",
+            SkipReason::NotJson => "this is not a record: AbstractRuntime skips it silently",
+            SkipReason::NoObject => "this JSON is not a record: AbstractRuntime skips it silently",
+            SkipReason::NotUtf8 => "this is not UTF-8: AbstractRuntime cannot read the ledger",
+            SkipReason::Limit => "this line exceeds a limit of this verifier",
         };
         let place = Place {
             from: place.from + skipped.from as u64,
@@ -300,7 +298,7 @@ impl Verifier {
             self.seen
                 .fault(mark, Verdict::Foreign, FindingCode::RecordForeign, text);
         } else if named.is_some() && run.is_none() {
-            let text = "`run_id` is no name of a run";
+            let text = "`run_id` is not a valid run id";
             self.seen.remark(FindingCode::RecordOdd, text, mark);
         }
         if self.seen.run.is_none() {
@@ -318,7 +316,7 @@ impl Verifier {
             };
             match odd.kind {
                 OddityKind::NameRepeated => {
-                    let text = "a member stands twice: no hash covers the first, and readers differ on which counts";
+                    let text = "a member occurs twice: no hash covers the first, and readers differ on which counts";
                     seen.fault(&at, Verdict::Tampered, FindingCode::NameRepeated, text);
                 }
                 OddityKind::Inexact => {
@@ -330,7 +328,7 @@ impl Verifier {
                     seen.remark(FindingCode::NumberNotFinite, text, &at);
                 }
                 OddityKind::LoneSurrogate => {
-                    let text = "a string holds a lone surrogate, which cannot be hashed";
+                    let text = "a string has a lone surrogate, which cannot be hashed";
                     seen.remark(FindingCode::LoneSurrogate, text, &at);
                 }
                 OddityKind::Member(name) => {
@@ -340,18 +338,18 @@ impl Verifier {
                 OddityKind::Time => {
                     seen.remark(
                         FindingCode::TimeUnreadable,
-                        "a time of the record is none",
+                        "a time of the record is not valid",
                         &at,
                     );
                 }
                 OddityKind::MarkersUnread => {
-                    let text = "the record is too large to look for markers in it";
+                    let text = "the record is too large to search it for markers";
                     seen.remark(FindingCode::MarkersUnread, text, &at);
                 }
             }
         }
         if facts.numeric_names {
-            let text = "the hash holds with numeric names in the order of numbers, as the original appends and does not verify: its alarm is a false one";
+            let text = "the hash matches with numeric names in numeric order, as AbstractRuntime writes them but does not verify them: its alarm is false";
             seen.remark(FindingCode::NumericNames, text, mark);
         }
     }
@@ -387,7 +385,7 @@ impl Verifier {
         } else if omitted && self.options.view == View::Replay {
             self.seen.omitted += 1;
         } else {
-            let text = "the record is not what was hashed";
+            let text = "the record does not match its hash";
             self.seen
                 .fault(mark, Verdict::Tampered, FindingCode::HashWrong, text);
         }
@@ -429,12 +427,12 @@ impl Verifier {
             _ if begins => (
                 Verdict::Tampered,
                 FindingCode::ChainRestarted,
-                "the record begins a chain anew",
+                "the record begins a new chain",
             ),
             (Some(_), Some((_, hash))) if *hash == stored => (
                 Verdict::Tampered,
                 FindingCode::RecordRepeated,
-                "the record stands here a second time",
+                "the record occurs here a second time",
             ),
             (Some(_), Some(_)) => {
                 seen.forked = true;
@@ -447,12 +445,12 @@ impl Verifier {
             (Some(named), None) if known(named) && seen.forked => (
                 Verdict::Forked,
                 FindingCode::ChainForked,
-                "the record goes on with another branch of the chain",
+                "the record continues another branch of the chain",
             ),
             (Some(named), None) if known(named) => (
                 Verdict::Tampered,
                 FindingCode::ChainBroken,
-                "the record builds on one that is not the last before it",
+                "the record builds on an earlier record, not on the one before it",
             ),
             _ => (
                 Verdict::Tampered,
@@ -466,10 +464,10 @@ impl Verifier {
     fn unchained(&mut self, facts: &Facts, mark: &Mark) {
         let seen = &mut self.seen;
         if !matches!(facts.stored, Link::None) {
-            let text = "`record_hash` is no SHA-256 digest in lower-case hex";
+            let text = "`record_hash` is not a SHA-256 digest in lower-case hex";
             seen.fault(mark, Verdict::Tampered, FindingCode::HashWrong, text);
         } else if facts.prev != Link::None {
-            let text = "the record names a record before it, and its own hash is gone";
+            let text = "the record names a record before it, but its own hash is missing";
             seen.fault(mark, Verdict::Tampered, FindingCode::HashMissing, text);
         } else {
             if seen.may_note(FindingCode::RecordUnchained) {
@@ -560,14 +558,14 @@ impl Seen {
             StepFault::EndedTwice => (FindingCode::StepEndedTwice, "the step has ended before"),
             StepFault::Unstarted => (
                 FindingCode::StepUnstarted,
-                "the step ends, and has not begun",
+                "the step ends but has not begun",
             ),
             StepFault::Backwards => (
                 FindingCode::TimeBackwards,
                 "the record is older than the one before it",
             ),
             StepFault::SlimDiffers => {
-                let text = "a `$slim` marker stands for content that the first record of its step does not have";
+                let text = "a `$slim` marker replaces content that the first record of its step does not have";
                 return self.fault(mark, Verdict::Partial, FindingCode::SlimUnresolved, text);
             }
         };

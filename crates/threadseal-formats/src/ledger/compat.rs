@@ -195,7 +195,7 @@ fn cannot_encode(surrogates: &Surrogates) -> String {
 }
 
 fn unknown() -> Value {
-    let why = "a line goes beyond the bounds of this reader";
+    let why = "a line exceeds a limit of this verifier";
     object([("unknown", why.into())])
 }
 

@@ -194,7 +194,7 @@ fn check_chain(report: &mut Report, seen: &Seen, view: View) {
     let why = match view {
         View::Whole => None,
         View::Window => {
-            let text = "only some records of the run are here: what stands before and behind them is not proved";
+            let text = "only some records of the run are here: the records before and after them are not proved";
             report.downgrade(
                 Verdict::Partial,
                 Finding::warning(FindingCode::LedgerWindow, text),
@@ -253,20 +253,20 @@ fn check_signed_head(report: &mut Report, seen: &Seen, judging: &Judging<'_>) ->
         Met::NotYet if seen.records < statement.count => Some((
             Verdict::Truncated,
             FindingCode::HeadAhead,
-            "the ledger has fewer records than its signed head says",
+            "the ledger has fewer records than its signed head states",
         )),
         Met::At(_) if statement.file.is_some() && file.is_some() && statement.file != file => {
             Some((
                 Verdict::Tampered,
                 FindingCode::FileDiffers,
-                "the records are those of the signed head, and the bytes around them are others",
+                "the records match the signed head, but the bytes around them differ",
             ))
         }
         Met::At(_) => None,
         Met::NotYet | Met::Differs => Some((
             Verdict::Tampered,
             FindingCode::HeadBroken,
-            "the record of the signed head is another one",
+            "the ledger has another record in the place of the signed head",
         )),
     };
     if let Some((verdict, code, text)) = fault {
@@ -304,7 +304,7 @@ fn check_steps(report: &mut Report, seen: &Seen) {
     let steps = &seen.steps;
     if let Some((index, place)) = steps.first_open {
         let text = format!(
-            "{} steps have begun and not ended: they still run, or a process died, or records are gone",
+            "{} steps have begun but not ended: they still run, or a process died, or records are missing",
             steps.open
         );
         let finding = super::chain::put(Finding::warning(FindingCode::StepUnended, text), &place);
@@ -328,12 +328,12 @@ fn check_steps(report: &mut Report, seen: &Seen) {
         );
         report.check(CheckName::Slim, CheckResult::Skipped, Some(why));
     } else if steps.slim > 0 {
-        let how = format!("{} markers stand for what the ledger has", steps.slim);
+        let how = format!("{} markers replace content that the ledger has", steps.slim);
         report.check(CheckName::Slim, CheckResult::Pass, Some(how));
     }
     if steps.artifacts > 0 {
         let text = format!(
-            "{} contents lie in an artifact store, under ids that the hashes cover; nobody looked there",
+            "{} contents are in an artifact store, under ids that the hashes cover; the store was not read",
             steps.artifacts
         );
         report.find(Finding::note(FindingCode::ArtifactElsewhere, text));
@@ -365,7 +365,7 @@ fn check_protection(report: &mut Report, seen: &Seen, reached: u64, vouched: boo
     let is_signed = vouched && seen.signers.reaches_end();
     if reached > 0 && reached < seen.records && !is_signed {
         let text = format!(
-            "the known head vouches for {reached} of {} records; the rest only follows in the chain",
+            "the known head confirms {reached} of {} records; the rest only follows in the chain",
             seen.records
         );
         report.downgrade(
@@ -374,10 +374,10 @@ fn check_protection(report: &mut Report, seen: &Seen, reached: u64, vouched: boo
         );
     }
     if reached == 0 && seen.signers.signed > 0 {
-        let text = "no head says that the last record is the newest: later ones may be gone";
+        let text = "no head proves that the last record is the newest: later ones may be missing";
         report.downgrade(Verdict::Open, Finding::note(FindingCode::HeadUnknown, text));
     } else if reached == 0 {
-        let text = "nothing outside of this file vouches for the chain: whoever can write it can write another one";
+        let text = "nothing outside of this file confirms the chain: any writer of the file can write another one";
         report.downgrade(
             Verdict::Consistent,
             Finding::note(FindingCode::Unsigned, text),

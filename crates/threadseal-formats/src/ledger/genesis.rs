@@ -119,11 +119,11 @@ impl Actors {
 
     fn from_value(value: &Value) -> Result<Self, Error> {
         let wrong = |what: &str| Error::invalid(format!("`actors` {what}"));
-        let members = value.as_object().ok_or_else(|| wrong("is no object"))?;
+        let members = value.as_object().ok_or_else(|| wrong("is not an object"))?;
         let mut actors = Self::default();
         for (id, fingerprint) in members {
             let text = |name: &str| fingerprint.get(name).and_then(Value::as_str);
-            let kind = text("kind").ok_or_else(|| wrong("names no kind"))?;
+            let kind = text("kind").ok_or_else(|| wrong("name no kind"))?;
             let metadata = fingerprint.get("metadata").and_then(Value::as_object);
             let actor = ActorFingerprint::new(
                 kind,
@@ -213,11 +213,8 @@ impl Genesis {
     }
 
     fn from_payload(payload: &Value) -> Result<Self, Error> {
-        let wrong = |name: &str| {
-            Error::invalid(format!(
-                "`{name}` of the first record is not what it must be"
-            ))
-        };
+        let wrong =
+            |name: &str| Error::invalid(format!("`{name}` of the first record is not valid"));
         let text = |of: &Value, name: &str| match of.get(name) {
             None | Some(Value::Null) => Ok(None),
             Some(value) => value

@@ -17,7 +17,7 @@ impl Members {
     pub(super) fn of(value: Value, what: &'static str) -> Result<Self, Error> {
         match value {
             Value::Object(left) => Ok(Self { left, what }),
-            _ => Err(Error::invalid(format!("{what} is no object"))),
+            _ => Err(Error::invalid(format!("{what} is not an object"))),
         }
     }
 
@@ -37,7 +37,7 @@ impl Members {
                 Some(text) => Ok(Some(text.to_owned())),
                 None => Err(self.wrong(name, "holds a lone surrogate")),
             },
-            _ => Err(self.wrong(name, "is no string")),
+            _ => Err(self.wrong(name, "is not a string")),
         }
     }
 
@@ -54,7 +54,7 @@ impl Members {
         let digest = Digest::parse_hex(&text);
         digest
             .map(Some)
-            .ok_or_else(|| self.wrong(name, "is no SHA-256 digest in lower-case hex"))
+            .ok_or_else(|| self.wrong(name, "is not a SHA-256 digest in lower-case hex"))
     }
 
     /// A value that may be absent or `null`.

@@ -312,7 +312,7 @@ impl StepRecord {
             step_id: members.text("step_id")?,
             node_id: members.text("node_id")?,
             status: StepStatus::parse(&status)
-                .ok_or_else(|| members.wrong("status", "is no status of a step"))?,
+                .ok_or_else(|| members.wrong("status", "is not a status of a step"))?,
             effect: members
                 .value_or_null("effect")
                 .map(Effect::from_value)
@@ -327,7 +327,7 @@ impl StepRecord {
                 None => 1,
                 Some(value) => value
                     .as_u64()
-                    .ok_or_else(|| members.wrong("attempt", "is no number of an attempt"))?,
+                    .ok_or_else(|| members.wrong("attempt", "is not the number of an attempt"))?,
             },
             idempotency_key: members.text_or_null("idempotency_key")?,
             prev_hash: members.digest_or_null("prev_hash")?,

@@ -167,7 +167,7 @@ impl WaitState {
         let reason = members.text("reason")?;
         let wait = Self {
             reason: WaitReason::parse(&reason)
-                .ok_or_else(|| members.wrong("reason", "is no reason to wait"))?,
+                .ok_or_else(|| members.wrong("reason", "is not a reason to wait"))?,
             wait_key: members.text_or_null("wait_key")?,
             until: members.text_or_null("until")?,
             resume_to_node: members.text_or_null("resume_to_node")?,
@@ -178,7 +178,7 @@ impl WaitState {
                 None => true,
                 Some(value) => value
                     .as_bool()
-                    .ok_or_else(|| members.wrong("allow_free_text", "is no truth value"))?,
+                    .ok_or_else(|| members.wrong("allow_free_text", "is not a boolean"))?,
             },
             details: members.value_or_null("details"),
         };
@@ -188,7 +188,7 @@ impl WaitState {
 }
 
 fn choices(members: &mut Members) -> Result<Option<Vec<String>>, Error> {
-    let wrong = |members: &Members| members.wrong("choices", "is no list of strings");
+    let wrong = |members: &Members| members.wrong("choices", "is not a list of strings");
     match members.take("choices") {
         Value::Null => Ok(None),
         Value::Array(choices) => {
@@ -312,12 +312,12 @@ impl RunState {
             run_id: RunId::parse(&members.text("run_id")?)?,
             workflow_id: members.text("workflow_id")?,
             status: RunStatus::parse(&status)
-                .ok_or_else(|| members.wrong("status", "is no status of a run"))?,
+                .ok_or_else(|| members.wrong("status", "is not a status of a run"))?,
             current_node: members.text("current_node")?,
             vars: match members.take("vars") {
                 Value::Null => Value::Object(Vec::new()),
                 vars @ Value::Object(_) => vars,
-                _ => return Err(members.wrong("vars", "is no object")),
+                _ => return Err(members.wrong("vars", "is not an object")),
             },
             waiting: members
                 .value_or_null("waiting")

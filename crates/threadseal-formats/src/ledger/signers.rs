@@ -147,8 +147,7 @@ impl Signers {
                 None
             }
             Ok(Some(Declaration::Genesis(_))) => {
-                let text =
-                    "the record is the beginning of a ledger, and does not stand at its beginning";
+                let text = "the record begins a ledger, but is not its first record";
                 fault((Verdict::Tampered, FindingCode::GenesisMisplaced, text));
                 None
             }
@@ -199,7 +198,7 @@ impl Signers {
         let wrong = match (read, of_actor) {
             (SignatureRead::Unreadable, _) => Some((
                 FindingCode::SignatureUnreadable,
-                "`signature` is not what a signature looks like",
+                "`signature` does not have the form of a signature",
             )),
             (SignatureRead::Bad(_), _) => Some((
                 FindingCode::SignatureBad,
@@ -315,7 +314,7 @@ impl Signers {
         }
         if let (Some(mark), true) = (&self.first_unsigned, self.inside > 0) {
             let text = format!(
-                "{} records have no signature of their own; that of a later record covers what they say, not who wrote them",
+                "{} records have no signature of their own; the signature of a later record covers their content, not their authors",
                 self.inside
             );
             let finding = mark.put(Finding::warning(FindingCode::RecordUnsigned, text));
@@ -332,13 +331,13 @@ impl Signers {
 const GENESIS_BAD: Fault = (
     Verdict::Malformed,
     FindingCode::GenesisBad,
-    "the record says what the ledger begins with or who may sign it, and cannot be read as that",
+    "the record declares the beginning of the ledger or its signers, but is malformed",
 );
 
 const TOO_MANY: Fault = (
     Verdict::Malformed,
     FindingCode::TooManyKeys,
-    "more keys sign this ledger than a verifier holds",
+    "more keys sign this ledger than a verifier supports",
 );
 
 /// Does the record declare the beginning of a ledger or its signers? It is decided without a tree
@@ -379,7 +378,7 @@ fn unknown_signer(report: &mut Report, id: &KeyId, pinned: bool) {
             Finding::error(FindingCode::KeyNotPinned, text),
         );
     } else {
-        let text = format!("nobody vouches for key {id}, and only its id is known here");
+        let text = format!("key {id} is not trusted, and only its id is known here");
         let finding = Finding::warning(FindingCode::KeyUnknown, text);
         report.downgrade(Verdict::UnknownSigner, finding);
     }

@@ -62,7 +62,7 @@ pub fn check_fork(reader: ForkReader, judging: &Judging<'_>) -> CheckedFork {
     report.record = Some(found.record);
     let [one, other] = found.links;
     let place = found.parent.map_or_else(
-        || "both are beginnings, or have one number".to_owned(),
+        || "both are beginnings, or have the same number".to_owned(),
         |parent| format!("both follow {parent}"),
     );
     let text = format!(
@@ -116,11 +116,11 @@ fn judged(found: &Equivocation, report: Report, judging: &Judging<'_>) -> Report
         .iter()
         .take(2)
         .filter_map(|signer| signer.certificate);
-    let text = "the delegation of a key that signed one of the links does not hold now: whoever has it may have signed since";
+    let text = "the delegation of a key that signed one of the links does not hold now: a holder of the key may have signed since";
     vouched &= certificates.all(|certificate| holds_now(&mut judged, &certificate, text, judging));
     judged.check(CheckName::Trust, CheckResult::of(vouched), None);
-    let text = "a key of the agent ended: these two links are by whoever had it, before that or later, and nothing here says who \
-                that was";
+    let text = "a key of the agent ended: a holder of the key signed these two links, before its end or later; nothing here \
+                identifies that holder";
     report.judged_unless_ended(judged, text)
 }
 

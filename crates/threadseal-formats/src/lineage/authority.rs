@@ -111,13 +111,13 @@ impl fmt::Display for Refusal {
         match self {
             Self::Downgrade => f.write_str("an older format follows a newer one"),
             Self::Signer => f.write_str("the signer does not have the authority here"),
-            Self::Agent => f.write_str("the link is another agent's"),
-            Self::Kind(kind) => write!(f, "a {kind} does not follow here"),
+            Self::Agent => f.write_str("the link belongs to another agent"),
+            Self::Kind(kind) => write!(f, "a {kind} may not follow here"),
             Self::Epoch { expected, found } => {
                 write!(f, "the link acts at epoch {found} instead of {expected}")
             }
-            Self::KeyEpoch => f.write_str("the signer goes back to an older delegation"),
-            Self::Body => f.write_str("what the link says does not fit its place"),
+            Self::KeyEpoch => f.write_str("the signer returns to an older delegation"),
+            Self::Body => f.write_str("the content of the link does not fit its place"),
         }
     }
 }

@@ -50,7 +50,7 @@ impl Lineages {
         if facts.len() > MAX_LINEAGE_LINKS {
             return Err(Error::new(
                 ErrorKind::Limit,
-                format!("at most {MAX_LINEAGE_LINKS} checkpoints are judged at once"),
+                format!("at most {MAX_LINEAGE_LINKS} checkpoints are verified at once"),
             ));
         }
         let same = representatives(&facts);

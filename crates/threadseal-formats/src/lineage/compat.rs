@@ -64,7 +64,7 @@ fn archive<'a>(lineage: &Lineage<'a>) -> Result<Vec<&'a LinkFacts>, &'static str
         return Err("no file here is called *.ckpt");
     };
     if files.iter().any(|facts| facts.folder != first.folder) {
-        return Err("its files lie in several folders, and it looks at one");
+        return Err("its files are in several folders, and igor reads only one");
     }
     files.sort_by_key(|facts| facts.last_part());
     Ok(files)

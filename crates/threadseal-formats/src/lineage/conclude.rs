@@ -279,7 +279,7 @@ fn check_chain(report: &mut Report, seen: &Seen, view: View) {
     }
     let sound = seen.findings.worst.is_none();
     if view == View::Single {
-        let why = "one link by itself: what stands before it was not looked at".to_owned();
+        let why = "only one link was given: the links before it were not checked".to_owned();
         report.check(CheckName::History, CheckResult::Skipped, Some(why));
     } else {
         report.check(CheckName::History, CheckResult::of(sound), None);
@@ -336,7 +336,7 @@ fn check_signers(
             *sessions.entry(signer).or_default() |= of_line;
         }
         if roots.len() + sessions.len() > MAX_RECORD_KEYS {
-            let text = "more keys sign this lineage than a verifier holds";
+            let text = "more keys sign this lineage than a verifier supports";
             report.downgrade(
                 Verdict::Malformed,
                 Finding::error(FindingCode::TooManyKeys, text),
@@ -434,7 +434,7 @@ fn check_window(report: &mut Report, tip: Option<&LineageHead>, judging: &Judgin
     let Some(certificate) = native.and_then(|native| native.certificate.as_ref()) else {
         return true;
     };
-    let text = "the delegation of the newest link's signer does not hold now, and nothing says that the link is older";
+    let text = "the delegation of the newest link's signer does not hold now, and nothing proves that the link is older";
     holds_now(report, certificate, text, judging)
 }
 
@@ -476,11 +476,11 @@ fn check_protection(
         return;
     }
     if judging.trust.pinned.is_some() {
-        let text = "nobody signed it, and a signature by one key was asked for";
+        let text = "the lineage is not signed, and a signature by one key was asked for";
         let finding = Finding::error(FindingCode::SignatureMissing, text);
         return report.downgrade(Verdict::Forged, finding);
     }
-    let text = "this format has no signature: whoever can write the file can change it";
+    let text = "this format has no signature: any writer of the file can change it";
     report.downgrade(
         Verdict::Unsigned,
         Finding::note(FindingCode::Unsigned, text),

@@ -124,7 +124,7 @@ impl Delegation {
     /// # Errors
     /// Kind `InvalidInput` when the text is anything but one spelling of a delegation.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let refuse = || Error::invalid("this is no delegation of a lineage");
+        let refuse = || Error::invalid("this is not a delegation of a lineage");
         if text.len() > MAX_DELEGATION_BYTES {
             return Err(refuse());
         }

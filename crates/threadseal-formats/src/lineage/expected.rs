@@ -79,7 +79,7 @@ fn look_for(expected: &Expectation, lineage: &Lineage<'_>, seen: &Seen, view: Vi
         .find(|(index, link)| counts(index) && link.hash.digest() == wanted);
     if let Some((index, _)) = found {
         if expected.exact && !seen.tips.contains(&index) {
-            let text = "the expected head is here, and the lineage goes on".to_owned();
+            let text = "the expected head is here, but the lineage continues after it".to_owned();
             return Met::No(Verdict::Open, FindingCode::HeadNotLast, text);
         }
         return Met::Yes;
@@ -94,7 +94,9 @@ fn look_for(expected: &Expectation, lineage: &Lineage<'_>, seen: &Seen, view: Vi
     }
     match expected.head {
         ExpectedHead::Line(line) => {
-            let text = format!("no link here is the expected head {line}: this is older, or other");
+            let text = format!(
+                "no link here is the expected head {line}: this lineage is older, or another one"
+            );
             Met::No(Verdict::RolledBack, FindingCode::HeadMissing, text)
         }
         ExpectedHead::Head(head) => missed(&head, expected.is_remembered(), lineage, seen, view),
@@ -103,12 +105,12 @@ fn look_for(expected: &Expectation, lineage: &Lineage<'_>, seen: &Seen, view: Vi
 
 fn missed(head: &Head, remembered: bool, lineage: &Lineage<'_>, seen: &Seen, view: View) -> Met {
     if !lineage.records().contains(&head.record) {
-        let text = "the expected head is of another agent".to_owned();
+        let text = "the expected head belongs to another agent".to_owned();
         return Met::No(Verdict::Foreign, FindingCode::RecordDiffers, text);
     }
     let places = seen.line.values().flatten();
     if places.clone().any(|place| *place == head.seq) {
-        let text = format!("link {} is another one than the known head", head.seq);
+        let text = format!("link {} differs from the known head", head.seq);
         return Met::No(Verdict::Forked, FindingCode::HeadDiffers, text);
     }
     let last = places.max().copied();

@@ -33,7 +33,7 @@ pub(super) fn not_one(facts: &LinkFacts, why: &HeaderError) -> (Verdict, Finding
             Finding::error(code, format!("{}: {why}", facts.name)),
         );
     }
-    let text = format!("{}: this is no checkpoint: {why}", facts.name);
+    let text = format!("{}: this is not a checkpoint: {why}", facts.name);
     (
         Verdict::Malformed,
         Finding::error(FindingCode::CheckpointMalformed, text),
@@ -46,7 +46,7 @@ pub(super) fn told(fault: ReadFault) -> (Verdict, FindingCode, &'static str) {
         ReadFault::Key => (
             Verdict::Forged,
             FindingCode::KeyUnusable,
-            "its key is no Ed25519 key, or one under which anything verifies",
+            "its key is not an Ed25519 key, or is one under which any signature verifies",
         ),
         ReadFault::Signature => (
             Verdict::Forged,
@@ -61,7 +61,7 @@ pub(super) fn told(fault: ReadFault) -> (Verdict, FindingCode, &'static str) {
         ReadFault::DelegationTime => (
             Verdict::Forged,
             FindingCode::DelegationTime,
-            "it says that it was made when the delegation of its signer did not hold",
+            "it states a time at which the delegation of its signer did not hold",
         ),
         ReadFault::State => (
             Verdict::Tampered,
@@ -71,12 +71,12 @@ pub(super) fn told(fault: ReadFault) -> (Verdict, FindingCode, &'static str) {
         ReadFault::Body => (
             Verdict::Malformed,
             FindingCode::BodyMalformed,
-            "its state does not say what a link of its kind must",
+            "its state is not valid for a link of its kind",
         ),
         ReadFault::VersionChanged => (
             Verdict::Tampered,
             FindingCode::VersionChanged,
-            "it was signed as another version: its first byte was changed so that nobody looks at the signature",
+            "it was signed as another version: its first byte was changed to avoid the check of its signature",
         ),
     }
 }

@@ -97,14 +97,14 @@ pub enum ForkFault {
 impl fmt::Display for ForkFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Format => "this is no fork proof",
-            Self::NoLink => "a part is no checkpoint",
+            Self::Format => "this is not a fork proof",
+            Self::NoLink => "a part is not a checkpoint",
             Self::Seal => "the seal of a link does not hold",
-            Self::Same => "it does not hold two links in their order",
-            Self::Agents => "the links are of two agents",
-            Self::Places => "the links do not stand in one place",
+            Self::Same => "it does not contain two links in their order",
+            Self::Agents => "the links belong to two agents",
+            Self::Places => "the links are not in one place",
             Self::ParentMissing => {
-                "two keys signed, and the link that says which of them could is not in the proof"
+                "two keys signed, and the proof lacks the link that shows which of them could sign"
             }
             Self::Parent => "the third part is not the link that both follow",
             Self::Authority => "one of the links was signed without authority",

@@ -155,7 +155,7 @@ impl CheckpointHeader {
     /// longer written.
     pub fn encode(&self) -> Result<Vec<u8>, Error> {
         let bytes = match self.version {
-            Version::V2 => return Err(Error::invalid("v0x02 is read and not written")),
+            Version::V2 => return Err(Error::invalid("v0x02 can be read but not written")),
             Version::V3 | Version::V4 => self.encode_original(),
             Version::V5 => v5::encode(self)?,
         };
@@ -163,7 +163,7 @@ impl CheckpointHeader {
         match Self::parse(&bytes) {
             Ok(read) if read == *self => Ok(bytes),
             Ok(_) => Err(Error::invalid(format!(
-                "{} does not hold all that this header says",
+                "{} cannot store all fields of this header",
                 self.version
             ))),
             Err(error) => Err(Error::invalid(error.to_string())),
@@ -287,7 +287,9 @@ impl fmt::Display for HeaderError {
             }
             Self::NegativePrice(value) => write!(f, "checkpoint contains negative price: {value}"),
             Self::Malformed { field, must } => write!(f, "the checkpoint's {field} must {must}"),
-            Self::Key { field } => write!(f, "the checkpoint's {field} is no usable Ed25519 key"),
+            Self::Key { field } => {
+                write!(f, "the checkpoint's {field} is not a usable Ed25519 key")
+            }
         }
     }
 }

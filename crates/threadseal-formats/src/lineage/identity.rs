@@ -126,7 +126,7 @@ impl AgentIdentity {
     /// Kind `Key` when it is anything else, longer, shorter, or holds another key's public half.
     pub fn read(bytes: &[u8]) -> Result<Self, Error> {
         if bytes.len() > MAX_KEY_FILE_BYTES {
-            return Err(Error::key("the identity file is too large to be one"));
+            return Err(Error::key("the identity file is too large"));
         }
         match std::str::from_utf8(bytes) {
             Ok(text) if text.starts_with("-----BEGIN ") => {

@@ -111,7 +111,7 @@ impl LinkBody {
     /// # Errors
     /// Kind `InvalidInput` when it is none, or `kind` has none.
     pub fn parse(kind: LinkKind, bytes: &[u8]) -> Result<Self, Error> {
-        let refuse = || Error::invalid(format!("the state of this link is no {kind}"));
+        let refuse = || Error::invalid(format!("the state of this link is not a {kind}"));
         if body_length(kind) != Some(bytes.len()) {
             return Err(refuse());
         }

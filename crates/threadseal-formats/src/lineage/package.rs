@@ -124,7 +124,7 @@ impl PackageParts<'_> {
             let length = length.filter(|_| bytes.len().saturating_add(PART_HEADER) <= room);
             let Some(length) = length else {
                 let text =
-                    format!("a package holds at most {MAX_PACKAGE_BYTES} bytes beside its state");
+                    format!("a package has at most {MAX_PACKAGE_BYTES} bytes besides its state");
                 return Err(Error::new(ErrorKind::Limit, text));
             };
             out.extend(part.number().to_le_bytes());
@@ -194,18 +194,18 @@ pub enum PackageFault {
 impl fmt::Display for PackageFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Shape => f.write_str("these bytes are no package of an agent"),
+            Self::Shape => f.write_str("these bytes are not a package of an agent"),
             Self::Link { number, fault } => write!(f, "link {number}: {fault}"),
             Self::Chain(number) => {
                 write!(f, "link {number} does not follow the link before it")
             }
             Self::Transition { number, field } => {
-                write!(f, "the {field} of link {number} may not follow what was before")
+                write!(f, "the {field} of link {number} may not follow that of the link before it")
             }
             Self::NoRelease => f.write_str("the history does not end in a release"),
-            Self::Agent => f.write_str("the package is another agent's"),
+            Self::Agent => f.write_str("the package belongs to another agent"),
             Self::Target => f.write_str("the release names another target"),
-            Self::Delegation => f.write_str("the delegation is not the root's for the target"),
+            Self::Delegation => f.write_str("the delegation is not by the root for the target"),
             Self::Manifest => f.write_str("the manifest is not the one that the checkpoint names"),
             Self::Receipts => f.write_str("the receipts are not those that the checkpoint names"),
             Self::Behind => f.write_str(

@@ -52,7 +52,7 @@ const KEY_CHANGED: Breach = Breach::error(
 const VERSION_REGRESSED: Breach = Breach::error(
     Verdict::Forged,
     FindingCode::VersionRegressed,
-    "it is of an older version than the link before it: what the newer one covers is gone",
+    "it has an older version than the link before it, and lacks content that the newer version covers",
 );
 const NOT_HOLDER: Breach = Breach::error(
     Verdict::Forged,
@@ -62,12 +62,12 @@ const NOT_HOLDER: Breach = Breach::error(
 const OUT_OF_TURN: Breach = Breach::error(
     Verdict::Forged,
     FindingCode::OutOfTurn,
-    "no link of its kind follows the link before it",
+    "a link of its kind may not follow the link before it",
 );
 const EPOCH_WRONG: Breach = Breach::error(
     Verdict::Forged,
     FindingCode::EpochWrong,
-    "it acts at another epoch than the one that was handed to its signer",
+    "it acts at another epoch than the one that its signer received",
 );
 const DELEGATION_OLDER: Breach = Breach::error(
     Verdict::Forged,
@@ -77,12 +77,12 @@ const DELEGATION_OLDER: Breach = Breach::error(
 const HANDOVER_DIFFERS: Breach = Breach::error(
     Verdict::Forged,
     FindingCode::HandoverDiffers,
-    "what it says of the authority does not fit its place",
+    "its content about the authority does not fit its place",
 );
 const HANDOVER_ALTERS: Breach = Breach::error(
     Verdict::Tampered,
     FindingCode::HandoverAlters,
-    "it moves authority, and changes what the agent is besides",
+    "it moves the authority, but also changes the agent",
 );
 const SEQ_WRONG: Breach = Breach::error(
     Verdict::Tampered,
@@ -112,17 +112,17 @@ const SAME_TICK: Breach = Breach::look(
 const CODE_CHANGED: Breach = Breach::look(
     Severity::Note,
     FindingCode::CodeChanged,
-    "its code is another than that of the link before it",
+    "its code differs from that of the link before it",
 );
 const TIME_REGRESSED: Breach = Breach::look(
     Severity::Warning,
     FindingCode::TimeRegressed,
-    "it says that it was made before the link before it",
+    "it states an earlier time than the link before it",
 );
 const LEASE_OVERRUN: Breach = Breach::look(
     Severity::Warning,
     FindingCode::LeaseOverrun,
-    "it says that it was made after the lease of the link before it had run out",
+    "it states a time after the end of the lease of the link before it",
 );
 
 /// The breach when `child` may not follow `parent`.

@@ -117,13 +117,12 @@ pub fn parse_receipts(file: &[u8]) -> Result<Vec<Receipt>, Error> {
     let mut receipts = Vec::with_capacity(count);
     for number in 0..count {
         let receipt = rest.sized().and_then(Receipt::parse);
-        receipts
-            .push(receipt.ok_or_else(|| {
-                Error::invalid(format!("receipt {number} cannot be read as one"))
-            })?);
+        receipts.push(
+            receipt.ok_or_else(|| Error::invalid(format!("receipt {number} cannot be read")))?,
+        );
     }
     if !rest.0.is_empty() {
-        return Err(Error::invalid("something stands behind the last receipt"));
+        return Err(Error::invalid("bytes follow the last receipt"));
     }
     Ok(receipts)
 }

@@ -222,7 +222,7 @@ impl Seen {
             }
         }
         for index in self.voided.clone() {
-            let text = "the agent's root key took the authority from whoever signed it";
+            let text = "the agent's root key took the authority from the key that signed it";
             let breach = Breach::look(Severity::Note, FindingCode::LinkVoid, text);
             self.breach(index, lineage, breach);
         }
@@ -282,7 +282,7 @@ impl Seen {
                 self.findings.add(Some(index), None, finding);
             } else if before && view == View::History {
                 self.beginnings.push(index);
-                let text = "it is from before the lineage was signed; the first signed link vouches for its bytes";
+                let text = "it is from before the lineage was signed; the first signed link confirms its bytes";
                 let finding = at(
                     facts,
                     link,
@@ -292,7 +292,7 @@ impl Seen {
                 );
                 self.findings.add(Some(index), None, finding);
             } else if !before {
-                let text = "nobody signed it, and this lineage is signed";
+                let text = "it is not signed, and this lineage is signed";
                 let finding = at(
                     facts,
                     link,
@@ -339,7 +339,7 @@ impl Seen {
                 let text = "the link before it is not here";
                 (Verdict::Truncated, FindingCode::Gap, text)
             } else {
-                let text = "the lineage begins before it, and what stands there is not here";
+                let text = "the lineage begins before it, and the links before it are not here";
                 (Verdict::Partial, FindingCode::NoGenesis, text)
             };
             let finding = at(facts, link, Severity::Error, code, text);
@@ -417,10 +417,10 @@ impl Seen {
         let names = names.join(" and ");
         let text = match (fork.parent, beginnings) {
             (Some(parent), _) => {
-                format!("{names}: the agent signed both as the link behind {parent}")
+                format!("{names}: the agent signed both as the link after {parent}")
             }
             (None, true) => format!("{names}: the agent signed both as its beginning"),
-            (None, false) => format!("{names}: the agent signed both under one number"),
+            (None, false) => format!("{names}: the agent signed both under the same number"),
         };
         let last = fork.children.last().copied();
         self.findings.add(
@@ -456,7 +456,7 @@ impl Seen {
             match copied {
                 Some(first) if misnamed || renamed(first, link) => {
                     let text = format!(
-                        "it lies here a second time, under the name of another tick ({})",
+                        "it occurs here a second time, under the name of another tick ({})",
                         first.name
                     );
                     let finding = at(facts, link, Severity::Error, FindingCode::Replay, &text);
@@ -470,7 +470,7 @@ impl Seen {
                 }
                 Some(_) => {}
                 None if misnamed => {
-                    let text = "its name is that of another tick; names count for nothing";
+                    let text = "its name is that of another tick; names prove nothing";
                     let finding = at(facts, link, Severity::Note, FindingCode::NameDiffers, text);
                     self.findings.add(Some(*index), None, finding);
                 }
@@ -504,7 +504,7 @@ impl Seen {
             return;
         }
         if link.is_handover() && !next.iter().any(|next| is_here(*next)) {
-            let text = "the agent went on on another machine, whose links lie beside these";
+            let text = "the agent continued on another machine, whose links are beside these";
             let finding = at(
                 facts,
                 link,
@@ -514,7 +514,7 @@ impl Seen {
             );
             self.findings.add(Some(index), None, finding);
         } else if next.iter().any(|next| followers(*next).is_empty()) {
-            let text = "its history goes on for one link: a writer was stopped, or somebody put the older one back";
+            let text = "its history continues for one link: a writer was stopped, or the older link was put back";
             let finding = at(
                 facts,
                 link,
@@ -524,7 +524,7 @@ impl Seen {
             );
             self.findings.add(Some(index), None, finding);
         } else {
-            let text = "the agent would be started from it, and its history goes on";
+            let text = "the agent would start from it, but its history continues after it";
             let finding = at(facts, link, Severity::Error, FindingCode::LiveBehind, text);
             self.findings
                 .add(Some(index), Some(Verdict::RolledBack), finding);

@@ -150,7 +150,7 @@ impl fmt::Display for TransferFault {
             }
             Self::Checkpoint(fault) => fmt::Display::fmt(fault, f),
             Self::Differs(what) => {
-                write!(f, "the package's {what} is not the checkpoint's")
+                write!(f, "the package's {what} differs from the checkpoint's")
             }
             Self::Unsigned => {
                 f.write_str("the checkpoint is unsigned, and the agent's key is known")
@@ -483,7 +483,7 @@ fn read(text: &[u8]) -> Result<Value, Error> {
         let limit = format!("a message of igor has at most {MAX_PACKAGE_BYTES} bytes");
         return Err(Error::new(ErrorKind::Limit, limit));
     }
-    let refuse = |_| Error::invalid("this is no message of igor: not a JSON text");
+    let refuse = |_| Error::invalid("this is not a message of igor: not a JSON text");
     json::parse(text).map_err(refuse)
 }
 
@@ -497,7 +497,7 @@ impl<'a> Members<'a> {
     fn of(value: &'a Value) -> Result<Self, Error> {
         let all = value
             .as_object()
-            .ok_or_else(|| Error::invalid("this is no message of igor: not an object"))?;
+            .ok_or_else(|| Error::invalid("this is not a message of igor: not an object"))?;
         Ok(Self { all, asked: 0 })
     }
 
@@ -552,14 +552,14 @@ impl<'a> Members<'a> {
             return Ok(());
         }
         Err(Error::invalid(
-            "this is no message of igor: it has members that igor does not write",
+            "this is not a message of igor: it has members that igor does not write",
         ))
     }
 }
 
 fn wrong(name: &str) -> Error {
     Error::invalid(format!(
-        "this is no message of igor: `{name}` is not what it must be"
+        "this is not a message of igor: `{name}` is not valid"
     ))
 }
 

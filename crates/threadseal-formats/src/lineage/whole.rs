@@ -52,9 +52,7 @@ impl fmt::Display for LinkFault {
             Self::Seal(fault) => fmt::Display::fmt(fault, f),
             Self::StateLength => f.write_str("the state has another length than was sealed"),
             Self::StateDigest => f.write_str("the state is not the one that was sealed"),
-            Self::Body => {
-                f.write_str("the state of the link cannot be read as what it claims to be")
-            }
+            Self::Body => f.write_str("the state of the link is not valid for a link of its kind"),
             Self::Place(refusal) => fmt::Display::fmt(refusal, f),
         }
     }

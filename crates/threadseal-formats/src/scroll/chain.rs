@@ -188,7 +188,7 @@ impl Verifier {
             self.number(facts, &mark);
             self.encoding(facts, &mark);
         } else {
-            let text = "the turn is not what was hashed";
+            let text = "the turn does not match its hash";
             self.seen
                 .fault(&mark, Verdict::Tampered, FindingCode::HashWrong, text);
             self.number = None;
@@ -233,7 +233,7 @@ impl Verifier {
             } else {
                 (Verdict::Tampered, FindingCode::TurnRepeated)
             };
-            let text = format!("turn {found} stands where turn {expected} should");
+            let text = format!("turn {found} is in the place of turn {expected}");
             self.seen.fault(mark, verdict, code, text);
         }
         self.number = Some(found + 1);
@@ -242,7 +242,7 @@ impl Verifier {
     fn encoding(&mut self, facts: &Facts, mark: &Mark) {
         let mixed = |tip: Tip| tip.encoding != facts.encoding;
         if self.seen.tip.is_some_and(mixed) {
-            let text = "the turn is hashed by another encoding than the turn before it";
+            let text = "the turn is hashed with another encoding than the turn before it";
             self.seen
                 .fault(mark, Verdict::Malformed, FindingCode::EncodingMixed, text);
         }
@@ -260,7 +260,7 @@ impl Verifier {
         seen.unsigned_tail = None;
         match (&sig.key, facts.hash_holds) {
             (None, _) => {
-                let text = "sig.pubkey is no key under which a signature means anything";
+                let text = "sig.pubkey is not a key that can be trusted";
                 seen.fault(mark, Verdict::Forged, FindingCode::KeyUnusable, text);
             }
             (Some(_), true) if !sig.holds => {
@@ -271,7 +271,7 @@ impl Verifier {
         }
         let old = |limit: &u64| facts.timestamp_ns < *limit;
         if self.options.not_before_ns.as_ref().is_some_and(old) {
-            let text = "the signed turn is older than was asked for";
+            let text = "the signed turn is older than the oldest that is accepted";
             seen.fault(mark, Verdict::RolledBack, FindingCode::TurnTooOld, text);
         }
     }

@@ -205,12 +205,12 @@ fn check_chain(report: &mut Report, seen: &Seen, end: &End) {
             ContainerFault::Stray => (
                 unreadable,
                 FindingCode::StrayBytes,
-                "a byte that no turn explains",
+                "a byte belongs to no turn",
             ),
             ContainerFault::NoItem => (
                 unreadable,
                 FindingCode::StrayBytes,
-                "bytes that are no CBOR item",
+                "bytes are not a CBOR item",
             ),
         };
         report.downgrade(verdict, Finding::error(code, text).at_bytes(at, end.bytes));
@@ -219,11 +219,11 @@ fn check_chain(report: &mut Report, seen: &Seen, end: &End) {
         // A finding already reports the fault of the array.
         Some(_) if end.fault.is_some() => {}
         Some((place, true)) => {
-            let text = "the last turn has no line feed behind it";
+            let text = "the last turn has no line feed after it";
             report.find(put(Finding::note(FindingCode::UnendedTurn, text), &place));
         }
         Some((place, false)) => {
-            let text = "the file ends inside a turn: a write was cut off";
+            let text = "the file ends inside a turn: a write was interrupted";
             let finding = put(Finding::warning(FindingCode::TornTail, text), &place);
             report.downgrade(Verdict::UnsignedTail, finding);
         }
@@ -264,7 +264,7 @@ fn check_signers(report: &mut Report, seen: &Seen, judging: &Judging<'_>, pinned
     if pinned || seen.signed > 0 {
         report.check(CheckName::Trust, CheckResult::of(all), None);
     } else {
-        let why = "nobody signed".to_owned();
+        let why = "no turn is signed".to_owned();
         report.check(CheckName::Trust, CheckResult::Skipped, Some(why));
     }
     for known in judging.signers {
@@ -301,7 +301,7 @@ fn check_coverage(report: &mut Report, seen: &Seen, as_v01: bool) {
     }
     if let (Some(mark), true) = (&seen.first_unsigned, seen.unsigned_inside > 0) {
         let text = format!(
-            "{} turns have no signature of their own; that of a later turn covers what they say, not who wrote them",
+            "{} turns have no signature of their own; the signature of a later turn covers their content, not their authors",
             seen.unsigned_inside
         );
         let finding = mark.put(Finding::warning(FindingCode::TurnUnsigned, text));
@@ -328,7 +328,7 @@ fn check_signed(report: &mut Report, seen: &Seen, held: bool, pinned: bool) {
         return report.downgrade(Verdict::Tampered, finding);
     }
     if seen.signed == 0 {
-        let text = "nobody signed this chain: whoever can write it can write another one";
+        let text = "this chain is not signed: any writer of the file can write another one";
         report.find(Finding::note(FindingCode::Unsigned, text));
         if !held {
             report.hold(Verdict::Consistent);

@@ -153,7 +153,7 @@ pub(super) fn check_v01(canonical: &[u8]) -> Checked<Shape<'_>> {
 
 fn check_members(canonical: &[u8], reader: Reader) -> Checked<Shape<'_>> {
     let Some(all) = members(canonical) else {
-        return violation("", "is no object");
+        return violation("", "is not an object");
     };
     let mut found = Found::default();
     let mut outside = [None; 2];

@@ -48,12 +48,12 @@ pub fn check_place(turn: &Turn, place: u64, before: Option<Encoding>) -> Result<
     let number = turn.number();
     if number != place {
         return Err(Error::invalid(format!(
-            "`turn` is {number} where {place} must stand: turns are numbered from 0, without gaps"
+            "`turn` is {number}, not {place}: turns are numbered from 0, without gaps"
         )));
     }
     if before.is_some_and(|before| before != turn.encoding()) {
         return Err(Error::invalid(
-            "`enc` is another one than in the turn before it: a chain has one encoding",
+            "`enc` differs from that of the turn before it: a chain has one encoding",
         ));
     }
     Ok(())

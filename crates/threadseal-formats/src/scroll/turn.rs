@@ -86,7 +86,7 @@ impl Turn {
     /// When the turn has too many values for CBOR.
     pub fn with_encoding(self, encoding: Encoding) -> Result<Self, SchemaViolation> {
         let Value::Object(mut members) = self.value else {
-            return Err(SchemaViolation::new("", "is no object"));
+            return Err(SchemaViolation::new("", "is not an object"));
         };
         members.retain(|(name, _)| name != "enc");
         if encoding == Encoding::Cbor {
@@ -246,7 +246,7 @@ pub(super) fn not_json(error: &json::JsonError) -> SchemaViolation {
         Kind::DuplicateKey => "has a member name twice",
         Kind::LoneSurrogate => "has a lone surrogate",
         Kind::InvalidUtf8 => "is not UTF-8",
-        Kind::NonFiniteNumber => "has a number that is no finite double",
+        Kind::NonFiniteNumber => "has a number that is not a finite double",
         Kind::TooDeep => "is nested too deep",
         Kind::NumberTooLong => "has a number that is too long",
         Kind::TooManyValues => "has too many values",
@@ -272,7 +272,7 @@ pub(super) fn canonical(value: &Value) -> Result<Vec<u8>, SchemaViolation> {
     jcs::to_vec(value).map_err(|error| {
         let problem = match error {
             Unrepresentable::LoneSurrogate => "has a lone surrogate",
-            Unrepresentable::NonFinite => "has a number that is no finite double",
+            Unrepresentable::NonFinite => "has a number that is not a finite double",
             Unrepresentable::DuplicateKey => "has a member name twice",
         };
         SchemaViolation::new("", problem)

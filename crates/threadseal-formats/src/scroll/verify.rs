@@ -160,7 +160,7 @@ impl Walk {
             (None, Rules::Closed) if self.pinned => Some("the turn is not signed"),
             (Some(sig), Rules::Closed) if !sig.holds => match sig.key {
                 Some(_) => Some("the signature does not verify under sig.pubkey"),
-                None => Some("sig.pubkey is no key that can be trusted"),
+                None => Some("sig.pubkey is not a key that can be trusted"),
             },
             (Some(sig), Rules::Closed) if self.pinned && !sig.holds_for_pinned => {
                 Some("another key signed")

@@ -96,7 +96,7 @@ impl<'a> RecordLog<'a> {
 }
 
 fn not_native() -> Error {
-    Error::refused("not a native transcript: only its seals are checkpoints of a tree")
+    Error::refused("not a native transcript: only native seals are checkpoints of a tree")
 }
 
 /// The key with this id, wherever the record names it; verification already checked that it may

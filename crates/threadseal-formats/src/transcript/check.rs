@@ -34,7 +34,7 @@ impl Scanner {
     fn judge(&self, line: &[u8], frame: &Frame<'_>, place: Place) -> Result<Judged, Failure> {
         let parsed = seal::parse(line, frame).map_err(|fault| match fault {
             SealFault::Spelling => {
-                let text = "the checkpoint line does not have its one spelling";
+                let text = "the checkpoint line is not in its canonical form";
                 failure(
                     Verdict::Tampered,
                     place.error(FindingCode::CheckpointMalformed, text),
@@ -50,7 +50,7 @@ impl Scanner {
             }
         })?;
         let Some(origin) = &self.chain.origin else {
-            let text = "a seal without the manifest it belongs to";
+            let text = "the record has no manifest for this seal";
             return Err(failure(
                 Verdict::Tampered,
                 place.error(FindingCode::ManifestMissing, text),
@@ -58,7 +58,7 @@ impl Scanner {
         };
         let note = parsed.note(origin).ok_or_else(|| {
             let text =
-                "the checkpoint line is not the one that was signed, or is of another record";
+                "the checkpoint line was changed after it was signed, or it belongs to another record";
             failure(
                 Verdict::Tampered,
                 place.error(FindingCode::CheckpointAltered, text),
@@ -93,7 +93,7 @@ impl Scanner {
         if let Some(redactor) = self.out.watch.redactor()
             && redactor != judged.seal.key
         {
-            let text = format!("a redaction names key {redactor}, and another one seals it");
+            let text = format!("a redaction names key {redactor}, but another key seals it");
             return Err(failure(
                 Verdict::Tampered,
                 place.error(FindingCode::RedactorDiffers, text),
@@ -112,19 +112,19 @@ impl Scanner {
             Some((
                 FindingCode::SealMissing,
                 format!(
-                    "seal {} stands where seal {} belongs",
+                    "seal {} is in the place of seal {}",
                     seal.seq, self.chain.next_seq
                 ),
             ))
         } else if seal.prev != self.chain.prev {
             Some((
                 FindingCode::LinkBroken,
-                "the seal before is not the one that this seal links to".into(),
+                "the seal does not link to the seal before it".into(),
             ))
         } else if seal.lines != place.line - 1 || seal.byte_offset != place.start {
             Some((
                 FindingCode::ContentChanged,
-                "bytes were added or removed since the seal before".into(),
+                "bytes were added or removed after the seal before".into(),
             ))
         } else if seal.root != self.chain.leaves.root() {
             Some((
@@ -139,7 +139,7 @@ impl Scanner {
         {
             Some((
                 FindingCode::TurnBackwards,
-                "the seal's turn is lower than in the seal before".into(),
+                "the seal's turn is lower than that of the seal before it".into(),
             ))
         } else if self
             .out
@@ -149,7 +149,7 @@ impl Scanner {
         {
             Some((
                 FindingCode::FenceBackwards,
-                "the seal's fencing token is lower than in the seal before: its writer had lost the record".into(),
+                "the seal's fencing token is lower than that of the seal before it: its writer no longer owned the record".into(),
             ))
         } else {
             None
@@ -183,9 +183,9 @@ impl Scanner {
 
     fn check_ending(&self, seal: &Seal, place: Place) -> Result<(), Failure> {
         let wrong = if seal.is_final && !self.chain.may_end {
-            "a final seal that does not follow the end of the thread or a link"
+            "a final seal does not follow the end of the thread or a link"
         } else if self.chain.ended && !seal.is_final {
-            "a seal that is not final after the end of the thread"
+            "a seal after the end of the thread is not final"
         } else {
             return Ok(());
         };

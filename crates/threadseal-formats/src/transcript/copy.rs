@@ -47,12 +47,12 @@ pub fn make(
             continue;
         }
         let frame = event::check_line(line).map_err(|_| {
-            Error::refused("not a native record: its lines are no leaves of a tree")
+            Error::refused("not a native record: its lines are not leaves of a tree")
         })?;
         if RESERVED.contains(&frame.event_type) {
             let kind = frame.event_type;
             let text = format!(
-                "line {number} is a {kind}, without which the others prove nothing: it cannot be left out"
+                "line {number} is a {kind} event and cannot be left out: the other lines prove nothing without it"
             );
             return Err(Error::invalid(text));
         }
@@ -62,7 +62,7 @@ pub fn make(
     }
     match left_out {
         0 => Err(Error::invalid(
-            "no line is left out; export the record as it is",
+            "no line is left out; hint: export the whole record",
         )),
         _ => Ok(out),
     }
@@ -125,23 +125,22 @@ pub fn check<'a>(copy: &'a [u8], options: &VerifyOptions<'_>) -> CheckedCopy<'a>
     // No byte went through the hasher, so checks that need all bytes neither fail nor pass.
     let mut report = conclude(scanner, &PrefixHasher::new(), options).report;
     if let Some(line) = misspelled {
-        let text = format!("line {line} of the copy is none");
+        let text = format!("line {line} of the copy is not valid");
         report.downgrade(
             Verdict::Malformed,
             Finding::error(FindingCode::CopyMalformed, text),
         );
     }
-    let why = "lines are left out, and the bytes before a seal are not all here";
+    let why = "lines are left out, so not all bytes before a seal are here";
     report.check(
         CheckName::PrefixHash,
         CheckResult::Skipped,
         Some(why.to_owned()),
     );
     let text = match left_out {
-        1 => "1 line is left out: that it was there is proved, and nothing of what it said"
-            .to_owned(),
+        1 => "1 line is left out: its existence is proved, but not its content".to_owned(),
         _ => format!(
-            "{left_out} lines are left out: that they were there is proved, and nothing of what they said"
+            "{left_out} lines are left out: their existence is proved, but not their content"
         ),
     };
     let finding = Finding::warning(FindingCode::LinesLeftOut, text);

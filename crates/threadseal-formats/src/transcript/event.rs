@@ -68,7 +68,7 @@ impl EventType {
             Ok(Self(text.to_owned()))
         } else {
             Err(Error::invalid(format!(
-                "event type {text:?} must be 1 to {MAX_EVENT_TYPE_BYTES} printable ASCII characters without blank, quote or backslash"
+                "event type {text:?} must be 1 to {MAX_EVENT_TYPE_BYTES} printable ASCII characters without space, quote or backslash"
             )))
         }
     }
@@ -129,7 +129,7 @@ impl Payload {
         }
         if text.bytes().any(|b| b.is_ascii_control() && b != 0x7f) {
             return Err(Error::invalid(
-                "payload must be on one line, without blanks but spaces",
+                "payload must be on one line, with no blanks except spaces",
             ));
         }
         let mut out = Vec::with_capacity(text.len());
@@ -141,7 +141,7 @@ impl Payload {
             }
         }
         if out.len() > MAX_LINE_BYTES / 2 {
-            return Err(Error::invalid("payload is longer than a line may be"));
+            return Err(Error::invalid("payload is too long for a line"));
         }
         Ok(Self(out))
     }
@@ -256,7 +256,7 @@ impl LineFault {
             Self::NotAscii => "the line holds a byte outside printable ASCII",
             Self::Frame => "the line does not have the frame of a native event",
             Self::Payload => "the line's payload is not a strict JSON object",
-            Self::TooLong => "the line is longer than a line may be",
+            Self::TooLong => "the line is too long",
         }
     }
 }

@@ -42,11 +42,11 @@ impl Sealer {
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
         let KeyChange::Rotate(next) = word.change() else {
-            return Err(Error::key("the word names no key that follows"));
+            return Err(Error::key("the key event does not name a next key"));
         };
         if !self.ended {
             return Err(Error::refused(
-                "the record goes on, under the authority that it has",
+                "the record has not ended, so its authority stays the same",
             ));
         }
         let payload = format!(

@@ -45,7 +45,7 @@ impl<'a> VerifiedLines<'a> {
         let bytes = size.and_then(|size| file.get(..size));
         let bytes = bytes.filter(|bytes| Digest::of(bytes) == coverage.digest);
         let bytes = bytes.ok_or_else(|| {
-            Error::refused("the file is not the one that was verified; verify it again")
+            Error::refused("the file is not the one that was verified; hint: verify it again")
         })?;
         Ok(Self {
             bytes,
@@ -80,7 +80,7 @@ impl<'a> VerifiedLines<'a> {
         let mut restorer = Restorer::new(&manifest.record, bodies);
         lines.iter().for_each(|line| restorer.note(&line.bytes));
         if !lines.iter().all(|line| restorer.knows(&line.bytes)) {
-            let text = "the bodies are not those that were verified; verify the record again";
+            let text = "the bodies are not those that were verified; hint: verify the record again";
             return Err(Error::refused(text));
         }
         lines.restorer = Some(Arc::new(restorer));

@@ -144,7 +144,7 @@ impl Conversation {
         }
         let refuse = || {
             Error::refused(format!(
-                "line {} is not an event; verify the transcript",
+                "line {} is not an event; hint: verify the transcript",
                 self.lines
             ))
         };

@@ -49,7 +49,7 @@ pub fn report(
             });
         }
     } else {
-        let text = "the seal file holds no seal";
+        let text = "the seal file has no seal";
         report.downgrade(
             Verdict::Unsigned,
             Finding::warning(FindingCode::NoSeal, text),
@@ -64,7 +64,7 @@ pub fn report(
     }
     report
         .unauthenticated
-        .push("author: an observed seal says that bytes existed, not who wrote them".into());
+        .push("author: an observed seal proves that bytes existed, not who wrote them".into());
     report
 }
 
@@ -99,13 +99,13 @@ fn check_lines(report: &mut Report, file: &SealFile, last: &ObservedSeal, log: &
             super::log::Difference::Changed => "the line was changed after it was sealed",
             super::log::Difference::Inserted => "the line was inserted between sealed lines",
             super::log::Difference::Deleted => "the line that was sealed here is gone",
-            super::log::Difference::Moved => "the line was moved here from elsewhere",
+            super::log::Difference::Moved => "the line was moved here from another place",
         };
         let finding = Finding::error(difference.code(), text).at_line(line);
         report.downgrade(Verdict::Tampered, finding.at_bytes(at[0], at[1]));
     } else if log.lines < last.lines {
         let text = format!(
-            "{} of {} sealed lines are here, all of them unchanged",
+            "only {} of {} sealed lines are here, all of them unchanged",
             log.lines, last.lines
         );
         let finding = Finding::error(FindingCode::LinesMissing, text).at_line(log.lines + 1);
@@ -124,7 +124,7 @@ fn check_lines(report: &mut Report, file: &SealFile, last: &ObservedSeal, log: &
 fn check_end(report: &mut Report, file: &SealFile, last: &ObservedSeal, log: &LogScan, end: u64) {
     // The last sealed line may have got its LF since; nothing else may differ in length.
     if end != last.head.size && (last.is_final || end != last.head.size + 1) {
-        let text = "the sealed lines are not as many bytes as were sealed";
+        let text = "the sealed lines do not have the sealed length";
         report.downgrade(
             Verdict::Tampered,
             Finding::error(FindingCode::SizeDiffers, text).at_line(last.lines),

@@ -123,7 +123,7 @@ pub fn parse(bytes: &[u8]) -> Result<SealFile, Finding> {
         }
     }
     if file.sealed_bytes < bytes.len() as u64 {
-        let text = "the seal file ends in bytes that are no seal: sealing was cut off";
+        let text = "the seal file ends in bytes that are not a seal: sealing was interrupted";
         file.faults.push((
             Verdict::UnsignedTail,
             Finding::warning(FindingCode::SealFileTorn, text),
@@ -182,7 +182,7 @@ impl Reader {
         let parsed = parse_seal(line, file).ok_or_else(|| {
             tampered(
                 FindingCode::SealMalformed,
-                "the seal line does not have its one spelling",
+                "the seal line is not in its canonical form",
             )
         })?;
         let seal = parsed.seal;
@@ -192,7 +192,7 @@ impl Reader {
         if !in_order || parsed.sidecar != self.sidecar.digest_so_far() {
             return Err(tampered(
                 FindingCode::SealOrder,
-                "the seal does not follow the seal file before it",
+                "the seal does not match the part of the seal file before it",
             ));
         }
         if seal.lines != self.tree.size() || parsed.root != self.tree.root() {
@@ -239,12 +239,12 @@ impl SealFile {
         let last = self.seals.last();
         if broken || last.is_some_and(|last| last.is_final || last.head.size > size) {
             return Err(Error::refused(
-                "the seal file does not allow another seal; verify it",
+                "the seal file does not allow another seal; hint: verify it",
             ));
         }
         if *signer.public_key() != self.key {
             return Err(Error::key(
-                "another key made the seals of this log; seal with that key",
+                "another key made the seals of this log; hint: seal with that key",
             ));
         }
         if self.leaves.len() + new_leaves.len() > MAX_OBSERVED_LINES {
@@ -419,7 +419,7 @@ fn write_seal(values: &SealValues<'_>, signer: &dyn Signer) -> Result<Vec<u8>, E
         values.time.to_epoch_text(),
         values.is_final,
     );
-    let bad_name = || Error::invalid("the record id makes no note name");
+    let bad_name = || Error::invalid("the record id cannot be a note name");
     let origin = origin(values.record).ok_or_else(bad_name)?;
     let digest = Digest::tagged(LINE_TAG, &[line.as_bytes()]);
     let note = Statement {

@@ -378,7 +378,7 @@ impl Scanner {
             return self.checkpoint(line, frame, place, points);
         }
         if self.out.last.is_none() {
-            let text = "line 2 is not the first seal: no native record is written without one";
+            let text = "line 2 is not the first seal: every native record begins with one";
             return self.fail(
                 Verdict::Tampered,
                 place.error(FindingCode::Seal0Missing, text),
@@ -421,7 +421,7 @@ impl Scanner {
         match self.out.watch.event(payload, place.line) {
             Ok(understood) => understood,
             Err(bodies::watch::TooMany) => {
-                let text = "more commitments to bodies than a record may hold";
+                let text = "more commitments to bodies than a record may have";
                 self.fail(
                     Verdict::Malformed,
                     place.error(FindingCode::TooManyBodies, text),
@@ -443,9 +443,7 @@ impl Scanner {
 
     fn succession(&mut self, payload: &[u8]) -> Result<(), String> {
         if !self.chain.ended {
-            return Err(
-                "a key takes the place of the authority of a record that goes on".to_owned(),
-            );
+            return Err("a key replaces the authority of a record that has not ended".to_owned());
         }
         let manifest = self.out.manifest.as_ref().ok_or("no manifest")?;
         self.chain.keys.succeed(payload, manifest)
@@ -509,7 +507,7 @@ impl Scanner {
         self.out.bytes = self.offset;
         self.out.torn = self.carried > 0;
         if self.out.last.is_none() && self.out.failure.is_none() {
-            let text = "the record has no seal: no native record is written without one";
+            let text = "the record has no seal: every native record begins with one";
             self.fail(
                 Verdict::Tampered,
                 Finding::error(FindingCode::Seal0Missing, text),

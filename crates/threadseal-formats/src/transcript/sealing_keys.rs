@@ -133,7 +133,7 @@ impl SealingKeys {
         let before = self.heir.unwrap_or(manifest.authority);
         let message = KeyChange::Rotate(next).message(&before);
         if before.verify(&message, &signature).is_err() {
-            return Err("the authority did not sign that this key takes its place".into());
+            return Err("the authority did not sign that this key replaces it".into());
         }
         self.check_successor(&next)?;
         if self.current != Some(before) {
@@ -168,7 +168,7 @@ impl SealingKeys {
     pub(crate) fn check_named(&self, key: &PublicKey, named: &PublicKey) -> Result<(), String> {
         let may_name = [&self.current, &self.next, &self.authority];
         if !may_name.into_iter().flatten().any(|one| one == key) {
-            return Err("a delegate names no next key".to_owned());
+            return Err("a delegate may not name the next key".to_owned());
         }
         self.check_successor(named)
     }
@@ -212,7 +212,7 @@ impl SealingKeys {
     /// ends.
     fn check_successor(&self, key: &PublicKey) -> Result<(), String> {
         if [&self.current, &self.authority].contains(&&Some(*key)) {
-            return Err(format!("key {} seals already", key.key_id()));
+            return Err(format!("key {} already seals this record", key.key_id()));
         }
         self.refuse_given_up(key)
     }
@@ -220,7 +220,7 @@ impl SealingKeys {
     fn refuse_given_up(&self, key: &PublicKey) -> Result<(), String> {
         let id = key.key_id();
         match self.given_up.contains(&id) {
-            true => Err(format!("key {id} was given up and may not seal again")),
+            true => Err(format!("key {id} was replaced and may not seal again")),
             false => Ok(()),
         }
     }

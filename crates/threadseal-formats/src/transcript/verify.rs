@@ -273,7 +273,7 @@ fn check_seals(report: &mut Report, scan: &Scan, prefix: &PrefixHasher, every_si
         }
     }
     if let Some(seq) = prefix.first_bad() {
-        let text = format!("seal {seq} claims another digest of the bytes before it");
+        let text = format!("seal {seq} has a wrong digest of the bytes before it");
         report.downgrade(
             Verdict::Tampered,
             Finding::error(FindingCode::PrefixHashWrong, text),
@@ -317,7 +317,7 @@ fn check_trust(
         report.check(
             CheckName::Trust,
             CheckResult::Skipped,
-            Some("there is no manifest".to_owned()),
+            Some("the record has no manifest".to_owned()),
         );
         return false;
     };
@@ -436,11 +436,8 @@ fn thread_of(scan: &Scan) -> Option<ThreadId> {
 fn check_thread(report: &mut Report, scan: &Scan, expected: Option<&ThreadId>) {
     let actual = thread_of(scan);
     if actual.is_none() && scan.manifest.is_some() {
-        let finding = Finding::error(
-            FindingCode::ThreadIdBad,
-            "the thread id could not be a path",
-        )
-        .at_line(1);
+        let finding =
+            Finding::error(FindingCode::ThreadIdBad, "the thread id cannot be a path").at_line(1);
         report.downgrade(Verdict::Malformed, finding);
     }
     expect_thread(report, actual.as_ref(), expected);
@@ -465,7 +462,7 @@ pub(super) fn expect_thread(
             report.check(CheckName::Thread, CheckResult::Pass, None);
         }
         Some(expected) => {
-            let text = format!("the record is not of thread {expected}");
+            let text = format!("the record does not belong to thread {expected}");
             report.downgrade(
                 Verdict::Foreign,
                 Finding::error(FindingCode::ThreadDiffers, text).at_line(1),
@@ -501,7 +498,7 @@ fn check_end(report: &mut Report, scan: &Scan, expect: &[Expectation]) {
         report.find(finding.clone());
     }
     for [from, to] in &scan.adopted {
-        let text = "bytes that no seal covered when the recorder took them over";
+        let text = "the recorder adopted bytes that no seal covered";
         report.downgrade(
             Verdict::Partial,
             Finding::warning(FindingCode::TailAdopted, text).at_bytes(*from, *to),
@@ -514,7 +511,7 @@ fn check_end(report: &mut Report, scan: &Scan, expect: &[Expectation]) {
             report.find(fault.clone());
         }
         let text = match last.is_final {
-            true => format!("{} bytes stand behind the end of the record", to - from),
+            true => format!("{} bytes follow the end of the record", to - from),
             false => format!("{} bytes after the last seal are not covered", to - from),
         };
         report.find(
@@ -523,7 +520,7 @@ fn check_end(report: &mut Report, scan: &Scan, expect: &[Expectation]) {
                 .in_turn(Some(last.turn)),
         );
         if scan.torn {
-            let text = "the last line has no end: a write was cut off";
+            let text = "the last line is incomplete: a write was interrupted";
             report.find(Finding::warning(FindingCode::TornTail, text).at_line(scan.lines + 1));
         }
     }
@@ -536,7 +533,7 @@ fn check_end(report: &mut Report, scan: &Scan, expect: &[Expectation]) {
         .as_ref()
         .is_some_and(|m| m.predecessor.is_some() || m.parent.is_some());
     if linked {
-        let why = "the record that this one names as its predecessor or parent was not given";
+        let why = "this record names a predecessor or parent, which was not given";
         report.check(CheckName::Links, CheckResult::Skipped, Some(why.to_owned()));
     }
 }

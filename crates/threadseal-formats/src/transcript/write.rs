@@ -156,7 +156,7 @@ impl Sealer {
         line.push(b'}');
         if manifest::parse_line(&line).as_ref() != Some(&manifest) {
             return Err(Error::invalid(
-                "the manifest is not one that a verifier would read back",
+                "a verifier could not read this manifest back",
             ));
         }
         let origin =
@@ -233,7 +233,7 @@ impl Sealer {
     pub fn raise_fence(&mut self, token: u64) -> Result<(), Error> {
         if let Some(sealed) = self.fence.filter(|sealed| *sealed > token) {
             let text = format!(
-                "fencing token {token} is lower than {sealed}, which the record holds: another writer took it over"
+                "fencing token {token} is lower than {sealed}, which the record has: another writer owns the record"
             );
             return Err(Error::refused(text));
         }
@@ -271,7 +271,7 @@ impl Sealer {
     ) -> Result<(), Error> {
         if event_type.is_reserved() {
             let text = format!(
-                "event type {:?} is reserved to the recorder",
+                "event type {:?} is reserved for the recorder",
                 event_type.as_str()
             );
             return Err(Error::refused(text));
@@ -346,12 +346,12 @@ impl Sealer {
     ) -> Result<(), Error> {
         if *authority.public_key() != self.manifest.authority {
             return Err(Error::key(
-                "only the record's authority can delegate; use its key",
+                "only the record's authority can delegate; hint: use its key",
             ));
         }
         if key == authority.public_key() || self.keys.current() == Some(key) {
             return Err(Error::invalid(
-                "the key seals this record already, and needs no delegation",
+                "the key already seals this record, and needs no delegation",
             ));
         }
         let signature = authority.sign(&manifest::delegation_message(&self.origin, key))?;
@@ -396,7 +396,7 @@ impl Sealer {
     ) -> Result<(), Error> {
         if self.unsealed_lines > 0 {
             return Err(Error::refused(
-                "a tail can only be adopted right after opening the record",
+                "a tail can only be adopted directly after the record is opened",
             ));
         }
         let from = self.size;
@@ -520,12 +520,12 @@ impl Sealer {
             .is_none()
         {
             return Err(Error::key(
-                "this key may not seal the record; ask its authority to delegate",
+                "this key may not seal the record; hint: ask its authority to delegate",
             ));
         }
         if *signers.rye.public_key() != self.manifest.rye_key {
             return Err(Error::key(
-                "the Rye key is not the one that the record's manifest names; every checkpoint needs that one: bring it here with \
+                "the Rye key is not the one that the record's manifest names and every checkpoint needs; hint: bring it here with \
                  threadseal key export and key import",
             ));
         }
@@ -557,7 +557,7 @@ impl Sealer {
     ) -> Result<(), Error> {
         if self.ended {
             return Err(Error::refused(
-                "the record has ended; begin a new one that links to it",
+                "the record has ended; hint: begin a new one that links to it",
             ));
         }
         self.count_bodies(event_type, payload)?;
@@ -567,8 +567,9 @@ impl Sealer {
         out.push(b'}');
         if out.len() - start > MAX_LINE_BYTES {
             out.truncate(start);
-            let text =
-                format!("an event line may have {MAX_LINE_BYTES} bytes; store the body apart");
+            let text = format!(
+                "an event line has at most {MAX_LINE_BYTES} bytes; hint: store the body apart"
+            );
             return Err(Error::new(threadseal_core::error::ErrorKind::Limit, text));
         }
         self.count_line(&out[start..]);

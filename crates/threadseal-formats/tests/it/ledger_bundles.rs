@@ -1,6 +1,5 @@
 //! Run history bundles: those that `AbstractRuntime` exported, and those that this crate writes.
 
-use crate::shared::beside_repository;
 use serde_json::Value;
 use std::fs;
 use threadseal_core::error::Error;
@@ -11,6 +10,7 @@ use threadseal_formats::ledger::{
     Bundle, BundledLedger, ChainOptions, Judging, LineReader, Outcome, Place, Records, RunId,
     Verifier, View, conclude, write_bundle,
 };
+use threadseal_testkit::beside_repository;
 
 fn judged(ledger: &BundledLedger) -> Outcome {
     let options = ChainOptions {

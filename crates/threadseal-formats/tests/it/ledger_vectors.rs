@@ -1,7 +1,6 @@
 //! Ledgers that `AbstractRuntime` wrote, and its own verifier's answer for each. The answer must be
 //! equal key by key, and the verdict must match it.
 
-use crate::shared::beside_repository;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -9,6 +8,7 @@ use threadseal_core::report::Verdict;
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::Trust;
 use threadseal_formats::ledger::{ChainOptions, Judging, Outcome, RunId, judge};
+use threadseal_testkit::beside_repository;
 
 const KEYS: [&str; 6] = [
     "ok",

@@ -1,7 +1,6 @@
 //! Checkpoints that igor wrote: igor's answer for each, and the bytes after reading and writing
 //! again.
 
-use crate::shared::{beside_repository, in_repository};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,6 +8,7 @@ use threadseal_formats::lineage::{
     AgentIdentity, CheckpointHeader, ContentHash, OriginalVerifier, Version, seal_original,
     seal_original_reread, verify_original,
 };
+use threadseal_testkit::{beside_repository, in_repository};
 
 /// The answer of igor's parser, and whether the signature holds, in the words of its vectors.
 fn said(file: &[u8]) -> (String, &'static str) {

@@ -1,7 +1,6 @@
 //! Every file and chain that igor made, and every attack on one: `testkit/lineage/expect.toml`
 //! gives the verdict for its word.
 
-use crate::shared::{beside_repository, in_repository};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,6 +12,7 @@ use threadseal_core::report::Expectation;
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::Trust;
 use threadseal_formats::lineage::{FileReader, Judging, LinkFacts, Outcome, View, judge};
+use threadseal_testkit::{beside_repository, in_repository};
 
 fn read(path: &Path) -> LinkFacts {
     let bytes = fs::read(path).unwrap();

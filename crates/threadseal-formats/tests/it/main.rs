@@ -15,7 +15,6 @@ mod rye_documents;
 mod rye_transcripts;
 mod scroll_conformance;
 mod scroll_official;
-mod shared;
 mod spec_documents;
 mod spec_ledger;
 mod spec_lineage;

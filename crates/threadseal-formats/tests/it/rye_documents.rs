@@ -1,6 +1,5 @@
 //! Documents that the real Rye signed, and attackers' changes to them.
 
-use crate::shared::beside_repository;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,6 +11,7 @@ use threadseal_core::trust::rye::TrustSet;
 use threadseal_formats::document::{
     DocumentKind, ItemType, Options, Outcome, ProfileChoice, verify,
 };
+use threadseal_testkit::beside_repository;
 
 /// The trust from a Rye user's folder.
 fn user_trust(user: &Path) -> Trust {

@@ -1,6 +1,5 @@
 //! Rye transcripts that the Rye package made, and hundreds of changes to them.
 
-use crate::shared::beside_repository;
 use threadseal_core::canon::json::{Value, parse_python};
 use threadseal_core::key::{KeyUsage, PublicKey};
 use threadseal_core::record::{ExpectedHead, ThreadId};
@@ -13,6 +12,7 @@ use threadseal_formats::transcript::messages::{self, Message};
 use threadseal_formats::transcript::render::{self, Cost, Cover};
 use threadseal_formats::transcript::rye::{self, Options};
 use threadseal_formats::transcript::rye_compat::{self, Answers};
+use threadseal_testkit::beside_repository;
 
 /// One transcript of the indexes.
 struct Entry {

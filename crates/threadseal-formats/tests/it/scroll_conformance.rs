@@ -3,7 +3,6 @@
 //! C1: one canonical text. C2: no single-byte change passes. C3: written turns can be read again.
 //! C4: no reordering passes.
 
-use crate::shared::in_repository;
 use proptest::prelude::*;
 use serde_json::Value as Json;
 use std::thread;
@@ -17,6 +16,7 @@ use threadseal_formats::scroll::{
     ChainOptions, Container, Encoding, Judging, Reason, SealedTurn, Turn, deserialize, judge, seal,
     seal_chain, serialize, verify, verify_as_v01,
 };
+use threadseal_testkit::in_repository;
 
 fn signer() -> LocalSigner {
     LocalSigner::new(PrivateKey::from_seed([1; 32]), KeyUsage::Scroll)

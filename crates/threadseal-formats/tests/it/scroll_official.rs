@@ -1,7 +1,6 @@
 //! The conformance data that agent-scroll v0.1 publishes: its canonical bytes, its chains, its
 //! edited chains. Its signed chains are by the key whose seed is 1 and 31 zero bytes.
 
-use crate::shared::beside_repository;
 use std::path::Path;
 use threadseal_core::canon::{jcs, json};
 use threadseal_core::encoding::hex;
@@ -10,6 +9,7 @@ use threadseal_core::report::Verdict;
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
 use threadseal_formats::scroll::{self, ChainOptions, Container, Judging, Outcome, Reason};
+use threadseal_testkit::beside_repository;
 
 fn published_key() -> PublicKey {
     let mut seed = [0; 32];

@@ -1,6 +1,5 @@
 //! Computes every example of `spec/documents.md` from its two seeds.
 
-use crate::shared::in_repository;
 use threadseal_core::digest::Digest;
 use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
 use threadseal_core::record::RecordId;
@@ -10,6 +9,7 @@ use threadseal_core::trust::Trust;
 use threadseal_formats::document::{
     DocumentKind, NativeSealing, Options, ProfileChoice, RyeSigning, sign_native, sign_rye, verify,
 };
+use threadseal_testkit::in_repository;
 
 const SCRIPT: &str = "#!/bin/sh\necho ok\n";
 

@@ -1,6 +1,5 @@
 //! The worked example of `spec/ledger.md`, computed again.
 
-use crate::shared::in_repository;
 use threadseal_core::canon::json;
 use threadseal_core::digest::Digest;
 use threadseal_core::record::ExpectedHead;
@@ -11,6 +10,7 @@ use threadseal_core::trust::Trust;
 use threadseal_formats::ledger::{
     ChainOptions, Judging, StepRecord, compute_record_hash, covered_bytes, judge,
 };
+use threadseal_testkit::in_repository;
 
 fn example(name: &str) -> String {
     let spec = std::fs::read_to_string(in_repository("spec/ledger.md")).unwrap();

@@ -1,6 +1,5 @@
 //! The worked example of `spec/lineage.md`, computed again.
 
-use crate::shared::in_repository;
 use threadseal_core::digest::Digest;
 use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
 use threadseal_formats::lineage::{
@@ -9,6 +8,7 @@ use threadseal_formats::lineage::{
     SealedHeader, StateSeal, Version, WholeLink, Writer, draft, proof_prefix, seal_native,
     seal_original,
 };
+use threadseal_testkit::in_repository;
 
 const TIME: i64 = 1_795_420_800_000_000_000;
 

@@ -1,11 +1,11 @@
 //! The worked examples of `spec/scroll.md` and of the CBOR section of `spec/canon.md`, computed
 //! again.
 
-use crate::shared::in_repository;
 use threadseal_core::canon::{cbor, json};
 use threadseal_core::encoding::hex;
 use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
 use threadseal_formats::scroll::{Encoding, deserialize, seal, serialize};
+use threadseal_testkit::in_repository;
 
 /// The value after `name` in the example of that title.
 fn example(title: &str, name: &str) -> String {

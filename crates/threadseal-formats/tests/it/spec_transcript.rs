@@ -1,6 +1,5 @@
 //! Computes every example of `spec/transcript.md` from two seeds and fixed times.
 
-use crate::shared::in_repository;
 use threadseal_core::digest::Digest;
 use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
 use threadseal_core::merkle::leaf_hash;
@@ -10,6 +9,7 @@ use threadseal_formats::transcript::event::{EventType, Payload, Salt};
 use threadseal_formats::transcript::ext::Ext;
 use threadseal_formats::transcript::manifest::Manifest;
 use threadseal_formats::transcript::{Ending, Sealer, Signers, Stamp, bodies, observed};
+use threadseal_testkit::in_repository;
 
 /// The block after `<!-- example: name -->`.
 fn example(name: &str) -> String {

@@ -1,6 +1,5 @@
 //! `testkit/documents`: each file has the verdict that its `expect.toml` names.
 
-use crate::shared::in_repository;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,6 +9,7 @@ use threadseal_core::report::Report;
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
 use threadseal_formats::document::{DocumentKind, ItemType, Options, ProfileChoice, verify};
+use threadseal_testkit::in_repository;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

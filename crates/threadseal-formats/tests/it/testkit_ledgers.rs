@@ -1,6 +1,5 @@
 //! Every file of `testkit/ledger` has the verdict, and the finding, that `expect.toml` names.
 
-use crate::shared::in_repository;
 use std::collections::BTreeSet;
 use std::fs;
 use threadseal_core::record::ExpectedHead;
@@ -8,6 +7,7 @@ use threadseal_core::report::Expectation;
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::Trust;
 use threadseal_formats::ledger::{ChainOptions, Judging, RunId, judge};
+use threadseal_testkit::in_repository;
 
 fn options(flags: &[&str]) -> ChainOptions {
     let mut options = ChainOptions::default();

@@ -130,7 +130,7 @@ fn head_at(writer: &Writer<'_>, at: u64) -> Result<LoggedHead, Error> {
         Ok(LogEntry::Head(logged)) => Ok(logged),
         _ => Err(Error::new(
             ErrorKind::External,
-            "the index of the log names another entry; run: threadseal log fsck",
+            "the index of the log names another entry; hint: threadseal log fsck",
         )),
     }
 }

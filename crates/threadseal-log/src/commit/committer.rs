@@ -109,7 +109,7 @@ impl Committer {
                 .spawn(move || run(&access, &gate))
         };
         if let Err(error) = &thread {
-            let text = format!("no thread can be started: {error}");
+            let text = format!("cannot start a thread: {error}");
             let error = Error::new(ErrorKind::External, text).with_source(sys::cause(error));
             gate.queue().error = Some(error);
         }

@@ -57,7 +57,7 @@ impl LogAccess {
             let key = self.description.id.key_name();
             Error::new(
                 ErrorKind::Key,
-                format!("the key of the log, {key}, is not there; nothing is committed"),
+                format!("the key of the log, {key}, is missing; nothing is committed"),
             )
         })
     }

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use threadseal_core::encoding;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::tlog::entry::{LogEntry, LoggedHead};
+use threadseal_store::atomic::PRIVATE_DIRECTORY;
 use threadseal_store::atomic::{self, PRIVATE_FILE};
-use threadseal_store::home::PRIVATE_DIRECTORY;
 use threadseal_store::random::{self, Random};
 use threadseal_store::sys::{self, Access, FileHandle};
 
@@ -66,7 +66,7 @@ impl Spool {
                 });
             }
         }
-        let text = format!("no file of our own can be made in {}", folder.display());
+        let text = format!("cannot create a new file in {}", folder.display());
         Err(Error::new(ErrorKind::External, text))
     }
 

@@ -21,9 +21,9 @@ use std::sync::Arc;
 use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
 use threadseal_core::tlog::entry::{LogEntry, LoggedHead};
+use threadseal_store::atomic::PRIVATE_DIRECTORY;
 use threadseal_store::atomic::{self, PRIVATE_FILE};
 use threadseal_store::heads::{FileHeadStore, HeadStore as _};
-use threadseal_store::home::PRIVATE_DIRECTORY;
 use threadseal_store::sys;
 
 /// Lines of a file that are to be set aside; None if that is not known yet.

@@ -8,8 +8,8 @@ use crate::layout::log_home::LogHome;
 use std::path::PathBuf;
 use threadseal_core::error::Error;
 use threadseal_core::tlog::entry::fork::{ForkPlace, LoggedFork};
+use threadseal_store::atomic::PRIVATE_DIRECTORY;
 use threadseal_store::atomic::{self, Mode, PRIVATE_FILE};
-use threadseal_store::home::PRIVATE_DIRECTORY;
 
 const FOLDER: &str = "evidence";
 

@@ -29,8 +29,8 @@ use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
 use threadseal_core::merkle::TreeHead;
 use threadseal_core::record::RecordId;
+use threadseal_store::atomic::PRIVATE_DIRECTORY;
 use threadseal_store::atomic::{self, NewFile, PRIVATE_FILE};
-use threadseal_store::home::PRIVATE_DIRECTORY;
 use threadseal_store::lock::Exclusive;
 use threadseal_store::read::{self, RegularFile, Source as _};
 

@@ -59,7 +59,7 @@ impl LogId {
         let ours = checkpoint.origin().as_str() == self.origin();
         match ours && checkpoint.extensions().is_empty() {
             true => Ok(checkpoint),
-            false => Err(Error::invalid("the checkpoint is of another log")),
+            false => Err(Error::invalid("the checkpoint belongs to another log")),
         }
     }
 

@@ -9,8 +9,8 @@ use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::limits::MAX_LOG_ENTRY_BYTES;
 use threadseal_core::merkle;
 use threadseal_core::tlog::tile::{self, TILE_WIDTH, Tile, TileKind};
+use threadseal_store::atomic::PRIVATE_DIRECTORY;
 use threadseal_store::atomic::{self, Mode, PRIVATE_FILE};
-use threadseal_store::home::PRIVATE_DIRECTORY;
 use threadseal_store::read;
 use threadseal_store::sys::{Fs, directory_of};
 
@@ -186,7 +186,7 @@ fn within<T>(fresh: &[T], from: u64, first: u64, last: u64) -> &[T] {
 pub(crate) fn damaged(path: &Path) -> Error {
     Error::new(
         ErrorKind::External,
-        format!("{} is damaged; run: threadseal log fsck", path.display()),
+        format!("{} is damaged; hint: threadseal log fsck", path.display()),
     )
 }
 
@@ -194,8 +194,8 @@ pub(crate) fn damaged(path: &Path) -> Error {
 mod tests {
     use super::*;
     use threadseal_core::merkle::{Frontier, Node};
+    use threadseal_store::atomic::PRIVATE_DIRECTORY;
     use threadseal_store::fault::FaultFs;
-    use threadseal_store::home::PRIVATE_DIRECTORY;
 
     fn entry(number: u64) -> Vec<u8> {
         format!("{{\"n\":{number}}}").into_bytes()

@@ -160,7 +160,7 @@ pub fn refuse_shared(fs: &dyn Fs, folder: &Path) -> Result<(), Error> {
     match shared.map_err(|error| sys::failure("look at", nearest, &error))? {
         false => Ok(()),
         true => Err(Error::refused(format!(
-            "{} lies on a network file system; if this machine alone uses it, say so with --single-host",
+            "{} is on a network file system; if only this machine uses it, add --single-host",
             folder.display()
         ))),
     }

@@ -40,7 +40,9 @@ impl MarkLocation {
     /// may hold one.
     pub fn parse(text: &str) -> Result<Self, Error> {
         if text.is_empty() || text.len() > MAX_MARK_PLACE_BYTES || text.contains('\0') {
-            return Err(Error::invalid("a second place has a name"));
+            return Err(Error::invalid(
+                "the address of a second place is not empty, not too long, and has no NUL",
+            ));
         }
         // A folder of this name is written as ./keyring.
         if text == KEYRING {
@@ -55,7 +57,7 @@ impl MarkLocation {
             "s3" | "gs" | "az" | "object+file" => Ok(Self::Store(text.to_owned())),
             KEYRING if rest.is_empty() => Ok(Self::Keyring),
             KEYRING => Err(Error::invalid(
-                "nothing stands behind keyring: it is the one of this user, and its secret has the id of the log",
+                "keyring takes no name: it is the keyring of this user, and its secret has the id of the log",
             )),
             "https" | "http" => peer(scheme, rest).map(|()| Self::Peer(text.to_owned())),
             _ if scheme.contains(['/', '\\', '.']) => Ok(Self::Folder(PathBuf::from(text))),
@@ -77,19 +79,17 @@ impl MarkLocation {
     /// Who can put it back, in a few words (`spec/anchors.md`, "How strong a place is").
     pub fn strength(&self) -> &'static str {
         match self {
-            Self::Folder(_) => {
-                "whoever may write there can lower it; a restored disk takes it back"
-            }
+            Self::Folder(_) => "every writer there can lower it; a restored disk lowers it, too",
             Self::Store(address) if address.starts_with("object+file:") => {
-                "whoever may write there can lower it; a restored disk takes it back"
+                "every writer there can lower it; a restored disk lowers it, too"
             }
             Self::Store(_) => {
-                "whoever may write to that database or storage can lower it; no restored disk of this host does"
+                "every writer of that database or storage can lower it; a restored disk of this host does not"
             }
             Self::Keyring => {
-                "whatever runs as this user can lower it; a restored home does not take it back, a restored keyring does"
+                "every program of this user can lower it; a restored home does not lower it, a restored keyring does"
             }
-            Self::Peer(_) => "only who runs that witness can lower it",
+            Self::Peer(_) => "only the operator of that witness can lower it",
         }
     }
 }
@@ -139,7 +139,7 @@ fn peer(scheme: &str, rest: &str) -> Result<(), Error> {
     match scheme == "https" || near {
         true => Ok(()),
         false => Err(Error::invalid(
-            "without TLS whoever is in between could answer for the witness; name it by https:",
+            "without TLS, any host in between could answer for the witness; use https:",
         )),
     }
 }

@@ -11,8 +11,8 @@ use crate::layout::log_dir::LogDir;
 use std::path::PathBuf;
 use threadseal_core::error::Error;
 use threadseal_core::record::RecordId;
+use threadseal_store::atomic::PRIVATE_DIRECTORY;
 use threadseal_store::atomic::{self, PRIVATE_FILE};
-use threadseal_store::home::PRIVATE_DIRECTORY;
 use threadseal_store::sys::{self, Access, directory_of};
 
 /// Largest file of one record in bytes; of a record that was in more places the first ones are remembered.

@@ -29,7 +29,7 @@ pub enum Fault {
 impl Fault {
     pub(crate) fn into_error(self) -> Error {
         Error::refused(format!(
-            "log_rolled_back: {self}; nothing is committed. See: threadseal log status"
+            "log_rolled_back: {self}; nothing is committed; hint: threadseal log status"
         ))
     }
 }
@@ -43,10 +43,10 @@ impl fmt::Display for Fault {
                 mark.size, log.size
             ),
             Self::OtherHost => f.write_str("this log was made on another machine"),
-            Self::Ended => f.write_str("another log was put in the place of this one"),
+            Self::Ended => f.write_str("another log replaced this one"),
             Self::Displaced { other } => write!(
                 f,
-                "the second place knows the log {other} of this home, which never ended, and this one stands in its place"
+                "the second place knows the log {other} of this home, which never ended, and this log replaced it"
             ),
         }
     }

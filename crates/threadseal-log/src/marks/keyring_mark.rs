@@ -22,7 +22,7 @@ use std::thread;
 use std::time::Duration;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_store::atomic;
-use threadseal_store::home::PRIVATE_DIRECTORY;
+use threadseal_store::atomic::PRIVATE_DIRECTORY;
 use threadseal_store::lock::Exclusive;
 use threadseal_store::sys::Fs;
 
@@ -98,7 +98,7 @@ impl KeyringMark {
             vault.set(text.as_bytes())?;
             match vault.get()?.as_deref() == Some(text.as_bytes()) {
                 true => Ok(()),
-                false => Err(external("it does not keep what is written there")),
+                false => Err(external("it does not keep the written value")),
             }
         })
     }
@@ -121,7 +121,7 @@ impl KeyringMark {
             let _ = tell.send(job(&*vault));
         });
         asking.map_err(|error| {
-            external(format!("no thread can be started: {error}")).with_source(error)
+            external(format!("cannot start a thread: {error}")).with_source(error)
         })?;
         match told.recv_timeout(self.longest) {
             Ok(answer) => answer,
@@ -197,7 +197,7 @@ impl Vault for System {
     fn get(&self) -> Result<Option<Vec<u8>>, Error> {
         match self.entry()?.get_secret() {
             Ok(bytes) if bytes.len() > MAX_MARK_BYTES => {
-                Err(external("what stands there is no mark of this log"))
+                Err(external("the value there is not a mark of this log"))
             }
             Ok(bytes) => Ok(Some(bytes)),
             Err(KeyringError::NoEntry) => Ok(None),

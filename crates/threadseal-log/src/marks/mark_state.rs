@@ -103,7 +103,7 @@ impl MarkState {
         read.ok_or_else(|| {
             Error::new(
                 ErrorKind::External,
-                "what stands there is no mark of this log",
+                "the value there is not a mark of this log",
             )
         })
     }

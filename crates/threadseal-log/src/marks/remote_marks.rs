@@ -166,7 +166,7 @@ impl RemoteMarks {
             let updater = thread::Builder::new().name("second places".to_owned());
             let started = updater.spawn(move || inner.run());
             started.err().map(|error| {
-                let text = format!("no thread can be started: {error}");
+                let text = format!("cannot start a thread: {error}");
                 Error::new(ErrorKind::External, text).with_source(error)
             })
         });
@@ -341,7 +341,7 @@ impl RemoteMark for UnbuiltMark {
 fn contradicted(location: &MarkLocation, state: &MarkState) -> Error {
     let size = state.known.as_ref().map_or(0, |(_, tree)| tree.size);
     Error::refused(match state.ended {
-        true => format!("{location} says that another log was put in the place of this one"),
+        true => format!("{location} shows that another log replaced this one"),
         false => format!(
             "log_rolled_back: {location} knows a checkpoint of {size} entries that this log does not continue"
         ),
@@ -350,7 +350,7 @@ fn contradicted(location: &MarkLocation, state: &MarkState) -> Error {
 
 fn must_know(location: &MarkLocation, why: &Error) -> Error {
     let text = format!(
-        "{location}: {why}; it must know that the log ends. Where it is gone for good: threadseal log mark remove {location}"
+        "{location}: {why}; it must know that the log ends; hint: if it is gone for good: threadseal log mark remove {location}"
     );
     Error::new(why.kind(), text)
 }

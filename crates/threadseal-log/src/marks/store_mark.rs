@@ -113,7 +113,7 @@ fn state(found: Option<&Object>, description: &Description) -> Result<MarkState,
 }
 
 fn contended() -> Error {
-    Error::new(ErrorKind::External, "others change it all the time")
+    Error::new(ErrorKind::External, "other processes keep changing it")
 }
 
 /// Opens a store at an address that holds no secret; `settings` hold those, as environments spell them.
@@ -126,16 +126,15 @@ fn open(address: &str, settings: &[(String, String)]) -> Result<Arc<dyn Objects>
 
 #[cfg(feature = "postgres")]
 fn open_postgres(address: &str, settings: &[(String, String)]) -> Result<Arc<dyn Objects>, Error> {
-    use threadseal_store::ledger::postgres::{PostgresLedgerStore, PostgresObjects};
+    use threadseal_store::postgres::PostgresObjects;
     let password = settings.iter().find(|(name, _)| name == "PGPASSWORD");
     let url = with_password(address, password.map(|(_, value)| value.as_str()));
-    let store = PostgresLedgerStore::open(&url)?;
-    Ok(Arc::new(PostgresObjects::new(Arc::new(store))))
+    Ok(Arc::new(PostgresObjects::open(&url)?))
 }
 
 #[cfg(not(feature = "postgres"))]
 fn open_postgres(address: &str, _: &[(String, String)]) -> Result<Arc<dyn Objects>, Error> {
-    Err(Unbuilt::Postgres.error(format_args!("open {address}")))
+    Err(Unbuilt::Postgres.error("open this second place"))
 }
 
 /// The address, with a password as one more of its settings.

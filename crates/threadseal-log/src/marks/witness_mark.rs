@@ -32,7 +32,7 @@ impl RemoteMark for WitnessMark {
         };
         // Of the lines there the log's counts: a checkpoint that it did not sign is no evidence.
         let checkpoint = description.checkpoint(&note).ok_or_else(|| {
-            let text = "what it shows is no checkpoint that this log signed";
+            let text = "it does not show a checkpoint that this log signed";
             Error::new(ErrorKind::External, text)
         })?;
         let tree = *checkpoint.tree();
@@ -57,9 +57,9 @@ impl RemoteMark for WitnessMark {
         match Asking::new(&view, &key)?.at(&self.url, None)? {
             Asked::Cosigned(_) => Ok(UpdateResult::Updated(next)),
             // Between both requests another process of this host may have committed: the next update reads the mark again.
-            Asked::Contradicted { .. } => Err(external("it went on meanwhile".to_owned())),
+            Asked::Contradicted { .. } => Err(external("it advanced meanwhile".to_owned())),
             Asked::LogUnknown(_) => Err(external(format!(
-                "it does not know this log; there run: threadseal witness add '{key}'"
+                "it does not know this log; hint: on its host: threadseal witness add '{key}'"
             ))),
             Asked::Not(why) => Err(external(why)),
         }

@@ -19,7 +19,7 @@ use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::merkle::TreeHead;
 use threadseal_core::tlog::entry::{LogEntry, LoggedHead};
 use threadseal_store::atomic;
-use threadseal_store::home::PRIVATE_DIRECTORY;
+use threadseal_store::atomic::PRIVATE_DIRECTORY;
 use threadseal_store::lock::Exclusive;
 
 /// Entries of a log that is made that are in memory at once.
@@ -48,15 +48,15 @@ pub(crate) fn current(home: &LogHome) -> Result<Option<Description>, Error> {
     }
     if let Some(id) = known_logs::lost(home)? {
         return Err(Error::refused(format!(
-            "log_missing: this home had the log {id} (its second place knows it), and it is gone; bring it back, or run: \
+            "log_missing: this home had the log {id} (its second place knows it), and it is gone; hint: restore it, or run \
              threadseal log restart"
         )));
     }
     match home.log_keys()?.first() {
         None => Ok(None),
         Some(name) => Err(Error::refused(format!(
-            "log_missing: this home has {name}.log.key, the key of a log, and neither the log nor a second place; bring it \
-             back, or run: threadseal log restart"
+            "log_missing: this home has {name}.log.key, the key of a log, but neither the log nor a second place; hint: restore it, \
+             or run threadseal log restart"
         ))),
     }
 }

@@ -239,14 +239,15 @@ impl OldLog {
             self.refuse_losses()?;
             if let Some(other) = displaced.first() {
                 return Err(Error::refused(format!(
-                    "the second place knows the log {other} of this home, which never ended: bring that one back, with its name in \
-                     log/current, or go on without what it knows by --anyway"
+                    "the second place knows the log {other} of this home, which never ended: restore that log, with its name in \
+                     log/current, or continue without its entries with --anyway"
                 )));
             }
         }
         let first = LogEntry::Restart(self.restart).to_bytes();
-        let first =
-            first.ok_or_else(|| Error::invalid("what is known of the log fits no entry"))?;
+        let first = first.ok_or_else(|| {
+            Error::invalid("the known state of the log does not fit into an entry")
+        })?;
         let (came, more) = self.carried.into_entries(stored);
         let mut entries = std::iter::once(Ok(first)).chain(more);
         let replaces = home.current_id().ok().flatten();
@@ -290,20 +291,22 @@ impl OldLog {
     fn refuse_losses(&self) -> Result<(), Error> {
         if let Some(damage) = &self.damage {
             return Err(Error::refused(format!(
-                "{damage}; so not all that the log knows would come along: name a copy of it with --copy, or go on without with \
+                "{damage}; a part of the log would be lost: name a copy of the log with --copy, or continue without that part with \
                  --anyway"
             )));
         }
         if self.carried.is_thinned() {
             return Err(Error::refused(
-                "more heads stand in this log before the end of a key than a next one takes over: of the older ones the newest of each record                  before each such end come along, and single turns and other actors' records that the key sealed would be forged from now                  on; go on with that by --anyway",
+                "this log has more heads before the end of a key than the next log takes over. Of the older heads it takes the newest of each \
+                 record before each such end. Single turns and other actors' records that the key sealed would be forged from \
+                 now on; accept that with --anyway",
             ));
         }
         match self.is_order_lost() {
             false => Ok(()),
             true => Err(Error::refused(
-                "a key ended in this log, and no second place or quorum of witnesses vouches for the order in which its entries stand: all \
-                 that the key sealed would be forged from now on. Name a newer copy of the log with --copy, or have that come true \
+                "a key ended in this log, and no second place or quorum of witnesses confirms the order of its entries: all \
+                 that the key sealed would be forged from now on. Name a newer copy of the log with --copy, or accept that \
                  with --anyway",
             )),
         }
@@ -378,7 +381,7 @@ fn described_by_copy(
     let mut notes = known.iter();
     if !notes.any(|(note, _)| found.checkpoint(note).is_some()) {
         return Err(Error::refused(format!(
-            "{}: nothing here says that the log {} had the key that this copy names: neither a second place nor the keys of \
+            "{}: nothing here shows that the log {} had the key that this copy names: neither a second place nor the keys of \
              this home",
             folder.display(),
             id.origin()
@@ -392,7 +395,7 @@ fn described_by_copy(
 
 fn no_copy(folder: &Path, id: LogId) -> Error {
     let shown = folder.display();
-    Error::refused(format!("{shown} is no copy of the log {}", id.origin()))
+    Error::refused(format!("{shown} is not a copy of the log {}", id.origin()))
 }
 
 /// A note with the line of the log alone: those of witnesses are of any number and length, and an entry is not.

@@ -154,7 +154,7 @@ fn a_copy_of_a_log_that_is_gone_is_believed_only_if_its_key_is_known_here() {
     let refused = |copy: &PathBuf| {
         let error = places.past(std::slice::from_ref(copy), None).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
-        assert!(error.to_string().contains("nothing here says"), "{error}");
+        assert!(error.to_string().contains("nothing here shows"), "{error}");
     };
     // Gone as a whole, and gone but for `current`.
     for current in [false, true] {

@@ -49,11 +49,11 @@ use threadseal_core::tlog::checkpoint::Checkpoint;
 use threadseal_core::tlog::entry::LogEntry;
 use threadseal_core::tlog::entry::LoggedHead;
 use threadseal_store::atomic;
+use threadseal_store::atomic::PRIVATE_DIRECTORY;
 use threadseal_store::fault::FaultFs;
 use threadseal_store::heads::{
     FileHeadStore, HeadStore as _, LoggedAt, RecordKind, StoredHead, Swap,
 };
-use threadseal_store::home::PRIVATE_DIRECTORY;
 use threadseal_store::random::SeededRandom;
 use threadseal_store::read;
 use threadseal_store::sys::{Fs, RealFs};

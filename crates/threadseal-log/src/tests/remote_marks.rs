@@ -1,7 +1,7 @@
 //! Second places that do not answer at once: a storage, and a database where PostgreSQL is installed.
 
 use super::*;
-use threadseal_store::ledger::postgres::throwaway::Cluster;
+use threadseal_store::postgres::throwaway::Cluster;
 
 /// Runs `test` with the address of an empty place of each kind.
 fn each_kind(test: impl Fn(&str)) {

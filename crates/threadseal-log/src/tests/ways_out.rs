@@ -413,7 +413,7 @@ fn a_second_place_is_removed_whatever_the_others_say_and_none_is_added_then() {
         .keep_marks_in(&description, vec![own.clone()])
         .unwrap();
     assert_eq!(places.current().unwrap().unwrap().marks, [own]);
-    // The marks that remain still show that the log went back.
+    // The marks that remain still show that the log was rolled back.
     assert!(open(&places, &key).fault().unwrap().is_some());
 }
 

@@ -36,12 +36,12 @@ impl Authority {
             .find_map(|s| url.strip_prefix(s));
         let plain = url.len() <= MAX_URL_BYTES && url.bytes().all(|b| b.is_ascii_graphic());
         if !plain || rest.is_none_or(|rest| rest.is_empty() || rest.starts_with('/')) {
-            return Err(Error::invalid(format!("{url:?} is no address of HTTP")));
+            return Err(Error::invalid(format!("{url:?} is not an HTTP address")));
         }
-        let pem = std::str::from_utf8(pem).map_err(|_| Error::invalid("the roots are no PEM"))?;
+        let pem = std::str::from_utf8(pem).map_err(|_| Error::invalid("the roots are not PEM"))?;
         let roots = CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>();
         let roots =
-            roots.map_err(|error| Error::invalid(format!("the roots are no PEM: {error}")))?;
+            roots.map_err(|error| Error::invalid(format!("the roots are not PEM: {error}")))?;
         if roots.is_empty() || roots.len() > MAX_ROOTS {
             let text = format!(
                 "there are {} certificates, not 1 to {MAX_ROOTS}",

@@ -19,7 +19,7 @@ use threadseal_core::limits::MAX_NOTE_BYTES;
 use threadseal_core::merkle::TreeHead;
 use threadseal_core::note::SignedNote;
 use threadseal_store::atomic;
-use threadseal_store::home::PRIVATE_DIRECTORY;
+use threadseal_store::atomic::PRIVATE_DIRECTORY;
 
 const FOLDER: &str = "timestamps";
 const NOTE: &str = ".checkpoint";
@@ -48,7 +48,7 @@ pub enum JudgedStamp {
     Good(TimeStamp),
     /// It stamps nothing, for this reason.
     Bad(String),
-    /// A checkpoint that this log signed, and does not continue, was stamped then: the log went back, or was forked.
+    /// A checkpoint that this log signed, and does not continue, was stamped then: the log was rolled back, or was forked.
     Contradicts(TimeStamp),
 }
 
@@ -178,7 +178,7 @@ impl StampFiles<'_> {
                 }
                 JudgedStamp::Bad(why) => warn(&kept, &why),
                 JudgedStamp::Contradicts(_) => {
-                    warn(&kept, "the log does not continue what it stamps");
+                    warn(&kept, "the log does not continue the stamped checkpoint");
                 }
             }
         }

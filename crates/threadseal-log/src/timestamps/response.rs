@@ -94,7 +94,7 @@ impl fmt::Display for NotStamped {
             Self::Refused { status, text } => {
                 write!(f, "the authority refused (status {status}): {text}")
             }
-            Self::OtherMessage => f.write_str("the stamp is of other bytes"),
+            Self::OtherMessage => f.write_str("the stamp covers other bytes"),
             Self::OtherNonce => f.write_str("the stamp answers another request"),
             Self::Forged(why) => write!(f, "forged: {why}"),
             Self::Unfit(why) => f.write_str(why),

@@ -120,7 +120,7 @@ pub(super) fn open(token: &Any) -> Result<Signed, NotStamped> {
         .map_err(|_| malformed("signed data"))?;
     let inner = &signed.encap_content_info;
     if inner.econtent_type != TST_INFO {
-        return Err(malformed("content, which is no TSTInfo"));
+        return Err(malformed("content, which is not TSTInfo"));
     }
     let info = inner.econtent.as_ref().ok_or(malformed("content"))?;
     let info: OctetString = info.decode_as().map_err(|_| malformed("content"))?;
@@ -138,7 +138,7 @@ pub(super) fn open(token: &Any) -> Result<Signed, NotStamped> {
     let mut named = all.iter().filter(|certificate| names(&by.sid, certificate));
     let (Some(signer), None) = (named.next(), named.next()) else {
         return Err(NotStamped::Unfit(
-            "the token does not bring along the one certificate that it names".to_owned(),
+            "the token does not contain the one certificate that it names".to_owned(),
         ));
     };
     check_signature(by, info.as_bytes(), signer)?;
@@ -205,7 +205,7 @@ fn check_signature(by: &SignerInfo, info: &[u8], signer: &Certificate) -> Result
     let kind: ObjectIdentifier = decode(one(&attributes_list, CONTENT_TYPE)?)?;
     let digested: OctetString = decode(one(&attributes_list, MESSAGE_DIGEST)?)?;
     if kind != TST_INFO || digested.as_bytes() != digest::digest(hash.algorithm, info).as_ref() {
-        return Err(NotStamped::Forged("the signature is over another content"));
+        return Err(NotStamped::Forged("the signature covers other content"));
     }
     let der = to_der(signer)?;
     check_signing_certificate(&attributes_list, &der)?;
@@ -222,7 +222,7 @@ fn check_signature(by: &SignerInfo, info: &[u8], signer: &Certificate) -> Result
     };
     match verifications.iter().any(holds) {
         true => Ok(()),
-        false => Err(NotStamped::Forged("the signature does not hold")),
+        false => Err(NotStamped::Forged("the signature is not valid")),
     }
 }
 
@@ -248,7 +248,9 @@ fn check_signing_certificate(attributes: &[&Attribute], der: &[u8]) -> Result<()
     let has = |oid| attributes.iter().any(|attribute| attribute.oid == oid);
     let (old, new) = (has(SIGNING_CERTIFICATE), has(SIGNING_CERTIFICATE_V2));
     if !old && !new {
-        return Err(malformed("attributes: none says which certificate signed"));
+        return Err(malformed(
+            "attributes: none names the certificate that signed",
+        ));
     }
     let mut same = true;
     if new {
@@ -271,7 +273,7 @@ fn check_signing_certificate(attributes: &[&Attribute], der: &[u8]) -> Result<()
     match same {
         true => Ok(()),
         false => Err(NotStamped::Forged(
-            "another certificate is said to have signed",
+            "the attributes name another certificate",
         )),
     }
 }
@@ -302,9 +304,9 @@ fn one<'a>(attributes: &[&'a Attribute], oid: ObjectIdentifier) -> Result<&'a An
     match (found.next(), found.next()) {
         (Some(attribute), None) => match attribute.values.as_slice() {
             [value] => Ok(value),
-            _ => Err(malformed("attributes: one has not exactly one value")),
+            _ => Err(malformed("attributes: one does not have exactly one value")),
         },
-        _ => Err(malformed("attributes: one is not there exactly once")),
+        _ => Err(malformed("attributes: one does not occur exactly once")),
     }
 }
 

@@ -37,7 +37,7 @@ pub enum Mirrored {
         /// How many it has.
         to: u64,
     },
-    /// It has a tree that this log signed and does not continue: the log went back, or was forked. Nothing was written.
+    /// It has a tree that this log signed and does not continue: the log was rolled back, or was forked. Nothing was written.
     Contradicts(TreeHead),
 }
 
@@ -86,7 +86,7 @@ impl Mirror<'_> {
                 return Ok(Mirrored::Brought { from, to });
             }
         }
-        let text = format!("{}: others write to it all the time", to.place());
+        let text = format!("{}: other processes keep changing it", to.place());
         Err(Error::new(ErrorKind::External, text))
     }
 

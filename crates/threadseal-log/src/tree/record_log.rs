@@ -8,7 +8,7 @@ use std::sync::Arc;
 use threadseal_core::error::Error;
 use threadseal_formats::transcript::as_log::RecordLog;
 use threadseal_store::atomic;
-use threadseal_store::home::PRIVATE_DIRECTORY;
+use threadseal_store::atomic::PRIVATE_DIRECTORY;
 use threadseal_store::sys::Fs;
 
 /// Entries whose tiles are written at once: sixteen full tiles, so that none is read again to be filled.

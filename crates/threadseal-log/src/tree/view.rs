@@ -270,12 +270,12 @@ pub(crate) fn read_committed(dir: &LogDir, description: &Description) -> Result<
 pub(crate) fn of_another_log() -> Error {
     Error::new(
         ErrorKind::External,
-        "the index of the log names another entry; run: threadseal log fsck",
+        "the index of the log names another entry; hint: threadseal log fsck",
     )
 }
 
 fn unproved(number: u64) -> Error {
     let text =
-        format!("entry {number} of the log does not fit its checkpoint; run: threadseal log fsck");
+        format!("entry {number} of the log does not fit its checkpoint; hint: threadseal log fsck");
     Error::new(ErrorKind::External, text)
 }

@@ -33,7 +33,7 @@ pub enum Asked {
     Not(String),
     /// It does not know the log; its answer.
     LogUnknown(String),
-    /// It holds a checkpoint that this log signed and does not continue: the log went back, or was forked.
+    /// It holds a checkpoint that this log signed and does not continue: the log was rolled back, or was forked.
     Contradicted {
         /// The tree that it holds.
         tree: TreeHead,
@@ -153,7 +153,7 @@ impl<'l> Asking<'l> {
         let here = self.view.tree().size;
         let why = match tree.size > here {
             true => format!(
-                "log_rolled_back: it holds {} entries that this log signed, and here are {here}",
+                "log_rolled_back: it holds {} entries that this log signed, but this log has {here}",
                 tree.size
             ),
             false => format!(

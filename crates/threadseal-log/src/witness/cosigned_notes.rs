@@ -83,14 +83,14 @@ impl CosignedNotes<'_> {
         let _alone = Exclusive::enter(&*dir.fs, &dir.file(LOCK))?;
         let checkpoint = self.description.checkpoint(note);
         let checkpoint =
-            checkpoint.ok_or_else(|| Error::refused("this is no checkpoint of this log"))?;
+            checkpoint.ok_or_else(|| Error::refused("this is not a checkpoint of this log"))?;
         let size = checkpoint.tree().size;
         let mut all = self.kept(policies, &mut |_| {})?;
         let before = all.get(&size);
         if before.is_some_and(|before| before.text() != note.text()) {
             let path = self.path_of(size);
             return Err(Error::refused(format!(
-                "forked: this log signed another checkpoint of {size} entries, {}; keep that file, and see: threadseal log status",
+                "forked: this log signed another checkpoint of {size} entries, {}; keep that file; hint: threadseal log status",
                 path.display()
             )));
         }

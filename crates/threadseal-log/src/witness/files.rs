@@ -33,9 +33,9 @@ use threadseal_core::tlog::cosignature::{CosignatureTime, MAX_CLOCK_STEP_SECONDS
 use threadseal_core::tlog::policy::{Policy, PolicyLog};
 use threadseal_core::tlog::verifier::VerifierKey;
 use threadseal_core::tlog::witness::{Accepted, AddCheckpoint, Refusal, judge};
+use threadseal_store::atomic::PRIVATE_DIRECTORY;
 use threadseal_store::atomic::{self, Mode, PRIVATE_FILE};
 use threadseal_store::clock::Clock;
-use threadseal_store::home::PRIVATE_DIRECTORY;
 use threadseal_store::lock::Exclusive;
 use threadseal_store::sys::{self, Fs};
 
@@ -116,7 +116,7 @@ impl WitnessFiles {
     /// `External` when the system fails or a file is damaged.
     pub fn watch(&self, key: &VerifierKey, url: Option<&str>) -> Result<bool, Error> {
         if !key.is_of_log() {
-            return Err(Error::key("that key is no log's"));
+            return Err(Error::key("that key is not the key of a log"));
         }
         let origin = Origin::parse(key.name().as_str());
         let origin = origin.map_err(|error| Error::invalid(error.to_string()))?;
@@ -317,7 +317,7 @@ fn time_behind(last: Option<CosignatureTime>, now: Timestamp) -> Result<Cosignat
         .ok_or_else(|| unusable("the clock shows the first second of 1970"))?;
     match last {
         Some(last) if now.seconds() + MAX_CLOCK_STEP_SECONDS < last.seconds() => Err(unusable(
-            "the clock stands before the last cosignature; set it, nothing is cosigned until then",
+            "the clock is before the last cosignature: set it, nothing is cosigned until then",
         )),
         Some(last) => Ok(last.max(now)),
         None => Ok(now),

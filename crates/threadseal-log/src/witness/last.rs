@@ -108,7 +108,7 @@ pub(super) fn lost(folder: &Path) -> Error {
     Error::new(
         ErrorKind::External,
         format!(
-            "{} is lacking or damaged: what was cosigned of this log is not known, and nothing is cosigned",
+            "{} is missing or damaged: the last cosigned checkpoint of this log is not known, and nothing is cosigned",
             path.display()
         ),
     )

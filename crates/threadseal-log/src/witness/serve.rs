@@ -119,7 +119,7 @@ impl WitnessService {
             Ok(Some(note)) => text(StatusCode::OK, note),
             Ok(None) => text(
                 StatusCode::NOT_FOUND,
-                "nothing was cosigned of such a log\n",
+                "no checkpoint of such a log was cosigned\n",
             ),
             Err(error) => self.failed(&error),
         }
@@ -202,7 +202,7 @@ async fn accept(
             Ok((stream, _)) => stream,
             Err(error) => {
                 // Too many open files, or a connection that was closed before it was accepted.
-                warn(&format!("no connection can be taken: {error}"));
+                warn(&format!("cannot accept a connection: {error}"));
                 sleep(PAUSE).await;
                 continue;
             }
@@ -320,7 +320,7 @@ fn check_head(headers: &HeaderMap, version: Version) -> Result<(), Wrong> {
             return Err((StatusCode::BAD_REQUEST, "the request has two lengths"));
         }
         if !coding.as_bytes().eq_ignore_ascii_case(b"chunked") {
-            let why = "only chunks are known as a transfer coding";
+            let why = "the only known transfer coding is chunked";
             return Err((StatusCode::NOT_IMPLEMENTED, why));
         }
     }
@@ -329,7 +329,7 @@ fn check_head(headers: &HeaderMap, version: Version) -> Result<(), Wrong> {
         true => Ok(()),
         false => Err((
             StatusCode::EXPECTATION_FAILED,
-            "this is not expected of a witness",
+            "a witness does not support this expectation",
         )),
     }
 }
@@ -353,7 +353,7 @@ async fn read(headers: &HeaderMap, mut body: Body) -> Result<Vec<u8>, Wrong> {
             // Trailers mean nothing to a witness.
             let data: Bytes = frame
                 .into_data()
-                .map_err(|_| (StatusCode::BAD_REQUEST, "trailers are not taken"))?;
+                .map_err(|_| (StatusCode::BAD_REQUEST, "trailers are not accepted"))?;
             if data.len() > MAX_WITNESS_BODY_BYTES - whole.len() {
                 return Err(TOO_LARGE);
             }

@@ -138,7 +138,9 @@ impl<S: Shelf> Books<S> {
         at: Timestamp,
     ) -> Result<Nanos, Error> {
         if !end.is_terminal() {
-            return Err(Error::invalid(format!("{end} is no end of a thread")));
+            return Err(Error::invalid(format!(
+                "{end} is not a final status of a thread"
+            )));
         }
         let entry = self.known(thread.as_str())?;
         if entry.status == end.as_str() {
@@ -206,10 +208,7 @@ impl<S: Shelf> Books<S> {
         while let Some(parent) = next {
             let passed = line.iter().any(|above| above.thread == parent);
             if passed || parent == entry.thread || line.len() >= MAX_BUDGET_DEPTH {
-                return refused(format!(
-                    "the budgets above {} lead in a circle",
-                    entry.thread
-                ));
+                return refused(format!("the budgets above {} form a cycle", entry.thread));
             }
             // A parent that Rye has removed no longer takes part.
             let Some(above) = self.0.find(&parent)? else {

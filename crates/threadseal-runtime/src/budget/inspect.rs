@@ -25,7 +25,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
-use threadseal_store::database;
+use threadseal_store::sqlite::database;
 
 /// How far the sums of doubles in Rye's rows may be off.
 const TOLERANCE: u64 = 1000;
@@ -79,7 +79,7 @@ fn strays(connection: &Connection, inspection: &mut Inspection) -> rusqlite::Res
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let id = text_of(row.get_ref(0)?).unwrap_or_default();
-        let message = "our own count is of a thread that has no budget".to_owned();
+        let message = "ThreadSeal has a count for a thread that has no budget".to_owned();
         inspection.add("orphan", &id, message);
     }
     Ok(())
@@ -99,7 +99,7 @@ fn commits(
         let id = text_of(row.get_ref(0)?).unwrap_or_default();
         let found = amount(row.get_ref(1)?, "a spending", &id, inspection);
         if !known.contains(id.as_str()) {
-            let message = "a spending is noted of a thread that has no budget".to_owned();
+            let message = "a spending is noted for a thread that has no budget".to_owned();
             inspection.add("orphan", &id, message);
         } else if let Some(nanos) = found {
             let sum = noted.entry(id).or_default();
@@ -110,7 +110,7 @@ fn commits(
         // The thread of a row that Rye wrote first had spent something before.
         let sum = noted.get(&entry.thread).copied().unwrap_or_default();
         if entry.ours && sum > entry.own {
-            let message = format!("{} spent by itself, {sum} noted", entry.own);
+            let message = format!("{} spent by the thread alone, but {sum} noted", entry.own);
             inspection.add("sum", &entry.thread, message);
         }
     }
@@ -127,8 +127,8 @@ fn amount(value: ValueRef<'_>, name: &str, id: &str, inspection: &mut Inspection
             _ => false,
         };
         match below {
-            true => inspection.add("negative", id, format!("{name} is below nothing")),
-            false => inspection.add("ill_typed", id, format!("{name} is no amount")),
+            true => inspection.add("negative", id, format!("{name} is negative")),
+            false => inspection.add("ill_typed", id, format!("{name} is not an amount")),
         }
     }
     found
@@ -162,7 +162,7 @@ pub(super) fn inspect_rows(
     for (entry, below) in &rows {
         judge_words(entry, &mut inspection);
         for name in below {
-            let message = format!("{name} is below nothing");
+            let message = format!("{name} is negative");
             inspection.add("negative", &entry.thread, message);
         }
         judge_spent(entry, &mut inspection);
@@ -175,13 +175,17 @@ pub(super) fn inspect_rows(
 fn judge_words(entry: &Entry, inspection: &mut Inspection) {
     let id = entry.thread.as_str();
     if ThreadId::parse(id).is_err() {
-        inspection.add("path_id", id, format!("{id:?} must not become a path"));
+        inspection.add("path_id", id, format!("{id:?} is not safe as a path"));
     }
     let word = entry.status.as_str();
     // The first versions of Rye write `released`.
     let known = word == ACTIVE || word == "released" || Status::parse(word).is_some();
     if !known {
-        inspection.add("unknown_status", id, format!("{word:?} is no status"));
+        inspection.add(
+            "unknown_status",
+            id,
+            format!("{word:?} is not a known status"),
+        );
     }
 }
 
@@ -219,13 +223,13 @@ fn judge_row(row: &Row<'_>, entry: &Entry, inspection: &mut Inspection) -> rusql
             _ => false,
         };
         match real_of(value) {
-            None if below => inspection.add("negative", id, format!("{name} is below nothing")),
-            None => inspection.add("ill_typed", id, format!("{name} is no amount")),
+            None if below => inspection.add("negative", id, format!("{name} is negative")),
+            None => inspection.add("ill_typed", id, format!("{name} is not an amount")),
             Some(real) if entry.ours && ours[column - 2].is_some_and(|ours| ours != real) => {
                 inspection.add(
                     "ill_typed",
                     id,
-                    format!("{name} differs from our own count"),
+                    format!("{name} differs from the count of ThreadSeal"),
                 );
             }
             Some(_) => {}
@@ -263,14 +267,17 @@ fn judge(entries: &[Entry], inspection: &mut Inspection) {
             .saturating_add(of(&promised).unwrap_or_default());
         let max = entry.max.unwrap_or_default();
         if of(&promised).is_some_and(|sum| sum > Nanos::ZERO) && exceeds(spent, max) {
-            let message = format!("{spent} spent or set aside of {max}");
+            let message = format!("{spent} spent or reserved of {max}");
             inspection.add("over_reserved", &entry.thread, message);
         }
         let known = entry.own.saturating_add(of(&told).unwrap_or_default());
         // No count of ours contains the spending of Rye's children.
         let whole = !theirs.contains(entry.thread.as_str());
         if entry.ours && (known > entry.actual || (whole && known < entry.actual)) {
-            let message = format!("{} spent, {known} by itself and its children", entry.actual);
+            let message = format!(
+                "{} spent, but {known} by the thread and its children",
+                entry.actual
+            );
             inspection.add("sum", &entry.thread, message);
         }
     }
@@ -290,7 +297,7 @@ fn circles(index: &HashMap<&str, &Entry>, inspection: &mut Inspection) {
                 break;
             }
             if !walk.insert(name) {
-                inspection.add("cycle", name, "parents lead from it back to it".to_owned());
+                inspection.add("cycle", name, "its parents form a cycle".to_owned());
                 break;
             }
             let parent = entry.parent.as_deref();

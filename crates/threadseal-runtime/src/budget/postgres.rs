@@ -18,8 +18,8 @@ use crate::status::Status;
 use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
 use threadseal_core::time::Timestamp;
-use threadseal_store::ledger::postgres::leases::Lease;
-use threadseal_store::ledger::postgres::{PostgresDatabase, Session, cell};
+use threadseal_store::postgres::leases::Lease;
+use threadseal_store::postgres::{PostgresDatabase, Session, cell};
 use tokio_postgres::Row;
 
 const VERSIONS: [&str; 1] = ["
@@ -260,7 +260,7 @@ fn entry(row: &Row) -> Result<Entry, Error> {
 mod tests {
     use super::super::conformance::{self, at, id, usd};
     use super::*;
-    use threadseal_store::ledger::postgres::throwaway::Cluster;
+    use threadseal_store::postgres::throwaway::Cluster;
 
     #[test]
     fn budgets_in_postgres_do_what_all_must_do() {

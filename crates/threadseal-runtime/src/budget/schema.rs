@@ -13,7 +13,7 @@
 
 use rusqlite::Connection;
 use threadseal_core::error::Error;
-use threadseal_store::database::Database;
+use threadseal_store::sqlite::database::Database;
 
 /// Version of our tables; a file of a later one is not touched.
 const VERSION: i64 = 1;
@@ -78,7 +78,7 @@ pub(super) fn migrate(database: &Database) -> Result<(), Error> {
     }
     database.write(|transaction| match version(transaction).map_err(fail)? {
         Some(later) if later > VERSION => Err(Error::refused(format!(
-            "a later ThreadSeal (tables of version {later}) wrote {}; use that one",
+            "a later ThreadSeal (tables of version {later}) wrote {}; hint: use that version",
             database.path().display()
         ))),
         _ => transaction.execute_batch(TABLES).map_err(fail),

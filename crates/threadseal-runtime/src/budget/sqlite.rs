@@ -11,7 +11,7 @@ use std::path::Path;
 use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
 use threadseal_core::time::Timestamp;
-use threadseal_store::database::{self, Database};
+use threadseal_store::sqlite::database::{self, Database};
 
 /// Budgets in an SQLite file.
 #[derive(Debug)]

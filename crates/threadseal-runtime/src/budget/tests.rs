@@ -149,7 +149,7 @@ fn rows_that_cannot_be_true_are_named() {
     let circle = ledger
         .commit(&id("root"), "1", usd("0.1"), at(1))
         .unwrap_err();
-    assert!(circle.to_string().contains("circle"), "{circle}");
+    assert!(circle.to_string().contains("cycle"), "{circle}");
 }
 
 // T-REG-14

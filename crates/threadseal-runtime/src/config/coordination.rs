@@ -103,7 +103,7 @@ impl Coordination {
         if let Some(node) = scopes.one("trigger_threshold")? {
             self.trigger_threshold = match node.number()? {
                 share if share > 0.0 && share <= 1.0 => share,
-                _ => return Err(node.error("`trigger_threshold` is above 0 and at most 1")),
+                _ => return Err(node.error("`trigger_threshold` must be above 0 and at most 1")),
             };
         }
         for (key, slot) in [
@@ -113,7 +113,7 @@ impl Coordination {
         ] {
             if let Some(node) = scopes.one(key)? {
                 *slot = match node.whole()? {
-                    0 => return Err(node.error(format!("`{key}` is at least 1"))),
+                    0 => return Err(node.error(format!("`{key}` must be at least 1"))),
                     tokens => tokens,
                 };
             }
@@ -122,14 +122,14 @@ impl Coordination {
             self.transcript_integrity = match node.text()? {
                 "strict" => Integrity::Strict,
                 "lenient" => Integrity::Lenient,
-                _ => return Err(node.error("`transcript_integrity` is strict or lenient")),
+                _ => return Err(node.error("`transcript_integrity` must be strict or lenient")),
             };
         }
         if let Some(node) = scopes.one("transcript_bodies")? {
             self.transcript_bodies = match node.text()? {
                 "inline" => Bodies::Inline,
                 "detached" => Bodies::Detached,
-                _ => return Err(node.error("`transcript_bodies` is inline or detached")),
+                _ => return Err(node.error("`transcript_bodies` must be inline or detached")),
             };
         }
         if let Some(node) = scopes.one("summary_directive")? {
@@ -184,7 +184,7 @@ pub(super) fn seconds(node: &Node) -> Result<Duration, Error> {
         number if number > 0.0 && number <= MAX_SETTING_SECONDS => {
             Ok(Duration::from_secs_f64(number))
         }
-        _ => Err(node.error("a time in seconds, above 0 and at most 30 days")),
+        _ => Err(node.error("the value must be a time in seconds, above 0 and at most 30 days")),
     }
 }
 

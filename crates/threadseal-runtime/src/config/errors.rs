@@ -110,7 +110,9 @@ impl RetryPolicy {
                 }),
             },
             other => {
-                let message = format!("no policy `{other}`: none, exponential, fixed, use_header");
+                let message = format!(
+                    "unknown policy `{other}`; known: none, exponential, fixed, use_header"
+                );
                 return Err(kind.error(message));
             }
         };

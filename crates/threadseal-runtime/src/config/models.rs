@@ -117,7 +117,7 @@ impl Models {
                     .iter()
                     .any(|known| known.name == model.provider)
                 {
-                    return Err(node.error(format!("no provider `{}`", model.provider)));
+                    return Err(node.error(format!("unknown provider `{}`", model.provider)));
                 }
                 self.models.retain(|known| known.id != model.id);
                 new.push(model);
@@ -188,7 +188,7 @@ fn provider(entry: &Entry) -> Result<Provider, Error> {
     fields.ignore(&["description"]);
     let adapter = fields.require("adapter")?;
     if !ADAPTERS.contains(&adapter.text()?) {
-        let message = format!("no adapter of that name: {}", ADAPTERS.join(", "));
+        let message = format!("unknown adapter; known: {}", ADAPTERS.join(", "));
         return Err(adapter.error(message));
     }
     let mut provider = Provider {
@@ -207,7 +207,7 @@ fn provider(entry: &Entry) -> Result<Provider, Error> {
             url if url.starts_with("https://") || url.starts_with("http://") => {
                 Ok(Some(url.to_owned()))
             }
-            _ => Err(node.error("an address begins with https:// or http://")),
+            _ => Err(node.error("an address must begin with https:// or http://")),
         },
     )?;
     fields.finish("a provider")?;

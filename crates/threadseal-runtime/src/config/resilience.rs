@@ -149,7 +149,7 @@ fn child_policy(node: &Node) -> Result<ChildPolicy, Error> {
     match node.text()? {
         "allow" => Ok(ChildPolicy::Allow),
         "cascade_cancel" => Ok(ChildPolicy::CascadeCancel),
-        _ => Err(node.error("a child policy is allow or cascade_cancel")),
+        _ => Err(node.error("a child policy must be allow or cascade_cancel")),
     }
 }
 

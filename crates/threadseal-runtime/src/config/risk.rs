@@ -17,7 +17,7 @@ pub(super) fn read(node: &Node) -> Result<RiskTable, Error> {
         known.ignore(&["description"]);
         let word = known.require("policy")?;
         let policy =
-            RiskPolicy::parse(word.text()?).ok_or_else(|| word.error("no policy of that name"))?;
+            RiskPolicy::parse(word.text()?).ok_or_else(|| word.error("this policy is unknown"))?;
         known.finish("a level of risk")?;
         levels.push((level.key.as_str(), policy));
     }
@@ -29,7 +29,7 @@ pub(super) fn read(node: &Node) -> Result<RiskTable, Error> {
         let risk = line.require("risk")?;
         let name = risk.text()?;
         let level = levels.iter().find(|(known, _)| *known == name);
-        let (_, policy) = level.ok_or_else(|| risk.error(format!("no level `{name}`")))?;
+        let (_, policy) = level.ok_or_else(|| risk.error(format!("unknown level `{name}`")))?;
         for pattern in line.require("patterns")?.list()? {
             let read = Capability::parse(pattern.text()?);
             lines.push(Classification {

@@ -97,22 +97,22 @@ fn mistakes_in_settings_have_their_line() {
         (
             "coordination",
             "trigger_threshold: 1.5",
-            ":1: `trigger_threshold` is above 0",
+            ":1: `trigger_threshold` must be above 0",
         ),
         (
             "coordination",
             "resume_ceiling_tokens: 0",
-            ":1: `resume_ceiling_tokens` is at least 1",
+            ":1: `resume_ceiling_tokens` must be at least 1",
         ),
         (
             "coordination",
             "transcript_integrity: lax",
-            ":1: `transcript_integrity` is strict",
+            ":1: `transcript_integrity` must be strict",
         ),
         (
             "coordination",
             "wait_threads: {default_timeout: -1}",
-            ":1: a time in seconds",
+            ":1: the value must be a time in seconds",
         ),
         (
             "coordination",
@@ -133,22 +133,22 @@ fn mistakes_in_settings_have_their_line() {
         (
             "error_classification",
             "patterns:\n- {id: a, category: x, retryable: true, match: {path: x, op: like, value: 1}}",
-            ":2: no operator `like`",
+            ":2: unknown operator `like`",
         ),
         (
             "error_classification",
             "patterns:\n- {id: a, category: x, retryable: true, match: {}, retry_policy: {type: linear}}",
-            ":2: no policy `linear`",
+            ":2: unknown policy `linear`",
         ),
         (
             "capability_risk",
             "risk_levels: {a: {policy: allow}}\nclassifications:\n- {risk: b, patterns: []}",
-            ":3: no level `b`",
+            ":3: unknown level `b`",
         ),
         (
             "hooks",
             "hooks:\n- {id: a, event: never, action: {}}",
-            ":2: no event `never`",
+            ":2: unknown event `never`",
         ),
         (
             "agent",
@@ -158,12 +158,12 @@ fn mistakes_in_settings_have_their_line() {
         (
             "models",
             "models:\n- {id: a, provider: nobody}",
-            ":2: no provider `nobody`",
+            ":2: unknown provider `nobody`",
         ),
         (
             "models",
             "providers: {x: {adapter: smtp}}",
-            ":1: no adapter",
+            ":1: unknown adapter",
         ),
         (
             "models",

@@ -156,14 +156,16 @@ fn parameter(element: &Element) -> Result<Parameter, Error> {
     element.only_attributes(&["name", "type", "required", "default"])?;
     let name = element.require("name")?;
     if !name.chars().all(|c| c.is_alphanumeric() || c == '_') {
-        return Err(element.error(format!("{name:?} is no name: letters, digits and _")));
+        return Err(element.error(format!(
+            "{name:?} is not a valid name: use letters, digits and _"
+        )));
     }
     let word = element.attribute("type").unwrap_or("string");
-    let kind =
-        ParameterType::parse(word).ok_or_else(|| element.error(format!("no type `{word}`")))?;
+    let kind = ParameterType::parse(word)
+        .ok_or_else(|| element.error(format!("unknown type `{word}`")))?;
     let default = element.attribute("default").map(|text| {
         kind.spelled(text)
-            .ok_or_else(|| element.error(format!("the default {text:?} is no {word}")))
+            .ok_or_else(|| element.error(format!("the default {text:?} is not of type {word}")))
     });
     Ok(Parameter {
         name: name.to_owned(),
@@ -171,7 +173,7 @@ fn parameter(element: &Element) -> Result<Parameter, Error> {
         required: match element.attribute("required") {
             Some("true") => true,
             None | Some("false") => false,
-            Some(_) => return Err(element.error("`required` is true or false")),
+            Some(_) => return Err(element.error("`required` must be true or false")),
         },
         default: default.transpose()?,
         description: element.only_text()?.to_owned(),

@@ -108,7 +108,7 @@ impl Directive {
                 self.grant("*", element);
                 return Ok(());
             }
-            _ => return Err(element.error("<permissions> holds elements, or `*` alone")),
+            _ => return Err(element.error("<permissions> must contain elements, or `*` alone")),
         }
         for child in &element.children {
             if child.name == "acknowledge" {
@@ -138,7 +138,7 @@ impl Directive {
             }
             ("", true) => return Err(element.error(format!("<{}> grants nothing", element.name))),
             _ => {
-                let message = format!("<{}> holds elements, or `*` alone", element.name);
+                let message = format!("<{}> must contain elements, or `*` alone", element.name);
                 return Err(element.error(message));
             }
         }
@@ -149,7 +149,7 @@ impl Directive {
             let pattern = item.only_text()?;
             let plain = |c: char| c.is_alphanumeric() || "_-./@+*?[]!".contains(c);
             if pattern.is_empty() || !pattern.chars().all(plain) {
-                return Err(item.error(format!("{pattern:?} is no pattern of item ids")));
+                return Err(item.error(format!("{pattern:?} is not a valid pattern of item ids")));
             }
             let dotted = pattern.replace('/', ".");
             self.grant(&format!("{primary}.{kind}.{dotted}"), item);

@@ -191,13 +191,17 @@ fn every_mistake_has_its_line() {
         (
             "<tool>fs.*</tool>",
             "<tool>a b</tool>",
-            "d.md:16: \"a b\" is no pattern",
+            "d.md:16: \"a b\" is not a valid pattern",
         ),
-        ("type=\"integer\"", "type=\"int\"", "d.md:30: no type `int`"),
+        (
+            "type=\"integer\"",
+            "type=\"int\"",
+            "d.md:30: unknown type `int`",
+        ),
         (
             "default=\"3\"",
             "default=\"x\"",
-            "d.md:30: the default \"x\" is no integer",
+            "d.md:30: the default \"x\" is not of type integer",
         ),
         (
             "name=\"count\"",
@@ -224,7 +228,7 @@ fn every_mistake_has_its_line() {
         (
             "name=\"research\"",
             "name=\"re/search\"",
-            "d.md:7: \"re/search\" is no name",
+            "d.md:7: \"re/search\" is not a valid name",
         ),
         ("name=\"research\"", "", "d.md:7: <directive> needs `name`"),
         ("</directive>", "", "d.md:"),

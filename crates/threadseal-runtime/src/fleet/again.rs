@@ -14,7 +14,7 @@
 use super::task::{GoOn, Task};
 use super::work::{is_live, while_held};
 use super::{Fleet, is_final};
-use crate::past::Archive;
+use crate::history::Archive;
 use crate::registry::Thread;
 use crate::runner::{Engine, GraphResumption, Recovered, Resumption, Way, may_go_on_from};
 use crate::toolbox::Cancel;
@@ -22,7 +22,7 @@ use serde_json::json;
 use std::time::Duration;
 use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
-use threadseal_store::ledger::postgres::leases::Taken;
+use threadseal_store::postgres::leases::Taken;
 use threadseal_store::random;
 
 impl Fleet {
@@ -64,16 +64,15 @@ impl Fleet {
     fn give_anew(&self, thread: &ThreadId, task: impl FnOnce(u64) -> Task) -> Result<i64, Error> {
         let order = self.order_of(thread)?;
         let standing = self.orders.get(order)?;
-        let standing = standing.ok_or_else(|| {
-            Error::refused(format!("there is no order {order}, to which it belongs"))
-        })?;
+        let standing =
+            standing.ok_or_else(|| Error::refused(format!("its order {order} does not exist")))?;
         match self
             .orders
             .reopen(order, standing.token, &task(standing.token).to_text())?
         {
             true => Ok(order),
             false => Err(Error::refused(format!(
-                "order {order}, to which it belongs, is not done: a worker may still go on with it"
+                "its order {order} is not done: a worker may still continue it"
             ))),
         }
     }
@@ -93,11 +92,10 @@ impl Fleet {
     ) -> Result<Recovered, Error> {
         let order = self.order_of(id)?;
         self.looking(base)?.check_recoverable(id)?;
-        let holder = random::array(&*base.host.random)?;
+        let holder = random::array(&*base.services.host.random)?;
         let taken = self.orders.seize(order, worker, holder, lasts)?;
         let taken = taken.ok_or_else(|| {
-            let text =
-                format!("order {order}, to which {id} belongs, is held by a worker that lives");
+            let text = format!("order {order} of {id} is held by a worker that is alive");
             Error::refused(text)
         })?;
         let (asked, cancel) = (Cancel::default(), Cancel::default());

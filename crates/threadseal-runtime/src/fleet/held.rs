@@ -29,8 +29,7 @@ impl Fleet {
         let holder = random::array(&*local.random)?;
         let taken = self.orders.seize(order, worker, holder, lasts)?;
         let taken = taken.ok_or_else(|| {
-            let text =
-                format!("order {order}, to which {id} belongs, is held by a worker that lives");
+            let text = format!("order {order} of {id} is held by a worker that is alive");
             Error::refused(text)
         })?;
         let (asked, cancel) = (Cancel::default(), Cancel::default());

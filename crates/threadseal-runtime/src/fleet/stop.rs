@@ -22,8 +22,8 @@ use std::path::Path;
 use std::time::Duration;
 use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
-use threadseal_store::ledger::postgres::files;
-use threadseal_store::ledger::postgres::leases::{Standing, Taken};
+use threadseal_store::postgres::files;
+use threadseal_store::postgres::leases::{Standing, Taken};
 use threadseal_store::random;
 
 /// The effect of a request to end.
@@ -65,10 +65,11 @@ impl Fleet {
         let looking = self.looking(base)?;
         let ended = looking.ended(id);
         if standing.state == "done" {
-            let status = ended.map_or("not run by anybody; see: threadseal thread recover", |it| {
-                it.as_str()
-            });
-            let text = format!("{id} is {status}: order {order}, to which it belongs, is done");
+            let status = ended.map_or(
+                "not run by any process (hint: threadseal thread recover)",
+                |it| it.as_str(),
+            );
+            let text = format!("{id} is {status}: its order {order} is done");
             return Err(Error::refused(text));
         }
         let threads = self.registry.of_order(order)?;
@@ -95,7 +96,7 @@ impl Fleet {
         {
             true => Ok(Cancelled::Order(order)),
             false => Err(Error::refused(format!(
-                "a worker takes order {order} at this moment, and its thread is not there yet; ask again"
+                "a worker is taking order {order}, and its thread does not exist yet; try again"
             ))),
         }
     }
@@ -132,11 +133,11 @@ impl Fleet {
         let order = self.order_of(id)?;
         let looking = self.looking(base)?;
         if let Some(status) = looking.ended(id) {
-            let text = format!("{id} is {status}: it has ended, and no lease is taken away");
+            let text = format!("{id} is {status}: it has ended, and no lease is revoked");
             return Err(Error::refused(text));
         }
         looking.check_recoverable(id)?;
-        let holder = random::array(&*base.host.random)?;
+        let holder = random::array(&*base.services.host.random)?;
         let taken = self.orders.wrest(order, worker, holder, lasts)?;
         let taken = taken.ok_or_else(|| Error::refused(format!("there is no order {order}")))?;
         let (asked, cancel) = (Cancel::default(), Cancel::default());
@@ -152,13 +153,13 @@ impl Fleet {
         let threads = self.registry.of_order(taken.lease.order())?;
         let others = |thread: &&Thread| thread.id != *id;
         for thread in threads.iter().rev().filter(others).filter(is_live) {
-            match engine.recover_as(&thread.id, Status::Killed, KILLED) {
+            match engine.recover_killed(&thread.id) {
                 // Its record contradicts itself: recovering it by name reports the error.
                 Err(error) if is_final(&error) => taken.lease.check()?,
                 Err(error) => return Err(error),
                 Ok(_) => {}
             }
         }
-        engine.recover_as(id, Status::Killed, KILLED)
+        engine.recover_killed(id)
     }
 }

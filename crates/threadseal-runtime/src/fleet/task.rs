@@ -18,7 +18,7 @@ use crate::toolbox::Cancel;
 use serde_json::{Map, Value, json};
 use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
-use threadseal_store::ledger::postgres::leases::Lease;
+use threadseal_store::postgres::leases::Lease;
 
 #[derive(Debug)]
 pub(super) enum Task {
@@ -27,7 +27,7 @@ pub(super) enum Task {
     /// A thread that continues another.
     GoOn(Box<GoOn>),
     /// A new run of a graph.
-    Walk(GraphOrder),
+    GraphRun(GraphOrder),
     /// A run that continues another, and the order's token before.
     WalkOn(GraphResumption, u64),
 }
@@ -49,7 +49,7 @@ impl Task {
                 json!({"directive": order.directive.as_str(), "inputs": order.inputs,
                                        "limits": order.limits.to_json()})
             }
-            Self::Walk(order) => json!({"graph": order.graph.as_str(), "inputs": order.inputs,
+            Self::GraphRun(order) => json!({"graph": order.graph.as_str(), "inputs": order.inputs,
                                         "limits": order.limits.to_json()}),
             Self::WalkOn(wanted, after) => {
                 json!({"after": after,
@@ -76,7 +76,7 @@ impl Task {
         let task: Value = serde_json::from_str(text).map_err(|error| wrong(&error.to_string()))?;
         let after = || {
             let after = task["after"].as_u64();
-            after.ok_or_else(|| wrong("it does not say which order it follows"))
+            after.ok_or_else(|| wrong("it does not name the order that it follows"))
         };
         if task["resume"].is_object() {
             let task = go_on(&task["resume"], after()?, cancel)?;
@@ -87,7 +87,7 @@ impl Task {
             return Ok(Self::WalkOn(wanted, after()?));
         }
         if let Some(graph) = task["graph"].as_str() {
-            return Ok(Self::Walk(GraphOrder {
+            return Ok(Self::GraphRun(GraphOrder {
                 graph: ItemId::parse(graph)?,
                 inputs: inputs(&task),
                 limits: Limits::from_json(&task["limits"])?,
@@ -98,7 +98,7 @@ impl Task {
     }
 
     pub(super) fn is_of_graph(&self) -> bool {
-        matches!(self, Self::Walk(_) | Self::WalkOn(..))
+        matches!(self, Self::GraphRun(_) | Self::WalkOn(..))
     }
 
     /// Were too many workers lost over it?
@@ -110,7 +110,7 @@ impl Task {
 }
 
 fn wrong(what: &str) -> Error {
-    Error::invalid(format!("the order is none: {what}"))
+    Error::invalid(format!("the order is not valid: {what}"))
 }
 
 fn new_thread(task: &Value, cancel: &Cancel) -> Result<Order, Error> {
@@ -135,7 +135,8 @@ fn walk_on(resume: &Value, cancel: &Cancel) -> Result<GraphResumption, Error> {
     let run = resume["run"].as_str();
     Ok(GraphResumption {
         run: ThreadId::parse(run.ok_or_else(|| wrong("it names no run"))?)?,
-        unresolved: unresolved.ok_or_else(|| wrong("it does not say what is decided"))?,
+        unresolved: unresolved
+            .ok_or_else(|| wrong("it does not contain the decision on unresolved calls"))?,
         limits: Limits::from_json(&resume["limits"])?,
         cancel: cancel.clone(),
     })
@@ -147,7 +148,7 @@ fn go_on(resume: &Value, after: u64, cancel: &Cancel) -> Result<GoOn, Error> {
         text.ok_or_else(|| wrong(&format!("it has no {name}")))
     };
     Ok(GoOn {
-        way: Way::parse(text("way")?).ok_or_else(|| wrong("its way is none"))?,
+        way: Way::parse(text("way")?).ok_or_else(|| wrong("its way is not valid"))?,
         last: ThreadId::parse(text("last")?)?,
         after,
         wanted: Resumption {

@@ -9,6 +9,7 @@ use crate::limit::Limits;
 use crate::model::{Answer, Chosen, Model, ModelError, Models, Request, ScriptModel, ToolSchema};
 use crate::money::Nanos;
 use crate::registry::Thread;
+use crate::runner::Services;
 use crate::runner::{Progress, Watch};
 use crate::status::Status;
 use crate::testing::Bench;
@@ -21,7 +22,7 @@ use threadseal_core::report::Verdict;
 use threadseal_core::time::Timestamp;
 use threadseal_formats::transcript::{ScanOptions, VerifyOptions, verify};
 use threadseal_store::clock::{Clock, SystemClock};
-use threadseal_store::ledger::postgres::throwaway::{Cluster, database_of};
+use threadseal_store::postgres::throwaway::{Cluster, database_of};
 use threadseal_store::read::read_small;
 
 const DIRECTIVE: &str = "# Job\n\n```xml\n<directive name=\"job\" version=\"1.0.0\">\n<metadata><description>d</description>\
@@ -188,7 +189,7 @@ fn outcomes_by(
         policy,
     };
     let config = Config::load(&finder, &grounds).unwrap();
-    let engine = Engine {
+    let engine = Engine::new(Services {
         project: Arc::new(bench.project.clone()),
         host: bench.host.clone(),
         keys: bench.keys.clone(),
@@ -203,7 +204,7 @@ fn outcomes_by(
         tools: vec![Arc::new(effect)],
         environment: Arc::default(),
         watch: Arc::new(Nobody),
-    };
+    });
     let order = fleet
         .put(&Order {
             directive: ItemId::parse("t/job").unwrap(),

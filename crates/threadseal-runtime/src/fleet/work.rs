@@ -12,8 +12,8 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
-use threadseal_store::ledger::postgres::files;
-use threadseal_store::ledger::postgres::leases::Lease;
+use threadseal_store::postgres::files;
+use threadseal_store::postgres::leases::Lease;
 
 /// Does `work` while another thread renews the lease. Sets `cancel` when the lease is lost, or
 /// where `asked` is set.
@@ -106,7 +106,7 @@ impl Fleet {
             (None, true) => Err(spent()),
             // Nothing had begun, or it left no record.
             (None, false) => match task? {
-                Task::Walk(order) => Ok(engine.run_graph(&order)?.to_json()),
+                Task::GraphRun(order) => Ok(engine.run_graph(&order)?.to_json()),
                 Task::Run(order) => Ok(engine.run(&order)?.to_json()),
                 Task::GoOn(_) | Task::WalkOn(..) => Err(spent()),
             },
@@ -157,8 +157,8 @@ impl Fleet {
 
     /// Ends a run of a graph whose worker is gone; None where it had left no record.
     fn end_run(engine: &Engine, run: &Thread) -> Result<Option<Value>, Error> {
-        let transcript = engine.project.thread(&run.id).transcript();
-        let has_record = engine.host.fs.metadata(&transcript).is_ok();
+        let transcript = engine.services.project.thread(&run.id).transcript();
+        let has_record = engine.services.host.fs.metadata(&transcript).is_ok();
         let recovered = engine.recover(&run.id)?;
         Ok(has_record.then(|| {
             json!({"success": false, "thread_id": run.id.as_str(), "status": recovered.status.as_str(),
@@ -176,10 +176,10 @@ impl Fleet {
         ends: bool,
         cancel: &Cancel,
     ) -> Result<Option<Value>, Error> {
-        let transcript = engine.project.thread(&root.id).transcript();
-        let has_record = engine.host.fs.metadata(&transcript).is_ok();
+        let transcript = engine.services.project.thread(&root.id).transcript();
+        let has_record = engine.services.host.fs.metadata(&transcript).is_ok();
         if has_record {
-            match engine.carry_on(&root.id, ends, cancel) {
+            match engine.take_over(&root.id, ends, cancel) {
                 Ok(ran) => return Ok(Some(ran.to_json())),
                 Err(error) if is_final(&error) => lease.check()?,
                 Err(error) => return Err(error),

@@ -9,7 +9,7 @@ use crate::toolbox::Cancel;
 use serde_json::{Value, json};
 use std::time::Duration;
 use threadseal_core::error::Error;
-use threadseal_store::ledger::postgres::leases::Taken;
+use threadseal_store::postgres::leases::Taken;
 use threadseal_store::random;
 
 /// A process that takes orders.
@@ -51,11 +51,11 @@ impl Worker<'_> {
     pub fn work(&self, tell: &mut dyn FnMut(&str)) -> Result<Tally, Error> {
         if self.lease < MIN_LEASE_TIME {
             return Err(Error::invalid(format!(
-                "a lease lasts {} ms at least",
+                "a lease must last at least {} ms",
                 MIN_LEASE_TIME.as_millis()
             )));
         }
-        let holder = random::array(&*self.engine.host.random)?;
+        let holder = random::array(&*self.engine.services.host.random)?;
         let mut tally = Tally::default();
         while !self.cancel.is_set() {
             (self.may_seal)()?;

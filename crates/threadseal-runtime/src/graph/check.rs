@@ -54,7 +54,7 @@ fn ways(graph: &Graph, faults: &mut Vec<Fault>) {
         let message = if !reached[at] {
             "is never reached"
         } else if !ending[at] {
-            "leads to no end, only to the limit of steps"
+            "does not lead to an end, only to the limit of steps"
         } else {
             node_ways(node, faults);
             continue;
@@ -81,7 +81,7 @@ fn node_ways(node: &GraphNode, faults: &mut Vec<Fault>) {
         None if node.next.is_empty() => {
             "has no `next`: the graph is complete after it, without output"
         }
-        None => "has no edge that always holds: the graph fails where none does",
+        None => "has no edge that always holds: the graph fails if no edge holds",
     };
     faults.push(Fault::warning(
         &node.place,
@@ -116,7 +116,7 @@ fn permissions(graph: &Graph, faults: &mut Vec<Fault>) {
         match call {
             Ok(call) if graph.permissions.permits(&call) => {}
             Ok(call) => {
-                let message = format!("`permissions` do not hold {call}");
+                let message = format!("`permissions` do not contain {call}");
                 faults.push(Fault::error(&action.place, message));
             }
             Err(error) => faults.push(Fault::error(&action.place, error.to_string())),
@@ -147,14 +147,14 @@ fn names(graph: &Graph, faults: &mut Vec<Fault>) {
             let message = if root == "state" {
                 match rest.first() {
                     Some(member) if !known.contains(&**member) => {
-                        format!("nothing puts `{member}` into the state")
+                        format!("`{member}` is never assigned in the state")
                     }
                     _ => continue,
                 }
             } else if ROOTS.contains(&&**root) || Some(&**root) == item {
                 continue;
             } else {
-                format!("nothing here is called `{root}`")
+                format!("no value here has the name `{root}`")
             };
             if told.insert(message.clone()) {
                 faults.push(Fault::warning(place, message));

@@ -25,7 +25,7 @@ pub(super) fn graph(node: &Node) -> Result<(Option<Graph>, Vec<Fault>), Error> {
     fields.ignore(&IGNORED_MEMBERS);
     let kind = fields.require("tool_type")?;
     if kind.text()? != "graph" {
-        return Err(kind.error("`tool_type` of a graph is graph"));
+        return Err(kind.error("`tool_type` of a graph must be graph"));
     }
     let permissions = keep(permissions(&mut fields), &node.place, &mut faults);
     let config = fields.take("config");
@@ -126,7 +126,7 @@ impl Body {
         let state = match fields.take("state").map(Node::to_json) {
             None => serde_json::Map::new(),
             Some(Value::Object(state)) => state,
-            Some(_) => return Err(config.error("`state` is a mapping")),
+            Some(_) => return Err(config.error("`state` must be a mapping")),
         };
         let hooks = match fields.take("hooks") {
             Some(list) => {
@@ -141,7 +141,7 @@ impl Body {
             Some(node) => match node.text()? {
                 "fail" => OnError::Fail,
                 "continue" => OnError::Continue,
-                _ => return Err(node.error("`on_error` of a graph is fail or continue")),
+                _ => return Err(node.error("`on_error` of a graph must be fail or continue")),
             },
         };
         keep(fields.finish("`config`"), &config.place, faults);
@@ -160,7 +160,7 @@ impl Body {
         // Where a node could not be read, its fault is known; edges that lead to it are no fault.
         targets(entries, &nodes, faults);
         if !known {
-            return Err(start.error(format!("`start`: no node `{name}`")));
+            return Err(start.error(format!("`start`: unknown node `{name}`")));
         }
         Ok(Self {
             start: name.to_owned(),
@@ -181,7 +181,7 @@ fn targets(entries: &[Entry], nodes: &[GraphNode], faults: &mut Vec<Fault>) {
     for node in nodes {
         for edge in node.edges().filter(|edge| !names.contains(&*edge.to)) {
             let message = format!(
-                "node `{}` leads to `{}`, which is no node",
+                "node `{}` leads to `{}`, which is not a node",
                 node.name, edge.to
             );
             faults.push(Fault::error(&edge.place, message));
@@ -206,7 +206,7 @@ fn graph_node(entry: &Entry) -> Result<GraphNode, Error> {
     let name = &entry.key;
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
     if name.is_empty() || !name.chars().all(plain) {
-        let message = format!("{name:?} is no name of a node: letters, digits and _ - .");
+        let message = format!("{name:?} is not a valid node name: use letters, digits and _ - .");
         return Err(entry.place.error(message));
     }
     let mut fields = entry.value.fields()?;
@@ -244,7 +244,8 @@ fn graph_node(entry: &Entry) -> Result<GraphNode, Error> {
             common(&mut fields, &mut node)?;
         }
         other => {
-            let message = format!("no type of node `{other}`: action, foreach, gate, return");
+            let message =
+                format!("unknown node type `{other}`; known: action, foreach, gate, return");
             return Err(entry.value.error(message));
         }
     }
@@ -288,7 +289,7 @@ fn foreach(fields: &mut Fields<'_>, entry: &Entry) -> Result<Foreach, Error> {
         None => "item".to_owned(),
         Some(node) => match node.text()? {
             "state" | "inputs" | "result" | "" => {
-                return Err(node.error("`as` would hide what has that name"));
+                return Err(node.error("`as` would hide the value of that name"));
             }
             name => name.to_owned(),
         },

@@ -117,7 +117,7 @@ fn each_error_has_its_line() {
         (
             "start: setup",
             "start: set_up",
-            "g.yaml:13: `start`: no node `set_up`",
+            "g.yaml:13: `start`: unknown node `set_up`",
         ),
         ("  start: setup\n", "", "g.yaml:13: `start` is missing"),
         (
@@ -133,22 +133,22 @@ fn each_error_has_its_line() {
         (
             "next: route",
             "next: rout",
-            "g.yaml:37: node `each` leads to `rout`, which is no node",
+            "g.yaml:37: node `each` leads to `rout`, which is not a node",
         ),
         (
             "- to: each",
             "- to: eich",
-            "g.yaml:25: node `setup` leads to `eich`, which is no node",
+            "g.yaml:25: node `setup` leads to `eich`, which is not a node",
         ),
         (
             "on_error: failed",
             "on_error: fail",
-            "g.yaml:36: node `each` leads to `fail`, which is no node",
+            "g.yaml:36: node `each` leads to `fail`, which is not a node",
         ),
         (
             "on_error: continue",
             "on_error: go",
-            "g.yaml:15: `on_error` of a graph is fail or continue",
+            "g.yaml:15: `on_error` of a graph must be fail or continue",
         ),
         (
             "max_steps: 20",
@@ -163,7 +163,7 @@ fn each_error_has_its_line() {
         (
             "type: gate",
             "type: gates",
-            "g.yaml:39: no type of node `gates`: action, foreach, gate, return",
+            "g.yaml:39: unknown node type `gates`; known: action, foreach, gate, return",
         ),
         (
             "      type: gate\n",
@@ -173,12 +173,12 @@ fn each_error_has_its_line() {
         (
             "as: file",
             "as: state",
-            "g.yaml:31: `as` would hide what has that name",
+            "g.yaml:31: `as` would hide the value of that name",
         ),
         (
             "op: exists",
             "op: exist",
-            "g.yaml:26: no operator `exist`: eq, ne, gt, gte, lt, lte, in, contains, regex, exists",
+            "g.yaml:26: unknown operator `exist`; known: eq, ne, gt, gte, lt, lte, in, contains, regex, exists",
         ),
         (
             "parallel: true",
@@ -188,7 +188,7 @@ fn each_error_has_its_line() {
         (
             "item_id: team/list",
             "item_id: other/list",
-            "g.yaml:22: `permissions` do not hold rye.execute.tool.other.list",
+            "g.yaml:22: `permissions` do not contain rye.execute.tool.other.list",
         ),
         (
             "env_requires: [HOME]",
@@ -203,7 +203,7 @@ fn each_error_has_its_line() {
         (
             "event: after_step",
             "event: after",
-            "g.yaml:18: no event `after`: ",
+            "g.yaml:18: unknown event `after`; known: ",
         ),
         (
             "${inputs.dir}",
@@ -263,12 +263,12 @@ fn what_may_be_meant_is_a_warning() {
         (
             "assign: {files:",
             "assign: {filez:",
-            "g.yaml:25: warning: nothing puts `files` into the state",
+            "g.yaml:25: warning: `files` is never assigned in the state",
         ),
         (
             "${file.name}",
             "${fil.name}",
-            "g.yaml:34: warning: nothing here is called `fil`",
+            "g.yaml:34: warning: no value here has the name `fil`",
         ),
     ] {
         assert!(SMALL.contains(from), "{from}");
@@ -282,8 +282,8 @@ fn what_may_be_meant_is_a_warning() {
     assert_eq!(
         faults(circle),
         [
-            "g.yaml:6: warning: node `a` leads to no end, only to the limit of steps",
-            "g.yaml:7: warning: node `b` leads to no end, only to the limit of steps"
+            "g.yaml:6: warning: node `a` does not lead to an end, only to the limit of steps",
+            "g.yaml:7: warning: node `b` does not lead to an end, only to the limit of steps"
         ]
     );
 }

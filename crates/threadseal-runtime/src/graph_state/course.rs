@@ -379,7 +379,7 @@ impl Course {
         let output = match (&payload["output"], payload["structured"].as_bool()) {
             (Value::String(text), Some(true)) => {
                 let value = threadseal_core::canon::json::parse(text.as_bytes())
-                    .map_err(|error| broken(&format!("a result is no JSON: {error}")))?;
+                    .map_err(|error| broken(&format!("a result is not JSON: {error}")))?;
                 crate::model::dynamic(&value)?
             }
             (output, _) => output.clone(),
@@ -427,7 +427,7 @@ impl Course {
                 self.calls.insert(call, open);
                 return Ok(());
             }
-            _ => return Err(broken("a call is settled in no known way")),
+            _ => return Err(broken("a call is settled in an unknown way")),
         };
         self.settle(call, payload, outcome);
         Ok(())
@@ -473,7 +473,7 @@ impl Course {
     fn step_completed(&mut self, payload: &Value) -> Result<(), Error> {
         let node = text(payload, "node")?;
         if self.at != Position::Within(node.clone()) {
-            return Err(broken("a step ends that did not begin"));
+            return Err(broken("a step ends that did not start"));
         }
         let next = payload["next_node"].as_str().map(str::to_owned);
         let error = payload["error"].as_str().map(str::to_owned);
@@ -536,5 +536,7 @@ fn text(payload: &Value, name: &str) -> Result<String, Error> {
 }
 
 fn broken(why: &str) -> Error {
-    Error::refused(format!("the record is no course of a graph: {why}"))
+    Error::refused(format!(
+        "the record is not a valid course of a graph: {why}"
+    ))
 }

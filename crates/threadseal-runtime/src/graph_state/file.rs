@@ -130,6 +130,6 @@ pub fn agrees(
     };
     match state_file(&course, &cover) == text {
         true => Ok(()),
-        false => Err(refuse("holds another state")),
+        false => Err(refuse("contains another state")),
     }
 }

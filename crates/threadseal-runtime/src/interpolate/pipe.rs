@@ -30,7 +30,7 @@ impl Pipe {
             "lower" => Self::Lower,
             _ => {
                 return Err(place.error(format!(
-                    "no filter `{name}`: json, from_json, length, keys, upper, lower"
+                    "unknown filter `{name}`; known: json, from_json, length, keys, upper, lower"
                 )));
             }
         })

@@ -51,7 +51,7 @@ impl Finder {
             let spaces: Vec<String> = self.spaces.iter().map(|path| path_text(path)).collect();
             let spaces = spaces.join(", ");
             Error::invalid(format!(
-                "no {kind} {id} in .ai/ of {spaces}, and none built in"
+                "there is no {kind} {id} in .ai/ of {spaces}, and no built-in one"
             ))
         })
     }

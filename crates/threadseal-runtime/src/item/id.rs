@@ -37,7 +37,7 @@ impl ItemId {
         };
         if slashed.len() > MAX_ITEM_ID_BYTES || !slashed.split('/').all(safe) {
             return Err(Error::invalid(format!(
-                "{text:?} names no item: parts of letters, digits and _ - . @ + joined by '/'"
+                "{text:?} is not an item id: use parts of letters, digits and _ - . @ +, joined by '/'"
             )));
         }
         Ok(Self(slashed))

@@ -119,7 +119,7 @@ impl Catalogue {
     fn open(&self, id: &str) -> Result<Chosen, Error> {
         let invalid = |why: &str| {
             Error::invalid(format!(
-                "model {id}: {why}; see .ai/config/agent/models.yaml"
+                "model {id}: {why}; hint: see .ai/config/agent/models.yaml"
             ))
         };
         let model = self
@@ -150,10 +150,10 @@ impl Catalogue {
             model: Arc::new(HttpModel::new(&endpoint, id)?),
             prices: model
                 .prices
-                .ok_or_else(|| invalid("nobody says what it costs"))?,
+                .ok_or_else(|| invalid("its prices are not configured"))?,
             context_window: model
                 .context_window
-                .ok_or_else(|| invalid("nobody says how large its window is"))?,
+                .ok_or_else(|| invalid("the size of its context window is not configured"))?,
             max_output_tokens: u32::try_from(bound).unwrap_or(u32::MAX),
             system_prompt: model.system_prompt.clone(),
         })
@@ -170,7 +170,7 @@ impl Catalogue {
         match known {
             Some((_, value)) => Ok(Some(value.clone())),
             None => Err(Error::invalid(format!(
-                "{name} is not set: the key of {}",
+                "{name} is not set; it must contain the key of {}",
                 provider.name
             ))),
         }
@@ -202,7 +202,8 @@ impl Models for Catalogue {
                 Err(error) => first = first.or(Some(error)),
             }
         }
-        let nothing = || Error::invalid("no model is configured for this; name one with --model");
+        let nothing =
+            || Error::invalid("no model is configured for this; hint: name one with --model");
         Err(first.unwrap_or_else(nothing))
     }
 
@@ -217,7 +218,7 @@ impl Models for Catalogue {
         match &self.wish.replay {
             None => Ok(()),
             Some(_) => Err(Error::refused(
-                "a replay does not go on with other threads: what these were answered stands elsewhere",
+                "a replay cannot continue other threads: the answers to these are in other records",
             )),
         }
     }

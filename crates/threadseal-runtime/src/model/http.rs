@@ -127,7 +127,9 @@ impl HttpModel {
             .as_deref()
             .unwrap_or(endpoint.shape.default_url());
         let mut base = reqwest::Url::parse(base)
-            .map_err(|error| Error::invalid(format!("{base:?} is no address of a model: {error}")))?
+            .map_err(|error| {
+                Error::invalid(format!("{base:?} is not a valid model address: {error}"))
+            })?
             .to_string();
         if !base.ends_with('/') {
             base.push('/');

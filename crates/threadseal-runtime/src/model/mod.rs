@@ -16,11 +16,13 @@
 
 mod catalogue;
 mod http;
+mod preferring;
 mod replay;
 mod script;
 
 pub use catalogue::{Catalogue, Chosen, Models, Wish};
 pub use http::{Endpoint, HttpModel, Shape};
+pub(crate) use preferring::Preferring;
 pub use replay::{NamedChild, Recorded, ReplayModel, ReplayedChild};
 pub use script::ScriptModel;
 
@@ -308,7 +310,7 @@ pub(crate) fn sealed(value: &Value) -> Result<Sealed, Error> {
 pub(crate) fn dynamic(value: &Sealed) -> Result<Value, Error> {
     let refuse = |what: &str| {
         Error::refused(format!(
-            "the transcript holds {what}: no model can be given it"
+            "the transcript contains {what}, which cannot be sent to a model"
         ))
     };
     let string = |text: &Text| {

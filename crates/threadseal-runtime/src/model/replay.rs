@@ -148,7 +148,8 @@ impl Recorded {
                 let record = RecordId::parse_hex(text("child_record"));
                 self.children.push(NamedChild {
                     thread: ThreadId::parse(text("child_thread_id"))?,
-                    record: record.ok_or_else(|| Error::refused("a child without a record"))?,
+                    record: record
+                        .ok_or_else(|| Error::refused("a child is named without its record"))?,
                     directive: text("child_directive").to_owned(),
                 });
             }

@@ -107,10 +107,10 @@ impl ScriptModel {
     /// Kind `InvalidInput` with the place when it is none.
     pub fn parse(name: &str, script: &str) -> Result<Self, Error> {
         let script: Script = serde_saphyr::from_str(script)
-            .map_err(|error| Error::invalid(format!("{name}: this is no script: {error}")))?;
+            .map_err(|error| Error::invalid(format!("{name}: not a valid script: {error}")))?;
         let one = script.answers.is_some();
         if one != script.conversations.is_empty() {
-            let text = format!("{name}: a script has `answers` or `conversations`");
+            let text = format!("{name}: a script must have either `answers` or `conversations`");
             return Err(Error::invalid(text));
         }
         let answers = script.answers.unwrap_or_default();

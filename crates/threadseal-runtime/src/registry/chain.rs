@@ -44,8 +44,8 @@ impl fmt::Display for ChainFault {
         match self {
             Self::Cycle(id) => write!(f, "the chain leads back to {id}"),
             Self::Missing(id) => write!(f, "the chain leads to {id}, which is not registered"),
-            Self::NoId(text) => write!(f, "the chain leads to {text:?}, which is no thread id"),
-            Self::Forked(id) => write!(f, "the thread before {id} goes on elsewhere"),
+            Self::NoId(text) => write!(f, "the chain leads to {text:?}, which is not a thread id"),
+            Self::Forked(id) => write!(f, "the predecessor of {id} is continued by another thread"),
             Self::TooLong => write!(f, "the chain has more than {MAX_CHAIN_THREADS} threads"),
         }
     }
@@ -89,7 +89,7 @@ pub(super) fn last(
     let (mut threads, fault) = walk(known(id, &get)?, next, &get)?;
     match (threads.pop(), fault) {
         (Some(last), None) if last.status == Ok(Status::Continued) => Err(Error::refused(format!(
-            "{} is continued, and nothing says by which thread",
+            "{} is continued, but its successor is not recorded",
             last.id
         ))),
         (Some(last), None) => Ok(last),

@@ -29,7 +29,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::record::ThreadId;
-use threadseal_store::database;
+use threadseal_store::sqlite::database;
 
 /// A contradiction in a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,7 +119,8 @@ fn orphans(connection: &Connection, inspection: &mut Inspection) -> rusqlite::Re
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let id = text_of(row.get_ref(0)?).unwrap_or_default();
-        let message = "its row is gone, and what we had noted beside it is not".to_owned();
+        let message = "its row is missing, but the row that ThreadSeal added for it is still there"
+            .to_owned();
         inspection.add("orphan", &id, message);
     }
     Ok(())
@@ -135,7 +136,7 @@ fn strangers(connection: &Connection, inspection: &mut Inspection) -> rusqlite::
         let text = |column: usize| Ok::<_, rusqlite::Error>(text_of(row.get_ref(column)?));
         let (kind, name, table) = (text(0)?, text(1)?, text(2)?);
         let message = format!(
-            "{} {:?} of {:?}: nothing of this program makes one",
+            "{} {:?} of {:?}: this program does not create it",
             kind.unwrap_or_default(),
             name.unwrap_or_default(),
             table.unwrap_or_default()
@@ -167,12 +168,12 @@ pub fn contradictions(
         .map_or_else(String::as_str, |status| status.as_str());
     let mut found = Inspection::default();
     if !fits {
-        let message = format!("the registry says {word}, thread.json {signed}");
+        let message = format!("the registry has {word}, but thread.json has {signed}");
         found.add("status_mismatch", row.id.as_str(), message);
     }
     if row.directive != directive {
         let message = format!(
-            "the registry says {:?}, thread.json {directive:?}",
+            "the registry has {:?}, but thread.json has {directive:?}",
             row.directive
         );
         found.add("directive_mismatch", row.id.as_str(), message);
@@ -185,7 +186,7 @@ pub fn contradictions(
             format!("{turns} turns, {tokens} tokens, {spend} dollars")
         };
         let message = format!(
-            "the registry says {}, thread.json {}",
+            "the registry has {}, but thread.json has {}",
             told(row.turns, row.input_tokens, row.output_tokens, row.spend),
             told(
                 cost.turns,
@@ -257,7 +258,7 @@ pub(super) fn inspect_rows(rows: Vec<Typed>, place: &str) -> Result<Inspection, 
     for row in rows {
         words(&row.id, &row.status, &mut inspection);
         for (name, _) in row.counts.iter().filter(|(_, count)| *count < 0) {
-            let message = format!("{name} is no count");
+            let message = format!("{name} is not a count");
             inspection.add("ill_typed", &row.id, message);
         }
         nodes.push(Node {
@@ -286,10 +287,14 @@ pub(crate) fn check_rows(rows: u64, place: &str) -> Result<(), Error> {
 /// Are id and status valid?
 fn words(id: &str, status: &str, inspection: &mut Inspection) {
     if ThreadId::parse(id).is_err() {
-        inspection.add("path_id", id, format!("{id:?} must not become a path"));
+        inspection.add("path_id", id, format!("{id:?} is not safe as a path"));
     }
     if Status::parse(status).is_none() {
-        inspection.add("unknown_status", id, format!("{status:?} is no status"));
+        inspection.add(
+            "unknown_status",
+            id,
+            format!("{status:?} is not a known status"),
+        );
     }
 }
 
@@ -316,7 +321,7 @@ impl Node {
         ] {
             let value = row.get_ref(column)?;
             if value != ValueRef::Null && count_of(value).is_none() {
-                inspection.add("ill_typed", &id, format!("{name} is no count"));
+                inspection.add("ill_typed", &id, format!("{name} is not a count"));
             }
         }
         money(row, &id, inspection)?;
@@ -334,13 +339,13 @@ fn money(row: &Row<'_>, id: &str, inspection: &mut Inspection) -> rusqlite::Resu
     let (theirs, ours) = (row.get_ref(11)?, row.get_ref(18)?);
     let real = real_of(theirs);
     if theirs != ValueRef::Null && real.is_none() {
-        inspection.add("ill_typed", id, "spend is no amount".to_owned());
+        inspection.add("ill_typed", id, "spend is not an amount".to_owned());
     }
     let nanos = count_of(ours).and_then(Nanos::new);
     if let (Some(real), Some(nanos)) = (real, nanos)
         && real != nanos
     {
-        let message = format!("spend says {real}, our own count {nanos}");
+        let message = format!("spend is {real}, but the count of ThreadSeal is {nanos}");
         inspection.add("ill_typed", id, message);
     }
     Ok(())
@@ -351,7 +356,7 @@ fn judge(nodes: &[Node], inspection: &mut Inspection) {
     let index: HashMap<&str, usize> = index.map(|(at, node)| (node.id.as_str(), at)).collect();
     for (at, node) in nodes.iter().enumerate() {
         if index.get(node.id.as_str()).is_some_and(|last| *last != at) && !node.id.is_empty() {
-            let message = "it has another row, too".to_owned();
+            let message = "it has more than one row".to_owned();
             inspection.add("double", &node.id, message);
         }
     }
@@ -371,12 +376,12 @@ fn judge(nodes: &[Node], inspection: &mut Inspection) {
             }
         }
         if node.continued && node.after.is_none() {
-            let message = "it is continued, and nothing says by which thread".to_owned();
+            let message = "it is continued, but its successor is not recorded".to_owned();
             inspection.add("dangling", &node.id, message);
         }
         let after = place(&node.after).map(|at| &nodes[at]);
         if let Some(after) = after.filter(|after| after.before.is_none()) {
-            let message = format!("{:?} does not say that it goes on from it", after.id);
+            let message = format!("{:?} does not name it as its predecessor", after.id);
             inspection.add("one_sided", &node.id, message);
         }
     }
@@ -387,11 +392,11 @@ fn judge(nodes: &[Node], inspection: &mut Inspection) {
 fn forks(nodes: &[Node], inspection: &mut Inspection) {
     type Pointer = fn(&Node) -> Option<&str>;
     let pointers: [(Pointer, &str); 2] = [
-        (|node| node.before.as_deref(), "claim to go on from it"),
         (
-            |node| node.after.as_deref(),
-            "are said to be continued by it",
+            |node| node.before.as_deref(),
+            "name it as their predecessor",
         ),
+        (|node| node.after.as_deref(), "name it as their successor"),
     ];
     for (pointer, what) in pointers {
         let mut claims: HashMap<&str, u64> = HashMap::new();
@@ -420,7 +425,7 @@ fn circles(
         while let Some(here) = at {
             if passed[here] != 0 {
                 if passed[here] == walk {
-                    let message = format!("{what} lead from it back to it");
+                    let message = format!("its {what} form a cycle");
                     inspection.add("cycle", &nodes[here].id, message);
                 }
                 break;

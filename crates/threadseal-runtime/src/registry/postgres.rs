@@ -21,8 +21,8 @@ use std::time::Duration;
 use threadseal_core::error::Error;
 use threadseal_core::record::{RecordId, ThreadId};
 use threadseal_core::time::Timestamp;
-use threadseal_store::ledger::postgres::leases::Lease;
-use threadseal_store::ledger::postgres::{PostgresDatabase, Session, Value, cell};
+use threadseal_store::postgres::leases::Lease;
+use threadseal_store::postgres::{PostgresDatabase, Session, Value, cell};
 use tokio_postgres::Row;
 
 const VERSIONS: [&str; 1] = ["
@@ -108,7 +108,7 @@ impl PostgresRegistry {
             .database
             .read(|session| session.opt(sql, &[&id.as_str()]))?;
         let order: Option<i64> = cell(&row.ok_or_else(|| unknown(id))?, 0)?;
-        order.ok_or_else(|| Error::refused(format!("{id} belongs to no order")))
+        order.ok_or_else(|| Error::refused(format!("{id} does not belong to an order")))
     }
 
     /// The threads of an order, the oldest first.
@@ -476,8 +476,8 @@ mod tests {
     use super::super::conformance::{self, at, id, new};
     use super::*;
     use threadseal_core::error::ErrorKind;
-    use threadseal_store::ledger::postgres::leases::Orders;
-    use threadseal_store::ledger::postgres::throwaway::{Cluster, database_of};
+    use threadseal_store::postgres::leases::Orders;
+    use threadseal_store::postgres::throwaway::{Cluster, database_of};
 
     #[test]
     fn the_registry_in_postgres_does_what_every_registry_must_do() {

@@ -48,7 +48,7 @@ impl Recorded {
                     code,
                     thread: Some(self.id.to_string()),
                     message: format!(
-                        "{what}: the registry says {}, the record {}",
+                        "{what}: the registry has {}, but the record has {}",
                         told(row_says),
                         told(record)
                     ),
@@ -76,13 +76,13 @@ impl Recorded {
             ("parent_mismatch", "parent", &row.parent, &self.parent),
             (
                 "chain_mismatch",
-                "goes on from",
+                "predecessor",
                 &row.continuation_of,
                 &self.before,
             ),
             (
                 "chain_mismatch",
-                "goes on as",
+                "successor",
                 &row.continuation,
                 &self.after,
             ),

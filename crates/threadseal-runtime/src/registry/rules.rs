@@ -44,7 +44,7 @@ pub(super) struct Linked {
 pub(super) fn link(before: Thread, after: &Thread, at: Timestamp) -> Result<Linked, Error> {
     let (old, new) = (&before.id, &after.id);
     if old == new {
-        return Err(Error::refused(format!("{old} cannot go on from itself")));
+        return Err(Error::refused(format!("{old} cannot continue itself")));
     }
     if let Some(other) = &before.continuation {
         return Err(Error::refused(format!(

@@ -14,7 +14,7 @@
 use rusqlite::Connection;
 use std::collections::HashSet;
 use threadseal_core::error::Error;
-use threadseal_store::database::Database;
+use threadseal_store::sqlite::database::Database;
 
 /// Version of our table; a file of a later one is not touched.
 const VERSION: i64 = 1;
@@ -129,7 +129,7 @@ fn refuse_later(connection: &Connection) -> rusqlite::Result<Option<Error>> {
     let later = version.filter(|version| *version > VERSION);
     Ok(later.map(|version| {
         Error::refused(format!(
-            "a later ThreadSeal (tables of version {version}) wrote this file; use that one"
+            "a later ThreadSeal (tables of version {version}) wrote this file; hint: use that version"
         ))
     }))
 }

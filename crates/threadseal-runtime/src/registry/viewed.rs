@@ -52,7 +52,7 @@ impl ViewedRegistry {
 }
 
 fn only_looked_at<T>() -> Result<T, Error> {
-    Err(Error::refused("this registry is only looked at"))
+    Err(Error::refused("this registry is open only for reading"))
 }
 
 impl Registry for ViewedRegistry {

@@ -15,9 +15,10 @@
 
 mod calls;
 
-use super::desk::Desk;
-use super::hooks::{AtDesk, Decision, Reflexes};
+use super::hooks::{Decision, HookRunner, ThreadHookRecord};
+use super::record_writer::RecordWriter;
 use super::returning::Returning;
+use super::services::Progress;
 use crate::bounds::MAX_RECORDED_TEXT_BYTES;
 use crate::context::Fill;
 use crate::hook_control::Control;
@@ -45,8 +46,8 @@ pub(crate) struct Cycle<'a> {
     pub(crate) cancel: &'a Cancel,
     pub(crate) recovery: &'a dyn Recovery,
     /// Where calls and children that run in parallel have their events recorded.
-    pub(crate) desk: &'a Desk,
-    pub(crate) reflexes: &'a Reflexes<'a>,
+    pub(crate) writer: &'a RecordWriter,
+    pub(crate) hook_runner: &'a HookRunner<'a>,
     /// The token of the lease under which it runs: part of each call's key.
     pub(crate) fence: Option<u64>,
     /// Calls that an earlier worker began, by their keys without a token. It is unknown whether
@@ -78,21 +79,6 @@ pub(crate) trait Surroundings {
 
     /// Passes progress to observers.
     fn progress(&mut self, progress: Progress<'_>);
-}
-
-/// Progress for a person who watches.
-#[derive(Debug, Clone, Copy)]
-pub enum Progress<'a> {
-    /// The model is asked.
-    Asking(&'a Cost),
-    /// A piece of the answer.
-    Text(&'a str),
-    /// A tool runs.
-    Calling(&'a Cost, &'a str),
-    /// A node of a graph begins: the number of the step, and its name.
-    Step(u64, &'a str),
-    /// The model shall be asked again.
-    Retrying(&'a str, Duration),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -179,7 +165,7 @@ impl Cycle<'_> {
                 return Ok(end);
             }
             // Children that ended meanwhile.
-            self.desk.serve(journal);
+            self.writer.serve(journal);
             around.progress(Progress::Asking(&course.cost));
             let answer = match self.asked(course, journal, around)? {
                 Ok(answer) => answer,
@@ -255,11 +241,11 @@ impl Cycle<'_> {
         more: &Value,
         journal: &mut Journal,
     ) -> Result<Option<Decision>, Error> {
-        let mut record = AtDesk {
+        let mut record = ThreadHookRecord {
             journal,
-            desk: self.desk,
+            writer: self.writer,
         };
-        Ok(self.reflexes.fire(event, more, &mut record)?.decision)
+        Ok(self.hook_runner.fire(event, more, &mut record)?.decision)
     }
 
     fn stopped(

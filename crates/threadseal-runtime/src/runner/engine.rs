@@ -1,155 +1,265 @@
-//! [`Engine`]: the surroundings in which the threads of a project run.
+//! [`Engine`]: runs, continues, stops and recovers the threads and graph runs of a project.
 
-use super::cycle::Progress;
-use crate::budget::BudgetLedger;
-use crate::config::Config;
-use crate::item::{Finder, Grounds, ItemId, ItemPolicy};
-use crate::limit::{Cost, Limits};
-use crate::model::Models;
-use crate::project::Project;
-use crate::registry::Registry;
+use super::children::Children;
+use super::graph_run::{self, GraphRun, GraphStart, ShownGraph};
+use super::handoff;
+use super::lifecycle::{Origin, Prepared};
+use super::orchestrator::Operation;
+use super::order::{GraphOrder, GraphResumption, Order, Ran, Resumption, Way};
+use super::parent::{Inherited, ParentThread};
+use super::recover::{self, Recovered};
+use super::resume;
+use super::rye_thread::{self, Adoption};
+use super::services::Services;
+use super::starter::{BegunThread, Starter, ThreadStarter};
+use super::stop::{self, Killed};
+use super::takeover;
+use super::thread::{Thread, ThreadRun, ThreadStart};
+use crate::cancel::Cancel;
+use crate::item::ItemId;
+use crate::signed_file::Put;
 use crate::status::Status;
-use crate::toolbox::{Cancel, Tool};
 use serde_json::{Map, Value};
-use std::sync::Arc;
 use threadseal_core::error::Error;
-use threadseal_core::record::{Head, ThreadId};
-use threadseal_core::trust::Trust;
-use threadseal_formats::transcript::manifest::{Bodies, Manifest};
-use threadseal_store::host::Host;
-use threadseal_store::recorder::Keys;
-use threadseal_verify::home_log::HomeLog;
+use threadseal_core::record::ThreadId;
 
-/// The surroundings in which the threads of a project run. All clones are one, except for
-/// [`Engine::going_on_from`].
+/// Runs the threads of a project. All clones are one.
 #[derive(Clone)]
 pub struct Engine {
-    /// Where they run.
-    pub project: Arc<Project>,
-    /// Files, clock, randomness, heads.
-    pub host: Host,
-    /// Their keys.
-    pub keys: Keys,
-    /// Whose signatures count.
-    pub trust: Arc<Trust>,
-    /// The log of this host.
-    pub log: HomeLog,
-    /// Where directives and tools are found.
-    pub finder: Finder,
-    /// Which of them may be used.
-    pub policy: ItemPolicy,
-    /// The registry of threads.
-    pub registry: Arc<dyn Registry>,
-    /// Their budgets.
-    pub budgets: Arc<dyn BudgetLedger>,
-    /// The models.
-    pub models: Arc<dyn Models>,
-    /// The settings of program, user and project.
-    pub config: Arc<Config>,
-    /// Tools that are part of this program or of its caller.
-    pub tools: Vec<Arc<dyn Tool>>,
-    /// The environment of this program's caller; declared commands see only the variables that they
-    /// list.
-    pub environment: Arc<Vec<(String, String)>>,
-    /// The observer.
-    pub watch: Arc<dyn Watch>,
+    /// All that its threads work with.
+    pub services: Services,
 }
+
+pub(super) const STARTER: Starter = &Threads;
 
 impl Engine {
-    /// The basis on which items are judged now.
-    pub(super) fn grounds(&self) -> Result<Grounds<'_>, Error> {
-        Ok(Grounds {
-            trust: &self.trust,
-            now: self.host.clock.now()?,
-            heads: &*self.host.heads,
-            policy: self.policy,
-        })
+    /// An engine over `services`.
+    pub fn new(services: Services) -> Self {
+        Self { services }
     }
 
-    /// The engine for a successor of a record with this line 1. If the record keeps contents
-    /// redactable, the successor and all threads that it starts keep them redactable too.
-    pub(super) fn going_on_from(&self, before: Option<&Manifest>) -> Self {
-        let mut engine = self.clone();
-        let is_detached = before.is_some_and(|line_1| line_1.bodies == Bodies::Detached);
-        if is_detached && self.config.coordination.bodies_inherited {
-            Arc::make_mut(&mut engine.config)
-                .coordination
-                .transcript_bodies = Bodies::Detached;
-        }
-        engine
+    /// Runs a thread that only the caller started.
+    ///
+    /// # Errors
+    /// Kind `InvalidInput` or `Refused` before anything was written; `External` when the record
+    /// could not be written to its end.
+    pub fn run(&self, order: &Order) -> Result<Ran, Error> {
+        STARTER.run(&self.services, order)
+    }
+
+    /// Continues a thread that ended or was suspended, in a new one with the whole conversation.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the thread has not ended, or when its record, a predecessor's, or its
+    /// parent's is not verified: nothing is changed then. Otherwise as [`Engine::run`].
+    pub fn resume(&self, wanted: &Resumption) -> Result<Ran, Error> {
+        STARTER.resume(&self.services, wanted, Way::Resume)
+    }
+
+    /// As [`Engine::resume`], in a thread that gets only the end of the conversation, within
+    /// `resume_ceiling_tokens`. It also gets a summary where one is configured.
+    ///
+    /// # Errors
+    /// As [`Engine::resume`].
+    pub fn handoff(&self, wanted: &Resumption) -> Result<Ran, Error> {
+        STARTER.resume(&self.services, wanted, Way::HandOver)
+    }
+
+    /// Brings a finished thread of Rye in: as a thread of ours that has its conversation and its
+    /// end.
+    ///
+    /// # Errors
+    /// Kind `Refused` when it is no such thread, has not ended, or does not verify except for its
+    /// end: nothing is changed then. Otherwise as [`Engine::run`].
+    pub fn adopt(&self, wanted: &Adoption) -> Result<Ran, Error> {
+        rye_thread::adopt(&self.services, STARTER, wanted)
+    }
+
+    /// Continues a thread that another worker left, under the lease of this engine's files. With
+    /// `ends`, or where the thread cannot continue without help, ends it in its record.
+    ///
+    /// # Errors
+    /// Kind `Refused` when its record or its files contradict that: [`Engine::recover`] ends it
+    /// then, if that can be. Otherwise as [`Engine::run`].
+    pub(crate) fn take_over(
+        &self,
+        id: &ThreadId,
+        ends: bool,
+        cancel: &Cancel,
+    ) -> Result<Ran, Error> {
+        takeover::take_over(&self.services, STARTER, id, ends, cancel)
+    }
+
+    /// Runs a graph that only the caller started.
+    ///
+    /// # Errors
+    /// Kind `InvalidInput` or `Refused` before anything was written; `External` when the record
+    /// could not be written to its end.
+    pub fn run_graph(&self, order: &GraphOrder) -> Result<Ran, Error> {
+        let prepared = Prepared::<GraphRun>::new(&self.services, STARTER, order, None)?;
+        prepared
+            .start(Origin::default(), GraphStart::default())?
+            .run()
+    }
+
+    /// Continues a run that failed, was stopped or suspended, or whose process died.
+    ///
+    /// # Errors
+    /// Kind `Refused` when a part of it does not verify or contradicts its record, or when the
+    /// graph's file changed. Also when calls are unresolved without a decision. Nothing is changed
+    /// then. Otherwise as [`Engine::run_graph`].
+    pub fn resume_graph(&self, wanted: &GraphResumption) -> Result<Ran, Error> {
+        graph_run::resume::resume(&self.services, STARTER, wanted)
+    }
+
+    /// Would [`Engine::resume_graph`] continue? Takes no lock and writes nothing.
+    ///
+    /// # Errors
+    /// As [`Engine::resume_graph`].
+    pub(crate) fn check_resumable_graph(&self, wanted: &GraphResumption) -> Result<(), Error> {
+        graph_run::resume::check(&self.services, STARTER, wanted)
+    }
+
+    /// A run as its record has it, whether it stopped or not.
+    ///
+    /// # Errors
+    /// Kind `Refused` when its transcript or its step ledger does not verify.
+    pub fn show_graph(&self, id: &ThreadId) -> Result<ShownGraph, Error> {
+        graph_run::stopped_run::show(&self.services, id)
+    }
+
+    /// The inputs of a graph, from typed-in texts: the declared types decide their values.
+    ///
+    /// # Errors
+    /// Kind `InvalidInput` or `Refused` when the graph may not be used.
+    pub fn graph_inputs(
+        &self,
+        graph: &ItemId,
+        typed: &Map<String, Value>,
+    ) -> Result<Map<String, Value>, Error> {
+        graph_run::typed_inputs(&self.services, graph, typed)
+    }
+
+    /// Ends a thread that is marked as running without a process; repairs the end of one that has
+    /// ended.
+    ///
+    /// # Errors
+    /// Kind `Refused` when there is nothing to recover, it is another project's, or its record or
+    /// its ledger contradicts itself; `External` when a process still writes it.
+    pub fn recover(&self, id: &ThreadId) -> Result<Recovered, Error> {
+        recover::recover(&self.services, id, Status::Error, recover::CAUSE)
+    }
+
+    /// As [`Engine::recover`]; a thread without an end of its own gets the status `killed`.
+    pub(crate) fn recover_killed(&self, id: &ThreadId) -> Result<Recovered, Error> {
+        recover::recover(&self.services, id, Status::Killed, stop::KILLED)
+    }
+
+    /// Would [`Engine::recover`] find something to do, in a record whose seals hold? Takes no lock
+    /// and writes nothing.
+    ///
+    /// # Errors
+    /// As [`Engine::recover`].
+    pub(crate) fn check_recoverable(&self, id: &ThreadId) -> Result<(), Error> {
+        recover::check(&self.services, id)
+    }
+
+    /// Asks the process that runs a thread to end it: also another process.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the thread has ended, or the file in the place of the request is none.
+    pub fn request_cancel(&self, id: &ThreadId) -> Result<(), Error> {
+        stop::request_cancel(&self.services, id)
+    }
+
+    /// Leaves the request in the folder of a running thread; `put` writes it there.
+    ///
+    /// # Errors
+    /// As [`Engine::request_cancel`].
+    pub(crate) fn leave_request(&self, id: &ThreadId, put: &Put<'_>) -> Result<(), Error> {
+        stop::leave_request(&self.services, id, put)
+    }
+
+    /// The end of a thread, by a record that verifies; None where that contains no end.
+    pub(crate) fn ended(&self, id: &ThreadId) -> Option<Status> {
+        stop::ended(&self.services, id)
+    }
+
+    /// Ends a thread's process, with all threads that it runs.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the thread has ended, or when the writer of its record is not the
+    /// process that the registry names. Nothing is signalled then. `External` when the process
+    /// cannot be ended.
+    pub fn kill(&self, id: &ThreadId) -> Result<Killed, Error> {
+        stop::kill(&self.services, id)
+    }
+
+    /// Executes an operation, for people and their programs: all threads of the project may be
+    /// touched.
+    ///
+    /// # Errors
+    /// Those of the operation.
+    pub fn execute(&self, operation: &Operation, cancel: &Cancel) -> Result<Value, Error> {
+        operation.execute(&self.services, STARTER, cancel)
     }
 }
 
-/// Follows threads, to show them to people.
-pub trait Watch: Send + Sync {
-    /// Something happened in `thread`.
-    fn progress(&self, thread: &ThreadId, progress: Progress<'_>);
-}
+/// Starts threads for the engine and for the tools of threads.
+struct Threads;
 
-/// A thread to run.
-#[derive(Debug, Clone)]
-pub struct Order {
-    /// The directive.
-    pub directive: ItemId,
-    /// Its inputs.
-    pub inputs: Map<String, Value>,
-    /// Limits that count before the directive's own.
-    pub limits: Limits,
-    /// Stops it.
-    pub cancel: Cancel,
-}
-
-/// How a thread ran.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Ran {
-    /// Which it was.
-    pub thread: ThreadId,
-    /// Its status.
-    pub status: Status,
-    /// Its last text.
-    pub text: String,
-    /// Its named outputs.
-    pub outputs: Option<Map<String, Value>>,
-    /// The error.
-    pub error: Option<String>,
-    /// Its use.
-    pub cost: Cost,
-    /// The use of the threads that handed themselves over to it.
-    pub carried: Cost,
-    /// Its final seal.
-    pub head: Head,
-    /// Parts of its record that a person should know.
-    pub warnings: Vec<String>,
-}
-
-impl Ran {
-    /// Its use, together with the threads that handed themselves over to it.
-    pub fn total(&self) -> Cost {
-        self.carried.and(&self.cost)
+impl ThreadStarter for Threads {
+    fn run(&self, services: &Services, order: &Order) -> Result<Ran, Error> {
+        let prepared = Prepared::<ThreadRun>::new(services, STARTER, order, None)?;
+        let start = ThreadStart::afresh(&prepared.plan);
+        handoff::run(prepared.start(Origin::default(), start)?)
     }
 
-    /// The result as parents and `wait_threads` see it (seed 001, "thread result").
-    pub fn to_json(&self) -> Value {
-        let mut out = serde_json::json!({
-            "success": self.status == Status::Completed,
-            "thread_id": self.thread.as_str(),
-            "status": self.status.as_str(),
-            "result": self.text,
-            "cost": self.cost.to_json(),
-            "head": self.head.to_string(),
-        });
-        if let Some(outputs) = &self.outputs {
-            out["outputs"] = Value::Object(outputs.clone());
-        }
-        if self.carried != Cost::default() {
-            out["chain_cost"] = self.total().to_json();
-        }
-        if !self.warnings.is_empty() {
-            out["warnings"] = self.warnings.clone().into();
-        }
-        if let Some(error) = &self.error {
-            out["error"] = error.as_str().into();
-        }
-        out
+    fn begin_child(
+        &self,
+        services: &Services,
+        order: &Order,
+        parent: ParentThread<'_>,
+    ) -> Result<Box<dyn BegunThread>, Error> {
+        let services = services.for_child(order.directive.as_str(), &order.inputs);
+        let inherited = Some(parent.inherited);
+        let prepared = Prepared::<ThreadRun>::new(&services, STARTER, order, inherited)?;
+        let start = ThreadStart::afresh(&prepared.plan);
+        Ok(Box::new(prepared.start(Origin::under(parent), start)?))
+    }
+
+    fn run_child_graph(
+        &self,
+        services: &Services,
+        order: &GraphOrder,
+        parent: ParentThread<'_>,
+        own: &Inherited,
+        family: &Children,
+    ) -> Result<Ran, Error> {
+        graph_run::trusts_parent(services, &parent, own)?;
+        let services = services.for_child(order.graph.as_str(), &order.inputs);
+        let inherited = Some(parent.inherited);
+        let prepared = Prepared::<GraphRun>::new(&services, STARTER, order, inherited)?;
+        let run = prepared.start(Origin::under(parent), GraphStart::default())?;
+        family.begun();
+        run.run()
+    }
+
+    fn resume(&self, services: &Services, wanted: &Resumption, way: Way) -> Result<Ran, Error> {
+        resume::resume(services, STARTER, wanted, way)
+    }
+}
+
+impl BegunThread for Thread {
+    fn id(&self) -> &ThreadId {
+        &self.run.id
+    }
+
+    fn run(self: Box<Self>) -> Result<Ran, Error> {
+        handoff::run(*self)
+    }
+
+    fn fail(mut self: Box<Self>, why: &str) -> Result<Ran, Error> {
+        self.finish(super::cycle::End::Failed(why.to_owned()))
     }
 }

@@ -12,21 +12,19 @@
 //!
 //! Seed 001, "Automatic Handoff (Continuation)".
 
-use super::engine::{Engine, Order, Ran};
-use super::prepare::Plan;
-use super::recap::Recap;
-use super::resume::{Given, with_unresolved};
+use super::continuation::{Given, given_inputs, with_unresolved};
+use super::cycle::End;
+use super::lifecycle::{Driven, Origin, Prepared};
+use super::order::{Order, Ran};
+use super::parent::ParentThread;
+use super::recap::{self, Recap};
+use super::services::Services;
 use super::succession::{Predecessor, link_to};
-use super::thread::{Begun, ParentThread, Running, Start, no_room};
-use super::walker::GraphTools;
-use crate::context::Fill;
-use crate::item::ItemId;
-use crate::model::ChatMessage;
-use crate::past::VerifiedChain;
+use super::thread::{Thread, ThreadRun, ThreadStart};
+use crate::history::VerifiedChain;
 use crate::status::Status;
 use crate::toolbox::Parentage as _;
 use serde_json::{Value, json};
-use std::sync::Arc;
 use threadseal_core::error::Error;
 use threadseal_core::record::{Head, RecordId, ThreadId};
 use threadseal_core::time::Timestamp;
@@ -36,134 +34,131 @@ use threadseal_formats::transcript::{Ending, Link};
 const GO_ON: &str =
     "The model's window was full. Go on with the directive where the conversation above ends.";
 
-pub(super) enum HandedOver {
+enum HandedOver {
     /// The thread that continues.
-    To(Box<Begun>),
+    To(Box<Thread>),
     /// No thread continues: this one waits for a person's decision.
     Refused(Box<Ran>),
 }
 
-impl Begun {
-    /// Hands the thread over, or suspends it where no thread may continue.
-    ///
-    /// # Errors
-    /// When nothing can be recorded any more, or the successor could not be entered everywhere.
-    pub(super) fn hand_over(&mut self, fill: Fill) -> Result<HandedOver, Error> {
-        // Events that hooks recorded since are handed over, too: they are read from sealed bytes.
-        self.thread.journal.seal()?;
-        let mut linked = false;
-        let refused = match self.successor(&mut linked) {
-            Ok(next) => return Ok(HandedOver::To(Box::new(next))),
-            Err(error) if linked => return Err(error),
-            Err(error) => error,
+/// Runs a thread to its end; if it hands itself over, to the end of the last one.
+///
+/// # Errors
+/// As `Engine::run`.
+pub(super) fn run(mut thread: Thread) -> Result<Ran, Error> {
+    loop {
+        let end = match thread.drive()? {
+            Driven::Ended(ran) => return Ok(*ran),
+            Driven::HandsOver(end) => end,
         };
-        let why = json!({"error": refused.to_string()});
-        self.thread.journal.event("handoff_refused", &why)?;
-        let cost = self.thread.cost;
-        let mut ran = self.thread.finish(no_room(fill), cost)?;
-        ran.error = Some(format!("the thread cannot hand itself over: {refused}"));
-        Ok(HandedOver::Refused(Box::new(ran)))
-    }
-
-    /// The successor of this thread, linked.
-    fn successor(&mut self, linked: &mut bool) -> Result<Begun, Error> {
-        let engine = self.thread.engine.clone();
-        let chain = engine.archive().chain(&self.thread.id)?;
-        if self.thread.journal.head() != Some(&chain.last().record().head()) {
-            return Err(Error::refused(format!(
-                "the record of {} is not the one that this process writes",
-                self.thread.id
-            )));
+        match hand_over(&mut thread, end)? {
+            HandedOver::To(next) => thread = *next,
+            HandedOver::Refused(ran) => return Ok(*ran),
         }
-        let parent = chain
-            .parent()
-            .map(|parent| (parent.id.clone(), parent.head));
-        let inherited = self.inherited.clone();
-        let directive = ItemId::parse(&self.thread.plan.directive_id)?;
-        let next = Order {
-            inputs: engine.given_inputs(&directive, self.thread.plan.inputs.clone())?,
-            directive,
-            limits: self.thread.plan.limits,
-            cancel: self.cancel.clone(),
-        };
-        // Before a summary costs anything.
-        let graphs = Arc::new(GraphTools::new(engine.clone(), Arc::clone(&self.brood)));
-        engine.prepare(&next, inherited.as_ref(), Vec::new(), &graphs)?;
-        let summary = self.summary_of(&chain)?;
-        let old = &mut self.thread;
-        let carried = old.carried.and(&old.cost);
-        engine.begin_with(&next, inherited.as_ref(), |plan| {
-            let given = engine.given_of(plan, &chain, summary.as_ref(), &old.id)?;
-            Ok(Start {
-                messages: given.messages,
-                inherited: given.inherited,
-                notes: given.notes,
-                carried,
-                handed: true,
-                predecessor: Some(Box::new(Live {
-                    turns: given.turns,
-                    old,
-                    parent,
-                    linked,
-                })),
-                parent: None,
-            })
-        })
-    }
-
-    /// The summary, by a child of the thread: its parent's limits and money count.
-    fn summary_of(&mut self, chain: &VerifiedChain) -> Result<Option<Recap>, Error> {
-        let engine = self.thread.engine.clone();
-        let old = &mut self.thread;
-        let inherited = old.inheritance();
-        let ledger = old.journal.ledger()?;
-        let parent = ParentThread {
-            id: &old.id,
-            inherited: &inherited,
-            record: &mut old.journal,
-            ledger,
-        };
-        let (summary, ran) = engine.summarise_as(chain, &self.cancel, Some(parent))?;
-        if let Some(ran) = ran {
-            let spend = ran.total().spend;
-            self.brood.begun();
-            self.brood.ended(spend);
-            old.cost.spend = old.cost.spend.saturating_add(spend);
-            old.cost.spawns += 1;
-            old.journal
-                .child_ended(&ran.thread, ran.status.as_str(), &ran.head)?;
-            old.journal.seal()?;
-        }
-        Ok(summary)
     }
 }
 
-impl Engine {
-    /// The conversation for the successor: the part that fits, and the message to continue.
-    fn given_of(
-        &self,
-        plan: &mut Plan,
-        chain: &VerifiedChain,
-        summary: Option<&Recap>,
-        old: &ThreadId,
-    ) -> Result<Given, Error> {
-        let mut given = Given::of(self, plan, chain, true);
-        let message = summary.map_or(GO_ON.to_owned(), |summary| summary.before(GO_ON));
-        // The part of the conversation about them may be cut off.
-        let message = with_unresolved(message, chain.unresolved());
-        let continuation = self.continuation(plan, old, &message)?;
-        given.notes.extend(continuation.notes);
-        if let Some(summary) = summary {
-            summary.note(plan, &mut given.notes);
-        }
-        given.messages.push(ChatMessage::User(continuation.text));
-        Ok(given)
+/// Hands the thread over, or suspends it where no thread may continue.
+///
+/// # Errors
+/// When nothing can be recorded any more, or the successor could not be entered everywhere.
+fn hand_over(thread: &mut Thread, end: End) -> Result<HandedOver, Error> {
+    // Events that hooks recorded since are handed over, too: they are read from sealed bytes.
+    thread.run.journal.seal()?;
+    let mut linked = false;
+    let refused = match successor(thread, &mut linked) {
+        Ok(next) => return Ok(HandedOver::To(Box::new(next))),
+        Err(error) if linked => return Err(error),
+        Err(error) => error,
+    };
+    let why = json!({"error": refused.to_string()});
+    thread.run.journal.event("handoff_refused", &why)?;
+    let mut ran = thread.finish(end)?;
+    ran.error = Some(format!("the thread cannot hand itself over: {refused}"));
+    Ok(HandedOver::Refused(Box::new(ran)))
+}
+
+/// The successor of this thread, linked.
+fn successor(thread: &mut Thread, linked: &mut bool) -> Result<Thread, Error> {
+    let services = thread.services.clone();
+    let old = &thread.run;
+    let chain = services.archive().chain(&old.id)?;
+    if old.journal.head() != Some(&chain.last().record().head()) {
+        return Err(Error::refused(format!(
+            "the record of {} is not the one that this process writes",
+            old.id
+        )));
     }
+    let parent = chain
+        .parent()
+        .map(|parent| (parent.id.clone(), parent.head));
+    let next = Order {
+        directive: old.plan.item.clone(),
+        inputs: given_inputs(&services, &old.plan.item, old.plan.inputs.clone())?,
+        limits: old.plan.limits,
+        cancel: thread.helpers.cancel.clone(),
+    };
+    // Before a summary costs anything.
+    let (starter, inherited) = (thread.helpers.starter, thread.inherited.as_ref());
+    let mut prepared = Prepared::<ThreadRun>::new(&services, starter, &next, inherited)?;
+    let summary = summary_of(thread, &chain)?;
+    let old = &mut thread.run;
+    let plan = &mut prepared.plan;
+    let message = summary
+        .as_ref()
+        .map_or(GO_ON.to_owned(), |summary| summary.before(GO_ON));
+    // The part of the conversation about them may be cut off.
+    let message = with_unresolved(message, chain.unresolved());
+    let given = Given::of(&services, plan, &chain, true);
+    let given = given.ask(&services, plan, &old.id, &message, summary.as_ref())?;
+    let start = ThreadStart {
+        messages: given.messages,
+        inherited: given.inherited,
+        carried: old.start.carried.and(&old.cost),
+        handed: true,
+    };
+    let origin = Origin {
+        parent: None,
+        notes: given.notes,
+        predecessor: Some(Box::new(Live {
+            turns: given.turns,
+            old,
+            parent,
+            linked,
+        })),
+    };
+    prepared.start(origin, start)
+}
+
+/// The summary, by a child of the thread: its parent's limits and money count.
+fn summary_of(thread: &mut Thread, chain: &VerifiedChain) -> Result<Option<Recap>, Error> {
+    let (old, helpers) = (&mut thread.run, &thread.helpers);
+    let inherited = old.inheritance();
+    let ledger = old.journal.ledger()?;
+    let parent = ParentThread {
+        id: &old.id,
+        inherited: &inherited,
+        record: &mut old.journal,
+        ledger,
+    };
+    let (services, cancel) = (&thread.services, &helpers.cancel);
+    let (summary, ran) = recap::summarise(services, helpers.starter, chain, cancel, Some(parent))?;
+    if let Some(ran) = ran {
+        let spend = ran.total().spend;
+        helpers.children.begun();
+        helpers.children.ended(spend);
+        old.cost.spend = old.cost.spend.saturating_add(spend);
+        old.cost.spawns += 1;
+        old.journal
+            .child_ended(&ran.thread, ran.status.as_str(), &ran.head)?;
+        old.journal.seal()?;
+    }
+    Ok(summary)
 }
 
 /// A running thread that hands itself over.
 struct Live<'a> {
-    old: &'a mut Running,
+    old: &'a mut ThreadRun,
     parent: Option<(ThreadId, Option<Head>)>,
     turns: u64,
     linked: &'a mut bool,
@@ -192,11 +187,11 @@ impl Predecessor for Live<'_> {
 
     fn link(&mut self, successor: &ThreadId, record: RecordId) -> Result<(), Error> {
         let old = &mut *self.old;
-        let said = json!({"directive": old.plan.directive_id, "trailing_turns": self.turns});
-        let (_, ext) = link_to(successor, record, &said)?;
+        let members = json!({"directive": old.plan.item.as_str(), "trailing_turns": self.turns});
+        let (_, ext) = link_to(successor, record, &members)?;
         let mut payload = json!({"new_thread_id": successor.as_str()});
-        if let (Value::Object(payload), Value::Object(said)) = (&mut payload, said) {
-            payload.extend(said);
+        if let (Value::Object(payload), Value::Object(members)) = (&mut payload, members) {
+            payload.extend(members);
         }
         // A half-written record is no state to continue from.
         *self.linked = true;
@@ -209,17 +204,17 @@ impl Predecessor for Live<'_> {
 
     fn settle(
         &mut self,
-        engine: &Engine,
+        services: &Services,
         successor: &ThreadId,
         now: Timestamp,
     ) -> Result<(), Error> {
         let old = &mut *self.old;
-        engine.registry.set_cost(&old.id, &old.cost, now)?;
-        engine.registry.link(&old.id, successor, now)?;
-        engine.budgets.transfer(&old.id, successor, now)?;
+        services.registry.set_cost(&old.id, &old.cost, now)?;
+        services.registry.link(&old.id, successor, now)?;
+        services.budgets.transfer(&old.id, successor, now)?;
         old.files.meta.status = Status::Continued;
         old.files.meta.cost = Some(old.cost);
-        old.files.write(engine)?;
-        old.files.write_entry(engine, &old.journal)
+        old.files.write(services)?;
+        old.files.write_entry(services, &old.journal)
     }
 }

@@ -18,8 +18,8 @@ mod callees;
 
 pub(super) use callees::ThreadCallees;
 
-use super::desk::{Desk, Window};
-use super::layers::Block;
+use super::block::Block;
+use super::record_writer::{RecordWriter, WriteHandle};
 use crate::bounds::MAX_RECORDED_TEXT_BYTES;
 use crate::config::hooks::{
     self as config, BUILTIN_LAYER, DIRECTIVE_LAYER, INFRA_LAYER, PROJECT_LAYER,
@@ -105,13 +105,13 @@ pub(crate) trait HookRecord {
     fn run(&mut self, tool: &dyn Tool, key: &str, input: &Value, cancel: &Cancel) -> Outcome;
 }
 
-/// The record of a thread, written at its desk.
-pub(crate) struct AtDesk<'a> {
+/// The record of a thread, for its hooks.
+pub(crate) struct ThreadHookRecord<'a> {
     pub(crate) journal: &'a mut Journal,
-    pub(crate) desk: &'a Desk,
+    pub(crate) writer: &'a RecordWriter,
 }
 
-impl HookRecord for AtDesk<'_> {
+impl HookRecord for ThreadHookRecord<'_> {
     fn next_hook_call(&mut self) -> u64 {
         self.journal.next_hook_call()
     }
@@ -135,16 +135,16 @@ impl HookRecord for AtDesk<'_> {
     }
 
     fn run(&mut self, tool: &dyn Tool, key: &str, input: &Value, cancel: &Cancel) -> Outcome {
-        let run = |_, window: &mut Window| {
+        let run = |_, handle: &mut WriteHandle| {
             let outcome = tool.run(&mut Invocation {
                 idempotency_key: key,
                 input,
                 cancel,
-                record: window,
+                record: handle,
             });
             (outcome, 0)
         };
-        let ran = self.desk.run(self.journal, 1, &run).pop();
+        let ran = self.writer.run(self.journal, 1, &run).pop();
         ran.map_or_else(|| Outcome::failed("it did not end"), |(outcome, _)| outcome)
     }
 }
@@ -182,7 +182,7 @@ pub(crate) trait Callees {
 }
 
 /// The hooks of a thread or graph that runs, and the parts that they need.
-pub(crate) struct Reflexes<'a> {
+pub(crate) struct HookRunner<'a> {
     pub(crate) hooks: &'a Hooks,
     pub(crate) callees: &'a dyn Callees,
     pub(crate) scope: Scope,
@@ -224,7 +224,7 @@ impl Hooks {
     }
 }
 
-impl Reflexes<'_> {
+impl HookRunner<'_> {
     /// Asks the hooks of `event`. `more` are the members of its context beside the facts.
     ///
     /// # Errors

@@ -1,64 +1,83 @@
 //! Running threads: from a directive's id to a sealed record and a result.
 //!
+//! Modules, lowest first; a module uses only modules above it:
+//!
 //! | module | owns |
 //! |---|---|
-//! | `engine` | the surroundings in which the threads of a project run |
-//! | `prepare` | the checks before anything is written |
-//! | `layers` | the layers around a prompt |
-//! | `hooks` | declared reactions to events, and their decisions |
-//! | `edges` | the hooks before the first turn and after the last |
-//! | `summary` | the tool that summarises threads |
-//! | `account` | the surroundings of the loop: money, files, people |
-//! | `thread` | one thread: its files from the first to the final seal |
-//! | `cycle` | its loop |
-//! | `desk` | the one place from which its record is written |
-//! | `brood` | its children, also those that run in parallel |
-//! | `succession` | how a thread and its successor are bound together |
-//! | `resume` | continuing a thread that ended, on request |
-//! | `handoff` | a thread whose model's window is full hands itself over |
-//! | `adopt` | continuing a thread of Rye |
-//! | `recap` | a summary of the earlier conversation, for a successor |
-//! | `recover` | ending a thread whose process is gone |
-//! | `recovery` | retries after errors of a model |
-//! | `takeover` | continuing a thread whose worker is gone, in the same record |
-//! | `returning` | `directive_return` |
-//! | `stop` | cancelling and killing threads from outside |
+//! | `services` | all that the threads of a project work with |
+//! | `order` | orders to run and to continue threads, and their results |
+//! | `parent` | the thread that starts a child, and what the child inherits |
+//! | `children` | the children of a thread, also those that run in parallel |
+//! | `record_writer` | the one place from which a thread's record is written |
+//! | `derived_files`, `accounts` | files and rows derived from a thread's record |
+//! | `held_record` | records opened under their lock |
 //! | [`orchestrator`] | looking at threads and acting on them, for people and for threads |
-//! | `child` | the tool by which a thread starts others |
-//! | `walker` | runs of graphs |
+//! | `recover` | ending a thread whose process is gone |
+//! | `stop` | cancelling and killing threads from outside |
+//! | `starter` | how the tools of a thread start other threads |
+//! | `child_spawner`, `graph_tools`, `summary` | the tools that start threads, run graphs, summarise threads |
+//! | `block`, `hooks`, `layers` | texts around a prompt; declared reactions to events; the layers |
+//! | `helpers` | the values beside a thread that its tools share with it |
+//! | `plan`, `thread_plan` | the checks before anything is written |
+//! | `succession` | how a thread and its successor are bound together |
+//! | `lifecycle` | prepare, start, drive, finish: the phases of a thread and of a graph run |
+//! | `returning`, `recovery`, `cycle` | `directive_return`; retries; the loop of a thread |
+//! | `lifecycle_hooks` | the hooks before the first turn and after the last |
+//! | `account` | the surroundings of the loop: money, files, people |
+//! | `thread` | a thread that asks a model, as a runnable |
+//! | `graph_run` | a run of a graph, as a runnable |
+//! | `recap`, `continuation` | a summary of the earlier conversation; the beginning of a successor |
+//! | `handoff` | a thread whose model's window is full hands itself over |
+//! | `rye_thread`, `resume` | continuing a thread of Rye; a thread that ended |
+//! | `takeover` | continuing a thread whose worker is gone, in the same record |
+//! | `engine` | the entry points |
 
 mod account;
-mod adopt;
-#[cfg(test)]
-mod attacks;
-mod brood;
-mod child;
+mod accounts;
+mod block;
+mod child_spawner;
+mod children;
+mod continuation;
 mod cycle;
-mod desk;
-mod edges;
+mod derived_files;
 mod engine;
+mod graph_run;
+mod graph_tools;
 mod handoff;
+mod held_record;
+mod helpers;
 pub(crate) mod hooks;
 pub(crate) mod layers;
+mod lifecycle;
+mod lifecycle_hooks;
 pub mod orchestrator;
-mod prepare;
+mod order;
+mod parent;
+mod plan;
 mod recap;
+mod record_writer;
 mod recover;
 mod recovery;
 mod resume;
 mod returning;
+mod rye_thread;
+mod services;
+mod starter;
 mod stop;
 mod succession;
 mod summary;
 mod takeover;
+#[cfg(test)]
+mod tests;
 mod thread;
-mod walker;
+mod thread_plan;
 
-pub use adopt::Adoption;
-pub use cycle::Progress;
-pub use engine::{Engine, Order, Ran, Watch};
+pub use engine::Engine;
+pub use graph_run::ShownGraph;
+pub use order::{GraphOrder, GraphResumption, Order, Ran, Resumption, Unresolved, Way};
 pub use recover::Recovered;
-pub use resume::{Resumption, Way, may_go_on_from};
+pub use resume::may_go_on_from;
+pub use rye_thread::Adoption;
+pub use services::{Progress, Services, Watch};
 pub(crate) use stop::KILLED;
 pub use stop::Killed;
-pub use walker::{GraphOrder, GraphResumption, ShownGraph, Unresolved};

@@ -12,22 +12,25 @@
 //!
 //! Seed 001, "Hook-Driven Summary on Handoff"; coordination.yaml of Rye.
 
-use super::engine::{Engine, Order, Ran};
-use super::prepare::Plan;
-use super::resume::PREVIOUS_SUMMARY;
-use super::summary::{refuse_other, summary_id};
-use super::thread::ParentThread;
+use super::order::{Order, Ran};
+use super::parent::ParentThread;
+use super::services::Services;
+use super::starter::Starter;
+use super::summary::{declared_by, keep_summary, refuse_other, summary_id};
+use super::thread_plan::ThreadPlan;
 use crate::bounds::{MAX_SUMMARISED_BYTES, MAX_SUMMARY_BYTES};
-use crate::directive::Directive;
+use crate::history::VerifiedChain;
 use crate::item::{ItemId, ItemKind};
 use crate::model::ChatMessage;
-use crate::past::VerifiedChain;
 use crate::status::Status;
 use crate::toolbox::Cancel;
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use threadseal_core::error::Error;
+
+/// The member of inputs that names the summary of the earlier conversation.
+pub(super) const PREVIOUS_SUMMARY: &str = "previous_summary_id";
 
 /// A summary of the earlier conversation.
 pub(super) struct Recap {
@@ -50,7 +53,7 @@ impl Recap {
     }
 
     /// Names its place in the successor's inputs, and its outcome in the successor's record.
-    pub(super) fn note(&self, plan: &mut Plan, notes: &mut Vec<(&'static str, Value)>) {
+    pub(super) fn note(&self, plan: &mut ThreadPlan, notes: &mut Vec<(&'static str, Value)>) {
         if let Some(id) = &self.id {
             plan.inputs
                 .insert(PREVIOUS_SUMMARY.to_owned(), id.as_str().into());
@@ -61,119 +64,93 @@ impl Recap {
     }
 }
 
-impl Engine {
-    /// The summary of a chain that is handed over; None where none is configured.
-    ///
-    /// # Errors
-    /// When the summary directive may not be used, or its text cannot be kept.
-    pub(super) fn summarise(
-        &self,
-        chain: &VerifiedChain,
-        cancel: &Cancel,
-    ) -> Result<Option<Recap>, Error> {
-        Ok(self.summarise_as(chain, cancel, None)?.0)
-    }
-
-    /// The same, by a child of the thread that hands itself over, which pays for it; and how that
-    /// ran.
-    pub(super) fn summarise_as(
-        &self,
-        chain: &VerifiedChain,
-        cancel: &Cancel,
-        parent: Option<ParentThread<'_>>,
-    ) -> Result<(Option<Recap>, Option<Ran>), Error> {
-        // A summary that a hook requested exists already.
-        let directive = directive_of(chain);
-        let id = summary_id(&directive, chain.last().record().id());
-        let known = ItemId::parse(&format!("agent/threads/{id}"))?;
-        let known = self
-            .finder
-            .find(ItemKind::Knowledge, &known, &self.grounds()?)?;
-        if let Some(known) = known {
-            refuse_other(&known, chain.last().record().id(), &directive)?;
-            let recap = Recap {
-                id: Some(id),
-                text: String::new(),
-                failed: None,
-            };
-            return Ok((Some(recap), None));
-        }
-        let coordination = &self.config.coordination;
-        let Some(id) = &coordination.summary_directive else {
-            return Ok((None, None));
-        };
-        let order = Order {
-            directive: id.clone(),
-            inputs: self.inputs_of_summary(id, chain)?,
-            limits: coordination.summary_limits,
-            cancel: cancel.clone(),
-        };
-        let engine = self.for_recaps();
-        let ran = match parent {
-            Some(parent) => engine.begin_under(&order, parent)?.run()?,
-            None => engine.run(&order)?,
-        };
-        let last = chain.last().record().id();
-        if ran.status != Status::Completed {
-            let why = ran.error.clone();
-            let summary = Recap {
-                id: None,
-                text: String::new(),
-                failed: Some(why.unwrap_or_else(|| ran.status.to_string())),
-            };
-            return Ok((Some(summary), Some(ran)));
-        }
-        let text = said_by(&ran);
-        let directive = directive_of(chain);
-        self.keep_summary(last, &directive, &text)?;
-        let id = summary_id(&directive, last);
-        let summary = Recap {
+/// The summary of a chain that is handed over; None where none is configured. With a parent, a
+/// child of the thread that hands itself over makes it, which pays for it; the second value is how
+/// that ran.
+///
+/// # Errors
+/// When the summary directive may not be used, or its text cannot be kept.
+pub(super) fn summarise(
+    services: &Services,
+    starter: Starter,
+    chain: &VerifiedChain,
+    cancel: &Cancel,
+    parent: Option<ParentThread<'_>>,
+) -> Result<(Option<Recap>, Option<Ran>), Error> {
+    // A summary that a hook requested exists already.
+    let directive = directive_of(chain);
+    let id = summary_id(&directive, chain.last().record().id());
+    let known = ItemId::parse(&format!("agent/threads/{id}"))?;
+    let known = services
+        .finder
+        .find(ItemKind::Knowledge, &known, &services.grounds()?)?;
+    if let Some(known) = known {
+        refuse_other(&known, chain.last().record().id(), &directive)?;
+        let recap = Recap {
             id: Some(id),
-            text,
+            text: String::new(),
             failed: None,
         };
-        Ok((Some(summary), Some(ran)))
+        return Ok((Some(recap), None));
     }
-
-    /// The same engine, in which no thread summarises, by models of the configured class.
-    fn for_recaps(&self) -> Self {
-        let mut engine = self.summarising();
-        let mut config = (*self.config).clone();
-        config.coordination.summary_directive = None;
-        engine.config = Arc::new(config);
-        engine
-    }
-
-    fn inputs_of_summary(
-        &self,
-        id: &ItemId,
-        chain: &VerifiedChain,
-    ) -> Result<Map<String, Value>, Error> {
-        let given = json!({
-            "thread_id": chain.last().record().id().as_str(),
-            "transcript": rendered(chain.messages()),
-            "directive": directive_of(chain),
-            "max_tokens": self.config.coordination.summary_max_tokens,
-        });
-        self.declared_by(id, given)
-    }
-
-    /// Those of `given` that the directive declares as inputs.
-    pub(super) fn declared_by(
-        &self,
-        id: &ItemId,
-        given: Value,
-    ) -> Result<Map<String, Value>, Error> {
-        let item = self
-            .finder
-            .load(ItemKind::Directive, id, &self.grounds()?)?;
-        let declared = Directive::parse(item.path(), item.text())?.inputs;
-        let Value::Object(mut given) = given else {
-            return Ok(Map::new());
+    let coordination = &services.config.coordination;
+    let Some(id) = &coordination.summary_directive else {
+        return Ok((None, None));
+    };
+    let order = Order {
+        directive: id.clone(),
+        inputs: inputs_of_summary(services, id, chain)?,
+        limits: coordination.summary_limits,
+        cancel: cancel.clone(),
+    };
+    let own = for_recaps(services);
+    let ran = match parent {
+        Some(parent) => starter.begin_child(&own, &order, parent)?.run()?,
+        None => starter.run(&own, &order)?,
+    };
+    let last = chain.last().record().id();
+    if ran.status != Status::Completed {
+        let why = ran.error.clone();
+        let summary = Recap {
+            id: None,
+            text: String::new(),
+            failed: Some(why.unwrap_or_else(|| ran.status.to_string())),
         };
-        given.retain(|name, _| declared.iter().any(|input| input.name == *name));
-        Ok(given)
+        return Ok((Some(summary), Some(ran)));
     }
+    let text = said_by(&ran);
+    let directive = directive_of(chain);
+    keep_summary(services, last, &directive, &text)?;
+    let id = summary_id(&directive, last);
+    let summary = Recap {
+        id: Some(id),
+        text,
+        failed: None,
+    };
+    Ok((Some(summary), Some(ran)))
+}
+
+/// The same engine, in which no thread summarises, by models of the configured class.
+fn for_recaps(services: &Services) -> Services {
+    let mut services = services.for_summaries();
+    let mut config = (*services.config).clone();
+    config.coordination.summary_directive = None;
+    services.config = Arc::new(config);
+    services
+}
+
+fn inputs_of_summary(
+    services: &Services,
+    id: &ItemId,
+    chain: &VerifiedChain,
+) -> Result<Map<String, Value>, Error> {
+    let given = json!({
+        "thread_id": chain.last().record().id().as_str(),
+        "transcript": rendered(chain.messages()),
+        "directive": directive_of(chain),
+        "max_tokens": services.config.coordination.summary_max_tokens,
+    });
+    declared_by(services, id, given)
 }
 
 fn directive_of(chain: &VerifiedChain) -> String {

@@ -22,29 +22,33 @@ mod follow;
 mod open;
 mod row;
 
-use super::engine::{Engine, Ran};
+pub(super) use follow::close;
+pub(super) use open::steps_of;
+
+use super::held_record;
 use super::orchestrator::Records;
+use super::order::Ran;
+use super::services::Services;
 use crate::config::coordination::Integrity;
-use crate::identity;
 use crate::limit::Cost;
-use crate::no_links::{NoLinks, refuse_links};
+use crate::no_links::refuse_links;
 use crate::project::ThreadFolder;
+use crate::project_id;
 use crate::registry::{Thread, suits};
 use crate::signed_file::refusal;
 use crate::status::Status;
-use crate::thread_meta::ThreadMeta;
 use open::Left;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use threadseal_core::error::Error;
 use threadseal_core::record::{Head, RecordId, ThreadId};
 use threadseal_core::report::Verdict;
+use threadseal_formats::transcript::Ending;
 use threadseal_formats::transcript::event::{EventType, Payload};
 use threadseal_formats::transcript::manifest::parse_line;
-use threadseal_formats::transcript::{Ending, VerifyOptions};
 use threadseal_store::examine;
 use threadseal_store::read::open_regular;
-use threadseal_store::recorder::{Opened, Recorder, TailPolicy};
+use threadseal_store::recorder::{Recorder, TailPolicy};
 
 /// Why a recovered thread ended.
 pub(super) const CAUSE: &str = "its process is gone";
@@ -63,224 +67,201 @@ pub struct Recovered {
     pub tail: Option<PathBuf>,
 }
 
-impl Engine {
-    /// Ends a thread that is marked as running without a process; repairs the end of one that has
-    /// ended.
-    ///
-    /// # Errors
-    /// Kind `Refused` when there is nothing to recover, it is another project's, or its record or
-    /// its ledger contradicts itself; `External` when a process still writes it.
-    pub fn recover(&self, id: &ThreadId) -> Result<Recovered, Error> {
-        self.recover_as(id, Status::Error, CAUSE)
+/// Ends a thread that is marked as running without a process; repairs the end of one that has
+/// ended. A thread without an end of its own gets the status `failed`, for this cause.
+///
+/// # Errors
+/// As `Engine::recover`.
+pub(in crate::runner) fn recover(
+    services: &Services,
+    id: &ThreadId,
+    failed: Status,
+    cause: &str,
+) -> Result<Recovered, Error> {
+    let folder = services.project.thread(id);
+    let there = ailing(services, id, &folder)?;
+    if !there {
+        close(services, id, &folder.metadata(), failed)?;
+        return Ok(Recovered {
+            status: failed,
+            head: None,
+            unresolved: Vec::new(),
+            tail: None,
+        });
     }
-
-    /// As [`Engine::recover`]; a thread without an end of its own gets this status, for this cause.
-    pub(crate) fn recover_as(
-        &self,
-        id: &ThreadId,
-        failed: Status,
-        cause: &str,
-    ) -> Result<Recovered, Error> {
-        let folder = self.project.thread(id);
-        let there = self.ailing(id, &folder)?;
-        if !there {
-            self.close(id, &folder.metadata(), failed)?;
-            return Ok(Recovered {
-                status: failed,
-                head: None,
-                unresolved: Vec::new(),
-                tail: None,
-            });
+    let steps = steps_of(services, &folder)?;
+    let policy = match services.config.coordination.transcript_integrity {
+        Integrity::Strict => TailPolicy::SetAside,
+        Integrity::Lenient => TailPolicy::Adopt,
+    };
+    let mut opened = held_record::open(services, id, policy)?;
+    let tail = opened.moved.take().map(|moved| moved.path);
+    let left = open::left_open(services, id, &folder, &steps)?;
+    let successor = standing_successor(
+        services,
+        &folder,
+        &left,
+        opened.recorder.state().manifest().record,
+    )?;
+    let mut recorder = opened.recorder;
+    let ended = match (recorder.state().is_ended(), &successor) {
+        (true, _) => left.ended,
+        (false, Some(successor)) => {
+            end_as(&mut recorder, &left.unresolved, cause, Some(successor))?;
+            Status::Continued
         }
-        let steps = self.steps_of(&folder)?;
-        let mut opened = self.take_over(id, &folder)?;
-        let tail = opened.moved.take().map(|moved| moved.path);
-        let left = self.left_open(id, &folder, &steps)?;
-        let successor =
-            self.standing_successor(&folder, &left, opened.recorder.state().manifest().record)?;
-        let mut recorder = opened.recorder;
-        let ended = match (recorder.state().is_ended(), &successor) {
-            (true, _) => left.ended,
-            (false, Some(successor)) => {
-                end_as(&mut recorder, &left.unresolved, cause, Some(successor))?;
-                Status::Continued
-            }
-            (false, None) => {
-                end(&mut recorder, &left.unresolved, cause)?;
-                failed
-            }
-        };
-        self.remember_steps(&folder)?;
-        let now_at = self.follow_record(id, &folder, ended, successor.as_ref())?;
-        Ok(Recovered {
-            status: now_at,
-            head: recorder.state().head().copied(),
-            unresolved: left.unresolved,
-            tail,
-        })
+        (false, None) => {
+            end(&mut recorder, &left.unresolved, cause)?;
+            failed
+        }
+    };
+    open::remember_steps(services, &folder)?;
+    let now_at = follow::follow_record(services, id, &folder, ended, successor.as_ref())?;
+    Ok(Recovered {
+        status: now_at,
+        head: recorder.state().head().copied(),
+        unresolved: left.unresolved,
+        tail,
+    })
+}
+
+/// Would `Engine::recover` find something to do, in a record whose seals hold? Takes no lock
+/// and writes nothing.
+///
+/// # Errors
+/// As `Engine::recover`.
+pub(in crate::runner) fn check(services: &Services, id: &ThreadId) -> Result<(), Error> {
+    let folder = services.project.thread(id);
+    let there = ailing(services, id, &folder)?;
+    if !there {
+        return Ok(());
     }
-
-    /// Would [`Engine::recover`] find something to do, in a record whose seals hold? Takes no lock
-    /// and writes nothing.
-    ///
-    /// # Errors
-    /// As [`Engine::recover`].
-    pub(crate) fn check_recoverable(&self, id: &ThreadId) -> Result<(), Error> {
-        let folder = self.project.thread(id);
-        let there = self.ailing(id, &folder)?;
-        if !there {
-            return Ok(());
-        }
-        let path = folder.transcript();
-        let opened = Records::from(self).verifier(id)?.open_transcript(&path)?;
-        if opened.result.verified_part.is_none() {
-            return Err(refusal(&path, &opened.result.report));
-        }
-        self.steps_of(&folder).map(drop)
+    let path = folder.transcript();
+    let opened = Records::from(services)
+        .verifier(id)?
+        .open_transcript(&path)?;
+    if opened.result.verified_part.is_none() {
+        return Err(refusal(&path, &opened.result.report));
     }
+    steps_of(services, &folder).map(drop)
+}
 
-    /// Did a thread that may have to be recovered leave a record?
-    fn ailing(&self, id: &ThreadId, folder: &ThreadFolder) -> Result<bool, Error> {
-        refuse_links(&*self.host.fs, folder)?;
-        let row = self.registry.get(id)?;
-        self.project.inside(&*self.host.fs, folder.path())?;
-        identity::check_thread(&self.host, &self.project, &self.trust, id)?;
-        let there = self.host.fs.symlink_metadata(&folder.transcript()).is_ok();
-        if !there && row.is_none() {
-            let text = format!("the registry knows no thread {id}");
-            return Err(Error::refused(text));
-        }
-        // Where there is a record, the row only shows where to look.
-        let running = |row: &Thread| matches!(row.status, Ok(Status::Created | Status::Running));
-        let running = row.as_ref().is_some_and(running);
-        let nothing = match there {
-            true => self.is_whole(folder, id, row.as_ref(), running)?,
-            false => !running,
-        };
-        if nothing {
-            let status = row.as_ref().and_then(|row| row.status.as_ref().ok());
-            let status = status.map_or("whole", |status| status.as_str());
-            return Err(Error::refused(format!(
-                "{id} is {status}: there is nothing to recover"
-            )));
-        }
-        Ok(there)
+/// Did a thread that may have to be recovered leave a record?
+fn ailing(services: &Services, id: &ThreadId, folder: &ThreadFolder) -> Result<bool, Error> {
+    refuse_links(&*services.host.fs, folder)?;
+    let row = services.registry.get(id)?;
+    services.project.inside(&*services.host.fs, folder.path())?;
+    project_id::check_thread(&services.host, &services.project, &services.trust, id)?;
+    let there = services
+        .host
+        .fs
+        .symlink_metadata(&folder.transcript())
+        .is_ok();
+    if !there && row.is_none() {
+        let text = format!("no thread {id} is registered here");
+        return Err(Error::refused(text));
     }
-
-    /// Does the record end properly, do thread.json and the registry agree, and does the registry
-    /// know the successor?
-    fn is_whole(
-        &self,
-        folder: &ThreadFolder,
-        id: &ThreadId,
-        row: Option<&Thread>,
-        running: bool,
-    ) -> Result<bool, Error> {
-        let first = examine::first_line(&open_regular(&*self.host.fs, &folder.transcript())?)?;
-        if first.as_deref().and_then(parse_line).is_none() {
-            // A record of Rye is never changed, and so not repaired.
-            return Ok(!running);
-        }
-        let verifier = Records::from(self).verifier(id)?;
-        let report = verifier
-            .open_transcript(&folder.transcript())?
-            .result
-            .report;
-        let left = self.left_open(id, folder, &[])?;
-        let Some(row) = row.filter(|_| report.verdict != Verdict::UnsignedTail && left.is_ended)
-        else {
-            return Ok(false);
-        };
-        let ended = match left.successors.is_empty() {
-            true => left.ended,
-            false => Status::Continued,
-        };
-        let papers = self.papers(id, folder)?;
-        if papers.is_none() && self.never_had(&folder.metadata())? {
-            return Ok(false);
-        }
-        let cost = papers.as_ref().and_then(|papers| papers.cost);
-        if cost.is_some_and(|cost| !row.cost_is(&cost)) {
-            return Ok(false);
-        }
-        let stated = papers.map(|papers| papers.status);
-        let right =
-            |status: Status| suits(ended, status) && stated.is_none_or(|stated| stated == status);
-        Ok(stated.is_none_or(|stated| suits(ended, stated))
-            && row.standing().is_ok_and(right)
-            && self.says_the_same(id, row))
+    // Where there is a record, the row only shows where to look.
+    let running = |row: &Thread| matches!(row.status, Ok(Status::Created | Status::Running));
+    let running = row.as_ref().is_some_and(running);
+    let nothing = match there {
+        true => is_whole(services, folder, id, row.as_ref(), running)?,
+        false => !running,
+    };
+    if nothing {
+        let status = row.as_ref().and_then(|row| row.status.as_ref().ok());
+        let status = status.map_or("whole", |status| status.as_str());
+        return Err(Error::refused(format!(
+            "{id} is {status}: there is nothing to recover"
+        )));
     }
+    Ok(there)
+}
 
-    /// The contents of thread.json, if it exists.
-    fn papers(&self, id: &ThreadId, folder: &ThreadFolder) -> Result<Option<ThreadMeta>, Error> {
-        if self.host.fs.symlink_metadata(&folder.metadata()).is_err() {
-            return Ok(None);
-        }
-        let trusted = ThreadMeta::read(&self.host, folder, id, None, &self.trust)?;
-        Ok(Some(trusted.get().clone()))
+/// Does the record end properly, do thread.json and the registry agree, and does the registry
+/// know the successor?
+fn is_whole(
+    services: &Services,
+    folder: &ThreadFolder,
+    id: &ThreadId,
+    row: Option<&Thread>,
+    running: bool,
+) -> Result<bool, Error> {
+    let first = examine::first_line(&open_regular(&*services.host.fs, &folder.transcript())?)?;
+    if first.as_deref().and_then(parse_line).is_none() {
+        // A record of Rye is never changed, and so not repaired.
+        return Ok(!running);
     }
-
-    fn as_of_now<'a>(&'a self, id: &'a ThreadId) -> Result<VerifyOptions<'a>, Error> {
-        Ok(VerifyOptions {
-            trust: &self.trust,
-            now: self.host.clock.now()?,
-            held_since: None,
-            thread: Some(id),
-        })
+    let verifier = Records::from(services).verifier(id)?;
+    let report = verifier
+        .open_transcript(&folder.transcript())?
+        .result
+        .report;
+    let left = open::left_open(services, id, folder, &[])?;
+    let Some(row) = row.filter(|_| report.verdict != Verdict::UnsignedTail && left.is_ended) else {
+        return Ok(false);
+    };
+    let ended = match left.successors.is_empty() {
+        true => left.ended,
+        false => Status::Continued,
+    };
+    let papers = first::papers(services, id, folder)?;
+    if papers.is_none() && first::never_had(services, &folder.metadata())? {
+        return Ok(false);
     }
-
-    fn take_over(&self, id: &ThreadId, folder: &ThreadFolder) -> Result<Opened, Error> {
-        let options = self.as_of_now(id)?;
-        let policy = match self.config.coordination.transcript_integrity {
-            Integrity::Strict => TailPolicy::SetAside,
-            Integrity::Lenient => TailPolicy::Adopt,
-        };
-        let (host, keys) = (NoLinks::host(&self.host), self.keys.clone());
-        Recorder::open(host, &folder.transcript(), keys, &options, policy)
+    let cost = papers.as_ref().and_then(|papers| papers.cost);
+    if cost.is_some_and(|cost| !row.cost_is(&cost)) {
+        return Ok(false);
     }
+    let stated = papers.map(|papers| papers.status);
+    let right =
+        |status: Status| suits(ended, status) && stated.is_none_or(|stated| stated == status);
+    Ok(stated.is_none_or(|stated| suits(ended, stated))
+        && row.standing().is_ok_and(right)
+        && row::says_the_same(services, id, row))
+}
 
-    /// May a child with this end have done more than its record shows, or have been stopped in the
-    /// middle?
-    pub(super) fn is_unknown(&self, ran: &Ran) -> bool {
-        let ended_itself = match ran.status {
-            Status::Completed => return false,
-            Status::Error | Status::Suspended => ran.carried == Cost::default(),
-            _ => false,
-        };
-        let folder = self.project.thread(&ran.thread);
-        !ended_itself || self.may_be_open(&ran.thread, &folder)
-    }
+/// May a child with this end have done more than its record shows, or have been stopped in the
+/// middle?
+pub(in crate::runner) fn is_unknown(services: &Services, ran: &Ran) -> bool {
+    let ended_itself = match ran.status {
+        Status::Completed => return false,
+        Status::Error | Status::Suspended => ran.carried == Cost::default(),
+        _ => false,
+    };
+    let folder = services.project.thread(&ran.thread);
+    !ended_itself || open::may_be_open(services, &ran.thread, &folder)
+}
 
-    /// The thread that the record's link names, if it exists: its line 1 names this record.
-    fn standing_successor(
-        &self,
-        folder: &ThreadFolder,
-        left: &Left,
-        record: RecordId,
-    ) -> Result<Option<ThreadId>, Error> {
-        let Some(id) = left.successors.last() else {
-            return Ok(None);
-        };
-        let id = ThreadId::parse(id)?;
-        let found = self.project.find_thread(&*self.host.fs, &id)?;
-        let path = found.map(|found| found.transcript());
-        let path = path.filter(|path| self.host.fs.symlink_metadata(path).is_ok());
-        let Some(path) = path else {
-            return Err(Error::refused(format!(
-                "{} names {id}, whose record is missing",
-                folder.transcript().display()
-            )));
-        };
-        let first = examine::first_line(&open_regular(&*self.host.fs, &path)?)?;
-        let manifest = first.as_deref().and_then(parse_line);
-        let named = manifest.and_then(|manifest| manifest.predecessor);
-        match named.is_some_and(|head| head.record == record) {
-            true => Ok(Some(id)),
-            false => Err(Error::refused(format!(
-                "{} names {id}, whose record goes on from another one",
-                folder.transcript().display()
-            ))),
-        }
+/// The thread that the record's link names, if it exists: its line 1 names this record.
+fn standing_successor(
+    services: &Services,
+    folder: &ThreadFolder,
+    left: &Left,
+    record: RecordId,
+) -> Result<Option<ThreadId>, Error> {
+    let Some(id) = left.successors.last() else {
+        return Ok(None);
+    };
+    let id = ThreadId::parse(id)?;
+    let found = services.project.find_thread(&*services.host.fs, &id)?;
+    let path = found.map(|found| found.transcript());
+    let path = path.filter(|path| services.host.fs.symlink_metadata(path).is_ok());
+    let Some(path) = path else {
+        return Err(Error::refused(format!(
+            "{} names {id}, whose record is missing",
+            folder.transcript().display()
+        )));
+    };
+    let first = examine::first_line(&open_regular(&*services.host.fs, &path)?)?;
+    let manifest = first.as_deref().and_then(parse_line);
+    let named = manifest.and_then(|manifest| manifest.predecessor);
+    match named.is_some_and(|head| head.record == record) {
+        true => Ok(Some(id)),
+        false => Err(Error::refused(format!(
+            "{} names {id}, whose record continues another one",
+            folder.transcript().display()
+        ))),
     }
 }
 

@@ -16,8 +16,10 @@
 //! A request is obeyed when it verifies for this thread. Others are noted in the record, and change
 //! nothing.
 
-use super::desk::Window;
-use super::engine::Engine;
+use super::held_record;
+use super::record_writer::WriteHandle;
+use super::recover;
+use super::services::Services;
 use crate::bounds::{CANCEL_POLL, KILL_PATIENCE, TERMINATE_PATIENCE};
 use crate::no_links::NoLinks;
 use crate::process_id::{Held, ProcessId};
@@ -49,218 +51,237 @@ pub enum Killed {
     Asked,
 }
 
-impl Engine {
-    /// Asks the process that runs a thread to end it: also another process.
-    ///
-    /// # Errors
-    /// Kind `Refused` when the thread has ended, or the file in the place of the request is none.
-    pub fn request_cancel(&self, id: &ThreadId) -> Result<(), Error> {
-        let folder = self.project.thread(id);
-        let path = folder.cancel();
-        self.project.inside(&*self.host.fs, &path)?;
-        if self.writer(id)?.is_none() {
-            let there = self.host.fs.symlink_metadata(&folder.transcript());
-            if there.is_err() {
-                return Err(nobody_runs(id));
-            }
-            match self.hold(id) {
-                Ok(recorder) => return self.cancel_held(id, &folder, &recorder),
-                // A process took it at this moment.
-                Err(error) if error.kind() == ErrorKind::External && self.writer(id)?.is_some() => {
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        self.leave_request(id, &|path, bytes| {
-            let fs = NoLinks::over(&self.host.fs);
-            atomic::replace(&fs, path, bytes, Mode::KeepOr(PRIVATE_FILE))
-        })
-    }
-
-    /// Leaves the request in the folder of a running thread; `put` writes it there.
-    ///
-    /// # Errors
-    /// As [`Engine::request_cancel`].
-    pub(crate) fn leave_request(&self, id: &ThreadId, put: &Put<'_>) -> Result<(), Error> {
-        if let Some(status) = self.ended(id) {
-            let text = format!("{id} is {status}, and somebody writes behind its end");
-            return Err(Error::refused(text));
-        }
-        let folder = self.project.thread(id);
-        let path = folder.cancel();
-        if self.host.fs.symlink_metadata(&path).is_ok() {
-            // Asked before; the existing file must be a request, not something that blocks one.
-            return self.requested(&folder, id).map(drop);
-        }
-        let now = self.host.clock.now()?;
-        let request = json!({"thread_id": id.as_str(), "requested_at": now.to_iso_seconds()});
-        let mut file = SignedFile::new(&self.host, &path, DocumentKind::Json, None)?;
-        let bytes = format!("{request:#}\n");
-        file.write_by(&self.host, &self.keys, Some(id), bytes.as_bytes(), put)
-            .map(drop)
-    }
-
-    /// Cancels a thread that waits for a person's decision, under the lock of its record.
-    fn cancel_held(
-        &self,
-        id: &ThreadId,
-        folder: &ThreadFolder,
-        recorder: &Recorder,
-    ) -> Result<(), Error> {
-        if !recorder.state().is_ended() {
+/// Asks the process that runs a thread to end it: also another process.
+///
+/// # Errors
+/// Kind `Refused` when the thread has ended, or the file in the place of the request is none.
+pub(in crate::runner) fn request_cancel(services: &Services, id: &ThreadId) -> Result<(), Error> {
+    let folder = services.project.thread(id);
+    let path = folder.cancel();
+    services.project.inside(&*services.host.fs, &path)?;
+    if writer(services, id)?.is_none() {
+        let there = services.host.fs.symlink_metadata(&folder.transcript());
+        if there.is_err() {
             return Err(nobody_runs(id));
         }
-        let thread = self.archive().thread(id, None)?;
-        let record = thread.record();
-        self.archive().belongs_here(record)?;
-        let stated = thread.meta().map(|meta| meta.get().status);
-        let waits = record.ended() == Some(Status::Suspended)
-            && record.successors().is_empty()
-            && stated == Some(Status::Suspended);
-        if !waits || Some(&record.head()) != recorder.state().head() {
-            let status = stated.or_else(|| record.ended());
-            let status = status.map_or("over", Status::as_str);
-            return Err(Error::refused(format!("{id} is {status}: it has ended")));
+        match held_record::hold(services, id) {
+            Ok(recorder) => return cancel_held(services, id, &folder, &recorder),
+            // A process took it at this moment.
+            Err(error)
+                if error.kind() == ErrorKind::External && writer(services, id)?.is_some() => {}
+            Err(error) => return Err(error),
         }
-        self.close(id, &folder.metadata(), Status::Cancelled)
     }
+    leave_request(services, id, &|path, bytes| {
+        let fs = NoLinks::over(&services.host.fs);
+        atomic::replace(&fs, path, bytes, Mode::KeepOr(PRIVATE_FILE))
+    })
+}
 
-    /// The end of a thread, by a record that verifies; None where that contains no end.
-    pub(crate) fn ended(&self, id: &ThreadId) -> Option<Status> {
-        let record = self.archive().record(id, None);
-        record.ok().and_then(|record| record.ended())
+/// Leaves the request in the folder of a running thread; `put` writes it there.
+///
+/// # Errors
+/// As `Engine::request_cancel`.
+pub(in crate::runner) fn leave_request(
+    services: &Services,
+    id: &ThreadId,
+    put: &Put<'_>,
+) -> Result<(), Error> {
+    if let Some(status) = ended(services, id) {
+        let text = format!("{id} is {status}, and a process writes after its end");
+        return Err(Error::refused(text));
     }
-
-    /// The request to end a thread.
-    ///
-    /// # Errors
-    /// When there is none that verifies for this thread.
-    fn requested(&self, folder: &ThreadFolder, id: &ThreadId) -> Result<Value, Error> {
-        let options = Options {
-            expect_thread: Some(id),
-            ..Options::new(DocumentKind::Json, &self.trust, self.host.clock.now()?)
-        };
-        let checked = read_verified(&self.host, &folder.cancel(), &options)?;
-        let request: Value = serde_json::from_slice(&checked.bytes)
-            .map_err(|error| Error::refused(format!("cancel.json: {error}")))?;
-        if request["thread_id"] == id.as_str() {
-            return Ok(request);
-        }
-        Err(Error::refused(format!(
-            "cancel.json asks for {}",
-            request["thread_id"]
-        )))
+    let folder = services.project.thread(id);
+    let path = folder.cancel();
+    if services.host.fs.symlink_metadata(&path).is_ok() {
+        // Asked before; the existing file must be a request, not something that blocks one.
+        return requested(services, &folder, id).map(drop);
     }
+    let now = services.host.clock.now()?;
+    let request = json!({"thread_id": id.as_str(), "requested_at": now.to_iso_seconds()});
+    let mut file = SignedFile::new(&services.host, &path, DocumentKind::Json, None)?;
+    let bytes = format!("{request:#}\n");
+    file.write_by(
+        &services.host,
+        &services.keys,
+        Some(id),
+        bytes.as_bytes(),
+        put,
+    )
+    .map(drop)
+}
 
-    /// Looks for a request to end thread `id` until the returned value is dropped.
-    pub(super) fn attend(&self, id: &ThreadId, cancel: &Cancel, desk: Window) -> Attendant {
-        let (stop, stopped) = mpsc::channel::<()>();
-        let (engine, id, cancel) = (self.clone(), id.clone(), cancel.clone());
-        let folder = self.project.thread(&id);
-        let look = move || {
-            let mut told = false;
-            while stopped.recv_timeout(CANCEL_POLL) == Err(RecvTimeoutError::Timeout) {
-                if engine.host.fs.symlink_metadata(&folder.cancel()).is_err() {
-                    continue;
-                }
-                let (kind, event) = match engine.requested(&folder, &id) {
-                    Ok(request) => (
-                        "cancel_requested",
-                        json!({"requested_at": request["requested_at"]}),
-                    ),
-                    Err(_) if told => continue,
-                    Err(why) => ("cancel_refused", json!({"reason": why.to_string()})),
-                };
-                told = true;
-                // A record that cannot be written fails its thread at the next line.
-                desk.leave(move |journal| drop(journal.event(kind, &event)));
-                if kind == "cancel_requested" {
-                    cancel.set();
-                    return;
-                }
+/// Cancels a thread that waits for a person's decision, under the lock of its record.
+fn cancel_held(
+    services: &Services,
+    id: &ThreadId,
+    folder: &ThreadFolder,
+    recorder: &Recorder,
+) -> Result<(), Error> {
+    if !recorder.state().is_ended() {
+        return Err(nobody_runs(id));
+    }
+    let thread = services.archive().thread(id, None)?;
+    let record = thread.record();
+    services.archive().belongs_here(record)?;
+    let stated = thread.meta().map(|meta| meta.get().status);
+    let waits = record.ended() == Some(Status::Suspended)
+        && record.successors().is_empty()
+        && stated == Some(Status::Suspended);
+    if !waits || Some(&record.head()) != recorder.state().head() {
+        let status = stated.or_else(|| record.ended());
+        let status = status.map_or("over", Status::as_str);
+        return Err(Error::refused(format!("{id} is {status}: it has ended")));
+    }
+    recover::close(services, id, &folder.metadata(), Status::Cancelled)
+}
+
+/// The end of a thread, by a record that verifies; None where that contains no end.
+pub(in crate::runner) fn ended(services: &Services, id: &ThreadId) -> Option<Status> {
+    let record = services.archive().record(id, None);
+    record.ok().and_then(|record| record.ended())
+}
+
+/// The request to end a thread.
+///
+/// # Errors
+/// When there is none that verifies for this thread.
+fn requested(services: &Services, folder: &ThreadFolder, id: &ThreadId) -> Result<Value, Error> {
+    let options = Options {
+        expect_thread: Some(id),
+        ..Options::new(
+            DocumentKind::Json,
+            &services.trust,
+            services.host.clock.now()?,
+        )
+    };
+    let checked = read_verified(&services.host, &folder.cancel(), &options)?;
+    let request: Value = serde_json::from_slice(&checked.bytes)
+        .map_err(|error| Error::refused(format!("cancel.json: {error}")))?;
+    if request["thread_id"] == id.as_str() {
+        return Ok(request);
+    }
+    Err(Error::refused(format!(
+        "cancel.json asks for {}",
+        request["thread_id"]
+    )))
+}
+
+/// Looks for a request to end thread `id` until the returned value is dropped.
+pub(in crate::runner) fn attend(
+    services: &Services,
+    id: &ThreadId,
+    cancel: &Cancel,
+    writer: WriteHandle,
+) -> Attendant {
+    let (stop, stopped) = mpsc::channel::<()>();
+    let (services, id, cancel) = (services.clone(), id.clone(), cancel.clone());
+    let folder = services.project.thread(&id);
+    let look = move || {
+        let mut told = false;
+        while stopped.recv_timeout(CANCEL_POLL) == Err(RecvTimeoutError::Timeout) {
+            if services.host.fs.symlink_metadata(&folder.cancel()).is_err() {
+                continue;
             }
-        };
-        // Without this OS thread the starting thread can still cancel it.
-        let running = thread::Builder::new().spawn(look).is_ok();
-        Attendant(running.then_some(stop))
-    }
-
-    /// Ends a thread's process, with all threads that it runs.
-    ///
-    /// # Errors
-    /// Kind `Refused` when the thread has ended, or when the writer of its record is not the
-    /// process that the registry names. Nothing is signalled then. `External` when the process
-    /// cannot be ended.
-    pub fn kill(&self, id: &ThreadId) -> Result<Killed, Error> {
-        let row = self.registry.get(id)?;
-        if let Some(status) = self.ended(id) {
-            let text = format!("{id} is {status}: it has ended, and nothing is signalled");
-            return Err(Error::refused(text));
-        }
-        let Some(holder) = self.writer(id)? else {
-            // No process writes it: there is none to end.
-            let recovered = self.recover_as(id, Status::Killed, KILLED)?;
-            return Ok(Killed::Process(recovered.status));
-        };
-        if holder == std::process::id() {
-            self.request_cancel(id)?;
-            return Ok(Killed::Asked);
-        }
-        let Some(held) = Held::of(holder)? else {
-            return Err(Error::new(
-                ErrorKind::External,
-                format!("process {holder} ends at this moment; ask again"),
-            ));
-        };
-        // Again, now that the number cannot change hands.
-        let same = self.writer(id)? == Some(holder);
-        let is_named = |row: &Thread| row.process().is_some_and(|named| held.id().is(&named));
-        if !same || !row.as_ref().is_none_or(is_named) {
-            return Err(Error::refused(format!(
-                "process {holder} writes the record of {id}, and the registry names another one: nothing is signalled"
-            )));
-        }
-        held.terminate()?;
-        if !held.is_gone(TERMINATE_PATIENCE)? {
-            held.kill()?;
-            if !held.is_gone(KILL_PATIENCE)? {
-                let text = format!("process {holder} does not end");
-                return Err(Error::new(ErrorKind::External, text));
+            let (kind, event) = match requested(&services, &folder, &id) {
+                Ok(request) => (
+                    "cancel_requested",
+                    json!({"requested_at": request["requested_at"]}),
+                ),
+                Err(_) if told => continue,
+                Err(why) => ("cancel_refused", json!({"reason": why.to_string()})),
+            };
+            told = true;
+            // A record that cannot be written fails its thread at the next line.
+            writer.leave(move |journal| drop(journal.event(kind, &event)));
+            if kind == "cancel_requested" {
+                cancel.set();
+                return;
             }
         }
-        let killed = match self.ended(id) {
-            Some(status) => Killed::Ended(status),
-            None => Killed::Process(self.recover_as(id, Status::Killed, KILLED)?.status),
-        };
-        self.bury(held.id())?;
-        Ok(killed)
-    }
+    };
+    // Without this OS thread the starting thread can still cancel it.
+    let running = thread::Builder::new().spawn(look).is_ok();
+    Attendant(running.then_some(stop))
+}
 
-    /// Recovers the threads of a process that is gone, as far as they did not end themselves.
-    fn bury(&self, process: &ProcessId) -> Result<(), Error> {
-        for thread in self.registry.list(&Filter::active())?.threads {
-            let of_it = thread.process().is_some_and(|named| process.is(&named));
-            if of_it && matches!(thread.standing(), Ok(Status::Created | Status::Running)) {
-                self.recover_as(&thread.id, Status::Killed, KILLED)?;
-            }
+/// Ends a thread's process, with all threads that it runs.
+///
+/// # Errors
+/// Kind `Refused` when the thread has ended, or when the writer of its record is not the
+/// process that the registry names. Nothing is signalled then. `External` when the process
+/// cannot be ended.
+pub(in crate::runner) fn kill(services: &Services, id: &ThreadId) -> Result<Killed, Error> {
+    let row = services.registry.get(id)?;
+    if let Some(status) = ended(services, id) {
+        let text = format!("{id} is {status}: it has ended, and no process is signalled");
+        return Err(Error::refused(text));
+    }
+    let Some(holder) = writer(services, id)? else {
+        // No process writes it: there is none to end.
+        let recovered = recover::recover(services, id, Status::Killed, KILLED)?;
+        return Ok(Killed::Process(recovered.status));
+    };
+    if holder == std::process::id() {
+        request_cancel(services, id)?;
+        return Ok(Killed::Asked);
+    }
+    let Some(held) = Held::of(holder)? else {
+        return Err(Error::new(
+            ErrorKind::External,
+            format!("process {holder} is ending; try again"),
+        ));
+    };
+    // Again, now that the number cannot change hands.
+    let same = writer(services, id)? == Some(holder);
+    let is_named = |row: &Thread| row.process().is_some_and(|named| held.id().is(&named));
+    if !same || !row.as_ref().is_none_or(is_named) {
+        return Err(Error::refused(format!(
+            "process {holder} writes the record of {id}, but the registry names another process: no process is signalled"
+        )));
+    }
+    held.terminate()?;
+    if !held.is_gone(TERMINATE_PATIENCE)? {
+        held.kill()?;
+        if !held.is_gone(KILL_PATIENCE)? {
+            let text = format!("process {holder} does not end");
+            return Err(Error::new(ErrorKind::External, text));
         }
-        Ok(())
     }
+    let killed = match ended(services, id) {
+        Some(status) => Killed::Ended(status),
+        None => Killed::Process(recover::recover(services, id, Status::Killed, KILLED)?.status),
+    };
+    bury(services, held.id())?;
+    Ok(killed)
+}
 
-    /// The number of the process that writes a thread's record.
-    fn writer(&self, id: &ThreadId) -> Result<Option<u32>, Error> {
-        let folder = self.project.thread(id);
-        let path = folder.transcript();
-        self.project.inside(&*self.host.fs, &path)?;
-        // A link or a pipe in its place is no record.
-        let found = self.host.fs.symlink_metadata(&path);
-        let found = found.ok().filter(|found| found.kind == FileKind::Regular);
-        Ok(found.and_then(|found| self.host.fs.lock_holder(found.identity)))
+/// Recovers the threads of a process that is gone, as far as they did not end themselves.
+fn bury(services: &Services, process: &ProcessId) -> Result<(), Error> {
+    for thread in services.registry.list(&Filter::active())?.threads {
+        let of_it = thread.process().is_some_and(|named| process.is(&named));
+        if of_it && matches!(thread.standing(), Ok(Status::Created | Status::Running)) {
+            recover::recover(services, &thread.id, Status::Killed, KILLED)?;
+        }
     }
+    Ok(())
+}
+
+/// The number of the process that writes a thread's record.
+fn writer(services: &Services, id: &ThreadId) -> Result<Option<u32>, Error> {
+    let folder = services.project.thread(id);
+    let path = folder.transcript();
+    services.project.inside(&*services.host.fs, &path)?;
+    // A link or a pipe in its place is no record.
+    let found = services.host.fs.symlink_metadata(&path);
+    let found = found.ok().filter(|found| found.kind == FileKind::Regular);
+    Ok(found.and_then(|found| services.host.fs.lock_holder(found.identity)))
 }
 
 fn nobody_runs(id: &ThreadId) -> Error {
-    Error::refused(format!("nobody runs {id}; see: threadseal thread recover"))
+    Error::refused(format!(
+        "no process runs {id}; hint: threadseal thread recover"
+    ))
 }
 
 /// Looks for requests, until it is dropped.

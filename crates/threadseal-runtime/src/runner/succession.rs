@@ -9,32 +9,21 @@
 //! The link is written once the successor exists. A failure before it leaves the predecessor
 //! unchanged, and a successor that no link names is never resumed.
 
-use super::engine::Engine;
-use super::prepare::{Inherited, Plan};
+use super::derived_files::mark_continued;
+use super::services::Services;
 use crate::bounds::MAX_PREVIEW_CHARS;
-use crate::directive::Directive;
-use crate::identity;
-use crate::item::{ItemId, ItemKind};
-use crate::past::Archive;
-use crate::project::ProjectId;
 use crate::registry::{Registry, Thread};
-use crate::signed_file::SignedFile;
 use crate::status::Status;
 use crate::thread_meta::TrustedMeta;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::record::{Head, RecordId, ThreadId};
 use threadseal_core::time::Timestamp;
-use threadseal_formats::document::DocumentKind;
 use threadseal_formats::transcript::Link;
 use threadseal_formats::transcript::event::Payload;
 use threadseal_formats::transcript::ext::Ext;
-use threadseal_formats::transcript::manifest::Manifest;
 use threadseal_store::recorder::Recorder;
-
-/// The directive that words the first message where none is named.
-const CONTINUATION: &str = "rye/agent/continuation";
 
 pub(super) trait Predecessor {
     fn id(&self) -> &ThreadId;
@@ -57,7 +46,7 @@ pub(super) trait Predecessor {
     ///
     /// # Errors
     /// When the registry fails.
-    fn enroll(&self, _engine: &Engine, _now: Timestamp) -> Result<(), Error> {
+    fn enroll(&self, _engine: &Services, _now: Timestamp) -> Result<(), Error> {
         Ok(())
     }
 
@@ -73,7 +62,7 @@ pub(super) trait Predecessor {
     /// When a database or a file cannot be written.
     fn settle(
         &mut self,
-        engine: &Engine,
+        services: &Services,
         successor: &ThreadId,
         now: Timestamp,
     ) -> Result<(), Error>;
@@ -89,7 +78,9 @@ pub(super) struct Ended {
     pub(super) parent: Option<(ThreadId, Option<Head>)>,
     pub(super) link: Link,
     /// The further members of the link beside the successor's id.
-    pub(super) said: Value,
+    pub(super) members: Value,
+    /// Is its budget given back? A suspended run of a graph keeps what was set aside for it.
+    pub(super) releases_budget: bool,
 }
 
 impl Predecessor for Ended {
@@ -111,32 +102,23 @@ impl Predecessor for Ended {
 
     fn link(&mut self, successor: &ThreadId, record: RecordId) -> Result<(), Error> {
         self.recorder.adopt_tail()?;
-        let (payload, ext) = link_to(successor, record, &self.said)?;
+        let (payload, ext) = link_to(successor, record, &self.members)?;
         self.recorder.link(self.link, &payload, ext).map(drop)
     }
 
     fn settle(
         &mut self,
-        engine: &Engine,
+        services: &Services,
         successor: &ThreadId,
         now: Timestamp,
     ) -> Result<(), Error> {
-        engine.registry.link(&self.id, successor, now)?;
+        services.registry.link(&self.id, successor, now)?;
         // A suspended predecessor has nothing set aside any more.
-        let budget = engine.budgets.get(&self.id)?;
-        if budget.is_some_and(|budget| budget.status == "active") {
-            engine.budgets.release(&self.id, Status::Continued, now)?;
+        let budget = services.budgets.get(&self.id)?;
+        if self.releases_budget && budget.is_some_and(|budget| budget.status == "active") {
+            services.budgets.release(&self.id, Status::Continued, now)?;
         }
-        let Some(head) = self.meta.head() else {
-            return Ok(());
-        };
-        let mut file = SignedFile::after(&engine.host, &self.path, DocumentKind::Json, None, head)?;
-        let mut meta = self.meta.get().clone();
-        meta.status = Status::Continued;
-        meta.updated_at = now;
-        let thread = Some(&self.id);
-        file.write(&engine.host, &engine.keys, thread, &meta.to_bytes())
-            .map(drop)
+        mark_continued(services, &self.id, &self.path, &self.meta, now)
     }
 }
 
@@ -144,11 +126,11 @@ impl Predecessor for Ended {
 pub(super) fn link_to(
     successor: &ThreadId,
     record: RecordId,
-    said: &Value,
+    members: &Value,
 ) -> Result<(Payload, Ext), Error> {
     let mut event = json!({"new_thread_id": successor.as_str()});
-    if let (Value::Object(event), Value::Object(said)) = (&mut event, said.clone()) {
-        event.extend(said);
+    if let (Value::Object(event), Value::Object(members)) = (&mut event, members.clone()) {
+        event.extend(members);
     }
     let ext = Ext {
         successor: Some(record),
@@ -162,89 +144,6 @@ pub(super) fn preview(message: &str) -> String {
     message.chars().take(MAX_PREVIEW_CHARS).collect()
 }
 
-/// The first message of a successor, and the facts about it for its record.
-pub(super) struct Continuation {
-    pub(super) text: String,
-    pub(super) notes: Vec<(&'static str, Value)>,
-}
-
-impl Engine {
-    pub(super) fn archive(&self) -> Archive<'_> {
-        Archive {
-            host: &self.host,
-            project: &self.project,
-            trust: &self.trust,
-            log: &self.log,
-            registry: &*self.registry,
-            integrity: self.config.coordination.transcript_integrity,
-        }
-    }
-
-    /// Does the thread of this line 1, whose record is at `path`, belong to this project?
-    ///
-    /// # Errors
-    /// Kind `Refused`, with the verdict `foreign`, when it is another project's.
-    pub(super) fn belongs_here(&self, path: &Path, manifest: &Manifest) -> Result<(), Error> {
-        identity::check(&self.host, &self.project, &self.trust, path, manifest)
-    }
-
-    /// The id of this project, which line 1 of its threads names; it gets one where it has none.
-    ///
-    /// # Errors
-    /// As [`identity::find_or_make`].
-    pub(super) fn own_project(&self) -> Result<ProjectId, Error> {
-        identity::find_or_make(&self.host, &self.keys, &self.project, &self.trust)
-    }
-
-    /// Words the first message of a thread that continues `previous`. If the directive for that is
-    /// missing, the message stays unchanged; if it exists and does not verify, the thread stops.
-    pub(super) fn continuation(
-        &self,
-        plan: &mut Plan,
-        previous: &ThreadId,
-        message: &str,
-    ) -> Result<Continuation, Error> {
-        let named = plan.directive.continuation_directive.clone();
-        let id = named.map_or_else(|| ItemId::parse(CONTINUATION), Ok)?;
-        let found = self
-            .finder
-            .find(ItemKind::Directive, &id, &self.grounds()?)?;
-        let Some(item) = found else {
-            return Ok(Continuation {
-                text: message.to_owned(),
-                notes: vec![("continuation_missing", json!({"directive": id.as_str()}))],
-            });
-        };
-        let directive = Directive::parse(item.path(), item.text())?;
-        directive.check_id(&id)?;
-        let given = json!({
-            "original_directive": plan.directive_id,
-            "original_directive_body": plan.prompt,
-            "previous_thread_id": previous.as_str(),
-            "continuation_message": message,
-        });
-        let given = given.as_object().cloned().unwrap_or_default();
-        plan.used.push(item.used());
-        Ok(Continuation {
-            text: directive.render_prompt(&directive.resolve_inputs(&given)?)?,
-            notes: Vec::new(),
-        })
-    }
-
-    /// The parent's inheritance to a thread whose verified line 1 names the parent's seal `head`.
-    pub(super) fn parent_of(
-        &self,
-        thread: &Thread,
-        head: Option<Head>,
-    ) -> Result<Option<Inherited>, Error> {
-        let parent = self.archive().parent_named(&thread.id, head, None)?;
-        Ok(parent.map(|parent| Inherited {
-            limits: parent.limits,
-            capabilities: parent.capabilities,
-        }))
-    }
-}
-
 /// The end of the chain of `id`, if it can be continued.
 pub(super) fn resumable(registry: &dyn Registry, id: &ThreadId) -> Result<Thread, Error> {
     let last = registry.resolve(id)?;
@@ -253,7 +152,9 @@ pub(super) fn resumable(registry: &dyn Registry, id: &ThreadId) -> Result<Thread
         return Ok(last);
     }
     let why = match status {
-        Status::Running | Status::Created => "; if its process is gone: threadseal thread recover",
+        Status::Running | Status::Created => {
+            "; hint: if its process is gone: threadseal thread recover"
+        }
         _ => "",
     };
     Err(Error::new(

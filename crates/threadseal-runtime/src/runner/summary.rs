@@ -11,20 +11,21 @@
 //!
 //! Seed 001, "Example: Hook-Driven Summary on Handoff".
 
-use super::child::Cradle;
-use super::engine::Engine;
+use super::child_spawner::ChildSpawner;
 use super::orchestrator::{Need, Records};
+use super::parent::Inherited;
+use super::services::Services;
 use crate::bounds::{MAX_SUMMARY_CHARS_PER_TOKEN, MAX_SUMMARY_SOURCE_BYTES};
 use crate::capability::{Call, Capabilities};
-use crate::directive::ModelChoice;
-use crate::item::{Item, ItemId};
-use crate::model::{Chosen, Models, ToolSchema};
+use crate::directive::Directive;
+use crate::item::{Item, ItemId, ItemKind};
+use crate::model::ToolSchema;
 use crate::project::Project;
 use crate::signed_file::{SignedFile, read_verified};
 use crate::toolbox::{Invocation, Outcome, Tool, model_name};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
 use threadseal_formats::document::{DocumentKind, ItemType, Options};
@@ -38,9 +39,9 @@ const DIRECTIVE: &str = "rye/agent/threads/thread_summary";
 const FOLDER_MODE: u32 = 0o700;
 
 pub(super) struct SummaryTool {
-    engine: Engine,
+    services: Services,
     schema: ToolSchema,
-    cradle: Arc<Cradle>,
+    spawner: ChildSpawner,
     owner: OnceLock<(ThreadId, Capabilities)>,
 }
 
@@ -48,8 +49,8 @@ impl SummaryTool {
     /// Its id, as in Rye.
     pub(super) const ID: &'static str = "rye/agent/threads/thread_summary";
 
-    /// The tool; `cradle` starts the children of its thread, with the model that summarises.
-    pub(super) fn new(engine: Engine, cradle: Arc<Cradle>) -> Self {
+    /// The tool; `spawner` starts the children of its thread, with the model that summarises.
+    pub(super) fn new(services: Services, spawner: ChildSpawner) -> Self {
         let schema = ToolSchema {
             name: model_name(Self::ID),
             description: "Summarises a thread from its verified record.".to_owned(),
@@ -60,15 +61,21 @@ impl SummaryTool {
             }),
         };
         Self {
-            engine,
+            services,
             schema,
-            cradle,
+            spawner,
             owner: OnceLock::new(),
         }
     }
 
     /// Sets the thread that owns the tool, before the first call.
-    pub(super) fn belongs_to(&self, thread: &ThreadId, capabilities: Capabilities) {
+    pub(super) fn belongs_to(
+        &self,
+        thread: &ThreadId,
+        capabilities: Capabilities,
+        inherited: Inherited,
+    ) {
+        self.spawner.belongs_to(thread, inherited);
         let _ = self.owner.set((thread.clone(), capabilities));
     }
 
@@ -84,21 +91,21 @@ impl SummaryTool {
         } else {
             may_read(capabilities, &id)?;
         }
-        let (rendering, directive) = self.engine.rendering(&id)?;
-        let coordination = &self.engine.config.coordination;
+        let (rendering, directive) = rendering(&self.services, &id)?;
+        let coordination = &self.services.config.coordination;
         let tokens = coordination.summary_max_tokens;
         let named = coordination.summary_directive.as_ref();
         let named = named.map_or_else(|| ItemId::parse(DIRECTIVE), |id| Ok(id.clone()))?;
         let given = json!({"thread_id": id.as_str(), "directive": directive, "max_tokens": tokens,
                            "transcript": shortened(&rendering)});
-        let inputs = self.engine.declared_by(&named, given)?;
+        let inputs = declared_by(&self.services, &named, given)?;
         let mut input = json!({"directive_id": named.as_str(), "inputs": inputs});
         input["limit_overrides"] = coordination.summary_limits.to_json();
-        let summary = said(&self.cradle.run(&input, call.cancel)?)?;
+        let summary = said(&self.spawner.run(&input, call.cancel)?)?;
         let most = tokens.saturating_mul(MAX_SUMMARY_CHARS_PER_TOKEN);
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let summary: String = summary.trim().chars().take(most).collect();
-        self.engine.keep_summary(&id, &directive, &summary)
+        keep_summary(&self.services, &id, &directive, &summary)
     }
 }
 
@@ -178,83 +185,96 @@ pub(super) fn summary_id(directive: &str, id: &ThreadId) -> String {
     format!("{directive}/{name}-summary")
 }
 
-impl Engine {
-    /// The verified record of a thread as readers see it, and its directive.
-    fn rendering(&self, id: &ThreadId) -> Result<(String, String), Error> {
-        let past = Records::from(self).past(id, Need::Whole)?;
-        let directive = past.manifest.directive.clone();
-        let directive =
-            directive.ok_or_else(|| Error::refused(format!("{id} does not say what it runs")))?;
-        let cover = Cover {
-            thread: id,
-            directive: &directive,
-            status: "summarised",
-            model: "",
-            cost: Cost::default(),
-            permissions: &[],
-        };
-        Ok((render(&past.lines()?, &cover)?, directive))
-    }
-
-    pub(super) fn keep_summary(
-        &self,
-        id: &ThreadId,
-        directive: &str,
-        summary: &str,
-    ) -> Result<Value, Error> {
-        let path = place(&self.project, &ThreadId::parse(directive)?, id);
-        self.project.inside(&*self.host.fs, &path)?;
-        if let Some(folder) = path.parent() {
-            atomic::create_directories(&*self.host.fs, folder, FOLDER_MODE)?;
-        }
-        let mut file = self.file_of_summary(&path)?;
-        let name = summary_id(directive, id);
-        let text = entry(id, directive, &name, summary);
-        let head = file.write(&self.host, &self.keys, Some(id), text.as_bytes())?;
-        let mut result = Map::new();
-        for (member, value) in [
-            ("summary_id", name.clone()),
-            ("knowledge_id", format!("agent/threads/{name}")),
-            ("summary", summary.to_owned()),
-            ("head", head.to_string()),
-        ] {
-            result.insert(member.to_owned(), value.into());
-        }
-        Ok(Value::Object(result))
-    }
+/// Those of `given` that the directive declares as inputs.
+pub(in crate::runner) fn declared_by(
+    services: &Services,
+    id: &ItemId,
+    given: Value,
+) -> Result<Map<String, Value>, Error> {
+    let item = services
+        .finder
+        .load(ItemKind::Directive, id, &services.grounds()?)?;
+    let declared = Directive::parse(item.path(), item.text())?.inputs;
+    let Value::Object(mut given) = given else {
+        return Ok(Map::new());
+    };
+    given.retain(|name, _| declared.iter().any(|input| input.name == *name));
+    Ok(given)
 }
 
-impl Engine {
-    /// The file of a summary, after the existing version. An edited one is not replaced: its editor
-    /// would lose it without notice.
-    fn file_of_summary(&self, path: &Path) -> Result<SignedFile, Error> {
-        let (kind, item) = (DocumentKind::Markdown, Some(ItemType::Knowledge));
-        if self.host.fs.symlink_metadata(path).is_err() {
-            let known = self
-                .host
-                .heads
-                .find_by_place(RecordKind::Document, &self.host.place(path))?;
-            return match known {
-                Some(known) => SignedFile::after(&self.host, path, kind, item, &known.head),
-                None => SignedFile::new(&self.host, path, kind, item),
-            };
-        }
-        let shown = path.to_string_lossy();
-        let options = Options {
-            path: &shown,
-            item_type: item,
-            ..Options::new(kind, &self.trust, self.host.clock.now()?)
+/// The verified record of a thread as readers see it, and its directive.
+fn rendering(services: &Services, id: &ThreadId) -> Result<(String, String), Error> {
+    let past = Records::from(services).past(id, Need::Whole)?;
+    let directive = past.manifest.directive.clone();
+    let directive =
+        directive.ok_or_else(|| Error::refused(format!("{id} does not say what it runs")))?;
+    let cover = Cover {
+        thread: id,
+        directive: &directive,
+        status: "summarised",
+        model: "",
+        cost: Cost::default(),
+        permissions: &[],
+    };
+    Ok((render(&past.lines()?, &cover)?, directive))
+}
+
+pub(in crate::runner) fn keep_summary(
+    services: &Services,
+    id: &ThreadId,
+    directive: &str,
+    summary: &str,
+) -> Result<Value, Error> {
+    let path = place(&services.project, &ThreadId::parse(directive)?, id);
+    services.project.inside(&*services.host.fs, &path)?;
+    if let Some(folder) = path.parent() {
+        atomic::create_directories(&*services.host.fs, folder, FOLDER_MODE)?;
+    }
+    let mut file = file_of_summary(services, &path)?;
+    let name = summary_id(directive, id);
+    let text = entry(id, directive, &name, summary);
+    let head = file.write(&services.host, &services.keys, Some(id), text.as_bytes())?;
+    let mut result = Map::new();
+    for (member, value) in [
+        ("summary_id", name.clone()),
+        ("knowledge_id", format!("agent/threads/{name}")),
+        ("summary", summary.to_owned()),
+        ("head", head.to_string()),
+    ] {
+        result.insert(member.to_owned(), value.into());
+    }
+    Ok(Value::Object(result))
+}
+
+/// The file of a summary, after the existing version. An edited one is not replaced: its editor
+/// would lose it without notice.
+fn file_of_summary(services: &Services, path: &Path) -> Result<SignedFile, Error> {
+    let (kind, item) = (DocumentKind::Markdown, Some(ItemType::Knowledge));
+    if services.host.fs.symlink_metadata(path).is_err() {
+        let known = services
+            .host
+            .heads
+            .find_by_place(RecordKind::Document, &services.host.place(path))?;
+        return match known {
+            Some(known) => SignedFile::after(&services.host, path, kind, item, &known.head),
+            None => SignedFile::new(&services.host, path, kind, item),
         };
-        let checked = read_verified(&self.host, path, &options).map_err(|error| {
-            let text = format!("{error}; it is not written over: sign it, or move it away");
-            Error::new(error.kind(), text)
-        })?;
-        match checked.head {
-            Some(head) => SignedFile::after(&self.host, path, kind, item, &head),
-            None => Err(Error::refused(format!(
-                "{shown} has no native seal; it is not written over: move it away"
-            ))),
-        }
+    }
+    let shown = path.to_string_lossy();
+    let options = Options {
+        path: &shown,
+        item_type: item,
+        ..Options::new(kind, &services.trust, services.host.clock.now()?)
+    };
+    let checked = read_verified(&services.host, path, &options).map_err(|error| {
+        let text = format!("{error}; it is not written over: sign it, or move it away");
+        Error::new(error.kind(), text)
+    })?;
+    match checked.head {
+        Some(head) => SignedFile::after(&services.host, path, kind, item, &head),
+        None => Err(Error::refused(format!(
+            "{shown} has no native seal; it is not written over: move it away"
+        ))),
     }
 }
 
@@ -296,41 +316,6 @@ pub(super) fn refuse_other(item: &Item, id: &ThreadId, directive: &str) -> Resul
             "{} is foreign: it is no summary of {id}; move it away",
             item.path()
         ))),
-    }
-}
-
-/// The models of an engine, regardless of directives: the class or model that the settings name for
-/// summaries.
-pub(super) struct Preferring {
-    pub(super) inner: Arc<dyn Models>,
-    /// The name of a class of models, or of a model.
-    pub(super) name: String,
-}
-
-impl Models for Preferring {
-    fn choose(&self, wanted: &ModelChoice) -> Result<Chosen, Error> {
-        let tier = ModelChoice {
-            tier: Some(self.name.clone()),
-            ..ModelChoice::default()
-        };
-        let model = ModelChoice {
-            id: Some(self.name.clone()),
-            ..ModelChoice::default()
-        };
-        self.inner
-            .choose(&tier)
-            .or_else(|_| self.inner.choose(&model))
-            .or_else(|_| self.inner.choose(wanted))
-    }
-
-    fn of_child(&self, directive: &str, inputs: &Map<String, Value>) -> Option<Arc<dyn Models>> {
-        let inner = self.inner.of_child(directive, inputs)?;
-        let name = self.name.clone();
-        Some(Arc::new(Self { inner, name }))
-    }
-
-    fn may_go_on(&self) -> Result<(), Error> {
-        self.inner.may_go_on()
     }
 }
 

@@ -14,21 +14,28 @@
 
 mod spent;
 
-use super::account::Files;
+use super::accounts::note_end;
 use super::cycle::End;
-use super::engine::{Engine, Order, Ran};
+use super::derived_files::{DerivedFiles, new_entry};
+use super::handoff;
+use super::held_record;
+use super::lifecycle::{Lifecycle, Prepared};
 use super::orchestrator::{Need, Records};
+use super::order::{Order, Ran};
+use super::recover;
 use super::recover::CAUSE;
-use super::thread::{Begun, Running};
+use super::services::Services;
+use super::starter::Starter;
+use super::thread::{TakenOver, Thread, ThreadRun, ThreadStart};
 use crate::bounds::{MAX_CONVERSATION_BYTES, MAX_LEDGER_RECORDS, MAX_UNRESOLVED_CALLS};
-use crate::identity;
+use crate::history::{UNRESOLVED, answer_open_calls};
 use crate::item::ItemId;
 use crate::journal::{Journal, run_of};
 use crate::limit::{Cost, Limits};
 use crate::model::{ChatMessage, conversation, dynamic};
 use crate::no_links::NoLinks;
-use crate::past::{UNRESOLVED, answer_open_calls};
 use crate::project::ThreadFolder;
+use crate::project_id;
 use crate::signed_file::{SignedFile, read_verified};
 use crate::status::Status;
 use crate::thread_meta::ThreadMeta;
@@ -39,14 +46,14 @@ use std::collections::{BTreeMap, HashSet};
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::record::ThreadId;
 use threadseal_formats::document::{DocumentKind, ItemType, Options};
+use threadseal_formats::transcript::Ending;
 use threadseal_formats::transcript::event::{EventType, Payload};
 use threadseal_formats::transcript::ext::Ext;
 use threadseal_formats::transcript::manifest::Manifest;
 use threadseal_formats::transcript::messages::Conversation;
-use threadseal_formats::transcript::{Ending, VerifyOptions};
 use threadseal_store::ledger::{JsonlLedgerStore, LedgerStore};
 use threadseal_store::read::read_small;
-use threadseal_store::recorder::{Opened, Recorder, TailPolicy};
+use threadseal_store::recorder::{Recorder, TailPolicy};
 
 /// A call that began, and whose result is in no sealed line.
 #[derive(Debug, Clone, Default)]
@@ -72,370 +79,368 @@ struct Sealed {
     text: String,
 }
 
-impl Engine {
-    /// Continues a thread that another worker left, under the lease of this engine's files. With
-    /// `ends`, or where the thread cannot continue without help, ends it in its record.
-    ///
-    /// # Errors
-    /// Kind `Refused` when its record or its files contradict that: [`Engine::recover`] ends it
-    /// then, if that can be. Otherwise as [`Engine::run`].
-    pub(crate) fn carry_on(
-        &self,
-        id: &ThreadId,
-        ends: bool,
-        cancel: &Cancel,
-    ) -> Result<Ran, Error> {
-        let folder = self.project.thread(id);
-        let mut recorder = self.open_sealed(id, &folder)?;
-        let manifest = recorder.state().manifest().clone();
-        if !recorder.state().is_ended() {
-            let (unresolved, by_hooks) = self.list_unresolved(id, &folder, &mut recorder)?;
-            let turn = recorder.state().turn();
-            // The caller of a child, or of a successor, is gone with the worker; a hook would be
-            // asked again.
-            let ends =
-                ends || by_hooks || manifest.parent.is_some() || manifest.predecessor.is_some();
-            if !ends {
-                recorder.seal(turn, Ext::default())?;
-                let sealed = Sealed::of(&self.sealed_lines(id)?)?;
-                let begun =
-                    self.running(id, &folder, &manifest, recorder, sealed, unresolved, cancel)?;
-                return begun.go_on();
-            }
-            let cause = json!({"error": CAUSE, "unresolved": unresolved.len()});
-            let cause = Payload::parse(cause.to_string().as_bytes())?;
-            recorder.end(Ending::Error, &cause, turn)?;
-        }
-        let sealed = Sealed::of(&self.sealed_lines(id)?)?;
-        self.settle_ended(id, &folder, &manifest, recorder, &sealed)
-    }
-
-    /// The record, verified under the lease; events that no seal covers are set aside.
-    fn open_sealed(&self, id: &ThreadId, folder: &ThreadFolder) -> Result<Recorder, Error> {
-        identity::check_thread(&self.host, &self.project, &self.trust, id)?;
-        let options = VerifyOptions {
-            trust: &self.trust,
-            now: self.host.clock.now()?,
-            held_since: None,
-            thread: Some(id),
-        };
-        let (host, keys) = (NoLinks::host(&self.host), self.keys.clone());
-        let Opened { recorder, .. } = Recorder::open(
-            host,
-            &folder.transcript(),
-            keys,
-            &options,
-            TailPolicy::SetAside,
-        )?;
-        Ok(recorder)
-    }
-
-    /// The verified lines of the record, which must all be sealed.
-    fn sealed_lines(&self, id: &ThreadId) -> Result<Vec<Vec<u8>>, Error> {
-        let past = Records::from(self).past(id, Need::Whole)?;
-        let lines = past.lines()?;
-        Ok(lines.iter().map(|line| line.bytes.to_vec()).collect())
-    }
-
-    /// Names the calls without a sealed result: those of sealed lines, of all parts set aside, and
-    /// of the step ledger.
-    fn list_unresolved(
-        &self,
-        id: &ThreadId,
-        folder: &ThreadFolder,
-        recorder: &mut Recorder,
-    ) -> Result<(HashSet<String>, bool), Error> {
-        let bytes = read_small(&*self.host.fs, &folder.transcript(), MAX_CONVERSATION_BYTES)?;
-        let size = recorder.state().head().map_or(0, |head| head.size);
-        let covered = bytes.get(..usize::try_from(size).unwrap_or(usize::MAX));
-        let mut seen = Calls::default();
-        seen.read(covered.unwrap_or_default(), id, true);
-        for name in self.host.fs.read_dir(folder.path()).map_err(|error| {
-            Error::new(ErrorKind::External, format!("cannot list {id}: {error}")).with_source(error)
-        })? {
-            let text = name.to_string_lossy();
-            if text.starts_with("transcript.jsonl.tail-") {
-                let path = folder.path().join(&name);
-                seen.read(
-                    &read_small(&*self.host.fs, &path, MAX_CONVERSATION_BYTES)?,
-                    id,
-                    false,
-                );
-            }
-        }
-        for (key, item) in self.began_in_ledger(folder, recorder.state().manifest())? {
-            seen.began(id, &key, &json!({"item_id": item}));
-        }
-        // A later successor of this thread learns which of them the ledger vouches for.
-        let signed = self.steps_of(folder).unwrap_or_default();
-        let signed: HashSet<String> = signed.into_iter().map(|(key, _)| key).collect();
-        let by_hooks = seen.asks_again();
-        let open: Vec<Open> = seen.open.into_values().take(MAX_UNRESOLVED_CALLS).collect();
-        for call in open.iter().filter(|call| !seen.listed.contains(&call.key)) {
-            let event = json!({"call_id": call.call, "tool": call.tool, "item_id": call.item,
-                               "idempotency_key": call.key, "in_ledger": signed.contains(&call.key)});
-            recorder.append_buffered(
-                &EventType::parse("tool_call_unresolved")?,
-                &Payload::parse(event.to_string().as_bytes())?,
+/// Continues a thread that another worker left, under the lease of this engine's files. With
+/// `ends`, or where the thread cannot continue without help, ends it in its record.
+///
+/// # Errors
+/// Kind `Refused` when its record or its files contradict that: `Engine::recover` ends it
+/// then, if that can be. Otherwise as `Engine::run`.
+pub(in crate::runner) fn take_over(
+    services: &Services,
+    starter: Starter,
+    id: &ThreadId,
+    ends: bool,
+    cancel: &Cancel,
+) -> Result<Ran, Error> {
+    let folder = services.project.thread(id);
+    let mut recorder = open_sealed(services, id)?;
+    let manifest = recorder.state().manifest().clone();
+    if !recorder.state().is_ended() {
+        let (unresolved, by_hooks) = list_unresolved(services, id, &folder, &mut recorder)?;
+        let turn = recorder.state().turn();
+        // The caller of a child, or of a successor, is gone with the worker; a hook would be
+        // asked again.
+        let ends = ends || by_hooks || manifest.parent.is_some() || manifest.predecessor.is_some();
+        if !ends {
+            recorder.seal(turn, Ext::default())?;
+            let sealed = Sealed::of(&sealed_lines(services, id)?)?;
+            let begun = running(
+                services, starter, id, &folder, &manifest, recorder, sealed, unresolved, cancel,
             )?;
+            return go_on(begun);
         }
-        let names = open.iter().map(|call| name_of(&call.key).to_owned());
-        Ok((names.collect(), by_hooks))
+        let cause = json!({"error": CAUSE, "unresolved": unresolved.len()});
+        let cause = Payload::parse(cause.to_string().as_bytes())?;
+        recorder.end(Ending::Error, &cause, turn)?;
     }
+    let sealed = Sealed::of(&sealed_lines(services, id)?)?;
+    settle_ended(services, id, &folder, &manifest, recorder, &sealed)
+}
 
-    /// Keys and items of the calls, also of hooks, that began according to the step ledger.
-    fn began_in_ledger(
-        &self,
-        folder: &ThreadFolder,
-        manifest: &Manifest,
-    ) -> Result<Vec<(String, Value)>, Error> {
-        let store = JsonlLedgerStore::open(NoLinks::host(&self.host).fs, folder.path())?;
-        let (run, mut keys, mut after) = (run_of(manifest)?, Vec::new(), 0);
-        loop {
-            let page = store.list_after(&run, after, MAX_LEDGER_RECORDS)?;
-            if page.is_empty() || after >= MAX_LEDGER_RECORDS as u64 {
-                return Ok(keys);
-            }
-            after += page.len() as u64;
-            for record in page {
-                let Ok(step) = serde_json::from_slice::<Value>(&record.line) else {
-                    continue;
-                };
-                let (kind, said) = (&step["effect"]["type"], &step["effect"]["payload"]);
-                if (kind == "tool_call" || kind == "hook_call")
-                    && let Some(key) = step["idempotency_key"].as_str()
-                {
-                    let item = match &said["tool"] {
-                        Value::Null => &said["item_id"],
-                        tool => tool,
-                    };
-                    keys.push((key.to_owned(), item.clone()));
-                }
-            }
+/// The record, verified under the lease; events that no seal covers are set aside.
+fn open_sealed(services: &Services, id: &ThreadId) -> Result<Recorder, Error> {
+    project_id::check_thread(&services.host, &services.project, &services.trust, id)?;
+    Ok(held_record::open(services, id, TailPolicy::SetAside)?.recorder)
+}
+
+/// The verified lines of the record, which must all be sealed.
+fn sealed_lines(services: &Services, id: &ThreadId) -> Result<Vec<Vec<u8>>, Error> {
+    let past = Records::from(services).past(id, Need::Whole)?;
+    let lines = past.lines()?;
+    Ok(lines.iter().map(|line| line.bytes.to_vec()).collect())
+}
+
+/// Names the calls without a sealed result: those of sealed lines, of all parts set aside, and
+/// of the step ledger.
+fn list_unresolved(
+    services: &Services,
+    id: &ThreadId,
+    folder: &ThreadFolder,
+    recorder: &mut Recorder,
+) -> Result<(HashSet<String>, bool), Error> {
+    let bytes = read_small(
+        &*services.host.fs,
+        &folder.transcript(),
+        MAX_CONVERSATION_BYTES,
+    )?;
+    let size = recorder.state().head().map_or(0, |head| head.size);
+    let covered = bytes.get(..usize::try_from(size).unwrap_or(usize::MAX));
+    let mut seen = Calls::default();
+    seen.read(covered.unwrap_or_default(), id, true);
+    for name in services.host.fs.read_dir(folder.path()).map_err(|error| {
+        Error::new(ErrorKind::External, format!("cannot list {id}: {error}")).with_source(error)
+    })? {
+        let text = name.to_string_lossy();
+        if text.starts_with("transcript.jsonl.tail-") {
+            let path = folder.path().join(&name);
+            seen.read(
+                &read_small(&*services.host.fs, &path, MAX_CONVERSATION_BYTES)?,
+                id,
+                false,
+            );
         }
     }
-
-    /// The thread as its last seal left it.
-    #[expect(clippy::too_many_arguments, reason = "each is a part of one thread")]
-    fn running(
-        &self,
-        id: &ThreadId,
-        folder: &ThreadFolder,
-        manifest: &Manifest,
-        recorder: Recorder,
-        mut sealed: Sealed,
-        unresolved: HashSet<String>,
-        cancel: &Cancel,
-    ) -> Result<Begun, Error> {
-        let directive = manifest.directive.as_deref();
-        let directive = directive.ok_or_else(|| Error::refused("line 1 names no directive"))?;
-        let order = Order {
-            directive: ItemId::parse(directive)?,
-            inputs: match &dynamic(&manifest.meta)?["inputs"] {
-                Value::Object(inputs) => inputs.clone(),
-                _ => {
-                    return Err(Error::refused(
-                        "line 1 does not say what the thread was given",
-                    ));
-                }
-            },
-            limits: Limits::from_json(&dynamic(&manifest.limits)?)?,
-            cancel: cancel.clone(),
-        };
-        let spent = self.budgets.get(id)?.map(|budget| budget.actual);
-        let spawns = self.spawned(id, &sealed)?;
-        sealed.cost.spend = spent.unwrap_or_default();
-        sealed.cost.spawns = spawns;
-        let begun = self.begin_by(&order, None, |mut plan| {
-        plan.limits = order.limits;
-        if plan.tools.capabilities().to_texts() != manifest.capabilities {
-            let text = "its directive gives other capabilities now than line 1 of its record";
-            return Err(Error::refused(text));
-        }
-        let mut messages = sealed.messages;
-        if messages.is_empty() {
-            messages.push(ChatMessage::User(plan.prompt.clone()));
-        }
-        answer_open_calls(&mut messages);
-        let note = (!unresolved.is_empty()).then(|| {
-            format!(
-                "Another process went on with this thread: the one before was gone. {} of the calls that it had \
-                 begun are {UNRESOLVED}",
-                unresolved.len()
-            )
-        });
-        let lines = sealed.lines.iter().map(Vec::as_slice);
-        let journal = Journal::reopen(&self.host, folder, recorder, &self.keys, lines)?;
-        let files = self.files(id, folder, manifest, plan.limits, sealed.cost)?;
-        Ok(Running {
-            engine: self.clone(),
-            messages,
-            continues: None,
-            id: id.clone(),
-            plan,
-            journal,
-            files,
-            before: sealed.cost,
-            unresolved,
-            note,
-            carried: Cost::default(),
-            cost: Cost::default(),
-            handed: false,
-            inherited: 0,
-            warnings: Vec::new(),
-        })
-        })?;
-        (0..spawns).for_each(|_| begun.brood.begun());
-        Ok(begun)
+    for (key, item) in began_in_ledger(services, folder, recorder.state().manifest())? {
+        seen.began(id, &key, &json!({"item_id": item}));
     }
-
-    /// The number of children that it began: a row may count failed starts, and may have been
-    /// edited.
-    fn spawned(&self, id: &ThreadId, sealed: &Sealed) -> Result<u64, Error> {
-        let noted = self.registry.get(id)?.map_or(0, |thread| thread.spawns);
-        Ok(noted.max(sealed.cost.spawns))
+    // A later successor of this thread learns which of them the ledger vouches for.
+    let signed = recover::steps_of(services, folder).unwrap_or_default();
+    let signed: HashSet<String> = signed.into_iter().map(|(key, _)| key).collect();
+    let by_hooks = seen.asks_again();
+    let open: Vec<Open> = seen.open.into_values().take(MAX_UNRESOLVED_CALLS).collect();
+    for call in open.iter().filter(|call| !seen.listed.contains(&call.key)) {
+        let event = json!({"call_id": call.call, "tool": call.tool, "item_id": call.item,
+                           "idempotency_key": call.key, "in_ledger": signed.contains(&call.key)});
+        recorder.append_buffered(
+            &EventType::parse("tool_call_unresolved")?,
+            &Payload::parse(event.to_string().as_bytes())?,
+        )?;
     }
+    let names = open.iter().map(|call| name_of(&call.key).to_owned());
+    Ok((names.collect(), by_hooks))
+}
 
-    /// `thread.json` and the entry, unchanged, or new where the worker died before them.
-    fn files(
-        &self,
-        id: &ThreadId,
-        folder: &ThreadFolder,
-        manifest: &Manifest,
-        limits: Limits,
-        cost: Cost,
-    ) -> Result<Files, Error> {
-        let (path, kind) = (folder.metadata(), DocumentKind::Json);
-        let now = self.host.clock.now()?;
-        let (mut meta, file) = if self.host.fs.metadata(&path).is_ok() {
-            let trusted = ThreadMeta::read(&self.host, folder, id, Some(manifest), &self.trust)?;
-            let head = trusted.head();
-            let head = head.ok_or_else(|| Error::refused("thread.json has no native seal"))?;
-            (
-                trusted.get().clone(),
-                SignedFile::after(&self.host, &path, kind, None, head)?,
-            )
-        } else {
-            let meta = ThreadMeta {
-                thread_id: id.clone(),
-                directive: manifest.directive.clone().unwrap_or_default(),
-                status: Status::Running,
-                created_at: now,
-                updated_at: now,
-                model: manifest.model.clone(),
-                limits,
-                capabilities: crate::capability::Capabilities::parse(&manifest.capabilities)?,
-                cost: None,
-                outputs: None,
+/// Keys and items of the calls, also of hooks, that began according to the step ledger.
+fn began_in_ledger(
+    services: &Services,
+    folder: &ThreadFolder,
+    manifest: &Manifest,
+) -> Result<Vec<(String, Value)>, Error> {
+    let store = JsonlLedgerStore::open(NoLinks::host(&services.host).fs, folder.path())?;
+    let (run, mut keys, mut after) = (run_of(manifest)?, Vec::new(), 0);
+    loop {
+        let page = store.list_after(&run, after, MAX_LEDGER_RECORDS)?;
+        if page.is_empty() || after >= MAX_LEDGER_RECORDS as u64 {
+            return Ok(keys);
+        }
+        after += page.len() as u64;
+        for record in page {
+            let Ok(step) = serde_json::from_slice::<Value>(&record.line) else {
+                continue;
             };
-            (meta, SignedFile::new(&self.host, &path, kind, None)?)
-        };
-        meta.cost = Some(cost);
-        let mut files = Files {
-            entry: self.entry_after(&meta)?,
-            meta,
-            file,
-            unshown: None,
-        };
-        if self.registry.get(id)?.and_then(|thread| thread.status.ok()) == Some(Status::Created) {
-            files.write(self)?;
-            self.registry
-                .set_status(id, Some(Status::Created), Status::Running, now)?;
+            let (kind, said) = (&step["effect"]["type"], &step["effect"]["payload"]);
+            if (kind == "tool_call" || kind == "hook_call")
+                && let Some(key) = step["idempotency_key"].as_str()
+            {
+                let item = match &said["tool"] {
+                    Value::Null => &said["item_id"],
+                    tool => tool,
+                };
+                keys.push((key.to_owned(), item.clone()));
+            }
         }
-        Ok(files)
-    }
-
-    /// The knowledge entry, after the one that is there.
-    fn entry_after(&self, meta: &ThreadMeta) -> Result<SignedFile, Error> {
-        let directive = ThreadId::parse(&meta.directive)?;
-        let path = self.project.knowledge_entry(&directive, &meta.thread_id);
-        if self.host.fs.metadata(&path).is_err() {
-            return self.entry_of(meta);
-        }
-        let (kind, item_type) = (DocumentKind::Markdown, Some(ItemType::Knowledge));
-        let options = Options {
-            item_type,
-            expect_thread: Some(&meta.thread_id),
-            ..Options::new(kind, &self.trust, self.host.clock.now()?)
-        };
-        match read_verified(&self.host, &path, &options)?.head {
-            Some(head) => SignedFile::after(&self.host, &path, kind, item_type, &head),
-            None => self.entry_of(meta),
-        }
-    }
-
-    /// Updates everything after the record of a thread whose worker died after its last seal.
-    fn settle_ended(
-        &self,
-        id: &ThreadId,
-        folder: &ThreadFolder,
-        manifest: &Manifest,
-        recorder: Recorder,
-        sealed: &Sealed,
-    ) -> Result<Ran, Error> {
-        let (status, payload) = sealed
-            .end
-            .clone()
-            .ok_or_else(|| Error::refused(format!("the record of {id} ends without an end")))?;
-        let head = recorder.state().head().copied();
-        let head = head.ok_or_else(|| Error::refused("the record has no seal"))?;
-        let cost = match &payload["cost"] {
-            Value::Null => Cost {
-                spend: self
-                    .budgets
-                    .get(id)?
-                    .map(|budget| budget.actual)
-                    .unwrap_or_default(),
-                spawns: self.spawned(id, sealed)?,
-                ..sealed.cost
-            },
-            cost => Cost::from_json(cost)?,
-        };
-        let limits = Limits::from_json(&dynamic(&manifest.limits)?)?;
-        let mut files = self.files(id, folder, manifest, limits, cost)?;
-        let mut ran = Ran {
-            thread: id.clone(),
-            status,
-            text: match (status, &sealed.outputs) {
-                (Status::Completed, None) => sealed.text.clone(),
-                _ => String::new(),
-            },
-            outputs: sealed.outputs.as_ref().and_then(Value::as_object).cloned(),
-            error: ["error", "reason", "suspend_reason"]
-                .iter()
-                .find_map(|name| payload[*name].as_str().map(str::to_owned)),
-            cost,
-            head,
-            carried: Cost::default(),
-            warnings: Vec::new(),
-        };
-        files.meta.status = ran.status;
-        files.meta.outputs.clone_from(&ran.outputs);
-        files.write(self)?;
-        let lines = sealed.lines.iter().map(Vec::as_slice);
-        let journal = Journal::reopen(&self.host, folder, recorder, &self.keys, lines)?;
-        self.note_end(&ran)?;
-        files.write_entry(self, &journal)?;
-        ran.warnings.extend(files.unshown.take());
-        Ok(ran)
     }
 }
 
-impl Begun {
-    /// Runs a thread further, or ends one that had given its last answer.
-    fn go_on(mut self) -> Result<Ran, Error> {
-        if let Some(ChatMessage::Assistant { calls, text }) = self.thread.messages.last()
-            && calls.is_empty()
-        {
-            let end = End::Completed {
-                text: text.clone(),
-                outputs: None,
-            };
-            let cost = self.thread.before;
-            return self.thread.finish(end, cost);
-        }
-        self.run()
+/// The thread as its last seal left it.
+#[expect(clippy::too_many_arguments, reason = "each is a part of one thread")]
+fn running(
+    services: &Services,
+    starter: Starter,
+    id: &ThreadId,
+    folder: &ThreadFolder,
+    manifest: &Manifest,
+    recorder: Recorder,
+    mut sealed: Sealed,
+    unresolved: HashSet<String>,
+    cancel: &Cancel,
+) -> Result<Thread, Error> {
+    let directive = manifest.directive.as_deref();
+    let directive = directive.ok_or_else(|| Error::refused("line 1 names no directive"))?;
+    let order = Order {
+        directive: ItemId::parse(directive)?,
+        inputs: match &dynamic(&manifest.meta)?["inputs"] {
+            Value::Object(inputs) => inputs.clone(),
+            _ => {
+                return Err(Error::refused(
+                    "line 1 does not contain the inputs of the thread",
+                ));
+            }
+        },
+        limits: Limits::from_json(&dynamic(&manifest.limits)?)?,
+        cancel: cancel.clone(),
+    };
+    let spent = services.budgets.get(id)?.map(|budget| budget.actual);
+    let spawns = spawned(services, id, &sealed)?;
+    sealed.cost.spend = spent.unwrap_or_default();
+    sealed.cost.spawns = spawns;
+    let mut prepared = Prepared::<ThreadRun>::new(services, starter, &order, None)?;
+    prepared.plan.limits = order.limits;
+    let Prepared { plan, helpers, .. } = prepared;
+    if plan.tools.capabilities().to_texts() != manifest.capabilities {
+        let text = "its directive now gives other capabilities than line 1 of its record";
+        return Err(Error::refused(text));
     }
+    let mut messages = sealed.messages;
+    if messages.is_empty() {
+        messages.push(ChatMessage::User(plan.subject.prompt.clone()));
+    }
+    answer_open_calls(&mut messages);
+    let note = (!unresolved.is_empty()).then(|| {
+        format!(
+            "Another process went on with this thread: the one before was gone. {} of the calls that it had \
+             begun are {UNRESOLVED}",
+            unresolved.len()
+        )
+    });
+    let lines = sealed.lines.iter().map(Vec::as_slice);
+    let run = ThreadRun {
+        services: services.clone(),
+        id: id.clone(),
+        journal: Journal::reopen(&services.host, folder, recorder, &services.keys, lines)?,
+        files: files(services, id, folder, manifest, plan.limits, sealed.cost)?,
+        plan,
+        start: ThreadStart {
+            messages,
+            ..ThreadStart::default()
+        },
+        continues: None,
+        cost: Cost::default(),
+        warnings: Vec::new(),
+        taken_over: TakenOver {
+            cost: sealed.cost,
+            unresolved,
+            note,
+        },
+    };
+    (0..spawns).for_each(|_| helpers.children.begun());
+    Ok(Lifecycle::of(services.clone(), run, helpers, None))
+}
+
+/// The number of children that it began: a row may count failed starts, and may have been
+/// edited.
+fn spawned(services: &Services, id: &ThreadId, sealed: &Sealed) -> Result<u64, Error> {
+    let noted = services.registry.get(id)?.map_or(0, |thread| thread.spawns);
+    Ok(noted.max(sealed.cost.spawns))
+}
+
+/// `thread.json` and the entry, unchanged, or new where the worker died before them.
+fn files(
+    services: &Services,
+    id: &ThreadId,
+    folder: &ThreadFolder,
+    manifest: &Manifest,
+    limits: Limits,
+    cost: Cost,
+) -> Result<DerivedFiles, Error> {
+    let (path, kind) = (folder.metadata(), DocumentKind::Json);
+    let now = services.host.clock.now()?;
+    let (mut meta, file) = if services.host.fs.metadata(&path).is_ok() {
+        let trusted =
+            ThreadMeta::read(&services.host, folder, id, Some(manifest), &services.trust)?;
+        let head = trusted.head();
+        let head = head.ok_or_else(|| Error::refused("thread.json has no native seal"))?;
+        (
+            trusted.get().clone(),
+            SignedFile::after(&services.host, &path, kind, None, head)?,
+        )
+    } else {
+        let meta = ThreadMeta {
+            thread_id: id.clone(),
+            directive: manifest.directive.clone().unwrap_or_default(),
+            status: Status::Running,
+            created_at: now,
+            updated_at: now,
+            model: manifest.model.clone(),
+            limits,
+            capabilities: crate::capability::Capabilities::parse(&manifest.capabilities)?,
+            cost: None,
+            outputs: None,
+        };
+        (meta, SignedFile::new(&services.host, &path, kind, None)?)
+    };
+    meta.cost = Some(cost);
+    let mut files = DerivedFiles {
+        entry: entry_after(services, &meta)?,
+        meta,
+        file,
+        unshown: None,
+    };
+    if services
+        .registry
+        .get(id)?
+        .and_then(|thread| thread.status.ok())
+        == Some(Status::Created)
+    {
+        files.write(services)?;
+        services
+            .registry
+            .set_status(id, Some(Status::Created), Status::Running, now)?;
+    }
+    Ok(files)
+}
+
+/// The knowledge entry, after the one that is there.
+fn entry_after(services: &Services, meta: &ThreadMeta) -> Result<SignedFile, Error> {
+    let directive = ThreadId::parse(&meta.directive)?;
+    let path = services
+        .project
+        .knowledge_entry(&directive, &meta.thread_id);
+    if services.host.fs.metadata(&path).is_err() {
+        return new_entry(services, meta);
+    }
+    let (kind, item_type) = (DocumentKind::Markdown, Some(ItemType::Knowledge));
+    let options = Options {
+        item_type,
+        expect_thread: Some(&meta.thread_id),
+        ..Options::new(kind, &services.trust, services.host.clock.now()?)
+    };
+    match read_verified(&services.host, &path, &options)?.head {
+        Some(head) => SignedFile::after(&services.host, &path, kind, item_type, &head),
+        None => new_entry(services, meta),
+    }
+}
+
+/// Updates everything after the record of a thread whose worker died after its last seal.
+fn settle_ended(
+    services: &Services,
+    id: &ThreadId,
+    folder: &ThreadFolder,
+    manifest: &Manifest,
+    recorder: Recorder,
+    sealed: &Sealed,
+) -> Result<Ran, Error> {
+    let (status, payload) = sealed.end.clone().ok_or_else(|| {
+        Error::refused(format!(
+            "the record of {id} does not contain the end of its thread"
+        ))
+    })?;
+    let head = recorder.state().head().copied();
+    let head = head.ok_or_else(|| Error::refused("the record has no seal"))?;
+    let cost = match &payload["cost"] {
+        Value::Null => Cost {
+            spend: services
+                .budgets
+                .get(id)?
+                .map(|budget| budget.actual)
+                .unwrap_or_default(),
+            spawns: spawned(services, id, sealed)?,
+            ..sealed.cost
+        },
+        cost => Cost::from_json(cost)?,
+    };
+    let limits = Limits::from_json(&dynamic(&manifest.limits)?)?;
+    let mut files = files(services, id, folder, manifest, limits, cost)?;
+    let mut ran = Ran {
+        thread: id.clone(),
+        status,
+        text: match (status, &sealed.outputs) {
+            (Status::Completed, None) => sealed.text.clone(),
+            _ => String::new(),
+        },
+        outputs: sealed.outputs.as_ref().and_then(Value::as_object).cloned(),
+        error: ["error", "reason", "suspend_reason"]
+            .iter()
+            .find_map(|name| payload[*name].as_str().map(str::to_owned)),
+        cost,
+        head,
+        carried: Cost::default(),
+        warnings: Vec::new(),
+    };
+    files.meta.status = ran.status;
+    files.meta.outputs.clone_from(&ran.outputs);
+    files.write(services)?;
+    let lines = sealed.lines.iter().map(Vec::as_slice);
+    let journal = Journal::reopen(&services.host, folder, recorder, &services.keys, lines)?;
+    note_end(services, &ran)?;
+    files.write_entry(services, &journal)?;
+    ran.warnings.extend(files.unshown.take());
+    Ok(ran)
+}
+
+/// Runs a thread further, or ends one that had given its last answer.
+fn go_on(mut thread: Thread) -> Result<Ran, Error> {
+    if let Some(ChatMessage::Assistant { calls, text }) = thread.run.start.messages.last()
+        && calls.is_empty()
+    {
+        let end = End::Completed {
+            text: text.clone(),
+            outputs: None,
+        };
+        thread.run.cost = thread.run.taken_over.cost;
+        return thread.finish(end);
+    }
+    handoff::run(thread)
 }
 
 impl Sealed {

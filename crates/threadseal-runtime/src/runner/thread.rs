@@ -1,263 +1,395 @@
-//! One thread: its files, from the first to the final seal.
-//!
-//! ```text
-//! registry `created` ─► folder ─► capabilities.md ─► line 1, seal 0 ─► thread.json
-//!        ─► registry `running` ─► loop ─► terminal event, final seal
-//!        ─► thread.json ─► registry: the end
-//! ```
-//! The record is the truth: thread.json and the registry follow it. A thread whose record cannot be
-//! written ends at once, at its last recorded event.
-//!
-//! | module | owns |
-//! |---|---|
-//! | this | the start of a thread; running one, to the end of its last successor |
-//! | `birth` | its files, up to where it runs |
-//! | `life` | the thread that runs |
-//! | `end` | its end, and the files and rows derived from its record |
+//! [`ThreadRun`]: a thread that asks a model.
 
-mod birth;
-mod end;
-mod life;
-
-pub(super) use birth::{FOLDER_MODE, in_line_1};
-pub(super) use end::no_room;
-pub(super) use life::Running;
-
-use super::brood::Brood;
-use super::child::{ChildTool, Cradle};
-use super::cycle::End;
-use super::desk::Desk;
-use super::engine::{Engine, Order, Ran};
-use super::handoff::HandedOver;
-use super::orchestrator::OrchestratorTool;
-use super::prepare::{Inherited, Plan};
-use super::succession::Predecessor;
-use super::summary::{Preferring, SummaryTool};
-use super::walker::GraphTools;
-use crate::context::Fill;
-use crate::limit::Cost;
-use crate::model::ChatMessage;
-use crate::toolbox::{Cancel, Parentage, Tool};
-use life::Beside;
-use serde_json::{Map, Value};
-use std::sync::Arc;
+use super::account::Account;
+use super::cycle::{Course, Cycle, End, Pause};
+use super::derived_files::DerivedFiles;
+use super::helpers::Helpers;
+use super::hooks::{HookRunner, ThreadCallees, ThreadHookRecord};
+use super::lifecycle::{BegunRecord, Lifecycle, Runnable};
+use super::lifecycle_hooks;
+use super::order::{Order, Ran};
+use super::parent::Inherited;
+use super::recovery::Configured;
+use super::returning::Returning;
+use super::services::Services;
+use super::thread_plan::{self, Prompted, ThreadPlan};
+use crate::bounds::POLL_INTERVAL;
+use crate::context::{Counter, Fill, Meter};
+use crate::hook_control::Scope;
+use crate::journal::Journal;
+use crate::limit::{Cost, LimitHit, Limits};
+use crate::model::{ChatMessage, Usage};
+use crate::money::Nanos;
+use crate::status::Status;
+use crate::toolbox::Cancel;
+use serde_json::{Map, Value, json};
+use std::collections::HashSet;
+use std::time::Duration;
 use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
-use threadseal_formats::ledger::Parent;
+use threadseal_formats::transcript::Ending;
 
-pub(super) struct ParentThread<'a> {
-    pub(super) id: &'a ThreadId,
-    pub(super) inherited: &'a Inherited,
-    pub(super) record: &'a mut dyn Parentage,
-    pub(super) ledger: Parent,
+pub(super) type Thread = Lifecycle<ThreadRun>;
+
+pub(super) struct ThreadRun {
+    pub(super) services: Services,
+    pub(super) id: ThreadId,
+    pub(super) plan: ThreadPlan,
+    pub(super) journal: Journal,
+    pub(super) files: DerivedFiles,
+    pub(super) start: ThreadStart,
+    /// The thread that it continues.
+    pub(super) continues: Option<ThreadId>,
+    /// Its own use, once its loop is over.
+    pub(super) cost: Cost,
+    pub(super) warnings: Vec<String>,
+    /// What an earlier worker left of it.
+    pub(super) taken_over: TakenOver,
 }
 
 #[derive(Default)]
-pub(super) struct Start<'p> {
+pub(super) struct ThreadStart {
     /// The conversation; its last message is the first question to the model.
     pub(super) messages: Vec<ChatMessage>,
     /// How many of them come from the predecessor.
     pub(super) inherited: usize,
-    pub(super) parent: Option<ParentThread<'p>>,
-    pub(super) predecessor: Option<Box<dyn Predecessor + 'p>>,
-    /// The first events of its record.
-    pub(super) notes: Vec<(&'static str, Value)>,
     /// The use of the threads that handed themselves over to it, where limits count them.
     pub(super) carried: Cost,
     /// Did a thread hand itself over to it?
     pub(super) handed: bool,
 }
 
-impl<'p> Start<'p> {
+impl ThreadStart {
     /// A thread that begins with its directive's prompt.
-    fn afresh(plan: &Plan, parent: Option<ParentThread<'p>>) -> Self {
+    pub(super) fn afresh(plan: &ThreadPlan) -> Self {
         Self {
-            messages: vec![ChatMessage::User(plan.prompt.clone())],
-            parent,
+            messages: vec![ChatMessage::User(plan.subject.prompt.clone())],
             ..Self::default()
         }
     }
 }
 
-impl Engine {
-    /// Runs a thread that only the caller started.
-    ///
-    /// # Errors
-    /// Kind `InvalidInput` or `Refused` before anything was written; `External` when the record
-    /// could not be written to its end.
-    pub fn run(&self, order: &Order) -> Result<Ran, Error> {
-        self.run_with(order, None, |plan| Ok(Start::afresh(plan, None)))
+#[derive(Default)]
+pub(super) struct TakenOver {
+    /// Its use before this process took it over.
+    pub(super) cost: Cost,
+    /// Calls of before that do not begin again ([`Cycle::unresolved`]).
+    pub(super) unresolved: HashSet<String>,
+    /// The text for the model about them.
+    pub(super) note: Option<String>,
+}
+
+impl Runnable for ThreadRun {
+    type Order = Order;
+    type Subject = Prompted;
+    type Start = ThreadStart;
+    type End = End;
+
+    const NO_ID: &'static str = "too many threads of this directive begin at this moment";
+
+    fn cancel(order: &Order) -> &Cancel {
+        &order.cancel
     }
 
-    /// Begins the child of `parent`.
-    pub(super) fn begin_under(
-        &self,
+    fn prepare(
+        services: &Services,
         order: &Order,
-        parent: ParentThread<'_>,
-    ) -> Result<Begun, Error> {
-        let inherited = parent.inherited;
-        let own = self.for_child(order.directive.as_str(), &order.inputs);
-        own.begin_with(order, Some(inherited), |plan| {
-            Ok(Start::afresh(plan, Some(parent)))
+        parent: Option<&Inherited>,
+        helpers: &Helpers,
+    ) -> Result<ThreadPlan, Error> {
+        thread_plan::prepare(services, order, parent, helpers)
+    }
+
+    fn name(plan: &ThreadPlan) -> String {
+        plan.item.as_str().to_owned()
+    }
+
+    fn model(plan: &ThreadPlan) -> Option<&str> {
+        Some(plan.subject.chosen.model.name())
+    }
+
+    fn line_1(_: &ThreadPlan, start: &ThreadStart) -> Map<String, Value> {
+        let mut own = Map::from_iter([("inherited_messages".to_owned(), start.inherited.into())]);
+        if start.carried != Cost::default() {
+            own.insert("carried".to_owned(), start.carried.to_json());
+        }
+        own
+    }
+
+    fn open(
+        begun: BegunRecord,
+        plan: ThreadPlan,
+        start: ThreadStart,
+        notes: &[(&'static str, Value)],
+        _: &Helpers,
+    ) -> Result<Self, Error> {
+        let mut journal = begun.journal;
+        for (kind, payload) in notes {
+            journal.event(kind, payload)?;
+        }
+        Ok(Self {
+            services: begun.services,
+            id: begun.id,
+            plan,
+            journal,
+            files: begun.files,
+            start,
+            continues: begun.predecessor,
+            cost: Cost::default(),
+            warnings: warnings_of(notes),
+            taken_over: TakenOver::default(),
         })
     }
 
-    /// The engine of a child: the same, with the models of a child where these differ.
-    pub(super) fn for_child(&self, directive: &str, inputs: &Map<String, Value>) -> Self {
-        let mut engine = self.clone();
-        if let Some(models) = self.models.of_child(directive, inputs) {
-            engine.models = models;
-        }
-        engine
+    fn id(&self) -> &ThreadId {
+        &self.id
     }
 
-    /// Checks `order` under a parent's inheritance, lets `start` choose the start of the thread,
-    /// and runs it. If it hands itself over, its successors run too.
-    pub(super) fn run_with<'p>(
-        &self,
-        order: &Order,
-        inherited: Option<&Inherited>,
-        start: impl FnOnce(&mut Plan) -> Result<Start<'p>, Error>,
-    ) -> Result<Ran, Error> {
-        self.begin_with(order, inherited, start)?.run()
+    fn files(&mut self) -> &mut DerivedFiles {
+        &mut self.files
     }
 
-    /// As [`Engine::run_with`], up to where the model is first asked.
-    pub(super) fn begin_with<'p>(
-        &self,
-        order: &Order,
-        inherited: Option<&Inherited>,
-        start: impl FnOnce(&mut Plan) -> Result<Start<'p>, Error>,
-    ) -> Result<Begun, Error> {
-        self.begin_by(order, inherited, |mut plan| {
-            let start = start(&mut plan)?;
-            self.begin(plan, start)
-        })
+    fn own(&self, helpers: &Helpers) {
+        helpers.belongs_to(&self.id, self.plan.inheritance(), self.inheritance());
+        let capabilities = self.plan.tools.capabilities().clone();
+        let summary = &self.plan.subject.summary;
+        summary.belongs_to(&self.id, capabilities, self.inheritance());
     }
 
-    /// Checks `order`, has `make` create a thread from it, and adds the helpers that it needs.
-    pub(super) fn begin_by(
-        &self,
-        order: &Order,
-        inherited: Option<&Inherited>,
-        make: impl FnOnce(Plan) -> Result<Running, Error>,
-    ) -> Result<Begun, Error> {
-        let cancel = order.cancel.below();
-        let (desk, brood) = (Desk::new(), Arc::new(Brood::of(&cancel)));
-        let cradle = Cradle::new(self.clone(), Arc::clone(&brood), desk.window());
-        let cradle = Arc::new(cradle);
-        let children: Arc<dyn Tool> = Arc::new(ChildTool::new(Arc::clone(&cradle)));
-        let helpers = Cradle::new(self.summarising(), Arc::clone(&brood), desk.window());
-        let helpers = Arc::new(helpers);
-        let summary = Arc::new(SummaryTool::new(self.clone(), Arc::clone(&helpers)));
-        let orchestrator = OrchestratorTool::new(Arc::clone(&cradle));
-        let more: Vec<Arc<dyn Tool>> = vec![
-            Arc::clone(&children),
-            Arc::clone(&summary) as _,
-            Arc::new(orchestrator),
-        ];
-        let graphs = Arc::new(GraphTools::new(self.clone(), Arc::clone(&brood)));
-        let mut plan = self.prepare(order, inherited, more, &graphs)?;
-        plan.tools.children(&children);
-        let thread = make(plan)?;
-        for cradle in [cradle, helpers] {
-            cradle.belongs_to(&thread.id, thread.inheritance());
-        }
-        graphs.belongs_to(&thread.id, thread.plan.inheritance(), thread.inheritance());
-        summary.belongs_to(&thread.id, thread.plan.tools.capabilities().clone());
-        Ok(Begun {
-            thread,
-            children,
-            cancel,
-            brood,
-            desk,
-            inherited: inherited.cloned(),
-        })
+    fn work(&mut self, helpers: &mut Helpers) -> Result<End, Error> {
+        let mut cost = Cost::default();
+        let end = self.live(helpers, &mut cost);
+        self.cost = cost;
+        end
     }
 
-    /// The same, with the models that the settings name for summaries.
-    pub(super) fn summarising(&self) -> Self {
-        let mut engine = self.clone();
-        if let Some(name) = &self.config.coordination.summary_model {
-            engine.models = Arc::new(Preferring {
-                inner: Arc::clone(&self.models),
-                name: name.clone(),
-            });
-        }
-        engine
-    }
-}
-
-/// A thread that has begun, and of which the model was asked nothing yet.
-pub(super) struct Begun {
-    pub(super) thread: Running,
-    /// The tool by which it starts others.
-    pub(super) children: Arc<dyn Tool>,
-    pub(super) cancel: Cancel,
-    pub(super) brood: Arc<Brood>,
-    pub(super) desk: Desk,
-    /// Its inheritance from its parent, which its successor inherits too.
-    pub(super) inherited: Option<Inherited>,
-}
-
-enum Went {
-    /// The thread has ended or is suspended.
-    Ended(Box<Ran>),
-    /// The model's window is full: another thread shall continue.
-    Full(Fill),
-}
-
-impl Begun {
-    pub(super) fn id(&self) -> &ThreadId {
-        &self.thread.id
+    fn hands_over(end: &End) -> bool {
+        matches!(end, End::Full(_))
     }
 
-    /// Runs it to its end; if it hands itself over, to the end of the last one.
-    ///
-    /// # Errors
-    /// As [`Engine::run`].
-    pub(super) fn run(self) -> Result<Ran, Error> {
-        let mut begun = self;
-        loop {
-            let fill = match begun.run_alone()? {
-                Went::Ended(ran) => return Ok(*ran),
-                Went::Full(fill) => fill,
-            };
-            match begun.hand_over(fill)? {
-                HandedOver::To(next) => begun = *next,
-                HandedOver::Refused(ran) => return Ok(*ran),
+    fn failed(why: String) -> End {
+        End::Failed(why)
+    }
+
+    fn end(&mut self, end: End) -> Result<Ran, Error> {
+        let (ending, status, more) = match &end {
+            End::Completed { .. } => (Ending::Completed, Status::Completed, json!({})),
+            End::Failed(why) => (Ending::Error, Status::Error, json!({"error": why})),
+            End::Cancelled => (
+                Ending::Cancelled,
+                Status::Cancelled,
+                json!({"reason": "cancelled"}),
+            ),
+            End::Full(fill) => return self.end(no_room(*fill)),
+            End::Suspended(pause) => {
+                let more = lifecycle_hooks::suspended(pause, &mut self.journal)?;
+                (Ending::Suspended, Status::Suspended, more)
             }
-        }
-    }
-
-    fn run_alone(&mut self) -> Result<Went, Error> {
-        let (engine, desk) = (&self.thread.engine, self.desk.window());
-        let attendant = engine.attend(&self.thread.id, &self.cancel, desk);
-        let beside = Beside {
-            cancel: &self.cancel,
-            brood: &self.brood,
-            desk: &self.desk,
-            children: &self.children,
         };
-        let went = self.thread.run(&beside);
-        drop(attendant);
-        went
+        let head = self.journal.end(ending, &self.cost, more)?;
+        let (text, outputs, error) = match end {
+            End::Completed { text, outputs } => (text, outputs, None),
+            End::Failed(why) => (String::new(), None, Some(why)),
+            End::Cancelled => (String::new(), None, Some("cancelled".to_owned())),
+            End::Suspended(pause) => (String::new(), None, Some(pause.why)),
+            End::Full(_) => (String::new(), None, None),
+        };
+        Ok(Ran {
+            thread: self.id.clone(),
+            status,
+            text,
+            outputs,
+            error,
+            cost: self.cost,
+            carried: self.start.carried,
+            head,
+            warnings: self.warnings.clone(),
+        })
     }
 
-    /// Ends it at once with `end`.
-    ///
-    /// # Errors
-    /// As [`Engine::run`].
-    pub(super) fn end(mut self, end: End) -> Result<Ran, Error> {
-        self.thread.finish(end, Cost::default())
+    fn write_files(&mut self, ran: &Ran) -> Result<(), Error> {
+        self.files.meta.cost = Some(ran.cost);
+        self.files.write(&self.services)
     }
 
-    /// Ends it at once.
-    ///
-    /// # Errors
-    /// As [`Engine::run`].
-    pub(super) fn fail(mut self, why: &str) -> Result<Ran, Error> {
-        let end = End::Failed(why.to_owned());
-        self.thread.finish(end, Cost::default())
+    fn write_last_files(&mut self, ran: &mut Ran) -> Result<(), Error> {
+        self.files.write_entry(&self.services, &self.journal)?;
+        ran.warnings.extend(self.files.unshown.take());
+        Ok(())
     }
+}
+
+impl ThreadRun {
+    /// The inheritance of its children: without the spawns and time that its chain has spent, and
+    /// the time of other workers.
+    pub(super) fn inheritance(&self) -> Inherited {
+        let mut left = self.plan.inheritance();
+        let Limits {
+            spawns,
+            duration_seconds: time,
+            ..
+        } = &mut left.limits;
+        let carried = &self.start.carried;
+        *spawns = spawns.map(|spawns| spawns.saturating_sub(carried.spawns));
+        let gone = carried.elapsed.saturating_add(self.taken_over.cost.elapsed);
+        let seconds = gone.as_secs() + u64::from(gone.subsec_nanos() > 0);
+        *time = time.map(|time| time.saturating_sub(seconds));
+        left
+    }
+
+    /// From the first event after seal 0 to the hooks of the end. `cost` is its use, also after an
+    /// error.
+    fn live(&mut self, helpers: &Helpers, cost: &mut Cost) -> Result<End, Error> {
+        let (services, plan, id) = (&self.services, &self.plan, &self.id);
+        let (cancel, writer) = (&helpers.cancel, &helpers.writer);
+        let children = &*helpers.children;
+        let callees = ThreadCallees {
+            services,
+            tools: &plan.tools,
+            child: &helpers.child_tool,
+        };
+        let hook_runner = HookRunner {
+            hooks: &plan.hooks,
+            callees: &callees,
+            scope: Scope::Thread,
+            thread: id.as_str(),
+            clock: &*services.host.clock,
+            cancel,
+            facts: lifecycle_hooks::facts(plan, id, self.continues.as_ref()),
+        };
+        let journal = &mut self.journal;
+        let continues = self.continues.is_some();
+        let mut record = ThreadHookRecord {
+            journal: &mut *journal,
+            writer,
+        };
+        // When a thread is taken over after its first request, the record contains its first
+        // message.
+        let opened = match self.taken_over.cost.turns {
+            0 => lifecycle_hooks::open(
+                plan,
+                continues,
+                &hook_runner,
+                &mut record,
+                &mut self.start.messages,
+            )?,
+            _ => None,
+        };
+        self.start
+            .messages
+            .extend(self.taken_over.note.take().map(ChatMessage::User));
+        let mut course = Course {
+            messages: std::mem::take(&mut self.start.messages),
+            cost: self.taken_over.cost,
+            carried: self.start.carried,
+            own: self.taken_over.cost.spend,
+            began: services.host.clock.elapsed(),
+            before: self.taken_over.cost.elapsed,
+        };
+        let system = plan.subject.layers.system_prompt();
+        let cycle = Cycle {
+            thread: id.as_str(),
+            clock: &*services.host.clock,
+            model: &*plan.subject.chosen.model,
+            max_output_tokens: plan.subject.chosen.max_output_tokens,
+            system: system.as_deref(),
+            tools: &plan.tools,
+            returning: Returning(&plan.subject.directive),
+            limits: plan.limits,
+            cancel,
+            recovery: &Configured::new(&services.config),
+            writer,
+            hook_runner: &hook_runner,
+            fence: services.host.heads.fence(),
+            unresolved: &self.taken_over.unresolved,
+        };
+        let mut around = Account {
+            services,
+            id,
+            prices: plan.subject.chosen.prices,
+            children,
+            files: &mut self.files,
+            meter: Meter::new(
+                Counter::of_model(plan.subject.chosen.model.name()),
+                plan.subject.chosen.context_window,
+                services.config.coordination.trigger_threshold,
+                system.as_deref(),
+                &plan.tools.schemas(),
+            ),
+        };
+        // A resumed thread may begin with more than fits; one that was handed over takes a turn
+        // first.
+        let resumed = self.start.inherited > 0 && !self.start.handed && opened.is_none();
+        let first = resumed.then(|| around.meter.full(&course.messages, &Usage::default()));
+        let ran = match (opened, first.flatten()) {
+            (Some(end), _) => Ok(end),
+            (None, Some(fill)) => {
+                // A successor must receive the question that was due.
+                let asked = course.messages.last().map_or("", ChatMessage::text);
+                journal.event("cognition_in", &json!({"text": asked, "role": "user"}))?;
+                cycle.filled(fill, &course, journal)
+            }
+            (None, None) => cycle.run(&mut course, journal, &mut around),
+        };
+        let completed = matches!(ran, Ok(End::Completed { .. } | End::Full(_)));
+        let limit = plan.limits.duration_seconds.map(Duration::from_secs);
+        let spent = || {
+            let own = course.elapsed(&*services.host.clock);
+            course.carried.elapsed.saturating_add(own)
+        };
+        let late = || limit.is_some_and(|limit| spent() > limit);
+        // Its record ends after those of its children. Their work was requested, unless the thread
+        // failed.
+        let wait = |journal: &mut Journal| {
+            while children.is_busy() {
+                if !completed || late() {
+                    children.cancel().set();
+                }
+                writer.serve_for(POLL_INTERVAL, journal);
+            }
+            writer.serve(journal);
+            children.spent()
+        };
+        let total = |own: Nanos, (spent, spawns): (Nanos, u64), cost: &mut Cost| {
+            cost.spend = own.saturating_add(spent);
+            cost.spawns = spawns;
+        };
+        *cost = course.cost;
+        total(course.own, wait(journal), cost);
+        let end = ran?;
+        let mut record = ThreadHookRecord {
+            journal: &mut *journal,
+            writer,
+        };
+        let most = lifecycle_hooks::time_of_end(plan.limits.duration_seconds, spent());
+        let closed = lifecycle_hooks::close(&end, cost, most, &hook_runner, &mut record);
+        // Work that hooks began counts, too, and ends before the thread.
+        total(course.own, wait(journal), cost);
+        closed.map(|()| end)
+    }
+}
+
+/// A window that is full, without a successor.
+pub(super) fn no_room(fill: Fill) -> End {
+    let hit = LimitHit {
+        code: "context_limit_reached",
+        current: fill.used.into(),
+        max: fill.window.into(),
+    };
+    End::Suspended(Box::new(Pause {
+        reason: "limit",
+        why: format!("{}: {} of {}", hit.code, hit.current, hit.max),
+        hit: Some(hit),
+        escalates: true,
+    }))
+}
+
+/// The warnings for a person from a record's first events.
+fn warnings_of(notes: &[(&'static str, Value)]) -> Vec<String> {
+    let shown = notes
+        .iter()
+        .filter(|(kind, _)| *kind != "conversation_opened");
+    shown
+        .map(|(kind, payload)| format!("{kind}: {payload}"))
+        .collect()
 }

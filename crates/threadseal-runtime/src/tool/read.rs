@@ -20,7 +20,7 @@ pub(super) fn tool(node: &Node) -> Result<Tool, Error> {
         "command" => ToolKind::Command(command(&mut fields, true)?),
         "mcp" => ToolKind::Mcp(mcp(&mut fields)?),
         other => {
-            let message = format!("no tool type `{other}` to call: command, mcp");
+            let message = format!("unknown tool type `{other}`; known: command, mcp");
             return Err(kind.error(message));
         }
     };
@@ -68,7 +68,7 @@ fn command(fields: &mut Fields<'_>, has_arguments: bool) -> Result<CommandTool, 
     match argv.list()?.first().zip(program.first()) {
         None => return Err(argv.error("`command` is empty")),
         Some((node, program)) if !program.is_plain() || node.text()?.is_empty() => {
-            return Err(node.error("the program must stand there as it is"));
+            return Err(node.error("the program must be a text without placeholders"));
         }
         Some(_) => {}
     }
@@ -96,7 +96,7 @@ fn command(fields: &mut Fields<'_>, has_arguments: bool) -> Result<CommandTool, 
                 entries
                     .map(|entry| {
                         name(&entry.key).ok_or_else(|| {
-                            let message = format!("{:?} is no name of a variable", entry.key);
+                            let message = format!("{:?} is not a valid variable name", entry.key);
                             entry.place.error(message)
                         })?;
                         Ok((entry.key.clone(), template(&entry.value)?))
@@ -128,7 +128,8 @@ fn mcp(fields: &mut Fields<'_>) -> Result<McpTool, Error> {
         .filter_map(|host| address.strip_prefix(host))
         .any(|rest| rest.is_empty() || rest.starts_with([':', '/']));
     if !address.starts_with("https://") && !local {
-        return Err(url.error("a server is reached by https, or on this machine by http"));
+        return Err(url
+            .error("the address of a server must begin with https, or with http on this machine"));
     }
     let header_env = match fields.take("header_env") {
         Some(map) => {
@@ -148,7 +149,7 @@ fn mcp(fields: &mut Fields<'_>) -> Result<McpTool, Error> {
 
 fn variable(node: &Node) -> Result<String, Error> {
     let text = node.text()?;
-    name(text).ok_or_else(|| node.error(format!("{text:?} is no name of a variable")))
+    name(text).ok_or_else(|| node.error(format!("{text:?} is not a valid variable name")))
 }
 
 /// A name that every system takes for a variable.

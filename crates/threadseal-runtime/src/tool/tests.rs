@@ -126,20 +126,24 @@ fn every_mistake_has_its_line() {
         (
             "tool_type: command",
             "tool_type: bash",
-            "t.yaml:2: no tool type `bash`",
+            "t.yaml:2: unknown tool type `bash`",
         ),
         (
             "command: [grep,",
             "command: [\"${inputs.what}\",",
-            "t.yaml:6: the program must stand there",
+            "t.yaml:6: the program must be a text without placeholders",
         ),
         (
             "command: [grep,",
             "command: [\"\",",
-            "t.yaml:6: the program must stand there",
+            "t.yaml:6: the program must be a text without placeholders",
         ),
         ("env: [PATH", "env: [PATH=1", "t.yaml:8: "),
-        ("MODE:", "A-B:", "t.yaml:9: \"A-B\" is no name"),
+        (
+            "MODE:",
+            "A-B:",
+            "t.yaml:9: \"A-B\" is not a valid variable name",
+        ),
         (
             "./data//x",
             "../x",
@@ -172,7 +176,7 @@ fn every_mistake_has_its_line() {
     for (text, message) in [
         (
             "tool_type: mcp\nurl: http://x.example\ntool: a\n",
-            "t.yaml:2: a server is reached by https",
+            "t.yaml:2: the address of a server must begin with https",
         ),
         (
             "tool_type: mcp\nurl: http://localhost.evil\ntool: a\n",

@@ -67,14 +67,14 @@ impl Toolbox {
             let name = tool.schema().name.clone();
             if RESERVED.contains(&name.as_str()) {
                 let text = format!(
-                    "tool {} is {name} to a model, which is another one",
+                    "tool {} has the name {name} for a model, which is reserved",
                     tool.id()
                 );
                 return Err(Error::invalid(text));
             }
             if let Some(other) = tools.get(&name) {
                 let text = format!(
-                    "tools {} and {} are both {name} to a model",
+                    "tools {} and {} have the same name {name} for a model",
                     other.id(),
                     tool.id()
                 );

@@ -8,12 +8,12 @@
 //! Times are microseconds since 1970. The checksum finds damage, not intent: any writer here can
 //! also compute it. Therefore the directory belongs to its user alone.
 
-use super::{MAX_ALIASES, RecordKind, StoredHead};
+use super::{MAX_ALIASES, StoredHead};
 use serde::{Deserialize, Serialize};
 use threadseal_core::digest::Digest;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::key::KeyId;
-use threadseal_core::record::{Head, RecordId, ThreadId};
+use threadseal_core::record::{Head, RecordId, RecordKind, ThreadId};
 use threadseal_core::time::Timestamp;
 
 /// Largest head file in bytes: the longest thread id and path hint with every character escaped,

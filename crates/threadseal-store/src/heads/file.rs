@@ -22,11 +22,10 @@
 
 use super::recent::{RecentHead, Slots};
 use super::{
-    Durability, HeadStore, MAX_RECORDS_PER_LINE, RecordKind, StoredHead, Swap, checked, codec,
-    going_back, succeed,
+    Durability, HeadStore, MAX_RECORDS_PER_LINE, StoredHead, Swap, checked, codec,
+    head_store::going_back, succeed,
 };
-use crate::atomic::{self, Mode, PRIVATE_FILE};
-use crate::home::PRIVATE_DIRECTORY;
+use crate::atomic::{self, Mode, PRIVATE_DIRECTORY, PRIVATE_FILE};
 use crate::lock::Exclusive;
 use crate::read;
 use crate::sys::{self, Access, Fs, directory_of};
@@ -36,7 +35,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use threadseal_core::digest::Digest;
 use threadseal_core::error::{Error, ErrorKind};
-use threadseal_core::record::{Head, RecordId};
+use threadseal_core::record::{Head, RecordId, RecordKind};
 use threadseal_core::tlog::entry::LoggedHead;
 
 /// Digits of a record id that name its directory.
@@ -331,7 +330,10 @@ impl HeadStore for FileHeadStore {
             .ok_or_else(|| {
                 Error::new(
                     ErrorKind::External,
-                    format!("{} holds a name that is no record id", directory.display()),
+                    format!(
+                        "{} contains a name that is not a record id",
+                        directory.display()
+                    ),
                 )
             })?;
         records.sort_unstable();

@@ -1,11 +1,11 @@
 //! [`MemoryHeadStore`]: heads that live as long as the process.
 
-use super::{Durability, HeadStore, RecordKind, StoredHead, Swap, checked, succeed};
+use super::{Durability, HeadStore, StoredHead, Swap, checked, succeed};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
-use threadseal_core::record::{Head, RecordId};
+use threadseal_core::record::{Head, RecordId, RecordKind};
 
 /// Heads in memory, for tests and for callers that anchor elsewhere.
 #[derive(Debug, Default)]

@@ -12,14 +12,13 @@
 //! a crash a record is forgotten in a place, rather than another one accused.
 
 use super::{
-    Durability, HeadStore, MAX_RECORDS_PER_LINE, RecordKind, StoredHead, Swap, checked, codec,
-    succeed,
+    Durability, HeadStore, MAX_RECORDS_PER_LINE, StoredHead, Swap, checked, codec, succeed,
 };
 use crate::objects::{self, Objects, Put, Version};
 use std::sync::Arc;
 use threadseal_core::digest::Digest;
 use threadseal_core::error::{Error, ErrorKind};
-use threadseal_core::record::{Head, RecordId};
+use threadseal_core::record::{Head, RecordId, RecordKind};
 
 /// Bytes of a place: a record id in hex and LF.
 const PLACE_BYTES: usize = 65;
@@ -145,7 +144,7 @@ impl HeadStore for ObjectHeadStore {
         let records: Option<Vec<RecordId>> =
             names.iter().map(|name| RecordId::parse_hex(name)).collect();
         let mut records = records.ok_or_else(|| {
-            let text = format!("{folder} holds a name that is no record id");
+            let text = format!("{folder} contains a name that is not a record id");
             Error::new(ErrorKind::External, text)
         })?;
         records.sort_unstable();

@@ -2,15 +2,18 @@
 
 use super::*;
 use crate::fault::FaultFs;
-use crate::ledger::PostgresLedgerStore;
-use crate::ledger::postgres::throwaway::Cluster;
 use crate::objects::fault::{FaultObjects, ObjectFault};
 use crate::objects::moto::Moto;
 use crate::objects::{self, Cloud, Folder, Objects};
+use crate::postgres::throwaway::Cluster;
+use crate::postgres::{PostgresDatabase, PostgresHeadStore, PostgresTables};
 use crate::sys::{Fs as _, RealFs};
 use std::path::Path;
 use std::sync::Arc;
+use threadseal_core::digest::Digest;
 use threadseal_core::error::ErrorKind;
+use threadseal_core::record::{Head, RecordId, ThreadId};
+use threadseal_core::time::Timestamp;
 
 fn digest(text: &str) -> Digest {
     Digest::of(text.as_bytes())
@@ -52,8 +55,9 @@ fn on_all_stores(test: impl Fn(&dyn HeadStore)) {
     let objects = Folder::new(RealFs::shared(), folder.path().join("objects"));
     test(&ObjectHeadStore::new(Arc::new(objects)));
     if let Some(cluster) = Cluster::shared() {
-        let store = PostgresLedgerStore::open(&cluster.fresh()).unwrap();
-        test(&PostgresHeadStore::new(Arc::new(store)));
+        let database = PostgresDatabase::open(&cluster.fresh()).unwrap();
+        let tables = PostgresTables::make(&database).unwrap();
+        test(&PostgresHeadStore::over(tables));
     }
     if let Some(moto) = Moto::shared() {
         let objects = objects::open(&moto.fresh(), &moto.settings()).unwrap();

@@ -5,8 +5,8 @@
 //! ```
 //! Not here: the meaning of the bytes (`threadseal_core::key`).
 
-use super::{check_owned, owned_by_user_or_root};
 use crate::atomic::{self, PRIVATE_FILE};
+use crate::owned_files::{check_owned, read_private_key_file};
 use crate::read;
 use crate::sys::{self, FileKind, Fs};
 use std::fmt;
@@ -20,7 +20,6 @@ use threadseal_core::limits::MAX_KEY_FILE_BYTES;
 pub const MAX_KEY_FILE_NAME_BYTES: usize = 64;
 
 const PUBLIC_FILE: u32 = 0o644;
-const OTHERS: u32 = 0o077;
 
 /// A name that is safe as a file name everywhere.
 ///
@@ -48,7 +47,7 @@ impl KeyFileName {
             Ok(Self(text.to_owned()))
         } else {
             Err(Error::invalid(format!(
-                "key name {text:?} does not serve: use up to {MAX_KEY_FILE_NAME_BYTES} of a-z, \
+                "key name {text:?} is not valid: use up to {MAX_KEY_FILE_NAME_BYTES} of a-z, \
                  0-9, '-', '_' and '.', beginning with a letter or digit"
             )))
         }
@@ -198,31 +197,6 @@ impl KeyFiles {
         }
         Ok(entries.into_values().collect())
     }
-}
-
-/// A private key file, wherever it is: refused when others may read it.
-///
-/// # Errors
-/// As [`KeyFiles::read_private`].
-pub fn read_private_key_file(fs: &dyn Fs, path: &Path) -> Result<Vec<u8>, Error> {
-    let file = read::open_regular(fs, path)?;
-    // The check uses the open file, not the name, so it applies to the bytes that are read.
-    let found = file.metadata()?;
-    let shown = path.display();
-    if !owned_by_user_or_root(fs, &found) {
-        return Err(Error::key(format!(
-            "private key {shown} belongs to user {}, not to you",
-            found.uid
-        )));
-    }
-    if found.mode & OTHERS != 0 {
-        return Err(Error::key(format!(
-            "others may use private key {shown} (mode {:04o}); run: chmod 600 {shown}, or make a \
-             new key if somebody did",
-            found.mode
-        )));
-    }
-    file.read_whole(MAX_KEY_FILE_BYTES)
 }
 
 fn refuse_existing(fs: &dyn Fs, path: &Path) -> Result<(), Error> {

@@ -23,27 +23,23 @@ mod keys;
 mod tests;
 
 pub use inside::is_inside;
-pub use keys::{KeyEntry, KeyFileName, KeyFiles, MAX_KEY_FILE_NAME_BYTES, read_private_key_file};
+pub use keys::{KeyEntry, KeyFileName, KeyFiles, MAX_KEY_FILE_NAME_BYTES};
 
-use crate::atomic::{self, Mode, PRIVATE_FILE};
+use crate::atomic::{self, Mode, PRIVATE_DIRECTORY, PRIVATE_FILE};
 use crate::epochs::EpochKeys;
 use crate::heads::FileHeadStore;
 use crate::lock::Exclusive;
-use crate::read;
-use crate::sys::{self, FileKind, Fs, Metadata};
+use crate::owned_files::{check_owned, read_trusted_file};
+use crate::sys::{self, FileKind, Fs};
 use std::ffi::OsStr;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal_core::error::Error;
 use threadseal_core::limits::MAX_TRUST_FILE_BYTES;
 
-/// Permission bits of a directory of its user alone.
-pub const PRIVATE_DIRECTORY: u32 = 0o700;
 /// Largest configuration file in bytes.
 pub const MAX_CONFIG_FILE_BYTES: usize = 1 << 20;
 
-const OTHERS_WRITE: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
 /// The default path of the home, from the values of `$THREADSEAL_HOME`, `$XDG_DATA_HOME` and
@@ -191,53 +187,6 @@ impl Home {
     }
 }
 
-/// A file that decides trust. It is read only when it belongs to the user or to root and no other
-/// user may write to it. `None` when there is none.
-///
-/// # Errors
-/// [`threadseal_core::error::ErrorKind::InvalidInput`] when others could have written it, or as
-/// [`read::read_small`].
-pub fn read_trusted_file(
-    fs: &dyn Fs,
-    path: &Path,
-    limit_bytes: usize,
-) -> Result<Option<Vec<u8>>, Error> {
-    match fs.metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(sys::failure("read", path, &error)),
-        Ok(_) => {}
-    }
-    check_owned(fs, path, FileKind::Regular)?;
-    read::read_small(fs, path, limit_bytes).map(Some)
-}
-
-/// Refuses a file or directory that another user owns or may write to.
-fn check_owned(fs: &dyn Fs, path: &Path, kind: FileKind) -> Result<Metadata, Error> {
-    let found = fs
-        .metadata(path)
-        .map_err(|error| sys::failure("read", path, &error))?;
-    let shown = path.display();
-    if found.kind != kind {
-        return Err(Error::invalid(format!(
-            "{shown} is {}, not {kind}",
-            found.kind
-        )));
-    }
-    if !owned_by_user_or_root(fs, &found) {
-        return Err(Error::invalid(format!(
-            "{shown} belongs to user {}, not to you; nothing in it is trusted",
-            found.uid
-        )));
-    }
-    if found.mode & OTHERS_WRITE != 0 {
-        return Err(Error::invalid(format!(
-            "others may write to {shown} (mode {:04o}); run: chmod go-w {shown}",
-            found.mode
-        )));
-    }
-    Ok(found)
-}
-
 /// Refuses a directory above the home in which other users could put another home.
 fn check_stands(fs: &dyn Fs, above: &Path, home: &Path) -> Result<(), Error> {
     const ANYBODY_WRITES: u32 = 0o002;
@@ -248,13 +197,9 @@ fn check_stands(fs: &dyn Fs, above: &Path, home: &Path) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "anybody may write to {} (mode {:04o}) and so replace {}",
+        "any user may write to {} (mode {:04o}) and so replace {}",
         above.display(),
         found.mode,
         home.display()
     )))
-}
-
-fn owned_by_user_or_root(fs: &dyn Fs, found: &Metadata) -> bool {
-    found.uid == fs.effective_uid() || found.uid == 0
 }

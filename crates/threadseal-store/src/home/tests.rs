@@ -1,8 +1,10 @@
 //! The owner of a home, its contents, and when nothing is read from it.
 
 use super::*;
-use crate::sys::RealFs;
+use crate::owned_files::read_private_key_file;
+use crate::sys::{Metadata, RealFs};
 use std::fs;
+use std::io;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use threadseal_core::error::ErrorKind;
 
@@ -85,7 +87,7 @@ fn a_home_that_strangers_could_swap_is_refused_unless_the_directory_is_sticky() 
     let above = folder.path().join("deep");
     set_mode(&above, 0o777);
     let error = Home::open(RealFs::shared(), home.path()).unwrap_err();
-    assert!(error.to_string().contains("anybody may write"), "{error}");
+    assert!(error.to_string().contains("any user may write"), "{error}");
     set_mode(&above, 0o1777);
     Home::open(RealFs::shared(), home.path()).unwrap();
 }

@@ -426,7 +426,7 @@ impl Hashed {
         let declares = matches!(kind, Some(GENESIS_EFFECT | ACTORS_EFFECT));
         if declares && line.len() > MAX_LENIENT_RECORD_BYTES {
             let text = format!(
-                "what a ledger begins with, or who joins it, has at most {MAX_LENIENT_RECORD_BYTES} bytes"
+                "the genesis of a ledger and a record of its actors have at most {MAX_LENIENT_RECORD_BYTES} bytes"
             );
             return Err(Error::new(ErrorKind::Limit, text));
         }
@@ -459,7 +459,7 @@ fn on_all_cores<T: Send, R: Send>(
         }
         let mut done = all(own)?;
         for other in others {
-            let broken = || Error::new(ErrorKind::External, "a thread that signs broke off");
+            let broken = || Error::new(ErrorKind::External, "a signing thread failed");
             done.extend(other.join().unwrap_or_else(|_| Err(broken()))?);
         }
         Ok(done)
@@ -467,7 +467,7 @@ fn on_all_cores<T: Send, R: Send>(
 }
 
 fn out_of_breath(run: &RunId) -> Error {
-    let text = format!("others were faster {MAX_RACES} times on run {run}; try again");
+    let text = format!("others appended to run {run} {MAX_RACES} times meanwhile; try again");
     Error::new(ErrorKind::External, text)
 }
 

@@ -94,3 +94,24 @@ impl<S: LedgerStore + ?Sized> Iterator for Subscription<'_, S> {
         }
     }
 }
+
+/// Iterators over any store.
+pub trait LedgerStoreExt: LedgerStore {
+    /// All records from number `from` on, to the end, in constant memory.
+    fn list<'s>(&'s self, run: &'s RunId, from: u64) -> List<'s, Self> {
+        List::new(self, run, from)
+    }
+
+    /// All records from number `after` on, and those to come. Each [`Iterator::next`] waits up to
+    /// `patience` for one and is `None` when none came; ask again for more.
+    fn subscribe<'s>(
+        &'s self,
+        run: &'s RunId,
+        after: u64,
+        patience: Duration,
+    ) -> Subscription<'s, Self> {
+        Subscription::new(self, run, after, patience)
+    }
+}
+
+impl<S: LedgerStore + ?Sized> LedgerStoreExt for S {}

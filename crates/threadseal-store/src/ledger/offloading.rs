@@ -9,8 +9,7 @@
 //! `effect.payload` and `result` are moved.
 
 use super::{Appended, ChainedLedger, LedgerStore};
-use crate::atomic::{self, PRIVATE_FILE};
-use crate::home::PRIVATE_DIRECTORY;
+use crate::atomic::{self, PRIVATE_DIRECTORY, PRIVATE_FILE};
 use crate::read;
 use crate::sys::{self, Fs};
 use std::collections::BTreeMap;
@@ -58,7 +57,7 @@ fn check(run: &RunId, id: &str, content: Vec<u8>) -> Result<Vec<u8>, Error> {
         return Ok(content);
     }
     Err(Error::refused(format!(
-        "artifact {id} is not what its name says"
+        "artifact {id} does not match its name"
     )))
 }
 

@@ -162,7 +162,7 @@ impl Advance {
         let new = new.map(|(hash, bytes)| Proven::of_part(*hash, bytes));
         let mut links: Vec<Proven> = new.collect::<Result<_, Error>>()?;
         if links.is_empty() {
-            return Err(refused(&"it brings nothing new"));
+            return Err(refused(&"it contains nothing new"));
         }
         for link in &mut links {
             let is_last = link.hash == package.checkpoint.hash;
@@ -257,7 +257,7 @@ impl Advance {
         match other {
             None => Ok(()),
             Some(name) => Err(Error::invalid(format!(
-                "the link is of {name}, and is to be saved as one of {agent}"
+                "the link belongs to {name}, but would be saved as one of {agent}"
             ))),
         }
     }
@@ -398,7 +398,7 @@ fn given(header: &CheckpointHeader) -> ProvenState {
 }
 
 fn refused(why: &dyn fmt::Display) -> Error {
-    Error::refused(format!("this link is not taken: {why}"))
+    Error::refused(format!("this link is not accepted: {why}"))
 }
 
 fn other_state(link: &ContentHash) -> Error {

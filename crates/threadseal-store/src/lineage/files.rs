@@ -23,9 +23,9 @@
 use super::advance::Proven;
 use super::state::{StoredLink, each_chunk};
 use super::{Advance, CheckpointStore, Newest, Saved};
-use crate::atomic::{self, NewFile, PRIVATE_FILE};
-use crate::home::{PRIVATE_DIRECTORY, read_private_key_file};
+use crate::atomic::{self, NewFile, PRIVATE_DIRECTORY, PRIVATE_FILE};
 use crate::lock::Exclusive;
+use crate::owned_files::read_private_key_file;
 use crate::read::{self, RegularFile, Source};
 use crate::sys::{self, Access, Fs, directory_of};
 use std::collections::BTreeMap;
@@ -135,7 +135,7 @@ impl FileCheckpointStore {
             (Some(live), _) => Ok((Newest::Link(live.hash), Some(live))),
             (None, Some(hash)) => Ok((Newest::Deleted(hash), None)),
             (None, None) if self.has_begun(agent)? => Err(Error::refused(format!(
-                "{} is gone, and {} shows that it was there; put the newest link back",
+                "{} is gone, but {} shows that it existed; restore the newest link",
                 self.live(agent).display(),
                 self.archive(agent).display()
             ))),
@@ -339,7 +339,7 @@ impl CheckpointStore for FileCheckpointStore {
         let mut file = NewFile::begin(&*self.fs, &self.live(agent), PRIVATE_FILE)?;
         file.write(&last.head)?;
         if !last.write_state(state, &mut |piece| file.write(piece))? {
-            return Err(Error::invalid("the newest link must bring its state"));
+            return Err(Error::invalid("the newest link must contain its state"));
         }
         self.publish(agent, advance, file)
     }
@@ -485,7 +485,7 @@ fn named(file: RegularFile, link: &ContentHash) -> Result<Found, Error> {
         Ok(found) if found.hash == *link => Ok(found),
         Err(error) if error.kind() == ErrorKind::External => Err(error),
         _ => Err(Error::refused(format!(
-            "{} is not the link that its name says; move it out of {}",
+            "{} does not match its name; move it out of {}",
             path.display(),
             directory_of(&path).display()
         ))),

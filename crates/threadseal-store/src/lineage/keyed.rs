@@ -320,7 +320,7 @@ impl KeyedCheckpointStore {
                 Some(_) => Ok(()),
                 None => Err(Error::new(
                     ErrorKind::External,
-                    format!("{name} was there and is gone; somebody deletes the agent"),
+                    format!("{name} disappeared; another process deletes the agent"),
                 )),
             },
         }

@@ -64,7 +64,7 @@ impl RememberedStore {
                 return Ok(true);
             }
             return Err(Error::refused(format!(
-                "the store lacks link {line} of {agent}, which this host has seen; put it back"
+                "the store lacks link {line} of {agent}, which this host has seen; restore it"
             )));
         }
         Ok(false)
@@ -92,9 +92,9 @@ impl RememberedStore {
         for KnownFork { fork, entry } in forks {
             let why = match bearing(&fork, links.iter().copied(), whole) {
                 Bearing::Clear => continue,
-                Bearing::Forked => "nothing goes on from there",
+                Bearing::Forked => "nothing continues from there",
                 Bearing::Unknown => {
-                    "whether this goes on from there, the links that are here do not tell"
+                    "the links that are here do not show whether this continues from there"
                 }
             };
             return Err(Error::refused(format!("{entry}: {fork}; {why}")));

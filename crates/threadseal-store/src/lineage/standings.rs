@@ -3,14 +3,13 @@
 //! A content hash commits to all links before it, so their common result is kept under it. An agent
 //! that continues reads only new links.
 
+use super::checkpoint_store::{gone, walk_back};
 use super::{CheckpointStore, Newest};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::error::Error;
 use threadseal_formats::lineage::{AgentName, ContentHash, Standing, Version};
 
-/// Most links of one history that are walked.
-pub const MAX_HISTORY_LINKS: usize = 1 << 20;
 /// Most standings that are remembered; then all are forgotten.
 const MAX_KNOWN: usize = 1 << 12;
 
@@ -29,7 +28,7 @@ impl Standings {
     /// The newest link of an agent, and its standing by all links up to that one, each verified.
     ///
     /// # Errors
-    /// As [`CheckpointStore::newest`]; [`ErrorKind::Refused`] also when a link does not follow the
+    /// As [`CheckpointStore::newest`]; [`threadseal_core::error::ErrorKind::Refused`] also when a link does not follow the
     /// one before it, or one is missing. A missing link before one of igor is allowed: igor
     /// archives no second checkpoint of one tick.
     pub fn of(
@@ -48,7 +47,7 @@ impl Standings {
             (None, Some((_, Version::V4))) => Standing::cut(),
             (None, Some((missing, _))) => {
                 return Err(Error::refused(format!(
-                    "the history of {agent} lacks the link {missing}; put it back"
+                    "the history of {agent} lacks the link {missing}; restore it"
                 )));
             }
         };
@@ -77,54 +76,4 @@ impl Standings {
         // Each change of the map is whole.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The result of a walk from the newest link back.
-pub(super) struct Walked {
-    pub(super) newest: Newest,
-    /// Newest first.
-    pub(super) links: Vec<ContentHash>,
-    /// The parent that is not here, and the version of the last link.
-    missing: Option<(ContentHash, Version)>,
-}
-
-/// Walks back to the first link, or to a link for which `stop` returns true, which is left out.
-pub(super) fn walk_back<S: CheckpointStore + ?Sized>(
-    store: &S,
-    agent: &AgentName,
-    stop: &mut dyn FnMut(&ContentHash) -> bool,
-) -> Result<Walked, Error> {
-    let newest = store.newest(agent)?;
-    let mut walked = Walked {
-        newest,
-        links: Vec::new(),
-        missing: None,
-    };
-    let (mut at, mut child) = (None, None);
-    if let Newest::Link(hash) = newest {
-        at = Some(hash);
-    }
-    while let Some(hash) = at.filter(|hash| !stop(hash)) {
-        if walked.links.len() == MAX_HISTORY_LINKS {
-            let text = format!("{agent} has more than {MAX_HISTORY_LINKS} links");
-            return Err(Error::new(ErrorKind::Limit, text));
-        }
-        match (store.load(agent, &hash)?, child) {
-            (Some(link), _) => {
-                walked.links.push(hash);
-                child = Some(link.header.version);
-                at = link.header.prev;
-            }
-            (None, Some(version)) => {
-                walked.missing = Some((hash, version));
-                at = None;
-            }
-            (None, None) => return Err(gone(agent, &hash)),
-        }
-    }
-    Ok(walked)
-}
-
-fn gone(agent: &AgentName, link: &ContentHash) -> Error {
-    Error::refused(format!("the link {link} of {agent} is gone"))
 }

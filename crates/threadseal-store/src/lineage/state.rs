@@ -195,7 +195,7 @@ impl Source for Checked {
 
 fn damaged(link: &ContentHash) -> Error {
     Error::refused(format!(
-        "the stored link {link} is damaged: what lies there is not what was sealed"
+        "the stored link {link} is damaged: it differs from what was sealed"
     ))
 }
 

@@ -3,7 +3,8 @@
 //! An answer of "exists" or "changed" is passed on as it is. The library may have repeated the
 //! request after a lost answer. Only the caller can distinguish its own write from another's.
 
-use super::{Object, Objects, Put, Version, damaged, external};
+use super::storage::external;
+use super::{Object, Objects, Put, Version, damaged};
 use crate::runtime::wait_for;
 use object_store::path::Path;
 use object_store::{
@@ -35,7 +36,8 @@ impl Cloud {
             "" => name.to_owned(),
             prefix => format!("{prefix}/{name}"),
         };
-        Path::parse(&whole).map_err(|error| Error::invalid(format!("no name of objects: {error}")))
+        Path::parse(&whole)
+            .map_err(|error| Error::invalid(format!("not a name of an object: {error}")))
     }
 
     fn put(&self, name: &str, bytes: &[u8], mode: PutMode) -> Result<Put, Error> {
@@ -121,7 +123,7 @@ impl Objects for Cloud {
                     .and_then(|rest| rest.strip_prefix('/'));
                 let name = name.unwrap_or(whole).to_owned();
                 if names.last().is_some_and(|last| *last >= name) {
-                    return Err(external(self, "names are not listed in their order"));
+                    return Err(external(self, "names are not listed in order"));
                 }
                 names.push(name);
             }

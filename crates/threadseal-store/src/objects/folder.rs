@@ -10,8 +10,7 @@
 //! removes.
 
 use super::{Object, Objects, Put, Version, damaged};
-use crate::atomic::{self, Mode, PRIVATE_FILE};
-use crate::home::PRIVATE_DIRECTORY;
+use crate::atomic::{self, Mode, PRIVATE_DIRECTORY, PRIVATE_FILE};
 use crate::lock::Exclusive;
 use crate::read;
 use crate::sys::{self, Fs, directory_of};

@@ -47,10 +47,3 @@ pub(crate) fn text_of_hex(hex: &str) -> Option<String> {
         .collect();
     String::from_utf8(bytes?).ok()
 }
-
-#[cfg(feature = "object")]
-/// A number that fills exactly `digits` decimal digits.
-pub(crate) fn number(text: &str, digits: usize) -> Option<u64> {
-    let is_number = text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| text.parse().ok())?
-}

@@ -85,8 +85,8 @@ fn s3(bucket: &str, settings: &[(String, String)]) -> Result<object_store::aws::
     let is_plain = endpoint.is_some_and(|url| url.starts_with("http://"));
     if is_plain && !allowed && !endpoint.is_some_and(is_this_machine) {
         return Err(Error::invalid(
-            "AWS_ENDPOINT_URL is without TLS and not on this machine; set AWS_ALLOW_HTTP=true if \
-             everything between here and there may read and change records",
+            "AWS_ENDPOINT_URL has no TLS and is not on this machine; set AWS_ALLOW_HTTP=true if \
+             every host in between may read and change records",
         ));
     }
     let builder = AmazonS3Builder::new().with_bucket_name(bucket);

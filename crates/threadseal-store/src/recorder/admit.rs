@@ -1,6 +1,7 @@
 //! Decides which records a recorder continues, and with which keys.
 
-use super::{Keys, Recorder, TailPolicy};
+use super::epoch::Keys;
+use super::tail::TailPolicy;
 use crate::host::Host;
 use threadseal_core::error::Error;
 use threadseal_core::key::{KeyUsage, PublicKey};
@@ -9,19 +10,6 @@ use threadseal_core::report::{Report, Verdict};
 use threadseal_core::tlog::entry::key_event::KeyEvent;
 use threadseal_core::trust::{Purpose, ScopeFormat, Standing};
 use threadseal_formats::transcript::{Sealer, Signers, VerifyOptions};
-
-impl Recorder {
-    /// Lets the recorder's own key seal after the end, where it took the place of the record's
-    /// authority.
-    pub(super) fn succeed(&mut self) -> Result<(), Error> {
-        for word in std::mem::take(&mut self.words) {
-            let stamp = self.host.stamp()?;
-            self.sealer.succeed(stamp, &word, &mut self.lines)?;
-            self.buffer_lines()?;
-        }
-        Ok(())
-    }
-}
 
 /// Refuses keys that ended: their earlier seals stay valid, and a new seal by them would not count.
 ///
@@ -42,8 +30,12 @@ pub(super) fn admit_keys(
         return Ok(Vec::new());
     }
     let history = options.trust.places.as_ref().and_then(|log| log.keys());
-    let words = history.and_then(|history| history.succession(sealer.authority(), own));
-    Ok(words.unwrap_or_default().into_iter().cloned().collect())
+    let key_events = history.and_then(|history| history.succession(sealer.authority(), own));
+    Ok(key_events
+        .unwrap_or_default()
+        .into_iter()
+        .cloned()
+        .collect())
 }
 
 /// Was the key revoked, so that only seals that are known to be older count?
@@ -65,7 +57,7 @@ fn refuse_ended(
         .standing
     {
         Standing::Revoked { .. } => Err(Error::refused(format!(
-            "key {} ended: what it sealed before stands, and nothing that it seals from now on counts; go on in a new record",
+            "key {} ended: its earlier seals remain valid, but new ones do not count; continue in a new record",
             key.key_id()
         ))),
         _ => Ok(()),
@@ -78,8 +70,7 @@ pub(super) fn accept(report: &Report, tail: TailPolicy) -> Result<(), Error> {
         Verdict::Verified | Verdict::Open | Verdict::Partial => Ok(()),
         Verdict::UnsignedTail if tail != TailPolicy::Refuse => Ok(()),
         Verdict::UnsignedTail => {
-            let way_out =
-                "threadseal seal moves what follows its last seal aside, and says so in it";
+            let way_out = "hint: threadseal seal sets the tail aside and records that";
             Err(Error::refused(format!("{}; {way_out}", refusal(report))))
         }
         _ => Err(refusal(report)),
@@ -90,12 +81,12 @@ pub(super) fn accept(report: &Report, tail: TailPolicy) -> Result<(), Error> {
 pub(super) fn check_signers(
     host: &Host,
     sealer: &Sealer,
-    words: &[KeyEvent],
+    key_events: &[KeyEvent],
     signers: Signers<'_>,
 ) -> Result<(), Error> {
     let mut asked = sealer.clone();
-    for word in words {
-        asked.succeed(host.stamp()?, word, &mut Vec::new())?;
+    for key_event in key_events {
+        asked.succeed(host.stamp()?, key_event, &mut Vec::new())?;
     }
     asked.check_signers(signers)
 }

@@ -15,15 +15,15 @@
 //! extra file. Before (2) is durable, it is of a key that no seal names. Afterwards, it is of a key
 //! that was given up.
 
-use super::Keys;
 use crate::epochs::EpochKeys;
 use crate::host::Host;
+use std::sync::Arc;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::key::{LocalSigner, PublicKey, Signer};
 use threadseal_core::limits::MAX_RECORD_KEYS;
 use threadseal_core::record::{RecordId, ThreadId};
-use threadseal_formats::transcript::Sealer;
 use threadseal_formats::transcript::manifest::Manifest;
+use threadseal_formats::transcript::{Sealer, Signers};
 
 /// Seals of an epoch, the last of which names the next key. A rotation takes four fsyncs beside the
 /// two of each seal; so they affect only one of this many seals.
@@ -31,6 +31,18 @@ pub const SEALS_PER_EPOCH: u32 = 64;
 
 /// How many of the keys that a record may have are left for those who take it over.
 const KEPT_FOR_TAKING_OVER: usize = 64;
+
+/// The keys that seal records.
+#[derive(Clone)]
+pub struct Keys {
+    /// Signs notes, or lets keys of epochs sign them.
+    pub native: Arc<dyn Signer + Send + Sync>,
+    /// Signs Rye's prefix digests.
+    pub rye: Arc<dyn Signer + Send + Sync>,
+    /// The folder of keys that seal a part of one record each; without it `native` makes all seals
+    /// of new records.
+    pub epochs: Option<EpochKeys>,
+}
 
 /// The key of a record's present epoch.
 pub(super) struct Epoch {
@@ -72,7 +84,7 @@ impl Epoch {
     }
 
     /// The current key according to the record's last seal; None where its keys are not of a home.
-    pub(super) fn go_on(keys: &Keys, sealer: &Sealer) -> Result<Option<Self>, Error> {
+    pub(super) fn current(keys: &Keys, sealer: &Sealer) -> Result<Option<Self>, Error> {
         let manifest = sealer.manifest();
         let current = sealer.current_key().unwrap_or(&manifest.key);
         let own = keys.native.public_key();
@@ -163,10 +175,18 @@ impl Epoch {
     }
 }
 
+/// The key of the epoch, where there is one, and Rye's.
+pub(super) fn signers<'a>(keys: &'a Keys, epoch: Option<&'a Epoch>) -> Signers<'a> {
+    Signers {
+        native: epoch.and_then(Epoch::signer).unwrap_or(&*keys.native),
+        rye: &*keys.rye,
+    }
+}
+
 fn not_here(current: &PublicKey) -> Error {
     Error::refused(format!(
-        "the key that seals this record now, {}, is not in this home: go on where it was sealed last, or have its authority \
-         take it over with: threadseal seal --take-over",
+        "the key that seals this record now, {}, is not in this home: continue where it was sealed last, or take it over \
+         with its authority; hint: threadseal seal --take-over",
         current.key_id()
     ))
 }

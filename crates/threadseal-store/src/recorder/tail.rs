@@ -2,7 +2,6 @@
 //!
 //! A crash or a full disk can interrupt a redaction before its own seal.
 
-use super::TailPolicy;
 use crate::read::{RegularFile, Source as _};
 use memchr::memmem;
 use threadseal_core::error::{Error, ErrorKind};
@@ -13,6 +12,22 @@ const OF_REDACTIONS: [&str; 3] = ["authority", "redacted", "checkpoint"];
 
 /// Longest tail that can be adopted; it is held in memory.
 const MAX_ADOPTED_BYTES: usize = 256 << 20;
+
+/// How to treat bytes after the last seal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TailPolicy {
+    /// Do not open the record.
+    Refuse,
+    /// Move them into a file beside the record, and record that in it.
+    SetAside,
+    /// Set aside only the rest of a redaction that was interrupted before its seal. Refuse any
+    /// other tail.
+    SetAsideRedaction,
+    /// Keep them, marked as unverified for ever.
+    Adopt,
+    /// Leave them as they are; nothing is written before [`Recorder::adopt_tail`].
+    Hold,
+}
 
 /// All bytes from `from` on.
 pub(super) fn read(file: &RegularFile, from: u64) -> Result<Vec<u8>, Error> {

@@ -1,5 +1,8 @@
 //! A record on disk: written, truncated, rolled back, changed, and held by one writer.
 
+mod delegate;
+mod redact;
+
 use super::*;
 use crate::clock::SystemClock;
 use crate::heads::{
@@ -14,6 +17,7 @@ use threadseal_core::record::{Head, RecordId};
 use threadseal_core::report::Verdict;
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
+use threadseal_formats::transcript::ScanOptions;
 
 struct Bench {
     host: Host,

@@ -6,12 +6,12 @@
 //! ```
 //! A file is exactly what [`crate::recorder::Recorder`] writes at a path: the store only names it.
 
-use super::{Appender, Claim, FsckReport, RecordName, TranscriptStore, no_record};
+use super::transcript_store::{checked_aside, no_record};
+use super::{Appender, Claim, FsckReport, RecordName, TranscriptStore};
 use crate::append::{Log, MovedTail};
-use crate::atomic::{self, NewFile, PRIVATE_FILE};
+use crate::atomic::{self, NewFile, PRIVATE_DIRECTORY, PRIVATE_FILE};
 use crate::examine;
-use crate::home::PRIVATE_DIRECTORY;
-use crate::ledger::Fault;
+use crate::fsck::Fault;
 use crate::lock::WriterLock;
 use crate::read::{self, RegularFile, Source};
 use crate::sys::{self, Fs};
@@ -116,7 +116,7 @@ impl TranscriptStore for FileTranscriptStore {
         limit_bytes: usize,
     ) -> Result<Vec<u8>, Error> {
         let bytes = read::read_small(&*self.fs, &moved.path, limit_bytes)?;
-        super::checked_aside(bytes, moved)
+        checked_aside(bytes, moved)
     }
 
     fn delete(&self, name: &RecordName, record: &RecordId, size: u64) -> Result<bool, Error> {
@@ -165,7 +165,7 @@ impl TranscriptStore for FileTranscriptStore {
             size += chunk.len() as u64;
         }
         if line < size {
-            let text = "the file ends in a torn line; threadseal seal sets it aside and says so in the record";
+            let text = "the file ends in a torn line; hint: threadseal seal sets it aside and records that";
             fault("torn_tail", line, text);
         }
         Ok(FsckReport {

@@ -3,7 +3,7 @@
 //! What this host knows of later states is not held against it then. Everything else is; and that the copy is an earlier state of the
 //! same record, rather than another continuation, the log must show.
 
-use super::Verifier;
+use super::context::Context;
 use super::logged::CHECK;
 use crate::home_log::HomeLog;
 use threadseal_core::record::{ExpectedHead, Head};
@@ -14,80 +14,78 @@ use threadseal_store::heads::LoggedAt;
 
 const SUPERSEDED: FindingCode = FindingCode::Superseded;
 
-impl Verifier {
-    /// Leaves out of what a record must contain what is later than the state that was asked for.
-    pub(super) fn without_later(&self, expect: Vec<Expectation>) -> Vec<Expectation> {
-        let stays = |expected: &Expectation| match (&expected.by, expected.head) {
-            (KnownBy::Fork(known), _) => {
-                let as_of = self.request.as_of.as_ref();
-                !as_of.is_some_and(|as_of| known.fork.is_behind(as_of))
-            }
-            (KnownBy::Caller, _) | (_, ExpectedHead::Line(_)) => true,
-            (_, ExpectedHead::Head(known)) => !self.is_later(&known),
-        };
-        expect.into_iter().filter(stays).collect()
-    }
-
-    /// Is this a later state of the record of which an older one was asked for?
-    pub(super) fn is_later(&self, known: &Head) -> bool {
-        let as_of = self.request.as_of;
-        as_of.is_some_and(|as_of| as_of.record == known.record && as_of.seq < known.seq)
-    }
-
-    /// Reports which later state is known, and what shows that this one came before it.
-    pub(super) fn supersede(&self, report: &mut Report) {
-        let Some(as_of) = self.request.as_of else {
-            return;
-        };
-        if report.head != Some(as_of) {
-            if report.verdict == Verdict::Verified {
-                let text = format!("its last seal is not {as_of}, which was asked for");
-                report.downgrade(
-                    Verdict::Open,
-                    Finding::error(FindingCode::HeadNotLast, text),
-                );
-            }
-            return;
+/// Leaves out of what a record must contain what is later than the state that was asked for.
+pub(super) fn without_later(context: &Context, expect: Vec<Expectation>) -> Vec<Expectation> {
+    let stays = |expected: &Expectation| match (&expected.by, expected.head) {
+        (KnownBy::Fork(known), _) => {
+            let as_of = context.request.as_of.as_ref();
+            !as_of.is_some_and(|as_of| known.fork.is_behind(as_of))
         }
-        let stored = self.host.heads.fetch(&as_of.record).ok().flatten();
-        let Some(newest) = stored.filter(|stored| self.is_later(&stored.head)) else {
-            return;
-        };
-        let newest = newest.head;
-        match self.logged(&as_of) {
-            Some(at) if at.logged.head == as_of => {
-                report.check(CHECK, CheckResult::Pass, Some(at.entry.to_string()));
-                let text = format!(
-                    "{} is this state; the newest that is known is {newest}",
-                    at.entry
-                );
-                report.find(Finding::note(SUPERSEDED, text));
-            }
-            Some(at) => {
-                report.check(
-                    CHECK,
-                    CheckResult::Fail,
-                    Some(format!("{}: another seal", at.entry)),
-                );
-                let text = format!("{} has another seal {} of the record", at.entry, as_of.seq);
-                report.downgrade(
-                    Verdict::Forked,
-                    Finding::error(FindingCode::HeadDiffers, text),
-                );
-            }
-            None => {
-                let text = format!(
-                    "the newest state that is known is {newest}, and nothing here shows that it continues this one"
-                );
-                report.downgrade(Verdict::Open, Finding::warning(SUPERSEDED, text));
-            }
+        (KnownBy::Caller, _) | (_, ExpectedHead::Line(_)) => true,
+        (_, ExpectedHead::Head(known)) => !is_later(context, &known),
+    };
+    expect.into_iter().filter(stays).collect()
+}
+
+/// Is this a later state of the record of which an older one was asked for?
+pub(super) fn is_later(context: &Context, known: &Head) -> bool {
+    let as_of = context.request.as_of;
+    as_of.is_some_and(|as_of| as_of.record == known.record && as_of.seq < known.seq)
+}
+
+/// Reports which later state is known, and what shows that this one came before it.
+pub(super) fn supersede(context: &Context, report: &mut Report) {
+    let Some(as_of) = context.request.as_of else {
+        return;
+    };
+    if report.head != Some(as_of) {
+        if report.verdict == Verdict::Verified {
+            let text = format!("its last seal is not the requested {as_of}");
+            report.downgrade(
+                Verdict::Open,
+                Finding::error(FindingCode::HeadNotLast, text),
+            );
+        }
+        return;
+    }
+    let stored = context.host.heads.fetch(&as_of.record).ok().flatten();
+    let Some(newest) = stored.filter(|stored| is_later(context, &stored.head)) else {
+        return;
+    };
+    let newest = newest.head;
+    match logged(context, &as_of) {
+        Some(at) if at.logged.head == as_of => {
+            report.check(CHECK, CheckResult::Pass, Some(at.entry.to_string()));
+            let text = format!(
+                "{} is this state; the newest known state is {newest}",
+                at.entry
+            );
+            report.find(Finding::note(SUPERSEDED, text));
+        }
+        Some(at) => {
+            report.check(
+                CHECK,
+                CheckResult::Fail,
+                Some(format!("{}: another seal", at.entry)),
+            );
+            let text = format!("{} has another seal {} of the record", at.entry, as_of.seq);
+            report.downgrade(
+                Verdict::Forked,
+                Finding::error(FindingCode::HeadDiffers, text),
+            );
+        }
+        None => {
+            let text = format!(
+                "the newest known state is {newest}, and nothing here shows that it continues this one"
+            );
+            report.downgrade(Verdict::Open, Finding::warning(SUPERSEDED, text));
         }
     }
+}
 
-    fn logged(&self, head: &Head) -> Option<LoggedAt> {
-        match &self.log {
-            HomeLog::There(log) => log.head_at(&head.record, head.seq).ok()?,
-            _ => None,
-        }
+fn logged(context: &Context, head: &Head) -> Option<LoggedAt> {
+    match &context.log {
+        HomeLog::There(log) => log.head_at(&head.record, head.seq).ok()?,
+        _ => None,
     }
 }

@@ -10,7 +10,9 @@
 //! had a transcript: both are written after its line 1. A transcript outside of its thread's folder was copied out: nothing is missed there.
 //! The neighbours themselves are verified as files of their own.
 
-use super::{FileResult, Verifier, shown};
+use super::context::{Context, shown};
+use super::file_result::FileResult;
+use super::ledger;
 use crate::error::VerifyError;
 use crate::inputs::Candidate;
 use crate::layout::{CAPABILITIES_FILE, THREAD_FILE, THREADS, TRANSCRIPT_FILE};
@@ -44,7 +46,7 @@ struct Named {
 /// # Errors
 /// When a file cannot be read.
 pub(super) fn beside(
-    verifier: &Verifier,
+    context: &Context,
     file: &RegularFile,
     report: &Report,
 ) -> Result<Vec<Report>, VerifyError> {
@@ -68,23 +70,23 @@ pub(super) fn beside(
     ] {
         let path = folder.join(name);
         // A thread that is being made has its line 1, sealed, and then its thread.json; nothing else happens before.
-        if name == THREAD_FILE && head.seq == 0 && !verifier.exists(&path) {
+        if name == THREAD_FILE && head.seq == 0 && !context.exists(&path) {
             continue;
         }
-        let fault = if verifier.is_file(&path) {
+        let fault = if context.is_file(&path) {
             fault(
                 &named,
-                &read_small(&*verifier.host.fs, &path, MAX_DOCUMENT_BYTES)?,
+                &read_small(&*context.host.fs, &path, MAX_DOCUMENT_BYTES)?,
             )
         } else {
             Some(Fault::Missing)
         };
-        reports.extend(fault.map(|fault| told(verifier, &path, &head, &fault)));
+        reports.extend(fault.map(|fault| told(context, &path, &head, &fault)));
     }
     if let Some((name, count, hash)) = &named.ledger {
         let path = folder.join(name);
-        let fault = ledger_fault(verifier, &path, *count, hash)?;
-        reports.extend(fault.map(|fault| told(verifier, &path, &head, &fault)));
+        let fault = ledger_fault(context, &path, *count, hash)?;
+        reports.extend(fault.map(|fault| told(context, &path, &head, &fault)));
     }
     Ok(reports)
 }
@@ -114,12 +116,12 @@ pub(super) fn ledger_end(
 
 /// A report for each transcript of which only neighbours are left.
 pub(super) fn left(
-    verifier: &Verifier,
+    context: &Context,
     candidates: &[Candidate],
     seen: &[FileResult],
 ) -> Vec<Report> {
     let mut told = BTreeMap::new();
-    if verifier.request.profile == RequestedProfile::Observed {
+    if context.request.profile == RequestedProfile::Observed {
         return Vec::new();
     }
     for (candidate, seen) in candidates.iter().zip(seen) {
@@ -128,26 +130,26 @@ pub(super) fn left(
         };
         let path = folder.join(TRANSCRIPT_FILE);
         // A link may lead to anything: a thread's record is in its folder.
-        if candidate.named || verifier.is_walked(&path) {
+        if candidate.named || context.is_walked(&path) {
             continue;
         }
-        if let Some(fault) = left_by(verifier, &candidate.path, folder, seen.reports()) {
+        if let Some(fault) = left_by(context, &candidate.path, folder, seen.reports()) {
             told.entry(path).or_insert(fault);
         }
     }
     let report = |(path, (record, neighbour)): (PathBuf, (Option<RecordId>, String))| {
         let mut report = Report::begin(Format::Transcript, Profile::Native);
         report.path = shown(&path);
-        report.trust = Some(verifier.request.trust.digest());
+        report.trust = Some(context.request.trust.digest());
         report.record = record;
         let (code, text) = match record {
             Some(record) => (
                 FindingCode::RecordMissing,
-                format!("{neighbour} beside it is of record {record}, which is not there"),
+                format!("{neighbour} beside it belongs to record {record}, which is missing"),
             ),
             None => (
                 FindingCode::CompanionMissing,
-                format!("{neighbour} beside it is of a thread whose record is not there"),
+                format!("{neighbour} beside it belongs to a thread whose record is missing"),
             ),
         };
         report.downgrade(Verdict::Missing, Finding::error(code, text));
@@ -158,7 +160,7 @@ pub(super) fn left(
 
 /// The record of which `path` is evidence, if it is, and the file name that shows it.
 fn left_by(
-    verifier: &Verifier,
+    context: &Context,
     path: &Path,
     folder: &Path,
     reports: &[Report],
@@ -169,13 +171,13 @@ fn left_by(
         .and_then(|rest| rest.strip_suffix(".jsonl"))
     {
         let record = RecordId::parse_hex(run)?;
-        return is_folder_of_thread(verifier, folder).then(|| (Some(record), name.to_owned()));
+        return is_folder_of_thread(context, folder).then(|| (Some(record), name.to_owned()));
     }
     let sealed = |report: &Report| report.profile == Profile::Native && report.head.is_some();
     if name != THREAD_FILE || !reports.iter().any(sealed) {
         return None;
     }
-    let bytes = read_small(&*verifier.host.fs, path, MAX_DOCUMENT_BYTES).ok()?;
+    let bytes = read_small(&*context.host.fs, path, MAX_DOCUMENT_BYTES).ok()?;
     let metadata: Value = serde_json::from_slice(&bytes).ok()?;
     let thread = ThreadId::parse(metadata["thread_id"].as_str()?).ok()?;
     folder
@@ -184,8 +186,8 @@ fn left_by(
 }
 
 /// A ledger that was copied out alone misses nothing.
-fn is_folder_of_thread(verifier: &Verifier, folder: &Path) -> bool {
-    let beside = |name: &str| verifier.exists(&folder.join(name));
+fn is_folder_of_thread(context: &Context, folder: &Path) -> bool {
+    let beside = |name: &str| context.exists(&folder.join(name));
     beside(THREAD_FILE)
         || beside(CAPABILITIES_FILE)
         || folder.ancestors().any(|above| above.ends_with(THREADS))
@@ -201,7 +203,7 @@ type Differs = fn(&Named, &[u8]) -> Option<Fault>;
 
 fn differs_capabilities(named: &Named, bytes: &[u8]) -> Option<Fault> {
     (Digest::of(bytes) != named.capabilities)
-        .then_some(Fault::Differs("its digest is not the one of line 1"))
+        .then_some(Fault::Differs("its digest differs from the one in line 1"))
 }
 
 fn differs_metadata(named: &Named, bytes: &[u8]) -> Option<Fault> {
@@ -209,7 +211,7 @@ fn differs_metadata(named: &Named, bytes: &[u8]) -> Option<Fault> {
         return Some(Fault::Differs("it is not JSON"));
     };
     if metadata["thread_id"] != named.thread.as_str() {
-        return Some(Fault::Differs("it is of another thread"));
+        return Some(Fault::Differs("it belongs to another thread"));
     }
     let texts = ["directive", "capabilities"];
     let mut same = texts
@@ -219,21 +221,21 @@ fn differs_metadata(named: &Named, bytes: &[u8]) -> Option<Fault> {
     let limits = |value: &Value| Limits::from_json(&value["limits"]).ok();
     same &= limits(&metadata).is_some_and(|found| Some(found) == limits(&named.manifest));
     (!same).then_some(Fault::Differs(
-        "it gives another directive, other capabilities or limits than line 1",
+        "its directive, capabilities or limits differ from line 1",
     ))
 }
 
 fn ledger_fault(
-    verifier: &Verifier,
+    context: &Context,
     path: &Path,
     count: u64,
     hash: &str,
 ) -> Result<Option<Fault>, VerifyError> {
-    if !verifier.is_file(path) {
+    if !context.is_file(path) {
         return Ok(Some(Fault::Missing));
     }
-    let file = open_regular(&*verifier.host.fs, path)?;
-    let tip = verifier.ledger_file(&file)?.tip;
+    let file = open_regular(&*context.host.fs, path)?;
+    let tip = ledger::ledger_file(context, &file)?.tip;
     let same = tip.is_some_and(|tip| tip.count == count && tip.hash.to_hex() == hash);
     Ok((!same).then_some(Fault::Differs(
         "it does not end with the record that the transcript's last event names",
@@ -309,7 +311,7 @@ fn ledger_of(
     Ok(None)
 }
 
-fn told(verifier: &Verifier, path: &Path, head: &Head, fault: &Fault) -> Report {
+fn told(context: &Context, path: &Path, head: &Head, fault: &Fault) -> Report {
     let format = if path.extension().is_some_and(|ending| ending == "md") {
         Format::Text
     } else if path.extension().is_some_and(|ending| ending == "jsonl") {
@@ -319,21 +321,21 @@ fn told(verifier: &Verifier, path: &Path, head: &Head, fault: &Fault) -> Report 
     };
     let mut report = Report::begin(format, Profile::Native);
     report.path = shown(path);
-    report.trust = Some(verifier.request.trust.digest());
+    report.trust = Some(context.request.trust.digest());
     let record = head.record;
     match fault {
         Fault::Missing => report.downgrade(
             Verdict::Missing,
             Finding::error(
                 FindingCode::CompanionMissing,
-                format!("record {record} beside it names it, and it is not there"),
+                format!("record {record} beside it names it, but it is missing"),
             ),
         ),
         Fault::Differs(why) => report.downgrade(
             Verdict::Tampered,
             Finding::error(
                 FindingCode::CompanionDiffers,
-                format!("it is not what record {record} beside it names: {why}"),
+                format!("it is not the file that record {record} beside it names: {why}"),
             ),
         ),
     }

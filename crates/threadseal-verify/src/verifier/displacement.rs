@@ -4,9 +4,8 @@
 //! host sealed one record and finds another that it did not seal there, the one was put over the
 //! other: each may be whole, and a reader of the place gets a wrong story.
 
-use super::{Verifier, shown};
+use super::context::{Context, shown};
 use crate::error::VerifyError;
-use crate::inputs::Candidate;
 use crate::request::RequestedProfile;
 use std::path::Path;
 use threadseal_core::record::RecordId;
@@ -23,15 +22,15 @@ const PLACE_OF_ANOTHER: FindingCode = FindingCode::PlaceOfAnother;
 /// # Errors
 /// When the heads are damaged.
 pub(super) fn hold(
-    verifier: &Verifier,
+    context: &Context,
     path: &Path,
     reports: &mut [Report],
 ) -> Result<(), VerifyError> {
     let records: Vec<RecordId> = reports.iter().filter_map(|report| report.record).collect();
     for report in reports {
-        if let Some(last) = displaced(verifier, path, report, &records)? {
+        if let Some(last) = displaced(context, path, report, &records)? {
             let message = format!(
-                "this host sealed record {} here and did not seal this one here; if it was put here on purpose, give it a place of its own",
+                "this host sealed record {} here, and not this one; if this one was put here on purpose, move it to a place of its own",
                 last.head.record
             );
             report.downgrade(Verdict::Foreign, Finding::error(PLACE_OF_ANOTHER, message));
@@ -45,7 +44,7 @@ pub(super) fn hold(
 /// # Errors
 /// When the heads are damaged.
 pub(super) fn missing(
-    verifier: &Verifier,
+    context: &Context,
     path: &Path,
     reports: &[Report],
 ) -> Result<Option<Report>, VerifyError> {
@@ -55,8 +54,8 @@ pub(super) fn missing(
         findings.any(|found| found.code == PLACE_OF_ANOTHER)
     };
     for report in reports.iter().filter(says_so) {
-        if let Some(last) = displaced(verifier, path, report, &records)? {
-            return Ok(Some(displacing(verifier, path, &last)));
+        if let Some(last) = displaced(context, path, report, &records)? {
+            return Ok(Some(displacing(context, path, &last)));
         }
     }
     Ok(None)
@@ -66,46 +65,17 @@ pub(super) fn missing(
 ///
 /// # Errors
 /// When the heads are damaged.
-pub(super) fn overwritten(verifier: &Verifier, path: &Path) -> Result<Vec<Report>, VerifyError> {
-    let last = sealed_at(verifier, &verifier.host.place(path))?;
-    let last = last.iter().map(|last| displacing(verifier, path, last));
-    Ok(last.collect())
-}
-
-/// A report of each record that this host sealed at `path`, where no file is now: a folder, a pipe, or a link that does
-/// not lead to that record.
-///
-/// # Errors
-/// When the heads are damaged.
-pub(super) fn replaced(verifier: &Verifier, path: &Path) -> Result<Vec<Report>, VerifyError> {
-    let (own, led_to) = (place_itself(verifier, path), verifier.host.place(path));
-    let is_file = verifier.is_file(path);
-    let mut last = sealed_at(verifier, &own)?;
-    if own != led_to && !is_file {
-        last.extend(sealed_at(verifier, &led_to)?);
-    }
-    // Who moves a record and leaves a link to it hides nothing.
-    if is_file && !last.is_empty() {
-        let behind = verifier.verify_candidate(&Candidate {
-            path: path.to_owned(),
-            named: false,
-            bytes: 0,
-        });
-        let is_behind = |last: &StoredHead| {
-            let mut behind = behind.reports().iter();
-            behind.any(|report| report.record == Some(last.head.record))
-        };
-        last.retain(|last| !is_behind(last));
-    }
-    let last = last.iter().map(|last| displacing(verifier, path, last));
+pub(super) fn overwritten(context: &Context, path: &Path) -> Result<Vec<Report>, VerifyError> {
+    let last = sealed_at(context, &context.host.place(path))?;
+    let last = last.iter().map(|last| displacing(context, path, last));
     Ok(last.collect())
 }
 
 /// The records that this host sealed last in a place, one of each kind that is asked for.
-fn sealed_at(verifier: &Verifier, place: &str) -> Result<Vec<StoredHead>, VerifyError> {
-    let find = |kind| verifier.host.heads.find_by_place(kind, place).transpose();
+pub(super) fn sealed_at(context: &Context, place: &str) -> Result<Vec<StoredHead>, VerifyError> {
+    let find = |kind| context.host.heads.find_by_place(kind, place).transpose();
     let found: Result<Vec<StoredHead>, _> = RecordKind::ALL.into_iter().filter_map(find).collect();
-    let profile = verifier.request.profile;
+    let profile = context.request.profile;
     let found = found?.into_iter();
     Ok(found.filter(|last| is_asked_for(profile, last)).collect())
 }
@@ -124,17 +94,17 @@ fn is_asked_for(profile: RequestedProfile, last: &StoredHead) -> bool {
 }
 
 /// Where `path` itself is: a link at its end is not followed.
-fn place_itself(verifier: &Verifier, path: &Path) -> String {
+pub(super) fn place_itself(context: &Context, path: &Path) -> String {
     let Some(name) = path.file_name() else {
-        return verifier.host.place(path);
+        return context.host.place(path);
     };
     let folder = directory_of(path);
-    let real = verifier.host.fs.canonicalize(folder);
+    let real = context.host.fs.canonicalize(folder);
     path_text(&real.unwrap_or_else(|_| folder.to_owned()).join(name))
 }
 
 fn displaced(
-    verifier: &Verifier,
+    context: &Context,
     path: &Path,
     report: &Report,
     records: &[RecordId],
@@ -146,9 +116,9 @@ fn displaced(
     // Their files are replaced in good faith: a document by the version of a colleague, a
     // transcript that Rye signs by that of its next run. The record of another host is no evidence.
     let is_replaced = kind == RecordKind::Document || report.profile == Profile::Rye;
-    let last = examine::displaced(&verifier.host, path, kind, &record, records)?;
+    let last = examine::displaced(&context.host, path, kind, &record, records)?;
     // VerifyRequest of few: most records lie where they were sealed.
-    if last.is_some() && is_replaced && verifier.host.heads.fetch(&record)?.is_none() {
+    if last.is_some() && is_replaced && context.host.heads.fetch(&record)?.is_none() {
         return Ok(None);
     }
     Ok(last)
@@ -165,22 +135,22 @@ fn kind_of(report: &Report) -> RecordKind {
     }
 }
 
-fn displacing(verifier: &Verifier, path: &Path, last: &StoredHead) -> Report {
+pub(super) fn displacing(context: &Context, path: &Path, last: &StoredHead) -> Report {
     let message = format!(
-        "this host sealed it here up to seal {}; something else lies in its place, and it is nowhere in what was looked at",
+        "this host sealed it here up to seal {}; something else is in its place, and no searched path contains it",
         last.head.seq
     );
-    report_missing(verifier, &shown(path), last, message)
+    report_missing(context, &shown(path), last, message)
 }
 
 /// A report of a record that is not there; `path` is its earlier place, as it is shown.
 pub(crate) fn report_missing(
-    verifier: &Verifier,
+    context: &Context,
     path: &str,
     last: &StoredHead,
     message: String,
 ) -> Report {
-    let mut report = report_of(verifier, path, last);
+    let mut report = report_of(context, path, last);
     report.downgrade(
         Verdict::Missing,
         Finding::error(FindingCode::RecordMissing, message),
@@ -189,7 +159,7 @@ pub(crate) fn report_missing(
 }
 
 /// A report of what is known of a record whose file is not looked at.
-pub(super) fn report_of(verifier: &Verifier, path: &str, last: &StoredHead) -> Report {
+pub(super) fn report_of(context: &Context, path: &str, last: &StoredHead) -> Report {
     let (format, profile) = match (last.kind, &last.thread) {
         (RecordKind::Observed, _) => (Format::Log, Profile::Observed),
         (RecordKind::Scroll, _) => (Format::Scroll, Profile::ScrollV01),
@@ -202,7 +172,7 @@ pub(super) fn report_of(verifier: &Verifier, path: &str, last: &StoredHead) -> R
     };
     let mut report = Report::begin(format, profile);
     report.path = path.to_owned();
-    report.trust = Some(verifier.request.trust.digest());
+    report.trust = Some(context.request.trust.digest());
     report.record = Some(last.head.record);
     report
 }

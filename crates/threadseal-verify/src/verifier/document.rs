@@ -1,6 +1,8 @@
 //! Documents: JSON objects and texts.
 
-use super::{Verifier, logged, shown};
+use super::as_of;
+use super::context::{Context, shown};
+use super::logged;
 use crate::error::VerifyError;
 use crate::request;
 use threadseal_core::limits::MAX_DOCUMENT_BYTES;
@@ -14,36 +16,36 @@ use threadseal_store::read::RegularFile;
 /// # Errors
 /// When it cannot be read, is larger than [`MAX_DOCUMENT_BYTES`], or the heads are damaged.
 pub(super) fn look(
-    verifier: &Verifier,
+    context: &Context,
     file: &RegularFile,
     kind: DocumentKind,
 ) -> Result<Report, VerifyError> {
     let bytes = file.read_whole(MAX_DOCUMENT_BYTES)?;
-    verifier.advance(file.size());
+    context.advance(file.size());
     let path = shown(file.path());
     let mut options = Options {
         path: &path,
-        profile: match verifier.request.profile {
+        profile: match context.request.profile {
             request::RequestedProfile::Auto
             | request::RequestedProfile::Observed
             | request::RequestedProfile::ScrollV01 => ProfileChoice::Auto,
             request::RequestedProfile::Native => ProfileChoice::Native,
             request::RequestedProfile::Rye => ProfileChoice::Rye,
         },
-        expect_thread: verifier.request.thread.as_ref(),
-        expect_head: verifier.request.expect_head,
-        ..Options::new(kind, &verifier.request.trust, verifier.now)
+        expect_thread: context.request.thread.as_ref(),
+        expect_head: context.request.expect_head,
+        ..Options::new(kind, &context.request.trust, context.now)
     };
     let mut report = document::verify(&bytes, &options)?.report;
-    if let (Some(expected), true) = (options.expect_head, verifier.request.exact_head) {
+    if let (Some(expected), true) = (options.expect_head, context.request.exact_head) {
         hold_to_last(&mut report, expected);
     }
     // The record is known only after a first look; a head that this host holds counts as well.
     let Some(record) = report.record else {
         return Ok(report);
     };
-    let stored = verifier.host.heads.fetch(&record)?;
-    let Some(stored) = stored.filter(|stored| !verifier.is_later(&stored.head)) else {
+    let stored = context.host.heads.fetch(&record)?;
+    let Some(stored) = stored.filter(|stored| !as_of::is_later(context, &stored.head)) else {
         return Ok(report);
     };
     options.expect_head = Some(ExpectedHead::Head(stored.head));
@@ -51,7 +53,7 @@ pub(super) fn look(
     if !stored.vouches {
         held.completeness = Completeness::Unproved;
     }
-    let request = verifier.request.expect_head.is_some();
+    let request = context.request.expect_head.is_some();
     let mut report = if request && report.verdict.is_no_better_than(held.verdict) {
         report
     } else {

@@ -6,7 +6,11 @@
 //! ```
 //! A file that is named as a store names it (`ledger_<run>.jsonl`) must be the ledger of that run.
 
-use super::{FileResult, Verifier, shown};
+use super::as_of;
+use super::context;
+use super::context::{Context, shown};
+use super::file_result::FileResult;
+use super::finish;
 use crate::address::without_secrets;
 use crate::detect::LedgerShape;
 use crate::error::VerifyError;
@@ -25,11 +29,11 @@ use threadseal_formats::ledger::{
     Bundle, BundledLedger, ChainOptions, ChainTip, HeadAtHand, Judging, Outcome, RunId, SignedHead,
     View,
 };
-#[cfg(feature = "sqlite")]
-use threadseal_store::ledger::SqliteLedgerStore;
 use threadseal_store::ledger::known::{self, Known};
 use threadseal_store::ledger::{self, LedgerStore, LedgerStoreExt as _, Tip};
 use threadseal_store::read::{RegularFile, open_regular};
+#[cfg(feature = "sqlite")]
+use threadseal_store::sqlite::SqliteLedgerStore;
 
 /// Runs of a store that are asked for at once.
 const PAGE_RUNS: usize = 256;
@@ -48,25 +52,25 @@ pub fn head_path(path: &Path) -> PathBuf {
 /// # Errors
 /// When it cannot be read, or the heads are damaged.
 pub(super) fn look(
-    verifier: &Verifier,
+    context: &Context,
     file: &RegularFile,
     shape: LedgerShape,
 ) -> Result<Vec<Report>, VerifyError> {
     Ok(match shape {
-        LedgerShape::Lines => vec![verifier.ledger_file(file)?.report],
-        LedgerShape::Bundle => verifier.bundle(file)?,
-        LedgerShape::Sqlite => sqlite(verifier, file)?,
+        LedgerShape::Lines => vec![ledger_file(context, file)?.report],
+        LedgerShape::Bundle => bundle(context, file)?,
+        LedgerShape::Sqlite => sqlite(context, file)?,
     })
 }
 
 #[cfg(feature = "sqlite")]
-fn sqlite(verifier: &Verifier, file: &RegularFile) -> Result<Vec<Report>, VerifyError> {
+fn sqlite(context: &Context, file: &RegularFile) -> Result<Vec<Report>, VerifyError> {
     let store = SqliteLedgerStore::open_read_only(file.path())?;
-    verifier.store(&store, &shown(file.path()))
+    verify_store(context, &store, &shown(file.path()))
 }
 
 #[cfg(not(feature = "sqlite"))]
-fn sqlite(_verifier: &Verifier, file: &RegularFile) -> Result<Vec<Report>, VerifyError> {
+fn sqlite(_context: &Context, file: &RegularFile) -> Result<Vec<Report>, VerifyError> {
     let action = format!("read {}", shown(file.path()));
     Err(Unbuilt::Sqlite.error(action).into())
 }
@@ -76,22 +80,22 @@ fn sqlite(_verifier: &Verifier, file: &RegularFile) -> Result<Vec<Report>, Verif
 /// # Errors
 /// As [`look`].
 pub(super) fn sidecar(
-    verifier: &Verifier,
+    context: &Context,
     head: &Path,
     named: bool,
 ) -> Result<FileResult, VerifyError> {
     let ledger: PathBuf = head.with_extension("");
-    let walked = verifier.is_walked(&ledger);
+    let walked = context.is_walked(&ledger);
     if walked && !named {
         return Ok(FileResult::Elsewhere);
     }
-    if verifier.is_file(&ledger) {
-        let file = open_regular(&*verifier.host.fs, &ledger)?;
-        let mut report = verifier.ledger_file(&file)?.report;
+    if context.is_file(&ledger) {
+        let file = open_regular(&*context.host.fs, &ledger)?;
+        let mut report = ledger_file(context, &file)?.report;
         report.path = shown(&ledger);
         return Ok(FileResult::Reports(vec![report]));
     }
-    let text = read_head(verifier, &ledger)?.unwrap_or_default();
+    let text = read_head(context, &ledger)?.unwrap_or_default();
     let signed = match SignedHead::parse(&text) {
         Ok(signed) => signed,
         Err(_) if !named => return Ok(FileResult::PassedOver),
@@ -99,9 +103,9 @@ pub(super) fn sidecar(
     };
     let mut report = Report::begin(Format::Ledger, Profile::AbstractRuntime);
     report.path = shown(&ledger);
-    report.trust = Some(verifier.request.trust.digest());
+    report.trust = Some(context.request.trust.digest());
     report.record = Some(signed.statement.run.record_id());
-    let message = "its signed head is here and the ledger is not";
+    let message = "its signed head is here, but the ledger is missing";
     report.downgrade(
         Verdict::Missing,
         Finding::error(FindingCode::LedgerMissing, message),
@@ -109,276 +113,298 @@ pub(super) fn sidecar(
     Ok(FileResult::Reports(vec![report]))
 }
 
-impl Verifier {
-    /// Verifies a ledger in a file of lines.
-    ///
-    /// # Errors
-    /// When it cannot be read, or the heads are damaged.
-    pub fn ledger_file(&self, file: &RegularFile) -> Result<Outcome, VerifyError> {
-        let by_name = run_of_name(file.path());
-        let run = match self.request.ledger.run.clone().or_else(|| by_name.clone()) {
-            Some(run) => Some(run),
-            None => known::run_of(file.chunks())?,
-        };
-        let text = read_head(self, file.path())?;
-        let signed = text.as_deref().map(SignedHead::parse);
-        let head = signed.as_ref().and_then(|signed| signed.as_ref().ok());
-        let stated = head.and_then(|head| head.statement.file);
-        let beginning = stated.map(|stated| known::digest_of_beginning(file, stated.bytes));
-        let at_hand = match (head, beginning.transpose()?) {
-            (Some(head), file) => Some(HeadAtHand { head, file }),
-            (None, _) => None,
-        };
-        let options = ChainOptions {
-            run: self.request.ledger.run.clone().or(by_name),
-            ..ChainOptions::default()
-        };
-        let mut outcome =
-            self.judge_ledger(run.as_ref(), options, at_hand, |options, judging| {
-                ledger::verify(file.chunks(), options, judging, &self.tick())
-            })?;
-        if let Some(Err(_)) = signed {
-            let text = "the file beside the ledger is no signed head of one";
-            let finding = Finding::error(FindingCode::HeadMalformed, text);
-            outcome.report.downgrade(Verdict::Malformed, finding);
-            outcome.verified = None;
-            outcome.tip = None;
+/// Verifies a ledger in a file of lines.
+///
+/// # Errors
+/// When it cannot be read, or the heads are damaged.
+pub(super) fn ledger_file(context: &Context, file: &RegularFile) -> Result<Outcome, VerifyError> {
+    let by_name = run_of_name(file.path());
+    let run = match context
+        .request
+        .ledger
+        .run
+        .clone()
+        .or_else(|| by_name.clone())
+    {
+        Some(run) => Some(run),
+        None => known::run_of(file.chunks())?,
+    };
+    let text = read_head(context, file.path())?;
+    let signed = text.as_deref().map(SignedHead::parse);
+    let head = signed.as_ref().and_then(|signed| signed.as_ref().ok());
+    let stated = head.and_then(|head| head.statement.file);
+    let beginning = stated.map(|stated| known::digest_of_beginning(file, stated.bytes));
+    let at_hand = match (head, beginning.transpose()?) {
+        (Some(head), file) => Some(HeadAtHand { head, file }),
+        (None, _) => None,
+    };
+    let options = ChainOptions {
+        run: context.request.ledger.run.clone().or(by_name),
+        ..ChainOptions::default()
+    };
+    let mut outcome = judge_ledger(
+        context,
+        run.as_ref(),
+        options,
+        at_hand,
+        |options, judging| ledger::verify(file.chunks(), options, judging, &context.tick()),
+    )?;
+    if let Some(Err(_)) = signed {
+        let text = "the file beside the ledger is not a signed head of a ledger";
+        let finding = Finding::error(FindingCode::HeadMalformed, text);
+        outcome.report.downgrade(Verdict::Malformed, finding);
+        outcome.verified = None;
+        outcome.tip = None;
+    }
+    finish::finish(context, &mut outcome.report, file.path());
+    Ok(outcome)
+}
+
+/// Verifies the ledgers of the store at `address`.
+///
+/// # Errors
+/// As [`store`]; when no store has this address.
+pub(super) fn store_at(context: &Context, address: &str) -> Result<Vec<Report>, VerifyError> {
+    verify_store(context, &*context.stores.ledgers(address)?, address)
+}
+
+/// Verifies the runs of a store, or the one that was asked for.
+///
+/// # Errors
+/// When it cannot be read, or the heads are damaged.
+pub(super) fn verify_store(
+    context: &Context,
+    store: &dyn LedgerStore,
+    name: &str,
+) -> Result<Vec<Report>, VerifyError> {
+    let mut reports = Vec::new();
+    if let Some(run) = &context.request.ledger.run {
+        reports.push(verify_run(context, store, run, name)?.report);
+        return Ok(reports);
+    }
+    let mut last = None;
+    loop {
+        let runs = store.runs(last.as_ref(), PAGE_RUNS)?;
+        for run in &runs {
+            reports.push(verify_run(context, store, run, name)?.report);
         }
-        self.finish(&mut outcome.report, file.path());
-        Ok(outcome)
-    }
-
-    /// Verifies the ledgers of the store at `address`.
-    ///
-    /// # Errors
-    /// As [`Verifier::store`]; when no store has this address.
-    pub fn store_at(&self, address: &str) -> Result<Vec<Report>, VerifyError> {
-        self.store(&*self.stores.ledgers(address)?, address)
-    }
-
-    /// Verifies the runs of a store, or the one that was asked for.
-    ///
-    /// # Errors
-    /// When it cannot be read, or the heads are damaged.
-    pub fn store(&self, store: &dyn LedgerStore, name: &str) -> Result<Vec<Report>, VerifyError> {
-        let mut reports = Vec::new();
-        if let Some(run) = &self.request.ledger.run {
-            reports.push(self.run(store, run, name)?.report);
-            return Ok(reports);
+        match runs.into_iter().next_back() {
+            Some(run) => last = Some(run),
+            None => break,
         }
-        let mut last = None;
-        loop {
-            let runs = store.runs(last.as_ref(), PAGE_RUNS)?;
-            for run in &runs {
-                reports.push(self.run(store, run, name)?.report);
-            }
-            match runs.into_iter().next_back() {
-                Some(run) => last = Some(run),
-                None => break,
-            }
-        }
-        reports.extend(self.strays(store, name)?);
-        Ok(reports)
     }
+    reports.extend(strays(context, store, name)?);
+    Ok(reports)
+}
 
-    /// A report of each name in a store that no run has.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn strays(&self, store: &dyn LedgerStore, name: &str) -> Result<Vec<Report>, VerifyError> {
-        let strays = store.strays(MAX_STRAYS)?;
-        let report = |stray: &String| {
-            let mut report = Report::begin(Format::Ledger, Profile::AbstractRuntime);
-            report.trust = Some(self.request.trust.digest());
-            report.path = format!("{}#{stray}", without_secrets(name));
-            let text = "something is stored under a name that no run of this store has; who reads it goes astray";
-            let finding = Finding::error(FindingCode::RunNameBad, text);
-            report.downgrade(Verdict::Malformed, finding);
-            report
-        };
-        Ok(strays.iter().map(report).collect())
-    }
-
-    /// Verifies one run of a store.
-    ///
-    /// # Errors
-    /// As [`Verifier::store`].
-    pub fn run(
-        &self,
-        store: &dyn LedgerStore,
-        run: &RunId,
-        name: &str,
-    ) -> Result<Outcome, VerifyError> {
-        let options = ChainOptions {
-            run: Some(run.clone()),
-            ..ChainOptions::default()
-        };
-        let (refusal, listed) = (Mutex::new(None), AtomicU64::new(0));
-        let before = store.tip(run);
-        let mut outcome = self.judge_ledger(Some(run), options, None, |options, judging| {
-            let mut records = store.list(run, 0);
-            listed.store(0, Ordering::Relaxed);
-            let next = || match records.next().transpose() {
-                Err(error) if is_of_records(&error) => {
-                    *refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                    Ok(None)
-                }
-                record => {
-                    let record = record?;
-                    listed.fetch_add(u64::from(record.is_some()), Ordering::Relaxed);
-                    Ok(record.map(|record| record.line))
-                }
-            };
-            ledger::verify_records(next, options, judging)
-        })?;
-        let refusal = refusal.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let tip = match (refusal, store.tip(run)) {
-            (Some(error), _) => {
-                // Another reader might have read further.
-                outcome.report.compat.clear();
-                Err(error)
-            }
-            (None, Err(error)) if !is_of_records(&error) => return Err(error.into()),
-            (None, Ok(tip)) if before.is_ok_and(|before| before == tip) => {
-                agree(tip, listed.into_inner(), outcome.tip.as_ref())
-            }
-            (None, tip) => tip,
-        };
-        if let Err(error) = tip {
-            match store.tombstone(run) {
-                Ok(Some(_)) => return Err(error.into()),
-                Err(why) if !is_of_records(&why) => return Err(why.into()),
-                Ok(None) | Err(_) => {}
-            }
-            let finding = Finding::error(FindingCode::StoreRefuses, error.to_string());
-            outcome.report.downgrade(Verdict::Tampered, finding);
-            outcome.verified = None;
-            outcome.tip = None;
-        } else if outcome.report.stats.events == 0 && tip.is_ok_and(|tip| tip.is_none()) {
-            let head = known::known(&self.host, &run.record_id())?.head;
-            if head.is_some() {
-                let text = "this host knows records of the run, and the store has none";
-                let finding = Finding::error(FindingCode::LedgerMissing, text);
-                outcome.report.downgrade(Verdict::Missing, finding);
-            }
-        }
-        outcome.report.path = format!("{}#{run}", without_secrets(name));
-        self.finish(&mut outcome.report, Path::new(name));
-        Ok(outcome)
-    }
-
-    /// Verifies the ledgers of the bundle at `path`.
-    ///
-    /// # Errors
-    /// As [`Verifier::store`].
-    pub fn bundle_file(&self, path: &str) -> Result<Vec<Report>, VerifyError> {
-        self.bundle(&open_regular(&*self.host.fs, Path::new(path))?)
-    }
-
-    /// Verifies the ledgers of a bundle.
-    fn bundle(&self, file: &RegularFile) -> Result<Vec<Report>, VerifyError> {
-        let bytes = file.read_whole(MAX_SOURCE_BYTES)?;
-        self.advance(file.size());
-        let bundle = match Bundle::parse(&bytes) {
-            Ok(bundle) => bundle,
-            Err(error) => return Ok(vec![self.malformed(file, &error)]),
-        };
-        let mut reports = Vec::new();
-        for ledger in &bundle.ledgers {
-            if self
-                .request
-                .ledger
-                .run
-                .as_ref()
-                .is_some_and(|run| *run != ledger.run)
-            {
-                continue;
-            }
-            let mut report = self.bundled(ledger)?.report;
-            report.path = format!("{}#{}", shown(file.path()), ledger.run);
-            if let Some(offset) = bundle.repeated {
-                let text = "a member of the bundle stands twice: readers differ on which counts";
-                let finding = Finding::error(FindingCode::NameRepeated, text);
-                let at = offset as u64;
-                report.downgrade(Verdict::Tampered, finding.at_bytes(at, at));
-            }
-            self.finish(&mut report, file.path());
-            reports.push(report);
-        }
-        Ok(reports)
-    }
-
-    /// Verifies one ledger of a bundle.
-    ///
-    /// # Errors
-    /// When the heads are damaged.
-    pub fn bundled(&self, ledger: &BundledLedger) -> Result<Outcome, VerifyError> {
-        let options = ChainOptions {
-            run: Some(ledger.run.clone()),
-            view: ledger.view,
-            ..ChainOptions::default()
-        };
-        self.judge_ledger(Some(&ledger.run), options, None, |options, judging| {
-            let mut lines = ledger.lines.iter().cloned();
-            ledger::verify_records(|| Ok(lines.next()), options, judging)
-        })
-    }
-
-    fn malformed(&self, file: &RegularFile, error: &Error) -> Report {
+/// A report of each name in a store that no run has.
+///
+/// # Errors
+/// When it cannot be read.
+pub(super) fn strays(
+    context: &Context,
+    store: &dyn LedgerStore,
+    name: &str,
+) -> Result<Vec<Report>, VerifyError> {
+    let strays = store.strays(MAX_STRAYS)?;
+    let report = |stray: &String| {
         let mut report = Report::begin(Format::Ledger, Profile::AbstractRuntime);
-        report.trust = Some(self.request.trust.digest());
-        report.stats.bytes = file.size();
-        let finding = Finding::error(FindingCode::BundleMalformed, error.to_string());
+        report.trust = Some(context.request.trust.digest());
+        report.path = format!("{}#{stray}", without_secrets(name));
+        let text =
+            "something is stored under a name that no run of this store has; it misleads readers";
+        let finding = Finding::error(FindingCode::RunNameBad, text);
         report.downgrade(Verdict::Malformed, finding);
         report
-    }
+    };
+    Ok(strays.iter().map(report).collect())
+}
 
-    /// A second look, with what this host held, follows where a key was revoked: only the records
-    /// held before count then.
-    fn judge_ledger(
-        &self,
-        run: Option<&RunId>,
-        options: ChainOptions,
-        at_hand: Option<HeadAtHand<'_>>,
-        verify: impl Fn(ChainOptions, &Judging<'_>) -> Result<Outcome, Error>,
-    ) -> Result<Outcome, VerifyError> {
-        let known = match run {
-            Some(run) if options.view == View::Whole => known::known(&self.host, &run.record_id())?,
-            _ => Known::default(),
+/// Verifies one run of a store.
+///
+/// # Errors
+/// As [`store`].
+pub(super) fn verify_run(
+    context: &Context,
+    store: &dyn LedgerStore,
+    run: &RunId,
+    name: &str,
+) -> Result<Outcome, VerifyError> {
+    let options = ChainOptions {
+        run: Some(run.clone()),
+        ..ChainOptions::default()
+    };
+    let (refusal, listed) = (Mutex::new(None), AtomicU64::new(0));
+    let before = store.tip(run);
+    let mut outcome = judge_ledger(context, Some(run), options, None, |options, judging| {
+        let mut records = store.list(run, 0);
+        listed.store(0, Ordering::Relaxed);
+        let next = || match records.next().transpose() {
+            Err(error) if is_of_records(&error) => {
+                *refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                Ok(None)
+            }
+            record => {
+                let record = record?;
+                listed.fetch_add(u64::from(record.is_some()), Ordering::Relaxed);
+                Ok(record.map(|record| record.line))
+            }
         };
-        let options = ChainOptions {
-            expect: self.expectations(&known),
-            // A head by the key that was asked for covers what that key did not sign.
-            all_signed: self.request.trust.pinned.is_some() && at_hand.is_none(),
-            signed_head: at_hand.and_then(|at_hand| at_hand.head.statement.head()),
-            ..options
-        };
-        let mut judging = Judging {
-            length: self.request.ledger.length,
-            signers: &known.signers,
-            signed_head: at_hand,
-            ..Judging::new(&self.request.trust, self.now)
-        };
-        let outcome = verify(options.clone(), &judging)?;
-        trust_sources::refuse_pinned_id(&self.request.trust, &outcome.report)?;
-        let held = known.head.is_some() && outcome.report.head == known.head;
-        if held && super::has_revoked_signer(&outcome.report) {
-            judging.held_since = known.updated;
-            return Ok(verify(options, &judging)?);
+        ledger::verify_records(next, options, judging)
+    })?;
+    let refusal = refusal.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let tip = match (refusal, store.tip(run)) {
+        (Some(error), _) => {
+            // Another reader might have read further.
+            outcome.report.compat.clear();
+            Err(error)
         }
-        Ok(outcome)
+        (None, Err(error)) if !is_of_records(&error) => return Err(error.into()),
+        (None, Ok(tip)) if before.is_ok_and(|before| before == tip) => {
+            agree(tip, listed.into_inner(), outcome.tip.as_ref())
+        }
+        (None, tip) => tip,
+    };
+    if let Err(error) = tip {
+        match store.tombstone(run) {
+            Ok(Some(_)) => return Err(error.into()),
+            Err(why) if !is_of_records(&why) => return Err(why.into()),
+            Ok(None) | Err(_) => {}
+        }
+        let finding = Finding::error(FindingCode::StoreRefuses, error.to_string());
+        outcome.report.downgrade(Verdict::Tampered, finding);
+        outcome.verified = None;
+        outcome.tip = None;
+    } else if outcome.report.stats.events == 0 && tip.is_ok_and(|tip| tip.is_none()) {
+        let head = known::known(&context.host, &run.record_id())?.head;
+        if head.is_some() {
+            let text = "this host knows records of the run, but the store has none";
+            let finding = Finding::error(FindingCode::LedgerMissing, text);
+            outcome.report.downgrade(Verdict::Missing, finding);
+        }
     }
+    outcome.report.path = format!("{}#{run}", without_secrets(name));
+    finish::finish(context, &mut outcome.report, Path::new(name));
+    Ok(outcome)
+}
 
-    fn expectations(&self, known: &Known) -> Vec<Expectation> {
-        let given = self
+/// Verifies the ledgers of the bundle at `path`.
+///
+/// # Errors
+/// As [`store`].
+pub(super) fn bundle_file(context: &Context, path: &str) -> Result<Vec<Report>, VerifyError> {
+    bundle(context, &open_regular(&*context.host.fs, Path::new(path))?)
+}
+
+/// Verifies the ledgers of a bundle.
+fn bundle(context: &Context, file: &RegularFile) -> Result<Vec<Report>, VerifyError> {
+    let bytes = file.read_whole(MAX_SOURCE_BYTES)?;
+    context.advance(file.size());
+    let bundle = match Bundle::parse(&bytes) {
+        Ok(bundle) => bundle,
+        Err(error) => return Ok(vec![malformed(context, file, &error)]),
+    };
+    let mut reports = Vec::new();
+    for ledger in &bundle.ledgers {
+        if context
             .request
-            .expect_head
-            .map(|head| Expectation::given(head, self.request.exact_head));
-        given
-            .into_iter()
-            .chain(self.without_later(known.expect.clone()))
-            .collect()
+            .ledger
+            .run
+            .as_ref()
+            .is_some_and(|run| *run != ledger.run)
+        {
+            continue;
+        }
+        let mut report = bundled(context, ledger)?.report;
+        report.path = format!("{}#{}", shown(file.path()), ledger.run);
+        if let Some(offset) = bundle.repeated {
+            let text = "a member of the bundle occurs twice: readers differ on which one counts";
+            let finding = Finding::error(FindingCode::NameRepeated, text);
+            let at = offset as u64;
+            report.downgrade(Verdict::Tampered, finding.at_bytes(at, at));
+        }
+        finish::finish(context, &mut report, file.path());
+        reports.push(report);
     }
+    Ok(reports)
+}
+
+/// Verifies one ledger of a bundle.
+///
+/// # Errors
+/// When the heads are damaged.
+pub(super) fn bundled(context: &Context, ledger: &BundledLedger) -> Result<Outcome, VerifyError> {
+    let options = ChainOptions {
+        run: Some(ledger.run.clone()),
+        view: ledger.view,
+        ..ChainOptions::default()
+    };
+    judge_ledger(
+        context,
+        Some(&ledger.run),
+        options,
+        None,
+        |options, judging| {
+            let mut lines = ledger.lines.iter().cloned();
+            ledger::verify_records(|| Ok(lines.next()), options, judging)
+        },
+    )
+}
+
+fn malformed(context: &Context, file: &RegularFile, error: &Error) -> Report {
+    let mut report = Report::begin(Format::Ledger, Profile::AbstractRuntime);
+    report.trust = Some(context.request.trust.digest());
+    report.stats.bytes = file.size();
+    let finding = Finding::error(FindingCode::BundleMalformed, error.to_string());
+    report.downgrade(Verdict::Malformed, finding);
+    report
+}
+
+/// A second look, with what this host held, follows where a key was revoked: only the records
+/// held before count then.
+fn judge_ledger(
+    context: &Context,
+    run: Option<&RunId>,
+    options: ChainOptions,
+    at_hand: Option<HeadAtHand<'_>>,
+    verify: impl Fn(ChainOptions, &Judging<'_>) -> Result<Outcome, Error>,
+) -> Result<Outcome, VerifyError> {
+    let known = match run {
+        Some(run) if options.view == View::Whole => known::known(&context.host, &run.record_id())?,
+        _ => Known::default(),
+    };
+    let options = ChainOptions {
+        expect: expectations(context, &known),
+        // A head by the key that was asked for covers what that key did not sign.
+        all_signed: context.request.trust.pinned.is_some() && at_hand.is_none(),
+        signed_head: at_hand.and_then(|at_hand| at_hand.head.statement.head()),
+        ..options
+    };
+    let mut judging = Judging {
+        length: context.request.ledger.length,
+        signers: &known.signers,
+        signed_head: at_hand,
+        ..Judging::new(&context.request.trust, context.now)
+    };
+    let outcome = verify(options.clone(), &judging)?;
+    trust_sources::refuse_pinned_id(&context.request.trust, &outcome.report)?;
+    let held = known.head.is_some() && outcome.report.head == known.head;
+    if held && context::has_revoked_signer(&outcome.report) {
+        judging.held_since = known.updated;
+        return Ok(verify(options, &judging)?);
+    }
+    Ok(outcome)
+}
+
+fn expectations(context: &Context, known: &Known) -> Vec<Expectation> {
+    let given = context
+        .request
+        .expect_head
+        .map(|head| Expectation::given(head, context.request.exact_head));
+    given
+        .into_iter()
+        .chain(as_of::without_later(context, known.expect.clone()))
+        .collect()
 }
 
 /// Does a store without new records know where its records end?
@@ -393,7 +419,7 @@ fn agree(tip: Option<Tip>, listed: u64, read: Option<&ChainTip>) -> Result<Optio
         hash: read.map(|read| read.hash),
     };
     Err(Error::refused(format!(
-        "the store notes {noted}, and what it has is {listed}"
+        "the store notes {noted}, but contains {listed}"
     )))
 }
 
@@ -410,12 +436,12 @@ fn run_of_name(path: &Path) -> Option<RunId> {
 }
 
 /// The text beside the ledger at `path` that should be its signed head.
-fn read_head(verifier: &Verifier, path: &Path) -> Result<Option<String>, VerifyError> {
+fn read_head(context: &Context, path: &Path) -> Result<Option<String>, VerifyError> {
     let path = head_path(path);
-    if !verifier.exists(&path) {
+    if !context.exists(&path) {
         return Ok(None);
     }
-    let file = open_regular(&*verifier.host.fs, &path)?;
+    let file = open_regular(&*context.host.fs, &path)?;
     let bytes = file.read_whole(MAX_NOTE_BYTES)?;
     Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
 }

@@ -6,7 +6,10 @@
 //! Where a verified record seals the end of its ledger, no head of the ledger is needed from elsewhere: a reader gets both in one folder.
 //! A ledger with another end is reported by `companions`.
 
-use super::{FileResult, Verifier, companions};
+use super::companions;
+use super::context::Context;
+use super::file;
+use super::file_result::FileResult;
 use crate::error::VerifyError;
 use crate::inputs::Candidate;
 use crate::request::VerifyRequest;
@@ -21,16 +24,16 @@ use threadseal_core::report::{Format, Profile, Verdict};
 /// # Errors
 /// When a file cannot be read.
 pub(super) fn hold(
-    verifier: &Verifier,
+    context: &Context,
     candidates: &[Candidate],
     seen: &mut [FileResult],
 ) -> Result<(), VerifyError> {
     // Under a log that went back a record that has ended may be older than what went on from it, and its ledger with it.
-    if !verifier.log.vouches() || verifier.request.expect_head.is_some() {
+    if !context.log.vouches() || context.request.expect_head.is_some() {
         return Ok(());
     }
     let pairs = candidates.par_iter().zip(seen.par_iter());
-    let ends = pairs.map(|(candidate, seen)| end_named(verifier, candidate, seen));
+    let ends = pairs.map(|(candidate, seen)| end_named(context, candidate, seen));
     let ends: Vec<Option<(PathBuf, Head)>> = ends.collect::<Result<_, VerifyError>>()?;
     let ends: BTreeMap<PathBuf, Head> = ends.into_iter().flatten().collect();
     let pairs = candidates.par_iter().zip(seen.par_iter_mut());
@@ -43,9 +46,9 @@ pub(super) fn hold(
             let request = VerifyRequest {
                 expect_head: Some(ExpectedHead::Head(*end)),
                 exact_head: true,
-                ..verifier.request.clone()
+                ..context.request.clone()
             };
-            *seen = verifier.with(request).verify_candidate(candidate);
+            *seen = file::verify_candidate(&context.with(request), candidate);
         }
     });
     Ok(())
@@ -53,7 +56,7 @@ pub(super) fn hold(
 
 /// The ledger of which the transcript `candidate` seals the end, and where that is.
 fn end_named(
-    verifier: &Verifier,
+    context: &Context,
     candidate: &Candidate,
     seen: &FileResult,
 ) -> Result<Option<(PathBuf, Head)>, VerifyError> {
@@ -66,6 +69,6 @@ fn end_named(
     let Some(head) = head.and_then(|report| report.head) else {
         return Ok(None);
     };
-    let file = verifier.stores.open(&*verifier.host.fs, &candidate.path)?;
+    let file = context.stores.open(&*context.host.fs, &candidate.path)?;
     companions::ledger_end(&file, head.size)
 }

@@ -7,7 +7,7 @@
 //! A name hides no record that a reader would read: nothing reads temporary files; a tail must match its
 //! name, be beside its record, and hold no seal of a record.
 
-use super::Verifier;
+use super::context::Context;
 use crate::detect;
 use crate::error::VerifyError;
 use std::path::Path;
@@ -19,7 +19,7 @@ use threadseal_store::read::{RegularFile, Source as _};
 ///
 /// # Errors
 /// When it cannot be read.
-pub(super) fn is_one(verifier: &Verifier, file: &RegularFile) -> Result<bool, VerifyError> {
+pub(super) fn is_one(context: &Context, file: &RegularFile) -> Result<bool, VerifyError> {
     let name = file.path().file_name().unwrap_or_default();
     let name = name.to_string_lossy();
     if atomic::is_temporary(&name) {
@@ -28,7 +28,7 @@ pub(super) fn is_one(verifier: &Verifier, file: &RegularFile) -> Result<bool, Ve
     let Some((record, sha256)) = tail_of(&name) else {
         return Ok(false);
     };
-    let is_beside = verifier.is_file(&file.path().with_file_name(record));
+    let is_beside = context.is_file(&file.path().with_file_name(record));
     Ok(is_beside && !detect::has_native_seal(file)? && digest_of(file)? == sha256)
 }
 

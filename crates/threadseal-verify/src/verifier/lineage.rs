@@ -5,8 +5,11 @@
 //! ```
 //! A file that is named alone is one link; whatever else is looked at should be a history.
 
-use super::{FileResult, Verifier, shown};
-use crate::detect::{self, Kind};
+use super::as_of;
+use super::context::{Context, shown};
+use super::file_result::FileResult;
+use super::finish;
+use crate::detect;
 use crate::error::VerifyError;
 use crate::inputs::Candidate;
 use rayon::prelude::*;
@@ -31,7 +34,7 @@ const OF_ANOTHER: [FindingCode; 2] = [FindingCode::RecordDiffers, FindingCode::H
 ///
 /// # Errors
 /// When it cannot be read.
-pub(super) fn look(verifier: &Verifier, file: &RegularFile) -> Result<LinkFacts, VerifyError> {
+pub(super) fn look(context: &Context, file: &RegularFile) -> Result<LinkFacts, VerifyError> {
     let (mut chunks, mut chunk) = (file.chunks(), Vec::new());
     let mut reader = FileReader::new();
     loop {
@@ -40,164 +43,159 @@ pub(super) fn look(verifier: &Verifier, file: &RegularFile) -> Result<LinkFacts,
             return Ok(reader.finish(&shown(file.path()), 0));
         }
         reader.push(&chunk);
-        verifier.advance(chunk.len() as u64);
+        context.advance(chunk.len() as u64);
     }
 }
 
-impl Verifier {
-    /// Reads checkpoints: each file that was named, and of folders each file that is one by its
-    /// content or is called one.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
-    pub fn links(&self, candidates: &[Candidate]) -> Result<Vec<ReadCheckpoint>, VerifyError> {
-        let read = |candidate: &Candidate| -> Result<Option<ReadCheckpoint>, VerifyError> {
-            let file = open_regular(&*self.host.fs, &candidate.path)?;
-            let is_one = candidate.named
-                || detect::is_named_checkpoint(&candidate.path)
-                || detect::is_checkpoint(&file)?;
-            if !is_one {
-                return Ok(None);
-            }
-            let facts = look(self, &file)?;
-            Ok(Some(ReadCheckpoint {
-                path: candidate.path.clone(),
-                facts,
-            }))
-        };
-        let found: Vec<Option<ReadCheckpoint>> = candidates
-            .par_iter()
-            .map(read)
-            .collect::<Result<_, VerifyError>>()?;
-        Ok(found.into_iter().flatten().collect())
-    }
+/// Reads checkpoints: each file that was named, and of folders each file that is one by its
+/// content or is called one.
+///
+/// # Errors
+/// When a file cannot be read.
+pub(super) fn links(
+    context: &Context,
+    candidates: &[Candidate],
+) -> Result<Vec<ReadCheckpoint>, VerifyError> {
+    let read = |candidate: &Candidate| -> Result<Option<ReadCheckpoint>, VerifyError> {
+        let file = open_regular(&*context.host.fs, &candidate.path)?;
+        let is_one = candidate.named
+            || detect::is_named_checkpoint(&candidate.path)
+            || detect::is_checkpoint(&file)?;
+        if !is_one {
+            return Ok(None);
+        }
+        let facts = look(context, &file)?;
+        Ok(Some(ReadCheckpoint {
+            path: candidate.path.clone(),
+            facts,
+        }))
+    };
+    let found: Vec<Option<ReadCheckpoint>> = candidates
+        .par_iter()
+        .map(read)
+        .collect::<Result<_, VerifyError>>()?;
+    Ok(found.into_iter().flatten().collect())
+}
 
-    /// Judges what was read of checkpoints, together.
-    ///
-    /// # Errors
-    /// When there are too many, or the heads are damaged.
-    pub fn lineages(
-        &self,
-        found: Vec<ReadCheckpoint>,
-        view: View,
-    ) -> Result<Vec<Outcome>, VerifyError> {
-        let lineages = Lineages::join(numbered(found))?;
-        let mut outcomes = Vec::new();
-        for lineage in lineages.iter() {
-            outcomes.push(self.judge_lineage(&lineage, view, self.request.lineage.head)?);
-        }
-        let misses = |outcome: &Outcome| {
-            let mut findings = outcome.report.findings.iter();
-            findings.any(|found| OF_ANOTHER.contains(&found.code))
-        };
-        // An expected head is of one lineage: where one has it, the others were not meant.
-        if self.request.lineage.head.is_some() && outcomes.iter().any(|outcome| !misses(outcome)) {
-            for (outcome, lineage) in outcomes.iter_mut().zip(lineages.iter()) {
-                if misses(outcome) {
-                    *outcome = self.judge_lineage(&lineage, view, None)?;
-                }
-            }
-        }
-        Ok(outcomes)
-    }
-
-    /// What became of the checkpoints among all files of a run, as reports.
-    ///
-    /// # Errors
-    /// As [`Verifier::lineages`].
-    pub fn lineage_reports(
-        &self,
-        candidates: &[Candidate],
-        seen: &mut [FileResult],
-    ) -> Result<Vec<Report>, VerifyError> {
-        let alone = matches!(candidates, [only] if only.named);
-        let mut found = Vec::new();
-        for (candidate, seen) in candidates.iter().zip(seen) {
-            if !matches!(seen, FileResult::Link(..)) {
-                continue;
-            }
-            let taken = std::mem::replace(seen, FileResult::Elsewhere);
-            if let FileResult::Link(facts, beside) = taken {
-                if !beside.is_empty() {
-                    *seen = FileResult::Reports(beside);
-                }
-                found.push(ReadCheckpoint {
-                    path: candidate.path.clone(),
-                    facts: *facts,
-                });
-            }
-        }
-        if found.is_empty() {
-            return Ok(Vec::new());
-        }
-        let view = if alone { View::Single } else { View::History };
-        let outcomes = self.lineages(found, view)?;
-        Ok(outcomes.into_iter().map(|outcome| outcome.report).collect())
-    }
-
-    /// A second look, with what this host held, follows where a key was revoked.
-    fn judge_lineage(
-        &self,
-        lineage: &Lineage<'_>,
-        view: View,
-        expected: Option<ExpectedHead>,
-    ) -> Result<Outcome, VerifyError> {
-        let known = self.known_heads(lineage)?;
-        let joined = self.joined.lock();
-        let mut joined = joined.unwrap_or_else(PoisonError::into_inner);
-        joined.extend(lineage.records());
-        drop(joined);
-        let given = expected.map(|head| Expectation::given(head, self.request.exact_head));
-        let records = lineage.records();
-        let forks = records
-            .iter()
-            .flat_map(|record| known_forks(&*self.host.heads, record));
-        let remembered = known.iter().flat_map(StoredHead::expectations);
-        let remembered = self.without_later(remembered.chain(forks).collect());
-        let mut judging = Judging {
-            expect: given.into_iter().chain(remembered).collect(),
-            code: &self.request.lineage.code,
+/// Judges what was read of checkpoints, together.
+///
+/// # Errors
+/// When there are too many, or the heads are damaged.
+pub(super) fn lineages(
+    context: &Context,
+    found: Vec<ReadCheckpoint>,
+    view: View,
+) -> Result<Vec<Outcome>, VerifyError> {
+    let lineages = Lineages::join(numbered(found))?;
+    let mut outcomes = Vec::new();
+    for lineage in lineages.iter() {
+        outcomes.push(judge_lineage(
+            context,
+            &lineage,
             view,
-            draw: self.request.lineage.draw,
-            ..Judging::new(&self.request.trust, self.now)
-        };
-        let mut outcome = conclude(lineage, &judging);
-        let held = |report: &Report| -> Option<Timestamp> {
-            let same = known
-                .iter()
-                .find(|stored| report.head == Some(stored.head))?;
-            same.held_since()
-        };
-        if let Some(since) = held(&outcome.report)
-            && outcome.verified.is_none()
-        {
-            judging.held_since = Some(since);
-            outcome = conclude(lineage, &judging);
+            context.request.lineage.head,
+        )?);
+    }
+    let misses = |outcome: &Outcome| {
+        let mut findings = outcome.report.findings.iter();
+        findings.any(|found| OF_ANOTHER.contains(&found.code))
+    };
+    // An expected head is of one lineage: where one has it, the others were not meant.
+    if context.request.lineage.head.is_some() && outcomes.iter().any(|outcome| !misses(outcome)) {
+        for (outcome, lineage) in outcomes.iter_mut().zip(lineages.iter()) {
+            if misses(outcome) {
+                *outcome = judge_lineage(context, &lineage, view, None)?;
+            }
         }
-        outcome.report.path = place_of(lineage);
-        self.finish(&mut outcome.report, Path::new(""));
-        Ok(outcome)
     }
+    Ok(outcomes)
+}
 
-    fn known_heads(&self, lineage: &Lineage<'_>) -> Result<Vec<StoredHead>, VerifyError> {
-        let mut known = Vec::new();
-        for record in lineage.records() {
-            let stored = self.host.heads.fetch(&record)?;
-            known.extend(stored.filter(|stored| stored.kind == RecordKind::Lineage));
+/// What became of the checkpoints among all files of a run, as reports.
+///
+/// # Errors
+/// As [`lineages`].
+pub(super) fn lineage_reports(
+    context: &Context,
+    candidates: &[Candidate],
+    seen: &mut [FileResult],
+) -> Result<Vec<Report>, VerifyError> {
+    let alone = matches!(candidates, [only] if only.named);
+    let mut found = Vec::new();
+    for (candidate, seen) in candidates.iter().zip(seen) {
+        if !matches!(seen, FileResult::Link(..)) {
+            continue;
         }
-        Ok(known)
+        let taken = std::mem::replace(seen, FileResult::Elsewhere);
+        if let FileResult::Link(facts, beside) = taken {
+            if !beside.is_empty() {
+                *seen = FileResult::Reports(beside);
+            }
+            found.push(ReadCheckpoint {
+                path: candidate.path.clone(),
+                facts: *facts,
+            });
+        }
     }
+    if found.is_empty() {
+        return Ok(Vec::new());
+    }
+    let view = if alone { View::Single } else { View::History };
+    let outcomes = lineages(context, found, view)?;
+    Ok(outcomes.into_iter().map(|outcome| outcome.report).collect())
+}
 
-    /// The claims that lie beside a checkpoint, as far as the profile asks for them.
-    pub(super) fn beside(
-        &self,
-        file: &RegularFile,
-        kind: Option<Kind>,
-    ) -> Result<FileResult, VerifyError> {
-        let reports = self.claims(file, kind, false)?;
-        let facts = look(self, file)?;
-        Ok(FileResult::Link(Box::new(facts), reports))
+/// A second look, with what this host held, follows where a key was revoked.
+fn judge_lineage(
+    context: &Context,
+    lineage: &Lineage<'_>,
+    view: View,
+    expected: Option<ExpectedHead>,
+) -> Result<Outcome, VerifyError> {
+    let known = known_heads(context, lineage)?;
+    let joined = context.joined.lock();
+    let mut joined = joined.unwrap_or_else(PoisonError::into_inner);
+    joined.extend(lineage.records());
+    drop(joined);
+    let given = expected.map(|head| Expectation::given(head, context.request.exact_head));
+    let records = lineage.records();
+    let forks = records
+        .iter()
+        .flat_map(|record| known_forks(&*context.host.heads, record));
+    let remembered = known.iter().flat_map(StoredHead::expectations);
+    let remembered = as_of::without_later(context, remembered.chain(forks).collect());
+    let mut judging = Judging {
+        expect: given.into_iter().chain(remembered).collect(),
+        code: &context.request.lineage.code,
+        view,
+        draw: context.request.lineage.draw,
+        ..Judging::new(&context.request.trust, context.now)
+    };
+    let mut outcome = conclude(lineage, &judging);
+    let held = |report: &Report| -> Option<Timestamp> {
+        let same = known
+            .iter()
+            .find(|stored| report.head == Some(stored.head))?;
+        same.held_since()
+    };
+    if let Some(since) = held(&outcome.report)
+        && outcome.verified.is_none()
+    {
+        judging.held_since = Some(since);
+        outcome = conclude(lineage, &judging);
     }
+    outcome.report.path = place_of(lineage);
+    finish::finish(context, &mut outcome.report, Path::new(""));
+    Ok(outcome)
+}
+
+fn known_heads(context: &Context, lineage: &Lineage<'_>) -> Result<Vec<StoredHead>, VerifyError> {
+    let mut known = Vec::new();
+    for record in lineage.records() {
+        let stored = context.host.heads.fetch(&record)?;
+        known.extend(stored.filter(|stored| stored.kind == RecordKind::Lineage));
+    }
+    Ok(known)
 }
 
 /// A checkpoint that was read, and where.

@@ -1,6 +1,9 @@
 //! Logs that other programs write, and the seal files beside them.
 
-use super::{FileResult, Verifier, shown};
+use super::as_of;
+use super::context;
+use super::context::{Context, shown};
+use super::file_result::FileResult;
 use crate::error::VerifyError;
 use std::path::{Path, PathBuf};
 use threadseal_core::report::{Finding, FindingCode, Format, Profile, Report, Verdict};
@@ -18,12 +21,12 @@ pub(super) const LOG_MISSING: FindingCode = FindingCode::LogMissing;
 /// # Errors
 /// When either cannot be read or is too large, or the heads are damaged.
 pub(super) fn sealed(
-    verifier: &Verifier,
+    context: &Context,
     file: &RegularFile,
     seal_file: &Path,
 ) -> Result<Report, VerifyError> {
-    let request = &verifier.request;
-    let bytes = observer::read_seal_file(&verifier.host, seal_file)?.unwrap_or_default();
+    let request = &context.request;
+    let bytes = observer::read_seal_file(&context.host, seal_file)?.unwrap_or_default();
     let seals = match observed::parse(&bytes) {
         Ok(seals) => seals,
         Err(finding) => {
@@ -31,46 +34,46 @@ pub(super) fn sealed(
             report.trust = Some(request.trust.digest());
             report.stats.bytes = file.size();
             report.downgrade(Verdict::Malformed, finding);
-            hold_if_stripped(verifier, file, &mut report)?;
+            hold_if_stripped(context, file, &mut report)?;
             return Ok(report);
         }
     };
-    let heads = Some(&*verifier.host.heads);
+    let heads = Some(&*context.host.heads);
     let mut known = examine::known(
         heads,
         Some(&seals.record),
         request.expect_head,
         request.exact_head,
     )?;
-    known.expect = verifier.without_later(known.expect);
+    known.expect = as_of::without_later(context, known.expect);
     let mut options = VerifyOptions {
         trust: &request.trust,
-        now: verifier.now,
+        now: context.now,
         held_since: None,
         thread: request.thread.as_ref(),
     };
-    let mut report = examine::observed(file, &seals, &known.expect, &options, &verifier.tick())?;
-    options.held_since = Verifier::held_since(&known, &report);
-    if options.held_since.is_some() && super::has_revoked_signer(&report) {
+    let mut report = examine::observed(file, &seals, &known.expect, &options, &context.tick())?;
+    options.held_since = context::held_since(&known, &report);
+    if options.held_since.is_some() && context::has_revoked_signer(&report) {
         report = examine::observed(file, &seals, &known.expect, &options, &|_| {})?;
     }
     // Seals that this host never made may stand in the place of those it did.
     if known.stored.is_none() {
-        hold_if_stripped(verifier, file, &mut report)?;
+        hold_if_stripped(context, file, &mut report)?;
     }
     Ok(report)
 }
 
 /// A log without seals.
-pub(super) fn unsealed(verifier: &Verifier, file: &RegularFile) -> Report {
+pub(super) fn unsealed(context: &Context, file: &RegularFile) -> Report {
     let mut report = Report::begin(Format::Log, Profile::None);
-    report.trust = Some(verifier.request.trust.digest());
+    report.trust = Some(context.request.trust.digest());
     report.stats.bytes = file.size();
     report.downgrade(
         Verdict::Unsigned,
         Finding::note(FindingCode::Unsigned, "nothing seals this log"),
     );
-    verifier.advance(file.size());
+    context.advance(file.size());
     report
 }
 
@@ -79,11 +82,11 @@ pub(super) fn unsealed(verifier: &Verifier, file: &RegularFile) -> Report {
 /// # Errors
 /// When the file cannot be read or the heads are damaged.
 pub(super) fn hold_if_stripped(
-    verifier: &Verifier,
+    context: &Context,
     file: &RegularFile,
     report: &mut Report,
 ) -> Result<(), VerifyError> {
-    let Some(stripped) = examine::stripped_of(file, &verifier.host)? else {
+    let Some(stripped) = examine::stripped_of(file, &context.host)? else {
         return Ok(());
     };
     let record = stripped.record;
@@ -105,34 +108,34 @@ pub(super) fn hold_if_stripped(
 /// # Errors
 /// As [`sealed`].
 pub(super) fn sidecar(
-    verifier: &Verifier,
+    context: &Context,
     seal_file: &Path,
     named: bool,
 ) -> Result<FileResult, VerifyError> {
     let log: PathBuf = seal_file.with_extension("");
     // A walk follows no links: the log that a link leads to is verified here, with its seals.
-    let walked = verifier.is_walked(&log);
+    let walked = context.is_walked(&log);
     if walked && !named {
         return Ok(FileResult::Elsewhere);
     }
-    if verifier.is_file(&log) {
-        let file = threadseal_store::read::open_regular(&*verifier.host.fs, &log)?;
-        let mut reports = vec![sealed(verifier, &file, seal_file)?];
+    if context.is_file(&log) {
+        let file = threadseal_store::read::open_regular(&*context.host.fs, &log)?;
+        let mut reports = vec![sealed(context, &file, seal_file)?];
         reports[0].path = shown(&log);
-        super::displacement::hold(verifier, &log, &mut reports)?;
+        super::displacement::hold(context, &log, &mut reports)?;
         return Ok(FileResult::Reports(reports));
     }
-    let bytes = observer::read_seal_file(&verifier.host, seal_file)?.unwrap_or_default();
+    let bytes = observer::read_seal_file(&context.host, seal_file)?.unwrap_or_default();
     let mut report = Report::begin(Format::Log, Profile::Observed);
     report.path = shown(&log);
-    report.trust = Some(verifier.request.trust.digest());
+    report.trust = Some(context.request.trust.digest());
     report.record = match observed::parse(&bytes) {
         Ok(seals) => Some(seals.record),
         // Other programs use the ending, too.
         Err(_) if !named => return Ok(FileResult::PassedOver),
         Err(finding) => return Err(VerifyError::refused(finding.message).about(seal_file)),
     };
-    let message = "its seals are here and the log is not";
+    let message = "its seals are here, but the log is missing";
     report.downgrade(Verdict::Missing, Finding::error(LOG_MISSING, message));
     Ok(FileResult::Reports(vec![report]))
 }

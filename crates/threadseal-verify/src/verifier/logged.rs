@@ -62,7 +62,7 @@ pub(super) fn hold_redactions(
         let seq = seal.head.seq;
         let text = format!(
             "the log of this host does not know the redaction that seal {seq} covers: it was made elsewhere, or \
-             threadseal redact --finish has to write it down"
+             the log lacks its entry; hint: threadseal redact --finish"
         );
         report.find(Finding::warning(FindingCode::RedactionUnlogged, text));
     }
@@ -103,8 +103,8 @@ pub(super) fn hold_delegations(
             continue;
         }
         let text = format!(
-            "the log of this host, which knows the record's authority from its first day, does not know that it let key {} in: that was \
-             done elsewhere, or threadseal key delegate has to write it down",
+            "the log of this host knows the record's authority from its first day, but not its delegation to key {}: that was \
+             made elsewhere, or the log lacks its entry; hint: threadseal key delegate",
             to.key_id()
         );
         report.find(Finding::warning(FindingCode::DelegationUnlogged, text).at_line(*line));
@@ -117,7 +117,7 @@ pub(super) fn hold_delegations(
 pub(super) fn doubt(report: &mut Report, log: &HomeLog) {
     let is_endless = !report.format.has_end() && report.completeness == Completeness::Unproved;
     if is_endless && !log.vouches() && report.verdict == Verdict::Verified {
-        let text = "what this host knows of the record may itself be older than it was";
+        let text = "the state of the record that this host knows may be outdated, too";
         report.downgrade(Verdict::Open, Finding::note(FindingCode::EndUnproved, text));
     }
 }
@@ -127,7 +127,8 @@ fn of_log(report: &mut Report, log: &SealLog) -> Option<String> {
     match log.standing() {
         Standing::Good => {}
         Standing::Faulty(fault) => {
-            let why = format!("{fault}: what this host knows of records may be older than it was");
+            let why =
+                format!("{fault}: the states of records that this host knows may be outdated");
             warn(report, FindingCode::LogRolledBack, &why, "");
         }
         Standing::Damaged(why) => return Some(warn(report, DAMAGED, &why, UNREAD)),
@@ -136,7 +137,7 @@ fn of_log(report: &mut Report, log: &SealLog) -> Option<String> {
         }
         Standing::MarkGone => {
             let why =
-                "the second place of the log is gone: nothing would show that the log went back";
+                "the second place of the log is gone: a rollback of the log would not be detected";
             warn(report, FindingCode::MarkMissing, why, "");
         }
     }
@@ -144,7 +145,7 @@ fn of_log(report: &mut Report, log: &SealLog) -> Option<String> {
         return None;
     }
     let Some(record) = report.record else {
-        return Some("nothing says which record it is".to_owned());
+        return Some("nothing shows which record it is".to_owned());
     };
     Some(match log.newest_at(&record) {
         Ok(None) => "the log has no head of this record".to_owned(),

@@ -7,8 +7,9 @@
 //! A tombstone alone proves nothing: every holder of a key can sign one. A record without a tombstone in the log of this host is missing.
 //! A log that went back proves neither: a record with a tombstone by a trusted key is then neither pruned nor missing, but open.
 
+use super::context::Context;
+use super::displacement;
 use super::log::LOG_MISSING;
-use super::{Verifier, displacement};
 use crate::error::VerifyError;
 use crate::home_log::HomeLog;
 use crate::inputs::Candidate;
@@ -36,7 +37,7 @@ struct Grave {
     tombstone: String,
     /// Who, when and why.
     said: String,
-    /// Does only the tombstone say so, because the log went back or cannot be read?
+    /// Does only the tombstone say so, because the log was rolled back or cannot be read?
     is_doubted: bool,
 }
 
@@ -60,18 +61,19 @@ pub fn places(
     all
 }
 
-impl Verifier {
-    /// Where the tombstones of these records are, if they were pruned in stores.
-    pub(crate) fn tombstones_of(&self, records: impl Iterator<Item = RecordId>) -> Vec<PathBuf> {
-        let folder = self.tombstones.as_deref();
-        // Most homes have none.
-        let folder = folder.filter(|folder| self.host.fs.metadata(folder).is_ok());
-        let of = |folder: &Path| {
-            let places = records.map(|record| tombstones::place_in(folder, &record));
-            places.collect()
-        };
-        folder.map_or_else(Vec::new, of)
-    }
+/// Where the tombstones of these records are, if they were pruned in stores.
+pub(crate) fn tombstones_of(
+    context: &Context,
+    records: impl Iterator<Item = RecordId>,
+) -> Vec<PathBuf> {
+    let folder = context.tombstones.as_deref();
+    // Most homes have none.
+    let folder = folder.filter(|folder| context.host.fs.metadata(folder).is_ok());
+    let of = |folder: &Path| {
+        let places = records.map(|record| tombstones::place_in(folder, &record));
+        places.collect()
+    };
+    folder.map_or_else(Vec::new, of)
 }
 
 /// Those of `missing` that this host did not prune: of the others the places were free.
@@ -79,12 +81,12 @@ impl Verifier {
 /// # Errors
 /// As [`Pruned::at`].
 pub(super) fn explain_pruned(
-    verifier: &Verifier,
+    context: &Context,
     missing: Vec<Report>,
 ) -> Result<Vec<Report>, VerifyError> {
     let places = missing.iter().map(|report| Path::new(&report.path));
     let places: Vec<PathBuf> = places.map(tombstones::place_of).collect();
-    let pruned = Pruned::at(verifier, &places)?;
+    let pruned = Pruned::at(context, &places)?;
     let is_pruned = |record: &RecordId| pruned.explain_pruned(record, None).is_some();
     let missing = missing.into_iter();
     let missing = missing.filter(|report| !report.record.as_ref().is_some_and(is_pruned));
@@ -92,18 +94,18 @@ pub(super) fn explain_pruned(
 }
 
 impl Pruned {
-    /// Reads the tombstones at `places`, and keeps those that the log of the home has, too; where the log went back or cannot be read, those
+    /// Reads the tombstones at `places`, and keeps those that the log of the home has, too; where the log was rolled back or cannot be read, those
     /// that a trusted key signed.
     ///
     /// # Errors
     /// When there is one, and the log or the heads cannot be read.
-    pub fn at(verifier: &Verifier, places: &[PathBuf]) -> Result<Self, VerifyError> {
-        let log = match &verifier.log {
+    pub(crate) fn at(context: &Context, places: &[PathBuf]) -> Result<Self, VerifyError> {
+        let log = match &context.log {
             HomeLog::Never => return Ok(Self::default()),
             HomeLog::There(log) => Some(log).filter(|log| log.standing().vouches()),
             HomeLog::Missing(_) | HomeLog::Damaged(_) => None,
         };
-        let read = |place: &PathBuf| match tombstones::read(&*verifier.host.fs, place) {
+        let read = |place: &PathBuf| match tombstones::read(&*context.host.fs, place) {
             Ok(Found::Tombstone(found)) => Some((place.clone(), *found)),
             // What cannot be read speaks for nothing.
             Ok(Found::Nothing | Found::Other) | Err(_) => None,
@@ -120,7 +122,7 @@ impl Pruned {
         for (place, tombstone) in found {
             let statement = tombstone.statement();
             let is_doubted = log.is_none();
-            if is_doubted && !is_trusted(verifier, tombstone.public()) {
+            if is_doubted && !is_trusted(context, tombstone.public()) {
                 continue;
             }
             let why = match statement.why.as_str() {
@@ -134,7 +136,7 @@ impl Pruned {
                 if !says_log && !is_doubted {
                     continue;
                 }
-                let stored = verifier.host.heads.fetch(&id)?;
+                let stored = context.host.heads.fetch(&id)?;
                 let grave = Grave {
                     head,
                     is_last: stored.is_some_and(|stored| is_newest(&stored, &head)),
@@ -166,11 +168,11 @@ impl Pruned {
     }
 
     /// A report of a record that is `known` and was pruned.
-    pub(crate) fn report(&self, verifier: &Verifier, known: &StoredHead) -> Option<Report> {
+    pub(crate) fn report(&self, context: &Context, known: &StoredHead) -> Option<Report> {
         let grave = self.last(&known.head.record, Some(&known.head))?;
         // What has no place of its own is shown by what is left of it.
         let path = known.path_hint.as_ref().unwrap_or(&grave.tombstone);
-        let mut report = displacement::report_of(verifier, path, known);
+        let mut report = displacement::report_of(context, path, known);
         report.head = Some(grave.head);
         let why = Some(grave.tombstone.clone());
         if let Some(finding) = self.explain_pruned(&known.head.record, Some(&known.head)) {
@@ -180,8 +182,8 @@ impl Pruned {
         } else {
             report.check(TOMBSTONE, CheckResult::Skipped, why);
             let text = format!(
-                "its tombstone says that it was pruned by {}; the log, which has to say the same, went back or cannot be read. Once that is settled, \
-                 threadseal prune writes it down again",
+                "its tombstone states that it was pruned by {}; the log, which must confirm this, was rolled back or cannot be read. Repair the log first; \
+                 hint: threadseal prune then writes its entry again",
                 grave.said
             );
             report.downgrade(
@@ -196,12 +198,16 @@ impl Pruned {
     ///
     /// # Errors
     /// When the heads are damaged.
-    pub fn left_at(&self, verifier: &Verifier, place: &Path) -> Result<Vec<Report>, VerifyError> {
+    pub(crate) fn left_at(
+        &self,
+        context: &Context,
+        place: &Path,
+    ) -> Result<Vec<Report>, VerifyError> {
         let place = path_text(place);
         let mut reports = Vec::new();
         for (record, _) in self.0.iter().filter(|(_, grave)| grave.tombstone == place) {
-            let known = verifier.host.heads.fetch(record)?;
-            reports.extend(known.and_then(|known| self.report(verifier, &known)));
+            let known = context.host.heads.fetch(record)?;
+            reports.extend(known.and_then(|known| self.report(context, &known)));
         }
         Ok(reports)
     }
@@ -211,7 +217,7 @@ impl Pruned {
     ///
     /// # Errors
     /// When the heads are damaged.
-    pub fn tell(&self, verifier: &Verifier, report: &mut Report) -> Result<(), VerifyError> {
+    pub(crate) fn tell(&self, context: &Context, report: &mut Report) -> Result<(), VerifyError> {
         let Some((record, grave)) = report
             .record
             .and_then(|record| Some((record, self.0.get(&record)?)))
@@ -221,8 +227,8 @@ impl Pruned {
         let mut findings = report.findings.iter();
         let has_seals = findings.any(|found| found.code == LOG_MISSING);
         if report.verdict == Verdict::Missing {
-            let stored = verifier.host.heads.fetch(&record)?;
-            let pruned = stored.and_then(|known| self.report(verifier, &known));
+            let stored = context.host.heads.fetch(&record)?;
+            let pruned = stored.and_then(|known| self.report(context, &known));
             let Some(pruned) = pruned else {
                 return Ok(());
             };
@@ -237,14 +243,14 @@ impl Pruned {
         }
         let (tombstone, said) = (&grave.tombstone, &grave.said);
         let text = format!(
-            "it was pruned by {said} ({tombstone}), and is there: threadseal prune finishes what was cut short"
+            "it was pruned by {said} ({tombstone}), but still exists; hint: threadseal prune finishes the interrupted deletion"
         );
         report.find(Finding::warning(FindingCode::PrunedButPresent, text));
         Ok(())
     }
 }
 
-fn is_trusted(verifier: &Verifier, key: &PublicKey) -> bool {
+fn is_trusted(context: &Context, key: &PublicKey) -> bool {
     let purpose = Purpose {
         usage: KeyUsage::Native,
         format: ScopeFormat::Transcript,
@@ -252,7 +258,7 @@ fn is_trusted(verifier: &Verifier, key: &PublicKey) -> bool {
         evidence: None,
         heads: &[],
     };
-    let judged = verifier.request.trust.judge(key, &purpose, verifier.now);
+    let judged = context.request.trust.judge(key, &purpose, context.now);
     judged.standing.counts()
 }
 

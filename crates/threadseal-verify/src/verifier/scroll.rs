@@ -1,6 +1,9 @@
 //! Scrolls: files, and bytes from standard input.
 
-use super::Verifier;
+use super::as_of;
+use super::context;
+use super::context::Context;
+use super::finish;
 use crate::error::VerifyError;
 use crate::request::RequestedProfile;
 use crate::trust_sources;
@@ -16,72 +19,74 @@ use threadseal_store::scroll::{self, Known};
 /// # Errors
 /// When it cannot be read or the heads are damaged.
 pub(super) fn look(
-    verifier: &Verifier,
+    context: &Context,
     file: &RegularFile,
     container: Container,
 ) -> Result<Report, VerifyError> {
-    Ok(judge(verifier, file.chunks(), file.chunks(), container)?.report)
+    Ok(judge(context, file.chunks(), file.chunks(), container)?.report)
 }
 
-impl Verifier {
-    /// Verifies a scroll in memory.
-    ///
-    /// # Errors
-    /// When the heads are damaged.
-    pub fn scroll_bytes(&self, bytes: &[u8], container: Container) -> Result<Outcome, VerifyError> {
-        let source = || Stream::new(bytes, "standard input");
-        judge(self, source(), source(), container)
-    }
+/// Verifies a scroll in memory.
+///
+/// # Errors
+/// When the heads are damaged.
+pub(super) fn scroll_bytes(
+    context: &Context,
+    bytes: &[u8],
+    container: Container,
+) -> Result<Outcome, VerifyError> {
+    let source = || Stream::new(bytes, "standard input");
+    judge(context, source(), source(), container)
+}
 
-    /// Verifies a scroll that comes once; `first` is its beginning, with the whole first turn.
-    ///
-    /// # Errors
-    /// When it cannot be read or the heads are damaged.
-    pub fn scroll_stream(
-        &self,
-        first: &[u8],
-        source: impl Source + Send,
-        container: Container,
-    ) -> Result<Outcome, VerifyError> {
-        judge(
-            self,
-            Stream::new(first, "standard input"),
-            source,
-            container,
-        )
-    }
+/// Verifies a scroll that comes once; `first` is its beginning, with the whole first turn.
+///
+/// # Errors
+/// When it cannot be read or the heads are damaged.
+pub(super) fn scroll_stream(
+    context: &Context,
+    first: &[u8],
+    source: impl Source + Send,
+    container: Container,
+) -> Result<Outcome, VerifyError> {
+    judge(
+        context,
+        Stream::new(first, "standard input"),
+        source,
+        container,
+    )
+}
 
-    /// Verifies a scroll in a file.
-    ///
-    /// # Errors
-    /// When it cannot be read or the heads are damaged.
-    pub fn scroll_file(
-        &self,
-        file: &RegularFile,
-        container: Container,
-    ) -> Result<Outcome, VerifyError> {
-        let mut outcome = judge(self, file.chunks(), file.chunks(), container)?;
-        self.finish(&mut outcome.report, file.path());
-        Ok(outcome)
-    }
+/// Verifies a scroll in a file.
+///
+/// # Errors
+/// When it cannot be read or the heads are damaged.
+pub(super) fn scroll_file(
+    context: &Context,
+    file: &RegularFile,
+    container: Container,
+) -> Result<Outcome, VerifyError> {
+    let mut outcome = judge(context, file.chunks(), file.chunks(), container)?;
+    finish::finish(context, &mut outcome.report, file.path());
+    Ok(outcome)
 }
 
 /// What is seen is judged again, with what this host held, where a key was revoked: only the turns
 /// held before count then.
 fn judge(
-    verifier: &Verifier,
+    context: &Context,
     first: impl Source,
     source: impl Source + Send,
     container: Container,
 ) -> Result<Outcome, VerifyError> {
     let record = scroll::record_of(first, container)?;
     let known = match &record {
-        Some(record) => scroll::known(&verifier.host, record)?,
+        Some(record) => scroll::known(&context.host, record)?,
         None => Known::default(),
     };
-    let request = &verifier.request;
+    let request = &context.request;
     let options = ChainOptions {
-        expect: expectations(verifier, &known, record),
+        expect: expectations(context, &known, record),
         pinned: request.trust.pinned_key(),
         not_before_ns: request.scroll.not_before_ns,
     };
@@ -89,26 +94,26 @@ fn judge(
         length: request.scroll.length,
         signers: &known.signers,
         as_v01: request.profile == RequestedProfile::ScrollV01,
-        ..Judging::new(&request.trust, verifier.now)
+        ..Judging::new(&request.trust, context.now)
     };
-    let tick = verifier.tick();
+    let tick = context.tick();
     let (seen, end) = scroll::read(source, container, options, &tick)?;
     let outcome = conclude(seen.clone(), &end, &judging);
     trust_sources::refuse_pinned_id(&request.trust, &outcome.report)?;
     let held = known.head.is_some() && outcome.report.head == known.head;
-    if held && super::has_revoked_signer(&outcome.report) {
+    if held && context::has_revoked_signer(&outcome.report) {
         judging.held_since = known.updated;
         return Ok(conclude(seen, &end, &judging));
     }
     Ok(outcome)
 }
 
-fn expectations(verifier: &Verifier, known: &Known, record: Option<RecordId>) -> Vec<Expectation> {
-    let given = verifier
+fn expectations(context: &Context, known: &Known, record: Option<RecordId>) -> Vec<Expectation> {
+    let given = context
         .request
         .expect_head
-        .map(|head| Expectation::given(head, verifier.request.exact_head));
-    let remembered = verifier.without_later(known.expect.clone());
+        .map(|head| Expectation::given(head, context.request.exact_head));
+    let remembered = as_of::without_later(context, known.expect.clone());
     let remembered = remembered.into_iter().filter(|_| record.is_some());
     given.into_iter().chain(remembered).collect()
 }

@@ -13,8 +13,10 @@
 //! the end may never have begun: it is gone where this host or its log knows a seal of it, else the
 //! link is open. So is a link that only one side records.
 
+use super::context::{Context, shown};
+use super::file_result::FileResult;
 use super::pruned::Pruned;
-use super::{FileResult, Verifier, shown, transcript};
+use super::transcript;
 use crate::error::VerifyError;
 use crate::inputs::Candidate;
 use crate::layout::{THREADS, TRANSCRIPT_FILE};
@@ -82,7 +84,7 @@ enum LinkFault {
 /// # Errors
 /// When a file cannot be read.
 pub(super) fn missing(
-    verifier: &Verifier,
+    context: &Context,
     candidates: &[Candidate],
     seen: &mut [FileResult],
 ) -> Result<Vec<Report>, VerifyError> {
@@ -94,7 +96,7 @@ pub(super) fn missing(
         .collect();
     let pairs = candidates.par_iter().zip(seen.par_iter());
     let sealed: Vec<Option<Sealed>> = pairs
-        .map(|(candidate, seen)| sealed(verifier, candidate, seen.reports()))
+        .map(|(candidate, seen)| sealed(context, candidate, seen.reports()))
         .collect::<Result<_, VerifyError>>()?;
     let named: BTreeMap<RecordId, BTreeSet<RecordId>> = sealed
         .iter()
@@ -108,7 +110,7 @@ pub(super) fn missing(
                 .iter()
                 .flat_map(|sealed| sealed.linked.iter().map(move |linked| (sealed, linked)));
             let fault =
-                linked.map(|(sealed, linked)| judge(verifier, sealed, linked, &here, &named));
+                linked.map(|(sealed, linked)| judge(context, sealed, linked, &here, &named));
             fault.filter_map(Result::transpose).collect()
         });
     let of_each: Vec<Vec<LinkFault>> = of_each.collect::<Result<_, VerifyError>>()?;
@@ -156,8 +158,9 @@ pub fn unfinished(
         };
         if !is_over {
             let (thread, record, claim) = (&linked.thread, linked.record, linked.claim);
-            let text =
-                format!("it {claim}, and no end of that is known here: {thread}, record {record}");
+            let text = format!(
+                "it {claim}, but no end of that thread is known here: {thread}, record {record}"
+            );
             return Ok(Some(text));
         }
     }
@@ -192,7 +195,7 @@ fn holds(report: &Report) -> bool {
 
 /// The threads that the transcript `candidate` names under its seals; None where it is no such record.
 fn sealed(
-    verifier: &Verifier,
+    context: &Context,
     candidate: &Candidate,
     reports: &[Report],
 ) -> Result<Option<Sealed>, VerifyError> {
@@ -201,10 +204,10 @@ fn sealed(
     let (true, Some(head)) = (is_transcript, report.and_then(|report| report.head)) else {
         return Ok(None);
     };
-    let Some(threads) = threads_around(verifier, &candidate.path) else {
+    let Some(threads) = threads_around(context, &candidate.path) else {
         return Ok(None);
     };
-    let file = open_regular(&*verifier.host.fs, &candidate.path)?;
+    let file = open_regular(&*context.host.fs, &candidate.path)?;
     Ok(Some(Sealed {
         record: head.record,
         threads,
@@ -213,8 +216,8 @@ fn sealed(
 }
 
 /// The folder of threads around a transcript, as it was named if that has one.
-fn threads_around(verifier: &Verifier, path: &Path) -> Option<PathBuf> {
-    let real = PathBuf::from(verifier.host.place(path));
+fn threads_around(context: &Context, path: &Path) -> Option<PathBuf> {
+    let real = PathBuf::from(context.host.place(path));
     let mut above = path.ancestors().chain(real.ancestors());
     above
         .find(|above| above.ends_with(THREADS))
@@ -292,7 +295,7 @@ impl LinkReader {
                         thread,
                         record,
                         head: None,
-                        claim: "seals that this thread began",
+                        claim: "seals the start of this thread",
                     }));
             }
             Some(ENDED) => {
@@ -320,7 +323,7 @@ impl LinkReader {
                                 thread,
                                 record,
                                 head: None,
-                                claim: "seals that this thread goes on from it",
+                                claim: "seals that this thread continues it",
                             }),
                     );
             }
@@ -344,12 +347,12 @@ fn before(manifest: &Manifest) -> Vec<LinkedThread> {
     let parent = named(
         manifest.parent,
         "parent_thread",
-        "names this thread its parent",
+        "names this thread as its parent",
     );
     let predecessor = named(
         manifest.predecessor,
         "predecessor_thread",
-        "goes on from this thread",
+        "continues this thread",
     );
     let parent = parent.map(|parent| match manifest.predecessor {
         None => parent,
@@ -363,7 +366,7 @@ fn before(manifest: &Manifest) -> Vec<LinkedThread> {
 
 /// The fault of the thread that `sealed` names, if it has one.
 fn judge(
-    verifier: &Verifier,
+    context: &Context,
     sealed: &Sealed,
     linked: &LinkedThread,
     here: &BTreeMap<RecordId, Option<Head>>,
@@ -373,8 +376,8 @@ fn judge(
         .threads
         .join(linked.thread.as_str())
         .join(TRANSCRIPT_FILE);
-    let is_there = verifier.is_file(&path);
-    let file = is_there.then(|| open_regular(&*verifier.host.fs, &path));
+    let is_there = context.is_file(&path);
+    let file = is_there.then(|| open_regular(&*context.host.fs, &path));
     let file = file.transpose()?;
     let first = file.as_ref().map(first_line).transpose()?.flatten();
     let manifest = first.as_deref().and_then(manifest::parse_line);
@@ -382,7 +385,7 @@ fn judge(
     let (Some(file), Some(manifest)) = (file, manifest.filter(is_it)) else {
         // Elsewhere it verifies as what it is.
         let is_here = here.contains_key(&linked.record);
-        let pruned = Pruned::at(verifier, &[tombstones::place_of(&path)])?;
+        let pruned = Pruned::at(context, &[tombstones::place_of(&path)])?;
         if let (false, Some(note)) = (
             is_here,
             pruned.explain_pruned(&linked.record, linked.head.as_ref()),
@@ -392,9 +395,9 @@ fn judge(
         let may_never_have_been = linked.link == Link::Begun;
         return Ok(match (is_here, may_never_have_been) {
             (true, _) => None,
-            (false, false) => Some(gone(verifier, sealed, linked, &path)),
-            (false, true) if verifier.host.heads.fetch(&linked.record)?.is_some() => {
-                Some(gone(verifier, sealed, linked, &path))
+            (false, false) => Some(gone(context, sealed, linked, &path)),
+            (false, true) if context.host.heads.fetch(&linked.record)?.is_some() => {
+                Some(gone(context, sealed, linked, &path))
             }
             (false, true) => Some(open(linked, "no seal of that record is known here")),
         });
@@ -418,11 +421,11 @@ fn judge(
         return Ok(None);
     };
     // It was gone on with since, or is older than it was.
-    let asking = verifier.with(VerifyRequest {
+    let asking = context.with(VerifyRequest {
         expect_head: Some(ExpectedHead::Head(head)),
         exact_head: false,
         thread: None,
-        ..verifier.request.clone()
+        ..context.request.clone()
     });
     let mut report = transcript::native(&asking, &file)?.report;
     report.path = shown(&path);
@@ -439,23 +442,23 @@ fn open(linked: &LinkedThread, why: &str) -> LinkFault {
     let link = match linked.link {
         Link::Before | Link::Inherited => "it names the thread before it",
         Link::Begun | Link::Ended => "it names its child",
-        Link::Successor => "it names the thread that goes on",
+        Link::Successor => "it names the thread that continues it",
     };
     let (thread, record) = (&linked.thread, linked.record);
     let text = format!("{link}, {thread}, record {record}: {why}");
     LinkFault::Open(Finding::warning(FindingCode::LinkOpen, text))
 }
 
-fn gone(verifier: &Verifier, sealed: &Sealed, linked: &LinkedThread, path: &Path) -> LinkFault {
+fn gone(context: &Context, sealed: &Sealed, linked: &LinkedThread, path: &Path) -> LinkFault {
     let mut report = Report::begin(Format::Transcript, Profile::Native);
     report.path = shown(path);
-    report.trust = Some(verifier.request.trust.digest());
+    report.trust = Some(context.request.trust.digest());
     report.record = Some(linked.record);
     let at = linked
         .head
         .map_or_else(String::new, |head| format!(" at {head}"));
     let message = format!(
-        "record {} {}{at}, and it is nowhere in what was looked at",
+        "record {} {}{at}, but no searched path contains it",
         sealed.record, linked.claim
     );
     report.downgrade(

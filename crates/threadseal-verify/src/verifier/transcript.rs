@@ -1,6 +1,14 @@
 //! Transcripts: native records and Rye's.
 
-use super::{SECOND_LOOKS, Verifier, displacement, log, logged, seems_older};
+use super::as_of;
+use super::context;
+use super::context::Context;
+use super::displacement;
+use super::file::SECOND_LOOKS;
+use super::file::seems_older;
+use super::finish;
+use super::log;
+use super::logged;
 use crate::detect::{self, Kind};
 use crate::error::VerifyError;
 use std::path::Path;
@@ -68,7 +76,7 @@ impl OpenedTranscript {
                 return Ok(bytes);
             }
             if bytes.len() + chunk.len() > limit {
-                let text = format!("more than {limit} bytes are not taken up");
+                let text = format!("more than {limit} bytes are not read");
                 return Err(VerifyError::refused(text).about(self.file.path()));
             }
             bytes.extend_from_slice(&chunk);
@@ -76,87 +84,80 @@ impl OpenedTranscript {
     }
 }
 
-impl Verifier {
-    /// Verifies the transcript at `path` and holds it, so that a caller can rely on the part that may be trusted.
-    ///
-    /// # Errors
-    /// When it cannot be read, or is no transcript.
-    pub fn open_transcript(&self, path: &Path) -> Result<OpenedTranscript, VerifyError> {
-        self.open_transcript_within(path, None)
+/// Verifies the transcript at `path` and holds it: of at most `limit` bytes, and as many of bodies.
+///
+/// # Errors
+/// When it cannot be read, is not a transcript, or has more.
+pub(super) fn open_transcript_within(
+    context: &Context,
+    path: &Path,
+    limit: Option<usize>,
+) -> Result<OpenedTranscript, VerifyError> {
+    // As in [`verify_candidate`]: it may be sealed or redacted while it is read.
+    for _ in 0..SECOND_LOOKS {
+        match open_once(context, path, limit) {
+            Ok(opened) if !seems_older(&opened.result.report) => return Ok(opened),
+            Ok(_) | Err(_) => {}
+        }
     }
+    open_once(context, path, limit)
+}
 
-    /// The same of a record of at most `limit` bytes, and as many of bodies.
-    ///
-    /// # Errors
-    /// As [`Verifier::open_transcript`]; kind `Limit` when it has more.
-    pub(crate) fn open_transcript_within(
-        &self,
-        path: &Path,
-        limit: Option<usize>,
-    ) -> Result<OpenedTranscript, VerifyError> {
-        // As in [`Verifier::verify_candidate`]: it may be sealed or redacted while it is read.
-        for _ in 0..SECOND_LOOKS {
-            match self.open_once(path, limit) {
-                Ok(opened) if !seems_older(&opened.result.report) => return Ok(opened),
-                Ok(_) | Err(_) => {}
-            }
-        }
-        self.open_once(path, limit)
+fn open_once(
+    context: &Context,
+    path: &Path,
+    limit: Option<usize>,
+) -> Result<OpenedTranscript, VerifyError> {
+    let file = context
+        .stores
+        .open(&*context.host.fs, path)?
+        .hold_if_small()?;
+    if let Some(limit) = limit.filter(|limit| file.size() > *limit as u64) {
+        let text = format!("{} has more than {limit} bytes", file.path().display());
+        return Err(VerifyError::new(ErrorKind::Limit, text));
     }
+    let first_line = examine::first_line(&file)?.unwrap_or_default();
+    // Read before the record is verified: what is redacted afterwards is still in them, as the record's lines have it.
+    let fs = &*context.host.fs;
+    let bodies = bodies::text_beside(
+        fs,
+        file.path(),
+        &first_line,
+        limit.unwrap_or(MAX_TAKEN_UP_BYTES),
+    )?;
+    let result = transcript(context, &file, &first_line)?;
+    Ok(OpenedTranscript {
+        file,
+        first_line,
+        bodies,
+        result,
+    })
+}
 
-    fn open_once(
-        &self,
-        path: &Path,
-        limit: Option<usize>,
-    ) -> Result<OpenedTranscript, VerifyError> {
-        let file = self.stores.open(&*self.host.fs, path)?.hold_if_small()?;
-        if let Some(limit) = limit.filter(|limit| file.size() > *limit as u64) {
-            let text = format!("{} has more than {limit} bytes", file.path().display());
-            return Err(VerifyError::new(ErrorKind::Limit, text));
-        }
-        let first_line = examine::first_line(&file)?.unwrap_or_default();
-        // Read before the record is verified: what is redacted afterwards is still in them, as the record's lines have it.
-        let fs = &*self.host.fs;
-        let bodies = bodies::text_beside(
-            fs,
-            file.path(),
-            &first_line,
-            limit.unwrap_or(MAX_TAKEN_UP_BYTES),
-        )?;
-        let result = self.transcript(&file, &first_line)?;
-        Ok(OpenedTranscript {
-            file,
-            first_line,
-            bodies,
-            result,
-        })
+fn transcript(
+    context: &Context,
+    file: &RegularFile,
+    first: &[u8],
+) -> Result<TranscriptResult, VerifyError> {
+    let kind = match context.request.format {
+        Some(ScopeFormat::Transcript) => Some(detect::transcript(file)?),
+        _ => detect::kind(file)?,
+    };
+    let mut result = match kind {
+        Some(Kind::Native) => native_from(context, file, first)?,
+        Some(Kind::Events) => rye(context, file)?,
+        _ => return Err(VerifyError::refused("not a transcript").about(file.path())),
+    };
+    let report = &mut result.report;
+    if report.verdict == Verdict::Unsigned {
+        log::hold_if_stripped(context, file, report)?;
     }
-
-    fn transcript(
-        &self,
-        file: &RegularFile,
-        first: &[u8],
-    ) -> Result<TranscriptResult, VerifyError> {
-        let kind = match self.request.format {
-            Some(ScopeFormat::Transcript) => Some(detect::transcript(file)?),
-            _ => detect::kind(file)?,
-        };
-        let mut result = match kind {
-            Some(Kind::Native) => native_from(self, file, first)?,
-            Some(Kind::Events) => rye(self, file)?,
-            _ => return Err(VerifyError::refused("not a transcript").about(file.path())),
-        };
-        let report = &mut result.report;
-        if report.verdict == Verdict::Unsigned {
-            log::hold_if_stripped(self, file, report)?;
-        }
-        displacement::hold(self, file.path(), std::slice::from_mut(report))?;
-        if report.verdict == Verdict::Foreign {
-            result.verified_part = None;
-        }
-        self.finish(report, file.path());
-        Ok(result)
+    displacement::hold(context, file.path(), std::slice::from_mut(report))?;
+    if report.verdict == Verdict::Foreign {
+        result.verified_part = None;
     }
+    finish::finish(context, report, file.path());
+    Ok(result)
 }
 
 /// Verifies a native record.
@@ -164,47 +165,47 @@ impl Verifier {
 /// # Errors
 /// When it cannot be read, changes meanwhile, or the heads are damaged.
 pub(super) fn native(
-    verifier: &Verifier,
+    context: &Context,
     file: &RegularFile,
 ) -> Result<TranscriptResult, VerifyError> {
     let first = examine::first_line(file)?.unwrap_or_default();
-    native_from(verifier, file, &first)
+    native_from(context, file, &first)
 }
 
 /// The same, where the first line was read. Where a key was revoked, a second pass follows by what this host held: only the
 /// seals held before count then.
 fn native_from(
-    verifier: &Verifier,
+    context: &Context,
     file: &RegularFile,
     first: &[u8],
 ) -> Result<TranscriptResult, VerifyError> {
-    let request = &verifier.request;
+    let request = &context.request;
     let record = examine::native_record(first);
-    let known = known(verifier, record.as_ref())?;
+    let known = known(context, record.as_ref())?;
     let scan = ScanOptions {
         every_signature: request.every_signature,
         expect: known.expect.clone(),
-        bodies: bodies::beside(&*verifier.host.fs, file, first)?,
+        bodies: bodies::beside(&*context.host.fs, file, first)?,
     };
     let mut options = VerifyOptions {
         trust: &request.trust,
-        now: verifier.now,
+        now: context.now,
         held_since: None,
         thread: request.thread.as_ref(),
     };
-    let pass = if verifier.among_many {
+    let pass = if context.among_many {
         examine::native_among_many
     } else {
         examine::native
     };
-    let mut outcome = pass(file, &scan, &options, &verifier.tick())?;
-    options.held_since = Verifier::held_since(&known, &outcome.report);
-    if options.held_since.is_some() && super::has_revoked_signer(&outcome.report) {
+    let mut outcome = pass(file, &scan, &options, &context.tick())?;
+    options.held_since = context::held_since(&known, &outcome.report);
+    if options.held_since.is_some() && context::has_revoked_signer(&outcome.report) {
         outcome = pass(file, &scan, &options, &|_| {})?;
     }
     let mut report = outcome.report.clone();
-    logged::hold_redactions(&mut report, &outcome.redactions, &verifier.log)?;
-    logged::hold_delegations(&mut report, &outcome.delegations, &verifier.log)?;
+    logged::hold_redactions(&mut report, &outcome.redactions, &context.log)?;
+    logged::hold_delegations(&mut report, &outcome.delegations, &context.log)?;
     let (size, redactions) = (file.size(), outcome.redactions.clone());
     let result = match outcome.verified {
         Some(verified) => TranscriptResult::whole(report, verified, size),
@@ -250,28 +251,25 @@ impl TranscriptResult {
 ///
 /// # Errors
 /// As [`native`].
-pub(super) fn rye(
-    verifier: &Verifier,
-    file: &RegularFile,
-) -> Result<TranscriptResult, VerifyError> {
-    let request = &verifier.request;
+pub(super) fn rye(context: &Context, file: &RegularFile) -> Result<TranscriptResult, VerifyError> {
+    let request = &context.request;
     let mut options = rye::Options {
         thread: request.thread.as_ref(),
-        expect: known(verifier, None)?.expect,
+        expect: known(context, None)?.expect,
         every_signature: request.every_signature,
-        ..rye::Options::new(&request.trust, verifier.now)
+        ..rye::Options::new(&request.trust, context.now)
     };
     let keys = rye_compat::keys_of(&request.trust);
     let mut original = Scanner::new(&keys);
-    let tick = verifier.tick();
+    let tick = context.tick();
     let mut outcome = pass(file, options.clone(), &mut |chunk| {
         tick(chunk.len() as u64);
         original.push(chunk);
     })?;
     let original = originally(original, file)?;
-    let known = known(verifier, outcome.report.record.as_ref())?;
-    let revoked = super::has_revoked_signer(&outcome.report);
-    options.held_since = Verifier::held_since(&known, &outcome.report).filter(|_| revoked);
+    let known = known(context, outcome.report.record.as_ref())?;
+    let revoked = context::has_revoked_signer(&outcome.report);
+    options.held_since = context::held_since(&known, &outcome.report).filter(|_| revoked);
     let again = known.stored.is_some() || options.held_since.is_some();
     if outcome.look_closer || again {
         options.every_signature |= outcome.look_closer;
@@ -296,15 +294,15 @@ pub(super) fn rye(
     })
 }
 
-fn known(verifier: &Verifier, record: Option<&RecordId>) -> Result<Known, VerifyError> {
-    let request = &verifier.request;
-    let heads = Some(&*verifier.host.heads);
+fn known(context: &Context, record: Option<&RecordId>) -> Result<Known, VerifyError> {
+    let request = &context.request;
+    let heads = Some(&*context.host.heads);
     let mut known = examine::known(heads, record, request.expect_head, request.exact_head)?;
-    known.expect = verifier.without_later(known.expect);
+    known.expect = as_of::without_later(context, known.expect);
     Ok(known)
 }
 
-/// The answers of Rye's own verifier; it seldom needs the file a second time.
+/// The answers of Rye's own context; it seldom needs the file a second time.
 fn originally(first: Scanner<'_>, file: &RegularFile) -> Result<Answers, VerifyError> {
     match first.finish() {
         Pass::Done(answers) => Ok(answers),

@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use threadseal_core::limits::MAX_POLICY_BYTES;
 use threadseal_core::tlog::policy::Policy;
 use threadseal_log::timestamps::{Authority, MAX_AUTHORITY_BYTES};
+use threadseal_store::atomic::PRIVATE_DIRECTORY;
 use threadseal_store::atomic::{self, Mode, PRIVATE_FILE};
-use threadseal_store::home::{Home, KeyFileName, PRIVATE_DIRECTORY};
+use threadseal_store::home::{Home, KeyFileName};
 use threadseal_store::read::read_small;
 
 /// What `anchor add` takes.
@@ -60,8 +61,11 @@ pub(super) fn run(args: &AddArgs, context: &Context, out: &mut Out) -> Outcome {
     };
     let name = args.name.clone().unwrap_or(default);
     // The rules for names of key files apply here, too.
-    let name = KeyFileName::parse(&name)
-        .map_err(|_| Failure::new(format!("{name:?} does not serve as a name; give --name")))?;
+    let name = KeyFileName::parse(&name).map_err(|_| {
+        Failure::new(format!(
+            "{name:?} is not valid as a name; hint: give another one with --name"
+        ))
+    })?;
     atomic::create_directories(&*context.fs, &folder(&home), PRIVATE_DIRECTORY)?;
     let path = path_of(&home, name.as_str(), ending);
     atomic::replace(&*context.fs, &path, &bytes, Mode::Set(PRIVATE_FILE))?;
@@ -82,7 +86,8 @@ fn policy_for(home: &Home, path: &Path, context: &Context) -> Result<Vec<u8>, Fa
     let log = log_of(home, context)?;
     let ours = log.verifier()?;
     if !names(&policy, &ours) {
-        let text = format!("it does not name the log of this home; add the line: log {ours}");
+        let text =
+            format!("the policy does not name the log of this home; add the line: log {ours}");
         return Err(Failure::new(text).about(path));
     }
     Ok(bytes)

@@ -125,7 +125,7 @@ fn chosen(
     };
     if let Some(unknown) = args.names.iter().find(|name| !is_known(name)) {
         return Err(Failure::new(format!(
-            "there is no policy or authority {unknown:?}; see: threadseal anchor list"
+            "there is no policy or authority {unknown:?}; hint: threadseal anchor list"
         )));
     }
     let is_meant = |name: &String| args.names.is_empty() || args.names.contains(name);
@@ -133,7 +133,7 @@ fn chosen(
     authorities.retain(is_meant);
     if policies.names().chain(authorities.names()).next().is_none() {
         return Err(Failure::new(
-            "this home has no policy and no authority; run: threadseal anchor add",
+            "this home has no policy and no authority; hint: threadseal anchor add",
         ));
     }
     Ok((policies, authorities))
@@ -152,7 +152,7 @@ fn cosigned(
     // witnesses would be dropped.
     let unasked = match all.bad.is_empty() {
         true => None,
-        false => Some("a policy of this home cannot be read; see: threadseal anchor list"),
+        false => Some("a policy of this home cannot be read; hint: threadseal anchor list"),
     };
     let is_asked = !args.offline && unasked.is_none();
     let key = log.verifier()?;
@@ -182,7 +182,7 @@ fn cosigned(
 /// The log of `home`, or an error if there is none.
 pub(super) fn log_of(home: &Home, context: &Context) -> Result<SealLog, Failure> {
     seal_log::open(home, context)?
-        .ok_or_else(|| Failure::new("this home has no log; run: threadseal log init"))
+        .ok_or_else(|| Failure::new("this home has no log; hint: threadseal log init"))
 }
 
 /// Evidence outranks an unconfirmed result, which outranks every other exit.
@@ -303,7 +303,7 @@ fn judge(
         Err(NotAccepted::NoQuorum(_)) => ("no_quorum", None, None),
         // The policy is for a previous log. It must not keep the other policies from being asked.
         Err(NotAccepted::UnknownLog(_) | NotAccepted::NotSigned(_)) => {
-            let why = "it does not name the key of this log; see: threadseal log status";
+            let why = "the policy does not name the key of this log; hint: threadseal log status";
             ("outdated", None, Some(why.to_owned()))
         }
         Err(error) => return Err(Failure::new(format!("the policy {name:?}: {error}"))),

@@ -21,7 +21,7 @@ pub(super) fn run(args: &RemoveArgs, context: &Context, out: &mut Out) -> Outcom
     let home = context.existing_home()?;
     let unknown = || {
         Failure::new(format!(
-            "there is no policy or authority {:?}; see: threadseal anchor list",
+            "there is no policy or authority {:?}; hint: threadseal anchor list",
             args.name
         ))
     };

@@ -33,7 +33,7 @@ pub(super) fn run(seconds: f64, args: &CheckArgs, context: &Context, out: &mut O
     let every = Duration::try_from_secs_f64(seconds).ok();
     let every = every.filter(|every| *every >= LEAST).ok_or_else(|| {
         Failure::new(format!(
-            "--every is a number of seconds, {} or more",
+            "--every must be a number of seconds, {} or more",
             LEAST.as_secs_f64()
         ))
     })?;

@@ -120,8 +120,11 @@ fn last(
             JudgedStamp::Contradicts(stamp) => {
                 let here = view.tree().size;
                 let why = match kept.size > here {
-                    true => format!("log_rolled_back: here the log has {}", entries(here)),
-                    false => "forked: here is another tree".to_owned(),
+                    true => format!(
+                        "log_rolled_back: the log of this home has {}",
+                        entries(here)
+                    ),
+                    false => "forked: the log of this home has another tree".to_owned(),
                 };
                 let told = told(name, "contradicted", kept.size, stamp);
                 return Ok(AuthorityOutput {
@@ -135,7 +138,7 @@ fn last(
                 break;
             }
             JudgedStamp::Bad(why) => {
-                bad.push(format!("the stamp of {}: {why}", entries(kept.size)));
+                bad.push(format!("the timestamp of {}: {why}", entries(kept.size)));
             }
         }
     }

@@ -58,7 +58,7 @@ struct DelegateOutput {
 
 pub(crate) fn run(args: &DelegateArgs, context: &Context, out: &mut Out) -> Outcome {
     if record::address_of(&args.record).is_some() {
-        let text = "only keys of transcripts in files are delegated to; a record in a store is sealed by the key of its home";
+        let text = "only a transcript in a file can be delegated; a record in a store is sealed by the key of its home";
         return Err(Failure::new(text).about(&args.record));
     }
     let path = args.signing.transcript_at(&args.record, context)?;
@@ -84,14 +84,14 @@ fn delegate(
     let by = *signer.public_key();
     if manifest.authority != by {
         return Err(Failure::new(format!(
-            "{} answers for this record, and lets others in; {} does not: --key names another",
+            "{} is the authority of this record, {} is not; hint: name the authority with --key",
             manifest.authority.key_id(),
             by.key_id()
         )));
     }
     if by == *to {
         return Err(Failure::new(
-            "the authority of a record needs no word of its own to seal it",
+            "the authority of a record needs no delegation to seal it",
         ));
     }
     key_log::refuse_silent(context)?;
@@ -114,7 +114,7 @@ fn delegate(
     };
     let entry = key_log::say(change, &**signer, context).map_err(|failure| {
         Failure::new(format!(
-            "the record lets {} in, and the log does not know it yet ({failure}); run this again",
+            "the record delegates to {}, but the delegation is not in the log yet ({failure}); hint: run this command again",
             to.key_id()
         ))
     })?;
@@ -137,7 +137,7 @@ fn key_of(text: &str, keyring: &Keyring, context: &Context) -> Result<PublicKey,
     let key = match (verifying::public_key(text, context), keyring.get(text)?) {
         (Ok(key), Some(own)) if own.public != key => {
             return Err(Failure::new(format!(
-                "{text:?} is the name of two keys, one that is trusted and one of this home; give the key itself"
+                "{text:?} names two keys, a trusted key and a key of this home; hint: give the key itself"
             )));
         }
         (Ok(key), _) => key,
@@ -153,7 +153,7 @@ fn key_of(text: &str, keyring: &Keyring, context: &Context) -> Result<PublicKey,
         [] => Ok(key),
         some if some.contains(&KeyUsage::Native) => Ok(key),
         [usage, ..] => Err(Failure::new(format!(
-            "the key {text:?} is for {usage} records; native keys seal transcripts"
+            "the key {text:?} is for {usage} records; only native keys seal transcripts"
         ))),
     }
 }
@@ -164,17 +164,21 @@ fn tell(told: &DelegateOutput, context: &Context, out: &mut Out) {
         return;
     }
     let path = Clean(&told.path);
-    let word = if told.new { "lets" } else { "let already" };
+    let word = if told.new {
+        "delegated to"
+    } else {
+        "already delegated to"
+    };
     let entry = told
         .entry
         .map_or(String::new(), |entry| format!("  entry {entry}"));
-    out.line(format_args!("{path}  {word} {} in{entry}", told.to));
+    out.line(format_args!("{path}  {word} {}{entry}", told.to));
     if let Some(head) = told.head.as_ref().filter(|_| told.new) {
         out.line(format_args!("  head {head}"));
     }
     if told.new && !context.quiet {
         complain(
-            "note: it seals this record, and no other, until the record ends or the key does; to seal it elsewhere it also needs the \
+            "note: the key may seal only this record, until the record or the key ends; to seal it elsewhere it also needs the \
              private half of the Rye key that line 1 names",
         );
     }

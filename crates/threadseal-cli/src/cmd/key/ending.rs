@@ -40,17 +40,17 @@ pub(super) fn settle(
     if let Some(first) = left.first() {
         let Unpublished { place, why } = first;
         let text = format!(
-            "{}{} sealed what the log does not have, and it cannot be written down: {why}",
+            "seals of {}{} are not in the log and cannot be logged: {why}",
             Clean(place),
             and_others(left.len()),
         );
         match anyway {
             true => complain(&format!(
-                "warning: {text}; if this key sealed it, it is refused from now on"
+                "warning: {text}; if this key made them, they are refused from now on"
             )),
             false => {
                 return Err(Failure::new(format!(
-                    "{text}; verify it, or say --anyway: if this key sealed it, it is refused from then on"
+                    "{text}; hint: threadseal verify, or add --anyway: if this key made them, they are refused from then on"
                 )));
             }
         }
@@ -113,16 +113,16 @@ fn refuse_open_threads(
     if let Some(first) = open.first() {
         let more = and_others(open.len());
         return Err(Failure::new(format!(
-            "threads that this key answers for have not ended: {}{more}; let them end (threadseal thread recover, thread cancel, \
-             seal --final), or say --anyway: what they seal from then on is refused",
+            "threads with this key as their authority have not ended: {}{more}; end them (threadseal thread recover, thread cancel, \
+             seal --final), or add --anyway: their later seals are then refused",
             Clean(first)
         )));
     }
     unknown.first().map_or(Ok(()), |first| {
         let more = and_others(unknown.len());
         Err(Failure::new(format!(
-            "nobody can say here whether this key answers for a thread that goes on: {}{more}; name the database that it lies in \
-             (--database), bring it back, or say --anyway: what it seals from then on may be refused",
+            "cannot determine whether this key is the authority of an open thread: {}{more}; name its database (--database), \
+             restore the record, or add --anyway: later seals of the thread may then be refused",
             Clean(first)
         )))
     })

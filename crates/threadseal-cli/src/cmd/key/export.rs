@@ -26,7 +26,7 @@ pub(crate) struct ExportArgs {
 pub(crate) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
     if context.json && args.out.is_none() {
         return Err(Failure::new(
-            "a PEM file is no JSON: give --out, or leave out --json",
+            "a PEM file is not JSON; hint: add --out, or remove --json",
         ));
     }
     let keyring = Keyring::of(&context.existing_home()?);

@@ -28,7 +28,7 @@ pub(crate) fn run(args: &HistoryArgs, context: &Context, out: &mut Out) -> Outco
     };
     let Some(log) = key_log::log(context)? else {
         return Err(Failure::new(
-            "this home has no log, in which keys would speak; make one: threadseal log init",
+            "this home has no log; hint: threadseal log init",
         ));
     };
     let names = keyring.list()?;
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &HistoryArgs, context: &Context, out: &mut Out) -> Outco
                 by => by.join(", "),
             };
             out.line(format_args!(
-                "{at:>8}  {:<8}  {id}  {}{next}{to}{record}  vouched for by {by}",
+                "{at:>8}  {:<8}  {id}  {}{next}{to}{record}  confirmed by {by}",
                 change.as_str(),
                 name.unwrap_or("-")
             ));

@@ -69,7 +69,7 @@ pub(crate) fn run(args: &ImportArgs, context: &Context, out: &mut Out) -> Outcom
     let usage = args.usage.map_or(imported.usage, KeyUsage::from);
     if let Some(same) = keyring.list()?.iter().find(|key| key.public == public) {
         return Err(Failure::new(format!(
-            "this key is here already, as {:?} ({})",
+            "this home already has this key, as {:?} ({})",
             same.name, same.usage
         )));
     }

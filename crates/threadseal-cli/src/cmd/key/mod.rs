@@ -180,7 +180,7 @@ fn tell_untrusted(key: &OwnKey, context: &Context) -> Result<(), Failure> {
             usage => format!(" --usage {usage}"),
         };
         complain(&format!(
-            "note: nobody trusts this key yet, this home neither: threadseal trust add {} --name {name}{usage}",
+            "note: this key is not trusted yet, not even by this home; hint: threadseal trust add {} --name {name}{usage}",
             key.public.to_did_key()
         ));
     }

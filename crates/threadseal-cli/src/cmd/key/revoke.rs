@@ -34,7 +34,7 @@ pub(crate) fn run(args: &RevokeArgs, context: &Context, out: &mut Out) -> Outcom
     let key = keyring.find(&args.name)?;
     if key.usage != KeyUsage::Native {
         return Err(Failure::new(format!(
-            "the key {:?} is for {} records; only native keys speak in the log: threadseal trust revoke",
+            "the key {:?} is for {} records, but only native keys can sign events for the log; hint: threadseal trust revoke",
             key.name, key.usage
         )));
     }
@@ -60,12 +60,12 @@ pub(crate) fn run(args: &RevokeArgs, context: &Context, out: &mut Out) -> Outcom
     })?;
     if !trusted && !context.quiet {
         complain(
-            "note: the trust store of this home does not know the key; those who trust it elsewhere revoke it there",
+            "note: the key is not in the trust store of this home; other homes that trust it must revoke it there",
         );
     }
     if !context.quiet {
         complain(&format!(
-            "the key {} ended and seals nothing more; next: {}",
+            "the key {} has ended and cannot seal any more; hint: {}",
             Clean(&key.name),
             key_status::replace(&key)
         ));

@@ -58,7 +58,7 @@ pub(crate) fn run(args: &RotateArgs, context: &Context, out: &mut Out) -> Outcom
     let old = old.filter(|old| old.public != next.public);
     if next.usage != KeyUsage::Native || (old.is_some() && !next.has_private) {
         return Err(Failure::new(format!(
-            "{waiting:?} is the name of another key, and the next one needs it; give that another name"
+            "the rotation needs the key name {waiting:?}, but another key has it; give that key another name"
         )));
     }
     match &old {
@@ -90,8 +90,8 @@ fn refuse_speechless(home: &Home, old: &OwnKey) -> Result<(), Failure> {
         return Ok(());
     };
     Err(Failure::new(format!(
-        "the private half of {:?} is not here, and its owner's word is what ends a key in the log: bring it back, or end the \
-         home's trust in it (threadseal trust revoke {}), and run this again",
+        "the private half of {:?} is missing, and only its signature can end the key in the log; hint: restore it, or run \
+         threadseal trust revoke {}, then run this command again",
         old.name, entry.name
     )))
 }
@@ -105,7 +105,7 @@ fn make_next(
 ) -> Result<OwnKey, Failure> {
     if old.usage != KeyUsage::Native || !old.has_private {
         return Err(Failure::new(format!(
-            "the key {:?} is none that speaks in the log: that takes the private half of a native key",
+            "the key {:?} cannot be rotated: a rotation needs the private half of a native key",
             old.name
         )));
     }
@@ -140,6 +140,6 @@ fn tell(old: &OwnKey, next: &PublicKey, entry: Option<u64>, context: &Context) {
         format!(" at entry {entry} of the log")
     });
     complain(&format!(
-        "the key that was {name} ended{at}; {name} is {did} now: who verifies elsewhere needs that one as well, for what is sealed from here on"
+        "the previous key {name} has ended{at}; {name} is now {did}; verifiers elsewhere also need the new key, for later seals"
     ));
 }

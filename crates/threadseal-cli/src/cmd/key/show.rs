@@ -74,12 +74,12 @@ fn text(key: &OwnKey, format: KeyFormat) -> Result<String, Failure> {
         // A vkey with the file's name would be a false one.
         KeyFormat::Vkey if key.usage == KeyUsage::Log => {
             return Err(Failure::new(
-                "the vkey of a log has its name; run: threadseal log status",
+                "the vkey of a log contains the name of the log; hint: threadseal log status",
             ));
         }
         KeyFormat::Vkey if key.usage == KeyUsage::Witness => {
             return Err(Failure::new(
-                "the vkey of a witness has its name; threadseal witness serve prints it",
+                "the vkey of a witness contains the name of the witness; hint: threadseal witness serve prints it",
             ));
         }
         KeyFormat::Vkey => {

@@ -77,7 +77,7 @@ pub(super) fn run(args: &SearchArgs, context: &Context, out: &mut Out) -> Outcom
         ));
     }
     for path in &too_large {
-        complain(&format!("{} is too large to be looked at", Clean(path)));
+        complain(&format!("{} is too large to be searched", Clean(path)));
     }
     Ok(Exit::from_code(exit))
 }

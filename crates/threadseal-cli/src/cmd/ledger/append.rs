@@ -297,7 +297,7 @@ impl Appending<'_> {
         self.count(&run, records.len() as u64, appended.tip);
         match appended.unpublished {
             Some(error) => Err(Failure::new(format!(
-                "the records are stored, and their head could not be remembered: {error}"
+                "the records are stored, but their head could not be published: {error}"
             ))),
             None => Ok(()),
         }
@@ -351,7 +351,7 @@ impl Appending<'_> {
         for text in &self.args.other_actor {
             let (who, key) = text.split_once('=').ok_or_else(|| {
                 Failure::new(format!(
-                    "{text:?} names no actor: write KIND=KEY or KIND:NAME=KEY"
+                    "{text:?} is not an actor: write KIND=KEY or KIND:NAME=KEY"
                 ))
             })?;
             let (kind, name) = match who.split_once(':') {
@@ -384,19 +384,19 @@ impl Appending<'_> {
             _ if self.args.other_actor.is_empty() => return Ok(()),
             _ => {
                 return Err(Failure::new(format!(
-                    "the ledger of run {run} names no actors, so none can join"
+                    "the ledger of run {run} names no actors, so no actor can join"
                 )));
             }
         };
         let Some(signer) = &self.signer else {
             return Err(Failure::new(format!(
-                "the ledger of run {run} is signed: append with --sign"
+                "the ledger of run {run} is signed; hint: append with --sign"
             )));
         };
         let by = signer.actor_id().to_owned();
         if genesis.actors.key_of(&by).is_none() && !self.has_joined(run, &by)? {
             return Err(Failure::new(format!(
-                "the ledger of run {run} does not name actor {by}; sign with a key that it names, and the same --actor-kind and --actor-name"
+                "the ledger of run {run} does not name actor {by}; hint: sign with a key that it names, and the same --actor-kind and --actor-name"
             )));
         }
         let others = self.others()?;
@@ -417,7 +417,7 @@ impl Appending<'_> {
         }
         let Some(Declaration::Genesis(genesis)) = first else {
             return Err(Failure::new(format!(
-                "the ledger of run {run} has begun, without a record that says what it is of; none can be put before it"
+                "the ledger of run {run} has begun without a first record that describes it; that record cannot be added later"
             )));
         };
         let workflow = self.digest_of(beginning.workflow_file.as_deref())?;
@@ -449,7 +449,7 @@ impl Appending<'_> {
         ];
         match asked.iter().find(|(_, agrees)| !agrees) {
             Some((option, _)) => Err(Failure::new(format!(
-                "the ledger of run {run} has begun, and its first record says otherwise than {option}"
+                "the ledger of run {run} has begun, and its first record contradicts {option}"
             ))),
             None => Ok(()),
         }

@@ -112,7 +112,7 @@ fn refused(report: &Report, context: &Context, out: &mut Out) -> Exit {
         ));
     } else {
         complain(&format!(
-            "{} is {verdict}: nothing is written; see: threadseal ledger verify",
+            "{} is {verdict}: nothing was written; hint: threadseal ledger verify",
             report.path
         ));
     }

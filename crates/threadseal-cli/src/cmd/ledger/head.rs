@@ -76,7 +76,8 @@ pub(super) fn whole(
     }
     if let Place::Bundle(bundle) = place {
         let found = bundle.ledgers.iter().find(|ledger| ledger.run == *run);
-        let ledger = found.ok_or_else(|| Failure::new(format!("there is no run {run} here")))?;
+        let ledger =
+            found.ok_or_else(|| Failure::new(format!("there is no run {run} in this bundle")))?;
         return Ok(verifier.bundled(ledger)?);
     }
     Ok(verifier.run(place.store()?, run, name)?)
@@ -91,7 +92,7 @@ pub(super) fn tip_of(outcome: &ledger::Outcome) -> Result<&ChainTip, Failure> {
     let partial = matches!(verdict, Verdict::Partial | Verdict::Unsigned);
     outcome.tip.as_ref().filter(|_| !partial).ok_or_else(|| {
         Failure::new(format!(
-            "the ledger is {verdict}; see: threadseal ledger verify"
+            "the ledger is {verdict}; hint: threadseal ledger verify"
         ))
         .about(std::path::Path::new(&outcome.report.path))
     })

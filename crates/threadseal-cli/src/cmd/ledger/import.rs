@@ -116,7 +116,7 @@ fn import(from: &Place, to: &dyn LedgerStore, tip: &ChainTip) -> Result<Imported
             return match entry.record_hash == there.hash {
                 true => Ok(()),
                 false => Err(Error::refused(format!(
-                    "the store has another ledger of run {run}: they part at record {} or before",
+                    "the store has another ledger of run {run}: they differ at record {} or before",
                     seen - 1
                 ))),
             };
@@ -135,7 +135,7 @@ fn import(from: &Place, to: &dyn LedgerStore, tip: &ChainTip) -> Result<Imported
     }
     if seen < before {
         return Err(Failure::new(format!(
-            "the store has more records of run {run} than there are here"
+            "the store has more records of run {run} than the source"
         )));
     }
     Ok(Imported {
@@ -155,7 +155,7 @@ fn append(
     match to.append_if(run, expected, entries)? {
         Append::Stored(tip) => Ok(tip),
         Append::Differs(_) => Err(Error::refused(format!(
-            "somebody else appends to run {run} in the store"
+            "another writer appends to run {run} in the store"
         ))),
     }
 }

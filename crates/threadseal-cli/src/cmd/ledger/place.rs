@@ -20,9 +20,10 @@ use threadseal_core::canon::python;
 use threadseal_core::error::Error;
 use threadseal_core::limits::{MAX_BUNDLE_RUNS, MAX_SOURCE_BYTES};
 use threadseal_formats::ledger::{Bundle, LineSplitter, RunId};
+use threadseal_store::address::{self, Intent};
 use threadseal_store::host::Host;
-use threadseal_store::ledger::url::{self, Intent};
 use threadseal_store::ledger::{JsonlLedgerStore, LedgerStore, LedgerStoreExt as _, known};
+use threadseal_store::open;
 use threadseal_store::read::{RegularFile, Source as _, open_regular};
 use threadseal_verify::detect::{self, LedgerShape};
 
@@ -71,16 +72,16 @@ pub(crate) fn remember(text: &str, run: &RunId, host: &Host) -> Result<(), Failu
 
 fn named(text: &str) -> Result<Named<'_>, Failure> {
     let path = Path::new(text);
-    Ok(match url::folder_of(text)? {
+    Ok(match address::folder_of(text)? {
         Some(folder) => Named::Folder(folder),
-        None if url::is_address(text) && !path.exists() => Named::Address(text),
+        None if address::is_address(text) && !path.exists() => Named::Address(text),
         None if path.is_dir() => Named::Folder(path.to_owned()),
         None => Named::File(path),
     })
 }
 
 fn opened(address: &str, intent: Intent) -> Result<Box<dyn LedgerStore>, Error> {
-    url::open_with(address, intent, &context::object_storage_settings())
+    open::ledgers(address, intent, &context::object_storage_settings())
 }
 
 /// The store that `text` names, to append to; it is created if it is missing.
@@ -94,7 +95,7 @@ pub(crate) fn writable(text: &str, context: &Context) -> Result<Box<dyn LedgerSt
         }
         Named::Address(address) => opened(address, Intent::Write)?,
         Named::File(path) if !path.exists() => {
-            let text = "there is no such folder; to have it made, name it as file:DIR";
+            let text = "there is no such folder; hint: write file:DIR to create it";
             return Err(Failure::new(text).about(path));
         }
         Named::File(path) => {
@@ -133,7 +134,7 @@ pub(crate) fn readable(text: &str, context: &Context) -> Result<Place, Failure> 
 
 #[cfg(feature = "sqlite")]
 fn database(file: &Path) -> Result<Box<dyn LedgerStore>, Failure> {
-    use threadseal_store::ledger::SqliteLedgerStore;
+    use threadseal_store::sqlite::SqliteLedgerStore;
     Ok(Box::new(SqliteLedgerStore::open_read_only(file)?))
 }
 
@@ -235,7 +236,7 @@ impl Place {
         match strays.first() {
             None => Ok(()),
             Some(name) => Err(Failure::new(format!(
-                "something is stored under {}, which no run is called; name the run that you want with --run",
+                "an object is stored under {}, which is not a run id; hint: name the run with --run",
                 Clean(name)
             ))),
         }
@@ -252,7 +253,7 @@ impl Place {
         let mut runs = self.runs()?;
         match (runs.pop(), runs.len()) {
             (Some(run), 0) => Ok(run),
-            (None, _) => Err(Failure::new("there is no run here")),
+            (None, _) => Err(Failure::new("no run was found")),
             (Some(_), others) => Err(Failure::new(format!(
                 "there are {} runs here; name one with --run",
                 others + 1
@@ -313,10 +314,10 @@ fn compact(line: &[u8], number: u64) -> Result<Vec<u8>, Error> {
     if line.starts_with(b"{") && json::validate(line).is_ok() && line.ends_with(b"}") {
         return Ok(line.to_vec());
     }
-    let refuse = |why: &str| Error::refused(format!("line {number} is no record: {why}"));
+    let refuse = |why: &str| Error::refused(format!("line {number} is not a record: {why}"));
     let document = json::parse_python(line.trim_ascii()).map_err(|e| refuse(&e.to_string()))?;
     if document.value.as_object().is_none() {
-        return Err(refuse("it is no object"));
+        return Err(refuse("not an object"));
     }
     python::ledger_line(&document.value).map_err(|e| refuse(&e.to_string()))
 }

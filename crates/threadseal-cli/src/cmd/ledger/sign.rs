@@ -135,6 +135,6 @@ fn warn(verdict: Verdict, completeness: Completeness) {
         return;
     }
     complain(&format!(
-        "note: the ledger was {verdict} before; what stands in it now is sealed, what stood in it earlier is not proved"
+        "note: the ledger was {verdict} before; its present content is sealed, but its earlier content is not proved"
     ));
 }

@@ -59,7 +59,7 @@ pub(crate) struct VerifyArgs {
 pub(super) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcome {
     let reports = reports(args, context)?;
     if reports.is_empty() {
-        return Err(Failure::new("there is no run here to verify"));
+        return Err(Failure::new("no run was found to verify"));
     }
     if args.compat {
         return as_original(&reports, out);
@@ -163,13 +163,13 @@ struct Answer {
 
 fn as_original(reports: &[Report], out: &mut Out) -> Outcome {
     complain(
-        "warning: --compat accepts cut, rewritten and re-chained ledgers; use it to compare, not to trust",
+        "warning: --compat accepts truncated, rewritten and re-chained ledgers; use it to compare, not to trust",
     );
     let mut exit = Exit::Done;
     for report in reports {
         let answer = report.compat.get("abstractruntime");
         let text = answer.map(threadseal_core::report::Compat::as_json);
-        let text = text.ok_or_else(|| Failure::new("there is no answer of the original"))?;
+        let text = text.ok_or_else(|| Failure::new("there is no answer of AbstractRuntime"))?;
         if !serde_json::from_str::<Answer>(text).is_ok_and(|answer| answer.ok) {
             exit = Exit::Evidence;
         }

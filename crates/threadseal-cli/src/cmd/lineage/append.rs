@@ -25,8 +25,9 @@ use threadseal_formats::lineage::{
     MediaType, NativeHeader, Standing, StateSeal, Version, seal_native, seal_original_reread,
 };
 use threadseal_store::lineage::{
-    Advance, CheckpointStore, Newest, RememberedStore, Saved, Standings, open, overtaken,
+    Advance, CheckpointStore, Newest, RememberedStore, Saved, Standings, overtaken,
 };
+use threadseal_store::open;
 use threadseal_store::read::{Chunks, RegularFile, Source, open_regular, read_small};
 
 /// What `lineage append` takes.
@@ -95,7 +96,7 @@ struct AppendOutput<'a> {
 }
 
 fn epoch(text: &str) -> Result<Epoch, String> {
-    let wrong = || format!("{text:?} is no epoch: write M,G, two numbers");
+    let wrong = || format!("{text:?} is not an epoch: write two numbers, M,G");
     let (major, generation) = text.split_once(',').ok_or_else(wrong)?;
     Ok(Epoch {
         major: major.parse().map_err(|_| wrong())?,
@@ -108,18 +109,20 @@ fn version(text: &str) -> Result<Version, String> {
         "3" => Ok(Version::V3),
         "4" => Ok(Version::V4),
         "5" => Ok(Version::V5),
-        _ => Err(format!("{text:?} is no version that is written: 3, 4 or 5")),
+        _ => Err(format!(
+            "{text:?} is not a version that can be written: use 3, 4 or 5"
+        )),
     }
 }
 
 /// Writes the next checkpoint.
 pub(super) fn run(args: &AppendArgs, context: &Context, out: &mut Out) -> Outcome {
-    let store = open(&args.store, &object_storage_settings())?;
+    let store = open::lineages(&args.store, &object_storage_settings())?;
     let store = RememberedStore::new(store, context.host()?);
     let agent = agent_of(args, &store)?;
     let (newest, standing) = Standings::new().of(&store, &agent)?;
     if let Newest::Deleted(hash) = newest {
-        let text = format!("{agent} was deleted here at {hash}, and goes on elsewhere");
+        let text = format!("{agent} was deleted here at {hash} and continues elsewhere");
         return Err(Failure::new(text));
     }
     let next = Next {
@@ -137,7 +140,7 @@ pub(super) fn run(args: &AppendArgs, context: &Context, out: &mut Out) -> Outcom
         Saved::Differs(now) => return Err(overtaken(&agent, &now).into()),
     }
     let hash = advance.newest();
-    let hash = hash.ok_or_else(|| Failure::new("nothing was saved"))?;
+    let hash = hash.ok_or_else(|| Failure::new("no link was saved"))?;
     let output = AppendOutput {
         schema: "threadseal.lineage.append/1",
         agent: agent.as_str(),
@@ -162,9 +165,11 @@ fn agent_of(args: &AppendArgs, store: &dyn CheckpointStore) -> Result<AgentName,
     let mut agents = store.list(None, 2)?.into_iter();
     match (agents.next(), agents.next()) {
         (Some(only), None) => Ok(only),
-        (None, _) => Err(Failure::new("no agent is here yet: name one with --agent")),
+        (None, _) => Err(Failure::new(
+            "the store has no agent yet; hint: name one with --agent",
+        )),
         (Some(_), Some(_)) => Err(Failure::new(
-            "several agents are here: name one with --agent",
+            "the store has several agents; hint: name one with --agent",
         )),
     }
 }
@@ -205,7 +210,7 @@ impl Next<'_> {
         };
         if !signed {
             if before.is_some_and(|before| before.version.is_signed()) {
-                let text = "the lineage is signed: version 3 would strip it of that";
+                let text = "the lineage is signed: version 3 would remove its signature";
                 return Err(Failure::new(text));
             }
             let bytes = header.encode()?;
@@ -280,7 +285,10 @@ impl Next<'_> {
         let before = self.standing.header();
         if before.is_some_and(|before| before.version.is_signed()) || self.args.delegation.is_some()
         {
-            let text = format!("{} has no key here: name one with --identity", self.agent);
+            let text = format!(
+                "{} has no key in this store; hint: name one with --identity",
+                self.agent
+            );
             return Err(Failure::new(text));
         }
         let made = AgentIdentity::new(keyring::generate(self.context)?, IdentityForm::Igor);

@@ -81,7 +81,7 @@ fn by_the_key(
     {
         Ok(shown)
     } else {
-        Err("the links are of another key than the one that was asked for".to_owned())
+        Err("the links belong to another key than --key names".to_owned())
     }
 }
 
@@ -122,7 +122,7 @@ fn print(shown: &Result<Equivocation, String>, context: &Context, out: &mut Out)
     out.line(format_args!("{}{}", row("agent"), found.agent));
     let parent = match found.parent {
         Some(parent) => parent.to_hex(),
-        None => "none: both are beginnings, or have one number".to_owned(),
+        None => "none: both are first links, or have the same number".to_owned(),
     };
     out.line(format_args!("{}{parent}", row("parent")));
     for link in &found.links {

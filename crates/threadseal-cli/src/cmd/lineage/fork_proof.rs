@@ -49,7 +49,7 @@ pub(super) fn run(args: &ForkProofArgs, context: &Context, out: &mut Out) -> Out
     let mut forks = outcomes.iter().flat_map(|outcome| &outcome.forks);
     let fork = forks
         .next()
-        .ok_or_else(|| Failure::new("no agent signed two links in one place here"))?;
+        .ok_or_else(|| Failure::new("no agent signed two links in one place"))?;
     let Parts { files, names } = parts(fork, &files)?;
     let bytes = write(&files, &args.output, context)?;
     if context.json {
@@ -87,7 +87,8 @@ fn parts<'f>(fork: &'f Fork, files: &'f [(PathBuf, LinkFacts)]) -> Result<Parts<
     let one_key = signers.next() == signers.next();
     let parent = fork.parent_file.filter(|_| !one_key);
     if !one_key && parent.is_none() {
-        let text = "two keys signed, and the link that says which of them could is not here";
+        let text =
+            "two keys signed, and the link that shows which of them had the authority is missing";
         return Err(Failure::new(text));
     }
     let names = children.iter().map(|child| &*child.name).collect();
@@ -95,7 +96,7 @@ fn parts<'f>(fork: &'f Fork, files: &'f [(PathBuf, LinkFacts)]) -> Result<Parts<
     let part = |file: usize| {
         let (path, facts) = files
             .get(file)
-            .ok_or_else(|| Failure::new("a file of the fork went away"))?;
+            .ok_or_else(|| Failure::new("a file of the fork is missing"))?;
         Ok((path.as_path(), ProofPart::of(facts)?))
     };
     Ok(Parts {

@@ -163,7 +163,7 @@ pub(super) fn read(path: &Path, context: &Context) -> Result<AgentIdentity, Fail
     let found = std::fs::metadata(path).map_err(|error| Failure::io("read", path, &error))?;
     if readable(found.permissions().mode()) && !context.quiet {
         complain(&format!(
-            "warning: others may read {}: it holds the agent's private key",
+            "warning: other users may read {}: it contains the agent's private key",
             path.display()
         ));
     }
@@ -186,12 +186,12 @@ pub(super) fn name_of(path: &Path, given: Option<&AgentName>) -> Result<AgentNam
 fn nanos(moment: Timestamp) -> Result<i64, Failure> {
     let nanos = i64::try_from(moment.as_micros()).ok();
     let nanos = nanos.and_then(|micros| micros.checked_mul(1000));
-    nanos.ok_or_else(|| Failure::new("the time is too far away"))
+    nanos.ok_or_else(|| Failure::new("the time is out of range"))
 }
 
 fn moment(text: &str) -> Result<Timestamp, String> {
     Timestamp::parse_iso_seconds(text)
-        .ok_or_else(|| format!("{text:?} is no time: write 2026-01-31T12:00:00Z"))
+        .ok_or_else(|| format!("{text:?} is not a time: write 2026-01-31T12:00:00Z"))
 }
 
 /// Prints the agent, whose name is under `root`, and the `key` that signs.

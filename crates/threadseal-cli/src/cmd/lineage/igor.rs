@@ -52,16 +52,16 @@ pub(super) fn export(args: &ExportArgs, context: &Context, out: &mut Out) -> Out
     let agent = args.machine.agent(&store)?;
     let (newest, standing) = Standings::new().of(&store, &agent)?;
     let (Newest::Link(newest), Some(header)) = (newest, standing.header()) else {
-        return Err(Failure::new(format!("there is no agent {agent} here")));
+        return Err(Failure::new(format!("the store has no agent {agent}")));
     };
     if header.native.is_some() {
-        let text = "the newest link is of v0x05, which the original does not read";
+        let text = "the newest link is of v0x05, which igor does not read";
         return Err(Failure::new(text));
     }
     let read = |path: &Path, limit| read_small(&*context.fs, path, limit);
     let file = match store.load(&agent, &newest)? {
         Some(link) => link.whole(MAX_PACKAGE_BYTES)?,
-        None => return Err(Failure::new("the newest link went away")),
+        None => return Err(Failure::new("the newest link is missing")),
     };
     let code = args
         .code
@@ -82,7 +82,7 @@ pub(super) fn export(args: &ExportArgs, context: &Context, out: &mut Out) -> Out
     if args.with_key {
         let identity = args.machine.identity(&store, &agent, context)?;
         if identity.form() != IdentityForm::Igor {
-            let text = "the original reads keys of its own form only, and this one is PEM";
+            let text = "igor reads only keys in its own format, and this one is PEM";
             return Err(Failure::new(text));
         }
         package.identity = identity.to_file();
@@ -114,7 +114,7 @@ pub(super) fn import(
         .named()
         .is_some_and(|agent| *agent != checked.name)
     {
-        let text = format!("the message is of {}", checked.name);
+        let text = format!("the message contains another agent, {}", checked.name);
         return Err(Failure::new(text));
     }
     let store = args.machine.open_store(context)?;
@@ -167,10 +167,10 @@ fn check_key(
         .is_some_and(|known| known.signer.is_some());
     match (signed, root) {
         (true, None) if !known => Err(Failure::new(
-            "name the agent's key by --root: a message does not vouch for itself",
+            "name the agent's key with --root: a message cannot confirm its own key",
         )),
         (false, None) => {
-            complain("warning: nobody signed this checkpoint");
+            complain("warning: this checkpoint is not signed");
             Ok(())
         }
         _ => Ok(()),
@@ -186,7 +186,7 @@ fn new_key(checked: &CheckedTransfer, store: &RememberedStore) -> Result<bool, F
         None => Ok(true),
         Some(here) if here.public_key() == came.public_key() => Ok(false),
         Some(_) => Err(Failure::new(format!(
-            "{} has another key here, and a key is never replaced",
+            "{} has another key in this store, and keys are never replaced",
             checked.name
         ))),
     }
@@ -250,7 +250,7 @@ fn tell(
     let row = |label: &str| context.palette.faint(&format!("  {label:<12}"));
     out.line(format_args!("{}{}", row("newest"), output.newest));
     if output.authority.is_some() {
-        let text = "shared: whoever has the message has the agent's private key";
+        let text = "shared: every holder of the message has the agent's private key";
         out.line(format_args!("{}{text}", row("authority")));
     }
     if let Some(path) = &output.path {
@@ -259,9 +259,9 @@ fn tell(
 }
 
 fn not_sent(why: impl fmt::Display) -> Failure {
-    Failure::new(format!("the original would not take this: {why}"))
+    Failure::new(format!("igor would not accept this: {why}"))
 }
 
 fn not_taken(why: impl fmt::Display) -> Failure {
-    Failure::new(format!("not taken: {why}"))
+    Failure::new(format!("not accepted: {why}"))
 }

@@ -50,7 +50,7 @@ pub(super) fn run(args: &ImportArgs, context: &Context, out: &mut Out) -> Outcom
         return super::igor::import(args, &file, context, out);
     }
     let root = args.root.as_ref().ok_or_else(|| {
-        Failure::new("name the agent's root key by --root: a package does not vouch for itself")
+        Failure::new("name the agent's root key with --root: a package cannot confirm its own key")
     })?;
     let root = key_named(root, context)?;
     let machine = args.machine.open_empty(context)?;
@@ -83,7 +83,7 @@ fn confirm(args: &ImportArgs, answer: &[u8], context: &Context, out: &mut Out) -
         Confirmed::Known(agent) => (agent, "answer taken before"),
         Confirmed::Forked { agent, here, came } => {
             complain(&format!(
-                "{agent} is forked: {here} and {came} answer one link; lineage fork-proof makes a proof of both"
+                "{agent} is forked: {here} and {came} answer the same link; hint: threadseal lineage fork-proof"
             ));
             return Ok(Exit::Evidence);
         }

@@ -48,7 +48,7 @@ pub(crate) struct TrustArgs {
 /// Reads 64 hex digits.
 pub(super) fn digest(text: &str) -> Result<Digest, String> {
     Digest::parse_hex(text)
-        .ok_or_else(|| format!("{text:?} is no SHA-256: 64 lower-case hex digits"))
+        .ok_or_else(|| format!("{text:?} is not a SHA-256 digest: write 64 lower-case hex digits"))
 }
 
 /// The files of a run, and their examiner.
@@ -121,7 +121,7 @@ impl Input {
         self.bar.done();
         let found = found?;
         if found.is_empty() && self.errors.is_empty() {
-            return Err(Failure::new("there is no checkpoint here"));
+            return Err(Failure::new("no checkpoint was found"));
         }
         Ok(found)
     }

@@ -51,7 +51,7 @@ struct InspectOutput<'a> {
 /// Shows the checkpoint; exits with its verdict.
 pub(super) fn run(args: &InspectArgs, context: &Context, out: &mut Out) -> Outcome {
     if args.file.is_dir() {
-        let text = "name one file; for a folder: threadseal lineage verify";
+        let text = "this is a folder; hint: name one file, or use threadseal lineage verify";
         return Err(Failure::new(text).about(&args.file));
     }
     let paths = [args.file.clone()];
@@ -60,7 +60,7 @@ pub(super) fn run(args: &InspectArgs, context: &Context, out: &mut Out) -> Outco
     let facts = found.first().map(|found| found.facts.clone());
     let outcomes = input.verifier.lineages(found, View::Single)?;
     let (Some(facts), Some(outcome)) = (facts, outcomes.first()) else {
-        return Err(Failure::new("there is nothing to read").about(&args.file));
+        return Err(Failure::new("no checkpoint was found").about(&args.file));
     };
     let exit = Exit::from_code(outcome.report.verdict.exit_code());
     let fields = facts.link().map(fields);
@@ -260,7 +260,7 @@ fn authority(body: &LinkBody) -> Field {
             }),
         ),
         LinkBody::Accept { release } => (
-            format!("taken, as offered by {release}"),
+            format!("accepted, as offered by {release}"),
             json!({"release": release.to_hex()}),
         ),
         LinkBody::Refuse { release, reason } => (
@@ -269,7 +269,7 @@ fn authority(body: &LinkBody) -> Field {
         ),
         LinkBody::Recover(recover) => (
             format!(
-                "given by the root to key {} at epoch {}",
+                "assigned by the root to key {} at epoch {}",
                 recover.key.to_hex(),
                 recover.epoch
             ),

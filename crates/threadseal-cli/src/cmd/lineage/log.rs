@@ -80,7 +80,7 @@ pub(super) fn run(args: &LogArgs, context: &Context, out: &mut Out) -> Outcome {
     let found = input.links()?;
     let outcomes = input.verifier.lineages(found, input.view)?;
     if outcomes.is_empty() {
-        return Err(Failure::new("there is no checkpoint here"));
+        return Err(Failure::new("no checkpoint was found"));
     }
     let verdicts: Vec<Verdict> = outcomes.iter().map(|o| o.report.verdict).collect();
     let exit = Exit::from_code(combined_exit_code(&verdicts, input.errors.len()));
@@ -168,7 +168,7 @@ fn draw(links: &[DrawnLink], context: &Context, out: &mut Out) {
             Some(column) => column,
             None => {
                 if let Some(prev) = drawn.link.header.prev {
-                    let text = format!("{}:  {} is not here", bars(&columns), short(&prev));
+                    let text = format!("{}:  {} is missing", bars(&columns), short(&prev));
                     out.line(context.palette.faint(&text));
                 }
                 free(&mut columns)

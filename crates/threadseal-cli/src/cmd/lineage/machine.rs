@@ -18,7 +18,8 @@ use threadseal_core::limits::{MAX_DELEGATION_BYTES, MAX_KEY_FILE_BYTES};
 use threadseal_formats::lineage::{AgentIdentity, AgentName, Authority, Certificate, Delegation};
 use threadseal_store::clock::SystemClock;
 use threadseal_store::lineage::migrate::Node;
-use threadseal_store::lineage::{self, CheckpointStore, RememberedStore, Standings};
+use threadseal_store::lineage::{CheckpointStore, RememberedStore, Standings};
+use threadseal_store::open;
 use threadseal_store::read::read_small;
 
 /// Whose agent, and as whom.
@@ -65,7 +66,7 @@ impl MachineArgs {
     /// # Errors
     /// When it cannot be opened.
     pub(super) fn open_store(&self, context: &Context) -> Result<RememberedStore, Failure> {
-        let store = lineage::open(&self.store, &object_storage_settings())?;
+        let store = open::lineages(&self.store, &object_storage_settings())?;
         Ok(RememberedStore::new(store, context.host()?))
     }
 
@@ -100,7 +101,7 @@ impl MachineArgs {
         }
         store.load_identity(agent)?.ok_or_else(|| {
             Failure::new(format!(
-                "there is no identity of {agent} in {}; name one by --key",
+                "there is no identity of {agent} in {}; hint: name one with --key",
                 store.place()
             ))
         })
@@ -126,7 +127,7 @@ impl MachineArgs {
         let identity = match (&self.key, agent) {
             (Some(path), _) => read_key(path, context)?,
             (None, Some(agent)) => self.identity(&store, agent, context)?,
-            (None, None) => return Err(Failure::new("name this machine's key by --key")),
+            (None, None) => return Err(Failure::new("name the key of this machine with --key")),
         };
         let delegation = match &self.delegation {
             Some(path) => Some(read_delegation(path, context)?),
@@ -246,9 +247,9 @@ pub(super) fn read_delegation(path: &Path, context: &Context) -> Result<Delegati
 }
 
 fn read_key(path: &Path, context: &Context) -> Result<AgentIdentity, Failure> {
-    let bytes = match threadseal_store::home::read_private_key_file(&*context.fs, path) {
+    let bytes = match threadseal_store::owned_files::read_private_key_file(&*context.fs, path) {
         Ok(bytes) if bytes.len() <= MAX_KEY_FILE_BYTES => bytes,
-        Ok(_) => return Err(Failure::new("the key file is too large to be one").about(path)),
+        Ok(_) => return Err(Failure::new("the key file is too large").about(path)),
         Err(error) => return Err(error.into()),
     };
     AgentIdentity::read(&bytes).map_err(|error| Failure::from(error).about(path))
@@ -262,7 +263,7 @@ fn only_one(store: &dyn CheckpointStore) -> Result<AgentName, Failure> {
             store.place()
         ))),
         _ => Err(Failure::new(format!(
-            "there are several agents in {}; name one by --agent",
+            "there are several agents in {}; hint: name one with --agent",
             store.place()
         ))),
     }

@@ -70,7 +70,7 @@ pub(super) fn run(args: &ReceiptsArgs, context: &Context, out: &mut Out) -> Outc
     let receipts =
         parse_receipts(&bytes).map_err(|error| Failure::from(error).about(&args.file))?;
     if receipts.is_empty() {
-        return Err(Failure::new("there is no receipt in it").about(&args.file));
+        return Err(Failure::new("the file contains no receipt").about(&args.file));
     }
     let nodes = args.node.iter().map(|node| key_named(node, context));
     let nodes: Vec<PublicKey> = nodes.collect::<Result<_, _>>()?;
@@ -139,9 +139,11 @@ fn exit_of(receipts: &[ReceiptOutput<'_>]) -> Exit {
 fn print(receipt: &ReceiptOutput<'_>, out: &mut Out) {
     let what = match receipt.standing {
         Standing::Holds => "holds",
-        Standing::SelfConsistent => "signed by the node that it names; nobody vouches for that",
-        Standing::UnknownNode => "the node's name is no key: name one by --node",
-        Standing::Foreign => "of another agent or node than was asked for",
+        Standing::SelfConsistent => {
+            "signed by the node that it names, but no trusted key confirms that"
+        }
+        Standing::UnknownNode => "the name of the node is not a key; hint: name one with --node",
+        Standing::Foreign => "for another agent or node than requested",
         Standing::Forged => "forged: the node that it names did not sign it",
     };
     out.line(format_args!(

@@ -47,5 +47,5 @@ pub(super) fn run(args: &RecoverArgs, context: &Context, out: &mut Out) -> Outco
 
 fn hash(text: &str) -> Result<ContentHash, String> {
     let parsed = ContentHash::parse(text);
-    parsed.ok_or_else(|| format!("{text:?} is no content hash: 64 hex digits, or a CID"))
+    parsed.ok_or_else(|| format!("{text:?} is not a content hash: write 64 hex digits, or a CID"))
 }

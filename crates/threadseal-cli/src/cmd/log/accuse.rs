@@ -73,7 +73,7 @@ pub(super) fn run(args: &AccuseArgs, context: &Context, out: &mut Out) -> Outcom
         } else {
             "known already: "
         };
-        out.line(format_args!("{known}{entry} says that {fork}"));
+        out.line(format_args!("{known}{entry}: {fork}"));
         out.line(format_args!("the evidence is kept as {}", Clean(&path)));
     }
     Ok(exit)
@@ -95,7 +95,7 @@ fn judge(
         return Ok((checked.report, checked.proved));
     }
     Err(Failure::new(
-        "neither a conflict of seals, which threadseal verify COPY COPY --evidence FILE makes, nor a fork of a lineage, which \
-         threadseal lineage fork-proof makes",
+        "neither a conflict of seals (threadseal verify COPY COPY --evidence FILE) nor a fork of a lineage \
+         (threadseal lineage fork-proof)",
     ))
 }

@@ -29,8 +29,8 @@ pub(super) fn run(args: &CatchUpArgs, context: &Context, out: &mut Out) -> Outco
     let log = existing(context)?;
     // A published log has no journal, from which a home could continue.
     if !args.copy.join("journal").exists() {
-        let text = "it has no journal: name the log's folder in a copy of a home (log/ID below it); a published copy shows with \
-                    threadseal log fsck STORE whether it is one of this log";
+        let text = "no journal; hint: name the log's folder in a copy of a home (log/ID below it); to check a published copy: \
+                    threadseal log fsck STORE";
         return Err(Failure::new(text).about(&args.copy));
     }
     let came = log.catch_up(&args.copy)?;
@@ -44,11 +44,14 @@ pub(super) fn run(args: &CatchUpArgs, context: &Context, out: &mut Out) -> Outco
         out.object(&value, Exit::Done);
     } else if came == 0 && !context.quiet {
         out.line(format_args!(
-            "nothing to take: the log has {}",
+            "nothing to import: the log has {}",
             entries(size)
         ));
     } else if !context.quiet {
-        out.line(format_args!("{} came; the log has {size}", entries(came)));
+        out.line(format_args!(
+            "{} imported; the log has {size}",
+            entries(came)
+        ));
     }
     Ok(Exit::Done)
 }

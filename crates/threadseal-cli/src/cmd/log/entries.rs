@@ -40,7 +40,7 @@ struct EntryOutput {
 }
 
 fn record(text: &str) -> Result<RecordId, String> {
-    RecordId::parse_hex(text).ok_or_else(|| "a record id is 64 hex digits".to_owned())
+    RecordId::parse_hex(text).ok_or_else(|| "a record id has 64 hex digits".to_owned())
 }
 
 /// Prints entries in order: number and text.
@@ -66,10 +66,11 @@ pub(super) fn run(args: &EntriesArgs, context: &Context, out: &mut Out) -> Outco
     let mut listed = Vec::new();
     for at in numbers {
         let entry = view.entry(at)?;
-        let text = String::from_utf8(entry).map_err(|_| Failure::new("an entry is no text"))?;
+        let text = String::from_utf8(entry)
+            .map_err(|_| Failure::new("an entry of the log is not UTF-8 text"))?;
         if context.json {
             let entry = serde_json::from_str(&text);
-            let entry = entry.map_err(|_| Failure::new("an entry is no JSON"))?;
+            let entry = entry.map_err(|_| Failure::new("an entry of the log is not JSON"))?;
             listed.push(EntryOutput { index: at, entry });
             continue;
         }

@@ -82,7 +82,7 @@ pub(super) fn run(args: &FsckArgs, context: &Context, out: &mut Out) -> Outcome 
     }
     if set_aside > 0 {
         out.line(format_args!(
-            "{}; see: threadseal log status",
+            "{}; hint: threadseal log status",
             seal_log::set_aside_text(set_aside)
         ));
     }
@@ -103,7 +103,7 @@ fn written(
     };
     let Some(conflict) = conflict else {
         complain(
-            "note: no evidence was written: the log and that copy do not show that two histories were signed",
+            "note: no evidence was written: the log and the copy do not prove that two histories were signed",
         );
         return Ok(None);
     };
@@ -115,7 +115,7 @@ fn written(
     )?;
     let path = path_text(to);
     complain(&format!(
-        "note: {} shows that the key of the log signed two histories; threadseal check-proof judges it",
+        "note: {} proves that the key of the log signed two histories; hint: check it with threadseal check-proof",
         Clean(&path)
     ));
     Ok(Some(path))

@@ -47,7 +47,7 @@ pub(super) fn run(args: &LogArgs, context: &Context, out: &mut Out) -> Outcome {
     }
     if let Some(there) = places.current()? {
         return Err(Failure::new(format!(
-            "this home has the log {} already",
+            "this home already has the log {}",
             there.id.origin()
         )));
     }

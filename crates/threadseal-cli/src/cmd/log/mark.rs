@@ -45,8 +45,9 @@ pub(super) fn run(command: &MarkCommand, context: &Context, out: &mut Out) -> Ou
     let home = context.existing_home()?;
     let places = seal_log::places(&home, context)?;
     let description = places.current()?;
-    let description = description
-        .ok_or_else(|| Failure::new("this home has no log; run: threadseal log init".to_owned()))?;
+    let description = description.ok_or_else(|| {
+        Failure::new("this home has no log; hint: threadseal log init".to_owned())
+    })?;
     let wanted = wanted(command, &description.marks)?;
     let changed = match wanted == description.marks {
         true => description,
@@ -87,14 +88,14 @@ fn wanted(command: &MarkCommand, there: &[MarkLocation]) -> Result<Vec<MarkLocat
                 // The default place is always used, whether `log.json` names it or not.
                 Some(0) => {
                     return Err(Failure::new(format!(
-                        "{} goes without saying and stays",
+                        "{} is the default second place and cannot be removed",
                         args.place
                     )));
                 }
                 Some(at) => drop(wanted.remove(at)),
                 None => {
                     return Err(Failure::new(format!(
-                        "{} is no second place of this log",
+                        "{} is not a second place of this log",
                         args.place
                     )));
                 }

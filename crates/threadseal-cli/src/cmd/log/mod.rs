@@ -63,5 +63,5 @@ pub(super) fn run(command: &LogCommand, context: &Context, out: &mut Out) -> Out
 fn existing(context: &Context) -> Result<SealLog, Failure> {
     let home = context.existing_home()?;
     seal_log::open(&home, context)?
-        .ok_or_else(|| Failure::new("this home has no log; run: threadseal log init".to_owned()))
+        .ok_or_else(|| Failure::new("this home has no log; hint: threadseal log init".to_owned()))
 }

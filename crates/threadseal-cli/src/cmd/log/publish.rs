@@ -47,7 +47,7 @@ pub(super) fn run(args: &PublishArgs, context: &Context, out: &mut Out) -> Outco
                 out.object(&value, Exit::Evidence);
             } else {
                 out.line(format_args!(
-                    "log_rolled_back: {} has {} that this log signed and does not continue; nothing is written",
+                    "log_rolled_back: {} has {} that this log signed but does not continue; nothing was written",
                     Clean(&place),
                     entries(tree.size)
                 ));

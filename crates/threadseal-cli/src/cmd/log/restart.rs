@@ -36,7 +36,7 @@ pub(super) fn run(args: &RestartArgs, context: &Context, out: &mut Out) -> Outco
     let good = match places.current() {
         Ok(None) => {
             return Err(Failure::new(
-                "this home has no log; run: threadseal log init".to_owned(),
+                "this home has no log; hint: threadseal log init".to_owned(),
             ));
         }
         Ok(Some(description)) => {
@@ -52,13 +52,13 @@ pub(super) fn run(args: &RestartArgs, context: &Context, out: &mut Out) -> Outco
     };
     if good && !args.anyway {
         return Err(Failure::new(
-            "nothing is wrong with this log; --anyway ends it all the same".to_owned(),
+            "this log has no fault; hint: --anyway ends it nevertheless".to_owned(),
         ));
     }
     let Some(past) = places.past(&args.copy, witnessed)? else {
         complain(
-            "warning: nothing but its key is left of the log before: of records that only it knew, nothing shows that they are gone or \
-             older",
+            "warning: only the key of the previous log is left: for records that only that log knew, a loss or a rollback \
+             cannot be detected",
         );
         let description = init::make(&home, &places, &args.init, context)?;
         init::tell(&description, context, out);
@@ -80,7 +80,7 @@ pub(super) fn run(args: &RestartArgs, context: &Context, out: &mut Out) -> Outco
     lost.tell();
     if !context.json && !context.quiet {
         out.line(format_args!(
-            "the log before had {}, as far as is known; the newest heads of {} came along",
+            "the previous log had {}, as far as known; the newest heads of {} were carried over",
             entries(before),
             counted(came as u64, "record", "records")
         ));
@@ -98,15 +98,17 @@ fn what_follows(home: &Home, log: &SealLog, vkey: &str, context: &Context) -> Re
     for (name, policy) in policies(home, context)?.telling(context) {
         if !names(&policy, &key) {
             complain(&format!(
-                "next: the policy {name:?} names the key before: threadseal anchor add one with the line: log {vkey}"
+                "next: the policy {name:?} names the previous key; replace it with threadseal anchor add; the new policy needs the line: log {vkey}"
             ));
         }
     }
     complain(&format!(
         "next: on each host that is a witness of this log: threadseal witness add {vkey}"
     ));
-    complain("next: if the log is published, into a new place: threadseal log publish STORE");
-    complain("next: whoever checks proofs by a policy of his own needs the new key");
+    complain(
+        "next: if the log is published, publish it to a new place: threadseal log publish STORE",
+    );
+    complain("next: others who check proofs with their own policy need the new key");
     Ok(())
 }
 
@@ -119,7 +121,7 @@ fn with_places_of(past: &OldLog, args: &LogArgs) -> LogArgs {
             wanted.mark.extend(stays.cloned());
         }
         None => complain(
-            "warning: nothing tells any more whether the log before had other second places: name them again with threadseal log mark add",
+            "warning: it is not known whether the previous log had other second places; hint: add them again with threadseal log mark add",
         ),
     }
     wanted
@@ -147,21 +149,21 @@ impl Lost {
         let Self { lacking, of, .. } = self;
         if self.forked {
             complain(&format!(
-                "warning: the log before is not the one of {} that its second place knows: whatever that one held and \
-                 this one did not is lost",
+                "warning: the previous log is not the one of {} that its second place knows: entries that only \
+                 that log contained are lost",
                 entries(*of)
             ));
         } else if *lacking > 0 {
             complain(&format!(
-                "warning: of {} of the log before {lacking} are not there any more: of records that only they knew, nothing shows \
-                 that they are gone or older",
+                "warning: {lacking} of {} of the previous log are lost: for records that only they named, a loss or a rollback \
+                 cannot be detected",
                 entries(*of)
             ));
         }
         if self.order {
             complain(
-                "warning: no second place vouches for what stood in the log before a key ended: what that key sealed does not count \
-                 by it any more",
+                "warning: no second place confirms the entries that the previous log had before a key ended: the log no longer \
+                 proves that seals of that key count",
             );
         }
     }

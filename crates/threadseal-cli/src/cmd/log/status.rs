@@ -71,18 +71,21 @@ fn state(
     match fault {
         Ok(None) if is_forgotten => (
             "mark_missing",
-            Some("no second place knows the log: nothing would show that it went back".to_owned()),
+            Some(
+                "no second place knows the log, so a rollback of the log would not be detected"
+                    .to_owned(),
+            ),
             Exit::Unconfirmed,
         ),
         Ok(None) => ("good", None, Exit::Done),
         Ok(Some(fault)) => (
             "log_rolled_back",
-            Some(format!("{fault}; nothing is written down")),
+            Some(format!("{fault}; nothing is committed")),
             Exit::Evidence,
         ),
         Err(error) => (
             "mark_unreadable",
-            Some(format!("{error}; nothing is written down")),
+            Some(format!("{error}; nothing is committed")),
             Exit::Unconfirmed,
         ),
     }
@@ -92,10 +95,10 @@ fn state(
 fn next(state: &str) -> Option<&'static str> {
     match state {
         "log_rolled_back" => Some(
-            "threadseal log catch-up COPY, where a copy has all of it; else: threadseal log restart",
+            "threadseal log catch-up COPY, if a copy has all entries; otherwise: threadseal log restart",
         ),
         "mark_missing" => {
-            Some("threadseal log mark raise, unless the log may be older than it was")
+            Some("threadseal log mark raise, unless the log may have been rolled back")
         }
         _ => None,
     }
@@ -174,7 +177,7 @@ pub(super) fn run(context: &Context, out: &mut Out) -> Outcome {
             seal_log::set_aside_text(aside.lines),
             Clean(&aside.folder)
         ));
-        out.line("       nothing shows that this home wrote them; look at them, and remove what you do not need");
+        out.line("       no evidence shows that this home wrote them; inspect them, and delete those that you do not need");
     }
     match why {
         None => out.line("state  good"),
@@ -197,7 +200,7 @@ fn line(mark: &MarkReport, tree: TreeHead) -> String {
         ),
         Ok(Some(mark)) => format!("mark   {}, in {place}", entries(mark.size)),
         Ok(None) => {
-            format!("mark   none in {place}: nothing there would show that the log went back")
+            format!("mark   none in {place}: this place cannot show a rollback of the log")
         }
         Err(error) => format!("mark   cannot be read: {}", Clean(&error.to_string())),
     }

@@ -9,7 +9,7 @@ use crate::exit::Failure;
 use crate::record;
 use std::path::Path;
 use threadseal_core::tlog::tombstone::Tombstone;
-use threadseal_store::ledger::url::Intent;
+use threadseal_store::address::Intent;
 use threadseal_store::read::RegularFile;
 use threadseal_store::tombstones;
 use threadseal_store::transcripts::{RecordName, TranscriptStore};
@@ -23,7 +23,7 @@ impl Tools<'_> {
             Some(file) => record_in(file)?,
             None => store.deleted(&name)?,
         };
-        let none = || Failure::new("no native record of that name is there");
+        let none = || Failure::new("the store has no native record of that name");
         let record = record.ok_or_else(none)?;
         let place = tombstones::place_in(&self.home.tombstones(), &record);
         let found = self.tombstone_at(&place, file.is_none())?;
@@ -33,12 +33,12 @@ impl Tools<'_> {
             (None, Some(file)) if self.args.dry_run => self.look_at(address, file)?,
             (None, Some(file)) => self.judge_record(&*store, &name, file)?,
             (None, None) => {
-                let text = "it was deleted here, and nothing says that it was pruned";
+                let text = "it was deleted here, but no tombstone shows that it was pruned";
                 return Err(Failure::new(text));
             }
         };
         let last = tombstone.of(&record).map(|logged| logged.head);
-        let last = last.ok_or_else(|| Failure::new("its tombstone is of another record"))?;
+        let last = last.ok_or_else(|| Failure::new("its tombstone names another record"))?;
         let grave = Grave {
             shown: address.to_owned(),
             place: &place,
@@ -49,7 +49,7 @@ impl Tools<'_> {
             match store.delete(&name, &record, last.size)? {
                 true => Ok(()),
                 false => Err(Failure::new(
-                    "it does not end here as its tombstone says: it was written on meanwhile, or is an older copy; verify it",
+                    "its end differs from the one in its tombstone: it was continued, or this is an older copy; verify it",
                 )),
             }
         })
@@ -66,7 +66,7 @@ impl Tools<'_> {
         let record = record_in(file)?.map(|record| self.host.heads.fetch(&record));
         let known = record.transpose()?.flatten();
         if !known.is_some_and(|known| known.is_final) {
-            let text = "no end of it is known here: only whole records that have ended are pruned";
+            let text = "this home does not know an end of it: only complete records that have ended are pruned";
             return Err(Failure::new(text));
         }
         let (signing, host) = (&self.args.signing, self.host.clone());
@@ -80,7 +80,7 @@ impl Tools<'_> {
         let reports = reports_at(&self.verifier()?, Path::new(address), true)?;
         let report = reports
             .first()
-            .ok_or_else(|| Failure::new("it is no record"))?;
+            .ok_or_else(|| Failure::new("not a record"))?;
         let head = whole(report)?;
         self.sign(vec![self.newest_of_all(&*self.host.heads, file, &head)?])
     }

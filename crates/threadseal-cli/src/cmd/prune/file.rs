@@ -15,10 +15,10 @@ use threadseal_core::report::{Report, Verdict};
 use threadseal_core::tlog::entry::LoggedHead;
 use threadseal_core::tlog::tombstone::Tombstone;
 use threadseal_formats::transcript::manifest::parse_line;
+use threadseal_store::address::{self, Intent};
 use threadseal_store::examine::first_line;
 use threadseal_store::heads::{HeadStore, RecordKind};
 use threadseal_store::host::Host;
-use threadseal_store::ledger::url::{self, Intent};
 use threadseal_store::lock::WriterLock;
 use threadseal_store::observer::seal_path;
 use threadseal_store::read::{RegularFile, open_regular};
@@ -74,12 +74,14 @@ impl Tools<'_> {
         match detect::kind(&file)? {
             Some(Kind::Native) => self.begin(&site),
             Some(Kind::Ledger(_)) => Err(Failure::new(
-                "a ledger is pruned in its store: threadseal prune STORE --run ID",
+                "a ledger is pruned in its store; hint: threadseal prune STORE --run ID",
             )),
             Some(Kind::Checkpoint) => Err(Failure::new(
-                "the checkpoints of an agent are pruned in their store: threadseal prune STORE --agent NAME",
+                "the checkpoints of an agent are pruned in their store; hint: threadseal prune STORE --agent NAME",
             )),
-            Some(Kind::Sidecar) => Err(Failure::new("these are seals; name the log")),
+            Some(Kind::Sidecar) => Err(Failure::new(
+                "this is a seal file; name the log that it seals",
+            )),
             _ => self.begin_held(path),
         }
     }
@@ -183,7 +185,7 @@ pub(super) fn ended(opened: &Opened) -> Result<Head, Failure> {
     match (state.is_ended(), verdict, state.head()) {
         (true, Verdict::Verified, Some(head)) => Ok(*head),
         _ => Err(Failure::new(format!(
-            "it is {verdict} and has no end that holds: only whole records that have ended are pruned"
+            "it is {verdict} and has no valid end: only complete records that have ended are pruned"
         ))),
     }
 }
@@ -254,7 +256,7 @@ pub(super) fn record_in(file: &RegularFile) -> Result<Option<RecordId>, Failure>
 
 /// The tombstone of one record permits no deletion of another.
 pub(super) fn lies_there() -> Failure {
-    Failure::new("another record lies where its tombstone says that one was pruned")
+    Failure::new("this place contains another record than its tombstone names")
 }
 
 /// The path of the transcript that an argument names: a path, a folder with a transcript, or a
@@ -266,7 +268,7 @@ pub(super) fn path_of(
 ) -> Result<PathBuf, Failure> {
     if let Some(address) = record::address_of(named) {
         // In a store of files, each record is a file.
-        if url::folder_of(address)?.is_some() {
+        if address::folder_of(address)?.is_some() {
             let (store, name) = record::one(address, Intent::Read)?;
             return Ok(store.place(&name));
         }

@@ -60,7 +60,7 @@ impl Tools<'_> {
         let last = last_of(path, found);
         if !is_there(&last) {
             if is_there(path) {
-                let text = "its seals, which go last, are gone: what lies there now is none of what was pruned";
+                let text = "its seals, which are deleted last, are gone: the present file is not the one that was pruned";
                 return Err(Failure::new(text));
             }
             return self.drop_held(path, None, found, false);
@@ -121,10 +121,10 @@ impl Tools<'_> {
         let is_there = |name: &str| self.host.fs.metadata(&path.with_file_name(name)).is_ok();
         let text = match path.file_name().and_then(|name| name.to_str()) {
             Some(IDENTITY_FILE) => {
-                "it says which project the threads beside it are of, and is not pruned"
+                "it identifies the project of the threads beside it, and is not pruned"
             }
             Some(THREAD_FILE | CAPABILITIES_FILE) if is_there(TRANSCRIPT_FILE) => {
-                "it belongs to a thread, and goes with that: prune the thread"
+                "it belongs to a thread and is pruned with it; hint: prune the thread"
             }
             _ => return Ok(()),
         };
@@ -162,20 +162,19 @@ impl Tools<'_> {
                 continue;
             }
             if report.profile == Profile::Rye {
-                let text =
-                    "it has seals of Rye that this home made, which do not cover a whole record";
+                let text = "this home made Rye seals in it, which do not cover a whole record";
                 return Err(Failure::new(text));
             }
             records.push(self.newest(&whole(&report)?)?.to_log());
         }
         let has_seals = self.host.fs.metadata(&seal_path(path)).is_ok();
         if has_seals && !records.iter().any(is_observed) {
-            let text = "the seals beside it are none that this home knows, and would miss it";
+            let text = "this home does not know the seals beside it; without this file they cannot be verified";
             return Err(Failure::new(text));
         }
         match records.is_empty() {
             true => Err(Failure::new(
-                "no record that this home knows lies in it: nothing else is pruned",
+                "it contains no record that this home knows: only known records are pruned",
             )),
             false => Ok(records),
         }
@@ -249,7 +248,7 @@ fn refuse_moving(file: &RegularFile) -> Result<(), Failure> {
     match file.stability()? {
         Stability::Same => Ok(()),
         Stability::Grown | Stability::Changed => Err(Failure::new(
-            "it changed while it was pruned; verify it, and prune it again when nothing writes to it",
+            "it changed during the prune; verify it, then prune it again when no process writes to it",
         )),
     }
 }

@@ -21,11 +21,11 @@ impl Tools<'_> {
     pub(super) fn prune_thread(&self, url: &str, thread: Option<&str>) -> Result<Done, Failure> {
         let thread = thread.ok_or_else(|| {
             Failure::new(
-                "name what is meant: postgres://…#THREAD, or the store and --run or --agent",
+                "name what to prune: postgres://…#THREAD, or the store and --run or --agent",
             )
         })?;
         let thread = ThreadId::parse(thread)?;
-        let none = || Failure::new("no threads lie in this database");
+        let none = || Failure::new("this database contains no threads");
         let fleet = Fleet::existing(url)?.ok_or_else(none)?;
         let worker = format!("prune {}", std::process::id());
         fleet.with_files(&self.host, &thread, &worker, LEASE_TIME, |host| {
@@ -47,7 +47,8 @@ impl Tools<'_> {
             // The registry keeps the record of a thread that was deleted.
             Err(_) => fleet.registry().get(thread)?.and_then(|row| row.record),
         };
-        let record = record.ok_or_else(|| Failure::new("it has no record here"))?;
+        let record =
+            record.ok_or_else(|| Failure::new("the thread has no record in this database"))?;
         let place = tombstones::place_in(&self.home.tombstones(), &record);
         let site = Site {
             host,

@@ -157,7 +157,11 @@ pub(crate) fn run(args: &PruneArgs, context: &Context, out: &mut Out) -> Outcome
                 }
             }
         }
-        _ => return Err(Failure::new("--run and --agent are of one store: name one")),
+        _ => {
+            return Err(Failure::new(
+                "--run and --agent select from one store; name only one store",
+            ));
+        }
     }
     let exit = match refused.is_empty() {
         true => Exit::Done,
@@ -171,7 +175,7 @@ impl<'a> Tools<'a> {
     fn new(args: &'a PruneArgs, context: &'a Context) -> Result<Self, Failure> {
         let log = key_log::log(context)?.ok_or_else(|| {
             Failure::new(
-                "this home has no log, and nothing would tell what was pruned from what is missing: threadseal log init",
+                "this home has no log, so pruned records could not be distinguished from missing ones; hint: threadseal log init",
             )
         })?;
         Ok(Self {
@@ -199,12 +203,12 @@ impl<'a> Tools<'a> {
     fn tombstone_at(&self, place: &Path, is_gone: bool) -> Result<Option<Tombstone>, Failure> {
         match tombstones::read(&*self.host.fs, place)? {
             Found::Other => Err(Failure::new(format!(
-                "{} is no tombstone; nothing is pruned while it lies there",
+                "{} is not a tombstone; nothing is pruned while it exists",
                 Clean(&path_text(place))
             ))),
             Found::Tombstone(found) if found.public() != self.signer.public_key() => {
                 Err(Failure::new(
-                    "another key signed the tombstone that lies beside it; nothing is pruned while it is there",
+                    "another key signed the tombstone beside it; nothing is pruned while that tombstone exists",
                 ))
             }
             Found::Tombstone(found)
@@ -229,7 +233,7 @@ impl<'a> Tools<'a> {
             let stored = self.host.heads.fetch(&logged.head.record)?;
             if !stored.is_some_and(|stored| is_newest(&stored, &logged.head)) {
                 return Err(Failure::new(
-                    "it was sealed on after it was pruned; verify it, and remove its tombstone if it is to be pruned again",
+                    "it was sealed again after it was pruned; verify it, and delete its tombstone to prune it again",
                 ));
             }
         }
@@ -293,7 +297,7 @@ impl<'a> Tools<'a> {
     fn older(&self, folder: &Path, age: u64) -> Result<Vec<PathBuf>, Failure> {
         if !folder.is_dir() {
             return Err(
-                Failure::new("--older-than looks in folders, and this is none").about(folder),
+                Failure::new("--older-than needs a folder, and this is not a folder").about(folder),
             );
         }
         let before = self.context.now()?.as_micros().saturating_sub(age);
@@ -327,7 +331,7 @@ fn whole(report: &Report) -> Result<Head, Failure> {
     let head = report.head.filter(|_| holds);
     head.ok_or_else(|| {
         Failure::new(format!(
-            "it is {verdict}: only records that hold as a whole are pruned"
+            "it is {verdict}: only records that are valid as a whole are pruned"
         ))
     })
 }
@@ -340,7 +344,7 @@ fn parse_age(text: &str) -> Result<u64, String> {
     };
     hours('d', 24)
         .or_else(|| hours('h', 1))
-        .ok_or_else(|| "an age is a number of days or hours: 90d, 12h".to_owned())
+        .ok_or_else(|| "write an age in days or hours: 90d, 12h".to_owned())
 }
 
 fn tell(
@@ -386,7 +390,7 @@ fn tell(
     if !pruned.is_empty() && !args.dry_run && !context.quiet {
         complain(
             "note: the registry, budgets, knowledge and summaries of the project, other threads, mirrors and backups may still \
-             name these records or hold what was in them",
+             name these records or contain their content",
         );
     }
 }

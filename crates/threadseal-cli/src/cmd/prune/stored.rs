@@ -21,6 +21,7 @@ use threadseal_store::heads::RecordKind;
 use threadseal_store::ledger::{LedgerStore, Tip};
 use threadseal_store::lineage::{self, CheckpointStore, Newest, Saved, Standings};
 use threadseal_store::observer::seal_path;
+use threadseal_store::open;
 use threadseal_store::tombstones;
 use threadseal_verify::verifier::head_path;
 
@@ -56,7 +57,7 @@ impl Tools<'_> {
             match store.delete(run, Some(&tip), now)? {
                 true => Ok(()),
                 false => Err(Failure::new(
-                    "its ledger does not end here as its tombstone says: it was written on meanwhile, or lies elsewhere; verify it",
+                    "the end of its ledger differs from the one in its tombstone: the ledger was continued, or is elsewhere; verify it",
                 )),
             }
         })
@@ -77,7 +78,7 @@ impl Tools<'_> {
             && self.host.heads.pruned(&thread)?.is_none()
         {
             return Err(Failure::new(
-                "it is the ledger of a thread, and goes with that: prune the thread",
+                "it is the ledger of a thread and is pruned with it; hint: prune the thread",
             ));
         }
         let outcome = self.verifier()?.run(store, run, address)?;
@@ -111,10 +112,10 @@ impl Tools<'_> {
     /// Prunes the checkpoints of an agent.
     pub(super) fn prune_agent(&self, store: &Path, agent: &AgentName) -> Result<Done, Failure> {
         let address = text_of(store)?;
-        let store = lineage::open(address, &object_storage_settings())?;
+        let store = open::lineages(address, &object_storage_settings())?;
         let (newest, tombstone, is_new) = match store.newest(agent)? {
             Newest::Nothing => {
-                return Err(Failure::new(format!("there is no agent {agent} here")));
+                return Err(Failure::new(format!("the store has no agent {agent}")));
             }
             Newest::Deleted(newest) => (newest, self.buried_agent(&newest)?, false),
             Newest::Link(newest) => {
@@ -132,7 +133,7 @@ impl Tools<'_> {
             .head;
         if last.line != newest.digest() {
             return Err(Failure::new(
-                "its newest checkpoint is not the one of its tombstone: it was written on, or put back; verify it",
+                "its newest checkpoint is not the one of its tombstone: it was continued or restored; verify it",
             ));
         }
         let grave = Grave {
@@ -182,20 +183,21 @@ impl Tools<'_> {
         let record = logged.iter().find(of_it).map(|logged| logged.head.record);
         let place = record.map(|record| tombstones::place_in(&self.home.tombstones(), &record));
         let found = place.map_or(Ok(None), |place| self.tombstone_at(&place, true))?;
-        found
-            .ok_or_else(|| Failure::new("it was deleted here, and nothing says that it was pruned"))
+        found.ok_or_else(|| {
+            Failure::new("it was deleted here, but no tombstone shows that it was pruned")
+        })
     }
 }
 
 fn head_in(tombstone: &Tombstone, record: &RecordId) -> Result<Head, Failure> {
     let logged = tombstone.of(record);
-    let logged = logged.ok_or_else(|| Failure::new("its tombstone is of another record"))?;
+    let logged = logged.ok_or_else(|| Failure::new("its tombstone names another record"))?;
     Ok(logged.head)
 }
 
 fn text_of(store: &Path) -> Result<&str, Failure> {
     let text = store.to_str();
-    text.ok_or_else(|| Failure::new("the name of a store is UTF-8"))
+    text.ok_or_else(|| Failure::new("the name of a store must be UTF-8"))
 }
 
 /// The record id of the agent of a link, under which stores keep its head.
@@ -207,6 +209,6 @@ fn record_of(
     let found = store.load(agent, link)?;
     let identity = found.and_then(|link| Identity::of(&link.header));
     let identity =
-        identity.ok_or_else(|| Failure::new("a checkpoint of it is gone, or says no agent"))?;
+        identity.ok_or_else(|| Failure::new("a checkpoint of it is missing or names no agent"))?;
     Ok(identity.record)
 }

@@ -38,32 +38,29 @@ pub(crate) struct ConvertArgs {
 pub(super) fn run(args: &ConvertArgs, context: &Context, out: &mut Out) -> Outcome {
     let mut writer = Writer::new(args.to.into(), args.out.as_deref(), context, out)?;
     let (mut turns, mut lost) = (0_u64, 0_u64);
-    let end = input::turns(
-        input::file_of(args.file.as_ref()),
-        context,
-        |bytes, form, place| {
-            let about = |why: String| Error::invalid(format!("turn at place {turns}: {why}"));
-            if form == Form::Json {
-                let (_, spelling) =
-                    jcs::canonicalize_closely(bytes).map_err(|error| about(error.to_string()))?;
-                if let Some(at) = spelling.digits {
-                    let told = digits_lost(bytes, at, place.from);
-                    if !args.drop_uncovered_digits {
-                        let advice = "--drop-uncovered-digits writes only what is covered";
-                        return Err(about(format!("{told}; {advice}")));
-                    }
-                    lost += 1;
-                    if lost <= MAX_TOLD {
-                        complain(&format!("warning: turn at place {turns}: {told}; left out"));
-                    }
+    let file = input::file_of(args.file.as_ref());
+    let end = input::turns(file, context, |bytes, form, place| {
+        let about = |why: String| Error::invalid(format!("turn at index {turns}: {why}"));
+        if form == Form::Json {
+            let (_, spelling) =
+                jcs::canonicalize_closely(bytes).map_err(|error| about(error.to_string()))?;
+            if let Some(at) = spelling.digits {
+                let told = digits_lost(bytes, at, place.from);
+                if !args.drop_uncovered_digits {
+                    let advice = "hint: --drop-uncovered-digits writes only the covered value";
+                    return Err(about(format!("{told}; {advice}")));
+                }
+                lost += 1;
+                if lost <= MAX_TOLD {
+                    complain(&format!("warning: turn at index {turns}: {told}; left out"));
                 }
             }
-            let value = input::value(bytes, form).map_err(about)?;
-            let turn = SealedTurn::from_value(value).map_err(|error| about(error.to_string()))?;
-            turns += 1;
-            writer.turn(&turn)
-        },
-    )?;
+        }
+        let value = input::value(bytes, form).map_err(about)?;
+        let turn = SealedTurn::from_value(value).map_err(|error| about(error.to_string()))?;
+        turns += 1;
+        writer.turn(&turn)
+    })?;
     input::refuse_fault(&end)?;
     writer.finish()?;
     if lost > 0 {

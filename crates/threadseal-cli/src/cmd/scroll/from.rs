@@ -133,7 +133,9 @@ pub(super) fn run(args: &FromArgs, context: &Context, out: &mut Out) -> Outcome 
         tell(format, &account);
     }
     match nothing {
-        true => Err(Failure::new("no turn came of it, so there is no scroll").about(path)),
+        true => {
+            Err(Failure::new("the source contains no turns, so no scroll was written").about(path))
+        }
         false => Ok(Exit::Done),
     }
 }
@@ -156,7 +158,8 @@ pub(super) fn read(
         name => threadseal_convert::find(name),
     };
     let format = known.ok_or_else(|| {
-        Failure::new("nothing here is known; name what wrote it instead of auto").about(path)
+        Failure::new("unknown source format; hint: name the program that wrote it instead of auto")
+            .about(path)
     })?;
     let mapped = match is_archive && format.name == ARCHIVED {
         true => {
@@ -255,7 +258,7 @@ fn tell(format: &Format, account: &Account) {
         ));
     }
     for (field, why, turns) in account.defaulted() {
-        complain(&format!("made up: {field} in {turns} turns: {why}"));
+        complain(&format!("default value: {field} in {turns} turns: {why}"));
     }
     for group in account.redacted() {
         let (pointer, reason, turns) = (group.pointer, group.reason, group.lines);

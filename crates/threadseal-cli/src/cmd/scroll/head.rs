@@ -37,23 +37,23 @@ pub(super) fn run(args: &HeadArgs, context: &Context, out: &mut Out) -> Outcome 
     let mut verifier = Verifier::new(ChainOptions::default());
     let (mut reader, mut turns) = (None, 0_u64);
     let mut transcript = Hasher::new();
-    let end = input::turns(
-        input::file_of(args.file.as_ref()),
-        context,
-        |bytes, form, place| {
-            let reader = reader.get_or_insert_with(|| TurnReader::new(form, None));
-            verifier.take(&reader.read(bytes), place);
-            let refuse =
-                |why: String| Error::refused(format!("turn at place {turns}: {why}; verify it"));
-            let value = input::value(bytes, form).map_err(refuse)?;
-            let sealed =
-                SealedTurn::from_value(value).map_err(|violation| refuse(violation.to_string()))?;
-            transcript.update(if turns == 0 { b"[" } else { b"," });
-            transcript.update(sealed.canonical());
-            turns += 1;
-            Ok(())
-        },
-    )?;
+    let file = input::file_of(args.file.as_ref());
+    let end = input::turns(file, context, |bytes, form, place| {
+        let reader = reader.get_or_insert_with(|| TurnReader::new(form, None));
+        verifier.take(&reader.read(bytes), place);
+        let refuse = |why: String| {
+            Error::refused(format!(
+                "turn at index {turns}: {why}; hint: threadseal scroll verify"
+            ))
+        };
+        let value = input::value(bytes, form).map_err(refuse)?;
+        let sealed =
+            SealedTurn::from_value(value).map_err(|violation| refuse(violation.to_string()))?;
+        transcript.update(if turns == 0 { b"[" } else { b"," });
+        transcript.update(sealed.canonical());
+        turns += 1;
+        Ok(())
+    })?;
     transcript.update(b"]");
     let trust = Trust::default();
     let outcome = conclude(verifier, &end, &Judging::new(&trust, context.now()?));
@@ -81,12 +81,15 @@ pub(super) fn run(args: &HeadArgs, context: &Context, out: &mut Out) -> Outcome 
 fn refusal(report: &Report) -> String {
     let mut findings = report.findings.iter();
     let Some(first) = findings.find(|finding| finding.severity == Severity::Error) else {
-        return format!("the scroll is {}; verify it", report.verdict);
+        return format!(
+            "the scroll is {}; hint: threadseal scroll verify",
+            report.verdict
+        );
     };
     let turn = first.turn.map(|turn| format!("turn {turn}: "));
     let (turn, why) = (turn.unwrap_or_default(), &first.message);
     format!(
-        "{turn}{why}: the scroll is {}, and has no head to keep; verify it",
+        "{turn}{why}: the scroll is {}, so it has no head to keep; hint: threadseal scroll verify",
         report.verdict
     )
 }

@@ -81,7 +81,7 @@ fn arriving(mut wants_more: impl FnMut(&[u8]) -> bool) -> Result<Resumed<Arrivin
         }
         if first.len() > 2 * MAX_TURN_BYTES {
             return Err(Failure::new(
-                "too much stands on standard input before its first turn ends; name a file",
+                "the first turn on standard input is too large; hint: name a file",
             ));
         }
         shows |= !chunk.trim_ascii_start().is_empty();
@@ -174,7 +174,7 @@ pub(super) fn refuse_fault(end: &End) -> Result<(), Failure> {
     match end.fault {
         None => Ok(()),
         Some((_, at)) => Err(Failure::new(format!(
-            "the input is no array, lines or CBOR sequence of turns (byte {at})"
+            "the input is not an array, lines or a CBOR sequence of turns (byte {at})"
         ))),
     }
 }

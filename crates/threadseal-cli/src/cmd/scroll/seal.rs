@@ -93,7 +93,7 @@ fn turn(bytes: &[u8], args: &SealArgs) -> Result<Turn, Error> {
 }
 
 fn about(place: u64) -> impl Fn(Error) -> Error {
-    move |error| Error::new(error.kind(), format!("turn at place {place}: {error}"))
+    move |error| Error::new(error.kind(), format!("turn at index {place}: {error}"))
 }
 
 fn write(
@@ -208,13 +208,13 @@ fn append(
         }
         if opened.ended {
             complain(&format!(
-                "note: {}: the last turn lacked its line feed and has it now",
+                "note: {}: the missing line feed of the last turn was added",
                 path.display()
             ));
         }
         if !opened.known {
             complain(&format!(
-                "note: {}: no head of this scroll is known here; its turns are gone on from as they stand",
+                "note: {}: this host knows no head of this scroll; its present turns are continued unchecked",
                 path.display()
             ));
         }
@@ -248,7 +248,7 @@ fn append(
     if place > 0 || end.is_ok() {
         if end.is_err() {
             complain(&format!(
-                "note: {}: the {place} turns before it are appended",
+                "note: {}: the {place} turns before the error are appended",
                 path.display()
             ));
         }

@@ -86,7 +86,7 @@ fn text(rows: &[Row], passed_over: u64, out: &mut Out) {
     out.line(line(&last));
     if passed_over > 0 {
         out.line(format!(
-            "{passed_over} files of no known format were passed over"
+            "{passed_over} files of unknown format were skipped"
         ));
     }
 }

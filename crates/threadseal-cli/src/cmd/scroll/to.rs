@@ -99,7 +99,7 @@ fn chain(
     if args.unverified {
         let chain = Chain::danger_unverified(bytes, container)?;
         complain(&format!(
-            "warning: the scroll is {verdict}; nobody vouches for what is written"
+            "warning: the scroll is {verdict}; the output is not verified"
         ));
         return Ok((Some(chain), exit));
     }
@@ -111,7 +111,7 @@ fn chain(
         out.json(&VerifyOutput::new(&[report], &[], 0, exit.code()));
     }
     complain(&format!(
-        "the scroll is {verdict}, so nothing was written (threadseal scroll verify says why; --unverified writes it all the same)"
+        "the scroll is {verdict}, so nothing was written; hint: threadseal scroll verify shows the cause, --unverified writes it nevertheless"
     ));
     Ok((None, exit))
 }

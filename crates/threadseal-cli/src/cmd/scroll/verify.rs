@@ -79,9 +79,10 @@ pub(super) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcom
 fn report(args: &VerifyArgs, context: &Context) -> Result<Report, Failure> {
     let folder = input::file_of(args.file.as_ref()).filter(|path| path.is_dir());
     if let Some(folder) = folder {
-        return Err(
-            Failure::new("a folder; name one scroll, or: threadseal verify DIR").about(folder),
-        );
+        return Err(Failure::new(
+            "this is a folder; hint: name one scroll, or use threadseal verify DIR",
+        )
+        .about(folder));
     }
     let key = args.key.as_deref();
     let paths: Vec<PathBuf> = input::file_of(args.file.as_ref())
@@ -141,12 +142,12 @@ struct Failed {
 /// Output and exit code of agent-scroll's own command.
 fn as_reference(report: &Report, out: &mut Out) -> Outcome {
     complain(
-        "warning: --compat accepts stripped signatures, swapped keys and cut scrolls; use it to compare, not to trust",
+        "warning: --compat accepts stripped signatures, swapped keys and truncated scrolls; use it to compare, not to trust",
     );
     let answer = report.compat.get("agent_scroll");
     let answer: Answer = answer
         .and_then(|answer| serde_json::from_str(answer.as_json()).ok())
-        .ok_or_else(|| Failure::new("there is no answer of v0.1"))?;
+        .ok_or_else(|| Failure::new("there is no answer of agent-scroll v0.1"))?;
     if answer.ok {
         out.line("ok");
         return Ok(Exit::Done);

@@ -62,8 +62,8 @@ fn seal_natively(
             .iter()
             .any(|found| found.code == FindingCode::KeyEndDoubted)
         {
-            let message = "a key that ended sealed it, and the log of this home, which would tell whether it did so before its end, went back; the seal \
-                           may be good; see: threadseal log status";
+            let message = "a key that has ended sealed it, and the log of this home was rolled back: it cannot show whether the key ended \
+                           later. The seal may be valid; hint: threadseal log status";
             return Err(Failure::new(message));
         }
         let by = before.signers.iter();
@@ -72,12 +72,12 @@ fn seal_natively(
             key.is_some_and(|key| is_own(sealing, signer, key))
         };
         if by.clone().any(|by| !is_own(by)) {
-            let message = "another key sealed it; remove that seal to seal it as yours";
+            let message = "another key sealed it; remove that seal to seal it with your key";
             return Err(Failure::new(message));
         }
         if by.clone().any(|by| by.status == SignerStatus::Revoked) {
-            let message = "a key that ended sealed it, and nothing shows that it did so before its end; look at it, and remove \
-                           that seal to seal it as yours";
+            let message = "a key that has ended sealed it, and no evidence shows that the key ended later; inspect it, and remove \
+                           that seal to seal it with your key";
             return Err(Failure::new(message));
         }
         // A copy that replaces another document on purpose becomes a record of its own here.
@@ -192,7 +192,7 @@ fn seal_as_rye(
 ) -> Result<Sealed, Failure> {
     let bytes = file.read_whole(MAX_DOCUMENT_BYTES)?;
     if look(sealing, &bytes, kind)?.profile == Profile::Native {
-        let message = "it has a native seal, which Rye's signature would break; remove the seal to sign it as Rye does";
+        let message = "it has a native seal, which Rye's signature would break; remove the seal to sign it in Rye's format";
         return Err(Failure::new(message));
     }
     let signed = sign_rye(

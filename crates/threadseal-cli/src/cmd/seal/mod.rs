@@ -153,7 +153,7 @@ impl Sealing<'_> {
         let rye = self.args.profile == ProfileArg::Rye;
         let kind = detect::kind(&file)?;
         if self.args.adopt_tail && (self.args.detached || kind != Some(Kind::Native)) {
-            let message = "--adopt-tail is for native records, which hold their own seals";
+            let message = "--adopt-tail is for native records, which contain their own seals";
             return Err(Failure::new(message).about(path));
         }
         if self.args.take_over && (self.args.detached || kind != Some(Kind::Native)) {
@@ -166,35 +166,37 @@ impl Sealing<'_> {
                 transcript::seal_native(self, path)
             }
             _ if in_store => {
-                let text = "in a store only native records are sealed, and with their own seals";
+                let text = "in a store, only native records can be sealed, with their own seals";
                 Err(Failure::new(text).about(path))
             }
-            Some(Kind::Sidecar) => Err(Failure::new("these are seals; name the log").about(path)),
+            Some(Kind::Sidecar) => {
+                Err(Failure::new("this is a seal file; name the log that it seals").about(path))
+            }
             Some(Kind::Native) if self.args.detached => {
-                let message = "a native record carries its own seals, which say more than detached ones; seal it without --detached";
+                let message = "a native record contains its own seals, which prove more than detached ones; hint: seal it without --detached";
                 Err(Failure::new(message).about(path))
             }
             _ if self.args.detached => log::seal(self, path),
             Some(Kind::Scroll(_)) => {
-                let text = "a scroll is sealed turn by turn: threadseal scroll seal; --detached seals the file as a log";
+                let text = "a scroll is sealed turn by turn; hint: threadseal scroll seal, or --detached to seal the file as a log";
                 Err(Failure::new(text).about(path))
             }
             Some(Kind::Ledger(_) | Kind::LedgerHead) => {
-                let text = "the head of a ledger is signed: threadseal ledger sign; --detached seals the file as a log";
+                let text = "a ledger is sealed by a signed head; hint: threadseal ledger sign, or --detached to seal the file as a log";
                 Err(Failure::new(text).about(path))
             }
             Some(Kind::Checkpoint) => {
-                let text = "a checkpoint is signed when it is written: threadseal lineage append; --detached seals the file as a log";
+                let text = "a checkpoint is signed when it is written; hint: threadseal lineage append, or --detached to seal the file as a log";
                 Err(Failure::new(text).about(path))
             }
             Some(Kind::Native) if rye => {
-                Err(Failure::new("a native record is not sealed as Rye's").about(path))
+                Err(Failure::new("a native record cannot be sealed in Rye's format").about(path))
             }
             Some(Kind::Native) => transcript::seal_native(self, path),
             Some(Kind::Events | Kind::Log) if rye => transcript::seal_rye(self, path),
             Some(Kind::Events | Kind::Log) => log::seal(self, path),
             Some(Kind::Document(kind)) => document::seal(self, path, kind, rye),
-            None => Err(Failure::new("unknown format; --detached seals any log").about(path)),
+            None => Err(Failure::new("unknown format; hint: --detached seals any log").about(path)),
         }
     }
 }
@@ -246,8 +248,8 @@ fn line(sealed: &Sealed) -> String {
     let mut line = match (sealed.action, &sealed.head) {
         (Action::Sealed, Some(head)) => format!("sealed  {path}  head {head}"),
         (Action::Sealed, None) => format!("sealed  {path}  ({})", sealed.profile),
-        (Action::Unchanged, _) => format!("unchanged  {path}  every byte was under a seal already"),
-        (Action::NothingYet, _) => format!("nothing yet  {path}  no whole line to seal"),
+        (Action::Unchanged, _) => format!("unchanged  {path}  all bytes were sealed already"),
+        (Action::NothingYet, _) => format!("nothing yet  {path}  no complete line to seal"),
     };
     if let Some([from, to]) = sealed.adopted {
         line.push_str(&format!(
@@ -257,7 +259,7 @@ fn line(sealed: &Sealed) -> String {
     if let Some(SetAside { bytes, path }) = &sealed.set_aside {
         let ([from, to], path) = (bytes, Clean(path));
         line.push_str(&format!(
-            "\n  bytes {from}-{to}, which no seal covered, are in {path} now, and the record says so"
+            "\n  bytes {from}-{to}, which no seal covered, were moved to {path}, and the record notes this"
         ));
     }
     line

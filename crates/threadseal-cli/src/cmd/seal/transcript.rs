@@ -17,11 +17,11 @@ use threadseal_formats::transcript::ext::Ext;
 use threadseal_formats::transcript::manifest;
 use threadseal_formats::transcript::rye::{self, RyeSealer};
 use threadseal_formats::transcript::{Ending, VerifyOptions};
+use threadseal_store::address::Intent;
 use threadseal_store::append::Log;
 use threadseal_store::examine;
 use threadseal_store::heads::{Durability, RecordKind};
 use threadseal_store::host::Published;
-use threadseal_store::ledger::url::Intent;
 use threadseal_store::lock::WriterLock;
 use threadseal_store::read::{RegularFile, Source as _, open_regular};
 use threadseal_store::recorder::{Keys, Recorder, TailPolicy};
@@ -114,7 +114,7 @@ pub(super) fn seal_rye(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Fai
         verdict => {
             let worst = report.findings.iter().min_by_key(|found| found.severity);
             let why = worst.map_or(String::new(), |found| format!(": {}", found.message));
-            let message = format!("the transcript is {verdict}{why}; verify it");
+            let message = format!("the transcript is {verdict}{why}; hint: threadseal verify");
             return Err(Failure::new(message).about(path));
         }
     }

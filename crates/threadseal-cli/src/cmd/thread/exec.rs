@@ -26,9 +26,9 @@ pub(super) fn run(args: &ExecArgs, context: &Context, out: &mut Out) -> Outcome 
     let cancel = Cancel::default();
     context::cancel_on_interrupt(&cancel.flag())?;
     let operation: Value = serde_json::from_str(&args.operation)
-        .map_err(|error| Failure::new(format!("the operation is no JSON: {error}")))?;
+        .map_err(|error| Failure::new(format!("the operation is not JSON: {error}")))?;
     let operation = Operation::parse(&operation)?;
-    let done = operation.execute(&engine(&args.engine, context)?, &cancel)?;
+    let done = engine(&args.engine, context)?.execute(&operation, &cancel)?;
     let exit = match done["success"] == true {
         true => Exit::Done,
         false => Exit::NoVerdict,

@@ -11,8 +11,8 @@ use crate::render::clean::Clean;
 use clap::Args;
 use serde::Serialize;
 use threadseal_core::record::ThreadId;
-use threadseal_runtime::identity::Identity;
 use threadseal_runtime::project::Project;
+use threadseal_runtime::project_id::Identity;
 use threadseal_runtime::registry::{Filter, Listing, Registry as _, SqliteRegistry, Thread};
 use threadseal_runtime::runner::orchestrator::Records;
 use threadseal_runtime::status::Status;
@@ -101,7 +101,7 @@ pub(super) fn run(args: &ListArgs, context: &Context, out: &mut Out) -> Outcome 
     }
     if unusable > 0 {
         out.line(format_args!(
-            "{unusable} left out: their ids must not become paths (thread inspect names them)"
+            "{unusable} left out: their ids cannot be used as paths; hint: threadseal thread inspect"
         ));
     }
     Ok(Exit::Done)

@@ -8,7 +8,7 @@ use crate::fleet::{DatabaseArgs, Fleet};
 use crate::output::Out;
 use clap::Args;
 use threadseal_core::record::ThreadId;
-use threadseal_runtime::past::Archive;
+use threadseal_runtime::history::Archive;
 use threadseal_runtime::runner::{Resumption, Way};
 use threadseal_runtime::toolbox::Cancel;
 

@@ -83,7 +83,7 @@ pub(super) fn run(args: &SearchArgs, context: &Context, out: &mut Out) -> Outcom
         ));
     }
     if found["truncated"] == true {
-        complain("there are more hits (--limit)");
+        complain("there are more hits; hint: --limit");
     }
     Ok(exit)
 }

@@ -50,7 +50,7 @@ pub(super) fn run(args: &TranscriptArgs, context: &Context, out: &mut Out) -> Ou
     }
     if exit == Exit::Unconfirmed {
         complain(&format!(
-            "{}: what its seals cover ({verdict})",
+            "{}: only the part that its seals cover is shown ({verdict})",
             Clean(id.as_str())
         ));
     }

@@ -35,7 +35,7 @@ pub(super) fn run(args: &WaitArgs, context: &Context, out: &mut Out) -> Outcome 
     let threads = args.threads.iter().map(|id| ThreadId::parse(id));
     let threads = threads.collect::<Result<Vec<_>, _>>()?;
     let timeout = Duration::try_from_secs_f64(args.timeout)
-        .map_err(|_| Failure::new("--timeout is a number of seconds"))?;
+        .map_err(|_| Failure::new("--timeout must be a number of seconds"))?;
     let fleet = args.database.open(context)?;
     let records = records(&args.project, context, fleet.as_ref())?;
     if context.progress && !context.json {

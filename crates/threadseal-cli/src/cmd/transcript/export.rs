@@ -133,11 +133,12 @@ fn bodies_first(args: &ExportArgs, file: &RegularFile, context: &Context) -> Res
         return Ok(());
     }
     let to = args.out.as_deref().ok_or_else(|| {
-        let text = "its bodies are detached: give --out FILE, and they are written beside it";
+        let text =
+            "the bodies are detached; hint: add --out FILE, and the bodies are written beside it";
         Failure::new(text).about(file.path())
     })?;
     if to.exists() {
-        return Err(Failure::new("it is there already").about(to));
+        return Err(Failure::new("the file exists already").about(to));
     }
     let text = bodies::text_for_copy(&*context.fs, file, MAX_TAKEN_UP_BYTES)?;
     if !text.is_empty() {
@@ -150,7 +151,7 @@ fn bodies_first(args: &ExportArgs, file: &RegularFile, context: &Context) -> Res
 /// verified one.
 fn refuse(report: &Report, what: &str) {
     complain(&format!(
-        "{} is {}: {what}; see: threadseal verify",
+        "{} is {}: {what}; hint: threadseal verify",
         report.path, report.verdict
     ));
 }
@@ -159,7 +160,7 @@ fn refuse(report: &Report, what: &str) {
 /// verified.
 fn redacted(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
     if context.json && args.out.is_none() {
-        let text = "a copy is no JSON: give --out, or leave out --json";
+        let text = "a copy is not JSON; hint: add --out, or remove --json";
         return Err(Failure::new(text));
     }
     let opened = verifying::open(&args.from, Need::Whole, context)?;
@@ -180,7 +181,10 @@ fn redacted(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
         if context.json {
             out.json(&output);
         }
-        refuse(report, "only a verified record is copied so");
+        refuse(
+            report,
+            "only a verified record can be copied with lines left out",
+        );
         return Ok(exit);
     };
     let bytes = record.bytes();
@@ -188,7 +192,7 @@ fn redacted(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
     if !own.is_empty() && !context.quiet {
         complain(&format!(
             "note: {}",
-            staying("lines of the recorder's own", &own)
+            staying("the recorder's own lines", &own)
         ));
     }
     let copied = copy::make(record.verified(), bytes, &|number, _| {
@@ -220,7 +224,7 @@ fn redacted(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
         let left_out = counted(output.left_out, "line", "lines");
         out.line(format_args!("{path}: {left_out} left out"));
         out.line(format_args!(
-            "from it nobody checks: {}",
+            "cannot be checked from the copy: {}",
             output.skipped.join(", ")
         ));
         out.line(format_args!("check: threadseal check-proof {path}"));
@@ -271,7 +275,7 @@ fn as_log(path: &Path, folder: &Path, context: &Context, out: &mut Out) -> Outco
         if context.json {
             out.json(&output);
         }
-        refuse(report, "only what is verified becomes a log");
+        refuse(report, "only a verified record can be written as a log");
         return Ok(exit);
     };
     let log = RecordLog::open(record.verified(), record.bytes())

@@ -28,7 +28,7 @@ struct HeadOutput {
 pub(super) fn run(args: &HeadArgs, context: &Context, out: &mut Out) -> Outcome {
     let (_, report) = whole(&args.path, context)?;
     let head = report.head.map(|head| head.to_string());
-    let head = head.ok_or_else(|| Failure::new("it has no seal").about(&args.path))?;
+    let head = head.ok_or_else(|| Failure::new("the record has no seal").about(&args.path))?;
     if context.json {
         out.json(&HeadOutput {
             schema: "threadseal.transcript.head/1",

@@ -14,7 +14,7 @@ use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use threadseal_core::report::{Report, Verdict};
-use threadseal_store::ledger::url::Intent;
+use threadseal_store::address::Intent;
 use threadseal_store::read::{RegularFile, Stability};
 use threadseal_store::transcripts::RecordName;
 use threadseal_store::{bodies, examine};
@@ -44,7 +44,8 @@ struct ImportOutput {
 pub(super) fn run(args: &ImportArgs, context: &Context, out: &mut Out) -> Outcome {
     let (file, report) = whole(&args.from, context)?;
     if bodies::is_detached(&examine::first_line(&file)?.unwrap_or_default()) {
-        let text = "its bodies are detached, and a store would take the transcript without them";
+        let text =
+            "the bodies are detached, and the store would receive the transcript without them";
         return Err(Failure::new(text).about(&args.from));
     }
     let (store, name) = record::store(&args.to, Intent::Write)?;
@@ -54,7 +55,7 @@ pub(super) fn run(args: &ImportArgs, context: &Context, out: &mut Out) -> Outcom
     };
     store.import(&name, &mut file.chunks())?;
     if file.stability()? == Stability::Changed {
-        let text = "it changed while it was taken; verify what is in the store now";
+        let text = "the file changed during the import; verify the record in the store";
         return Err(Failure::new(text).about(&args.from));
     }
     let head = report.head.map(|head| head.to_string());
@@ -85,7 +86,10 @@ pub(super) fn whole(path: &Path, context: &Context) -> Result<(RegularFile, Repo
     let (file, report) = (taken.file, taken.result.report);
     match report.verdict.exit_code() {
         1 => {
-            let text = format!("it is {}; see: threadseal verify", report.verdict);
+            let text = format!(
+                "the transcript is {}; hint: threadseal verify",
+                report.verdict
+            );
             Err(Failure::new(text).about(path))
         }
         _ => Ok((file, report)),

@@ -7,7 +7,7 @@ use crate::record;
 use crate::render::clean::Clean;
 use clap::Args;
 use serde::Serialize;
-use threadseal_store::ledger::url::Intent;
+use threadseal_store::address::Intent;
 
 /// What `transcript list` takes.
 #[derive(Debug, Args)]

@@ -81,6 +81,9 @@ fn show(log: &LogOutput, out: &mut Out) {
         _ => out.line(format_args!("{origin}  not cosigned yet")),
     }
     for path in &log.conflicts {
-        out.line(format_args!("  signed two histories: {}", Clean(path)));
+        out.line(format_args!(
+            "  evidence of two signed histories: {}",
+            Clean(path)
+        ));
     }
 }

@@ -1,7 +1,7 @@
 //! Seals that workers make in a database are recorded in the log of their host.
 
 use super::Ended;
-use std::time::Duration;
+use crate::prelude::*;
 
 // T-FLT-19
 #[test]
@@ -10,7 +10,7 @@ fn a_database_that_goes_back_with_its_heads_does_not_take_back_what_a_worker_sea
     let listed = ["log", "entries", "--json", "--from", "0", "--limit", "1000"];
     let listed = ended.sandbox.run(listed).exits(0).json();
     let logged = |kind: &str| {
-        let entries = listed["entries"].as_array().unwrap().iter();
+        let entries = listed["entries"].list().iter();
         let kind = format!("head/{kind}");
         entries
             .filter(|entry| entry["entry"]["type"] == kind)
@@ -19,8 +19,7 @@ fn a_database_that_goes_back_with_its_heads_does_not_take_back_what_a_worker_sea
     // Two threads with their seals, and the ledgers and documents that are signed with each.
     assert!(logged("transcript") >= 8, "{listed}");
     assert!(logged("ledger") >= 2 && logged("document") >= 4, "{listed}");
-    let checked = ended.sandbox.run(["log", "fsck"]).exits(0);
-    assert!(!checked.stderr.contains("warning"), "{}", checked.stderr);
+    ended.sandbox.ok("log fsck").does_not_warn("warning");
     ended.verify("").exits(0);
     // The end of each record is gone, and so are all heads in the database.
     let cut = "WITH last AS (SELECT f.inode, max(c.at) AS at FROM threadseal_files f JOIN threadseal_chunks c USING (inode)
@@ -32,46 +31,40 @@ fn a_database_that_goes_back_with_its_heads_does_not_take_back_what_a_worker_sea
     // The bytes are restored but the heads are not: the log has them.
     ended.verify("").exits(0);
     // `verify --all` without the database names the database in its error.
-    let all = ended.sandbox.run(["verify", "--all"]).exits(2);
-    assert!(
-        all.stderr.contains("was sealed in postgres://"),
-        "{}",
-        all.stderr
-    );
-    let all = ended.sandbox.run(["verify", "--all", &ended.url]);
-    assert!(!all.stdout.contains("record_missing"), "{}", all.stdout);
+    ended
+        .sandbox
+        .exits(2, "verify --all")
+        .warns("was sealed in postgres://");
+    ended
+        .sandbox
+        .sh(format!("verify --all {}", ended.url))
+        .omits("record_missing");
 }
 
 // T-KLOG-23
 #[test]
 fn a_key_is_not_rotated_under_a_thread_of_a_database_that_goes_on_or_of_which_nobody_can_say() {
     let Some(ended) = Ended::new() else { return };
-    let rotate = |more: &[&str]| {
-        ended
-            .sandbox
-            .run([&["key", "rotate", "self"], more].concat())
-    };
-    let named = ["--database", &ended.url];
-    let unsaid = rotate(&[]).exits(2).stderr;
-    assert!(
-        unsaid.contains("nobody can say") && unsaid.contains("postgres://"),
-        "{unsaid}"
-    );
+    let rotate = |more: &str| ended.sandbox.sh(format!("key rotate self {more}"));
+    let named = format!("--database {}", ended.url);
+    rotate("")
+        .exits(2)
+        .warns("cannot determine")
+        .warns("postgres://");
     ended.slow(2);
-    ended.run(&["run", "demo/slow", "--detach"]).exits(0);
-    let mut worker = ended.worker(&["--script", "nap.yaml"]);
+    ended.ok("run demo/slow --detach");
+    let mut worker = ended.worker("--script nap.yaml");
     while ended.naps() < 1 {
         std::thread::sleep(Duration::from_millis(20));
     }
     worker.kill().unwrap();
     worker.wait().unwrap();
-    let open = rotate(&named).exits(2).stderr;
-    assert!(open.contains("have not ended"), "{open}");
+    rotate(&named).exits(2).warns("have not ended");
     ended.sql(
         "UPDATE threadseal_orders SET expires_at = now() - interval '1 hour' WHERE state = 'taken'",
     );
     let thread = ended.root().unwrap();
-    ended.run(&["thread", "recover", &thread]).exits(0);
+    ended.ok(format!("thread recover {thread}"));
     rotate(&named).exits(0);
     ended.verify("").exits(0);
 }

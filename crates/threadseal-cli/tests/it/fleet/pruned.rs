@@ -1,9 +1,9 @@
 //! Pruning of threads in a database, under the lease of their order.
 
 use super::Ended;
-use crate::prune::{codes, has};
+use crate::prelude::*;
+use crate::prune::codes;
 use crate::prune_kinds::prune;
-use std::fs;
 
 const KEEP: &str = "DROP SCHEMA IF EXISTS kept CASCADE; CREATE SCHEMA kept;
     CREATE TABLE kept.files AS SELECT * FROM threadseal_files; CREATE TABLE kept.chunks AS SELECT * FROM threadseal_chunks";
@@ -52,53 +52,39 @@ fn a_thread_in_a_database_is_pruned_whole_and_nothing_misses_it() {
     let stood = ended.orders();
     let whole = ended.files();
     assert!(whole >= 4, "{whole}");
-    let would = prune(sandbox, &[&address, "--dry-run"], 0);
+    let would = prune(sandbox, &format!("{address} --dry-run"), 0);
     assert!(would.contains("would prune") && ended.files() == whole);
     // No other process writes there meanwhile.
     ended.sql(
         "UPDATE threadseal_orders SET state = 'taken', expires_at = now() + interval '1 hour'",
     );
-    assert!(prune(sandbox, &[&address], 2).contains("held by a worker"));
+    assert!(prune(sandbox, &address, 2).contains("held by a worker"));
     ended.sql("UPDATE threadseal_orders SET state = 'done', expires_at = NULL");
     ended.sql(KEEP);
-    let told = prune(sandbox, &[&address], 0);
-    assert!(!told.contains("stays in its folder"), "{told}");
+    let told = prune(sandbox, &address, 0);
+    told.lacks("stays in its folder");
     assert_eq!((ended.files(), ended.orders()), (0, stood));
     // The record is missing neither from the registry, nor for the child that names it, nor for
     // `verify --all`.
-    let seen = ended.seen(0);
-    assert!(
-        has(&seen, "pruned") && !has(&seen, "record_missing"),
-        "{seen:?}"
-    );
-    let all = sandbox.run(["verify", "--all", &ended.url, "--json"]);
-    let all = codes(&all.json());
-    assert!(
-        has(&all, "pruned") && !has(&all, "record_missing"),
-        "{all:?}"
-    );
-    prune(sandbox, &[&address], 0);
+    ended.seen(0).has("pruned").lacks("record_missing");
+    let all = sandbox.sh(format!("verify --all {} --json", ended.url));
+    codes(&all.json()).has("pruned").lacks("record_missing");
+    prune(sandbox, &address, 0);
     // A restored record is reported, is neither redacted nor resumed, and goes with the next prune.
     ended.sql(PUT_BACK);
     assert_eq!(ended.files(), whole);
-    let seen = ended.seen(0);
-    assert!(has(&seen, "pruned_but_present"), "{seen:?}");
+    ended.seen(0).has("pruned_but_present");
     let before = ended.contents();
-    let resume = [
-        "thread",
-        "resume",
-        &ended.thread,
-        "-m",
-        "Once more.",
-        "--detach",
-    ];
-    ended.run(&resume).exits(0);
+    ended.ok(format!(
+        "thread resume {} -m 'Once more.' --detach",
+        ended.thread
+    ));
     ended.work("more.yaml");
     assert!(ended.orders().contains("was pruned"), "{}", ended.orders());
     assert_eq!(ended.contents(), before);
-    prune(sandbox, &[&address], 0);
+    prune(sandbox, &address, 0);
     assert_eq!(ended.files(), 0);
-    assert!(!has(&ended.seen(0), "pruned_but_present"));
+    ended.seen(0).lacks("pruned_but_present");
 }
 
 // T-PRU-16
@@ -106,11 +92,11 @@ fn a_thread_in_a_database_is_pruned_whole_and_nothing_misses_it() {
 fn a_prune_in_a_database_that_was_cut_short_is_finished_by_the_next() {
     let Some(ended) = Ended::new() else { return };
     ended.sql(KEEP);
-    prune(&ended.sandbox, &[&ended.address()], 0);
+    prune(&ended.sandbox, &format!("{}", ended.address()), 0);
     // The record, which is deleted last, is still there with one more file.
     ended.sql(PUT_BACK);
     ended.sql("DELETE FROM threadseal_files WHERE NOT is_folder AND path NOT LIKE '%transcript.jsonl' AND path NOT LIKE '%.md'");
-    prune(&ended.sandbox, &[&ended.address()], 0);
+    prune(&ended.sandbox, &format!("{}", ended.address()), 0);
     assert_eq!(ended.files(), 0);
 }
 
@@ -141,21 +127,23 @@ fn what_was_changed_cut_or_is_open_in_a_database_is_not_pruned_and_no_forged_tom
         ended.sql(&attack);
         let before = ended.contents();
         assert_ne!(before, whole, "{attack}");
-        prune(sandbox, &[&address], 2);
+        prune(sandbox, &address, 2);
         assert_eq!(ended.contents(), before, "{attack}");
         ended.sql("DELETE FROM threadseal_files; DELETE FROM threadseal_chunks");
         ended.sql(PUT_BACK);
     }
-    prune(sandbox, &[&format!("{}#demo/none", ended.url)], 2);
+    prune(sandbox, &format!("{}#demo/none", ended.url), 2);
     let stranger = sandbox.home().with_file_name("stranger");
-    for arguments in [&["init", "-q"][..], &["prune", &address]] {
+    for arguments in ["init -q", &format!("prune {address}")] {
         let mut command = sandbox.command();
-        command.args(arguments).env("THREADSEAL_HOME", &stranger);
+        command
+            .args(words(arguments))
+            .env("THREADSEAL_HOME", &stranger);
         command.output().unwrap();
     }
     assert!(ended.files() >= 4);
     assert!(!sandbox.home().join("tombstones").exists());
-    prune(sandbox, &[&address], 0);
+    prune(sandbox, &format!("{address:?}"), 0);
     let folder = sandbox.home().join("tombstones");
     let place = fs::read_dir(folder)
         .unwrap()
@@ -163,25 +151,22 @@ fn what_was_changed_cut_or_is_open_in_a_database_is_not_pruned_and_no_forged_tom
         .unwrap()
         .unwrap()
         .path();
-    let good = fs::read_to_string(&place).unwrap();
+    let good = read(&place);
     for other in [Some(good.replace("time is up", "time is mine")), None] {
         match other {
             Some(forged) => fs::write(&place, forged).unwrap(),
             None => fs::remove_file(&place).unwrap(),
         }
-        let seen = ended.seen(1);
-        assert!(
-            has(&seen, "record_missing") && !has(&seen, "pruned"),
-            "{seen:?}"
-        );
+        ended.seen(1).has("record_missing").lacks("pruned");
     }
     fs::write(&place, good).unwrap();
-    assert!(has(&ended.seen(0), "pruned"));
+    ended.seen(0).has("pruned");
     // After its children are pruned too, `verify --all` no longer needs the name of the database.
     let child = ended.sql("SELECT thread_id FROM threadseal_threads WHERE parent_id IS NOT NULL");
-    prune(sandbox, &[&format!("{}#{}", ended.url, child.trim())], 0);
-    let all = sandbox.run(["verify", "--all", &ended.url]);
-    assert!(!all.stdout.contains("record_missing"), "{}", all.stdout);
-    assert!(has(&ended.seen(0), "pruned"));
-    sandbox.run(["log", "fsck"]).exits(0);
+    prune(sandbox, &format!("{}#{}", ended.url, child.trim()), 0);
+    sandbox
+        .sh(format!("verify --all {}", ended.url))
+        .omits("record_missing");
+    ended.seen(0).has("pruned");
+    sandbox.ok("log fsck");
 }

@@ -2,6 +2,7 @@
 //! restored from the records.
 
 use super::*;
+use crate::prelude::*;
 
 /// The columns of a row that the record states, too.
 const SAID: &str = "SELECT thread_id, directive, parent_id, status, turns, input_tokens, output_tokens, spend_nanos,
@@ -12,25 +13,18 @@ const SAID: &str = "SELECT thread_id, directive, parent_id, status, turns, input
 #[test]
 fn rows_of_a_database_that_were_deleted_or_edited_are_named_and_recovered_by_their_records() {
     let Some(ended) = Ended::new() else { return };
-    let resume = [
-        "thread",
-        "resume",
-        &ended.thread,
-        "-m",
-        "Once more.",
-        "--detach",
-    ];
-    ended.run(&resume).exits(0);
+    let resume = format!("thread resume {} -m 'Once more.' --detach", ended.thread);
+    ended.ok(&resume);
     ended.work("more.yaml");
     let before = ended.sql(SAID);
     let ids = ended.sql("SELECT thread_id FROM threadseal_threads ORDER BY thread_id");
     let ids: Vec<&str> = ids.lines().collect();
     assert_eq!(ids.len(), 3);
-    ended.run(&["thread", "inspect"]).exits(0);
-    let inspect = || ended.run(&["thread", "inspect", "--json"]);
+    ended.ok("thread inspect");
+    let inspect = || ended.sh("thread inspect --json");
     let named = |code: &str, id: &str| {
         let seen = inspect().exits(1).json();
-        let mut faults = seen["databases"][0]["faults"].as_array().unwrap().iter();
+        let mut faults = seen["databases"][0]["faults"].list().iter();
         faults.any(|fault| fault["code"] == code && fault["thread"] == id)
     };
     for id in &ids {
@@ -54,10 +48,10 @@ fn rows_of_a_database_that_were_deleted_or_edited_are_named_and_recovered_by_the
             ended.sql(&format!("{edit} WHERE thread_id = '{id}'"));
             // The cost of a thread that continues elsewhere also comes from its record.
             assert!(named(code, id), "{edit} {id}: {}", inspect().stdout);
-            ended.run(&["thread", "recover", id]).exits(0);
+            ended.ok(format!("thread recover {id}"));
             assert_eq!(ended.sql(SAID), before, "{edit} {id}");
-            ended.run(&["thread", "inspect"]).exits(0);
-            ended.refuses(&["thread", "recover", id], "nothing to recover");
+            ended.ok("thread inspect");
+            ended.refuses(&format!("thread recover {id}"), "nothing to recover");
         }
     }
     // A record that does not verify adds no row.
@@ -66,19 +60,19 @@ fn rows_of_a_database_that_were_deleted_or_edited_are_named_and_recovered_by_the
         ended.thread
     ));
     ended.edit("Ada", "Eve");
-    ended.refuses(&["thread", "recover", &ended.thread], "tampered");
+    ended.refuses(&format!("thread recover {}", ended.thread), "tampered");
     ended.edit("Eve", "Ada");
     assert!(named("row_missing", &ended.thread));
-    ended.run(&["thread", "recover", &ended.thread]).exits(0);
-    ended.run(&resume).exits(0);
+    ended.ok(format!("thread recover {}", ended.thread));
+    ended.ok(&resume);
 }
 
 #[test]
 fn an_order_whose_rows_are_gone_when_its_worker_is_lost_does_not_begin_anew() {
     let Some(ended) = Ended::new() else { return };
     ended.slow(2);
-    ended.run(&["run", "demo/slow", "--detach"]).exits(0);
-    let mut worker = ended.worker(&["--script", "nap.yaml"]);
+    ended.ok("run demo/slow --detach");
+    let mut worker = ended.worker("--script nap.yaml");
     while ended.naps() < 1 {
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -91,9 +85,9 @@ fn an_order_whose_rows_are_gone_when_its_worker_is_lost_does_not_begin_anew() {
     ));
     ended.work("nap.yaml");
     assert_eq!(ended.naps(), 1);
-    let waited = ended.run(&["thread", "wait", &thread, "--json"]).exits(2);
+    let waited = ended.exits(2, format!("thread wait {thread} --json"));
     assert_eq!(waited.json()["results"][&thread]["status"], "error");
-    ended.run(&["thread", "inspect"]).exits(0);
+    ended.ok("thread inspect");
     ended.verify("").exits(0);
     assert_eq!(
         ended.sql("SELECT DISTINCT state FROM threadseal_orders"),

@@ -13,85 +13,74 @@ fn what_other_machines_run_is_cancelled_and_killed_and_what_has_ended_is_not() {
          \x20   one: {action: {primary: execute, item_type: tool, item_id: demo/nap}, next: end}\n\
          \x20   end: {type: return}\n",
     );
-    let seal = ["seal", graph.to_str().unwrap()];
-    ended.sandbox.run(seal).exits(0);
+    ended.sandbox.ok(format!("seal {graph:?}"));
     let naps = |count: usize| {
         while ended.naps() < count {
             std::thread::sleep(Duration::from_millis(20));
         }
     };
     let order = || {
-        let ran = ended.run(&["run", "demo/slow", "--detach"]).exits(0);
+        let ran = ended.ok("run demo/slow --detach");
         ran.stdout.trim().to_owned()
     };
     let status = |thread: &str| {
-        let waited = ended.run(&["thread", "wait", thread, "--json"]).exits(2);
+        let waited = ended.exits(2, format!("thread wait {thread} --json"));
         waited.json()["results"][thread]["status"].clone()
     };
     // A thread that has ended.
-    ended.refuses(&["thread", "cancel", &ended.thread], "is done");
-    ended.refuses(&["thread", "kill", &ended.thread], "has ended");
+    ended.refuses(&format!("thread cancel {}", ended.thread), "is done");
+    ended.refuses(&format!("thread kill {}", ended.thread), "has ended");
     // An order that no worker took.
     let waiting = order();
-    ended.run(&["thread", "cancel", &waiting]).exits(0);
+    ended.ok(format!("thread cancel {waiting}"));
     let result = format!(
         "SELECT state, result::json->>'status' FROM threadseal_orders WHERE id = {waiting}"
     );
     assert_eq!(ended.sql(&result), "done|cancelled\n");
-    ended.refuses(&["thread", "cancel", &waiting], "is done");
+    ended.refuses(&format!("thread cancel {waiting}"), "is done");
     // An order that resumes a thread; the thread stays as it is.
-    let resume = [
-        "thread",
-        "resume",
-        &ended.thread,
-        "-m",
-        "Once more.",
-        "--detach",
-    ];
-    ended.run(&resume).exits(0);
-    ended.run(&["thread", "cancel", &ended.thread]).exits(0);
+    ended.ok(format!(
+        "thread resume {} -m 'Once more.' --detach",
+        ended.thread
+    ));
+    ended.ok(format!("thread cancel {}", ended.thread));
     // A thread in the middle of a call: its worker ends it as it would end a thread of files.
     order();
-    let mut worker = ended.worker(&["--script", "nap.yaml", "--until-idle"]);
+    let mut worker = ended.worker("--script nap.yaml --until-idle");
     naps(1);
     let thread = ended.root().unwrap();
     assert_ne!(thread, ended.thread);
-    let cancel = ["thread", "cancel", &thread, "--json"];
-    let asked = ended.run(&cancel).exits(0).json();
-    assert_eq!(
-        (&asked["thread_id"], &asked["cancelled"]),
-        (&thread.as_str().into(), &true.into())
-    );
+    let cancel = format!("thread cancel {thread} --json");
+    let asked = ended.ok(&cancel).json();
+    asked.is(json!({"thread_id": thread.as_str(), "cancelled": true}));
     assert!(worker.wait().unwrap().success());
     assert_eq!(status(&thread), "cancelled");
-    let events = ended
-        .run(&["thread", "transcript", &thread, "--json"])
-        .exits(0);
-    assert!(events.stdout.contains("**Cancelled**"), "{}", events.stdout);
+    ended
+        .ok(format!("thread transcript {thread} --json"))
+        .prints("**Cancelled**");
     ended.refuses(&cancel, "is done");
     ended.verify("").exits(0);
-    let runs = ["graph", "run", "demo/naps", "--detach"];
-    ended.run(&runs).exits(0);
-    let mut worker = ended.worker(&["--until-idle"]);
+    ended.ok("graph run demo/naps --detach");
+    let mut worker = ended.worker("--until-idle");
     naps(2);
     let run = ended.root().unwrap();
-    ended.run(&["graph", "cancel", &run]).exits(0);
+    ended.ok(format!("graph cancel {run}"));
     assert!(worker.wait().unwrap().success());
     assert_eq!(status(&run), "cancelled");
     // Another thread loses its worker: later output of that worker is not stored.
     order();
-    let mut worker = ended.worker(&["--script", "nap.yaml", "--until-idle", "--lease", "2"]);
+    let mut worker = ended.worker("--script nap.yaml --until-idle --lease 2");
     naps(3);
     let thread = ended.root().unwrap();
-    let kill = ["thread", "kill", &thread, "--json"];
-    let killed = ended.run(&kill).exits(0).json();
+    let kill = format!("thread kill {thread} --json");
+    let killed = ended.ok(&kill).json();
     assert_eq!(killed["status"], "killed");
     let before = ended.everything();
     assert!(worker.wait().unwrap().success());
     assert_eq!(ended.everything(), before);
     assert_eq!(status(&thread), "killed");
     ended.refuses(&kill, "has ended");
-    ended.refuses(&["thread", "cancel", &thread], "is done");
+    ended.refuses(&format!("thread cancel {thread}"), "is done");
     assert_eq!(
         ended.sql("SELECT DISTINCT state FROM threadseal_orders"),
         "done\n"
@@ -99,5 +88,5 @@ fn what_other_machines_run_is_cancelled_and_killed_and_what_has_ended_is_not() {
     let budgets = "SELECT count(*) FROM threadseal_budgets WHERE status = 'active'";
     assert_eq!(ended.sql(budgets), "0\n");
     ended.verify("").exits(0);
-    ended.run(&["thread", "inspect"]).exits(0);
+    ended.ok("thread inspect");
 }

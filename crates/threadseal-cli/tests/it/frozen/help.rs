@@ -1,7 +1,7 @@
 //! Every page of help, short and long, of every command at every depth.
 
 use crate::frame::COMMANDS;
-use crate::sandbox::{Sandbox, snapshot};
+use crate::prelude::*;
 
 /// Headings of lists of commands: one list on most pages, groups on the main page.
 const HEADINGS: [&str; 6] = [

@@ -1,13 +1,10 @@
 //! Every file that a scripted use of the command leaves: its mode, and its text without random and
 //! time-dependent parts.
 
-use crate::fixtures::{ended_record, open_record};
-use crate::run::{greet, project, thread};
-use crate::sandbox::{Sandbox, snapshot, walk};
-use crate::scroll::{piped, turns};
+use crate::prelude::*;
+use crate::scroll::turns;
 use regex::Regex;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 
 /// The longest text that is shown.
 const TEXT_LINES: usize = 60;
@@ -74,75 +71,49 @@ impl Shapes {
 /// A scripted use with every kind of record, in the home and the working folder of the sandbox.
 fn live() -> Sandbox {
     let sandbox = project();
-    let run = |arguments: &[&str]| sandbox.run(arguments).exits(0);
-    let path = |name: &str| sandbox.work().join(name).to_str().unwrap().to_owned();
-    run(&["key", "new", "--name", "second"]);
+    fs::remove_file(sandbox.path("more.yaml")).unwrap();
+    let run = |arguments: &str| sandbox.ok(arguments);
+    let path = |name: &str| sandbox.path(name).to_str().unwrap().to_owned();
+    run("key new --name second");
     for name in ["a.json", "b.md", "c.log"] {
         sandbox.write(name, "{\"n\": 1}\n");
     }
-    run(&["seal", "a.json", "b.md"]);
-    run(&["seal", "--detached", "c.log"]);
-    greet(
-        &sandbox,
-        &["--script", "answers.yaml", "--bodies", "detached", "-q"],
-    )
-    .exits(0);
-    let child = thread(&sandbox, "child").join("transcript.jsonl");
-    run(&[
-        "redact",
-        child.to_str().unwrap(),
-        "--match",
-        "the child",
-        "--why",
-        "a name",
-        "--by",
-        "Ada",
-    ]);
+    run("seal a.json b.md");
+    run("seal --detached c.log");
+    greeted(&sandbox, "--bodies detached -q");
+    let child = transcript(&sandbox, "child");
+    run(&format!(
+        "redact {child:?} --match 'the child' --why 'a name' --by Ada"
+    ));
     ended_record(&sandbox, "pruned.jsonl", 1);
-    run(&["prune", "pruned.jsonl", "--reason", "time is up"]);
-    let append = [
-        "ledger",
-        "append",
-        "file:runs",
-        "--run",
-        "r1",
-        "--sign",
-        "--workflow",
-        "w",
-    ];
+    run("prune pruned.jsonl --reason 'time is up'");
+    let append = "ledger append file:runs --run r1 --sign --workflow w";
     piped(
         &sandbox,
-        &append,
+        append,
         "{\"node\":\"plan\",\"result\":{\"text\":\"ho\"}}\n",
     )
     .exits(0);
-    let scroll = [
-        "scroll",
-        "seal",
-        "--key",
-        "self-scroll",
-        "--out",
-        &path("s.json"),
-    ];
+    let scroll = format!("scroll seal --key self-scroll --out {}", path("s.json"));
     piped(&sandbox, &scroll, &turns(2)).exits(0);
-    run(&["log", "mark", "add", "second-disk"]);
-    run(&["key", "rotate", "self"]);
+    run("log mark add second-disk");
+    run("key rotate self");
     open_record(&sandbox, "open.jsonl", 2);
-    run(&["log", "fsck"]);
+    run("log fsck");
     sandbox
 }
 
 fn dump(root: &Path, shapes: &Shapes) -> String {
     let mut files: Vec<String> = Vec::new();
     for path in walk(root) {
-        let found = std::fs::symlink_metadata(&path).unwrap();
+        let found = fs::symlink_metadata(&path).unwrap();
         let name = shapes.of(path.strip_prefix(root).unwrap().to_str().unwrap());
         let mode = found.permissions().mode() & 0o7777;
         if found.is_dir() {
             files.push(format!("{name}/ {mode:o}\n"));
             continue;
         }
-        let bytes = std::fs::read(&path).unwrap();
+        let bytes = fs::read(&path).unwrap();
         // Paths, signatures and names of keys vary in length, so the length of the text with
         // placeholders counts.
         let text = String::from_utf8(bytes.clone())

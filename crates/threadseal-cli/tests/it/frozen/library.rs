@@ -1,8 +1,6 @@
 //! A program that links the library prints the JSON that the command prints.
 
-use crate::sandbox::{Sandbox, walk};
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use crate::prelude::*;
 use threadseal_verify::home_log::HomeLog;
 use threadseal_verify::notices::Silent;
 use threadseal_verify::trust_locality::Locality;

@@ -2,12 +2,9 @@
 //! other options, and in its folder.
 
 use super::json::lay_out;
-use crate::sandbox::{Ran, Sandbox, shared, snapshot, walk};
+use crate::prelude::*;
 use crate::vectors::Vectors;
-use serde_json::Value;
 use serde_json::value::RawValue;
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -164,7 +161,7 @@ impl Bench {
 
     fn run(&self, run: &Run) -> Ran {
         let fill = |argument: &String| match argument.strip_prefix(TRUST_FOLDER) {
-            Some(path) => self.sandbox.work().join(path).to_str().unwrap().to_owned(),
+            Some(path) => self.sandbox.path(path).to_str().unwrap().to_owned(),
             None => argument.clone(),
         };
         let mut command = self.sandbox.command();
@@ -259,14 +256,14 @@ fn reports_of(answer: &str) -> Option<Vec<&str>> {
     Some(results.into_iter().map(RawValue::get).collect())
 }
 
-fn words(words: &[&str]) -> Vec<String> {
+fn owned(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
 fn flags(flag: &str, values: &[&str]) -> Vec<String> {
     values
         .iter()
-        .flat_map(|value| words(&[flag, value]))
+        .flat_map(|value| owned(&[flag, value]))
         .collect()
 }
 
@@ -298,7 +295,7 @@ fn below(root: &Path, folder: &str, is_wanted: impl Fn(&Path) -> bool) -> Vec<St
 
 /// The runs with options that the list of the folder defines.
 fn listed(root: &Path, kit: &Kit) -> Vec<Run> {
-    let Ok(list) = std::fs::read_to_string(root.join(kit.folder).join("expect.toml")) else {
+    let Ok(list) = fs::read_to_string(root.join(kit.folder).join("expect.toml")) else {
         return Vec::new();
     };
     let list: toml::Table = list.parse().unwrap();
@@ -313,13 +310,13 @@ fn listed(root: &Path, kit: &Kit) -> Vec<Run> {
         };
         own.extend(flags("--expect-head", text("head").as_slice()));
         own.extend(flags("--thread", text("thread").as_slice()));
-        let path = words(&[&format!("{}/{}", kit.folder, text("file").unwrap())]);
+        let path = owned(&[&format!("{}/{}", kit.folder, text("file").unwrap())]);
         let begin: &[&str] = if own.contains(&"--run".to_owned()) {
             &["ledger"]
         } else {
             &[]
         };
-        let verify = words(&[begin, &["verify", "--json"]].concat());
+        let verify = owned(&[begin, &["verify", "--json"]].concat());
         (!own.is_empty()).then(|| Run::new(&[&verify, &trusting(kit.trust), &own, &path]))
     };
     entries.flatten().filter_map(run).collect()
@@ -332,17 +329,17 @@ fn every_file_of_the_testkit_is_frozen() {
     let (mut bench, mut frozen) = (Bench::in_folder(root.clone()), 0);
     let verify = |trust: &[&str], more: &[&str], path: &str| {
         Run::new(&[
-            &words(&["verify", "--json"]),
+            &words("verify --json"),
             &trusting(trust),
-            &words(more),
-            &words(&[path]),
+            &owned(more),
+            &owned(&[path]),
         ])
     };
     for kit in &KITS {
         for file in kit.trust.iter().filter(|file| **file != TRUST_FILE) {
             bench
                 .sandbox
-                .write(file, std::fs::read(root.join(file)).unwrap());
+                .write(file, fs::read(root.join(file)).unwrap());
         }
         let files = below(&root, kit.folder, Path::is_file);
         let folders = below(&root, kit.folder, Path::is_dir);
@@ -385,19 +382,19 @@ fn every_vector_of_rye_is_frozen() {
         return;
     };
     let cases = vectors.cases();
-    let begin = words(&["verify", "--json"]);
+    let begin = words("verify --json");
     let runs = cases
         .iter()
-        .map(|case| Run::new(&[&begin, &case.flags, &words(&[case.path])]));
+        .map(|case| Run::new(&[&begin, &case.flags, &owned(&[case.path])]));
     let runs: Vec<Run> = runs.collect();
     Bench::in_folder(vectors.root.clone()).freeze("shared-rye", &runs, &[]);
 }
 
 /// The array with this name in an index.
 fn index(folder: &Path, list: &str) -> Vec<Value> {
-    let index = std::fs::read(folder.join("index.json")).unwrap();
+    let index = fs::read(folder.join("index.json")).unwrap();
     let index: Value = serde_json::from_slice(&index).unwrap();
-    index[list].as_array().unwrap().clone()
+    index[list].list().clone()
 }
 
 #[test]
@@ -406,7 +403,7 @@ fn every_vector_of_igor_is_frozen() {
         return;
     };
     let runs = index(&folder, "entries").into_iter().flat_map(|entry| {
-        let path = entry["path"].as_str().unwrap();
+        let path = entry["path"].text();
         let told = ["pinned_pubkey", "pinned_head_sha256", "wasm_sha256"]
             .map(|name| entry["trust"][name].as_str());
         let [key, head, code] = told.each_ref().map(Option::as_slice);
@@ -416,11 +413,11 @@ fn every_vector_of_igor_is_frozen() {
             flags("--code", code),
         ]
         .concat();
-        let path = words(&[path]);
+        let path = owned(&[path]);
         [
-            Run::new(&[&words(&["verify", "--json"]), &path]),
-            Run::new(&[&words(&["verify", "--json"]), &flags("--key", key), &path]),
-            Run::new(&[&words(&["lineage", "verify", "--json"]), &asked, &path]),
+            Run::new(&[&words("verify --json"), &path]),
+            Run::new(&[&words("verify --json"), &flags("--key", key), &path]),
+            Run::new(&[&words("lineage verify --json"), &asked, &path]),
         ]
     });
     let runs: Vec<Run> = runs.collect();
@@ -435,18 +432,18 @@ fn every_vector_of_abstractruntime_is_frozen() {
     let cases = index(&folder, "cases");
     let runs = cases
         .iter()
-        .filter(|case| folder.join(case["file"].as_str().unwrap()).exists())
+        .filter(|case| folder.join(case["file"].text()).exists())
         .map(|case| {
-            let file = words(&[case["file"].as_str().unwrap()]);
+            let file = owned(&[case["file"].text()]);
             match case["format"].as_str() {
                 Some("sqlite") => {
-                    let run = flags("--run", &[case["run_id"].as_str().unwrap()]);
-                    Run::new(&[&words(&["ledger", "verify", "--json"]), &run, &file])
+                    let run = flags("--run", &[case["run_id"].text()]);
+                    Run::new(&[&words("ledger verify --json"), &run, &file])
                 }
-                _ => Run::new(&[&words(&["verify", "--json"]), &file]),
+                _ => Run::new(&[&words("verify --json"), &file]),
             }
         });
     let runs: Vec<Run> = runs.collect();
-    let bundles = Run::new(&[&words(&["verify", "--json", "bundles"])]);
+    let bundles = Run::new(&[&words("verify --json bundles")]);
     Bench::in_folder(folder).freeze("shared-ledger", &runs, &[bundles]);
 }

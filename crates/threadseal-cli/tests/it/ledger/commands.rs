@@ -1,34 +1,15 @@
 //! Commands on ledgers: write, sign, cut, move, follow, mend.
 
 use super::{ledger, report, verdict};
-use crate::sandbox::{Sandbox, shared};
-use crate::scroll::{piped, ready};
-use std::fs;
-use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use crate::prelude::*;
 
 pub(super) const STEPS: &str = "{\"node\":\"plan\",\"effect\":{\"type\":\"llm_call\",\"payload\":{\"p\":\"hi\"}},\"result\":{\"text\":\"ho\"}}\n{\"node\":\"act\",\"status\":\"failed\",\"error\":\"no\"}\n";
 
 /// Two steps in the store `runs`, signed by the home's own key; the file.
 pub(super) fn signed(sandbox: &Sandbox) -> PathBuf {
-    let arguments = [
-        "ledger",
-        "append",
-        "file:runs",
-        "--run",
-        "r1",
-        "--sign",
-        "--workflow",
-        "w",
-    ];
-    piped(sandbox, &arguments, STEPS).exits(0);
-    sandbox.work().join("runs/ledger_r1.jsonl")
-}
-
-fn lines(path: &Path) -> Vec<String> {
-    let text = fs::read_to_string(path).unwrap();
-    text.lines().map(|line| format!("{line}\n")).collect()
+    let arguments = "ledger append file:runs --run r1 --sign --workflow w";
+    piped(sandbox, arguments, STEPS).exits(0);
+    sandbox.path("runs/ledger_r1.jsonl")
 }
 
 #[test]
@@ -39,9 +20,9 @@ fn a_signed_ledger_is_verified_where_it_was_made_and_each_attack_is_told() {
     let honest = lines(&path);
     assert_eq!(honest.len(), 3, "a beginning and two steps");
     for arguments in [
-        ["ledger", "verify", file].as_slice(),
-        &["verify", file],
-        &["ledger", "verify", "file:runs", "--run", "r1"],
+        &format!("ledger verify {file}"),
+        &format!("verify {file}"),
+        "ledger verify file:runs --run r1",
     ] {
         let (code, report) = report(&sandbox, arguments);
         assert_eq!(
@@ -49,12 +30,14 @@ fn a_signed_ledger_is_verified_where_it_was_made_and_each_attack_is_told() {
             (0, &"verified".into()),
             "{report:#}"
         );
-        assert_eq!(report["profile"], "threadseal");
-        assert_eq!(report["completeness"], "head");
+        report.is(json!({"profile": "threadseal", "completeness": "head"}));
     }
     let attacked = |text: String, expected: &str| {
         fs::write(&path, text).unwrap();
-        assert_eq!(verdict(&sandbox, &["ledger", "verify", file]), expected);
+        assert_eq!(
+            verdict(&sandbox, &format!("ledger verify {file}")),
+            expected
+        );
     };
     attacked(honest[..2].concat(), "rolled_back");
     attacked(honest.concat().replace("\"ho\"", "\"he\""), "tampered");
@@ -71,78 +54,54 @@ fn elsewhere_a_signed_ledger_is_open_until_a_head_is_known() {
     let sandbox = ready();
     let path = signed(&sandbox);
     let file = path.to_str().unwrap();
-    let head = sandbox.run(["ledger", "head", file]).exits(0).stdout;
+    let head = sandbox.ok(format!("ledger head {file}")).stdout;
     let head = head.trim();
     let elsewhere = Sandbox::new();
     assert_eq!(
-        verdict(&elsewhere, &["ledger", "verify", file]),
+        verdict(&elsewhere, &format!("ledger verify {file}")),
         "unknown_signer"
     );
-    let key = sandbox.run(["key", "show", "self", "--json"]).json();
+    let key = sandbox.sh("key show self --json").json();
     let key = key["did"]
         .as_str()
         .or(key["keys"][0]["did"].as_str())
         .unwrap()
         .to_owned();
-    let by_key = ["ledger", "verify", file, "--key", &key];
+    let by_key = format!("ledger verify {file} --key {key}");
     assert_eq!(verdict(&elsewhere, &by_key), "open");
-    let with_head = [
-        "ledger",
-        "verify",
-        file,
-        "--key",
-        &key,
-        "--expect-head",
-        head,
-    ];
+    let with_head = format!("ledger verify {file} --key {key} --expect-head {head}");
     assert_eq!(verdict(&elsewhere, &with_head), "verified");
-    let stranger = [
-        "ledger",
-        "verify",
-        file,
-        "--key",
-        "did:key:z6Mkon3Necd6NkkyfoGoHxid2znGc59LU3K7mubaRcFbLfLX",
-    ];
+    let stranger = format!(
+        "ledger verify {file} --key did:key:z6Mkon3Necd6NkkyfoGoHxid2znGc59LU3K7mubaRcFbLfLX"
+    );
     assert_eq!(verdict(&elsewhere, &stranger), "forged");
 }
 
 #[test]
 fn a_new_folder_is_made_only_by_its_address_and_a_file_takes_no_records() {
     let sandbox = ready();
-    let append = |place: &str| piped(&sandbox, &["ledger", "append", place, "--run", "r1"], STEPS);
-    append("new").fails_with("there is no such folder; to have it made, name it as file:DIR");
+    let append = |place: &str| piped(&sandbox, &format!("ledger append {place} --run r1"), STEPS);
+    append("new").fails_with("there is no such folder; hint: write file:DIR to create it");
     append("file:new").exits(0);
     append("new").exits(0);
     append("new/ledger_r1.jsonl").fails_with("this is a file; name a store to write to");
-    assert_eq!(lines(&sandbox.work().join("new/ledger_r1.jsonl")).len(), 4);
+    assert_eq!(lines(&sandbox.path("new/ledger_r1.jsonl")).len(), 4);
 }
 
 #[test]
 fn who_goes_on_with_a_signed_ledger_must_sign_as_one_that_it_names() {
     let sandbox = ready();
     let path = signed(&sandbox);
-    let append = ["ledger", "append", "file:runs", "--run", "r1"];
-    piped(&sandbox, &append, STEPS).fails_with("--sign");
-    let other = [
-        "ledger",
-        "append",
-        "file:runs",
-        "--run",
-        "r1",
-        "--sign",
-        "--actor-name",
-        "x",
-    ];
-    piped(&sandbox, &other, STEPS).fails_with("does not name actor");
-    let again = ["ledger", "append", "file:runs", "--run", "r1", "--sign"];
-    piped(&sandbox, &again, STEPS).exits(0);
+    let append = "ledger append file:runs --run r1";
+    piped(&sandbox, append, STEPS).fails_with("--sign");
+    let other = "ledger append file:runs --run r1 --sign --actor-name x";
+    piped(&sandbox, other, STEPS).fails_with("does not name actor");
+    let again = "ledger append file:runs --run r1 --sign";
+    piped(&sandbox, again, STEPS).exits(0);
     assert_eq!(lines(&path).len(), 5);
-    assert_eq!(
-        verdict(&sandbox, &["verify", path.to_str().unwrap()]),
-        "verified"
-    );
-    piped(&sandbox, &again, "{\"node\":1}\n").fails_with("line 1");
-    piped(&sandbox, &again, "[]\n").fails_with("not an object");
+    assert_eq!(verdict(&sandbox, &format!("verify {path:?}")), "verified");
+    piped(&sandbox, again, "{\"node\":1}\n").fails_with("line 1");
+    piped(&sandbox, again, "[]\n").fails_with("not an object");
 }
 
 // T-LED-01
@@ -158,33 +117,29 @@ fn a_ledger_that_the_original_wrote_is_sealed_as_it_stands() {
         .find(|path| path.to_str().unwrap().contains("/ledger_"))
         .unwrap();
     let sandbox = ready();
-    let path = sandbox.write(
-        theirs.file_name().unwrap().to_str().unwrap(),
-        fs::read(&theirs).unwrap(),
-    );
+    let path = sandbox.write(name_of(&theirs), fs::read(&theirs).unwrap());
     let file = path.to_str().unwrap();
-    let check = ["ledger", "verify", file];
+    let check = format!("ledger verify {file}");
     assert_eq!(verdict(&sandbox, &check), "consistent");
     let head = format!("{file}.head");
-    sandbox.run(["ledger", "sign", file]).exits(0);
-    assert!(
-        fs::read_to_string(&head)
-            .unwrap()
-            .starts_with("threadseal/1/ledger/")
-    );
+    sandbox.ok(format!("ledger sign {file}"));
+    assert!(read(&head).starts_with("threadseal/1/ledger/"));
     assert_eq!(verdict(&sandbox, &check), "verified");
 
     // A host that knows only the key.
     let elsewhere = Sandbox::new();
-    let key = sandbox.run(["key", "show", "self", "--json"]).json();
+    let key = sandbox.sh("key show self --json").json();
     let key = key["did"]
         .as_str()
         .or(key["keys"][0]["did"].as_str())
         .unwrap()
         .to_owned();
-    let by_key = ["ledger", "verify", file, "--key", &key];
+    let by_key = format!("ledger verify {file} --key {key}");
     assert_eq!(verdict(&elsewhere, &by_key), "verified");
-    assert_eq!(verdict(&elsewhere, &["verify", file]), "unknown_signer");
+    assert_eq!(
+        verdict(&elsewhere, &format!("verify {file}")),
+        "unknown_signer"
+    );
     let honest = lines(&path);
     let says = |text: String, expected: &str| {
         fs::write(&path, text).unwrap();
@@ -198,9 +153,9 @@ fn a_ledger_that_the_original_wrote_is_sealed_as_it_stands() {
     );
     says(honest.concat(), "verified");
     fs::write(&head, "no head").unwrap();
-    assert_eq!(verdict(&elsewhere, &["verify", file]), "malformed");
+    assert_eq!(verdict(&elsewhere, &format!("verify {file}")), "malformed");
     sandbox
-        .run(["ledger", "sign", file])
+        .sh(format!("ledger sign {file}"))
         .fails_with("malformed");
 }
 
@@ -209,14 +164,10 @@ fn a_ledger_that_the_original_wrote_is_sealed_as_it_stands() {
 fn a_head_without_its_ledger_tells_that_it_is_missing() {
     let sandbox = ready();
     let path = signed(&sandbox);
-    let file = path.to_str().unwrap();
-    sandbox.run(["ledger", "sign", file]).exits(0);
+    sandbox.ok(format!("ledger sign {path:?}"));
     fs::remove_file(&path).unwrap();
     let folder = sandbox.work();
-    let found = sandbox
-        .run(["verify", folder.to_str().unwrap(), "--json"])
-        .exits(1)
-        .json();
+    let found = sandbox.exits(1, format!("verify {folder:?} --json")).json();
     assert_eq!(found["results"][0]["verdict"], "missing", "{found:#}");
 }
 
@@ -229,10 +180,10 @@ fn runs_move_between_stores_byte_for_byte() {
     let sandbox = ready();
     let bundle = folder.join("bundles/run_jsonl_subworkflow_full.json");
     let bundle = bundle.to_str().unwrap();
-    let import = ["ledger", "import", bundle, "sqlite:runs.db", "--json"];
-    let first = sandbox.run(import).exits(0).json();
+    let import = format!("ledger import {bundle} sqlite:runs.db --json");
+    let first = sandbox.ok(&import).json();
     assert_eq!(first["runs"][0]["appended"], 4);
-    let again = sandbox.run(import).exits(0).json();
+    let again = sandbox.ok(&import).json();
     assert_eq!(again["runs"][0]["appended"], 0);
     let back = [
         "ledger",
@@ -246,8 +197,8 @@ fn runs_move_between_stores_byte_for_byte() {
     sandbox.run(back).fails_with("--run");
     let root = "54ebe100-f52a-465c-ba48-7c1f0c20afea";
     sandbox.run(back.iter().chain(&["--run", root])).exits(0);
-    let ran = sandbox.run(["verify", "b.json", "--json"]);
-    let reports = ran.json()["results"].as_array().unwrap().clone();
+    let ran = sandbox.sh("verify b.json --json");
+    let reports = ran.json()["results"].list().clone();
     assert_eq!(reports.len(), 2, "the run and the one that it started");
     assert!(
         reports
@@ -258,55 +209,32 @@ fn runs_move_between_stores_byte_for_byte() {
     let lines = ["ledger", "export", "sqlite:runs.db", "--run", root];
     let lines = ledger(sandbox.run(lines)).exits(0).stdout;
     let theirs = folder.join(format!("run_jsonl_subworkflow/ledger_{root}.jsonl"));
-    assert_eq!(lines, fs::read_to_string(theirs).unwrap());
+    assert_eq!(lines, read(theirs));
 
     let window = folder.join("bundles/run_jsonl_chat_big_slim_tail5.json");
-    let window = [
-        "ledger",
-        "import",
-        window.to_str().unwrap(),
-        "sqlite:runs.db",
-    ];
-    sandbox.run(window).fails_with("partial");
+    sandbox
+        .sh(format!("ledger import {window:?} sqlite:runs.db"))
+        .fails_with("partial");
     let changed = sandbox.write("x.jsonl", lines.replacen("second", "third", 1));
-    let changed = [
-        "ledger",
-        "import",
-        changed.to_str().unwrap(),
-        "sqlite:runs.db",
-    ];
-    sandbox.run(changed).fails_with("tampered");
+    sandbox
+        .sh(format!("ledger import {changed:?} sqlite:runs.db"))
+        .fails_with("tampered");
 }
 
 #[test]
 fn what_is_in_runs_is_listed_counted_and_followed() {
     let sandbox = ready();
     signed(&sandbox);
-    let listed = ledger(sandbox.run(["ledger", "list", "runs"]))
+    ledger(sandbox.sh("ledger list runs"))
         .exits(0)
-        .stdout;
-    assert!(listed.starts_with("r1  3 records  "), "{listed}");
-    let records = sandbox
-        .run(["ledger", "list", "runs", "--run", "r1"])
-        .exits(0)
-        .stdout;
-    assert!(
-        records.contains("threadseal.genesis") && records.contains("llm_call"),
-        "{records}"
-    );
-    let stats = sandbox
-        .run(["ledger", "stats", "runs", "--json"])
-        .exits(0)
-        .json();
-    assert_eq!(stats["statuses"]["failed"], 1);
-    assert_eq!(
-        (&stats["records"], &stats["signed"]),
-        (&3.into(), &3.into())
-    );
-    let last = sandbox
-        .run(["ledger", "tail", "runs", "-n", "1", "--json"])
-        .exits(0)
-        .json();
+        .begins_with("r1  3 records  ");
+    sandbox
+        .ok("ledger list runs --run r1")
+        .prints("threadseal.genesis")
+        .prints("llm_call");
+    let stats = sandbox.json("ledger stats runs");
+    stats.is(json!({"statuses/failed": 1, "records": 3, "signed": 3}));
+    let last = sandbox.json("ledger tail runs -n 1");
     assert_eq!((&last["node"], &last["seq"]), (&"act".into(), &2.into()));
 
     let mut follower = sandbox
@@ -317,81 +245,61 @@ fn what_is_in_runs_is_listed_counted_and_followed() {
         .spawn()
         .unwrap();
     let mut output = BufReader::new(follower.stdout.take().unwrap());
-    let again = ["ledger", "append", "runs", "--run", "r1", "--sign"];
+    let again = "ledger append runs --run r1 --sign";
     // The follower may look for the end before or after the first of these appends.
     for _ in 0..3 {
-        piped(&sandbox, &again, STEPS).exits(0);
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        piped(&sandbox, again, STEPS).exits(0);
+        std::thread::sleep(Duration::from_millis(300));
     }
     let mut line = String::new();
     output.read_line(&mut line).unwrap();
     follower.kill().unwrap();
     follower.wait().unwrap();
-    let line: serde_json::Value = serde_json::from_str(&line).unwrap();
-    assert!(line["seq"].as_u64().unwrap() >= 3, "{line}");
+    let line: Value = serde_json::from_str(&line).unwrap();
+    assert!(line["seq"].number() >= 3, "{line}");
 }
 
 #[test]
 fn what_is_asked_of_the_beginning_must_be_what_a_ledger_began_with() {
     let sandbox = ready();
     signed(&sandbox);
-    let workflow = sandbox.work().join("flow");
+    let workflow = sandbox.path("flow");
     fs::write(&workflow, "x").unwrap();
-    let append = |run: &str, more: &[&str]| {
-        let begin = ["ledger", "append", "file:runs", "--run", run, "--sign"];
-        piped(&sandbox, &[&begin, more].concat(), STEPS)
+    let append = |run: &str, more: &str| {
+        let line = format!("ledger append file:runs --run {run} --sign {more}");
+        piped(&sandbox, &line, STEPS)
     };
-    append("r1", &["--workflow", "w", "--genesis"]).exits(0);
+    append("r1", "--workflow w --genesis").exits(0);
     for more in [
-        ["--workflow", "v"],
-        ["--workflow-file", workflow.to_str().unwrap()],
-        ["--inputs-file", workflow.to_str().unwrap()],
-        ["--parent", "r0"],
+        "--workflow v",
+        &format!("--workflow-file {workflow:?}"),
+        &format!("--inputs-file {workflow:?}"),
+        "--parent r0",
     ] {
-        let text = format!("says otherwise than {}", more[0]);
-        append("r1", &more).fails_with(&text);
+        let text = format!("contradicts {}", &more[..more.find(' ').unwrap()]);
+        append("r1", more).fails_with(&text);
     }
-    let plain = ["ledger", "append", "file:runs", "--run", "r2"];
-    piped(&sandbox, &plain, STEPS).exits(0);
-    let late = [&plain[..], &["--genesis"]].concat();
-    piped(&sandbox, &late, STEPS).fails_with("has begun, without a record that says what it is of");
+    let plain = "ledger append file:runs --run r2";
+    piped(&sandbox, plain, STEPS).exits(0);
+    let late = format!("{plain} --genesis");
+    piped(&sandbox, &late, STEPS).fails_with("has begun without a first record that describes it");
 }
 
 #[test]
 fn other_actors_are_named_at_the_beginning_or_join_later() {
     let sandbox = ready();
     for name in ["ann", "bob"] {
-        sandbox.run(["key", "new", "--name", name]).exits(0);
-        let key = sandbox.run(["key", "show", name, "--json"]).json();
-        let did = key["keys"][0]["did"].as_str().unwrap().to_owned();
-        sandbox.run(["trust", "add", &did, "--name", name]).exits(0);
+        sandbox.ok(format!("key new --name {name}"));
+        let key = sandbox.sh(format!("key show {name} --json")).json();
+        let did = key["keys"][0]["did"].text().to_owned();
+        sandbox.ok(format!("trust add {did} --name {name}"));
     }
-    let begin = [
-        "ledger",
-        "append",
-        "file:runs",
-        "--run",
-        "r1",
-        "--sign",
-        "--other-actor",
-        "human:Ann=ann",
-    ];
-    piped(&sandbox, &begin, STEPS).exits(0);
+    let begin = "ledger append file:runs --run r1 --sign --other-actor human:Ann=ann";
+    piped(&sandbox, begin, STEPS).exits(0);
     let answer = |name: &str, called: &str, code: i32| {
-        let arguments = [
-            "ledger",
-            "append",
-            "file:runs",
-            "--run",
-            "r1",
-            "--sign",
-            "--key",
-            name,
-            "--actor-kind",
-            "human",
-            "--actor-name",
-            called,
-        ];
+        let arguments = format!(
+            "ledger append file:runs --run r1 --sign --key {name} --actor-kind human --actor-name {called:?}"
+        );
         let line =
             "{\"node\":\"ask\",\"effect\":{\"type\":\"resume\"},\"result\":{\"resumed\":true}}\n";
         piped(&sandbox, &arguments, line).exits(code);
@@ -399,23 +307,14 @@ fn other_actors_are_named_at_the_beginning_or_join_later() {
     answer("ann", "Ann", 0);
     answer("ann", "Somebody", 2);
     answer("bob", "Bob", 2);
-    let join = [
-        "ledger",
-        "append",
-        "file:runs",
-        "--run",
-        "r1",
-        "--sign",
-        "--other-actor",
-        "human:Bob=bob",
-    ];
-    piped(&sandbox, &join, "").exits(0);
+    let join = "ledger append file:runs --run r1 --sign --other-actor human:Bob=bob";
+    piped(&sandbox, join, "").exits(0);
     answer("bob", "Bob", 0);
-    let (code, report) = report(&sandbox, &["ledger", "verify", "file:runs"]);
+    let (code, report) = report(&sandbox, "ledger verify file:runs");
     assert_eq!(
         (code, &report["verdict"]),
         (0, &"verified".into()),
         "{report:#}"
     );
-    assert_eq!(report["signers"].as_array().unwrap().len(), 3);
+    assert_eq!(report["signers"].list().len(), 3);
 }

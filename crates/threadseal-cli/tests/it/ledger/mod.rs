@@ -4,21 +4,20 @@ mod commands;
 mod stores;
 mod vectors;
 
-use crate::sandbox::{Ran, Sandbox};
-use serde_json::Value;
+use crate::prelude::*;
 
 /// Runs with `--json`; the only report, whatever the exit code.
-fn report(sandbox: &Sandbox, arguments: &[&str]) -> (i32, Value) {
-    let ran = sandbox.run(arguments.iter().chain(&["--json"]));
+fn report(sandbox: &Sandbox, arguments: &str) -> (i32, Value) {
+    let ran = sandbox.sh(format!("{arguments} --json"));
     let results = &ran.json()["results"];
     assert_eq!(results.as_array().map(Vec::len), Some(1), "{results}");
     (ran.code, results[0].clone())
 }
 
 /// The verdict of the only report.
-fn verdict(sandbox: &Sandbox, arguments: &[&str]) -> String {
+fn verdict(sandbox: &Sandbox, arguments: &str) -> String {
     let (code, report) = report(sandbox, arguments);
-    let verdict = report["verdict"].as_str().unwrap().to_owned();
+    let verdict = report["verdict"].text().to_owned();
     let expected = match verdict.as_str() {
         "verified" => 0,
         "unknown_signer" | "unsigned" | "partial" | "consistent" | "unsigned_tail" | "open" => 3,

@@ -2,27 +2,22 @@
 
 use super::commands::{STEPS, signed};
 use super::{report, verdict};
-use crate::scroll::{piped, ready};
-use std::fs;
-use std::io::Write as _;
-use std::process::Stdio;
+use crate::prelude::*;
 
 #[test]
 fn a_torn_end_is_told_and_mended() {
     let sandbox = ready();
     let path = signed(&sandbox);
-    sandbox.run(["fsck", "runs"]).exits(0);
+    sandbox.ok("fsck runs");
     let honest = fs::read(&path).unwrap();
     fs::write(&path, [&honest[..], b"{\"run_id\":\"r1\",\"st"].concat()).unwrap();
-    let found = sandbox.run(["fsck", "runs", "--json"]).exits(1).json();
+    let found = sandbox.exits(1, "fsck runs --json").json();
     assert_eq!(found["runs"][0]["clean"], false, "{found:#}");
-    sandbox.run(["fsck", "runs", "--repair"]).exits(0);
+    sandbox.ok("fsck runs --repair");
     assert_eq!(fs::read(&path).unwrap(), honest);
+    sandbox.sh("fsck nowhere").fails_with("cannot open nowhere");
     sandbox
-        .run(["fsck", "nowhere"])
-        .fails_with("cannot open nowhere");
-    sandbox
-        .run(["fsck", "s4://x"])
+        .sh("fsck s4://x")
         .fails_with("no store has addresses");
 }
 
@@ -31,11 +26,14 @@ fn a_torn_end_is_told_and_mended() {
 fn a_store_that_contradicts_its_records_is_evidence_and_no_failure() {
     let sandbox = ready();
     let store = "sqlite:runs.db";
-    let append = ["ledger", "append", store, "--run", "r1", "--sign"];
+    let append = format!("ledger append {store} --run r1 --sign");
     piped(&sandbox, &append, STEPS).exits(0);
-    assert_eq!(verdict(&sandbox, &["ledger", "verify", store]), "verified");
-    let file = sandbox.work().join("runs.db");
-    let honest = sandbox.work().join("honest.db");
+    assert_eq!(
+        verdict(&sandbox, &format!("ledger verify {store}")),
+        "verified"
+    );
+    let file = sandbox.path("runs.db");
+    let honest = sandbox.path("honest.db");
     rusqlite::Connection::open(&file)
         .unwrap()
         .execute("VACUUM INTO ?1", [honest.to_str().unwrap()])
@@ -58,7 +56,7 @@ fn a_store_that_contradicts_its_records_is_evidence_and_no_failure() {
         "INSERT INTO threadseal_deleted VALUES ('r1', -3, 'x', 'y')",
     ] {
         for log in ["runs.db-wal", "runs.db-shm"] {
-            let _ = fs::remove_file(sandbox.work().join(log));
+            let _ = fs::remove_file(sandbox.path(log));
         }
         fs::copy(&honest, &file).unwrap();
         let triggers = "DROP TRIGGER threadseal_no_rewriting";
@@ -66,14 +64,11 @@ fn a_store_that_contradicts_its_records_is_evidence_and_no_failure() {
             .unwrap()
             .execute_batch(&format!("{triggers}; {damage}"))
             .unwrap();
-        for command in [
-            ["ledger", "verify", store].as_slice(),
-            &["verify", "runs.db"],
-        ] {
+        for command in [&format!("ledger verify {store}"), "verify runs.db"] {
             let (code, report) = report(&sandbox, command);
             assert_eq!(code, 1, "{damage}: {report:#}");
         }
-        sandbox.run(["fsck", store]).exits(1);
+        sandbox.exits(1, format!("fsck {store}"));
     }
 }
 
@@ -82,27 +77,16 @@ fn a_store_that_contradicts_its_records_is_evidence_and_no_failure() {
 fn a_bundle_that_contradicts_itself_is_malformed_and_a_beginning_older_than_what_follows() {
     let sandbox = ready();
     let path = signed(&sandbox);
-    let (_, honest) = report(&sandbox, &["ledger", "verify", path.to_str().unwrap()]);
+    let (_, honest) = report(&sandbox, &format!("ledger verify {path:?}"));
     let codes: Vec<_> = honest["findings"]
-        .as_array()
-        .unwrap()
+        .list()
         .iter()
         .map(|found| &found["code"])
         .collect();
     assert!(!codes.contains(&&"time_backwards".into()), "{codes:?}");
-    sandbox
-        .run([
-            "ledger",
-            "export",
-            "file:runs",
-            "--to",
-            "bundle",
-            "--out",
-            "b.json",
-        ])
-        .exits(0);
-    let bundle = sandbox.work().join("b.json");
-    let text = fs::read_to_string(&bundle).unwrap();
+    sandbox.ok("ledger export file:runs --to bundle --out b.json");
+    let bundle = sandbox.path("b.json");
+    let text = read(&bundle);
     let mut changes = vec![text[..text.len() - 9].to_owned()];
     for (old, new) in [
         ("\"r1\":{\"run_id\":\"r1\"", "\"r1\":{\"run_id\":\"r2\""),
@@ -117,10 +101,7 @@ fn a_bundle_that_contradicts_itself_is_malformed_and_a_beginning_older_than_what
     }
     for changed in changes {
         fs::write(&bundle, &changed).unwrap();
-        for command in [
-            ["ledger", "verify", "b.json"].as_slice(),
-            &["verify", "b.json"],
-        ] {
+        for command in ["ledger verify b.json", "verify b.json"] {
             assert_eq!(verdict(&sandbox, command), "malformed", "{changed}");
         }
     }
@@ -154,7 +135,7 @@ fn commands_that_are_killed_while_they_append_leave_all_that_they_acknowledged()
                 if round % 3 == 0 {
                     acknowledged.extend(names);
                 }
-                std::thread::sleep(std::time::Duration::from_millis(10));
+                std::thread::sleep(Duration::from_millis(10));
             }
             if round % 3 == 0 {
                 drop(input);
@@ -164,12 +145,12 @@ fn commands_that_are_killed_while_they_append_leave_all_that_they_acknowledged()
                 child.wait().unwrap();
             }
         }
-        sandbox.run(["fsck", store]).exits(0);
-        assert_eq!(verdict(&sandbox, &["ledger", "verify", store]), "verified");
-        let all = sandbox
-            .run(["ledger", "export", store, "--run", "r1"])
-            .exits(0)
-            .stdout;
+        sandbox.ok(format!("fsck {store}"));
+        assert_eq!(
+            verdict(&sandbox, &format!("ledger verify {store}")),
+            "verified"
+        );
+        let all = sandbox.ok(format!("ledger export {store} --run r1")).stdout;
         let mut from = 0;
         for name in acknowledged {
             let name = format!("\"{name}\"");
@@ -184,9 +165,9 @@ fn commands_that_are_killed_while_they_append_leave_all_that_they_acknowledged()
 fn names_that_no_run_has_are_told_and_take_no_other_run_out_of_sight() {
     let sandbox = ready();
     let store = "sqlite:runs.db";
-    let append = ["ledger", "append", store, "--run", "r1", "--sign"];
+    let append = format!("ledger append {store} --run r1 --sign");
     piped(&sandbox, &append, STEPS).exits(0);
-    let file = sandbox.work().join("runs.db");
+    let file = sandbox.path("runs.db");
     let names = [
         ("''", "\"\""),
         ("' r1'", "\" r1\""),
@@ -204,28 +185,22 @@ fn names_that_no_run_has_are_told_and_take_no_other_run_out_of_sight() {
             ))
             .unwrap();
         drop(connection);
-        for command in [
-            ["ledger", "verify", store].as_slice(),
-            &["verify", "runs.db"],
-        ] {
-            let told_all = sandbox.run([command, &["--json"]].concat()).exits(1).json();
-            let reports = told_all["results"].as_array().unwrap();
+        for command in [&format!("ledger verify {store}"), "verify runs.db"] {
+            let told_all = sandbox.exits(1, format!("{command} --json")).json();
+            let reports = told_all["results"].list();
             let verdicts: Vec<_> = reports.iter().map(|report| &report["verdict"]).collect();
             assert_eq!(verdicts, ["verified", "malformed"], "{value}: {told_all:#}");
             assert_eq!(reports[1]["findings"][0]["code"], "run_name_bad");
-            let path = reports[1]["path"].as_str().unwrap();
+            let path = reports[1]["path"].text();
             assert!(path.ends_with(&format!("#{told}")), "{value}: {path}");
         }
-        let fsck = sandbox.run(["fsck", store, "--json"]).exits(1).json();
-        assert_eq!(fsck["runs"][0]["clean"], true, "{fsck:#}");
-        assert_eq!(fsck["runs"][1]["faults"][0]["code"], "bad_name", "{fsck:#}");
+        let fsck = sandbox.exits(1, format!("fsck {store} --json")).json();
+        fsck.is(json!({"runs/0/clean": true, "runs/1/faults/0/code": "bad_name"}));
         sandbox
-            .run(["ledger", "import", store, "file:copy"])
-            .fails_with("which no run is called");
+            .sh(format!("ledger import {store} file:copy"))
+            .fails_with("which is not a run id");
     }
-    sandbox
-        .run(["ledger", "verify", store, "--run", "r1"])
-        .exits(0);
+    sandbox.ok(format!("ledger verify {store} --run r1"));
 }
 
 // T-STO-15
@@ -233,13 +208,17 @@ fn names_that_no_run_has_are_told_and_take_no_other_run_out_of_sight() {
 fn what_is_asked_for_as_verified_is_written_whole_or_not_at_all() {
     let sandbox = ready();
     let path = signed(&sandbox);
-    let honest = fs::read_to_string(&path).unwrap();
-    let verified = ["ledger", "export", "file:runs", "--verified"];
-    assert_eq!(sandbox.run(verified).exits(0).stdout, honest);
-    let bundle = verified.iter().chain(&["--to", "bundle"]);
-    let bundle = sandbox.write("b.json", sandbox.run(bundle).exits(0).stdout);
-    let of_bundle = ["ledger", "export", bundle.to_str().unwrap(), "--verified"];
-    assert_eq!(sandbox.run(of_bundle).exits(0).stdout, honest);
+    let honest = read(&path);
+    let verified = "ledger export file:runs --verified";
+    assert_eq!(sandbox.ok(verified).stdout, honest);
+    let bundle = sandbox.ok(format!("{verified} --to bundle")).stdout;
+    let bundle = sandbox.write("b.json", bundle);
+    assert_eq!(
+        sandbox
+            .ok(format!("ledger export {bundle:?} --verified"))
+            .stdout,
+        honest
+    );
 
     let lines: Vec<&str> = honest.split_inclusive('\n').collect();
     for (text, expected) in [
@@ -248,42 +227,40 @@ fn what_is_asked_for_as_verified_is_written_whole_or_not_at_all() {
         (lines.concat() + lines[2], "tampered"),
     ] {
         fs::write(&path, text).unwrap();
-        for more in [&[][..], &["--to", "bundle"], &["--out", "new"]] {
-            let ran = sandbox.run(verified.iter().chain(more)).exits(1);
+        for more in ["", "--to bundle", "--out new"] {
+            let ran = sandbox.exits(1, format!("{verified} {more}"));
             assert_eq!(ran.stdout, "");
             assert!(ran.stderr.contains(expected), "{expected}: {}", ran.stderr);
         }
-        let (code, told) = report(&sandbox, &verified);
+        let (code, told) = report(&sandbox, verified);
         assert_eq!((code, &told["verdict"]), (1, &expected.into()), "{told:#}");
     }
-    assert!(!sandbox.work().join("new").exists());
-    let elsewhere = sandbox.work().join("elsewhere");
-    let home = ["--home", elsewhere.to_str().unwrap()];
+    assert!(!sandbox.path("new").exists());
+    let elsewhere = sandbox.path("elsewhere");
+    let home = format!("--home {elsewhere:?}");
     fs::write(&path, &honest).unwrap();
-    let ran = sandbox.run(verified.iter().chain(&home)).exits(3);
+    let ran = sandbox.exits(3, format!("{verified} {home}"));
     assert_eq!(ran.stdout, "");
-    assert!(ran.stderr.contains("unknown_signer"), "{}", ran.stderr);
+    ran.stderr.has("unknown_signer");
 }
 
 // T-STO-15
 #[test]
 fn what_nobody_signed_is_written_as_verified_where_a_head_vouches_for_it() {
     let sandbox = ready();
-    let append = ["ledger", "append", "file:runs", "--run", "r1"];
-    piped(&sandbox, &append, STEPS).exits(0);
-    let verified = ["ledger", "export", "file:runs", "--verified"];
-    sandbox.run(verified).exits(0);
+    let append = "ledger append file:runs --run r1";
+    piped(&sandbox, append, STEPS).exits(0);
+    let verified = "ledger export file:runs --verified";
+    sandbox.ok(verified);
     sandbox.forget();
-    let ran = sandbox.run(verified).exits(3);
+    let ran = sandbox.exits(3, verified);
     assert_eq!(ran.stdout, "");
-    assert!(ran.stderr.contains("consistent"), "{}", ran.stderr);
-    let path = sandbox.work().join("runs/ledger_r1.jsonl");
-    sandbox
-        .run(["ledger", "sign", path.to_str().unwrap()])
-        .exits(0);
+    ran.stderr.has("consistent");
+    let path = sandbox.path("runs/ledger_r1.jsonl");
+    sandbox.ok(format!("ledger sign {path:?}"));
     sandbox.forget();
-    let lines = fs::read_to_string(&path).unwrap();
-    assert_eq!(sandbox.run(verified).exits(0).stdout, lines);
+    let lines = read(&path);
+    assert_eq!(sandbox.ok(verified).stdout, lines);
 }
 
 // T-STO-15
@@ -291,15 +268,15 @@ fn what_nobody_signed_is_written_as_verified_where_a_head_vouches_for_it() {
 fn rows_of_a_database_are_written_as_verified_only_where_its_notes_agree() {
     let sandbox = ready();
     let store = "sqlite:runs.db";
-    let append = ["ledger", "append", store, "--run", "r1", "--sign"];
+    let append = format!("ledger append {store} --run r1 --sign");
     piped(&sandbox, &append, STEPS).exits(0);
-    let verified = ["ledger", "export", store, "--verified"];
-    assert_eq!(sandbox.run(verified).exits(0).stdout.lines().count(), 3);
-    rusqlite::Connection::open(sandbox.work().join("runs.db"))
+    let verified = format!("ledger export {store} --verified");
+    assert_eq!(sandbox.ok(&verified).stdout.lines().count(), 3);
+    rusqlite::Connection::open(sandbox.path("runs.db"))
         .unwrap()
         .execute("UPDATE threadseal_heads SET hash = ?1", ["00".repeat(32)])
         .unwrap();
-    let ran = sandbox.run(verified).exits(1);
+    let ran = sandbox.exits(1, &verified);
     assert_eq!(ran.stdout, "");
-    assert!(ran.stderr.contains("tampered"), "{}", ran.stderr);
+    ran.stderr.has("tampered");
 }

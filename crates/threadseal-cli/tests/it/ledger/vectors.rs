@@ -2,17 +2,13 @@
 //! answer key by key, and a verdict never trusts the attacked part.
 
 use super::report;
-use crate::sandbox::{Sandbox, shared};
-use serde_json::{Value, json};
-use std::collections::BTreeSet;
-use std::fs;
-use std::path::Path;
+use crate::prelude::*;
 
 fn cases(folder: &Path) -> Vec<Value> {
     let index = fs::read(folder.join("index.json")).unwrap();
     let index: Value = serde_json::from_slice(&index).unwrap();
-    let cases = index["cases"].as_array().unwrap();
-    let there = |case: &&Value| folder.join(case["file"].as_str().unwrap()).exists();
+    let cases = index["cases"].list();
+    let there = |case: &&Value| folder.join(case["file"].text()).exists();
     cases.iter().filter(there).cloned().collect()
 }
 
@@ -25,12 +21,12 @@ fn the_command_answers_as_the_original_and_believes_no_chain_by_itself() {
     let cases = cases(&folder);
     assert!(cases.len() > 220);
     for case in &cases {
-        let file = folder.join(case["file"].as_str().unwrap());
-        let mut arguments = vec!["ledger", "verify", file.to_str().unwrap()];
+        let file = folder.join(case["file"].text());
+        let mut line = format!("ledger verify {file:?}");
         if case["format"] == "sqlite" {
-            arguments.extend(["--run", case["run_id"].as_str().unwrap()]);
+            line += &format!(" --run {}", case["run_id"].text());
         }
-        let (code, report) = report(&sandbox, &arguments);
+        let (code, report) = report(&sandbox, &line);
         let name = &case["name"];
         let expected = match &case["expected_exception"] {
             Value::Null => case["expected"].clone(),
@@ -63,12 +59,12 @@ fn a_folder_of_them_is_told_apart_by_content() {
     ];
     paths.extend(parts.map(|part| folder.join(part).to_str().unwrap().to_owned()));
     let found = sandbox.run(&paths).json();
-    let reports = found["results"].as_array().unwrap();
+    let reports = found["results"].list();
     let ledgers = reports.iter().filter(|report| report["format"] == "ledger");
     let ledgers: Vec<&Value> = ledgers.collect();
     let verdicts: BTreeSet<&str> = ledgers
         .iter()
-        .map(|report| report["verdict"].as_str().unwrap())
+        .map(|report| report["verdict"].text())
         .collect();
     assert_eq!(
         verdicts,
@@ -87,11 +83,9 @@ fn compat_prints_what_the_original_prints_and_says_that_it_is_no_verdict() {
     for (case, code) in [("tamper_recompute_full", 0), ("tamper_edit_result", 1)] {
         let all = cases(&folder);
         let case = all.iter().find(|found| found["name"] == case).unwrap();
-        let file = folder.join(case["file"].as_str().unwrap());
-        let ran = sandbox
-            .run(["ledger", "verify", "--compat", file.to_str().unwrap()])
-            .exits(code);
+        let file = folder.join(case["file"].text());
+        let ran = sandbox.exits(code, format!("ledger verify --compat {file:?}"));
         assert_eq!(ran.json(), case["expected"]);
-        assert!(ran.stderr.contains("warning"), "{}", ran.stderr);
+        ran.stderr.has("warning");
     }
 }

@@ -1,50 +1,42 @@
 //! `lineage append`: who may write the next checkpoint, and that a refused writer leaves the store
 //! as it was.
 
-use super::{codes, report};
-use crate::sandbox::{Ran, Sandbox};
-use serde_json::Value;
-use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use super::report;
+use crate::prelude::*;
 
 const CODE: &str = "9c56cc51b374c3ba189210d5b6d4bf57790d351c96c47c02190ecf1e430635ab";
 
 fn ready() -> Sandbox {
     let sandbox = Sandbox::new();
-    sandbox.run(["init"]).exits(0);
+    sandbox.ok("init");
     sandbox.write("state", "what the agent is");
     sandbox
 }
 
-fn arguments<'a>(tick: &'a str, budget: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let mut all = vec!["lineage", "append", "here", "--agent", "counter"];
-    all.extend(["--state", "state", "--tick", tick, "--budget", budget]);
-    all.extend(["--price", "10", "--code", CODE]);
-    all.extend(more);
-    all
+fn line(tick: &str, budget: &str, more: &str) -> String {
+    let own = format!("--agent counter --state state --tick {tick} --budget {budget}");
+    format!("lineage append here {own} --price 10 --code {CODE} {more}")
 }
 
-fn append(sandbox: &Sandbox, tick: &str, budget: &str, more: &[&str]) -> Ran {
-    sandbox.run(arguments(tick, budget, more))
+fn append(sandbox: &Sandbox, tick: &str, budget: &str, more: &str) -> Ran {
+    sandbox.sh(line(tick, budget, more))
 }
 
 #[track_caller]
-fn appended(sandbox: &Sandbox, tick: &str, more: &[&str]) -> Value {
-    let ran = append(sandbox, tick, "100", &[more, &["--json"]].concat());
+fn appended(sandbox: &Sandbox, tick: &str, more: &str) -> Value {
+    let ran = append(sandbox, tick, "100", &format!("{more} --json"));
     ran.exits(0).json()
 }
 
 fn did(sandbox: &Sandbox) -> String {
     let path = "here/counter.identity";
-    let ran = sandbox.run(["lineage", "identity", "show", path, "--json"]);
-    ran.exits(0).json()["did"].as_str().unwrap().to_owned()
+    let ran = sandbox.sh(format!("lineage identity show {path} --json"));
+    ran.exits(0).json()["did"].text().to_owned()
 }
 
 fn verify(sandbox: &Sandbox) -> Value {
     let did = did(sandbox);
-    report(sandbox, &["lineage", "verify", "here", "--did", &did])
+    report(sandbox, &format!("lineage verify here --did {did}"))
 }
 
 /// All files of a folder but locks, with their bytes.
@@ -64,10 +56,9 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 /// The command is refused, and leaves the store as it was.
 #[track_caller]
 fn refused(sandbox: &Sandbox, part: &str, run: impl FnOnce() -> Ran) {
-    let store = sandbox.work().join("here");
+    let store = sandbox.path("here");
     let before = files(&store);
-    let ran = run().exits(2);
-    assert!(ran.stderr.contains(part), "{}", ran.stderr);
+    run().exits(2).warns(part);
     assert_eq!(files(&store), before);
 }
 
@@ -75,12 +66,11 @@ fn refused(sandbox: &Sandbox, part: &str, run: impl FnOnce() -> Ran) {
 fn signed_checkpoints_link_to_the_one_before_and_verify_here() {
     for version in ["4", "5"] {
         let sandbox = ready();
-        let first = appended(&sandbox, "1", &["--version", version]);
+        let first = appended(&sandbox, "1", &format!("--version {version}"));
         assert_eq!(first["prev"], Value::Null);
         assert_eq!(verify(&sandbox)["verdict"], "verified");
-        let second = appended(&sandbox, "2", &[]);
-        assert_eq!(second["prev"], first["hash"]);
-        assert_eq!(second["version"], first["version"]);
+        let second = appended(&sandbox, "2", "");
+        second.is(json!({"prev": first["hash"], "version": first["version"]}));
         assert_eq!(verify(&sandbox)["verdict"], "verified");
     }
 }
@@ -88,67 +78,65 @@ fn signed_checkpoints_link_to_the_one_before_and_verify_here() {
 #[test]
 fn unsigned_checkpoints_stay_unsigned_until_a_signed_one_links_them() {
     let sandbox = ready();
-    let first = appended(&sandbox, "1", &["--version", "3"]);
-    let second = appended(&sandbox, "2", &[]);
+    let first = appended(&sandbox, "1", "--version 3");
+    let second = appended(&sandbox, "2", "");
     assert_eq!(
         (&first["prev"], &second["prev"]),
         (&Value::Null, &Value::Null)
     );
     let live = "here/counter.checkpoint";
-    let judged = report(&sandbox, &["lineage", "verify", live]);
+    let judged = report(&sandbox, &format!("lineage verify {live}"));
     assert_eq!(judged["verdict"], "unsigned");
-    assert!(!sandbox.work().join("here/counter.identity").exists());
-    let third = appended(&sandbox, "3", &["--version", "5"]);
+    assert!(!sandbox.path("here/counter.identity").exists());
+    let third = appended(&sandbox, "3", "--version 5");
     assert_eq!(third["prev"], second["hash"]);
     refused(&sandbox, "strip", || {
-        append(&sandbox, "4", "100", &["--version", "3"])
+        append(&sandbox, "4", "100", "--version 3")
     });
 }
 
 #[test]
 fn a_lineage_of_the_original_is_upgraded_and_never_downgraded() {
     let sandbox = ready();
-    appended(&sandbox, "1", &["--version", "4"]);
-    let older = appended(&sandbox, "2", &[]);
-    let newer = appended(&sandbox, "3", &["--version", "5"]);
+    appended(&sandbox, "1", "--version 4");
+    let older = appended(&sandbox, "2", "");
+    let newer = appended(&sandbox, "3", "--version 5");
     assert_eq!(newer["prev"], older["hash"]);
     assert_eq!(verify(&sandbox)["verdict"], "verified");
     refused(&sandbox, "older format", || {
-        append(&sandbox, "4", "100", &["--version", "4"])
+        append(&sandbox, "4", "100", "--version 4")
     });
 }
 
 #[test]
 fn what_may_not_follow_is_refused_and_changes_nothing() {
     let sandbox = ready();
-    appended(&sandbox, "5", &[]);
-    appended(&sandbox, "6", &[]);
-    refused(&sandbox, "budget", || append(&sandbox, "7", "101", &[]));
-    refused(&sandbox, "tick", || append(&sandbox, "5", "100", &[]));
-    refused(&sandbox, "--budget", || append(&sandbox, "7", "-1", &[]));
-    sandbox
-        .run(["lineage", "identity", "new", "counter"])
-        .exits(0);
-    let other = ["--identity", "counter.identity"];
+    appended(&sandbox, "5", "");
+    appended(&sandbox, "6", "");
+    refused(&sandbox, "budget", || append(&sandbox, "7", "101", ""));
+    refused(&sandbox, "tick", || append(&sandbox, "5", "100", ""));
+    refused(&sandbox, "--budget", || append(&sandbox, "7", "-1", ""));
+    sandbox.ok("lineage identity new counter");
+    let other = "--identity counter.identity";
     refused(&sandbox, "another agent", || {
-        append(&sandbox, "7", "100", &other)
+        append(&sandbox, "7", "100", other)
     });
-    let key = sandbox.work().join("here/counter.identity");
+    let key = sandbox.path("here/counter.identity");
     let held = fs::read(&key).unwrap();
     fs::write(&key, &held[..67]).unwrap();
-    refused(&sandbox, "identity", || append(&sandbox, "7", "100", &[]));
+    refused(&sandbox, "identity", || append(&sandbox, "7", "100", ""));
     fs::remove_file(&key).unwrap();
-    refused(&sandbox, "has no key", || append(&sandbox, "7", "100", &[]));
+    refused(&sandbox, "has no key", || append(&sandbox, "7", "100", ""));
     fs::write(&key, &held).unwrap();
-    let archive = sandbox.work().join("here/history/counter");
+    let archive = sandbox.path("here/history/counter");
     let (old, bytes) = files(&archive).into_iter().next().unwrap();
     let mut changed = bytes.clone();
     changed[24] ^= 1;
     fs::write(&old, changed).unwrap();
-    refused(&sandbox, "", || append(&sandbox, "7", "100", &[]));
+    refused(&sandbox, "", || append(&sandbox, "7", "100", ""));
     fs::remove_file(&old).unwrap();
     refused(&sandbox, "lacks the link", || {
-        append(&sandbox, "7", "100", &[])
+        append(&sandbox, "7", "100", "")
     });
 }
 
@@ -156,35 +144,33 @@ fn what_may_not_follow_is_refused_and_changes_nothing() {
 fn a_folder_that_was_put_back_is_rolled_back_and_not_built_on() {
     for version in ["4", "5"] {
         let sandbox = ready();
-        appended(&sandbox, "1", &["--version", version]);
-        let live = sandbox.work().join("here/counter.checkpoint");
+        appended(&sandbox, "1", &format!("--version {version}"));
+        let live = sandbox.path("here/counter.checkpoint");
         let older = fs::read(&live).unwrap();
-        appended(&sandbox, "2", &[]);
+        appended(&sandbox, "2", "");
         fs::write(&live, older).unwrap();
-        fs::remove_dir_all(sandbox.work().join("here/history")).unwrap();
+        fs::remove_dir_all(sandbox.path("here/history")).unwrap();
         let judged = verify(&sandbox);
         assert_eq!(judged["verdict"], "rolled_back");
-        assert!(codes(&judged).contains(&"head_ahead"));
+        assert!(judged.codes().contains(&"head_ahead"));
         // A state that was never made is not the one in the store.
-        let head = judged["head"].as_str().unwrap();
+        let head = judged["head"].text();
         let none = format!("{}:0:1:{}", head.split(':').next().unwrap(), "0".repeat(64));
         let file = "here/counter.checkpoint";
-        let asked = sandbox.run(["verify", file, "--as-of", &none]);
+        let asked = sandbox.sh(format!("verify {file} --as-of {none}"));
         assert_ne!(asked.code, 0, "{}", asked.stdout);
-        assert!(!asked.stdout.contains("verified  "), "{}", asked.stdout);
-        refused(&sandbox, "put it back", || {
-            append(&sandbox, "2", "100", &[])
-        });
+        asked.stdout.lacks("verified  ");
+        refused(&sandbox, "restore it", || append(&sandbox, "2", "100", ""));
     }
 }
 
 #[test]
 fn of_writers_at_once_each_links_to_the_newest_or_is_refused() {
     let sandbox = ready();
-    appended(&sandbox, "1", &[]);
+    appended(&sandbox, "1", "");
     let start = |_| {
         let mut command = sandbox.command();
-        command.args(arguments("2", "100", &[]));
+        command.args(words(&line("2", "100", "")));
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().unwrap()
     };
@@ -198,8 +184,8 @@ fn of_writers_at_once_each_links_to_the_newest_or_is_refused() {
         ran.fails_with("another writer was faster");
     }
     assert_eq!(verify(&sandbox)["verdict"], "verified");
-    let drawn = sandbox.run(["lineage", "log", "here", "--json"]).json();
-    let links = drawn["lineages"][0]["links"].as_array().unwrap().len();
+    let drawn = sandbox.sh("lineage log here --json").json();
+    let links = drawn["lineages"][0]["links"].list().len();
     assert_eq!(links, 1 + won.len());
 }
 
@@ -207,25 +193,24 @@ fn of_writers_at_once_each_links_to_the_newest_or_is_refused() {
 fn a_session_key_writes_under_its_delegation_and_no_other() {
     let sandbox = ready();
     let new = |name| {
-        let ran = sandbox.run(["lineage", "identity", "new", name, "--json"]);
-        ran.exits(0).json()["did"].as_str().unwrap().to_owned()
+        let ran = sandbox.sh(format!("lineage identity new {name} --json"));
+        ran.exits(0).json()["did"].text().to_owned()
     };
     let (root, session) = (new("counter"), new("session"));
-    let mut delegate = vec!["lineage", "identity", "delegate", "counter.identity"];
-    delegate.extend(["--to", &session, "--key-epoch", "1", "-o", "d"]);
-    sandbox.run(delegate).exits(0);
-    let by_session = ["--identity", "session.identity", "--delegation", "d"];
-    appended(&sandbox, "1", &by_session);
-    let second = appended(&sandbox, "2", &by_session);
-    let verify = ["lineage", "verify", "here", "--did", &root];
+    let delegate = "lineage identity delegate counter.identity --key-epoch 1 -o d --to";
+    sandbox.ok(format!("{delegate} {session}"));
+    let by_session = "--identity session.identity --delegation d";
+    appended(&sandbox, "1", by_session);
+    let second = appended(&sandbox, "2", by_session);
+    let verify = format!("lineage verify here --did {root}");
     let judged = report(&sandbox, &verify);
     assert_eq!(judged["verdict"], "verified", "{judged}");
     assert_eq!(second["version"], "v0x05");
-    let by_root = ["--identity", "counter.identity", "--delegation", "d"];
+    let by_root = "--identity counter.identity --delegation d";
     refused(&sandbox, "another session key", || {
-        append(&sandbox, "3", "100", &by_root)
+        append(&sandbox, "3", "100", by_root)
     });
     refused(&sandbox, "another agent", || {
-        append(&sandbox, "3", "100", &by_session[..2])
+        append(&sandbox, "3", "100", "--identity session.identity")
     });
 }

@@ -1,10 +1,7 @@
 //! `lineage inspect`, `log`, `fork-proof` and `check-proof`, on lineages that the tests make.
 
-use super::{codes, report};
-use crate::sandbox::Sandbox;
-use std::fs;
-use std::process::Command;
-use threadseal_core::digest::Digest;
+use super::report;
+use crate::prelude::*;
 use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
 use threadseal_formats::lineage::{
     AgentName, CheckpointHeader, ContentHash, Epoch, LinkKind, MediaType, NativeHeader, StateSeal,
@@ -85,10 +82,7 @@ fn inspect_shows_every_field_and_exits_by_the_verdict() {
     let sandbox = Sandbox::new();
     let files = native(&[b"\x1b[2J and more"]);
     let path = sandbox.write("c.ckpt", &files[1]);
-    let file = path.to_str().unwrap();
-    let ran = sandbox
-        .run(["lineage", "inspect", file, "--did", &did()])
-        .exits(0);
+    let ran = sandbox.ok(format!("lineage inspect {path:?} --did {}", did()));
     for part in [
         "version          v0x05",
         "tick             2",
@@ -101,33 +95,23 @@ fn inspect_shows_every_field_and_exits_by_the_verdict() {
     }
     assert!(!ran.stdout.contains('\u{1b}'));
     let json = sandbox
-        .run(["lineage", "inspect", file, "--json"])
-        .exits(3)
+        .exits(3, format!("lineage inspect {path:?} --json"))
         .json();
     let checkpoint = &json["checkpoint"];
-    assert_eq!(checkpoint["seq"], 1);
-    assert_eq!(checkpoint["root_did"], did());
-    assert_eq!(checkpoint["cid"].as_str().unwrap().len(), 59);
+    checkpoint.is(json!({"seq": 1, "root_did": did()}));
+    assert_eq!(checkpoint["cid"].text().len(), 59);
     assert_eq!(json["report"]["verdict"], "unknown_signer");
     let mut changed = files[1].clone();
     *changed.last_mut().unwrap() ^= 1;
     let path = sandbox.write("c.ckpt", &changed);
-    let ran = sandbox
-        .run(["lineage", "inspect", path.to_str().unwrap()])
-        .exits(1);
-    assert!(ran.stdout.contains("state_differs"), "{}", ran.stdout);
-    let path = sandbox.write("none", b"\x07");
-    let ran = sandbox
-        .run(["lineage", "inspect", path.to_str().unwrap()])
-        .exits(1);
-    assert!(
-        ran.stdout.contains("unsupported checkpoint version: 7"),
-        "{}",
-        ran.stdout
-    );
     sandbox
-        .run(["lineage", "inspect", "."])
-        .fails_with("name one file");
+        .exits(1, format!("lineage inspect {path:?}"))
+        .prints("state_differs");
+    let path = sandbox.write("none", b"\x07");
+    sandbox
+        .exits(1, format!("lineage inspect {path:?}"))
+        .prints("unsupported checkpoint version: 7");
+    sandbox.sh("lineage inspect .").fails_with("name one file");
 }
 
 #[test]
@@ -136,7 +120,7 @@ fn log_draws_the_branches_of_a_fork() {
     for (at, file) in native(&[b"one", b"two"]).iter().enumerate() {
         sandbox.write(&format!("d/{at}"), file);
     }
-    let ran = sandbox.run(["lineage", "log", "d"]).exits(1);
+    let ran = sandbox.exits(1, "lineage log d");
     let lines: Vec<&str> = ran.stdout.lines().collect();
     assert!(lines[0].starts_with("forked  d  3 links"), "{}", ran.stdout);
     assert!(
@@ -151,18 +135,14 @@ fn log_draws_the_branches_of_a_fork() {
         ran.stdout
     );
     assert!(lines[4].ends_with("[fork]"), "{}", ran.stdout);
-    let json = sandbox
-        .run(["lineage", "log", "d", "--json"])
-        .exits(1)
-        .json();
+    let json = sandbox.exits(1, "lineage log d --json").json();
     let lineage = &json["lineages"][0];
-    assert_eq!(lineage["links"].as_array().unwrap().len(), 3);
-    assert_eq!(lineage["forks"][0]["links"].as_array().unwrap().len(), 2);
+    assert_eq!(lineage["links"].list().len(), 3);
+    assert_eq!(lineage["forks"][0]["links"].list().len(), 2);
     assert_eq!(lineage["forks"][0]["parent"], lineage["links"][0]["hash"]);
     // The log of a partial history names the missing part.
-    fs::remove_file(sandbox.work().join("d/0")).unwrap();
-    let ran = sandbox.run(["lineage", "log", "d"]).exits(1);
-    assert!(ran.stdout.contains("is not here"), "{}", ran.stdout);
+    fs::remove_file(sandbox.path("d/0")).unwrap();
+    sandbox.exits(1, "lineage log d").prints("is not here");
 }
 
 // T-LIN-24
@@ -180,38 +160,32 @@ fn a_fork_of_either_version_becomes_a_proof_that_needs_nothing_else() {
         (["here", "there"], "v5.fork"),
         (["old/1", "old"], "v4.fork"),
     ] {
-        sandbox
-            .run(["lineage", "fork-proof", paths[0], paths[1], "-o", proof])
-            .exits(0);
+        sandbox.ok(format!(
+            "lineage fork-proof {} {} -o {proof}",
+            paths[0], paths[1]
+        ));
         let elsewhere = Sandbox::new();
-        let path = elsewhere.write("p", fs::read(sandbox.work().join(proof)).unwrap());
-        let file = path.to_str().unwrap();
-        let json = elsewhere
-            .run(["lineage", "check-proof", file, "--json"])
-            .exits(0)
-            .json();
-        assert_eq!(json["proves"], true);
-        assert_eq!(json["did"], did());
-        assert_eq!(json["links"].as_array().unwrap().len(), 2);
-        elsewhere
-            .run(["lineage", "check-proof", file, "--key", &did()])
-            .exits(0);
+        let path = elsewhere.write("p", fs::read(sandbox.path(proof)).unwrap());
+        let json = elsewhere.json(format!("lineage check-proof {path:?}"));
+        json.is(json!({"proves": true, "did": did()}));
+        assert_eq!(json["links"].list().len(), 2);
+        elsewhere.ok(format!("lineage check-proof {path:?} --key {}", did()));
         let other = PrivateKey::from_seed([8; 32]).public_key().to_hex();
-        elsewhere
-            .run(["lineage", "check-proof", file, "--key", &other])
-            .exits(1);
+        elsewhere.exits(1, format!("lineage check-proof {path:?} --key {other}"));
         let mut bytes = fs::read(&path).unwrap();
         *bytes.last_mut().unwrap() ^= 1;
         fs::write(&path, bytes).unwrap();
-        let ran = elsewhere.run(["lineage", "check-proof", file]).exits(1);
-        assert!(ran.stdout.starts_with("no proof: "), "{}", ran.stdout);
+        elsewhere
+            .exits(1, format!("lineage check-proof {path:?}"))
+            .begins_with("no proof: ");
         // An existing proof is not overwritten.
-        sandbox
-            .run(["lineage", "fork-proof", paths[0], paths[1], "-o", proof])
-            .exits(2);
+        sandbox.exits(
+            2,
+            format!("lineage fork-proof {} {} -o {proof}", paths[0], paths[1]),
+        );
     }
     sandbox
-        .run(["lineage", "fork-proof", "here", "-o", "x"])
+        .sh("lineage fork-proof here -o x")
         .fails_with("no agent signed two links");
 }
 
@@ -220,15 +194,15 @@ fn several_agents_in_one_tree_get_a_report_each() {
     let sandbox = Sandbox::new();
     sandbox.write("t/a.ckpt", &native(&[])[0]);
     sandbox.write("t/b.ckpt", original(None, 5, b"state").0);
-    let ran = sandbox.run(["verify", "t", "--json"]).exits(3);
-    assert_eq!(ran.json()["results"].as_array().unwrap().len(), 2);
+    let ran = sandbox.exits(3, "verify t --json");
+    assert_eq!(ran.json()["results"].list().len(), 2);
     let head = Digest::of(&original(None, 5, b"state").0).to_hex();
-    let ran = sandbox.run(["lineage", "verify", "t", "--expect-head", &head, "--json"]);
+    let ran = sandbox.sh(format!("lineage verify t --expect-head {head} --json"));
     assert_eq!(ran.exits(3).json()["summary"]["unknown_signer"], 2);
-    sandbox.run(["lineage", "verify", "t/none"]).exits(2);
-    fs::create_dir(sandbox.work().join("empty")).unwrap();
+    sandbox.exits(2, "lineage verify t/none");
+    fs::create_dir(sandbox.path("empty")).unwrap();
     sandbox
-        .run(["lineage", "verify", "empty"])
+        .sh("lineage verify empty")
         .fails_with("no checkpoint");
 }
 
@@ -236,10 +210,13 @@ fn several_agents_in_one_tree_get_a_report_each() {
 fn a_checkpoint_is_neither_sealed_nor_shown_as_something_else() {
     let sandbox = Sandbox::new();
     let path = sandbox.write("c.ckpt", &native(&[])[0]);
-    let file = path.to_str().unwrap();
-    sandbox.run(["init"]).exits(0);
-    sandbox.run(["show", file]).fails_with("lineage inspect");
-    sandbox.run(["seal", file]).fails_with("lineage append");
+    sandbox.ok("init");
+    sandbox
+        .sh(format!("show {path:?}"))
+        .fails_with("lineage inspect");
+    sandbox
+        .sh(format!("seal {path:?}"))
+        .fails_with("lineage append");
 }
 
 // T-LIN-30
@@ -262,7 +239,7 @@ fn a_state_of_half_a_gigabyte_is_read_in_little_memory() {
         .env("THREADSEAL_HOME", sandbox.home())
         .output()
         .unwrap();
-    let ran = crate::sandbox::Ran::of(output).exits(3);
+    let ran = Ran::of(output).exits(3);
     assert_eq!(ran.json()["results"][0]["verdict"], "unsigned");
 }
 
@@ -279,70 +256,43 @@ fn what_was_not_asked_for_by_its_name_is_not_judged() {
         "d/table.dbf",
         [&[3, 0x7a, 1, 1, 9, 0, 0, 0, 0x61, 1][..], &[0; 90]].concat(),
     );
-    let report = report(&sandbox, &["verify", "d"]);
+    let report = report(&sandbox, "verify d");
     assert_eq!(report["verdict"], "unknown_signer");
-    assert!(codes(&report).contains(&"key_unknown"));
+    assert!(report.codes().contains(&"key_unknown"));
 }
 
 #[test]
 fn an_identity_is_made_once_and_delegates_to_session_keys() {
     use std::os::unix::fs::PermissionsExt as _;
     let sandbox = Sandbox::new();
-    let made = sandbox
-        .run(["lineage", "identity", "new", "counter", "--json"])
-        .exits(0)
-        .json();
-    let path = sandbox.work().join("counter.identity");
+    let made = sandbox.json("lineage identity new counter");
+    let path = sandbox.path("counter.identity");
     let bytes = fs::read(&path).unwrap();
     assert_eq!(bytes.len(), 68);
     assert_eq!(
         fs::metadata(&path).unwrap().permissions().mode() & 0o777,
         0o600
     );
-    let shown = sandbox.run(["lineage", "identity", "show", "counter.identity", "--json"]);
+    let shown = sandbox.sh("lineage identity show counter.identity --json");
     assert_eq!(shown.exits(0).json()["did"], made["did"]);
     // An identity is never overwritten, and a damaged one is never taken for missing.
-    sandbox
-        .run(["lineage", "identity", "new", "counter"])
-        .exits(2);
+    sandbox.exits(2, "lineage identity new counter");
     assert_eq!(fs::read(&path).unwrap(), bytes);
     let to = did();
-    let delegate = [
-        "lineage",
-        "identity",
-        "delegate",
-        "counter.identity",
-        "--to",
-        &to,
-        "--key-epoch",
-        "1",
-        "-o",
-        "d",
-    ];
-    let given = sandbox
-        .run(delegate.iter().chain(&["--json"]))
-        .exits(0)
-        .json();
+    let delegate =
+        format!("lineage identity delegate counter.identity --to {to} --key-epoch 1 -o d");
+    let given = sandbox.json(delegate);
     assert_eq!(given["agent_id"], made["agent_id"]);
-    let text = fs::read_to_string(sandbox.work().join("d")).unwrap();
+    let text = sandbox.read("d");
     let delegation = threadseal_formats::lineage::Delegation::parse(&text).unwrap();
     delegation.verify().unwrap();
     assert_eq!(delegation.signer.to_did_key(), to);
-    assert_eq!(delegation.root.to_did_key(), made["did"].as_str().unwrap());
+    assert_eq!(delegation.root.to_did_key(), made["did"].text());
     fs::write(&path, &bytes[..67]).unwrap();
-    sandbox
-        .run(["lineage", "identity", "show", "counter.identity"])
-        .exits(2);
-    sandbox
-        .run(["lineage", "identity", "new", "counter"])
-        .exits(2);
+    sandbox.exits(2, "lineage identity show counter.identity");
+    sandbox.exits(2, "lineage identity new counter");
     assert_eq!(fs::read(&path).unwrap(), &bytes[..67]);
-    sandbox
-        .run(["lineage", "identity", "new", "../counter"])
-        .exits(2);
-    let pem = sandbox.run(["lineage", "identity", "new", "other", "--pem"]);
-    pem.exits(0);
-    sandbox
-        .run(["lineage", "identity", "show", "other.identity"])
-        .exits(0);
+    sandbox.exits(2, "lineage identity new ../counter");
+    sandbox.sh("lineage identity new other --pem").exits(0);
+    sandbox.ok("lineage identity show other.identity");
 }

@@ -1,11 +1,8 @@
 //! Agents that move as igor moves them: one JSON message with the newest checkpoint.
 
 use super::report;
-use crate::sandbox::{Ran, Sandbox, walk};
-use serde_json::Value;
-use std::fs;
+use crate::prelude::*;
 use std::os::unix::fs::PermissionsExt as _;
-use threadseal_core::digest::Digest;
 
 const CODE: &str = "the code of an agent";
 
@@ -21,23 +18,18 @@ impl Agent {
             sandbox: Sandbox::new(),
             did: String::new(),
         };
-        agent.sandbox.run(["init"]).exits(0);
+        agent.sandbox.ok("init");
         agent.sandbox.write("code", CODE);
         agent.sandbox.write("manifest", "{}");
         for tick in ["1", "2"] {
             agent.append("here", tick, "4").exits(0);
             agent.export(&format!("message{tick}"), "").exits(0);
         }
-        let show = [
-            "lineage",
-            "identity",
-            "show",
-            "here/counter.identity",
-            "--json",
-        ];
-        let did = agent.sandbox.run(show).json()["did"]
-            .as_str()
-            .unwrap()
+        let did = agent
+            .sandbox
+            .sh("lineage identity show here/counter.identity --json")
+            .json()["did"]
+            .text()
             .to_owned();
         Self { did, ..agent }
     }
@@ -68,7 +60,7 @@ impl Agent {
     }
 
     fn is_empty(&self) -> bool {
-        let there = self.sandbox.work().join("there");
+        let there = self.sandbox.path("there");
         !there.exists()
             || walk(&there)
                 .iter()
@@ -79,16 +71,15 @@ impl Agent {
 #[test]
 fn a_message_of_the_original_is_given_out_and_taken_in() {
     let agent = Agent::new();
-    let text = fs::read_to_string(agent.sandbox.work().join("message2")).unwrap();
+    let text = agent.sandbox.read("message2");
     assert!(text.starts_with("{\"Package\":{\"AgentID\":\"counter\",\"WASMBinary\":"));
     assert!(!text.contains("AgentIdentity"));
     let told = agent
         .import_trusted("message2", "-o answer --save-parts parts")
         .exits(0)
         .json();
-    assert_eq!(told["done"], "imported");
-    assert_eq!(told["authority"], Value::Null);
-    let read = |name: &str| fs::read_to_string(agent.sandbox.work().join(name)).unwrap();
+    told.is(json!({"done": "imported", "authority": Value::Null}));
+    let read = |name: &str| agent.sandbox.read(name);
     assert_eq!(
         read("answer"),
         "{\"AgentID\":\"counter\",\"NodeID\":\"\",\"Success\":true,\"Error\":\"\"}\n"
@@ -98,12 +89,12 @@ fn a_message_of_the_original_is_given_out_and_taken_in() {
         (CODE, "{}")
     );
     let live = "counter.checkpoint";
-    let bytes = |folder: &str| fs::read(agent.sandbox.work().join(folder).join(live)).unwrap();
+    let bytes = |folder: &str| fs::read(agent.sandbox.path(folder).join(live)).unwrap();
     assert_eq!(bytes("here"), bytes("there"));
     // Its beginning is elsewhere, and every checkpoint here is valid.
     let judged = report(
         &agent.sandbox,
-        &["lineage", "verify", "there", "--did", &agent.did],
+        &format!("lineage verify there --did {}", agent.did),
     );
     assert_eq!(judged["verdict"], "partial");
     assert_eq!(
@@ -124,7 +115,7 @@ fn a_message_with_the_private_key_says_that_it_is_shared() {
     let agent = Agent::new();
     agent.export("secret", "--with-key --source a").exits(0);
     let mode = |name: &str| {
-        let metadata = fs::metadata(agent.sandbox.work().join(name)).unwrap();
+        let metadata = fs::metadata(agent.sandbox.path(name)).unwrap();
         metadata.permissions().mode() & 0o777
     };
     assert_eq!(mode("secret"), 0o600);
@@ -134,7 +125,7 @@ fn a_message_with_the_private_key_says_that_it_is_shared() {
     agent.append("there", "3", "4").exits(0);
     // From here on both sides continue, which is a fork.
     let ran = agent.append("here", "4", "4");
-    ran.exits(2).fails_with("put it back");
+    ran.exits(2).fails_with("restore it");
 }
 
 // T-LIN-15
@@ -143,14 +134,11 @@ fn a_message_that_does_not_hold_leaves_nothing_behind() {
     let agent = Agent::new();
     agent.import("message2", "").exits(2).fails_with("--root");
     let stranger = ["lineage", "identity", "new", "stranger", "--json"];
-    let stranger = agent.sandbox.run(stranger).json()["did"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let stranger = agent.sandbox.run(stranger).json()["did"].text().to_owned();
     agent
         .import("message2", &format!("--root {stranger}"))
         .exits(2);
-    let path = agent.sandbox.work().join("message2");
+    let path = agent.sandbox.path("message2");
     let bytes = fs::read(&path).unwrap();
     // Names and the manifest are only claims of the sender: v0x04 signs neither.
     let text = String::from_utf8(bytes.clone()).unwrap();

@@ -8,8 +8,7 @@ mod moves;
 mod receipts;
 mod vectors;
 
-use crate::sandbox::Sandbox;
-use serde_json::Value;
+use crate::prelude::*;
 
 /// The exit code that a verdict has.
 fn exit_of(verdict: &str) -> i32 {
@@ -22,20 +21,11 @@ fn exit_of(verdict: &str) -> i32 {
 
 /// Runs with `--json` and gives the only report. The exit code must fit its verdict.
 #[track_caller]
-fn report(sandbox: &Sandbox, arguments: &[&str]) -> Value {
-    let ran = sandbox.run(arguments.iter().chain(&["--json"]));
+fn report(sandbox: &Sandbox, arguments: &str) -> Value {
+    let ran = sandbox.sh(format!("{arguments} --json"));
     let results = &ran.json()["results"];
     assert_eq!(results.as_array().map(Vec::len), Some(1), "{results}");
     let report = results[0].clone();
-    assert_eq!(ran.code, exit_of(report["verdict"].as_str().unwrap()));
+    assert_eq!(ran.code, exit_of(report["verdict"].text()));
     report
-}
-
-/// The codes of a report's findings.
-fn codes(report: &Value) -> Vec<&str> {
-    let findings = report["findings"].as_array().unwrap();
-    findings
-        .iter()
-        .map(|f| f["code"].as_str().unwrap())
-        .collect()
 }

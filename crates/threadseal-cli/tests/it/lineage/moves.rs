@@ -1,12 +1,8 @@
 //! Agents that move between two folders, as between two machines.
 
-use super::{codes, exit_of};
-use crate::sandbox::{PROGRAM, Ran, Sandbox, walk};
-use serde_json::Value;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use threadseal_core::digest::Digest;
+use super::exit_of;
+use crate::prelude::*;
+use crate::sandbox::PROGRAM;
 
 const STATE: &[u8] = b"the state of an agent";
 
@@ -15,6 +11,12 @@ pub(super) struct Machines {
     pub(super) sandbox: Sandbox,
     pub(super) root: String,
     pub(super) session: String,
+}
+
+impl Shell for Machines {
+    fn run<I: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = I>) -> Ran {
+        self.sandbox.run(arguments)
+    }
 }
 
 impl Machines {
@@ -27,15 +29,15 @@ impl Machines {
     fn without_agent() -> Self {
         let sandbox = Sandbox::new();
         // A host remembers its checkpoints in its home.
-        sandbox.run(["init"]).exits(0);
+        sandbox.ok("init");
         for folder in ["here", "there"] {
-            fs::create_dir(sandbox.work().join(folder)).unwrap();
+            fs::create_dir(sandbox.path(folder)).unwrap();
         }
         let key = |agent: &str, folder: &str| {
-            let ran = sandbox.run([
-                "lineage", "identity", "new", agent, "--dir", folder, "--json",
-            ]);
-            ran.json()["did"].as_str().unwrap().to_owned()
+            let ran = sandbox.sh(format!(
+                "lineage identity new {agent:?} --dir {folder} --json"
+            ));
+            ran.json()["did"].text().to_owned()
         };
         let (root, session) = (key("counter", "here"), key("session", "there"));
         let machines = Self {
@@ -45,46 +47,27 @@ impl Machines {
         };
         let delegate =
             "lineage identity delegate here/counter.identity --key-epoch 1 -o delegation --to";
-        machines.run(delegate, &[&machines.session], 0);
+        machines.json(format!("{delegate} {}", machines.session));
         machines.sandbox.write("state", STATE);
         machines
     }
 
     pub(super) fn path(&self, name: &str) -> PathBuf {
-        self.sandbox.work().join(name)
+        self.sandbox.path(name)
     }
 
     /// Appends the next checkpoint in `folder`.
     pub(super) fn append(&self, folder: &str, tick: &str, more: &str) -> Value {
-        let line = format!(
-            "lineage append {folder} --agent counter --state state --budget 900 --price 1 {more} --tick"
-        );
+        let own = "--agent counter --state state --budget 900 --price 1";
         let code = Digest::of(b"code").to_hex();
-        self.run(&line.replace("  ", " "), &[tick, "--code", &code], 0)
-    }
-
-    /// Runs the words of `line` and `more`, with `--json`.
-    #[track_caller]
-    pub(super) fn run(&self, line: &str, more: &[&str], code: i32) -> Value {
-        let words = line
-            .split(' ')
-            .chain(more.iter().copied())
-            .chain(["--json"]);
-        let ran = self.sandbox.run(words);
-        assert_eq!(ran.code, code, "{line}");
-        match code {
-            0 => ran.json(),
-            _ => Value::Null,
-        }
+        self.json(format!(
+            "lineage append {folder} {own} {more} --tick {tick} --code {code}"
+        ))
     }
 
     fn offer(&self) {
-        self.run("lineage release here --to", &[&self.session], 0);
-        self.run(
-            "lineage export here -o package --for-target delegation",
-            &[],
-            0,
-        );
+        self.json(format!("lineage release here --to {}", self.session));
+        self.json("lineage export here -o package --for-target delegation");
     }
 
     /// The report on these folders.
@@ -92,13 +75,13 @@ impl Machines {
         let line = format!("lineage verify {folders} --json --did {}", self.root);
         let ran = self.sandbox.run(line.split(' '));
         let report = ran.json()["results"][0].clone();
-        assert_eq!(ran.code, exit_of(report["verdict"].as_str().unwrap()));
+        assert_eq!(ran.code, exit_of(report["verdict"].text()));
         report
     }
 
-    fn import(&self, code: i32) -> Value {
+    fn import(&self, code: i32) -> Ran {
         let line = "lineage import package there --key there/session.identity --root";
-        self.run(line, &[&self.root], code)
+        self.exits(code, format!("{line} {} --json", self.root))
     }
 }
 
@@ -124,31 +107,31 @@ fn a_package_with_another_state_leaves_nothing_behind() {
 #[test]
 fn an_agent_moves_and_only_the_newest_link_says_who_may_act() {
     let machines = Machines::new();
-    let released = machines.run("lineage release here --to", &[&machines.session], 0);
-    assert_eq!(released["offered_to"], machines.session.as_str());
-    assert_eq!(released["holder"], Value::Null);
-    let again = machines.run("lineage release here --to", &[&machines.session], 0);
+    let released = machines.json(format!("lineage release here --to {}", machines.session));
+    released.is(json!({"offered_to": machines.session.as_str(), "holder": Value::Null}));
+    let again = machines.json(format!("lineage release here --to {}", machines.session));
     assert_eq!(again["newest"], released["newest"]);
-    machines.run("lineage release here --to", &[&machines.root], 2);
-    machines.run(
-        "lineage export here -o package --for-target delegation",
-        &[],
-        0,
+    machines.exits(
+        2,
+        format!("lineage release here --to {} --json", machines.root),
     );
+    machines.json("lineage export here -o package --for-target delegation");
     let line =
         "lineage import package there --key there/session.identity --save-delegation d --root";
-    let imported = machines.run(line, &[&machines.root], 0);
-    assert_eq!(imported["done"], "imported");
-    assert_eq!(imported["newest"], released["newest"]);
+    let imported = machines.json(format!("{line} {}", machines.root));
+    imported.is(json!({"done": "imported", "newest": released["newest"]}));
     let accept = "lineage accept there --key there/session.identity --delegation d -o";
-    let accepted = machines.run(accept, &["answer"], 0);
+    let accepted = machines.json(format!("{accept} answer"));
     assert_eq!(accepted["holder"], machines.session.as_str());
-    assert_eq!(machines.import(0)["done"], "answered before");
-    let taken = machines.run("lineage import answer here", &[], 0);
+    assert_eq!(machines.import(0).json()["done"], "answered before");
+    let taken = machines.json("lineage import answer here");
     assert_eq!(taken["newest"], accepted["newest"]);
-    machines.run("lineage release here --to", &[&machines.session], 2);
+    machines.exits(
+        2,
+        format!("lineage release here --to {} --json", machines.session),
+    );
     // The folder of the source and that of the target hold one lineage.
-    let recovered = machines.run("lineage recover here --to", &[&machines.root], 0);
+    let recovered = machines.json(format!("lineage recover here --to {}", machines.root));
     assert_eq!(recovered["holder"], machines.root.as_str());
 }
 
@@ -168,20 +151,22 @@ pub(super) fn copy(from: &Path, to: &Path) {
 #[test]
 fn what_a_host_wrote_it_knows_and_an_older_copy_is_a_rollback() {
     let machines = Machines::new();
-    let steps: [(&str, Vec<&str>); 5] = [
-        ("lineage release here --to", vec![&machines.session]),
-        ("lineage recover here --to", vec![&machines.root]),
-        ("", vec![]),
-        ("lineage release here --to", vec![&machines.session]),
-        ("lineage recover here --to", vec![&machines.session]),
+    let (release, recover) = ("lineage release here --to", "lineage recover here --to");
+    let (session, root) = (&machines.session, &machines.root);
+    let steps = [
+        format!("{release} {session}"),
+        format!("{recover} {root}"),
+        String::new(),
+        format!("{release} {session}"),
+        format!("{recover} {session}"),
     ];
-    for (number, (line, more)) in steps.into_iter().enumerate() {
+    for (number, line) in steps.into_iter().enumerate() {
         let (here, older) = (machines.path("here"), machines.path("older"));
         copy(&here, &older);
-        match line {
-            "" => drop(machines.append("here", "9", "")),
-            line => drop(machines.run(line, &more, 0)),
-        }
+        match line.as_str() {
+            "" => machines.append("here", "9", ""),
+            line => machines.json(line),
+        };
         let report = machines.verify("here");
         assert_eq!(report["verdict"], "verified", "{number}");
         assert_eq!(report["completeness"], "head", "{number}");
@@ -189,12 +174,12 @@ fn what_a_host_wrote_it_knows_and_an_older_copy_is_a_rollback() {
         fs::rename(&older, &here).unwrap();
         let report = machines.verify("here");
         assert_eq!(report["verdict"], "rolled_back", "{number}");
-        assert!(codes(&report).contains(&"head_ahead"), "{report}");
+        assert!(report.codes().contains(&"head_ahead"), "{report}");
         // Appending to the restored folder would be a fork, so it is refused.
         let ran = machines
             .sandbox
-            .run(["lineage", "recover", "here", "--to", &machines.root]);
-        ran.exits(2).fails_with("put it back");
+            .sh(format!("lineage recover here --to {}", machines.root));
+        ran.exits(2).fails_with("restore it");
         fs::remove_dir_all(&here).unwrap();
         fs::rename(machines.path("newer"), &here).unwrap();
     }
@@ -206,19 +191,19 @@ fn folders_of_both_machines_are_one_lineage_that_nobody_set_back() {
     machines.offer();
     machines.import(0);
     let accept = "lineage accept there --key there/session.identity --delegation delegation -o";
-    machines.run(accept, &["answer"], 0);
+    machines.json(format!("{accept} answer"));
     let by_session = "--identity there/session.identity --delegation delegation";
     let newest = ["2", "3", "4"].map(|tick| machines.append("there", tick, by_session));
     let newest = &newest[2];
     // The source accepts the answer although this host knows later checkpoints.
-    let taken = machines.run("lineage import answer here", &[], 0);
+    let taken = machines.json("lineage import answer here");
     assert_eq!(taken["done"], "answer taken");
     let report = machines.verify("here there");
     assert_eq!(report["verdict"], "verified");
-    assert!(codes(&report).contains(&"live_elsewhere"), "{report}");
-    assert!(!codes(&report).contains(&"live_behind"), "{report}");
+    assert!(report.codes().contains(&"live_elsewhere"), "{report}");
+    assert!(!report.codes().contains(&"live_behind"), "{report}");
     // An expected head needs no `--did` that names its agent.
-    let head = newest["hash"].as_str().unwrap();
+    let head = newest["hash"].text();
     for line in ["verify here there", "verify there"] {
         let line = format!("{line} --json --key {} --expect-head {head}", machines.root);
         let ran = machines.sandbox.run(line.split(' ')).exits(0);
@@ -230,7 +215,7 @@ fn folders_of_both_machines_are_one_lineage_that_nobody_set_back() {
     machines.sandbox.write("plain/notes.txt", "no lineage");
     let ran = machines
         .sandbox
-        .run(["verify", "plain", "--expect-head", head]);
+        .sh(format!("verify plain --expect-head {head}"));
     ran.fails_with("--expect-head");
 }
 
@@ -244,18 +229,17 @@ fn an_agent_moves_between_stores_of_any_kind() {
     let second = machines.append(here, "2", by_root);
     assert_eq!(second["prev"], first["hash"]);
     let root = "--key here/counter.identity";
-    machines.run(
-        &format!("lineage release {here} {root} --to"),
-        &[&machines.session],
-        0,
-    );
-    machines.run(&format!("lineage export {here} {root} -o moved"), &[], 0);
+    machines.json(format!(
+        "lineage release {here} {root} --to {}",
+        machines.session
+    ));
+    machines.json(format!("lineage export {here} {root} -o moved"));
     let session = "--key there/session.identity";
     let import = format!("lineage import moved {there} {session} --root");
-    machines.run(&import, &[&machines.root], 0);
+    machines.json(format!("{import} {}", machines.root));
     let accept = format!("lineage accept {there} {session} --delegation delegation -o taken");
-    machines.run(&accept, &[], 0);
-    let taken = machines.run(&format!("lineage import taken {here} {root}"), &[], 0);
+    machines.json(accept);
+    let taken = machines.json(format!("lineage import taken {here} {root}"));
     assert_eq!(taken["done"], "answer taken");
     let by_session = "--identity there/session.identity --delegation delegation";
     let third = machines.append(there, "3", by_session);
@@ -269,13 +253,13 @@ fn the_old_holder_writes_nothing_that_counts() {
     machines.offer();
     let code = Digest::of(b"code").to_hex();
     let line = "lineage append here --state state --tick 7 --budget 900 --price 1 --code";
-    machines.run(line, &[&code], 2);
+    machines.exits(2, format!("{line} {code} --json"));
     machines.import(0);
     let accept = "lineage accept there --key there/session.identity --delegation delegation -o";
-    machines.run(accept, &["answer"], 0);
-    machines.run(line, &[&code], 2);
-    machines.run("lineage import answer here", &[], 0);
-    machines.run(line, &[&code], 2);
+    machines.json(format!("{accept} answer"));
+    machines.exits(2, format!("{line} {code} --json"));
+    machines.json("lineage import answer here");
+    machines.exits(2, format!("{line} {code} --json"));
     machines.append(
         "there",
         "8",
@@ -291,10 +275,10 @@ fn two_answers_to_one_release_are_proved_to_anybody() {
     machines.import(0);
     copy(&machines.path("there"), &machines.path("again"));
     let by = "--key there/session.identity --delegation delegation -o";
-    machines.run(&format!("lineage accept there {by}"), &["taken"], 0);
+    machines.json(format!("lineage accept there {by} taken"));
     // A host that wrote one answer does not write a different one.
     let refuse = format!("lineage refuse again --reason full {by}");
-    machines.run(&refuse, &["refused"], 2);
+    machines.exits(2, format!("{refuse} refused --json"));
     let elsewhere = |line: &str| {
         let mut command = Command::new(PROGRAM);
         command.env_clear().current_dir(machines.sandbox.work());
@@ -302,12 +286,10 @@ fn two_answers_to_one_release_are_proved_to_anybody() {
         Ran::of(command.args(line.split(' ')).output().unwrap())
     };
     elsewhere(&format!("{refuse} refused")).exits(0);
-    machines.run("lineage import taken here", &[], 0);
-    let ran = machines
-        .sandbox
-        .run(["lineage", "import", "refused", "here"]);
-    assert!(ran.exits(1).stderr.contains("forked"));
-    machines.run("lineage fork-proof taken refused -o proof", &[], 0);
+    machines.json("lineage import taken here");
+    let ran = machines.sandbox.sh("lineage import refused here");
+    ran.exits(1).warns("forked");
+    machines.json("lineage fork-proof taken refused -o proof");
     let proved = elsewhere("lineage check-proof proof --json")
         .exits(0)
         .json();
@@ -318,7 +300,7 @@ fn two_answers_to_one_release_are_proved_to_anybody() {
     for at in (0..bytes.len()).step_by(41) {
         let mut changed = bytes.clone();
         changed[at] ^= 1;
-        fs::write(machines.path("changed"), changed).unwrap();
+        machines.sandbox.write("changed", changed);
         elsewhere("lineage check-proof changed").exits(1);
     }
 }
@@ -329,10 +311,10 @@ fn a_refusal_gives_the_agent_back() {
     machines.offer();
     machines.import(0);
     let refuse = "lineage refuse there --key there/session.identity --delegation delegation --reason full -o";
-    machines.run(refuse, &["answer"], 0);
-    let taken = machines.run("lineage import answer here", &[], 0);
+    machines.json(format!("{refuse} answer"));
+    let taken = machines.json("lineage import answer here");
     assert_eq!(taken["holder"], machines.root.as_str());
-    let again = machines.run("lineage import answer here", &[], 0);
+    let again = machines.json("lineage import answer here");
     assert_eq!(again["done"], "answer taken before");
 }
 
@@ -350,14 +332,14 @@ fn a_package_that_does_not_hold_leaves_nothing_behind() {
     ] {
         let mut changed = package.clone();
         change(&mut changed, last);
-        fs::write(machines.path("package"), changed).unwrap();
+        machines.sandbox.write("package", changed);
         machines.import(2);
         assert!(!machines.path("there/counter.checkpoint").exists());
     }
-    fs::write(machines.path("package"), &package).unwrap();
+    machines.sandbox.write("package", &package);
     let line = "lineage import package there --key there/session.identity";
-    machines.run(line, &[], 2);
-    machines.run(line, &["--root", &machines.session], 2);
+    machines.exits(2, format!("{line} --json"));
+    machines.exits(2, format!("{line} --root {} --json", machines.session));
     machines.import(0);
     assert!(machines.path("there/counter.checkpoint").exists());
 }

@@ -1,6 +1,6 @@
 //! Receipts that igor's nodes sign.
 
-use crate::sandbox::{Ran, Sandbox};
+use crate::prelude::*;
 
 /// Two receipts for `counter` by the node with [`NODE`].
 const FILE: &[u8] = include_bytes!("../../../../../testkit/lineage/receipts.bin");
@@ -16,7 +16,7 @@ fn ask(bytes: &[u8], more: &str) -> Ran {
 #[track_caller]
 fn says(bytes: &[u8], more: &str, code: i32, standing: &str) {
     let told = ask(bytes, more).exits(code).json();
-    let receipts = told["receipts"].as_array().unwrap();
+    let receipts = told["receipts"].list();
     assert!(
         receipts
             .iter()

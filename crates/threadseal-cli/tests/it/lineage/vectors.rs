@@ -1,11 +1,8 @@
 //! Files that igor made, and every attack on them. The command gives each word of the index the
 //! verdict, the exit code and the finding that `testkit/lineage/expect.toml` lists.
 
-use super::{codes, report};
-use crate::sandbox::{Sandbox, shared};
-use serde_json::Value;
-use std::fs;
-use std::path::Path;
+use super::report;
+use crate::prelude::*;
 
 struct Rule {
     flags: Vec<String>,
@@ -63,7 +60,7 @@ fn entries(folder: &Path) -> Vec<Value> {
 
 fn rules() -> Vec<toml::Value> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testkit/lineage/expect.toml");
-    let table: toml::Table = fs::read_to_string(path).unwrap().parse().unwrap();
+    let table: toml::Table = read(path).parse().unwrap();
     table["rule"].as_array().unwrap().clone()
 }
 
@@ -78,12 +75,11 @@ fn each_word_of_the_index_gets_its_verdict_its_exit_code_and_its_finding() {
         let rules = rules_of(&rules, &entry);
         assert!(!rules.is_empty(), "no rule for {}", entry["expected"]);
         for rule in rules {
-            let mut arguments = vec!["lineage", "verify", path.to_str().unwrap()];
-            arguments.extend(rule.flags.iter().map(String::as_str));
-            let report = report(&sandbox, &arguments);
+            let line = format!("lineage verify {path:?} {}", rule.flags.join(" "));
+            let report = report(&sandbox, &line);
             let verdict = report["verdict"].as_str().unwrap();
             let said = rule.verdicts.iter().any(|expected| expected == verdict);
-            let codes = codes(&report);
+            let codes = report.codes();
             let told = rule
                 .finding
                 .iter()
@@ -111,7 +107,7 @@ fn verify_detects_them_and_never_accepts_what_must_be_refused() {
     for entry in entries(&folder) {
         let path = folder.join(entry["path"].as_str().unwrap());
         let key = entry["trust"]["pinned_pubkey"].as_str().unwrap();
-        let ran = sandbox.run(["verify", "--json", "--key", key, path.to_str().unwrap()]);
+        let ran = sandbox.sh(format!("verify --json --key {key} {path:?}"));
         let (id, expected) = (
             entry["id"].as_str().unwrap(),
             entry["expected"].as_str().unwrap(),
@@ -153,9 +149,8 @@ fn a_folder_of_them_is_found_by_content() {
             sandbox.write(&format!("{verdict}/{part}/x{at}.dat"), bytes);
         }
         let key = entry["trust"]["pinned_pubkey"].as_str().unwrap();
-        let report = report(&sandbox, &["verify", "--key", key, verdict]);
-        assert_eq!(report["verdict"], verdict);
-        assert_eq!(report["path"], verdict);
+        let report = report(&sandbox, &format!("verify --key {key} {verdict}"));
+        report.is(json!({"verdict": verdict, "path": verdict}));
     }
     let every = [
         "formats/v4_extremes.ckpt",
@@ -165,7 +160,7 @@ fn a_folder_of_them_is_found_by_content() {
     for (at, file) in every.iter().enumerate() {
         let bytes = fs::read(folder.join(file)).unwrap();
         let path = sandbox.write(&format!("single/{at}"), bytes);
-        let ran = sandbox.run(["verify", "--json", path.to_str().unwrap()]);
+        let ran = sandbox.sh(format!("verify --json {path:?}"));
         assert_eq!(ran.json()["results"][0]["format"], "lineage", "{file}");
     }
 }

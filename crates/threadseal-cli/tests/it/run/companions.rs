@@ -1,17 +1,12 @@
 //! `verify DIR` reports each file that a thread's record names and that is missing or differs.
 
-use super::{greet, once_more, project, thread};
-use crate::sandbox::{Ran, Sandbox, copy};
-use std::fs;
-use std::path::{Path, PathBuf};
-use threadseal_formats::transcript::event::{EventType, Payload};
-use threadseal_formats::transcript::ext::Ext;
+use crate::prelude::*;
 
 fn ran() -> (Sandbox, PathBuf) {
     let sandbox = project();
-    greet(&sandbox, &["--script", "answers.yaml"]).exits(0);
+    greeted(&sandbox, "");
     let folder = thread(&sandbox, "child");
-    sandbox.run(["verify", "p"]).exits(0);
+    sandbox.ok("verify p");
     (sandbox, folder)
 }
 
@@ -29,35 +24,49 @@ fn ledger(folder: &Path) -> PathBuf {
 fn tells(ran: &Ran, code: &str, name: &str) {
     assert_eq!(ran.code, 1, "{}{}", ran.stdout, ran.stderr);
     let results = &ran.json()["results"];
-    let told = results.as_array().unwrap().iter().any(|report| {
-        let findings = report["findings"].as_array().unwrap();
-        report["path"].as_str().unwrap().ends_with(name)
-            && findings.iter().any(|found| found["code"] == code)
+    let told = results.list().iter().any(|report| {
+        let findings = report["findings"].list();
+        report["path"].text().ends_with(name) && findings.iter().any(|found| found["code"] == code)
     });
     assert!(told, "{code} of {name}: {results:#}");
 }
 
-// T-FIL-01
+// T-FIL-01 T-FIL-11
 #[test]
-fn a_deleted_neighbour_of_a_transcript_is_missed() {
+fn a_file_of_a_thread_that_is_gone_replaced_or_cut_is_found() {
     let (sandbox, folder) = ran();
+    let other = thread(&sandbox, "greet");
     let ledger = ledger(&folder);
-    for path in [
-        folder.join("thread.json"),
-        folder.join("capabilities.md"),
-        ledger,
-    ] {
-        let bytes = fs::read(&path).unwrap();
-        fs::remove_file(&path).unwrap();
-        let name = path.file_name().unwrap().to_str().unwrap();
-        tells(
-            &sandbox.run(["verify", "p", "--json"]),
-            "companion_missing",
-            name,
-        );
-        fs::write(&path, bytes).unwrap();
+    let [record, papers, rights] =
+        ["transcript.jsonl", "thread.json", "capabilities.md"].map(|name| folder.join(name));
+    let find = |path: &Path, code: &str| {
+        tells(&sandbox.sh("verify p --json"), code, name_of(path));
+    };
+    for path in [&papers, &rights, &ledger] {
+        let bytes = fs::read(path).unwrap();
+        fs::remove_file(path).unwrap();
+        find(path, "companion_missing");
+        fs::write(path, bytes).unwrap();
     }
-    sandbox.run(["verify", "p"]).exits(0);
+    for path in [&papers, &rights] {
+        let theirs = read(other.join(name_of(path)));
+        while_it_holds(path, theirs, || find(path, "companion_differs"));
+    }
+    // The record states how its ledger ends.
+    let lines = lines(&ledger);
+    let cut = lines[..lines.len() - 1].concat();
+    while_it_holds(&ledger, cut, || find(&ledger, "companion_differs"));
+    for (path, code) in [(&record, "record_missing"), (&ledger, "companion_differs")] {
+        for nothing in [&b"nothing\n"[..], b"", b"\x89PNG", b"{}\n"] {
+            while_it_holds(path, nothing, || find(path, code));
+        }
+    }
+    // A copy of one file outside of the project misses no other.
+    for path in [&record, &ledger] {
+        sandbox.write(format!("copies/{}", name_of(path)), read(path));
+        sandbox.ok(format!("verify copies/{}", name_of(path)));
+    }
+    sandbox.ok("verify p");
 }
 
 // T-FIL-03
@@ -68,12 +77,12 @@ fn a_deleted_transcript_is_missed_by_each_neighbour_that_is_left() {
     let ledger = ledger(&folder);
     let bytes = fs::read(&record).unwrap();
     fs::remove_file(&record).unwrap();
-    let verify = || sandbox.run(["verify", "p", "--json"]);
+    let verify = || sandbox.sh("verify p --json");
     tells(&verify(), "record_missing", "transcript.jsonl");
     // A link in its place does not count, wherever it leads.
     let copy = sandbox.write("copies/one.jsonl", "");
     fs::write(&copy, &bytes).unwrap();
-    std::os::unix::fs::symlink(&copy, &record).unwrap();
+    symlink(&copy, &record).unwrap();
     tells(&verify(), "record_missing", "transcript.jsonl");
     fs::remove_file(&record).unwrap();
     for (gone, code) in [(&papers, "record_missing"), (&ledger, "companion_missing")] {
@@ -83,52 +92,38 @@ fn a_deleted_transcript_is_missed_by_each_neighbour_that_is_left() {
         fs::write(gone, kept).unwrap();
     }
     fs::write(&record, bytes).unwrap();
-    sandbox.run(["verify", "p"]).exits(0);
+    sandbox.ok("verify p");
 }
 
 // T-FIL-07
 #[test]
 fn a_child_that_is_gone_as_a_whole_is_missed_by_its_parents_record() {
     let (sandbox, folder) = ran();
-    let kept = sandbox.work().join("kept");
+    let kept = sandbox.path("kept");
     fs::rename(&folder, &kept).unwrap();
-    let child = folder.file_name().unwrap().to_str().unwrap();
+    let child = name_of(&folder);
     let name = format!("{child}/transcript.jsonl");
-    let verify = |what: &str| sandbox.run(["verify", what, "--json"]);
+    let verify = |what: &str| sandbox.sh(format!("verify {what:?} --json"));
     tells(&verify("p"), "record_missing", &name);
     tells(&verify("p/.ai/agent/threads"), "record_missing", &name);
-    let from_inside = sandbox.work().join("p/.ai/agent/threads/demo");
-    tells(
-        &verify(from_inside.to_str().unwrap()),
-        "record_missing",
-        &name,
-    );
+    let from_inside = sandbox.path("p/.ai/agent/threads/demo");
+    let inside = verify(from_inside.to_str().unwrap());
+    tells(&inside, "record_missing", &name);
     // A copy outside of the project misses no other thread.
     let parent = thread(&sandbox, "greet");
-    let copy = sandbox
-        .work()
-        .join("copies/demo")
-        .join(parent.file_name().unwrap());
-    fs::create_dir_all(&copy).unwrap();
-    for entry in fs::read_dir(&parent).unwrap() {
-        let entry = entry.unwrap();
-        fs::copy(entry.path(), copy.join(entry.file_name())).unwrap();
-    }
-    sandbox.run(["verify", "copies"]).exits(0);
+    copy(&parent, &sandbox.path("copies/demo").join(name_of(&parent)));
+    sandbox.ok("verify copies");
     // A thread in another of the verified folders is not missing.
-    let moved = sandbox.work().join("p/moved/demo");
+    let moved = sandbox.path("p/moved/demo");
     fs::create_dir_all(&moved).unwrap();
     fs::rename(&kept, moved.join(child)).unwrap();
-    sandbox.run(["verify", "p"]).exits(0);
+    sandbox.ok("verify p");
     fs::rename(moved.join(child), &folder).unwrap();
-    let papers = parent.to_str().unwrap();
-    sandbox.run(["verify", papers]).exits(0);
+    sandbox.ok(format!("verify {parent:?}"));
     // Older than its end, on a host without a head of it.
     sandbox.forget();
     let path = folder.join("transcript.jsonl");
-    let text = fs::read_to_string(&path).unwrap();
-    let begin: Vec<&str> = text.split_inclusive('\n').take(2).collect();
-    fs::write(&path, begin.concat()).unwrap();
+    fs::write(&path, lines(&path)[..2].concat()).unwrap();
     tells(&verify("p"), "head_ahead", &name);
 }
 
@@ -137,108 +132,34 @@ fn a_child_that_is_gone_as_a_whole_is_missed_by_its_parents_record() {
 fn a_parent_a_predecessor_and_a_successor_that_are_gone_as_a_whole_are_missed_once() {
     let (sandbox, child) = ran();
     let first = thread(&sandbox, "greet");
-    sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
-    let id = format!("demo/{}", first.file_name().unwrap().to_str().unwrap());
-    let resumed = sandbox.run(once_more(&id).iter().chain(&["--json"]));
+    let id = thread_id(&first);
+    let resumed = sandbox.sh(once_more(&id) + " --json");
     let resumed = resumed.exits(0).json();
-    let second = resumed["thread_id"].as_str().unwrap();
-    let second = sandbox.work().join("p/.ai/agent/threads").join(second);
-    sandbox.run(["verify", "p"]).exits(0);
-    let verify = || sandbox.run(["verify", "p", "--json"]);
-    let kept = sandbox.work().join("kept");
+    let second = resumed["thread_id"].text();
+    let second = sandbox.path("p/.ai/agent/threads").join(second);
+    sandbox.ok("verify p");
+    let verify = || sandbox.sh("verify p --json");
+    let kept = sandbox.path("kept");
     // The first is the parent of the child and the predecessor of the second; the second is the
     // successor of the first.
     for folder in [&first, &second] {
         fs::rename(folder, &kept).unwrap();
-        let name = format!(
-            "{}/transcript.jsonl",
-            folder.file_name().unwrap().to_str().unwrap()
-        );
+        let name = format!("{}/transcript.jsonl", name_of(folder));
         let told = verify();
         tells(&told, "record_missing", &name);
         let results = told.json()["results"].clone();
-        let of_it = |report: &&serde_json::Value| report["path"].as_str().unwrap().ends_with(&name);
-        assert_eq!(results.as_array().unwrap().iter().filter(of_it).count(), 1);
+        let of_it = |report: &&Value| report["path"].text().ends_with(&name);
+        assert_eq!(results.list().iter().filter(of_it).count(), 1);
         fs::rename(&kept, folder).unwrap();
-        sandbox.run(["verify", "p"]).exits(0);
+        sandbox.ok("verify p");
     }
     // Older than the state from which the second continued, on a host without a head of it: the end
     // of no child shows it.
-    fs::remove_dir_all(sandbox.home().join("heads")).unwrap();
-    fs::create_dir(sandbox.home().join("heads")).unwrap();
+    empty(&sandbox.home().join("heads"));
     fs::remove_dir_all(child).unwrap();
     let path = first.join("transcript.jsonl");
-    let text = fs::read_to_string(&path).unwrap();
-    let begin: Vec<&str> = text.split_inclusive('\n').take(2).collect();
-    fs::write(&path, begin.concat()).unwrap();
+    fs::write(&path, lines(&path)[..2].concat()).unwrap();
     tells(&verify(), "head_ahead", "/transcript.jsonl");
-}
-
-#[test]
-fn a_ledger_that_was_copied_out_alone_misses_nothing() {
-    let (sandbox, folder) = ran();
-    let ledger = ledger(&folder);
-    let copy = sandbox.write("copies/x", "");
-    let copy = copy.with_file_name(ledger.file_name().unwrap());
-    fs::copy(ledger, copy).unwrap();
-    sandbox.run(["verify", "copies"]).exits(0);
-}
-
-// T-FIL-01
-#[test]
-fn a_neighbour_of_another_thread_is_told() {
-    let (sandbox, folder) = ran();
-    let other = thread(&sandbox, "greet");
-    for name in ["thread.json", "capabilities.md"] {
-        let bytes = fs::read(folder.join(name)).unwrap();
-        fs::copy(other.join(name), folder.join(name)).unwrap();
-        tells(
-            &sandbox.run(["verify", "p", "--json"]),
-            "companion_differs",
-            name,
-        );
-        fs::write(folder.join(name), bytes).unwrap();
-    }
-    let ledger = ledger(&folder);
-    let text = fs::read_to_string(&ledger).unwrap();
-    let (cut, _) = text.trim_end().rsplit_once('\n').unwrap();
-    fs::write(&ledger, format!("{cut}\n")).unwrap();
-    let name = ledger.file_name().unwrap().to_str().unwrap();
-    tells(
-        &sandbox.run(["verify", "p", "--json"]),
-        "companion_differs",
-        name,
-    );
-}
-
-#[test]
-fn a_transcript_that_was_copied_out_misses_nothing() {
-    let (sandbox, folder) = ran();
-    let copy = sandbox.write("copies/one.jsonl", "");
-    fs::copy(folder.join("transcript.jsonl"), copy).unwrap();
-    sandbox.run(["verify", "copies"]).exits(0);
-}
-
-// T-FIL-11
-#[test]
-fn what_overwrites_a_record_with_something_else_is_told() {
-    let (sandbox, folder) = ran();
-    let ledger = ledger(&folder);
-    // The record states how its ledger ends.
-    let cases = [
-        (folder.join("transcript.jsonl"), "record_missing"),
-        (ledger, "companion_differs"),
-    ];
-    for (path, code) in cases {
-        let bytes = fs::read(&path).unwrap();
-        for nothing in [&b"nothing\n"[..], b"", b"\x89PNG", b"{}\n"] {
-            fs::write(&path, nothing).unwrap();
-            let name = path.file_name().unwrap().to_str().unwrap();
-            tells(&sandbox.run(["verify", "p", "--json"]), code, name);
-        }
-        fs::write(&path, bytes).unwrap();
-    }
-    sandbox.run(["verify", "p"]).exits(0);
 }
 
 // T-FIL-06
@@ -247,47 +168,39 @@ fn what_threadseal_leaves_behind_is_no_record() {
     let (sandbox, folder) = ran();
     let tail =
         b"{\"timestamp\":1,\"thread_id\":\"x\",\"event_type\":\"cognition_in\",\"payload\":{}}\n";
-    let digest = threadseal_core::digest::Digest::of(tail);
+    let digest = Digest::of(tail);
     let name = format!("transcript.jsonl.tail-999-{digest}");
     fs::write(folder.join(&name), tail).unwrap();
-    fs::copy(
-        folder.join("thread.json"),
-        folder.join(".threadseal-1-0.tmp"),
-    )
-    .unwrap();
-    sandbox.run(["verify", "p"]).exits(0);
+    let left = folder.join(".threadseal-1-0.tmp");
+    fs::copy(folder.join("thread.json"), left).unwrap();
+    sandbox.ok("verify p");
     // A sealed record is not skipped for such a name.
-    let bytes = fs::read(folder.join("transcript.jsonl")).unwrap();
-    let changed = String::from_utf8(bytes)
-        .unwrap()
-        .replace("I am the child", "I am no child");
-    let digest = threadseal_core::digest::Digest::of(changed.as_bytes());
-    fs::write(
-        folder.join(format!("transcript.jsonl.tail-0-{digest}")),
-        changed,
-    )
-    .unwrap();
-    sandbox.run(["verify", "p"]).exits(1);
+    let text = read(folder.join("transcript.jsonl"));
+    let changed = text.replace("I am the child", "I am no child");
+    let digest = Digest::of(changed.as_bytes());
+    let name = format!("transcript.jsonl.tail-0-{digest}");
+    fs::write(folder.join(name), changed).unwrap();
+    sandbox.exits(1, "verify p");
 }
 
 /// A thread that began this child, and died before the child ended.
 fn began(sandbox: &Sandbox, thread: &str, record: &str) -> PathBuf {
     let name = "p/.ai/agent/threads/demo/thread-1/transcript.jsonl";
-    let mut parent = crate::fixtures::recorder(sandbox, name, 1);
-    let payload = serde_json::json!({
+    let mut parent = recorder(sandbox, name, 1);
+    let payload = json!({
         "child_thread_id": thread, "child_directive": "demo/child", "child_record": record,
     });
     let payload = Payload::parse(payload.to_string().as_bytes()).unwrap();
     let started = EventType::parse("child_thread_started").unwrap();
     parent.append(&started, &payload).unwrap();
     parent.seal(2, Ext::default()).unwrap();
-    sandbox.work().join(name)
+    sandbox.path(name)
 }
 
 fn findings(ran: &Ran, name: &str) -> String {
     let results = ran.json()["results"].clone();
-    let of_it = |report: &&serde_json::Value| report["path"].as_str().unwrap().ends_with(name);
-    let reports = results.as_array().unwrap();
+    let of_it = |report: &&Value| report["path"].text().ends_with(name);
+    let reports = results.list();
     reports.iter().find(of_it).unwrap()["findings"].to_string()
 }
 
@@ -295,20 +208,16 @@ fn findings(ran: &Ran, name: &str) -> String {
 #[test]
 fn a_child_whose_end_nobody_sealed_is_missed_by_the_log_alone() {
     let (sandbox, child) = ran();
-    let first = fs::read_to_string(child.join("transcript.jsonl")).unwrap();
-    let first: serde_json::Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
-    let record = first["payload"]["record"].as_str().unwrap();
-    let id = first["thread_id"].as_str().unwrap();
-    let threads = sandbox.work().join("p/.ai/agent/threads");
+    let first = json_lines(child.join("transcript.jsonl")).remove(0);
+    let record = first["payload"]["record"].text();
+    let id = first["thread_id"].text();
+    let threads = sandbox.path("p/.ai/agent/threads");
     // Everything that knew the child is gone: its parent, its folder, the registry, every head.
-    for gone in [
-        &child,
-        &thread(&sandbox, "greet"),
-        &sandbox.home().join("heads"),
-    ] {
+    let (parent, heads) = (thread(&sandbox, "greet"), sandbox.home().join("heads"));
+    for gone in [&child, &parent, &heads] {
         fs::remove_dir_all(gone).unwrap();
     }
-    fs::create_dir(sandbox.home().join("heads")).unwrap();
+    fs::create_dir(&heads).unwrap();
     for entry in fs::read_dir(&threads).unwrap() {
         let path = entry.unwrap().path();
         if path.is_file() {
@@ -316,25 +225,15 @@ fn a_child_whose_end_nobody_sealed_is_missed_by_the_log_alone() {
         }
     }
     began(&sandbox, id, record);
-    let name = child.file_name().unwrap().to_str().unwrap();
+    let name = name_of(&child);
     let name = format!("{name}/transcript.jsonl");
-    tells(
-        &sandbox.run(["verify", "p", "--json"]),
-        "record_missing",
-        &name,
-    );
+    tells(&sandbox.sh("verify p --json"), "record_missing", &name);
     // The same without that parent.
     fs::remove_dir_all(threads.join("demo/thread-1")).unwrap();
-    let all = sandbox
-        .run(["verify", "--all", "p", "--json"])
-        .exits(1)
-        .json();
-    let missing = all["results"].as_array().unwrap().iter();
-    let missing: Vec<&serde_json::Value> = missing
-        .filter(|report| report["verdict"] == "missing")
-        .map(|report| &report["record"])
-        .collect();
-    assert!(missing.contains(&&record.into()), "{all}");
+    let all = sandbox.exits(1, "verify --all p --json").json();
+    let mut missing = all["results"].list().iter();
+    let is_it = |report: &Value| report["verdict"] == "missing" && report["record"] == record;
+    assert!(missing.any(is_it), "{all}");
 }
 
 // T-FIL-08 T-FIL-09
@@ -344,40 +243,29 @@ fn a_link_of_which_one_side_alone_is_there_is_open() {
     let name = "demo/thread-1/transcript.jsonl";
     // A child that, as far as the home knows, never sealed anything.
     let path = began(&sandbox, "demo/child-9", &"9".repeat(64));
-    let told = findings(&sandbox.run(["verify", "p", "--json"]), name);
-    assert!(
-        told.contains("link_open") && told.contains("no seal of that record"),
-        "{told}"
-    );
+    let told = findings(&sandbox.sh("verify p --json"), name);
+    told.has("link_open").has("no seal of that record");
     fs::remove_file(&path).unwrap();
     // A child that names another parent.
-    let first = fs::read_to_string(child.join("transcript.jsonl")).unwrap();
-    let first: serde_json::Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
-    let id = first["thread_id"].as_str().unwrap();
-    began(&sandbox, id, first["payload"]["record"].as_str().unwrap());
-    let told = findings(&sandbox.run(["verify", "p", "--json"]), name);
-    assert!(
-        told.contains("link_open") && told.contains("does not name this one"),
-        "{told}"
-    );
+    let first = json_lines(child.join("transcript.jsonl")).remove(0);
+    let id = first["thread_id"].text();
+    began(&sandbox, id, first["payload"]["record"].text());
+    let told = findings(&sandbox.sh("verify p --json"), name);
+    told.has("link_open").has("does not name this one");
     // The real parent and its child name each other.
-    let name = child.file_name().unwrap().to_str().unwrap();
-    let told = findings(
-        &sandbox.run(["verify", "p", "--json"]),
-        &format!("{name}/transcript.jsonl"),
-    );
-    assert!(!told.contains("link_open"), "{told}");
+    let name = name_of(&child);
+    let name = format!("{name}/transcript.jsonl");
+    findings(&sandbox.sh("verify p --json"), &name).lacks("link_open");
 }
 
 #[test]
 fn no_link_of_a_child_that_is_gone_on_with_is_open() {
     let (sandbox, child) = ran();
-    let name = child.file_name().unwrap().to_str().unwrap();
+    let name = name_of(&child);
     let id = format!("demo/{name}");
     sandbox.write("more.yaml", "answers:\n    - {text: More.}\n");
-    sandbox.run(once_more(&id)).exits(0);
-    let verified = sandbox.run(["verify", "p", "--json"]).exits(0).stdout;
-    assert!(!verified.contains("link_open"), "{verified}");
+    sandbox.ok(once_more(&id));
+    sandbox.ok("verify p --json").omits("link_open");
 }
 
 /// An auditor gets the folder of a project and a public key, and knows no heads.
@@ -386,37 +274,30 @@ fn no_link_of_a_child_that_is_gone_on_with_is_open() {
 fn who_was_not_there_takes_the_end_of_a_ledger_from_the_record_that_seals_it() {
     let (sandbox, folder) = ran();
     let auditor = Sandbox::new();
-    copy(&sandbox.work().join("p"), &auditor.work().join("p"));
-    fs::copy(
-        sandbox.home().join("keys/self.native.pub"),
-        auditor.work().join("self.pem"),
-    )
-    .unwrap();
-    let verify = |path: &str| auditor.run(["verify", path, "--key", "self.pem", "--json"]);
+    copy(&sandbox.path("p"), &auditor.path("p"));
+    let key = sandbox.home().join("keys/self.native.pub");
+    fs::copy(key, auditor.path("self.pem")).unwrap();
+    let verify = |path: &str| auditor.sh(format!("verify {path} --key self.pem --json"));
     verify("p").exits(0);
     let within = folder.strip_prefix(sandbox.work()).unwrap();
-    let ledger = ledger(&auditor.work().join(within));
+    let ledger = ledger(&auditor.path(within));
     // Verified alone, the ledger has no proof of completeness.
     verify(ledger.to_str().unwrap()).exits(3);
-    let text = fs::read_to_string(&ledger).unwrap();
-    let (cut, _) = text.trim_end().rsplit_once('\n').unwrap();
-    fs::write(&ledger, format!("{cut}\n")).unwrap();
-    let name = ledger.file_name().unwrap().to_str().unwrap();
+    let text = read(&ledger);
+    cut_line(&ledger);
+    let name = name_of(&ledger);
     tells(&verify("p"), "companion_differs", name);
     tells(&verify("p"), "head_ahead", name);
     fs::write(&ledger, &text).unwrap();
     // A record that does not verify proves no end of a ledger.
-    let record = auditor.work().join(within).join("transcript.jsonl");
-    let lines = fs::read_to_string(&record).unwrap();
-    let (kept, _) = lines.trim_end().rsplit_once('\n').unwrap();
-    fs::write(&record, format!("{kept}\n")).unwrap();
+    let record = auditor.path(within).join("transcript.jsonl");
+    cut_line(&record);
     let report = verify("p").json();
-    let results = report["results"].as_array().unwrap();
-    let of_it = |report: &&serde_json::Value| report["path"].as_str().unwrap().ends_with(name);
-    let verdicts: Vec<_> = results
+    let results = report["results"].list();
+    let of_it = |report: &&Value| report["path"].text().ends_with(name);
+    let verdicts = results
         .iter()
         .filter(of_it)
-        .map(|report| &report["verdict"])
-        .collect();
-    assert_eq!(verdicts, ["open"]);
+        .map(|report| &report["verdict"]);
+    assert_eq!(verdicts.collect::<Vec<_>>(), ["open"]);
 }

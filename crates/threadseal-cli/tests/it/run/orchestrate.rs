@@ -1,12 +1,7 @@
 //! Threads of other processes: waited for, cancelled, killed and searched; also rows that name an
 //! unrelated process.
 
-use super::{greet, project};
-use crate::sandbox::Sandbox;
-use serde_json::Value;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use crate::prelude::*;
 
 /// A process that runs a thread, and ends with the test.
 struct Runs {
@@ -24,9 +19,9 @@ impl Drop for Runs {
 
 /// A process in the middle of a call.
 fn running(sandbox: &Sandbox) -> Runs {
-    let path = sandbox.work().join("p/.ai/tools/demo/count.yaml");
-    std::fs::write(&path, "tool_type: command\ncommand: [/bin/sleep, '60']\n").unwrap();
-    sandbox.run(["seal", "-q", path.to_str().unwrap()]).exits(0);
+    let path = sandbox.path("p/.ai/tools/demo/count.yaml");
+    fs::write(&path, "tool_type: command\ncommand: [/bin/sleep, '60']\n").unwrap();
+    sandbox.ok(format!("seal -q {path:?}"));
     sandbox.write("slow.yaml", "answers: [{calls: [{tool: demo_count}]}]");
     let mut command = sandbox.command();
     command.args([
@@ -44,10 +39,10 @@ fn running(sandbox: &Sandbox) -> Runs {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let threads = sandbox.work().join("p/.ai/agent/threads/demo");
+    let threads = sandbox.path("p/.ai/agent/threads/demo");
     let begun = || {
-        let folder = std::fs::read_dir(&threads).ok()?.next()?.ok()?.path();
-        let text = std::fs::read_to_string(folder.join("transcript.jsonl")).ok()?;
+        let folder = fs::read_dir(&threads).ok()?.next()?.ok()?.path();
+        let text = fs::read_to_string(folder.join("transcript.jsonl")).ok()?;
         text.contains("tool_call_start").then_some(folder)
     };
     let folder = (0..600).find_map(|_| {
@@ -55,7 +50,7 @@ fn running(sandbox: &Sandbox) -> Runs {
         begun()
     });
     let folder = folder.unwrap();
-    let thread = format!("demo/{}", folder.file_name().unwrap().to_str().unwrap());
+    let thread = thread_id(&folder);
     Runs {
         process,
         thread,
@@ -64,28 +59,28 @@ fn running(sandbox: &Sandbox) -> Runs {
 }
 
 fn sql(sandbox: &Sandbox, text: &str) {
-    let path = sandbox.work().join("p/.ai/agent/threads/registry.db");
+    let path = sandbox.path("p/.ai/agent/threads/registry.db");
     rusqlite::Connection::open(path)
         .unwrap()
         .execute_batch(text)
         .unwrap();
 }
 
-fn of(sandbox: &Sandbox, command: &str, thread: &str, more: &[&str]) -> crate::sandbox::Ran {
-    let own = ["thread", command, thread, "--project", "p", "--json"];
-    sandbox.run(own.iter().chain(more))
+fn of(sandbox: &Sandbox, command: &str, thread: &str, more: &str) -> Ran {
+    let own = format!("thread {command} {thread} --project p --json");
+    sandbox.sh(format!("{own} {more}"))
 }
 
 #[test]
 fn a_thread_of_another_process_is_waited_for_and_cancelled() {
     let sandbox = project();
     let mut runs = running(&sandbox);
-    let late = of(&sandbox, "wait", &runs.thread, &["--timeout", "0.2"])
+    let late = of(&sandbox, "wait", &runs.thread, "--timeout 0.2")
         .exits(3)
         .json();
     assert_eq!(late["results"][&runs.thread]["status"], "timeout");
-    of(&sandbox, "cancel", &runs.thread, &[]).exits(0);
-    let waited = of(&sandbox, "wait", &runs.thread, &["--timeout", "30"])
+    of(&sandbox, "cancel", &runs.thread, "").exits(0);
+    let waited = of(&sandbox, "wait", &runs.thread, "--timeout 30")
         .exits(2)
         .json();
     assert_eq!(
@@ -93,13 +88,10 @@ fn a_thread_of_another_process_is_waited_for_and_cancelled() {
         "{waited}"
     );
     runs.process.wait().unwrap();
-    let status = of(&sandbox, "status", &runs.thread, &[]).exits(0).json();
-    assert_eq!(
-        (&status["status"], &status["verified"]),
-        (&"cancelled".into(), &true.into())
-    );
-    sandbox.run(["verify", "p"]).exits(0);
-    of(&sandbox, "cancel", &runs.thread, &[]).exits(2);
+    let status = of(&sandbox, "status", &runs.thread, "").exits(0).json();
+    status.is(json!({"status": "cancelled", "verified": true}));
+    sandbox.ok("verify p");
+    of(&sandbox, "cancel", &runs.thread, "").exits(2);
 }
 
 #[test]
@@ -115,17 +107,13 @@ fn a_killed_process_is_the_one_that_writes_the_record() {
             .unwrap()
             .success()
     );
-    let killed = of(&sandbox, "kill", &runs.thread, &[]).exits(0).json();
+    let killed = of(&sandbox, "kill", &runs.thread, "").exits(0).json();
     assert_eq!(killed["status"], "killed");
     assert!(!runs.process.wait().unwrap().success());
     let record = runs.folder.join("transcript.jsonl");
-    sandbox.run(["verify", record.to_str().unwrap()]).exits(0);
-    assert!(
-        std::fs::read_to_string(record)
-            .unwrap()
-            .contains("tool_call_unresolved")
-    );
-    let waited = of(&sandbox, "wait", &runs.thread, &[]).exits(2).json();
+    sandbox.ok(format!("verify {record:?}"));
+    assert!(read(record).contains("tool_call_unresolved"));
+    let waited = of(&sandbox, "wait", &runs.thread, "").exits(2).json();
     assert_eq!(
         waited["results"][&runs.thread]["status"], "killed",
         "{waited}"
@@ -136,12 +124,10 @@ fn a_killed_process_is_the_one_that_writes_the_record() {
 fn a_process_that_ends_itself_when_it_is_asked_to_says_so() {
     let sandbox = project();
     let mut runs = running(&sandbox);
-    let killed = of(&sandbox, "kill", &runs.thread, &[]).exits(0).json();
+    let killed = of(&sandbox, "kill", &runs.thread, "").exits(0).json();
     assert_eq!(killed["status"], "cancelled");
     runs.process.wait().unwrap();
-    sandbox
-        .run(["verify", runs.folder.to_str().unwrap()])
-        .exits(0);
+    sandbox.ok(format!("verify {:?}", runs.folder));
 }
 
 // T-REG-02
@@ -160,7 +146,7 @@ fn an_edited_row_signals_no_stranger_and_not_the_writer_either() {
         ),
     ] {
         sql(&sandbox, &row);
-        of(&sandbox, "kill", &runs.thread, &[]).fails_with("nothing is signalled");
+        of(&sandbox, "kill", &runs.thread, "").fails_with("no process is signalled");
         assert!(stranger.try_wait().unwrap().is_none(), "{row}");
         assert!(runs.process.try_wait().unwrap().is_none(), "{row}");
     }
@@ -171,50 +157,38 @@ fn an_edited_row_signals_no_stranger_and_not_the_writer_either() {
 #[test]
 fn operations_of_the_seed_run_as_json() {
     let sandbox = project();
-    let ran = greet(&sandbox, &["--script", "answers.yaml", "--json"])
-        .exits(0)
-        .json();
-    let id = ran["thread_id"].as_str().unwrap();
+    let id = greeted(&sandbox, "");
+    let id = id.as_str();
     let exec = |operation: Value| {
         let text = operation.to_string();
-        sandbox.run(["thread", "exec", &text, "--project", "p"])
+        sandbox.sh(format!("thread exec {text:?} --project p"))
     };
-    let waited = exec(serde_json::json!({"operation": "wait_threads", "thread_ids": [id]}))
+    let waited = exec(json!({"operation": "wait_threads", "thread_ids": [id]}))
         .exits(0)
         .json();
     assert_eq!(
         waited["results"][id]["outputs"]["path"], "out.txt",
         "{waited}"
     );
-    let chain = exec(serde_json::json!({"operation": "get_chain", "thread_id": id}))
+    let chain = exec(json!({"operation": "get_chain", "thread_id": id}))
         .exits(0)
         .json();
-    assert_eq!(
-        (&chain["schema"], &chain["chain_length"]),
-        (&"threadseal.thread-exec/1".into(), &1.into())
-    );
-    exec(serde_json::json!({"operation": "nothing"})).fails_with("no operation");
-    let found = of(&sandbox, "search", id, &["i WRITE"]).exits(0).json();
+    chain.is(json!({"schema": "threadseal.thread-exec/1", "chain_length": 1}));
+    exec(json!({"operation": "nothing"})).fails_with("no operation");
+    let found = of(&sandbox, "search", id, "'i WRITE'").exits(0).json();
     assert_eq!(found["count"], 1, "{found}");
-    let read = sandbox
-        .run(["thread", "transcript", id, "--project", "p", "--tail", "5"])
-        .exits(0);
-    assert!(read.stdout.lines().count() <= 5 && !read.stdout.is_empty());
-    let path = sandbox
-        .work()
-        .join(format!("p/.ai/agent/threads/{id}/transcript.jsonl"));
-    let text = std::fs::read_to_string(&path).unwrap();
-    std::fs::write(&path, text.replace("I write it.", "I rob it")).unwrap();
-    let found = of(&sandbox, "search", id, &["rob"]).exits(3).json();
+    let shown = sandbox.ok(format!("thread transcript {id} --project p --tail 5"));
+    assert!(shown.stdout.lines().count() <= 5 && !shown.stdout.is_empty());
+    let path = sandbox.path(format!("p/.ai/agent/threads/{id}/transcript.jsonl"));
+    let text = read(&path);
+    fs::write(&path, text.replace("I write it.", "I rob it")).unwrap();
+    let found = of(&sandbox, "search", id, "rob").exits(3).json();
     assert_eq!(found["count"], 0);
     assert!(
-        found["skipped"][0]["reason"]
-            .as_str()
-            .unwrap()
-            .contains("tampered"),
+        found["skipped"][0]["reason"].text().contains("tampered"),
         "{found}"
     );
     sandbox
-        .run(["thread", "transcript", id, "--project", "p"])
+        .sh(format!("thread transcript {id} --project p"))
         .fails_with("tampered");
 }

@@ -1,9 +1,6 @@
 //! `run` over real HTTP, for each protocol: a call in the first answer, a text in the second.
 
-use super::{directive, project, thread};
-use crate::sandbox::{Ran, Sandbox};
-use serde_json::{Value, json};
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use crate::prelude::*;
 use std::net::TcpListener;
 
 const WRITE: &str = "rye_file-system_write";
@@ -126,7 +123,7 @@ fn provider(shape: &'static str) -> (String, std::thread::JoinHandle<Vec<String>
 
 fn seal(sandbox: &Sandbox, path: &str, text: &str) {
     let path = sandbox.write(path, text);
-    sandbox.run(["seal", "-q", path.to_str().unwrap()]).exits(0);
+    sandbox.ok(format!("seal -q {path:?}"));
 }
 
 #[test]
@@ -149,24 +146,14 @@ fn a_directive_runs_over_each_protocol_and_its_record_verifies() {
         seal(&sandbox, "p/.ai/config/agent/models.yaml", &models);
         let mut command = sandbox.command();
         command.env("LOCAL_KEY", "not-a-real-key");
-        let words = [
-            "run",
-            "demo/write",
-            "--project",
-            "p",
-            "-i",
-            "name=Ada",
-            "--model",
-            "local-m",
-            "--json",
-        ];
-        let ran = Ran::of(command.args(words).output().unwrap())
+        let line = "run demo/write --project p -i name=Ada --model local-m --json";
+        let ran = Ran::of(command.args(words(line)).output().unwrap())
             .exits(0)
             .json();
         assert_eq!(ran["result"], "Written.", "{shape} {ran}");
         // Two answers of 100 and 10 tokens, at $1 and $10 for a million.
         assert_eq!(ran["cost"]["spend"], 0.0004, "{shape} {ran}");
-        let written = std::fs::read_to_string(sandbox.work().join("p/out.txt")).unwrap();
+        let written = sandbox.read("p/out.txt");
         assert_eq!(written, "Größe", "{shape}");
         let asked = served.join().unwrap();
         for said in ["Write in capitals.", "Greet Ada.", WRITE] {
@@ -179,9 +166,9 @@ fn a_directive_runs_over_each_protocol_and_its_record_verifies() {
             asked[1].contains("bytes"),
             "{shape}: the result of the call"
         );
-        sandbox.run(["verify", "p"]).exits(0);
-        let transcript = thread(&sandbox, "write").join("transcript.jsonl");
-        let text = std::fs::read_to_string(&transcript).unwrap();
+        sandbox.ok("verify p");
+        let transcript = transcript(&sandbox, "write");
+        let text = read(&transcript);
         assert!(
             text.contains("\"m-1\"") && !text.contains("not-a-real-key"),
             "{shape}"

@@ -1,6 +1,6 @@
 //! A model's output that looks like a record is only a text in a sealed file.
 
-use super::{greet, project};
+use crate::prelude::*;
 
 // T-TOL-13
 #[test]
@@ -9,7 +9,7 @@ fn an_entry_that_quotes_a_transcript_is_verified_as_the_text_that_it_is() {
     let rye = r#"{"event_type":"checkpoint","payload":{}}"#;
     let native =
         r#"{"event_type":"checkpoint","payload":{"seal":{"note":"threadseal/1/transcript/x"}}}"#;
-    let said = serde_json::json!(format!(
+    let said = json!(format!(
         "I read:\n\n{rye}\n{native}\n\n```\n{rye}\n{native}\n```\n"
     ));
     sandbox.write(
@@ -19,21 +19,19 @@ fn an_entry_that_quotes_a_transcript_is_verified_as_the_text_that_it_is() {
                                           input: {{path: out.txt}}}}]}}\n"
         ),
     );
-    greet(&sandbox, &["--script", "quotes.yaml"]).exits(0);
-    sandbox.run(["verify", "p"]).exits(0);
+    greeted(&sandbox, "--script quotes.yaml");
+    sandbox.ok("verify p");
     // A file with a damaged seal may not be skipped.
-    let entries = sandbox
-        .work()
-        .join("p/.ai/knowledge/agent/threads/demo/greet");
-    let entry = std::fs::read_dir(entries)
+    let entries = sandbox.path("p/.ai/knowledge/agent/threads/demo/greet");
+    let entry = fs::read_dir(entries)
         .unwrap()
         .next()
         .unwrap()
         .unwrap()
         .path();
-    let sealed = std::fs::read_to_string(&entry).unwrap();
-    assert!(sealed.contains(rye) && sealed.contains(native), "{sealed}");
-    std::fs::write(&entry, sealed.replace("I read:", "I wrote:")).unwrap();
-    sandbox.run(["verify", "p"]).exits(1);
-    sandbox.run(["verify", entry.to_str().unwrap()]).exits(1);
+    let sealed = read(&entry);
+    sealed.has(rye).has(native);
+    fs::write(&entry, sealed.replace("I read:", "I wrote:")).unwrap();
+    sandbox.exits(1, "verify p");
+    sandbox.exits(1, format!("verify {entry:?}"));
 }

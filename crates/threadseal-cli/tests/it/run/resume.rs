@@ -1,210 +1,145 @@
 //! Threads that resume threads: only from records that verify, whatever other files of the project
 //! contain.
 
-use super::{greet, once_more, project, thread};
-use crate::sandbox::{Ran, Sandbox};
-use serde_json::Value;
-use std::path::PathBuf;
+use crate::prelude::*;
 
 /// An ended thread, and the answers for its successors.
 fn ended() -> (Sandbox, String) {
     let sandbox = project();
-    let ran = greet(&sandbox, &["--script", "answers.yaml", "--json"])
-        .exits(0)
-        .json();
-    sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
-    (sandbox, ran["thread_id"].as_str().unwrap().to_owned())
+    let first = greeted(&sandbox, "");
+    (sandbox, first)
 }
 
-fn resume(sandbox: &Sandbox, thread: &str, more: &[&str]) -> Ran {
-    sandbox.run(once_more(thread).iter().chain(more))
+fn resume(sandbox: &Sandbox, thread: &str, more: &str) -> Ran {
+    sandbox.sh(format!("{} {more}", once_more(thread)))
 }
 
 /// Every record of the project's threads, and the content of the registry.
-fn state(sandbox: &Sandbox) -> (std::collections::BTreeMap<PathBuf, Vec<u8>>, String) {
-    let mut files = std::collections::BTreeMap::new();
-    let mut folders = vec![sandbox.work().join("p/.ai/agent/threads/demo")];
+fn state(sandbox: &Sandbox) -> (BTreeMap<PathBuf, Vec<u8>>, String) {
+    let mut files = BTreeMap::new();
+    let mut folders = vec![sandbox.path("p/.ai/agent/threads/demo")];
     while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
+        for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 folders.push(path);
             } else {
-                files.insert(path.clone(), std::fs::read(path).unwrap());
+                files.insert(path.clone(), fs::read(path).unwrap());
             }
         }
     }
-    (
-        files,
-        sandbox
-            .run(["thread", "list", "--project", "p", "--json"])
-            .exits(0)
-            .stdout,
-    )
+    (files, sandbox.ok("thread list --project p --json").stdout)
 }
 
 #[test]
 fn a_resumed_thread_hears_what_was_said_and_both_records_name_each_other() {
     let (sandbox, first) = ended();
-    let ran = resume(&sandbox, &first, &["--json"]).exits(0).json();
+    let ran = resume(&sandbox, &first, "--json").exits(0).json();
     assert_eq!(ran["result"], "Gladly.");
-    let second = ran["thread_id"].as_str().unwrap();
+    let second = ran["thread_id"].text();
     // The id of the first thread leads to the end of its chain, and the third thread gets both
     // conversations.
     sandbox.write("more.yaml", "answers: [{when: Once more., text: Again.}]");
-    let third = resume(&sandbox, &first, &["--json"]).exits(0).json();
-    sandbox.run(["verify", "p"]).exits(0);
-    let shown = sandbox
-        .run(["thread", "chain", second, "--project", "p", "--json"])
-        .exits(0)
-        .json();
-    let chain: Vec<&str> = shown["chain"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|link| link["thread_id"].as_str().unwrap())
-        .collect();
-    assert_eq!(
-        chain,
-        [first.as_str(), second, third["thread_id"].as_str().unwrap()]
-    );
+    let third = resume(&sandbox, &first, "--json").exits(0).json();
+    sandbox.ok("verify p");
+    let shown = sandbox.json(format!("thread chain {second} --project p"));
+    let chain: Vec<&str> = shown["chain"].texts("thread_id");
+    assert_eq!(chain, [first.as_str(), second, third["thread_id"].text()]);
     assert_eq!(shown["chain"][1]["status"], "continued");
-    let folder = |id: &str| sandbox.work().join("p/.ai/agent/threads").join(id);
-    let meta: Value =
-        serde_json::from_slice(&std::fs::read(folder(&first).join("thread.json")).unwrap())
-            .unwrap();
+    let folder = |id: &str| sandbox.path("p/.ai/agent/threads").join(id);
+    let meta = json_file(folder(&first).join("thread.json"));
     assert_eq!(meta["status"], "continued");
-    let lines = |id: &str| {
-        let text = std::fs::read_to_string(folder(id).join("transcript.jsonl")).unwrap();
-        text.lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect::<Vec<Value>>()
-    };
+    let lines = |id: &str| json_lines(folder(id).join("transcript.jsonl"));
     let (old, new) = (lines(&first), lines(second));
-    let link = old
-        .iter()
-        .rposition(|event| event["event_type"] == "thread_resumed")
-        .unwrap();
+    let is_link = |event: &Value| event["event_type"] == "thread_resumed";
+    let link = old.iter().rposition(is_link).unwrap();
     assert_eq!(
         old[link + 1]["payload"]["seal"]["ext"]["successor"],
         new[0]["payload"]["record"]
     );
-    let named = new[0]["payload"]["predecessor"].as_str().unwrap();
-    assert!(named.starts_with(old[0]["payload"]["record"].as_str().unwrap()));
+    let named = new[0]["payload"]["predecessor"].text();
+    assert!(named.starts_with(old[0]["payload"]["record"].text()));
     // The user's message; four answers with a result each.
     assert_eq!(new[0]["payload"]["meta"]["inherited_messages"], 9);
-    assert_eq!(
-        lines(third["thread_id"].as_str().unwrap())[0]["payload"]["meta"]["inherited_messages"],
-        11
-    );
+    let third = &lines(third["thread_id"].text())[0]["payload"];
+    assert_eq!(third["meta"]["inherited_messages"], 11);
 }
 
 #[test]
 fn a_thread_is_handed_over_by_command_and_all_that_it_leaves_verifies() {
     let (sandbox, first) = ended();
-    let hand_over = |thread: &str, more: &[&str]| {
-        let own = [
-            "thread",
-            "handoff",
-            thread,
-            "--project",
-            "p",
-            "--script",
-            "more.yaml",
-        ];
-        sandbox.run(own.iter().chain(more))
+    let hand_over = |thread: &str, more: &str| {
+        let own = format!("thread handoff {thread} --project p --script more.yaml");
+        sandbox.sh(format!("{own} {more}"))
     };
-    let ran = hand_over(&first, &["-m", "Once more.", "--json"])
-        .exits(0)
-        .json();
+    let ran = hand_over(&first, "-m 'Once more.' --json").exits(0).json();
     assert_eq!(ran["result"], "Gladly.");
-    sandbox.run(["verify", "p"]).exits(0);
-    let shown = sandbox
-        .run(["thread", "chain", &first, "--project", "p"])
-        .exits(0)
-        .stdout;
-    assert!(
-        shown.contains(ran["thread_id"].as_str().unwrap()),
-        "{shown}"
-    );
+    sandbox.ok("verify p");
+    sandbox
+        .ok(format!("thread chain {first} --project p"))
+        .prints(ran["thread_id"].text());
     // Without a message the model is asked to continue.
     sandbox.write(
         "more.yaml",
         "answers: [{when: Go on with the directive, text: I go on.}]",
     );
     assert_eq!(
-        hand_over(&first, &["--json"]).exits(0).json()["result"],
+        hand_over(&first, "--json").exits(0).json()["result"],
         "I go on."
     );
-    hand_over("demo/none-1", &[]).fails_with("demo/none-1");
+    hand_over("demo/none-1", "").fails_with("demo/none-1");
     sandbox
-        .run([
-            "thread",
-            "adopt",
-            &first,
-            "--project",
-            "p",
-            "--script",
-            "more.yaml",
-        ])
-        .fails_with("ThreadSeal's own");
+        .sh(format!(
+            "thread adopt {first} --project p --script more.yaml"
+        ))
+        .fails_with("resumed without adoption");
 }
 
 // T-RUN-01
 #[test]
 fn no_record_that_does_not_verify_is_resumed_and_nothing_changes() {
     let (sandbox, first) = ended();
-    let folder = sandbox.work().join("p/.ai/agent/threads").join(&first);
-    let child = thread(&sandbox, "child").join("transcript.jsonl");
+    let folder = sandbox.path("p/.ai/agent/threads").join(&first);
+    let child = transcript(&sandbox, "child");
     let transcript = folder.join("transcript.jsonl");
     let meta = folder.join("thread.json");
-    let text = std::fs::read_to_string(&transcript).unwrap();
-    let signed = std::fs::read_to_string(&meta).unwrap();
+    let text = read(&transcript);
+    let signed = read(&meta);
     let half: String = text.split_inclusive('\n').take(9).collect();
     let stripped: String = text
         .split_inclusive('\n')
         .filter(|line| !line.contains("\"checkpoint\""))
         .collect();
-    let attacks: [(&str, &PathBuf, String); 7] = [
+    let event = text.lines().nth(3).unwrap();
+    for (attack, path, bytes) in [
         (
-            "an answer was changed",
+            "edit an answer",
             &transcript,
             text.replace("I write it.", "I rob it."),
         ),
-        ("the end was cut off", &transcript, half),
-        ("the seals were stripped", &transcript, stripped),
+        ("cut", &transcript, half),
+        ("strip the seals", &transcript, stripped),
+        ("add an event", &transcript, format!("{text}{event}")),
+        ("another thread's", &transcript, read(child)),
         (
-            "an event was added",
-            &transcript,
-            format!("{text}{}", text.lines().nth(3).unwrap()),
-        ),
-        (
-            "it is another thread's",
-            &transcript,
-            std::fs::read_to_string(child).unwrap(),
-        ),
-        (
-            "a capability was added",
+            "add a capability",
             &meta,
-            signed.replace("rye.execute.tool.demo.count", "rye.execute.tool.*"),
+            signed.replace("tool.demo.count", "tool.*"),
         ),
         (
-            "the signature is gone",
+            "strip the signature",
             &meta,
             signed.replace("_signature", "_signatur"),
         ),
-    ];
-    for (what, path, attack) in attacks {
-        let whole = std::fs::read(path).unwrap();
-        assert_ne!(attack.as_bytes(), whole, "{what}: nothing was attacked");
-        std::fs::write(path, attack).unwrap();
-        let before = state(&sandbox);
-        let ran = resume(&sandbox, &first, &[]).exits(2);
-        assert!(state(&sandbox) == before, "{what}: something changed");
-        assert!(!ran.stderr.is_empty(), "{what}");
-        std::fs::write(path, whole).unwrap();
+    ] {
+        while_it_holds(path, bytes, || {
+            let before = state(&sandbox);
+            let ran = resume(&sandbox, &first, "").exits(2);
+            assert!(state(&sandbox) == before, "{attack}: something changed");
+            assert!(!ran.stderr.is_empty(), "{attack}");
+        });
     }
-    resume(&sandbox, &first, &[]).exits(0);
+    resume(&sandbox, &first, "").exits(0);
 }
 
 // T-RUN-05
@@ -215,155 +150,113 @@ fn a_continuation_directive_that_does_not_verify_is_refused() {
         include_str!("../../../../threadseal-runtime/builtin/directives/rye/agent/continuation.md");
     let path = sandbox.write("p/.ai/directives/rye/agent/continuation.md", text);
     let before = state(&sandbox);
-    resume(&sandbox, &first, &[]).exits(2);
+    resume(&sandbox, &first, "").exits(2);
     assert!(state(&sandbox) == before);
-    sandbox.run(["seal", "-q", path.to_str().unwrap()]).exits(0);
-    resume(&sandbox, &first, &[]).exits(0);
+    sandbox.ok(format!("seal -q {path:?}"));
+    resume(&sandbox, &first, "").exits(0);
 }
 
 #[test]
 fn what_has_not_ended_or_is_unknown_is_not_resumed() {
     let (sandbox, first) = ended();
-    resume(&sandbox, "demo/none-1", &[]).fails_with("demo/none-1");
-    resume(&sandbox, "../x", &[]).exits(2);
-    let listed = sandbox
-        .run(["thread", "list", "--project", "p", "--status", "completed"])
-        .exits(0)
-        .stdout;
-    assert!(
-        listed.lines().count() == 2 && listed.contains(&first),
-        "{listed}"
-    );
-    sandbox
-        .run(["thread", "list", "--project", "p", "--status", "gone"])
-        .exits(2);
-    sandbox
-        .run(["thread", "show", "demo/none-1", "--project", "p"])
-        .exits(2);
+    resume(&sandbox, "demo/none-1", "").fails_with("demo/none-1");
+    resume(&sandbox, "../x", "").exits(2);
+    let listed = sandbox.ok("thread list --project p --status completed");
+    assert_eq!(listed.stdout.lines().count(), 2, "{}", listed.stdout);
+    listed.prints(&first);
+    sandbox.exits(2, "thread list --project p --status gone");
+    sandbox.exits(2, "thread show demo/none-1 --project p");
 }
 
 #[test]
 fn a_thread_is_found_by_what_was_said_in_it_until_its_entry_is_changed() {
     let (sandbox, first) = ended();
-    let search = || {
-        sandbox.run([
-            "knowledge",
-            "search",
-            "write",
-            "it.",
-            "--project",
-            "p",
-            "--json",
-        ])
-    };
+    let search = || sandbox.sh("knowledge search write it. --project p --json");
     let found = search().exits(0).json();
-    let id = found["hits"][0]["id"].as_str().unwrap();
+    let id = found["hits"][0]["id"].text();
     assert!(id.starts_with("agent/threads/demo/greet/greet-"), "{found}");
     assert!(id.ends_with(first.rsplit('/').next().unwrap()));
-    let path = sandbox
-        .work()
-        .join("p/.ai/knowledge")
-        .join(format!("{id}.md"));
-    let entry = std::fs::read_to_string(&path).unwrap();
+    let path = sandbox.path("p/.ai/knowledge").join(format!("{id}.md"));
+    let entry = read(&path);
     for part in [
         "status: completed",
         "## Input \u{2014} Turn 1",
         "### Tool: rye_file-system_write",
         "**Completed** -- 4 turns",
     ] {
-        assert!(entry.contains(part), "{part:?} is not in {entry}");
+        entry.has(part);
     }
-    std::fs::write(&path, entry.replace("I write it.", "I rob it, write it.")).unwrap();
+    fs::write(&path, entry.replace("I write it.", "I rob it, write it.")).unwrap();
     assert_eq!(search().exits(1).json()["hits"][0]["verdict"], "tampered");
-    sandbox
-        .run(["knowledge", "search", "nowhere", "--project", "p"])
-        .exits(2);
+    sandbox.exits(2, "knowledge search nowhere --project p");
 }
 
 // T-RUN-22
 #[test]
 fn a_killed_thread_is_ended_honestly_and_its_open_call_is_named() {
     let sandbox = project();
-    let path = sandbox.work().join("p/.ai/tools/demo/count.yaml");
-    std::fs::write(&path, "tool_type: command\ncommand: [/bin/sleep, '30']\n").unwrap();
-    sandbox.run(["seal", "-q", path.to_str().unwrap()]).exits(0);
+    let path = sandbox.path("p/.ai/tools/demo/count.yaml");
+    fs::write(&path, "tool_type: command\ncommand: [/bin/sleep, '30']\n").unwrap();
+    sandbox.ok(format!("seal -q {path:?}"));
     sandbox.write(
         "slow.yaml",
         "answers:\n- {calls: [{tool: rye_file-system_write, input: {path: out.txt, content: Hello}}]}\n\
          - {calls: [{tool: demo_count}]}\n",
     );
-    let mut command = sandbox.command();
-    command.args([
-        "run",
-        "demo/greet",
-        "--project",
-        "p",
-        "-i",
-        "name=Ada",
-        "--script",
-        "slow.yaml",
-    ]);
-    command
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null());
-    let mut running = command.spawn().unwrap();
+    let mut running = sandbox.spawn("run demo/greet --project p -i name=Ada --script slow.yaml");
     let begun = || {
-        let threads = sandbox.work().join("p/.ai/agent/threads/demo");
-        let thread = std::fs::read_dir(threads).ok()?.next()?.ok()?.path();
-        let text = std::fs::read_to_string(thread.join("transcript.jsonl")).ok()?;
+        let threads = sandbox.path("p/.ai/agent/threads/demo");
+        let thread = fs::read_dir(threads).ok()?.next()?.ok()?.path();
+        let text = fs::read_to_string(thread.join("transcript.jsonl")).ok()?;
         (text.matches("tool_call_start").count() == 2).then_some(thread)
     };
     let folder = (0..600).find_map(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(50));
+        std::thread::sleep(Duration::from_millis(50));
         begun()
     });
     let folder = folder.unwrap();
-    let id = format!("demo/{}", folder.file_name().unwrap().to_str().unwrap());
-    let recover = || sandbox.run(["thread", "recover", &id, "--project", "p", "--json"]);
+    let id = thread_id(&folder);
+    let recover = || sandbox.sh(format!("thread recover {id} --project p --json"));
     recover().exits(2);
     running.kill().unwrap();
     running.wait().unwrap();
-    sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
-    resume(&sandbox, &id, &[]).fails_with("running");
+    resume(&sandbox, &id, "").fails_with("running");
     // Anyone who can write the file can add lines after the last seal; none of them counts.
     let path = folder.join("transcript.jsonl");
-    let mut text = std::fs::read_to_string(&path).unwrap();
+    let mut text = read(&path);
     let start = text.rfind("\"call_id\":\"").unwrap() + 11;
     let call = text[start..].split('"').next().unwrap().to_owned();
     for (kind, payload) in [
         (
             "tool_call_result",
-            serde_json::json!({"call_id": call, "output": "done"}),
+            json!({"call_id": call, "output": "done"}),
         ),
-        ("thread_completed", serde_json::json!({})),
+        ("thread_completed", json!({})),
     ] {
-        let line = serde_json::json!({"timestamp": 1.5, "thread_id": id, "event_type": kind, "payload": payload});
+        let line =
+            json!({"timestamp": 1.5, "thread_id": id, "event_type": kind, "payload": payload});
         text.push_str(&format!("{line}\n"));
     }
-    std::fs::write(&path, text).unwrap();
+    fs::write(&path, text).unwrap();
     let recovered = recover().exits(0).json();
     assert_eq!(recovered["status"], "error");
-    let open = recovered["unresolved"].as_array().unwrap();
+    let open = recovered["unresolved"].list();
     assert_eq!(
         (open.len(), &open[0]["item_id"]),
         (1, &"demo/count".into()),
         "{recovered}"
     );
+    sandbox.ok(format!("verify {:?}", folder.join("transcript.jsonl")));
     sandbox
-        .run(["verify", folder.join("transcript.jsonl").to_str().unwrap()])
-        .exits(0);
-    let listed = sandbox
-        .run(["thread", "status", &id, "--project", "p"])
-        .exits(0)
-        .stdout;
-    assert!(listed.contains("error"), "{listed}");
+        .ok(format!("thread status {id} --project p"))
+        .prints("error");
     recover().exits(2);
-    let ran = resume(&sandbox, &id, &["--json"]).exits(0).json();
+    let ran = resume(&sandbox, &id, "--json").exits(0).json();
     assert_eq!(ran["result"], "Gladly.");
 }
 
 fn registry(sandbox: &Sandbox) -> rusqlite::Connection {
-    rusqlite::Connection::open(sandbox.work().join("p/.ai/agent/threads/registry.db")).unwrap()
+    rusqlite::Connection::open(sandbox.path("p/.ai/agent/threads/registry.db")).unwrap()
 }
 
 // T-REG-01
@@ -379,22 +272,19 @@ fn what_the_registry_says_of_a_chain_counts_only_as_far_as_records_say_it() {
     for attack in attacks {
         let (sandbox, first) = ended();
         let child = thread(&sandbox, "child");
-        let child = format!("demo/{}", child.file_name().unwrap().to_str().unwrap());
+        let child = thread_id(&child);
         registry(&sandbox).execute(attack, []).unwrap();
         let resumed = if attack.contains("parent_id") {
             &child
         } else {
             &first
         };
-        let ran = resume(&sandbox, resumed, &["--json"]);
+        let ran = resume(&sandbox, resumed, "--json");
         if attack.contains("directive =") {
             // The directive comes from the record, whatever the registry contains.
             let again = ran.exits(0).json();
             assert!(
-                again["thread_id"]
-                    .as_str()
-                    .unwrap()
-                    .starts_with("demo/greet-"),
+                again["thread_id"].text().starts_with("demo/greet-"),
                 "{again}"
             );
         } else {
@@ -407,7 +297,7 @@ fn what_the_registry_says_of_a_chain_counts_only_as_far_as_records_say_it() {
 #[test]
 fn a_thread_that_goes_on_already_is_not_forked_by_an_older_registry() {
     let (sandbox, first) = ended();
-    resume(&sandbox, &first, &[]).exits(0);
+    resume(&sandbox, &first, "").exits(0);
     registry(&sandbox)
         .execute(
             "UPDATE threads SET status = 'completed', continuation_thread_id = NULL WHERE thread_id = ?1",
@@ -415,7 +305,7 @@ fn a_thread_that_goes_on_already_is_not_forked_by_an_older_registry() {
         )
         .unwrap();
     sandbox.write("more.yaml", "answers: [{text: Twice.}]");
-    resume(&sandbox, &first, &[]).exits(2);
+    resume(&sandbox, &first, "").exits(2);
 }
 
 // T-REG-01
@@ -423,16 +313,12 @@ fn a_thread_that_goes_on_already_is_not_forked_by_an_older_registry() {
 fn a_resumed_child_keeps_its_parent_and_what_that_left_it() {
     let (sandbox, _) = ended();
     let child = thread(&sandbox, "child");
-    let id = format!("demo/{}", child.file_name().unwrap().to_str().unwrap());
-    let ran = resume(&sandbox, &id, &["--json"]).exits(0).json();
-    let first = |folder: &std::path::Path| -> Value {
-        let text = std::fs::read_to_string(folder.join("transcript.jsonl")).unwrap();
-        serde_json::from_str(text.lines().next().unwrap()).unwrap()
-    };
+    let id = thread_id(&child);
+    let ran = resume(&sandbox, &id, "--json").exits(0).json();
+    let first = |folder: &Path| -> Value { json_lines(folder.join("transcript.jsonl")).remove(0) };
     let successor = sandbox
-        .work()
-        .join("p/.ai/agent/threads")
-        .join(ran["thread_id"].as_str().unwrap());
+        .path("p/.ai/agent/threads")
+        .join(ran["thread_id"].text());
     assert_eq!(
         first(&successor)["payload"]["parent"],
         first(&child)["payload"]["parent"]
@@ -443,7 +329,7 @@ fn a_resumed_child_keeps_its_parent_and_what_that_left_it() {
 #[test]
 fn a_row_that_says_otherwise_than_signed_metadata_is_named() {
     let (sandbox, first) = ended();
-    let inspect = || sandbox.run(["thread", "inspect", "--project", "p"]);
+    let inspect = || sandbox.sh("thread inspect --project p");
     inspect().exits(0);
     for (sql, code) in [
         (
@@ -456,24 +342,22 @@ fn a_row_that_says_otherwise_than_signed_metadata_is_named() {
         ),
     ] {
         registry(&sandbox).execute(sql, [&first]).unwrap();
-        let told = inspect().exits(1).stdout;
-        assert!(told.contains(code) && told.contains(&first), "{told}");
+        inspect().exits(1).prints(code).prints(&first);
     }
     let meta = sandbox
-        .work()
-        .join("p/.ai/agent/threads")
+        .path("p/.ai/agent/threads")
         .join(&first)
         .join("thread.json");
-    let text = std::fs::read_to_string(&meta).unwrap();
-    std::fs::write(&meta, text.replace("completed", "cancelled")).unwrap();
-    assert!(inspect().exits(1).stdout.contains("metadata_refused"));
+    let text = read(&meta);
+    fs::write(&meta, text.replace("completed", "cancelled")).unwrap();
+    inspect().exits(1).prints("metadata_refused");
 }
 
 // T-REG-08
 #[test]
 fn a_row_with_another_cost_is_named_and_recovered_by_the_record() {
     let (sandbox, first) = ended();
-    let inspect = || sandbox.run(["thread", "inspect", "--project", "p"]);
+    let inspect = || sandbox.sh("thread inspect --project p");
     let row = || -> (i64, i64, String, String) {
         let select = "SELECT turns, input_tokens, status, result FROM threads WHERE thread_id = ?1";
         let read =
@@ -488,16 +372,9 @@ fn a_row_with_another_cost_is_named_and_recovered_by_the_record() {
     for more in ["", ", status = 'running', result = NULL"] {
         let sql = format!("UPDATE threads SET {zero}{more} WHERE thread_id = ?1");
         registry(&sandbox).execute(&sql, [&first]).unwrap();
-        let told = inspect().exits(1).stdout;
-        assert!(
-            told.contains("cost_mismatch") && told.contains(&first),
-            "{told}"
-        );
-        let recover = ["thread", "recover", &first, "--project", "p"];
-        assert_eq!(
-            sandbox.run(recover).exits(0).stdout,
-            format!("completed  {first}\n")
-        );
+        inspect().exits(1).prints("cost_mismatch").prints(&first);
+        let recover = format!("thread recover {first} --project p");
+        assert_eq!(sandbox.ok(&recover).stdout, format!("completed  {first}\n"));
         inspect().exits(0);
         let after = row();
         assert_eq!(
@@ -509,7 +386,7 @@ fn a_row_with_another_cost_is_named_and_recovered_by_the_record() {
             let (before, after) = (result(&before.3), result(&after.3));
             assert_eq!(before[member], after[member], "{member}");
         }
-        sandbox.run(recover).fails_with("nothing to recover");
+        sandbox.sh(&recover).fails_with("nothing to recover");
     }
 }
 
@@ -517,14 +394,13 @@ fn a_row_with_another_cost_is_named_and_recovered_by_the_record() {
 #[test]
 fn a_registry_that_is_gone_is_told_and_made_again_from_records_and_from_nothing_else() {
     let (sandbox, first) = ended();
-    let ran = resume(&sandbox, &first, &["--json"]).exits(0).json();
-    let second = ran["thread_id"].as_str().unwrap();
+    let ran = resume(&sandbox, &first, "--json").exits(0).json();
+    let second = ran["thread_id"].text();
     let child = thread(&sandbox, "child");
-    let child = format!("demo/{}", child.file_name().unwrap().to_str().unwrap());
-    let inspect = || sandbox.run(["thread", "inspect", "--project", "p"]);
+    let child = thread_id(&child);
+    let inspect = || sandbox.sh("thread inspect --project p");
     let listed = || {
-        let listed = ["thread", "list", "--project", "p", "--json"];
-        let mut rows = sandbox.run(listed).exits(0).json()["threads"].take();
+        let mut rows = sandbox.json("thread list --project p")["threads"].take();
         for row in rows.as_array_mut().unwrap() {
             for member in ["updated_at", "completed_at", "created_at", "pid"] {
                 row[member].take();
@@ -537,19 +413,19 @@ fn a_registry_that_is_gone_is_told_and_made_again_from_records_and_from_nothing_
     inspect().exits(0);
     let before = listed();
     assert_eq!(before.len(), 3);
-    let folder = sandbox.work().join("p/.ai/agent/threads");
+    let folder = sandbox.path("p/.ai/agent/threads");
     for name in ["registry.db", "registry.db-wal", "registry.db-shm"] {
-        let _ = std::fs::remove_file(folder.join(name));
+        let _ = fs::remove_file(folder.join(name));
     }
     let told = inspect().exits(1).stdout;
     assert_eq!(told.matches("row_missing").count(), 3, "{told}");
     let transcript = folder.join(&first).join("transcript.jsonl");
-    let whole = std::fs::read_to_string(&transcript).unwrap();
-    std::fs::write(&transcript, whole.replace("I write it.", "I rob it.")).unwrap();
-    let recover = |id: &str| sandbox.run(["thread", "recover", id, "--project", "p"]);
+    let whole = read(&transcript);
+    fs::write(&transcript, whole.replace("I write it.", "I rob it.")).unwrap();
+    let recover = |id: &str| sandbox.sh(format!("thread recover {id} --project p"));
     recover(&first).exits(2);
     assert!(!folder.join("registry.db").exists());
-    std::fs::write(&transcript, whole).unwrap();
+    fs::write(&transcript, whole).unwrap();
     for id in [second, &child, &first] {
         let said = recover(id).exits(0).stdout;
         let status = if id == first {
@@ -562,6 +438,6 @@ fn a_registry_that_is_gone_is_told_and_made_again_from_records_and_from_nothing_
     inspect().exits(0);
     assert_eq!(listed(), before);
     sandbox.write("more.yaml", "answers: [{text: Again.}]");
-    resume(&sandbox, &first, &[]).exits(0);
+    resume(&sandbox, &first, "").exits(0);
     inspect().exits(0);
 }

@@ -2,20 +2,15 @@
 //! cloned in good faith.
 
 use super::refusals::{all_refused, everything, refused};
-use super::{greet, project, thread};
-use crate::sandbox::{Ran, Sandbox};
-use serde_json::Value;
-use std::fs;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use crate::prelude::*;
 
 const THREADS: &str = ".ai/agent/threads";
 const IDENTITY: &str = ".ai/agent/threads/project.json";
 
 /// Copies everything below `from` over `to`.
 fn copy(sandbox: &Sandbox, from: &str, to: &str) {
-    let from = sandbox.work().join(from).join(".");
-    let to = sandbox.work().join(to);
+    let from = sandbox.path(from).join(".");
+    let to = sandbox.path(to);
     fs::create_dir_all(&to).unwrap();
     let copied = Command::new("cp").arg("-a").args([from, to]).status();
     assert!(copied.unwrap().success());
@@ -25,39 +20,36 @@ fn copy(sandbox: &Sandbox, from: &str, to: &str) {
 /// `p` has an id too.
 fn two(with_id: bool) -> (Sandbox, String) {
     let sandbox = project();
-    sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
     copy(&sandbox, "p", "q");
     if with_id {
-        greet(&sandbox, &["--script", "answers.yaml"]).exits(0);
+        greeted(&sandbox, "");
     }
     let id = run_in(&sandbox, "q");
     (sandbox, id)
 }
 
 fn run_in(sandbox: &Sandbox, folder: &str) -> String {
-    let own = ["run", "demo/greet", "--project", folder, "-i", "name=Ada"];
-    let script = ["--script", "answers.yaml", "--json"];
-    let ran = sandbox.run(own.iter().chain(&script)).exits(0).json();
-    ran["thread_id"].as_str().unwrap().to_owned()
+    let own = format!("run demo/greet --project {folder} -i name=Ada");
+    let ran = sandbox.json(format!("{own} --script answers.yaml"));
+    ran["thread_id"].text().to_owned()
 }
 
 fn resume(sandbox: &Sandbox, folder: &str, id: &str) -> Ran {
-    let own = ["thread", "resume", id, "-m", "Once more.", "--json"];
-    let place = ["--project", folder, "--script", "more.yaml"];
-    sandbox.run(own.iter().chain(&place))
+    let own = format!("thread resume {id} -m 'Once more.' --json");
+    let place = format!("--project {folder} --script more.yaml");
+    sandbox.sh(format!("{own} {place}"))
 }
 
 /// The threads that `thread list` reports as foreign.
 fn strays(sandbox: &Sandbox, folder: &str) -> Vec<String> {
-    let list = ["thread", "list", "--project", folder, "--json"];
-    let list = sandbox.run(list).exits(0).json();
-    let strays = list["foreign"].as_array().unwrap().iter();
-    strays.map(|id| id.as_str().unwrap().to_owned()).collect()
+    let list = sandbox.json(format!("thread list --project {folder}"));
+    let strays = list["foreign"].list().iter();
+    strays.map(|id| id.text().to_owned()).collect()
 }
 
 /// `p` keeps its own id, or none, and gets everything else below the threads of `q`.
 fn copy_threads(sandbox: &Sandbox) {
-    let own = sandbox.work().join("p").join(IDENTITY);
+    let own = sandbox.path("p").join(IDENTITY);
     let kept = fs::read(&own).ok();
     for entry in fs::read_dir(own.parent().unwrap()).into_iter().flatten() {
         let path = entry.unwrap().path();
@@ -75,12 +67,11 @@ fn copy_threads(sandbox: &Sandbox) {
 }
 
 fn line_1(path: &Path) -> Value {
-    let text = fs::read_to_string(path.join("transcript.jsonl")).unwrap();
-    serde_json::from_str(text.lines().next().unwrap()).unwrap()
+    json_lines(path.join("transcript.jsonl")).remove(0)
 }
 
 fn project_of(sandbox: &Sandbox, folder: &str, id: &str) -> String {
-    let first = line_1(&sandbox.work().join(folder).join(THREADS).join(id));
+    let first = line_1(&sandbox.path(folder).join(THREADS).join(id));
     let named = first["payload"]["meta"]["project"].as_str();
     named.unwrap().to_owned()
 }
@@ -92,48 +83,35 @@ fn a_thread_that_was_copied_into_another_project_is_foreign_there_and_goes_on_at
         let (sandbox, id) = two(with_id);
         copy_threads(&sandbox);
         all_refused(&sandbox, &id, &[]);
-        let resumed = ["thread", "resume", &id, "-m", "Go on."];
-        let all: [&[&str]; 4] = [
-            &resumed,
-            &["thread", "handoff", &id],
-            &["thread", "cancel", &id],
-            &["graph", "resume", &id],
+        let all = [
+            &format!("thread resume {id} -m 'Go on.'"),
+            &format!("thread handoff {id}"),
+            &format!("thread cancel {id}"),
+            &format!("graph resume {id}"),
         ];
         for arguments in all {
-            let said = refused(&sandbox, arguments).stderr;
-            assert!(said.contains("is foreign"), "{arguments:?}: {said}");
+            refused(&sandbox, arguments).warns("is foreign");
         }
         // Neither the rest of a crash in it nor its result counts for this project.
-        let transcript = sandbox
-            .work()
-            .join("p")
-            .join(THREADS)
-            .join(&id)
-            .join("transcript.jsonl");
-        let sealed = fs::read_to_string(&transcript).unwrap();
-        fs::write(&transcript, format!("{sealed}{{\"timest")).unwrap();
-        for arguments in [&["thread", "recover", &id], &["thread", "kill", &id]] {
-            let said = refused(&sandbox, arguments).stderr;
-            assert!(said.contains("is foreign"), "{arguments:?}: {said}");
-        }
-        fs::write(&transcript, sealed).unwrap();
-        let waited = ["thread", "wait", &id, "--project", "p", "--json"];
-        let waited = sandbox.run(waited).stdout;
-        assert!(
-            waited.contains("is foreign") && !waited.contains("out.txt\""),
-            "{waited}"
-        );
+        let transcript = sandbox.path(format!("p/{THREADS}/{id}/transcript.jsonl"));
+        let torn = read(&transcript) + "{\"timest";
+        while_it_holds(&transcript, torn, || {
+            for verb in ["recover", "kill"] {
+                refused(&sandbox, &format!("thread {verb} {id}")).warns("is foreign");
+            }
+        });
+        sandbox
+            .sh(format!("thread wait {id} --project p --json"))
+            .prints("is foreign")
+            .omits("out.txt\"");
         // The thread, and its child that was copied with it.
         assert_eq!(strays(&sandbox, "p").len(), 2);
-        let list = sandbox.run(["thread", "list", "--project", "p"]).exits(0);
+        let list = sandbox.ok("thread list --project p");
         assert_eq!(list.stdout.matches("  foreign\n").count(), 2);
-        let inspect = ["thread", "inspect", "--project", "p"];
-        let told = sandbox.run(inspect).exits(1).stdout;
+        let told = sandbox.exits(1, "thread inspect --project p").stdout;
         assert_eq!(told.matches(": foreign ").count(), 2, "{told}");
         // A record verifies wherever it is.
-        sandbox
-            .run(["verify", transcript.to_str().unwrap()])
-            .exits(0);
+        sandbox.ok(format!("verify {transcript:?}"));
         assert_eq!(strays(&sandbox, "q"), Vec::<String>::new());
         resume(&sandbox, "q", &id).exits(0);
     }
@@ -145,16 +123,11 @@ fn a_copied_folder_without_its_row_is_not_recovered() {
     let (sandbox, id) = two(true);
     let folder = format!("{THREADS}/{id}");
     copy(&sandbox, &format!("q/{folder}"), &format!("p/{folder}"));
-    let transcript = sandbox
-        .work()
-        .join("p")
-        .join(&folder)
-        .join("transcript.jsonl");
-    let sealed = fs::read_to_string(&transcript).unwrap();
+    let transcript = sandbox.path("p").join(&folder).join("transcript.jsonl");
+    let sealed = read(&transcript);
     fs::write(&transcript, format!("{sealed}{{\"timest")).unwrap();
     all_refused(&sandbox, &id, &[]);
-    let said = refused(&sandbox, &["thread", "recover", &id]).stderr;
-    assert!(said.contains("is foreign"), "{said}");
+    refused(&sandbox, &format!("thread recover {id}")).warns("is foreign");
 }
 
 // T-PRO-01
@@ -162,15 +135,14 @@ fn a_copied_folder_without_its_row_is_not_recovered() {
 fn the_child_of_a_copied_parent_is_as_foreign_as_that() {
     let (sandbox, _) = two(true);
     let child = {
-        let folder = sandbox.work().join("q").join(THREADS).join("demo");
+        let folder = sandbox.path("q").join(THREADS).join("demo");
         let names = fs::read_dir(folder).unwrap();
         let mut names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let name = names.find(|name| name.starts_with("child")).unwrap();
         format!("demo/{name}")
     };
     copy_threads(&sandbox);
-    let said = refused(&sandbox, &["thread", "resume", &child, "-m", "Go on."]).stderr;
-    assert!(said.contains("is foreign"), "{said}");
+    refused(&sandbox, &format!("thread resume {child} -m 'Go on.'")).warns("is foreign");
     resume(&sandbox, "q", &child).exits(0);
 }
 
@@ -182,35 +154,17 @@ fn a_run_of_a_graph_is_not_gone_on_with_in_another_project() {
                  a: {action: {primary: execute, item_type: tool, item_id: demo/count, params: {file: no}}}\n";
     for folder in ["p", "q"] {
         let path = sandbox.write(&format!("{folder}/.ai/graphs/demo/g.yaml"), graph);
-        sandbox.run(["seal", path.to_str().unwrap()]).exits(0);
+        sandbox.ok(format!("seal {path:?}"));
     }
-    let run = [
-        "graph",
-        "run",
-        "demo/g",
-        "--project",
-        "q",
-        "--script",
-        "more.yaml",
-        "--json",
-    ];
-    let ran = sandbox.run(run).exits(2).json();
-    let id = ran["thread_id"].as_str().unwrap().to_owned();
+    let ran = sandbox
+        .exits(2, "graph run demo/g --project q --script more.yaml --json")
+        .json();
+    let id = ran["thread_id"].text().to_owned();
     copy_threads(&sandbox);
-    let said = refused(&sandbox, &["graph", "resume", &id]).stderr;
-    assert!(said.contains("is foreign"), "{said}");
+    refused(&sandbox, &format!("graph resume {id}")).warns("is foreign");
     // In its own project it resumes, and fails as before.
-    let again = [
-        "graph",
-        "resume",
-        &id,
-        "--project",
-        "q",
-        "--script",
-        "more.yaml",
-        "--json",
-    ];
-    let again = sandbox.run(again).exits(2).json();
+    let line = format!("graph resume {id} --project q --script more.yaml --json");
+    let again = sandbox.exits(2, line).json();
     assert_ne!(again["thread_id"], Value::Null, "{again}");
 }
 
@@ -222,20 +176,18 @@ fn a_project_that_was_moved_or_copied_once_it_was_gone_goes_on() {
     fs::create_dir(work.join("elsewhere")).unwrap();
     fs::rename(work.join("q"), work.join("elsewhere/moved")).unwrap();
     let second = resume(&sandbox, "elsewhere/moved", &id).exits(0).json();
-    let second = second["thread_id"].as_str().unwrap();
+    let second = second["thread_id"].text();
     copy(&sandbox, "elsewhere/moved", "copy");
     fs::remove_dir_all(work.join("elsewhere")).unwrap();
     let third = resume(&sandbox, "copy", second).exits(0).json();
-    let third = third["thread_id"].as_str().unwrap();
+    let third = third["thread_id"].text();
     let own = project_of(&sandbox, "copy", &id);
     for id in [second, third] {
         assert_eq!(project_of(&sandbox, "copy", id), own);
     }
     assert_eq!(strays(&sandbox, "copy"), Vec::<String>::new());
-    sandbox
-        .run(["thread", "inspect", "--project", "copy"])
-        .exits(0);
-    sandbox.run(["verify", "copy"]).exits(0);
+    sandbox.ok("thread inspect --project copy");
+    sandbox.ok("verify copy");
 }
 
 // T-PRO-05
@@ -243,7 +195,7 @@ fn a_project_that_was_moved_or_copied_once_it_was_gone_goes_on() {
 fn a_clone_on_another_machine_is_the_same_project() {
     let (sandbox, id) = two(false);
     copy(&sandbox, "q", "clone");
-    fs::remove_dir_all(sandbox.work().join("q")).unwrap();
+    fs::remove_dir_all(sandbox.path("q")).unwrap();
     // The same keys and trust, without any knowledge of this host.
     sandbox.forget();
     copy(&sandbox, "clone", "bare");
@@ -251,20 +203,12 @@ fn a_clone_on_another_machine_is_the_same_project() {
     // Copies often lack the databases: the records show which threads may resume, and none is
     // foreign.
     for name in ["registry.db", "budget_ledger.db"] {
-        fs::remove_file(sandbox.work().join("bare").join(THREADS).join(name)).unwrap();
+        fs::remove_file(sandbox.path("bare").join(THREADS).join(name)).unwrap();
     }
     sandbox.forget();
-    let recover = [
-        "thread",
-        "recover",
-        &id,
-        "--project",
-        "bare",
-        "--script",
-        "more.yaml",
-    ];
+    let recover = format!("thread recover {id} --project bare --script more.yaml");
     resume(&sandbox, "bare", &id).exits(2);
-    sandbox.run(recover).exits(0);
+    sandbox.ok(recover);
     resume(&sandbox, "bare", &id).exits(0);
     let fresh = run_in(&sandbox, "bare");
     assert_eq!(
@@ -293,30 +237,25 @@ fn threads_of_another_project_go_on_here_when_somebody_says_so() {
     let (sandbox, id) = two(true);
     copy_threads(&sandbox);
     let theirs = project_of(&sandbox, "q", &id);
-    let accept = |id: &str| sandbox.run(["init", "--project", "p", "--accept", id]);
+    let accept = |id: &str| sandbox.sh(format!("init --project p --accept {id}"));
     accept("demo").fails_with("64 hex digits");
     resume(&sandbox, "p", &id).exits(2);
-    let said = accept(&theirs).exits(0).stdout;
-    assert!(said.contains("ready"), "{said}");
-    let again = accept(&theirs).exits(0).stdout;
-    assert!(again.contains("nothing to do"), "{again}");
+    accept(&theirs).exits(0).prints("ready");
+    accept(&theirs).exits(0).prints("nothing to do");
     let next = resume(&sandbox, "p", &id).exits(0).json();
-    let next = next["thread_id"].as_str().unwrap();
+    let next = next["thread_id"].text();
     assert_ne!(project_of(&sandbox, "p", next), theirs);
     assert_eq!(strays(&sandbox, "p"), Vec::<String>::new());
-    sandbox.run(["verify", "p"]).exits(0);
+    sandbox.ok("verify p");
     // A project that lost its file is another project, until a user declares it the same.
     let (sandbox, id) = two(false);
-    fs::remove_file(sandbox.work().join("q").join(IDENTITY)).unwrap();
-    let said = resume(&sandbox, "q", &id).exits(2).stdout;
-    assert!(
-        said.contains("is foreign") && said.contains("--accept"),
-        "{said}"
-    );
+    fs::remove_file(sandbox.path("q").join(IDENTITY)).unwrap();
+    resume(&sandbox, "q", &id)
+        .exits(2)
+        .prints("is foreign")
+        .prints("--accept");
     let theirs = project_of(&sandbox, "q", &id);
-    sandbox
-        .run(["init", "--project", "q", "--accept", &theirs])
-        .exits(0);
+    sandbox.ok(format!("init --project q --accept {theirs}"));
     resume(&sandbox, "q", &id).exits(0);
 }
 
@@ -324,29 +263,26 @@ fn threads_of_another_project_go_on_here_when_somebody_says_so() {
 #[test]
 fn what_says_which_project_it_is_must_verify() {
     let (sandbox, strange) = two(true);
-    let own = thread(&sandbox, "greet");
-    let own = format!("demo/{}", own.file_name().unwrap().to_str().unwrap());
-    let (p, q) = (sandbox.work().join("p"), sandbox.work().join("q"));
-    let whole = fs::read_to_string(p.join(IDENTITY)).unwrap();
-    let (id, other) = (
-        project_of(&sandbox, "p", &own),
-        project_of(&sandbox, "q", &strange),
-    );
+    let own = thread_id(&thread(&sandbox, "greet"));
+    let (p, q) = (sandbox.path("p"), sandbox.path("q"));
+    let whole = read(p.join(IDENTITY));
+    let id = project_of(&sandbox, "p", &own);
+    let other = project_of(&sandbox, "q", &strange);
     let told = |words: &[&str]| {
-        let resumed = ["thread", "resume", &own, "-m", "Once more."];
-        for arguments in [&resumed[..], &["run", "demo/greet", "-i", "name=Ada"]] {
+        let resumed = format!("thread resume {own} -m 'Once more.'");
+        for arguments in [&resumed, "run demo/greet -i name=Ada"] {
             let said = refused(&sandbox, arguments).stderr;
             assert!(
                 words.iter().any(|word| said.contains(word)),
                 "{words:?}: {said}"
             );
         }
-        let inspect = ["thread", "inspect", "--project", "p"];
-        let inspected = sandbox.run(inspect).exits(1).stdout;
-        assert!(inspected.contains("project_refused"), "{inspected}");
+        sandbox
+            .exits(1, "thread inspect --project p")
+            .prints("project_refused");
     };
     let put = |text: &str| fs::write(p.join(IDENTITY), text).unwrap();
-    put(&fs::read_to_string(q.join(IDENTITY)).unwrap());
+    put(&read(q.join(IDENTITY)));
     told(&["is the place of record"]);
     put(&whole.replace(&id, &other));
     told(&["tampered", "forged"]);
@@ -363,26 +299,23 @@ fn what_says_which_project_it_is_must_verify() {
             false => p.join("whole.json"),
         };
         fs::write(p.join("whole.json"), &whole).unwrap();
-        std::os::unix::fs::symlink(to, p.join(IDENTITY)).unwrap();
+        symlink(to, p.join(IDENTITY)).unwrap();
         told(&[word]);
         fs::remove_file(p.join(IDENTITY)).unwrap();
     }
     // An older file neither revokes an acceptance nor restores one.
     put(&whole);
-    sandbox
-        .run(["init", "--project", "p", "--accept", &other])
-        .exits(0);
-    let newer = fs::read_to_string(p.join(IDENTITY)).unwrap();
+    sandbox.ok(format!("init --project p --accept {other}"));
+    let newer = read(p.join(IDENTITY));
     put(&whole);
     told(&["rolled_back"]);
     put(&newer);
     resume(&sandbox, "p", &own).exits(0);
     // If the file cannot be restored, the user deletes it and declares whose threads continue.
-    put(&fs::read_to_string(q.join(IDENTITY)).unwrap());
+    put(&read(q.join(IDENTITY)));
     told(&["--accept"]);
     fs::remove_file(p.join(IDENTITY)).unwrap();
-    let accept = ["init", "--project", "p", "--accept", &id];
-    sandbox.run(accept).exits(0);
+    sandbox.ok(format!("init --project p --accept {id}"));
     run_in(&sandbox, "p");
     resume(&sandbox, "p", &own).exits(0);
 }
@@ -391,26 +324,13 @@ fn what_says_which_project_it_is_must_verify() {
 #[test]
 fn first_threads_that_begin_at_once_agree_on_the_project() {
     let sandbox = project();
-    let mut command = sandbox.command();
-    command
-        .args([
-            "run",
-            "demo/child",
-            "--project",
-            "p",
-            "-i",
-            "name=Ada",
-            "--script",
-            "more.yaml",
-        ])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
     sandbox.write("more.yaml", "answers: [{text: Gladly.}]");
-    let running: Vec<_> = (0..6).map(|_| command.spawn().unwrap()).collect();
+    let line = "run demo/child --project p -i name=Ada --script more.yaml";
+    let running: Vec<_> = (0..6).map(|_| sandbox.spawn(line)).collect();
     for mut one in running {
         assert!(one.wait().unwrap().success());
     }
-    let folder = sandbox.work().join("p").join(THREADS).join("demo");
+    let folder = sandbox.path("p").join(THREADS).join("demo");
     let threads = fs::read_dir(folder).unwrap();
     let named: Vec<Value> = threads
         .map(|entry| line_1(&entry.unwrap().path())["payload"]["meta"]["project"].clone())
@@ -420,5 +340,5 @@ fn first_threads_that_begin_at_once_agree_on_the_project() {
         named.iter().all(|id| id.is_string() && *id == named[0]),
         "{named:?}"
     );
-    sandbox.run(["verify", "p"]).exits(0);
+    sandbox.ok("verify p");
 }

@@ -1,8 +1,7 @@
 //! `testkit/expect.toml`: the expected result for each word in the indexes of the vectors.
 
+use crate::prelude::*;
 use serde::Deserialize;
-use std::collections::BTreeMap;
-use std::path::Path;
 
 /// One file of an index.
 #[derive(Debug, Clone, Deserialize)]
@@ -15,9 +14,9 @@ pub(crate) struct Entry {
     pub(crate) source: Option<String>,
     pub(crate) trust_user_space: Option<String>,
     pub(crate) trust_key_pem: Option<String>,
-    pub(crate) rye: Option<serde_json::Value>,
-    pub(crate) rye_strict: Option<serde_json::Value>,
-    pub(crate) rye_lenient: Option<serde_json::Value>,
+    pub(crate) rye: Option<Value>,
+    pub(crate) rye_strict: Option<Value>,
+    pub(crate) rye_lenient: Option<Value>,
 }
 
 /// The whole file.
@@ -64,7 +63,7 @@ impl Expectations {
     /// Reads the testkit's file.
     pub(crate) fn read() -> Self {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testkit/expect.toml");
-        toml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+        toml::from_str(&read(path)).unwrap()
     }
 
     /// The rules, by their places, under which `entry` falls: those that name its sentence or its

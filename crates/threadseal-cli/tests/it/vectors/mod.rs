@@ -7,11 +7,8 @@ mod expect;
 mod native;
 mod scroll;
 
-use crate::sandbox::{Sandbox, shared};
+use crate::prelude::*;
 use expect::{Entry, Expectations, Rule};
-use serde_json::Value;
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 /// The vectors and their expected results.
 pub(crate) struct Vectors {
@@ -36,7 +33,7 @@ impl Vectors {
         shared("corpus/rye-real")?;
         let mut entries = Vec::new();
         for half in ["valid", "tampered"] {
-            let index = std::fs::read(root.join(half).join("index.json")).unwrap();
+            let index = fs::read(root.join(half).join("index.json")).unwrap();
             let listed: Vec<Entry> = serde_json::from_slice(&index).unwrap();
             // Databases are no records of this version.
             let listed = listed.into_iter().filter(|entry| entry.kind != "sqlite");
@@ -99,12 +96,12 @@ impl Vectors {
             "{key}" => "valid/user/.ai/config/keys/signing/public_key.pem".to_owned(),
             "{head}" => {
                 let (_, report) = self.report(&Self::trust(entry), &source(entry));
-                report["head"].as_str().unwrap().to_owned()
+                report["head"].text().to_owned()
             }
             "{thread}" => {
-                let text = std::fs::read_to_string(self.root.join(source(entry))).unwrap();
+                let text = read(self.root.join(source(entry)));
                 let line: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
-                line["thread_id"].as_str().unwrap().to_owned()
+                line["thread_id"].text().to_owned()
             }
             _ => flag.clone(),
         };
@@ -129,7 +126,7 @@ impl Vectors {
     }
 
     fn exit(&self, report: &Value) -> i32 {
-        self.expectations.exit[report["verdict"].as_str().unwrap()]
+        self.expectations.exit[report["verdict"].text()]
     }
 
     /// The exit code of several reports together.
@@ -161,7 +158,7 @@ fn run<'a>(vectors: &Vectors, cases: &'a [Case<'a>]) -> Vec<(&'a Case<'a>, Value
         for group in group.chunks(if alone { 1 } else { group.len() }) {
             let paths: Vec<&str> = group.iter().map(|case| case.path).collect();
             let (code, answer) = vectors.verify(flags, &paths);
-            let results = answer["results"].as_array().unwrap();
+            let results = answer["results"].list();
             assert_eq!(
                 results.len(),
                 group.len(),
@@ -180,13 +177,13 @@ fn run<'a>(vectors: &Vectors, cases: &'a [Case<'a>]) -> Vec<(&'a Case<'a>, Value
 
 fn check(rule: &Rule, case: &Case<'_>, report: &Value) {
     let at = || format!("{} ({}): {report:#}", case.path, case.entry.why);
-    let verdict = report["verdict"].as_str().unwrap();
+    let verdict = report["verdict"].text();
     assert!(
         rule.verdicts.iter().any(|allowed| allowed == verdict),
         "{}",
         at()
     );
-    let findings = report["findings"].as_array().unwrap();
+    let findings = report["findings"].list();
     if let Some(code) = &rule.code {
         assert!(
             findings.iter().any(|finding| finding["code"] == **code),
@@ -204,8 +201,8 @@ fn check(rule: &Rule, case: &Case<'_>, report: &Value) {
         );
     }
     if let Some(named) = &rule.unauthenticated {
-        let listed = report["unauthenticated"].as_array().unwrap();
-        let begins = |text: &Value| text.as_str().unwrap().starts_with(named);
+        let listed = report["unauthenticated"].list();
+        let begins = |text: &Value| text.text().starts_with(named);
         assert!(listed.iter().any(begins), "{}", at());
     }
 }
@@ -237,7 +234,7 @@ fn a_file_alone_exits_as_its_verdict_says() {
     let mut examples = BTreeMap::new();
     for (case, report) in run(&vectors, &cases) {
         examples
-            .entry(report["verdict"].as_str().unwrap().to_owned())
+            .entry(report["verdict"].text().to_owned())
             .or_insert(case);
     }
     assert!(examples.len() >= 9, "{:?}", examples.keys());
@@ -257,7 +254,7 @@ fn the_answers_of_the_original_are_given_as_recorded() {
     for (path, entry) in &vectors.entries {
         let recorded = match (&entry.rye_strict, &entry.rye_lenient, &entry.rye) {
             (Some(strict), Some(lenient), _) => {
-                serde_json::json!({ "strict": strict, "lenient": lenient })
+                json!({ "strict": strict, "lenient": lenient })
             }
             (_, _, Some(answer)) => answer.clone(),
             _ => continue,
@@ -281,9 +278,7 @@ fn the_answers_of_the_original_are_given_as_recorded() {
     for (case, report) in run(&vectors, &cases) {
         let (entry, recorded) = &compared[case.path];
         let ours = &report["compat"]["rye"];
-        let bytes = std::fs::metadata(vectors.root.join(case.path))
-            .unwrap()
-            .len();
+        let bytes = fs::metadata(vectors.root.join(case.path)).unwrap().len();
         let agreed = if bytes == 0 && entry.kind == "transcript" {
             // Nothing in an empty file shows that it is Rye's.
             ours.is_null()
@@ -308,7 +303,7 @@ fn the_vectors_are_left_as_they_were() {
     let Some(vectors) = Vectors::find() else {
         return;
     };
-    let digest = |root: &Path| crate::sandbox::tree_digest(&root.join("tampered"));
+    let digest = |root: &Path| tree_digest(&root.join("tampered"));
     let before = digest(&vectors.root);
     vectors.verify(&[], &["tampered"]);
     assert_eq!(digest(&vectors.root), before);

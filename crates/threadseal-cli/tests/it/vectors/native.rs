@@ -1,9 +1,7 @@
 //! `testkit/transcripts/native`: native records and observed logs, through the command.
 
-use crate::sandbox::Sandbox;
+use crate::prelude::*;
 use serde::Deserialize;
-use std::collections::BTreeSet;
-use std::path::Path;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -25,7 +23,7 @@ struct Vector {
 #[test]
 fn every_native_vector_gets_its_verdict_and_none_is_forgotten() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testkit/transcripts/native");
-    let text = std::fs::read_to_string(folder.join("expect.toml")).unwrap();
+    let text = read(folder.join("expect.toml"));
     let list: List = toml::from_str(&text).unwrap();
     let exits = super::Expectations::read().exit;
     let sandbox = Sandbox::new();
@@ -50,7 +48,7 @@ fn every_native_vector_gets_its_verdict_and_none_is_forgotten() {
             .args(flags)
             .arg(&path);
         let output = command.output().unwrap();
-        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(
             report["results"][0]["verdict"], verdict,
             "{file} ({why}): {report:#}"
@@ -59,7 +57,7 @@ fn every_native_vector_gets_its_verdict_and_none_is_forgotten() {
         named.insert(format!("{file}.seal"));
         named.insert(file);
     }
-    for entry in std::fs::read_dir(folder).unwrap() {
+    for entry in fs::read_dir(folder).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         assert!(named.contains(&name), "{name} is in no list");
     }

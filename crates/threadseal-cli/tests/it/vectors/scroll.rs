@@ -1,9 +1,7 @@
 //! `testkit/scroll`: scrolls and attacks on them, through the command.
 
-use crate::sandbox::Sandbox;
+use crate::prelude::*;
 use serde::Deserialize;
-use std::collections::BTreeSet;
-use std::path::Path;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -25,20 +23,14 @@ struct Vector {
 }
 
 /// The answer of v0.1 in the spelling of the index.
-fn v01(answer: &serde_json::Value) -> String {
+fn v01(answer: &Value) -> String {
     if answer["ok"] == true {
         return "ok".to_owned();
     }
     let Some(failures) = answer["failures"].as_array() else {
         return "no answer".to_owned();
     };
-    let word = |failure: &serde_json::Value| {
-        format!(
-            "{}:{}",
-            failure["turn"],
-            failure["reason"].as_str().unwrap()
-        )
-    };
+    let word = |failure: &Value| format!("{}:{}", failure["turn"], failure["reason"].text());
     let words: Vec<String> = failures.iter().map(word).collect();
     words.join(" ")
 }
@@ -46,7 +38,7 @@ fn v01(answer: &serde_json::Value) -> String {
 #[test]
 fn every_scroll_vector_gets_its_verdict_and_none_is_forgotten() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testkit/scroll");
-    let text = std::fs::read_to_string(folder.join("expect.toml")).unwrap();
+    let text = read(folder.join("expect.toml"));
     let list: List = toml::from_str(&text).unwrap();
     let exits = super::Expectations::read().exit;
     let sandbox = Sandbox::new();
@@ -66,7 +58,7 @@ fn every_scroll_vector_gets_its_verdict_and_none_is_forgotten() {
             .args(&vector.flags)
             .arg(&path);
         let output = command.output().unwrap();
-        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
         let verdict = &report["results"][0]["verdict"];
         let exit = output.status.code();
         if *verdict != *vector.verdict || exit != Some(exits[&vector.verdict]) {
@@ -84,7 +76,7 @@ fn every_scroll_vector_gets_its_verdict_and_none_is_forgotten() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     for part in ["attacks", "chains"] {
-        for entry in std::fs::read_dir(folder.join(part)).unwrap() {
+        for entry in fs::read_dir(folder.join(part)).unwrap() {
             let name = entry.unwrap().file_name().into_string().unwrap();
             assert!(
                 named.contains(&format!("{part}/{name}")),

@@ -1,46 +1,33 @@
 //! Documents, and the answer under each profile.
 
 use super::{replace, stranger_who_trusts, verify};
-use crate::fixtures::{ready, rye_events};
-use std::fs;
+use crate::prelude::*;
 
 #[test]
 fn ryes_formats_are_written_and_read() {
     let sandbox = ready();
     let path = rye_events(&sandbox, "t.jsonl", 2);
     verify(&sandbox, &path).exits(3);
+    sandbox.ok("seal t.jsonl --profile rye");
     sandbox
-        .run(["seal", "t.jsonl", "--profile", "rye"])
-        .exits(0);
-    let unchanged = sandbox
-        .run(["seal", "t.jsonl", "--profile", "rye"])
-        .exits(0);
-    assert!(
-        unchanged.stdout.starts_with("unchanged"),
-        "{}",
-        unchanged.stdout
-    );
+        .ok("seal t.jsonl --profile rye")
+        .begins_with("unchanged");
     verify(&sandbox, &path).exits(0);
     // A format without an end mark: verified, with completeness unproved.
-    let elsewhere = verify(&stranger_who_trusts(&sandbox), &path).exits(0);
-    assert!(
-        elsewhere.stdout.contains("unproved"),
-        "{}",
-        elsewhere.stdout
-    );
-    let text = fs::read_to_string(&path).unwrap();
+    verify(&stranger_who_trusts(&sandbox), &path)
+        .exits(0)
+        .prints("unproved");
+    let text = read(&path);
     let unsealed: String = text.split_inclusive('\n').take(4).collect();
     fs::write(&path, unsealed).unwrap();
     verify(&sandbox, &path).exits(1);
     fs::write(&path, text).unwrap();
     replace(&path, "answer 1", "answer X");
-    let ran = verify(&sandbox, &path).exits(1);
-    assert!(ran.stdout.starts_with("tampered  "), "{}", ran.stdout);
+    verify(&sandbox, &path).exits(1).begins_with("tampered  ");
     for (name, text) in [("a.json", "{\"a\": 1}\n"), ("a.py", "print(1)\n")] {
         let path = sandbox.write(name, text);
-        sandbox.run(["seal", name, "--profile", "rye"]).exits(0);
-        let path = path.to_str().unwrap();
-        sandbox.run(["verify", path, "--profile", "rye"]).exits(0);
+        sandbox.ok(format!("seal {name} --profile rye"));
+        sandbox.ok(format!("verify {path:?} --profile rye"));
     }
 }
 
@@ -48,33 +35,31 @@ fn ryes_formats_are_written_and_read() {
 fn each_profile_answers_for_its_own_claim_only() {
     let sandbox = ready();
     rye_events(&sandbox, "t.jsonl", 2);
-    let ask = |profile: &str| sandbox.run(["verify", "t.jsonl", "--profile", profile]);
+    let ask = |profile: &str| sandbox.sh(format!("verify t.jsonl --profile {profile}"));
     for profile in ["auto", "native", "rye", "observed"] {
         assert!(
             ask(profile).exits(3).stdout.starts_with("unsigned  "),
             "{profile}"
         );
     }
-    sandbox.run(["seal", "t.jsonl"]).exits(0);
+    sandbox.ok("seal t.jsonl");
     ask("auto").exits(0);
     ask("observed").exits(0);
     ask("rye").exits(3);
-    sandbox
-        .run(["seal", "t.jsonl", "--profile", "rye"])
-        .exits(0);
+    sandbox.ok("seal t.jsonl --profile rye");
     ask("native").exits(3);
     ask("rye").exits(0);
     // The checkpoint was added after the detached seal: the one claim is valid, the other has a
     // tail.
-    let both = sandbox.run(["verify", "t.jsonl", "--json"]).exits(3).json();
-    let verdict = |n: usize| both["results"][n]["verdict"].as_str().unwrap().to_owned();
+    let both = sandbox.exits(3, "verify t.jsonl --json").json();
+    let verdict = |n: usize| both["results"][n]["verdict"].text().to_owned();
     assert_eq!(
         (verdict(0), verdict(1)),
         ("unsigned_tail".to_owned(), "verified".to_owned())
     );
-    sandbox.run(["seal", "t.jsonl"]).exits(0);
+    sandbox.ok("seal t.jsonl");
     ask("auto").exits(0);
-    let text = fs::read_to_string(sandbox.work().join("t.jsonl")).unwrap();
+    let text = sandbox.read("t.jsonl");
     sandbox.write("t.jsonl", text.replace("answer 1", "answer X"));
     for profile in ["auto", "rye", "observed"] {
         ask(profile).exits(1);
@@ -85,16 +70,12 @@ fn each_profile_answers_for_its_own_claim_only() {
 fn json_carries_what_the_original_would_have_answered() {
     let sandbox = ready();
     let path = rye_events(&sandbox, "t.jsonl", 1);
-    sandbox
-        .run(["seal", "t.jsonl", "--profile", "rye"])
-        .exits(0);
-    let text = fs::read_to_string(&path).unwrap();
+    sandbox.ok("seal t.jsonl --profile rye");
+    let text = read(&path);
     sandbox.write("t.jsonl", format!("{text}{{\"event_type\": \"x\"}}\n"));
-    let json = sandbox.run(["verify", "t.jsonl", "--json"]).json();
+    let json = sandbox.sh("verify t.jsonl --json").json();
     let rye = &json["results"][0]["compat"]["rye"];
-    assert_eq!(rye["strict"]["valid"], false, "{rye}");
-    assert_eq!(rye["lenient"]["valid"], true, "{rye}");
-    assert_eq!(rye["strict"]["unsigned_bytes"], 20, "{rye}");
+    rye.is(json!({"strict/valid": false, "lenient/valid": true, "strict/unsigned_bytes": 20}));
 }
 
 // T-CMD-07
@@ -102,20 +83,18 @@ fn json_carries_what_the_original_would_have_answered() {
 fn a_sealed_text_without_a_telling_name_stays_in_sight_whatever_is_added() {
     let sandbox = ready();
     let path = sandbox.write("d/run.sh", "#!/bin/sh\necho ok\n");
-    sandbox.run(["seal", "d/run.sh"]).exits(0);
+    sandbox.ok("seal d/run.sh");
     let sealed = fs::read(&path).unwrap();
     fs::remove_file(&path).unwrap();
     let much = "# more\n".repeat(100_000).into_bytes();
     for (before, behind) in [(&b""[..], &much[..]), (&much, b""), (&much, &much)] {
         sandbox.write("d/run", [before, &sealed, behind].concat());
-        let ran = sandbox.run(["verify", "d"]).exits(1);
-        assert!(ran.stdout.starts_with("tampered  d/run"), "{}", ran.stdout);
+        sandbox.exits(1, "verify d").begins_with("tampered  d/run");
     }
     // The seal is gone completely, but this host knows that there was one.
     sandbox.write("d/run.sh", "#!/bin/sh\necho ok\necho more\n");
-    fs::remove_file(sandbox.work().join("d/run")).unwrap();
-    let ran = sandbox.run(["verify", "d"]).exits(1);
-    assert!(ran.stdout.contains("seals_gone"), "{}", ran.stdout);
+    fs::remove_file(sandbox.path("d/run")).unwrap();
+    sandbox.exits(1, "verify d").prints("seals_gone");
 }
 
 // T-CMD-07
@@ -123,11 +102,10 @@ fn a_sealed_text_without_a_telling_name_stays_in_sight_whatever_is_added() {
 fn a_log_of_any_name_whose_seals_were_deleted_is_noticed_in_a_folder() {
     let sandbox = ready();
     sandbox.write("d/agent.log", "started\nran\n");
-    sandbox.run(["seal", "--detached", "d/agent.log"]).exits(0);
-    sandbox.run(["verify", "d"]).exits(0);
-    fs::remove_file(sandbox.work().join("d/agent.log.seal")).unwrap();
-    let ran = sandbox.run(["verify", "d"]).exits(1);
-    assert!(ran.stdout.contains("seals_gone"), "{}", ran.stdout);
+    sandbox.ok("seal --detached d/agent.log");
+    sandbox.ok("verify d");
+    fs::remove_file(sandbox.path("d/agent.log.seal")).unwrap();
+    sandbox.exits(1, "verify d").prints("seals_gone");
 }
 
 // T-DOC-03
@@ -136,20 +114,15 @@ fn an_expected_head_is_held_against_the_record_that_it_is_of() {
     let sandbox = ready();
     sandbox.write("d.md", "text\n");
     let mut heads = Vec::new();
-    for arguments in [&["seal", "d.md"][..], &["seal", "--detached", "d.md"]] {
-        let sealed = sandbox.run([arguments, &["--json"]].concat()).exits(0);
-        let head = sealed.json()["results"][0]["head"]
-            .as_str()
-            .unwrap()
-            .to_owned();
+    for arguments in ["seal d.md", "seal --detached d.md"] {
+        let sealed = sandbox.ok(format!("{arguments} --json"));
+        let head = sealed.json()["results"][0]["head"].text().to_owned();
         heads.push(head);
     }
     for head in &heads {
         let digest = head.rsplit(':').next().unwrap();
         for expected in [head, digest] {
-            sandbox
-                .run(["verify", "d.md", "--expect-head", expected])
-                .exits(0);
+            sandbox.ok(format!("verify d.md --expect-head {expected:?}"));
         }
     }
     // A head of neither document is missing from both.
@@ -158,11 +131,9 @@ fn an_expected_head_is_held_against_the_record_that_it_is_of() {
         "{}{other}",
         if heads[0].starts_with('0') { 'f' } else { '0' }
     );
-    let ran = sandbox
-        .run(["verify", "d.md", "--expect-head", &other, "--json"])
-        .exits(1);
+    let ran = sandbox.exits(1, format!("verify d.md --expect-head {other} --json"));
     let results = ran.json()["results"].clone();
-    for result in results.as_array().unwrap() {
+    for result in results.list() {
         assert_eq!(result["verdict"], "foreign", "{results}");
     }
 }

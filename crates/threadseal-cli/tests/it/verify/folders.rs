@@ -1,9 +1,7 @@
 //! Folders, the trust of a run, and its output.
 
 use super::{replace, verify};
-use crate::fixtures::{ended_record, ready};
-use crate::sandbox::{Sandbox, tree_digest};
-use std::fs;
+use crate::prelude::*;
 
 #[test]
 fn a_folder_is_summed_up_in_one_line_and_only_what_is_wrong_is_told() {
@@ -12,21 +10,14 @@ fn a_folder_is_summed_up_in_one_line_and_only_what_is_wrong_is_told() {
     let bad = ended_record(&sandbox, "d/deep/bad.jsonl", 2);
     sandbox.write("d/plain.py", "print(1)\n");
     sandbox.write("d/photo.png", [0x89, 0x50, 0x4e, 0x47]);
-    let good = sandbox.run(["verify", "d"]).exits(0);
+    let good = sandbox.ok("verify d");
     assert_eq!(good.stdout.lines().count(), 1, "{}", good.stdout);
-    assert!(
-        good.stdout.contains(": 2 verified; 2 files not recognised"),
-        "{}",
-        good.stdout
-    );
-    assert_eq!(sandbox.run(["-q", "verify", "d"]).exits(0).stdout, "");
+    good.stdout.has(": 2 verified; 2 files not recognised");
+    assert_eq!(sandbox.ok("-q verify d").stdout, "");
     replace(&bad, "answer 2", "answer X");
-    let ran = sandbox.run(["verify", "d"]).exits(1);
-    assert!(
-        ran.stdout.starts_with("tampered  d/deep/bad.jsonl"),
-        "{}",
-        ran.stdout
-    );
+    let ran = sandbox
+        .exits(1, "verify d")
+        .begins_with("tampered  d/deep/bad.jsonl");
     assert!(
         ran.stdout
             .ends_with(": 1 verified, 1 tampered; 2 files not recognised\n"),
@@ -34,67 +25,48 @@ fn a_folder_is_summed_up_in_one_line_and_only_what_is_wrong_is_told() {
         ran.stdout
     );
     sandbox.write("d/unsigned.json", "{}");
-    sandbox.run(["verify", "d"]).exits(1);
+    sandbox.exits(1, "verify d");
     fs::remove_file(&bad).unwrap();
-    sandbox.run(["verify", "d"]).exits(3);
+    sandbox.exits(3, "verify d");
 }
 
 // T-CMD-06
 #[test]
 fn nothing_to_verify_is_no_verdict() {
     let sandbox = ready();
-    fs::create_dir(sandbox.work().join("empty")).unwrap();
-    sandbox
-        .run(["verify", "empty"])
-        .fails_with("nothing to verify");
+    fs::create_dir(sandbox.path("empty")).unwrap();
+    sandbox.sh("verify empty").fails_with("nothing to verify");
     sandbox.write("d/x.bin", [0, 1]);
-    sandbox.run(["verify", "d"]).fails_with("nothing to verify");
-    sandbox
-        .run(["verify", "d/x.bin"])
-        .fails_with("unknown format");
-    sandbox.run(["verify", "absent"]).fails_with("absent");
+    sandbox.sh("verify d").fails_with("nothing to verify");
+    sandbox.sh("verify d/x.bin").fails_with("unknown format");
+    sandbox.sh("verify absent").fails_with("absent");
     let json = sandbox
-        .run(["verify", "absent", "--json"])
+        .sh("verify absent --json")
         .fails_with("absent")
         .json();
-    assert_eq!(json["schema"], "threadseal.verify/1");
-    assert_eq!(json["exit"], 2);
-    assert_eq!(json["errors"][0]["path"], "absent");
+    json.is(json!({"schema": "threadseal.verify/1", "exit": 2, "errors/0/path": "absent"}));
 }
 
 #[test]
 fn trust_given_on_the_command_line_replaces_the_home() {
     let sandbox = ready();
     let path = ended_record(&sandbox, "d/t.jsonl", 1);
-    sandbox
-        .run(["key", "export", "self", "--out", "self.pem"])
-        .exits(0);
-    sandbox.run(["key", "new", "--name", "ann"]).exits(0);
-    sandbox
-        .run(["key", "export", "ann", "--out", "ann.pem"])
-        .exits(0);
-    fs::create_dir(sandbox.work().join("keys")).unwrap();
-    fs::copy(
-        sandbox.work().join("self.pem"),
-        sandbox.work().join("keys/self.pem"),
-    )
-    .unwrap();
-    let path = path.to_str().unwrap();
-    sandbox.run(["verify", path, "--trust", "ann.pem"]).exits(3);
-    sandbox
-        .run(["verify", path, "--trust", "ann.pem", "--trust", "self.pem"])
-        .exits(0);
-    sandbox.run(["verify", path, "--trust", "keys"]).exits(0);
+    sandbox.ok("key export self --out self.pem");
+    sandbox.ok("key new --name ann");
+    sandbox.ok("key export ann --out ann.pem");
+    fs::create_dir(sandbox.path("keys")).unwrap();
+    fs::copy(sandbox.path("self.pem"), sandbox.path("keys/self.pem")).unwrap();
+    sandbox.exits(3, format!("verify {path:?} --trust ann.pem"));
+    sandbox.ok(format!("verify {path:?} --trust ann.pem --trust self.pem"));
+    sandbox.ok(format!("verify {path:?} --trust keys"));
     let store = sandbox.home().join("trust.toml");
-    sandbox
-        .run(["verify", path, "--trust", store.to_str().unwrap()])
-        .exits(0);
+    sandbox.ok(format!("verify {path:?} --trust {store:?}"));
     sandbox.write("not.toml", "hello");
     sandbox
-        .run(["verify", path, "--trust", "not.toml"])
+        .sh(format!("verify {path:?} --trust not.toml"))
         .fails_with("not.toml");
     sandbox
-        .run(["verify", path, "--trust", "absent.pem"])
+        .sh(format!("verify {path:?} --trust absent.pem"))
         .fails_with("absent.pem");
 }
 
@@ -104,7 +76,7 @@ fn names_and_records_cannot_fake_our_output() {
     let sandbox = ready();
     let name = "x\u{1b}[2K\nverified  y.json";
     let path = sandbox.write(name, "{\"type\":1}");
-    let json_name = sandbox.work().join("z\u{202e}.json");
+    let json_name = sandbox.path("z\u{202e}.json");
     fs::write(&json_name, "{}").unwrap();
     for path in [&path, &json_name] {
         let ran = verify(&sandbox, path);
@@ -113,7 +85,7 @@ fn names_and_records_cannot_fake_our_output() {
                 !printed.contains('\u{1b}') && !printed.contains('\u{202e}'),
                 "{printed:?}"
             );
-            assert!(!printed.contains("\nverified"), "{printed:?}");
+            printed.lacks("\nverified");
         }
     }
 }
@@ -134,17 +106,11 @@ fn verify_writes_nothing() {
 fn an_empty_folder_is_a_home_that_nobody_has_made_yet() {
     let sandbox = Sandbox::new();
     fs::create_dir(sandbox.home()).unwrap();
-    let demo = sandbox.run(["demo", "--json"]).exits(0).json();
-    let record = format!(
-        "{}/records/transcript.jsonl",
-        demo["folder"].as_str().unwrap()
-    );
-    sandbox.run(["verify", &record]).exits(3);
-    let key = demo["steps"][0]["report"]["signers"][0]["key"]
-        .as_str()
-        .unwrap()
-        .len();
+    let demo = sandbox.json("demo");
+    let record = format!("{}/records/transcript.jsonl", demo["folder"].text());
+    sandbox.exits(3, format!("verify {record}"));
+    let key = demo["steps"][0]["report"]["signers"][0]["key"].text().len();
     assert_eq!(key, 64);
-    sandbox.run(["seal", &record]).exits(2);
-    sandbox.run(["init"]).exits(0);
+    sandbox.exits(2, format!("seal {record}"));
+    sandbox.ok("init");
 }

@@ -1,50 +1,30 @@
 //! The findings that the log of the home adds to verified records.
 
-use crate::fixtures::{ended_record, open_record};
-use crate::sandbox::{Ran, Sandbox, copy};
-use serde_json::Value;
-use std::fs;
-
-/// A home with a log.
-fn ready() -> Sandbox {
-    let sandbox = crate::fixtures::ready();
-    let made = sandbox.run(["log", "init"]);
-    assert!(
-        made.code == 0 || made.stderr.contains("already"),
-        "{made:?}"
-    );
-    sandbox
-}
+use crate::prelude::*;
 
 pub(super) fn verified(sandbox: &Sandbox, name: &str, code: i32) -> Value {
-    let ran = sandbox.run(["verify", name, "--json"]).exits(code);
+    let ran = sandbox.exits(code, format!("verify {name} --json"));
     ran.json()["results"][0].clone()
 }
 
 pub(super) fn check(report: &Value) -> (String, String) {
-    let checks = report["checks"].as_array().unwrap();
+    let checks = report["checks"].list();
     let check = checks.iter().find(|check| check["name"] == "log");
     let check = check.unwrap_or_else(|| panic!("{report}"));
     let text = |name: &str| check[name].as_str().unwrap_or_default().to_owned();
     (text("result"), text("why"))
 }
 
-pub(super) fn codes(report: &Value) -> Vec<&str> {
-    let findings = report["findings"].as_array().unwrap();
-    let codes = findings.iter().map(|found| found["code"].as_str());
-    codes.map(Option::unwrap).collect()
-}
-
 pub(super) fn seal(sandbox: &Sandbox, name: &str, text: &str) -> Ran {
     sandbox.write(name, text);
-    sandbox.run(["seal", "--detached", name]).exits(0)
+    sandbox.ok(format!("seal --detached {name}"))
 }
 
 #[test]
 fn a_report_says_which_entry_of_the_log_the_record_was_held_against() {
     let sandbox = ready();
     seal(&sandbox, "a.log", "one\n");
-    let older = fs::read(sandbox.work().join("a.log.seal")).unwrap();
+    let older = fs::read(sandbox.path("a.log.seal")).unwrap();
     seal(&sandbox, "a.log", "one\ntwo\n");
     let report = verified(&sandbox, "a.log", 0);
     let (result, why) = check(&report);
@@ -56,15 +36,14 @@ fn a_report_says_which_entry_of_the_log_the_record_was_held_against() {
     assert_eq!(report["verdict"], "rolled_back");
     let (result, why) = check(&report);
     assert_eq!(result, "fail");
-    assert!(why.contains("entry 2 of threadseal.log/"), "{why}");
+    why.has("entry 2 of threadseal.log/");
 
-    sandbox.write("b.json", "{\"b\":1}\n");
-    sandbox.run(["seal", "b.json"]).exits(0);
-    let first = fs::read(sandbox.work().join("b.json")).unwrap();
+    sandbox.sealed("b.json", "{\"b\":1}\n");
+    let first = fs::read(sandbox.path("b.json")).unwrap();
     let (result, why) = check(&verified(&sandbox, "b.json", 0));
     assert_eq!(result, "pass", "{why}");
-    super::replace(&sandbox.work().join("b.json"), "\"b\":1", "\"b\":2");
-    sandbox.run(["seal", "b.json"]).exits(0);
+    replace(&sandbox.path("b.json"), "\"b\":1", "\"b\":2");
+    sandbox.ok("seal b.json");
     sandbox.write("b.json", first);
     let report = verified(&sandbox, "b.json", 1);
     assert_eq!(check(&report).0, "fail");
@@ -77,13 +56,9 @@ fn a_report_says_which_entry_of_the_log_the_record_was_held_against() {
         (&*result, &*why),
         ("skipped", "the log has no head of this record")
     );
-    assert_eq!(codes(&report), Vec::<&str>::new());
+    assert_eq!(report.codes(), Vec::<&str>::new());
     let stranger = Sandbox::new();
-    fs::copy(
-        sandbox.work().join("t.jsonl"),
-        stranger.work().join("t.jsonl"),
-    )
-    .unwrap();
+    fs::copy(sandbox.path("t.jsonl"), stranger.path("t.jsonl")).unwrap();
     let (result, why) = check(&verified(&stranger, "t.jsonl", 3));
     assert_eq!((&*result, &*why), ("skipped", "this home has no log"));
 }
@@ -96,19 +71,16 @@ fn a_log_that_went_back_accuses_no_record_and_makes_none_whole() {
     let sandbox = ready();
     seal(&sandbox, "a.log", "one\n");
     sandbox.write("b.log", "one\n");
-    sandbox
-        .run(["seal", "--detached", "b.log", "--final"])
-        .exits(0);
-    sandbox.write("c.json", "{\"c\":1}\n");
-    sandbox.run(["seal", "c.json"]).exits(0);
+    sandbox.ok("seal --detached b.log --final");
+    sandbox.sealed("c.json", "{\"c\":1}\n");
     open_record(&sandbox, "t.jsonl", 2);
     ended_record(&sandbox, "u.jsonl", 2);
     for name in ["a.log", "b.log", "c.json", "t.jsonl", "u.jsonl"] {
         verified(&sandbox, name, 0);
     }
-    let (home, backup) = (sandbox.home(), sandbox.work().join("backup"));
+    let (home, backup) = (sandbox.home(), sandbox.path("backup"));
     copy(&home, &backup);
-    let record = fs::read(sandbox.work().join("a.log.seal")).unwrap();
+    let record = fs::read(sandbox.path("a.log.seal")).unwrap();
     seal(&sandbox, "a.log", "one\ntwo\n");
     fs::remove_dir_all(&home).unwrap();
     fs::rename(&backup, &home).unwrap();
@@ -124,11 +96,11 @@ fn a_log_that_went_back_accuses_no_record_and_makes_none_whole() {
     ] {
         let report = verified(&sandbox, name, code);
         assert_eq!(report["verdict"], verdict, "{name}");
-        assert!(codes(&report).contains(&"log_rolled_back"), "{report}");
+        assert!(report.codes().contains(&"log_rolled_back"), "{report}");
         assert_ne!(report["completeness"], "head", "{name}");
     }
     // Another log in its place, made on purpose: from then on the heads of the home count again.
-    sandbox.run(["log", "restart"]).exits(0);
+    sandbox.ok("log restart");
     verified(&sandbox, "t.jsonl", 0);
 }
 
@@ -143,14 +115,14 @@ fn a_log_that_is_gone_or_cannot_be_read_keeps_nobody_from_verifying() {
     let judged = |code: &str| {
         for (name, exit) in names.into_iter().zip([3, 3, 0]) {
             let report = verified(&sandbox, name, exit);
-            assert!(codes(&report).contains(&code), "{name}: {report}");
+            assert!(report.codes().contains(&code), "{name}: {report}");
             assert_eq!(check(&report).0, "skipped", "{report}");
         }
-        let all = sandbox.run(["verify", "a.log", "t.jsonl", "u.jsonl"]);
-        assert!(all.exits(3).stderr.contains("warning: "));
+        let all = sandbox.sh("verify a.log t.jsonl u.jsonl");
+        all.exits(3).warns("warning: ");
     };
     let log = sandbox.home().join("log");
-    let id = fs::read_to_string(log.join("current")).unwrap();
+    let id = read(log.join("current"));
     let journal = log.join(id.trim()).join("journal");
     let bytes = fs::read(&journal).unwrap();
     fs::write(&journal, "damaged").unwrap();
@@ -162,8 +134,7 @@ fn a_log_that_is_gone_or_cannot_be_read_keeps_nobody_from_verifying() {
     judged("seal_log_missing");
     // A head that would have to be logged is not sealed.
     sandbox.write("b.json", "{\"b\":1}\n");
-    let refused = sandbox.run(["seal", "b.json"]).exits(2);
-    assert!(refused.stderr.contains("log_missing"), "{refused:?}");
+    sandbox.exits(2, "seal b.json").warns("log_missing");
 }
 
 /// The log exists and its checkpoint is valid, but an entry was replaced: it may have stated that
@@ -173,12 +144,12 @@ fn a_log_that_is_gone_or_cannot_be_read_keeps_nobody_from_verifying() {
 fn a_log_that_does_not_tell_of_forks_makes_no_record_whole() {
     let sandbox = ready();
     ended_record(&sandbox, "u.jsonl", 2);
-    sandbox.run(["log", "head", "--write"]).exits(0);
+    sandbox.ok("log head --write");
     let log = sandbox.home().join("log");
-    let id = fs::read_to_string(log.join("current")).unwrap();
+    let id = read(log.join("current"));
     let tiles = log.join(id.trim()).join("tile/entries/000.p");
     let tile = fs::read_dir(tiles).unwrap().next().unwrap().unwrap().path();
-    assert_eq!(codes(&verified(&sandbox, "u.jsonl", 0)).len(), 0);
+    assert_eq!(verified(&sandbox, "u.jsonl", 0).codes().len(), 0);
     let whole = fs::read(&tile).unwrap();
     let mut other = whole.clone();
     let last = other.len() - 3;
@@ -186,7 +157,7 @@ fn a_log_that_does_not_tell_of_forks_makes_no_record_whole() {
     fs::write(&tile, other).unwrap();
     let report = verified(&sandbox, "u.jsonl", 3);
     for code in ["forks_unknown", "seal_log_damaged"] {
-        assert!(codes(&report).contains(&code), "{report}");
+        assert!(report.codes().contains(&code), "{report}");
     }
     assert_eq!(report["verdict"], "open", "{report}");
     fs::write(&tile, whole).unwrap();
@@ -205,9 +176,9 @@ fn a_second_place_that_is_gone_or_damaged_is_told_in_each_report() {
         }
     }
     let report = verified(&sandbox, "a.log", 0);
-    assert_eq!(codes(&report), ["mark_unreadable"]);
+    assert_eq!(report.codes(), ["mark_unreadable"]);
     assert_eq!(check(&report).0, "pass");
     fs::remove_dir_all(&marks).unwrap();
     let report = verified(&sandbox, "a.log", 0);
-    assert_eq!(codes(&report), ["mark_missing"]);
+    assert_eq!(report.codes(), ["mark_missing"]);
 }

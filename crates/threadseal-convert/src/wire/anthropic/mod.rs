@@ -28,8 +28,9 @@ mod tests;
 
 use super::super::account::{Account, Reason, Tokens};
 use super::super::draft::{Message, ToolCall, ToolResult};
+use super::super::format::{Format, Head};
+use super::super::mapped::Mapped;
 use super::super::source::Node;
-use super::super::{Format, Head, Mapped};
 use super::history::Place;
 use super::talk::{Names, Setting, Talk, figure, integer_of, number_of, says_nothing, take_some};
 use super::{Api, exchanges};
@@ -245,7 +246,7 @@ impl Mapping<'_, '_> {
             "user" => Role::User,
             _ => {
                 self.account
-                    .default_field("role", "the source's word is none of a turn's");
+                    .default_field("role", "unknown role in the source");
                 Role::User
             }
         };
@@ -326,7 +327,7 @@ impl Mapping<'_, '_> {
         let name = block.get("name").and_then(word).unwrap_or_default();
         let args = block.get("input").cloned().unwrap_or_else(|| {
             self.account
-                .default_field("tool_calls.args", "the source tells none");
+                .default_field("tool_calls.args", "not in the source");
             Value::Object(Vec::new())
         });
         ToolCall::new(id, name, args)
@@ -337,7 +338,7 @@ impl Mapping<'_, '_> {
         let id = self.id(named.or_else(|| block.get("id")), "tool_results.id");
         let response = block.get("content").cloned().unwrap_or_else(|| {
             self.account
-                .default_field("tool_results.response", "the source tells none");
+                .default_field("tool_results.response", "not in the source");
             "".into()
         });
         let failed = is_true(block.get("is_error")) || kind_of(&response).ends_with("_error");

@@ -26,8 +26,9 @@ use super::super::draft::{
     Draft, Message, Source, ToolCall, ToolResult, call_item, redacted_thinking_item, result_item,
     text_item,
 };
+use super::super::format::{Format, Head};
+use super::super::mapped::Mapped;
 use super::super::source::Node;
-use super::super::{Format, Head, Mapped};
 use super::history::Place;
 use super::talk::{
     Names, Setting, Talk, arguments, figure, integer_of, number_of, part_item, says_nothing,
@@ -283,7 +284,7 @@ impl Mapping<'_, '_> {
             "user" => Role::User,
             _ => {
                 self.account
-                    .default_field("role", "the source's word is none of a turn's");
+                    .default_field("role", "unknown role in the source");
                 Role::User
             }
         };
@@ -378,7 +379,7 @@ impl Mapping<'_, '_> {
         let id = id.unwrap_or_else(|| self.talk.unnamed("tool_results.id", self.account));
         let response = content_of(message).unwrap_or_else(|| {
             self.account
-                .default_field("tool_results.response", "the source tells none");
+                .default_field("tool_results.response", "not in the source");
             "".into()
         });
         draft

@@ -25,8 +25,9 @@ use super::super::build::rfc3339_ns;
 use super::super::draft::{
     Draft, Message, Source, ToolCall, ToolResult, call_item, result_item, text_item, thinking_item,
 };
+use super::super::format::{Format, Head};
+use super::super::mapped::Mapped;
 use super::super::source::Node;
-use super::super::{Format, Head, Mapped};
 use super::history::Place;
 use super::stream::into_members;
 use super::talk::{Names, Setting, Talk, figure, integer_of, number_of, says_nothing, take_some};
@@ -321,7 +322,7 @@ impl Mapping<'_, '_> {
             Some("user") | None => Role::User,
             Some(_) => {
                 self.account
-                    .default_field("role", "the source's word is none of a turn's");
+                    .default_field("role", "unknown role in the source");
                 Role::User
             }
         }

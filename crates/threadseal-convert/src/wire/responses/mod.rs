@@ -20,8 +20,9 @@ mod tests;
 
 use super::super::account::{Account, Reason, Tokens, object};
 use super::super::draft::{Draft, Message, Source};
+use super::super::format::{Format, Head};
+use super::super::mapped::Mapped;
 use super::super::source::Node;
-use super::super::{Format, Head, Mapped};
 use super::history::Place;
 use super::talk::{
     Names, Setting, Talk, figure, integer_of, number_of, says_nothing, seconds, take_some,
@@ -308,7 +309,7 @@ impl Mapping<'_, '_> {
             (_, "user") => Role::User,
             _ => {
                 self.account
-                    .default_field("role", "the source's word is none of a turn's");
+                    .default_field("role", "unknown role in the source");
                 Role::User
             }
         }

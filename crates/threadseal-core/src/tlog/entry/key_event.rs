@@ -106,7 +106,7 @@ impl KeyEvent {
         let public = *signer.public_key();
         if change.other() == Some(&public) {
             return Err(Error::refused(
-                "a key does not take its own place, and needs no word of its own to seal",
+                "a key cannot replace itself, and needs no delegation to seal",
             ));
         }
         let signature = signer.sign(&change.message(&public))?;

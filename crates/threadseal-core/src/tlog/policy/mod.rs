@@ -176,11 +176,11 @@ impl fmt::Display for NotAccepted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Note(why) => why.fmt(f),
-            Self::UnknownLog(origin) => write!(f, "the policy knows no log {origin}"),
+            Self::UnknownLog(origin) => write!(f, "the policy does not name the log {origin}"),
             Self::NotSigned(origin) => write!(f, "the log {origin} did not sign the checkpoint"),
             Self::NoQuorum(signed) => write!(
                 f,
-                "cosigned by {} of the policy's witnesses, which is no quorum",
+                "cosigned by {} of the policy's witnesses, which is not a quorum",
                 signed.cosignatures.len()
             ),
         }

@@ -100,10 +100,10 @@ impl Reading {
             }
             [b"quorum", name] => self.set_quorum(name),
             [word @ (b"log" | b"witness" | b"group" | b"quorum"), ..] => Err(format!(
-                "too few or too many words behind `{}`",
+                "too few or too many words after `{}`",
                 String::from_utf8_lossy(word)
             )),
-            _ => Err("it begins with none of log, witness, group, quorum".into()),
+            _ => Err("it does not begin with log, witness, group or quorum".into()),
         }
     }
 
@@ -113,7 +113,7 @@ impl Reading {
         }
         let key = read_key(vkey)?;
         if !key.is_of_log() {
-            return Err("the key is not one of a log".into());
+            return Err("the key is not a log's key".into());
         }
         self.unused(&key)?;
         self.logs.push(PolicyLog {
@@ -131,7 +131,7 @@ impl Reading {
         }
         let key = read_key(vkey)?;
         if !key.is_of_witness() {
-            return Err("the key is not one of a witness".into());
+            return Err("the key is not a witness's key".into());
         }
         self.unused(&key)?;
         self.define(name, Rule::Witness(self.witnesses.len()))?;
@@ -151,7 +151,7 @@ impl Reading {
         for member in names {
             let (rule, taken) = self.names.get_mut(*member).ok_or_else(|| unknown(member))?;
             if std::mem::replace(taken, true) {
-                return Err(format!("{} is a member already", shown(member)));
+                return Err(format!("{} is already a member", shown(member)));
             }
             members.push(*rule);
         }
@@ -163,7 +163,7 @@ impl Reading {
                 .filter(|text| text.bytes().all(|b| b.is_ascii_digit()) && !text.starts_with('0'))
                 .and_then(|text| text.parse().ok())
                 .filter(|least| *least <= members.len())
-                .ok_or_else(|| format!("a group asks for all, any, or 1 to {}", members.len()))?,
+                .ok_or_else(|| format!("a group requires all, any, or 1 to {}", members.len()))?,
         };
         self.groups += 1;
         self.define(name, Rule::Group { least, members })
@@ -184,7 +184,7 @@ impl Reading {
 
     fn define(&mut self, name: &[u8], rule: Rule) -> Result<(), String> {
         if name == NONE || self.names.contains_key(name) {
-            return Err(format!("{} is defined already", shown(name)));
+            return Err(format!("{} is already defined", shown(name)));
         }
         self.names.insert(name.to_vec(), (self.rules.len(), false));
         self.rules.push(rule);
@@ -196,7 +196,7 @@ impl Reading {
         let keys = self.logs.iter().map(|log| &log.key);
         let mut keys = keys.chain(self.witnesses.iter().map(|witness| &witness.key));
         match keys.any(|other| other.is_same_key(key)) {
-            true => Err("the key stands in a line before".into()),
+            true => Err("the key is in an earlier line".into()),
             false => Ok(()),
         }
     }
@@ -212,7 +212,7 @@ fn text(bytes: &[u8]) -> PolicyText {
 }
 
 fn unknown(name: &[u8]) -> String {
-    format!("{} is not defined in a line before", shown(name))
+    format!("{} is not defined in an earlier line", shown(name))
 }
 
 fn shown(name: &[u8]) -> String {

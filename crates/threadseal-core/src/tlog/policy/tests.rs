@@ -209,10 +209,10 @@ fn whatever_is_not_understood_is_refused_with_its_line() {
     for (rest, line, why) in [
         ("quorum g\nquorum g\n".to_owned(), Some(7), "one quorum"),
         ("quorum x\n".into(), Some(6), "\"x\" is not defined"),
-        ("quorum\n".into(), Some(6), "behind `quorum`"),
-        ("quorum g # all\n".into(), Some(6), "behind `quorum`"),
+        ("quorum\n".into(), Some(6), "after `quorum`"),
+        ("quorum g # all\n".into(), Some(6), "after `quorum`"),
         ("quorum G\n".into(), Some(6), "not defined"),
-        ("Quorum g\n".into(), Some(6), "none of log"),
+        ("Quorum g\n".into(), Some(6), "does not begin with log"),
         ("quorum g\u{a0}\n".into(), Some(6), "not defined"),
         (
             "group h all w3 h\nquorum g\n".into(),
@@ -222,7 +222,7 @@ fn whatever_is_not_understood_is_refused_with_its_line() {
         (
             "group h all g w1\nquorum g\n".into(),
             Some(6),
-            "\"w1\" is a member",
+            "\"w1\" is already a member",
         ),
         (
             "group h 1 w3 w3\nquorum g\n".into(),
@@ -249,7 +249,7 @@ fn whatever_is_not_understood_is_refused_with_its_line() {
             Some(6),
             "\"w1\" is defined",
         ),
-        ("group h all\nquorum g\n".into(), Some(6), "behind `group`"),
+        ("group h all\nquorum g\n".into(), Some(6), "after `group`"),
         ("group h 0 w3\nquorum g\n".into(), Some(6), "1 to 1"),
         ("group h 2 w3\nquorum g\n".into(), Some(6), "1 to 1"),
         ("group h 01 w3\nquorum g\n".into(), Some(6), "1 to 1"),
@@ -263,17 +263,17 @@ fn whatever_is_not_understood_is_refused_with_its_line() {
         (
             format!("witness w9 {one}\nquorum g\n"),
             Some(6),
-            "a line before",
+            "an earlier line",
         ),
         (
             format!("witness w9 {renamed}\nquorum g\n"),
             Some(6),
-            "a line before",
+            "an earlier line",
         ),
         (
             format!("log {log_of_one}\nquorum g\n"),
             Some(6),
-            "a line before",
+            "an earlier line",
         ),
         (
             format!("witness w1 {}\nquorum g\n", witness_key(9)),
@@ -288,26 +288,26 @@ fn whatever_is_not_understood_is_refused_with_its_line() {
         (
             format!("witness w9 {}\nquorum g\n", log_key()),
             Some(6),
-            "not one of a witness",
+            "not a witness's key",
         ),
         (
             format!("log {}\nquorum g\n", witness_key(9)),
             Some(6),
-            "not one of a log",
+            "not a log's key",
         ),
         (
             format!("log {record}\nquorum g\n"),
             Some(6),
-            "not one of a log",
+            "not a log's key",
         ),
         (
             format!("log {} a b\nquorum g\n", witness_key(9)),
             Some(6),
-            "behind `log`",
+            "after `log`",
         ),
-        ("log\nquorum g\n".into(), Some(6), "behind `log`"),
+        ("log\nquorum g\n".into(), Some(6), "after `log`"),
         ("log x\nquorum g\n".into(), Some(6), "not a verifier key"),
-        ("witness w9\nquorum g\n".into(), Some(6), "behind `witness`"),
+        ("witness w9\nquorum g\n".into(), Some(6), "after `witness`"),
         ("quorum g\n\r\n".into(), Some(7), "control character"),
         ("quorum g\n# \u{7f}\n".into(), Some(7), "control character"),
         ("quorum g".into(), None, "newline"),

@@ -92,9 +92,9 @@ impl fmt::Display for Refusal {
         match self {
             Self::UnknownLog => f.write_str("no log of this origin is watched here"),
             Self::NotSigned(why) => why.fmt(f),
-            Self::OldBeyondNew => f.write_str("the old size is beyond that of the checkpoint"),
+            Self::OldBeyondNew => f.write_str("the old size is larger than that of the checkpoint"),
             Self::OtherSize(size) => write!(f, "the size that was cosigned last is {size}"),
-            Self::EmptyWithLeaves => f.write_str("an empty log has another root"),
+            Self::EmptyWithLeaves => f.write_str("an empty log cannot have this root"),
             Self::OtherRoot => {
                 f.write_str("another tree of this size was cosigned: the log has two histories")
             }

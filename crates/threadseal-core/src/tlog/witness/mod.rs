@@ -157,7 +157,7 @@ pub fn read_cosignatures(
 pub fn read_size(body: &[u8]) -> Result<u64, NoteError> {
     let text = std::str::from_utf8(body).ok();
     let size = text.and_then(|text| parse_size(text.strip_suffix('\n')?));
-    size.ok_or(NoteError::Malformed("the answer is no size"))
+    size.ok_or(NoteError::Malformed("the answer is not a size"))
 }
 
 fn bounded(body: &[u8]) -> Result<&str, NoteError> {

@@ -218,7 +218,7 @@ fn one_key_may_have_several_entries_but_not_for_the_same_usage() {
             .add(same_name)
             .unwrap_err()
             .to_string()
-            .contains("taken")
+            .contains("in use")
     );
     assert_eq!(store.len(), 2);
     store.remove(&name("key 1"));

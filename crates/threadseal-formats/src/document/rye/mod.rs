@@ -42,7 +42,7 @@ pub(super) fn check(
             Verdict::Malformed,
             Finding::error(
                 FindingCode::ImpossibleTime,
-                "the time of the Rye signature is no moment of any calendar",
+                "the time of the Rye signature is not a valid time",
             ),
         );
     }
@@ -95,7 +95,7 @@ fn check_signature(fields: &Fields<'_>, judge: &Judge<'_>, part: &mut Part) -> S
         });
     };
     let Some(signature) = fields.signature_bytes() else {
-        let message = "the Rye signature is not 64 bytes in their one spelling";
+        let message = "the Rye signature is not 64 bytes in their canonical form";
         forged(part, FindingCode::SignatureEncoding, message);
         return match keys(fields, judge).is_empty() {
             true => Signed::Stranger,
@@ -112,7 +112,7 @@ fn check_signature(fields: &Fields<'_>, judge: &Judge<'_>, part: &mut Part) -> S
         judge.stranger(fields.fingerprint, part);
         return Signed::Stranger;
     }
-    let message = "the Rye signature is not one by the key that its fingerprint names";
+    let message = "the key that the fingerprint names did not make the Rye signature";
     forged(part, FindingCode::BadSignature, message);
     Signed::Forger
 }

@@ -132,9 +132,9 @@ pub(in crate::document) fn near_miss(text: &str) -> Option<(Range<usize>, &'stat
             let why = if Fields::read(fields).is_none() {
                 "it does not follow the grammar of Rye's headers"
             } else if line.starts_with('\u{feff}') {
-                "a byte order mark stands before it"
+                "a byte order mark is before it"
             } else {
-                "it does not stand where Rye looks for it"
+                "it is not where Rye looks for it"
             };
             return Some((start..start + line.len(), why));
         }
@@ -322,7 +322,7 @@ mod tests {
         assert!(
             why(&format!("\n# {header}\n"))
                 .unwrap()
-                .contains("does not stand")
+                .contains("is not where")
         );
         assert!(
             why(&format!("# {}\n", header.replace("ab", "AB")))

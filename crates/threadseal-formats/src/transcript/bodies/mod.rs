@@ -103,7 +103,7 @@ pub struct Misspelled;
 
 impl fmt::Display for Misspelled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a commitment begins here and has another spelling")
+        f.write_str("a commitment begins here but is not in its canonical form")
     }
 }
 

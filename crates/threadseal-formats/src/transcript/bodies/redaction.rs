@@ -41,8 +41,8 @@ impl Redaction {
         match Self::parse(&out) {
             Some(read) if read == *self => Ok(out),
             _ => Err(Error::invalid(format!(
-                "a redaction names 1 to {MAX_REDACTED_AT_ONCE} bodies, in 1 to {MAX_REDACTOR_BYTES} bytes who did it, \
-                 and in 1 to {MAX_REDACTION_REASON_BYTES} bytes why"
+                "a redaction names 1 to {MAX_REDACTED_AT_ONCE} bodies, its author in 1 to {MAX_REDACTOR_BYTES} bytes, \
+                 and its reason in 1 to {MAX_REDACTION_REASON_BYTES} bytes"
             ))),
         }
     }

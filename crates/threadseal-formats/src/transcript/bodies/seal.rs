@@ -42,12 +42,14 @@ impl Sealer {
             return Ok(());
         }
         let found = commitments(payload).map_err(|_| {
-            Error::invalid("the payload holds what a commitment to a body begins with; detach it")
+            Error::invalid(
+                "the payload contains the beginning of a commitment to a body; hint: detach it",
+            )
         })?;
         let count = self.bodies + found.len();
         if count > MAX_RECORD_BODIES {
             let text = format!(
-                "a record has at most {MAX_RECORD_BODIES} bodies; begin one that links to it"
+                "a record has at most {MAX_RECORD_BODIES} bodies; hint: begin a new one that links to it"
             );
             return Err(Error::new(ErrorKind::Limit, text));
         }

@@ -84,7 +84,7 @@ impl Watch {
             return Ok(Ok(()));
         }
         let Ok(found) = commitments(payload) else {
-            return Ok(Err("a commitment that is not spelled as one".to_owned()));
+            return Ok(Err("a commitment is not in its canonical form".to_owned()));
         };
         for commitment in found {
             let committed = Committed {
@@ -97,7 +97,7 @@ impl Watch {
                 return Err(TooMany);
             }
             if self.committed.contains_key(&commitment.digest) {
-                return Ok(Err("a commitment that stands elsewhere already".to_owned()));
+                return Ok(Err("a commitment occurs twice".to_owned()));
             }
             self.committed.insert(commitment.digest, committed);
             self.fresh.push(commitment.digest);
@@ -111,7 +111,8 @@ impl Watch {
         timestamp: Timestamp,
         line: u64,
     ) -> Result<(), String> {
-        let redaction = Redaction::parse(payload).ok_or("it does not say what a redaction must")?;
+        let redaction = Redaction::parse(payload)
+            .ok_or("the redaction lacks a member, or has a malformed one")?;
         if self.redactor.is_some_and(|key| key != redaction.key) {
             return Err("two redactions under one seal name different keys".to_owned());
         }
@@ -123,7 +124,7 @@ impl Watch {
                 }
                 // Its commitment may be in a line that is left out.
                 None if self.lacks_lines => {}
-                None => return Err("it redacts what was never recorded".to_owned()),
+                None => return Err("the redaction names a body that was never recorded".to_owned()),
             }
         }
         self.redactor = Some(redaction.key);
@@ -210,7 +211,7 @@ impl Watch {
         if !unfinished.is_empty() {
             let count = unfinished.len();
             let text = format!(
-                "{count} redacted bodies are still there: threadseal redact --finish drops them"
+                "{count} redacted bodies are still stored; hint: drop them with threadseal redact --finish"
             );
             report.find(Finding::warning(FindingCode::RedactionUnfinished, text));
         }
@@ -231,7 +232,7 @@ impl Watch {
             holds = false;
         }
         if let Some(line) = bodies.malformed {
-            let text = format!("line {line} of the file of bodies is none");
+            let text = format!("line {line} of the file of bodies is not valid");
             report.downgrade(
                 Verdict::Tampered,
                 Finding::error(FindingCode::BodiesMalformed, text),
@@ -239,7 +240,7 @@ impl Watch {
             holds = false;
         }
         if bodies.torn {
-            let text = "the last line of the file of bodies has no end: a write was cut off";
+            let text = "the last line of the file of bodies is incomplete: a write was interrupted";
             report.find(Finding::note(FindingCode::BodiesTorn, text));
         }
         let all = bodies.held.keys().chain(&bodies.changed);
@@ -247,7 +248,7 @@ impl Watch {
         let unknown = unknown.count();
         if unknown > 0 {
             let text = format!(
-                "{unknown} bodies that no line commits to: threadseal redact --finish drops them"
+                "no line commits to {unknown} bodies; hint: drop them with threadseal redact --finish"
             );
             report.find(Finding::note(FindingCode::BodyUnknown, text));
         }
@@ -281,6 +282,7 @@ fn missing(bodies: &Bodies, digest: &Digest) -> Finding {
         let text = format!("the body of commitment {digest} is not the one that was recorded");
         return Finding::error(FindingCode::BodyChanged, text);
     }
-    let text = format!("the body of commitment {digest} is gone, and no sealed redaction says why");
+    let text =
+        format!("the body of commitment {digest} is missing, and no sealed redaction explains it");
     Finding::error(FindingCode::BodyMissing, text)
 }

@@ -121,7 +121,7 @@ impl Renderer {
             .filter(|event| event.as_object().is_some())
             .ok_or_else(|| {
                 Error::refused(format!(
-                    "line {} is not an event; verify the transcript",
+                    "line {} is not an event; hint: verify the transcript",
                     self.lines
                 ))
             })?;

@@ -76,7 +76,7 @@ impl Fault {
             ),
             Self::DuplicateKey { .. } => (
                 FindingCode::DuplicateKey,
-                "a name occurs twice in one object: two readers see two things",
+                "a name occurs twice in one object: readers differ on its value",
             ),
             Self::CheckpointNotStrict => (
                 FindingCode::MalformedCheckpoint,
@@ -84,7 +84,7 @@ impl Fault {
             ),
             Self::CarriageReturn => (
                 FindingCode::CarriageReturn,
-                "a CR between the tokens, where other readers end the line",
+                "a CR is between the tokens: other readers end the line there",
             ),
             Self::Frame => (
                 FindingCode::MalformedEvent,
@@ -92,12 +92,9 @@ impl Fault {
             ),
             Self::Smuggled => (
                 FindingCode::SmuggledLineBreak,
-                "no JSON as one line, but a reader that also ends lines elsewhere finds an event in it",
+                "the line is not JSON, but a reader that also ends lines elsewhere finds an event in it",
             ),
-            Self::TooLong => (
-                FindingCode::LineTooLong,
-                "the line is longer than a line may be",
-            ),
+            Self::TooLong => (FindingCode::LineTooLong, "the line is too long"),
         }
     }
 

@@ -160,7 +160,7 @@ impl<'t> Scan<'t> {
                 ),
                 Oddity::CutElsewhere => (
                     FindingCode::RawLineSeparator,
-                    "Rye's own verifier cuts this line at a raw separator",
+                    "Rye's own verifier splits this line at a raw separator",
                 ),
             };
             let finding = Finding::warning(code, text);
@@ -195,7 +195,7 @@ impl<'t> Scan<'t> {
             return self.mismatch(&checkpoint, piece);
         }
         if checkpoint.byte_offset != piece.start {
-            let text = "the checkpoint's byte_offset is not where it stands, though its hash fits";
+            let text = "the checkpoint's byte_offset is not its position, though its hash matches";
             let finding = self.place(Finding::error(FindingCode::OffsetWrong, text), piece);
             return self.hold(Verdict::Tampered, finding);
         }
@@ -258,7 +258,7 @@ impl<'t> Scan<'t> {
             )
         } else {
             let text = format!(
-                "the checkpoint after these bytes was written at byte {} and stands at byte {}",
+                "the checkpoint after these bytes was written at byte {} and is now at byte {}",
                 checkpoint.byte_offset, piece.start
             );
             (FindingCode::CheckpointDisplaced, text)
@@ -273,10 +273,10 @@ impl<'t> Scan<'t> {
         let before = self.last.as_ref().map_or(0, |(last, _)| last.turn);
         let shown = self.turns.max(self.steps).max(self.highest_step);
         if seal.turn < before {
-            let text = "the checkpoint's turn is less than that of the checkpoint before";
+            let text = "the checkpoint's turn is lower than that of the checkpoint before it";
             self.against(Verdict::Tampered, FindingCode::TurnImplausible, text, seal);
         } else if seal.turn > shown {
-            let text = "the checkpoint's turn is more than the lines before it show";
+            let text = "the checkpoint's turn is higher than the lines before it show";
             self.against(Verdict::Tampered, FindingCode::TurnImplausible, text, seal);
         }
     }
@@ -290,7 +290,8 @@ impl<'t> Scan<'t> {
                 self.remark(finding.in_turn(Some(seal.turn)));
             }
             Signed::Another { counts: false } => {
-                let text = "sealed by a key that nobody vouches for here, in a record that another key began";
+                let text =
+                    "sealed by a key that is not trusted here, in a record that another key began";
                 self.against(Verdict::Forged, FindingCode::SignerChanged, text, seal);
             }
             Signed::Invalid => {
@@ -298,7 +299,7 @@ impl<'t> Scan<'t> {
                 self.against(Verdict::Forged, FindingCode::SignatureInvalid, text, seal);
             }
             Signed::TooMany => {
-                let text = "more keys than may seal one record";
+                let text = "too many keys seal this record";
                 self.against(Verdict::Forged, FindingCode::TooManySigners, text, seal);
             }
         }

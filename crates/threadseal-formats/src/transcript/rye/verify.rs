@@ -183,7 +183,7 @@ fn conclude(mut scan: Scan<'_>, options: &Options<'_>) -> Outcome {
 fn note_broken(report: &mut Report, scan: &Scan<'_>) {
     if scan.also_broken > 0 {
         let text = format!(
-            "{} later checkpoints do not hold either, as each covers the same bytes",
+            "{} later checkpoints do not hold either, because each covers the same bytes",
             scan.also_broken
         );
         report.find(Finding::note(FindingCode::LaterCheckpoints, text));
@@ -251,7 +251,7 @@ fn unknown_signer(report: &mut Report, signer: &Signer<'_>, first: bool, pinned:
         report.downgrade(Verdict::Forged, finding);
     } else if first {
         let text = format!(
-            "nobody vouches for the key with the fingerprint {fingerprint}; its signatures cannot be checked"
+            "no trusted key has the fingerprint {fingerprint}; its signatures cannot be checked"
         );
         let finding = Finding::warning(FindingCode::KeyUnknown, text).at_line(signer.first_line);
         report.downgrade(Verdict::UnknownSigner, finding);
@@ -275,7 +275,7 @@ fn check_thread(report: &mut Report, scan: &Scan<'_>, expected: Option<&ThreadId
     };
     let same = actual == expected.as_str();
     if !same {
-        let text = format!("the record is not of thread {expected}");
+        let text = format!("the record does not belong to thread {expected}");
         let finding = Finding::error(FindingCode::ThreadDiffers, text).at_line(1);
         report.downgrade(Verdict::Foreign, finding);
     }
@@ -306,7 +306,7 @@ fn check_end(report: &mut Report, scan: &Scan<'_>) {
         report.find(fault.clone());
     }
     if scan.torn {
-        let text = "the last line has no end: a write was cut off";
+        let text = "the last line is incomplete: a write was interrupted";
         report.find(Finding::warning(FindingCode::TornTail, text).at_line(scan.lines + 1));
     }
     let Some((last, checkpoint)) = &scan.last else {
@@ -339,7 +339,7 @@ fn unsealed(report: &mut Report, scan: &Scan<'_>) {
     if !scan.waiting.is_empty() {
         report.hold(Verdict::Malformed);
     } else if scan.torn_checkpoint {
-        let text = "the only checkpoint lacks its end";
+        let text = "the only checkpoint is incomplete";
         let finding = Finding::warning(FindingCode::TornCheckpoint, text).at_line(scan.lines + 1);
         report.downgrade(Verdict::UnsignedTail, finding);
     } else {

@@ -106,7 +106,7 @@ impl RyeSealer {
     ) -> Result<Vec<u8>, Error> {
         if !self.at_line_start {
             return Err(Error::refused(
-                "the transcript ends in a torn line; verify it and move the tail aside first",
+                "the transcript ends in a torn line; hint: verify it and move the tail aside first",
             ));
         }
         let mut line = rye_line(&object([
@@ -126,7 +126,7 @@ fn python_time(timestamp: Timestamp) -> Result<Value, Error> {
     let seconds: f64 = timestamp.to_epoch_text().parse().unwrap_or_default();
     Number::parse(&repr_float(seconds))
         .map(Value::Number)
-        .ok_or_else(|| Error::invalid("the time has no spelling as a double"))
+        .ok_or_else(|| Error::invalid("the time cannot be written as a double"))
 }
 
 fn object<const N: usize>(members: [(&str, Value); N]) -> Value {

@@ -176,7 +176,7 @@ impl State {
         if self.undecodable.is_none() && !self.overlong {
             match std::str::from_utf8(piece.bytes) {
                 _ if piece.part != Part::Whole => {
-                    self.omitted = Some("a line is longer than this reader holds");
+                    self.omitted = Some("a line is too long for this reader");
                     self.overlong = true;
                 }
                 Ok(text) => self.text(text, piece, keys),
@@ -213,7 +213,7 @@ impl State {
                 return;
             }
             Err(error) if error.kind.is_limit() => {
-                self.omitted = Some("a line is nested deeper than this reader follows");
+                self.omitted = Some("a line is nested too deep for this reader");
                 return;
             }
             Err(_) => return,
@@ -267,7 +267,7 @@ impl State {
     fn defer(&mut self, number: u64, payload: &Value, size: usize) {
         self.deferred_bytes += size;
         if self.deferred_bytes > MAX_COMPAT_DEFERRED_BYTES {
-            let why = "too many checkpoints claim a place that is not theirs";
+            let why = "too many checkpoints have a wrong byte_offset";
             self.failed = Some((number, Err(why)));
         } else {
             self.deferred.push((number, payload.clone()));

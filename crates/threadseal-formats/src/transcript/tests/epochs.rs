@@ -222,7 +222,7 @@ fn a_key_that_was_given_up_never_comes_back() {
         Some(&first),
         &mut Vec::new(),
     );
-    assert!(named.unwrap_err().to_string().contains("given up"));
+    assert!(named.unwrap_err().to_string().contains("was replaced"));
 }
 
 #[test]

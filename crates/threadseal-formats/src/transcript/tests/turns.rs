@@ -465,7 +465,7 @@ fn what_cannot_be_proved_is_refused() {
     let verified = bench.verify(&bytes).verified.unwrap();
     for turn in [0, 3, u64::MAX] {
         let error = TurnProof::make(&verified, &bytes, turn).unwrap_err();
-        assert!(error.to_string().contains("closes a turn"), "{error}");
+        assert!(error.to_string().contains("closes turn"), "{error}");
     }
     let mut other = bytes.clone();
     other[100] ^= 1;
@@ -502,9 +502,9 @@ fn what_cannot_be_proved_is_refused() {
             .unwrap_err()
             .to_string()
     };
-    assert!(why(1).contains("amid another one"), "{}", why(1));
-    assert!(why(2).contains("closes a turn"), "{}", why(2));
-    assert!(why(3).contains("closes a turn"), "{}", why(3));
+    assert!(why(1).contains("during another turn"), "{}", why(1));
+    assert!(why(2).contains("closes turn"), "{}", why(2));
+    assert!(why(3).contains("closes turn"), "{}", why(3));
 }
 
 // T-PRF-10 T-TRA-19

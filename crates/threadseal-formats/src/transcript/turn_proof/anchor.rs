@@ -57,7 +57,7 @@ impl Anchor {
         let entry = entry.ok_or_else(|| Error::invalid("not an entry of a log"))?;
         if repeats_a_line(&proof) {
             return Err(Error::invalid(
-                "a signature line of the checkpoint is there twice",
+                "a signature line of the checkpoint occurs twice",
             ));
         }
         Ok(Self {
@@ -68,7 +68,7 @@ impl Anchor {
 
     /// Reads the text after the word `entry`.
     pub(super) fn parse(text: &str) -> Result<Self, NotAProof> {
-        let bad = NotAProof("what a log says of it has another form");
+        let bad = NotAProof("its evidence of a log is malformed");
         let (entry, rest) = text.split_once('\n').ok_or(bad)?;
         let proof = ProofFile::parse(rest).map_err(|_| bad)?;
         // One proof has one text, and no text that no signature covers.
@@ -90,7 +90,7 @@ impl Anchor {
         report: &mut Report,
     ) -> Option<Anchored> {
         let Some(anchor) = anchor else {
-            let why = "unanchored: no log's word is in the proof";
+            let why = "unanchored: the proof has no evidence of a log";
             match policy {
                 None => report.check(CHECK, CheckResult::Skipped, Some(why.to_owned())),
                 Some(_) => missing(report, why.to_owned()),
@@ -105,7 +105,7 @@ impl Anchor {
             }
         };
         let Some(policy) = policy else {
-            let why = "no policy says whose log this is, nor whose witnesses count";
+            let why = "no policy names this log and the witnesses that count";
             report.check(CHECK, CheckResult::Skipped, Some(why.to_owned()));
             return Some(anchored);
         };
@@ -118,14 +118,14 @@ impl Anchor {
                     ..
                 } = &anchored;
                 let at = witnessed.at().seconds();
-                let why =
-                    format!("entry {index} of {origin}, whose {size} entries a quorum saw at {at}");
+                let why = format!(
+                    "entry {index} of {origin}; a quorum cosigned its {size} entries at {at}"
+                );
                 report.check(CHECK, CheckResult::Pass, Some(why));
                 anchored.witnessed = Some(witnessed);
             }
             Ok(Judgement::LogOnly(_)) => {
-                let why =
-                    "the policy asks for no witness, and the word of a log alone is no witness";
+                let why = "the policy requires no witness, and the signature of a log alone is not enough";
                 missing(report, why.to_owned());
             }
             Err(NotAccepted::Note(why)) => {
@@ -140,7 +140,7 @@ impl Anchor {
     /// Where the log has the seal, or why it does not.
     fn place(&self, sealed: &Sealed<'_>) -> Result<Anchored, String> {
         let Ok(LogEntry::Head(logged)) = LogEntry::read(self.entry.as_bytes()) else {
-            return Err("the entry of the log is no head of a record".to_owned());
+            return Err("the log entry is not the head of a record".to_owned());
         };
         let LoggedHead {
             kind,
@@ -153,11 +153,11 @@ impl Anchor {
             && root.is_none_or(|root| root == *sealed.root)
             && key.is_none_or(|key| sealed.sealer.is_some_and(|by| by.key_id() == key));
         if !same {
-            return Err("the entry of the log is for another seal".to_owned());
+            return Err("the log entry is for another seal".to_owned());
         }
         let checkpoint = self.proof.check(self.entry.as_bytes());
-        let checkpoint = checkpoint
-            .map_err(|why| format!("the entry is not in the log that is named: {why}"))?;
+        let checkpoint =
+            checkpoint.map_err(|why| format!("the entry is not in the named log: {why}"))?;
         Ok(Anchored {
             origin: checkpoint.origin().clone(),
             index: self.proof.index,

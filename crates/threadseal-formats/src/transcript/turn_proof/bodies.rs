@@ -89,7 +89,8 @@ impl TurnProof {
             let malformed =
                 |text| tampered_at(FindingCode::EventMalformed, text, Some(line.number));
             let found = commitments_of(&line.text);
-            let found = found.ok_or_else(|| malformed("a commitment has another spelling"))?;
+            let found =
+                found.ok_or_else(|| malformed("a commitment is not in its canonical form"))?;
             for commitment in found {
                 if !seen.insert(commitment.digest) {
                     return Err(malformed("a commitment occurs twice"));
@@ -98,7 +99,7 @@ impl TurnProof {
             }
         }
         if claims.peek().is_some() {
-            let text = "a body is none that the lines of the turn commit to";
+            let text = "the proof has a body to which no line of the turn commits";
             return Err(tampered_at(FindingCode::BodyChanged, text, None));
         }
         if seen.is_empty() {
@@ -165,7 +166,7 @@ impl Carried {
             Some(why.to_owned()),
         );
         let text = format!(
-            "not in the proof: {} of the turn, left out or redacted later; the lines only commit to what was said",
+            "not in the proof: {} of the turn, left out or redacted later; the lines only commit to their content",
             bodies(unread)
         );
         report.downgrade(
@@ -211,7 +212,7 @@ impl super::Reader<'_> {
             }
             let line = self.line("body ", "it has no body")?;
             if Entry::parse(line.as_bytes()).is_none() {
-                return Err(super::NotAProof("a body has another spelling"));
+                return Err(super::NotAProof("a body is not in its canonical form"));
             }
             bodies.push(line);
         }

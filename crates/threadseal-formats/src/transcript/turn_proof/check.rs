@@ -159,11 +159,11 @@ impl TurnProof {
 
     fn conclude(&self, found: &Found, report: &mut Report) {
         if found.guessable {
-            let text = "lines of the record share a salt: who knows what its other lines may say can find out";
+            let text = "lines of the record share a salt: a reader can test guesses about the content of its other lines";
             report.find(Finding::warning(FindingCode::SiblingsGuessable, text));
         }
         if found.adopted {
-            let text = "bytes of the turn that no seal covered when the recorder took them over";
+            let text = "the recorder adopted bytes of the turn that no seal covered";
             let finding = Finding::warning(FindingCode::TailAdopted, text).in_turn(Some(self.turn));
             report.downgrade(Verdict::Partial, finding);
         }
@@ -171,7 +171,8 @@ impl TurnProof {
             bodies.tell(report);
         }
         if !found.closed {
-            let text = "the record had not gone on to the next turn, nor ended: more of this one may follow";
+            let text =
+                "the record had not reached its next turn or its end: this turn may continue";
             let finding = Finding::note(FindingCode::TurnMayGoOn, text).in_turn(Some(self.turn));
             report.downgrade(Verdict::Open, finding);
         }
@@ -260,7 +261,7 @@ impl Chain {
                 for step in steps {
                     let (seq, by, next) = record.step(step, &key)?;
                     if after.is_some_and(|after| seq <= after) {
-                        return Err(bad_step("a step is not behind the one before it"));
+                        return Err(bad_step("a step does not follow the step before it"));
                     }
                     after = Some(seq);
                     keys.push(by);

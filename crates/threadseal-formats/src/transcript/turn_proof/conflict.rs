@@ -77,8 +77,12 @@ impl SealConflict {
         let manifest = reader.line("manifest ", "it has no manifest")?;
         let chain = reader.chain()?;
         let is_parted = reader.next.is_some_and(|line| line.starts_with(PARTED));
-        let line =
-            is_parted.then(|| reader.number(PARTED, "it does not say where the histories part"));
+        let line = is_parted.then(|| {
+            reader.number(
+                PARTED,
+                "it does not name the line where the histories differ",
+            )
+        });
         let line = line.transpose()?;
         let mut seal = || {
             let shown = line.map(|_| shown(&mut reader)).transpose()?;
@@ -86,7 +90,7 @@ impl SealConflict {
         };
         let [(one, first), (other, second)] = [seal()?, seal()?];
         if reader.next.is_some() {
-            return Err(NotAProof("something stands where nothing belongs"));
+            return Err(NotAProof("it has unexpected lines"));
         }
         let parted = match (line, first, second) {
             (Some(line), Some(first), Some(second)) => Some(Parted {
@@ -103,7 +107,7 @@ impl SealConflict {
                 seals,
                 parted,
             }),
-            false => Err(NotAProof("its seals are one, or stand in another order")),
+            false => Err(NotAProof("its seals are identical, or in the wrong order")),
         }
     }
 
@@ -129,7 +133,7 @@ impl SealConflict {
                 "one key sealed two histories of a record: seal {seq} of record {record} was made twice: {one} and {other}"
             ),
             Some(Parted { line, .. }) => format!(
-                "one key sealed two histories of a record: record {record} was sealed with two lines {line}: {one} covers one, {other} the other"
+                "one key sealed two histories of a record: record {record} has two sealed versions of line {line}: {one} covers one, {other} the other"
             ),
         };
         report.find(Finding::warning(FindingCode::SealsConflict, text));
@@ -151,7 +155,7 @@ impl SealConflict {
             check_signatures(&record, sealers.last(), seal)?;
         }
         if second.seal.key != first.seal.key {
-            let text = "the seals are of two keys, of which each may seal at its time";
+            let text = "the seals are by two keys, and each key may seal at its own time";
             return Err(forged(FindingCode::KeyNotAllowed, text));
         }
         if self.parted.is_some() {
@@ -195,11 +199,15 @@ impl SealConflict {
         let Some(Parted { line, shown }) = &self.parted else {
             return match first == second {
                 true => Ok(()),
-                false => no_conflict("the seals have two numbers: they may be of one history"),
+                false => {
+                    no_conflict("the seals have different numbers: they may belong to one history")
+                }
             };
         };
         if first == second {
-            return no_conflict("the seals have one number: no line is needed to tell them apart");
+            return no_conflict(
+                "the seals have the same number: no line is needed to distinguish them",
+            );
         }
         for (read, (leaf, proof)) in seals.into_iter().zip(shown) {
             let tree = TreeHead {
@@ -212,7 +220,9 @@ impl SealConflict {
             }
         }
         match shown[0].0 == shown[1].0 {
-            true => no_conflict("both seals cover the same line there: they may be of one history"),
+            true => {
+                no_conflict("both seals cover the same line there: they may belong to one history")
+            }
             false => Ok(()),
         }
     }
@@ -289,8 +299,8 @@ impl Found {
         };
         let mut judged = report.clone();
         verify::judge_signers(&mut judged, &signed, options);
-        let text = "a key of the record ended: these two seals are by whoever had it, before that or later, and nothing here \
-                    says who that was";
+        let text = "a key of the record ended: a holder of the key made these two seals, before its end or later; nothing here \
+                    identifies that holder";
         report.judged_unless_ended(judged, text)
     }
 

@@ -102,8 +102,7 @@ impl<'a> Way<'a> {
         line: &str,
     ) -> Result<(), Failure> {
         if self.adopted && !self.heirs.is_empty() {
-            let text =
-                "bytes of no seal were taken over where a key takes the place of the authority";
+            let text = "unsealed bytes were adopted where a key replaces the authority";
             return Err(tampered_at(FindingCode::EventMalformed, text, None));
         }
         let keys = match self.heirs.last() {
@@ -130,16 +129,16 @@ impl<'a> Way<'a> {
     fn succeed(&mut self, record: &Record<'a>, payload: &[u8], number: u64) -> Result<(), Failure> {
         let bad = |text: &str| Err(tampered_at(FindingCode::EventMalformed, text, Some(number)));
         let Some(end) = self.sealers.last().filter(|_| self.ended) else {
-            return bad("a key takes the place of the authority of a record that goes on");
+            return bad("a key replaces the authority of a record that has not ended");
         };
         self.end.get_or_insert(end.head.seq);
         let Ok((next, signature)) = SealingKeys::succeeded_by(payload) else {
-            return bad("the event names no key and no signature");
+            return bad("the event does not name a key and a signature");
         };
         let before = *self.heirs.last().unwrap_or(&record.manifest.authority);
         let said = before.verify(&KeyChange::Rotate(next).message(&before), &signature);
         if said.is_err() {
-            return bad("the authority did not sign that this key takes its place");
+            return bad("the authority did not sign that this key replaces it");
         }
         let known = self.sealers.iter().map(|sealer| sealer.key);
         if known
@@ -147,10 +146,10 @@ impl<'a> Way<'a> {
             .any(|key| key == next)
             || next == record.manifest.authority
         {
-            return bad("a key that sealed before comes back in the place of the authority");
+            return bad("a key that sealed before replaces the authority");
         }
         if self.heirs.len() >= MAX_RECORD_KEYS {
-            return bad("too many keys took the place of the authority");
+            return bad("too many keys replaced the authority");
         }
         self.heirs.push(next);
         Ok(())

@@ -57,7 +57,7 @@ impl Checked {
             if !expected.is_head() || (known.record, known.seq) != (head.record, head.seq) {
                 continue;
             }
-            let why = "another seal stands there in the place of the closing one";
+            let why = "another seal is in the place of the closing seal";
             is_known = true;
             let fits = known == head;
             let result = CheckResult::of(fits);

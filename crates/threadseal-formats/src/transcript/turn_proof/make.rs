@@ -27,7 +27,8 @@ impl TurnProof {
     /// `InvalidInput` when no seal closes such a turn; `Limit` when it is too large.
     pub fn make(verified: &Verified<Coverage>, file: &[u8], turn: u64) -> Result<Self, Error> {
         if !verified.get().adopted.is_empty() {
-            let text = "the record holds bytes that no seal covered when they were taken over: no turn of it is proved";
+            let text =
+                "the record has adopted bytes that no seal covered: no turn of it can be proved";
             return Err(Error::refused(text));
         }
         let lines = VerifiedLines::open(verified, file)?;
@@ -63,12 +64,12 @@ impl TurnProof {
 }
 
 pub(super) fn too_large() -> Error {
-    let text = "the turn is too large for a proof of it";
+    let text = "the turn is too large for a proof";
     Error::new(ErrorKind::Limit, text)
 }
 
 fn not_native() -> Error {
-    Error::refused("not a native transcript: only those are sealed so that one turn can be proved")
+    Error::refused("not a native transcript: only a native transcript can prove one turn")
 }
 
 pub(super) fn text(line: &[u8]) -> Result<String, Error> {
@@ -126,7 +127,7 @@ impl Place {
                 })
             }
             _ => Err(Error::invalid(format!(
-                "no seal of the record closes a turn {turn}"
+                "no seal of the record closes turn {turn}"
             ))),
         }
     }
@@ -274,7 +275,7 @@ impl<'a> Walk<'a> {
                 })
             }
             Origin::Announced { .. } => Err(Error::refused(
-                "the key that sealed this turn was announced amid another one: a proof would show that one's lines, too",
+                "the key that sealed this turn was announced during another turn: a proof would also show lines of that turn",
             )),
         }
     }

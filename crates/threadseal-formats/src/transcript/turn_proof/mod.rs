@@ -118,7 +118,7 @@ impl TurnProof {
         let (turn, anchor) = parts(file)?;
         let mut reader = Reader::of_file(turn, FIRST_LINE)?;
         let turn = reader.number("turn ", "it names no turn")?;
-        let first = reader.number("first ", "it does not say where its lines stand")?;
+        let first = reader.number("first ", "it does not name its first line")?;
         let manifest = reader.line("manifest ", "it has no manifest")?;
         let chain = reader.chain()?;
         let lines = reader.lines()?;
@@ -126,7 +126,7 @@ impl TurnProof {
         let closing = reader.line("seal ", "it has no closing seal")?;
         let bodies = reader.bodies()?;
         if reader.next.is_some() {
-            return Err(NotAProof("something stands where nothing belongs"));
+            return Err(NotAProof("it has unexpected lines"));
         }
         Ok(Self {
             turn,
@@ -252,13 +252,13 @@ impl<'a> Reader<'a> {
         }
         let text = text
             .strip_suffix('\n')
-            .ok_or(NotAProof("its last line has no end"))?;
+            .ok_or(NotAProof("its last line does not end in a newline"))?;
         let mut reader = Self {
             rest: text.split('\n'),
             next: None,
         };
         if reader.rest.next() != Some(first_line) {
-            return Err(NotAProof("its first line is another one"));
+            return Err(NotAProof("its first line is wrong"));
         }
         reader.advance();
         Ok(reader)
@@ -285,9 +285,7 @@ impl<'a> Reader<'a> {
     fn line(&mut self, word: &str, missing: &'static str) -> Result<String, NotAProof> {
         let line = self.take(word).ok_or(NotAProof(missing))?;
         match line.len() > MAX_LINE_BYTES {
-            true => Err(NotAProof(
-                "a line in it is longer than lines of a record may be",
-            )),
+            true => Err(NotAProof("a line in it is too long")),
             false => Ok(line.to_owned()),
         }
     }

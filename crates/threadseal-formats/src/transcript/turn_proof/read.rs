@@ -67,7 +67,7 @@ impl<'a> Record<'a> {
         let text = json::parse(self.thread).ok();
         let id = text.and_then(|text| ThreadId::parse(text.as_str()?).ok());
         id.ok_or_else(|| {
-            let text = "the thread id could not be a path";
+            let text = "the thread id cannot be a path";
             failure(Verdict::Malformed, FindingCode::ThreadIdBad, text, Some(1))
         })
     }
@@ -105,7 +105,7 @@ impl<'a> Record<'a> {
     /// Reads a checkpoint; `number` where it is known.
     pub(super) fn seal(&mut self, line: &'a str, number: Option<u64>) -> Result<ReadSeal, Failure> {
         let spelling = || {
-            let text = "the checkpoint line does not have its one spelling";
+            let text = "the checkpoint line is not in its canonical form";
             tampered_at(FindingCode::CheckpointMalformed, text, number)
         };
         let frame = self.line(line, number)?;
@@ -122,7 +122,7 @@ impl<'a> Record<'a> {
         })?;
         let note = parsed.note(&self.origin).ok_or_else(|| {
             let text =
-                "the checkpoint line is not the one that was signed, or is of another record";
+                "the checkpoint line was changed after it was signed, or it belongs to another record";
             tampered_at(FindingCode::CheckpointAltered, text, number)
         })?;
         Ok(ReadSeal {

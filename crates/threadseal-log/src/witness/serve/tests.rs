@@ -218,7 +218,7 @@ fn a_client_that_waits_to_send_a_body_is_told_to() {
 fn an_answer_has_its_length_and_without_a_body_only_that() {
     let serving = Serving::start();
     let path = format!("/{}/checkpoint", "ab".repeat(32));
-    let body = "nothing was cosigned of such a log\n";
+    let body = "no checkpoint of such a log was cosigned\n";
     for (method, expected) in [("GET", body), ("HEAD", "")] {
         let request = format!("{method} {path} HTTP/1.1\r\nHost: w\r\nConnection: close\r\n\r\n");
         let answer = serving.answer(request.as_bytes(), usize::MAX);

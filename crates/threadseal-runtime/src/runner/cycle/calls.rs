@@ -10,10 +10,10 @@
 
 use super::{Course, Cycle, End, Progress, Surroundings, ended_by};
 use crate::bounds::{MAX_CALLS_PER_TURN, MAX_PARALLEL_CALLS, MAX_RECORDED_TEXT_BYTES};
+use crate::history::UNRESOLVED;
 use crate::hook_control::Control;
 use crate::journal::{Intent, Journal};
 use crate::model::{ChatMessage, ToolCall};
-use crate::past::UNRESOLVED;
 use crate::toolbox::{Invocation, Outcome, Permitted};
 use serde_json::json;
 use threadseal_core::error::Error;
@@ -105,14 +105,14 @@ impl Cycle<'_> {
             })
             .collect();
         let steps = journal.intend_all(&intents)?;
-        let ran = self.desk.run(journal, batch.len(), &|place, window| {
+        let ran = self.writer.run(journal, batch.len(), &|place, handle| {
             let permitted = &batch[place];
             let began = self.clock.elapsed();
             let outcome = permitted.tool.run(&mut Invocation {
                 idempotency_key: &keys[place],
                 input: &permitted.input,
                 cancel: self.cancel,
-                record: window,
+                record: handle,
             });
             let millis = self.clock.elapsed().saturating_sub(began).as_millis();
             let outcome = outcome.bounded(MAX_RECORDED_TEXT_BYTES);

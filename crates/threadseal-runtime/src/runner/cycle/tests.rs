@@ -1,7 +1,7 @@
 //! Loops with a scripted model: their records, and their ends.
 
+use super::super::block::Block;
 use super::super::hooks::{Callees, Hooks};
-use super::super::layers::Block;
 use super::*;
 use crate::capability::Capabilities;
 use crate::directive::Directive;
@@ -75,8 +75,8 @@ impl Bench {
             limits,
             cancel,
             recovery: &Twice,
-            desk: &Desk::new(),
-            reflexes: &Reflexes {
+            writer: &RecordWriter::new(),
+            hook_runner: &HookRunner {
                 hooks: &Hooks::default(),
                 callees: &Nothing,
                 scope: Scope::Thread,

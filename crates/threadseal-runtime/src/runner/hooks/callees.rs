@@ -4,15 +4,15 @@ use super::Callees;
 use crate::capability::{Call, Capabilities};
 use crate::hook_declaration::Primary;
 use crate::item::{ItemId, ItemKind};
-use crate::runner::engine::Engine;
-use crate::runner::layers::Block;
+use crate::runner::block::Block;
+use crate::runner::services::Services;
 use crate::toolbox::{Tool, Toolbox, primary_name};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// The tools of a thread, its children, the project's knowledge.
 pub(in crate::runner) struct ThreadCallees<'a> {
-    pub(in crate::runner) engine: &'a Engine,
+    pub(in crate::runner) services: &'a Services,
     pub(in crate::runner) tools: &'a Toolbox,
     /// The tool that runs directives in threads of their own.
     pub(in crate::runner) child: &'a Arc<dyn Tool>,
@@ -73,6 +73,6 @@ impl Callees for ThreadCallees<'_> {
                     .map_err(|_| why)
             })?;
         }
-        self.engine.block(id).map_err(|error| error.to_string())
+        Block::load(self.services, id).map_err(|error| error.to_string())
     }
 }

@@ -115,7 +115,7 @@ fn fire(hooks: &Hooks, event: &str, more: &Value) -> Fire {
         seen: Arc::clone(&seen),
     };
     let callees = One(Arc::new(echo));
-    let reflexes = Reflexes {
+    let hook_runner = HookRunner {
         hooks,
         callees: &callees,
         scope: Scope::Thread,
@@ -124,11 +124,11 @@ fn fire(hooks: &Hooks, event: &str, more: &Value) -> Fire {
         cancel: &Cancel::default(),
         facts: json!({"thread_id": "demo/say-1", "inputs": {"name": "Ada"}}),
     };
-    let mut record = AtDesk {
+    let mut record = ThreadHookRecord {
         journal: &mut journal,
-        desk: &Desk::new(),
+        writer: &RecordWriter::new(),
     };
-    let fired = reflexes.fire(event, more, &mut record).unwrap();
+    let fired = hook_runner.fire(event, more, &mut record).unwrap();
     journal
         .end(Ending::Completed, &Cost::default(), json!({}))
         .unwrap();
@@ -367,7 +367,7 @@ impl Tool for Endless {
 fn what_hooks_of_the_end_call_is_stopped_when_their_time_is_over() {
     use crate::bounds::END_HOOK_TIME;
     use crate::runner::cycle::End;
-    use crate::runner::edges::{close, time_of_end};
+    use crate::runner::lifecycle_hooks::{close, time_of_end};
     use std::time::Duration;
     let second = Duration::from_secs;
     assert_eq!(time_of_end(Some(100), second(10)), Some(second(90)));
@@ -381,7 +381,7 @@ fn what_hooks_of_the_end_call_is_stopped_when_their_time_is_over() {
         description: String::new(),
         parameters: json!({}),
     };
-    let reflexes = Reflexes {
+    let hook_runner = HookRunner {
         hooks: &own(&call("tell", "after_complete", "{n: 1}")),
         callees: &One(Arc::new(Endless(schema))),
         scope: Scope::Thread,
@@ -390,14 +390,14 @@ fn what_hooks_of_the_end_call_is_stopped_when_their_time_is_over() {
         cancel: &Cancel::default(),
         facts: json!({}),
     };
-    let mut record = AtDesk {
+    let mut record = ThreadHookRecord {
         journal: &mut journal,
-        desk: &Desk::new(),
+        writer: &RecordWriter::new(),
     };
     let end = End::Failed("why".to_owned());
     let most = Some(Duration::from_millis(20));
-    close(&end, &Cost::default(), most, &reflexes, &mut record).unwrap();
-    assert!(!reflexes.cancel.is_set());
+    close(&end, &Cost::default(), most, &hook_runner, &mut record).unwrap();
+    assert!(!hook_runner.cancel.is_set());
     journal
         .end(Ending::Completed, &Cost::default(), json!({}))
         .unwrap();

@@ -17,9 +17,9 @@ use super::records::Records;
 use crate::bounds::MAX_INSPECTED_ROWS;
 use crate::budget::{self, BudgetLedger};
 use crate::config::coordination::Integrity;
-use crate::identity::Identity;
-use crate::past::{Archive, Kin};
+use crate::history::{Archive, ThreadLinks};
 use crate::project::{Layout, THREAD_FILE, TRANSCRIPT_FILE, ThreadFolder};
+use crate::project_id::Identity;
 use crate::registry::{Fault, Inspection, Recorded, Thread, contradictions};
 use crate::status::Status;
 use crate::thread_meta::ThreadMeta;
@@ -52,14 +52,14 @@ impl Records {
             let why = identity.stray(&self.host, &self.project, id)?;
             Some(fault("foreign", id, why.to_string()))
         };
-        let mut kin = Kin::new(self.archive());
+        let mut kin = ThreadLinks::new(self.archive());
         for row in rows {
             let strays = row.record.as_ref().and_then(|_| stray(&row.id));
             strays.into_iter().for_each(|fault| inspection.push(fault));
             let mut found = self.faults_of(&mut kin, row, budgets)?;
             if !found.is_empty() && inspection.has_room() {
                 // A thread that runs may have ended meanwhile.
-                let mut kin = Kin::new(self.archive());
+                let mut kin = ThreadLinks::new(self.archive());
                 found = match self.registry.get(&row.id)? {
                     Some(row) => self.faults_of(&mut kin, &row, budgets)?,
                     None => Vec::new(),
@@ -70,7 +70,8 @@ impl Records {
         let known: HashSet<&ThreadId> = rows.iter().map(|row| &row.id).collect();
         for id in left.iter().filter(|id| !known.contains(id)) {
             if self.registry.get(id)?.is_none() && self.is_own(id)? {
-                let message = "it left files here, and the registry does not know it; see: threadseal thread recover";
+                let message =
+                    "it has files here, but it is not registered; hint: threadseal thread recover";
                 let missing = || fault("row_missing", id, message.to_owned());
                 inspection.push(stray(id).unwrap_or_else(missing));
             }
@@ -130,7 +131,7 @@ impl Records {
 
     fn faults_of(
         &self,
-        kin: &mut Kin<'_>,
+        kin: &mut ThreadLinks<'_>,
         row: &Thread,
         budgets: Option<&dyn BudgetLedger>,
     ) -> Result<Vec<Fault>, Error> {
@@ -162,7 +163,7 @@ impl Records {
             None => self.registry.get(&row.id)?,
         };
         if row.is_some_and(|row| self.denies_result(&row)) {
-            let message = "the registry gives another result than record and thread.json";
+            let message = "the registry has another result than record and thread.json";
             found.push(fault("result_mismatch", &said.id, message.to_owned()));
         }
         Ok(found)
@@ -198,12 +199,12 @@ impl Records {
         let suits = row.status.as_ref().is_ok_and(|status| said.suits(*status));
         if !suits && found.iter().all(|known| known.code != "status_mismatch") {
             let says = match (&said.after, said.ended) {
-                (Some(after), _) => format!("{after} goes on from it"),
+                (Some(after), _) => format!("{after} continues it"),
                 (None, Some(ended)) => format!("it is {ended}"),
                 (None, None) => "it has no end".to_owned(),
             };
             let word = super::results::word(row);
-            let message = format!("the registry says {word}, the record that {says}");
+            let message = format!("the registry has {word}, but the record shows that {says}");
             found.push(fault("status_mismatch", &row.id, message));
         }
         Ok(found)
@@ -224,7 +225,7 @@ impl Records {
         if !began && !known && !self.is_own(&row.id)? {
             return Ok(Vec::new());
         }
-        let message = "its record is nowhere here".to_owned();
+        let message = "its record is not found here".to_owned();
         Ok(vec![fault("record_missing", &row.id, message)])
     }
 

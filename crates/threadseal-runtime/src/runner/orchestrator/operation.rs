@@ -7,14 +7,17 @@
 //! The words are Rye's (`orchestrator.py`), and `run`, `spawn`, `cancel` and `kill` beside them. An
 //! unknown member is an error: a part of a request must not be ignored silently.
 
+use super::super::stop;
 use super::reach::Reach;
 use super::records::Records;
 use super::search::{Search, SearchType};
 use crate::bounds::MAX_WAITED_THREADS;
 use crate::limit::Limits;
-use crate::runner::child::Cradle;
+use crate::runner::child_spawner::ChildSpawner;
+use crate::runner::order::{Resumption, Way};
+use crate::runner::services::Services;
+use crate::runner::starter::Starter;
 use crate::runner::stop::Killed;
-use crate::runner::{Engine, Resumption};
 use crate::toolbox::Cancel;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -100,10 +103,11 @@ const DIRECTIVE: &[&str] = &[
 
 /// The caller of an operation.
 pub(super) struct Doer<'a> {
-    pub(super) engine: &'a Engine,
+    pub(super) services: &'a Services,
+    pub(super) starter: Starter,
     pub(super) reach: &'a Reach,
     /// Where children of the thread that asks begin; None for people.
-    pub(super) cradle: Option<&'a Cradle>,
+    pub(super) spawner: Option<&'a ChildSpawner>,
     pub(super) cancel: &'a Cancel,
 }
 
@@ -155,23 +159,29 @@ impl Operation {
     ///
     /// # Errors
     /// Those of the operation.
-    pub fn execute(&self, engine: &Engine, cancel: &Cancel) -> Result<Value, Error> {
+    pub(in crate::runner) fn execute(
+        &self,
+        services: &Services,
+        starter: Starter,
+        cancel: &Cancel,
+    ) -> Result<Value, Error> {
         self.execute_as(&Doer {
-            engine,
+            services,
+            starter,
             reach: &Reach::All,
-            cradle: None,
+            spawner: None,
             cancel,
         })
     }
 
     pub(super) fn execute_as(&self, doer: &Doer<'_>) -> Result<Value, Error> {
-        let records = Records::from(doer.engine);
+        let records = Records::from(doer.services);
         match self.kind {
             Kind::Run | Kind::Spawn => self.begin(doer),
             Kind::Active => records.active(doer.reach),
             Kind::Wait => {
                 let threads = self.threads(doer, &records)?;
-                records.wait(&threads, self.timeout(doer.engine)?, doer.cancel)
+                records.wait(&threads, self.timeout(doer.services)?, doer.cancel)
             }
             Kind::Aggregate => records.aggregate(&self.threads(doer, &records)?),
             Kind::Status => records.status(&self.thread(doer, &records)?),
@@ -190,12 +200,12 @@ impl Operation {
             }
             Kind::Cancel => {
                 let id = self.thread(doer, &records)?;
-                doer.engine.request_cancel(&id)?;
+                stop::request_cancel(&doer.services, &id)?;
                 Ok(json!({"success": true, "thread_id": id.as_str(), "cancelled": true}))
             }
             Kind::Kill => {
                 let id = self.thread(doer, &records)?;
-                let killed = doer.engine.kill(&id)?;
+                let killed = stop::kill(&doer.services, &id)?;
                 Ok(json!({"success": true, "thread_id": id.as_str(), "status": told(killed)}))
             }
             Kind::Resume | Kind::Handoff => self.go_on(doer, &records),
@@ -204,15 +214,15 @@ impl Operation {
 
     fn begin(&self, doer: &Doer<'_>) -> Result<Value, Error> {
         let input = Value::Object(self.members.clone());
-        match (doer.cradle, self.kind) {
-            (Some(cradle), Kind::Spawn) => cradle.spawn(&input),
-            (Some(cradle), _) => cradle.run(&input, doer.cancel),
+        match (doer.spawner, self.kind) {
+            (Some(spawner), Kind::Spawn) => spawner.spawn(&input),
+            (Some(spawner), _) => spawner.run(&input, doer.cancel),
             (None, Kind::Spawn) => Err(Error::refused(
-                "nobody stays to run a thread beside: use run, or let a thread spawn it",
+                "no process would remain to run a spawned thread: use run, or let a thread spawn it",
             )),
             (None, _) => {
-                let order = crate::runner::child::order(&input, doer.cancel)?;
-                Ok(doer.engine.run(&order)?.to_json())
+                let order = crate::runner::child_spawner::order(&input, doer.cancel)?;
+                Ok(doer.starter.run(doer.services, &order)?.to_json())
             }
         }
     }
@@ -234,10 +244,13 @@ impl Operation {
             limits: Limits::from_json(overrides.unwrap_or(&empty))?,
             cancel: doer.cancel.clone(),
         };
-        let ran = match doer.cradle {
-            Some(cradle) => cradle.go_on(wanted, hands_over)?,
-            None if hands_over => doer.engine.handoff(&wanted)?,
-            None => doer.engine.resume(&wanted)?,
+        let way = match hands_over {
+            true => Way::HandOver,
+            false => Way::Resume,
+        };
+        let ran = match doer.spawner {
+            Some(spawner) => spawner.resume(wanted, way)?,
+            None => doer.starter.resume(doer.services, &wanted, way)?,
         };
         Ok(
             json!({"success": true, "resumed": !hands_over, "handed_over": hands_over, "old_thread_id": resolved.id.as_str(),
@@ -324,8 +337,8 @@ impl Operation {
         }
     }
 
-    fn timeout(&self, engine: &Engine) -> Result<Duration, Error> {
-        let settings = &engine.config.coordination;
+    fn timeout(&self, services: &Services) -> Result<Duration, Error> {
+        let settings = &services.config.coordination;
         match self.members.get("timeout") {
             None | Some(Value::Null) => Ok(settings.wait_default),
             Some(value) => {

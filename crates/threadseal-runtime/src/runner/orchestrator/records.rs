@@ -1,12 +1,12 @@
 //! [`Records`]: the trusted facts about threads.
 
+use super::super::Services;
 use crate::bounds::{MAX_BUDGET_DEPTH, MAX_CONVERSATION_BYTES};
-use crate::identity;
 use crate::judge;
 use crate::limit::Cost;
 use crate::project::Project;
+use crate::project_id;
 use crate::registry::{Registry, Thread};
-use crate::runner::Engine;
 use crate::signed_file::refused;
 use crate::status::Status;
 use crate::thread_meta::{ThreadMeta, TrustedMeta};
@@ -40,14 +40,14 @@ pub struct Records {
     pub registry: Arc<dyn Registry>,
 }
 
-impl From<&Engine> for Records {
-    fn from(engine: &Engine) -> Self {
+impl From<&Services> for Records {
+    fn from(services: &Services) -> Self {
         Self {
-            project: Arc::clone(&engine.project),
-            host: engine.host.clone(),
-            trust: Arc::clone(&engine.trust),
-            log: engine.log.clone(),
-            registry: Arc::clone(&engine.registry),
+            project: Arc::clone(&services.project),
+            host: services.host.clone(),
+            trust: Arc::clone(&services.trust),
+            log: services.log.clone(),
+            registry: Arc::clone(&services.registry),
         }
     }
 }
@@ -124,7 +124,7 @@ impl Records {
     /// # Errors
     /// Kind `Refused` when there is none; errors of the registry.
     pub(super) fn row(&self, id: &ThreadId) -> Result<Thread, Error> {
-        let unknown = || Error::refused(format!("the registry knows no thread {id}"));
+        let unknown = || Error::refused(format!("no thread {id} is registered here"));
         self.registry.get(id)?.ok_or_else(unknown)
     }
 
@@ -137,7 +137,7 @@ impl Records {
         let folder = self
             .project
             .find_thread(&*self.host.fs, id)?
-            .ok_or_else(|| Error::refused(format!("{id} has left no record")))?;
+            .ok_or_else(|| Error::refused(format!("{id} has no record here")))?;
         let path = folder.transcript();
         self.project.inside(&*self.host.fs, &path)?;
         let opened = self.verifier(id)?.open_verified_within(
@@ -149,11 +149,10 @@ impl Records {
             MAX_CONVERSATION_BYTES,
         );
         let record = opened.map_err(|error| refused(error, &path, &self.host))?;
-        let manifest = record
-            .manifest()
-            .cloned()
-            .ok_or_else(|| Error::refused(format!("{}: it is no native record", path.display())))?;
-        identity::check(&self.host, &self.project, &self.trust, &path, &manifest)?;
+        let manifest = record.manifest().cloned().ok_or_else(|| {
+            Error::refused(format!("{}: it is not a native record", path.display()))
+        })?;
+        project_id::check(&self.host, &self.project, &self.trust, &path, &manifest)?;
         Ok(Past { manifest, record })
     }
 
@@ -175,7 +174,7 @@ impl Records {
         let folder = self
             .project
             .find_thread(&*self.host.fs, id)?
-            .ok_or_else(|| Error::refused(format!("{id} has left no files")))?;
+            .ok_or_else(|| Error::refused(format!("{id} has no files here")))?;
         let read = || ThreadMeta::read(&self.host, &folder, id, Some(&past.manifest), &self.trust);
         // A running thread may replace it between the reads of the file and its head: then the new
         // file agrees.
@@ -223,7 +222,7 @@ impl Records {
         if !ended.suits(meta.status) {
             let says = ended.event.as_deref().unwrap_or("no end");
             return Err(Error::refused(format!(
-                "thread.json of {id} says {}, and its record {says}",
+                "thread.json of {id} has {}, but its record has {says}",
                 meta.status
             )));
         }
@@ -290,7 +289,7 @@ impl Records {
             }
             let broken = || {
                 Error::refused(format!(
-                    "the record of {id} does not go on from where the registry says"
+                    "the record of {id} does not continue the thread that the registry names"
                 ))
             };
             let head = self.past(&id, Need::Sealed)?.manifest.predecessor;
@@ -321,7 +320,7 @@ impl Records {
             };
             let broken = || {
                 Error::refused(format!(
-                    "the record of {id} does not go on from where the registry says"
+                    "the record of {id} does not continue the thread that the registry names"
                 ))
             };
             let before = self.row(&id)?.continuation_of.ok_or_else(broken)?;

@@ -206,7 +206,7 @@ impl Joined {
         let looked = looked.and_then(|looked| match self.before.take() {
             // A record is of this chain if its own line 1 proves it.
             Some(before) if looked.before != Some(before) => Err(Error::refused(
-                "its record does not go on from the thread before it",
+                "its record does not continue the thread before it",
             )),
             _ => Ok(looked),
         });

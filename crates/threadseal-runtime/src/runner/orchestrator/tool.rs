@@ -7,7 +7,7 @@ use super::operation::{Doer, Operation};
 use super::reach::Reach;
 use crate::capability::{Call, Capabilities};
 use crate::model::ToolSchema;
-use crate::runner::child::Cradle;
+use crate::runner::child_spawner::ChildSpawner;
 use crate::toolbox::{Invocation, Outcome, Tool, model_name};
 use serde_json::{Value, json};
 use std::sync::{Arc, OnceLock};
@@ -15,7 +15,7 @@ use threadseal_core::error::Error;
 
 pub(in crate::runner) struct OrchestratorTool {
     schema: ToolSchema,
-    cradle: Arc<Cradle>,
+    spawner: Arc<ChildSpawner>,
     reach: OnceLock<Reach>,
 }
 
@@ -23,7 +23,7 @@ impl OrchestratorTool {
     /// Its id, as in Rye.
     const ID: &'static str = "rye/agent/threads/orchestrator";
 
-    pub(in crate::runner) fn new(cradle: Arc<Cradle>) -> Self {
+    pub(in crate::runner) fn new(spawner: Arc<ChildSpawner>) -> Self {
         let text = json!({"type": "string"});
         let schema = ToolSchema {
             name: model_name(Self::ID),
@@ -51,14 +51,14 @@ impl OrchestratorTool {
         };
         Self {
             schema,
-            cradle,
+            spawner,
             reach: OnceLock::new(),
         }
     }
 
     fn execute(&self, call: &Invocation<'_>) -> Result<Value, Error> {
         let operation = Operation::parse(call.input)?;
-        let (thread, inherited) = self.cradle.owner()?;
+        let (thread, inherited) = self.spawner.owner()?;
         let capabilities = &inherited.capabilities;
         if !permits(capabilities, Self::ID)
             && !permits(capabilities, &format!("{}/{}", Self::ID, operation.word()))
@@ -69,9 +69,10 @@ impl OrchestratorTool {
             .reach
             .get_or_init(|| Reach::of(thread.clone(), capabilities.clone()));
         operation.execute_as(&Doer {
-            engine: self.cradle.engine(),
+            services: self.spawner.services(),
+            starter: self.spawner.starter(),
             reach,
-            cradle: Some(&self.cradle),
+            spawner: Some(&self.spawner),
             cancel: call.cancel,
         })
     }

@@ -12,8 +12,8 @@
 //!
 //! Normative: `spec/runtime.md`, "Recovering".
 
-use super::super::engine::Engine;
 use super::super::orchestrator::Records;
+use super::super::services::Services;
 use crate::bounds::{MAX_CONVERSATION_BYTES, MAX_UNRESOLVED_CALLS};
 use crate::judge;
 use crate::project::ThreadFolder;
@@ -86,137 +86,146 @@ struct Calls {
     waiting: Vec<(String, bool, String)>,
 }
 
-impl Engine {
-    /// The lines of the record in `folder`, and which of them seals cover.
-    pub(super) fn lines_of(&self, id: &ThreadId, folder: &ThreadFolder) -> Result<Lines, Error> {
-        let verifier = Records::from(self).verifier(id)?;
-        let opened = verifier.open_transcript(&folder.transcript())?;
-        let file = &opened.file;
-        let covered = opened.result.verified_part.as_ref().map(|verified| {
-            let Coverage { head, adopted, .. } = verified.get();
-            (head.size, adopted.clone())
-        });
-        // Bytes after the last seal must not block reading the bytes before it.
-        let sealed = covered.as_ref().map_or(0, |(end, _)| *end);
-        let bytes = match file.size() <= MAX_CONVERSATION_BYTES as u64 {
-            true => file.read_whole(MAX_CONVERSATION_BYTES)?,
-            false => beginning(file, sealed)?,
-        };
-        Ok(Lines { bytes, covered })
-    }
+/// The lines of the record in `folder`, and which of them seals cover.
+pub(in crate::runner) fn lines_of(
+    services: &Services,
+    id: &ThreadId,
+    folder: &ThreadFolder,
+) -> Result<Lines, Error> {
+    let verifier = Records::from(services).verifier(id)?;
+    let opened = verifier.open_transcript(&folder.transcript())?;
+    let file = &opened.file;
+    let covered = opened.result.verified_part.as_ref().map(|verified| {
+        let Coverage { head, adopted, .. } = verified.get();
+        (head.size, adopted.clone())
+    });
+    // Bytes after the last seal must not block reading the bytes before it.
+    let sealed = covered.as_ref().map_or(0, |(end, _)| *end);
+    let bytes = match file.size() <= MAX_CONVERSATION_BYTES as u64 {
+        true => file.read_whole(MAX_CONVERSATION_BYTES)?,
+        false => beginning(file, sealed)?,
+    };
+    Ok(Lines { bytes, covered })
+}
 
-    /// The calls that a thread left open, and the facts in its record about its own end. After a
-    /// seal an attacker can write that a call has a result, or that a thread completed.
-    pub(super) fn left_open(
-        &self,
-        id: &ThreadId,
-        folder: &ThreadFolder,
-        steps: &[(String, Value)],
-    ) -> Result<Left, Error> {
-        let lines = self.lines_of(id, folder)?;
-        let mut left = Left {
-            unresolved: Vec::new(),
-            ended: Status::Error,
-            is_ended: false,
-            successors: Vec::new(),
-        };
-        let mut calls = Calls::default();
-        for event in events(lines.sealed()) {
-            calls.sealed(&event);
-            left.told(&event);
-        }
-        for event in events(lines.unsealed()) {
+/// The calls that a thread left open, and the facts in its record about its own end. After a
+/// seal an attacker can write that a call has a result, or that a thread completed.
+pub(in crate::runner) fn left_open(
+    services: &Services,
+    id: &ThreadId,
+    folder: &ThreadFolder,
+    steps: &[(String, Value)],
+) -> Result<Left, Error> {
+    let lines = lines_of(services, id, folder)?;
+    let mut left = Left {
+        unresolved: Vec::new(),
+        ended: Status::Error,
+        is_ended: false,
+        successors: Vec::new(),
+    };
+    let mut calls = Calls::default();
+    for event in events(lines.sealed()) {
+        calls.sealed(&event);
+        left.told(&event);
+    }
+    for event in events(lines.unsealed()) {
+        calls.unsealed(id, &event);
+    }
+    for tail in moved_out(services, folder)? {
+        for event in events(tail.split(|byte| *byte == b'\n')) {
             calls.unsealed(id, &event);
         }
-        for tail in self.moved_out(folder)? {
-            for event in events(tail.split(|byte| *byte == b'\n')) {
-                calls.unsealed(id, &event);
-            }
-        }
-        left.unresolved = calls.open(steps);
-        Ok(left)
     }
+    left.unresolved = calls.open(steps);
+    Ok(left)
+}
 
-    /// The bytes moved out of the record, also by a recovery that did not finish. Bytes longer than
-    /// any conversation are skipped: the ledger has their calls.
-    fn moved_out(&self, folder: &ThreadFolder) -> Result<Vec<Vec<u8>>, Error> {
-        let fs = &*self.host.fs;
-        let names = fs.read_dir(folder.path()).map_err(|error| {
-            let text = format!("cannot list {}: {error}", folder.path().display());
-            Error::new(ErrorKind::External, text).with_source(error)
-        })?;
-        let tails = names
-            .into_iter()
-            .filter(|name| name.to_string_lossy().starts_with(TAIL_PREFIX));
-        let mut found = Vec::new();
-        for name in tails {
-            match read_small(fs, &folder.path().join(name), MAX_CONVERSATION_BYTES) {
-                Ok(bytes) => found.push(bytes),
-                Err(error) if error.kind() == ErrorKind::Limit => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(found)
-    }
-
-    /// The calls that began according to the step ledger, which is signed record by record: keys,
-    /// and their names.
-    pub(in crate::runner) fn steps_of(
-        &self,
-        folder: &ThreadFolder,
-    ) -> Result<Vec<(String, Value)>, Error> {
-        let steps = self.judged_steps(folder)?;
-        Ok(steps.map_or_else(Vec::new, |steps| begun_by(&steps.bytes)))
-    }
-
-    /// Remembers the end of the step ledger, if its writer died before doing so: its chain holds,
-    /// and it grows no more.
-    pub(super) fn remember_steps(&self, folder: &ThreadFolder) -> Result<(), Error> {
-        let Some(steps) = self.judged_steps(folder)?.filter(|steps| !steps.is_known) else {
-            return Ok(());
-        };
-        match steps.tip {
-            Some(tip) => known::publish(&self.host, tip.head(), None, &steps.signers),
-            None => Ok(()),
+/// The bytes moved out of the record, also by a recovery that did not finish. Bytes longer than
+/// any conversation are skipped: the ledger has their calls.
+fn moved_out(services: &Services, folder: &ThreadFolder) -> Result<Vec<Vec<u8>>, Error> {
+    let fs = &*services.host.fs;
+    let names = fs.read_dir(folder.path()).map_err(|error| {
+        let text = format!("cannot list {}: {error}", folder.path().display());
+        Error::new(ErrorKind::External, text).with_source(error)
+    })?;
+    let tails = names
+        .into_iter()
+        .filter(|name| name.to_string_lossy().starts_with(TAIL_PREFIX));
+    let mut found = Vec::new();
+    for name in tails {
+        match read_small(fs, &folder.path().join(name), MAX_CONVERSATION_BYTES) {
+            Ok(bytes) => found.push(bytes),
+            Err(error) if error.kind() == ErrorKind::Limit => {}
+            Err(error) => return Err(error),
         }
     }
+    Ok(found)
+}
 
-    /// The step ledger of the record in `folder`, if there is one.
-    fn judged_steps(&self, folder: &ThreadFolder) -> Result<Option<Steps>, Error> {
-        let first = examine::first_line(&open_regular(&*self.host.fs, &folder.transcript())?)?;
-        let Some(manifest) = first.as_deref().and_then(parse_line) else {
-            return Ok(None);
-        };
-        let run = RunId::parse(&manifest.record.to_string())?;
-        let path = folder.path().join(format!("ledger_{run}.jsonl"));
-        let record = run.record_id();
-        let expect = known::known(&self.host, &record)?.expect;
-        if expect.is_empty() && self.host.fs.symlink_metadata(&path).is_err() {
-            return Ok(None);
-        }
-        let is_known = !expect.is_empty();
-        let file = open_regular(&*self.host.fs, &path)?;
-        let records = Records::from(self);
-        let outcome = judge::of_ledgers(records.grounds(), None)?.ledger_file(&file)?;
-        if outcome.report.verdict.forbids_use() {
-            return Err(refusal(&path, &outcome.report));
-        }
-        Ok(Some(Steps {
-            signers: outcome.signers.iter().map(signer_name).collect(),
-            tip: outcome.tip,
-            bytes: file.read_whole(MAX_CONVERSATION_BYTES)?,
-            is_known,
-        }))
-    }
+/// The calls that began according to the step ledger, which is signed record by record: keys,
+/// and their names.
+pub(in crate::runner) fn steps_of(
+    services: &Services,
+    folder: &ThreadFolder,
+) -> Result<Vec<(String, Value)>, Error> {
+    let steps = judged_steps(services, folder)?;
+    Ok(steps.map_or_else(Vec::new, |steps| begun_by(&steps.bytes)))
+}
 
-    /// May the thread whose record is in `folder` have calls with unknown ends, or no end?
-    pub(super) fn may_be_open(&self, id: &ThreadId, folder: &ThreadFolder) -> bool {
-        let open = || {
-            let left = self.left_open(id, folder, &self.steps_of(folder)?)?;
-            Ok::<_, Error>(!left.is_ended || !left.unresolved.is_empty())
-        };
-        open().unwrap_or(true)
+/// Remembers the end of the step ledger, if its writer died before doing so: its chain holds,
+/// and it grows no more.
+pub(in crate::runner) fn remember_steps(
+    services: &Services,
+    folder: &ThreadFolder,
+) -> Result<(), Error> {
+    let Some(steps) = judged_steps(services, folder)?.filter(|steps| !steps.is_known) else {
+        return Ok(());
+    };
+    match steps.tip {
+        Some(tip) => known::publish(&services.host, tip.head(), None, &steps.signers),
+        None => Ok(()),
     }
+}
+
+/// The step ledger of the record in `folder`, if there is one.
+fn judged_steps(services: &Services, folder: &ThreadFolder) -> Result<Option<Steps>, Error> {
+    let first = examine::first_line(&open_regular(&*services.host.fs, &folder.transcript())?)?;
+    let Some(manifest) = first.as_deref().and_then(parse_line) else {
+        return Ok(None);
+    };
+    let run = RunId::parse(&manifest.record.to_string())?;
+    let path = folder.path().join(format!("ledger_{run}.jsonl"));
+    let record = run.record_id();
+    let expect = known::known(&services.host, &record)?.expect;
+    if expect.is_empty() && services.host.fs.symlink_metadata(&path).is_err() {
+        return Ok(None);
+    }
+    let is_known = !expect.is_empty();
+    let file = open_regular(&*services.host.fs, &path)?;
+    let records = Records::from(services);
+    let outcome = judge::of_ledgers(records.grounds(), None)?.ledger_file(&file)?;
+    if outcome.report.verdict.forbids_use() {
+        return Err(refusal(&path, &outcome.report));
+    }
+    Ok(Some(Steps {
+        signers: outcome.signers.iter().map(signer_name).collect(),
+        tip: outcome.tip,
+        bytes: file.read_whole(MAX_CONVERSATION_BYTES)?,
+        is_known,
+    }))
+}
+
+/// May the thread whose record is in `folder` have calls with unknown ends, or no end?
+pub(in crate::runner) fn may_be_open(
+    services: &Services,
+    id: &ThreadId,
+    folder: &ThreadFolder,
+) -> bool {
+    let open = || {
+        let left = left_open(services, id, folder, &steps_of(services, folder)?)?;
+        Ok::<_, Error>(!left.is_ended || !left.unresolved.is_empty())
+    };
+    open().unwrap_or(true)
 }
 
 impl Left {

@@ -193,7 +193,7 @@ fn address(server: &McpServer, around: &Surroundings<'_>) -> Result<Address, Err
         McpServer::Http { url, header_env } => {
             let header = |(header, name): &(String, String)| {
                 let unset =
-                    || Error::invalid(format!("{header} is to hold ${name}, which is not set"));
+                    || Error::invalid(format!("header {header} needs ${name}, which is not set"));
                 Ok((header.clone(), value_of(name).ok_or_else(unset)?))
             };
             Ok(Address::Http {
@@ -209,19 +209,22 @@ fn address(server: &McpServer, around: &Surroundings<'_>) -> Result<Address, Err
 
 /// The schema of an offer, if a model can be shown it.
 fn acceptable(id: &ItemId, offer: &Offer) -> Result<Value, Error> {
-    let refused =
-        |why: &str| Error::refused(format!("the server of {id} describes what it takes {why}"));
+    let refused = |why: &str| {
+        Error::refused(format!(
+            "the input schema of {id} from its server is not usable: {why}"
+        ))
+    };
     let schema = &offer.schema;
     if schema["type"] != "object" {
-        return Err(refused("as something other than an object"));
+        return Err(refused("its type is not an object"));
     }
     if schema.to_string().len() > MAX_MCP_SCHEMA_BYTES {
         return Err(refused(&format!(
-            "in more than {MAX_MCP_SCHEMA_BYTES} bytes"
+            "it has more than {MAX_MCP_SCHEMA_BYTES} bytes"
         )));
     }
     if depth(schema) > MAX_DECLARED_DEPTH {
-        return Err(refused("too deeply nested"));
+        return Err(refused("it is nested too deeply"));
     }
     Ok(schema.clone())
 }

@@ -320,9 +320,9 @@ fn reach(
     for (name, value) in headers {
         let name: HeaderName = name
             .parse()
-            .map_err(|_| Error::invalid(format!("{name:?} is no header")))?;
+            .map_err(|_| Error::invalid(format!("{name:?} is not a valid header name")))?;
         let mut value = HeaderValue::from_str(value).map_err(|_| {
-            Error::invalid(format!("the value for {name} cannot stand in a header"))
+            Error::invalid(format!("the value for {name} is not a valid header value"))
         })?;
         value.set_sensitive(true);
         custom.insert(name, value);

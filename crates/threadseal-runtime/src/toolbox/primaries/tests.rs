@@ -9,12 +9,12 @@ use std::fs;
 const DIRECTIVE: &str = "# Say\n\n```xml\n<directive name=\"say\" version=\"1.0.0\">\n  <metadata>\n    <description>d</description>\n    \
                          <category>demo</category>\n  </metadata>\n</directive>\n```\n\nSay hello to the harbour.\n";
 
-struct Desk {
+struct RecordWriter {
     bench: Bench,
     tools: Vec<(Primary, Arc<dyn Tool>)>,
 }
 
-impl Desk {
+impl RecordWriter {
     fn new(capabilities: &[&str]) -> Self {
         let bench = Bench::new();
         let root = bench.project.root().to_owned();
@@ -60,7 +60,7 @@ impl Desk {
 // T-TOL-09
 #[test]
 fn what_was_signed_is_found_and_loaded_and_nothing_else_is() {
-    let desk = Desk::new(&["rye.search.*", "rye.load.*", "rye.sign.directive.demo.*"]);
+    let desk = RecordWriter::new(&["rye.search.*", "rye.load.*", "rye.sign.directive.demo.*"]);
     desk.write(".ai/directives/demo/say.md", DIRECTIVE);
     let search = |query: &str| {
         desk.call(
@@ -96,7 +96,7 @@ fn what_was_signed_is_found_and_loaded_and_nothing_else_is() {
 // T-TOL-09
 #[test]
 fn each_call_needs_its_own_leave() {
-    let desk = Desk::new(&["rye.load.knowledge.demo.*"]);
+    let desk = RecordWriter::new(&["rye.load.knowledge.demo.*"]);
     desk.write(".ai/knowledge/demo/a.md", "words\n");
     assert_eq!(
         desk.item(Primary::Sign, "knowledge", "demo/a"),
@@ -116,7 +116,7 @@ fn each_call_needs_its_own_leave() {
     ] {
         assert!(desk.item(Primary::Load, kind, id).is_err(), "{kind} {id}");
     }
-    let desk = Desk::new(&["rye.search.directive", "rye.sign.knowledge.demo.a"]);
+    let desk = RecordWriter::new(&["rye.search.directive", "rye.sign.knowledge.demo.a"]);
     assert!(
         desk.call(Primary::Search, &json!({"item_type": "tool", "query": "*"}))
             .is_err()
@@ -127,14 +127,14 @@ fn each_call_needs_its_own_leave() {
         fs::read(desk.bench.folder.path().join(".ai/knowledge/demo/b.md")).unwrap(),
         b"words\n"
     );
-    assert!(Desk::new(&["rye.execute.*"]).tools.is_empty());
-    assert_eq!(Desk::new(&["rye.*"]).tools.len(), 3);
+    assert!(RecordWriter::new(&["rye.execute.*"]).tools.is_empty());
+    assert_eq!(RecordWriter::new(&["rye.*"]).tools.len(), 3);
 }
 
 // T-TOL-09
 #[test]
 fn settings_records_links_and_what_is_malformed_are_not_signed() {
-    let desk = Desk::new(&["rye.sign.*"]);
+    let desk = RecordWriter::new(&["rye.sign.*"]);
     desk.write(".ai/config/agent/hooks.yaml", "hooks: []\n");
     desk.write(".ai/knowledge/agent/threads/demo/say/say-1.md", "words\n");
     desk.write(".ai/knowledge/graphs/g/r.md", "words\n");

@@ -1,77 +1,22 @@
 //! Deleting a ledger so that it stays known that there was one.
 //!
-//! ```text
-//! tombstone   {"format":"threadseal.ledger.deleted/1","run_id":…,"count":…,"record_hash":…|null,
-//!              "deleted_at":<microseconds since 1970>} LF
-//! ```
 //! The tombstone is durable before a byte of the ledger is removed. A process that sees it treats
 //! the run as deleted, whatever other files exist still. The next deletion finishes one that was
 //! interrupted.
 
 use super::reader::Reader;
-use super::{Context, PREFIX};
-use crate::atomic::{self, PRIVATE_FILE};
+use super::run_files::{PREFIX, RunFiles};
 use crate::ledger::{Tip, Tombstone};
 use crate::lock::Turn;
-use crate::read;
 use crate::sys::{self, Access};
-use serde::{Deserialize, Serialize};
 use std::io;
 use threadseal_core::digest::Digest;
-use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::error::Error;
 use threadseal_core::time::Timestamp;
-
-const MAX_TOMBSTONE_BYTES: usize = 4096;
-const FORMAT: &str = "threadseal.ledger.deleted/1";
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Form {
-    format: String,
-    run_id: String,
-    count: u64,
-    record_hash: Option<String>,
-    deleted_at: u64,
-}
-
-/// The tombstone of the run, if it was deleted.
-pub(super) fn read_tombstone(context: &Context<'_>) -> Result<Option<Tombstone>, Error> {
-    let path = &context.paths.tombstone;
-    if !context.exists(path)? {
-        return Ok(None);
-    }
-    let bytes = read::read_small(context.fs, path, MAX_TOMBSTONE_BYTES)?;
-    parse(&bytes, context.run.as_str())
-        .map(Some)
-        .ok_or_else(|| {
-            let text = format!(
-                "{} is no tombstone of run {}; a deleted run must not be taken for a new one",
-                path.display(),
-                context.run
-            );
-            Error::new(ErrorKind::External, text)
-        })
-}
-
-fn parse(bytes: &[u8], run: &str) -> Option<Tombstone> {
-    let form: Form = serde_json::from_slice(bytes).ok()?;
-    let hash = match form.record_hash {
-        Some(hash) => Some(Digest::parse_hex(&hash)?),
-        None => None,
-    };
-    let is_ours = form.format == FORMAT && form.run_id == run;
-    is_ours.then_some(Tombstone {
-        tip: Tip {
-            count: form.count,
-            hash,
-        },
-        at: Timestamp::from_micros(form.deleted_at).ok()?,
-    })
-}
 
 /// Deletes the run's ledger, if there is one and it ends as expected.
 pub(super) fn delete(
-    context: &Context<'_>,
+    context: &RunFiles<'_>,
     expected: Option<&Tip>,
     at: Timestamp,
 ) -> Result<bool, Error> {
@@ -100,28 +45,13 @@ pub(super) fn delete(
         if !is_expected(&tip) {
             return Ok(false);
         }
-        let form = Form {
-            format: FORMAT.to_owned(),
-            run_id: context.run.as_str().to_owned(),
-            count: tip.count,
-            record_hash: tip.hash.map(|hash| hash.to_hex()),
-            deleted_at: at.as_micros(),
-        };
-        let text = serde_json::to_string(&form)
-            .map_err(|error| Error::invalid(format!("no tombstone can be written: {error}")))?;
-        let text = format!("{text}\n");
-        atomic::create_new(
-            context.fs,
-            &context.paths.tombstone,
-            text.as_bytes(),
-            PRIVATE_FILE,
-        )?;
+        context.bury(&Tombstone { tip, at })?;
     }
     remove_files(context).map(|()| true)
 }
 
 /// Removes all files of the run except its tombstone.
-pub(super) fn remove_files(context: &Context<'_>) -> Result<(), Error> {
+pub(super) fn remove_files(context: &RunFiles<'_>) -> Result<(), Error> {
     for path in remains(context)? {
         match context.fs.unlink(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -136,7 +66,7 @@ pub(super) fn remove_files(context: &Context<'_>) -> Result<(), Error> {
 }
 
 /// The files of the run beside its tombstone.
-pub(super) fn remains(context: &Context<'_>) -> Result<Vec<std::path::PathBuf>, Error> {
+pub(super) fn remains(context: &RunFiles<'_>) -> Result<Vec<std::path::PathBuf>, Error> {
     let directory = &context.paths.directory;
     let names = context.fs.read_dir(directory);
     let names = names.map_err(|error| sys::failure("read", directory, &error))?;

@@ -1,7 +1,6 @@
 //! The end of the records, as far as the index and the file agree.
 
-use super::index::{Index, PAGE};
-use super::line::line_at;
+use super::index::{Index, PAGE, line_at};
 use crate::ledger::Tip;
 use crate::sys::FileHandle;
 use std::path::Path;

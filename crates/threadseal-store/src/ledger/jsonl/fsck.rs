@@ -9,9 +9,11 @@
 //!
 //! Parts that an attacker may have changed or cut stay as they are.
 
-use super::{Context, delete};
+use super::delete;
+use super::run_files::RunFiles;
 use crate::append::Log;
-use crate::ledger::{Fault, FsckReport};
+use crate::fsck::Fault;
+use crate::ledger::FsckReport;
 use crate::lock::{Turn, WriterLock};
 use crate::sys::{self, Access, FileHandle, FileKind, directory_of};
 use std::io;
@@ -27,7 +29,7 @@ const BLOCK_BYTES: usize = 128 << 10;
 const RECORD_START: &[u8] = b"{\"run_id\":";
 
 /// Checks everything of one run.
-pub(super) fn fsck(context: &Context<'_>, repair: bool) -> Result<FsckReport, Error> {
+pub(super) fn fsck(context: &RunFiles<'_>, repair: bool) -> Result<FsckReport, Error> {
     let mut check = Check {
         report: FsckReport::of(context.run),
         keeps_index: true,
@@ -99,9 +101,9 @@ impl Check {
         }
     }
 
-    fn leftovers(&mut self, context: &Context<'_>, repair: bool) -> Result<(), Error> {
+    fn leftovers(&mut self, context: &RunFiles<'_>, repair: bool) -> Result<(), Error> {
         for path in delete::remains(context)? {
-            let message = format!("{} is of a run that was deleted", path.display());
+            let message = format!("{} belongs to a deleted run", path.display());
             self.fault("leftover", None, message);
         }
         if repair && !self.report.faults.is_empty() {
@@ -113,7 +115,7 @@ impl Check {
 
     fn lines(
         &mut self,
-        context: &Context<'_>,
+        context: &RunFiles<'_>,
         file: &dyn FileHandle,
         slots: Option<&Slots>,
     ) -> Result<LastBytes, Error> {
@@ -159,7 +161,10 @@ impl Check {
             self.line(context, slots, &whole, begin, number, &mut link)?;
             end.unended = true;
         } else {
-            let message = format!("the file ends in {} bytes that are no record", line.len());
+            let message = format!(
+                "the file ends in {} bytes that are not a record",
+                line.len()
+            );
             self.fault("torn_tail", Some(number), message);
             end.torn_from = Some(begin);
         }
@@ -169,7 +174,7 @@ impl Check {
     /// Checks one line with its LF; false where the file is torn.
     fn line(
         &mut self,
-        context: &Context<'_>,
+        context: &RunFiles<'_>,
         slots: Option<&Slots>,
         line: &[u8],
         begin: u64,
@@ -180,7 +185,7 @@ impl Check {
         let Some(record) = record_in(text) else {
             if text.contains(&0) {
                 let message =
-                    format!("from byte {begin} on the file has holes, as a power cut leaves");
+                    format!("the file has holes from byte {begin} on, as after a loss of power");
                 self.fault("hole", Some(number), message);
                 return Ok(false);
             }
@@ -191,7 +196,7 @@ impl Check {
             let message = if glued {
                 "a torn line with another record written after it in the same line"
             } else {
-                "a line that is no record"
+                "a line that is not a record"
             };
             self.fault("not_a_record", Some(number), message);
             return Ok(true);
@@ -229,7 +234,7 @@ impl Check {
                 .iter()
                 .all(|fault| fault.code != "changed")
             {
-                let message = "not the bytes that were acknowledged, by the index";
+                let message = "the bytes differ from the ones that the index acknowledged";
                 self.fault("changed", Some(number), message);
             }
         } else if self
@@ -241,7 +246,7 @@ impl Check {
             self.fault(
                 "index_ahead",
                 Some(number),
-                "the index names what never became durable",
+                "the index names records that never became durable",
             );
             self.keeps_index = false;
         }
@@ -253,7 +258,7 @@ impl Check {
             self.fault(
                 "index_damaged",
                 None,
-                "the index does not begin as one of this run",
+                "the index does not begin as an index of this run",
             );
             self.keeps_index = false;
             return Ok(());
@@ -279,12 +284,12 @@ impl Check {
         let records = self.report.records;
         if slots.durable > records {
             let message = format!(
-                "{records} records are there, {} were acknowledged by the index",
+                "there are {records} records, but the index acknowledged {}",
                 slots.durable
             );
             self.fault("rolled_back", Some(records), message);
         } else if slots.count > records {
-            let message = "the index names what never became durable";
+            let message = "the index names records that never became durable";
             self.fault("index_ahead", Some(records), message);
             self.keeps_index = false;
         }
@@ -293,7 +298,7 @@ impl Check {
 
     fn mend(
         &mut self,
-        context: &Context<'_>,
+        context: &RunFiles<'_>,
         file: &Arc<dyn FileHandle>,
         end: &LastBytes,
     ) -> Result<(), Error> {
@@ -360,7 +365,7 @@ struct Slot {
 }
 
 impl Slots {
-    fn open(context: &Context<'_>) -> Result<Option<Self>, Error> {
+    fn open(context: &RunFiles<'_>) -> Result<Option<Self>, Error> {
         let path = &context.paths.index;
         let file = match context.fs.open(path, Access::Read) {
             Ok(file) => file,

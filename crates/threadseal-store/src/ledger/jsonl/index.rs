@@ -13,13 +13,14 @@
 //! the last. It is made again from the file when it is lost. No byte of a record ever comes from
 //! it. A record whose entry has flag 4 was acknowledged; a file that lacks it has lost records.
 
+use super::line::Facts;
 use crate::atomic::PRIVATE_FILE;
-use crate::ledger::jsonl::line::Facts;
 use crate::sys::{self, Access, FileHandle, Fs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
+use threadseal_core::limits::MAX_LINE_BYTES;
 use threadseal_formats::ledger::RunId;
 
 /// Bytes of the header and of each entry.
@@ -254,6 +255,23 @@ impl Index {
         }
         Ok(())
     }
+}
+
+/// The bytes of the line at `offset`, without its LF, if an LF ends it and `crc` is theirs.
+pub(super) fn line_at(
+    file: &dyn FileHandle,
+    path: &Path,
+    entry: &IndexEntry,
+) -> Result<Option<Vec<u8>>, Error> {
+    let length = usize::try_from(entry.length).unwrap_or(usize::MAX);
+    if length > MAX_LINE_BYTES {
+        return Ok(None);
+    }
+    let mut line = vec![0; length + 1];
+    let count = sys::read_full_at(file, &mut line, entry.offset)
+        .map_err(|error| sys::failure("read", path, &error))?;
+    let whole = count == line.len() && line.pop() == Some(b'\n');
+    Ok((whole && crc_of_line(&line) == entry.crc).then_some(line))
 }
 
 #[cfg(test)]

@@ -162,23 +162,6 @@ impl<'f> Lines<'f> {
     }
 }
 
-/// The bytes of the line at `offset`, without its LF, if an LF ends it and `crc` is theirs.
-pub(super) fn line_at(
-    file: &dyn FileHandle,
-    path: &Path,
-    entry: &super::index::IndexEntry,
-) -> Result<Option<Vec<u8>>, Error> {
-    let length = usize::try_from(entry.length).unwrap_or(usize::MAX);
-    if length > MAX_LINE_BYTES {
-        return Ok(None);
-    }
-    let mut line = vec![0; length + 1];
-    let count = sys::read_full_at(file, &mut line, entry.offset)
-        .map_err(|error| sys::failure("read", path, &error))?;
-    let whole = count == line.len() && line.pop() == Some(b'\n');
-    Ok((whole && super::index::crc_of_line(&line) == entry.crc).then_some(line))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,7 @@
 //! ```text
 //! DIRECTORY/ledger_<run id>.jsonl                      the records, compact JSON and LF each
 //! DIRECTORY/ledger_<run id>.index                      their places (index.rs); made again if lost
-//! DIRECTORY/ledger_<run id>.deleted                    the tombstone (delete.rs)
+//! DIRECTORY/ledger_<run id>.deleted                    the tombstone (run_files.rs)
 //! DIRECTORY/ledger_<run id>.jsonl.tail-<offset>-<sha>  a torn end that was moved aside
 //! ```
 //! The ledger is plain: AbstractRuntime reads our files, and this store continues its files as they
@@ -17,7 +17,8 @@
 //! | `end` | the end of the records, by both |
 //! | `writer` | appending in turns, settling the end after a crash |
 //! | `reader` | reading without a lock |
-//! | `delete` | tombstones |
+//! | `run_files` | the names of these files, tombstones |
+//! | `delete` | deleting a ledger |
 //! | `fsck` | checking all of it with code of its own |
 
 #[cfg(test)]
@@ -28,21 +29,23 @@ mod fsck;
 mod index;
 mod line;
 mod reader;
+mod run_files;
 #[cfg(test)]
 mod tests;
 mod writer;
 
-use super::{
-    Append, Entry, FsckReport, LedgerStore, StoredRecord, Tip, Tombstone, check_entries, deleted,
-};
-use crate::atomic;
+pub use run_files::MAX_FILE_RUN_ID_BYTES;
+
+use crate::atomic::{self, PRIVATE_DIRECTORY};
 use crate::heads::Durability;
-use crate::home::PRIVATE_DIRECTORY;
+use crate::ledger::{
+    Append, Entry, FsckReport, LedgerStore, StoredRecord, Tip, Tombstone, check_entries,
+};
 use crate::sys::{self, Fs};
 use reader::Reader;
+use run_files::{LEDGER, PREFIX, RunFiles, strip};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use threadseal_core::error::{Error, ErrorKind};
@@ -50,15 +53,10 @@ use threadseal_core::time::Timestamp;
 use threadseal_formats::ledger::RunId;
 use writer::{Outcome, Writer};
 
-/// Longest run id that becomes a file name, in bytes. Names have 255, and an end that is moved
-/// aside needs 91 of them.
-pub const MAX_FILE_RUN_ID_BYTES: usize = 144;
 /// Most ledgers that stay open between appends.
 const MAX_OPEN_LEDGERS: usize = 128;
 /// Times that a file may be made or replaced under us before we give up.
 const MAX_ATTEMPTS: usize = 64;
-const PREFIX: &str = "ledger_";
-const LEDGER: &str = ".jsonl";
 
 /// Ledgers as files in one directory.
 #[derive(Debug)]
@@ -71,45 +69,6 @@ pub struct JsonlLedgerStore {
 
 /// The writer of one run, shared by the threads of this process.
 type Slot = Arc<Mutex<Option<Writer>>>;
-
-/// The paths of the files of one run.
-#[derive(Debug)]
-struct Paths {
-    directory: PathBuf,
-    ledger: PathBuf,
-    index: PathBuf,
-    tombstone: PathBuf,
-}
-
-/// The parameters of all work on one run.
-struct Context<'c> {
-    fs: &'c dyn Fs,
-    shared: &'c Arc<dyn Fs>,
-    run: &'c RunId,
-    paths: Paths,
-    durability: Durability,
-}
-
-impl Context<'_> {
-    fn exists(&self, path: &Path) -> Result<bool, Error> {
-        match self.fs.symlink_metadata(path) {
-            Ok(_) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(sys::failure("look for", path, &error)),
-        }
-    }
-
-    fn tombstone(&self) -> Result<Option<Tombstone>, Error> {
-        delete::read_tombstone(self)
-    }
-
-    fn refuse_if_deleted(&self) -> Result<(), Error> {
-        match self.tombstone()? {
-            Some(tombstone) => Err(deleted(self.run, &tombstone)),
-            None => Ok(()),
-        }
-    }
-}
 
 impl JsonlLedgerStore {
     /// The store in `directory`, which is made if need be. Each append is durable when it returns.
@@ -151,26 +110,8 @@ impl JsonlLedgerStore {
         Ok(self.context(run)?.paths.ledger)
     }
 
-    fn context<'c>(&'c self, run: &'c RunId) -> Result<Context<'c>, Error> {
-        if !is_file_name_part(run.as_str()) {
-            return Err(Error::invalid(format!(
-                "run id {run:?} cannot be a part of a file name: at most {MAX_FILE_RUN_ID_BYTES} bytes, \
-                 no '/', no '\\', no control character"
-            )));
-        }
-        let path = |ending: &str| self.directory.join(format!("{PREFIX}{run}{ending}"));
-        Ok(Context {
-            fs: &*self.fs,
-            shared: &self.fs,
-            run,
-            paths: Paths {
-                directory: self.directory.clone(),
-                ledger: path(LEDGER),
-                index: path(".index"),
-                tombstone: path(".deleted"),
-            },
-            durability: self.durability,
-        })
+    fn context<'c>(&'c self, run: &'c RunId) -> Result<RunFiles<'c>, Error> {
+        RunFiles::of(&self.fs, &self.directory, run, self.durability)
     }
 
     fn slot(&self, run: &RunId) -> Slot {
@@ -190,7 +131,7 @@ impl JsonlLedgerStore {
 
     /// One attempt with the present files; `None` when they changed meanwhile.
     fn try_append(
-        context: &Context<'_>,
+        context: &RunFiles<'_>,
         slot: &mut Option<Writer>,
         expected: &Tip,
         entries: &[Entry],
@@ -342,15 +283,4 @@ impl LedgerStore for JsonlLedgerStore {
         *slot = None;
         fsck::fsck(&context, repair)
     }
-}
-
-/// The run id in a file name with this ending.
-fn strip<'n>(name: &'n str, ending: &str) -> Option<&'n str> {
-    let id = name.strip_prefix(PREFIX)?.strip_suffix(ending)?;
-    is_file_name_part(id).then_some(id)
-}
-
-fn is_file_name_part(id: &str) -> bool {
-    let harmless = |c: char| !c.is_control() && c != '/' && c != '\\';
-    !id.is_empty() && id.len() <= MAX_FILE_RUN_ID_BYTES && id.chars().all(harmless)
 }

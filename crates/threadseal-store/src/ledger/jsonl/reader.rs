@@ -5,10 +5,10 @@
 //! reader reads the file from its beginning. It returns the lines of the file. Whole lines without
 //! an entry count as records; a torn end is not returned.
 
-use super::Context;
 use super::end::{self, End, Trusted};
-use super::index::{Index, IndexEntry, PAGE, key_tag};
-use super::line::{Facts, Kind, Lines, line_at};
+use super::index::{Index, IndexEntry, PAGE, key_tag, line_at};
+use super::line::{Facts, Kind, Lines};
+use super::run_files::RunFiles;
 use crate::ledger::{MAX_BATCH_BYTES, StoredRecord, Tip};
 use crate::sys::{self, Access, FileHandle};
 use std::io;
@@ -32,7 +32,7 @@ type Visit<'v> = dyn FnMut(u64, &[u8], Facts) -> bool + 'v;
 
 impl Reader {
     /// Opens the ledger; `None` when there is none.
-    pub(super) fn open(context: &Context<'_>) -> Result<Option<Self>, Error> {
+    pub(super) fn open(context: &RunFiles<'_>) -> Result<Option<Self>, Error> {
         let path = &context.paths.ledger;
         let index = Index::open_to_read(context.fs, &context.paths.index, context.run)?;
         let count = match &index {
@@ -102,7 +102,7 @@ impl Reader {
                 Kind::Torn => return Ok(()),
                 Kind::Other => {
                     return Err(Error::refused(format!(
-                        "{} holds a line at byte {}, after record {number}, that is no record; verify it",
+                        "{} has a line at byte {}, after record {number}, that is not a record; verify it",
                         self.path.display(),
                         line.offset
                     )));

@@ -17,7 +17,7 @@
 use super::end::{self, End, Trusted};
 use super::index::{Index, IndexEntry, PAGE};
 use super::line::{Facts, Kind, Lines};
-use super::{Context, Paths};
+use super::run_files::{Paths, RunFiles};
 use crate::append::{Log, MovedTail};
 use crate::atomic::NewFile;
 use crate::heads::Durability;
@@ -53,7 +53,7 @@ pub(super) enum Outcome {
 
 impl Writer {
     /// Opens the ledger; `None` when there is none.
-    pub(super) fn open(context: &Context<'_>) -> Result<Option<Self>, Error> {
+    pub(super) fn open(context: &RunFiles<'_>) -> Result<Option<Self>, Error> {
         let path = &context.paths.ledger;
         let file = match context.fs.open(path, Access::Append) {
             Ok(file) => file,
@@ -78,7 +78,7 @@ impl Writer {
     }
 
     /// Makes the ledger with its first records, which appear whole or not at all.
-    pub(super) fn create(context: &Context<'_>, entries: &[Entry]) -> Result<Option<Self>, Error> {
+    pub(super) fn create(context: &RunFiles<'_>, entries: &[Entry]) -> Result<Option<Self>, Error> {
         let path = &context.paths.ledger;
         let mut new = NewFile::begin(context.fs, path, LEDGER_MODE)?;
         let locked = new.handle().try_lock();
@@ -128,7 +128,7 @@ impl Writer {
     /// Takes a turn: sets the end right, and appends `entries` if it is `expected`.
     pub(super) fn append_if(
         &mut self,
-        context: &Context<'_>,
+        context: &RunFiles<'_>,
         expected: &Tip,
         entries: &[Entry],
     ) -> Result<Outcome, Error> {
@@ -150,7 +150,7 @@ impl Writer {
         Ok(Outcome::Done(Append::Stored(self.end.tip)))
     }
 
-    fn has_its_name(&self, context: &Context<'_>) -> Result<bool, Error> {
+    fn has_its_name(&self, context: &RunFiles<'_>) -> Result<bool, Error> {
         match context.fs.metadata(&context.paths.ledger) {
             Ok(named) => Ok(named.identity == self.identity),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -165,7 +165,7 @@ impl Writer {
             .size)
     }
 
-    fn write(&mut self, context: &Context<'_>, entries: &[Entry]) -> Result<(), Error> {
+    fn write(&mut self, context: &RunFiles<'_>, entries: &[Entry]) -> Result<(), Error> {
         let path = &context.paths.ledger;
         let bytes = lines_of(entries);
         let size = self.end.size + bytes.len() as u64;
@@ -191,7 +191,7 @@ impl Writer {
     }
 
     /// Adds appended records to the end, and to the index.
-    fn note(&mut self, context: &Context<'_>, entries: &[Entry], size: u64) -> Result<(), Error> {
+    fn note(&mut self, context: &RunFiles<'_>, entries: &[Entry], size: u64) -> Result<(), Error> {
         let first = self.end.tip.count;
         let mut offset = self.end.size;
         let mut noted = Vec::with_capacity(entries.len());
@@ -222,7 +222,7 @@ impl Writer {
     }
 
     /// Makes index, file and [`End`] agree, under the lock.
-    fn settle(&mut self, context: &Context<'_>) -> Result<(), Error> {
+    fn settle(&mut self, context: &RunFiles<'_>) -> Result<(), Error> {
         let size = self.size_now(&context.paths)?;
         if let Some(index) = &self.index
             && size == self.end.size
@@ -258,7 +258,7 @@ impl Writer {
 
     fn trusted_end(
         &self,
-        context: &Context<'_>,
+        context: &RunFiles<'_>,
         index: &Index,
         count: u64,
         size: u64,
@@ -270,7 +270,7 @@ impl Writer {
     }
 
     /// Adds the records after `end`, durable first; moves a torn rest aside.
-    fn adopt(&self, context: &Context<'_>, index: &Index, from: End) -> Result<End, Error> {
+    fn adopt(&self, context: &RunFiles<'_>, index: &Index, from: End) -> Result<End, Error> {
         let path = &context.paths.ledger;
         let lock = WriterLock::of_locked(Arc::clone(context.shared), Arc::clone(&self.file), path);
         let mut log = Log::open(lock, from.durable)?;
@@ -327,18 +327,18 @@ fn lines_of(entries: &[Entry]) -> Vec<u8> {
     bytes
 }
 
-fn lost(context: &Context<'_>, number: u64, size: u64) -> Error {
+fn lost(context: &RunFiles<'_>, number: u64, size: u64) -> Error {
     Error::refused(format!(
-        "{} has {size} bytes and not the record {number} that was acknowledged: it was cut, changed or \
-         put back; restore it, or verify it and then remove {}",
+        "{} has {size} bytes, but not record {number}, which was acknowledged: it was truncated, changed or \
+         rolled back; restore it, or verify it and then remove {}",
         context.paths.ledger.display(),
         context.paths.index.display()
     ))
 }
 
-fn no_record(context: &Context<'_>, tip: &Tip, offset: u64) -> Error {
+fn no_record(context: &RunFiles<'_>, tip: &Tip, offset: u64) -> Error {
     Error::refused(format!(
-        "{} holds a line at byte {offset}, after record {}, that is no record; verify it",
+        "{} has a line at byte {offset}, after record {}, that is not a record; verify it",
         context.paths.ledger.display(),
         tip.count
     ))

@@ -1,7 +1,7 @@
 //! A store's knowledge of its runs: to append without a read first, and to notice a storage that
 //! lost data.
 
-use super::head::Head;
+use super::format::RunHead;
 use crate::objects::Version;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,38 +16,38 @@ const GATES: usize = 16;
 
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    seen: Mutex<Seen>,
+    heads: Mutex<NewestHeads>,
     gates: [Mutex<()>; GATES],
 }
 
 #[derive(Debug, Default)]
-struct Seen {
-    heads: BTreeMap<RunId, (Arc<Head>, Version)>,
+struct NewestHeads {
+    heads: BTreeMap<RunId, (Arc<RunHead>, Version)>,
     counts: BTreeMap<RunId, u64>,
 }
 
 impl Known {
     /// The newest head that was seen, if it is still kept.
-    pub(super) fn head(&self, run: &RunId) -> Option<(Arc<Head>, Version)> {
-        self.seen().heads.get(run).cloned()
+    pub(super) fn head(&self, run: &RunId) -> Option<(Arc<RunHead>, Version)> {
+        self.newest().heads.get(run).cloned()
     }
 
     /// How many records the run had when it was seen last; 0 if that is not known.
     pub(super) fn count(&self, run: &RunId) -> u64 {
-        self.seen().counts.get(run).copied().unwrap_or(0)
+        self.newest().counts.get(run).copied().unwrap_or(0)
     }
 
     /// Remembers a head, unless a newer one is known.
-    pub(super) fn put(&self, run: &RunId, head: Arc<Head>, version: Version) {
-        let seen = &mut *self.seen();
-        let count = head.tip.count;
-        if seen.counts.get(run).is_some_and(|known| *known > count) {
+    pub(super) fn put(&self, run: &RunId, head: Arc<RunHead>, version: Version) {
+        let newest = &mut *self.newest();
+        let count = head.facts.tip.count;
+        if newest.counts.get(run).is_some_and(|known| *known > count) {
             return;
         }
-        make_room(&mut seen.counts, run, MAX_COUNTS);
-        make_room(&mut seen.heads, run, MAX_HEADS);
-        seen.counts.insert(run.clone(), count);
-        seen.heads.insert(run.clone(), (head, version));
+        make_room(&mut newest.counts, run, MAX_COUNTS);
+        make_room(&mut newest.heads, run, MAX_HEADS);
+        newest.counts.insert(run.clone(), count);
+        newest.heads.insert(run.clone(), (head, version));
     }
 
     /// Lets in one writer of a run at a time.
@@ -59,9 +59,9 @@ impl Known {
         gate.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn newest(&self) -> MutexGuard<'_, NewestHeads> {
         // Each change of the maps is whole.
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        self.heads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

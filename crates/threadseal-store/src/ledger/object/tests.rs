@@ -1,13 +1,14 @@
 //! The suite on every storage, and the faults that only object storage can have.
 
+use super::format::{Row, RunFacts, RunHead, SEGMENT_RECORDS};
 use super::*;
 use crate::fault::FaultFs;
 use crate::ledger::LedgerStoreExt as _;
 use crate::ledger::conformance::{self, append_next, entry, run_id, whole_chain};
+use crate::object_log::FANOUT;
 use crate::objects::fault::{FaultObjects, ObjectFault};
-use crate::objects::levels;
 use crate::objects::moto::Moto;
-use crate::objects::{Cloud, Folder, Object, Put};
+use crate::objects::{Cloud, Folder, Object, Put, Version};
 use crate::sys::RealFs;
 use object_store::memory::InMemory;
 use std::sync::Mutex;
@@ -36,7 +37,7 @@ fn the_store_in_a_folder_passes_the_suite() {
         let folder = tempfile::tempdir().unwrap();
         Box::new(move || {
             let url = format!("object+file:{}", folder.path().display());
-            Box::new(ObjectLedgerStore::open(&url, &[]).unwrap())
+            Box::new(store(&objects::open(&url, &[]).unwrap()))
         })
     });
 }
@@ -46,7 +47,7 @@ fn the_store_on_a_server_of_s3_passes_the_suite() {
     let Some(moto) = Moto::shared() else { return };
     conformance::run(&|| {
         let (url, settings) = (moto.fresh(), moto.settings());
-        Box::new(move || Box::new(ObjectLedgerStore::open(&url, &settings).unwrap()))
+        Box::new(move || Box::new(store(&objects::open(&url, &settings).unwrap())))
     });
 }
 
@@ -88,12 +89,14 @@ fn names_that_no_run_has_are_told_and_passed_over_in_object_storage() {
 fn a_long_ledger_is_read_through_several_levels_and_its_head_stays_small() {
     let objects = in_memory();
     let (writer, run) = (store(&objects), run_id("long"));
-    let count = (rows::SEGMENT_RECORDS * levels::FANOUT * 3) as u64;
+    let count = (SEGMENT_RECORDS * FANOUT * 3) as u64;
     fill(&writer, &run, count, 1000, "x");
-    let head = objects.read(&Head::name(&run), MAX_HEAD_BYTES).unwrap();
+    let log = writer.runs.log(&run);
+    let head = objects.read(&log.head_name(), Ledgers::MAX_HEAD_BYTES);
+    let head = head.unwrap();
     let bytes = head.unwrap().bytes;
     assert!(bytes.len() < 120 << 10, "{}", bytes.len());
-    let levels = Head::decode(&run, &bytes).unwrap().levels;
+    let levels = RunHead::decode(&run, &bytes).unwrap().levels;
     assert!(levels.len() == 2 && levels[1].len() >= 2);
     let reader = store(&objects);
     let all: Vec<u64> = reader.list(&run, 0).map(|r| r.unwrap().seq).collect();
@@ -108,7 +111,7 @@ fn a_long_ledger_is_read_through_several_levels_and_its_head_stays_small() {
     assert!(report.is_clean() && report.records == all.len() as u64);
     let at = Timestamp::from_micros(1).unwrap();
     assert!(reader.delete(&run, None, at).unwrap());
-    for folder in [rows::segment_folder(&run), rows::index_folder(&run)] {
+    for folder in log.folders() {
         assert_eq!(objects.list(&folder, "", 9).unwrap(), [""; 0]);
     }
 }
@@ -321,10 +324,14 @@ fn fsck_removes_only_what_no_head_can_come_to_name() {
     let objects = in_memory();
     let (store, run) = (store(&objects), run_id("orphans"));
     fill(&store, &run, 300, 300, "x");
-    let head = store.fetch(&run).unwrap().unwrap().0;
-    let row = rows::Row::new(&entry(&run, None, "lost", None), [7; 16]);
-    let early = rows::seal_segment(&run, 0, std::slice::from_ref(&row)).1;
-    let pending = rows::seal_segment(&run, head.sealed(), &[row]).1;
+    let head = store.runs.fetch(&run).unwrap().unwrap().0;
+    let sealed_at = |first: u64| {
+        let mut lost = RunHead::bare(RunFacts::default());
+        lost.facts.tip.count = first + 1;
+        lost.open = vec![Row::new(&entry(&run, None, "lost", None), [7; 16])];
+        lost.seal_open(&run).remove(0)
+    };
+    let (early, pending) = (sealed_at(0), sealed_at(head.sealed()));
     for object in [&early, &pending] {
         objects::seal(&*objects, &object.name, &object.bytes).unwrap();
     }
@@ -344,11 +351,13 @@ fn changed_missing_and_rolled_back_objects_are_refused_and_named() {
     let objects: Arc<dyn Objects> = Arc::new(Folder::new(RealFs::shared(), folder.path()));
     let (writer, run) = (store(&objects), run_id("damage"));
     fill(&writer, &run, 300, 300, "x");
-    let head_file = folder.path().join(Head::name(&run));
+    let head_file = folder.path().join(writer.runs.log(&run).head_name());
     let old_head = std::fs::read(&head_file).unwrap();
     append_next(&writer, &run, "newer").unwrap();
-    let segment = writer.fetch(&run).unwrap().unwrap().0.levels[0][0].clone();
-    let segment_file = folder.path().join(rows::segment_name(&run, &segment));
+    let segment = writer.runs.fetch(&run).unwrap().unwrap().0.levels[0][0].clone();
+    let segment_file = folder
+        .path()
+        .join(writer.runs.log(&run).segment_name(&segment));
     let codes = || {
         let report = store(&objects).fsck(&run, true).unwrap();
         assert!(!report.is_clean());

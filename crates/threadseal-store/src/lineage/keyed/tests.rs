@@ -1,12 +1,13 @@
 //! The suite on every kind of object storage, and every call failing in turn.
 
 use super::*;
-use crate::ledger::postgres::throwaway::Cluster;
-use crate::ledger::postgres::{PostgresLedgerStore, PostgresObjects};
 use crate::lineage::conformance::{self, agent, begin, tick, whole_history};
-use crate::objects::SqliteObjects;
 use crate::objects::fault::{FaultObjects, ObjectFault};
 use crate::objects::moto::Moto;
+use crate::open;
+use crate::postgres::PostgresObjects;
+use crate::postgres::throwaway::Cluster;
+use crate::sqlite::SqliteObjects;
 
 fn store(objects: &Arc<dyn Objects>) -> KeyedCheckpointStore {
     KeyedCheckpointStore::new(Arc::clone(objects))
@@ -43,10 +44,8 @@ fn the_store_in_postgresql_passes_the_suite() {
     conformance::run(&|| {
         let url = cluster.fresh();
         Box::new(move || {
-            let server = Arc::new(PostgresLedgerStore::open(&url).unwrap());
-            Box::new(KeyedCheckpointStore::new(Arc::new(PostgresObjects::new(
-                server,
-            ))))
+            let objects = PostgresObjects::open(&url).unwrap();
+            Box::new(KeyedCheckpointStore::new(Arc::new(objects)))
         })
     });
 }
@@ -57,7 +56,7 @@ fn the_store_in_a_folder_of_objects_passes_the_suite() {
         let folder = tempfile::tempdir().unwrap();
         Box::new(move || {
             let url = format!("object+file:{}", folder.path().display());
-            crate::lineage::open(&url, &[]).unwrap()
+            open::lineages(&url, &[]).unwrap()
         })
     });
 }
@@ -67,7 +66,7 @@ fn the_store_on_a_server_of_s3_passes_the_suite() {
     let Some(moto) = Moto::shared() else { return };
     conformance::run(&|| {
         let (url, settings) = (moto.fresh(), moto.settings());
-        Box::new(move || crate::lineage::open(&url, &settings).unwrap())
+        Box::new(move || open::lineages(&url, &settings).unwrap())
     });
 }
 

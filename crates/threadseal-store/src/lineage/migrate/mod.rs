@@ -15,10 +15,8 @@
 
 mod node;
 mod parcel;
-#[cfg(any(test, feature = "fault"))]
-pub mod sim;
 mod transport;
 
 pub use node::{Confirmed, Imported, Node};
-pub use parcel::{OutgoingPackage, PackageExtras};
-pub use transport::{Answer, MAX_HANDOVER_BYTES, Received, Transport, exchange};
+pub use parcel::{MAX_HANDOVER_BYTES, OutgoingPackage, PackageExtras};
+pub use transport::{Answer, Received, Transport, exchange};

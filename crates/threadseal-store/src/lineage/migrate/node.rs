@@ -3,8 +3,7 @@
 use super::super::{
     Advance, CheckpointStore, NO_STATE, Newest, Saved, Standings, StoredLink, overtaken,
 };
-use super::parcel::{Behind, OutgoingPackage, PackageExtras};
-use super::transport::MAX_HANDOVER_BYTES;
+use super::parcel::{Behind, MAX_HANDOVER_BYTES, OutgoingPackage, PackageExtras};
 use crate::clock::Clock;
 use crate::random::{self, Random};
 use crate::read::Source;
@@ -160,7 +159,7 @@ impl Node<'_> {
             Authority::Released(offer) => {
                 let target = offer.target.to_did_key();
                 return Err(Error::refused(format!(
-                    "{agent} is offered to {target} already"
+                    "{agent} is already offered to {target}"
                 )));
             }
             Authority::Held(holding) if holding.key == me => holding,
@@ -168,7 +167,7 @@ impl Node<'_> {
         };
         let Some(checkpoint) = holding.checkpoint else {
             let text =
-                format!("write a checkpoint of {agent} first: only behind one it is released");
+                format!("write a checkpoint of {agent} first: it is released only after one");
             return Err(Error::refused(text));
         };
         let body = LinkBody::Release(Release {
@@ -194,7 +193,7 @@ impl Node<'_> {
     ) -> Result<OutgoingPackage, Error> {
         let (_, standing) = self.standing(agent)?;
         let Authority::Released(offer) = standing.authority() else {
-            return Err(Error::refused(format!("{agent} is not offered to anybody")));
+            return Err(Error::refused(format!("{agent} is not offered to any key")));
         };
         let history = self.store.history(agent)?;
         let links = history.iter().map(|hash| self.load(agent, hash));
@@ -360,12 +359,12 @@ impl Node<'_> {
         package: &'s mut dyn Source,
         root: &PublicKey,
     ) -> Result<(CheckedPackage, Behind<'s>), Error> {
-        let refuse = |fault: &dyn fmt::Display| Error::refused(format!("not taken: {fault}"));
+        let refuse = |fault: &dyn fmt::Display| Error::refused(format!("not accepted: {fault}"));
         let mut source = Behind::new(package);
         let first = source.take(PACKAGE_PROLOGUE_LENGTH)?;
         let first = first
             .first_chunk()
-            .ok_or_else(|| refuse(&"it is cut off"))?;
+            .ok_or_else(|| refuse(&"it is truncated"))?;
         let prologue = PackagePrologue::parse(first).map_err(|fault| refuse(&fault))?;
         let head = source.take(prologue.head)?;
         let me = self.key();
@@ -488,7 +487,7 @@ impl Node<'_> {
     fn now(&self) -> Result<i64, Error> {
         let micros = i64::try_from(self.clock.now()?.as_micros()).ok();
         let time = micros.and_then(|micros| micros.checked_mul(1000));
-        time.ok_or_else(|| Error::new(ErrorKind::External, "the clock stands beyond 2262"))
+        time.ok_or_else(|| Error::new(ErrorKind::External, "the clock is beyond 2262"))
     }
 }
 
@@ -502,7 +501,7 @@ fn newest_of<'s>(
 
 fn not_holder(agent: &AgentName) -> Error {
     Error::refused(format!(
-        "this key does not hold {agent}; its newest link says who does"
+        "this key does not hold {agent}; its newest link names the holder"
     ))
 }
 

@@ -6,16 +6,16 @@
 //! ```
 //! `threadseal_formats::lineage` defines the contents of a package; this module holds no state.
 
-use super::super::StateBytes;
-use super::super::state::StoredLink;
-#[cfg(any(test, feature = "fault"))]
-use super::super::state::each_chunk;
+use crate::lineage::state::{StateBytes, StoredLink};
 use crate::read::Source;
 use std::fmt;
 use threadseal_core::error::Error;
 use threadseal_core::key::PublicKey;
-use threadseal_core::limits::MAX_PACKAGE_BYTES;
-use threadseal_formats::lineage::{Delegation, LinkKind, PackageParts};
+use threadseal_core::limits::{MAX_PACKAGE_BYTES, MAX_REFUSAL_BYTES};
+use threadseal_formats::lineage::{Delegation, HEADER_LENGTH, LinkKind, PackageParts};
+
+/// Longest link that moves authority.
+pub const MAX_HANDOVER_BYTES: usize = HEADER_LENGTH + 33 + MAX_REFUSAL_BYTES;
 
 /// The parts of a package beside its links and its state.
 #[derive(Debug, Clone, Copy, Default)]
@@ -141,15 +141,4 @@ fn part_of(link: StoredLink) -> Result<(Vec<u8>, Option<LeftOut>), Error> {
         Some((LinkKind::Checkpoint, length)) => Ok((link.head, Some((length, link.state)))),
         _ => Ok((link.whole(MAX_PACKAGE_BYTES)?, None)),
     }
-}
-
-/// All of a package in memory, for small ones.
-#[cfg(any(test, feature = "fault"))]
-pub(super) fn collected(source: &mut dyn Source) -> Result<Vec<u8>, Error> {
-    let mut bytes = Vec::new();
-    each_chunk(source, &mut |piece| {
-        bytes.extend_from_slice(piece);
-        Ok(())
-    })?;
-    Ok(bytes)
 }

@@ -8,16 +8,13 @@
 //! package is signed, not secret.
 
 use super::node::{Confirmed, Imported, Node};
+use super::parcel::MAX_HANDOVER_BYTES;
 use crate::lineage::StateBytes;
 use crate::lineage::state::read_all;
 use crate::read::Source;
 use threadseal_core::error::Error;
 use threadseal_core::key::PublicKey;
-use threadseal_core::limits::MAX_REFUSAL_BYTES;
-use threadseal_formats::lineage::{AgentName, HEADER_LENGTH, RefusalReason};
-
-/// Longest link that moves authority.
-pub const MAX_HANDOVER_BYTES: usize = HEADER_LENGTH + 33 + MAX_REFUSAL_BYTES;
+use threadseal_formats::lineage::{AgentName, RefusalReason};
 
 /// Carries bytes between machines that are named by their keys.
 pub trait Transport {

@@ -2,14 +2,14 @@
 
 mod deleting;
 
-use super::head::{Head, OPEN_BYTES, Ref, SEGMENT_BYTES};
+use super::format::{OPEN_BYTES, RecordFacts, RecordHead, Ref, SEGMENT_BYTES, after};
 use super::*;
 use crate::clock::SystemClock;
 use crate::examine;
 use crate::heads::MemoryHeadStore;
 use crate::host::Host;
+use crate::object_log::{FANOUT, Span as _};
 use crate::objects::fault::{FaultObjects, ObjectFault};
-use crate::objects::levels::{FANOUT, Span as _};
 use crate::objects::moto::Moto;
 use crate::objects::{self, Cloud, Folder};
 use crate::random::SystemRandom;
@@ -43,8 +43,8 @@ fn bytes_of(store: &ObjectTranscriptStore, name: &RecordName) -> Vec<u8> {
     file.read_whole(1 << 26).unwrap()
 }
 
-fn head_of(store: &ObjectTranscriptStore, name: &RecordName) -> Head {
-    write::fetch(&store.at(name)).unwrap().unwrap().0
+fn head_of(store: &ObjectTranscriptStore, name: &RecordName) -> RecordHead {
+    store.log(name).fetch().unwrap().unwrap().0
 }
 
 /// Bytes of which no two segments are the same.
@@ -337,17 +337,17 @@ fn fsck_removes_only_what_no_head_can_come_to_name() {
     let head = head_of(&store, &record);
     let put = |writer: [u8; 16]| {
         let found = Ref {
-            first: head.size,
+            first: head.facts.size,
             count: 1,
             sha256: threadseal_core::digest::Digest::of(b"x").to_hex(),
             writer: encoding::hex(&writer),
         };
-        let name = head::segment_name(&record, &found);
+        let name = store.log(&record).segment_name(&found);
         objects::seal(&*objects, &name, b"x").unwrap();
         name
     };
-    let (pending, orphan) = (put(head.writer), put([7; 16]));
-    let stranger = format!("{}/x", head::segment_folder(&record));
+    let (pending, orphan) = (put(head.facts.writer), put([7; 16]));
+    let stranger = format!("{}/x", store.log(&record).folders()[0]);
     objects::seal(&*objects, &stranger, b"").unwrap();
     let codes = |repair| {
         let report = store.fsck(&record, repair).unwrap();
@@ -376,7 +376,7 @@ fn changed_missing_and_put_back_objects_are_noticed() {
     let mut recorder = bench.create();
     event(&mut recorder, &"x".repeat(OPEN_BYTES)).unwrap();
     recorder.seal(1, Ext::default()).unwrap();
-    let head_file = folder.path().join(head::head_name(&bench.name));
+    let head_file = folder.path().join(bench.store.log(&bench.name).head_name());
     let older = std::fs::read(&head_file).unwrap();
     event(&mut recorder, "newer").unwrap();
     recorder.seal(2, Ext::default()).unwrap();
@@ -386,7 +386,7 @@ fn changed_missing_and_put_back_objects_are_noticed() {
     let segment = head_of(&bench.store, &bench.name).levels[0][0].clone();
     let segment_file = folder
         .path()
-        .join(head::segment_name(&bench.name, &segment));
+        .join(bench.store.log(&bench.name).segment_name(&segment));
     let whole = std::fs::read(&segment_file).unwrap();
     let codes = || {
         let report = bench.store.fsck(&bench.name, true).unwrap();
@@ -428,17 +428,18 @@ fn changed_missing_and_put_back_objects_are_noticed() {
 #[test]
 fn a_head_that_names_objects_outside_its_record_is_no_head() {
     let record = name("r");
-    let mut head = Head::new([1; 16]);
-    head.size = 5;
+    let begun = || RecordHead::bare(RecordFacts::new([1; 16]));
+    let mut head = begun();
+    head.facts.size = 5;
     head.levels = vec![vec![Ref {
         first: 0,
         count: 5,
         sha256: "../../secret".into(),
         writer: encoding::hex(&[1; 16]),
     }]];
-    assert_eq!(Head::decode(&record, &head.encode(&record)), None);
-    let whole = Head::new([1; 16]).after(&record, b"x").0;
+    assert_eq!(RecordHead::decode(&record, &head.encode(&record)), None);
+    let whole = after(&begun(), &record, b"x").0;
     let bytes = whole.encode(&record);
-    assert_eq!(Head::decode(&record, &bytes), Some(whole));
-    assert_eq!(Head::decode(&name("other"), &bytes), None);
+    assert_eq!(RecordHead::decode(&record, &bytes), Some(whole));
+    assert_eq!(RecordHead::decode(&name("other"), &bytes), None);
 }

@@ -1,25 +1,19 @@
 //! Claiming, appending, truncating, deleting: each is one write of the head in place of the one
-//! that was read.
-//!
-//! ```text
-//! the head that was read ─► sealed objects, if any ─► the next head ─┬─ stored
-//!                                  ▲                                 └─ refused, or no answer ─► read the head
-//!                                  └──────────── the one before ◄────────────────────────────────────┤
-//!                                                      the next one: stored ◄────────────────────────┤
-//!                            another writer's: superseded; anything else: refused ◄──────────────────┘
-//! ```
-//! A write may be sent again. Of two copies of one request one can win, and no two heads have the
-//! same bytes. After an error nothing is promised: the bytes of the failed write may be there.
+//! that was read ([`SegmentedLog::write`]). Another writer's head supersedes this one.
 
-use super::head::{self, Head, MAX_HEAD_BYTES, OPEN_BYTES, SEGMENT_BYTES};
-use super::tree::{Place, Snapshot, holding};
+use super::format::{
+    OPEN_BYTES, RecordFacts, RecordHead, SEGMENT_BYTES, Transcripts, after, buried, claimed,
+    tail_folder, tail_prefix,
+};
+use super::snapshot::Snapshot;
 use crate::append::{FirstFailure, MAX_BUFFERED_BYTES, MovedTail};
 use crate::examine;
-use crate::objects::retry::Failures;
-use crate::objects::{self, Put, Sealed, Version};
+use crate::object_log::{Facts as _, FoundHead, Head, SegmentedLog, Written, holding};
+use crate::objects::{Sealed, Version};
 use crate::random::{self, SystemRandom};
 use crate::read::{RegularFile, Source};
-use crate::transcripts::{Appender, Claim, no_record};
+use crate::transcripts::transcript_store::no_record;
+use crate::transcripts::{Appender, Claim};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal_core::digest::Hasher;
@@ -29,28 +23,12 @@ use threadseal_core::record::RecordId;
 /// Limit of attempts at a claim while others write or claim at the same time.
 const MAX_CLAIMS: usize = 100;
 
-/// A head and its version in the storage.
-pub(super) type Found = (Head, Version);
-
-/// The head as it is now.
-pub(super) fn fetch(place: &Place) -> Result<Option<Found>, Error> {
-    let name = head::head_name(&place.name);
-    let read = || place.objects.read(&name, MAX_HEAD_BYTES);
-    let Some(found) = Failures::default().until(read)? else {
-        return Ok(None);
-    };
-    match Head::decode(&place.name, &found.bytes) {
-        Some(head) => Ok(Some((head, found.version))),
-        None => Err(place.damaged(&name, "is damaged; look at it with fsck")),
-    }
-}
-
 /// A record and its head, held by its writer.
 #[derive(Debug)]
 pub(super) struct Held {
-    place: Place,
+    log: SegmentedLog<Transcripts>,
     path: PathBuf,
-    head: Head,
+    head: RecordHead,
     version: Version,
 }
 
@@ -58,50 +36,57 @@ impl Held {
     /// Makes a record of the bytes of `source`. A name that is taken is noticed before anything is
     /// written.
     pub(super) fn create(
-        place: Place,
+        log: SegmentedLog<Transcripts>,
         path: PathBuf,
         source: &mut dyn Source,
     ) -> Result<Self, Error> {
-        if fetch(&place)?.is_some() {
-            return Err(taken(&place));
+        let taken = || Error::invalid(format!("record {} already exists", log.name));
+        if log.fetch()?.is_some() {
+            return Err(taken());
         }
-        let mut next = Head::new(random::array(&SystemRandom)?);
+        let mut head = Head::bare(RecordFacts::new(random::array(&SystemRandom)?));
         let mut chunk = Vec::new();
         loop {
             source.next_chunk(&mut chunk)?;
             if chunk.is_empty() {
                 break;
             }
-            let (more, sealed) = next.after(&place.name, &chunk);
-            seal_all(&place, &sealed)?;
-            next = more;
+            let (next, sealed) = after(&head, &log.name, &chunk);
+            log.seal_all(&sealed)?;
+            head = next;
         }
-        let version = write(&place, None, &next)?;
-        Ok(Self {
-            place,
-            path,
-            head: next,
-            version,
-        })
+        match log.write(None, &head, &[])? {
+            Written::Stored(version) => Ok(Self {
+                log,
+                path,
+                head,
+                version,
+            }),
+            Written::Overtaken(_) => Err(taken()),
+        }
     }
 
     /// Takes a record over from its last writer.
-    pub(super) fn claim(place: Place, path: PathBuf) -> Result<Self, Error> {
+    pub(super) fn claim(log: SegmentedLog<Transcripts>, path: PathBuf) -> Result<Self, Error> {
         let writer = random::array(&SystemRandom)?;
         for _ in 0..MAX_CLAIMS {
-            let found = fetch(&place)?.filter(|(head, _)| head.deleted.is_none());
-            let found = found.ok_or_else(|| no_record(&place.name))?;
-            let next = found.0.claimed(writer);
-            match write(&place, Some(&found), &next) {
-                Err(error) if error.kind() == ErrorKind::Superseded => {}
-                done => {
-                    return done.map(|version| Self {
-                        place,
+            let found = log.fetch()?;
+            let found = found.filter(|(head, _)| !head.facts.is_deleted());
+            let (before, version) = found.ok_or_else(|| no_record(&log.name))?;
+            let head = claimed(&before, writer);
+            match log.write(Some((&before, &version)), &head, &[])? {
+                Written::Stored(version) => {
+                    return Ok(Self {
+                        log,
                         path,
-                        head: next,
+                        head,
                         version,
                     });
                 }
+                Written::Overtaken(found) => match overtaken(&log, &found, &head) {
+                    error if error.kind() == ErrorKind::Superseded => {}
+                    error => return Err(error),
+                },
             }
         }
         let text = format!(
@@ -116,56 +101,57 @@ impl Held {
     /// After one write of the head no process reads the record or continues it. Then all of its
     /// objects are removed.
     pub(super) fn delete(
-        place: Place,
+        log: SegmentedLog<Transcripts>,
         path: PathBuf,
         record: &RecordId,
         size: u64,
     ) -> Result<bool, Error> {
-        let deleted = match fetch(&place)? {
-            None => return Ok(false),
-            Some((head, _)) => head.deleted,
+        let Some((head, _)) = log.fetch()? else {
+            return Ok(false);
         };
-        if let Some(deleted) = deleted {
+        if let Some(deleted) = head.facts.deleted {
             return match deleted == *record {
-                true => remove_all(&place).map(|()| true),
+                true => remove_all(&log).map(|()| true),
                 false => Ok(false),
             };
         }
-        let mut held = Self::claim(place, path)?;
+        let mut held = Self::claim(log, path)?;
         let first = examine::first_line(&held.snapshot()?)?;
         let is_it = first.as_deref().and_then(examine::native_record) == Some(*record);
-        if !is_it || held.head.size != size {
+        if !is_it || held.head.facts.size != size {
             return Ok(false);
         }
-        let buried = held.head.buried(*record);
+        let buried = buried(&held.head, *record);
         held.put(buried, &[])?;
-        remove_all(&held.place).map(|()| true)
+        remove_all(&held.log).map(|()| true)
     }
 
-    fn put(&mut self, next: Head, sealed: &[Sealed]) -> Result<(), Error> {
-        seal_all(&self.place, sealed)?;
-        let before = (self.head.clone(), self.version.clone());
-        self.version = write(&self.place, Some(&before), &next)?;
-        self.head = next;
-        Ok(())
+    fn put(&mut self, next: RecordHead, sealed: &[Sealed]) -> Result<(), Error> {
+        let before = Some((&self.head, &self.version));
+        match self.log.write(before, &next, sealed)? {
+            Written::Stored(version) => {
+                (self.head, self.version) = (next, version);
+                Ok(())
+            }
+            Written::Overtaken(found) => Err(overtaken(&self.log, &found, &next)),
+        }
     }
 
     /// The head without the bytes from `offset` on, and the objects that must be written before it.
-    fn cut(&self, offset: u64) -> Result<(Head, Vec<Sealed>), Error> {
-        let (mut next, mut sealed) = (self.head.clone(), Vec::new());
-        next.write += 1;
-        next.size = offset;
+    fn cut(&self, offset: u64) -> Result<(RecordHead, Vec<Sealed>), Error> {
+        let mut next = self.head.clone();
+        next.facts = next.facts.next(offset);
         if let Some(kept) = offset.checked_sub(self.head.sealed()) {
             next.open
                 .truncate(usize::try_from(kept).unwrap_or(usize::MAX));
-            return Ok((next, sealed));
+            return Ok((next, Vec::new()));
         }
         next.open.clear();
         let top = next
             .levels
             .iter()
             .rposition(|refs| holding(refs, offset).is_some());
-        let gap = || self.place.damaged("the head", "has a gap");
+        let gap = || self.log.damaged("the head", "has a gap");
         let mut level = top.ok_or_else(gap)?;
         next.levels.iter_mut().take(level).for_each(Vec::clear);
         loop {
@@ -174,22 +160,23 @@ impl Held {
             refs.retain(|kept| kept.first < found.first);
             if level == 0 {
                 let kept = usize::try_from(offset - found.first).unwrap_or(usize::MAX);
-                next.open = self.place.segment(&found)?;
+                next.open = self.log.segment(&found)?;
                 next.open.truncate(kept);
                 break;
             }
             level -= 1;
-            next.levels[level] = self.place.index(level, &found)?;
+            next.levels[level] = self.log.index(level, &found)?;
         }
         while next.levels.pop_if(|refs| refs.is_empty()).is_some() {}
-        if next.open.len() > OPEN_BYTES {
-            next.seal_open(&self.place.name, &mut sealed);
-        }
+        let sealed = match next.open.len() > OPEN_BYTES {
+            true => next.seal_open(&self.log.name),
+            false => Vec::new(),
+        };
         Ok((next, sealed))
     }
 
     fn snapshot(&self) -> Result<RegularFile, Error> {
-        let snapshot = Snapshot::new(self.place.clone(), self.head.clone());
+        let snapshot = Snapshot::new(self.log.clone(), self.head.clone());
         RegularFile::new(Arc::new(snapshot), &self.path)
     }
 
@@ -202,8 +189,8 @@ impl Held {
             Ok(())
         })?;
         let sha256 = hasher.finish();
-        let folder = head::tail_folder(&self.place.name);
-        let prefix = head::tail_prefix(offset, &sha256);
+        let folder = tail_folder(&self.log.name);
+        let prefix = tail_prefix(offset, &sha256);
         let (mut first, mut copied) = (offset, Hasher::new());
         each_chunk(&file, offset, |chunk| {
             copied.update(chunk);
@@ -212,37 +199,36 @@ impl Held {
                 bytes: chunk.to_vec(),
             };
             first += chunk.len() as u64;
-            seal_all(&self.place, std::slice::from_ref(&part))
+            self.log.seal_all(std::slice::from_ref(&part))
         })?;
         if copied.finish() != sha256 {
             let text = "the tail changed while it was moved";
             return Err(Error::new(ErrorKind::External, text));
         }
-        let place = self.place.objects.place();
+        let place = self.log.objects.place();
         Ok(MovedTail {
             path: PathBuf::from(format!("{place}/{folder}/{prefix}")),
             offset,
-            length: self.head.size - offset,
+            length: self.head.facts.size - offset,
             sha256,
         })
     }
 }
 
+/// The folders of all objects of a record but its head.
+pub(super) fn all_folders(log: &SegmentedLog<Transcripts>) -> [String; 3] {
+    let [segments, indexes] = log.folders();
+    [segments, indexes, tail_folder(&log.name)]
+}
+
 /// Removes the objects of a record whose head marks it as deleted.
 ///
 /// That head stays, so that no writer continues from it, whichever earlier write arrives late.
-pub(super) fn remove_all(place: &Place) -> Result<(), Error> {
-    let remove = |name: &str| Failures::default().until(|| place.objects.remove(name));
-    let name = &place.name;
-    for folder in head::folders(name) {
-        objects::each_name(&*place.objects, &folder, &mut |names| {
-            let mut names = names.iter();
-            names.try_for_each(|name| remove(&format!("{folder}/{name}")))
-        })?;
-    }
+pub(super) fn remove_all(log: &SegmentedLog<Transcripts>) -> Result<(), Error> {
+    let mut folders = all_folders(log).into_iter();
+    folders.try_for_each(|folder| log.remove_folder(&folder))?;
     // Last: until then the record is listed, so that a listing finds the rest of it.
-    let gone = head::gone_name(name);
-    Failures::default().until(|| objects::seal(&*place.objects, &gone, b""))
+    log.mark_gone()
 }
 
 fn each_chunk(
@@ -260,71 +246,24 @@ fn each_chunk(
     }
 }
 
-fn seal_all(place: &Place, sealed: &[Sealed]) -> Result<(), Error> {
-    sealed.iter().try_for_each(|object| {
-        let seal = || objects::seal(&*place.objects, &object.name, &object.bytes);
-        Failures::default().until(seal)
-    })
-}
-
-/// Writes `next` in place of `before`, or where there is none.
-///
-/// # Errors
-/// [`ErrorKind::Superseded`] when another writer has the record.
-fn write(place: &Place, before: Option<&Found>, next: &Head) -> Result<Version, Error> {
-    let (name, bytes) = (head::head_name(&place.name), next.encode(&place.name));
-    let mut version = before.map(|(_, version)| version.clone());
-    let mut failures = Failures::default();
-    loop {
-        let put = match &version {
-            None => place.objects.create(&name, &bytes),
-            Some(version) => place.objects.replace_if(&name, version, &bytes),
-        };
-        let is_refused = match put {
-            Ok(Put::Stored(version)) => return Ok(version),
-            Ok(Put::Differs) => true,
-            Err(error) => {
-                failures.again(error)?;
-                false
-            }
-        };
-        let found = failures.until(|| place.objects.read(&name, MAX_HEAD_BYTES))?;
-        match (found, before) {
-            (Some(found), _) if found.bytes == bytes => return Ok(found.version),
-            (Some(found), Some((before, _))) => {
-                if found.bytes != before.encode(&place.name) {
-                    return Err(overtaken(place, &found.bytes, next));
-                }
-                version = Some(found.version);
-            }
-            (Some(_), None) => return Err(taken(place)),
-            (None, Some(_)) => return Err(place.damaged(&name, "was there and is gone")),
-            (None, None) => {}
-        }
-        if is_refused {
-            let text = format!("{name} shows what it does not let replace");
-            failures.again(Error::new(ErrorKind::External, text))?;
-        }
-    }
-}
-
-fn taken(place: &Place) -> Error {
-    Error::invalid(format!("there is a record {} already", place.name))
-}
-
 /// The reason for another head in the place of this writer's.
-fn overtaken(place: &Place, found: &[u8], next: &Head) -> Error {
-    let name = head::head_name(&place.name);
-    match Head::decode(&place.name, found) {
-        None => place.damaged(&name, "is damaged; look at it with fsck"),
-        Some(head) if head.writer != next.writer => Error::new(
+fn overtaken(
+    log: &SegmentedLog<Transcripts>,
+    found: &FoundHead<Transcripts>,
+    next: &RecordHead,
+) -> Error {
+    match found.0.facts.writer == next.facts.writer {
+        false => Error::new(
             ErrorKind::Superseded,
             format!(
                 "another writer has taken over record {}; nothing more is written here",
-                place.name
+                log.name
             ),
         ),
-        Some(_) => place.damaged(&name, "was put back or replaced by somebody else"),
+        true => log.damaged(
+            &log.head_name(),
+            "was put back, or another program replaced it",
+        ),
     }
 }
 
@@ -360,7 +299,7 @@ impl ObjectLog {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        let (next, sealed) = self.held.head.after(&self.held.place.name, bytes);
+        let (next, sealed) = after(&self.held.head, &self.held.log.name, bytes);
         let done = self.held.put(next, &sealed);
         self.or_fail(done)
     }
@@ -399,7 +338,7 @@ impl Appender for ObjectLog {
 
     fn move_tail_aside(&mut self, offset: u64) -> Result<Option<MovedTail>, Error> {
         self.flush()?;
-        let size = self.held.head.size;
+        let size = self.held.head.facts.size;
         if size < offset {
             let path = self.held.path.display();
             let text = format!("{path} ends at byte {size}, before byte {offset}");

@@ -43,7 +43,7 @@ impl SealConflict {
         }
         let pair = of_one_key(&here, &there, parted).ok_or_else(|| {
             Error::refused(
-                "no key sealed both copies behind the place where they part: which of two keys could is not shown by the seals alone",
+                "no key sealed both copies after the place where they differ: the seals alone do not show which of two keys could seal",
             )
         })?;
         let pair = [(&one, pair.0), (&other, pair.1)];
@@ -65,7 +65,7 @@ impl SealConflict {
         let (seals, shown): (Vec<_>, Vec<_>) = seals.into_iter().unzip();
         let shown: Option<Vec<_>> = shown.into_iter().collect();
         let line = |parted: usize| parted as u64 + 1;
-        let both = "there are two seals";
+        let both = "a conflict has two seals";
         Ok(Self {
             manifest: text(lines[0])?,
             chain: walk.chain(first.key)?,

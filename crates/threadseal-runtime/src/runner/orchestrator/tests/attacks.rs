@@ -2,13 +2,14 @@
 
 use super::*;
 use crate::project::Layout;
+use crate::runner::held_record::hold;
 use rusqlite::Connection;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
 fn sql(engine: &Engine, text: &str) {
-    let path = engine.project.registry(Layout::Seed);
+    let path = engine.services.project.registry(Layout::Seed);
     Connection::open(path).unwrap().execute_batch(text).unwrap();
 }
 
@@ -41,7 +42,7 @@ fn nothing_of_a_changed_record_comes_out_and_it_is_named() {
     let bench = bench();
     let engine = bench.engine("answers: [{text: The answer is 42.}]");
     let ran = said(&engine);
-    let path = engine.project.thread(&ran.thread).transcript();
+    let path = engine.services.project.thread(&ran.thread).transcript();
     let whole = fs::read_to_string(&path).unwrap();
     fs::write(&path, whole.replace("is 42", "is 43")).unwrap();
     nothing_comes_out(&engine, ran.thread.as_str(), "tampered", "is 43");
@@ -67,7 +68,7 @@ fn a_record_of_another_thread_is_not_taken_for_this_ones() {
     let bench = bench();
     let engine = bench.engine("answers: [{text: The answer is 42.}, {text: The answer is 43.}]");
     let (one, other) = (said(&engine), said(&engine));
-    let path = |ran: &Ran| engine.project.thread(&ran.thread).transcript();
+    let path = |ran: &Ran| engine.services.project.thread(&ran.thread).transcript();
     fs::copy(path(&other), path(&one)).unwrap();
     nothing_comes_out(&engine, one.thread.as_str(), "foreign", "is 43");
 }
@@ -78,7 +79,7 @@ fn a_changed_thread_json_gives_no_outputs() {
     let bench = bench();
     let engine = bench.engine("answers: [{text: The answer is 42.}]");
     let ran = said(&engine);
-    let path = engine.project.thread(&ran.thread).metadata();
+    let path = engine.services.project.thread(&ran.thread).metadata();
     let text = fs::read_to_string(&path).unwrap();
     fs::write(
         &path,
@@ -217,7 +218,7 @@ fn a_forged_request_to_cancel_stops_nothing_and_is_told() {
     let bench = bench();
     let engine = bench.engine(WAIT_LONG);
     let (id, thread) = running(&engine);
-    let place = engine.project.thread(&id).cancel();
+    let place = engine.services.project.thread(&id).cancel();
     fs::write(
         &place,
         json!({"thread_id": id.as_str(), "requested_at": "2026-01-01T00:00:00Z"}).to_string(),
@@ -251,13 +252,13 @@ fn a_request_to_cancel_one_thread_does_not_stop_another() {
     first.join().unwrap();
     let (other, second) = running(&engine);
     fs::copy(
-        engine.project.thread(&one).cancel(),
-        engine.project.thread(&other).cancel(),
+        engine.services.project.thread(&one).cancel(),
+        engine.services.project.thread(&other).cancel(),
     )
     .unwrap();
     thread::sleep(Duration::from_millis(800));
     assert!(!second.is_finished());
-    fs::remove_file(engine.project.thread(&other).cancel()).unwrap();
+    fs::remove_file(engine.services.project.thread(&other).cancel()).unwrap();
     engine.request_cancel(&other).unwrap();
     second.join().unwrap();
 }
@@ -268,7 +269,7 @@ fn links_and_pipes_in_place_of_a_record_are_refused_and_hold_nobody_up() {
     let bench = bench();
     let engine = bench.engine("answers: [{text: The answer is 42.}]");
     let ran = said(&engine);
-    let folder = engine.project.thread(&ran.thread);
+    let folder = engine.services.project.thread(&ran.thread);
     let outside = tempfile::tempdir().unwrap();
     let moved = outside.path().join("transcript.jsonl");
     fs::rename(folder.transcript(), &moved).unwrap();
@@ -343,7 +344,7 @@ fn a_row_with_another_process_signals_nobody() {
         "the stranger was signalled: {killed:?}"
     );
     // A stranger that holds the lock, and a row that names another process.
-    let path = engine.project.thread(&ran.thread).transcript();
+    let path = engine.services.project.thread(&ran.thread).transcript();
     sql(&engine, "UPDATE threads SET status = 'running', pid = 1");
     let mut holder = Command::new("flock")
         .arg(&path)
@@ -357,7 +358,7 @@ fn a_row_with_another_process_signals_nobody() {
     )
     .unwrap_err();
     assert!(
-        refused.to_string().contains("nothing is signalled"),
+        refused.to_string().contains("no process is signalled"),
         "{refused}"
     );
     for process in [&mut stranger, &mut holder] {
@@ -368,7 +369,7 @@ fn a_row_with_another_process_signals_nobody() {
 }
 
 fn row_says(engine: &Engine, id: &ThreadId) -> Option<Status> {
-    let row = engine.registry.get(id).unwrap();
+    let row = engine.services.registry.get(id).unwrap();
     row.and_then(|row| row.status.ok())
 }
 
@@ -393,7 +394,9 @@ fn whoever_holds_the_lock_decides_whether_a_thread_runs_and_not_its_row() {
         engine.request_cancel(&id).unwrap();
         // Its end cannot be noted in a row with another end.
         let _ = thread.join();
-        let past = Records::from(&engine).past(&id, Need::Whole).unwrap();
+        let past = Records::from(&engine.services)
+            .past(&id, Need::Whole)
+            .unwrap();
         let ended = Records::ended(&past).unwrap();
         // Without a row the thread may fail at a note of its cost before it sees the request.
         let event = ended.event.unwrap();
@@ -431,14 +434,14 @@ fn a_suspended_thread_is_cancelled_under_its_lock_alone() {
     let ran = engine.run(&wanted).unwrap();
     assert_eq!(ran.status, Status::Suspended);
     let id = ran.thread;
-    let before = fs::read(engine.project.thread(&id).metadata()).unwrap();
-    let held = engine.hold(&id).unwrap();
+    let before = fs::read(engine.services.project.thread(&id).metadata()).unwrap();
+    let held = hold(&engine.services, &id).unwrap();
     assert!(
         engine.request_cancel(&id).is_err(),
         "somebody goes on from it"
     );
     assert_eq!(
-        fs::read(engine.project.thread(&id).metadata()).unwrap(),
+        fs::read(engine.services.project.thread(&id).metadata()).unwrap(),
         before
     );
     drop(held);
@@ -446,7 +449,7 @@ fn a_suspended_thread_is_cancelled_under_its_lock_alone() {
     engine.request_cancel(&id).unwrap();
     assert_eq!(row_says(&engine, &id), Some(Status::Cancelled));
     assert!(engine.request_cancel(&id).is_err());
-    let verified = Records::from(&engine).result(&id).unwrap();
+    let verified = Records::from(&engine.services).result(&id).unwrap();
     assert_eq!(verified["status"], "cancelled");
 }
 

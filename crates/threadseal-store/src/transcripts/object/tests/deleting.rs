@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::transcripts::FileTranscriptStore;
+use crate::transcripts::object::format::buried;
 
 /// A record that ended, of several segments, with a tail that was set aside; how many bytes it has.
 fn ended(bench: &Bench) -> (RecordId, u64) {
@@ -19,7 +20,7 @@ fn ended(bench: &Bench) -> (RecordId, u64) {
 
 /// All objects of the record but its head.
 fn objects_of(objects: &Arc<dyn Objects>, name: &RecordName) -> usize {
-    let folders = head::folders(name);
+    let folders = write::all_folders(&store(objects).log(name));
     let count = |folder: &String| objects.list(folder, "", 99).unwrap().len();
     folders.iter().map(count).sum()
 }
@@ -63,7 +64,7 @@ fn deletes(objects: &Arc<dyn Objects>) {
     assert_eq!(store.names(None, 9).unwrap(), names);
     assert_eq!(objects_of(objects, name), 0);
     // A writer there hides no record by an object that marks it as gone.
-    objects::seal(&**objects, &head::gone_name(&names[0]), b"").unwrap();
+    objects::seal(&**objects, &store.log(&names[0]).gone_name(), b"").unwrap();
     assert_eq!(store.names(None, 9).unwrap(), names);
 }
 
@@ -121,15 +122,14 @@ fn a_deletion_that_fails_anywhere_is_whole_or_not_begun_and_can_be_finished() {
 #[test]
 fn a_head_that_says_deleted_and_holds_something_is_no_head() {
     let record = name("r");
-    let whole = Head::new([1; 16]).after(&record, b"x").0;
-    let buried = whole.buried(RecordId::from_bytes([7; 32]));
+    let begun = RecordHead::bare(RecordFacts::new([1; 16]));
+    let whole = after(&begun, &record, b"x").0;
+    let buried = buried(&whole, RecordId::from_bytes([7; 32]));
     let bytes = buried.encode(&record);
-    assert_eq!(Head::decode(&record, &bytes), Some(buried.clone()));
-    let holds = Head {
-        deleted: buried.deleted,
-        ..whole
-    };
-    assert_eq!(Head::decode(&record, &holds.encode(&record)), None);
+    assert_eq!(RecordHead::decode(&record, &bytes), Some(buried.clone()));
+    let mut holds = whole;
+    holds.facts.deleted = buried.facts.deleted;
+    assert_eq!(RecordHead::decode(&record, &holds.encode(&record)), None);
 }
 
 #[test]

@@ -1,0 +1,405 @@
+//! [`Archive`]: earlier threads, read only as far as they verify, back to the first of their chain.
+//!
+//! ```text
+//! record    one transcript                                             VerifiedRecord
+//! thread    and its thread.json, capabilities.md and step ledger       VerifiedThread
+//! chain     and all its predecessors, and the parent                   VerifiedChain
+//! ```
+//! Each thread of a chain names the seal of the one before in its line 1. That one names its
+//! successor's record in a link. Either alone is not enough. Registry rows are trusted only where
+//! records confirm them. Nothing here writes.
+//!
+//! A strict archive reads verified transcripts only. A lenient one also takes events after the last
+//! seal, or adopted from there, and marks them: [`Line::unverified`], [`UNVERIFIED`]. No other
+//! verdict is softened.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `record` | one transcript, ThreadSeal's or Rye's |
+//! | `spoken` | its conversation: marks, and one result for each call |
+//! | `steps` | the step ledger of a thread |
+//! | `chain` | threads that continue each other |
+//! | `kin` | the facts that a registry repeats |
+//!
+//! Seed 000 §4, "Integration with resume/handoff", §6; seed 001, "The Continuation Chain".
+
+mod chain;
+mod conversation;
+mod record;
+mod steps;
+mod thread_links;
+
+pub use chain::{ChainLink, VerifiedChain};
+pub use conversation::UNVERIFIED;
+pub(crate) use conversation::{UNRESOLVED, answer_open_calls};
+pub use record::{Line, Successor, VerifiedRecord};
+pub(crate) use steps::Steps;
+pub use thread_links::ThreadLinks;
+
+use crate::capability::Capabilities;
+use crate::config::coordination::Integrity;
+use crate::limit::Limits;
+use crate::no_links::refuse_links;
+use crate::project::{Project, ThreadFolder};
+use crate::project_id;
+use crate::registry::Registry;
+use crate::thread_meta::{ThreadMeta, TrustedMeta};
+use serde_json::{Map, Value};
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+use threadseal_core::limits::MAX_DOCUMENT_BYTES;
+use threadseal_core::record::{Head, ThreadId};
+use threadseal_core::trust::Trust;
+use threadseal_formats::document::{self, DocumentKind, ItemType};
+use threadseal_formats::transcript::messages::Message;
+use threadseal_store::host::Host;
+use threadseal_store::read::read_small;
+use threadseal_verify::home_log::HomeLog;
+
+/// The reader of earlier threads.
+#[derive(Clone, Copy)]
+pub struct Archive<'a> {
+    /// Files, clock, heads.
+    pub host: &'a Host,
+    /// The project of the threads.
+    pub project: &'a Project,
+    /// Whose signatures count.
+    pub trust: &'a Trust,
+    /// The log of this host.
+    pub log: &'a HomeLog,
+    /// Which threads there are; never believed alone.
+    pub registry: &'a dyn Registry,
+    /// Whether events after the last seal are taken too.
+    pub integrity: Integrity,
+}
+
+/// A thread whose transcript, thread.json, capabilities.md and step ledger are verified and agree.
+#[derive(Debug)]
+pub struct VerifiedThread {
+    record: VerifiedRecord,
+    meta: Option<TrustedMeta>,
+    folder: ThreadFolder,
+}
+
+/// The facts about a parent that its child needs: the upper bounds of its permissions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VerifiedParent {
+    /// Which thread.
+    pub id: ThreadId,
+    /// The seal of it that the child's line 1 names; None for a parent of Rye, whose seals are not
+    /// named.
+    pub head: Option<Head>,
+    /// Its limits.
+    pub limits: Limits,
+    /// Its capabilities.
+    pub capabilities: Capabilities,
+}
+
+impl VerifiedThread {
+    /// Its transcript.
+    pub fn record(&self) -> &VerifiedRecord {
+        &self.record
+    }
+
+    /// Its thread.json; a thread of Rye may have none.
+    pub fn meta(&self) -> Option<&TrustedMeta> {
+        self.meta.as_ref()
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &ThreadFolder {
+        &self.folder
+    }
+
+    /// Its parts.
+    pub fn into_parts(self) -> (VerifiedRecord, Option<TrustedMeta>) {
+        (self.record, self.meta)
+    }
+
+    /// Its inputs, by line 1.
+    ///
+    /// # Errors
+    /// Kind `Refused` when line 1 lacks them.
+    pub fn inputs(&self) -> Result<Map<String, Value>, Error> {
+        match self.record.meta_of_line_1()? {
+            Value::Object(mut meta) => match meta.remove("inputs") {
+                Some(Value::Object(inputs)) => Ok(inputs),
+                _ => Err(Error::refused(
+                    "the record does not contain the inputs of its thread",
+                )),
+            },
+            _ => Err(Error::refused("line 1 of the record has no meta")),
+        }
+    }
+}
+
+impl Archive<'_> {
+    /// One transcript. It must be of thread `id`, and contain the seal `named` where one is given.
+    ///
+    /// # Errors
+    /// Kind `Refused` with the verdict unless it is verified, also against the heads of this host;
+    /// errors of the disk.
+    pub fn record(&self, id: &ThreadId, named: Option<Head>) -> Result<VerifiedRecord, Error> {
+        record::open(self, &self.folder(id)?, id, named, record::Need::Whole)
+    }
+
+    /// One thread: its transcript, its thread.json, its capabilities.md.
+    ///
+    /// # Errors
+    /// As [`Archive::record`]; kind `Refused` when the other files are not verified or contradict
+    /// it.
+    pub fn thread(&self, id: &ThreadId, named: Option<Head>) -> Result<VerifiedThread, Error> {
+        let folder = self.folder(id)?;
+        let record = record::open(self, &folder, id, named, record::Need::Whole)?;
+        self.has_children(&record)?;
+        let thread = self.with_papers(record, folder)?;
+        if let (None, Some(meta)) = (thread.record.manifest(), &thread.meta) {
+            has_all_turns(&thread.record, meta.get())?;
+        }
+        Ok(thread)
+    }
+
+    /// A thread that `after` continues, which names its seal `head`. Rye's threads never seal their
+    /// own end or their successor, and may grow. For these, that seal counts, and the tail that
+    /// `after` claims to have taken after it.
+    fn earlier(
+        &self,
+        id: &ThreadId,
+        head: Head,
+        after: &VerifiedRecord,
+    ) -> Result<VerifiedThread, Error> {
+        let folder = self.folder(id)?;
+        let original = record::is_original(self, &folder)?;
+        let need = match original {
+            true => record::Need::Sealed,
+            false => record::Need::Linked,
+        };
+        let mut record = record::open(self, &folder, id, Some(head), need)?;
+        if original {
+            let taken = after
+                .took()
+                .filter(|_| self.integrity == Integrity::Lenient);
+            record.up_to(head, taken.as_ref())?;
+        }
+        self.has_children(&record)?;
+        self.with_papers(record, folder)
+    }
+
+    /// Do the children exist whose end `record` seals, with the seals that it names? They may have
+    /// been continued since.
+    fn has_children(&self, record: &VerifiedRecord) -> Result<(), Error> {
+        for (child, head) in record.children() {
+            self.child(record.id(), child, *head)?;
+        }
+        Ok(())
+    }
+
+    /// The child of `parent` whose last seal was `head`, when the parent recorded its end.
+    ///
+    /// # Errors
+    /// Kind `Refused` when its record is missing, or is not the one of that seal.
+    pub(crate) fn child(&self, parent: &ThreadId, child: &str, head: Head) -> Result<(), Error> {
+        let id = ThreadId::parse(child)?;
+        let found = self.project.find_thread(&*self.host.fs, &id)?;
+        let there = |found: &ThreadFolder| {
+            let found = self.host.fs.symlink_metadata(&found.transcript());
+            found.is_ok()
+        };
+        let Some(folder) = found.filter(there) else {
+            return Err(Error::refused(format!(
+                "the record of {id} is missing, but {parent} started it and seals its end"
+            )));
+        };
+        record::open(self, &folder, &id, Some(head), record::Need::Sealed).map(drop)
+    }
+
+    /// Does a named thread belong to this project?
+    pub(crate) fn belongs_here(&self, record: &VerifiedRecord) -> Result<(), Error> {
+        match record.manifest() {
+            Some(manifest) => {
+                let (host, project) = (self.host, self.project);
+                project_id::check(host, project, self.trust, record.path(), manifest)
+            }
+            // Rye's records name no project.
+            None => Ok(()),
+        }
+    }
+
+    /// Is the transcript of `id` one of Rye's?
+    ///
+    /// # Errors
+    /// Kind `Refused` when there is none; errors of the disk.
+    pub fn is_original(&self, id: &ThreadId) -> Result<bool, Error> {
+        record::is_original(self, &self.folder(id)?)
+    }
+
+    /// The thread `id` of this project, all its predecessors, and its parent.
+    ///
+    /// # Errors
+    /// As [`Archive::thread`], for each of them; kind `Refused` when they do not name each other or
+    /// it is another project's, `Limit` when there are too many.
+    pub fn chain(&self, id: &ThreadId) -> Result<VerifiedChain, Error> {
+        chain::read(self, id, crate::bounds::MAX_CHAIN_THREADS)
+    }
+
+    /// The same with a bound of the test's own.
+    #[cfg(test)]
+    pub(crate) fn chain_within(&self, id: &ThreadId, most: usize) -> Result<VerifiedChain, Error> {
+        chain::read(self, id, most)
+    }
+
+    /// The parent whose seal `head` the line 1 of `child` names. Only the part of its transcript
+    /// under that seal is read: it may still run.
+    ///
+    /// # Errors
+    /// As [`Archive::thread`].
+    pub fn parent(&self, child: &VerifiedRecord) -> Result<Option<VerifiedParent>, Error> {
+        let Some(manifest) = child.manifest() else {
+            // Rye's records do not show whether there is a parent.
+            return Ok(None);
+        };
+        let recorded = child.text_of_line_1("parent_thread")?;
+        self.parent_named(child.id(), manifest.parent, recorded.as_deref())
+    }
+
+    /// The same for a verified record that the caller holds: `head` and `recorded` come from its
+    /// line 1.
+    ///
+    /// # Errors
+    /// As [`Archive::parent`].
+    pub fn parent_named(
+        &self,
+        child: &ThreadId,
+        head: Option<Head>,
+        recorded: Option<&str>,
+    ) -> Result<Option<VerifiedParent>, Error> {
+        let known = self.registry.get(child)?;
+        let registered = known.and_then(|thread| thread.parent);
+        let (head, name) = match (head, &registered) {
+            (None, None) if recorded.is_none() => return Ok(None),
+            (Some(head), Some(name)) if recorded.is_none_or(|recorded| recorded == name) => {
+                (head, name)
+            }
+            (None, Some(name)) if recorded == Some(name.as_str()) => {
+                return self.original_parent(&ThreadId::parse(name)?).map(Some);
+            }
+            _ => return Err(disagree(child)),
+        };
+        let id = ThreadId::parse(name)?;
+        let folder = self.folder(&id)?;
+        let record = record::open(self, &folder, &id, Some(head), record::Need::Sealed)?;
+        let thread = self.with_papers(record, folder)?;
+        let meta = thread.meta.ok_or_else(|| disagree(child))?;
+        Ok(Some(VerifiedParent {
+            id,
+            head: Some(head),
+            limits: meta.get().limits,
+            capabilities: meta.get().capabilities.clone(),
+        }))
+    }
+
+    /// A parent of Rye, which never seals the children that it started: the inheritance in its
+    /// signed thread.json.
+    fn original_parent(&self, id: &ThreadId) -> Result<VerifiedParent, Error> {
+        let folder = self.folder(id)?;
+        let has_record = self.host.fs.symlink_metadata(&folder.transcript()).is_ok();
+        if has_record && !record::is_original(self, &folder)? {
+            return Err(disagree(id));
+        }
+        refuse_links(&*self.host.fs, &folder)?;
+        let meta = ThreadMeta::read(self.host, &folder, id, None, self.trust)?;
+        Ok(VerifiedParent {
+            id: id.clone(),
+            head: None,
+            limits: meta.get().limits,
+            capabilities: meta.get().capabilities.clone(),
+        })
+    }
+
+    /// By what records are judged.
+    pub(crate) fn grounds(&self) -> (&Host, &HomeLog, &Trust) {
+        (self.host, self.log, self.trust)
+    }
+
+    /// Where the files of a thread lie, in whatever layout.
+    fn folder(&self, id: &ThreadId) -> Result<ThreadFolder, Error> {
+        let found = self.project.find_thread(&*self.host.fs, id)?;
+        found.ok_or_else(|| Error::refused(format!("{id} has no files here")))
+    }
+
+    /// Adds thread.json and holds capabilities.md against line 1.
+    fn with_papers(
+        &self,
+        record: VerifiedRecord,
+        folder: ThreadFolder,
+    ) -> Result<VerifiedThread, Error> {
+        let fs = &*self.host.fs;
+        let native = record.manifest().is_some();
+        refuse_links(fs, &folder)?;
+        // A thread that was sealed with a thread.json beside it must have one.
+        let meta = if native || fs.symlink_metadata(&folder.metadata()).is_ok() {
+            let (id, manifest) = (record.id(), record.manifest());
+            let meta = ThreadMeta::read(self.host, &folder, id, manifest, self.trust)?;
+            Some(meta)
+        } else {
+            None
+        };
+        match record.text_of_line_1("capabilities_sha256")? {
+            Some(sealed) => {
+                let path = folder.capabilities();
+                let bytes = read_small(fs, &path, MAX_DOCUMENT_BYTES)?;
+                if Digest::of(&bytes).to_hex() != sealed {
+                    let text = format!(
+                        "{} is tampered: it is not the file that line 1 names",
+                        path.display()
+                    );
+                    return Err(Error::refused(text));
+                }
+            }
+            None if !native && fs.symlink_metadata(&folder.capabilities()).is_ok() => {
+                self.original_capabilities(&folder)?;
+            }
+            None => {}
+        }
+        steps::check(self, &folder, &record)?;
+        Ok(VerifiedThread {
+            record,
+            meta,
+            folder,
+        })
+    }
+
+    /// Rye signs capabilities.md, but never names it.
+    fn original_capabilities(&self, folder: &ThreadFolder) -> Result<(), Error> {
+        let options = document::Options {
+            item_type: Some(ItemType::Knowledge),
+            ..document::Options::new(DocumentKind::Markdown, self.trust, self.host.clock.now()?)
+        };
+        crate::signed_file::read_verified(self.host, &folder.capabilities(), &options).map(drop)
+    }
+}
+
+/// Does a transcript of Rye have the answers that its signed thread.json counts? The file is
+/// written when the last of them is sealed. Nothing else shows that a transcript was truncated at a
+/// seal.
+fn has_all_turns(record: &VerifiedRecord, meta: &ThreadMeta) -> Result<(), Error> {
+    let turns = meta.cost.map_or(0, |cost| cost.turns);
+    let answers = record.messages()?;
+    let answers = answers
+        .iter()
+        .filter(|message| matches!(message, Message::Assistant { .. }));
+    let answers = answers.count() as u64;
+    match meta.status.is_resumable() && answers < turns {
+        false => Ok(()),
+        true => Err(Error::refused(format!(
+            "{} is truncated: it seals {answers} answers, and its thread.json counts {turns}",
+            record.path().display()
+        ))),
+    }
+}
+
+fn disagree(id: &ThreadId) -> Error {
+    Error::refused(format!(
+        "the registry and the record of {id} disagree about its parent"
+    ))
+}

@@ -1,0 +1,230 @@
+//! Continues a run that stopped, in a new one, from a state that verifies.
+//!
+//! ```text
+//! everything of it verified and compared (`stopped_run`)
+//!   ─► the graph is the same file, inputs, limits, tools as for any run
+//!   ─► unresolved calls: decided, or refused ─► lock; the record's end is unchanged
+//!   ─► a run whose process died gets its end
+//!   ─► successor exists, with the same state, node and calls ─► link sealed
+//! ```
+//! Until the lock nothing is written: a refusal changes nothing, and ends no run. Until the link
+//! the run can be continued as before.
+
+use super::super::held_record;
+use super::super::lifecycle::{Origin, Prepared};
+use super::super::order::{GraphOrder, GraphResumption, Ran, Unresolved};
+use super::super::recover;
+use super::super::services::Services;
+use super::super::starter::Starter;
+use super::super::succession::{Ended, preview};
+use super::call::{Settled, Settlement};
+use super::run::{GraphPlan, GraphRun};
+use super::stopped_run::{self, StoppedRun};
+use super::walk::GraphStart;
+use crate::graph_state::{Position, Standing};
+use crate::item::ItemId;
+use crate::model::dynamic;
+use crate::project_id;
+use crate::status::Status;
+use crate::thread_meta::ThreadMeta;
+use serde_json::{Value, json};
+use threadseal_core::error::Error;
+use threadseal_formats::transcript::Link;
+use threadseal_store::recorder::TailPolicy;
+
+/// Continues a run that failed, was stopped or suspended, or whose process died.
+///
+/// # Errors
+/// As `Engine::resume_graph`.
+pub(in crate::runner) fn resume(
+    services: &Services,
+    starter: Starter,
+    wanted: &GraphResumption,
+) -> Result<Ran, Error> {
+    let stopped = stopped_run::read(services, &wanted.run)?;
+    let services = services.for_successor(Some(&stopped.manifest));
+    let prepared = stopped.prepare(&services, starter, wanted)?;
+    let settled = stopped.settled(&prepared.plan, wanted.unresolved)?;
+    let again = settled
+        .iter()
+        .filter_map(|(id, settlement)| match settlement {
+            Settlement::Repeat { key, .. } => Some((id.clone(), key.clone())),
+            _ => None,
+        });
+    let start = GraphStart {
+        before: Some(stopped.course.clone()),
+        keys: again.collect(),
+    };
+    let origin = Origin {
+        parent: None,
+        notes: notes(&stopped, &settled),
+        predecessor: Some(Box::new(take(&services, stopped)?)),
+    };
+    prepared.start(origin, start)?.run()
+}
+
+/// Would [`resume`] continue? Takes no lock and writes nothing.
+///
+/// # Errors
+/// As [`resume`].
+pub(in crate::runner) fn check(
+    services: &Services,
+    starter: Starter,
+    wanted: &GraphResumption,
+) -> Result<(), Error> {
+    let stopped = stopped_run::read(services, &wanted.run)?;
+    let prepared = stopped.prepare(services, starter, wanted)?;
+    stopped.settled(&prepared.plan, wanted.unresolved).map(drop)
+}
+
+/// The notes for the successor: that the earlier run names no project, and the settlements for
+/// calls of the step that was left. A hook that was asked is no call of the step.
+fn notes(stopped: &StoppedRun, settled: &Settled) -> Vec<(&'static str, Value)> {
+    let is_named = project_id::is_named(&stopped.manifest);
+    let unnamed = (!is_named).then(|| project_id::unnamed(&stopped.id));
+    let calls = settled.iter().filter(|(id, _)| !id.starts_with("hook_"));
+    let calls = calls.map(|(id, settlement)| settlement.event(id));
+    unnamed.into_iter().chain(calls).collect()
+}
+
+/// Takes the lock of the old record, whose last line must be unchanged. Gives it an end if it
+/// has none.
+fn take(services: &Services, stopped: StoppedRun) -> Result<Ended, Error> {
+    let policy = match stopped.ended {
+        true => TailPolicy::Refuse,
+        false => TailPolicy::SetAside,
+    };
+    let mut recorder = held_record::open(services, &stopped.id, policy)?.recorder;
+    if recorder.state().head() != Some(&stopped.head) {
+        return Err(Error::refused(
+            "another process wrote the record meanwhile; try again",
+        ));
+    }
+    let path = stopped.folder.metadata();
+    let row = services.registry.get(&stopped.id)?;
+    let running = row.and_then(|row| row.status.ok()) == Some(Status::Running);
+    if !stopped.ended {
+        let open = stopped.unresolved.iter();
+        let open: Vec<Value> = open
+            .map(|(id, began)| {
+                json!({"call_id": id, "tool": began.item, "item_id": began.item,
+                       "idempotency_key": began.key})
+            })
+            .collect();
+        recover::end(&mut recorder, &open, recover::CAUSE)?;
+    }
+    if running {
+        let status = match stopped.course.standing {
+            Standing::Cancelled => Status::Cancelled,
+            Standing::Suspended => Status::Suspended,
+            _ => Status::Error,
+        };
+        recover::close(services, &stopped.id, &path, status)?;
+    }
+    let manifest = Some(&stopped.manifest);
+    let trust = &services.trust;
+    let meta = ThreadMeta::read(
+        &services.host,
+        &stopped.folder,
+        &stopped.id,
+        manifest,
+        trust,
+    )?;
+    let course = &stopped.course;
+    let position = format!("step {} at {}", course.step, course.at.node());
+    Ok(Ended {
+        recorder,
+        link: Link::Resumed,
+        members: json!({"directive": meta.get().directive, "message_preview": preview(&position)}),
+        meta,
+        path,
+        parent: stopped
+            .parent
+            .map(|parent| (parent, stopped.manifest.parent)),
+        releases_budget: false,
+        id: stopped.id,
+    })
+}
+
+impl StoppedRun {
+    /// Admits the same graph with the same inputs.
+    fn prepare(
+        &self,
+        services: &Services,
+        starter: Starter,
+        wanted: &GraphResumption,
+    ) -> Result<Prepared<GraphRun>, Error> {
+        let order = GraphOrder {
+            graph: ItemId::parse(&self.course.graph)?,
+            inputs: self.course.inputs.clone(),
+            limits: wanted.limits,
+            cancel: wanted.cancel.clone(),
+        };
+        let prepared = Prepared::new(services, starter, &order, self.inherited.as_ref())?;
+        self.same_graph(&prepared.plan)?;
+        Ok(prepared)
+    }
+
+    /// Is the graph the very file that the run began with?
+    fn same_graph(&self, plan: &GraphPlan) -> Result<(), Error> {
+        let meta = dynamic(&self.manifest.meta)?;
+        if meta["graph_sha256"] == plan.sha256.to_hex() {
+            return Ok(());
+        }
+        let text = format!(
+            "the file of graph {} is another one than {} started with; hint: start a new run",
+            plan.item, self.id
+        );
+        Err(Error::refused(text))
+    }
+
+    /// The settlements for the calls of the step that was left.
+    fn settled(&self, plan: &GraphPlan, unresolved: Unresolved) -> Result<Settled, Error> {
+        if matches!(self.course.at, Position::End(_)) {
+            return Err(Error::refused(
+                "the run reached the end of the graph: there is nothing to resume",
+            ));
+        }
+        let node = plan.subject.node(self.course.at.node());
+        let node = node.ok_or_else(|| {
+            Error::refused("the graph does not have the node at which the run stopped")
+        })?;
+        let mut settled = Settled::new();
+        for (id, known) in self.course.known_calls() {
+            let (item, outcome) = (known.item.clone(), known.outcome.clone());
+            let settlement = match (self.course.given_up(id), unresolved) {
+                // Its state is as unknown as when it was given up.
+                (Some(key), Unresolved::Skip) => Settlement::Skip {
+                    item,
+                    key: key.to_owned(),
+                },
+                (Some(key), _) => Settlement::Fail {
+                    item,
+                    key: key.to_owned(),
+                },
+                // A failed call is tried again: that is the purpose of continuing.
+                (None, _) if outcome.error.is_some() => continue,
+                (None, _) => Settlement::Known {
+                    item,
+                    outcome,
+                    from: self.id.as_str().to_owned(),
+                },
+            };
+            settled.insert(id.to_owned(), settlement);
+        }
+        for (id, began) in &self.unresolved {
+            let (item, key) = (began.item.clone(), began.key.clone());
+            let settlement = match unresolved {
+                // A hook that was asked is no call of the node.
+                _ if node.idempotent && !id.starts_with("hook_") => {
+                    Settlement::Repeat { item, key }
+                }
+                Unresolved::Refuse => return Err(self.unresolved_refusal()),
+                Unresolved::Skip => Settlement::Skip { item, key },
+                Unresolved::Fail => Settlement::Fail { item, key },
+            };
+            settled.insert(id.clone(), settlement);
+        }
+        Ok(settled)
+    }
+}

@@ -1,0 +1,167 @@
+//! [`Plan`]: a directive or a graph that was admitted, before it leaves a trace.
+//!
+//! ```text
+//! limits under the parent's ─► capabilities within the parent's ─► risks
+//!   ─► tools that these permit ─► Plan
+//! ```
+//! An order that cannot run changes nothing.
+
+use super::graph_tools::GraphTools;
+use super::hooks::Hooks;
+use super::parent::Inherited;
+use super::services::Services;
+use crate::capability::{Call, Capabilities, Risk, RiskPolicy};
+use crate::item::{Item, ItemId, ItemKind, Used};
+use crate::limit::Limits;
+use crate::tool;
+use crate::toolbox::{DeclaredCommand, DeclaredMcp, Hub, ItemPrimary, Surroundings, Tool, Toolbox};
+use crate::yaml;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+
+pub(super) struct Plan<S> {
+    /// The directive or the graph.
+    pub(super) item: ItemId,
+    pub(super) sha256: Digest,
+    pub(super) inputs: Map<String, Value>,
+    pub(super) limits: Limits,
+    pub(super) tools: Toolbox,
+    pub(super) hooks: Hooks,
+    /// The items that it uses, for the record.
+    pub(super) used: Vec<Used>,
+    /// The risks of its capabilities that its author did not acknowledge.
+    pub(super) risks: Vec<Risk>,
+    /// The parts that only a directive or only a graph has.
+    pub(super) subject: S,
+}
+
+impl<S> Plan<S> {
+    pub(super) fn inheritance(&self) -> Inherited {
+        Inherited {
+            limits: self.limits,
+            capabilities: self.tools.capabilities().clone(),
+        }
+    }
+
+    /// The events about the used items and the risks of a self.
+    pub(super) fn uses(&self) -> Result<Vec<(&'static str, Value)>, Error> {
+        let mut events = Vec::with_capacity(self.used.len() + self.risks.len());
+        for used in &self.used {
+            let used =
+                serde_json::to_value(used).map_err(|error| Error::invalid(error.to_string()))?;
+            events.push(("item_used", used));
+        }
+        for risk in &self.risks {
+            let event = json!({"capability": risk.capability.as_str(), "risk": risk.risk});
+            events.push(("risk_unacknowledged", event));
+        }
+        Ok(events)
+    }
+}
+
+/// A directive or a graph, as its file and its order declare it.
+pub(super) struct Declared<'a, S> {
+    pub(super) item: &'a Item,
+    pub(super) inputs: Map<String, Value>,
+    /// Its own limits, and those of the order.
+    pub(super) limits: [Limits; 2],
+    pub(super) capabilities: Capabilities,
+    /// Risks that its author acknowledged.
+    pub(super) acknowledged: Vec<String>,
+    /// The end of the refusal of a risk that was not acknowledged.
+    pub(super) refusal: &'static str,
+    pub(super) hooks: Hooks,
+    pub(super) used: Vec<Used>,
+    pub(super) subject: S,
+}
+
+impl<S> Declared<'_, S> {
+    /// Admits it under a parent's inheritance. `more` are tools beside those of the services.
+    ///
+    /// # Errors
+    /// Kind `InvalidInput` or `Refused`, with what to change.
+    pub(super) fn admit(
+        self,
+        services: &Services,
+        parent: Option<&Inherited>,
+        more: Vec<Arc<dyn Tool>>,
+        graphs: &Arc<GraphTools>,
+    ) -> Result<Plan<S>, Error> {
+        let [own, ordered] = &self.limits;
+        let layers = [&services.config.resilience.limits, own, ordered];
+        let limits = Limits::resolve(&layers, parent.map(|parent| &parent.limits))?;
+        let capabilities = match parent {
+            Some(parent) => parent.capabilities.attenuate(&self.capabilities)?,
+            None => self.capabilities,
+        };
+        let risks = &services.config.risks;
+        let risks = risks.unacknowledged(&capabilities, &self.acknowledged);
+        if let Some(risk) = risks.iter().find(|risk| risk.policy == RiskPolicy::Block) {
+            let (capability, name) = (&risk.capability, &risk.risk);
+            let text = format!("capability {capability} is {name}{}", self.refusal);
+            return Err(Error::refused(text));
+        }
+        let mut tools: Vec<Arc<dyn Tool>> = services.tools.iter().cloned().chain(more).collect();
+        let mut used = self.used;
+        declared(services, &capabilities, &mut tools, &mut used, graphs)?;
+        let primaries = ItemPrimary::all(&services.workshop(), &services.keys, &capabilities);
+        Ok(Plan {
+            tools: Toolbox::new(capabilities, tools)?.with_primaries(primaries),
+            item: self.item.id().clone(),
+            sha256: self.item.sha256(),
+            inputs: self.inputs,
+            limits,
+            hooks: self.hooks,
+            used,
+            risks,
+            subject: self.subject,
+        })
+    }
+}
+
+/// Adds the tools and graphs that the project declares and `capabilities` permit. One that does
+/// not verify stops the thread before it begins: the thread was meant to use it.
+fn declared(
+    services: &Services,
+    capabilities: &Capabilities,
+    tools: &mut Vec<Arc<dyn Tool>>,
+    used: &mut Vec<Used>,
+    graphs: &Arc<GraphTools>,
+) -> Result<(), Error> {
+    let servers = Arc::new(Hub::default());
+    let around = Surroundings {
+        project: &services.project,
+        fs: &*services.host.fs,
+        environment: &services.environment,
+    };
+    for id in services.finder.ids(ItemKind::Tool)? {
+        let call = Call::new("execute", "tool", Some(id.as_str()))?;
+        if !capabilities.permits(&call) || tools.iter().any(|tool| tool.id() == id.as_str()) {
+            continue;
+        }
+        let item = services
+            .finder
+            .load(ItemKind::Tool, &id, &services.grounds()?)?;
+        let node = yaml::parse(item.path(), item.text())?;
+        // Graphs are among the tools, as in Rye.
+        if node
+            .fields()?
+            .take("tool_type")
+            .is_some_and(|kind| kind.text().is_ok_and(|kind| kind == "graph"))
+        {
+            continue;
+        }
+        let declaration = tool::Tool::parse(item.path(), item.text())?;
+        if let Some(mcp) = DeclaredMcp::new(&id, declaration.clone(), &around, &servers)? {
+            tools.push(Arc::new(mcp));
+        } else if let Some(command) = DeclaredCommand::new(&id, declaration, services.workshop()) {
+            tools.push(Arc::new(command));
+        } else {
+            continue;
+        }
+        used.push(item.used());
+    }
+    graphs.declared(capabilities, tools, used)
+}

@@ -1,0 +1,162 @@
+//! [`Services`]: all that the threads and graph runs of a project work with.
+
+use crate::budget::BudgetLedger;
+use crate::config::Config;
+use crate::history::Archive;
+use crate::item::{Finder, Grounds, ItemPolicy};
+use crate::limit::Cost;
+use crate::model::{Models, Preferring};
+use crate::project::{Project, ProjectId};
+use crate::project_id;
+use crate::registry::Registry;
+use crate::toolbox::{Tool, Workshop};
+use serde_json::{Map, Value};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use threadseal_core::error::Error;
+use threadseal_core::record::ThreadId;
+use threadseal_core::trust::Trust;
+use threadseal_formats::transcript::manifest::{Bodies, Manifest};
+use threadseal_store::host::Host;
+use threadseal_store::recorder::Keys;
+use threadseal_verify::home_log::HomeLog;
+
+/// The surroundings in which the threads of a project run.
+#[derive(Clone)]
+pub struct Services {
+    /// Where they run.
+    pub project: Arc<Project>,
+    /// Files, clock, randomness, heads.
+    pub host: Host,
+    /// Their keys.
+    pub keys: Keys,
+    /// Whose signatures count.
+    pub trust: Arc<Trust>,
+    /// The log of this host.
+    pub log: HomeLog,
+    /// Where directives and tools are found.
+    pub finder: Finder,
+    /// Which of them may be used.
+    pub policy: ItemPolicy,
+    /// The registry of threads.
+    pub registry: Arc<dyn Registry>,
+    /// Their budgets.
+    pub budgets: Arc<dyn BudgetLedger>,
+    /// The models.
+    pub models: Arc<dyn Models>,
+    /// The settings of program, user and project.
+    pub config: Arc<Config>,
+    /// Tools that are part of this program or of its caller.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// The environment of this program's caller; declared commands see only the variables that they
+    /// list.
+    pub environment: Arc<Vec<(String, String)>>,
+    /// The observer.
+    pub watch: Arc<dyn Watch>,
+}
+
+/// Follows threads, to show them to people.
+pub trait Watch: Send + Sync {
+    /// Something happened in `thread`.
+    fn progress(&self, thread: &ThreadId, progress: Progress<'_>);
+}
+
+/// Progress for a person who watches.
+#[derive(Debug, Clone, Copy)]
+pub enum Progress<'a> {
+    /// The model is asked.
+    Asking(&'a Cost),
+    /// A piece of the answer.
+    Text(&'a str),
+    /// A tool runs.
+    Calling(&'a Cost, &'a str),
+    /// A node of a graph begins: the number of the step, and its name.
+    Step(u64, &'a str),
+    /// The model shall be asked again.
+    Retrying(&'a str, Duration),
+}
+
+impl Services {
+    /// The basis on which items are judged now.
+    pub(super) fn grounds(&self) -> Result<Grounds<'_>, Error> {
+        Ok(Grounds {
+            trust: &self.trust,
+            now: self.host.clock.now()?,
+            heads: &*self.host.heads,
+            policy: self.policy,
+        })
+    }
+
+    pub(super) fn archive(&self) -> Archive<'_> {
+        Archive {
+            host: &self.host,
+            project: &self.project,
+            trust: &self.trust,
+            log: &self.log,
+            registry: &*self.registry,
+            integrity: self.config.coordination.transcript_integrity,
+        }
+    }
+
+    pub(super) fn workshop(&self) -> Workshop {
+        Workshop {
+            project: Arc::clone(&self.project),
+            host: self.host.clone(),
+            trust: Arc::clone(&self.trust),
+            finder: self.finder.clone(),
+            policy: self.policy,
+            environment: Arc::clone(&self.environment),
+        }
+    }
+
+    /// Does the thread of this line 1, whose record is at `path`, belong to this project?
+    ///
+    /// # Errors
+    /// Kind `Refused`, with the verdict `foreign`, when it is another project's.
+    pub(super) fn belongs_here(&self, path: &Path, manifest: &Manifest) -> Result<(), Error> {
+        project_id::check(&self.host, &self.project, &self.trust, path, manifest)
+    }
+
+    /// The id of this project, which line 1 of its threads names; it gets one where it has none.
+    ///
+    /// # Errors
+    /// As [`project_id::find_or_make`].
+    pub(super) fn own_project(&self) -> Result<ProjectId, Error> {
+        project_id::find_or_make(&self.host, &self.keys, &self.project, &self.trust)
+    }
+
+    /// The services of a child: the same, with the models of a child where these differ.
+    pub(super) fn for_child(&self, directive: &str, inputs: &Map<String, Value>) -> Self {
+        let mut services = self.clone();
+        if let Some(models) = self.models.of_child(directive, inputs) {
+            services.models = models;
+        }
+        services
+    }
+
+    /// The services for a successor of a record with this line 1. If the record keeps contents
+    /// redactable, the successor and all threads that it starts keep them redactable too.
+    pub(super) fn for_successor(&self, before: Option<&Manifest>) -> Self {
+        let mut services = self.clone();
+        let is_detached = before.is_some_and(|line_1| line_1.bodies == Bodies::Detached);
+        if is_detached && self.config.coordination.bodies_inherited {
+            Arc::make_mut(&mut services.config)
+                .coordination
+                .transcript_bodies = Bodies::Detached;
+        }
+        services
+    }
+
+    /// The same, with the models that the settings name for summaries.
+    pub(super) fn for_summaries(&self) -> Self {
+        let mut services = self.clone();
+        if let Some(name) = &self.config.coordination.summary_model {
+            services.models = Arc::new(Preferring {
+                inner: Arc::clone(&self.models),
+                name: name.clone(),
+            });
+        }
+        services
+    }
+}

@@ -1,0 +1,15 @@
+//! Attacks on threads that continue, and the state that they must leave unchanged.
+
+mod copied_items;
+mod disk_faults;
+mod handoffs;
+mod hostile_outputs;
+mod lenient_tails;
+mod one_verdict;
+mod other_projects;
+mod recovery;
+mod registry_rows;
+mod resumption;
+mod rye_threads;
+mod stage;
+mod symbolic_links;

@@ -1,0 +1,280 @@
+//! [`HeadStore`]: the calls of a store of heads, and the rules that each one keeps.
+
+use std::fmt;
+use std::sync::Arc;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+use threadseal_core::key::KeyId;
+use threadseal_core::record::{ExpectedHead, Head, RecordId, RecordKind, ThreadId};
+use threadseal_core::report::{Expectation, KnownFork};
+use threadseal_core::time::Timestamp;
+use threadseal_core::tlog::entry::LoggedHead;
+
+/// Most aliases of one record.
+pub const MAX_ALIASES: usize = 64;
+/// Most records that one line is looked up for.
+pub const MAX_RECORDS_PER_LINE: usize = 65_536;
+/// Longest path hint in bytes; longer ones are left out.
+pub const MAX_PATH_HINT_BYTES: usize = 4096;
+
+/// A head and the facts that are remembered with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredHead {
+    /// The newest seal.
+    pub head: Head,
+    /// The root that it states, where its format has one and the store keeps it.
+    pub root: Option<Digest>,
+    /// The key that signed it, where something was signed and the store keeps it.
+    pub key: Option<KeyId>,
+    /// The kind of the record.
+    pub kind: RecordKind,
+    /// Did that seal end the record?
+    pub is_final: bool,
+    /// The thread of the record, where it names one.
+    pub thread: Option<ThreadId>,
+    /// When this host first knew the record. A store keeps the first value that it gets.
+    pub first_seen: Timestamp,
+    /// When this head was stored.
+    pub updated: Timestamp,
+    /// The path of the record at that time. A place never identifies a file; it only shows which
+    /// record the file displaced.
+    pub path_hint: Option<String>,
+    /// Digests of lines by which the record can be found; a store only ever adds to them.
+    pub aliases: Vec<Digest>,
+    /// The newest head of the record in the log of this host. No store keeps it: it is looked up.
+    pub logged: Option<LoggedAt>,
+    /// Is this provably the newest head that this host ever knew? No store keeps it.
+    pub vouches: bool,
+}
+
+/// A head in the log of this host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoggedAt {
+    /// The head, and the facts that the log holds with it.
+    pub logged: LoggedHead,
+    /// The number of its entry.
+    pub number: u64,
+    /// The name of the entry.
+    pub entry: Arc<str>,
+}
+
+impl StoredHead {
+    /// The part of a head that a log records.
+    pub fn to_log(&self) -> LoggedHead {
+        LoggedHead {
+            kind: self.kind,
+            head: self.head,
+            root: self.root,
+            key: self.key,
+        }
+    }
+
+    /// The part of a head that a log alone knows.
+    pub fn of_log(at: LoggedAt) -> Self {
+        let logged = at.logged;
+        Self {
+            head: logged.head,
+            root: logged.root,
+            key: logged.key,
+            kind: logged.kind,
+            is_final: false,
+            thread: None,
+            first_seen: Timestamp::UNIX_EPOCH,
+            updated: Timestamp::UNIX_EPOCH,
+            path_hint: None,
+            aliases: Vec::new(),
+            logged: Some(at),
+            vouches: true,
+        }
+    }
+
+    /// When this host already held the head: evidence against a later revocation. A log has no
+    /// times.
+    pub fn held_since(&self) -> Option<Timestamp> {
+        (self.updated != Timestamp::UNIX_EPOCH).then_some(self.updated)
+    }
+
+    /// The expectations for a record: the head, and the log's head where that is another one.
+    pub fn expectations(&self) -> Vec<Expectation> {
+        let logged = self.logged.as_ref().map(|at| {
+            let head = ExpectedHead::Head(at.logged.head);
+            Expectation::logged(head, Arc::clone(&at.entry))
+        });
+        let in_log = self.logged.as_ref().map(|at| at.logged.head);
+        let own = (in_log != Some(self.head))
+            .then(|| Expectation::remembered(ExpectedHead::Head(self.head)));
+        let mut all: Vec<_> = own.into_iter().chain(logged).collect();
+        all.iter_mut().for_each(|one| one.vouches = self.vouches);
+        all
+    }
+}
+
+/// The failure that a stored head survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// The end of this process. After power loss the last durable head counts, or a later one.
+    Written,
+    /// Power loss.
+    Durable,
+}
+
+/// The result of a compare-and-swap.
+#[must_use = "the head may not have been stored"]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Swap {
+    /// The new head is stored.
+    Stored,
+    /// Another head is stored (`None`: no head at all); nothing changed.
+    Differs(Option<Box<StoredHead>>),
+}
+
+/// Last known heads.
+pub trait HeadStore: fmt::Debug + Send + Sync {
+    /// The head of `record`, if this store knows one.
+    ///
+    /// # Errors
+    /// [`threadseal_core::error::ErrorKind::External`] when the store cannot be read or is damaged.
+    fn fetch(&self, record: &RecordId) -> Result<Option<StoredHead>, Error>;
+
+    /// The head of `record` in this store alone, to be replaced by a newer one.
+    ///
+    /// # Errors
+    /// As [`HeadStore::fetch`].
+    fn fetch_to_replace(&self, record: &RecordId) -> Result<Option<StoredHead>, Error> {
+        self.fetch(record)
+    }
+
+    /// Stores the first head of a record, durably.
+    ///
+    /// # Errors
+    /// [`threadseal_core::error::ErrorKind::External`] when the store cannot be read or written;
+    /// the head may be stored all the same.
+    fn create(&self, new: &StoredHead) -> Result<Swap, Error>;
+
+    /// Stores `new` if the head of its record is `expected`.
+    ///
+    /// # Errors
+    /// [`threadseal_core::error::ErrorKind::Refused`] when `new` would go back (see the module's
+    /// heading), or as [`HeadStore::create`].
+    fn replace_if(
+        &self,
+        expected: &Head,
+        new: &StoredHead,
+        durability: Durability,
+    ) -> Result<Swap, Error>;
+
+    /// The records that have `line` among their aliases, sorted.
+    ///
+    /// # Errors
+    /// [`threadseal_core::error::ErrorKind::External`] when the store cannot be read or is damaged.
+    fn find_by_line(&self, line: &Digest) -> Result<Vec<RecordId>, Error>;
+
+    /// The record of this kind whose head was stored last with the path hint `place`. It is left
+    /// out if it was sealed in another place since.
+    ///
+    /// # Errors
+    /// [`threadseal_core::error::ErrorKind::External`] when the store cannot be read or is damaged.
+    fn find_by_place(&self, kind: RecordKind, place: &str) -> Result<Option<StoredHead>, Error>;
+
+    /// Forks of `record` in the log of this host.
+    ///
+    /// # Errors
+    /// [`threadseal_core::error::ErrorKind::External`] when the log exists and cannot be read: it
+    /// may contain a fork of the record.
+    fn forks(&self, _record: &RecordId) -> Result<Vec<KnownFork>, Error> {
+        Ok(Vec::new())
+    }
+
+    /// The entry by which the log of this host names `record` as pruned, if there is one. Such a
+    /// record takes no seal any more.
+    ///
+    /// # Errors
+    /// [`threadseal_core::error::ErrorKind::External`] when the log cannot be read.
+    fn pruned(&self, _record: &RecordId) -> Result<Option<Arc<str>>, Error> {
+        Ok(None)
+    }
+
+    /// `heads`, logged where the heads of this store are logged. The log of a host covers all of
+    /// its seals, wherever their heads are kept.
+    fn logged(&self, heads: Arc<dyn HeadStore>) -> Arc<dyn HeadStore> {
+        heads
+    }
+
+    /// Is this store's knowledge of records, and its lack of it, provably the newest that this host
+    /// ever had?
+    fn vouches(&self) -> bool {
+        true
+    }
+
+    /// The place of the records whose heads are stored here, where that is one place: a database.
+    fn place(&self) -> Option<String> {
+        None
+    }
+
+    /// Remembers a place of a record that its head does not name. A later search of all records
+    /// needs it.
+    fn note_place(&self, _record: &RecordId, _place: &str) {}
+
+    /// The fencing token of the lease under which heads are stored here: each seal of a transcript
+    /// holds it.
+    fn fence(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// `new` as it is stored after `old`: with the first `first_seen` and the aliases of both.
+///
+/// # Errors
+/// [`threadseal_core::error::ErrorKind::Refused`] when `new` goes back,
+/// [`threadseal_core::error::ErrorKind::Limit`] above [`MAX_ALIASES`].
+pub(crate) fn succeed(old: &StoredHead, new: &StoredHead) -> Result<StoredHead, Error> {
+    if let Some(complaint) = going_back(old, new) {
+        return Err(Error::refused(format!(
+            "the head of record {} must not go back: {complaint} (known head {})",
+            old.head.record, old.head
+        )));
+    }
+    let mut next = new.clone();
+    next.first_seen = old.first_seen;
+    next.aliases = old.aliases.clone();
+    for alias in &new.aliases {
+        if !next.aliases.contains(alias) {
+            next.aliases.push(*alias);
+        }
+    }
+    checked(next)
+}
+
+/// `new` within the bounds of a store.
+pub(crate) fn checked(mut new: StoredHead) -> Result<StoredHead, Error> {
+    if new.aliases.len() > MAX_ALIASES {
+        return Err(Error::new(
+            threadseal_core::error::ErrorKind::Limit,
+            format!("a record has at most {MAX_ALIASES} aliases"),
+        ));
+    }
+    new.path_hint = new
+        .path_hint
+        .filter(|hint| hint.len() <= MAX_PATH_HINT_BYTES);
+    Ok(new)
+}
+
+pub(super) fn going_back(old: &StoredHead, new: &StoredHead) -> Option<String> {
+    let (was, is) = (&old.head, &new.head);
+    let grows_only = old.kind != RecordKind::Document;
+    if was.record != is.record {
+        Some(format!("the new head belongs to record {}", is.record))
+    } else if old.kind != new.kind {
+        Some(format!("it is {}, not {}", old.kind, new.kind))
+    } else if is.seq < was.seq {
+        Some(format!("seal {} is older than seal {}", is.seq, was.seq))
+    } else if is.seq == was.seq && (is.line != was.line || is.size != was.size) {
+        Some(format!("there are two seals {}", is.seq))
+    } else if grows_only && is.size < was.size {
+        Some(format!("{} bytes are fewer than {}", is.size, was.size))
+    } else if is.seq == was.seq && old.is_final && !new.is_final {
+        Some(format!("seal {} is final", is.seq))
+    } else {
+        None
+    }
+}

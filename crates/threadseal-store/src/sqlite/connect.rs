@@ -1,0 +1,312 @@
+//! Connections to an SQLite file: to write, and to read without leaving a trace.
+//!
+//! ```text
+//! to write         WAL, synchronous = FULL: a commit that returned has reached the disk
+//! to read          no -wal beside the file             immutable: no lock, no second file
+//!                  a -wal and its -shm, in use         read-only, also the shared memory
+//!                  a -wal, not in use (copy, crash)    read-only, its index in this process
+//! ```
+//! Without locks a reader gets no signal of a change. Therefore [`Reading::is_unchanged`] compares
+//! the sizes and times of both files after each read. An unfinished rollback journal (`-journal`)
+//! can only be played back by writing, so such a file is refused.
+//!
+//! Files are untrusted: schemas are not trusted, values above [`MAX_VALUE_BYTES`] are not loaded,
+//! and pages are checked as they are read.
+
+use super::failure::failed;
+use crate::clock::{Clock, SystemClock};
+use crate::lock::MAX_TURN_WAIT;
+use crate::sys::{FileKind, Fs as _, Metadata, RealFs, directory_of};
+use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::limits::MAX_LINE_BYTES;
+
+/// Longest wait of the writer whose turn it is, before it gives up.
+const PATIENCE: Duration = MAX_TURN_WAIT;
+/// First and longest pause between two looks whether it is a writer's turn.
+const FIRST_PAUSE: Duration = Duration::from_micros(50);
+const LONGEST_PAUSE: Duration = Duration::from_millis(1);
+/// Longest value that is loaded: a record, and a little that SQLite adds when it stores one.
+const MAX_VALUE_BYTES: i32 = 64 + (16 << 20);
+const _: () = assert!(MAX_LINE_BYTES + 64 == 64 + (16 << 20));
+/// Pages of the write-ahead log after which it is copied into the file.
+const CHECKPOINT_PAGES: u32 = 4000;
+/// SQLite's way to files without locks; its `nolock=1` would do without the log as well.
+const NO_LOCKS: &str = "vfs=unix-none";
+/// Mode of a new file: an agent's words are for its user.
+const FILE_MODE: u32 = 0o600;
+
+/// A connection that may write, to a file that is made where there is none, whatever tables there
+/// are.
+pub(super) fn durable(path: &Path) -> Result<Connection, Error> {
+    durable_with(path, OpenFlags::empty())
+}
+
+/// The same of a file that is no link: the maker of a link would choose which file is written.
+pub(super) fn durable_itself(path: &Path) -> Result<Connection, Error> {
+    let link = RealFs
+        .symlink_metadata(path)
+        .is_ok_and(|found| found.kind == FileKind::Symlink);
+    if link {
+        return Err(Error::refused(format!(
+            "{}: it is a symbolic link, and no database is written through one; remove the link, or put the file \
+             itself in its place",
+            path.display()
+        )));
+    }
+    // The maker of the project may have put links on the way to the folder.
+    let real = directory_of(path);
+    let real = RealFs.canonicalize(real);
+    let real = real.map_err(|error| crate::sys::failure("open", path, &error))?;
+    let name = path.file_name().unwrap_or_default();
+    durable_with(&real.join(name), OpenFlags::SQLITE_OPEN_NOFOLLOW)
+}
+
+fn durable_with(path: &Path, more: OpenFlags) -> Result<Connection, Error> {
+    create_if_absent(path)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
+    let mut connection = Connection::open_with_flags(path, flags)
+        .map_err(|error| failed("it cannot be opened", path, &error))?;
+    let fail = |error| failed("it cannot be opened", path, &error);
+    wait_for_others(&mut connection).map_err(fail)?;
+    distrust(&connection).map_err(fail)?;
+    use_write_ahead_log(&connection, path)?;
+    connection
+        .pragma_update(None, "synchronous", "FULL")
+        .map_err(fail)?;
+    connection
+        .pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)
+        .map_err(fail)?;
+    Ok(connection)
+}
+
+fn create_if_absent(path: &Path) -> Result<(), Error> {
+    let fs = RealFs::shared();
+    let io = |error: io::Error| {
+        Error::new(
+            ErrorKind::External,
+            format!("cannot create {}: {error}", path.display()),
+        )
+        .with_source(error)
+    };
+    if fs.metadata(path).is_ok() {
+        return Ok(());
+    }
+    match fs.open(path, crate::sys::Access::CreateNew(FILE_MODE)) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(io(error)),
+        _ => {}
+    }
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    fs.sync_dir(folder.unwrap_or(Path::new("."))).map_err(io)
+}
+
+/// Other writers hold the file for the time of one commit, so the first pauses are short. Where
+/// many write all the time, each check slows the present writer, so pauses get longer.
+fn wait_for_others(connection: &mut Connection) -> rusqlite::Result<()> {
+    let mut since = Duration::ZERO;
+    connection.busy_handler(Some(move |attempt: i32| {
+        let now = SystemClock.elapsed();
+        if attempt == 0 {
+            since = now;
+        }
+        if now.saturating_sub(since) >= PATIENCE {
+            return false;
+        }
+        let pause = FIRST_PAUSE * (1 << attempt.clamp(0, 10));
+        thread::sleep(pause.min(LONGEST_PAUSE));
+        true
+    }))
+}
+
+fn distrust(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    connection.pragma_update(None, "cell_size_check", true)
+}
+
+/// Keeps the file from changing the written rows by triggers, and the read ones by views.
+pub(super) fn without_triggers(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
+    Ok(())
+}
+
+fn use_write_ahead_log(connection: &Connection, path: &Path) -> Result<(), Error> {
+    let start = SystemClock.elapsed();
+    loop {
+        let mode = connection.query_row("PRAGMA journal_mode = WAL", [], |row| {
+            row.get::<_, String>(0)
+        });
+        match mode {
+            Ok(mode) if mode == "wal" => return Ok(()),
+            Ok(_) => {
+                return Err(Error::invalid(format!(
+                    "{} is in a place where SQLite cannot keep a write-ahead log; use a local disk",
+                    path.display()
+                )));
+            }
+            // Two who make the same file: the busy handler is not asked while the mode changes.
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && SystemClock.elapsed().saturating_sub(start) < PATIENCE =>
+            {
+                thread::sleep(Duration::from_millis(1));
+            }
+            Err(error) => return Err(failed("it cannot be opened", path, &error)),
+        }
+    }
+}
+
+/// A connection that only reads, and the state of the files when it was made.
+#[derive(Debug)]
+pub(super) struct Reading {
+    pub(super) connection: Connection,
+    path: PathBuf,
+    /// `None` where SQLite's own locks keep readers and writers apart.
+    stamps: Option<[Option<Stamp>; 2]>,
+}
+
+/// The values that change when a file is written to: size and time. The time of the metadata is not
+/// one of them. SQLite gives a log that it opens as root to the owner of the file, who mostly has
+/// it already.
+type Stamp = (u64, i128);
+
+impl Reading {
+    /// Opens an existing file, whatever tables there are.
+    pub(super) fn bare(path: &Path) -> Result<Self, Error> {
+        let fs = RealFs::shared();
+        let size = |suffix: &str| fs.metadata(&beside(path, suffix)).map_or(0, |m| m.size);
+        if !fs.metadata(path).is_ok_and(|found| found.size > 0) {
+            return Err(Error::new(
+                ErrorKind::External,
+                format!("cannot read {}: there is no SQLite file", path.display()),
+            ));
+        }
+        if size("-journal") > 0 {
+            return Err(Error::refused(format!(
+                "a transaction on {} was not finished; open it once with the program that wrote it, \
+                 which rolls it back",
+                path.display()
+            )));
+        }
+        let stamps = stamps(path);
+        let (how, locked) = match (size("-wal") > 0, is_in_use(&beside(path, "-shm"))) {
+            (false, _) => ("immutable=1", false),
+            (true, true) => ("readonly_shm=1", true),
+            (true, false) => (NO_LOCKS, false),
+        };
+        let connection = open_uri(path, how)?;
+        if how == NO_LOCKS {
+            // Without shared memory: the index of the log is made in this process.
+            connection
+                .pragma_update(None, "locking_mode", "EXCLUSIVE")
+                .map_err(|error| failed("it cannot be opened", path, &error))?;
+        }
+        Ok(Self {
+            connection,
+            path: path.to_owned(),
+            stamps: (!locked).then_some(stamps),
+        })
+    }
+
+    /// Did no process write since this was opened, or would SQLite have noticed?
+    pub(super) fn is_unchanged(&self) -> bool {
+        self.stamps
+            .is_none_or(|before| before == stamps(&self.path))
+    }
+}
+
+/// Has any process the shared memory open?
+///
+/// A process that died may have left it half written, and SQLite waits ten seconds for that process
+/// then. This check does not open it: closing it again would release SQLite's locks of this process
+/// (sqlite.org/howtocorrupt.html, §2.2).
+fn is_in_use(shared_memory: &Path) -> bool {
+    let Ok(found) = RealFs.metadata(shared_memory) else {
+        return false;
+    };
+    crate::sys::is_locked(found.identity) || crate::sys::is_open_here(found.identity)
+}
+
+/// Is there a file at `path` of which the first transaction was never finished? It is empty, and
+/// the next writer completes it.
+pub(super) fn is_unmade(path: &Path) -> bool {
+    let Ok(found) = RealFs.metadata(path) else {
+        return false;
+    };
+    let regular = found.kind == FileKind::Regular;
+    regular && (found.size == 0 || began_from_nothing(&beside(path, "-journal")))
+}
+
+/// Does a rollback journal restore a file to no page at all? (sqlite.org/fileformat2.html, §3)
+fn began_from_nothing(journal: &Path) -> bool {
+    const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+    let mut header = [0; 20];
+    let regular = RealFs
+        .metadata(journal)
+        .is_ok_and(|found| found.kind == FileKind::Regular);
+    let file = regular.then(|| RealFs.open(journal, crate::sys::Access::Read));
+    let Some(Ok(file)) = file else { return false };
+    let read = crate::sys::read_full_at(&*file, &mut header, 0);
+    // A header without its magic was not synced: the file was not written yet.
+    read.is_ok_and(|read| {
+        read == header.len() && header.starts_with(&MAGIC) && header[16..] == [0; 4]
+    })
+}
+
+fn open_uri(path: &Path, how: &str) -> Result<Connection, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let uri = format!("file:{}?mode=ro&{how}", escaped(path)?);
+    let mut connection = Connection::open_with_flags(uri, flags)
+        .map_err(|error| failed("it cannot be opened", path, &error))?;
+    let fail = |error| failed("it cannot be opened", path, &error);
+    wait_for_others(&mut connection).map_err(fail)?;
+    distrust(&connection).map_err(fail)?;
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+        .map_err(fail)?;
+    connection
+        .pragma_update(None, "temp_store", "MEMORY")
+        .map_err(fail)?;
+    Ok(connection)
+}
+
+/// `path` as the path of a `file:` URI (sqlite.org/uri.html §3.1).
+fn escaped(path: &Path) -> Result<String, Error> {
+    let absolute = std::path::absolute(path)
+        .map_err(|error| Error::invalid(error.to_string()).with_source(error))?;
+    let text = absolute
+        .to_str()
+        .ok_or_else(|| Error::invalid(format!("the path {} is not UTF-8", path.display())))?;
+    Ok(text
+        .replace('%', "%25")
+        .replace('?', "%3f")
+        .replace('#', "%23"))
+}
+
+/// A file that belongs to the database at `path`: beside the real one, whatever link leads there,
+/// as SQLite has its own.
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let real = RealFs.canonicalize(path);
+    let mut name = OsString::from(real.unwrap_or_else(|_| path.to_owned()));
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn stamps(path: &Path) -> [Option<Stamp>; 2] {
+    let fs = RealFs::shared();
+    let of = |found: Metadata| (found.size, found.modified_ns);
+    [path.to_owned(), beside(path, "-wal")].map(|file| fs.metadata(&file).ok().map(of))
+}

@@ -1,0 +1,19 @@
+//! SQLite files: one database on this machine, for many processes.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `connect` | connections: to write durably, to read without leaving a trace |
+//! | `turn` | the queue of the writers of one file |
+//! | `failure` | errors |
+//! | [`database`] | files of other layers |
+//! | `ledger`, `objects` | the stores |
+
+mod connect;
+pub mod database;
+mod failure;
+mod ledger;
+mod objects;
+mod turn;
+
+pub use ledger::SqliteLedgerStore;
+pub use objects::SqliteObjects;

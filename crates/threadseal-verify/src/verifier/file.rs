@@ -1,0 +1,287 @@
+//! One file in, its reports out: one for each claim that is made about it.
+//!
+//! | kind | claims | looked at by |
+//! |---|---|---|
+//! | transcript | its own checkpoints; a seal file beside it | `transcript`, `log` |
+//! | log | a seal file beside it | `log` |
+//! | document | its own signature; a seal file beside it | `document`, `log` |
+//! | scroll | its own hashes and signatures; a seal file beside it | `scroll`, `log` |
+//! | checkpoint | its seal and place in the lineage that all checkpoints at hand make; a seal file beside it | `lineage`, `log` |
+//! | ledger | its chains, one for each run, and signatures; a signed head, a seal file beside it | `ledger`, `log` |
+//!
+//! A file inside a folder is passed over when nothing claims to protect it and it is no record
+//! (a plain source file); a file that was named always gets a result.
+
+use super::context::{Context, shown};
+use super::file_result::FileResult;
+use super::{
+    companions, displacement, document, finish, ledger, leftover, lineage, log, scroll, transcript,
+};
+use crate::clean::Clean;
+use crate::detect::{self, Kind};
+use crate::error::VerifyError;
+use crate::inputs::Candidate;
+use crate::output::PathError;
+use crate::request::{RequestedProfile, VerifyRequest};
+use threadseal_core::report::{Finding, FindingCode, Report, Severity, Verdict};
+use threadseal_core::trust::ScopeFormat;
+use threadseal_formats::document::DocumentKind;
+use threadseal_store::observer::seal_path;
+use threadseal_store::read::RegularFile;
+
+/// Looks after the first, where a record seems older than its head.
+pub(super) const SECOND_LOOKS: usize = 2;
+
+/// Verifies one file.
+pub(super) fn verify_candidate(context: &Context, candidate: &Candidate) -> FileResult {
+    let mut seen = look_or_fail(context, candidate);
+    // A record that was sealed while it was read seems older than its head: the file was
+    // opened before the head was fetched. Another look, after that head, decides.
+    for _ in 0..SECOND_LOOKS {
+        let again = match &seen {
+            FileResult::Reports(reports) | FileResult::Link(_, reports) => {
+                reports.iter().any(seems_older)
+            }
+            // In a database a reader loses a file that is replaced while it is open.
+            FileResult::Failed(_) => context.is_shared,
+            _ => false,
+        };
+        if !again {
+            break;
+        }
+        seen = look_or_fail(context, candidate);
+    }
+    if let FileResult::Reports(reports) | FileResult::Link(_, reports) = &mut seen {
+        for report in reports {
+            finish::finish(context, report, &candidate.path);
+        }
+    }
+    seen
+}
+
+fn look_or_fail(context: &Context, candidate: &Candidate) -> FileResult {
+    look(context, candidate).unwrap_or_else(|failure| {
+        FileResult::Failed(PathError::of(Some(&candidate.path), &failure))
+    })
+}
+
+fn look(context: &Context, candidate: &Candidate) -> Result<FileResult, VerifyError> {
+    // A small file is looked at several times, for what it is and for what it proves.
+    let file = context
+        .stores
+        .open(&*context.host.fs, &candidate.path)?
+        .hold_if_small()?;
+    if !candidate.named && leftover::is_one(context, &file)? {
+        return Ok(FileResult::PassedOver);
+    }
+    let kind = kind(context, &file)?;
+    if kind == Some(Kind::Sidecar) {
+        return log::sidecar(context, file.path(), candidate.named);
+    }
+    if kind == Some(Kind::LedgerHead) {
+        return ledger::sidecar(context, file.path(), candidate.named);
+    }
+    if kind == Some(Kind::Checkpoint) && context.request.profile != RequestedProfile::Observed {
+        let reports = claims(context, &file, kind, false)?;
+        let facts = lineage::look(context, &file)?;
+        return Ok(FileResult::Link(Box::new(facts), reports));
+    }
+    let is_other = kind.is_some_and(|kind| !matches!(kind, Kind::Scroll(_)));
+    if context.request.scroll.is_some() && (is_other || (kind.is_none() && candidate.named)) {
+        let text = "a length or an age was requested, but only scrolls have them";
+        return Err(VerifyError::refused(text).about(&candidate.path));
+    }
+    let mut reports = claims(context, &file, kind, candidate.named)?;
+    excuse_from_head(context, &file, kind, candidate.named, &mut reports)?;
+    // Its real place: a record in a store is named in another way.
+    displacement::hold(context, file.path(), &mut reports)?;
+    match (reports.is_empty(), kind) {
+        (false, _) => Ok(FileResult::Reports(reports)),
+        (true, None) if candidate.named => {
+            let text = match detect::proof(&file)? {
+                Some(what) => format!(
+                    "{what} is not a record; hint: threadseal check-proof {}",
+                    Clean(&shown(&candidate.path))
+                ),
+                None => "unknown format".to_owned(),
+            };
+            let failure = VerifyError::refused(text).about(&candidate.path);
+            let error = PathError::of(Some(&candidate.path), &failure);
+            Ok(FileResult::NoRecord(error))
+        }
+        (true, _) => Ok(FileResult::PassedOver),
+    }
+}
+
+/// The claims that the profile asks for. A file that makes none is reported as unsigned where
+/// it was named or should make one.
+fn claims(
+    context: &Context,
+    file: &RegularFile,
+    kind: Option<Kind>,
+    named: bool,
+) -> Result<Vec<Report>, VerifyError> {
+    let mut reports = Vec::new();
+    let beside = matches!(
+        context.request.profile,
+        RequestedProfile::Auto | RequestedProfile::Observed
+    );
+    if beside && context.exists(&seal_path(file.path())) {
+        reports.push(log::sealed(context, file, &seal_path(file.path()))?);
+    }
+    if context.request.profile == RequestedProfile::Observed {
+        if reports.is_empty() && (named || kind == Some(Kind::Log)) {
+            reports.push(unsealed(context, file)?);
+        }
+        return Ok(reports);
+    }
+    if let Some(Kind::Ledger(shape)) = kind {
+        reports.extend(ledger::look(context, file, shape)?);
+        return Ok(reports);
+    }
+    if kind == Some(Kind::Checkpoint) {
+        return Ok(reports);
+    }
+    if let Some(report) = own_claim(context, file, kind)? {
+        let is_source = matches!(kind, Some(Kind::Document(kind)) if kind != DocumentKind::Json);
+        let should_claim = reports.is_empty() && (named || !is_source);
+        // One file does not show what else is missing.
+        let beside = match kind {
+            Some(Kind::Native) if !named => companions::beside(context, file, &report)?,
+            _ => Vec::new(),
+        };
+        if should_claim || !claims_nothing(&report) {
+            reports.push(report);
+        }
+        reports.extend(beside);
+    }
+    Ok(reports)
+}
+
+/// An expected head is of one record. Of a file that is several, those that it was not meant
+/// for are looked at without it.
+fn excuse_from_head(
+    context: &Context,
+    file: &RegularFile,
+    kind: Option<Kind>,
+    named: bool,
+    reports: &mut [Report],
+) -> Result<(), VerifyError> {
+    let is_meant = reports.iter().any(|report| !misses_head(report));
+    if context.request.expect_head.is_none() || !is_meant || !reports.iter().any(misses_head) {
+        return Ok(());
+    }
+    let without = context.with(VerifyRequest {
+        expect_head: None,
+        exact_head: false,
+        ..context.request.clone()
+    });
+    let again = claims(&without, file, kind, named)?;
+    for (report, again) in reports.iter_mut().zip(again) {
+        if misses_head(report) {
+            *report = again;
+        }
+    }
+    Ok(())
+}
+
+/// What the file itself carries. That it carries nothing is evidence where this host sealed it
+/// and no seals lie beside it either.
+fn own_claim(
+    context: &Context,
+    file: &RegularFile,
+    kind: Option<Kind>,
+) -> Result<Option<Report>, VerifyError> {
+    let mut report = match kind {
+        Some(Kind::Native) => transcript::native(context, file)?.report,
+        // Rye's checkpoints are nothing to who asks for native seals.
+        Some(Kind::Events) if context.request.profile != RequestedProfile::Native => {
+            transcript::rye(context, file)?.report
+        }
+        Some(Kind::Events | Kind::Log) => log::unsealed(context, file),
+        Some(Kind::Document(kind)) => document::look(context, file, kind)?,
+        Some(Kind::Scroll(container)) => scroll::look(context, file, container)?,
+        Some(Kind::Sidecar | Kind::LedgerHead | Kind::Ledger(_) | Kind::Checkpoint) => {
+            return Ok(None);
+        }
+        // It holds lines of a record, and is marked as a copy.
+        None if detect::is_copy(file)? => return Ok(None),
+        // This host may know that such a file was a record.
+        None if context.exists(&seal_path(file.path())) => return Ok(None),
+        None => {
+            let report = unsealed(context, file)?;
+            return Ok((report.verdict == Verdict::Tampered).then_some(report));
+        }
+    };
+    if report.verdict == Verdict::Unsigned && !context.exists(&seal_path(file.path())) {
+        log::hold_if_stripped(context, file, &mut report)?;
+    }
+    Ok(Some(report))
+}
+
+/// A file that should have a seal file beside it, and has none.
+fn unsealed(context: &Context, file: &RegularFile) -> Result<Report, VerifyError> {
+    let mut report = log::unsealed(context, file);
+    log::hold_if_stripped(context, file, &mut report)?;
+    Ok(report)
+}
+
+fn kind(context: &Context, file: &RegularFile) -> Result<Option<Kind>, VerifyError> {
+    let name = file.path().to_string_lossy();
+    Ok(match context.request.format {
+        None => match (detect::kind(file)?, DocumentKind::of_name(&name)) {
+            (Some(Kind::Native | Kind::Events), Some(text))
+                if text != DocumentKind::Json && is_sealed_text(context, file, text) =>
+            {
+                Some(Kind::Document(text))
+            }
+            (found, _) => found,
+        },
+        Some(ScopeFormat::Transcript) => Some(detect::transcript(file)?),
+        Some(ScopeFormat::Log) => Some(Kind::Log),
+        Some(ScopeFormat::Scroll) => Some(Kind::Scroll(detect::container(file)?)),
+        Some(ScopeFormat::Ledger) => Some(Kind::Ledger(detect::ledger_shape(file)?)),
+        Some(ScopeFormat::Lineage) => Some(Kind::Checkpoint),
+        Some(ScopeFormat::Json) => Some(Kind::Document(DocumentKind::Json)),
+        Some(ScopeFormat::Text) => {
+            let by_name = DocumentKind::of_name(&name);
+            let text = by_name.filter(|kind| *kind != DocumentKind::Json);
+            Some(Kind::Document(text.unwrap_or(DocumentKind::Markdown)))
+        }
+    })
+}
+
+/// Is all of a file one text under the seal of a trusted key? A text may quote the lines of transcripts, as the entry
+/// of a thread that read one does; nothing is hidden where every byte is vouched for.
+fn is_sealed_text(context: &Context, file: &RegularFile, kind: DocumentKind) -> bool {
+    let looked = document::look(context, file, kind);
+    looked.is_ok_and(|report| report.verdict == Verdict::Verified)
+}
+
+/// Is the expected head none of this record's?
+fn misses_head(report: &Report) -> bool {
+    const OTHERS: [FindingCode; 4] = [
+        FindingCode::RecordDiffers,
+        FindingCode::HeadMissing,
+        FindingCode::OtherRecord,
+        FindingCode::OtherHead,
+    ];
+    let mut findings = report.findings.iter();
+    findings.any(|found| OTHERS.contains(&found.code))
+}
+
+pub(super) fn seems_older(report: &Report) -> bool {
+    // Bodies are read after the record that names them.
+    let lacks = |finding: &Finding| finding.code == FindingCode::BodyMissing;
+    matches!(report.verdict, Verdict::Truncated | Verdict::RolledBack)
+        || report.findings.iter().any(lacks)
+}
+
+/// Does nothing in the file claim to protect it, and nothing else speak of it?
+fn claims_nothing(report: &Report) -> bool {
+    let mut findings = report.findings.iter();
+    report.verdict == Verdict::Unsigned
+        && findings.all(|found| {
+            found.severity == Severity::Note || found.code == FindingCode::NoCheckpoint
+        })
+}

@@ -1,0 +1,32 @@
+//! What every report of a run gets at its end.
+
+use super::context::{Context, shown};
+use super::{as_of, logged};
+use std::path::Path;
+use threadseal_core::report::{Finding, FindingCode, Report, Verdict};
+
+/// Adds to every report what holds for the whole run.
+pub(super) fn finish(context: &Context, report: &mut Report, path: &Path) {
+    if report.path.is_empty() {
+        report.path = shown(path);
+    }
+    if context.request.thread.is_some() && !report.format.may_name_a_thread() {
+        let text = "a thread was requested, but this kind of record does not name one";
+        report.downgrade(
+            Verdict::Foreign,
+            Finding::error(FindingCode::ThreadUnnamed, text),
+        );
+    }
+    as_of::supersede(context, report);
+    logged::tell_log(report, &context.log);
+    logged::doubt(report, &context.log);
+    if let Some(anchors) = &context.request.anchors {
+        anchors.hold(report, &context.log);
+    }
+    if context.request.trust.local {
+        report.find(Finding::warning(
+            FindingCode::LocalTrust,
+            "the trust is inside the tree that it judges: the author of the tree could have made the trust, too",
+        ));
+    }
+}
