@@ -134,7 +134,7 @@ fn open_postgres(address: &str, settings: &[(String, String)]) -> Result<Arc<dyn
 
 #[cfg(not(feature = "postgres"))]
 fn open_postgres(address: &str, _: &[(String, String)]) -> Result<Arc<dyn Objects>, Error> {
-    Err(Unbuilt::Postgres.error("open this second place"))
+    Err(Unbuilt::Postgres.error(format_args!("open {address}")))
 }
 
 /// The address, with a password as one more of its settings.
