@@ -131,7 +131,7 @@ fn threads_that_are_deleted_as_a_whole_are_missing_with_and_without_the_heads() 
     let sandbox = world();
     let threads = [thread(&sandbox, "greet"), thread(&sandbox, "child")];
     let records = threads.clone().map(|thread| {
-        let first = json_lines(&thread.join("transcript.jsonl")).remove(0);
+        let first = json_lines(thread.join("transcript.jsonl")).remove(0);
         first["payload"]["record"].text().to_owned()
     });
     for thread in &threads {
@@ -265,7 +265,7 @@ fn of_a_home_and_its_clone_one_continues_and_the_other_warns() {
     sandbox.is_good("p d");
     // The copy continues on purpose, as a log of its own.
     in_clone("log restart").exits(0);
-    in_clone("verify e.json").exits(0).is_quiet();
+    in_clone("verify e.json").exits(0).warns_nothing();
 }
 
 // T-MARK-28
@@ -304,7 +304,7 @@ fn a_restored_home_continues_after_a_restart_without_an_alarm() {
     sandbox.is_good("p d");
     seal(&sandbox, "one\ntwo again\n");
     sandbox.write("e.json", "{\"e\":1}\n");
-    sandbox.ok("seal e.json").is_quiet();
+    sandbox.ok("seal e.json").warns_nothing();
     sandbox.is_good("p d e.json");
     // The knowledge of the old log still protects its records.
     sandbox.forget_heads();

@@ -132,7 +132,7 @@ fn restore_home_and_records() {
 #[test]
 fn delete() {
     let scene = scene();
-    let first = json_lines(&scene.transcript(&scene.second)).remove(0);
+    let first = json_lines(scene.transcript(&scene.second)).remove(0);
     let record = first["payload"]["record"].clone();
     fs::remove_dir_all(scene.path(THREADS).join(&scene.second)).unwrap();
     for named in ["", "p"] {
@@ -171,7 +171,7 @@ fn transplant() {
     let scene = scene();
     let (path, whole) = (
         scene.transcript(&scene.first),
-        lines(&scene.transcript(&scene.first)),
+        lines(scene.transcript(&scene.first)),
     );
     fs::copy(scene.transcript(&scene.second), &path).unwrap();
     scene.says(&scene.first, "foreign", 1);
@@ -198,7 +198,7 @@ fn replay() {
     let scene = scene();
     let path = scene.transcript(&scene.first);
     let own = lines(&path);
-    let other = &lines(&scene.transcript(&scene.second))[2..4];
+    let other = &lines(scene.transcript(&scene.second))[2..4];
     let (last, sealed) = own.split_last().unwrap();
     fs::write(
         &path,

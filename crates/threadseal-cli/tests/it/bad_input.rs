@@ -41,8 +41,10 @@ const TOO_LONG: [Answer; 2] = [(1, 2, "not a folder"), (4, 2, "more than")];
 
 const LATIN1: [Answer; 3] = [(1, 1, ""), (1, 2, "UTF-8"), (1, 0, "")];
 
-/// Files that no command expects, how they are made, and the answers of [`COMMANDS`].
-const INPUTS: [(&str, fn(&Path), &[&[Answer]]); 10] = [
+/// A file that no command expects, how it is made, and the answers of [`COMMANDS`].
+type Input = (&'static str, fn(&Path), &'static [&'static [Answer]]);
+
+const INPUTS: [Input; 10] = [
     ("absent.jsonl", nothing, &[&[(12, 2, "No such file")]]),
     (
         "pipe.jsonl",

@@ -30,7 +30,7 @@ fn seal_in(sandbox: &Sandbox, home: &Path, name: &str) -> Ran {
 /// Everything verifies in this home, without any warning.
 #[track_caller]
 fn at_ease(sandbox: &Sandbox, home: &Path, size: u64) {
-    sandbox.in_home(home, "verify .").exits(0).is_quiet();
+    sandbox.in_home(home, "verify .").exits(0).warns_nothing();
     let status = status(sandbox, home);
     assert_eq!(
         (&status["state"], status["size"].as_u64()),
@@ -88,7 +88,7 @@ fn a_moved_home_continues_with_and_without_its_second_place() {
     let moved = sandbox.home().with_file_name("moved");
     fs::rename(sandbox.home(), &moved).unwrap();
     at_ease(&sandbox, &moved, 4);
-    seal_in(&sandbox, &moved, "a").is_quiet();
+    seal_in(&sandbox, &moved, "a").warns_nothing();
     at_ease(&sandbox, &moved, 5);
     // All parts move along, and nothing is made at the old place.
     let away = sandbox.work().with_file_name("away");
@@ -96,7 +96,7 @@ fn a_moved_home_continues_with_and_without_its_second_place() {
     fs::rename(&moved, away.join("home")).unwrap();
     fs::rename(marks(&moved), away.join("home.marks")).unwrap();
     fs::remove_dir_all(marks(&sandbox.home())).unwrap();
-    seal_in(&sandbox, &away.join("home"), "b").is_quiet();
+    seal_in(&sandbox, &away.join("home"), "b").warns_nothing();
     at_ease(&sandbox, &away.join("home"), 6);
     assert!(!marks(&sandbox.home()).exists() && !marks(&moved).exists());
     notices_an_older_copy(&sandbox, &away.join("home"), "c");
@@ -109,7 +109,7 @@ fn a_copy_of_a_home_reads_without_warnings_and_one_of_both_continues() {
     let twin = set_aside(&sandbox.home());
     at_ease(&sandbox, &twin, 4);
     at_ease(&sandbox, &sandbox.home(), 4);
-    seal(&sandbox, "a").is_quiet();
+    seal(&sandbox, "a").warns_nothing();
     at_ease(&sandbox, &sandbox.home(), 5);
     // The copy knows that it is the one left in the old place, and accuses no record.
     uneasy(&sandbox, &twin);
@@ -121,7 +121,7 @@ fn a_copy_of_a_home_reads_without_warnings_and_one_of_both_continues() {
     fs::remove_file(sandbox.path("d.log")).unwrap();
     fs::remove_file(sandbox.path("d.log.seal")).unwrap();
     at_ease(&sandbox, &sandbox.home(), 5);
-    seal(&sandbox, "b").is_quiet();
+    seal(&sandbox, "b").warns_nothing();
     at_ease(&sandbox, &sandbox.home(), 6);
 }
 
@@ -131,14 +131,14 @@ fn a_copy_of_a_home_reads_without_warnings_and_one_of_both_continues() {
 fn a_home_that_begins_a_log_of_its_own_ends_the_one_that_its_clone_went_on_with() {
     let sandbox = ready();
     let clone = set_aside(&sandbox.home());
-    seal_in(&sandbox, &clone, "a").is_quiet();
+    seal_in(&sandbox, &clone, "a").warns_nothing();
     uneasy(&sandbox, &sandbox.home());
     sandbox.ok("log restart");
     let status = status(&sandbox, &clone);
     assert_eq!(status["state"], "log_rolled_back");
     let why = status["why"].text();
     why.has("another log");
-    seal(&sandbox, "b").is_quiet();
+    seal(&sandbox, "b").warns_nothing();
 }
 
 // T-MARK-29
@@ -158,7 +158,7 @@ fn a_home_restored_from_an_archive_accuses_nothing_and_continues_after_a_restart
     // For a record that was begun since, this home cannot know its end until it is sealed again.
     sandbox.ok("verify a.log b.log c.log");
     sandbox.exits(3, "verify d.log");
-    seal(&sandbox, "d").is_quiet();
+    seal(&sandbox, "d").warns_nothing();
     at_ease(&sandbox, &sandbox.home(), 6);
     notices_an_older_copy(&sandbox, &sandbox.home(), "b");
 }
@@ -188,7 +188,7 @@ fn a_home_on_a_new_machine_continues_after_a_restart_and_is_protected() {
         .exits(0)
         .does_not_warn("warning");
     at_ease(&sandbox, &laptop, 5);
-    seal_in(&sandbox, &laptop, "a").is_quiet();
+    seal_in(&sandbox, &laptop, "a").warns_nothing();
     at_ease(&sandbox, &laptop, 6);
     for name in ["b", "c"] {
         notices_an_older_copy(&sandbox, &laptop, name);

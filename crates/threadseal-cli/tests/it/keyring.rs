@@ -154,7 +154,7 @@ fn heads_sealed_without_the_keyring_wait_for_it_with_a_warning() {
     kept.sh("verify a.json --json").prints("mark_unreadable");
     kept.exits(3, "log status");
     session.unlock();
-    kept.seal("c.json").is_quiet();
+    kept.seal("c.json").warns_nothing();
     let status = kept.status();
     status.is(json!({"state": "good", "marks/1/size": status["size"]}));
     // A keyring that is lost for good can be removed from the places.

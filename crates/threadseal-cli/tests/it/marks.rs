@@ -56,7 +56,7 @@ impl Kept {
     pub(crate) fn notices_that_it_was_put_back(&self) {
         self.seal("a.json");
         self.put_aside();
-        self.seal("b.json").is_quiet();
+        self.seal("b.json").warns_nothing();
         let status = self.status();
         status.is(json!({"state": "good", "size": 3, "marks/1/size": 3}));
         self.put_back();
@@ -112,8 +112,8 @@ fn a_disk_that_was_put_back_whole_is_noticed_by_the_row_of_a_database() {
         environment: password(),
         ..blind
     };
-    seeing.seal("d.json").is_quiet();
-    seeing.ok("log status").is_quiet();
+    seeing.seal("d.json").warns_nothing();
+    seeing.ok("log status").warns_nothing();
     // A server that is lost for good does not block the log for ever.
     let blind = Kept {
         environment: Vec::new(),

@@ -74,7 +74,7 @@ fn a_ledger_is_pruned_in_its_store_and_takes_no_record_any_more() {
         put_back(&kept, &runs);
         let seen = verify(
             &sandbox,
-            &format!("{}", store.strip_prefix("file:").unwrap_or(store)),
+            store.strip_prefix("file:").unwrap_or(store),
             0,
         );
         seen.has("pruned_but_present");

@@ -12,7 +12,7 @@ fn messages_are_those_of_the_sealed_part() {
     let sandbox = ready();
     let mut recorder = recorder(&sandbox, "t.jsonl", 2);
     let path = recorder.path().to_owned();
-    let whole = run(&sandbox, "messages", &path).exits(0).is_quiet();
+    let whole = run(&sandbox, "messages", &path).exits(0).warns_nothing();
     assert_eq!(whole.json().list().len(), 6);
     assert_eq!(
         whole.json()[1],
@@ -23,7 +23,9 @@ fn messages_are_those_of_the_sealed_part() {
     let part = run(&sandbox, "messages", &path).exits(3);
     assert_eq!(part.stdout, whole.stdout);
     part.stderr.has("unsigned_tail");
-    let json = sandbox.exits(3, "messages t.jsonl --json -q").is_quiet();
+    let json = sandbox
+        .exits(3, "messages t.jsonl --json -q")
+        .warns_nothing();
     assert_eq!(json.json()["verdict"], "unsigned_tail");
     assert_eq!(json.json()["messages"].list().len(), 6);
 }
@@ -101,7 +103,7 @@ fn show_lists_the_events_by_turn_without_a_verdict() {
         .ok("show t.jsonl --turn 2 -q")
         .prints("question 2")
         .omits("question 1")
-        .is_quiet();
+        .warns_nothing();
     sandbox.sh("show t.jsonl --turn 9").fails_with("no turn 9");
     let json = sandbox.json("show t.jsonl -q");
     json.is(json!({"events/2/event_type": "cognition_in", "events/2/turn": 1}));

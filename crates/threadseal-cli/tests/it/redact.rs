@@ -6,7 +6,7 @@ use threadseal_formats::transcript::bodies::{BodySalt, detach};
 
 const ANSWER: &str = "I am the child.";
 
-fn redact<'a>(sandbox: &Sandbox, path: &'a Path, more: &str) -> Ran {
+fn redact(sandbox: &Sandbox, path: &Path, more: &str) -> Ran {
     let own = format!("redact {path:?}");
     sandbox.sh(format!("{own} {more}"))
 }

@@ -232,7 +232,7 @@ fn a_verified_transcript_answers_again_and_no_other_does() {
         ),
         ("tail", format!("{text}{{}}\n")),
     ] {
-        let path = sandbox.write(&format!("{name}.jsonl"), changed);
+        let path = sandbox.write(format!("{name}.jsonl"), changed);
         replay(&path).fails_with("only a verified transcript can be replayed");
     }
     let after = fs::read_dir(sandbox.path("p/.ai/agent/threads/demo"))
@@ -306,7 +306,7 @@ fn the_users_space_counts_only_when_it_is_asked_for_and_after_the_project() {
     let home = sandbox.path("home");
     let write = |name: &str, text: &str| {
         let path = sandbox.write(
-            &format!("home/.ai/directives/demo/{name}.md"),
+            format!("home/.ai/directives/demo/{name}.md"),
             directive(name, TOOLS, "").replace("Greet", text),
         );
         sandbox.ok(format!("seal -q {path:?}"));

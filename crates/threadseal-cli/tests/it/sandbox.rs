@@ -122,7 +122,7 @@ impl Sandbox {
     #[track_caller]
     pub(crate) fn is_good(&self, paths: &str) {
         for line in [&format!("verify {paths}"), "log status", "log fsck"] {
-            self.ok(line).is_quiet();
+            self.ok(line).warns_nothing();
         }
     }
 
@@ -384,7 +384,7 @@ impl Ran {
 
     /// Checks that standard error is empty.
     #[track_caller]
-    pub(crate) fn is_quiet(self) -> Self {
+    pub(crate) fn warns_nothing(self) -> Self {
         assert_eq!(self.stderr, "");
         self
     }

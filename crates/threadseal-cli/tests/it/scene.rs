@@ -266,7 +266,7 @@ pub(crate) fn detached() -> (Sandbox, PathBuf) {
 
 /// The id of the thread with this folder.
 pub(crate) fn thread_id(folder: &Path) -> String {
-    format!("demo/{}", name_of(&folder))
+    format!("demo/{}", name_of(folder))
 }
 
 /// A process in the middle of a call of its thread; it is killed with the value.

@@ -35,7 +35,7 @@ fn a_verified_scroll_is_written_in_every_format_with_an_account() {
         let ran = sandbox
             .ok(format!("scroll to {format:?} {signed}"))
             .prints(part)
-            .is_quiet();
+            .warns_nothing();
         let work = sandbox.work();
         let (out, account) = (work.join(format), work.join(format!("{format}.account")));
         let (out, account) = (out.to_str().unwrap(), account.to_str().unwrap());

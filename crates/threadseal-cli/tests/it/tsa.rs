@@ -216,7 +216,7 @@ fn an_unreadable_stamp_or_authority_is_reported_and_hides_no_other() {
     fs::create_dir(&cosigned).unwrap();
     let said = sandbox.ok("verify before.jsonl").stderr;
     for path in others.iter().chain([&cosigned]) {
-        let name = name_of(&path);
+        let name = name_of(path);
         assert_eq!(said.matches(name).count(), 1, "{name}: {said}");
     }
     // Readable authorities are asked and listed, and the others are reported.

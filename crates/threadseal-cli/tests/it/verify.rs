@@ -38,7 +38,7 @@ fn an_ended_record_is_verified_here_and_elsewhere() {
     verify(&sandbox, &path)
         .exits(0)
         .begins_with("verified  ")
-        .is_quiet();
+        .warns_nothing();
     verify(&stranger_who_trusts(&sandbox), &path).exits(0);
     verify(&ready(), &path).exits(3);
     verify(&Sandbox::new(), &path).exits(3);

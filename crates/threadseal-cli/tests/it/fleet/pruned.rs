@@ -92,11 +92,11 @@ fn a_thread_in_a_database_is_pruned_whole_and_nothing_misses_it() {
 fn a_prune_in_a_database_that_was_cut_short_is_finished_by_the_next() {
     let Some(ended) = Ended::new() else { return };
     ended.sql(KEEP);
-    prune(&ended.sandbox, &format!("{}", ended.address()), 0);
+    prune(&ended.sandbox, &ended.address(), 0);
     // The record, which is deleted last, is still there with one more file.
     ended.sql(PUT_BACK);
     ended.sql("DELETE FROM threadseal_files WHERE NOT is_folder AND path NOT LIKE '%transcript.jsonl' AND path NOT LIKE '%.md'");
-    prune(&ended.sandbox, &format!("{}", ended.address()), 0);
+    prune(&ended.sandbox, &ended.address(), 0);
     assert_eq!(ended.files(), 0);
 }
 

@@ -77,7 +77,7 @@ fn a_new_folder_is_made_only_by_its_address_and_a_file_takes_no_records() {
     append("file:new").exits(0);
     append("new").exits(0);
     append("new/ledger_r1.jsonl").fails_with("this is a file; name a store to write to");
-    assert_eq!(lines(&sandbox.path("new/ledger_r1.jsonl")).len(), 4);
+    assert_eq!(lines(sandbox.path("new/ledger_r1.jsonl")).len(), 4);
 }
 
 #[test]

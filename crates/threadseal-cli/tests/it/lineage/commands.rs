@@ -117,7 +117,7 @@ fn inspect_shows_every_field_and_exits_by_the_verdict() {
 fn log_draws_the_branches_of_a_fork() {
     let sandbox = Sandbox::new();
     for (at, file) in native(&[b"one", b"two"]).iter().enumerate() {
-        sandbox.write(&format!("d/{at}"), file);
+        sandbox.write(format!("d/{at}"), file);
     }
     let ran = sandbox.exits(1, "lineage log d");
     let lines: Vec<&str> = ran.stdout.lines().collect();

@@ -145,7 +145,7 @@ fn a_folder_of_them_is_found_by_content() {
         for (at, file) in fs::read_dir(folder.join(chain)).unwrap().enumerate() {
             let part = if at % 2 == 0 { "a" } else { "b" };
             let bytes = fs::read(file.unwrap().path()).unwrap();
-            sandbox.write(&format!("{verdict}/{part}/x{at}.dat"), bytes);
+            sandbox.write(format!("{verdict}/{part}/x{at}.dat"), bytes);
         }
         let key = entry["trust"]["pinned_pubkey"].as_str().unwrap();
         let report = sandbox.report(format!("verify --key {key} {verdict}"));
@@ -158,7 +158,7 @@ fn a_folder_of_them_is_found_by_content() {
     ];
     for (at, file) in every.iter().enumerate() {
         let bytes = fs::read(folder.join(file)).unwrap();
-        let path = sandbox.write(&format!("single/{at}"), bytes);
+        let path = sandbox.write(format!("single/{at}"), bytes);
         let ran = sandbox.sh(format!("verify --json {path:?}"));
         assert_eq!(ran.json()["results"][0]["format"], "lineage", "{file}");
     }

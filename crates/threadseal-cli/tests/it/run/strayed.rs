@@ -153,7 +153,7 @@ fn a_graph_run_is_not_resumed_in_another_project() {
     let graph = "tool_type: graph\npermissions: [rye.execute.tool.demo.count]\nconfig:\n  start: a\n  nodes:\n    \
                  a: {action: {primary: execute, item_type: tool, item_id: demo/count, params: {file: no}}}\n";
     for folder in ["p", "q"] {
-        let path = sandbox.write(&format!("{folder}/.ai/graphs/demo/g.yaml"), graph);
+        let path = sandbox.write(format!("{folder}/.ai/graphs/demo/g.yaml"), graph);
         sandbox.ok(format!("seal {path:?}"));
     }
     let ran = sandbox

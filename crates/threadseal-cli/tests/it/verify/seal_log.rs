@@ -42,7 +42,7 @@ fn a_report_names_the_log_entry_of_its_record() {
     let first = fs::read(sandbox.path("b.json")).unwrap();
     let (result, why) = check(&verified(&sandbox, "b.json", 0));
     assert_eq!(result, "pass", "{why}");
-    replace(&sandbox.path("b.json"), "\"b\":1", "\"b\":2");
+    replace(sandbox.path("b.json"), "\"b\":1", "\"b\":2");
     sandbox.ok("seal b.json");
     sandbox.write("b.json", first);
     let report = verified(&sandbox, "b.json", 1);
