@@ -72,11 +72,7 @@ fn a_ledger_is_pruned_in_its_store_and_takes_no_record_any_more() {
         // A complete copy, without a trace of the deletion, is reported, takes no writes, and goes
         // with the next prune.
         put_back(&kept, &runs);
-        let seen = verify(
-            &sandbox,
-            store.strip_prefix("file:").unwrap_or(store),
-            0,
-        );
+        let seen = verify(&sandbox, store.strip_prefix("file:").unwrap_or(store), 0);
         seen.has("pruned_but_present");
         step(&sandbox, store).exits(2).warns("was pruned");
         prune(&sandbox, &format!("{store} --run r1"), 0);

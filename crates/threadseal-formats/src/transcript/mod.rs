@@ -31,7 +31,7 @@ pub mod rye_compat;
 pub mod turn_proof;
 
 mod check;
-mod heirs;
+mod key_succession;
 mod prefix;
 mod scan;
 mod seal;

@@ -10,7 +10,7 @@
 
 use super::anchor::{Anchor, Anchored, Sealed};
 use super::bodies::Carried;
-use super::heirs::Sealers;
+use super::key_succession::Sealers;
 use super::known::ClosingSeal;
 use super::read::{ReadSeal, Record, bad_step, forged, tampered_at};
 use super::turn::{Turn, end_of};

@@ -93,16 +93,16 @@ struct Place {
 impl Place {
     fn find(lines: &[&[u8]], turn: u64) -> Result<Self, Error> {
         let mut seals = Vec::new();
-        let mut before_heirs = None;
+        let mut before_succession = None;
         for (number, line) in lines.iter().enumerate() {
             let frame = event::parse_frame(line).ok_or_else(not_native)?;
             match frame.event_type {
                 "checkpoint" => {
                     let seal = seal_of(line, &frame)?;
-                    let key = before_heirs.unwrap_or(seal.key);
+                    let key = before_succession.unwrap_or(seal.key);
                     seals.push((number, seal.turn, key));
                 }
-                "authority" => before_heirs = seals.last().map(|(_, _, key)| *key),
+                "authority" => before_succession = seals.last().map(|(_, _, key)| *key),
                 _ => {}
             }
         }

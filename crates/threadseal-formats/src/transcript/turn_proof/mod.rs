@@ -24,7 +24,7 @@ mod anchor;
 mod bodies;
 mod check;
 pub mod conflict;
-mod heirs;
+mod key_succession;
 mod known;
 mod make;
 mod read;

@@ -71,7 +71,7 @@ impl TurnProof {
 struct Way<'a> {
     chain: &'a Chain,
     /// Keys that replaced the authority, the present one last.
-    heirs: Vec<PublicKey>,
+    successors: Vec<PublicKey>,
     sealers: Vec<LastOf>,
     /// Number of the seal that ended the record, where a key replaced its authority.
     end: Option<u64>,
@@ -86,7 +86,7 @@ impl<'a> Way<'a> {
     fn of(chain: &'a Chain) -> Self {
         Self {
             chain,
-            heirs: Vec::new(),
+            successors: Vec::new(),
             sealers: Vec::new(),
             end: None,
             ended: false,
@@ -101,11 +101,11 @@ impl<'a> Way<'a> {
         read: &ReadSeal,
         line: &str,
     ) -> Result<(), Failure> {
-        if self.adopted && !self.heirs.is_empty() {
+        if self.adopted && !self.successors.is_empty() {
             let text = "unsealed bytes were adopted where a key replaces the authority";
             return Err(tampered_at(FindingCode::EventMalformed, text, None));
         }
-        let keys = match self.heirs.last() {
+        let keys = match self.successors.last() {
             None => self.chain.follow(record, read)?,
             Some(heir) if heir.key_id() == read.seal.key => vec![*heir],
             Some(_) => {
@@ -135,23 +135,23 @@ impl<'a> Way<'a> {
         let Ok((next, signature)) = SealingKeys::succeeded_by(payload) else {
             return bad("the event does not name a key and a signature");
         };
-        let before = *self.heirs.last().unwrap_or(&record.manifest.authority);
+        let before = *self.successors.last().unwrap_or(&record.manifest.authority);
         let said = before.verify(&KeyChange::Rotate(next).message(&before), &signature);
         if said.is_err() {
             return bad("the authority did not sign that this key replaces it");
         }
         let known = self.sealers.iter().map(|sealer| sealer.key);
         if known
-            .chain(self.heirs.iter().copied())
+            .chain(self.successors.iter().copied())
             .any(|key| key == next)
             || next == record.manifest.authority
         {
             return bad("a key that sealed before replaces the authority");
         }
-        if self.heirs.len() >= MAX_RECORD_KEYS {
+        if self.successors.len() >= MAX_RECORD_KEYS {
             return bad("too many keys replaced the authority");
         }
-        self.heirs.push(next);
+        self.successors.push(next);
         Ok(())
     }
 }
