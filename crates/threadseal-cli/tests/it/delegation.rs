@@ -102,7 +102,7 @@ fn a_delegation_is_written_once_in_the_record_and_in_the_log() {
     let before = fs::read(authority.path("r.jsonl")).unwrap();
     delegate(&authority, &public(&worker))
         .exits(0)
-        .prints("let already");
+        .prints("already delegated");
     assert_eq!(fs::read(authority.path("r.jsonl")).unwrap(), before);
     assert_eq!((delegations(&authority), history(&authority).len()), (1, 1));
 }
@@ -148,7 +148,7 @@ fn a_delegation_not_logged_before_the_end_of_its_record_is_logged_after_it() {
     let before = fs::read(&path).unwrap();
     delegate(&authority, &public(&worker))
         .exits(0)
-        .prints("let already");
+        .prints("already delegated");
     unlogged(false);
     assert_eq!(history(&authority).len(), 1);
     delegate(&authority, &public(&worker)).exits(0);

@@ -43,7 +43,7 @@ fn no_command_seals_with_a_key_that_ended() {
         }
         sandbox.ok("seal old.json");
         let ended = sandbox.ok(format!("{end} revoke self --reason stolen"));
-        let next = "next: threadseal key rotate self";
+        let next = "hint: threadseal key rotate self";
         assert!(
             end == "trust" || ended.stderr.contains(next),
             "{}",
@@ -52,7 +52,7 @@ fn no_command_seals_with_a_key_that_ended() {
         refused(
             &sandbox,
             &native(&once_more(&thread)),
-            &["the key self ended", how, next],
+            &["the key self has ended", how, next],
         );
         // Existing records verify, and `key rotate` is a way out.
         sandbox.ok("key rotate self");

@@ -65,7 +65,7 @@ fn a_published_copy_of_another_history_convicts_the_log_at_any_size() {
     assert!(read(&evidence).contains("\nparted 2\n"));
     sandbox
         .exits(3, "check-proof evidence")
-        .prints("entry 2 is another one");
+        .prints("with another entry 2");
     let key = format!("keys/log-{}.log.pub", &log[15..31]);
     let key = sandbox.home().join(key);
     sandbox.ok(format!("check-proof evidence --key {key:?}"));

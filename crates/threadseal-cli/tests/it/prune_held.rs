@@ -258,6 +258,6 @@ fn files_that_a_thread_or_project_needs_are_not_pruned_alone() {
     told.has("prune the thread");
     let identity = sandbox.path("p/.ai/agent/threads/project.json");
     let told = stays(&sandbox, &identity);
-    told.has("which project");
+    told.has("it identifies the project");
     sandbox.ok("verify p");
 }

@@ -171,7 +171,7 @@ fn bodies_without_a_commitment_are_reported_not_copied_and_dropped() {
     let asked = "--match 'the child' --why 'a name'";
     redact(&sandbox, &transcript, asked)
         .exits(0)
-        .warns("transcript.jsonl.tail-9-x holds");
+        .warns("transcript.jsonl.tail-9-x contains");
 }
 
 // T-RED-21

@@ -15,7 +15,7 @@ fn nothing_is_sealed_that_verify_would_call_cut_or_repeated() {
     let sandbox = ready();
     let cbor = turn(1, "b").replacen('{', r#"{"enc":"cbor","#, 1);
     for (input, said) in [
-        (array(&[turn(1, "a")]), "`turn` is 1 where 0 must stand"),
+        (array(&[turn(1, "a")]), "`turn` is 1, not 0"),
         (array(&[turn(0, "a"), turn(2, "b")]), "`turn` is 2, not 1"),
         (array(&[turn(0, "a"), turn(0, "b")]), "`turn` is 0, not 1"),
         (array(&[turn(0, "a"), cbor]), "a chain has one encoding"),
@@ -28,7 +28,7 @@ fn nothing_is_sealed_that_verify_would_call_cut_or_repeated() {
     }
     let live = sandbox.path("live.jsonl");
     let append = format!("scroll seal --append {live:?}");
-    piped(&sandbox, &append, &turn(1, "a")).fails_with("`turn` is 1 where 0 must stand");
+    piped(&sandbox, &append, &turn(1, "a")).fails_with("`turn` is 1, not 0");
     assert!(!live.exists());
 }
 

@@ -53,7 +53,7 @@ fn a_transcript_that_is_older_than_its_head_is_not_sealed_on_as_ryes() {
     sandbox.ok(seal);
     for older in [&events, &once, &format!("{once}{event}\n")] {
         fs::write(&path, older).unwrap();
-        sandbox.sh(seal).fails_with("verify it");
+        sandbox.sh(seal).fails_with("hint: threadseal verify");
         assert_eq!(&read(&path), older);
     }
 }

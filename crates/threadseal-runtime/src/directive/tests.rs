@@ -176,7 +176,7 @@ fn every_mistake_has_its_line() {
         (
             "<search>*</search>",
             "<search>x</search>",
-            "d.md:17: <search> holds",
+            "d.md:17: <search> must contain",
         ),
         (
             "<search>*</search>",

@@ -63,7 +63,7 @@ fn a_thread_in_a_database_is_redacted_and_its_record_states_it() {
                 '%/transcript.bodies' AND position('I am the child.' IN convert_from(c.bytes, 'UTF8')) > 0";
     let orders = "SELECT string_agg(id || state || coalesce(result, ''), ',' ORDER BY id) FROM threadseal_orders";
     let (before, stood) = (ended.sql(held), ended.sql(orders));
-    redact("--dry-run").exits(0).prints("would be dropped");
+    redact("--dry-run").exits(0).prints("would be deleted");
     assert_eq!(ended.sql(held), before);
     // No other process writes there meanwhile.
     let hold =

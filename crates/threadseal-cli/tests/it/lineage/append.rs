@@ -89,7 +89,7 @@ fn unsigned_checkpoints_stay_unsigned_until_a_signed_one_links_them() {
     assert!(!sandbox.path("here/counter.identity").exists());
     let third = appended(&sandbox, "3", "--version 5");
     assert_eq!(third["prev"], second["hash"]);
-    refused(&sandbox, "strip", || {
+    refused(&sandbox, "would remove its signature", || {
         append(&sandbox, "4", "100", "--version 3")
     });
 }

@@ -141,7 +141,7 @@ fn log_draws_the_branches_of_a_fork() {
     assert_eq!(lineage["forks"][0]["parent"], lineage["links"][0]["hash"]);
     // The log of a partial history names the missing part.
     fs::remove_file(sandbox.path("d/0")).unwrap();
-    sandbox.exits(1, "lineage log d").prints("is not here");
+    sandbox.exits(1, "lineage log d").prints("is missing");
 }
 
 // T-LIN-24

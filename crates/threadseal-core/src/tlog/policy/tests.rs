@@ -227,7 +227,7 @@ fn whatever_is_not_understood_is_refused_with_its_line() {
         (
             "group h 1 w3 w3\nquorum g\n".into(),
             Some(6),
-            "\"w3\" is a member",
+            "\"w3\" is already a member",
         ),
         (
             "group h any none\nquorum g\n".into(),
@@ -237,17 +237,17 @@ fn whatever_is_not_understood_is_refused_with_its_line() {
         (
             "group none any w3\nquorum g\n".into(),
             Some(6),
-            "\"none\" is defined",
+            "\"none\" is already defined",
         ),
         (
             "group g any w3\nquorum g\n".into(),
             Some(6),
-            "\"g\" is defined",
+            "\"g\" is already defined",
         ),
         (
             "group w1 any w3\nquorum g\n".into(),
             Some(6),
-            "\"w1\" is defined",
+            "\"w1\" is already defined",
         ),
         ("group h all\nquorum g\n".into(), Some(6), "after `group`"),
         ("group h 0 w3\nquorum g\n".into(), Some(6), "1 to 1"),
@@ -278,12 +278,12 @@ fn whatever_is_not_understood_is_refused_with_its_line() {
         (
             format!("witness w1 {}\nquorum g\n", witness_key(9)),
             Some(6),
-            "\"w1\" is defined",
+            "\"w1\" is already defined",
         ),
         (
             format!("witness none {}\nquorum g\n", witness_key(9)),
             Some(6),
-            "\"none\" is defined",
+            "\"none\" is already defined",
         ),
         (
             format!("witness w9 {}\nquorum g\n", log_key()),

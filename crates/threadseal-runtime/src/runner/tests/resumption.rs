@@ -77,7 +77,7 @@ fn every_record_of_a_chain_its_papers_and_its_parent_must_verify() {
         refused(
             "transcript.jsonl",
             &|_| foreign.clone(),
-            "holds another one|foreign",
+            "contains another one|foreign",
         );
         refused(
             "transcript.jsonl",
