@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 /// The repository that `cargo run` was called in; for the bare program, the one it was built in.
+#[expect(clippy::disallowed_methods, reason = "cargo names the package so")]
 pub(crate) fn root() -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
     package

@@ -124,7 +124,9 @@ fn a_restored_home_is_detected_and_continues_only_after_a_restart() {
         (Some(2), Some(4))
     );
     sandbox.ok("verify b.json");
-    sandbox.exits(2, "log restart").warns("this log has no fault");
+    sandbox
+        .exits(2, "log restart")
+        .warns("this log has no fault");
     sandbox.ok("log fsck");
 
     // Without such a copy: another log, whose first entry names the log that it follows.

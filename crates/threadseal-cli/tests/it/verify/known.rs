@@ -101,7 +101,9 @@ fn a_record_that_never_had_a_place_is_not_called_missing_before_it_was_looked_fo
     all(&sandbox, "", 0);
     // Without the private index the record cannot be called missing before a search.
     fs::remove_dir_all(sandbox.home().join("log/places")).unwrap();
-    sandbox.exits(2, "verify --all").warns("is known: name its folder or store");
+    sandbox
+        .exits(2, "verify --all")
+        .warns("is known: name its folder or store");
     all(&sandbox, "s.json", 0);
     for name in ["s.json", "turns.json"] {
         fs::remove_file(sandbox.path(name)).unwrap();
