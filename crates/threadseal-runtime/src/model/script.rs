@@ -171,7 +171,9 @@ impl Model for ScriptModel {
                 .last()
                 .is_some_and(|last| last.text().contains(expected.as_str()))
         {
-            let message = format!("answer {number} is for {expected:?}, which was not said");
+            let message = format!(
+                "answer {number} is for {expected:?}, which the last message does not contain"
+            );
             return Err(failed(message));
         }
         if request.cancel.within(Duration::from_millis(line.delay_ms)) {
