@@ -8,16 +8,11 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
+source "$root/interop/environment.sh"
 target=${CARGO_TARGET_DIR:-$root/target}
 venv=${MCP_VENV:-$target/interop-mcp}
 
-pins=$(cksum <"$here/requirements.txt")
-if [ "$(cat "$venv/pins" 2>/dev/null)" != "$pins" ]; then
-    rm -rf "$venv"
-    python3 -m venv "$venv"
-    "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps -r "$here/requirements.txt"
-    printf '%s\n' "$pins" >"$venv/pins"
-fi
+make_environment "$venv" python3 "--no-deps -r $here/requirements.txt"
 
 if [ -z "${THREADSEAL:-}" ]; then
     (cd "$root" && cargo build --quiet --package threadseal-cli)

@@ -7,20 +7,15 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
+source "$root/interop/environment.sh"
 target=${CARGO_TARGET_DIR:-$root/target}
 venvs=${RYE_VENVS:-$target/interop-rye}
 
 install_rye() { # name, ryeos-core and ryeos to install besides the requirements
-    local venv=$venvs/$1
-    [ -f "$venv/installed" ] && return
-    python3 -m venv "$venv"
-    "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$here/requirements-$1.txt"
     # Bundles are data; their dependencies (a server, for one) are not needed.
-    "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps "$2" "$3"
-    touch "$venv/installed"
+    make_environment "$venvs/$1" python3 "-r $here/requirements-$1.txt" "--no-deps $2 $3"
 }
 
-mkdir -p "$venvs"
 install_rye python ryeos-core==0.1.29 ryeos==0.1.20
 install_rye lillux ryeos-core==0.1.46 ryeos==0.1.30
 
@@ -29,7 +24,7 @@ if [ -z "${THREADSEAL:-}" ]; then
     THREADSEAL=$target/debug/threadseal
 fi
 # Built as for the tests, so that cargo builds nothing twice.
-(cd "$root" && cargo build --quiet --workspace --examples)
+(cd "$root" && cargo build --quiet --workspace --all-features --examples)
 
 for check in "$here"/check_*.py; do
     "$venvs/python/bin/python" "$check" \

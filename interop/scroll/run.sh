@@ -9,31 +9,21 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
+source "$root/interop/environment.sh"
 target=${CARGO_TARGET_DIR:-$root/target}
 tools=${SCROLL_TOOLS:-$target/interop-scroll}
 
-# The installation is renewed when the files that pin it change.
-install_pinned() { # a name, the files that pin it, the command
-    local name=$1 pins=$2 now
-    shift 2
-    now=$(cd "$here" && cat $pins | cksum)
-    [ "$(cat "$tools/$name.pins" 2>/dev/null)" = "$now" ] && return
-    "$@"
-    printf '%s\n' "$now" >"$tools/$name.pins"
-}
-
-install_python() {
-    rm -rf "$tools/python"
-    python3 -m venv "$tools/python"
-    "$tools/python/bin/pip" install --quiet --disable-pip-version-check -r "$here/requirements.txt"
-}
-
+# Renewed when the file that pins the packages changes.
 install_node() {
+    local pins
+    pins=$(cksum <"$here/package-lock.json")
+    [ "$(cat "$tools/node.pins" 2>/dev/null)" = "$pins" ] && return
     command -v npm >/dev/null || install_debian
     rm -rf "$tools/node"
     mkdir "$tools/node"
     cp "$here/package.json" "$here/package-lock.json" "$tools/node"
     (cd "$tools/node" && npm ci --silent --no-audit --no-fund --ignore-scripts)
+    printf '%s\n' "$pins" >"$tools/node.pins"
 }
 
 install_debian() {
@@ -42,8 +32,8 @@ install_debian() {
 }
 
 mkdir -p "$tools"
-install_pinned python requirements.txt install_python
-install_pinned node package-lock.json install_node
+make_environment "$tools/python" python3 "-r $here/requirements.txt"
+install_node
 cargo build --quiet --locked --manifest-path "$here/peer/Cargo.toml" --target-dir "$tools/cargo"
 
 if [ -z "${THREADSEAL:-}" ]; then

@@ -11,6 +11,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
+source "$root/interop/environment.sh"
 target=${CARGO_TARGET_DIR:-$root/target}
 venv=${TLOG_VENV:-$target/interop-tlog}
 
@@ -27,14 +28,8 @@ find_python() {
     return 1
 }
 
-pins=$(cksum <"$here/requirements.txt")
-if [ "$(cat "$venv/pins" 2>/dev/null)" != "$pins" ]; then
-    rm -rf "$venv"
-    python=$(find_python)
-    "$python" -m venv "$venv"
-    "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps -r "$here/requirements.txt"
-    printf '%s\n' "$pins" >"$venv/pins"
-fi
+python=$(find_python)
+make_environment "$venv" "$python" "--no-deps -r $here/requirements.txt"
 
 if [ -z "${THREADSEAL:-}" ]; then
     (cd "$root" && cargo build --quiet --package threadseal-cli)

@@ -8,22 +8,17 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
+source "$root/interop/environment.sh"
 target=${CARGO_TARGET_DIR:-$root/target}
 venv=${AGMI_VENV:-$target/testkit-agmi}
 
-pins=$(cksum <"$here/requirements.txt")
-if [ "$(cat "$venv/pins" 2>/dev/null)" != "$pins" ]; then
-    rm -rf "$venv"
-    python3 -m venv "$venv"
-    "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps -r "$here/requirements.txt"
-    printf '%s\n' "$pins" >"$venv/pins"
-fi
+make_environment "$venv" python3 "--no-deps -r $here/requirements.txt"
 
 if [ -z "${THREADSEAL:-}" ]; then
     (cd "$root" && cargo build --quiet --package threadseal-cli)
     THREADSEAL=$target/debug/threadseal
 fi
-(cd "$root" && cargo build --quiet --workspace --examples)
+(cd "$root" && cargo build --quiet --workspace --all-features --examples)
 export THREADSEAL RECORD=$target/debug/examples/record PYTHONPATH=$here PYTHONDONTWRITEBYTECODE=1
 
 work=$(mktemp -d)
