@@ -20,7 +20,7 @@ if [ -z "${THREADSEAL:-}" ]; then
     THREADSEAL=$target/debug/threadseal
 fi
 
-(cd "$root" && cargo build --quiet --workspace --all-features --examples)
+(cd "$root" && cargo build --quiet --profile test --workspace --all-features --examples)
 
 "$venv/bin/python" "$here/check_ledger.py" --example "$target/debug/examples/run" \
     --threadseal "$THREADSEAL" --python "$venv/bin/python" --seeds "${SEEDS:-12}"

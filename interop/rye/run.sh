@@ -24,7 +24,7 @@ if [ -z "${THREADSEAL:-}" ]; then
     THREADSEAL=$target/debug/threadseal
 fi
 # Built as for the tests, so that cargo builds nothing twice.
-(cd "$root" && cargo build --quiet --workspace --all-features --examples)
+(cd "$root" && cargo build --quiet --profile test --workspace --all-features --examples)
 
 for check in "$here"/check_*.py; do
     "$venvs/python/bin/python" "$check" \

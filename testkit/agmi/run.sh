@@ -18,7 +18,7 @@ if [ -z "${THREADSEAL:-}" ]; then
     (cd "$root" && cargo build --quiet --package threadseal-cli)
     THREADSEAL=$target/debug/threadseal
 fi
-(cd "$root" && cargo build --quiet --workspace --all-features --examples)
+(cd "$root" && cargo build --quiet --profile test --workspace --all-features --examples)
 export THREADSEAL RECORD=$target/debug/examples/record PYTHONPATH=$here PYTHONDONTWRITEBYTECODE=1
 
 work=$(mktemp -d)
