@@ -20,13 +20,13 @@ impl Counter {
     /// The counter of a model, by its name. A provider before the name (`openai/gpt-5`) is ignored.
     pub(crate) fn of_model(name: &str) -> Self {
         let name = name.rsplit('/').next().unwrap_or(name);
-        let known = get_tokenizer(name).filter(|known| {
-            matches!(
-                known,
-                Tokenizer::O200kBase | Tokenizer::O200kHarmony | Tokenizer::Cl100kBase
-            )
-        });
-        Self(known.and_then(|known| tiktoken_rs::bpe_for_tokenizer(known).ok()))
+        // Named one by one: the program then carries no other vocabulary.
+        Self(match get_tokenizer(name) {
+            Some(Tokenizer::O200kBase) => Some(tiktoken_rs::o200k_base_singleton()),
+            Some(Tokenizer::O200kHarmony) => Some(tiktoken_rs::o200k_harmony_singleton()),
+            Some(Tokenizer::Cl100kBase) => Some(tiktoken_rs::cl100k_base_singleton()),
+            _ => None,
+        })
     }
 
     /// The seed's estimate.
