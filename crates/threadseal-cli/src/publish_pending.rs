@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use threadseal_core::key::KeyId;
 use threadseal_core::record::RecordId;
 use threadseal_core::report::{Report, Verdict};
-use threadseal_formats::transcript::{VerifyOptions, observed};
+use threadseal_formats::transcript::observed;
 use threadseal_store::examine::{first_line, native_record};
 use threadseal_store::heads::{Durability, RecordKind, StoredHead};
 use threadseal_store::host::{Host, Published};
@@ -91,13 +91,7 @@ impl PendingPublisher {
                 if native_record(&first) != Some(known.head.record) {
                     return Ok(());
                 }
-                let options = VerifyOptions {
-                    trust: &self.verifier.request().trust,
-                    now: self.verifier.now(),
-                    held_since: None,
-                    thread: None,
-                };
-                publish_last_seal(&self.host, path, &options)?;
+                publish_last_seal(&self.host, path, &self.verifier)?;
                 Ok(())
             }
             RecordKind::Observed if self.has_more_seals(path, known)? => {

@@ -7,12 +7,11 @@ use crate::passphrase::PassphraseArgs;
 use crate::project::ProjectArgs;
 use crate::record;
 use crate::trust_file;
+use crate::verifying::verifier_by;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal_core::key::{KeyUsage, LocalSigner};
-use threadseal_core::trust::Trust;
-use threadseal_formats::transcript::VerifyOptions;
 use threadseal_formats::transcript::manifest::{Manifest, parse_line};
 use threadseal_store::examine;
 use threadseal_store::host::Host;
@@ -93,8 +92,8 @@ impl SigningArgs {
     ) -> Result<Opened, Failure> {
         let keys = self.keys(&manifest_of(&*host.fs, path)?, signer, context)?;
         let trust = trust_file::trust_of_home(&context.existing_home()?, context)?;
-        let options = options(&trust, context)?;
-        Ok(Recorder::open(host, path, keys, &options, tail)?)
+        let verifier = verifier_by(trust, context)?;
+        Ok(Recorder::open(host, path, keys, &verifier, tail)?)
     }
 
     /// The same for a record in a store. A store without locks needs a claim, which fences off the
@@ -114,9 +113,9 @@ impl SigningArgs {
         let file = file.ok_or_else(|| Failure::new(format!("there is no record {name}")))?;
         let keys = self.keys(&manifest_in(&file)?, signer, context)?;
         let trust = trust_file::trust_of_home(&context.existing_home()?, context)?;
-        let options = options(&trust, context)?;
+        let verifier = verifier_by(trust, context)?;
         let tail = TailPolicy::Refuse;
-        Ok(Recorder::open_in(host, store, name, keys, &options, tail)?)
+        Ok(Recorder::open_in(host, store, name, keys, &verifier, tail)?)
     }
 
     fn keys(
@@ -133,22 +132,6 @@ impl SigningArgs {
             epochs: Some(home.epochs()),
         })
     }
-}
-
-/// Options with this trust and the present time.
-///
-/// # Errors
-/// When the clock is out of range.
-pub(crate) fn options<'t>(
-    trust: &'t Trust,
-    context: &Context,
-) -> Result<VerifyOptions<'t>, Failure> {
-    Ok(VerifyOptions {
-        trust,
-        now: context.now()?,
-        held_since: None,
-        thread: None,
-    })
 }
 
 /// Line 1 of the record at `path`.

@@ -427,7 +427,9 @@ pub fn refuse_displacing(
         Some(last) => {
             let (path, sealed) = (path.display(), last.head.record);
             let text = format!("{path} is the place of record {sealed}, but contains another one");
-            Err(Error::refused(format!("{text}; verify it")))
+            Err(Error::refused(format!(
+                "{text}; hint: threadseal verify {path}"
+            )))
         }
     }
 }

@@ -15,11 +15,12 @@
 
 mod admit;
 mod epoch;
-mod locked;
+mod judge;
 mod publish_last;
 mod tail;
 
 pub use epoch::{Keys, SEALS_PER_EPOCH};
+pub use judge::{Judge, Judged};
 pub use publish_last::publish_last_seal;
 pub use tail::TailPolicy;
 
@@ -34,7 +35,6 @@ use crate::random;
 use crate::read::RegularFile;
 use crate::transcripts::{Appender, Claim, RecordName, TranscriptStore};
 use epoch::{Epoch, signers};
-use locked::LockedRecord;
 use std::path::Path;
 use std::sync::Arc;
 use threadseal_core::digest::Digest;
@@ -48,9 +48,7 @@ use threadseal_formats::transcript::bodies::{BodySalt, Detached, Redaction, deta
 use threadseal_formats::transcript::event::{EventType, Payload};
 use threadseal_formats::transcript::ext::Ext;
 use threadseal_formats::transcript::manifest::Manifest;
-use threadseal_formats::transcript::{
-    Ending, Link, SealedDelegation, Sealer, Signers, VerifyOptions,
-};
+use threadseal_formats::transcript::{Ending, Link, SealedDelegation, Sealer, Signers};
 
 /// Most keys that a recorder lets in. The keys that it gives up with each epoch need the rest of
 /// the room for keys of a record.
@@ -190,7 +188,7 @@ impl Recorder {
         Ok((sealer, log, aliases))
     }
 
-    /// Opens an existing record to continue it.
+    /// Opens an existing record to continue it, if `judge` finds that it verifies.
     ///
     /// # Errors
     /// Kind `Refused` when the record does not verify (the report's worst finding is in the
@@ -199,11 +197,11 @@ impl Recorder {
         host: Host,
         path: &Path,
         keys: Keys,
-        options: &VerifyOptions<'_>,
+        judge: &dyn Judge,
         tail: TailPolicy,
     ) -> Result<Opened, Error> {
         let lock = WriterLock::acquire(Arc::clone(&host.fs), path)?;
-        Self::continue_record(host, Box::new(lock), keys, options, tail)
+        Self::continue_record(host, Box::new(lock), keys, judge, tail)
     }
 
     /// As [`Recorder::open`], in a store. In a store without locks this supersedes the earlier
@@ -216,44 +214,36 @@ impl Recorder {
         store: &dyn TranscriptStore,
         name: &RecordName,
         keys: Keys,
-        options: &VerifyOptions<'_>,
+        judge: &dyn Judge,
         tail: TailPolicy,
     ) -> Result<Opened, Error> {
-        Self::continue_record(host, store.claim(name)?, keys, options, tail)
+        Self::continue_record(host, store.claim(name)?, keys, judge, tail)
     }
 
     fn continue_record(
         host: Host,
         claim: Box<dyn Claim>,
         keys: Keys,
-        options: &VerifyOptions<'_>,
+        judge: &dyn Judge,
         tail: TailPolicy,
     ) -> Result<Opened, Error> {
         let file = claim.reader()?;
-        // A writer continues only with keys that count now. Proof that a seal was held before a
-        // revocation is evidence for readers, not a licence to seal more.
-        let options = VerifyOptions {
-            held_since: None,
-            ..*options
-        };
-        let locked = LockedRecord::read(&host, &file)?;
-        examine::refuse_displacing(&host, file.path(), RecordKind::Transcript, &locked.record)?;
-        let outcome = locked.verify(&file, &options)?;
+        let record = judge::record_in(&file)?;
+        examine::refuse_displacing(&host, file.path(), RecordKind::Transcript, &record)?;
+        let mut judged = judge.judge(&host, &file)?;
         let tail = match tail {
-            TailPolicy::SetAsideRedaction => tail::of_redaction(&file, &outcome.report)?,
+            TailPolicy::SetAsideRedaction => tail::of_redaction(&file, &judged.report)?,
             other => other,
         };
-        locked.accept(&host, &outcome.report, tail)?;
-        let (unfinished, delegations) = (outcome.unfinished, outcome.delegations);
-        let report = outcome.report;
+        judged.accept(&host, tail)?;
         // A caller that prunes it once more only reads it.
-        let barred = host.refuse_pruned(&locked.record).err();
-        let sealed = report.head.map_or(0, |head| head.size);
-        let mut sealer = locked.sealer(&file, &report, outcome.sealer, &options)?;
+        let barred = host.refuse_pruned(&record).err();
+        let sealed = judged.report.head.map_or(0, |head| head.size);
+        let mut sealer = judged.sealer(&file, judge)?;
         if let Some(token) = host.heads.fence() {
             sealer.raise_fence(token)?;
         }
-        let key_events = admit::admit_keys(&keys, &sealer, &options)?;
+        let key_events = admit::admit_keys(&keys, &sealer, &judge.options())?;
         let epoch = Epoch::current(&keys, &sealer)?;
         // Nothing is written that these keys could not seal.
         admit::check_signers(&host, &sealer, &key_events, signers(&keys, epoch.as_ref()))?;
@@ -263,7 +253,7 @@ impl Recorder {
             .collect();
         bodies::refuse_unless(claim.holds_bodies(), sealer.manifest())?;
         let bodies = BodiesFile::of_record(&host.fs, file.path(), sealer.manifest());
-        let log = claim.appender(locked.durable_floor(&file))?;
+        let log = claim.appender(judged.durable_floor(&file))?;
         let mut recorder = Self {
             host,
             keys,
@@ -281,7 +271,7 @@ impl Recorder {
         if let Some(bodies) = &mut recorder.bodies {
             // A redaction that was sealed and not carried out is carried out now, before anything
             // else.
-            bodies.take_up(&unfinished, locked.scan.bodies.as_deref())?;
+            bodies.take_up(&judged.unfinished, judged.scan.bodies.as_deref())?;
         }
         let moved = recorder.settle_tail(&file, sealed, tail)?;
         // A caller that only holds the record may find a reason not to continue, and then has
@@ -295,9 +285,9 @@ impl Recorder {
         recorder.close_again()?;
         Ok(Opened {
             recorder,
-            report,
+            report: judged.report,
             moved,
-            delegations,
+            delegations: judged.delegations,
         })
     }
 

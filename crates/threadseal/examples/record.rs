@@ -17,16 +17,15 @@ use std::sync::Arc;
 use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
 use threadseal_core::record::ThreadId;
 use threadseal_core::trust::{Trust, TrustStore};
+use threadseal_formats::transcript::Ending;
 use threadseal_formats::transcript::event::{EventType, Payload};
 use threadseal_formats::transcript::ext::Ext;
 use threadseal_formats::transcript::manifest::Manifest;
-use threadseal_formats::transcript::{Ending, VerifyOptions};
-use threadseal_store::clock::SystemClock;
 use threadseal_store::home::{Home, KeyFileName};
-use threadseal_store::host::Host;
-use threadseal_store::random::SystemRandom;
 use threadseal_store::recorder::{Keys, Recorder, TailPolicy};
 use threadseal_store::sys::RealFs;
+use threadseal_verify::home_log::HomeLog;
+use threadseal_verify::{Verifier, VerifyRequest, hosts};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -56,16 +55,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn begin(home: &Path, file: &Path) -> Result<Recorder, Box<dyn Error>> {
-    let fs = RealFs::shared();
-    let home = Home::open(Arc::clone(&fs), home)?;
+    let home = Home::open(RealFs::shared(), home)?;
     let native = signer(&home, "self.native", KeyUsage::Native)?;
     let rye = signer(&home, "self-rye.rye", KeyUsage::Rye)?;
-    let host = Host {
-        fs,
-        clock: Arc::new(SystemClock),
-        random: Arc::new(SystemRandom),
-        heads: Arc::new(home.heads()),
-    };
+    let host = hosts::of_home(&home, &HomeLog::Never);
     let (authority, rye_key) = (*native.public_key(), *rye.public_key());
     let keys = Keys {
         native: Arc::new(native),
@@ -73,13 +66,9 @@ fn begin(home: &Path, file: &Path) -> Result<Recorder, Box<dyn Error>> {
         epochs: None,
     };
     if file.exists() {
-        let options = VerifyOptions {
-            trust: &trust(&home)?,
-            now: host.clock.now()?,
-            held_since: None,
-            thread: None,
-        };
-        return Ok(Recorder::open(host, file, keys, &options, TailPolicy::Refuse)?.recorder);
+        let (request, now) = (VerifyRequest::by(trust(&home)?), host.clock.now()?);
+        let verifier = Verifier::new(request, host.clone(), HomeLog::Never, now);
+        return Ok(Recorder::open(host, file, keys, &verifier, TailPolicy::Refuse)?.recorder);
     }
     let manifest = Manifest::new(host.new_record()?, authority, rye_key);
     let thread = ThreadId::parse("example/thread")?;

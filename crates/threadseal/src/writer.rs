@@ -7,7 +7,6 @@ use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, PublicKey, Signer 
 use threadseal_core::record::ThreadId;
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::Trust;
-use threadseal_formats::transcript::VerifyOptions;
 use threadseal_formats::transcript::manifest::{Bodies, Manifest};
 use threadseal_store::clock::SystemClock;
 use threadseal_store::heads::FileHeadStore;
@@ -15,6 +14,8 @@ use threadseal_store::host::Host;
 use threadseal_store::random::SystemRandom;
 use threadseal_store::recorder::{Keys, Recorder, TailPolicy};
 use threadseal_store::sys::RealFs;
+use threadseal_verify::home_log::HomeLog;
+use threadseal_verify::{Verifier, VerifyRequest};
 
 /// The keys and the host of a program that records threads.
 pub struct Writer {
@@ -107,14 +108,9 @@ impl Writer {
     /// when another writer holds it.
     pub fn resume(&self, path: &Path) -> Result<Recorder, Error> {
         let trust = Trust::key(self.public_key());
-        let options = VerifyOptions {
-            trust: &trust,
-            now: self.now()?,
-            held_since: None,
-            thread: None,
-        };
-        let tail = TailPolicy::Refuse;
-        let opened = Recorder::open(self.host.clone(), path, self.keys(), &options, tail)?;
+        let (host, request) = (self.host.clone(), VerifyRequest::by(trust));
+        let verifier = Verifier::new(request, host.clone(), HomeLog::Never, self.now()?);
+        let opened = Recorder::open(host, path, self.keys(), &verifier, TailPolicy::Refuse)?;
         Ok(opened.recorder)
     }
 

@@ -2,11 +2,11 @@
 
 use super::services::Services;
 use crate::config::coordination::Integrity;
+use crate::judge;
 use crate::no_links::NoLinks;
 use std::path::Path;
 use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
-use threadseal_formats::transcript::VerifyOptions;
 use threadseal_store::examine;
 use threadseal_store::read::open_regular;
 use threadseal_store::recorder::{Opened, Recorder, TailPolicy};
@@ -18,15 +18,11 @@ pub(super) fn open(
     id: &ThreadId,
     policy: TailPolicy,
 ) -> Result<Opened, Error> {
-    let options = VerifyOptions {
-        trust: &services.trust,
-        now: services.host.clock.now()?,
-        held_since: None,
-        thread: Some(id),
-    };
+    let verifier =
+        judge::of_transcripts((&services.host, &services.log, &services.trust), id, None)?;
     let (host, keys) = (NoLinks::host(&services.host), services.keys.clone());
     let transcript = services.project.thread(id).transcript();
-    Recorder::open(host, &transcript, keys, &options, policy)
+    Recorder::open(host, &transcript, keys, &verifier, policy)
 }
 
 /// Holds the record of a thread that ended. An unsealed tail is refused, or held for adoption.
@@ -38,7 +34,11 @@ pub(super) fn hold(services: &Services, id: &ThreadId) -> Result<Recorder, Error
         Integrity::Lenient => TailPolicy::Hold,
     };
     let with_place = |error: Error| match copy_elsewhere(services, &folder.transcript()) {
-        Some(copy) => Error::new(error.kind(), format!("{error}; {copy}")),
+        Some(copy) => {
+            let text = error.to_string();
+            let (what, hint) = text.split_at(text.find("; hint: ").unwrap_or(text.len()));
+            Error::new(error.kind(), format!("{what}; {copy}{hint}"))
+        }
         None => error,
     };
     Ok(open(services, id, tail).map_err(with_place)?.recorder)

@@ -1,7 +1,7 @@
 //! Records whose recorder ended after a seal was durable and before it was published.
 
 use super::admit::refusal;
-use super::locked::LockedRecord;
+use super::judge::Judge;
 use super::tail::TailPolicy;
 use crate::append::Log;
 use crate::examine;
@@ -12,9 +12,9 @@ use std::path::Path;
 use std::sync::Arc;
 use threadseal_core::error::Error;
 use threadseal_core::record::Head;
-use threadseal_formats::transcript::VerifyOptions;
 
-/// Publishes the last seal of the native record at `path` as its known head, and returns that head.
+/// Publishes the last seal of the native record at `path` as its known head if `judge` finds that
+/// it verifies, and returns that head.
 ///
 /// It does what the recorder that made the seal would have done. Nothing is sealed or written into
 /// the record, but its bytes are durable afterwards.
@@ -22,23 +22,17 @@ use threadseal_formats::transcript::VerifyOptions;
 /// # Errors
 /// Kind `Refused` when the record does not verify up to its last seal or the log of this host was
 /// rolled back. Kind `External` when another process writes it or the system fails.
-pub fn publish_last_seal(
-    host: &Host,
-    path: &Path,
-    options: &VerifyOptions<'_>,
-) -> Result<Head, Error> {
+pub fn publish_last_seal(host: &Host, path: &Path, judge: &dyn Judge) -> Result<Head, Error> {
     let lock = WriterLock::acquire(Arc::clone(&host.fs), path)?;
     let file = lock.reader()?;
-    let locked = LockedRecord::read(host, &file)?;
-    let outcome = locked.verify(&file, options)?;
-    let report = outcome.report;
+    let mut judged = judge.judge(host, &file)?;
     // The bytes after the last seal have no promise, and stay where they are.
-    locked.accept(host, &report, TailPolicy::Hold)?;
-    let sealer = locked.sealer(&file, &report, outcome.sealer, options)?;
-    let head = *sealer.head().ok_or_else(|| refusal(&report))?;
+    judged.accept(host, TailPolicy::Hold)?;
+    let sealer = judged.sealer(&file, judge)?;
+    let head = *sealer.head().ok_or_else(|| refusal(&judged.report))?;
     let aliases = examine::naming_leaves(&file)?;
     // The lock is held until the head is known, so that no other process seals more meanwhile.
-    let _log = Log::open(lock, locked.durable_floor(&file))?;
+    let _log = Log::open(lock, judged.durable_floor(&file))?;
     let stated = sealer.stated();
     host.publish(&Published {
         head,

@@ -18,6 +18,7 @@ use threadseal_core::report::Verdict;
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
 use threadseal_formats::transcript::ScanOptions;
+use threadseal_formats::transcript::VerifyOptions;
 
 struct Bench {
     host: Host,

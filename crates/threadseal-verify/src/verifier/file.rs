@@ -213,9 +213,7 @@ fn own_claim(
             return Ok((report.verdict == Verdict::Tampered).then_some(report));
         }
     };
-    if report.verdict == Verdict::Unsigned && !context.exists(&seal_path(file.path())) {
-        log::hold_if_stripped(context, file, &mut report)?;
-    }
+    log::hold_if_bare(context, file, &mut report)?;
     Ok(Some(report))
 }
 

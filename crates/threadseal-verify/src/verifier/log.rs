@@ -10,7 +10,7 @@ use threadseal_core::report::{Finding, FindingCode, Format, Profile, Report, Ver
 use threadseal_formats::transcript::VerifyOptions;
 use threadseal_formats::transcript::observed;
 use threadseal_store::examine;
-use threadseal_store::observer;
+use threadseal_store::observer::{self, seal_path};
 use threadseal_store::read::RegularFile;
 
 /// What is found of seals whose log is gone.
@@ -75,6 +75,22 @@ pub(super) fn unsealed(context: &Context, file: &RegularFile) -> Report {
     );
     context.advance(file.size());
     report
+}
+
+/// Holds it against a file that carries no seal, and has none beside it, that this host once sealed
+/// it.
+///
+/// # Errors
+/// As [`hold_if_stripped`].
+pub(super) fn hold_if_bare(
+    context: &Context,
+    file: &RegularFile,
+    report: &mut Report,
+) -> Result<(), VerifyError> {
+    if report.verdict != Verdict::Unsigned || context.exists(&seal_path(file.path())) {
+        return Ok(());
+    }
+    hold_if_stripped(context, file, report)
 }
 
 /// Holds it against a file without seals that this host once sealed it.

@@ -61,15 +61,18 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
+use threadseal_core::error::Error;
 use threadseal_core::record::{RecordId, ThreadId};
 use threadseal_core::report::Report;
 use threadseal_core::time::Timestamp;
 use threadseal_formats::ledger::{self as ledgers, BundledLedger, RunId};
 use threadseal_formats::lineage::{self as lineages, View};
 use threadseal_formats::scroll::{self as scrolls, Container};
+use threadseal_formats::transcript::VerifyOptions;
 use threadseal_store::host::Host;
 use threadseal_store::ledger::LedgerStore;
 use threadseal_store::read::{RegularFile, Source};
+use threadseal_store::recorder::{Judge, Judged};
 
 /// Verifies files, all by the same request, knowledge and moment.
 #[derive(Clone)]
@@ -226,6 +229,14 @@ impl Verifier {
         limit: Option<usize>,
     ) -> Result<OpenedTranscript, VerifyError> {
         transcript::open_transcript_within(&self.0, path, limit)
+    }
+
+    /// Verifies the transcript in a file that the caller holds.
+    ///
+    /// # Errors
+    /// As [`Verifier::open_transcript`].
+    pub fn transcript_file(&self, file: &RegularFile) -> Result<TranscriptResult, VerifyError> {
+        transcript::transcript_file(&self.0, file)
     }
 
     /// Verifies a ledger in a file of lines.
@@ -396,5 +407,20 @@ impl Verifier {
     /// When it cannot be read. What is not there is no report.
     pub fn look_into(&self, place: &str) -> Result<Option<Vec<Report>>, VerifyError> {
         noted_places::look_into(&self.0, place)
+    }
+}
+
+impl Judge for Verifier {
+    fn options(&self) -> VerifyOptions<'_> {
+        VerifyOptions {
+            trust: &self.0.request.trust,
+            now: self.0.now,
+            held_since: None,
+            thread: self.0.request.thread.as_ref(),
+        }
+    }
+
+    fn judge(&self, host: &Host, file: &RegularFile) -> Result<Judged, Error> {
+        Ok(transcript::judge(&self.0, host, file)?)
     }
 }

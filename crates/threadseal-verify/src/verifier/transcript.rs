@@ -19,11 +19,14 @@ use threadseal_core::trust::ScopeFormat;
 use threadseal_formats::transcript::bodies::SealedRedaction;
 use threadseal_formats::transcript::rye;
 use threadseal_formats::transcript::rye_compat::{self, Answers, Pass, Scanner};
-use threadseal_formats::transcript::{Coverage, ScanOptions, VerifyOptions};
+use threadseal_formats::transcript::{Coverage, Outcome, ScanOptions, VerifyOptions};
 use threadseal_formats::verified::Verified;
 use threadseal_store::bodies;
 use threadseal_store::examine::{self, Known};
+use threadseal_store::heads::StoredHead;
+use threadseal_store::host::Host;
 use threadseal_store::read::{RegularFile, Source as _};
+use threadseal_store::recorder::Judged;
 
 /// Largest transcript that is held in memory.
 pub const MAX_TAKEN_UP_BYTES: usize = 2 << 30;
@@ -134,6 +137,18 @@ fn open_once(
     })
 }
 
+/// Verifies the transcript in a file that the caller holds.
+///
+/// # Errors
+/// As [`native`]; when it is no transcript.
+pub(super) fn transcript_file(
+    context: &Context,
+    file: &RegularFile,
+) -> Result<TranscriptResult, VerifyError> {
+    let first = examine::first_line(file)?.unwrap_or_default();
+    transcript(context, file, &first)
+}
+
 fn transcript(
     context: &Context,
     file: &RegularFile,
@@ -149,9 +164,7 @@ fn transcript(
         _ => return Err(VerifyError::refused("not a transcript").about(file.path())),
     };
     let report = &mut result.report;
-    if report.verdict == Verdict::Unsigned {
-        log::hold_if_stripped(context, file, report)?;
-    }
+    log::hold_if_bare(context, file, report)?;
     displacement::hold(context, file.path(), std::slice::from_mut(report))?;
     if report.verdict == Verdict::Foreign {
         result.verified_part = None;
@@ -172,13 +185,86 @@ pub(super) fn native(
     native_from(context, file, &first)
 }
 
-/// The same, where the first line was read. Where a key was revoked, a second pass follows by what this host held: only the
-/// seals held before count then.
+/// The same, where the first line was read.
 fn native_from(
     context: &Context,
     file: &RegularFile,
     first: &[u8],
 ) -> Result<TranscriptResult, VerifyError> {
+    let looked = look(context, file, first, Held::Counts)?;
+    let (outcome, size) = (looked.outcome, file.size());
+    let (report, redactions) = (outcome.report.clone(), outcome.redactions.clone());
+    let result = match outcome.verified {
+        Some(verified) => TranscriptResult::whole(report, verified, size),
+        None => TranscriptResult::sealed(
+            report,
+            outcome
+                .lenient()
+                .map(|parts| (parts.verified, parts.unverified.from, parts.unverified.to)),
+            size,
+        ),
+    };
+    Ok(TranscriptResult {
+        redactions,
+        ..result
+    })
+}
+
+/// Judges a native record for its writer on `host`, as [`native`] does for a reader, with all that
+/// is said of a record in its place.
+///
+/// # Errors
+/// As [`native`].
+pub(super) fn judge(
+    context: &Context,
+    host: &Host,
+    file: &RegularFile,
+) -> Result<Judged, VerifyError> {
+    let context = &Context {
+        host: host.clone(),
+        ..context.clone()
+    };
+    let first = examine::first_line(file)?.unwrap_or_default();
+    let Looked {
+        outcome,
+        scan,
+        stored,
+    } = look(context, file, &first, Held::IsNoLicence)?;
+    let mut report = outcome.report;
+    displacement::hold(context, file.path(), std::slice::from_mut(&mut report))?;
+    finish::finish(context, &mut report, file.path());
+    Ok(Judged {
+        report,
+        sealer: outcome.sealer,
+        unfinished: outcome.unfinished,
+        delegations: outcome.delegations,
+        scan,
+        stored,
+    })
+}
+
+/// Does a seal count that this host held before its key was revoked?
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Held {
+    Counts,
+    IsNoLicence,
+}
+
+/// A native record that was read: the report has what the log knows of it.
+struct Looked {
+    outcome: Outcome,
+    scan: ScanOptions,
+    stored: Option<StoredHead>,
+}
+
+/// Reads a native record. Where a key was revoked, a second pass follows by what this host held: only
+/// the seals held before count then.
+fn look(
+    context: &Context,
+    file: &RegularFile,
+    first: &[u8],
+    held: Held,
+) -> Result<Looked, VerifyError> {
     let request = &context.request;
     let record = examine::native_record(first);
     let known = known(context, record.as_ref())?;
@@ -200,26 +286,17 @@ fn native_from(
     };
     let mut outcome = pass(file, &scan, &options, &context.tick())?;
     options.held_since = context::held_since(&known, &outcome.report);
-    if options.held_since.is_some() && context::has_revoked_signer(&outcome.report) {
+    let counts = held == Held::Counts && options.held_since.is_some();
+    if counts && context::has_revoked_signer(&outcome.report) {
         outcome = pass(file, &scan, &options, &|_| {})?;
     }
-    let mut report = outcome.report.clone();
-    logged::hold_redactions(&mut report, &outcome.redactions, &context.log)?;
-    logged::hold_delegations(&mut report, &outcome.delegations, &context.log)?;
-    let (size, redactions) = (file.size(), outcome.redactions.clone());
-    let result = match outcome.verified {
-        Some(verified) => TranscriptResult::whole(report, verified, size),
-        None => TranscriptResult::sealed(
-            report,
-            outcome
-                .lenient()
-                .map(|parts| (parts.verified, parts.unverified.from, parts.unverified.to)),
-            size,
-        ),
-    };
-    Ok(TranscriptResult {
-        redactions,
-        ..result
+    let report = &mut outcome.report;
+    logged::hold_redactions(report, &outcome.redactions, &context.log)?;
+    logged::hold_delegations(report, &outcome.delegations, &context.log)?;
+    Ok(Looked {
+        outcome,
+        scan,
+        stored: known.stored,
     })
 }
 

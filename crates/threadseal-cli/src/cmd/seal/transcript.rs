@@ -3,20 +3,22 @@
 use super::{Action, Sealed, Sealing, SetAside};
 use crate::events::Events;
 use crate::exit::Failure;
+use crate::progress::Bar;
 use crate::record;
+use crate::verifying::{verifier, verifier_by};
 use std::path::Path;
 use std::sync::Arc;
 use threadseal_core::canon::json;
 use threadseal_core::error::Error;
 use threadseal_core::key::{KeyId, KeyUsage, Signer as _};
-use threadseal_core::record::ThreadId;
-use threadseal_core::report::Expectation;
+use threadseal_core::record::{RecordId, ThreadId};
 use threadseal_core::report::{Report, Verdict};
+use threadseal_core::trust::ScopeFormat;
+use threadseal_formats::transcript::Ending;
 use threadseal_formats::transcript::event::Payload;
 use threadseal_formats::transcript::ext::Ext;
 use threadseal_formats::transcript::manifest;
-use threadseal_formats::transcript::rye::{self, RyeSealer};
-use threadseal_formats::transcript::{Ending, VerifyOptions};
+use threadseal_formats::transcript::rye::RyeSealer;
 use threadseal_store::address::Intent;
 use threadseal_store::append::Log;
 use threadseal_store::examine;
@@ -27,6 +29,8 @@ use threadseal_store::read::{RegularFile, Source as _, open_regular};
 use threadseal_store::recorder::{Keys, Recorder, TailPolicy};
 use threadseal_store::sys::Access;
 use threadseal_store::sys::path_text;
+use threadseal_verify::VerifyRequest;
+use threadseal_verify::verifier::Verifier;
 
 /// Seals a native record. Only its recorder could confirm the lines after the last seal, and that
 /// process is gone. So the tail is moved out or, on request, adopted; the record states which.
@@ -46,12 +50,7 @@ pub(super) fn seal_native(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, 
             false => epochs,
         }),
     };
-    let options = VerifyOptions {
-        trust: &sealing.trust,
-        now: sealing.host.clock.now()?,
-        held_since: None,
-        thread: None,
-    };
+    let verifier = verifier_by(sealing.trust.clone(), sealing.context)?;
     let tail = if args.adopt_tail {
         TailPolicy::Adopt
     } else {
@@ -59,10 +58,10 @@ pub(super) fn seal_native(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, 
     };
     let host = sealing.host.clone();
     let opened = match record::address_of(path) {
-        None => Recorder::open(host, path, keys, &options, tail),
+        None => Recorder::open(host, path, keys, &verifier, tail),
         Some(address) => {
             let (store, name) = record::one(address, Intent::Write)?;
-            Recorder::open_in(host, &*store, &name, keys, &options, tail)
+            Recorder::open_in(host, &*store, &name, keys, &verifier, tail)
         }
     };
     let opened = opened.map_err(|error| Failure::from(error).about(path))?;
@@ -102,7 +101,9 @@ pub(super) fn seal_rye(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Fai
     let signer = sealing.signer(KeyUsage::Rye)?;
     let lock = WriterLock::acquire(Arc::clone(&sealing.host.fs), path)?;
     let file = lock.reader()?;
-    let (report, floor) = verify_known_rye(sealing, &file)?;
+    let verifier = rye_verifier(sealing)?;
+    let report = verifier.transcript_file(&file)?.report;
+    let floor = durable_floor(sealing, &file, report.record.as_ref())?;
     match report.verdict {
         Verdict::Verified | Verdict::Open if report.stats.checkpoints > 0 => {
             return Ok(Sealed::new(path, "rye", Action::Unchanged));
@@ -139,7 +140,7 @@ pub(super) fn seal_rye(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Fai
         return Err(error.into());
     }
     drop(log);
-    publish(sealing, path, &signer.public_key().key_id())
+    publish(sealing, &verifier, path, &signer.public_key().key_id())
 }
 
 /// Rye's own runs replace transcripts, so only a record that this host sealed elsewhere is
@@ -155,9 +156,14 @@ fn refuse_displacing(sealing: &Sealing<'_>, path: &Path, report: &Report) -> Res
 }
 
 /// Remembers the new head. Rye's records have no id, so the first line serves as one.
-fn publish(sealing: &Sealing<'_>, path: &Path, key: &KeyId) -> Result<Sealed, Failure> {
+fn publish(
+    sealing: &Sealing<'_>,
+    verifier: &Verifier,
+    path: &Path,
+    key: &KeyId,
+) -> Result<Sealed, Failure> {
     let file = open_regular(&*sealing.host.fs, path)?;
-    let head = verify_rye(sealing, &file, Vec::new())?.head;
+    let head = verifier.transcript_file(&file)?.report.head;
     if let Some(head) = head {
         sealing.host.publish(&Published {
             head,
@@ -191,37 +197,24 @@ fn ends_sealed(report: &Report) -> bool {
         .is_some_and(|until| until.byte == report.stats.bytes)
 }
 
-/// Verifies it against the head that this host knows for its first line. Also returns how many of
-/// its bytes are known to have reached the disk under that head.
-fn verify_known_rye(sealing: &Sealing<'_>, file: &RegularFile) -> Result<(Report, u64), Failure> {
-    let report = verify_rye(sealing, file, Vec::new())?;
-    let heads = Some(&*sealing.host.heads);
-    let known = examine::known(heads, report.record.as_ref(), None, false)?;
-    let Some(stored) = known.stored else {
-        return Ok((report, 0));
+/// The verifier of a transcript in Rye's format, which may also be a plain log of lines.
+fn rye_verifier(sealing: &Sealing<'_>) -> Result<Verifier, Failure> {
+    let request = VerifyRequest {
+        format: Some(ScopeFormat::Transcript),
+        ..VerifyRequest::by(sealing.trust.clone())
     };
-    let floor = stored.head.size.min(file.size());
-    Ok((verify_rye(sealing, file, known.expect)?, floor))
+    verifier(request, &Bar::hidden(), sealing.context)
 }
 
-fn verify_rye(
+/// How many bytes of the file are known to have reached the disk under the head of this host.
+fn durable_floor(
     sealing: &Sealing<'_>,
     file: &RegularFile,
-    expect: Vec<Expectation>,
-) -> Result<Report, Failure> {
-    let options = rye::Options {
-        expect,
-        ..rye::Options::new(&sealing.trust, sealing.host.clock.now()?)
-    };
-    let mut verifier = rye::Verifier::new(options);
-    let (mut chunks, mut buffer) = (file.chunks(), Vec::new());
-    loop {
-        chunks.next_chunk(&mut buffer)?;
-        if buffer.is_empty() {
-            return Ok(verifier.finish().report);
-        }
-        verifier.push(&buffer);
-    }
+    record: Option<&RecordId>,
+) -> Result<u64, Failure> {
+    let known = record.map(|record| sealing.host.heads.fetch(record));
+    let stored = known.transpose()?.flatten();
+    Ok(stored.map_or(0, |stored| stored.head.size.min(file.size())))
 }
 
 fn push_all(file: &RegularFile, sealer: &mut RyeSealer) -> Result<(), Failure> {
