@@ -4,16 +4,14 @@
 //! sweep ─► migrate-sim ─► fleet ─► fuzz ─► bench     one after the other, also after a failure
 //! ```
 
-use std::error::Error;
+use crate::console::Fallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::Command;
 use threadseal_store::clock::{Clock as _, SystemClock};
 
-type Done<T> = Result<T, Box<dyn Error>>;
-
 /// A run by its name; it gives true when all held.
-type Step = (&'static str, Box<dyn Fn() -> Done<bool>>);
+type Step = (&'static str, Box<dyn Fn() -> Fallible<bool>>);
 
 /// Seconds for each fuzz target where no number is given.
 const FUZZ_SECONDS: u64 = 60;
@@ -22,7 +20,7 @@ const FUZZ_SECONDS: u64 = 60;
 ///
 /// # Errors
 /// When an argument is not known.
-pub(crate) fn run(words: &[&str]) -> Done<bool> {
+pub(crate) fn run(words: &[&str]) -> Fallible<bool> {
     let mut only = Vec::new();
     let mut seconds = FUZZ_SECONDS;
     let mut rest = words;
@@ -52,7 +50,7 @@ fn all_steps(fuzz_seconds: u64) -> Vec<Step> {
 }
 
 /// The steps named in `only`, or all of them when it is empty.
-fn select(mut steps: Vec<Step>, only: &[&str]) -> Done<Vec<Step>> {
+fn select(mut steps: Vec<Step>, only: &[&str]) -> Fallible<Vec<Step>> {
     for name in only {
         if !steps.iter().any(|(known, _)| known == name) {
             return Err(format!("no run is named {name}; {}", crate::USAGE).into());
@@ -84,7 +82,7 @@ fn run_steps(steps: &[Step]) -> usize {
 }
 
 /// Runs one step; an error or a panic is a failure of this step alone.
-fn holds(step: &dyn Fn() -> Done<bool>) -> bool {
+fn holds(step: &dyn Fn() -> Fallible<bool>) -> bool {
     match catch_unwind(AssertUnwindSafe(step)) {
         Ok(Ok(held)) => held,
         Ok(Err(error)) => {
@@ -97,7 +95,7 @@ fn holds(step: &dyn Fn() -> Done<bool>) -> bool {
 }
 
 /// Runs every fuzz target for `seconds`; inputs that reach new code are kept for the next run.
-fn fuzz(seconds: u64) -> Done<bool> {
+fn fuzz(seconds: u64) -> Fallible<bool> {
     let folder = crate::console::root().join("fuzz");
     if !cargo_fuzz().arg("build").status()?.success() {
         return Err("cargo fuzz build failed".into());
@@ -126,7 +124,7 @@ fn fuzz(seconds: u64) -> Done<bool> {
 }
 
 /// The names of the fuzz targets: one for each source file in `folder`.
-fn fuzz_targets(folder: &Path) -> Done<Vec<String>> {
+fn fuzz_targets(folder: &Path) -> Fallible<Vec<String>> {
     let mut out = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
@@ -159,7 +157,7 @@ fn cargo_fuzz() -> Command {
 }
 
 /// Measures all tables, as processes: figures are of the code as it is released, these chores are not.
-fn bench() -> Done<bool> {
+fn bench() -> Fallible<bool> {
     let cargo = |words: &[&str]| {
         Command::new("cargo")
             .args(words)
@@ -181,7 +179,7 @@ mod tests {
     #[test]
     fn a_run_that_fails_ends_no_other_and_is_counted() {
         let ran = Rc::new(RefCell::new(Vec::new()));
-        let step = |name: &'static str, result: fn() -> Done<bool>| -> Step {
+        let step = |name: &'static str, result: fn() -> Fallible<bool>| -> Step {
             let ran = Rc::clone(&ran);
             let body = move || {
                 ran.borrow_mut().push(name);
@@ -202,7 +200,7 @@ mod tests {
 
     #[test]
     fn only_named_runs_are_selected_in_their_order() {
-        let names = |only: &[&str]| -> Done<Vec<&str>> {
+        let names = |only: &[&str]| -> Fallible<Vec<&str>> {
             let steps = select(all_steps(1), only)?;
             Ok(steps.iter().map(|(name, _)| *name).collect())
         };

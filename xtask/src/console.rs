@@ -1,6 +1,10 @@
 //! What every chore needs of its surroundings: the repository, and a place for words.
 
+use std::error::Error;
 use std::path::PathBuf;
+
+/// The result of a chore: a person reads its error, and needs no kinds of errors.
+pub(crate) type Fallible<T> = Result<T, Box<dyn Error>>;
 
 /// The repository that `cargo run` was called in; for the bare program, the one it was built in.
 #[expect(clippy::disallowed_methods, reason = "cargo names the package so")]

@@ -3,7 +3,7 @@
 //! Every file is made from fixed keys, times and salts, so that a second run writes the same bytes.
 //! `expect.toml` next to them gives the verdict of each.
 
-use std::error::Error;
+use crate::console::Fallible;
 use std::fmt::Write as _;
 use std::path::Path;
 use threadseal_core::digest::Digest;
@@ -14,8 +14,6 @@ use threadseal_formats::transcript::event::{EventType, Payload, Salt};
 use threadseal_formats::transcript::ext::Ext;
 use threadseal_formats::transcript::manifest::Manifest;
 use threadseal_formats::transcript::{Ending, Link, Sealer, Signers, Stamp, observed};
-
-type Done<T> = Result<T, Box<dyn Error>>;
 
 /// Keys, and a clock that advances by a millisecond per line.
 struct Maker {
@@ -57,7 +55,7 @@ impl Maker {
         }
     }
 
-    fn stamp(&mut self) -> Done<Stamp> {
+    fn stamp(&mut self) -> Fallible<Stamp> {
         self.ticks += 1;
         let timestamp = Timestamp::from_micros(1_771_356_405_000_000 + self.ticks * 1000)?;
         let salt: [u8; 16] = Digest::of(&self.ticks.to_be_bytes()).as_bytes()[..16].try_into()?;
@@ -67,7 +65,7 @@ impl Maker {
         })
     }
 
-    fn begin(&mut self, record: u8, out: &mut Vec<u8>) -> Done<Sealer> {
+    fn begin(&mut self, record: u8, out: &mut Vec<u8>) -> Fallible<Sealer> {
         let id = RecordId::from_bytes([record; 32]);
         let manifest = Manifest::new(id, *self.native.public_key(), *self.rye.public_key());
         let stamps = [self.stamp()?, self.stamp()?];
@@ -85,7 +83,7 @@ impl Maker {
         name: &str,
         payload: &str,
         out: &mut Vec<u8>,
-    ) -> Done<()> {
+    ) -> Fallible<()> {
         let stamp = self.stamp()?;
         sealer.event(
             stamp,
@@ -96,7 +94,7 @@ impl Maker {
         Ok(())
     }
 
-    fn turn(&mut self, sealer: &mut Sealer, out: &mut Vec<u8>) -> Done<()> {
+    fn turn(&mut self, sealer: &mut Sealer, out: &mut Vec<u8>) -> Fallible<()> {
         self.event(
             sealer,
             "cognition_in",
@@ -119,7 +117,7 @@ impl Maker {
         )
     }
 
-    fn seal(&mut self, sealer: &mut Sealer, turn: u64, out: &mut Vec<u8>) -> Done<Head> {
+    fn seal(&mut self, sealer: &mut Sealer, turn: u64, out: &mut Vec<u8>) -> Fallible<Head> {
         self.seal_ext(sealer, turn, false, Ext::default(), out)
     }
 
@@ -130,7 +128,7 @@ impl Maker {
         is_final: bool,
         ext: Ext,
         out: &mut Vec<u8>,
-    ) -> Done<Head> {
+    ) -> Fallible<Head> {
         let stamp = self.stamp()?;
         let signers = Signers {
             native: &self.native,
@@ -139,7 +137,7 @@ impl Maker {
         Ok(sealer.seal(stamp, turn, is_final, ext, signers, out)?)
     }
 
-    fn end(&mut self, sealer: &mut Sealer, turn: u64, out: &mut Vec<u8>) -> Done<Head> {
+    fn end(&mut self, sealer: &mut Sealer, turn: u64, out: &mut Vec<u8>) -> Fallible<Head> {
         let stamp = self.stamp()?;
         sealer.end(
             stamp,
@@ -151,7 +149,7 @@ impl Maker {
     }
 
     /// An ended record of two turns, and the length of its first part, up to the seal of turn 1.
-    fn record(&mut self, record: u8) -> Done<(Vec<u8>, usize, Head)> {
+    fn record(&mut self, record: u8) -> Fallible<(Vec<u8>, usize, Head)> {
         let mut out = Vec::new();
         let mut sealer = self.begin(record, &mut out)?;
         self.turn(&mut sealer, &mut out)?;
@@ -164,7 +162,7 @@ impl Maker {
 }
 
 /// Writes all vectors into `folder`.
-pub(crate) fn write(folder: &Path) -> Done<()> {
+pub(crate) fn write(folder: &Path) -> Fallible<()> {
     let vectors = all()?;
     std::fs::create_dir_all(folder)?;
     for (name, bytes) in &vectors.files {
@@ -174,7 +172,7 @@ pub(crate) fn write(folder: &Path) -> Done<()> {
     Ok(())
 }
 
-fn all() -> Done<Vectors> {
+fn all() -> Fallible<Vectors> {
     let mut maker = Maker::new();
     let mut vectors = Vectors::default();
     let key = maker.native.public_key().to_hex();
@@ -188,7 +186,7 @@ fn all() -> Done<Vectors> {
     Ok(vectors)
 }
 
-fn edits(maker: &mut Maker, vectors: &mut Vectors) -> Done<()> {
+fn edits(maker: &mut Maker, vectors: &mut Vectors) -> Fallible<()> {
     let (record, _, _) = maker.record(1)?;
     let text = String::from_utf8(record.clone())?;
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
@@ -323,7 +321,7 @@ fn edits(maker: &mut Maker, vectors: &mut Vectors) -> Done<()> {
     Ok(())
 }
 
-fn tails_and_heads(maker: &mut Maker, vectors: &mut Vectors) -> Done<()> {
+fn tails_and_heads(maker: &mut Maker, vectors: &mut Vectors) -> Fallible<()> {
     let (record, first, head) = maker.record(3)?;
     let cut = &record[..first];
     let expect = format!("\"--expect-head\", \"{head}\"");
@@ -436,7 +434,7 @@ fn tails_and_heads(maker: &mut Maker, vectors: &mut Vectors) -> Done<()> {
     Ok(())
 }
 
-fn keys(maker: &mut Maker, vectors: &mut Vectors) -> Done<()> {
+fn keys(maker: &mut Maker, vectors: &mut Vectors) -> Fallible<()> {
     let mut rotated = Vec::new();
     let mut sealer = maker.begin(7, &mut rotated)?;
     let stamp = maker.stamp()?;

@@ -10,7 +10,7 @@ use threadseal_core::digest::Digest;
 
 /// How often each text occurs in the conversation, and how often an event repeated it.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct RepeatedTexts {
     counts: HashMap<Digest, Count>,
 }
 
@@ -20,7 +20,7 @@ struct Count {
     echoed: u64,
 }
 
-impl Said {
+impl RepeatedTexts {
     /// Notes that the conversation contains `text`.
     pub(super) fn note(&mut self, text: &str) {
         self.counts
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn each_saying_explains_one_repetition() {
-        let mut said = Said::default();
+        let mut said = RepeatedTexts::default();
         said.note("yes");
         said.note("yes");
         assert!(said.has("yes") && !said.has("no"));

@@ -21,7 +21,7 @@ use super::draft::{
 };
 use super::format::{Format, Head};
 use super::mapped::Mapped;
-use super::repeats::Said;
+use super::repeats::RepeatedTexts;
 use super::source::{Node, Reading};
 use super::thread::{Thread, document, part_item, says_nothing, take_rest, vendor_of};
 use std::collections::HashMap;
@@ -62,7 +62,7 @@ fn map(source: &[u8]) -> Result<Mapped, Error> {
     let mut run = Run {
         thread: Thread::new(NAME),
         account: Account::default(),
-        said: Said::default(),
+        said: RepeatedTexts::default(),
         steps,
         step_of: HashMap::new(),
         first_step: 1 + number(history.len()),
@@ -88,7 +88,7 @@ fn map(source: &[u8]) -> Result<Mapped, Error> {
 struct Run<'a> {
     thread: Thread,
     account: Account,
-    said: Said,
+    said: RepeatedTexts,
     steps: &'a [Value],
     /// The step of each entry of the assistant, where there is one.
     step_of: HashMap<usize, usize>,

@@ -1,7 +1,7 @@
 //! The measured jobs, each in a process of its own.
 
 use super::cost::Cost;
-use std::error::Error;
+use crate::console::Fallible;
 use std::path::Path;
 use std::sync::Arc;
 use threadseal_core::digest::{Digest, Hasher};
@@ -23,13 +23,11 @@ use threadseal_store::read::{Source, open_regular};
 use threadseal_store::recorder::{Keys, Recorder};
 use threadseal_store::sys::RealFs;
 
-type Done<T> = Result<T, Box<dyn Error>>;
-
 /// Events between two seals in the durable job.
 const EVENTS_A_SEAL: u64 = 1000;
 
 /// Runs one job in this process and returns its cost.
-pub(super) fn run(name: &str, path: &Path, rest: &[&str]) -> Done<Cost> {
+pub(super) fn run(name: &str, path: &Path, rest: &[&str]) -> Fallible<Cost> {
     let clock = SystemClock;
     let started = clock.elapsed();
     let (count, extra) = match (name, rest) {
@@ -65,7 +63,7 @@ pub(super) fn cpu_seconds() -> f64 {
     seconds
 }
 
-pub(super) fn peak_bytes() -> Done<u64> {
+pub(super) fn peak_bytes() -> Fallible<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib: u64 = line
@@ -76,7 +74,7 @@ pub(super) fn peak_bytes() -> Done<u64> {
     Ok(kib * 1024)
 }
 
-fn hash_file(path: &Path) -> Done<(u64, u64)> {
+fn hash_file(path: &Path) -> Fallible<(u64, u64)> {
     let file = open_regular(&RealFs, path)?;
     let (mut chunks, mut buffer, mut hasher) = (file.chunks(), Vec::new(), Hasher::new());
     loop {
@@ -91,7 +89,7 @@ fn hash_file(path: &Path) -> Done<(u64, u64)> {
 }
 
 /// Hashes every record of a folder on all cores. The count is of files, the extra of bytes.
-fn hash_directory(path: &Path) -> Done<(u64, u64)> {
+fn hash_directory(path: &Path) -> Fallible<(u64, u64)> {
     each_record(path, &|file: &Path| {
         hash_file(file)?;
         Ok(())
@@ -100,7 +98,7 @@ fn hash_directory(path: &Path) -> Done<(u64, u64)> {
 
 /// The work that no verifier of these records can leave out: it reads each record, hashes all bytes
 /// for the seal and each line as a leaf of the tree, and checks two signatures (Rye's and the note's).
-fn floor_of_directory(path: &Path) -> Done<(u64, u64)> {
+fn floor_of_directory(path: &Path) -> Fallible<(u64, u64)> {
     let rye = signer(2, KeyUsage::Rye);
     let message = Message::rye_hash(&Digest::of(b"a seal"));
     let signature = rye.sign(&message)?;
@@ -123,7 +121,10 @@ fn floor_of_directory(path: &Path) -> Done<(u64, u64)> {
 }
 
 /// Does `work` with every record of a folder, on all cores. The count is of files, the extra of bytes.
-fn each_record(path: &Path, work: &(impl Fn(&Path) -> Done<()> + Sync)) -> Done<(u64, u64)> {
+fn each_record(
+    path: &Path,
+    work: &(impl Fn(&Path) -> Fallible<()> + Sync),
+) -> Fallible<(u64, u64)> {
     let mut files: Vec<_> = std::fs::read_dir(path)?.collect::<Result<_, _>>()?;
     files.retain(|entry| entry.path().extension().is_some_and(|ext| ext == "jsonl"));
     let work_through = |files: &[std::fs::DirEntry]| -> Result<u64, String> {
@@ -158,7 +159,7 @@ pub(super) fn public_pem() -> String {
     signer(1, KeyUsage::Native).public_key().to_pem()
 }
 
-pub(super) fn trust(native: &LocalSigner) -> Done<Trust> {
+pub(super) fn trust(native: &LocalSigner) -> Fallible<Trust> {
     let mut store = TrustStore::new();
     let key = TrustedKey::new(
         TrustName::parse("bench")?,
@@ -169,7 +170,7 @@ pub(super) fn trust(native: &LocalSigner) -> Done<Trust> {
     Ok(Trust::new(store))
 }
 
-fn verify(path: &Path) -> Done<(u64, u64)> {
+fn verify(path: &Path) -> Fallible<(u64, u64)> {
     let trust = trust(&signer(1, KeyUsage::Native))?;
     let now = SystemClock.now()?;
     let options = VerifyOptions {
@@ -187,7 +188,7 @@ fn verify(path: &Path) -> Done<(u64, u64)> {
 }
 
 /// Writes event lines of about 2 KB, with a seal for each ten (about 20 KB), without fsync.
-fn write(path: &Path, bytes: u64) -> Done<(u64, u64)> {
+fn write(path: &Path, bytes: u64) -> Fallible<(u64, u64)> {
     use std::io::Write;
     let (native, rye) = (signer(1, KeyUsage::Native), signer(2, KeyUsage::Rye));
     let signers = Signers {
@@ -249,7 +250,7 @@ struct Salts {
 }
 
 impl Salts {
-    fn stamp(&mut self) -> Done<Stamp> {
+    fn stamp(&mut self) -> Fallible<Stamp> {
         if self.block.is_empty() {
             self.block.resize(4096, 0);
             SystemRandom.fill(&mut self.block)?;
@@ -266,7 +267,7 @@ impl Salts {
 
 /// Writes events of about 200 bytes through the recorder, with a seal for each thousand: two fsyncs
 /// a seal.
-fn durable(path: &Path, events: u64) -> Done<(u64, u64)> {
+fn durable(path: &Path, events: u64) -> Fallible<(u64, u64)> {
     let host = Host {
         fs: Arc::new(RealFs),
         clock: Arc::new(SystemClock),

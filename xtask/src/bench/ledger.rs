@@ -3,11 +3,9 @@
 
 use super::cost::Cost;
 use super::table::{Table, job, median, megabytes_of, parse_cost};
-use std::error::Error;
+use crate::console::Fallible;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-type Done<T> = Result<T, Box<dyn Error>>;
 
 /// The requirements of the package, shared with the interoperability tests, so that all use one
 /// version.
@@ -26,7 +24,7 @@ const RACES: &str = "eight_processes_append_to_one_run_in_";
 const RACE_TARGET: f64 = 2000.0;
 
 /// Adds the rows; `quick` leaves out the ten million records.
-pub(super) fn rows(table: &mut Table, folder: &Path, quick: bool) -> Done<()> {
+pub(super) fn rows(table: &mut Table, folder: &Path, quick: bool) -> Fallible<()> {
     let peer = Peer::install()?;
     appends(table, &peer, folder)?;
     races(table)?;
@@ -51,7 +49,7 @@ pub(super) fn rows(table: &mut Table, folder: &Path, quick: bool) -> Done<()> {
     Ok(())
 }
 
-fn appends(table: &mut Table, peer: &Peer, folder: &Path) -> Done<()> {
+fn appends(table: &mut Table, peer: &Peer, folder: &Path) -> Fallible<()> {
     for (kind, count, target) in [("jsonl", QUADRATIC, Some(20.0)), ("sqlite", LINEAR, None)] {
         let ways: [(&str, &[&str]); 3] = [
             ("one by one, not synced, as theirs", &["written", "1"]),
@@ -80,7 +78,7 @@ fn appends(table: &mut Table, peer: &Peer, folder: &Path) -> Done<()> {
 }
 
 /// Processes that append to one run. The better of two databases must meet the target.
-fn races(table: &mut Table) -> Done<()> {
+fn races(table: &mut Table) -> Fallible<()> {
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
         let output = Command::new("cargo")
@@ -120,7 +118,7 @@ fn races(table: &mut Table) -> Done<()> {
     Ok(())
 }
 
-fn verify(table: &mut Table, peer: &Peer, folder: &Path) -> Done<()> {
+fn verify(table: &mut Table, peer: &Peer, folder: &Path) -> Fallible<()> {
     let file = folder.join("ledger_bench.jsonl");
     let written = job("ledger-lines", &file, &[&VERIFIED.to_string(), "plain"])?;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
@@ -148,7 +146,7 @@ fn verify(table: &mut Table, peer: &Peer, folder: &Path) -> Done<()> {
     let written = job("ledger-lines", &file, &[&VERIFIED.to_string(), "signed"])?;
     let signed: Vec<Cost> = (0..ROUNDS)
         .map(|_| job("ledger-verify", &file, &["signed"]))
-        .collect::<Done<_>>()?;
+        .collect::<Fallible<_>>()?;
     let signed = median(&signed);
     table.line(&format!(
         "| the same, and each record's signature | {:.0} MB/s, {:.0} records/s, {:.1} MB peak | | |",
@@ -183,7 +181,7 @@ fn side_by_side(table: &mut Table, work: &str, ours: &Cost, theirs: &Cost, targe
 }
 
 /// The cost of `work` in a fresh folder.
-fn fresh(folder: &Path, work: impl FnOnce(&Path) -> Done<Cost>) -> Done<Cost> {
+fn fresh(folder: &Path, work: impl FnOnce(&Path) -> Fallible<Cost>) -> Fallible<Cost> {
     let to = folder.join("appended");
     let cost = work(&to);
     std::fs::remove_dir_all(&to)?;
@@ -199,7 +197,7 @@ struct Peer {
 impl Peer {
     /// Installs the package once, in the same place as `interop/ledger/run.sh`: next to cargo's
     /// output.
-    fn install() -> Done<Self> {
+    fn install() -> Fallible<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let venv = root.join("target/interop-ledger");
         let python = venv.join("bin/python");
@@ -214,15 +212,15 @@ impl Peer {
         })
     }
 
-    fn append(&self, kind: &str, to: &Path, count: &str) -> Done<Cost> {
+    fn append(&self, kind: &str, to: &Path, count: &str) -> Fallible<Cost> {
         self.run(&["append".as_ref(), kind.as_ref(), to, count.as_ref()])
     }
 
-    fn verify(&self, folder: &Path) -> Done<Cost> {
+    fn verify(&self, folder: &Path) -> Fallible<Cost> {
         self.run(&["verify".as_ref(), folder, "bench".as_ref()])
     }
 
-    fn run(&self, words: &[&Path]) -> Done<Cost> {
+    fn run(&self, words: &[&Path]) -> Fallible<Cost> {
         let mut command = Command::new(&self.python);
         let output = command.arg(&self.script).args(words).output()?;
         if !output.status.success() {
@@ -232,7 +230,7 @@ impl Peer {
     }
 }
 
-fn done(command: &mut Command) -> Done<()> {
+fn done(command: &mut Command) -> Fallible<()> {
     match command.status()?.success() {
         true => Ok(()),
         false => Err(format!("{command:?} failed").into()),

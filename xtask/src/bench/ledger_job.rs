@@ -5,7 +5,7 @@
 
 use super::cost::Cost;
 use super::job::{cpu_seconds, peak_bytes};
-use std::error::Error;
+use crate::console::Fallible;
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
@@ -26,15 +26,13 @@ use threadseal_store::ledger::{
 use threadseal_store::read::{CHUNK_BYTES, Source, open_regular};
 use threadseal_store::sys::RealFs;
 
-type Done<T> = Result<T, Box<dyn Error>>;
-
 const ACTOR: &str = "ar_0123456789abcdef01234567";
 const WORDS: &str = "the agent reads a file, thinks and answers in a few words; ";
 /// How often the words occur in a record of 1.2 KB, in its request and in its answer.
 const USUAL: usize = 6;
 
 /// Runs a job of this file; `None` when it has no such job.
-pub(super) fn run(name: &str, path: &Path, rest: &[&str]) -> Option<Done<Cost>> {
+pub(super) fn run(name: &str, path: &Path, rest: &[&str]) -> Option<Fallible<Cost>> {
     Some(match (name, rest) {
         ("ledger-append", [count, durability, batch]) => {
             append(path, count, *durability == "durable", batch)
@@ -51,7 +49,7 @@ fn signer() -> LocalSigner {
 }
 
 /// The cost of `work` alone, which returns a count and an extra one.
-fn measured(work: impl FnOnce() -> Done<(u64, u64)>) -> Done<Cost> {
+fn measured(work: impl FnOnce() -> Fallible<(u64, u64)>) -> Fallible<Cost> {
     let (started, cpu) = (SystemClock.elapsed(), cpu_seconds());
     let (count, extra) = work()?;
     Ok(Cost {
@@ -68,7 +66,7 @@ fn moment(number: u64) -> String {
 }
 
 /// The record of this number.
-fn record(number: u64) -> Done<StepRecord> {
+fn record(number: u64) -> Fallible<StepRecord> {
     let (step, ended) = (number / 2, number % 2 == 1);
     let words = WORDS.repeat(USUAL);
     let value = |text: String| json::parse(text.as_bytes()).map(|value: Value| value);
@@ -94,9 +92,9 @@ fn record(number: u64) -> Done<StepRecord> {
 }
 
 /// Records through the store of lines, chained and each signed.
-fn append(folder: &Path, count: &str, durable: bool, batch: &str) -> Done<Cost> {
+fn append(folder: &Path, count: &str, durable: bool, batch: &str) -> Fallible<Cost> {
     let (count, batch): (u64, usize) = (count.parse()?, batch.parse()?);
-    let records: Vec<StepRecord> = (0..count).map(record).collect::<Done<_>>()?;
+    let records: Vec<StepRecord> = (0..count).map(record).collect::<Fallible<_>>()?;
     let run = RunId::parse("bench")?;
     let signers = ActorSigners::new().with(ACTOR, Arc::new(signer()));
     let open = if durable {
@@ -135,7 +133,7 @@ impl Lines {
 
     /// Adds the next line. The covered text is the same object sorted by name, without two of its
     /// members.
-    fn add(&mut self, out: &mut Vec<u8>) -> Done<()> {
+    fn add(&mut self, out: &mut Vec<u8>) -> Fallible<()> {
         let (step, words, at) = (self.next / 2, &self.words, moment(0));
         let quoted = |text: &str| format!("\"{text}\"");
         let null = || "null".to_owned();
@@ -165,7 +163,7 @@ impl Lines {
     }
 }
 
-fn lines(path: &Path, count: &str, signed: bool) -> Done<Cost> {
+fn lines(path: &Path, count: &str, signed: bool) -> Fallible<Cost> {
     let count: u64 = count.parse()?;
     let mut file = BufWriter::new(File::create(path)?);
     let (mut lines, mut line, mut size) = (Lines::new(USUAL, signed), Vec::new(), 0);
@@ -204,7 +202,7 @@ impl Source for Stream<'_> {
     }
 }
 
-fn verify_file(path: &Path, signed: bool) -> Done<Cost> {
+fn verify_file(path: &Path, signed: bool) -> Fallible<Cost> {
     let trust = match signed {
         true => Trust::key(*signer().public_key()),
         false => Trust::default(),
@@ -215,7 +213,7 @@ fn verify_file(path: &Path, signed: bool) -> Done<Cost> {
     })
 }
 
-fn verify_stream(count: &str) -> Done<Cost> {
+fn verify_stream(count: &str) -> Fallible<Cost> {
     let (count, mut size) = (count.parse()?, 0);
     let mut cost = measured(|| {
         let source = Stream {
@@ -233,7 +231,7 @@ fn verify_stream(count: &str) -> Done<Cost> {
 }
 
 /// Verifies a chain that must hold; returns the number of its records.
-fn verified(source: impl Source + Send, trust: &Trust) -> Done<u64> {
+fn verified(source: impl Source + Send, trust: &Trust) -> Fallible<u64> {
     let judging = Judging::new(trust, SystemClock.now()?);
     let options = ChainOptions {
         all_signed: trust.pinned.is_some(),

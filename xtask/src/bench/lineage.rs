@@ -7,10 +7,8 @@
 //! | v0x05 | one of SHA-256 | one of SHA-256 |
 
 use super::table::{Table, job, median};
-use std::error::Error;
+use crate::console::Fallible;
 use std::path::Path;
-
-type Done<T> = Result<T, Box<dyn Error>>;
 
 const ROUNDS: usize = 5;
 const STATE: u64 = 64 << 20;
@@ -19,7 +17,7 @@ const MEMORY: u64 = 32;
 const TARGET: f64 = 1.2;
 
 /// Adds the rows; `quick` leaves out the gigabyte.
-pub(super) fn rows(table: &mut Table, folder: &Path, quick: bool) -> Done<()> {
+pub(super) fn rows(table: &mut Table, folder: &Path, quick: bool) -> Fallible<()> {
     let state = folder.join("state.bin");
     job("lineage-state", &state, &[&STATE.to_string()])?;
     for (version, signing, verifying) in [

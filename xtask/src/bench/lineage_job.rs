@@ -2,8 +2,8 @@
 //!
 //! The baseline is the same hash code alone, over the bytes that must be hashed.
 
+use crate::console::Fallible;
 use sha2::{Digest as _, Sha256, Sha512};
-use std::error::Error;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
@@ -16,10 +16,8 @@ use threadseal_formats::lineage::{
 use threadseal_store::read::{Source as _, open_regular};
 use threadseal_store::sys::RealFs;
 
-type Done<T> = Result<T, Box<dyn Error>>;
-
 /// Runs a job of this file; `None` when it has no such job.
-pub(super) fn run(name: &str, path: &Path, rest: &[&str]) -> Option<Done<(u64, u64)>> {
+pub(super) fn run(name: &str, path: &Path, rest: &[&str]) -> Option<Fallible<(u64, u64)>> {
     Some(match (name, rest) {
         ("lineage-state", [bytes]) => bytes
             .parse()
@@ -33,7 +31,7 @@ pub(super) fn run(name: &str, path: &Path, rest: &[&str]) -> Option<Done<(u64, u
 }
 
 /// Writes a state, and a checkpoint of each version with that state next to it.
-fn state(path: &Path, bytes: u64) -> Done<(u64, u64)> {
+fn state(path: &Path, bytes: u64) -> Fallible<(u64, u64)> {
     let piece: Vec<u8> = (0..=u8::MAX).cycle().take(1 << 20).collect();
     let mut file = BufWriter::new(File::create(path)?);
     let mut left = bytes;
@@ -55,7 +53,7 @@ fn state(path: &Path, bytes: u64) -> Done<(u64, u64)> {
 }
 
 /// The passes over a state that a format requires, as `512` and `256`.
-fn hash(path: &Path, passes: &[&str]) -> Done<(u64, u64)> {
+fn hash(path: &Path, passes: &[&str]) -> Fallible<(u64, u64)> {
     let state = fs::read(path)?;
     let mut used = 0_u64;
     for pass in passes {
@@ -68,13 +66,13 @@ fn hash(path: &Path, passes: &[&str]) -> Done<(u64, u64)> {
     Ok((state.len() as u64, used))
 }
 
-fn sign(path: &Path, version: &str) -> Done<(u64, u64)> {
+fn sign(path: &Path, version: &str) -> Fallible<(u64, u64)> {
     let state = fs::read(path)?;
     let sealed = seal(version, &state)?;
     Ok((state.len() as u64, sealed.bytes.len() as u64))
 }
 
-fn seal(version: &str, state: &[u8]) -> Done<SealedHeader> {
+fn seal(version: &str, state: &[u8]) -> Fallible<SealedHeader> {
     let (version, usage) = match version {
         "4" => (Version::V4, KeyUsage::Igor),
         _ => (Version::V5, KeyUsage::Native),
@@ -116,7 +114,7 @@ fn seal(version: &str, state: &[u8]) -> Done<SealedHeader> {
     })
 }
 
-fn verify(path: &Path) -> Done<(u64, u64)> {
+fn verify(path: &Path) -> Fallible<(u64, u64)> {
     let file = open_regular(&RealFs, path)?;
     let (mut chunks, mut buffer, mut reader) = (file.chunks(), Vec::new(), FileReader::new());
     loop {

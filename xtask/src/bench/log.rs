@@ -5,10 +5,8 @@
 //! head, and for the shared disk.
 
 use super::table::{Table, job, megabytes_of};
-use std::error::Error;
+use crate::console::Fallible;
 use std::path::Path;
-
-type Done<T> = Result<T, Box<dyn Error>>;
 
 /// Seals in one record.
 const SEALS: [&str; 2] = ["2000", "300"];
@@ -22,7 +20,7 @@ const ADDED_SECONDS: f64 = 0.001;
 const GROWTH: f64 = 4.0;
 
 /// Adds the rows; `quick` makes a smaller log.
-pub(super) fn rows(table: &mut Table, folder: &Path, quick: bool) -> Done<()> {
+pub(super) fn rows(table: &mut Table, folder: &Path, quick: bool) -> Fallible<()> {
     let (seals, large) = (SEALS[usize::from(quick)], LARGE[usize::from(quick)]);
     let place = folder.join("log");
     std::fs::create_dir(&place)?;
@@ -52,7 +50,7 @@ pub(super) fn rows(table: &mut Table, folder: &Path, quick: bool) -> Done<()> {
     measured
 }
 
-fn proofs(table: &mut Table, home: &Path, large: &str) -> Done<()> {
+fn proofs(table: &mut Table, home: &Path, large: &str) -> Fallible<()> {
     let [few, many] = ["few", "many"].map(|name| home.join(name));
     for place in [&few, &many] {
         std::fs::create_dir_all(place)?;

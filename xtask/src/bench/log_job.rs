@@ -7,7 +7,7 @@
 
 use super::cost::Cost;
 use super::job::{cpu_seconds, peak_bytes, signer};
-use std::error::Error;
+use crate::console::Fallible;
 use std::path::Path;
 use std::sync::Arc;
 use threadseal_core::digest::Digest;
@@ -27,15 +27,13 @@ use threadseal_store::random::{Random as _, SystemRandom};
 use threadseal_store::recorder::{Keys, Recorder};
 use threadseal_store::sys::{Fs, RealFs};
 
-type Done<T> = Result<T, Box<dyn Error>>;
-
 /// Events of 200 bytes between two seals.
 const EVENTS_A_SEAL: usize = 5;
 /// Heads that are published before the job waits for the log.
 const PUBLISHED_AT_ONCE: u64 = 16_384;
 
 /// Runs a job of this file; `None` when it has no such job.
-pub(super) fn run(name: &str, path: &Path, rest: &[&str]) -> Option<Done<Cost>> {
+pub(super) fn run(name: &str, path: &Path, rest: &[&str]) -> Option<Fallible<Cost>> {
     Some(match (name, rest) {
         ("log-seal", [with, seals]) => seal(path, *with == "with", seals),
         ("log-fill", [heads]) => fill(path, heads),
@@ -56,7 +54,7 @@ fn places(fs: Arc<dyn Fs>, home: &Path) -> LogRegistry {
 }
 
 /// The log of a home, made where there is none.
-fn log(home: &Path) -> Done<SealLog> {
+fn log(home: &Path) -> Fallible<SealLog> {
     let places = places(Arc::new(RealFs), home);
     let key = signer(7, KeyUsage::Log);
     let description = Description {
@@ -75,7 +73,7 @@ fn log(home: &Path) -> Done<SealLog> {
 }
 
 /// The median time of one of many consecutive seals. The extra is the number of the log's commits.
-fn seal(path: &Path, with_log: bool, seals: &str) -> Done<Cost> {
+fn seal(path: &Path, with_log: bool, seals: &str) -> Fallible<Cost> {
     let folder = path.join(if with_log { "with" } else { "without" });
     let home = Home::create(Arc::new(RealFs), &folder)?;
     let log = match with_log {
@@ -143,7 +141,7 @@ fn median(times: &mut [f64]) -> f64 {
 }
 
 /// Fills a log with heads of one record.
-fn fill(path: &Path, heads: &str) -> Done<Cost> {
+fn fill(path: &Path, heads: &str) -> Fallible<Cost> {
     let (started, cpu) = (SystemClock.elapsed(), cpu_seconds());
     let log = log(path)?;
     let heads: u64 = heads.parse()?;
@@ -179,7 +177,7 @@ fn fill(path: &Path, heads: &str) -> Done<Cost> {
 }
 
 /// The median time of one proof: read the entry, make its proof from the tiles, check it.
-fn prove(path: &Path, proofs: &str) -> Done<Cost> {
+fn prove(path: &Path, proofs: &str) -> Fallible<Cost> {
     let log = log(path)?;
     let view = log.view()?;
     let (size, cpu) = (view.tree().size, cpu_seconds());

@@ -5,10 +5,8 @@
 
 use super::runtime_job::{CHAIN, RECORDS, THREADS};
 use super::table::{Table, job, megabytes_of};
-use std::error::Error;
+use crate::console::Fallible;
 use std::path::Path;
-
-type Done<T> = Result<T, Box<dyn Error>>;
 
 /// The number of calls for a percentile, of the quick functions and of searches; fewer with
 /// `--quick`.
@@ -20,7 +18,7 @@ const CHAIN_SECONDS: f64 = 0.020;
 const SEARCH_SECONDS: f64 = 1.0;
 
 /// Adds the rows; `quick` makes fewer calls.
-pub(super) fn rows(table: &mut Table, folder: &Path, quick: bool) -> Done<()> {
+pub(super) fn rows(table: &mut Table, folder: &Path, quick: bool) -> Fallible<()> {
     let project = folder.join("project");
     std::fs::create_dir(&project)?;
     let made = job("runtime-project", &project, &[])?;

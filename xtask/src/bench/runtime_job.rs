@@ -9,7 +9,7 @@
 
 use super::cost::Cost;
 use super::job::{cpu_seconds, peak_bytes, signer, trust};
-use std::error::Error;
+use crate::console::Fallible;
 use std::path::Path;
 use std::sync::Arc;
 use threadseal_core::key::KeyUsage;
@@ -33,8 +33,6 @@ use threadseal_store::random::SystemRandom;
 use threadseal_store::recorder::{Keys, Recorder};
 use threadseal_store::sys::RealFs;
 
-type Done<T> = Result<T, Box<dyn Error>>;
-
 /// Threads in the registry.
 pub(super) const THREADS: u64 = 10_000;
 /// Threads of the chain.
@@ -51,7 +49,7 @@ const TEXT: &str = "the \u{e4}pfel COST 5";
 const REGEX: &str = "the \\w+ cost \\d+ \u{20ac}";
 
 /// Runs a job of this file; `None` when it has no such job.
-pub(super) fn run(name: &str, path: &Path, rest: &[&str]) -> Option<Done<Cost>> {
+pub(super) fn run(name: &str, path: &Path, rest: &[&str]) -> Option<Fallible<Cost>> {
     Some(match (name, rest) {
         ("runtime-project", []) => register(path),
         ("runtime-records", [which]) => measured(|| write(path, which)),
@@ -69,7 +67,7 @@ struct Place {
 }
 
 impl Place {
-    fn at(path: &Path) -> Done<Self> {
+    fn at(path: &Path) -> Fallible<Self> {
         let home = Home::create(Arc::new(RealFs), &path.with_file_name("home"))?;
         Ok(Self {
             project: Arc::new(Project::init(&RealFs, path)?),
@@ -84,7 +82,7 @@ impl Place {
 }
 
 /// The thread of this number among those with records.
-fn id(which: &str, number: u64) -> Done<ThreadId> {
+fn id(which: &str, number: u64) -> Fallible<ThreadId> {
     Ok(ThreadId::parse(&format!("bench/{which}-{number}"))?)
 }
 
@@ -94,7 +92,7 @@ fn records_of(which: &str) -> u64 {
 }
 
 /// The cost of `work` alone, which returns a count and an extra one.
-fn measured(work: impl FnOnce() -> Done<(u64, u64)>) -> Done<Cost> {
+fn measured(work: impl FnOnce() -> Fallible<(u64, u64)>) -> Fallible<Cost> {
     let (started, cpu) = (SystemClock.elapsed(), cpu_seconds());
     let (count, extra) = work()?;
     Ok(Cost {
@@ -107,7 +105,7 @@ fn measured(work: impl FnOnce() -> Done<(u64, u64)>) -> Done<Cost> {
 }
 
 /// The 95th percentile of the time of one call, and the mean of its CPU time.
-fn percentile(calls: &str, mut work: impl FnMut() -> Done<u64>) -> Done<Cost> {
+fn percentile(calls: &str, mut work: impl FnMut() -> Fallible<u64>) -> Fallible<Cost> {
     // The first call fills the page cache.
     let expected = work()?;
     let (calls, cpu) = (calls.parse::<u32>()?.max(1), cpu_seconds());
@@ -131,7 +129,7 @@ fn percentile(calls: &str, mut work: impl FnMut() -> Done<u64>) -> Done<Cost> {
 }
 
 /// Registers all threads as the runner does, and links those of the chain.
-fn register(path: &Path) -> Done<Cost> {
+fn register(path: &Path) -> Fallible<Cost> {
     let place = Place::at(path)?;
     let registry = SqliteRegistry::open(&place.project.registry(Layout::Seed))?;
     let mut ids = vec![id("one", 0)?];
@@ -154,7 +152,7 @@ fn register(path: &Path) -> Done<Cost> {
     })
 }
 
-fn register_one(registry: &dyn Registry, id: &ThreadId) -> Done<()> {
+fn register_one(registry: &dyn Registry, id: &ThreadId) -> Fallible<()> {
     let now = SystemClock.now()?;
     let new = NewThread {
         id,
@@ -180,7 +178,7 @@ fn register_one(registry: &dyn Registry, id: &ThreadId) -> Done<()> {
 }
 
 /// Writes the records of these threads. The extra is of bytes.
-fn write(path: &Path, which: &str) -> Done<(u64, u64)> {
+fn write(path: &Path, which: &str) -> Fallible<(u64, u64)> {
     let place = Place::at(path)?;
     let records = records_of(which);
     let (mut before, mut bytes) = (None, 0);
@@ -194,7 +192,7 @@ fn write(path: &Path, which: &str) -> Done<(u64, u64)> {
 }
 
 /// A record of this many bytes that continues from `before`.
-fn record(place: &Place, id: ThreadId, before: Option<Head>, bytes: u64) -> Done<(Head, u64)> {
+fn record(place: &Place, id: ThreadId, before: Option<Head>, bytes: u64) -> Fallible<(Head, u64)> {
     let keys = Keys {
         native: Arc::new(signer(1, KeyUsage::Native)),
         rye: Arc::new(signer(2, KeyUsage::Rye)),
@@ -231,7 +229,7 @@ fn record(place: &Place, id: ThreadId, before: Option<Head>, bytes: u64) -> Done
 }
 
 /// As `thread list`.
-fn list(path: &Path, calls: &str, rows: &str) -> Done<Cost> {
+fn list(path: &Path, calls: &str, rows: &str) -> Fallible<Cost> {
     let registry = Place::at(path)?.project.registry(Layout::Seed);
     let filter = Filter {
         limit: Some(rows.parse()?),
@@ -245,7 +243,7 @@ fn list(path: &Path, calls: &str, rows: &str) -> Done<Cost> {
 }
 
 /// As `thread chain`, from the middle of the chain.
-fn chain(path: &Path, calls: &str) -> Done<Cost> {
+fn chain(path: &Path, calls: &str) -> Fallible<Cost> {
     let registry = Place::at(path)?.project.registry(Layout::Seed);
     let asked = id("many", CHAIN / 2)?;
     let cost = percentile(calls, || {
@@ -259,7 +257,7 @@ fn chain(path: &Path, calls: &str) -> Done<Cost> {
 }
 
 /// As `thread search` and the operation `chain_search`.
-fn search(path: &Path, calls: &str, which: &str, kind: &str) -> Done<Cost> {
+fn search(path: &Path, calls: &str, which: &str, kind: &str) -> Fallible<Cost> {
     let place = Place::at(path)?;
     let records = Records {
         registry: Arc::new(ViewedRegistry::new(place.project.registry(Layout::Seed))),
@@ -285,7 +283,7 @@ fn search(path: &Path, calls: &str, which: &str, kind: &str) -> Done<Cost> {
     all_there(cost, records_of(which))
 }
 
-fn all_there(cost: Cost, expected: u64) -> Done<Cost> {
+fn all_there(cost: Cost, expected: u64) -> Fallible<Cost> {
     match cost.count == expected {
         true => Ok(cost),
         false => Err(format!("{} found, not {expected}", cost.count).into()),

@@ -3,12 +3,10 @@
 use super::cost::Cost;
 use super::scroll_job::{SEED, public_hex};
 use super::table::{Table, job, median, megabytes_of, parse_cost};
-use std::error::Error;
+use crate::console::Fallible;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-
-type Done<T> = Result<T, Box<dyn Error>>;
 
 const TURNS: u64 = 20_000;
 const ROUNDS: usize = 5;
@@ -21,7 +19,7 @@ const SIGNED_TARGET: f64 = if cfg!(target_feature = "avx512ifma") {
 };
 
 /// Adds the rows; `quick` leaves out the gigabyte.
-pub(super) fn rows(table: &mut Table, folder: &Path, quick: bool) -> Done<()> {
+pub(super) fn rows(table: &mut Table, folder: &Path, quick: bool) -> Fallible<()> {
     let peer = Peer::build()?;
     let turns = folder.join("turns.json");
     job("scroll-turns", &turns, &[&TURNS.to_string()])?;
@@ -42,7 +40,13 @@ pub(super) fn rows(table: &mut Table, folder: &Path, quick: bool) -> Done<()> {
     Ok(())
 }
 
-fn verify(table: &mut Table, peer: &Peer, file: &Path, key: Option<&str>, target: f64) -> Done<()> {
+fn verify(
+    table: &mut Table,
+    peer: &Peer,
+    file: &Path,
+    key: Option<&str>,
+    target: f64,
+) -> Fallible<()> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         ours.push(job(
@@ -72,7 +76,7 @@ fn verify(table: &mut Table, peer: &Peer, file: &Path, key: Option<&str>, target
     Ok(())
 }
 
-fn canonical(table: &mut Table, file: &Path) -> Done<()> {
+fn canonical(table: &mut Table, file: &Path) -> Fallible<()> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         ours.push(job("canon", file, &[])?);
@@ -101,7 +105,7 @@ fn side_by_side(table: &mut Table, work: &str, ours: Cost, theirs: Cost, target:
 }
 
 /// Seals and verifies a signed scroll in lines, of this many megabytes.
-fn lines(table: &mut Table, file: &Path, megabytes: u64, key: &str) -> Done<()> {
+fn lines(table: &mut Table, file: &Path, megabytes: u64, key: &str) -> Fallible<()> {
     let sealed = job(
         "scroll-lines",
         file,
@@ -130,7 +134,7 @@ fn lines(table: &mut Table, file: &Path, megabytes: u64, key: &str) -> Done<()> 
 struct Peer(PathBuf);
 
 impl Peer {
-    fn build() -> Done<Self> {
+    fn build() -> Fallible<Self> {
         let project = crate::console::root().join("interop/scroll/peer/Cargo.toml");
         let target = std::env::current_exe()?.with_file_name("scroll-peer");
         let built = Command::new("cargo")
@@ -151,7 +155,7 @@ impl Peer {
         Ok(Self(target.join("release/scroll-peer")))
     }
 
-    fn seal(&self, turns: &Path, out: &Path, seed: Option<&str>) -> Done<()> {
+    fn seal(&self, turns: &Path, out: &Path, seed: Option<&str>) -> Fallible<()> {
         let mut request = format!(r#"{{"op":"seal","file":{turns:?},"out":{out:?}"#);
         if let Some(seed) = seed {
             request.push_str(&format!(r#","key":"{seed}""#));
@@ -171,7 +175,7 @@ impl Peer {
         }
     }
 
-    fn verify(&self, file: &Path, key: Option<&str>) -> Done<Cost> {
+    fn verify(&self, file: &Path, key: Option<&str>) -> Fallible<Cost> {
         let output = Command::new(&self.0)
             .arg("bench")
             .arg(file)

@@ -1,6 +1,6 @@
 //! The jobs of the rows on agent-scroll, each in a process of its own.
 
-use std::error::Error;
+use crate::console::Fallible;
 use std::fs::{self, File};
 use std::hint::black_box;
 use std::io::{BufWriter, Write as _};
@@ -16,8 +16,6 @@ use threadseal_store::read::open_regular;
 use threadseal_store::scroll;
 use threadseal_store::sys::RealFs;
 
-type Done<T> = Result<T, Box<dyn Error>>;
-
 /// The seed of the signing key, in hex.
 pub(super) const SEED: &str = "0101010101010101010101010101010101010101010101010101010101010101";
 
@@ -31,7 +29,7 @@ pub(super) fn public_hex() -> String {
 }
 
 /// Runs a job of this file; `None` when it has no such job.
-pub(super) fn run(name: &str, path: &Path, rest: &[&str]) -> Option<Done<(u64, u64)>> {
+pub(super) fn run(name: &str, path: &Path, rest: &[&str]) -> Option<Fallible<(u64, u64)>> {
     Some(match (name, rest) {
         ("scroll-turns", [count]) => count
             .parse()
@@ -54,7 +52,7 @@ pub(super) fn run(name: &str, path: &Path, rest: &[&str]) -> Option<Done<(u64, u
 }
 
 /// A turn of 2 KB: text and one call of a tool, with members in the order of the specification.
-fn turn(number: u64) -> Done<String> {
+fn turn(number: u64) -> Fallible<String> {
     let text =
         "The agent reads \\\"the file\\\", thinks, and answers in a few sentences.\\n".repeat(11);
     let code = "    let value = compute(input, 42); // one line of code\\n".repeat(9);
@@ -69,15 +67,15 @@ fn turn(number: u64) -> Done<String> {
 }
 
 /// Writes unsealed turns, as one array and also as one per line.
-fn turns(path: &Path, count: u64) -> Done<(u64, u64)> {
-    let turns: Vec<String> = (0..count).map(turn).collect::<Done<_>>()?;
+fn turns(path: &Path, count: u64) -> Fallible<(u64, u64)> {
+    let turns: Vec<String> = (0..count).map(turn).collect::<Fallible<_>>()?;
     fs::write(path, format!("[{}]", turns.join(",")))?;
     fs::write(path.with_extension("jsonl"), turns.join("\n"))?;
     Ok((count, 0))
 }
 
 /// Writes a signed scroll in lines.
-fn lines(path: &Path, bytes: u64) -> Done<(u64, u64)> {
+fn lines(path: &Path, bytes: u64) -> Fallible<(u64, u64)> {
     let signer = signer();
     let mut file = BufWriter::new(File::create(path)?);
     let (mut size, mut number, mut prev) = (0, 0, None);
@@ -93,7 +91,7 @@ fn lines(path: &Path, bytes: u64) -> Done<(u64, u64)> {
     Ok((number, 0))
 }
 
-fn verify(path: &Path, container: &str, key: &str) -> Done<(u64, u64)> {
+fn verify(path: &Path, container: &str, key: &str) -> Fallible<(u64, u64)> {
     let container = match container {
         "array" => Container::Array,
         _ => Container::Lines,
@@ -128,7 +126,7 @@ fn verify(path: &Path, container: &str, key: &str) -> Done<(u64, u64)> {
 }
 
 /// The number of bytes in the canonical forms of all lines.
-fn canonical(path: &Path, form: fn(&[u8]) -> Option<Vec<u8>>) -> Done<(u64, u64)> {
+fn canonical(path: &Path, form: fn(&[u8]) -> Option<Vec<u8>>) -> Fallible<(u64, u64)> {
     let file = fs::read(path)?;
     let lines: Vec<&[u8]> = file.split(|byte| *byte == b'\n').collect();
     let mut bytes = 0;

@@ -1,12 +1,10 @@
 //! Runs the jobs, compares them and writes the table.
 
 use super::cost::Cost;
-use std::error::Error;
+use crate::console::Fallible;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
-
-type Done<T> = Result<T, Box<dyn Error>>;
 
 /// The table, and whether every target in it is met.
 pub(super) struct Table {
@@ -28,7 +26,7 @@ pub(super) enum Part {
 }
 
 /// Measures the rows of `part`; `quick` leaves out the gigabytes.
-pub(super) fn measure(quick: bool, part: Part) -> Done<Table> {
+pub(super) fn measure(quick: bool, part: Part) -> Fallible<Table> {
     let folder = std::env::temp_dir().join(format!("threadseal-bench-{}", std::process::id()));
     std::fs::create_dir(&folder)?;
     let mut table = Table {
@@ -42,7 +40,7 @@ pub(super) fn measure(quick: bool, part: Part) -> Done<Table> {
     done.map(|()| table)
 }
 
-fn measure_in(table: &mut Table, folder: &Path, quick: bool, part: Part) -> Done<()> {
+fn measure_in(table: &mut Table, folder: &Path, quick: bool, part: Part) -> Fallible<()> {
     if part == Part::All {
         records(table, folder, quick)?;
     }
@@ -64,7 +62,7 @@ fn measure_in(table: &mut Table, folder: &Path, quick: bool, part: Part) -> Done
     Ok(())
 }
 
-fn records(table: &mut Table, folder: &Path, quick: bool) -> Done<()> {
+fn records(table: &mut Table, folder: &Path, quick: bool) -> Fallible<()> {
     let record = folder.join("record.jsonl");
     let (write, hash, verify) = compare(&record, 100 * MB, 7)?;
     table.baseline("read and SHA-256 100 MB, one core", &hash, 100 * MB);
@@ -103,7 +101,7 @@ fn records(table: &mut Table, folder: &Path, quick: bool) -> Done<()> {
 }
 
 /// Writes, hashes and verifies a record in turn, `rounds` times; medians.
-fn compare(record: &Path, bytes: u64, rounds: usize) -> Done<(Cost, Cost, Cost)> {
+fn compare(record: &Path, bytes: u64, rounds: usize) -> Fallible<(Cost, Cost, Cost)> {
     let size = bytes.to_string();
     let (mut writes, mut hashes, mut verifies) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds {
@@ -114,7 +112,7 @@ fn compare(record: &Path, bytes: u64, rounds: usize) -> Done<(Cost, Cost, Cost)>
     Ok((median(&writes), median(&hashes), median(&verifies)))
 }
 
-fn scaling(table: &mut Table, record: &Path, megabytes: u64) -> Done<()> {
+fn scaling(table: &mut Table, record: &Path, megabytes: u64) -> Fallible<()> {
     let rounds = if megabytes > 100 { 1 } else { 3 };
     let (_, hash, verify) = compare(record, megabytes * MB, rounds)?;
     let seconds = verify.wall_seconds;
@@ -127,7 +125,7 @@ fn scaling(table: &mut Table, record: &Path, megabytes: u64) -> Done<()> {
     Ok(())
 }
 
-fn durable(table: &mut Table, folder: &Path) -> Done<()> {
+fn durable(table: &mut Table, folder: &Path) -> Fallible<()> {
     let mut costs = Vec::new();
     for round in 0..5 {
         costs.push(job(
@@ -152,7 +150,7 @@ fn durable(table: &mut Table, folder: &Path) -> Done<()> {
 }
 
 /// Folders of native records, about 600 MB each, through the command itself.
-fn directory(table: &mut Table, folder: &Path) -> Done<()> {
+fn directory(table: &mut Table, folder: &Path) -> Fallible<()> {
     let command = std::env::current_exe()?.with_file_name("threadseal");
     if !command.exists() {
         table.line("| verify DIR, 10000 files | build the command first: cargo build --release | ≤ 1.50 | no |");
@@ -200,7 +198,7 @@ fn directory(table: &mut Table, folder: &Path) -> Done<()> {
 }
 
 /// A folder of `files` records of about `bytes` bytes.
-fn copies(folder: &Path, files: usize, bytes: &str) -> Done<()> {
+fn copies(folder: &Path, files: usize, bytes: &str) -> Fallible<()> {
     std::fs::create_dir(folder)?;
     let model = folder.join("0.jsonl");
     job("write", &model, &[bytes])?;
@@ -211,7 +209,7 @@ fn copies(folder: &Path, files: usize, bytes: &str) -> Done<()> {
 }
 
 /// The cost of the command itself, measured by the shell's `time -p`.
-fn command_on(command: &Path, records: &Path, folder: &Path) -> Done<Cost> {
+fn command_on(command: &Path, records: &Path, folder: &Path) -> Fallible<Cost> {
     let script =
         "time -p \"$0\" verify --quiet --no-progress --trust \"$2\" \"$1\" >/dev/null 2>&1";
     let key = folder.join("key.pem");
@@ -225,7 +223,7 @@ fn command_on(command: &Path, records: &Path, folder: &Path) -> Done<Cost> {
         return Err(format!("not all records of {} are verified", records.display()).into());
     }
     let text = String::from_utf8(output.stderr)?;
-    let value = |name: &str| -> Done<f64> {
+    let value = |name: &str| -> Fallible<f64> {
         let line = text.lines().find_map(|line| line.strip_prefix(name));
         Ok(line.ok_or("the shell told no time")?.trim().parse()?)
     };
@@ -240,7 +238,7 @@ fn command_on(command: &Path, records: &Path, folder: &Path) -> Done<Cost> {
     })
 }
 
-pub(super) fn job(name: &str, path: &Path, rest: &[&str]) -> Done<Cost> {
+pub(super) fn job(name: &str, path: &Path, rest: &[&str]) -> Fallible<Cost> {
     let output = Command::new(std::env::current_exe()?)
         .args(["bench", "job", name])
         .arg(path)
@@ -253,7 +251,7 @@ pub(super) fn job(name: &str, path: &Path, rest: &[&str]) -> Done<Cost> {
 }
 
 /// Reads the output of a job.
-pub(super) fn parse_cost(text: &str) -> Done<Cost> {
+pub(super) fn parse_cost(text: &str) -> Fallible<Cost> {
     let [wall, cpu, peak, count, extra] = text.split_whitespace().collect::<Vec<_>>()[..] else {
         return Err(format!("a job said {text:?}").into());
     };

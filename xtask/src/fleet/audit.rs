@@ -1,7 +1,8 @@
 //! Audits the results of the fleet: the database, the exported files, and the outside file.
 
+use super::Scene;
 use super::hunt::MARK;
-use super::{Done, Scene};
+use crate::console::Fallible;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -56,7 +57,7 @@ impl Found {
     }
 }
 
-pub(super) fn audit(scene: &Scene) -> Done<Found> {
+pub(super) fn audit(scene: &Scene) -> Fallible<Found> {
     let mut found = Found::default();
     let database = PostgresDatabase::open(&scene.url)?;
     let listing = scene.fleet.registry().list(&Filter::default())?;
@@ -102,7 +103,7 @@ pub(super) fn audit(scene: &Scene) -> Done<Found> {
 }
 
 /// Copies the files of a thread, and returns its transcript.
-fn export(fs: &dyn Fs, from: &Path, to: &Path, found: &mut Found) -> Done<Vec<u8>> {
+fn export(fs: &dyn Fs, from: &Path, to: &Path, found: &mut Found) -> Fallible<Vec<u8>> {
     let mut transcript = Vec::new();
     let Ok(names) = fs.read_dir(from) else {
         return Ok(transcript);
@@ -178,7 +179,7 @@ fn name_of(key: &str) -> String {
 }
 
 /// Runs the program's own verification on all exported files.
-fn verify(scene: &Scene, folder: &Path, found: &mut Found) -> Done<()> {
+fn verify(scene: &Scene, folder: &Path, found: &mut Found) -> Fallible<()> {
     let output = scene.command(&["verify", "--json"]).arg(folder).output()?;
     let report: Value = serde_json::from_slice(&output.stdout)?;
     let results = report["results"]
@@ -204,7 +205,7 @@ fn verify(scene: &Scene, folder: &Path, found: &mut Found) -> Done<()> {
 }
 
 /// No effect occurs twice. Each effect that began is answered or listed.
-fn outside(scene: &Scene, settled: &Settled, found: &mut Found) -> Done<()> {
+fn outside(scene: &Scene, settled: &Settled, found: &mut Found) -> Fallible<()> {
     let text = std::fs::read_to_string(scene.path("counter"))?;
     let (mut calls, mut wishes) = (BTreeSet::new(), BTreeSet::new());
     for line in text.lines() {
@@ -231,7 +232,7 @@ fn outside(scene: &Scene, settled: &Settled, found: &mut Found) -> Done<()> {
 }
 
 /// Checks the sums of money, to the billionth.
-fn money(database: &PostgresDatabase, found: &mut Found) -> Done<()> {
+fn money(database: &PostgresDatabase, found: &mut Found) -> Fallible<()> {
     let wrong = [
         (
             "a thread's own money is not the sum of what it was charged",
@@ -277,7 +278,7 @@ fn money(database: &PostgresDatabase, found: &mut Found) -> Done<()> {
 }
 
 /// The command exports a sample of its records, and they verify.
-fn sample(scene: &Scene, threads: &[Thread], found: &mut Found) -> Done<()> {
+fn sample(scene: &Scene, threads: &[Thread], found: &mut Found) -> Fallible<()> {
     for (number, thread) in threads.iter().take(3).enumerate() {
         let to = scene.path(&format!("sample{number}"));
         let exported = scene

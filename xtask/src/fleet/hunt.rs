@@ -1,6 +1,7 @@
 //! Runs four workers, and kills them.
 
-use super::{Done, Plan, Scene};
+use super::{Plan, Scene};
+use crate::console::Fallible;
 use std::collections::HashSet;
 use std::process::Child;
 use std::time::Duration;
@@ -42,7 +43,7 @@ struct Worker {
 }
 
 /// Completes all orders with workers that are killed meanwhile.
-pub(super) fn hunt(scene: &Scene, plan: Plan) -> Done<Tally> {
+pub(super) fn hunt(scene: &Scene, plan: Plan) -> Fallible<Tally> {
     let database = PostgresDatabase::open(&scene.url)?;
     let orders = Orders::open(&database)?;
     let mut tally = Tally::default();
@@ -104,7 +105,7 @@ pub(super) fn hunt(scene: &Scene, plan: Plan) -> Done<Tally> {
     Ok(tally)
 }
 
-fn give(scene: &Scene, count: u64, tally: &mut Tally) -> Done<()> {
+fn give(scene: &Scene, count: u64, tally: &mut Tally) -> Fallible<()> {
     for _ in 0..count {
         scene.fleet.put(&Order {
             directive: ItemId::parse("fleet/root")?,
@@ -117,7 +118,7 @@ fn give(scene: &Scene, count: u64, tally: &mut Tally) -> Done<()> {
     Ok(())
 }
 
-fn born(scene: &Scene, number: usize) -> Done<Worker> {
+fn born(scene: &Scene, number: usize) -> Fallible<Worker> {
     Ok(Worker {
         child: scene.worker(&format!("w{number}"))?,
         born: SystemClock.elapsed(),
@@ -125,7 +126,7 @@ fn born(scene: &Scene, number: usize) -> Done<Worker> {
 }
 
 /// Whether this process began a new call, which takes a while.
-fn begun_by(scene: &Scene, process: u32, seen: &mut HashSet<String>) -> Done<bool> {
+fn begun_by(scene: &Scene, process: u32, seen: &mut HashSet<String>) -> Fallible<bool> {
     let text = std::fs::read_to_string(scene.path("counter"))?;
     let last = text.lines().rev().take(2 * WORKERS);
     let ending = format!(" {process}");
@@ -144,7 +145,7 @@ fn begun_by(scene: &Scene, process: u32, seen: &mut HashSet<String>) -> Done<boo
 
 /// Inserts a line after the last seal of a running thread. An attacker with write access to the
 /// database could do this.
-fn inject(database: &PostgresDatabase) -> Done<u64> {
+fn inject(database: &PostgresDatabase) -> Fallible<u64> {
     let line = format!(
         "{{\"timestamp\":1.0,\"thread_id\":\"x\",\"event_type\":\"cognition_in\",\
          \"payload\":{{\"text\":\"{MARK}\",\"role\":\"user\"}}}}\n"
@@ -171,7 +172,7 @@ fn inject(database: &PostgresDatabase) -> Done<u64> {
     }
 }
 
-fn random(below: usize) -> Done<usize> {
+fn random(below: usize) -> Fallible<usize> {
     let bytes: [u8; 4] = threadseal_store::random::array(&threadseal_store::random::SystemRandom)?;
     Ok(u32::from_be_bytes(bytes) as usize % below.max(1))
 }

@@ -23,13 +23,11 @@ mod audit;
 mod hunt;
 mod scene;
 
+use crate::console::Fallible;
 use scene::Scene;
-use std::error::Error;
 use std::time::Duration;
 use threadseal_store::clock::{Clock, SystemClock};
 use threadseal_store::postgres::throwaway::Cluster;
-
-type Done<T> = Result<T, Box<dyn Error>>;
 
 /// The amount of work.
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +52,7 @@ const QUICK: Plan = Plan {
 };
 
 /// Runs the fleet and audits its results; true when every rule held.
-pub(crate) fn run(arguments: &[&str]) -> Done<bool> {
+pub(crate) fn run(arguments: &[&str]) -> Fallible<bool> {
     let plan = match arguments {
         [] => FULL,
         ["--quick"] => QUICK,

@@ -1,6 +1,6 @@
 //! The surroundings of the fleet: a home, a project, a database, an outside file.
 
-use super::Done;
+use crate::console::Fallible;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use threadseal_runtime::fleet::Fleet;
@@ -93,7 +93,7 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    pub(super) fn new(cluster: &Cluster) -> Done<Self> {
+    pub(super) fn new(cluster: &Cluster) -> Fallible<Self> {
         let folder = tempfile::tempdir()?;
         let ai = folder.path().join("project/.ai");
         for (path, text) in [
@@ -146,7 +146,7 @@ impl Scene {
     }
 
     /// Prints the last output of the workers.
-    pub(super) fn tell(&self) -> Done<()> {
+    pub(super) fn tell(&self) -> Fallible<()> {
         let log = std::fs::read_to_string(self.path("workers.log"))?;
         let left = log.lines().filter(|line| line.contains("order "));
         let left: Vec<&str> = left.collect();
@@ -157,7 +157,7 @@ impl Scene {
     }
 
     /// A new worker.
-    pub(super) fn worker(&self, name: &str) -> Done<Child> {
+    pub(super) fn worker(&self, name: &str) -> Fallible<Child> {
         let log = std::fs::OpenOptions::new()
             .create(true)
             .append(true)
@@ -187,7 +187,7 @@ impl Scene {
     clippy::disallowed_methods,
     reason = "chores are told about their surroundings here"
 )]
-fn program() -> Done<PathBuf> {
+fn program() -> Fallible<PathBuf> {
     if let Some(named) = std::env::var_os("THREADSEAL") {
         return Ok(named.into());
     }

@@ -179,7 +179,7 @@ fn accept(
 }
 
 /// A home with its keys and its log.
-pub(crate) struct Made {
+pub(crate) struct PreparedHome {
     home: Home,
     keys: Vec<OwnKey>,
     log: Option<Description>,
@@ -195,7 +195,7 @@ pub(crate) fn make(
     wanted: Option<&log::LogArgs>,
     passphrase: &PassphraseArgs,
     context: &Context,
-) -> Result<Made, Failure> {
+) -> Result<PreparedHome, Failure> {
     if let Some(args) = wanted {
         admit(args, context)?;
     }
@@ -255,7 +255,7 @@ pub(crate) fn make(
         let log = seal_log::of(&home, places, description.clone(), context)?;
         say_created(&log, signer)?;
     }
-    Ok(Made {
+    Ok(PreparedHome {
         home,
         keys,
         log,
@@ -333,7 +333,7 @@ mod tests {
     use threadseal_verify::home_log::HomeLog;
 
     /// The result of `init` for a home on a network file system.
-    fn on_network(wanted: Option<&log::LogArgs>) -> (FaultFs, Result<Made, Failure>) {
+    fn on_network(wanted: Option<&log::LogArgs>) -> (FaultFs, Result<PreparedHome, Failure>) {
         let fs = FaultFs::new();
         fs.put_on_network(Path::new("/"));
         let made = make(wanted, &PassphraseArgs::default(), &faulty(&fs));

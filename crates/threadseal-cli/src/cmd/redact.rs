@@ -119,7 +119,7 @@ struct Choice {
 }
 
 /// The result of a redaction.
-struct Done {
+struct Redacted {
     chosen: Choice,
     unbound: u64,
     set_aside: Vec<String>,
@@ -153,7 +153,7 @@ pub(crate) fn run(args: &RedactArgs, context: &Context, out: &mut Out) -> Outcom
 }
 
 #[cfg(not(all(feature = "agent", feature = "cloud")))]
-fn in_database(_: &RedactArgs, address: &str, _: &Context) -> Result<Done, Failure> {
+fn in_database(_: &RedactArgs, address: &str, _: &Context) -> Result<Redacted, Failure> {
     match record::database(address) {
         Some((url, _)) => Err(missing::no_threads_in(url)),
         None => Err(in_store()),
@@ -162,7 +162,7 @@ fn in_database(_: &RedactArgs, address: &str, _: &Context) -> Result<Done, Failu
 
 /// Redacts a thread in a database under the lease of its order, which excludes every worker.
 #[cfg(all(feature = "agent", feature = "cloud"))]
-fn in_database(args: &RedactArgs, address: &str, context: &Context) -> Result<Done, Failure> {
+fn in_database(args: &RedactArgs, address: &str, context: &Context) -> Result<Redacted, Failure> {
     let Some((url, thread)) = record::database(address) else {
         return Err(in_store());
     };
@@ -197,7 +197,7 @@ fn redact_in(
     host: &Host,
     path: &Path,
     context: &Context,
-) -> Result<Done, Failure> {
+) -> Result<Redacted, Failure> {
     let manifest = manifest_of(&*host.fs, path)?;
     refuse_inline(&manifest)?;
     match args.dry_run {
@@ -207,7 +207,12 @@ fn redact_in(
 }
 
 /// Chooses from the record as it is verified, and changes nothing.
-fn look(args: &RedactArgs, path: &Path, host: &Host, context: &Context) -> Result<Done, Failure> {
+fn look(
+    args: &RedactArgs,
+    path: &Path,
+    host: &Host,
+    context: &Context,
+) -> Result<Redacted, Failure> {
     let verifier = verifier_over(host, context)?;
     let opened = verifying::opened(verifier.open_verified(path, Need::Vouched))?;
     let opened = opened.map_err(|report| {
@@ -215,7 +220,7 @@ fn look(args: &RedactArgs, path: &Path, host: &Host, context: &Context) -> Resul
         Failure::new(format!("the record is {verdict}; see: threadseal verify"))
     })?;
     let record = opened.head().record;
-    Ok(Done {
+    Ok(Redacted {
         chosen: choose(args, &record, opened.bytes(), opened.bodies())?,
         unbound: count_unbound(path, host)?,
         set_aside: set_aside(path, host)?,
@@ -229,7 +234,7 @@ fn redact(
     manifest: &Manifest,
     host: &Host,
     context: &Context,
-) -> Result<Done, Failure> {
+) -> Result<Redacted, Failure> {
     let signer = args.signing.signer(context)?;
     // A redaction that was interrupted after its seal is completed with that seal. One that was
     // interrupted before its seal is made again from the present arguments: its unsealed line is no
@@ -269,7 +274,7 @@ fn redact(
     };
     drop(recorder);
     log_redactions(path, host, context);
-    Ok(Done {
+    Ok(Redacted {
         chosen,
         unbound,
         set_aside: set_aside(path, host)?,
@@ -398,7 +403,7 @@ fn without_commitments(payload: &[u8]) -> Vec<u8> {
     inline
 }
 
-fn tell(args: &RedactArgs, path: &str, done: &Done, context: &Context, out: &mut Out) {
+fn tell(args: &RedactArgs, path: &str, done: &Redacted, context: &Context, out: &mut Out) {
     let head = done.head.map(|head| head.to_string());
     if context.json {
         out.json(&RedactOutput {

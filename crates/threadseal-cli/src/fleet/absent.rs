@@ -34,7 +34,7 @@ mod with_engine {
     use threadseal_runtime::project::Project;
     use threadseal_runtime::registry::{Inspection, Registry, ViewedRegistry};
     use threadseal_runtime::runner::{
-        Engine, GraphOrder, GraphResumption, Order, Recovered, Resumption, Way,
+        Engine, GraphOrder, GraphResumption, Order, Recovered, ResumeMode, Resumption,
     };
     use threadseal_runtime::toolbox::Cancel;
 
@@ -107,7 +107,12 @@ mod with_engine {
             match *self {}
         }
 
-        pub(crate) fn resume(&self, _: &Resumption, _: Way, _: &Archive<'_>) -> Result<i64, Error> {
+        pub(crate) fn resume(
+            &self,
+            _: &Resumption,
+            _: ResumeMode,
+            _: &Archive<'_>,
+        ) -> Result<i64, Error> {
             match *self {}
         }
 

@@ -2,7 +2,7 @@
 
 use super::super::account::Reason;
 use super::super::draft::text_item;
-use super::super::repeats::Said;
+use super::super::repeats::RepeatedTexts;
 use super::super::source::Node;
 use super::pending::Pending;
 use super::{Session, kind_of, unknown_kind};
@@ -32,7 +32,7 @@ const COMMON: [&str; 6] = [
 /// The results of the first pass.
 #[derive(Default)]
 pub(super) struct Survey {
-    said: Said,
+    said: RepeatedTexts,
     /// Calls that have a result.
     answered: HashSet<String>,
     /// The last line with a call's progress.

@@ -1,6 +1,6 @@
 //! First pass over a rollout: the content of its items.
 
-use super::super::repeats::Said;
+use super::super::repeats::RepeatedTexts;
 use super::split_value;
 use std::collections::HashSet;
 use threadseal_core::canon::json::Value;
@@ -9,8 +9,8 @@ use threadseal_core::canon::json::Value;
 #[derive(Default)]
 pub(super) struct Survey {
     /// Texts of messages and reasoning, one count for each of the two sorts of events.
-    pub(super) events: Said,
-    pub(super) completions: Said,
+    pub(super) events: RepeatedTexts,
+    pub(super) completions: RepeatedTexts,
     /// Calls by their id, and those that have an output.
     calls: HashSet<String>,
 }

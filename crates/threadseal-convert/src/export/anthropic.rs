@@ -12,7 +12,7 @@
 
 use super::super::account::object;
 use super::convert::{Picture, args_object, json_file, json_text, tools_to_anthropic};
-use super::speech::{Answer, Call, Holds, Said, Speech, Spoken};
+use super::speech::{Answer, Call, Holds, MessagePart, Speech, Spoken};
 use super::{Standing, Target};
 use threadseal_core::canon::json::{Text, Value};
 use threadseal_formats::scroll::Role;
@@ -112,16 +112,18 @@ fn system(leading: &[Speech]) -> Option<Value> {
 
 fn content(spoken: &Spoken) -> Value {
     match spoken.said.as_slice() {
-        [Said::Text(text, _)] if spoken.plain => text.as_str().into(),
+        [MessagePart::Text(text, _)] if spoken.plain => text.as_str().into(),
         _ => Value::Array(blocks(spoken)),
     }
 }
 
 fn blocks(spoken: &Spoken) -> Vec<Value> {
-    let block = |said: &Said| match said {
-        Said::Text(_, item) | Said::Thinking(_, item) | Said::Block(item) => item.clone(),
-        Said::Call(call) => call_block(call),
-        Said::Result(answer) => result_block(answer),
+    let block = |said: &MessagePart| match said {
+        MessagePart::Text(_, item) | MessagePart::Thinking(_, item) | MessagePart::Block(item) => {
+            item.clone()
+        }
+        MessagePart::Call(call) => call_block(call),
+        MessagePart::Result(answer) => result_block(answer),
     };
     spoken.said.iter().map(block).collect()
 }

@@ -14,7 +14,7 @@
 
 use super::super::account::{Tokens, count, object};
 use super::convert::{Picture, args_object, json_file, json_text, tools_to_openai};
-use super::speech::{Answer, Call, Holds, Said, Speech};
+use super::speech::{Answer, Call, Holds, MessagePart, Speech};
 use super::{Standing, Target, UNVERIFIED};
 use std::collections::HashMap;
 use threadseal_core::canon::json::{Text, Value};
@@ -80,7 +80,9 @@ fn write(speeches: &[Speech], standing: Standing) -> Vec<u8> {
             steps.push(step);
         }
         for said in answers {
-            let Said::Result(answer) = said else { continue };
+            let MessagePart::Result(answer) = said else {
+                continue;
+            };
             match calls.get(answer.id.as_str()) {
                 Some(place) => steps[*place].answers.push(answer),
                 None => steps.push(Step::orphan(speech, answer)),
@@ -177,19 +179,19 @@ impl<'a> Step<'a> {
         };
         for said in speech.messages.iter().flat_map(|spoken| &spoken.said) {
             match said {
-                Said::Text(text, _) => step
+                MessagePart::Text(text, _) => step
                     .parts
                     .push(super::super::draft::text_item(text.as_str())),
-                Said::Block(part) => step.parts.push(part.clone()),
-                Said::Thinking(text, _) if source == "agent" => step.reasoning.push(text),
-                Said::Thinking(text, _) => step
+                MessagePart::Block(part) => step.parts.push(part.clone()),
+                MessagePart::Thinking(text, _) if source == "agent" => step.reasoning.push(text),
+                MessagePart::Thinking(text, _) => step
                     .parts
                     .push(super::super::draft::text_item(text.as_str())),
-                Said::Call(call) => {
+                MessagePart::Call(call) => {
                     step.calls.push(call);
                     step.source = "agent";
                 }
-                Said::Result(_) => continue,
+                MessagePart::Result(_) => continue,
             }
             step.speaks = true;
         }

@@ -18,7 +18,7 @@
 
 use super::super::account::Tokens;
 use super::convert::json_text;
-use super::speech::{Answer, Call, Holds, Said, Speech};
+use super::speech::{Answer, Call, Holds, MessagePart, Speech};
 use super::{Standing, Target, UNVERIFIED};
 use std::fmt::Write as _;
 use threadseal_core::canon::json::Value;
@@ -92,11 +92,11 @@ fn write_turn(out: &mut String, speech: &Speech) {
     write_figures(out, speech);
 }
 
-fn write_said(out: &mut String, said: &Said) {
+fn write_said(out: &mut String, said: &MessagePart) {
     let _ = match said {
-        Said::Text(text, _) => write!(out, "{}", escape(text)),
-        Said::Thinking(text, _) => write!(out, "> {}", escape_quote(text)),
-        Said::Call(Call { id, name, args, .. }) => {
+        MessagePart::Text(text, _) => write!(out, "{}", escape(text)),
+        MessagePart::Thinking(text, _) => write!(out, "> {}", escape_quote(text)),
+        MessagePart::Call(Call { id, name, args, .. }) => {
             let body = args.as_ref().map(json_text);
             let body = fenced("json", body.as_deref().unwrap_or("(redacted)"));
             write!(
@@ -106,7 +106,7 @@ fn write_said(out: &mut String, said: &Said) {
                 one_line(id)
             )
         }
-        Said::Result(Answer {
+        MessagePart::Result(Answer {
             id, ok, response, ..
         }) => {
             let failed = if *ok { "" } else { " (error)" };
@@ -122,7 +122,7 @@ fn write_said(out: &mut String, said: &Said) {
                 fenced("", &body)
             )
         }
-        Said::Block(block) => {
+        MessagePart::Block(block) => {
             let kind = block.get("type").and_then(Value::as_str).unwrap_or("block");
             write!(
                 out,

@@ -26,7 +26,7 @@ mod tests;
 
 use super::account::{Account, Group, Lines, Reason, count, object};
 use super::source::Reading;
-use speech::{Holds, Said, Speech};
+use speech::{Holds, MessagePart, Speech};
 use threadseal_core::canon::cbor;
 use threadseal_core::canon::json::{Value, parse};
 use threadseal_core::error::Error;
@@ -84,7 +84,7 @@ pub struct Exported {
     /// Results of tools.
     pub tool_results: u64,
     /// The parts without a place in the target, by place and reason; lines are numbers of turns.
-    pub lost: Vec<Lost>,
+    pub lost: Vec<LostParts>,
     /// Entries that no group names, because there were too many groups.
     pub ungrouped: u64,
     /// The head that was verified, if one was.
@@ -93,7 +93,7 @@ pub struct Exported {
 
 /// Parts of turns without a place in the target.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lost {
+pub struct LostParts {
     /// JSON Pointer (RFC 6901) inside the turn.
     pub pointer: String,
     /// `no place`: the target has none. `seal`: it belongs to the scroll as such. `duplicate`: the
@@ -192,12 +192,12 @@ impl Target {
             reading.finish(&mut account);
         }
         let count =
-            |such: fn(&Said) -> bool| speeches.iter().map(|speech| speech.count(such)).sum();
+            |such: fn(&MessagePart) -> bool| speeches.iter().map(|speech| speech.count(such)).sum();
         Exported {
             bytes: (self.write)(&speeches, chain.standing),
             turns: speeches.len() as u64,
-            tool_calls: count(|said| matches!(said, Said::Call(_))),
-            tool_results: count(|said| matches!(said, Said::Result(_))),
+            tool_calls: count(|said| matches!(said, MessagePart::Call(_))),
+            tool_results: count(|said| matches!(said, MessagePart::Result(_))),
             lost: account.dropped().map(lost).collect(),
             ungrouped: account.ungrouped(),
             verified: match chain.standing {
@@ -208,14 +208,14 @@ impl Target {
     }
 }
 
-fn lost(group: Group<'_>) -> Lost {
+fn lost(group: Group<'_>) -> LostParts {
     let reason = match group.reason {
         reason if reason == Reason::Metadata.as_str() => "seal",
         reason if reason == Reason::Duplicate.as_str() => "duplicate",
         reason if reason == Reason::Empty.as_str() => "empty",
         _ => "no place",
     };
-    Lost {
+    LostParts {
         pointer: group.pointer.to_owned(),
         reason,
         turns: group.lines.clone(),

@@ -15,7 +15,7 @@
 
 use super::super::account::object;
 use super::convert::{Picture, json_file, json_text, tools_to_openai};
-use super::speech::{Answer, Call, Holds, Said, Speech};
+use super::speech::{Answer, Call, Holds, MessagePart, Speech};
 use super::{Standing, Target};
 use threadseal_core::canon::json::{Text, Value};
 use threadseal_formats::scroll::Role;
@@ -91,7 +91,7 @@ fn write(speeches: &[Speech], _: Standing) -> Vec<u8> {
 fn messages(speech: &Speech) -> Vec<Value> {
     let mut all = Vec::new();
     for spoken in &speech.messages {
-        let mut made = Made::default();
+        let mut made = MessageDraft::default();
         for said in &spoken.said {
             made.add(said);
         }
@@ -117,7 +117,7 @@ fn messages(speech: &Speech) -> Vec<Value> {
 
 /// A message in the making.
 #[derive(Default)]
-struct Made {
+struct MessageDraft {
     parts: Vec<Value>,
     calls: Vec<Value>,
     results: Vec<Value>,
@@ -125,20 +125,20 @@ struct Made {
     own: Vec<(&'static str, Value)>,
 }
 
-impl Made {
+impl MessageDraft {
     fn is_empty(&self) -> bool {
         self.parts.is_empty() && self.calls.is_empty() && self.own.is_empty()
     }
 
-    fn add(&mut self, said: &Said) {
+    fn add(&mut self, said: &MessagePart) {
         match said {
-            Said::Text(text, _) => {
+            MessagePart::Text(text, _) => {
                 self.parts
                     .push(super::super::draft::text_item(text.as_str()));
             }
-            Said::Call(call) => self.calls.push(call_of(call)),
-            Said::Result(answer) => self.results.push(result_of(answer)),
-            Said::Block(block) => {
+            MessagePart::Call(call) => self.calls.push(call_of(call)),
+            MessagePart::Result(answer) => self.results.push(result_of(answer)),
+            MessagePart::Block(block) => {
                 let member = ["refusal", "audio"].into_iter().find_map(|name| {
                     let kind = block.get("type").and_then(Value::as_str)?;
                     Some((name, block.get(name).filter(|_| kind == name)?.clone()))
@@ -148,7 +148,7 @@ impl Made {
                     None => self.parts.push(block.clone()),
                 }
             }
-            Said::Thinking(..) => {}
+            MessagePart::Thinking(..) => {}
         }
     }
 

@@ -71,12 +71,12 @@ pub(super) struct Spoken {
     pub(super) word: String,
     /// Whether the content is a text and no array.
     pub(super) plain: bool,
-    pub(super) said: Vec<Said>,
+    pub(super) said: Vec<MessagePart>,
 }
 
 /// A part of a message.
 #[derive(Debug, Clone)]
-pub(super) enum Said {
+pub(super) enum MessagePart {
     /// A text, and its item.
     Text(String, Value),
     /// Reasoning, and its item.
@@ -184,7 +184,7 @@ impl Speech {
     }
 
     /// The number of parts that satisfy `such`.
-    pub(super) fn count(&self, such: impl Fn(&Said) -> bool) -> u64 {
+    pub(super) fn count(&self, such: impl Fn(&MessagePart) -> bool) -> u64 {
         let parts = self.messages.iter().flat_map(|message| &message.said);
         parts.filter(|said| such(said)).count() as u64
     }
@@ -291,10 +291,10 @@ impl Bodies {
         self.results.iter_mut().find(is_it)?.take()
     }
 
-    fn rest(self) -> Vec<Said> {
-        let calls = self.calls.into_iter().flatten().map(Said::Call);
+    fn rest(self) -> Vec<MessagePart> {
+        let calls = self.calls.into_iter().flatten().map(MessagePart::Call);
         calls
-            .chain(self.results.into_iter().flatten().map(Said::Result))
+            .chain(self.results.into_iter().flatten().map(MessagePart::Result))
             .collect()
     }
 }
@@ -319,7 +319,7 @@ fn spoken(message: Node<'_, '_>, bodies: &mut Bodies, holds: &Holds) -> Spoken {
     };
     if let Some(text) = content.text() {
         let item = super::super::draft::text_item(text.as_str());
-        let said = vec![Said::Text(text, item)];
+        let said = vec![MessagePart::Text(text, item)];
         return Spoken {
             word,
             plain: true,
@@ -335,7 +335,7 @@ fn spoken(message: Node<'_, '_>, bodies: &mut Bodies, holds: &Holds) -> Spoken {
     }
 }
 
-fn said(item: Node<'_, '_>, bodies: &mut Bodies, holds: &Holds) -> Option<Said> {
+fn said(item: Node<'_, '_>, bodies: &mut Bodies, holds: &Holds) -> Option<MessagePart> {
     let kind = item.peek_str("type").unwrap_or_default();
     let named = |name: &str| item.peek_str(name).unwrap_or_default();
     let whole = || match holds.members {
@@ -346,40 +346,40 @@ fn said(item: Node<'_, '_>, bodies: &mut Bodies, holds: &Holds) -> Option<Said> 
         "text" => {
             let text = item.text_of("text")?;
             let _ = told(item, "type");
-            Some(Said::Text(text, whole()))
+            Some(MessagePart::Text(text, whole()))
         }
         "thinking" if holds.thinking => {
             let text = item.text_of("thinking")?;
             let _ = told(item, "type");
-            Some(Said::Thinking(text, whole()))
+            Some(MessagePart::Thinking(text, whole()))
         }
         "tool_call" => {
             let call = bodies.call(named("id"))?;
             place(item);
-            Some(Said::Call(call))
+            Some(MessagePart::Call(call))
         }
         "tool_result" if item.peek().get("tool_use_id").is_none() => {
             let result = bodies.result(named("id"))?;
             place(item);
-            Some(Said::Result(result))
+            Some(MessagePart::Result(result))
         }
         "tool_use" | "server_tool_use" | "mcp_tool_use" => {
             let mut call = bodies.call(named("id"))?;
             call.block = Some(item.peek().clone());
             item.discard(Reason::Duplicate);
-            Some(Said::Call(call))
+            Some(MessagePart::Call(call))
         }
         _ if kind.ends_with("tool_result") => {
             let mut result = bodies.result(named("tool_use_id"))?;
             result.block = Some(item.peek().clone());
             item.discard(Reason::Duplicate);
-            Some(Said::Result(result))
+            Some(MessagePart::Result(result))
         }
         _ => {
             let part = item.get("part").filter(|_| kind == "part");
             let block = (holds.block)(part.map_or(item.peek(), Node::peek))?;
             let _ = item.read();
-            Some(Said::Block(block))
+            Some(MessagePart::Block(block))
         }
     }
 }

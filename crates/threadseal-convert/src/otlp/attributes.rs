@@ -104,7 +104,7 @@ pub(super) fn speaks(record: &Value) -> bool {
 /// Reads the attributes, the events and the body of a record.
 pub(super) fn read<'r, 'a>(node: Node<'r, 'a>, number: u64, mut facts: Source) -> Span<'r, 'a> {
     let codex = is_codex(node.peek());
-    let mut told = Told::default();
+    let mut told = ReadAttributes::default();
     let mut rest = Vec::new();
     let mut trees: BTreeMap<&str, Tree<'r, 'a>> = BTreeMap::new();
     let list = node.get("attributes").and_then(Node::items);
@@ -151,7 +151,7 @@ pub(super) fn read<'r, 'a>(node: Node<'r, 'a>, number: u64, mut facts: Source) -
 
 /// The facts and parts from the attributes so far.
 #[derive(Default)]
-struct Told<'r, 'a> {
+struct ReadAttributes<'r, 'a> {
     slots: Vec<(Slot, Value, Node<'r, 'a>, String)>,
     words: HashMap<&'static str, String>,
     numbers: HashMap<String, u64>,
@@ -159,7 +159,7 @@ struct Told<'r, 'a> {
     kind: Option<Kind>,
 }
 
-impl<'r, 'a> Told<'r, 'a> {
+impl<'r, 'a> ReadAttributes<'r, 'a> {
     /// Examines an attribute that is carried unchanged.
     fn look(&mut self, key: &str, value: &Value) {
         let words = MODELS.iter().chain(&VENDORS);

@@ -32,11 +32,11 @@ pub(super) struct Part {
 }
 
 /// One text of a list: its element, the member of that, and the text.
-type Said<'a> = (usize, Option<usize>, &'a str);
+type ListText<'a> = (usize, Option<usize>, &'a str);
 
 /// The parts of secrets that cross elements.
 pub(super) fn broken(detector: &dyn Detector, elements: &[Value]) -> Vec<Part> {
-    let mut lists: HashMap<Option<&Text>, Vec<Said<'_>>> = HashMap::new();
+    let mut lists: HashMap<Option<&Text>, Vec<ListText<'_>>> = HashMap::new();
     for (element, value) in elements.iter().enumerate() {
         if let Some(text) = value.as_str() {
             lists.entry(None).or_default().push((element, None, text));
@@ -59,7 +59,7 @@ pub(super) fn broken(detector: &dyn Detector, elements: &[Value]) -> Vec<Part> {
     parts
 }
 
-fn parts(detector: &dyn Detector, texts: &[Said<'_>]) -> Vec<Part> {
+fn parts(detector: &dyn Detector, texts: &[ListText<'_>]) -> Vec<Part> {
     let mut all = String::new();
     let mut places: Vec<Range<usize>> = Vec::with_capacity(texts.len());
     for (_, _, text) in texts {

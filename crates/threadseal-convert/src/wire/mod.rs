@@ -78,7 +78,7 @@ pub(super) struct Api {
     is_message: fn(&Value) -> bool,
     messages: &'static str,
     /// Assembles the events of a stream. Members without a place in the result are reported.
-    assemble: fn(Vec<Value>, &mut stream::Told<'_>) -> Value,
+    assemble: fn(Vec<Value>, &mut stream::StreamAccount<'_>) -> Value,
 }
 
 /// One request, one response, or both.
@@ -228,7 +228,7 @@ fn exchange(
         account.unmapped(number, "neither a request nor a response of this API");
         return;
     }
-    let mut told = stream::Told::new(account, number);
+    let mut told = stream::StreamAccount::new(account, number);
     for path in [request, response].into_iter().flatten() {
         if let Some(place) = at_mut(&mut record, path) {
             decode(place, api, path, &mut told);
@@ -257,7 +257,7 @@ fn exchange(
 }
 
 /// Replaces a body in a string, or in pieces, by the body.
-fn decode(place: &mut Value, api: &Api, path: Path, told: &mut stream::Told<'_>) {
+fn decode(place: &mut Value, api: &Api, path: Path, told: &mut stream::StreamAccount<'_>) {
     let chunks = match place {
         Value::String(text) => {
             let text = text.as_str().unwrap_or_default();

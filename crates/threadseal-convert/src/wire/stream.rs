@@ -15,13 +15,13 @@ use threadseal_core::canon::json::{Text, Value, parse};
 use threadseal_core::limits::MAX_LINE_BYTES;
 
 /// Receives the parts of a stream that are not in the assembled response.
-pub(super) struct Told<'x> {
+pub(super) struct StreamAccount<'x> {
     account: &'x mut Account,
     record: u64,
     pointer: String,
 }
 
-impl<'x> Told<'x> {
+impl<'x> StreamAccount<'x> {
     pub(super) fn new(account: &'x mut Account, record: u64) -> Self {
         Self {
             account,
@@ -215,7 +215,7 @@ impl Object {
 
     /// Adopts the members of a later event. The last value of a name counts, but `null` never
     /// replaces a value. The account records the others that differ.
-    pub(super) fn update(&mut self, later: Vec<(Text, Value)>, told: &mut Told<'_>) {
+    pub(super) fn update(&mut self, later: Vec<(Text, Value)>, told: &mut StreamAccount<'_>) {
         for (name, value) in later {
             let known = self.places.get(&name).map(|place| &self.members[*place].1);
             let differs = match known {
@@ -270,14 +270,14 @@ mod tests {
         let text = "data: {\n\nnonsense\ndata: 1\n\n";
         assert_eq!(read(text), [None, None, Some(1_u64.into())]);
         let mut account = Account::default();
-        assert_eq!(Told::new(&mut account, 4).events(text).len(), 1);
+        assert_eq!(StreamAccount::new(&mut account, 4).events(text).len(), 1);
         assert_eq!(account.unmapped_lines(), 2);
     }
 
     #[test]
     fn pieces_become_one_text_and_later_members_replace_earlier_ones() {
         let mut account = Account::default();
-        let mut told = Told::new(&mut account, 2);
+        let mut told = StreamAccount::new(&mut account, 2);
         told.under(&["response"]);
         let mut object = Object::of(parse(br#"{"t":"a","n":1,"same":2}"#).unwrap());
         object.append("t", &"b".into());

@@ -20,7 +20,7 @@ use super::rewrite::{self, Dialect, Form, rewrite};
 pub use super::rewrite::{Part, Watch};
 use std::cmp::Ordering;
 
-pub use super::rewrite::Lost;
+pub use super::rewrite::LostDetails;
 
 /// A decimal of up to this many digits is the shortest that reads back as its double.
 ///
@@ -51,7 +51,7 @@ pub fn canonicalize(text: &[u8]) -> Result<Vec<u8>, JsonError> {
 ///
 /// # Errors
 /// As [`canonicalize`].
-pub fn canonicalize_closely(text: &[u8]) -> Result<(Vec<u8>, Lost), JsonError> {
+pub fn canonicalize_closely(text: &[u8]) -> Result<(Vec<u8>, LostDetails), JsonError> {
     rewrite::<Jcs>(text, true).or_else(|failed| {
         validate(text)?;
         Err(JsonError::new(

@@ -37,7 +37,7 @@ pub(super) trait Dialect {
 
 /// Details of a text that its canonical form loses, though a reader sees them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Lost {
+pub struct LostDetails {
     /// Offset of the first number whose decimal differs from the one in the canonical form.
     pub digits: Option<usize>,
     /// Offset of the first number or string that differs from the canonical form in one byte only:
@@ -58,7 +58,7 @@ pub(super) struct Rewriter<'a, D> {
     /// Offset of a number that has no text in the dialect.
     not_finite: usize,
     /// The loss, if the caller asks for it.
-    lost: Option<Lost>,
+    lost: Option<LostDetails>,
     /// Whether the caller needs the members of the outermost object, as spelled.
     keep_outermost: bool,
     /// Whether a name begins with `$`, or is escaped so that it might.
@@ -101,7 +101,7 @@ pub(super) struct NotRewritten {
 pub(super) fn rewrite<D: Dialect>(
     text: &[u8],
     closely: bool,
-) -> Result<(Vec<u8>, Lost), NotRewritten> {
+) -> Result<(Vec<u8>, LostDetails), NotRewritten> {
     let mut rewriter = Rewriter::<D>::new(text, closely);
     match walk(text, &mut rewriter) {
         Some(()) => {
@@ -120,7 +120,7 @@ pub(super) struct Rewritten<'a> {
     pub(super) out: Vec<u8>,
     /// Sorted by name; no name twice.
     pub(super) members: Vec<Member<'a>>,
-    pub(super) lost: Lost,
+    pub(super) lost: LostDetails,
     /// Whether any name in it begins with `$`, or is escaped so that it might.
     pub(super) dollar: bool,
 }
@@ -152,7 +152,7 @@ impl<'a, D: Dialect> Rewriter<'a, D> {
             members: Vec::with_capacity(USUAL_MEMBERS),
             moved: Vec::new(),
             not_finite: 0,
-            lost: closely.then(Lost::default),
+            lost: closely.then(LostDetails::default),
             keep_outermost: false,
             dollar: false,
             dialect: PhantomData,

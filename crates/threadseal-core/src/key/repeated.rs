@@ -40,7 +40,7 @@ const USES_BEFORE_TABLES: u32 = 64;
 /// bounded.
 #[derive(Debug, Default)]
 pub struct RepeatedKeys {
-    met: Vec<Met>,
+    met: Vec<UsedKey>,
     /// Which of `met` the next new key replaces.
     oldest: usize,
 }
@@ -77,13 +77,13 @@ impl RepeatedKeys {
     /// Prepares a key before its first signature.
     pub fn meet(&mut self, key: &PublicKey) -> usize {
         if self.met.len() < MAX_REPEATED_KEYS {
-            self.met.push(Met::new(*key));
+            self.met.push(UsedKey::new(*key));
             return self.met.len() - 1;
         }
         let at = self.oldest;
         self.oldest = (at + 1) % MAX_REPEATED_KEYS;
         if let Some(met) = self.met.get_mut(at) {
-            *met = Met::new(*key);
+            *met = UsedKey::new(*key);
         }
         at
     }
@@ -94,13 +94,13 @@ impl RepeatedKeys {
 }
 
 #[derive(Debug)]
-struct Met {
+struct UsedKey {
     key: PublicKey,
     uses: u32,
     repeated: Option<RepeatedKey>,
 }
 
-impl Met {
+impl UsedKey {
     fn new(key: PublicKey) -> Self {
         Self {
             key,

@@ -142,7 +142,7 @@ impl Expectation {
 
 /// The result for one expected head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Met {
+pub enum HeadMatch {
     /// No seal with its number was seen so far.
     NotYet,
     /// It is the seal of this number.
@@ -151,7 +151,7 @@ pub enum Met {
     Differs,
 }
 
-impl Met {
+impl HeadMatch {
     /// Compares a seal of the record with the expected head.
     ///
     /// `record` is `None` while the record is not yet named. Then only a digest can match.
@@ -213,9 +213,9 @@ pub struct End {
 }
 
 /// Whether the record contains a head from a source that vouches for it.
-pub fn is_held(expect: &[Expectation], met: &[Met]) -> bool {
+pub fn is_held(expect: &[Expectation], met: &[HeadMatch]) -> bool {
     let mut pairs = expect.iter().zip(met);
-    pairs.any(|(expected, met)| expected.vouches && matches!(met, Met::At(_)))
+    pairs.any(|(expected, met)| expected.vouches && matches!(met, HeadMatch::At(_)))
 }
 
 /// Why the last seal of a record is not known to be the newest.
@@ -251,7 +251,7 @@ pub fn check_logged(
 pub fn check(
     report: &mut Report,
     expect: &[Expectation],
-    met: impl IntoIterator<Item = Met>,
+    met: impl IntoIterator<Item = HeadMatch>,
     end: &End,
 ) -> bool {
     if !expect.iter().any(Expectation::is_head) {
@@ -264,7 +264,7 @@ pub fn check(
     for (expected, met) in pairs.filter(|(expected, _)| expected.is_head()) {
         let Some((verdict, code, text)) = fault(expected, met, end) else {
             match met {
-                Met::At(_) => check_logged(report, expected, CheckResult::Pass, None),
+                HeadMatch::At(_) => check_logged(report, expected, CheckResult::Pass, None),
                 _ => {
                     looked = false;
                     check_logged(report, expected, CheckResult::Skipped, Some(BROKEN));
@@ -366,16 +366,20 @@ pub fn check_length(report: &mut Report, end: &End, length: Option<u64>) -> bool
     good
 }
 
-fn fault(expected: &Expectation, met: Met, end: &End) -> Option<(Verdict, FindingCode, String)> {
+fn fault(
+    expected: &Expectation,
+    met: HeadMatch,
+    end: &End,
+) -> Option<(Verdict, FindingCode, String)> {
     let (record, seal) = end.words;
     match (met, expected.head) {
-        (Met::At(seq), _) if expected.exact && end.last != Some(seq) => {
+        (HeadMatch::At(seq), _) if expected.exact && end.last != Some(seq) => {
             let text =
                 format!("the expected head is {seal} {seq}, but the {record} continues after it");
             Some((Verdict::Open, FindingCode::HeadNotLast, text))
         }
-        (Met::At(_), _) => None,
-        (Met::Differs, _) => {
+        (HeadMatch::At(_), _) => None,
+        (HeadMatch::Differs, _) => {
             let text = format!("another {seal} is in the place of the expected head");
             Some((Verdict::Forked, FindingCode::HeadDiffers, text))
         }

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, VecDeque};
 use threadseal_core::digest::Digest;
 use threadseal_core::limits::{MAX_FINDINGS, MAX_FORK_RECORDS, MAX_RUN_ID_BYTES, MAX_SHOWN_ACTORS};
 use threadseal_core::record::{ExpectedHead, Head};
-use threadseal_core::report::heads::{Met, Seal};
+use threadseal_core::report::heads::{HeadMatch, Seal};
 use threadseal_core::report::{Expectation, Finding, FindingCode, TrustedUntil, Verdict};
 use threadseal_core::time::Timestamp;
 
@@ -112,8 +112,8 @@ pub(super) struct Seen {
     pub(super) until: Option<TrustedUntil>,
     pub(super) tip: Option<ChainTip>,
     pub(super) run: Option<RunId>,
-    pub(super) met: Vec<Met>,
-    pub(super) met_signed: Met,
+    pub(super) met: Vec<HeadMatch>,
+    pub(super) met_signed: HeadMatch,
     /// The records up to the last signed one, while there is no evidence against them.
     pub(super) signed_until: Option<TrustedUntil>,
     pub(super) signers: Signers,
@@ -163,8 +163,8 @@ impl Verifier {
                 until: None,
                 tip: None,
                 run: None,
-                met: vec![Met::NotYet; options.expect.len()],
-                met_signed: Met::NotYet,
+                met: vec![HeadMatch::NotYet; options.expect.len()],
+                met_signed: HeadMatch::NotYet,
                 signed_until: None,
                 signers: Signers::default(),
                 actors: Vec::new(),
@@ -521,7 +521,7 @@ impl Verifier {
             byte: mark.place.to,
             turn: Some(mark.index),
         });
-        let at = Met::At(mark.index);
+        let at = HeadMatch::At(mark.index);
         if seen.met.contains(&at) || seen.met_signed == at {
             seen.held_until = seen.until;
         }

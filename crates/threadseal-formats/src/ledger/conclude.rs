@@ -16,7 +16,7 @@ use crate::verified::{Grounds, Verified};
 use threadseal_core::digest::Digest;
 use threadseal_core::key::{KeyUsage, PublicKey};
 use threadseal_core::record::Head;
-use threadseal_core::report::heads::{self, Met};
+use threadseal_core::report::heads::{self, HeadMatch};
 use threadseal_core::report::{
     CheckName, CheckResult, Completeness, Finding, FindingCode, Format, Profile, Report, Stats,
     Verdict,
@@ -250,20 +250,22 @@ fn check_signed_head(report: &mut Report, seen: &Seen, judging: &Judging<'_>) ->
             FindingCode::HeadForeign,
             "the signed head is of another run",
         )),
-        Met::NotYet if seen.records < statement.count => Some((
+        HeadMatch::NotYet if seen.records < statement.count => Some((
             Verdict::Truncated,
             FindingCode::HeadAhead,
             "the ledger has fewer records than its signed head states",
         )),
-        Met::At(_) if statement.file.is_some() && file.is_some() && statement.file != file => {
+        HeadMatch::At(_)
+            if statement.file.is_some() && file.is_some() && statement.file != file =>
+        {
             Some((
                 Verdict::Tampered,
                 FindingCode::FileDiffers,
                 "the records match the signed head, but the bytes around them differ",
             ))
         }
-        Met::At(_) => None,
-        Met::NotYet | Met::Differs => Some((
+        HeadMatch::At(_) => None,
+        HeadMatch::NotYet | HeadMatch::Differs => Some((
             Verdict::Tampered,
             FindingCode::HeadBroken,
             "the ledger has another record in the place of the signed head",
@@ -293,7 +295,7 @@ fn reached(seen: &Seen, known: bool, sealed: bool) -> u64 {
     let known = seen.met.iter().filter(|_| known);
     let sealed = Some(&seen.met_signed).filter(|_| sealed);
     let places = known.chain(sealed).filter_map(|met| match met {
-        Met::At(index) => Some(index + 1),
+        HeadMatch::At(index) => Some(index + 1),
         _ => None,
     });
     places.max().unwrap_or(0)

@@ -30,15 +30,15 @@ pub(super) fn check_heads(
     let (mut good, mut met, mut vouched) = (true, false, false);
     for expected in expect {
         match look_for(expected, lineage, seen, view) {
-            Met::Yes => {
+            Lookup::Yes => {
                 met = true;
                 vouched |= expected.vouches;
                 heads::check_logged(report, expected, CheckResult::Pass, None);
             }
-            Met::Beyond => {
+            Lookup::Beyond => {
                 heads::check_logged(report, expected, CheckResult::Skipped, Some(BEYOND));
             }
-            Met::No(verdict, code, text) => {
+            Lookup::No(verdict, code, text) => {
                 good = false;
                 heads::check_logged(report, expected, CheckResult::Fail, Some(&text));
                 report.downgrade(verdict, Finding::error(code, text));
@@ -61,14 +61,14 @@ pub(super) fn check_heads(
 const BEYOND: &str = "the links between the known head and this one are not here";
 
 /// The result for an expected head.
-enum Met {
+enum Lookup {
     Yes,
     /// The files begin after it.
     Beyond,
     No(Verdict, FindingCode, String),
 }
 
-fn look_for(expected: &Expectation, lineage: &Lineage<'_>, seen: &Seen, view: View) -> Met {
+fn look_for(expected: &Expectation, lineage: &Lineage<'_>, seen: &Seen, view: View) -> Lookup {
     let wanted = match expected.head {
         ExpectedHead::Head(head) => head.line,
         ExpectedHead::Line(line) => line,
@@ -80,9 +80,9 @@ fn look_for(expected: &Expectation, lineage: &Lineage<'_>, seen: &Seen, view: Vi
     if let Some((index, _)) = found {
         if expected.exact && !seen.tips.contains(&index) {
             let text = "the expected head is here, but the lineage continues after it".to_owned();
-            return Met::No(Verdict::Open, FindingCode::HeadNotLast, text);
+            return Lookup::No(Verdict::Open, FindingCode::HeadNotLast, text);
         }
-        return Met::Yes;
+        return Lookup::Yes;
     }
     // A link names the previous one, so files that begin directly after the head are ahead of it.
     let follows = |index: &Index| {
@@ -90,28 +90,28 @@ fn look_for(expected: &Expectation, lineage: &Lineage<'_>, seen: &Seen, view: Vi
         prev.is_some_and(|prev| prev.digest() == wanted)
     };
     if !expected.exact && seen.orphans.iter().any(follows) {
-        return Met::Yes;
+        return Lookup::Yes;
     }
     match expected.head {
         ExpectedHead::Line(line) => {
             let text = format!(
                 "no link here is the expected head {line}: this lineage is older, or another one"
             );
-            Met::No(Verdict::RolledBack, FindingCode::HeadMissing, text)
+            Lookup::No(Verdict::RolledBack, FindingCode::HeadMissing, text)
         }
         ExpectedHead::Head(head) => missed(&head, expected.is_remembered(), lineage, seen, view),
     }
 }
 
-fn missed(head: &Head, remembered: bool, lineage: &Lineage<'_>, seen: &Seen, view: View) -> Met {
+fn missed(head: &Head, remembered: bool, lineage: &Lineage<'_>, seen: &Seen, view: View) -> Lookup {
     if !lineage.records().contains(&head.record) {
         let text = "the expected head belongs to another agent".to_owned();
-        return Met::No(Verdict::Foreign, FindingCode::RecordDiffers, text);
+        return Lookup::No(Verdict::Foreign, FindingCode::RecordDiffers, text);
     }
     let places = seen.line.values().flatten();
     if places.clone().any(|place| *place == head.seq) {
         let text = format!("link {} differs from the known head", head.seq);
-        return Met::No(Verdict::Forked, FindingCode::HeadDiffers, text);
+        return Lookup::No(Verdict::Forked, FindingCode::HeadDiffers, text);
     }
     let last = places.max().copied();
     let tick = seen.tips.iter().filter_map(|tip| lineage.all.link(*tip));
@@ -122,7 +122,7 @@ fn missed(head: &Head, remembered: bool, lineage: &Lineage<'_>, seen: &Seen, vie
         None => tick.is_none_or(|tick| tick <= head.size),
     };
     if is_window && !behind {
-        return Met::Beyond;
+        return Lookup::Beyond;
     }
     let verdict = if remembered {
         Verdict::RolledBack
@@ -135,5 +135,5 @@ fn missed(head: &Head, remembered: bool, lineage: &Lineage<'_>, seen: &Seen, vie
         head.size,
         tick.unwrap_or(0)
     );
-    Met::No(verdict, FindingCode::HeadAhead, text)
+    Lookup::No(verdict, FindingCode::HeadAhead, text)
 }

@@ -16,7 +16,7 @@ use threadseal_core::digest::Digest;
 use threadseal_core::key::PublicKey;
 use threadseal_core::limits::{MAX_FINDINGS, MAX_RECORD_KEYS};
 use threadseal_core::record::{Head, RecordId};
-use threadseal_core::report::heads::{Met, Seal};
+use threadseal_core::report::heads::{HeadMatch, Seal};
 use threadseal_core::report::{Expectation, Finding, FindingCode, TrustedUntil, Verdict};
 
 /// Expectations that verification of a chain checks while it reads.
@@ -81,7 +81,7 @@ pub(super) struct Seen {
     pub(super) unended: Option<(Place, bool)>,
     pub(super) tip: Option<Tip>,
     pub(super) record: Option<RecordId>,
-    pub(super) met: Vec<Met>,
+    pub(super) met: Vec<HeadMatch>,
     pub(super) head_cut: bool,
     pub(super) v01: VerifyResult,
     /// Why v0.1 has no answer.
@@ -114,7 +114,7 @@ pub(super) fn put(finding: Finding, place: &Place) -> Finding {
 impl Verifier {
     /// A verifier before the first turn.
     pub fn new(options: ChainOptions) -> Self {
-        let met = vec![Met::NotYet; options.expect.len()];
+        let met = vec![HeadMatch::NotYet; options.expect.len()];
         Self {
             v01: Walk::new(Rules::V01, options.pinned.is_some()),
             options,

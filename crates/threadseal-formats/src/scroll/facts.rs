@@ -35,7 +35,7 @@ pub struct TurnRead {
     /// The result of v0.1 for the turn.
     pub(super) as_v01: AsV01,
     /// Content of the bytes that the hash does not cover.
-    pub(super) lost: jcs::Lost,
+    pub(super) lost: jcs::LostDetails,
     /// Do the bytes look like the beginning of a turn?
     pub(super) cut_off: bool,
 }
@@ -132,7 +132,7 @@ impl TurnReader {
             Form::Cbor => TurnRead {
                 facts: read_cbor(bytes, &mut self.keys),
                 as_v01: AsV01::Same,
-                lost: jcs::Lost::default(),
+                lost: jcs::LostDetails::default(),
                 // The head of an item shows its length, so the splitter of the sequence knows a cut
                 // item.
                 cut_off: true,
@@ -169,7 +169,7 @@ fn read_carefully(text: &[u8], keys: &mut Keys) -> TurnRead {
         Err(error) => TurnRead {
             facts: Err(not_json(&error)),
             as_v01: read_leniently(text, keys),
-            lost: jcs::Lost::default(),
+            lost: jcs::LostDetails::default(),
             // A cut may split a character. After a crash, some file systems fill the rest of an
             // unfinished write with NUL bytes.
             cut_off: text.ends_with(b"\0")

@@ -12,7 +12,7 @@ use super::schema::{
     CALLS, Encoding, MAX_TURN_NUMBER, RESULTS, Role, Shape, SigText, Tools, VERSION, base64_of,
     hash_of,
 };
-use threadseal_core::canon::jcs::{self, Lost, Part, Watch};
+use threadseal_core::canon::jcs::{self, LostDetails, Part, Watch};
 use threadseal_core::digest::Digest;
 
 /// A whole number of at most this many digits is its own canonical form.
@@ -22,7 +22,7 @@ const EXACT_DIGITS: usize = 15;
 pub(super) struct Found {
     pub(super) shape: Shape<'static>,
     pub(super) covered: Vec<u8>,
-    pub(super) lost: Lost,
+    pub(super) lost: LostDetails,
 }
 
 /// Reads a sealed turn, if it is a usual one.

@@ -4,7 +4,7 @@ use super::log::LogScan;
 use super::observed::{ObservedSeal, SealFile};
 use super::verify::VerifyOptions;
 use threadseal_core::key::KeyUsage;
-use threadseal_core::report::heads::{self, End, Met};
+use threadseal_core::report::heads::{self, End, HeadMatch};
 use threadseal_core::report::{
     CheckName, CheckResult, Completeness, Expectation, Finding, FindingCode, Format, Profile,
     Report, Stats, TrustedUntil, Verdict,
@@ -146,7 +146,7 @@ fn check_end(report: &mut Report, file: &SealFile, last: &ObservedSeal, log: &Lo
 }
 
 fn check_heads(report: &mut Report, file: &SealFile, last: &ObservedSeal, expect: &[Expectation]) {
-    let mut met = vec![Met::NotYet; expect.len()];
+    let mut met = vec![HeadMatch::NotYet; expect.len()];
     for seal in &file.seals {
         for (expected, met) in expect.iter().zip(&mut met) {
             met.meet(expected.head, Some(file.record), (&seal.head).into());

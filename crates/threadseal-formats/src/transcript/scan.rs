@@ -25,7 +25,7 @@ use threadseal_core::limits::{MAX_FINDINGS, MAX_LINE_BYTES, MAX_RECORD_KEYS};
 use threadseal_core::merkle::{Frontier, leaf_hash};
 use threadseal_core::note::KeyName;
 use threadseal_core::record::Head;
-use threadseal_core::report::heads::Met;
+use threadseal_core::report::heads::HeadMatch;
 use threadseal_core::report::{Expectation, Finding, FindingCode, TrustedUntil, Verdict};
 use threadseal_core::trust::LastOf;
 
@@ -142,7 +142,7 @@ pub(crate) struct Scan {
     /// Number of the first seal over all statements of the authority about delegates.
     pub(crate) last_word: u64,
     /// For each expectation: was its seal met, and did a seal of its number differ?
-    pub(crate) met: Vec<Met>,
+    pub(crate) met: Vec<HeadMatch>,
 }
 
 /// Options of a scan.
@@ -204,7 +204,7 @@ impl Place {
 impl Scanner {
     /// A scanner at the beginning of a file.
     pub fn new(options: ScanOptions) -> Self {
-        let met = vec![Met::NotYet; options.expect.len()];
+        let met = vec![HeadMatch::NotYet; options.expect.len()];
         let chain = Chain {
             leaves: Frontier::new(),
             origin: None,

@@ -27,7 +27,7 @@ const MAX_FORKS: usize = 64;
 
 /// What a commit did.
 #[derive(Debug, Default)]
-struct Done {
+struct Committed {
     /// Heads that were refused.
     forks: Vec<Fork>,
     /// Of each file that was left, the lines that are to be set aside.
@@ -35,7 +35,7 @@ struct Done {
 }
 
 /// The result of a commit, and why the marks lag, if they do.
-type Answer = Result<(Done, Option<Error>), Error>;
+type CommitAnswer = Result<(Committed, Option<Error>), Error>;
 
 /// What became of the heads that waited.
 #[derive(Debug, Default)]
@@ -216,7 +216,7 @@ impl Queue {
         self.asked || self.busy || self.fresh
     }
 
-    fn answer(&mut self, taken: Vec<LoggedHead>, answer: Answer) {
+    fn answer(&mut self, taken: Vec<LoggedHead>, answer: CommitAnswer) {
         match answer {
             Ok((done, unmarked)) => {
                 self.failed = None;
@@ -286,7 +286,7 @@ fn run(access: &LogAccess, gate: &Gate) {
         first = false;
         let is_empty = taken.is_empty() && left.iter().all(|left| left.lines.is_empty());
         let answer = match is_empty && !pending {
-            true => Ok((Done::nothing(&left), None)),
+            true => Ok((Committed::nothing(&left), None)),
             false => access.write(&|| !gate.queue().waiting.is_empty(), |writer, index| {
                 commit_all(access, writer, index, &left, &taken)
             }),
@@ -308,7 +308,7 @@ fn run(access: &LogAccess, gate: &Gate) {
     }
 }
 
-impl Done {
+impl Committed {
     /// As many files as were left, and nothing in any.
     fn nothing(left: &[LeftSpool]) -> Self {
         Self {
@@ -340,7 +340,7 @@ fn commit_all(
     index: &HeadIndex,
     left: &[LeftSpool],
     taken: &[LoggedHead],
-) -> Result<Done, Error> {
+) -> Result<Committed, Error> {
     let (mut batch, mut aside) = (HeadBatch::begin(writer), Vec::new());
     let quarantine = quarantine(access);
     for left in left {
@@ -355,7 +355,7 @@ fn commit_all(
     }
     writer.commit(&batch.entries)?;
     let forks = batch.forks;
-    Ok(Done { forks, aside })
+    Ok(Committed { forks, aside })
 }
 
 fn quarantine(access: &LogAccess) -> SpoolQuarantine<'_> {

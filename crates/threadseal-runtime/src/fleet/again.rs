@@ -17,7 +17,7 @@ use super::task::{GoOn, Task};
 use super::work::{is_live, while_held};
 use crate::history::Archive;
 use crate::registry::Thread;
-use crate::runner::{Engine, GraphResumption, Recovered, Resumption, Way, may_go_on_from};
+use crate::runner::{Engine, GraphResumption, Recovered, ResumeMode, Resumption, may_go_on_from};
 use crate::toolbox::Cancel;
 use serde_json::json;
 use std::time::Duration;
@@ -37,7 +37,7 @@ impl Fleet {
     pub fn resume(
         &self,
         wanted: &Resumption,
-        way: Way,
+        way: ResumeMode,
         archive: &Archive<'_>,
     ) -> Result<i64, Error> {
         let last = may_go_on_from(archive, &wanted.thread)?;

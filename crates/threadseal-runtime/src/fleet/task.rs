@@ -13,7 +13,7 @@
 use crate::bounds::MAX_TAKEOVERS;
 use crate::item::ItemId;
 use crate::limit::Limits;
-use crate::runner::{GraphOrder, GraphResumption, Order, Resumption, Unresolved, Way};
+use crate::runner::{GraphOrder, GraphResumption, Order, ResumeMode, Resumption, Unresolved};
 use crate::toolbox::Cancel;
 use serde_json::{Map, Value, json};
 use threadseal_core::error::Error;
@@ -35,7 +35,7 @@ pub(super) enum Task {
 #[derive(Debug)]
 pub(super) struct GoOn {
     pub(super) wanted: Resumption,
-    pub(super) way: Way,
+    pub(super) way: ResumeMode,
     /// Where the chain ended when the order was given.
     pub(super) last: ThreadId,
     /// The order's token at that time.
@@ -148,7 +148,7 @@ fn go_on(resume: &Value, after: u64, cancel: &Cancel) -> Result<GoOn, Error> {
         text.ok_or_else(|| wrong(&format!("it has no {name}")))
     };
     Ok(GoOn {
-        way: Way::parse(text("way")?).ok_or_else(|| wrong("its way is not valid"))?,
+        way: ResumeMode::parse(text("way")?).ok_or_else(|| wrong("its way is not valid"))?,
         last: ThreadId::parse(text("last")?)?,
         after,
         wanted: Resumption {

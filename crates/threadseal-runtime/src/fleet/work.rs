@@ -6,7 +6,7 @@ use super::folders::thread_of;
 use super::task::Task;
 use crate::project::TRANSCRIPT_FILE;
 use crate::registry::{Registry as _, Thread};
-use crate::runner::{Engine, Ran, Way};
+use crate::runner::{Engine, Ran, ResumeMode};
 use crate::status::Status;
 use crate::toolbox::Cancel;
 use serde_json::{Value, json};
@@ -91,8 +91,8 @@ impl Fleet {
         match &task {
             Ok(Task::GoOn(task)) => {
                 let go_on = || match task.way {
-                    Way::Resume => engine.resume(&task.wanted),
-                    Way::HandOver => engine.handoff(&task.wanted),
+                    ResumeMode::Resume => engine.resume(&task.wanted),
+                    ResumeMode::HandOver => engine.handoff(&task.wanted),
                 };
                 return self.take_up(&task.wanted.thread, &task.last, ends, &go_on);
             }

@@ -28,14 +28,14 @@ use threadseal_formats::transcript::manifest::Manifest;
 /// Reads each record once, and connects them.
 pub struct ThreadLinks<'a> {
     archive: Archive<'a>,
-    read: HashMap<ThreadId, Rc<Said>>,
+    read: HashMap<ThreadId, Rc<RecordFacts>>,
     /// The first thread of the chain of each, itself included.
     first: HashMap<ThreadId, ThreadId>,
 }
 
 /// The facts in one record alone.
 #[derive(Debug)]
-struct Said {
+struct RecordFacts {
     id: ThreadId,
     record: RecordId,
     manifest: Manifest,
@@ -101,19 +101,19 @@ impl<'a> ThreadLinks<'a> {
         })
     }
 
-    fn said(&mut self, id: &ThreadId) -> Result<Rc<Said>, Error> {
+    fn said(&mut self, id: &ThreadId) -> Result<Rc<RecordFacts>, Error> {
         if let Some(said) = self.read.get(id) {
             return Ok(Rc::clone(said));
         }
         let folder = self.archive.folder(id)?;
         let record = record::open(&self.archive, &folder, id, None, Need::Sealed)?;
-        let said = Rc::new(Said::of(&record)?);
+        let said = Rc::new(RecordFacts::of(&record)?);
         self.read.insert(id.clone(), Rc::clone(&said));
         Ok(said)
     }
 
     /// The thread that this one continues, if that thread names this one, too.
-    fn before(&mut self, said: &Said) -> Result<Option<ThreadId>, Error> {
+    fn before(&mut self, said: &RecordFacts) -> Result<Option<ThreadId>, Error> {
         let Some(head) = said.manifest.predecessor else {
             return Ok(None);
         };
@@ -165,7 +165,7 @@ impl<'a> ThreadLinks<'a> {
     }
 }
 
-impl Said {
+impl RecordFacts {
     fn of(record: &VerifiedRecord) -> Result<Self, Error> {
         let id = record.id();
         let manifest = record.manifest();

@@ -13,7 +13,7 @@
 //! process; [`super::children`] describes the effect of the parent's end.
 
 use super::children::Children;
-use super::order::{Order, Ran, Resumption, Way};
+use super::order::{Order, Ran, ResumeMode, Resumption};
 use super::parent::{Inherited, ParentThread};
 use super::record_writer::WriteHandle;
 use super::recover;
@@ -192,7 +192,7 @@ impl ChildSpawner {
     ///
     /// # Errors
     /// As `Engine::resume` and `Engine::handoff`; kind `Refused` at a limit.
-    pub(super) fn resume(&self, mut wanted: Resumption, way: Way) -> Result<Ran, Error> {
+    pub(super) fn resume(&self, mut wanted: Resumption, way: ResumeMode) -> Result<Ran, Error> {
         self.services.models.may_go_on()?;
         let (id, inherited) = self.owner()?;
         let _alone = self.turn.lock().unwrap_or_else(PoisonError::into_inner);

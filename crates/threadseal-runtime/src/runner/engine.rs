@@ -5,7 +5,7 @@ use super::graph_run::{self, GraphRun, GraphStart, ShownGraph};
 use super::handoff;
 use super::lifecycle::{Origin, Prepared};
 use super::orchestrator::Operation;
-use super::order::{GraphOrder, GraphResumption, Order, Ran, Resumption, Way};
+use super::order::{GraphOrder, GraphResumption, Order, Ran, ResumeMode, Resumption};
 use super::parent::{Inherited, ParentThread};
 use super::recover::{self, Recovered};
 use super::resume;
@@ -53,7 +53,7 @@ impl Engine {
     /// Kind `Refused` when the thread has not ended, or when its record, a predecessor's, or its
     /// parent's is not verified: nothing is changed then. Otherwise as [`Engine::run`].
     pub fn resume(&self, wanted: &Resumption) -> Result<Ran, Error> {
-        STARTER.resume(&self.services, wanted, Way::Resume)
+        STARTER.resume(&self.services, wanted, ResumeMode::Resume)
     }
 
     /// As [`Engine::resume`], in a thread that gets only the end of the conversation, within
@@ -62,7 +62,7 @@ impl Engine {
     /// # Errors
     /// As [`Engine::resume`].
     pub fn handoff(&self, wanted: &Resumption) -> Result<Ran, Error> {
-        STARTER.resume(&self.services, wanted, Way::HandOver)
+        STARTER.resume(&self.services, wanted, ResumeMode::HandOver)
     }
 
     /// Brings a finished thread of Rye in: as a thread of ours that has its conversation and its
@@ -245,7 +245,12 @@ impl ThreadStarter for Threads {
         run.run()
     }
 
-    fn resume(&self, services: &Services, wanted: &Resumption, way: Way) -> Result<Ran, Error> {
+    fn resume(
+        &self,
+        services: &Services,
+        wanted: &Resumption,
+        way: ResumeMode,
+    ) -> Result<Ran, Error> {
         resume::resume(services, STARTER, wanted, way)
     }
 }

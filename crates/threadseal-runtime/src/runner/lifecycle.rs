@@ -181,7 +181,7 @@ pub(super) enum Driven<E> {
 }
 
 /// The identity of a thread that is being made.
-struct Made {
+struct ThreadIdentity {
     id: ThreadId,
     record: RecordId,
     created_at: Timestamp,
@@ -222,7 +222,7 @@ impl<R: Runnable> Prepared<R> {
             predecessor.enroll(&services, created_at)?;
         }
         let id = register::<R>(&services, &self.plan, &origin, record)?;
-        let made = Made {
+        let made = ThreadIdentity {
             id: id.clone(),
             record,
             created_at,
@@ -242,7 +242,7 @@ impl<R: Runnable> Prepared<R> {
 
     fn start_as(
         mut self,
-        made: Made,
+        made: ThreadIdentity,
         mut origin: Origin<'_>,
         start: R::Start,
     ) -> Result<Lifecycle<R>, Error> {

@@ -74,7 +74,7 @@ mod thread_plan;
 
 pub use engine::Engine;
 pub use graph_run::ShownGraph;
-pub use order::{GraphOrder, GraphResumption, Order, Ran, Resumption, Unresolved, Way};
+pub use order::{GraphOrder, GraphResumption, Order, Ran, ResumeMode, Resumption, Unresolved};
 pub use recover::Recovered;
 pub use resume::may_go_on_from;
 pub use rye_thread::Adoption;

@@ -48,14 +48,14 @@ pub struct Resumption {
 
 /// How a thread is continued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum ResumeMode {
     /// By a successor with the whole conversation.
     Resume,
     /// By a successor with the part that fits, and a summary where one is configured.
     HandOver,
 }
 
-impl Way {
+impl ResumeMode {
     /// Its word in an order.
     pub(crate) fn as_str(self) -> &'static str {
         match self {

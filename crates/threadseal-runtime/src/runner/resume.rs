@@ -18,7 +18,7 @@ use super::continuation::{Given, given_inputs, with_unresolved};
 use super::handoff;
 use super::held_record;
 use super::lifecycle::{Origin, Prepared};
-use super::order::{Order, Ran, Resumption, Way};
+use super::order::{Order, Ran, ResumeMode, Resumption};
 use super::parent::Inherited;
 use super::recap;
 use super::rye_thread;
@@ -70,7 +70,7 @@ pub(super) fn resume(
     services: &Services,
     starter: Starter,
     wanted: &Resumption,
-    way: Way,
+    way: ResumeMode,
 ) -> Result<Ran, Error> {
     let last = resumable(&*services.registry, &wanted.thread)?;
     if services.archive().is_original(&last.id)? {
@@ -89,8 +89,10 @@ pub(super) fn resume(
     let order = order_of(&services, &chain, wanted)?;
     let inherited = Inherited::of_chain(&chain);
     let summary = match way {
-        Way::HandOver => recap::summarise(&services, starter, &chain, &wanted.cancel, None)?.0,
-        Way::Resume => None,
+        ResumeMode::HandOver => {
+            recap::summarise(&services, starter, &chain, &wanted.cancel, None)?.0
+        }
+        ResumeMode::Resume => None,
     };
     let mut prepared = Prepared::<ThreadRun>::new(&services, starter, &order, inherited.as_ref())?;
     let plan = &mut prepared.plan;
@@ -101,18 +103,18 @@ pub(super) fn resume(
     };
     let message = match way {
         // The conversation already reports the calls of earlier threads.
-        Way::Resume => with_unresolved(message, &chain.last().record().unresolved()),
-        Way::HandOver => with_unresolved(message, chain.unresolved()),
+        ResumeMode::Resume => with_unresolved(message, &chain.last().record().unresolved()),
+        ResumeMode::HandOver => with_unresolved(message, chain.unresolved()),
     };
-    let given = Given::of(&services, plan, &chain, way == Way::HandOver);
+    let given = Given::of(&services, plan, &chain, way == ResumeMode::HandOver);
     let given = given.ask(&services, plan, &id, &message, summary.as_ref())?;
     let directive = plan.item.as_str();
     let (link, members) = match way {
-        Way::Resume => (
+        ResumeMode::Resume => (
             Link::Resumed,
             json!({"directive": directive, "message_preview": preview(&wanted.message)}),
         ),
-        Way::HandOver => (
+        ResumeMode::HandOver => (
             Link::Handoff,
             json!({"directive": directive, "trailing_turns": given.turns}),
         ),

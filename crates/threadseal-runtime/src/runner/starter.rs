@@ -4,7 +4,7 @@
 //! and its tools need not know how the engine runs a thread.
 
 use super::children::Children;
-use super::order::{GraphOrder, Order, Ran, Resumption, Way};
+use super::order::{GraphOrder, Order, Ran, ResumeMode, Resumption};
 use super::parent::{Inherited, ParentThread};
 use super::services::Services;
 use threadseal_core::error::Error;
@@ -46,7 +46,12 @@ pub(super) trait ThreadStarter: Send + Sync {
     ///
     /// # Errors
     /// As `Engine::resume`.
-    fn resume(&self, services: &Services, wanted: &Resumption, way: Way) -> Result<Ran, Error>;
+    fn resume(
+        &self,
+        services: &Services,
+        wanted: &Resumption,
+        way: ResumeMode,
+    ) -> Result<Ran, Error>;
 }
 
 /// The one implementation, which has no state.

@@ -4,7 +4,7 @@
 //! home, named after the record, so that it outlives the store.
 
 use super::file::{ended, record_in, reports_at};
-use super::{Done, Grave, Tools, whole};
+use super::{Grave, PrunedRecord, Tools, whole};
 use crate::exit::Failure;
 use crate::record;
 use std::path::Path;
@@ -16,7 +16,7 @@ use threadseal_store::transcripts::{RecordName, TranscriptStore};
 
 impl Tools<'_> {
     /// Prunes a transcript in object storage.
-    pub(super) fn prune_record(&self, address: &str) -> Result<Done, Failure> {
+    pub(super) fn prune_record(&self, address: &str) -> Result<PrunedRecord, Failure> {
         let (store, name) = record::one(address, Intent::Write)?;
         let file = store.read(&name)?;
         let record = match &file {

@@ -1,7 +1,7 @@
 //! Native transcripts in files of their own, with the files of their threads; those files can be in
 //! a database.
 
-use super::{Done, Grave, PruneArgs, Tools};
+use super::{Grave, PruneArgs, PrunedRecord, Tools};
 use crate::context::Context;
 use crate::exit::Failure;
 #[cfg(not(all(feature = "agent", feature = "cloud")))]
@@ -43,7 +43,7 @@ pub(super) struct Site<'s> {
 }
 
 impl Tools<'_> {
-    pub(super) fn prune_file(&self, path: &Path) -> Result<Done, Failure> {
+    pub(super) fn prune_file(&self, path: &Path) -> Result<PrunedRecord, Failure> {
         if let Some(address) = record::address_of(path) {
             return match record::database(address) {
                 #[cfg(all(feature = "agent", feature = "cloud"))]
@@ -87,7 +87,11 @@ impl Tools<'_> {
     }
 
     /// Completes a prune: a tombstone and the log show that the transcript is pruned.
-    pub(super) fn finish(&self, site: &Site<'_>, found: &Tombstone) -> Result<Done, Failure> {
+    pub(super) fn finish(
+        &self,
+        site: &Site<'_>,
+        found: &Tombstone,
+    ) -> Result<PrunedRecord, Failure> {
         let records = &found.statement().records;
         let first = records.first().map(|logged| logged.head.record);
         let record = first.ok_or_else(|| Failure::new("its tombstone names no record"))?;
@@ -106,7 +110,7 @@ impl Tools<'_> {
     }
 
     /// Verifies the transcript under its lock, and signs a tombstone of it.
-    pub(super) fn begin(&self, site: &Site<'_>) -> Result<Done, Failure> {
+    pub(super) fn begin(&self, site: &Site<'_>) -> Result<PrunedRecord, Failure> {
         // Only keys that may seal the record can open it: its authority, or the successor of that
         // key.
         let signing = &self.args.signing;
@@ -144,7 +148,7 @@ impl Tools<'_> {
         tombstone: &Tombstone,
         is_new: bool,
         (files, left): (Vec<PathBuf>, Vec<String>),
-    ) -> Result<Done, Failure> {
+    ) -> Result<PrunedRecord, Failure> {
         let grave = Grave {
             shown: site.shown.clone(),
             place: site.place,

@@ -10,7 +10,7 @@
 //! interrupted prune: only sealed bytes are deleted.
 
 use super::file::{lies_there, reports_at};
-use super::{Done, Grave, Tools, whole};
+use super::{Grave, PrunedRecord, Tools, whole};
 use crate::exit::Failure;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ struct Held {
 impl Tools<'_> {
     /// Verifies the file under its locks, and signs a tombstone of it. The record has no end mark:
     /// the tombstone is its end.
-    pub(super) fn begin_held(&self, path: &Path) -> Result<Done, Failure> {
+    pub(super) fn begin_held(&self, path: &Path) -> Result<PrunedRecord, Failure> {
         self.refuse_of_others(path)?;
         let held = self.hold(path)?;
         let file = open_regular(&*self.host.fs, path)?;
@@ -55,7 +55,11 @@ impl Tools<'_> {
     }
 
     /// Completes a prune: a tombstone and the log show that the file is pruned.
-    pub(super) fn finish_held(&self, path: &Path, found: &Tombstone) -> Result<Done, Failure> {
+    pub(super) fn finish_held(
+        &self,
+        path: &Path,
+        found: &Tombstone,
+    ) -> Result<PrunedRecord, Failure> {
         let is_there = |path: &Path| self.host.fs.metadata(path).is_ok();
         let last = last_of(path, found);
         if !is_there(&last) {
@@ -187,7 +191,7 @@ impl Tools<'_> {
         file: Option<&RegularFile>,
         tombstone: &Tombstone,
         is_new: bool,
-    ) -> Result<Done, Failure> {
+    ) -> Result<PrunedRecord, Failure> {
         let last = last_of(path, tombstone);
         let mut files = self.set_aside(path, tombstone)?;
         if last != path && self.host.fs.metadata(&last).is_ok() {

@@ -4,7 +4,7 @@
 //! after the record, so that it outlives the database.
 
 use super::file::Site;
-use super::{Done, Tools};
+use super::{PrunedRecord, Tools};
 use crate::exit::Failure;
 use crate::fleet::Fleet;
 use crate::record;
@@ -18,7 +18,11 @@ use threadseal_store::tombstones;
 
 impl Tools<'_> {
     /// Prunes a thread in a database, with all its files, under the lease of its order.
-    pub(super) fn prune_thread(&self, url: &str, thread: Option<&str>) -> Result<Done, Failure> {
+    pub(super) fn prune_thread(
+        &self,
+        url: &str,
+        thread: Option<&str>,
+    ) -> Result<PrunedRecord, Failure> {
         let thread = thread.ok_or_else(|| {
             Failure::new(
                 "name what to prune: postgres://…#THREAD, or the store and --run or --agent",
@@ -40,7 +44,7 @@ impl Tools<'_> {
         host: &Host,
         thread: &ThreadId,
         shown: String,
-    ) -> Result<Done, Failure> {
+    ) -> Result<PrunedRecord, Failure> {
         let path = transcript_of(thread);
         let record = match host.fs.metadata(&path) {
             Ok(_) => Some(manifest_of(&*host.fs, &path)?.record),

@@ -92,7 +92,7 @@ pub(crate) struct PruneArgs {
 
 /// One record that was pruned or, with `--dry-run`, would be.
 #[derive(Debug, Serialize)]
-struct Done {
+struct PrunedRecord {
     path: String,
     head: String,
     tombstone: String,
@@ -107,7 +107,7 @@ struct PruneOutput<'a> {
     schema: &'static str,
     /// Did the run only list deletions?
     dry_run: bool,
-    pruned: &'a [Done],
+    pruned: &'a [PrunedRecord],
     refused: &'a [PathError],
     exit: u8,
 }
@@ -135,7 +135,7 @@ struct Grave<'g> {
 pub(crate) fn run(args: &PruneArgs, context: &Context, out: &mut Out) -> Outcome {
     let tools = Tools::new(args, context)?;
     let (mut pruned, mut refused) = (Vec::new(), Vec::new());
-    let mut take = |path: &Path, done: Result<Done, Failure>| match done {
+    let mut take = |path: &Path, done: Result<PrunedRecord, Failure>| match done {
         Ok(done) => pruned.push(done),
         Err(failure) => {
             // The address of a store can contain a password.
@@ -273,7 +273,7 @@ impl<'a> Tools<'a> {
         tombstone: &Tombstone,
         is_new: bool,
         drop: impl FnOnce(&[PathBuf]) -> Result<(), Failure>,
-    ) -> Result<Done, Failure> {
+    ) -> Result<PrunedRecord, Failure> {
         let records = &tombstone.statement().records;
         if !self.args.dry_run {
             if is_new {
@@ -283,7 +283,7 @@ impl<'a> Tools<'a> {
             drop(&grave.files)?;
         }
         let first = records.first();
-        Ok(Done {
+        Ok(PrunedRecord {
             path: grave.shown,
             head: first.map_or_else(String::new, |logged| logged.head.to_string()),
             tombstone: path_text(grave.place),
@@ -349,7 +349,7 @@ fn parse_age(text: &str) -> Result<u64, String> {
 
 fn tell(
     args: &PruneArgs,
-    pruned: &[Done],
+    pruned: &[PrunedRecord],
     refused: &[PathError],
     exit: Exit,
     context: &Context,

@@ -5,7 +5,7 @@
 //! mark prevents a new record of the same name in this store.
 
 use super::held::is_observed;
-use super::{Done, Grave, Tools, whole};
+use super::{Grave, PrunedRecord, Tools, whole};
 use crate::cmd::ledger::place;
 use crate::context::object_storage_settings;
 use crate::exit::Failure;
@@ -27,7 +27,7 @@ use threadseal_verify::verifier::head_path;
 
 impl Tools<'_> {
     /// Prunes the ledger of a run.
-    pub(super) fn prune_run(&self, store: &Path, run: &RunId) -> Result<Done, Failure> {
+    pub(super) fn prune_run(&self, store: &Path, run: &RunId) -> Result<PrunedRecord, Failure> {
         let (address, record) = (text_of(store)?, run.record_id());
         let there = place::readable(address, self.context)?;
         let beside = there.file_of(Some(run), self.context)?;
@@ -110,7 +110,11 @@ impl Tools<'_> {
     }
 
     /// Prunes the checkpoints of an agent.
-    pub(super) fn prune_agent(&self, store: &Path, agent: &AgentName) -> Result<Done, Failure> {
+    pub(super) fn prune_agent(
+        &self,
+        store: &Path,
+        agent: &AgentName,
+    ) -> Result<PrunedRecord, Failure> {
         let address = text_of(store)?;
         let store = open::lineages(address, &object_storage_settings())?;
         let (newest, tombstone, is_new) = match store.newest(agent)? {

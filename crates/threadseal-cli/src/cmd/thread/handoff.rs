@@ -7,7 +7,7 @@ use crate::engine::{EngineArgs, engine, told};
 use crate::exit::Outcome;
 use crate::output::Out;
 use clap::Args;
-use threadseal_runtime::runner::Way;
+use threadseal_runtime::runner::ResumeMode;
 use threadseal_runtime::toolbox::Cancel;
 
 /// The default message.
@@ -34,9 +34,14 @@ pub(super) fn run(args: &HandoffArgs, context: &Context, out: &mut Out) -> Outco
     let message = args.message.as_deref().unwrap_or(GO_ON);
     let wanted = wanted(&args.thread, message, &args.engine, cancel)?;
     if let Some(fleet) = args.order.open(context)? {
-        return args
-            .order
-            .give(&fleet, &wanted, Way::HandOver, &args.engine, context, out);
+        return args.order.give(
+            &fleet,
+            &wanted,
+            ResumeMode::HandOver,
+            &args.engine,
+            context,
+            out,
+        );
     }
     let ran = engine(&args.engine, context)?.handoff(&wanted)?;
     Ok(told(&ran, context, out))

@@ -9,7 +9,7 @@ use crate::output::Out;
 use clap::Args;
 use threadseal_core::record::ThreadId;
 use threadseal_runtime::history::Archive;
-use threadseal_runtime::runner::{Resumption, Way};
+use threadseal_runtime::runner::{ResumeMode, Resumption};
 use threadseal_runtime::toolbox::Cancel;
 
 /// What `thread resume` takes.
@@ -42,9 +42,14 @@ pub(super) fn run(args: &ResumeArgs, context: &Context, out: &mut Out) -> Outcom
     context::cancel_on_interrupt(&cancel.flag())?;
     let wanted = wanted(&args.thread, &args.message, &args.engine, cancel)?;
     if let Some(fleet) = args.order.open(context)? {
-        return args
-            .order
-            .give(&fleet, &wanted, Way::Resume, &args.engine, context, out);
+        return args.order.give(
+            &fleet,
+            &wanted,
+            ResumeMode::Resume,
+            &args.engine,
+            context,
+            out,
+        );
     }
     let ran = engine(&args.engine, context)?.resume(&wanted)?;
     Ok(told(&ran, context, out))
@@ -67,7 +72,7 @@ impl OrderArgs {
         &self,
         fleet: &Fleet,
         wanted: &Resumption,
-        way: Way,
+        way: ResumeMode,
         engine: &EngineArgs,
         context: &Context,
         out: &mut Out,

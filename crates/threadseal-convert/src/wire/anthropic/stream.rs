@@ -15,7 +15,7 @@
 //! | any other | members of the block, the last counts |
 
 use super::super::super::account::Reason;
-use super::super::stream::{Object, Told, into_elements, into_members};
+use super::super::stream::{Object, StreamAccount, into_elements, into_members};
 use std::collections::BTreeMap;
 use threadseal_core::canon::json::{Value, parse};
 
@@ -35,7 +35,7 @@ pub(super) fn is_event(value: &Value) -> bool {
     }
 }
 
-pub(super) fn assemble(events: Vec<Value>, told: &mut Told<'_>) -> Value {
+pub(super) fn assemble(events: Vec<Value>, told: &mut StreamAccount<'_>) -> Value {
     let mut message = Object::default();
     let mut usage = Object::default();
     let mut blocks: BTreeMap<u64, Object> = BTreeMap::new();
@@ -89,7 +89,7 @@ pub(super) fn assemble(events: Vec<Value>, told: &mut Told<'_>) -> Value {
     message.into_value()
 }
 
-fn add(block: &mut Object, mut delta: Object, told: &mut Told<'_>) {
+fn add(block: &mut Object, mut delta: Object, told: &mut StreamAccount<'_>) {
     let kind = delta
         .get("type")
         .and_then(Value::as_str)

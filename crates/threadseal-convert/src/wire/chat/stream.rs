@@ -10,7 +10,7 @@
 //! last one of the same `index`. Of every other member the last counts.
 
 use super::super::super::account::Reason;
-use super::super::stream::{Object, Told, into_elements, into_members};
+use super::super::stream::{Object, StreamAccount, into_elements, into_members};
 use std::collections::BTreeMap;
 use threadseal_core::canon::json::{Text, Value};
 
@@ -24,7 +24,7 @@ pub(super) fn is_chunk(value: &Value) -> bool {
     })
 }
 
-pub(super) fn assemble(chunks: Vec<Value>, told: &mut Told<'_>) -> Value {
+pub(super) fn assemble(chunks: Vec<Value>, told: &mut StreamAccount<'_>) -> Value {
     let mut body = Object::default();
     let mut choices: BTreeMap<u64, Choice> = BTreeMap::new();
     for chunk in chunks {
@@ -70,7 +70,7 @@ struct Call {
 }
 
 impl Choice {
-    fn add(&mut self, delta: Vec<(Text, Value)>, told: &mut Told<'_>) {
+    fn add(&mut self, delta: Vec<(Text, Value)>, told: &mut StreamAccount<'_>) {
         let mut others = Vec::new();
         for (name, value) in delta {
             match name.as_str() {
@@ -97,7 +97,7 @@ impl Choice {
         self.message.update(others, told);
     }
 
-    fn call(&mut self, mut call: Object, told: &mut Told<'_>) {
+    fn call(&mut self, mut call: Object, told: &mut StreamAccount<'_>) {
         let next = u64::try_from(self.calls.len()).unwrap_or(u64::MAX);
         let index = call.get("index").and_then(Value::as_u64).unwrap_or(next);
         let whole = self.calls.entry(index).or_default();
@@ -107,7 +107,7 @@ impl Choice {
             .update(without(call, &["index", "function"]), told);
     }
 
-    fn detail(&mut self, mut detail: Object, told: &mut Told<'_>) {
+    fn detail(&mut self, mut detail: Object, told: &mut StreamAccount<'_>) {
         let next = u64::try_from(self.details.len()).unwrap_or(u64::MAX);
         let index = detail.get("index").and_then(Value::as_u64).unwrap_or(next);
         let whole = self.details.entry(index).or_default();
@@ -149,7 +149,7 @@ impl Choice {
 }
 
 /// Appends arguments and a name. Later pieces of a name are usually empty.
-fn append_function(whole: &mut Object, mut piece: Object, told: &mut Told<'_>) {
+fn append_function(whole: &mut Object, mut piece: Object, told: &mut StreamAccount<'_>) {
     for name in ["name", "arguments"] {
         let text = piece.take(name);
         if text.as_str().is_some() {

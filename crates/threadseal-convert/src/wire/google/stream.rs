@@ -3,11 +3,11 @@
 //! Parts are appended. A text after a text of the same kind (thought or not) is appended to it. Of
 //! all other members the last counts.
 
-use super::super::stream::{Object, Told, into_elements, into_members};
+use super::super::stream::{Object, StreamAccount, into_elements, into_members};
 use std::collections::BTreeMap;
 use threadseal_core::canon::json::{Text, Value};
 
-pub(super) fn assemble(chunks: Vec<Value>, told: &mut Told<'_>) -> Value {
+pub(super) fn assemble(chunks: Vec<Value>, told: &mut StreamAccount<'_>) -> Value {
     let mut body = Object::default();
     let mut candidates: BTreeMap<u64, Candidate> = BTreeMap::new();
     for chunk in chunks {

@@ -10,7 +10,7 @@
 //! of a finished item repeat it.
 
 use super::super::super::account::{Reason, object};
-use super::super::stream::{Object, Told, into_elements, into_members};
+use super::super::stream::{Object, StreamAccount, into_elements, into_members};
 use std::collections::BTreeMap;
 use threadseal_core::canon::json::Value;
 
@@ -22,7 +22,7 @@ pub(super) fn is_event(value: &Value) -> bool {
     kind.starts_with("response.")
 }
 
-pub(super) fn assemble(events: Vec<Value>, told: &mut Told<'_>) -> Value {
+pub(super) fn assemble(events: Vec<Value>, told: &mut StreamAccount<'_>) -> Value {
     let mut response = Object::default();
     let mut items: BTreeMap<u64, Item> = BTreeMap::new();
     for event in events {

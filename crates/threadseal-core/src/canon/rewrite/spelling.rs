@@ -5,9 +5,9 @@
 //! has equivalent spellings one byte away from the canonical one. Other second spellings (`1.0`,
 //! `1e2`, `"\u00e9"`) mean the same and are far from the canonical one.
 
-use super::Lost;
+use super::LostDetails;
 
-impl Lost {
+impl LostDetails {
     /// Notes the loss when the number `literal` at `offset` was written as `written`.
     pub(super) fn note_number(&mut self, offset: usize, literal: &[u8], written: &[u8]) {
         if literal == written {

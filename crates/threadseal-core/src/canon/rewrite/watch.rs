@@ -8,7 +8,7 @@
 //! escapes, no object), or the watcher refused.
 
 use super::super::json::{Str, Visitor, walk};
-use super::{Dialect, Lost, Member, Open, Rewriter};
+use super::{Dialect, LostDetails, Member, Open, Rewriter};
 use std::ops::Range;
 
 /// Receives the parts of a text. `None` ends the walk, at once or a little later.
@@ -54,12 +54,12 @@ impl<'a> Part<'_, 'a> {
 pub struct Form<'a> {
     out: Vec<u8>,
     members: Vec<Member<'a>>,
-    lost: Lost,
+    lost: LostDetails,
 }
 
 impl Form<'_> {
     /// The details of the text that the form loses.
-    pub fn lost(&self) -> Lost {
+    pub fn lost(&self) -> LostDetails {
         self.lost
     }
 

@@ -21,7 +21,7 @@ pub(in crate::transcript) struct Watch {
     committed: BTreeMap<Digest, Committed>,
     /// Commitments since the last seal.
     fresh: Vec<Digest>,
-    redactions: Vec<Told>,
+    redactions: Vec<RedactionNote>,
     /// The first seal that covers each redaction.
     sealed: Vec<SealedRedaction>,
     /// Redactions since the last seal, and the key that they name.
@@ -52,7 +52,7 @@ pub struct SealedRedaction {
 
 /// A redaction, for people.
 #[derive(Debug, Clone)]
-struct Told {
+struct RedactionNote {
     line: u64,
     text: String,
 }
@@ -133,7 +133,7 @@ impl Watch {
             let at = timestamp.to_iso_seconds();
             let what = if count == 1 { "body" } else { "bodies" };
             let text = format!("{count} {what} redacted by {by:?} at {at}: {why:?}");
-            self.redactions.push(Told { line, text });
+            self.redactions.push(RedactionNote { line, text });
         }
         Ok(())
     }

@@ -20,7 +20,7 @@ use std::borrow::Cow;
 use threadseal_core::digest::{Digest, Hasher};
 use threadseal_core::limits::MAX_FINDINGS;
 use threadseal_core::record::{ExpectedHead, RecordId};
-use threadseal_core::report::heads::{Met, Seal as SealAt};
+use threadseal_core::report::heads::{HeadMatch, Seal as SealAt};
 use threadseal_core::report::{Finding, FindingCode, Verdict};
 
 /// All facts from one pass.
@@ -48,7 +48,7 @@ pub(super) struct Scan<'t> {
     /// Checkpoints after the first that does not hold, which therefore cannot hold either.
     pub(super) also_broken: u64,
     /// The result for each expected head.
-    pub(super) expected: Vec<(ExpectedHead, Met)>,
+    pub(super) expected: Vec<(ExpectedHead, HeadMatch)>,
     prefix: Hasher,
     content_changed: bool,
     turns: u64,
@@ -76,7 +76,7 @@ impl<'t> Scan<'t> {
             also_broken: 0,
             expected: expected
                 .into_iter()
-                .map(|head| (head, Met::NotYet))
+                .map(|head| (head, HeadMatch::NotYet))
                 .collect(),
             prefix: Hasher::new(),
             content_changed: false,

@@ -40,7 +40,7 @@ impl TurnProof {
         record: &mut Record<'a>,
         closing: &ReadSeal,
     ) -> Result<Sealers, Failure> {
-        let mut way = Way::of(&self.chain);
+        let mut way = SuccessionWalk::of(&self.chain);
         let mut seal = None;
         for (line, number) in self.lines.iter().zip(self.first..) {
             // An invalid line is reported when all lines are read.
@@ -68,7 +68,7 @@ impl TurnProof {
     }
 }
 
-struct Way<'a> {
+struct SuccessionWalk<'a> {
     chain: &'a Chain,
     /// Keys that replaced the authority, the present one last.
     successors: Vec<PublicKey>,
@@ -82,7 +82,7 @@ struct Way<'a> {
     adopted: bool,
 }
 
-impl<'a> Way<'a> {
+impl<'a> SuccessionWalk<'a> {
     fn of(chain: &'a Chain) -> Self {
         Self {
             chain,

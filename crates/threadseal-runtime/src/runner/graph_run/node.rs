@@ -3,7 +3,7 @@
 use super::call::call;
 use super::foreach::foreach;
 use super::graph_hooks::at_error;
-use super::outcome::{Did, Failing, Way, cut, thread_of};
+use super::outcome::{AfterNode, Did, Failing, cut, thread_of};
 use super::run::{End, GraphRun, bounded};
 use crate::graph::{GraphNode, NodeKind, OnError};
 use crate::runner::graph_run::prepare;
@@ -24,7 +24,7 @@ struct Account<'a> {
 ///
 /// # Errors
 /// When it cannot be recorded.
-pub(super) fn step(run: &GraphRun, node: &GraphNode, cancel: &Cancel) -> Result<Way, Error> {
+pub(super) fn step(run: &GraphRun, node: &GraphNode, cancel: &Cancel) -> Result<AfterNode, Error> {
     let mut account = Account {
         node,
         began: run.services.host.clock.elapsed(),
@@ -45,12 +45,12 @@ pub(super) fn step(run: &GraphRun, node: &GraphNode, cancel: &Cancel) -> Result<
             Failing::Again => {}
             Failing::End(end) => {
                 keep_error(run, &node.name, &error)?;
-                return Ok(Way::Ended(end));
+                return Ok(AfterNode::Ended(end));
             }
             failing => return lead_off(run, &account, &error, &result, &failing),
         }
     }
-    Ok(Way::Ended(End::Cancelled))
+    Ok(AfterNode::Ended(End::Cancelled))
 }
 
 /// One attempt at a node: the next node, or why it failed, and the result of its call.
@@ -58,7 +58,7 @@ fn attempt(
     run: &GraphRun,
     account: &mut Account<'_>,
     cancel: &Cancel,
-) -> Result<Result<Way, (String, Value)>, Error> {
+) -> Result<Result<AfterNode, (String, Value)>, Error> {
     let node = account.node;
     let did = match prepare::has_variables(&run.services, &node.env_requires) {
         Ok(()) => does(run, node, cancel)?,
@@ -67,7 +67,7 @@ fn attempt(
     let (put, result) = match did {
         Did::Returned { output } => {
             step_completed(run, account, None, None)?;
-            return Ok(Ok(Way::Returned(output)));
+            return Ok(Ok(AfterNode::Returned(output)));
         }
         Did::Failed { error, result } => (Err(error), result),
         Did::Well { result } => {
@@ -146,13 +146,13 @@ fn put(run: &GraphRun, node: &GraphNode, set: &Map<String, Value>) -> Result<(),
 }
 
 /// Follows the first edge that holds.
-fn lead_on(run: &GraphRun, account: &Account<'_>, result: &Value) -> Result<Way, Error> {
+fn lead_on(run: &GraphRun, account: &Account<'_>, result: &Value) -> Result<AfterNode, Error> {
     match edge(run, account.node, result) {
         Ok(next) => {
             step_completed(run, account, next.as_deref(), None)?;
-            Ok(Way::Next(next))
+            Ok(AfterNode::Next(next))
         }
-        Err(why) => Ok(Way::Ended(End::Failed(why.to_string()))),
+        Err(why) => Ok(AfterNode::Ended(End::Failed(why.to_string()))),
     }
 }
 
@@ -173,7 +173,7 @@ fn lead_off(
     error: &str,
     result: &Value,
     failing: &Failing,
-) -> Result<Way, Error> {
+) -> Result<AfterNode, Error> {
     let node = account.node;
     let kept = keep_error(run, &node.name, error)?;
     let failure = |passed_over| Failure {
@@ -184,17 +184,17 @@ fn lead_off(
     let goes_on = !matches!(failing, Failing::AsDeclared);
     if let Some(edge) = node.on_error.as_ref().filter(|_| !goes_on) {
         step_completed(run, account, Some(&edge.to), Some(failure(false)))?;
-        return Ok(Way::Next(Some(edge.to.clone())));
+        return Ok(AfterNode::Next(Some(edge.to.clone())));
     }
     if !goes_on && run.plan.subject.on_error == OnError::Fail {
-        return Ok(Way::Ended(End::Failed(kept)));
+        return Ok(AfterNode::Ended(End::Failed(kept)));
     }
     match edge(run, node, result) {
         Ok(next) => {
             step_completed(run, account, next.as_deref(), Some(failure(passed_over)))?;
-            Ok(Way::Next(next))
+            Ok(AfterNode::Next(next))
         }
-        Err(why) => Ok(Way::Ended(End::Failed(why.to_string()))),
+        Err(why) => Ok(AfterNode::Ended(End::Failed(why.to_string()))),
     }
 }
 

@@ -32,7 +32,7 @@ impl Did {
 }
 
 /// Where a run continues after a node.
-pub(super) enum Way {
+pub(super) enum AfterNode {
     /// To this node, or to the end of the graph.
     Next(Option<String>),
     /// The graph is complete.

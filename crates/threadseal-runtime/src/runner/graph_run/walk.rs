@@ -11,7 +11,7 @@ use super::super::services::{Progress, Services};
 use super::files::Files;
 use super::graph_hooks::{at_limit, ended_by, fire};
 use super::node;
-use super::outcome::Way;
+use super::outcome::AfterNode;
 use super::prepare;
 use super::run::{End, GraphPlan, GraphRun};
 use crate::bounds::POLL_INTERVAL;
@@ -293,7 +293,7 @@ fn walk(run: &mut GraphRun, cancel: &Cancel) -> Result<End, Error> {
         // These keys are only for calls that the interrupted step repeats.
         run.keys.clear();
         match way {
-            Way::Next(Some(next)) => {
+            AfterNode::Next(Some(next)) => {
                 run.record().seal()?;
                 run.follow()?;
                 let more = json!({"node": node, "next_node": next});
@@ -302,9 +302,9 @@ fn walk(run: &mut GraphRun, cancel: &Cancel) -> Result<End, Error> {
                     return Ok(end);
                 }
             }
-            Way::Next(None) => return Ok(End::Completed(Value::Null)),
-            Way::Returned(output) => return Ok(End::Completed(output)),
-            Way::Ended(end) => return Ok(end),
+            AfterNode::Next(None) => return Ok(End::Completed(Value::Null)),
+            AfterNode::Returned(output) => return Ok(End::Completed(output)),
+            AfterNode::Ended(end) => return Ok(end),
         }
         if let Some(end) = stopped(run, cancel, When::AfterTurn)? {
             return Ok(end);

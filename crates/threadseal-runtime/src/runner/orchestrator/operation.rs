@@ -14,7 +14,7 @@ use super::search::{Search, SearchType};
 use crate::bounds::MAX_WAITED_THREADS;
 use crate::limit::Limits;
 use crate::runner::child_spawner::ChildSpawner;
-use crate::runner::order::{Resumption, Way};
+use crate::runner::order::{ResumeMode, Resumption};
 use crate::runner::services::Services;
 use crate::runner::starter::Starter;
 use crate::runner::stop::Killed;
@@ -245,8 +245,8 @@ impl Operation {
             cancel: doer.cancel.clone(),
         };
         let way = match hands_over {
-            true => Way::HandOver,
-            false => Way::Resume,
+            true => ResumeMode::HandOver,
+            false => ResumeMode::Resume,
         };
         let ran = match doer.spawner {
             Some(spawner) => spawner.resume(wanted, way)?,

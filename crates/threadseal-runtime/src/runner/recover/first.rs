@@ -19,7 +19,7 @@ use threadseal_formats::transcript::manifest::parse_line;
 use threadseal_store::heads::RecordKind;
 
 /// The cost and the outputs of a thread.
-type Said = (Option<Cost>, Option<Map<String, Value>>);
+type CostAndOutputs = (Option<Cost>, Option<Map<String, Value>>);
 
 /// The contents of thread.json, if it exists.
 pub(super) fn papers(
@@ -55,7 +55,7 @@ pub(in crate::runner) fn said_of(
     services: &Services,
     id: &ThreadId,
     folder: &ThreadFolder,
-) -> Result<Said, Error> {
+) -> Result<CostAndOutputs, Error> {
     let record = folder.transcript();
     if services.host.fs.symlink_metadata(&record).is_err() {
         return Ok((None, None));
@@ -106,7 +106,7 @@ pub(in crate::runner) fn write_first(
 /// The thread's cost in the terminal event, and the outputs of a thread that completed. Both are
 /// unknown for a thread that was ended for its dead process. An attacker may have written any event
 /// after the end.
-fn said_at_the_end<'l>(sealed: impl Iterator<Item = &'l [u8]>) -> Said {
+fn said_at_the_end<'l>(sealed: impl Iterator<Item = &'l [u8]>) -> CostAndOutputs {
     let mut outputs = None;
     for event in sealed.filter_map(|line| serde_json::from_slice::<Value>(line).ok()) {
         let payload = &event["payload"];
