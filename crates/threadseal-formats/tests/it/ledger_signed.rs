@@ -1,17 +1,12 @@
 //! Signed ledgers and signed heads: each attack that the unsigned chain lets pass, and its verdict.
 
+use crate::scene::*;
 use threadseal_core::canon::json::Value;
-use threadseal_core::digest::Digest;
-use threadseal_core::key::{KeyUsage, LocalSigner};
-use threadseal_core::record::{ExpectedHead, RecordId};
+use threadseal_core::report::Completeness;
 use threadseal_core::report::Verdict::{
     Foreign, Forged, Malformed, Open, Partial, Tampered, Truncated, UnknownSigner, UnsignedTail,
     Verified,
 };
-use threadseal_core::report::{Completeness, Expectation, Report, Verdict};
-use threadseal_core::testing::{codes, is, key, micros, signer, trust_in};
-use threadseal_core::time::Timestamp;
-use threadseal_core::trust::Trust;
 use threadseal_formats::ledger::{
     ActorFingerprint, Actors, ChainOptions, FileDigest, Genesis, HeadAtHand, HeadStatement,
     Judging, Outcome, RecordSignature, RunId, SignedHead, StepRecord, compute_record_hash, head_of,
