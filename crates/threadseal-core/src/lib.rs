@@ -20,6 +20,7 @@
 //! | [`tlog`] | C2SP transparency logs: checkpoints, tiles, proofs as files, witnesses |
 //! | [`trust`] | which keys count, for which records, until when |
 //! | [`report`] | verdicts and findings, one shape for all formats |
+//! | `testing` | keys and trust for tests; only with the feature of that name |
 #![forbid(unsafe_code)]
 
 pub mod canon;
@@ -32,6 +33,8 @@ pub mod merkle;
 pub mod note;
 pub mod record;
 pub mod report;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod time;
 pub mod tlog;
 pub mod trust;

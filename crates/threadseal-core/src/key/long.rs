@@ -163,10 +163,11 @@ impl StreamVerifier {
 mod tests {
     use super::super::{PrivateKey, SMALL_ORDER_YS};
     use super::*;
+    use crate::testing;
     use proptest::prelude::*;
 
     fn signer(usage: KeyUsage) -> LocalSigner {
-        LocalSigner::new(PrivateKey::from_seed([8; 32]), usage)
+        testing::signer(8, usage)
     }
 
     fn streamed(key: &PublicKey, message: &[u8], signature: &Signature) -> bool {

@@ -277,6 +277,7 @@ impl Signer for LocalSigner {
 mod tests {
     use super::*;
     use crate::note::NoteText;
+    use crate::testing::signer;
 
     const ROOT: &str = "CsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=";
 
@@ -338,12 +339,8 @@ mod tests {
         for text in [text, COSIGNATURE_DOMAIN] {
             assert!(NoteText::parse(text).is_err(), "{text:?}");
         }
-        for text in [
-            "cosignature/v1 \n",
-            "cosignature/v10\n",
-            "a\ncosignature/v1\n",
-        ] {
-            assert!(NoteText::parse(text).is_ok(), "{text:?}");
+        for begin in ["cosignature/v1 ", "cosignature/v10", "a\ncosignature/v1"] {
+            assert!(NoteText::parse(&format!("{begin}\n")).is_ok(), "{begin:?}");
         }
     }
 
@@ -351,14 +348,11 @@ mod tests {
     #[test]
     fn each_usage_signs_only_its_own_messages() {
         for usage in KeyUsage::ALL {
-            let signer = LocalSigner::new(PrivateKey::from_seed([3; 32]), usage);
+            let signer = signer(3, usage);
             for message in messages() {
                 let signed = signer.sign(&message);
-                assert_eq!(
-                    signed.is_ok(),
-                    message.usage() == usage,
-                    "{usage} {message:?}"
-                );
+                let own = message.usage() == usage;
+                assert_eq!(signed.is_ok(), own, "{usage} {message:?}");
                 if let Ok(signature) = signed {
                     signer.public_key().verify(&message, &signature).unwrap();
                     for other in messages().iter().filter(|other| **other != message) {
@@ -374,10 +368,8 @@ mod tests {
         let tagged = Message::tagged("t", &[b"p"]);
         assert_eq!(tagged.as_bytes().len(), 59);
         assert_eq!(&tagged.as_bytes()[..27], SEALED_DIGEST_DOMAIN);
-        assert_eq!(
-            &tagged.as_bytes()[27..],
-            Digest::tagged("t", &[b"p"]).as_bytes()
-        );
+        let digest = Digest::tagged("t", &[b"p"]);
+        assert_eq!(&tagged.as_bytes()[27..], digest.as_bytes());
         let rye = Message::rye_hash(&Digest::of(b""));
         assert_eq!(rye.as_bytes(), Digest::of(b"").to_hex().as_bytes());
     }

@@ -1,11 +1,8 @@
 //! Public keys and signatures: RFC 8032, small orders, one spelling for each text.
 
 use super::*;
+use crate::testing::key;
 use proptest::prelude::*;
-
-fn key(seed: u8) -> PublicKey {
-    *PrivateKey::from_seed([seed; 32]).public_key()
-}
 
 /// RFC 8032 §7.1, test 1.
 const SEED_1: &str = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60";
@@ -19,10 +16,8 @@ fn the_first_vector_of_rfc_8032_holds() {
     let signature = private.sign_bytes(b"");
     assert_eq!(encoding::hex(signature.as_bytes()), SIGNATURE_1);
     assert_eq!(private.public_key().verify(b"", &signature), Ok(()));
-    assert_eq!(
-        private.public_key().verify(b"x", &signature),
-        Err(SignatureError)
-    );
+    let other = private.public_key().verify(b"x", &signature);
+    assert_eq!(other, Err(SignatureError));
 }
 
 // T-KEY-10
@@ -69,11 +64,8 @@ fn the_points_of_small_order_are_the_eight_that_there_are() {
     points.sort_unstable();
     points.dedup();
     assert_eq!(points.len(), 10);
-    assert!(
-        !PrivateKey::from_seed([1; 32])
-            .sign_bytes(b"m")
-            .has_small_order()
-    );
+    let good = PrivateKey::from_seed([1; 32]).sign_bytes(b"m");
+    assert!(!good.has_small_order());
 }
 
 // T-KEY-10
@@ -110,10 +102,8 @@ fn a_signature_with_a_second_spelling_of_s_is_refused() {
         carry = sum >> 8;
     }
     let malleated = Signature::from_bytes(bytes);
-    assert_eq!(
-        private.public_key().verify(b"m", &malleated),
-        Err(SignatureError)
-    );
+    let verified = private.public_key().verify(b"m", &malleated);
+    assert_eq!(verified, Err(SignatureError));
 }
 
 #[test]
@@ -164,26 +154,20 @@ fn ryes_fingerprint_is_over_the_stripped_text() {
     let pem = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA4+7g60fmacFsnPp8adT2g5YobpLH5wepeIPY/6G53H4=\n-----END PUBLIC KEY-----\n";
     let key = PublicKey::from_pem(pem).unwrap();
     assert_eq!(key.to_pem(), pem);
-    assert_eq!(key.rye_fingerprint().to_hex(), "3ef44d1ee334ace7");
-    assert_eq!(
-        RyeFingerprint::of_pem(&format!("\n {pem}\n\n")),
-        key.rye_fingerprint()
-    );
-    assert_eq!(
-        RyeFingerprint::parse_hex("3ef44d1ee334ace7"),
-        Some(key.rye_fingerprint())
-    );
+    let fingerprint = key.rye_fingerprint();
+    assert_eq!(fingerprint.to_hex(), "3ef44d1ee334ace7");
+    let padded = format!("\n {pem}\n\n");
+    assert_eq!(RyeFingerprint::of_pem(&padded), fingerprint);
+    let read = RyeFingerprint::parse_hex("3ef44d1ee334ace7");
+    assert_eq!(read, Some(fingerprint));
     assert_eq!(RyeFingerprint::parse_hex("3EF44D1EE334ACE7"), None);
 }
 
 #[test]
 fn the_key_id_is_the_digest_of_the_raw_key() {
-    let key = key(1);
-    assert_eq!(key.key_id().digest(), Digest::of(key.as_bytes()));
-    assert_eq!(
-        KeyId::parse_hex(&key.key_id().to_string()),
-        Some(key.key_id())
-    );
+    let (key, id) = (key(1), key(1).key_id());
+    assert_eq!(id.digest(), Digest::of(key.as_bytes()));
+    assert_eq!(KeyId::parse_hex(&id.to_string()), Some(id));
 }
 
 proptest! {

@@ -1,8 +1,9 @@
 //! Signed notes: the published example, attacks on it, another implementation.
 
 use super::*;
-use crate::key::{KeyUsage, LocalSigner, PrivateKey};
+use crate::key::{KeyUsage, LocalSigner};
 use crate::limits::MAX_KEY_NAME_BYTES;
+use crate::testing::{self, key};
 use proptest::prelude::*;
 
 /// The example of the C2SP signed-note tests.
@@ -10,7 +11,7 @@ const VKEY: &str = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANY
 const NOTE: &str = "This is an example message.\n\n\u{2014} example.com/foo Uw2QOkn8srV1yJGh2VYRlL1Tnagv1YEq6TfXppzi2ONncAlTgK7Ztg1ERYNZXsYjOBH3mFXmRKuwHjG1Yu72IneyaQM=\n";
 
 fn signer(seed: u8) -> LocalSigner {
-    LocalSigner::new(PrivateKey::from_seed([seed; 32]), KeyUsage::Native)
+    testing::signer(seed, KeyUsage::Native)
 }
 
 fn name(text: &str) -> KeyName {
@@ -44,10 +45,9 @@ fn every_changed_byte_of_the_example_is_noticed() {
         for flip in [1u8, 0x20, 0x80] {
             let mut bytes = NOTE.as_bytes().to_vec();
             bytes[at] ^= flip;
-            let accepted = std::str::from_utf8(&bytes)
-                .ok()
-                .and_then(|changed| SignedNote::parse(changed).ok())
-                .is_some_and(|note| note.verify(&known).is_ok());
+            let changed = String::from_utf8(bytes).unwrap_or_default();
+            let note = SignedNote::parse(&changed);
+            let accepted = note.is_ok_and(|note| note.verify(&known).is_ok());
             assert!(!accepted, "byte {at} flipped by {flip:#x}");
         }
     }
@@ -67,6 +67,7 @@ fn the_text_ends_at_the_last_blank_line() {
 #[test]
 fn what_the_format_forbids_is_refused() {
     let good = line("a", &[0; 5]);
+    let under = |signatures: &str| format!("a\n\n{signatures}");
     let bad = [
         String::new(),
         "\n\n".into(),
@@ -74,31 +75,28 @@ fn what_the_format_forbids_is_refused() {
         "a\n\n".into(),
         good.clone(),
         format!("\n{good}"),
-        format!("a\n\n{}", good.trim_end()),
-        format!("a\n\n{good}\n"),
-        format!("a\n\n{good}b\n"),
+        under(good.trim_end()),
+        under(&format!("{good}\n")),
+        under(&format!("{good}b\n")),
         format!("a\r\n\n{good}"),
         format!("a\tb\n\n{good}"),
         format!("a\0\n\n{good}"),
-        format!("a\n\n{}", good.replace('\n', "\r\n")),
-        format!("a\n\n{}", good.replace('\u{2014}', "-")),
-        format!("a\n\n{}", good.replace('\u{2014}', "\u{2014} ")),
-        format!("a\n\n{}", good.replace("a ", "a  ")),
-        format!("a\n\n{}", good.replace("a ", "a\u{a0}")),
-        format!("a\n\n{}", good.replace("= ", "=")).replace('=', ""),
-        format!("a\n\n{}", good.replace("AA=", "AB=")),
-        format!("a\n\n{}", line("", &[0; 5])),
-        format!("a\n\n{}", line("a+b", &[0; 5])),
-        format!("a\n\n{}", line("a\u{2003}b", &[0; 5])),
-        format!("a\n\n{}", line("a\u{85}b", &[0; 5])),
-        format!("a\n\n{}", line("a\u{1}b", &[0; 5])),
-        format!("a\n\n{}", line("a", &[0; 4])),
-        format!("a\n\n{}", line("a", &vec![0; MAX_NOTE_SIGNATURE_BYTES + 1])),
-        format!(
-            "a\n\n{}",
-            line(&"a".repeat(MAX_KEY_NAME_BYTES + 1), &[0; 5])
-        ),
-        format!("a\n\n{}", good.repeat(MAX_NOTE_SIGNATURES + 1)),
+        under(&good.replace('\n', "\r\n")),
+        under(&good.replace('\u{2014}', "-")),
+        under(&good.replace('\u{2014}', "\u{2014} ")),
+        under(&good.replace("a ", "a  ")),
+        under(&good.replace("a ", "a\u{a0}")),
+        under(&good.replace('=', "")),
+        under(&good.replace("AA=", "AB=")),
+        under(&line("", &[0; 5])),
+        under(&line("a+b", &[0; 5])),
+        under(&line("a\u{2003}b", &[0; 5])),
+        under(&line("a\u{85}b", &[0; 5])),
+        under(&line("a\u{1}b", &[0; 5])),
+        under(&line("a", &[0; 4])),
+        under(&line("a", &vec![0; MAX_NOTE_SIGNATURE_BYTES + 1])),
+        under(&line(&"a".repeat(MAX_KEY_NAME_BYTES + 1), &[0; 5])),
+        under(&good.repeat(MAX_NOTE_SIGNATURES + 1)),
         format!("{}\n\n{good}", "a".repeat(MAX_NOTE_BYTES)),
     ];
     for note in bad {
@@ -122,15 +120,12 @@ fn what_the_format_forbids_is_refused() {
 // T-KEY-12
 #[test]
 fn unknown_keys_are_ignored_even_with_the_name_or_the_id_of_a_known_one() {
-    let (known_signer, known_name) = (signer(1), name("example.com/log"));
-    let known = [(known_name.clone(), *known_signer.public_key())];
-    let id = note_key_id(&known_name, known_signer.public_key());
-    let note = sign(text("a\n"), &known_name, &known_signer).unwrap();
+    let known = [(name("example.com/log"), key(1))];
+    let id = note_key_id(&known[0].0, &key(1));
+    let note = sign(text("a\n"), &known[0].0, &signer(1)).unwrap();
 
-    let same_name = line(
-        known_name.as_str(),
-        &[&[!id[0], 1, 2, 3], [9; 64].as_slice()].concat(),
-    );
+    let other_id = [&[!id[0], 1, 2, 3], [9; 64].as_slice()].concat();
+    let same_name = line("example.com/log", &other_id);
     let same_id = line("example.com/other", &[&id, [9; 64].as_slice()].concat());
     let other_algorithm = line("example.com/pq", &[7; 2424]);
     for strange in [same_name, same_id, other_algorithm] {
@@ -143,42 +138,33 @@ fn unknown_keys_are_ignored_even_with_the_name_or_the_id_of_a_known_one() {
 
 #[test]
 fn a_bad_signature_that_names_a_known_key_condemns_the_note() {
-    let (one, two) = (signer(1), signer(2));
-    let (first, second) = (name("a"), name("b"));
-    let known = [
-        (first.clone(), *one.public_key()),
-        (second.clone(), *two.public_key()),
-    ];
-    let note = sign(text("a\n"), &first, &one).unwrap();
-    let other = sign(text("b\n"), &second, &two).unwrap();
-    let id = note_key_id(&second, two.public_key());
+    let known = [(name("a"), key(1)), (name("b"), key(2))];
+    let note = sign(text("a\n"), &name("a"), &signer(1)).unwrap();
+    let other = sign(text("b\n"), &name("b"), &signer(2)).unwrap();
+    let id = note_key_id(&name("b"), &key(2));
     for bad in [
         other.signatures()[0].to_string(),
         line("b", &[&id, [0; 64].as_slice()].concat()),
         line("b", &[&id, [0; 63].as_slice()].concat()),
     ] {
         let note = SignedNote::parse(&format!("{note}{bad}")).unwrap();
-        assert_eq!(
-            note.verify(&known),
-            Err(NoteError::BadSignature(second.clone()))
-        );
+        let condemned = NoteError::BadSignature(name("b"));
+        assert_eq!(note.verify(&known), Err(condemned));
         assert_eq!(note.verify(&known[..1]), Ok(vec![&known[0]]));
     }
 }
 
 #[test]
 fn every_signer_is_named_once() {
-    let (one, two) = (signer(1), signer(2));
-    let (first, second) = (name("a"), name("b"));
-    let mut note = sign(text("x\n"), &second, &two).unwrap();
-    for (name, signer) in [(&first, &one), (&second, &two)] {
-        let line = NoteSignature::sign(note.text(), name, signer).unwrap();
-        note.add(line).unwrap();
+    let mut note = sign(text("x\n"), &name("b"), &signer(2)).unwrap();
+    for (by, seed) in [("a", 1), ("b", 2)] {
+        let line = NoteSignature::sign(note.text(), &name(by), &signer(seed));
+        note.add(line.unwrap()).unwrap();
     }
     let known = [
-        (first, *one.public_key()),
-        (name("c"), *one.public_key()),
-        (second, *two.public_key()),
+        (name("a"), key(1)),
+        (name("c"), key(1)),
+        (name("b"), key(2)),
     ];
     assert_eq!(note.verify(&known), Ok(vec![&known[0], &known[2]]));
     let line = note.signatures()[0].clone();
@@ -190,13 +176,11 @@ fn every_signer_is_named_once() {
 
 #[test]
 fn verifier_keys_have_one_spelling() {
-    let key = VKEY.replace("530d903a", "530d903b");
-    let short = &VKEY[..VKEY.len() - 4];
     for bad in [
         "",
         "a+b",
-        key.as_str(),
-        short,
+        &VKEY.replace("530d903a", "530d903b"),
+        &VKEY[..VKEY.len() - 4],
         &VKEY.replace("530d903a", "530D903A"),
         &VKEY.replace("+Aek", "+Aak"),
         &VKEY.replace("U2k", "U2l"),
@@ -219,15 +203,13 @@ fn another_implementation_reads_our_notes_and_we_read_its() {
     let origin = name("example.com/threads");
     for seed in 0..8 {
         let signer = signer(seed);
-        let vkey = vkey(&origin, signer.public_key());
+        let vkey = vkey(&origin, &key(seed));
         let note = sign(text("example.com/threads\n7\n\nx\n"), &origin, &signer).unwrap();
         assert!(foreign_verifies(&note.to_string(), &vkey));
-        assert!(!foreign_verifies(
-            &note.to_string().replace("\n7\n", "\n8\n"),
-            &vkey
-        ));
+        let changed = note.to_string().replace("\n7\n", "\n8\n");
+        assert!(!foreign_verifies(&changed, &vkey));
 
-        let id = encoding::hex(&note_key_id(&origin, signer.public_key()));
+        let id = encoding::hex(&note_key_id(&origin, &key(seed)));
         let secret = encoding::base64(&[&[1u8], [seed; 32].as_slice()].concat());
         let skey = format!("PRIVATE+KEY+{origin}+{id}+{secret}");
         let theirs = signed_note::StandardSigner::new(&skey).unwrap();

@@ -324,13 +324,11 @@ impl fmt::Display for Conflict {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{
-        ORIGIN, bit_flips, checkpoint, log, log_key, name, note, origin, other_checkpoint, signed,
-        time, witness_key,
-    };
+    use super::super::testing::*;
     use super::*;
-    use crate::key::Signer as _;
     use crate::merkle::{TreeHead, leaf_hash, node_hash, root};
+    use crate::testing::key;
+    use NoConflict::{Compatible, NotShown, NotSigned, OtherKey};
 
     fn conflict() -> Conflict {
         let (one, other) = (signed(&checkpoint(5)), signed(&other_checkpoint(5)));
@@ -341,11 +339,8 @@ mod tests {
     #[test]
     fn two_trees_of_one_size_convict_the_log_in_whatever_order_they_are_found() {
         let found = conflict();
-        let again = Conflict::find(
-            log_key(),
-            note(&other_checkpoint(5), &[]),
-            signed(&checkpoint(5)),
-        );
+        let (one, other) = (signed(&other_checkpoint(5)), signed(&checkpoint(5)));
+        let again = Conflict::find(log_key(), one, other);
         assert_eq!(again.as_ref(), Ok(&found));
         assert_eq!(Conflict::parse(&found.to_string()).as_ref(), Ok(&found));
         assert_eq!(found.key(), &log_key());
@@ -365,61 +360,45 @@ mod tests {
     // T-FRK-01
     #[test]
     fn a_witness_that_cosigned_both_is_convicted_too() {
-        let (one, other) = (
-            note(&checkpoint(5), &[(1, 7)]),
-            note(&other_checkpoint(5), &[(1, 9)]),
-        );
+        let one = note(&checkpoint(5), &[(1, 7)]);
+        let other = note(&other_checkpoint(5), &[(1, 9)]);
         let find = |number| Conflict::find(witness_key(number), one.clone(), other.clone());
         let found = find(1).unwrap();
         assert_eq!(Conflict::parse(&found.to_string()), Ok(found));
-        assert_eq!(find(2), Err(NoConflict::NotSigned));
+        assert_eq!(find(2), Err(NotSigned));
     }
 
     /// A cosignature states that the witness had seen no larger tree by its time.
     // T-FRK-06
     #[test]
     fn a_witness_that_went_back_to_a_smaller_tree_is_convicted() {
-        let find = |fewer, more| {
-            let (one, other) = (
-                note(&checkpoint(5), &[(1, fewer)]),
-                note(&checkpoint(6), &[(1, more)]),
-            );
-            Conflict::find(witness_key(1), other, one)
+        let find = |key, fewer, [size, more]: [u64; 2]| {
+            let one = note(&checkpoint(5), &[(1, fewer)]);
+            Conflict::find(key, note(&checkpoint(size), &[(1, more)]), one)
         };
-        let found = find(68, 7).unwrap();
+        let found = find(witness_key(1), 68, [6, 7]).unwrap();
         assert_eq!(found.went_back(), Some([time(68), time(7)]));
         assert_eq!(found.checkpoints()[0].tree().size, 5);
         let text = found.to_string();
         assert_eq!(Conflict::parse(&text).as_ref(), Ok(&found));
         // Only lines of the key are checked: the log's lines contain no time.
         for (at, changed) in bit_flips(&text).enumerate() {
-            let read = Conflict::parse(&changed);
-            let same = read
-                .as_ref()
-                .is_ok_and(|read| read.checkpoints() == found.checkpoints());
-            assert!(read.is_err() || same, "{at}");
+            if let Ok(read) = Conflict::parse(&changed) {
+                assert_eq!(read.checkpoints(), found.checkpoints(), "{at}");
+            }
         }
-        // A clock that was set back is not evidence either.
-        for (fewer, more) in [(7, 9), (7, 7), (9, 7), (67, 7)] {
-            assert_eq!(find(fewer, more), Err(NoConflict::Compatible));
+        for (key, fewer, more) in [
+            // A clock that was set back is not evidence either.
+            (witness_key(1), 7, [6, 9]),
+            (witness_key(1), 7, [6, 7]),
+            (witness_key(1), 9, [6, 7]),
+            (witness_key(1), 67, [6, 7]),
+            // A log's line contains no time, and a tree may be signed again.
+            (log_key(), 99, [6, 7]),
+            (witness_key(1), 9, [5, 7]),
+        ] {
+            assert_eq!(find(key, fewer, more), Err(Compatible), "{fewer} {more:?}");
         }
-        // A log's line contains no time, and a tree may be signed again.
-        let (one, other) = (
-            note(&checkpoint(5), &[(1, 99)]),
-            note(&checkpoint(6), &[(1, 7)]),
-        );
-        assert_eq!(
-            Conflict::find(log_key(), one, other),
-            Err(NoConflict::Compatible)
-        );
-        let (one, other) = (
-            note(&checkpoint(5), &[(1, 9)]),
-            note(&checkpoint(5), &[(1, 7)]),
-        );
-        assert_eq!(
-            Conflict::find(witness_key(1), one, other),
-            Err(NoConflict::Compatible)
-        );
     }
 
     // T-FRK-17
@@ -443,7 +422,7 @@ mod tests {
             size,
             root: root(&leaves),
         };
-        let checkpoint = Checkpoint::new(origin(ORIGIN), tree).unwrap();
+        let checkpoint = checkpoint_of(ORIGIN, tree);
         let shown = ShownEntry {
             leaf: leaf(shown),
             proof: InclusionProof::of_leaves(&leaves, shown).unwrap(),
@@ -476,38 +455,41 @@ mod tests {
     // T-FRK-10
     #[test]
     fn an_honest_log_is_convicted_by_no_entry() {
-        let find = |entry, one, other| Conflict::find_parted(log_key(), entry, one, other);
         let (one, other) = (side(5, None, 3), side(7, None, 3));
-        let (compatible, not_shown) = (Err(NoConflict::Compatible), Err(NoConflict::NotShown));
-        assert_eq!(find(3, one.clone(), other.clone()), compatible);
-        // Another entry, another leaf, an entry beyond the smaller tree, an inner hash in place of
-        // a leaf.
-        assert_eq!(find(2, one.clone(), other.clone()), not_shown);
-        let wrong = |leaf, proof: &InclusionProof| ShownEntry {
-            leaf,
-            proof: proof.clone(),
+        let with = |leaf, proof: &InclusionProof| {
+            let proof = proof.clone();
+            (other.0.clone(), ShownEntry { leaf, proof })
         };
-        let made_up = (other.0.clone(), wrong(leaf_hash(b"x"), &other.1.proof));
-        assert_eq!(find(3, one.clone(), made_up), not_shown);
+        let made_up = with(leaf_hash(b"x"), &other.1.proof);
         let beyond = side(7, None, 5);
-        assert_eq!(
-            find(5, (one.0.clone(), beyond.1.clone()), beyond),
-            not_shown
-        );
         let [beside, above @ ..] = other.1.proof.hashes() else {
             panic!("the tree has one entry");
         };
-        let inner = node_hash(beside, &other.1.leaf);
         let shorter = InclusionProof::from_hashes(above.to_vec()).unwrap();
-        let inner = (other.0.clone(), wrong(inner, &shorter));
-        assert_eq!(find(3, one.clone(), inner), not_shown);
-        // This evidence needs two sizes: with one size the roots suffice.
-        let (same, forked) = (side(5, None, 3), side(5, Some(3), 3));
-        assert_eq!(find(3, same, forked), compatible);
-        // The evidence counts against no other key.
-        let (one, other) = (side(5, None, 3), side(7, Some(3), 3));
-        let found = Conflict::find_parted(witness_key(1), 3, one, other);
-        assert_eq!(found, Err(NoConflict::NotSigned));
+        let inner = with(node_hash(beside, &other.1.leaf), &shorter);
+        let beyond_one = (one.0.clone(), beyond.1.clone());
+        let (forked, parted) = (side(5, Some(3), 3), side(7, Some(3), 3));
+        for (row, key, entry, one, other, why) in [
+            ("the same entry", log_key(), 3, &one, &other, Compatible),
+            ("another entry", log_key(), 2, &one, &other, NotShown),
+            ("another leaf", log_key(), 3, &one, &made_up, NotShown),
+            ("beyond", log_key(), 5, &beyond_one, &beyond, NotShown),
+            (
+                "an inner hash as a leaf",
+                log_key(),
+                3,
+                &one,
+                &inner,
+                NotShown,
+            ),
+            // This evidence needs two sizes: with one size the roots suffice.
+            ("one size", log_key(), 3, &one, &forked, Compatible),
+            // The evidence counts against no other key.
+            ("another key", witness_key(1), 3, &one, &parted, NotSigned),
+        ] {
+            let found = Conflict::find_parted(key, entry, one.clone(), other.clone());
+            assert_eq!(found, Err(why), "{row}");
+        }
     }
 
     // T-FRK-10
@@ -537,49 +519,34 @@ mod tests {
     // T-FRK-17
     #[test]
     fn what_an_honest_log_signs_convicts_nobody() {
-        let find = |one: &Checkpoint, other: &Checkpoint| {
-            Conflict::find(log_key(), signed(one), signed(other))
-        };
-        let elsewhere =
-            Checkpoint::new(origin("example.com/other"), *other_checkpoint(5).tree()).unwrap();
-        assert_eq!(
-            find(&checkpoint(5), &checkpoint(5)),
-            Err(NoConflict::Compatible)
-        );
-        assert_eq!(
-            find(&checkpoint(5), &checkpoint(6)),
-            Err(NoConflict::Compatible)
-        );
-        assert_eq!(
-            find(&checkpoint(5), &other_checkpoint(6)),
-            Err(NoConflict::Compatible)
-        );
-        assert_eq!(find(&checkpoint(5), &elsewhere), Err(NoConflict::NotSigned));
+        let elsewhere = checkpoint_of("example.com/other", *other_checkpoint(5).tree());
+        for (other, why) in [
+            (checkpoint(5), Compatible),
+            (checkpoint(6), Compatible),
+            (other_checkpoint(6), Compatible),
+            (elsewhere, NotSigned),
+        ] {
+            let found = Conflict::find(log_key(), signed(&checkpoint(5)), signed(&other));
+            assert_eq!(found, Err(why), "{other:?}");
+        }
     }
 
     /// A log may sign several logs' checkpoints if its key is known by one name only.
     // T-FRK-17
     #[test]
     fn checkpoints_of_two_logs_convict_nobody_even_by_one_key() {
-        let elsewhere =
-            Checkpoint::new(origin("example.com/other"), *other_checkpoint(5).tree()).unwrap();
-        let (one, other) = (note(&checkpoint(5), &[(1, 7)]), {
-            let mut note = signed(&elsewhere);
-            note.add(super::super::testing::cosigned(&elsewhere, 1, 9))
-                .unwrap();
-            note
-        });
+        let elsewhere = checkpoint_of("example.com/other", *other_checkpoint(5).tree());
+        let (one, other) = (note(&checkpoint(5), &[(1, 7)]), note(&elsewhere, &[(1, 9)]));
         let found = Conflict::find(witness_key(1), one, other);
-        assert_eq!(found, Err(NoConflict::Compatible));
+        assert_eq!(found, Err(Compatible));
     }
 
     // T-FRK-17
     #[test]
     fn a_key_of_records_is_convicted_by_no_checkpoints() {
-        let key = *log().public_key();
-        let named = VerifierKey::of_log(name("threadseal/1/ledger/r1"), key);
+        let named = VerifierKey::of_log(name("threadseal/1/ledger/r1"), key(1));
         let found = Conflict::find(named, signed(&checkpoint(5)), signed(&other_checkpoint(5)));
-        assert_eq!(found, Err(NoConflict::OtherKey));
+        assert_eq!(found, Err(OtherKey));
     }
 
     // T-FRK-17
@@ -587,18 +554,20 @@ mod tests {
     fn nobody_is_convicted_by_what_somebody_else_signed() {
         let text = conflict().to_string();
         let other = text.replace(&log_key().to_string(), &witness_key(1).to_string());
-        assert_eq!(Conflict::parse(&other), Err(NoConflict::NotSigned));
-        let mut unsigned = text.clone();
-        unsigned.truncate(text.len() - 1);
-        assert!(Conflict::parse(&unsigned).is_err());
-        assert!(Conflict::parse(&format!("{text}\n")).is_err());
+        assert_eq!(Conflict::parse(&other), Err(NotSigned));
         let notes: Vec<_> = text.split("note ").collect();
-        let [head, one, two] = notes.as_slice() else {
+        let [head, one, two] = notes[..] else {
             panic!("{text}");
         };
-        assert!(Conflict::parse(&format!("{head}note {two}note {one}")).is_err());
-        assert!(Conflict::parse(&format!("{head}note {one}note {one}")).is_err());
-        assert!(Conflict::parse(&format!("{head}note {one}")).is_err());
-        assert!(Conflict::parse(&format!("{head}note 0{one}note {two}")).is_err());
+        for bad in [
+            text[..text.len() - 1].to_owned(),
+            format!("{text}\n"),
+            format!("{head}note {two}note {one}"),
+            format!("{head}note {one}note {one}"),
+            format!("{head}note {one}"),
+            format!("{head}note 0{one}note {two}"),
+        ] {
+            assert!(Conflict::parse(&bad).is_err(), "{bad}");
+        }
     }
 }

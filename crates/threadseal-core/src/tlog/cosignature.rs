@@ -108,11 +108,11 @@ fn message(checkpoint: &Checkpoint, time: CosignatureTime) -> Message {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{
-        checkpoint, cosigned, log, note, origin, time, witness, witness_name,
-    };
+    use super::super::testing::*;
     use super::*;
+    use crate::key::KeyUsage;
     use crate::note::NoteText;
+    use crate::testing::{key, micros, signer};
 
     #[test]
     fn times_are_seconds_above_0_and_below_2_to_the_63() {
@@ -121,7 +121,7 @@ mod tests {
             let time = CosignatureTime::from_seconds(seconds);
             assert_eq!(time.map(CosignatureTime::seconds), fits.then_some(seconds));
         }
-        let at = |micros| CosignatureTime::of(Timestamp::from_micros(micros).unwrap());
+        let at = |at| CosignatureTime::of(micros(at));
         assert_eq!(at(999_999), None);
         assert_eq!(at(1_999_999), Some(time(1)));
     }
@@ -130,20 +130,20 @@ mod tests {
     #[test]
     fn a_cosignature_holds_for_its_checkpoint_its_time_and_its_key_alone() {
         let signed = cosigned(&checkpoint(5), 1, 1_679_315_147);
-        let key = *witness(1).public_key();
+        let own = key(2);
         let bytes = signed.signature();
         assert_eq!(bytes.len(), 72);
         assert_eq!(bytes[..8], 1_679_315_147_u64.to_be_bytes());
-        assert_eq!(verify(&checkpoint(5), bytes, &key), Ok(time(1_679_315_147)));
-        assert!(verify(&checkpoint(6), bytes, &key).is_err());
-        assert!(verify(&checkpoint(5), bytes, witness(2).public_key()).is_err());
+        assert_eq!(verify(&checkpoint(5), bytes, &own), Ok(time(1_679_315_147)));
+        assert!(verify(&checkpoint(6), bytes, &own).is_err());
+        assert!(verify(&checkpoint(5), bytes, &key(3)).is_err());
         for other in [0, 1, 1_679_315_148, 1 << 63, u64::MAX] {
-            assert!(verify(&checkpoint(5), &timed(other, &bytes[8..]), &key).is_err());
+            assert!(verify(&checkpoint(5), &timed(other, &bytes[8..]), &own).is_err());
         }
         for cut in [0, 7, 8, 71] {
-            assert!(verify(&checkpoint(5), &bytes[..cut], &key).is_err());
+            assert!(verify(&checkpoint(5), &bytes[..cut], &own).is_err());
         }
-        assert!(verify(&checkpoint(5), &[bytes, &[0]].concat(), &key).is_err());
+        assert!(verify(&checkpoint(5), &[bytes, &[0]].concat(), &own).is_err());
     }
 
     /// The holder of the key may sign time 0, though this crate never does.
@@ -154,16 +154,15 @@ mod tests {
             let message = Message::of_cosignature(time, &checkpoint(5).to_string());
             let signature = witness(1).sign(&message).unwrap();
             let bytes = timed(time, signature.as_bytes());
-            assert!(verify(&checkpoint(5), &bytes, witness(1).public_key()).is_err());
+            assert!(verify(&checkpoint(5), &bytes, &key(2)).is_err());
         }
     }
 
     // T-WIT-01
     #[test]
     fn logs_sign_checkpoints_and_witnesses_cosignatures_and_no_other_key_does_either() {
-        use crate::key::{KeyUsage, LocalSigner, PrivateKey};
         for usage in KeyUsage::ALL {
-            let signer = LocalSigner::new(PrivateKey::from_seed([9; 32]), usage);
+            let signer = signer(9, usage);
             let sealed = checkpoint(5).sign(&signer);
             assert_eq!(sealed.is_ok(), usage == KeyUsage::Log, "{usage}");
             let cosigned = cosign(&checkpoint(5), &witness_name(1), time(1), &signer);
@@ -197,6 +196,6 @@ mod tests {
         let text = std::str::from_utf8(message.as_bytes()).unwrap();
         assert!(NoteText::parse(text).is_err());
         let bytes = timed(7, both.signatures()[0].signature());
-        assert!(verify(&checkpoint(5), &bytes, log().public_key()).is_err());
+        assert!(verify(&checkpoint(5), &bytes, &key(1)).is_err());
     }
 }

@@ -152,7 +152,7 @@ fn push_short(out: &mut Vec<u8>, text: &str) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::super::policy::{Judgement, NotAccepted, Policy};
-    use super::super::testing::{ORIGIN, checkpoint, name, origin, signed, time};
+    use super::super::testing::{ORIGIN, checkpoint, checkpoint_of, name, signed, time};
     use super::super::verifier::{self, VerifierKey};
     use super::*;
     use crate::note::{NoteError, NoteText, SignedNote};
@@ -183,12 +183,10 @@ mod tests {
         assert_eq!(witnessed.at(), time(1_679_315_147));
         // The seeds give the same keys as in the other implementation.
         let log = MlDsaSigner::from_seed([5; 32]).public_key();
-        assert_eq!(
-            policy.logs()[0].key,
-            VerifierKey::of_ml_dsa(name(ORIGIN), log)
-        );
+        let log = VerifierKey::of_ml_dsa(name(ORIGIN), log);
+        assert_eq!(policy.logs()[0].key, log);
         assert_eq!(policy.witnesses()[0].key, witness_key());
-        for key in [&policy.logs()[0].key, &witness_key()] {
+        for key in [&log, &witness_key()] {
             assert_eq!(VerifierKey::parse(&key.to_string()).as_ref(), Ok(key));
             assert!(key.is_of_log() && key.is_of_witness());
         }
@@ -223,10 +221,8 @@ mod tests {
         let line = text.find("witness.example").unwrap();
         // This check ignores the log's own line.
         let body = text.find("\n\n").unwrap();
-        for at in (0..body)
-            .chain(line..line + 60)
-            .chain((line + 60..text.len()).step_by(37))
-        {
+        let places = (0..body).chain(line..line + 60);
+        for at in places.chain((line + 60..text.len()).step_by(37)) {
             let mut bytes = text.as_bytes().to_vec();
             bytes[at] ^= 1;
             let changed = String::from_utf8(bytes).unwrap();
@@ -251,7 +247,7 @@ mod tests {
         let tree = *checkpoint(5).tree();
         for (length, fits) in [(255, true), (256, false)] {
             let long = "a".repeat(length);
-            let named = Checkpoint::new(origin(&long), tree).unwrap();
+            let named = checkpoint_of(&long, tree);
             let signed = witness().cosign(&named, &name("w"), None);
             assert_eq!(signed.is_ok(), fits);
             let signed = witness().cosign(&checkpoint(5), &name(&long), None);

@@ -132,34 +132,23 @@ impl fmt::Display for ProofFile {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::{ORIGIN, checkpoint_of, signed};
     use super::*;
-    use crate::key::{KeyUsage, LocalSigner, PrivateKey};
-    use crate::merkle::Frontier;
-    use crate::note::KeyName;
-    use crate::tlog::checkpoint::Origin;
+    use crate::merkle::{TreeHead, root};
 
     const ENTRIES: [&[u8]; 5] = [b"one", b"two", b"three", b"", b"five"];
 
     fn file(index: u64, extra: Option<&[u8]>) -> ProofFile {
         let leaves: Vec<_> = ENTRIES.iter().map(|entry| leaf_hash(entry)).collect();
-        let mut frontier = Frontier::new();
-        leaves.iter().for_each(|leaf| frontier.push_leaf(*leaf));
-        let origin = Origin::parse("example.com/log").unwrap();
-        let text = Checkpoint::new(origin, frontier.head())
-            .unwrap()
-            .to_note_text()
-            .unwrap();
-        let signer = LocalSigner::new(PrivateKey::from_seed([7; 32]), KeyUsage::Log);
-        let name = KeyName::parse("example.com/log").unwrap();
-        let proof = InclusionProof::make::<ProofError>(index, 5, &mut |node| {
-            let from = usize::try_from(node.index << node.level).unwrap();
-            Ok(crate::merkle::root(&leaves[from..from + (1 << node.level)]))
-        });
+        let tree = TreeHead {
+            size: 5,
+            root: root(&leaves),
+        };
         ProofFile {
             extra: extra.map(<[u8]>::to_vec),
             index,
-            proof: proof.unwrap(),
-            note: crate::note::sign(text, &name, &signer).unwrap(),
+            proof: InclusionProof::of_leaves(&leaves, index).unwrap(),
+            note: signed(&checkpoint_of(ORIGIN, tree)),
         }
     }
 
@@ -171,10 +160,8 @@ mod tests {
                 let read = ProofFile::parse(&file.to_string()).unwrap();
                 assert_eq!(read, file);
                 assert_eq!(read.check(entry).unwrap().tree().size, 5);
-                assert_eq!(
-                    read.check(b"other"),
-                    Err(NotProved::Proof(ProofError::OtherRoot))
-                );
+                let other = read.check(b"other");
+                assert_eq!(other, Err(NotProved::Proof(ProofError::OtherRoot)));
             }
         }
     }
@@ -215,6 +202,7 @@ mod tests {
             assert!(ProofFile::parse(&other).is_err(), "{other}");
         }
         let hash = "CsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=\n".repeat(MAX_PROOF_HASHES + 1);
-        assert!(ProofFile::parse(&text.replacen("\n\n", &format!("\n{hash}\n"), 1)).is_err());
+        let long = text.replacen("\n\n", &format!("\n{hash}\n"), 1);
+        assert!(ProofFile::parse(&long).is_err());
     }
 }

@@ -4,9 +4,10 @@ use super::checkpoint::{Checkpoint, Origin};
 use super::cosignature::{CosignatureTime, cosign};
 use super::verifier::VerifierKey;
 use crate::digest::Digest;
-use crate::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
+use crate::key::{KeyUsage, LocalSigner};
 use crate::merkle::{ConsistencyProof, ProofError, TreeHead, leaf_hash, root};
 use crate::note::{KeyName, NoteSignature, SignedNote};
+use crate::testing::{key, signer};
 
 pub(super) const ORIGIN: &str = "example.com/log";
 
@@ -20,16 +21,16 @@ pub(super) fn origin(text: &str) -> Origin {
 
 /// The key of the log comes from the seed 1.
 pub(super) fn log() -> LocalSigner {
-    LocalSigner::new(PrivateKey::from_seed([1; 32]), KeyUsage::Log)
+    signer(1, KeyUsage::Log)
 }
 
 pub(super) fn log_key() -> VerifierKey {
-    VerifierKey::of_log(name(ORIGIN), *log().public_key())
+    VerifierKey::of_log(name(ORIGIN), key(1))
 }
 
 /// The key of witness `number` comes from the seed `number + 1`.
 pub(super) fn witness(number: u8) -> LocalSigner {
-    LocalSigner::new(PrivateKey::from_seed([number + 1; 32]), KeyUsage::Witness)
+    signer(number + 1, KeyUsage::Witness)
 }
 
 pub(super) fn witness_name(number: u8) -> KeyName {
@@ -37,7 +38,7 @@ pub(super) fn witness_name(number: u8) -> KeyName {
 }
 
 pub(super) fn witness_key(number: u8) -> VerifierKey {
-    VerifierKey::of_witness(witness_name(number), *witness(number).public_key())
+    VerifierKey::of_witness(witness_name(number), key(number + 1))
 }
 
 fn leaves(size: u64) -> Vec<Digest> {
@@ -63,13 +64,17 @@ pub(super) fn proof(old: u64, new: u64) -> ConsistencyProof {
 }
 
 pub(super) fn checkpoint(size: u64) -> Checkpoint {
-    Checkpoint::new(origin(ORIGIN), tree(size)).unwrap()
+    checkpoint_of(ORIGIN, tree(size))
 }
 
 /// A checkpoint of the same size and of another tree.
 pub(super) fn other_checkpoint(size: u64) -> Checkpoint {
     let root = Digest::of(b"another tree");
-    Checkpoint::new(origin(ORIGIN), TreeHead { size, root }).unwrap()
+    checkpoint_of(ORIGIN, TreeHead { size, root })
+}
+
+pub(super) fn checkpoint_of(log: &str, tree: TreeHead) -> Checkpoint {
+    Checkpoint::new(origin(log), tree).unwrap()
 }
 
 pub(super) fn signed(checkpoint: &Checkpoint) -> SignedNote {

@@ -192,12 +192,9 @@ fn entry(value: &Value) -> Option<LoggedHead> {
 mod tests {
     use super::*;
     use crate::digest::Digest;
-    use crate::key::{KeyUsage, LocalSigner, PrivateKey};
+    use crate::key::KeyUsage;
     use crate::record::{Head, RecordKind};
-
-    fn signer(seed: u8, usage: KeyUsage) -> LocalSigner {
-        LocalSigner::new(PrivateKey::from_seed([seed; 32]), usage)
-    }
+    use crate::testing::{micros, signer};
 
     fn logged(kind: RecordKind, id: u8) -> LoggedHead {
         LoggedHead {
@@ -215,7 +212,7 @@ mod tests {
 
     fn statement() -> Statement {
         Statement {
-            at: Timestamp::from_micros(1_800_000_000_123_456).unwrap(),
+            at: micros(1_800_000_000_123_456),
             by: "Ada \u{e9}\u{1f600}".to_owned(),
             why: "ninety days\nare over \"here\"".to_owned(),
             records: vec![
@@ -261,17 +258,18 @@ mod tests {
         let bytes = tombstone().to_bytes().unwrap();
         let text = String::from_utf8(bytes).unwrap();
         let other = Tombstone::sign(statement(), &signer(8, KeyUsage::Native)).unwrap();
-        let (mine, others) = (tombstone().public.to_hex(), other.public.to_hex());
-        let renamed = text.replace(&mine, &others);
-        assert_eq!(Tombstone::read(renamed.as_bytes()), None);
-        // The key in the entries is the key that signs.
-        let (mine, others) = (tombstone().public.key_id(), other.public.key_id());
-        let renamed = text.replace(&mine.to_hex(), &others.to_hex());
-        assert_eq!(Tombstone::read(renamed.as_bytes()), None);
+        let (mine, others) = (tombstone().public, other.public);
         let from = text.find("\"signature\"").unwrap();
         let to = text.find("\"type\":\"threadseal/1").unwrap();
-        let unsigned = [&text[..from], &text[to..]].concat();
-        assert_eq!(Tombstone::read(unsigned.as_bytes()), None);
+        for bad in [
+            text.replace(&mine.to_hex(), &others.to_hex()),
+            // The key in the entries is the key that signs.
+            text.replace(&mine.key_id().to_hex(), &others.key_id().to_hex()),
+            [&text[..from], &text[to..]].concat(),
+        ] {
+            assert_ne!(bad, text);
+            assert_eq!(Tombstone::read(bad.as_bytes()), None, "{bad}");
+        }
         let observed = signer(7, KeyUsage::Observed);
         assert!(Tombstone::sign(statement(), &observed).is_err());
     }

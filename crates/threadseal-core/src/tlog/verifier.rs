@@ -233,12 +233,9 @@ pub(super) fn lines_of(note: &SignedNote, keys: &[&VerifierKey]) -> Option<Signe
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{
-        ORIGIN, bit_flips, checkpoint, cosigned, log, log_key, name, note, signed, time, witness,
-        witness_key, witness_name,
-    };
+    use super::super::testing::*;
     use super::*;
-    use crate::key::Signer as _;
+    use crate::testing::key;
 
     /// A cosigning key of a witness in the sigsum network.
     const REMORA: &str = "remora.n621.de+da77ade7+BOvN63jn/bLvkieywe8R6UYAtVtNbZpXh34x7onlmtw2";
@@ -255,7 +252,7 @@ mod tests {
                 assert!(VerifierKey::parse(&changed).is_err(), "{changed}");
             }
         }
-        let as_log = VerifierKey::of_log(witness_name(1), *log().public_key());
+        let as_log = VerifierKey::of_log(witness_name(1), key(1));
         assert!(as_log.is_same_key(&log_key()) && as_log != log_key());
     }
 
@@ -280,8 +277,7 @@ mod tests {
     // T-WIT-01
     #[test]
     fn a_record_is_no_log() {
-        let key = *log().public_key();
-        let named = |text: &str| VerifierKey::of_log(name(text), key).is_of_log();
+        let named = |text: &str| VerifierKey::of_log(name(text), key(1)).is_of_log();
         assert!(named(ORIGIN) && named("threadseal.example/log"));
         assert!(!named("threadseal/1/transcript/0") && !named("threadseal/observed/0"));
     }
@@ -320,8 +316,8 @@ mod tests {
     #[test]
     fn a_key_counts_for_its_type_alone() {
         let note = note(&checkpoint(5), &[(1, 7)]);
-        let as_witness = VerifierKey::of_witness(name(ORIGIN), *log().public_key());
-        let as_log = VerifierKey::of_log(witness_name(1), *witness(1).public_key());
+        let as_witness = VerifierKey::of_witness(name(ORIGIN), key(1));
+        let as_log = VerifierKey::of_log(witness_name(1), key(2));
         assert_eq!(open(&note, &[&as_witness, &as_log]).unwrap().1, []);
     }
 }

@@ -3,26 +3,13 @@
 use std::fmt::Write as _;
 use threadseal_core::digest::Digest;
 use threadseal_core::encoding::{base64url, hex};
-use threadseal_core::key::{
-    KeyUsage, LocalSigner, Message, PrivateKey, PublicKey, Signature, Signer,
-};
+use threadseal_core::key::{KeyUsage, Message, PrivateKey, Signature, Signer};
 use threadseal_core::merkle;
 use threadseal_core::note::{self, KeyName, NoteText};
+use threadseal_core::testing::{key, signer};
 use threadseal_core::trust::rye::TrustSet;
 use threadseal_core::trust::{Trust, TrustName, TrustStore};
 use threadseal_testkit::in_repository;
-
-fn private(seed: u8) -> PrivateKey {
-    PrivateKey::from_seed([seed; 32])
-}
-
-fn public(seed: u8) -> PublicKey {
-    *private(seed).public_key()
-}
-
-fn signer(seed: u8, usage: KeyUsage) -> LocalSigner {
-    LocalSigner::new(private(seed), usage)
-}
 
 /// The block after `<!-- example: name -->`.
 fn example(name: &str) -> String {
@@ -38,7 +25,7 @@ fn assert_example(name: &str, computed: &str) {
 
 #[test]
 fn the_texts_and_names_of_a_public_key_are_the_examples() {
-    let key = public(1);
+    let key = key(1);
     let computed = format!(
         "seed         {}\nhex          {}\ndid:key      {}\nkey id       {}\nfingerprint  {}\nPEM\n{}",
         hex(&[1; 32]),
@@ -53,10 +40,9 @@ fn the_texts_and_names_of_a_public_key_are_the_examples() {
 
 #[test]
 fn the_files_of_a_private_key_are_the_examples() {
-    let key = private(1);
-    let encrypted = key
-        .to_encrypted_pem(b"correct horse", [3; 16], [4; 16])
-        .unwrap();
+    let key = PrivateKey::from_seed([1; 32]);
+    let encrypted = key.to_encrypted_pem(b"correct horse", [3; 16], [4; 16]);
+    let encrypted = encrypted.unwrap();
     let computed = format!(
         "PKCS#8 v1\n{}encrypted, passphrase \"correct horse\", salt 16 x 03, iv 16 x 04\n{}",
         *key.to_pem(),
@@ -72,7 +58,7 @@ fn the_signed_messages_are_the_examples() {
     let rye = Message::rye_hash(&Digest::of(b"abc"));
     let signed = |usage, message: &Message| -> Signature {
         let signature = signer(1, usage).sign(message).unwrap();
-        public(1).verify(message, &signature).unwrap();
+        key(1).verify(message, &signature).unwrap();
         signature
     };
     let computed = format!(
@@ -110,7 +96,7 @@ fn the_note_is_the_example() {
     let name = KeyName::parse("example.com/threads").unwrap();
     let text = NoteText::parse("example.com/threads\n7\nAAAA\n").unwrap();
     let note = note::sign(text, &name, &signer(1, KeyUsage::Native)).unwrap();
-    let computed = format!("vkey  {}\n{note}", note::vkey(&name, &public(1)));
+    let computed = format!("vkey  {}\n{note}", note::vkey(&name, &key(1)));
     assert_example("note", &computed);
 }
 
@@ -119,16 +105,13 @@ fn the_trust_store_and_its_digests_are_the_examples() {
     let text = example("trust-store");
     let store = TrustStore::parse(&text).unwrap();
     assert_eq!(store.to_toml(), text);
-    let host = TrustName::parse("build host").unwrap();
-    assert_eq!(store.by_name(&host).map(|entry| entry.key), Some(public(1)));
-    let laptop = TrustName::parse("laptop").unwrap();
-    assert_eq!(
-        store.by_name(&laptop).map(|entry| entry.key),
-        Some(public(2))
-    );
+    for (name, seed) in [("build host", 1), ("laptop", 2)] {
+        let entry = store.by_name(&TrustName::parse(name).unwrap());
+        assert_eq!(entry.map(|entry| entry.key), Some(key(seed)));
+    }
     let trust = Trust::new(store);
     let pinned = Trust {
-        pinned: Some(public(1).into()),
+        pinned: Some(key(1).into()),
         ..trust.clone()
     };
     let computed = format!(
@@ -142,7 +125,7 @@ fn the_trust_store_and_its_digests_are_the_examples() {
 
 #[test]
 fn the_rye_key_file_is_the_example() {
-    let (key, owner) = (public(2), public(1));
+    let (key, owner) = (key(2), key(1));
     let fingerprint = key.rye_fingerprint();
     let content = format!(
         "version = \"1.0.0\"\ncategory = \"keys/trusted\"\nfingerprint = \"{fingerprint}\"\nowner = \"colleague\"\nattestation = \"\"\n\n[public_key]\npem = \"\"\"\n{}\"\"\"\n",

@@ -334,14 +334,13 @@ pub(super) fn own_line_start(text: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
+    use threadseal_core::key::KeyUsage;
+    use threadseal_core::testing::{key, signer};
 
     fn seal_text() -> String {
-        let key = PrivateKey::from_seed([1; 32]);
         let time = Timestamp::parse_iso_seconds("2026-02-18T10:30:00Z").unwrap();
         let record = RecordId::from_bytes([2; 32]);
-        NativeSeal::unsigned_text(DocumentKind::Shell, &record, 7, time, key.public_key())
-            + &"A".repeat(86)
+        NativeSeal::unsigned_text(DocumentKind::Shell, &record, 7, time, &key(1)) + &"A".repeat(86)
     }
 
     #[test]
@@ -379,18 +378,24 @@ mod tests {
     #[test]
     fn exactly_one_seal_and_it_stands_last() {
         let line = format!("# {PREFIX}{}\n", seal_text());
-        let find = |text: &str| find_in_text(text, DocumentKind::Shell);
-        assert!(matches!(find(&format!("x\n{line}")), Found::Seal(_)));
-        assert!(matches!(find(&format!("{line}x\n")), Found::Misplaced(_)));
-        assert!(matches!(find(&format!("{line}{line}")), Found::Several(_)));
-        assert!(matches!(find(line.trim_end()), Found::Unreadable(_)));
-        assert!(matches!(
-            find(&line.replace('\n', "\r\n")),
-            Found::Unreadable(_)
-        ));
-        assert_eq!(find(&format!(" {line}")), Found::Nothing);
-        let wrong_comment = line.replace("# ", "// ");
-        assert!(matches!(find(&wrong_comment), Found::Unreadable(_)));
+        let find = |text: &str| match find_in_text(text, DocumentKind::Shell) {
+            Found::Nothing => "nothing",
+            Found::Seal(_) => "seal",
+            Found::Misplaced(_) => "misplaced",
+            Found::Several(_) => "several",
+            Found::Unreadable(_) => "unreadable",
+        };
+        for (text, found) in [
+            (format!("x\n{line}"), "seal"),
+            (format!("{line}x\n"), "misplaced"),
+            (format!("{line}{line}"), "several"),
+            (line.trim_end().to_owned(), "unreadable"),
+            (line.replace('\n', "\r\n"), "unreadable"),
+            (line.replace("# ", "// "), "unreadable"),
+            (format!(" {line}"), "nothing"),
+        ] {
+            assert_eq!(find(&text), found, "{text:?}");
+        }
     }
 
     #[test]
@@ -401,10 +406,9 @@ mod tests {
 
     #[test]
     fn a_closed_seal_verifies() {
-        let signer = LocalSigner::new(PrivateKey::from_seed([1; 32]), KeyUsage::Native);
         let before = seal_text();
         let before = format!("x\n# {PREFIX}{}", &before[..before.len() - 86]);
-        let file = close(before.as_bytes(), b"\n", &signer).unwrap();
+        let file = close(before.as_bytes(), b"\n", &signer(1, KeyUsage::Native)).unwrap();
         let text = std::str::from_utf8(&file).unwrap();
         let Found::Seal(located) = find_in_text(text, DocumentKind::Shell) else {
             panic!("{text}")

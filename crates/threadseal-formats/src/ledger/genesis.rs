@@ -308,15 +308,14 @@ fn completed(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use threadseal_core::key::PrivateKey;
+    use threadseal_core::testing::{key, micros};
 
     fn actor(seed: u8, name: &str) -> ActorFingerprint {
-        let key = PrivateKey::from_seed([seed; 32]);
-        ActorFingerprint::for_key("agent", Some(name.into()), Vec::new(), key.public_key()).unwrap()
+        ActorFingerprint::for_key("agent", Some(name.into()), Vec::new(), &key(seed)).unwrap()
     }
 
     fn genesis() -> Genesis {
-        let at = Timestamp::from_micros(1_700_000_000_000_001).unwrap();
+        let at = micros(1_700_000_000_000_001);
         let mut genesis = Genesis::new(RecordId::from_bytes([7; 32]), at);
         genesis.workflow_id = Some("w".into());
         genesis.inputs_sha256 = Some(Digest::of(b"in"));
@@ -340,13 +339,7 @@ mod tests {
         let back = declared(&record).unwrap();
         assert_eq!(back, Some(Declaration::Genesis(Box::new(genesis))));
         assert!(StepRecord::from_value(record.to_value()).is_ok());
-        let step = StepRecord::start(
-            record.run_id,
-            "s",
-            "n",
-            None,
-            Timestamp::from_micros(0).unwrap(),
-        );
+        let step = StepRecord::start(record.run_id, "s", "n", None, micros(0));
         assert_eq!(declared(&step), Ok(None));
     }
 
@@ -355,13 +348,10 @@ mod tests {
     fn actors_who_join_are_read_and_each_id_is_computed_again() {
         let mut actors = Actors::default();
         actors.add(actor(3, "three")).unwrap();
-        let at = Timestamp::from_micros(0).unwrap();
-        let record = actors.to_record(RunId::parse("r").unwrap(), "s", "ar_x", at);
-        assert_eq!(
-            declared(&record),
-            Ok(Some(Declaration::Actors(actors.clone())))
-        );
-        let key = *PrivateKey::from_seed([3; 32]).public_key();
+        let record = actors.to_record(RunId::parse("r").unwrap(), "s", "ar_x", micros(0));
+        let joined = Declaration::Actors(actors.clone());
+        assert_eq!(declared(&record), Ok(Some(joined)));
+        let (key, other) = (key(3), key(4));
         let id = actor(3, "three").actor_id().to_owned();
         assert_eq!(actors.key_of(&id), Some(&key));
         assert_eq!(actors.of_key(&key).count(), 1);
@@ -369,14 +359,10 @@ mod tests {
 
         // An attacker who puts another key under an id must find a fingerprint with the same
         // digest.
-        let mut forged = record.clone();
-        let other = PrivateKey::from_seed([4; 32]).public_key().to_did_key();
-        let text = String::from_utf8(forged.to_line().unwrap()).unwrap();
-        let text = text.replace(&key.to_did_key(), &other);
-        forged =
-            StepRecord::from_value(threadseal_core::canon::json::parse(text.as_bytes()).unwrap())
-                .unwrap();
-        assert!(declared(&forged).is_err());
+        let text = String::from_utf8(record.to_line().unwrap()).unwrap();
+        let text = text.replace(&key.to_did_key(), &other.to_did_key());
+        let forged = threadseal_core::canon::json::parse(text.as_bytes()).unwrap();
+        assert!(Declaration::of(&forged).is_err());
     }
 
     #[test]

@@ -187,20 +187,21 @@ impl SignedHead {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
+    use threadseal_core::key::KeyUsage;
+    use threadseal_core::testing::{key, micros, signer};
 
-    fn signer() -> LocalSigner {
-        LocalSigner::new(PrivateKey::from_seed([5; 32]), KeyUsage::Native)
+    fn signed(statement: &HeadStatement) -> String {
+        let note = statement.sign(&signer(5, KeyUsage::Native));
+        note.unwrap().to_string()
     }
 
     fn statement() -> HeadStatement {
-        let at = |micros| Timestamp::from_micros(micros).unwrap();
         HeadStatement {
             run: RunId::parse("run \u{1f512} \"x\"").unwrap(),
             count: 3,
             hash: Digest::of(b"last"),
-            at: at(1_700_000_000_000_000),
-            first: Some(at(1_600_000_000_000_001)),
+            at: micros(1_700_000_000_000_000),
+            first: Some(micros(1_600_000_000_000_001)),
             last: None,
             file: Some(FileDigest {
                 sha256: Digest::of(b"file"),
@@ -218,10 +219,10 @@ mod tests {
                 1 => stated.file = None,
                 _ => (stated.first, stated.last) = (None, stated.first),
             }
-            let note = stated.sign(&signer()).unwrap().to_string();
+            let note = signed(&stated);
             let read = SignedHead::parse(&note).unwrap();
             assert_eq!((&read.statement, read.holds), (&stated, true));
-            assert_eq!(read.key, *signer().public_key());
+            assert_eq!(read.key, key(5));
             let head = stated.head().unwrap();
             assert_eq!((head.seq, head.size, head.line), (2, 3, stated.hash));
         }
@@ -229,7 +230,7 @@ mod tests {
 
     #[test]
     fn what_is_changed_in_a_head_is_noticed() {
-        let note = statement().sign(&signer()).unwrap().to_string();
+        let note = signed(&statement());
         let base64 = |of: &[u8]| encoding::base64(Digest::of(of).as_bytes());
         for (from, to) in [
             ("\n3\n", "\n2\n"),
@@ -242,21 +243,13 @@ mod tests {
             assert_ne!(changed, note, "{from}");
             assert!(!SignedHead::parse(&changed).unwrap().holds, "{from}");
         }
-        let other = LocalSigner::new(PrivateKey::from_seed([6; 32]), KeyUsage::Native);
-        let (own, others) = (
-            signer().public_key().to_did_key(),
-            other.public_key().to_did_key(),
-        );
-        assert!(
-            !SignedHead::parse(&note.replace(&own, &others))
-                .unwrap()
-                .holds
-        );
+        let others = note.replace(&key(5).to_did_key(), &key(6).to_did_key());
+        assert!(!SignedHead::parse(&others).unwrap().holds);
     }
 
     #[test]
     fn a_head_has_one_spelling() {
-        let note = statement().sign(&signer()).unwrap().to_string();
+        let note = signed(&statement());
         for (from, to) in [
             ("\n3\n", "\n03\n"),
             ("run ", "run  "),
@@ -280,8 +273,8 @@ mod tests {
     fn nobody_signs_that_a_ledger_has_no_records() {
         let mut stated = statement();
         stated.count = 0;
-        assert!(stated.sign(&signer()).is_err());
-        let other = LocalSigner::new(PrivateKey::from_seed([5; 32]), KeyUsage::Observed);
-        assert!(statement().sign(&other).is_err());
+        assert!(stated.sign(&signer(5, KeyUsage::Native)).is_err());
+        let observer = signer(5, KeyUsage::Observed);
+        assert!(statement().sign(&observer).is_err());
     }
 }

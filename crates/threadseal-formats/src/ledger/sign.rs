@@ -157,10 +157,11 @@ impl SignatureRead {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
+    use threadseal_core::key::{KeyUsage, LocalSigner};
+    use threadseal_core::testing;
 
     fn signer(seed: u8) -> LocalSigner {
-        LocalSigner::new(PrivateKey::from_seed([seed; 32]), KeyUsage::Native)
+        testing::signer(seed, KeyUsage::Native)
     }
 
     #[test]
@@ -188,7 +189,7 @@ mod tests {
     #[test]
     fn a_key_for_other_records_signs_no_record_of_a_ledger() {
         for usage in [KeyUsage::Rye, KeyUsage::Observed, KeyUsage::Scroll] {
-            let by = LocalSigner::new(PrivateKey::from_seed([1; 32]), usage);
+            let by = testing::signer(1, usage);
             assert!(RecordSignature::sign(&Digest::of(b"record"), &by).is_err());
         }
     }

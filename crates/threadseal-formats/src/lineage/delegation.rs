@@ -201,48 +201,42 @@ impl Delegation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
+    use threadseal_core::key::{KeyUsage, LocalSigner};
+    use threadseal_core::testing::{key, signer};
 
     fn root() -> LocalSigner {
-        LocalSigner::new(PrivateKey::from_seed([1; 32]), KeyUsage::Native)
-    }
-
-    fn session() -> PublicKey {
-        *PrivateKey::from_seed([2; 32]).public_key()
+        signer(1, KeyUsage::Native)
     }
 
     fn delegation() -> Delegation {
         let name = AgentName::parse("counter \"é\"").unwrap();
-        Delegation::sign(&root(), name, session(), 3, [10, 20]).unwrap()
+        Delegation::sign(&root(), name, key(2), 3, [10, 20]).unwrap()
     }
 
     #[test]
     fn a_delegation_comes_back_from_its_file_and_is_the_roots() {
         let delegation = delegation();
         assert_eq!(delegation.verify(), Ok(()));
-        assert_eq!(
-            Delegation::parse(&delegation.to_text()),
-            Ok(delegation.clone())
-        );
-        assert!(delegation.certificate.covers(10) && delegation.certificate.covers(20));
-        assert!(!delegation.certificate.covers(9) && !delegation.certificate.covers(21));
+        let read = Delegation::parse(&delegation.to_text());
+        assert_eq!(read, Ok(delegation.clone()));
+        let covered = [9, 10, 20, 21].map(|time| delegation.certificate.covers(time));
+        assert_eq!(covered, [false, true, true, false]);
     }
 
     // T-LIN-08
     #[test]
     fn nothing_in_a_delegation_can_be_changed() {
-        let other = *PrivateKey::from_seed([3; 32]).public_key();
-        let changes: [fn(&mut Delegation, PublicKey); 6] = [
-            |d, other| d.root = other,
-            |d, _| d.name = AgentName::parse("other").unwrap(),
-            |d, other| d.signer = other,
-            |d, _| d.certificate.key_epoch = 4,
-            |d, _| d.certificate.not_before = 9,
-            |d, _| d.certificate.not_after = 21,
+        let changes: [fn(&mut Delegation); 6] = [
+            |d| d.root = key(3),
+            |d| d.name = AgentName::parse("other").unwrap(),
+            |d| d.signer = key(3),
+            |d| d.certificate.key_epoch = 4,
+            |d| d.certificate.not_before = 9,
+            |d| d.certificate.not_after = 21,
         ];
         for (number, change) in changes.into_iter().enumerate() {
             let mut changed = delegation();
-            change(&mut changed, other);
+            change(&mut changed);
             assert_eq!(changed.verify(), Err(SignatureError), "{number}");
             let read = Delegation::parse(&changed.to_text()).unwrap();
             assert!(read.verify().is_err());
@@ -274,11 +268,11 @@ mod tests {
     fn a_delegation_that_makes_no_sense_is_not_signed() {
         let name = || AgentName::parse("a").unwrap();
         for (epoch, window) in [(0, [1, 2]), (1, [2, 1]), (1, [-1, 2])] {
-            assert!(Delegation::sign(&root(), name(), session(), epoch, window).is_err());
+            assert!(Delegation::sign(&root(), name(), key(2), epoch, window).is_err());
         }
-        let to_itself = *root().public_key();
+        let to_itself = key(1);
         assert!(Delegation::sign(&root(), name(), to_itself, 1, [1, 2]).is_err());
-        let igor = LocalSigner::new(PrivateKey::from_seed([1; 32]), KeyUsage::Igor);
-        assert!(Delegation::sign(&igor, name(), session(), 1, [1, 2]).is_err());
+        let igor = signer(1, KeyUsage::Igor);
+        assert!(Delegation::sign(&igor, name(), key(2), 1, [1, 2]).is_err());
     }
 }

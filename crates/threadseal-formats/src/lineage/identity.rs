@@ -172,6 +172,7 @@ impl AgentIdentity {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use threadseal_core::testing::key;
 
     #[test]
     fn a_name_is_one_part_of_a_path() {
@@ -188,10 +189,7 @@ mod tests {
 
     #[test]
     fn an_agent_is_its_name_and_its_root_key() {
-        let id = |seed: u8, name: &str| {
-            let root = *PrivateKey::from_seed([seed; 32]).public_key();
-            AgentId::new(&root, &AgentName::parse(name).unwrap())
-        };
+        let id = |seed, name| AgentId::new(&key(seed), &AgentName::parse(name).unwrap());
         assert_eq!(id(1, "a"), id(1, "a"));
         assert_ne!(id(1, "a"), id(1, "b"));
         assert_ne!(id(1, "a"), id(2, "a"));

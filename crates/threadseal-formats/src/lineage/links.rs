@@ -296,11 +296,10 @@ fn parse_reason(bytes: &[u8]) -> Option<RefusalReason> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use threadseal_core::key::PrivateKey;
+    use threadseal_core::testing::key;
 
     fn bodies() -> [LinkBody; 5] {
-        let key = *PrivateKey::from_seed([9; 32]).public_key();
-        let hash = ContentHash::of(b"link");
+        let (key, hash) = (key(9), ContentHash::of(b"link"));
         let recover = |void| {
             LinkBody::Recover(Recover {
                 epoch: 7,

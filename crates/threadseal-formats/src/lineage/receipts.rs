@@ -178,11 +178,7 @@ impl<'a> Rest<'a> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use threadseal_core::key::PrivateKey;
-
-    fn node() -> PrivateKey {
-        PrivateKey::from_seed([5; 32])
-    }
+    use threadseal_core::testing::key;
 
     fn peer_id(key: &PublicKey) -> String {
         let bytes = [PEER_ID_PREFIX.as_slice(), key.as_bytes()].concat();
@@ -192,7 +188,7 @@ mod tests {
     fn receipt(agent: &str) -> Receipt {
         Receipt {
             agent: agent.to_owned(),
-            node: peer_id(node().public_key()),
+            node: peer_id(&key(5)),
             first_tick: 1,
             last_tick: 5,
             cost: 1370,
@@ -215,7 +211,7 @@ mod tests {
         let receipt = receipt("a");
         assert!(receipt.node.starts_with("12D3KooW"));
         assert_eq!(receipt.node.len(), PEER_ID_LENGTH);
-        assert_eq!(receipt.node_key(), Some(*node().public_key()));
+        assert_eq!(receipt.node_key(), Some(key(5)));
         for name in [
             "",
             "12D3KooW",
@@ -265,11 +261,10 @@ mod tests {
             let node = receipt.node_key();
             node.is_some_and(|node| receipt.verify(&node).is_ok())
         };
-        let stranger = PrivateKey::from_seed([6; 32]);
         for receipt in &receipts {
-            assert_eq!(receipt.node, peer_id(node().public_key()));
+            assert_eq!(receipt.node, peer_id(&key(5)));
             assert!(holds(receipt));
-            assert!(receipt.verify(stranger.public_key()).is_err());
+            assert!(receipt.verify(&key(6)).is_err());
         }
         for at in 0..file.len() {
             let mut changed = file.to_vec();

@@ -1,16 +1,12 @@
 //! Run history bundles: those that `AbstractRuntime` exported, and those that this crate writes.
 
-use serde_json::Value;
+use crate::scene::*;
 use std::fs;
 use threadseal_core::error::Error;
-use threadseal_core::report::Verdict;
-use threadseal_core::time::Timestamp;
-use threadseal_core::trust::Trust;
 use threadseal_formats::ledger::{
     Bundle, BundledLedger, ChainOptions, Judging, LineReader, Outcome, Place, Records, RunId,
     Verifier, View, conclude, write_bundle,
 };
-use threadseal_testkit::beside_repository;
 
 fn judged(ledger: &BundledLedger) -> Outcome {
     let options = ChainOptions {
@@ -23,8 +19,7 @@ fn judged(ledger: &BundledLedger) -> Outcome {
         let place = Place::row(number, line.len() as u64);
         verifier.take(&reader.read_row(line), line, place);
     }
-    let now = Timestamp::from_micros(1_800_000_000_000_000).unwrap();
-    conclude(verifier, 0, &Judging::new(&Trust::default(), now))
+    conclude(verifier, 0, &Judging::new(&Trust::default(), now()))
 }
 
 // T-LED-28
@@ -33,8 +28,7 @@ fn bundles_of_the_original_are_judged_by_what_they_hold() {
     let Some(folder) = beside_repository("vectors/ledger") else {
         return;
     };
-    let index = fs::read(folder.join("bundles/index.json")).unwrap();
-    let index: Value = serde_json::from_slice(&index).unwrap();
+    let index = json_file(folder.join("bundles/index.json"));
     for case in index.as_array().unwrap() {
         let file = case["file"].as_str().unwrap();
         let bytes = fs::read(folder.join(file)).unwrap();
@@ -64,18 +58,15 @@ fn a_changed_record_of_a_bundle_is_tampered_with() {
     let text = fs::read_to_string(folder.join("bundles/run_jsonl_subworkflow_full.json")).unwrap();
     let at = text.find("\"record\"").unwrap();
     let (head, tail) = text.split_at(at);
-    let changed = format!(
-        "{head}{}",
-        tail.replacen("\"node_id\": \"a\"", "\"node_id\": \"b\"", 1)
-    );
+    let tail = tail.replacen("\"node_id\": \"a\"", "\"node_id\": \"b\"", 1);
+    let changed = [head, &tail].concat();
     assert_ne!(changed, text);
     let bundle = Bundle::parse(changed.as_bytes()).unwrap();
-    let verdicts: Vec<_> = bundle
+    let mut verdicts = bundle
         .ledgers
         .iter()
-        .map(|ledger| judged(ledger).report.verdict)
-        .collect();
-    assert!(verdicts.contains(&Verdict::Tampered), "{verdicts:?}");
+        .map(|ledger| judged(ledger).report.verdict);
+    assert!(verdicts.any(|verdict| verdict == Verdict::Tampered));
 }
 
 struct Held(Vec<BundledLedger>);
@@ -100,25 +91,20 @@ fn what_is_written_comes_back_and_tells_what_the_original_tells() {
         let file = folder.join(format!("bundles/run_jsonl_{name}_full.json"));
         let theirs = fs::read(file).unwrap();
         let bundle = Bundle::parse(&theirs).unwrap();
-        let runs: Vec<RunId> = bundle
-            .ledgers
-            .iter()
-            .map(|ledger| ledger.run.clone())
-            .collect();
-        let mut ours = Vec::new();
-        let at = Timestamp::from_micros(0).unwrap();
+        let runs = bundle.ledgers.iter().map(|ledger| ledger.run.clone());
+        let (runs, mut ours) = (runs.collect::<Vec<_>>(), Vec::new());
         let held = Held(bundle.ledgers.clone());
-        write_bundle(&runs, None, at, &held, &mut |bytes| {
+        let written = write_bundle(&runs, None, micros(0), &held, &mut |bytes| {
             ours.extend_from_slice(bytes);
             Ok(())
-        })
-        .unwrap();
+        });
+        written.unwrap();
         assert_eq!(Bundle::parse(&ours).unwrap().ledgers, bundle.ledgers);
         let [ours, theirs]: [Value; 2] =
             [&ours, &theirs].map(|b| serde_json::from_slice(b).unwrap());
-        assert_eq!(ours["timeline"], theirs["timeline"]);
-        assert_eq!(ours["resolved_actions"], theirs["resolved_actions"]);
-        assert_eq!(ours["root_run_id"], theirs["root_run_id"]);
+        for member in ["timeline", "resolved_actions", "root_run_id"] {
+            assert_eq!(ours[member], theirs[member]);
+        }
         for member in theirs.as_object().unwrap().keys() {
             assert!(ours.get(member).is_some(), "{member}");
         }

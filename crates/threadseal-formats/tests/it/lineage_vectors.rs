@@ -1,18 +1,23 @@
 //! Every file and chain that igor made, and every attack on one: `testkit/lineage/expect.toml`
 //! gives the verdict for its word.
 
-use serde_json::Value;
+use crate::scene::*;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
-use threadseal_core::digest::Digest;
-use threadseal_core::key::PublicKey;
-use threadseal_core::record::ExpectedHead;
-use threadseal_core::report::Expectation;
-use threadseal_core::time::Timestamp;
-use threadseal_core::trust::Trust;
+use std::path::{Path, PathBuf};
 use threadseal_formats::lineage::{FileReader, Judging, LinkFacts, Outcome, View, judge};
-use threadseal_testkit::{beside_repository, in_repository};
+use threadseal_testkit::in_repository;
+
+/// The entries of the index of igor's vectors, each with its path; none without them.
+fn entries() -> Vec<(Value, PathBuf)> {
+    let Some(folder) = beside_repository("vectors/igor") else {
+        return Vec::new();
+    };
+    let index = json_file(folder.join("index.json"));
+    let entries = index["entries"].as_array().unwrap().iter();
+    let path = |entry: &Value| folder.join(entry["path"].as_str().unwrap());
+    entries.map(|entry| (entry.clone(), path(entry))).collect()
+}
 
 fn read(path: &Path) -> LinkFacts {
     let bytes = fs::read(path).unwrap();
@@ -35,12 +40,8 @@ fn facts(path: &Path) -> (Vec<LinkFacts>, View) {
 
 /// The flags of a rule, by name, with the values from the entry; flags without a value are omitted.
 fn flags<'e>(rule: &toml::Value, entry: &'e Value) -> BTreeMap<String, &'e str> {
-    let words: Vec<&str> = rule["flags"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|f| f.as_str().unwrap())
-        .collect();
+    let words = rule["flags"].as_array().unwrap().iter();
+    let words: Vec<&str> = words.map(|word| word.as_str().unwrap()).collect();
     let named = words.chunks(2).filter_map(|pair| {
         let field = match pair[1] {
             "{key}" => "pinned_pubkey",
@@ -59,20 +60,18 @@ fn outcome(path: &Path, flags: &BTreeMap<String, &str>) -> Vec<Outcome> {
         Some(key) => Trust::key(PublicKey::from_hex(key).unwrap()),
         None => Trust::default(),
     };
-    let code: Vec<Digest> = flags
+    let code = flags
         .get("--code")
-        .map(|code| Digest::parse_hex(code).unwrap())
-        .into_iter()
-        .collect();
-    let now = Timestamp::from_micros(1_800_000_000_000_000).unwrap();
-    let expect = flags
-        .get("--expect-head")
-        .map(|head| Expectation::given(ExpectedHead::parse(head).unwrap(), false));
+        .map(|code| Digest::parse_hex(code).unwrap());
+    let code: Vec<Digest> = code.into_iter().collect();
+    let head = flags.get("--expect-head");
+    let head = head.map(|head| ExpectedHead::parse(head).unwrap());
+    let expect = head.map(|head| Expectation::given(head, false));
     let judging = Judging {
         code: &code,
         view,
         expect: expect.into_iter().collect(),
-        ..Judging::new(&trust, now)
+        ..Judging::new(&trust, now())
     };
     judge(facts, &judging).unwrap()
 }
@@ -80,17 +79,10 @@ fn outcome(path: &Path, flags: &BTreeMap<String, &str>) -> Vec<Outcome> {
 // T-LIN-29
 #[test]
 fn each_word_of_the_index_gets_its_verdict_and_its_finding() {
-    let Some(folder) = beside_repository("vectors/igor") else {
-        return;
-    };
-    let index = fs::read(folder.join("index.json")).unwrap();
-    let index: Value = serde_json::from_slice(&index).unwrap();
-    let rules = fs::read_to_string(in_repository("testkit/lineage/expect.toml")).unwrap();
-    let rules: toml::Table = rules.parse().unwrap();
+    let rules = toml_file(in_repository("testkit/lineage/expect.toml"));
     let rules = rules["rule"].as_array().unwrap();
     let mut wrong = Vec::new();
-    for entry in index["entries"].as_array().unwrap() {
-        let path = folder.join(entry["path"].as_str().unwrap());
+    for (entry, path) in &entries() {
         let id = entry["id"].as_str().unwrap();
         let mut tried: Vec<BTreeMap<String, &str>> = Vec::new();
         let fits = |rule: &&toml::Value| {
@@ -109,12 +101,9 @@ fn each_word_of_the_index_gets_its_verdict_and_its_finding() {
             if tried.contains(&flags) {
                 continue;
             }
-            let outcomes = outcome(&path, &flags);
+            let outcomes = outcome(path, &flags);
             let verdicts: Vec<&str> = outcomes.iter().map(|o| o.report.verdict.as_str()).collect();
-            let codes: Vec<&str> = outcomes
-                .iter()
-                .flat_map(|o| o.report.findings.iter().map(|f| f.code.as_str()))
-                .collect();
+            let codes: Vec<&str> = outcomes.iter().flat_map(|o| codes(&o.report)).collect();
             let expected = rule["verdicts"].as_array().unwrap();
             let said =
                 outcomes.len() == 1 && expected.iter().any(|v| v.as_str() == Some(verdicts[0]));
@@ -138,14 +127,8 @@ fn each_word_of_the_index_gets_its_verdict_and_its_finding() {
 
 #[test]
 fn the_answer_of_the_original_is_told_word_for_word() {
-    let Some(folder) = beside_repository("vectors/igor") else {
-        return;
-    };
-    let index = fs::read(folder.join("index.json")).unwrap();
-    let index: Value = serde_json::from_slice(&index).unwrap();
-    for entry in index["entries"].as_array().unwrap() {
-        let path = folder.join(entry["path"].as_str().unwrap());
-        let outcomes = outcome(&path, &BTreeMap::new());
+    for (entry, path) in &entries() {
+        let outcomes = outcome(path, &BTreeMap::new());
         let told = outcomes[0].report.compat["igor"].as_json();
         let told: Value = serde_json::from_str(told).unwrap();
         let actual = &entry["igor_actual"];
@@ -167,11 +150,7 @@ fn the_answer_of_the_original_is_told_word_for_word() {
         assert_eq!(actual["chain"] == "VALID", valid, "{}", entry["id"]);
         let none = Vec::new();
         let errors = actual["chain_errors"].as_array().unwrap_or(&none);
-        assert_eq!(
-            told["verify"]["errors"].as_array(),
-            Some(errors),
-            "{}",
-            entry["id"]
-        );
+        let found = told["verify"]["errors"].as_array();
+        assert_eq!(found, Some(errors), "{}", entry["id"]);
     }
 }

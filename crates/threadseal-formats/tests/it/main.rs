@@ -13,6 +13,7 @@ mod lineage_formats;
 mod lineage_vectors;
 mod rye_documents;
 mod rye_transcripts;
+mod scene;
 mod scroll_conformance;
 mod scroll_official;
 mod spec_documents;

@@ -1,17 +1,16 @@
 //! Documents that the real Rye signed, and attackers' changes to them.
 
-use serde_json::Value;
+use crate::scene::*;
 use std::collections::BTreeMap;
 use std::path::Path;
-use threadseal_core::key::PublicKey;
-use threadseal_core::report::{Report, Verdict};
-use threadseal_core::time::Timestamp;
-use threadseal_core::trust::Trust;
 use threadseal_core::trust::rye::TrustSet;
 use threadseal_formats::document::{
     DocumentKind, ItemType, Options, Outcome, ProfileChoice, verify,
 };
-use threadseal_testkit::beside_repository;
+
+fn later() -> Timestamp {
+    Timestamp::parse_iso_seconds("2026-12-01T00:00:00Z").unwrap()
+}
 
 /// The trust from a Rye user's folder.
 fn user_trust(user: &Path) -> Trust {
@@ -23,10 +22,8 @@ fn user_trust(user: &Path) -> Trust {
         let name = entry.file_name().into_string().unwrap();
         files.push((name, std::fs::read(entry.path()).unwrap()));
     }
-    let files: Vec<(&str, &[u8])> = files
-        .iter()
-        .map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
-        .collect();
+    let files = files.iter().map(|(name, bytes)| (&**name, &**bytes));
+    let files: Vec<(&str, &[u8])> = files.collect();
     let set = TrustSet::load(Some(&own), &files).unwrap();
     Trust::new(set.to_store().unwrap())
 }
@@ -56,18 +53,12 @@ impl Entry {
     }
 
     fn report(&self, profile: ProfileChoice, trust: &Trust) -> Report {
-        self.outcome(
-            profile,
-            trust,
-            self.str("item_type")
-                .and_then(ItemType::parse)
-                .filter(|item| self.kind().fits(*item)),
-        )
+        let item = self.str("item_type").and_then(ItemType::parse);
+        self.outcome(profile, trust, item.filter(|item| self.kind().fits(*item)))
     }
 
     fn outcome(&self, profile: ProfileChoice, trust: &Trust, item: Option<ItemType>) -> Report {
-        let now = Timestamp::parse_iso_seconds("2026-12-01T00:00:00Z").unwrap();
-        let mut options = Options::new(self.kind(), trust, now);
+        let mut options = Options::new(self.kind(), trust, later());
         options.path = &self.path;
         options.profile = profile;
         options.item_type = item;
@@ -80,39 +71,36 @@ impl Entry {
 fn entries(root: &Path, index: &str, prefix: &str) -> Vec<Entry> {
     let folder = root.join("vectors/rye").join(index);
     let valid = root.join("vectors/rye/valid");
-    let text = std::fs::read_to_string(folder.join("index.json")).unwrap();
-    let rows: Vec<Value> = serde_json::from_str(&text).unwrap();
+    let index = json_file(folder.join("index.json"));
+    let kinds = ["signed_json", "signed_text", "trusted_key"];
+    let rows = index.as_array().unwrap().iter();
+    let rows = rows.filter(|row| kinds.contains(&row["kind"].as_str().unwrap()));
     let mut trusts: BTreeMap<String, Trust> = BTreeMap::new();
-    rows.into_iter()
-        .filter(|row| {
-            ["signed_json", "signed_text", "trusted_key"].contains(&row["kind"].as_str().unwrap())
+    rows.map(|value| {
+        let file = value["file"].as_str().unwrap().to_owned();
+        let real = file.starts_with("pypi_real/") || file.starts_with("repo_real/");
+        let bytes = std::fs::read(match real {
+            true => root.join("corpus/rye-real").join(&file),
+            false => folder.join(&file),
         })
-        .map(|value| {
-            let file = value["file"].as_str().unwrap().to_owned();
-            let real = file.starts_with("pypi_real/") || file.starts_with("repo_real/");
-            let bytes = std::fs::read(match real {
-                true => root.join("corpus/rye-real").join(&file),
-                false => folder.join(&file),
-            })
-            .unwrap();
-            let trust = if let Some(pem) = value["trust_key_pem"].as_str() {
-                let pem = root.join("corpus/rye-real").join(pem);
-                Trust::key(PublicKey::from_pem(&std::fs::read_to_string(pem).unwrap()).unwrap())
-            } else {
-                let user = value["trust_user_space"].as_str().unwrap_or("user");
-                trusts
-                    .entry(user.to_owned())
-                    .or_insert_with(|| user_trust(&valid.join(user)))
-                    .clone()
-            };
-            Entry {
-                value,
-                bytes,
-                trust,
-                path: format!("{prefix}{file}"),
-            }
-        })
-        .collect()
+        .unwrap();
+        let trust = if let Some(pem) = value["trust_key_pem"].as_str() {
+            Trust::key(pem_file(root.join("corpus/rye-real").join(pem)))
+        } else {
+            let user = value["trust_user_space"].as_str().unwrap_or("user");
+            trusts
+                .entry(user.to_owned())
+                .or_insert_with(|| user_trust(&valid.join(user)))
+                .clone()
+        };
+        Entry {
+            value: value.clone(),
+            bytes,
+            trust,
+            path: format!("{prefix}{file}"),
+        }
+    })
+    .collect()
 }
 
 /// The changes that no verifier can detect, because Rye covers neither the bytes nor their
@@ -125,7 +113,7 @@ const BEYOND_EVIDENCE: [&str; 4] = [
 ];
 
 fn has(report: &Report, code: &str) -> bool {
-    report.findings.iter().any(|finding| finding.code == code)
+    codes(report).contains(&code)
 }
 
 #[test]
@@ -161,10 +149,8 @@ fn check(entry: &Entry) {
         }
         "invalid" if BEYOND_EVIDENCE.contains(&entry.why()) => {
             assert_eq!(auto.verdict, Verdict::Partial, "{at}");
-            assert!(
-                has(&auto, "uncovered") || has(&auto, "shebang_uncovered"),
-                "{at}"
-            );
+            let named = has(&auto, "uncovered") || has(&auto, "shebang_uncovered");
+            assert!(named, "{at}");
         }
         "invalid" if entry.why() == "re-signed by untrusted key" => {
             assert_eq!(auto.verdict, Verdict::UnknownSigner, "{at}");
@@ -180,10 +166,8 @@ fn check(entry: &Entry) {
             assert!(auto.unauthenticated[0].starts_with("timestamp="), "{at}");
         }
         "invalid_or_untrusted_provenance" => {
-            let named = auto
-                .unauthenticated
-                .iter()
-                .any(|u| u.starts_with("provenance="));
+            let mut claims = auto.unauthenticated.iter();
+            let named = claims.any(|claim| claim.starts_with("provenance="));
             assert!(named || auto.verdict.exit_code() != 0, "{at}");
         }
         "invalid_or_normalised" => {
@@ -194,11 +178,8 @@ fn check(entry: &Entry) {
         "invalid_if_whole_file" => assert_eq!(auto.verdict, Verdict::Partial, "{at}"),
         other => panic!("no verdict for {other:?}"),
     }
-    if let Some(theirs) = entry
-        .value
-        .get("rye")
-        .filter(|_| entry.path.starts_with("tampered/"))
-    {
+    let theirs = entry.value.get("rye");
+    if let Some(theirs) = theirs.filter(|_| entry.path.starts_with("tampered/")) {
         assert_eq!(rye.compat.get("rye"), Some(&theirs.clone().into()), "{at}");
     }
     let guessed = entry.outcome(ProfileChoice::Auto, &entry.trust, None);
@@ -213,30 +194,18 @@ fn the_second_seed_verifies_under_its_publishers_key() {
     ) else {
         return;
     };
-    let seed = std::fs::read_dir(seeds)
+    let mut seeds = std::fs::read_dir(seeds)
         .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .find(|path| {
-            path.file_name()
-                .unwrap()
-                .to_str()
-                .unwrap()
-                .starts_with("001_")
-        })
-        .unwrap();
-    let pem = std::fs::read_to_string(keys.join("ci_public_key.pem")).unwrap();
-    let trust = Trust::key(PublicKey::from_pem(&pem).unwrap());
-    let bytes = std::fs::read(seed).unwrap();
-    let now = Timestamp::parse_iso_seconds("2026-12-01T00:00:00Z").unwrap();
+        .map(|entry| entry.unwrap());
+    let is_second = |name: &str| name.starts_with("001_");
+    let seed = seeds.find(|entry| is_second(entry.file_name().to_str().unwrap()));
+    let bytes = std::fs::read(seed.unwrap().path()).unwrap();
+    let trust = Trust::key(pem_file(keys.join("ci_public_key.pem")));
     let kind = DocumentKind::detect("seed.txt", &bytes).unwrap();
-    let verdict = |bytes: &[u8]| {
-        verify(bytes, &Options::new(kind, &trust, now))
-            .unwrap()
-            .report
-            .verdict
-    };
-    assert_eq!(verdict(&bytes), Verdict::Verified);
     let mut flipped = bytes.clone();
     *flipped.last_mut().unwrap() ^= 1;
-    assert_eq!(verdict(&flipped), Verdict::Tampered);
+    for (bytes, verdict) in [(bytes, Verdict::Verified), (flipped, Verdict::Tampered)] {
+        let outcome = verify(&bytes, &Options::new(kind, &trust, later())).unwrap();
+        assert_eq!(outcome.report.verdict, verdict);
+    }
 }

@@ -1,18 +1,13 @@
 //! Rye transcripts that the Rye package made, and hundreds of changes to them.
 
+use crate::scene::*;
+use std::path::Path;
 use threadseal_core::canon::json::{Value, parse_python};
-use threadseal_core::key::{KeyUsage, PublicKey};
-use threadseal_core::record::{ExpectedHead, ThreadId};
-use threadseal_core::report::Expectation;
-use threadseal_core::report::{CheckResult, Severity, Verdict};
-use threadseal_core::time::Timestamp;
-use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
 use threadseal_formats::transcript::lines::VerifiedLines;
 use threadseal_formats::transcript::messages::{self, Message};
 use threadseal_formats::transcript::render::{self, Cost, Cover};
 use threadseal_formats::transcript::rye::{self, Options};
 use threadseal_formats::transcript::rye_compat::{self, Answers};
-use threadseal_testkit::beside_repository;
 
 /// One transcript of the indexes.
 struct Entry {
@@ -23,8 +18,12 @@ struct Entry {
 }
 
 impl Entry {
+    fn text(&self, name: &str) -> &str {
+        self.about.get(name).and_then(Value::as_str).unwrap()
+    }
+
     fn word(&self) -> &str {
-        self.about.get("expect").and_then(Value::as_str).unwrap()
+        self.text("expect")
     }
 
     /// The change made to the genuine transcript.
@@ -34,14 +33,7 @@ impl Entry {
     }
 
     fn trust(&self) -> Trust {
-        let mut store = TrustStore::new();
-        for key in &self.keys {
-            let name = TrustName::parse(&key.rye_fingerprint().to_hex()).unwrap();
-            store
-                .add(TrustedKey::new(name, *key, [KeyUsage::Rye]))
-                .unwrap();
-        }
-        Trust::new(store)
+        trust_in(self.keys.iter().map(|key| (*key, KeyUsage::Rye)))
     }
 
     /// The genuine signer of every vector that was tampered with.
@@ -51,19 +43,9 @@ impl Entry {
     }
 
     fn source(&self) -> Vec<u8> {
-        let source = self.about.get("source").and_then(Value::as_str).unwrap();
-        std::fs::read(
-            beside_repository("vectors/rye")
-                .unwrap()
-                .join("valid")
-                .join(source),
-        )
-        .unwrap()
+        let valid = beside_repository("vectors/rye/valid").unwrap();
+        std::fs::read(valid.join(self.text("source"))).unwrap()
     }
-}
-
-fn now() -> Timestamp {
-    Timestamp::from_micros(1_800_000_000_000_000).unwrap()
 }
 
 fn entries() -> Vec<Entry> {
@@ -81,10 +63,8 @@ fn entries() -> Vec<Entry> {
             let here = rye.join(half).join(name);
             let moved = rye.join("../../corpus/rye-real").join(name);
             let bytes = std::fs::read(if here.exists() { here } else { moved }).unwrap();
-            let user = about
-                .get("trust_user_space")
-                .and_then(Value::as_str)
-                .unwrap_or("user");
+            let user = about.get("trust_user_space").and_then(Value::as_str);
+            let user = user.unwrap_or("user");
             out.push(Entry {
                 name: format!("{half}/{name}"),
                 bytes,
@@ -98,7 +78,7 @@ fn entries() -> Vec<Entry> {
 }
 
 /// The keys in a user's trust folder.
-fn trusted_keys(user: &std::path::Path) -> Vec<PublicKey> {
+fn trusted_keys(user: &Path) -> Vec<PublicKey> {
     let folder = std::fs::read_dir(user.join(".ai/config/keys/trusted")).unwrap();
     let key = |text: &str| {
         let pem = text.find("-----BEGIN").map(|at| &text[at..])?;
@@ -117,22 +97,15 @@ fn the_original_answers_are_given_for_every_transcript() {
             continue;
         };
         let look_up = |fingerprint: &str| {
-            entry
-                .keys
-                .iter()
-                .find(|key| key.rye_fingerprint().to_hex() == fingerprint)
-                .copied()
+            let named = |key: &&PublicKey| key.rye_fingerprint().to_hex() == fingerprint;
+            entry.keys.iter().find(named).copied()
         };
         let Answers::Given { strict, lenient } = rye_compat::verify(&entry.bytes, &look_up) else {
             panic!("{}", entry.name);
         };
         assert_eq!(strict.value(), recorded, "{}", entry.name);
-        assert_eq!(
-            Some(lenient.value()),
-            entry.about.get("rye_lenient"),
-            "{}",
-            entry.name
-        );
+        let recorded = entry.about.get("rye_lenient");
+        assert_eq!(Some(lenient.value()), recorded, "{}", entry.name);
         compared += 1;
     }
     println!("{compared} recorded answers");
@@ -166,21 +139,14 @@ fn every_transcript_gets_a_verdict_that_its_word_allows() {
         let options = Options::new(&trust, now());
         let outcome = rye::verify(&entry.bytes, &options);
         let report = &outcome.report;
-        assert!(
-            allowed(&entry).contains(&report.verdict),
-            "{} {report:#?}",
-            entry.name
-        );
-        assert_eq!(
-            outcome.verified.is_some(),
-            report.verdict == Verdict::Verified
-        );
+        let fits = allowed(&entry).contains(&report.verdict);
+        assert!(fits, "{} {report:#?}", entry.name);
+        let verified = report.verdict == Verdict::Verified;
+        assert_eq!(outcome.verified.is_some(), verified);
         if entry.word() == "unsigned_tail_corrupt" {
-            let errors = report
-                .findings
-                .iter()
-                .filter(|f| f.severity == Severity::Error);
-            assert!(errors.count() > 0, "{} {report:#?}", entry.name);
+            let mut severities = report.findings.iter().map(|f| f.severity);
+            let error = severities.any(|severity| severity == Severity::Error);
+            assert!(error, "{} {report:#?}", entry.name);
         }
         if report.verdict.exit_code() == 1 {
             assert!(!report.findings.is_empty(), "{}", entry.name);
@@ -207,12 +173,7 @@ fn with_the_genuine_key_pinned_every_other_signer_is_forged() {
         if forged.contains(&entry.change()) {
             let trust = entry.pinned();
             let report = rye::verify(&entry.bytes, &Options::new(&trust, now())).report;
-            assert_eq!(
-                report.verdict,
-                Verdict::Forged,
-                "{} {report:#?}",
-                entry.name
-            );
+            assert_eq!(report.verdict, Verdict::Forged, "{}", entry.name);
         }
     }
 }
@@ -229,25 +190,19 @@ fn what_only_context_tells_is_told_with_context() {
         let genuine = rye::verify(&source, &Options::new(&trust, now())).report;
         let head = genuine.head.unwrap();
         let heads = [ExpectedHead::Head(head), ExpectedHead::Line(head.line)];
-        let thread = Value::as_str(
-            parse_python(source.split(|b| *b == b'\n').next().unwrap())
-                .unwrap()
-                .value
-                .get("thread_id")
-                .unwrap(),
-        )
-        .map(ThreadId::parse)
-        .unwrap()
-        .unwrap();
+        let line = source.split(|b| *b == b'\n').next().unwrap();
+        let line = parse_python(line).unwrap().value;
+        let thread = line.get("thread_id").and_then(Value::as_str).unwrap();
+        let thread = ThreadId::parse(thread).unwrap();
         let plain = Options::new(&trust, now());
         let with_thread = Options {
             thread: Some(&thread),
             ..plain.clone()
         };
         let with_head = heads.map(|head| {
-            let expect = Expectation::given(head, false);
+            let expect = vec![Expectation::given(head, false)];
             Options {
-                expect: vec![expect],
+                expect,
                 ..plain.clone()
             }
         });
@@ -255,21 +210,15 @@ fn what_only_context_tells_is_told_with_context() {
         for options in [&with_thread, full, bare] {
             let intact = rye::verify(&source, options).report;
             assert_eq!(intact.verdict, Verdict::Verified, "{intact:#?}");
-            assert!(
-                intact
-                    .checks
-                    .iter()
-                    .all(|check| check.result != CheckResult::Fail)
-            );
+            let mut results = intact.checks.iter().map(|check| check.result);
+            assert!(results.all(|result| result != CheckResult::Fail));
         }
         let verdict = |options| rye::verify(&entry.bytes, options).report.verdict;
-        if entry.change() == "trunc_boundary" {
-            assert_eq!(verdict(&with_thread), Verdict::Verified);
-            assert_eq!(verdict(full), Verdict::Truncated);
-        } else {
-            assert_eq!(verdict(&with_thread), Verdict::Foreign);
-            assert_eq!(verdict(full), Verdict::Foreign);
-        }
+        let expected = match entry.change() {
+            "trunc_boundary" => [Verdict::Verified, Verdict::Truncated],
+            _ => [Verdict::Foreign; 2],
+        };
+        assert_eq!([&with_thread, full].map(verdict), expected);
         assert_eq!(verdict(bare), Verdict::Truncated);
         told += 1;
     }
@@ -277,12 +226,10 @@ fn what_only_context_tells_is_told_with_context() {
 }
 
 /// Passes each verified transcript for which Rye's own output exists, with its folder.
-fn clean(read: impl Fn(&std::path::Path, &VerifiedLines<'_>)) {
+fn clean(read: impl Fn(&Path, &VerifiedLines<'_>)) {
     for entry in entries() {
-        let Some(folder) = entry
-            .name
-            .strip_prefix("valid/proj_clean/.ai/agent/threads/")
-        else {
+        let clean = "valid/proj_clean/.ai/agent/threads/";
+        let Some(folder) = entry.name.strip_prefix(clean) else {
             continue;
         };
         let thread = folder.strip_suffix("/transcript.jsonl").unwrap();
@@ -291,7 +238,7 @@ fn clean(read: impl Fn(&std::path::Path, &VerifiedLines<'_>)) {
             .verified
             .unwrap();
         let lines = VerifiedLines::open(&verified, &entry.bytes).unwrap();
-        read(std::path::Path::new(thread), &lines);
+        read(Path::new(thread), &lines);
         let mut changed = entry.bytes.clone();
         changed[0] = b'[';
         assert!(VerifiedLines::open(&verified, &changed).is_err());
@@ -301,15 +248,10 @@ fn clean(read: impl Fn(&std::path::Path, &VerifiedLines<'_>)) {
 #[test]
 fn messages_are_those_that_the_original_reconstructs() {
     clean(|thread, lines| {
-        let folder = beside_repository("vectors/rye")
-            .unwrap()
-            .join("valid/proj_clean/.ai/agent/threads");
+        let folder = beside_repository("vectors/rye/valid/proj_clean/.ai/agent/threads").unwrap();
         let expected = std::fs::read(folder.join(thread).join("EXPECTED_messages.json")).unwrap();
-        let got = messages::reconstruct(lines)
-            .unwrap()
-            .iter()
-            .map(Message::to_value)
-            .collect();
+        let got = messages::reconstruct(lines).unwrap();
+        let got = got.iter().map(Message::to_value).collect();
         assert_eq!(Value::Array(got), parse_python(&expected).unwrap().value);
     });
 }
@@ -317,9 +259,8 @@ fn messages_are_those_that_the_original_reconstructs() {
 #[test]
 fn harmless_transcripts_are_rendered_as_the_original_renders_them() {
     clean(|thread, lines| {
-        let folder = beside_repository("vectors/rye")
-            .unwrap()
-            .join("valid/proj_clean/.ai/knowledge/agent/threads");
+        let folder = "vectors/rye/valid/proj_clean/.ai/knowledge/agent/threads";
+        let folder = beside_repository(folder).unwrap();
         let expected = std::fs::read_to_string(folder.join(thread).with_extension("md")).unwrap();
         let (_signature, expected) = expected.split_once('\n').unwrap();
         let thread = ThreadId::parse(thread.to_str().unwrap()).unwrap();

@@ -3,15 +3,12 @@
 //! C1: one canonical text. C2: no single-byte change passes. C3: written turns can be read again.
 //! C4: no reordering passes.
 
+use crate::scene::{self, *};
 use proptest::prelude::*;
 use serde_json::Value as Json;
 use std::thread;
 use threadseal_core::canon::json::{self, Value};
 use threadseal_core::encoding::hex;
-use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
-use threadseal_core::report::{Report, Verdict};
-use threadseal_core::time::Timestamp;
-use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
 use threadseal_formats::scroll::{
     ChainOptions, Container, Encoding, Judging, Reason, SealedTurn, Turn, deserialize, judge, seal,
     seal_chain, serialize, verify, verify_as_v01,
@@ -19,22 +16,15 @@ use threadseal_formats::scroll::{
 use threadseal_testkit::in_repository;
 
 fn signer() -> LocalSigner {
-    LocalSigner::new(PrivateKey::from_seed([1; 32]), KeyUsage::Scroll)
+    scene::signer(1, KeyUsage::Scroll)
 }
 
 fn trust() -> Trust {
-    let mut store = TrustStore::new();
-    let name = TrustName::parse("testkit").unwrap();
-    let key = *signer().public_key();
-    store
-        .add(TrustedKey::new(name, key, [KeyUsage::Scroll]))
-        .unwrap();
-    Trust::new(store)
+    trust_in([(key(1), KeyUsage::Scroll)])
 }
 
 fn judged(bytes: &[u8], container: Container, trust: &Trust) -> Report {
-    let now = Timestamp::from_micros(1_800_000_000_000_000).unwrap();
-    let judging = Judging::new(trust, now);
+    let judging = Judging::new(trust, now());
     judge(bytes, container, ChainOptions::default(), &judging).report
 }
 
@@ -43,8 +33,7 @@ fn array(turns: &[&[u8]]) -> Vec<u8> {
 }
 
 fn testkit(name: &str) -> Json {
-    let path = in_repository("testkit/scroll").join(name);
-    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+    json_file(in_repository("testkit/scroll").join(name))
 }
 
 fn text<'j>(entry: &'j Json, member: &str) -> &'j str {
@@ -59,11 +48,8 @@ fn c1_the_turns_of_the_testkit_have_the_bytes_that_are_written_there() {
     for entry in turns {
         let name = text(entry, "name");
         let turn = deserialize(text(entry, "turn").as_bytes()).unwrap();
-        assert_eq!(
-            turn.canonical(),
-            text(entry, "canonical").as_bytes(),
-            "{name}"
-        );
+        let canonical = text(entry, "canonical").as_bytes();
+        assert_eq!(turn.canonical(), canonical, "{name}");
         match entry.get("covered") {
             Some(covered) => assert_eq!(hex(&serialize(&turn)), *covered, "{name}"),
             None => assert_eq!(serialize(&turn), turn.canonical(), "{name}"),
@@ -112,7 +98,7 @@ fn rich_turn(encoding: Encoding) -> SealedTurn {
 /// Judges every byte of `bytes` with every other value, on all cores; those that are verified.
 fn verified_mutants(
     bytes: &[u8],
-    container: Container,
+    kind: Container,
     before: &[u8],
     after: &[u8],
 ) -> Vec<(usize, u8)> {
@@ -124,7 +110,7 @@ fn verified_mutants(
             let place = before.len() + at;
             for value in (0..=255).filter(|value| *value != bytes[at]) {
                 whole[place] = value;
-                if judged(&whole, container, &trust).verdict == Verdict::Verified {
+                if judged(&whole, kind, &trust).verdict == Verdict::Verified {
                     verified.push((at, value));
                 }
             }
@@ -143,11 +129,8 @@ fn verified_mutants(
 #[test]
 fn c2_no_byte_of_a_sealed_turn_can_be_any_other() {
     let turn = rich_turn(Encoding::Jcs);
-    let whole = array(&[turn.canonical()]);
-    assert_eq!(
-        judged(&whole, Container::Array, &trust()).verdict,
-        Verdict::Verified
-    );
+    let report = judged(&array(&[turn.canonical()]), Container::Array, &trust());
+    assert_eq!(report.verdict, Verdict::Verified);
     let verified = verified_mutants(turn.canonical(), Container::Array, b"[", b"]");
     assert_eq!(verified, []);
 }
@@ -155,10 +138,8 @@ fn c2_no_byte_of_a_sealed_turn_can_be_any_other() {
 #[test]
 fn c2_no_byte_of_a_turn_in_cbor_can_be_any_other() {
     let item = rich_turn(Encoding::Cbor).to_cbor().unwrap();
-    assert_eq!(
-        judged(&item, Container::Sequence, &trust()).verdict,
-        Verdict::Verified
-    );
+    let report = judged(&item, Container::Sequence, &trust());
+    assert_eq!(report.verdict, Verdict::Verified);
     assert_eq!(verified_mutants(&item, Container::Sequence, b"", b""), []);
 }
 
@@ -224,7 +205,7 @@ proptest! {
     #[test]
     fn c3_a_sealed_turn_verifies_in_each_form(turn in any_turn()) {
         let sealed = seal(turn, None, Some(&signer())).unwrap();
-        let key = *signer().public_key();
+        let key = key(1);
         prop_assert!(verify(std::slice::from_ref(sealed.as_value()), Some(&key)).ok());
         let again = SealedTurn::from_value(json::parse(sealed.canonical()).unwrap()).unwrap();
         prop_assert_eq!(again.canonical(), sealed.canonical());
@@ -236,16 +217,11 @@ proptest! {
 fn orders(n: usize) -> Vec<Vec<usize>> {
     let mut all = vec![vec![]];
     for next in 0..n {
-        all = all
-            .into_iter()
-            .flat_map(|order: Vec<usize>| {
-                (0..=order.len()).map(move |at| {
-                    let mut order = order.clone();
-                    order.insert(at, next);
-                    order
-                })
-            })
-            .collect();
+        let with = |order: &Vec<usize>, at| [&order[..at], &[next], &order[at..]].concat();
+        let grown = all
+            .iter()
+            .flat_map(|order| (0..=next).map(move |at| with(order, at)));
+        all = grown.collect();
     }
     all
 }
@@ -258,15 +234,8 @@ fn chain_of(turns: u64, signed: bool) -> Vec<Value> {
         deserialize(text.as_bytes()).unwrap()
     });
     let signer = signer();
-    let sealed = seal_chain(
-        turns,
-        signed.then_some(&signer as &dyn threadseal_core::key::Signer),
-    );
-    sealed
-        .unwrap()
-        .into_iter()
-        .map(SealedTurn::into_value)
-        .collect()
+    let sealed = seal_chain(turns, signed.then_some(&signer as &dyn Signer)).unwrap();
+    sealed.into_iter().map(SealedTurn::into_value).collect()
 }
 
 #[test]

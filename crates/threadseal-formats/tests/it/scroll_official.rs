@@ -1,15 +1,12 @@
 //! The conformance data that agent-scroll v0.1 publishes: its canonical bytes, its chains, its
 //! edited chains. Its signed chains are by the key whose seed is 1 and 31 zero bytes.
 
+use crate::scene::*;
 use std::path::Path;
 use threadseal_core::canon::{jcs, json};
 use threadseal_core::encoding::hex;
-use threadseal_core::key::{KeyUsage, PrivateKey, PublicKey};
-use threadseal_core::report::Verdict;
-use threadseal_core::time::Timestamp;
-use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
+use threadseal_core::key::PrivateKey;
 use threadseal_formats::scroll::{self, ChainOptions, Container, Judging, Outcome, Reason};
-use threadseal_testkit::beside_repository;
 
 fn published_key() -> PublicKey {
     let mut seed = [0; 32];
@@ -18,10 +15,10 @@ fn published_key() -> PublicKey {
 }
 
 /// The entries of the manifest of one kind and folder, each with its bytes.
-fn entries(data: &Path, folder: &str) -> Vec<(serde_json::Value, Vec<u8>)> {
+fn entries(data: &Path, folder: &str) -> Vec<(Value, Vec<u8>)> {
     let manifest = std::fs::read_to_string(data.join("manifest.jsonl")).unwrap();
     let all = manifest.lines().map(|line| {
-        let entry: serde_json::Value = serde_json::from_str(line).unwrap();
+        let entry: Value = serde_json::from_str(line).unwrap();
         let file = entry["file"].as_str().unwrap().to_owned();
         (entry, file)
     });
@@ -39,17 +36,13 @@ fn chain(bytes: &[u8]) -> Vec<json::Value> {
 }
 
 fn judge(bytes: &[u8], pinned: Option<PublicKey>) -> Outcome {
-    let mut store = TrustStore::new();
-    let name = TrustName::parse("published").unwrap();
-    let key = TrustedKey::new(name, published_key(), [KeyUsage::Scroll]);
-    store.add(key).unwrap();
-    let trust = Trust::new(store);
-    let now = Timestamp::from_micros(1_800_000_000_000_000).unwrap();
+    let trust = trust_in([(published_key(), KeyUsage::Scroll)]);
     let options = ChainOptions {
         pinned,
         ..ChainOptions::default()
     };
-    scroll::judge(bytes, Container::Array, options, &Judging::new(&trust, now))
+    let judging = Judging::new(&trust, now());
+    scroll::judge(bytes, Container::Array, options, &judging)
 }
 
 #[test]

@@ -1,32 +1,18 @@
 //! Computes every example of `spec/documents.md` from its two seeds.
 
-use threadseal_core::digest::Digest;
-use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
-use threadseal_core::record::RecordId;
-use threadseal_core::report::Verdict;
-use threadseal_core::time::Timestamp;
-use threadseal_core::trust::Trust;
+use crate::scene::*;
 use threadseal_formats::document::{
     DocumentKind, NativeSealing, Options, ProfileChoice, RyeSigning, sign_native, sign_rye, verify,
 };
-use threadseal_testkit::in_repository;
 
 const SCRIPT: &str = "#!/bin/sh\necho ok\n";
 
 fn assert_example(name: &str, computed: &str) {
-    let spec = std::fs::read_to_string(in_repository("spec/documents.md")).unwrap();
-    let marker = format!("<!-- example: {name} -->\n```\n");
-    let (_, rest) = spec.split_once(&marker).unwrap();
-    let example = &rest[..rest.find("```").unwrap()];
-    assert_eq!(example, computed, "the example {name}");
+    assert_eq!(example("spec/documents.md", name), computed, "{name}");
 }
 
 fn time() -> Timestamp {
     Timestamp::parse_iso_seconds("2026-02-18T10:30:00Z").unwrap()
-}
-
-fn signer(seed: u8, usage: KeyUsage) -> LocalSigner {
-    LocalSigner::new(PrivateKey::from_seed([seed; 32]), usage)
 }
 
 fn seal(bytes: &[u8], kind: DocumentKind) -> String {
@@ -49,7 +35,7 @@ fn rye(bytes: &[u8], kind: DocumentKind) -> String {
 }
 
 fn verified(bytes: &str, kind: DocumentKind, profile: ProfileChoice, seed: u8) -> Option<String> {
-    let trust = Trust::key(*PrivateKey::from_seed([seed; 32]).public_key());
+    let trust = Trust::key(key(seed));
     let mut options = Options::new(kind, &trust, time());
     options.profile = profile;
     let report = verify(bytes.as_bytes(), &options).unwrap().report;

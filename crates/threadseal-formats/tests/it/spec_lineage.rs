@@ -1,7 +1,6 @@
 //! The worked example of `spec/lineage.md`, computed again.
 
-use threadseal_core::digest::Digest;
-use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
+use crate::scene::{self, *};
 use threadseal_formats::lineage::{
     AgentId, AgentName, Authority, CheckpointHeader, ContentHash, Delegation, Epoch, ForkReader,
     HEADER_LENGTH, LinkBody, LinkKind, MediaType, NativeHeader, PackageParts, Release,
@@ -13,15 +12,11 @@ use threadseal_testkit::in_repository;
 const TIME: i64 = 1_795_420_800_000_000_000;
 
 fn native(seed: u8) -> LocalSigner {
-    LocalSigner::new(PrivateKey::from_seed([seed; 32]), KeyUsage::Native)
+    signer(seed, KeyUsage::Native)
 }
 
 fn example(name: &str) -> String {
-    let spec = std::fs::read_to_string(in_repository("spec/lineage.md")).unwrap();
-    let marker = format!("<!-- example: {name} -->");
-    let (_, rest) = spec.split_once(&marker).unwrap_or_else(|| panic!("{name}"));
-    let block = rest.split("```").nth(1).unwrap();
-    block.trim_start_matches('\n').to_owned()
+    scene::example("spec/lineage.md", name)
 }
 
 /// Lines of 32 bytes in hex, each after its offset.
@@ -64,7 +59,7 @@ fn original() -> (SealedHeader, &'static [u8]) {
         signature: None,
         native: None,
     };
-    let signer = LocalSigner::new(PrivateKey::from_seed([1; 32]), KeyUsage::Igor);
+    let signer = signer(1, KeyUsage::Igor);
     let state: &[u8] = b"{\"tick\":55}";
     (seal_original(header, state, &signer).unwrap(), state)
 }
@@ -115,7 +110,7 @@ fn fork(one: &SealedHeader, other: &SealedHeader) -> Vec<u8> {
 fn build() -> Example {
     let (before, old_state) = original();
     let name = AgentName::parse("counter").unwrap();
-    let session = *native(2).public_key();
+    let session = key(2);
     let window = [TIME, TIME + 86_400_000_000_000];
     let delegation = Delegation::sign(&native(1), name.clone(), session, 1, window).unwrap();
     let state = b"{\"tick\":60}";
@@ -123,7 +118,7 @@ fn build() -> Example {
     let body = LinkBody::Release(Release {
         epoch: 2,
         checkpoint: sealed.hash,
-        target: *native(3).public_key(),
+        target: key(3),
         nonce: [0x5a; 32],
     });
     let writer = Writer {
@@ -196,7 +191,7 @@ fn the_fork_of_the_specification_is_proved_by_its_bytes_alone() {
     let mut reader = ForkReader::new();
     reader.push(&built.fork);
     let shown = reader.finish().unwrap();
-    assert_eq!(shown.root, *native(1).public_key().as_bytes());
+    assert_eq!(shown.root, *key(1).as_bytes());
     assert_eq!(shown.parent, Some(ContentHash::of(&built.original)));
     let honest = ContentHash::of(&built.checkpoint[..HEADER_LENGTH]);
     assert!(shown.links.contains(&honest));
@@ -210,7 +205,5 @@ fn the_lineage_of_the_specification_holds_link_by_link() {
         let link = WholeLink::read(bytes).unwrap();
         authority = authority.after(&link.link()).unwrap();
     }
-    assert!(
-        matches!(authority, Authority::Released(offer) if offer.target == *native(3).public_key())
-    );
+    assert!(matches!(authority, Authority::Released(offer) if offer.target == key(3)));
 }

@@ -1,31 +1,21 @@
 //! The worked examples of `spec/scroll.md` and of the CBOR section of `spec/canon.md`, computed
 //! again.
 
+use crate::scene::*;
 use threadseal_core::canon::{cbor, json};
 use threadseal_core::encoding::hex;
-use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
 use threadseal_formats::scroll::{Encoding, deserialize, seal, serialize};
 use threadseal_testkit::in_repository;
 
-/// The value after `name` in the example of that title.
 fn example(title: &str, name: &str) -> String {
-    let spec = std::fs::read_to_string(in_repository("spec/scroll.md")).unwrap();
-    let (_, rest) = spec
-        .split_once(&format!("<!-- example: {title} -->"))
-        .unwrap();
-    let block = rest.split("```").nth(1).unwrap();
-    let line = block
-        .lines()
-        .find(|line| line.split(' ').next() == Some(name));
-    line.unwrap()[name.len()..].trim_start().to_owned()
+    example_line("spec/scroll.md", title, name)
 }
 
 #[test]
 fn the_turn_of_the_specification_is_sealed_as_it_says() {
     let turn = deserialize(example("turn", "turn").as_bytes()).unwrap();
     assert_eq!(serialize(&turn), example("turn", "canonical").as_bytes());
-    let signer = LocalSigner::new(PrivateKey::from_seed([1; 32]), KeyUsage::Scroll);
-    let sealed = seal(turn, None, Some(&signer)).unwrap();
+    let sealed = seal(turn, None, Some(&signer(1, KeyUsage::Scroll))).unwrap();
     assert_eq!(format!("sha256:{}", sealed.hash()), example("turn", "hash"));
     let sig = sealed.as_value().get("sig").unwrap();
     assert_eq!(

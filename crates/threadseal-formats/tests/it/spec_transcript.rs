@@ -1,33 +1,20 @@
 //! Computes every example of `spec/transcript.md` from two seeds and fixed times.
 
-use threadseal_core::digest::Digest;
-use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
+use crate::scene::{self, *};
 use threadseal_core::merkle::leaf_hash;
-use threadseal_core::record::{RecordId, ThreadId};
-use threadseal_core::time::Timestamp;
 use threadseal_formats::transcript::event::{EventType, Payload, Salt};
 use threadseal_formats::transcript::ext::Ext;
 use threadseal_formats::transcript::manifest::Manifest;
 use threadseal_formats::transcript::{Ending, Sealer, Signers, Stamp, bodies, observed};
-use threadseal_testkit::in_repository;
 
-/// The block after `<!-- example: name -->`.
 fn example(name: &str) -> String {
-    let spec = std::fs::read_to_string(in_repository("spec/transcript.md")).unwrap();
-    let marker = format!("<!-- example: {name} -->\n```\n");
-    let (_, rest) = spec.split_once(&marker).unwrap();
-    rest[..rest.find("```").unwrap()].to_owned()
-}
-
-fn signer(seed: u8, usage: KeyUsage) -> LocalSigner {
-    LocalSigner::new(PrivateKey::from_seed([seed; 32]), usage)
+    scene::example("spec/transcript.md", name)
 }
 
 /// Line `n` is written `n` milliseconds after 2026-02-17T19:26:45Z, with a salt of bytes `n`.
 fn stamp(line: u8) -> Stamp {
-    let micros = 1_771_356_405_000_000 + u64::from(line) * 1000;
     Stamp {
-        timestamp: Timestamp::from_micros(micros).unwrap(),
+        timestamp: micros(1_771_356_405_000_000 + u64::from(line) * 1000),
         salt: Salt::from_bytes([line; 16]),
     }
 }
@@ -69,12 +56,8 @@ fn the_native_record_and_its_head_are_the_examples() {
 #[test]
 fn the_note_of_the_final_seal_is_the_example() {
     let (record, _) = native();
-    let note = record
-        .rsplit_once("\"note\":\"")
-        .unwrap()
-        .1
-        .strip_suffix("\"}}}\n")
-        .unwrap();
+    let (_, note) = record.rsplit_once("\"note\":\"").unwrap();
+    let note = note.strip_suffix("\"}}}\n").unwrap();
     let note = note.replace("\\n", "\n").replace("\\u2014", "\u{2014}");
     assert_eq!(example("native-note"), note);
 }

@@ -1,13 +1,9 @@
 //! `testkit/documents`: each file has the verdict that its `expect.toml` names.
 
+use crate::scene::*;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
-use threadseal_core::key::{KeyUsage, PublicKey};
-use threadseal_core::record::{ExpectedHead, ThreadId};
-use threadseal_core::report::Report;
-use threadseal_core::time::Timestamp;
-use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
 use threadseal_formats::document::{DocumentKind, ItemType, Options, ProfileChoice, verify};
 use threadseal_testkit::in_repository;
 
@@ -39,41 +35,20 @@ fn read(folder: &Path) -> Expect {
     toml::from_str(&std::fs::read_to_string(folder.join("expect.toml")).unwrap()).unwrap()
 }
 
-fn key(path: &Path) -> PublicKey {
-    PublicKey::from_pem(&std::fs::read_to_string(path).unwrap()).unwrap()
-}
-
-fn store(keys: &[(PublicKey, KeyUsage)]) -> Trust {
-    let mut store = TrustStore::new();
-    for (key, usage) in keys {
-        let name = TrustName::parse(&key.rye_fingerprint().to_hex()).unwrap();
-        store.add(TrustedKey::new(name, *key, [*usage])).unwrap();
-    }
-    Trust::new(store)
-}
-
 fn report(folder: &Path, row: &Row, profile: ProfileChoice, told: bool, trust: &Trust) -> Report {
     let bytes = std::fs::read(folder.join(&row.file)).unwrap();
     let kind = DocumentKind::of_name(&row.file).unwrap();
     let thread = row.thread.as_deref().map(|id| ThreadId::parse(id).unwrap());
+    let item = row.item.as_deref().filter(|_| told);
+    let head = row.head.as_deref();
+    let now = Timestamp::parse_iso_seconds("2026-12-01T00:00:00Z").unwrap();
     let options = Options {
         path: &row.file,
         profile,
-        item_type: row
-            .item
-            .as_deref()
-            .filter(|_| told)
-            .map(|item| ItemType::parse(item).unwrap()),
+        item_type: item.map(|item| ItemType::parse(item).unwrap()),
         expect_thread: thread.as_ref(),
-        expect_head: row
-            .head
-            .as_deref()
-            .map(|head| ExpectedHead::parse(head).unwrap()),
-        ..Options::new(
-            kind,
-            trust,
-            Timestamp::parse_iso_seconds("2026-12-01T00:00:00Z").unwrap(),
-        )
+        expect_head: head.map(|head| ExpectedHead::parse(head).unwrap()),
+        ..Options::new(kind, trust, now)
     };
     verify(&bytes, &options).unwrap().report
 }
@@ -97,29 +72,22 @@ fn documents_of_rye_have_the_expected_verdicts_and_answers() {
     let expect = read(&folder);
     for row in &expect.file {
         let names = &expect.trust[row.trust.as_deref().unwrap_or("user")];
-        let keys: Vec<_> = names.iter().map(|name| key(&folder.join(name))).collect();
-        let rye_keys: Vec<_> = keys.iter().map(|key| (*key, KeyUsage::Rye)).collect();
-        let trust = store(&rye_keys);
+        let keys: Vec<_> = names
+            .iter()
+            .map(|name| pem_file(folder.join(name)))
+            .collect();
+        let trust = trust_in(keys.iter().map(|key| (*key, KeyUsage::Rye)));
+        let rye = row.rye.as_ref().unwrap();
         assert_verdict(&folder, row, ProfileChoice::Auto, &trust, &row.auto);
-        assert_verdict(
-            &folder,
-            row,
-            ProfileChoice::Rye,
-            &trust,
-            row.rye.as_ref().unwrap(),
-        );
+        assert_verdict(&folder, row, ProfileChoice::Rye, &trust, rye);
         let pinned = Trust::key(keys[0]);
         let want = row.pinned.as_ref().unwrap_or(&row.auto);
         assert_verdict(&folder, row, ProfileChoice::Auto, &pinned, want);
         if let Some(answer) = &row.answer {
-            let answer: serde_json::Value = serde_json::from_str(answer).unwrap();
+            let answer: Value = serde_json::from_str(answer).unwrap();
             let report = report(&folder, row, ProfileChoice::Rye, true, &trust);
-            assert_eq!(
-                report.compat.get("rye"),
-                Some(&answer.into()),
-                "{}",
-                row.file
-            );
+            let given = report.compat.get("rye");
+            assert_eq!(given, Some(&answer.into()), "{}", row.file);
         }
     }
     assert!(expect.file.len() > 200);
@@ -128,9 +96,9 @@ fn documents_of_rye_have_the_expected_verdicts_and_answers() {
 #[test]
 fn natively_sealed_documents_have_the_expected_verdicts() {
     let folder = in_repository("testkit/documents/native");
-    let trust = store(&[
-        (key(&folder.join("keys/native.pem")), KeyUsage::Native),
-        (key(&folder.join("keys/rye.pem")), KeyUsage::Rye),
+    let trust = trust_in([
+        (pem_file(folder.join("keys/native.pem")), KeyUsage::Native),
+        (pem_file(folder.join("keys/rye.pem")), KeyUsage::Rye),
     ]);
     let expect = read(&folder);
     for row in &expect.file {

@@ -1,11 +1,8 @@
 //! Every file of `testkit/ledger` has the verdict, and the finding, that `expect.toml` names.
 
+use crate::scene::*;
 use std::collections::BTreeSet;
 use std::fs;
-use threadseal_core::record::ExpectedHead;
-use threadseal_core::report::Expectation;
-use threadseal_core::time::Timestamp;
-use threadseal_core::trust::Trust;
 use threadseal_formats::ledger::{ChainOptions, Judging, RunId, judge};
 use threadseal_testkit::in_repository;
 
@@ -27,9 +24,7 @@ fn options(flags: &[&str]) -> ChainOptions {
 #[test]
 fn each_file_has_the_verdict_that_is_written_beside_it() {
     let folder = in_repository("testkit/ledger");
-    let expect = fs::read_to_string(folder.join("expect.toml")).unwrap();
-    let expect: toml::Table = expect.parse().unwrap();
-    let now = Timestamp::from_micros(1_800_000_000_000_000).unwrap();
+    let expect = toml_file(folder.join("expect.toml"));
     let (mut named, mut wrong) = (BTreeSet::new(), Vec::new());
     for vector in expect["vector"].as_array().unwrap() {
         let file = vector["file"].as_str().unwrap();
@@ -39,12 +34,8 @@ fn each_file_has_the_verdict_that_is_written_beside_it() {
         let flags: Vec<_> = flags.collect();
         let bytes = fs::read(folder.join(file)).unwrap();
         let trust = Trust::default();
-        let report = judge(&bytes, options(&flags), &Judging::new(&trust, now)).report;
-        let codes: Vec<_> = report
-            .findings
-            .iter()
-            .map(|finding| finding.code.as_str())
-            .collect();
+        let report = judge(&bytes, options(&flags), &Judging::new(&trust, now())).report;
+        let codes = codes(&report);
         let finding = vector.get("finding").and_then(|finding| finding.as_str());
         let told = finding.is_none_or(|finding| codes.contains(&finding));
         if report.verdict.as_str() != vector["verdict"].as_str().unwrap() || !told {

@@ -1,13 +1,7 @@
 //! `testkit/transcripts/rye`: each file has the verdict that its `expect.toml` names.
 
+use crate::scene::*;
 use serde::Deserialize;
-use std::path::Path;
-use threadseal_core::key::{KeyUsage, PublicKey};
-use threadseal_core::record::{ExpectedHead, ThreadId};
-use threadseal_core::report::Expectation;
-use threadseal_core::report::{Report, Severity};
-use threadseal_core::time::Timestamp;
-use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
 use threadseal_formats::transcript::rye::{Options, verify};
 use threadseal_testkit::in_repository;
 
@@ -32,32 +26,9 @@ struct Row {
     why: String,
 }
 
-fn key(folder: &Path, name: &str) -> PublicKey {
-    let pem = std::fs::read_to_string(folder.join(format!("keys/{name}_public.pem")));
-    PublicKey::from_pem(&pem.unwrap()).unwrap()
-}
-
-fn trust(folder: &Path, names: &[&str]) -> Trust {
-    let mut store = TrustStore::new();
-    for name in names {
-        let entry = TrustedKey::new(
-            TrustName::parse(name).unwrap(),
-            key(folder, name),
-            [KeyUsage::Rye],
-        );
-        store.add(entry).unwrap();
-    }
-    Trust::new(store)
-}
-
 fn assert_verdict(report: &Report, expected: &str, row: &Row) {
-    assert_eq!(
-        report.verdict.as_str(),
-        expected,
-        "{}: {} {report:#?}",
-        row.file,
-        row.why
-    );
+    let at = format!("{}: {} {report:#?}", row.file, row.why);
+    assert_eq!(report.verdict.as_str(), expected, "{at}");
 }
 
 #[test]
@@ -68,40 +39,36 @@ fn every_transcript_has_the_expected_verdicts() {
     let now = Timestamp::parse_iso_seconds("2026-12-01T00:00:00Z").unwrap();
     for row in &expect.file {
         let bytes = std::fs::read(folder.join(&row.file)).unwrap();
+        let file_key = |name: &str| pem_file(folder.join(format!("keys/{name}_public.pem")));
         let names = row
             .trust
             .as_deref()
             .map_or_else(|| vec!["self", "colleague"], |name| vec![name]);
-        let trust = trust(&folder, &names);
+        let trust = trust_in(
+            names
+                .into_iter()
+                .map(|name| (file_key(name), KeyUsage::Rye)),
+        );
         let plain = Options::new(&trust, now);
         let report = |options: &Options<'_>| verify(&bytes, options).report;
         let seen = report(&plain);
         assert_verdict(&seen, &row.verdict, row);
         if let Some(code) = &row.error {
-            let error = |f: &&threadseal_core::report::Finding| {
-                f.severity == Severity::Error && f.code == code.as_str()
-            };
-            assert!(
-                seen.findings.iter().any(|f| error(&f)),
-                "{}: {seen:#?}",
-                row.file
-            );
+            let mut findings = seen.findings.iter();
+            let named = findings.any(|f| f.severity == Severity::Error && f.code == code.as_str());
+            assert!(named, "{}: {seen:#?}", row.file);
         }
-        let pinned = Trust::key(key(&folder, "self"));
         if let Some(verdict) = &row.pinned {
+            let pinned = Trust::key(file_key("self"));
             assert_verdict(&report(&Options::new(&pinned, now)), verdict, row);
         }
         if let (Some(head), Some(verdict)) = (&row.head, &row.with_head) {
             let head = ExpectedHead::parse(head).unwrap();
-            let expect = vec![Expectation::given(head, false)];
-            assert_verdict(
-                &report(&Options {
-                    expect,
-                    ..plain.clone()
-                }),
-                verdict,
-                row,
-            );
+            let options = Options {
+                expect: vec![Expectation::given(head, false)],
+                ..plain.clone()
+            };
+            assert_verdict(&report(&options), verdict, row);
         }
         if let Some(thread) = &row.thread {
             let thread = ThreadId::parse(thread).unwrap();
@@ -109,11 +76,8 @@ fn every_transcript_has_the_expected_verdicts() {
                 thread: Some(&thread),
                 ..plain.clone()
             };
-            assert_verdict(
-                &report(&options),
-                row.with_thread.as_ref().unwrap_or(&row.verdict),
-                row,
-            );
+            let verdict = row.with_thread.as_ref().unwrap_or(&row.verdict);
+            assert_verdict(&report(&options), verdict, row);
         }
     }
     assert!(expect.file.len() >= 40);

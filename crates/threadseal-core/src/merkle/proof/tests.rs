@@ -67,17 +67,10 @@ fn every_leaf_of_every_small_tree_is_proved_by_the_hashes_of_the_definition() {
         let tree = head(&leaves);
         for index in 0..size {
             let proof = InclusionProof::make(index, size, &mut reader(&leaves)).unwrap();
-            assert_eq!(
-                proof.hashes(),
-                path(index as usize, &leaves),
-                "{index} of {size}"
-            );
-            let leaf = leaves[index as usize];
-            assert_eq!(
-                proof.check(&leaf, index, &tree),
-                Ok(()),
-                "{index} of {size}"
-            );
+            let path = path(index as usize, &leaves);
+            assert_eq!(proof.hashes(), path, "{index} of {size}");
+            let checked = proof.check(&leaves[index as usize], index, &tree);
+            assert_eq!(checked, Ok(()), "{index} of {size}");
         }
     }
 }
@@ -94,18 +87,12 @@ fn a_leaf_is_proved_nowhere_else() {
                         size: size_said,
                         ..head(&leaves)
                     };
+                    let at = format!("{index} {size} {other} {size_said}");
                     let right = (other, size_said) == (index, size);
                     let itself = proof.check(leaf, other, &tree).is_ok();
-                    assert_eq!(
-                        itself && size_said == size,
-                        right,
-                        "{index} {size} {other} {size_said}"
-                    );
+                    assert_eq!(itself && size_said == size, right, "{at}");
                     // A wrong size can at best claim this very leaf under the same root.
-                    assert!(
-                        !itself || other == index,
-                        "{index} {size} {other} {size_said}"
-                    );
+                    assert!(!itself || other == index, "{at}");
                 }
             }
         }
@@ -120,33 +107,24 @@ fn every_small_tree_grows_out_of_every_smaller_one_by_the_hashes_of_the_definiti
         for old in 0..=new {
             let before = head(&leaves[..old as usize]);
             let proof = ConsistencyProof::make(old, new, &mut reader(&leaves)).unwrap();
+            let at = format!("{old} {new}");
             if old > 0 {
-                assert_eq!(
-                    proof.hashes(),
-                    subproof(old as usize, &leaves, true),
-                    "{old} {new}"
-                );
+                let defined = subproof(old as usize, &leaves, true);
+                assert_eq!(proof.hashes(), defined, "{at}");
             }
-            assert_eq!(proof.check(&before, &tree), Ok(()), "{old} {new}");
-            let other = TreeHead {
-                root: leaf_hash(b"other"),
-                ..before
-            };
-            assert!(proof.check(&other, &tree).is_err(), "{old} {new}");
-            let other = TreeHead {
+            assert_eq!(proof.check(&before, &tree), Ok(()), "{at}");
+            let with = |tree: TreeHead| TreeHead {
                 root: leaf_hash(b"other"),
                 ..tree
             };
-            assert_eq!(
-                proof.check(&before, &other).is_ok(),
-                old == 0 && new > 0,
-                "{old} {new}"
-            );
+            assert!(proof.check(&with(before), &tree).is_err(), "{at}");
+            let grown = proof.check(&before, &with(tree)).is_ok();
+            assert_eq!(grown, old == 0 && new > 0, "{at}");
             let wrong = TreeHead {
                 size: old + 1,
                 ..before
             };
-            assert!(proof.check(&wrong, &tree).is_err(), "{old} {new}");
+            assert!(proof.check(&wrong, &tree).is_err(), "{at}");
         }
     }
 }
@@ -155,20 +133,15 @@ fn every_small_tree_grows_out_of_every_smaller_one_by_the_hashes_of_the_definiti
 fn what_cannot_be_is_refused_by_name() {
     let leaves = leaves(5);
     let mut read = reader(&leaves);
-    assert_eq!(
-        InclusionProof::make(5, 5, &mut read),
-        Err(ProofError::NotInTree)
-    );
-    assert_eq!(
-        ConsistencyProof::make(5, 4, &mut read),
-        Err(ProofError::Shrunk)
-    );
-    let many = vec![leaf_hash(b""); MAX_PROOF_HASHES + 1];
-    assert_eq!(
-        InclusionProof::from_hashes(many.clone()),
-        Err(ProofError::Length)
-    );
-    assert_eq!(ConsistencyProof::from_hashes(many), Err(ProofError::Length));
+    let made = InclusionProof::make(5, 5, &mut read);
+    assert_eq!(made, Err(ProofError::NotInTree));
+    let made = ConsistencyProof::make(5, 4, &mut read);
+    assert_eq!(made, Err(ProofError::Shrunk));
+    let many = || vec![leaf_hash(b""); MAX_PROOF_HASHES + 1];
+    let long = InclusionProof::from_hashes(many());
+    assert_eq!(long, Err(ProofError::Length));
+    let long = ConsistencyProof::from_hashes(many());
+    assert_eq!(long, Err(ProofError::Length));
     let proof = InclusionProof::make(2, 5, &mut read).unwrap();
     for hashes in [
         &proof.hashes()[1..],

@@ -256,23 +256,31 @@ impl KeyHistory {
 mod tests {
     use super::super::LogEntry;
     use super::*;
-    use crate::key::{KeyUsage, LocalSigner, PrivateKey};
+    use crate::key::{KeyUsage, LocalSigner};
+    use crate::testing::{self, key};
 
     fn signer(seed: u8) -> LocalSigner {
-        LocalSigner::new(PrivateKey::from_seed([seed; 32]), KeyUsage::Native)
+        testing::signer(seed, KeyUsage::Native)
+    }
+
+    fn event(change: KeyChange) -> KeyEvent {
+        KeyEvent::sign(change, &signer(1)).unwrap()
+    }
+
+    fn delegation() -> KeyEvent {
+        event(KeyChange::Delegate {
+            record: RecordId::from_bytes([7; 32]),
+            to: key(2),
+        })
     }
 
     fn events() -> Vec<KeyEvent> {
-        let next = *signer(2).public_key();
-        let record = RecordId::from_bytes([7; 32]);
-        let changes = [
-            KeyChange::Create,
-            KeyChange::Delegate { record, to: next },
-            KeyChange::Rotate(next),
-            KeyChange::Revoke,
-        ];
-        let sign = |change| KeyEvent::sign(change, &signer(1)).unwrap();
-        changes.into_iter().map(sign).collect()
+        vec![
+            event(KeyChange::Create),
+            delegation(),
+            event(KeyChange::Rotate(key(2))),
+            event(KeyChange::Revoke),
+        ]
     }
 
     #[test]
@@ -289,9 +297,7 @@ mod tests {
     // T-KLOG-07 T-KLOG-31
     #[test]
     fn an_event_of_one_kind_or_key_is_none_of_another() {
-        let own = signer(1).public_key().to_hex();
-        let other = signer(3).public_key().to_hex();
-        let next = signer(2).public_key().to_hex();
+        let [own, next, other] = [1, 2, 3].map(|seed| key(seed).to_hex());
         for event in events() {
             let text = event.to_text();
             let changed = [
@@ -319,11 +325,11 @@ mod tests {
     #[test]
     fn a_key_of_another_usage_and_one_that_follows_itself_say_nothing() {
         for usage in KeyUsage::ALL {
-            let signer = LocalSigner::new(PrivateKey::from_seed([1; 32]), usage);
+            let signer = testing::signer(1, usage);
             let signed = KeyEvent::sign(KeyChange::Revoke, &signer);
             assert_eq!(signed.is_ok(), usage == KeyUsage::Native, "{usage}");
         }
-        let to = *signer(1).public_key();
+        let to = key(1);
         let record = RecordId::from_bytes([7; 32]);
         for own in [KeyChange::Rotate(to), KeyChange::Delegate { record, to }] {
             assert!(KeyEvent::sign(own, &signer(1)).is_err());
@@ -332,15 +338,10 @@ mod tests {
 
     #[test]
     fn the_text_of_a_delegation_is_the_documented_one() {
-        let event = events().remove(1);
-        let (public, to) = (
-            signer(1).public_key().to_hex(),
-            signer(2).public_key().to_hex(),
-        );
-        let (record, signature) = (
-            "07".repeat(32),
-            encoding::base64(event.signature.as_bytes()),
-        );
+        let event = delegation();
+        let (public, to) = (key(1).to_hex(), key(2).to_hex());
+        let (record, signature) = ("07".repeat(32), event.signature.as_bytes());
+        let signature = encoding::base64(signature);
         let expected = format!(
             r#"{{"public":"{public}","record":"{record}","signature":"{signature}","to":"{to}","type":"key/delegate"}}"#
         );
@@ -351,12 +352,11 @@ mod tests {
     // T-KLOG-31
     #[test]
     fn the_word_of_a_record_is_no_word_for_a_log() {
-        let event = events().remove(1);
-        let to = *signer(2).public_key();
+        let to = key(2);
         let word = Message::tagged("threadseal/1 delegation", &[&[7; 32], to.as_bytes()]);
         let copied = KeyEvent {
             signature: signer(1).sign(&word).unwrap(),
-            ..event
+            ..delegation()
         };
         assert_eq!(LogEntry::read(copied.to_text().as_bytes()), Err(BadEntry));
     }
@@ -364,20 +364,19 @@ mod tests {
     #[test]
     fn the_first_end_of_a_key_stands() {
         let [create, delegate, rotate, revoke] = <[_; 4]>::try_from(events()).unwrap();
-        let history = KeyHistory::of(&[(3, create.clone()), (4, delegate.clone())]);
-        assert_eq!(history.ended(create.public()), None);
-        let to = signer(2);
-        assert_eq!(history.succession(delegate.public(), to.public_key()), None);
+        let history = KeyHistory::of(&[(3, create.clone()), (4, delegate)]);
+        assert_eq!(history.ended(&key(1)), None);
+        assert_eq!(history.succession(&key(1), &key(2)), None);
         let history = KeyHistory::of(&[(3, create), (5, rotate), (9, revoke)]);
-        assert_eq!(history.ended(signer(1).public_key()), Some(5));
-        assert_eq!(history.ended(signer(2).public_key()), None);
+        assert_eq!(history.ended(&key(1)), Some(5));
+        assert_eq!(history.ended(&key(2)), None);
     }
 
     #[test]
     fn a_succession_leads_through_every_rotation_and_never_in_a_circle() {
-        let rotate = |from: u8, to: u8| {
-            let next = *signer(to).public_key();
-            KeyEvent::sign(KeyChange::Rotate(next), &signer(from)).unwrap()
+        let rotate = |from, to| {
+            let event = KeyEvent::sign(KeyChange::Rotate(key(to)), &signer(from));
+            event.unwrap()
         };
         let events = [
             (0, rotate(1, 9)),
@@ -386,7 +385,6 @@ mod tests {
             (3, rotate(3, 1)),
         ];
         let history = KeyHistory::of(&events);
-        let key = |seed: u8| *signer(seed).public_key();
         let words = history.succession(&key(1), &key(3)).unwrap();
         assert_eq!(words, [&events[1].1, &events[2].1]);
         assert_eq!(history.succession(&key(1), &key(1)), Some(Vec::new()));

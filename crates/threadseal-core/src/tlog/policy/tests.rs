@@ -1,12 +1,10 @@
 //! Policies of other projects, every refused line, quorums by an oracle, attacks on cosigned notes.
 
-use super::super::testing::{
-    ORIGIN, bit_flips, checkpoint, cosigned, log, log_key, name, note, origin, other_checkpoint,
-    signed, time, tree, witness, witness_key, witness_name,
-};
+use super::super::testing::*;
 use super::*;
-use crate::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
+use crate::key::{KeyUsage, PrivateKey};
 use crate::limits::{MAX_POLICY_BYTES, MAX_POLICY_GROUPS, MAX_POLICY_LOGS, MAX_POLICY_WITNESSES};
+use crate::testing::{key, signer};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -39,29 +37,19 @@ fn a_note_and_a_policy_of_another_implementation_are_read() {
         panic!("a quorum cosigned");
     };
     let signed = witnessed.signed();
-    assert_eq!(
-        (signed.log(), signed.checkpoint().tree().size),
-        (&log_key(), 5)
-    );
+    assert_eq!(signed.log(), &log_key());
+    assert_eq!(signed.checkpoint().tree().size, 5);
     let cosigned: Vec<_> = signed.cosignatures().iter().collect();
     let seconds: Vec<_> = cosigned.iter().map(|by| by.time.seconds()).collect();
     assert_eq!(seconds, [1_679_315_148, 1_679_315_149]);
     assert_eq!(cosigned[1].witness.as_str(), Some("W2"));
     assert_eq!(witnessed.at(), time(1_679_315_148));
     let url = policy.logs()[0].url.as_ref();
-    assert_eq!(
-        url.and_then(PolicyText::as_str),
-        Some("https://log.example/")
-    );
+    let url = url.and_then(PolicyText::as_str);
+    assert_eq!(url, Some("https://log.example/"));
     // The same keys sign the same bytes here.
-    assert_eq!(
-        note(
-            signed.checkpoint(),
-            &[(1, 1_679_315_148), (2, 1_679_315_149)]
-        )
-        .to_string(),
-        file
-    );
+    let cosigned = [(1, 1_679_315_148), (2, 1_679_315_149)];
+    assert_eq!(note(signed.checkpoint(), &cosigned).to_string(), file);
 }
 
 #[test]
@@ -119,37 +107,33 @@ fn a_quorum_is_as_old_as_the_cosignature_that_completes_it() {
 #[test]
 fn only_a_log_of_the_policy_counts_under_its_own_origin() {
     let policy = policy(&lines(1, "quorum w1\n"));
-    let unknown = Checkpoint::new(origin("example.com/other"), tree(5)).unwrap();
-    let by_its_key = unknown.sign(&log()).unwrap();
-    assert_eq!(
-        policy.judge(&by_its_key),
-        Err(NotAccepted::UnknownLog(origin("example.com/other")))
-    );
-    let stranger = LocalSigner::new(PrivateKey::from_seed([99; 32]), KeyUsage::Log);
-    let by_stranger = checkpoint(5).sign(&stranger).unwrap();
-    assert_eq!(
-        policy.judge(&by_stranger),
-        Err(NotAccepted::NotSigned(origin(ORIGIN)))
-    );
-    // Cosignatures alone are not enough: they do not identify the log.
-    let cosigned_alone = SignedNote::of(
-        checkpoint(5).to_note_text().unwrap(),
-        cosigned(&checkpoint(5), 1, 7),
-    );
-    assert_eq!(
-        policy.judge(&cosigned_alone),
-        Err(NotAccepted::NotSigned(origin(ORIGIN)))
-    );
+    let unknown = checkpoint_of("example.com/other", tree(5));
+    let not_signed = || NotAccepted::NotSigned(origin(ORIGIN));
+    let text = checkpoint(5).to_note_text().unwrap();
+    for (note, why) in [
+        (
+            signed(&unknown),
+            NotAccepted::UnknownLog(origin("example.com/other")),
+        ),
+        (
+            checkpoint(5).sign(&signer(99, KeyUsage::Log)).unwrap(),
+            not_signed(),
+        ),
+        // Cosignatures alone are not enough: they do not identify the log.
+        (
+            SignedNote::of(text, cosigned(&checkpoint(5), 1, 7)),
+            not_signed(),
+        ),
+    ] {
+        assert_eq!(policy.judge(&note), Err(why));
+    }
 }
 
 #[test]
 fn of_several_keys_of_one_log_any_counts() {
-    let later = LocalSigner::new(PrivateKey::from_seed([99; 32]), KeyUsage::Log);
-    let later_key = VerifierKey::of_log(name(ORIGIN), *later.public_key());
-    let policy = policy(&format!(
-        "log {}\nlog {later_key}\nquorum none\n",
-        log_key()
-    ));
+    let later = signer(99, KeyUsage::Log);
+    let later_key = VerifierKey::of_log(name(ORIGIN), key(99));
+    let policy = policy(&lines(0, &format!("log {later_key}\nquorum none\n")));
     for (signer, key) in [(&log(), &log_key()), (&later, &later_key)] {
         let note = checkpoint(5).sign(signer).unwrap();
         assert_eq!(policy.judge(&note).unwrap().signed().log(), key);
@@ -177,155 +161,86 @@ fn a_cosignature_moved_to_another_tree_or_witness_condemns_the_note() {
     let policy = policy(&lines(2, "quorum w1\n"));
     let mut moved = note(&checkpoint(5), &[(1, 7)]);
     moved.add(cosigned(&checkpoint(6), 2, 7)).unwrap();
-    assert_eq!(
-        policy.judge(&moved),
-        Err(NotAccepted::Note(NoteError::BadSignature(witness_name(2))))
-    );
+    let condemned = NotAccepted::Note(NoteError::BadSignature(witness_name(2)));
+    assert_eq!(policy.judge(&moved), Err(condemned));
     let mut other = signed(&other_checkpoint(5));
     other.add(cosigned(&checkpoint(5), 1, 7)).unwrap();
     assert!(policy.judge(&other).is_err());
     let mut renamed = signed(&checkpoint(5));
     let line = cosigned(&checkpoint(5), 1, 7);
     let as_w2 = line.to_string().replace("/w1 ", "/w2 ");
-    renamed
-        .add(crate::note::NoteSignature::parse(as_w2.trim_end()).unwrap())
-        .unwrap();
-    assert!(matches!(
-        policy.judge(&renamed),
-        Err(NotAccepted::NoQuorum(_))
-    ));
+    let as_w2 = crate::note::NoteSignature::parse(as_w2.trim_end());
+    renamed.add(as_w2.unwrap()).unwrap();
+    let judged = policy.judge(&renamed);
+    assert!(matches!(judged, Err(NotAccepted::NoQuorum(_))));
 }
 
 // T-WIT-04 T-WIT-05
 #[test]
 fn whatever_is_not_understood_is_refused_with_its_line() {
-    let (one, log_of_one) = (
-        witness_key(1),
-        VerifierKey::of_log(name(ORIGIN), *witness(1).public_key()),
-    );
-    let renamed = VerifierKey::of_witness(name("another.example"), *witness(1).public_key());
-    let record = VerifierKey::of_log(name("threadseal/1/transcript/0"), *log().public_key());
+    let (one, nine) = (witness_key(1), witness_key(9));
+    let log_of_one = VerifierKey::of_log(name(ORIGIN), key(2));
+    let renamed = VerifierKey::of_witness(name("another.example"), key(2));
+    let record = VerifierKey::of_log(name("threadseal/1/transcript/0"), key(1));
     let good = lines(3, "group g any w1 w2\n");
-    for (rest, line, why) in [
-        ("quorum g\nquorum g\n".to_owned(), Some(7), "one quorum"),
-        ("quorum x\n".into(), Some(6), "\"x\" is not defined"),
-        ("quorum\n".into(), Some(6), "after `quorum`"),
-        ("quorum g # all\n".into(), Some(6), "after `quorum`"),
-        ("quorum G\n".into(), Some(6), "not defined"),
-        ("Quorum g\n".into(), Some(6), "does not begin with log"),
-        ("quorum g\u{a0}\n".into(), Some(6), "not defined"),
-        (
-            "group h all w3 h\nquorum g\n".into(),
-            Some(6),
-            "\"h\" is not defined",
-        ),
-        (
-            "group h all g w1\nquorum g\n".into(),
-            Some(6),
-            "\"w1\" is already a member",
-        ),
-        (
-            "group h 1 w3 w3\nquorum g\n".into(),
-            Some(6),
-            "\"w3\" is already a member",
-        ),
-        (
-            "group h any none\nquorum g\n".into(),
-            Some(6),
-            "\"none\" is not defined",
-        ),
-        (
-            "group none any w3\nquorum g\n".into(),
-            Some(6),
-            "\"none\" is already defined",
-        ),
-        (
-            "group g any w3\nquorum g\n".into(),
-            Some(6),
-            "\"g\" is already defined",
-        ),
-        (
-            "group w1 any w3\nquorum g\n".into(),
-            Some(6),
-            "\"w1\" is already defined",
-        ),
-        ("group h all\nquorum g\n".into(), Some(6), "after `group`"),
-        ("group h 0 w3\nquorum g\n".into(), Some(6), "1 to 1"),
-        ("group h 2 w3\nquorum g\n".into(), Some(6), "1 to 1"),
-        ("group h 01 w3\nquorum g\n".into(), Some(6), "1 to 1"),
-        ("group h +1 w3\nquorum g\n".into(), Some(6), "1 to 1"),
-        ("group h ALL w3\nquorum g\n".into(), Some(6), "1 to 1"),
-        (
-            "group h 99999999999999999999 w3\nquorum g\n".into(),
-            Some(6),
-            "1 to 1",
-        ),
-        (
-            format!("witness w9 {one}\nquorum g\n"),
-            Some(6),
-            "an earlier line",
-        ),
-        (
-            format!("witness w9 {renamed}\nquorum g\n"),
-            Some(6),
-            "an earlier line",
-        ),
-        (
-            format!("log {log_of_one}\nquorum g\n"),
-            Some(6),
-            "an earlier line",
-        ),
-        (
-            format!("witness w1 {}\nquorum g\n", witness_key(9)),
-            Some(6),
-            "\"w1\" is already defined",
-        ),
-        (
-            format!("witness none {}\nquorum g\n", witness_key(9)),
-            Some(6),
-            "\"none\" is already defined",
-        ),
-        (
-            format!("witness w9 {}\nquorum g\n", log_key()),
-            Some(6),
-            "not a witness's key",
-        ),
-        (
-            format!("log {}\nquorum g\n", witness_key(9)),
-            Some(6),
-            "not a log's key",
-        ),
-        (
-            format!("log {record}\nquorum g\n"),
-            Some(6),
-            "not a log's key",
-        ),
-        (
-            format!("log {} a b\nquorum g\n", witness_key(9)),
-            Some(6),
-            "after `log`",
-        ),
-        ("log\nquorum g\n".into(), Some(6), "after `log`"),
-        ("log x\nquorum g\n".into(), Some(6), "not a verifier key"),
-        ("witness w9\nquorum g\n".into(), Some(6), "after `witness`"),
-        ("quorum g\n\r\n".into(), Some(7), "control character"),
-        ("quorum g\n# \u{7f}\n".into(), Some(7), "control character"),
-        ("quorum g".into(), None, "newline"),
-        (String::new(), None, "quorum"),
-        ("# quorum g\n".into(), None, "quorum"),
-    ] {
-        let text = format!("{good}{rest}");
+    let refused = |text: &str, line: Option<usize>, why: &str| {
         let refused = Policy::parse(text.as_bytes()).unwrap_err();
-        assert_eq!(refused.line(), line, "{rest:?}: {refused}");
-        assert!(refused.to_string().contains(why), "{rest:?}: {refused}");
+        assert_eq!(refused.line(), line, "{text:?}: {refused}");
+        assert!(refused.to_string().contains(why), "{text:?}: {refused}");
+    };
+    // The sixth line is wrong; a good quorum follows it.
+    for (line, why) in [
+        ("quorum x", "\"x\" is not defined"),
+        ("quorum", "after `quorum`"),
+        ("quorum g # all", "after `quorum`"),
+        ("quorum G", "not defined"),
+        ("Quorum g", "does not begin with log"),
+        ("quorum g\u{a0}", "not defined"),
+        ("group h all w3 h", "\"h\" is not defined"),
+        ("group h all g w1", "\"w1\" is already a member"),
+        ("group h 1 w3 w3", "\"w3\" is already a member"),
+        ("group h any none", "\"none\" is not defined"),
+        ("group none any w3", "\"none\" is already defined"),
+        ("group g any w3", "\"g\" is already defined"),
+        ("group w1 any w3", "\"w1\" is already defined"),
+        ("group h all", "after `group`"),
+        ("group h 0 w3", "1 to 1"),
+        ("group h 2 w3", "1 to 1"),
+        ("group h 01 w3", "1 to 1"),
+        ("group h +1 w3", "1 to 1"),
+        ("group h ALL w3", "1 to 1"),
+        ("group h 99999999999999999999 w3", "1 to 1"),
+        (&format!("witness w9 {one}"), "an earlier line"),
+        (&format!("witness w9 {renamed}"), "an earlier line"),
+        (&format!("log {log_of_one}"), "an earlier line"),
+        (&format!("witness w1 {nine}"), "\"w1\" is already defined"),
+        (
+            &format!("witness none {nine}"),
+            "\"none\" is already defined",
+        ),
+        (&format!("witness w9 {}", log_key()), "not a witness's key"),
+        (&format!("log {nine}"), "not a log's key"),
+        (&format!("log {record}"), "not a log's key"),
+        (&format!("log {nine} a b"), "after `log`"),
+        ("log", "after `log`"),
+        ("log x", "not a verifier key"),
+        ("witness w9", "after `witness`"),
+    ] {
+        refused(&format!("{good}{line}\nquorum g\n"), Some(6), why);
     }
-    assert_eq!(Policy::parse(b"").unwrap_err().line(), None);
-    assert_eq!(
-        Policy::parse(b"log \xff\nquorum none\n")
-            .unwrap_err()
-            .line(),
-        Some(1)
-    );
+    for (rest, line, why) in [
+        ("quorum g\nquorum g\n", Some(7), "one quorum"),
+        ("quorum g\n\r\n", Some(7), "control character"),
+        ("quorum g\n# \u{7f}\n", Some(7), "control character"),
+        ("quorum g", None, "newline"),
+        ("", None, "quorum"),
+        ("# quorum g\n", None, "quorum"),
+    ] {
+        refused(&format!("{good}{rest}"), line, why);
+    }
+    refused("", None, "");
+    let no_text = Policy::parse(b"log \xff\nquorum none\n").unwrap_err();
+    assert_eq!(no_text.line(), Some(1));
 }
 
 #[test]
@@ -337,10 +252,8 @@ fn names_comments_and_addresses_are_any_bytes_that_are_no_blanks() {
     let read = Policy::parse(&file).unwrap();
     assert_eq!(read.witnesses()[0].name.as_str(), Some("\u{212a}"));
     let url = read.witnesses()[0].url.as_ref().unwrap();
-    assert_eq!(
-        (url.as_bytes(), url.as_str()),
-        (&b"https://\xe9/"[..], None)
-    );
+    assert_eq!(url.as_bytes(), b"https://\xe9/");
+    assert_eq!(url.as_str(), None);
     assert_eq!(read.quorum, Some(0));
 }
 
@@ -373,10 +286,8 @@ fn as_many_as_there_may_be_are_read_and_no_more() {
     // C2SP tlog-policy requires support for this many.
     assert_eq!(policy(&crowd(32, 32, 32)).rules.len(), 64);
     let (logs, witnesses, groups) = (MAX_POLICY_LOGS, MAX_POLICY_WITNESSES, MAX_POLICY_GROUPS);
-    assert_eq!(
-        policy(&crowd(logs, witnesses, groups)).rules.len(),
-        witnesses + groups
-    );
+    let most = policy(&crowd(logs, witnesses, groups));
+    assert_eq!(most.rules.len(), witnesses + groups);
     for (logs, witnesses, groups) in [(logs + 1, 1, 1), (1, witnesses + 1, 1), (1, 1, groups + 1)] {
         let refused = Policy::parse(crowd(logs, witnesses, groups).as_bytes()).unwrap_err();
         assert!(refused.to_string().contains("at most"), "{refused}");

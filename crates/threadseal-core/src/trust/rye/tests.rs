@@ -2,12 +2,9 @@
 
 use super::*;
 use crate::encoding;
-use crate::key::{LocalSigner, PrivateKey, Signer};
+use crate::key::Signer;
+use crate::testing::{key, signer};
 use proptest::prelude::*;
-
-fn private(seed: u8) -> PrivateKey {
-    PrivateKey::from_seed([seed; 32])
-}
 
 fn stem(key: &PublicKey) -> String {
     format!("{}.toml", key.rye_fingerprint())
@@ -21,25 +18,22 @@ fn unsigned(key: &PublicKey, owner: &str) -> String {
 }
 
 fn signed(content: &str, by: u8) -> String {
-    let signer = LocalSigner::new(private(by), KeyUsage::Rye);
     let hash = Digest::of(content.as_bytes());
-    let signature = signer.sign(&Message::rye_hash(&hash)).unwrap();
-    let text = encoding::base64url(signature.as_bytes());
-    let fingerprint = signer.public_key().rye_fingerprint();
+    let signature = signer(by, KeyUsage::Rye).sign(&Message::rye_hash(&hash));
+    let text = encoding::base64url(signature.unwrap().as_bytes());
+    let fingerprint = key(by).rye_fingerprint();
     format!("# rye:signed:2026-02-18T10:30:00Z:{hash}:{text}:{fingerprint}\n{content}")
 }
 
 fn load(own: Option<u8>, files: &[(String, String)]) -> TrustSet {
-    let own = own.map(|seed| private(seed).public_key().to_pem());
-    let files: Vec<_> = files
-        .iter()
-        .map(|(name, text)| (name.as_str(), text.as_bytes()))
-        .collect();
+    let own = own.map(|seed| key(seed).to_pem());
+    let files = files.iter().map(|(name, text)| (&**name, text.as_bytes()));
+    let files: Vec<_> = files.collect();
     TrustSet::load(own.as_deref(), &files).unwrap()
 }
 
 fn file(seed: u8, by: Option<u8>) -> (String, String) {
-    let key = *private(seed).public_key();
+    let key = key(seed);
     let content = unsigned(&key, "somebody");
     let text = by.map_or_else(|| content.clone(), |by| signed(&content, by));
     (stem(&key), text)
@@ -58,32 +52,20 @@ fn a_folder_is_as_good_as_its_owners_signatures() {
         file(4, None),
     ];
     let set = load(Some(1), &files);
-    assert_eq!(
-        accepted(&set),
-        [*private(1).public_key(), *private(2).public_key()]
-    );
-    let why: Vec<_> = set
-        .refused()
-        .iter()
-        .map(|r| (r.file.clone(), r.why.as_str()))
-        .collect();
-    assert_eq!(
-        why,
-        [
-            (
-                files[2].0.clone(),
-                "the key file is not signed by the owner's key"
-            ),
-            (files[3].0.clone(), "the key file is not signed"),
-        ]
-    );
+    assert_eq!(accepted(&set), [key(1), key(2)]);
+    let why = set.refused().iter().map(|r| (&*r.file, r.why.as_str()));
+    let expected = [
+        (
+            &*files[2].0,
+            "the key file is not signed by the owner's key",
+        ),
+        (&*files[3].0, "the key file is not signed"),
+    ];
+    assert!(why.eq(expected), "{:?}", set.refused());
     let store = set.to_store().unwrap();
     assert_eq!(store.len(), 2);
-    assert!(
-        store
-            .iter()
-            .all(|entry| entry.usage == [KeyUsage::Rye].into())
-    );
+    let rye = [KeyUsage::Rye].into();
+    assert!(store.iter().all(|entry| entry.usage == rye));
 }
 
 // T-RYE-09
@@ -101,10 +83,7 @@ fn trust_is_not_handed_on() {
 fn without_an_owners_key_the_one_self_signed_key_vouches() {
     let mut files = vec![file(1, Some(1)), file(2, Some(1)), file(3, None)];
     let set = load(None, &files);
-    assert_eq!(
-        accepted(&set),
-        [*private(1).public_key(), *private(2).public_key()]
-    );
+    assert_eq!(accepted(&set), [key(1), key(2)]);
     assert_eq!(set.to_store().unwrap().len(), 2);
 
     files.push(file(4, Some(4)));
@@ -122,9 +101,9 @@ fn without_an_owners_key_the_one_self_signed_key_vouches() {
 fn the_owners_key_counts_without_a_file_of_its_own() {
     let set = load(Some(1), &[file(2, Some(1))]);
     let store = set.to_store().unwrap();
-    assert_eq!(set.own(), Some(private(1).public_key()));
-    assert_eq!(store.by_key(private(1).public_key()).count(), 1);
-    assert_eq!(store.by_key(private(2).public_key()).count(), 1);
+    assert_eq!(set.own(), Some(&key(1)));
+    assert_eq!(store.by_key(&key(1)).count(), 1);
+    assert_eq!(store.by_key(&key(2)).count(), 1);
 }
 
 // T-RYE-09
@@ -160,10 +139,7 @@ fn every_changed_byte_is_noticed() {
     for at in 0..text.len() {
         let mut bytes = text.as_bytes().to_vec();
         bytes[at] ^= 1;
-        let set = TrustSet::load(
-            Some(&private(1).public_key().to_pem()),
-            &[(name.as_str(), bytes.as_slice())],
-        );
+        let set = TrustSet::load(Some(&key(1).to_pem()), &[(name.as_str(), bytes.as_slice())]);
         if !set.unwrap().keys().is_empty() {
             assert!(uncovered.contains(&at) || hint.contains(&at), "byte {at}");
         }
@@ -172,7 +148,7 @@ fn every_changed_byte_is_noticed() {
 
 #[test]
 fn what_is_not_a_key_file_is_refused() {
-    let content = unsigned(private(1).public_key(), "a");
+    let content = unsigned(&key(1), "a");
     let cases = [
         String::new(),
         "version = 1".into(),
@@ -207,7 +183,7 @@ fn a_signature_line_has_one_spelling_and_no_appendix() {
     let line = text.lines().next().unwrap().strip_prefix("# ").unwrap();
     let good = SignatureLine::parse(line).unwrap();
     assert_eq!(good.hash, Digest::of(b"x"));
-    assert!(good.is_by(private(1).public_key()) && !good.is_by(private(2).public_key()));
+    assert!(good.is_by(&key(1)) && !good.is_by(&key(2)));
     let unpadded = line.replace("==:", ":");
     assert_eq!(SignatureLine::parse(&unpadded), Some(good));
     let pushed = format!("{line}|rye-registry@leo_1");

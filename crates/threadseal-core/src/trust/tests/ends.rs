@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::digest::Digest;
-use crate::key::LocalSigner;
 use crate::record::RecordId;
 use crate::tlog::entry::key_event::{KeyChange, KeyEvent, KeyHistory};
 use std::collections::BTreeMap;
@@ -16,15 +15,14 @@ struct Log {
 }
 
 impl Log {
-    fn with_end_at(entry: u64, vouched_for: u64) -> Option<Arc<dyn SealPlaces>> {
-        let signer = LocalSigner::new(PrivateKey::from_seed([1; 32]), KeyUsage::Native);
-        let end = KeyEvent::sign(KeyChange::Revoke, &signer).unwrap();
-        let keys = KeyHistory::of(&[(entry, end)]);
-        Some(Arc::new(Self {
-            keys,
+    /// Vouches for the heads before this number; this event of key 1 is at this entry.
+    fn with(change: KeyChange, entry: u64, vouched_for: u64) -> Self {
+        let event = KeyEvent::sign(change, &signer(1, KeyUsage::Native)).unwrap();
+        Self {
+            keys: KeyHistory::of(&[(entry, event)]),
             vouched_for,
             stamps: BTreeMap::new(),
-        }))
+        }
     }
 }
 
@@ -54,60 +52,46 @@ fn head(at: u64) -> Head {
 // T-KLOG-02 T-KLOG-09
 #[test]
 fn a_key_that_ended_in_the_log_is_judged_by_places_there_and_by_no_moment() {
-    let at = Timestamp::parse_iso_seconds("2026-06-01T00:00:00Z").unwrap();
-    let mut store = TrustStore::new();
-    store.add(native(1)).unwrap();
-    let revocation = Revocation {
-        at,
-        reason: "stolen".into(),
-        entry: Some(7),
-    };
-    store.revoke(&name("key 1"), revocation).unwrap();
+    let store = revoked(day(20), Some(7));
     assert_eq!(store.ended_at(&key(1)), Some(7));
     assert_eq!(TrustStore::parse(&store.to_toml()), Ok(store.clone()));
-    let early = Timestamp::from_micros(1).unwrap();
-    let early_heads = [head(9), head(6)];
-    let purpose = Purpose {
-        usage: KeyUsage::Native,
-        format: ScopeFormat::Transcript,
-        thread: None,
-        evidence: Some(early),
-        heads: &early_heads,
-    };
-    let trust = Trust::new(store.clone());
-    let stands = |trust: &Trust| trust.judge(&key(1), &purpose, at).standing.counts();
-    assert!(!stands(&trust), "a clock can be set back");
-    let by = |places| Trust {
-        places,
-        ..trust.clone()
-    };
-    let before = by(Log::with_end_at(7, 9));
-    assert!(stands(&before));
-    // A later head, a head without evidence, and the end in another log prove nothing.
-    let only = |heads| Purpose { heads, ..purpose };
-    let late = [head(7), head(8)];
-    let judged = before.judge(&key(1), &only(&late), at).standing;
-    assert!(!judged.counts());
-    assert!(!stands(&by(Log::with_end_at(7, 6))));
-    assert!(!stands(&by(Log::with_end_at(8, 9))));
-    assert!(!stands(&by(None)));
     // The user's own, earlier revocation takes precedence over the key's event.
-    let mut earlier = store;
-    let revocation = Revocation {
-        at: Timestamp::parse_iso_seconds("2026-05-01T00:00:00Z").unwrap(),
-        reason: "gone since May".into(),
-        entry: None,
+    let mut earlier = store.clone();
+    let gone = revocation(day(10), "gone before");
+    earlier.revoke(&name("key 1"), gone).unwrap();
+    let ended = |entry, vouched_for| -> Option<Arc<dyn SealPlaces>> {
+        Some(Arc::new(Log::with(KeyChange::Revoke, entry, vouched_for)))
     };
-    earlier.revoke(&name("key 1"), revocation).unwrap();
-    let told = Trust {
-        store: earlier,
-        ..before
-    };
-    let late = Purpose {
-        evidence: None,
-        ..purpose
-    };
-    assert!(!told.judge(&key(1), &late, at).standing.counts());
+    let (early, late) = ([head(9), head(6)], [head(7), head(8)]);
+    let first = Some(micros(1));
+    for (row, store, places, heads, evidence, counts) in [
+        ("a place before", &store, ended(7, 9), &early, first, true),
+        // A clock can be set back.
+        ("no log", &store, None, &early, first, false),
+        ("later heads", &store, ended(7, 9), &late, first, false),
+        ("no evidence", &store, ended(7, 6), &early, first, false),
+        (
+            "an end elsewhere",
+            &store,
+            ended(8, 9),
+            &early,
+            first,
+            false,
+        ),
+        ("revoked before", &earlier, ended(7, 9), &early, None, false),
+    ] {
+        let trust = Trust {
+            places,
+            ..Trust::new(store.clone())
+        };
+        let purpose = Purpose {
+            evidence,
+            heads,
+            ..PURPOSE
+        };
+        let judged = trust.judge(&key(1), &purpose, day(20));
+        assert_eq!(judged.standing.counts(), counts, "{row}");
+    }
 }
 
 /// A key that was revoked by a clock. Only stamps from an authority outside this host show that a
@@ -126,33 +110,22 @@ fn a_stamp_of_the_log_is_evidence_against_a_revocation_by_a_clock_and_for_a_wind
     };
     let standing = |trust: &Trust, heads: &[Head], evidence| {
         let purpose = Purpose {
-            usage: KeyUsage::Native,
-            format: ScopeFormat::Transcript,
-            thread: None,
             evidence,
             heads,
+            ..PURPOSE
         };
         trust.judge(&key(1), &purpose, day(30)).standing
     };
-    let mut revoked = TrustStore::new();
-    revoked.add(native(1)).unwrap();
-    let revocation = Revocation {
-        at: day(10),
-        reason: "stolen".into(),
-        entry: None,
-    };
-    revoked.revoke(&name("key 1"), revocation.clone()).unwrap();
-    let by_stamps = stamped(revoked.clone());
+    let by_stamps = stamped(revoked(day(10), None));
     assert_eq!(standing(&by_stamps, &[head(3)], None), Standing::Trusted);
-    assert_eq!(
-        standing(&by_stamps, &[head(4), head(3)], Some(day(15))),
-        Standing::Trusted,
-        "any head that covers the signature"
-    );
+    // Any head that covers the signature counts.
+    let any = standing(&by_stamps, &[head(4), head(3)], Some(day(15)));
+    assert_eq!(any, Standing::Trusted);
     for heads in [&[head(4)][..], &[head(5)], &[]] {
         assert!(!standing(&by_stamps, heads, None).counts());
     }
-    assert!(!standing(&Trust::new(revoked), &[head(3)], None).counts());
+    let no_log = Trust::new(revoked(day(10), None));
+    assert!(!standing(&no_log, &[head(3)], None).counts());
     let pinned = Trust {
         pinned: Some(key(1).into()),
         ..by_stamps
@@ -160,24 +133,14 @@ fn a_stamp_of_the_log_is_evidence_against_a_revocation_by_a_clock_and_for_a_wind
     assert_eq!(standing(&pinned, &[head(3)], None), Standing::Pinned);
     assert!(!standing(&pinned, &[head(4)], None).counts());
     // If the key ended in the log, only places decide, and no moment does.
-    let mut ended = TrustStore::new();
-    ended.add(native(1)).unwrap();
-    let revocation = Revocation {
-        entry: Some(1),
-        ..revocation
-    };
-    ended.revoke(&name("key 1"), revocation).unwrap();
-    assert!(!standing(&stamped(ended), &[head(3)], None).counts());
+    let ended = stamped(revoked(day(10), Some(1)));
+    assert!(!standing(&ended, &[head(3)], None).counts());
     // A window is over, and the seal is older.
-    let mut window = TrustStore::new();
-    window
-        .add(TrustedKey {
-            not_before: Some(day(2)),
-            not_after: Some(day(10)),
-            ..native(1)
-        })
-        .unwrap();
-    let window = stamped(window);
+    let window = stamped(store([TrustedKey {
+        not_before: Some(day(2)),
+        not_after: Some(day(10)),
+        ..native(1)
+    }]));
     assert_eq!(standing(&window, &[head(3)], None), Standing::Trusted);
     for heads in [&[head(4)][..], &[]] {
         let out = standing(&window, heads, None);
@@ -214,39 +177,23 @@ impl SealPlaces for WentBack {
 // T-KLOG-04
 #[test]
 fn a_log_that_went_back_neither_lets_a_key_that_ended_count_nor_accuses_it() {
-    let at = Timestamp::parse_iso_seconds("2026-06-01T00:00:00Z").unwrap();
-    let mut store = TrustStore::new();
-    store.add(native(1)).unwrap();
-    let revocation = Revocation {
-        at,
-        reason: "rotated".into(),
-        entry: Some(7),
-    };
-    store.revoke(&name("key 1"), revocation).unwrap();
-    let end = |change| {
-        let signer = LocalSigner::new(PrivateKey::from_seed([1; 32]), KeyUsage::Native);
-        (7, KeyEvent::sign(change, &signer).unwrap())
-    };
-    let judged = |change, head| {
-        let keys = KeyHistory::of(&[end(change)]);
+    for (change, head, in_doubt) in [
+        (KeyChange::Revoke, head(6), true),
+        (KeyChange::Revoke, head(8), false),
+        // The end itself is among the lost entries.
+        (KeyChange::Create, head(8), true),
+    ] {
         let trust = Trust {
-            places: Some(Arc::new(WentBack(Log {
-                keys,
-                vouched_for: 9,
-                stamps: BTreeMap::new(),
-            }))),
-            ..Trust::new(store.clone())
+            places: Some(Arc::new(WentBack(Log::with(change, 7, 9)))),
+            ..Trust::new(revoked(day(20), Some(7)))
         };
         let purpose = Purpose {
             heads: &[head],
             ..PURPOSE
         };
-        let standing = trust.judge(&key(1), &purpose, at).standing;
+        let standing = trust.judge(&key(1), &purpose, day(20)).standing;
         assert!(!standing.counts());
-        matches!(standing, Standing::Revoked { in_doubt: true, .. })
-    };
-    assert!(judged(KeyChange::Revoke, head(6)));
-    assert!(!judged(KeyChange::Revoke, head(8)));
-    // The end itself is among the lost entries.
-    assert!(judged(KeyChange::Create, head(8)));
+        let found = matches!(standing, Standing::Revoked { in_doubt: true, .. });
+        assert_eq!(found, in_doubt, "{change:?} {head}");
+    }
 }

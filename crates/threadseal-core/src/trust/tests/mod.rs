@@ -5,11 +5,7 @@ mod ends;
 mod written;
 
 use super::*;
-use crate::key::PrivateKey;
-
-fn key(seed: u8) -> PublicKey {
-    *PrivateKey::from_seed([seed; 32]).public_key()
-}
+use crate::testing::{key, micros, signer};
 
 fn name(text: &str) -> TrustName {
     TrustName::parse(text).unwrap()
@@ -35,6 +31,25 @@ fn store(entries: impl IntoIterator<Item = TrustedKey>) -> TrustStore {
     store
 }
 
+fn revocation(at: Timestamp, reason: &str) -> Revocation {
+    Revocation {
+        at,
+        reason: reason.into(),
+        entry: None,
+    }
+}
+
+/// The store with key 1, which was revoked at this moment, by this entry of a log.
+fn revoked(at: Timestamp, entry: Option<u64>) -> TrustStore {
+    let mut store = store([native(1)]);
+    let revocation = Revocation {
+        entry,
+        ..revocation(at, "stolen")
+    };
+    store.revoke(&name("key 1"), revocation).unwrap();
+    store
+}
+
 const PURPOSE: Purpose<'static> = Purpose {
     usage: KeyUsage::Native,
     format: ScopeFormat::Transcript,
@@ -43,8 +58,8 @@ const PURPOSE: Purpose<'static> = Purpose {
     heads: &[],
 };
 
-fn standing(store: &TrustStore, key: &PublicKey, purpose: Purpose<'_>, now: u8) -> &'static str {
-    match store.judge(key, &purpose, day(now)).standing {
+fn standing(store: &TrustStore, seed: u8, purpose: Purpose<'_>, now: u8) -> &'static str {
+    match store.judge(&key(seed), &purpose, day(now)).standing {
         Standing::Trusted => "trusted",
         Standing::Pinned => "pinned",
         Standing::NotPinned => "not pinned",
@@ -62,34 +77,22 @@ fn a_key_counts_for_what_its_entry_names_and_nothing_else() {
     entry.scope.threads = [ThreadPattern::parse("agency/*").unwrap()].into();
     entry.scope.formats = [ScopeFormat::Transcript].into();
     let store = store([entry]);
-    let judged = |purpose| standing(&store, &key(1), purpose, 1);
-    assert_eq!(judged(PURPOSE), "trusted");
-    for purpose in [
-        Purpose {
-            usage: KeyUsage::Rye,
-            ..PURPOSE
-        },
-        Purpose {
-            usage: KeyUsage::Observed,
-            ..PURPOSE
-        },
-        Purpose {
-            format: ScopeFormat::Json,
-            ..PURPOSE
-        },
-        Purpose {
-            thread: Some("other/one"),
-            ..PURPOSE
-        },
-        Purpose {
-            thread: None,
-            ..PURPOSE
-        },
-    ] {
-        assert_eq!(judged(purpose), "out of scope", "{purpose:?}");
+    assert_eq!(standing(&store, 1, PURPOSE, 1), "trusted");
+    let edits: [fn(&mut Purpose<'_>); 5] = [
+        |purpose| purpose.usage = KeyUsage::Rye,
+        |purpose| purpose.usage = KeyUsage::Observed,
+        |purpose| purpose.format = ScopeFormat::Json,
+        |purpose| purpose.thread = Some("other/one"),
+        |purpose| purpose.thread = None,
+    ];
+    for edit in edits {
+        let mut purpose = PURPOSE;
+        edit(&mut purpose);
+        let standing = standing(&store, 1, purpose, 1);
+        assert_eq!(standing, "out of scope", "{purpose:?}");
     }
-    assert_eq!(standing(&store, &key(2), PURPOSE, 1), "unknown");
-    assert_eq!(standing(&TrustStore::new(), &key(1), PURPOSE, 1), "unknown");
+    assert_eq!(standing(&store, 2, PURPOSE, 1), "unknown");
+    assert_eq!(standing(&TrustStore::new(), 1, PURPOSE, 1), "unknown");
 }
 
 // T-KEY-04 T-KEY-13
@@ -98,66 +101,52 @@ fn a_window_is_judged_by_evidence_else_by_now() {
     let mut entry = native(1);
     (entry.not_before, entry.not_after) = (Some(day(10)), Some(day(20)));
     let store = store([entry]);
-    let judged = |evidence: Option<u8>, now| {
-        let evidence = evidence.map(day);
-        standing(
-            &store,
-            &key(1),
-            Purpose {
-                evidence,
-                ..PURPOSE
-            },
-            now,
-        )
-    };
-    assert_eq!(judged(None, 9), "expired");
-    assert_eq!(judged(None, 10), "trusted");
-    assert_eq!(judged(None, 20), "trusted");
-    assert_eq!(judged(None, 21), "expired");
-    assert_eq!(judged(Some(15), 30), "trusted");
-    assert_eq!(judged(Some(9), 15), "expired");
-    assert_eq!(judged(Some(21), 15), "expired");
+    for (evidence, now, expected) in [
+        (None, 9, "expired"),
+        (None, 10, "trusted"),
+        (None, 20, "trusted"),
+        (None, 21, "expired"),
+        (Some(15), 30, "trusted"),
+        (Some(9), 15, "expired"),
+        (Some(21), 15, "expired"),
+    ] {
+        let purpose = Purpose {
+            evidence: evidence.map(day),
+            ..PURPOSE
+        };
+        let standing = standing(&store, 1, purpose, now);
+        assert_eq!(standing, expected, "{evidence:?} {now}");
+    }
 }
 
 // T-KEY-01
 #[test]
 fn a_revoked_key_without_earlier_evidence_is_revoked_for_all_its_seals() {
-    let mut revoked = native(1);
-    revoked.revoked = Some(Revocation {
-        at: day(10),
-        reason: "stolen".into(),
-        entry: None,
-    });
+    let mut ended = native(1);
+    ended.revoked = Some(revocation(day(10), "stolen"));
     let mut observed = TrustedKey::new(name("other use"), key(1), [KeyUsage::Observed]);
     observed.note = Some("of the same key".into());
-    let store = store([revoked, observed]);
-    for usage in [KeyUsage::Native, KeyUsage::Observed, KeyUsage::Rye] {
-        let judged = |evidence: Option<u8>, now| {
-            let evidence = evidence.map(day);
-            standing(
-                &store,
-                &key(1),
-                Purpose {
-                    usage,
-                    evidence,
-                    ..PURPOSE
-                },
-                now,
-            )
-        };
-        let held_before = if usage == KeyUsage::Rye {
-            "out of scope"
-        } else {
-            "trusted"
-        };
-        assert_eq!(
-            judged(None, 5),
-            "revoked",
-            "announced for later is revoked too"
-        );
-        assert_eq!(judged(None, 15), "revoked");
-        assert_eq!(judged(Some(10), 15), "revoked");
-        assert_eq!(judged(Some(9), 15), held_before);
+    let store = store([ended, observed]);
+    for (usage, held_before) in [
+        (KeyUsage::Native, "trusted"),
+        (KeyUsage::Observed, "trusted"),
+        (KeyUsage::Rye, "out of scope"),
+    ] {
+        for (evidence, now, expected) in [
+            // A revocation that is announced for later is one, too.
+            (None, 5, "revoked"),
+            (None, 15, "revoked"),
+            (Some(10), 15, "revoked"),
+            (Some(9), 15, held_before),
+        ] {
+            let purpose = Purpose {
+                usage,
+                evidence: evidence.map(day),
+                ..PURPOSE
+            };
+            let standing = standing(&store, 1, purpose, now);
+            assert_eq!(standing, expected, "{usage} {evidence:?} {now}");
+        }
     }
 }
 
@@ -171,12 +160,7 @@ fn only_the_pinned_key_is_acceptable_and_only_unless_revoked() {
     assert_eq!(judged(&trust, 3), Standing::Pinned);
     trust.pinned = Some(key(1).into());
     assert_eq!(judged(&trust, 1), Standing::Pinned);
-    let revocation = Revocation {
-        at: day(1),
-        reason: "lost".into(),
-        entry: None,
-    };
-    trust.store.revoke(&name("key 1"), revocation).unwrap();
+    trust.store = revoked(day(1), None);
     assert!(matches!(judged(&trust, 1), Standing::Revoked { .. }));
     assert!(Standing::Pinned.counts() && !Standing::NotPinned.counts());
 }
@@ -213,13 +197,8 @@ fn one_key_may_have_several_entries_but_not_for_the_same_usage() {
     let both = TrustedKey::new(name("again"), key(1), [KeyUsage::Observed, KeyUsage::Rye]);
     assert!(store.add(both).unwrap_err().to_string().contains("as rye"));
     let same_name = TrustedKey::new(name("key 1"), key(2), [KeyUsage::Native]);
-    assert!(
-        store
-            .add(same_name)
-            .unwrap_err()
-            .to_string()
-            .contains("in use")
-    );
+    let refused = store.add(same_name).unwrap_err().to_string();
+    assert!(refused.contains("in use"), "{refused}");
     assert_eq!(store.len(), 2);
     store.remove(&name("key 1"));
     assert_eq!(store.by_key_id(key(1).key_id()), Some(key(1)));
@@ -236,18 +215,11 @@ fn an_entry_that_contradicts_itself_is_refused() {
         |e| (e.not_before, e.not_after) = (Some(day(2)), Some(day(1))),
         |e| e.note = Some("two\nlines".into()),
         |e| e.note = Some("x".repeat(MAX_TRUST_TEXT_BYTES + 1)),
-        |e| {
-            e.revoked = Some(Revocation {
-                at: day(1),
-                reason: "\u{1b}[2J".into(),
-                entry: None,
-            });
-        },
+        |e| e.revoked = Some(revocation(day(1), "\u{1b}[2J")),
         |e| {
             let pattern = |i| ThreadPattern::parse(&format!("t{i}")).unwrap();
-            e.scope.threads = (0..=crate::limits::MAX_SCOPE_PATTERNS)
-                .map(pattern)
-                .collect();
+            let many = 0..=crate::limits::MAX_SCOPE_PATTERNS;
+            e.scope.threads = many.map(pattern).collect();
         },
     ] {
         let mut entry = native(1);
@@ -255,15 +227,8 @@ fn an_entry_that_contradicts_itself_is_refused() {
         assert!(store.add(entry).is_err());
     }
     assert!(store.is_empty());
-    for bad in [
-        "",
-        " a",
-        "a ",
-        "a\nb",
-        "a\u{202e}b",
-        "a\"b",
-        &"x".repeat(129),
-    ] {
+    let long = "x".repeat(129);
+    for bad in ["", " a", "a ", "a\nb", "a\u{202e}b", "a\"b", &long] {
         assert!(TrustName::parse(bad).is_err(), "{bad:?}");
     }
 }
@@ -272,29 +237,21 @@ fn an_entry_that_contradicts_itself_is_refused() {
 #[test]
 fn an_earlier_revocation_stands() {
     let mut store = store([native(1)]);
-    let revocation = |at, reason: &str| Revocation {
-        at: day(at),
-        reason: reason.into(),
-        entry: None,
-    };
-    let name = name("key 1");
-    store.revoke(&name, revocation(10, "first")).unwrap();
-    store.revoke(&name, revocation(20, "later")).unwrap();
-    let revoked = |store: &TrustStore| store.by_name(&name).and_then(|e| e.revoked.clone());
-    assert_eq!(revoked(&store), Some(revocation(10, "first")));
-    assert!(store.revoke(&name, revocation(5, "two\nlines")).is_err());
-    assert_eq!(
-        revoked(&store),
-        Some(revocation(10, "first")),
-        "a failure changes nothing"
-    );
-    store.revoke(&name, revocation(5, "earlier")).unwrap();
-    assert_eq!(revoked(&store), Some(revocation(5, "earlier")));
-    assert!(
-        store
-            .revoke(&self::name("nobody"), revocation(1, ""))
-            .is_err()
-    );
+    let own = name("key 1");
+    // An earlier moment counts; a later one, and a failure, change nothing.
+    for (at, reason, stands) in [
+        (10, "first", (10, "first")),
+        (20, "later", (10, "first")),
+        (5, "two\nlines", (10, "first")),
+        (5, "earlier", (5, "earlier")),
+    ] {
+        let done = store.revoke(&own, revocation(day(at), reason));
+        assert_eq!(done.is_ok(), !reason.contains('\n'));
+        let now = store.by_name(&own).and_then(|entry| entry.revoked.clone());
+        assert_eq!(now, Some(revocation(day(stands.0), stands.1)));
+    }
+    let unknown = store.revoke(&name("nobody"), revocation(day(1), ""));
+    assert!(unknown.is_err());
 }
 
 #[test]

@@ -245,93 +245,104 @@ mod tests {
     #[test]
     fn a_shebang_counts_once_before_the_header_else_behind_it() {
         let header = fields();
-        let tool = |text: &str| hashed(text, DocumentKind::Python, ItemType::Tool).to_owned();
-        assert_eq!(tool(&format!("# {header}\nx\n")), "x\n");
-        assert_eq!(tool(&format!("#!/a\n# {header}\nx\n")), "x\n");
-        assert_eq!(tool(&format!("# {header}\n#!/a\nx\n")), "x\n");
-        assert_eq!(tool(&format!("#!/a\n# {header}\n#!/b\nx\n")), "#!/b\nx\n");
-        // Without a final newline the header is not removed.
-        assert_eq!(tool(&format!("# {header}")), format!("# {header}"));
-        assert_eq!(tool("# kiwi-mcp:validated:junk\nx"), "x");
-        assert_eq!(tool("#! /a\nx"), "#! /a\nx");
+        for (text, hashed) in [
+            (format!("# {header}\nx\n"), "x\n"),
+            (format!("#!/a\n# {header}\nx\n"), "x\n"),
+            (format!("# {header}\n#!/a\nx\n"), "x\n"),
+            (format!("#!/a\n# {header}\n#!/b\nx\n"), "#!/b\nx\n"),
+            // Without a final newline the header is not removed.
+            (format!("# {header}"), &format!("# {header}")),
+            ("# kiwi-mcp:validated:junk\nx".to_owned(), "x"),
+            ("#! /a\nx".to_owned(), "#! /a\nx"),
+        ] {
+            let found = self::hashed(&text, DocumentKind::Python, ItemType::Tool);
+            assert_eq!(found, hashed, "{text:?}");
+        }
     }
 
     // T-RYE-13
     #[test]
     fn front_matter_ends_at_the_next_three_dashes_wherever_they_are() {
-        let header = fields();
-        let knowledge =
-            |text: &str| hashed(text, DocumentKind::Markdown, ItemType::Knowledge).to_owned();
-        let top = format!("<!-- {header} -->\n");
-        assert_eq!(knowledge(&format!("{top}x\n")), "x\n");
-        assert_eq!(knowledge(&format!("{top}---\na\n---\n\n x \u{1c}\n")), "x");
-        assert_eq!(knowledge(&format!("{top}--- a---b\n")), "b");
-        assert_eq!(knowledge(&format!("{top}------")), "");
-        assert_eq!(knowledge(&format!("{top}-----")), "-----");
-        assert_eq!(knowledge(&format!("{top}---\nno end\n")), "---\nno end\n");
-        // "[^>]+" crosses newlines but not ">".
-        assert_eq!(knowledge("<!-- rye:signed:a\nb -->\nx"), "x");
-        let junk = "<!-- rye:signed:a --> junk\nx";
-        assert_eq!(knowledge(junk), junk);
+        let top = format!("<!-- {} -->\n", fields());
+        for (top, text, hashed) in [
+            (&*top, "x\n", "x\n"),
+            (&top, "---\na\n---\n\n x \u{1c}\n", "x"),
+            (&top, "--- a---b\n", "b"),
+            (&top, "------", ""),
+            (&top, "-----", "-----"),
+            (&top, "---\nno end\n", "---\nno end\n"),
+            // "[^>]+" crosses newlines but not ">".
+            ("<!-- rye:signed:a\nb -->\n", "x", "x"),
+            (
+                "<!-- rye:signed:a --> ",
+                "junk\nx",
+                "<!-- rye:signed:a --> junk\nx",
+            ),
+        ] {
+            let text = format!("{top}{text}");
+            let found = self::hashed(&text, DocumentKind::Markdown, ItemType::Knowledge);
+            assert_eq!(found, hashed, "{text:?}");
+        }
     }
 
     // T-RYE-13
     #[test]
     fn a_directive_is_its_block_wherever_it_stands() {
-        let directive =
-            |text: &str| extract(text, DocumentKind::Markdown, ItemType::Directive).is_some();
-        let text = "prose <directive a=\"\n\">x</directive> y </directive>\n";
-        assert_eq!(
-            hashed(text, DocumentKind::Markdown, ItemType::Directive),
-            "<directive a=\"\n\">x</directive> y </directive>"
-        );
-        assert!(directive("<directives></directive>"));
-        assert!(!directive("</directive><directive>"));
-        assert!(!directive("<directive </directive"));
-        assert!(!directive("no block"));
+        for (text, block) in [
+            (
+                "prose <directive a=\"\n\">x</directive> y </directive>\n",
+                Some("<directive a=\"\n\">x</directive> y </directive>"),
+            ),
+            ("<directives></directive>", Some("<directives></directive>")),
+            ("</directive><directive>", None),
+            ("<directive </directive", None),
+            ("no block", None),
+        ] {
+            let found = extract(text, DocumentKind::Markdown, ItemType::Directive);
+            assert_eq!(found.map(|range| &text[range]), block, "{text:?}");
+        }
     }
 
     #[test]
     fn headers_are_found_only_where_rye_looks() {
+        use DocumentKind::{JavaScript, Python, Yaml};
         let header = fields();
-        let find = |text: &str, kind, item| find_header(text, kind, item).is_some();
-        let (py, js, yaml) = (
-            DocumentKind::Python,
-            DocumentKind::JavaScript,
-            DocumentKind::Yaml,
-        );
         let after_shebang = format!("#!/a\n# {header}\nx");
-        assert!(find(&after_shebang, py, ItemType::Tool));
-        assert!(find(&after_shebang, yaml, ItemType::Tool));
-        assert!(!find(&after_shebang, yaml, ItemType::Config));
         let slashes = format!("#!/a\n// {header}\nx");
-        assert!(!find(&slashes, js, ItemType::Tool));
-        assert!(find(&slashes[5..], js, ItemType::Tool));
-        assert!(!find(&format!("\n# {header}\n"), py, ItemType::Tool));
+        for (text, kind, item, found) in [
+            (&*after_shebang, Python, ItemType::Tool, true),
+            (&after_shebang, Yaml, ItemType::Tool, true),
+            (&after_shebang, Yaml, ItemType::Config, false),
+            (&slashes, JavaScript, ItemType::Tool, false),
+            (&slashes[5..], JavaScript, ItemType::Tool, true),
+            (&format!("\n# {header}\n"), Python, ItemType::Tool, false),
+        ] {
+            let there = find_header(text, kind, item).is_some();
+            assert_eq!(there, found, "{text:?}");
+        }
     }
 
     #[test]
     fn near_misses_are_named() {
         let header = fields();
-        let why = |text: &str| near_miss(text).map(|(_, why)| why);
-        assert!(
-            why(&format!("\u{feff}# {header}\n"))
-                .unwrap()
-                .contains("order mark")
-        );
-        assert!(
-            why(&format!("\n# {header}\n"))
-                .unwrap()
-                .contains("is not where")
-        );
-        assert!(
-            why(&format!("# {}\n", header.replace("ab", "AB")))
-                .unwrap()
-                .contains("grammar")
-        );
-        assert!(why("# rye:signed:\n").unwrap().contains("grammar"));
-        assert_eq!(why(&format!("text about {header}")), None);
-        assert_eq!(why("nothing"), None);
+        for (text, expected) in [
+            (format!("\u{feff}# {header}\n"), Some("order mark")),
+            (format!("\n# {header}\n"), Some("is not where")),
+            (
+                format!("# {}\n", header.replace("ab", "AB")),
+                Some("grammar"),
+            ),
+            ("# rye:signed:\n".to_owned(), Some("grammar")),
+            (format!("text about {header}"), None),
+            ("nothing".to_owned(), None),
+        ] {
+            let why = near_miss(&text).map(|(_, why)| why);
+            let fits = match expected {
+                Some(part) => why.as_ref().is_some_and(|why| why.contains(part)),
+                None => why.is_none(),
+            };
+            assert!(fits, "{text:?}: {why:?}");
+        }
     }
 
     #[test]

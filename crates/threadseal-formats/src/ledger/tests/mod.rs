@@ -2,16 +2,51 @@
 //! `AbstractRuntime`.
 
 use super::*;
+use threadseal_core::canon::json::{self, Text, Value};
 use threadseal_core::digest::Digest;
+use threadseal_core::key::PublicKey;
+use threadseal_core::limits::{
+    MAX_COMPAT_FAILURE_BYTES, MAX_FORK_RECORDS, MAX_LINE_RECORDS, MAX_LINK_BYTES, MAX_OPEN_STEPS,
+};
+use threadseal_core::record::ExpectedHead;
+use threadseal_core::report::Verdict::{
+    Consistent, Foreign, Forked, Partial, RolledBack, Tampered, Truncated, UnsignedTail, Verified,
+};
+use threadseal_core::report::{CheckResult, Completeness, Expectation, Report};
+use threadseal_core::testing::{codes, is, key, micros};
 use threadseal_core::time::Timestamp;
+use threadseal_core::trust::Trust;
 
 mod bounds;
 mod reading;
 mod records;
 mod weaknesses;
 
-fn at(micros: u64) -> Timestamp {
-    Timestamp::from_micros(1_795_379_401_000_000 + micros).unwrap()
+fn at(after: u64) -> Timestamp {
+    micros(1_795_379_401_000_000 + after)
+}
+
+fn judged(bytes: &[u8], options: ChainOptions) -> Outcome {
+    judge(bytes, options, &Judging::new(&Trust::default(), at(0)))
+}
+
+fn plain(bytes: &[u8]) -> Report {
+    judged(bytes, ChainOptions::default()).report
+}
+
+/// The answer of `AbstractRuntime`.
+fn answer(report: &Report) -> &str {
+    report.compat["abstractruntime"].as_json()
+}
+
+/// Whether `AbstractRuntime` accepts the ledger.
+fn ok(report: &Report) -> bool {
+    answer(report).starts_with("{\"ok\": true")
+}
+
+fn check(report: &Report, name: &str) -> Option<CheckResult> {
+    let found = report.checks.iter().find(|check| check.name == name);
+    found.map(|check| check.result)
 }
 
 /// A run of `steps` steps, two records each, unchained.

@@ -2,6 +2,7 @@
 
 use super::super::facts::{FactReader, Facts};
 use super::super::load::{Found, LineRead, LineReader, LineSplitter, Place};
+use super::*;
 use proptest::prelude::*;
 use threadseal_core::canon::arbitrary;
 use threadseal_core::canon::json::parse_python;
@@ -158,22 +159,19 @@ fn a_row_holds_one_record_or_nothing_and_never_raises() {
 
 #[test]
 fn a_row_that_is_no_text_makes_the_original_raise_whatever_stands_before_it() {
-    let mut verifier = super::super::Verifier::new(super::super::ChainOptions::default());
+    let mut verifier = Verifier::new(ChainOptions::default());
     let mut reader = LineReader::new();
     let rows: [&[u8]; 3] = [b"{}", b"{\"a\":\"\xff\"}", b"\xfe"];
     for (number, row) in (1..).zip(rows) {
         let place = Place::row(number, row.len() as u64);
         verifier.take(&reader.read_row(row), row, place);
     }
-    let trust = threadseal_core::trust::Trust::default();
-    let now = threadseal_core::time::Timestamp::from_micros(0).unwrap();
-    let judging = super::super::Judging::new(&trust, now);
-    let report = super::super::conclude(verifier, 0, &judging).report;
-    let answer = report.compat.get("abstractruntime").unwrap().as_json();
-    let message =
-        "Could not decode to UTF-8 column 'record_json' with text '{\\\"a\\\":\\\"\u{fffd}\\\"}'";
+    let trust = Trust::default();
+    let report = conclude(verifier, 0, &Judging::new(&trust, at(0))).report;
+    let text = "{\\\"a\\\":\\\"\u{fffd}\\\"}";
     let expected = format!(
-        "{{\"exception\": {{\"type\": \"OperationalError\", \"message\": \"{message}\", \"stage\": \"load\"}}}}"
+        "{{\"exception\": {{\"type\": \"OperationalError\", \"message\": \"Could not decode to UTF-8 \
+         column 'record_json' with text '{text}'\", \"stage\": \"load\"}}}}"
     );
-    assert_eq!(answer.replace("\\ufffd", "\u{fffd}"), expected);
+    assert_eq!(answer(&report).replace("\\ufffd", "\u{fffd}"), expected);
 }

@@ -1,15 +1,7 @@
 //! Records, run states and actors as `AbstractRuntime` writes them, and the bytes that a hash
 //! covers.
 
-use super::super::*;
-use threadseal_core::canon::json::{self, Text, Value};
-use threadseal_core::digest::Digest;
-use threadseal_core::key::PublicKey;
-use threadseal_core::time::Timestamp;
-
-fn at(micros: u64) -> Timestamp {
-    Timestamp::from_micros(1_795_379_401_000_000 + micros).unwrap()
-}
+use super::*;
 
 fn read(text: &str) -> Value {
     json::parse(text.as_bytes()).unwrap()
@@ -183,10 +175,7 @@ fn actor_ids_are_those_of_the_original() {
 
 #[test]
 fn an_actor_with_a_key_has_another_id_and_names_the_key() {
-    let [one, two] = [1, 2].map(|seed| {
-        let key = threadseal_core::key::PrivateKey::from_seed([seed; 32]);
-        *key.public_key()
-    });
+    let (one, two) = (key(1), key(2));
     let of = |key: &PublicKey| {
         let other = members(r#"{"public_key":"did:key:zother","v":1}"#);
         ActorFingerprint::for_key("agent", None, other, key).unwrap()

@@ -1,9 +1,6 @@
 //! Generated links with their files, and the verdicts on them.
 
 use super::*;
-use threadseal_core::report::Verdict;
-use threadseal_core::time::Timestamp;
-use threadseal_core::trust::Trust;
 
 /// A link that was made, with its file.
 #[derive(Clone)]
@@ -21,52 +18,126 @@ impl Made {
             hash: sealed.hash,
         }
     }
+
+    /// Signed by `seed`.
+    pub(super) fn native(header: CheckpointHeader, seed: u8, state: &[u8]) -> Self {
+        Self::of(seal_native(header, &native(seed)).unwrap(), state)
+    }
+
+    /// A link of v0x04, signed by `seed`.
+    pub(super) fn igor(header: CheckpointHeader, seed: u8, state: &[u8]) -> Self {
+        Self::of(seal_original(header, state, &igor(seed)).unwrap(), state)
+    }
+
+    pub(super) fn whole(&self) -> WholeLink {
+        WholeLink::read(&self.file).unwrap()
+    }
+
+    /// The seed of its root's key.
+    fn root(&self) -> u8 {
+        let root = self.header.native.as_ref().unwrap().root;
+        (0..=u8::MAX).find(|seed| key(*seed) == root).unwrap()
+    }
+
+    /// The next checkpoint, by `seed`.
+    pub(super) fn next(&self, seed: u8, state: &[u8]) -> Self {
+        self.next_with(seed, state, |_| {})
+    }
+
+    pub(super) fn next_with(
+        &self,
+        seed: u8,
+        state: &[u8],
+        change: impl FnOnce(&mut CheckpointHeader),
+    ) -> Self {
+        let writer = writer(self.root(), seed, 1);
+        let mut header = self.header.following(self.hash, &writer).unwrap();
+        part(&mut header).state = StateSeal::of(state, MediaType::bytes());
+        header.tick += 5;
+        change(&mut header);
+        Self::native(header, seed, state)
+    }
+
+    /// A link that moves authority, by `seed`.
+    pub(super) fn moved(&self, seed: u8, body: &LinkBody) -> Self {
+        self.moved_with(seed, body, |_| {})
+    }
+
+    pub(super) fn moved_with(
+        &self,
+        seed: u8,
+        body: &LinkBody,
+        change: impl FnOnce(&mut CheckpointHeader),
+    ) -> Self {
+        let writer = writer(self.root(), seed, 1);
+        let mut header = draft(&self.header, self.hash, body, &writer).unwrap();
+        change(&mut header);
+        Self::native(header, seed, &body.encode())
+    }
+
+    pub(super) fn release(&self, seed: u8, target: u8) -> Self {
+        let body = release(self.header.epoch.major + 1, self.hash, target);
+        self.moved(seed, &body)
+    }
+
+    pub(super) fn accept(&self, seed: u8) -> Self {
+        self.moved(seed, &LinkBody::Accept { release: self.hash })
+    }
+
+    pub(super) fn refuse(&self, seed: u8) -> Self {
+        self.moved(seed, &refuse(self.hash))
+    }
+
+    /// `seed` gives the agent to key 4, at epoch 2.
+    pub(super) fn recover(&self, seed: u8, void: Option<&Made>) -> Self {
+        self.moved(seed, &recover(2, void.map(|void| void.hash), 4))
+    }
+}
+
+/// The part of a header that only v0x05 has.
+pub(super) fn part(header: &mut CheckpointHeader) -> &mut NativeHeader {
+    header.native.as_mut().unwrap()
+}
+
+pub(super) fn release(epoch: u64, checkpoint: ContentHash, target: u8) -> LinkBody {
+    LinkBody::Release(Release {
+        epoch,
+        checkpoint,
+        target: key(target),
+        nonce: [7; 32],
+    })
+}
+
+pub(super) fn refuse(release: ContentHash) -> LinkBody {
+    LinkBody::Refuse {
+        release,
+        reason: RefusalReason::parse("no room").unwrap(),
+    }
+}
+
+pub(super) fn recover(epoch: u64, void: Option<ContentHash>, to: u8) -> LinkBody {
+    LinkBody::Recover(Recover {
+        epoch,
+        void,
+        key: key(to),
+        nonce: [2; 32],
+    })
 }
 
 /// The first checkpoint of the agent with the root `root`, by the key `seed`.
 pub(super) fn first(root: u8, seed: u8) -> Made {
-    let writer = writer(root, seed, 1);
-    let sealed = seal_native(genesis(root, &writer, b"first"), &native(seed)).unwrap();
-    Made::of(sealed, b"first")
+    let header = genesis(root, &writer(root, seed, 1), b"first");
+    Made::native(header, seed, b"first")
 }
 
-/// The next checkpoint by the same signer, changed by `change`.
-pub(super) fn next(
-    before: &Made,
-    seed: u8,
-    state: &[u8],
-    change: impl FnOnce(&mut CheckpointHeader),
-) -> Made {
-    let root = before.header.native.as_ref().unwrap().root;
-    let root = (0..=u8::MAX).find(|seed| key(*seed) == root).unwrap();
-    let mut header = before
-        .header
-        .following(before.hash, &writer(root, seed, 1))
-        .unwrap();
-    header.native.as_mut().unwrap().state = StateSeal::of(state, MediaType::bytes());
-    header.tick += 5;
-    change(&mut header);
-    Made::of(seal_native(header, &native(seed)).unwrap(), state)
-}
-
-/// A link that moves authority, by `seed` under `root`.
-pub(super) fn hand(before: &Made, root: u8, seed: u8, body: &LinkBody) -> Made {
-    let header = draft(&before.header, before.hash, body, &writer(root, seed, 1)).unwrap();
-    Made::of(seal_native(header, &native(seed)).unwrap(), &body.encode())
-}
-
-pub(super) fn release(before: &Made, root: u8, seed: u8, target: u8, nonce: u8) -> Made {
-    let body = LinkBody::Release(Release {
-        epoch: before.header.epoch.major + 1,
-        checkpoint: before.hash,
-        target: key(target),
-        nonce: [nonce; 32],
-    });
-    hand(before, root, seed, &body)
-}
-
+/// The time of all links.
 pub(super) fn now() -> Timestamp {
-    Timestamp::from_micros(u64::try_from(NOW / 1000).unwrap()).unwrap()
+    micros(u64::try_from(NOW / 1000).unwrap())
+}
+
+/// A minute after the end of all delegations.
+pub(super) fn later() -> Timestamp {
+    micros(now().as_micros() + 60_000_000)
 }
 
 pub(super) fn facts(files: &[&Made]) -> Vec<LinkFacts> {
@@ -79,23 +150,27 @@ pub(super) fn judged(files: Vec<LinkFacts>, judging: &Judging<'_>) -> Outcome {
     let mut outcomes = judge(files, judging).unwrap();
     assert_eq!(outcomes.len(), 1);
     let outcome = outcomes.remove(0);
-    let verified = outcome.report.verdict == Verdict::Verified;
+    let verified = outcome.report.verdict == Verified;
     assert_eq!(outcome.verified.is_some(), verified);
     outcome
 }
 
-pub(super) fn pinned(root: u8, files: &[&Made]) -> Outcome {
-    judged(facts(files), &Judging::new(&Trust::key(key(root)), now()))
+/// Checks the verdict on these files of a reader with this trust, and a finding; "" is any.
+#[track_caller]
+pub(super) fn by(trust: &Trust, files: &[&Made], verdict: Verdict, code: &str) -> Outcome {
+    let outcome = judged(facts(files), &Judging::new(trust, now()));
+    is(&outcome.report, verdict, code);
+    outcome
 }
 
+/// The same where the root 1 is pinned.
 #[track_caller]
-pub(super) fn says(outcome: &Outcome, verdict: Verdict, code: &str) {
-    let codes: Vec<&str> = outcome
-        .report
-        .findings
-        .iter()
-        .map(|f| f.code.as_str())
-        .collect();
-    assert_eq!(outcome.report.verdict, verdict, "{codes:?}");
-    assert!(code.is_empty() || codes.contains(&code), "{codes:?}");
+pub(super) fn pinned(files: &[&Made], verdict: Verdict, code: &str) -> Outcome {
+    by(&Trust::key(key(1)), files, verdict, code)
+}
+
+/// The same where no key is trusted.
+#[track_caller]
+pub(super) fn untrusted(files: &[&Made], verdict: Verdict, code: &str) -> Outcome {
+    by(&Trust::default(), files, verdict, code)
 }

@@ -9,33 +9,41 @@ mod made;
 mod originals;
 mod package;
 mod proofs;
+mod standing;
 mod transfer;
 
+use self::made::*;
 use super::*;
 use threadseal_core::digest::Digest;
-use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, PublicKey, Signer as _};
+use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
+use threadseal_core::record::{ExpectedHead, Head, RecordId};
+use threadseal_core::report::Verdict::{
+    self, Forged, Forked, Open, Partial, RolledBack, Tampered, Truncated, UnknownSigner, Unsigned,
+    Verified,
+};
+use threadseal_core::report::{Completeness, Expectation, KnownFork, SignerStatus};
+use threadseal_core::testing::{codes, is, key, micros, revoked, signer, trust_in};
+use threadseal_core::time::Timestamp;
+use threadseal_core::tlog::entry::fork::{ForkPlace, ForkedLinks, LoggedFork};
+use threadseal_core::trust::Trust;
 
 /// A time in all delegations.
-pub(super) const NOW: i64 = 1_700_000_000_000_000_000;
+const NOW: i64 = 1_700_000_000_000_000_000;
 
-pub(super) fn native(seed: u8) -> LocalSigner {
-    LocalSigner::new(PrivateKey::from_seed([seed; 32]), KeyUsage::Native)
+fn native(seed: u8) -> LocalSigner {
+    signer(seed, KeyUsage::Native)
 }
 
-pub(super) fn igor(seed: u8) -> LocalSigner {
-    LocalSigner::new(PrivateKey::from_seed([seed; 32]), KeyUsage::Igor)
+fn igor(seed: u8) -> LocalSigner {
+    signer(seed, KeyUsage::Igor)
 }
 
-pub(super) fn key(seed: u8) -> PublicKey {
-    *native(seed).public_key()
-}
-
-pub(super) fn name() -> AgentName {
+fn name() -> AgentName {
     AgentName::parse("counter").unwrap()
 }
 
 /// The writer for `seed` as an agent of the root `root`, with its delegation of this number.
-pub(super) fn writer(root: u8, seed: u8, key_epoch: u64) -> Writer {
+fn writer(root: u8, seed: u8, key_epoch: u64) -> Writer {
     let delegate = || {
         let window = [NOW - 1000, NOW + 1000];
         let root = native(root);
@@ -49,7 +57,7 @@ pub(super) fn writer(root: u8, seed: u8, key_epoch: u64) -> Writer {
 }
 
 /// An unsigned first checkpoint with this state.
-pub(super) fn genesis(root: u8, writer: &Writer, state: &[u8]) -> CheckpointHeader {
+fn genesis(root: u8, writer: &Writer, state: &[u8]) -> CheckpointHeader {
     CheckpointHeader {
         version: Version::V5,
         budget: 1_000_000,
@@ -78,7 +86,7 @@ pub(super) fn genesis(root: u8, writer: &Writer, state: &[u8]) -> CheckpointHead
 }
 
 /// An unsigned checkpoint of v0x04.
-pub(super) fn original(prev: Option<ContentHash>) -> CheckpointHeader {
+fn original(prev: Option<ContentHash>) -> CheckpointHeader {
     CheckpointHeader {
         version: Version::V4,
         budget: 998_630,

@@ -13,57 +13,38 @@ struct Cargo {
     delegation: Delegation,
 }
 
-fn native_link(
-    header: CheckpointHeader,
-    body: Option<&LinkBody>,
-    seed: u8,
-) -> (SealedHeader, Vec<u8>) {
-    let sealed = seal_native(header, &native(seed)).unwrap();
-    let state = body.map_or_else(Vec::new, LinkBody::encode);
-    let bytes = [sealed.bytes.as_slice(), &state].concat();
-    (sealed, bytes)
+fn delegation(root: u8, to: u8) -> Delegation {
+    let window = [NOW, NOW + 10];
+    Delegation::sign(&native(root), name(), key(to), 2, window).unwrap()
 }
 
 fn cargo() -> Cargo {
     let mut v3 = original(None);
     v3.version = Version::V3;
     let v3 = v3.encode().unwrap();
-    let v4 = seal_original(original(Some(ContentHash::of(&v3))), b"old", &igor(1)).unwrap();
+    let v4 = Made::igor(original(Some(ContentHash::of(&v3))), 1, b"old");
     let receipts = write_receipts(&[]);
     let mut first = genesis(1, &writer(1, 2, 1), b"earlier");
     (first.prev, first.epoch, first.tick) = (Some(v4.hash), v4.header.epoch, 60);
     first.budget = 900_000;
-    first.native.as_mut().unwrap().seq = 2;
-    let (first, first_bytes) = native_link(first, None, 2);
-    let mut second = first
-        .header
-        .following(first.hash, &writer(1, 2, 1))
-        .unwrap();
-    second.tick = 61;
-    let native = second.native.as_mut().unwrap();
-    native.state = StateSeal::of(STATE, MediaType::bytes());
-    native.manifest = Some(Digest::of(MANIFEST));
-    native.receipts = Some(Digest::of(&receipts));
-    let (second, second_bytes) = native_link(second, None, 2);
-    let release = LinkBody::Release(Release {
-        epoch: 2,
-        checkpoint: second.hash,
-        target: key(3),
-        nonce: [7; 32],
+    part(&mut first).seq = 2;
+    // The states of the first two native links do not travel.
+    let first = Made::native(first, 2, b"");
+    let second = first.next_with(2, b"", |header| {
+        header.tick = 61;
+        let part = part(header);
+        part.state = StateSeal::of(STATE, MediaType::bytes());
+        part.manifest = Some(Digest::of(MANIFEST));
+        part.receipts = Some(Digest::of(&receipts));
     });
-    let header = draft(&second.header, second.hash, &release, &writer(1, 2, 1)).unwrap();
-    let (_, release_bytes) = native_link(header, Some(&release), 2);
-    let window = [NOW, NOW + 10];
+    let release = second.release(2, 3);
     Cargo {
-        links: vec![
-            v3,
-            [v4.bytes.as_slice(), b"old"].concat(),
-            first_bytes,
-            second_bytes,
-            release_bytes,
-        ],
+        links: [v3]
+            .into_iter()
+            .chain([v4, first, second, release].map(|made| made.file))
+            .collect(),
         receipts,
-        delegation: Delegation::sign(&super::native(1), name(), key(3), 2, window).unwrap(),
+        delegation: delegation(1, 3),
     }
 }
 
@@ -122,12 +103,8 @@ fn a_package_is_read_as_it_was_packed() {
     assert_eq!(package.delegation, Some(cargo.delegation.clone()));
     assert_eq!(package.manifest.as_deref(), Some(MANIFEST));
     assert_eq!(package.receipts, Some((cargo.receipts.clone(), Vec::new())));
-    let links: Vec<_> = package
-        .links()
-        .iter()
-        .map(|(_, bytes)| bytes.clone())
-        .collect();
-    assert_eq!(links, cargo.links);
+    let links = package.links().iter().map(|(_, bytes)| bytes.clone());
+    assert_eq!(links.collect::<Vec<_>>(), cargo.links);
     // A target that needs no delegation gets none.
     assert!(read(&cargo.pack_with(|parts| parts.delegation = None)).is_ok());
 }
@@ -153,36 +130,39 @@ fn every_flip_and_every_cut_of_a_package_is_refused() {
 // T-LIN-11
 #[test]
 fn a_history_with_a_link_missing_or_out_of_place_is_refused() {
-    let whole = cargo();
-    for (without, fault) in [
-        (1, PackageFault::Chain(1)),
-        (2, PackageFault::Chain(2)),
-        (3, PackageFault::Chain(3)),
-        (4, PackageFault::NoRelease),
-    ] {
-        let mut cut = cargo();
-        cut.links.remove(without);
-        assert_eq!(read(&cut.pack()).err(), Some(fault), "without {without}");
+    let edits: [(&str, fn(&mut Vec<Vec<u8>>), PackageFault); 7] = [
+        ("v4 gone", |l| drop(l.remove(1)), PackageFault::Chain(1)),
+        ("first gone", |l| drop(l.remove(2)), PackageFault::Chain(2)),
+        ("second gone", |l| drop(l.remove(3)), PackageFault::Chain(3)),
+        ("no release", |l| drop(l.remove(4)), PackageFault::NoRelease),
+        (
+            "twice",
+            |l| l.insert(3, l[2].clone()),
+            PackageFault::Chain(3),
+        ),
+        // A history without its beginning itself shows that links are missing.
+        ("headless", |l| drop(l.drain(..2)), PackageFault::Chain(0)),
+        ("none", Vec::clear, PackageFault::Shape),
+    ];
+    for (what, edit, fault) in edits {
+        let mut changed = cargo();
+        edit(&mut changed.links);
+        assert_eq!(read(&changed.pack()).err(), Some(fault), "{what}");
     }
-    let mut twice = cargo();
-    twice.links.insert(3, whole.links[2].clone());
-    assert_eq!(read(&twice.pack()).err(), Some(PackageFault::Chain(3)));
-    // A history without its beginning itself shows that links are missing.
-    let mut headless = cargo();
-    headless.links.drain(..2);
-    assert_eq!(read(&headless.pack()).err(), Some(PackageFault::Chain(0)));
-    let none = whole.pack_with(|parts| parts.links = &[]);
-    assert_eq!(read(&none).err(), Some(PackageFault::Shape));
 }
 
 #[test]
 fn a_package_for_somebody_else_or_of_somebody_else_is_refused() {
     let package = cargo().pack();
-    let refused = |root, target, name| read_as(&package, root, target, name, None).err();
-    assert_eq!(refused(1, 9, None), Some(PackageFault::Target));
-    assert_eq!(refused(9, 3, None), Some(PackageFault::Agent));
-    assert_eq!(refused(1, 3, Some("another")), Some(PackageFault::Agent));
-    assert_eq!(refused(1, 3, None), None);
+    for (root, target, name, fault) in [
+        (1, 9, None, Some(PackageFault::Target)),
+        (9, 3, None, Some(PackageFault::Agent)),
+        (1, 3, Some("another"), Some(PackageFault::Agent)),
+        (1, 3, None, None),
+    ] {
+        let refused = read_as(&package, root, target, name, None).err();
+        assert_eq!(refused, fault, "{root} {target} {name:?}");
+    }
 }
 
 // T-LIN-11
@@ -199,29 +179,23 @@ fn a_stale_or_forked_history_is_refused_where_a_newer_link_is_known() {
 #[test]
 fn what_comes_along_must_be_what_the_checkpoint_and_the_release_name() {
     let cargo = cargo();
-    let window = [NOW, NOW + 10];
-    let signed = |root: u8, signer: u8| {
-        Delegation::sign(&native(root), name(), key(signer), 2, window).unwrap()
-    };
-    let (by_another, for_another) = (signed(9, 3), signed(1, 4));
     let refused = |edit: fn(&mut PackageParts<'_>)| read(&cargo.pack_with(edit)).err();
-    assert_eq!(refused(|p| p.manifest = None), Some(PackageFault::Manifest));
-    assert_eq!(
-        refused(|p| p.manifest = Some(b"{}")),
-        Some(PackageFault::Manifest)
-    );
-    assert_eq!(refused(|p| p.receipts = None), Some(PackageFault::Receipts));
-    for delegation in [&by_another, &for_another] {
-        let links: Vec<&[u8]> = cargo.links.iter().map(Vec::as_slice).collect();
-        let parts = PackageParts {
-            links: &links,
-            delegation: Some(delegation),
-            manifest: Some(MANIFEST),
-            receipts: Some(&cargo.receipts),
-        };
-        let head = parts.write(STATE.len() as u64).unwrap();
-        let package = [head.as_slice(), STATE].concat();
-        assert_eq!(read(&package).err(), Some(PackageFault::Delegation));
+    for (edit, fault) in [
+        (
+            (|parts| parts.manifest = None) as fn(&mut PackageParts<'_>),
+            PackageFault::Manifest,
+        ),
+        (|parts| parts.manifest = Some(b"{}"), PackageFault::Manifest),
+        (|parts| parts.receipts = None, PackageFault::Receipts),
+    ] {
+        assert_eq!(refused(edit), Some(fault));
+    }
+    // By another root, and for another key.
+    for (root, to) in [(9, 3), (1, 4)] {
+        let mut changed = self::cargo();
+        changed.delegation = delegation(root, to);
+        let refused = read(&changed.pack()).err();
+        assert_eq!(refused, Some(PackageFault::Delegation));
     }
 }
 
@@ -230,21 +204,20 @@ type Edit = fn(&mut CheckpointHeader);
 
 #[test]
 fn numbers_that_may_not_follow_are_refused_although_they_are_signed() {
-    let first = WholeLink::read_header(&cargo().links[2]).unwrap();
+    let header = WholeLink::read_header(&cargo().links[2]).unwrap();
+    let first = Made {
+        hash: header.hash,
+        header: header.header,
+        file: Vec::new(),
+    };
     let edits: [(&str, Edit); 3] = [
         ("tick", |header| header.tick = 59),
         ("budget", |header| header.budget = 900_001),
         ("epoch", |header| header.epoch.generation = 1),
     ];
     for (field, edit) in edits {
-        let mut next = first
-            .header
-            .following(first.hash, &writer(1, 2, 1))
-            .unwrap();
-        edit(&mut next);
-        let (_, bytes) = native_link(next, None, 2);
         let mut changed = cargo();
-        changed.links[3] = bytes;
+        changed.links[3] = first.next_with(2, b"", edit).file;
         let fault = PackageFault::Transition { number: 3, field };
         assert_eq!(read(&changed.pack()).err(), Some(fault));
     }

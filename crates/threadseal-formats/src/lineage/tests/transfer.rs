@@ -10,8 +10,7 @@ const STATE: &[u8] = b"{\"tick\":55}";
 fn transfer() -> AgentTransfer {
     let mut header = original(None);
     header.code = Digest::of(CODE);
-    let sealed = seal_original(header, STATE, &igor(3)).unwrap();
-    let identity = AgentIdentity::new(PrivateKey::from_seed([3; 32]), IdentityForm::Igor);
+    let made = Made::igor(header, 3, STATE);
     let receipt = Receipt {
         agent: "counter".to_owned(),
         node: "12D3KooW".to_owned(),
@@ -27,10 +26,10 @@ fn transfer() -> AgentTransfer {
             agent: "counter".to_owned(),
             code: Some(CODE.to_vec()),
             code_hash: Some(Digest::of(CODE).as_bytes().to_vec()),
-            checkpoint: Some([sealed.bytes.as_slice(), STATE].concat()),
+            checkpoint: Some(made.file),
             manifest: Some(b"{}".to_vec()),
-            budget: sealed.header.budget,
-            price: sealed.header.price,
+            budget: made.header.budget,
+            price: made.header.price,
             replay: Some(ReplayData {
                 pre_tick_state: Some(b"before".to_vec()),
                 tick: 55,
@@ -39,10 +38,14 @@ fn transfer() -> AgentTransfer {
             receipts: write_receipts(&[receipt]),
             epoch: 1,
             generation: 2,
-            identity: identity.to_file(),
+            identity: identity(3).to_file(),
         },
         source: "12D3KooWsource".to_owned(),
     }
+}
+
+fn identity(seed: u8) -> AgentIdentity {
+    AgentIdentity::new(PrivateKey::from_seed([seed; 32]), IdentityForm::Igor)
 }
 
 fn checked(transfer: &AgentTransfer) -> Result<CheckedTransfer, TransferFault> {
@@ -66,7 +69,7 @@ fn a_transfer_of_the_original_is_read_checked_and_written_as_it_was() {
 fn the_messages_have_the_shape_that_go_writes() {
     let empty = AgentTransfer::default();
     assert_eq!(
-        String::from_utf8(empty.to_json().to_vec()).unwrap(),
+        std::str::from_utf8(&empty.to_json()).unwrap(),
         "{\"Package\":{\"AgentID\":\"\",\"WASMBinary\":null,\"WASMHash\":null,\"Checkpoint\":null,\
          \"ManifestData\":null,\"Budget\":0,\"PricePerSecond\":0},\"SourceNodeID\":\"\"}\n"
     );
@@ -90,7 +93,7 @@ fn the_messages_have_the_shape_that_go_writes() {
         source: String::new(),
     };
     assert_eq!(
-        String::from_utf8(full.to_json().to_vec()).unwrap(),
+        std::str::from_utf8(&full.to_json()).unwrap(),
         "{\"Package\":{\"AgentID\":\"a\\u003cb\\u003e\\u0026\\u2028\\\"\\\\\\u0001\\bé\",\
          \"WASMBinary\":\"AGFzbQ==\",\"WASMHash\":\"\",\"Checkpoint\":null,\"ManifestData\":null,\
          \"Budget\":-1,\"PricePerSecond\":0,\
@@ -137,52 +140,38 @@ fn a_message_with_anything_else_in_it_is_refused() {
     assert!(AgentStarted::parse(text.as_bytes()).is_err());
 }
 
-/// A change to a transfer.
-type Edit = fn(&mut AgentTransfer);
-
 // T-LIN-15
 #[test]
 fn a_package_whose_parts_do_not_fit_together_is_not_taken() {
-    let edits: [(TransferFault, Edit); 12] = [
-        (TransferFault::Name, |t| {
-            t.package.agent = "../counter".to_owned();
+    type Edit = fn(&mut AgentPackage);
+    let signature = TransferFault::Checkpoint(LinkFault::Signature);
+    let edits: [(TransferFault, Edit); 13] = [
+        (TransferFault::Name, |p| p.agent = "../counter".to_owned()),
+        (TransferFault::Code, |p| p.code = Some(b"other".to_vec())),
+        (TransferFault::Code, |p| p.code_hash = None),
+        (TransferFault::Code, |p| {
+            p.code = Some(b"other".to_vec());
+            p.code_hash = Some(Digest::of(b"other").as_bytes().to_vec());
         }),
-        (TransferFault::Code, |t| {
-            t.package.code = Some(b"other".to_vec());
+        (TransferFault::Differs("budget"), |p| p.budget *= 1000),
+        (TransferFault::Differs("price"), |p| p.price = 0),
+        (TransferFault::Differs("epoch"), |p| p.epoch = 9),
+        (TransferFault::Differs("generation"), |p| p.generation = 0),
+        (TransferFault::Identity, |p| {
+            p.identity = identity(4).to_file()
         }),
-        (TransferFault::Code, |t| t.package.code_hash = None),
-        (TransferFault::Code, |t| {
-            t.package.code = Some(b"other".to_vec());
-            t.package.code_hash = Some(Digest::of(b"other").as_bytes().to_vec());
-        }),
-        (TransferFault::Differs("budget"), |t| {
-            t.package.budget *= 1000;
-        }),
-        (TransferFault::Differs("price"), |t| t.package.price = 0),
-        (TransferFault::Differs("epoch"), |t| t.package.epoch = 9),
-        (TransferFault::Differs("generation"), |t| {
-            t.package.generation = 0;
-        }),
-        (TransferFault::Identity, |t| {
-            let other = AgentIdentity::new(PrivateKey::from_seed([4; 32]), IdentityForm::Igor);
-            t.package.identity = other.to_file();
-        }),
-        (TransferFault::Identity, |t| t.package.identity[40] ^= 1),
-        (TransferFault::Receipts, |t| {
-            t.package.receipts = vec![0xff; 4];
-        }),
-        (TransferFault::Checkpoint(LinkFault::Signature), |t| {
-            *t.package.checkpoint.as_mut().unwrap().last_mut().unwrap() ^= 1;
+        (TransferFault::Identity, |p| p.identity[40] ^= 1),
+        (TransferFault::Receipts, |p| p.receipts = vec![0xff; 4]),
+        (TransferFault::Receipts, |p| p.agent = "other".to_owned()),
+        (signature, |p| {
+            *p.checkpoint.as_mut().unwrap().last_mut().unwrap() ^= 1;
         }),
     ];
     for (fault, edit) in edits {
         let mut changed = transfer();
-        edit(&mut changed);
+        edit(&mut changed.package);
         assert_eq!(checked(&changed).err(), Some(fault.clone()), "{fault}");
     }
-    let mut others = transfer();
-    others.package.agent = "other".to_owned();
-    assert_eq!(checked(&others).err(), Some(TransferFault::Receipts));
 }
 
 // T-LIN-03
@@ -190,10 +179,8 @@ fn a_package_whose_parts_do_not_fit_together_is_not_taken() {
 fn a_package_of_another_key_or_none_is_not_taken_where_the_key_is_known() {
     let sent = transfer().to_json();
     let read = || AgentTransfer::parse(&sent).unwrap();
-    assert_eq!(
-        read().check(Some(&key(4))).err(),
-        Some(TransferFault::Signer)
-    );
+    let refused = read().check(Some(&key(4))).err();
+    assert_eq!(refused, Some(TransferFault::Signer));
     assert!(read().check(None).is_ok());
     // The downgrade that igor allows: strip the 128 bytes, write 3 in front.
     let mut stripped = transfer();
@@ -211,14 +198,16 @@ fn a_package_without_the_key_says_so_and_one_with_a_native_checkpoint_is_none() 
     let mut keyless = transfer();
     keyless.package.identity.clear();
     assert!(checked(&keyless).unwrap().identity.is_none());
-    let mut native = transfer();
-    let sealed = seal_native(genesis(1, &writer(1, 1, 0), b""), &super::native(1)).unwrap();
-    native.package.checkpoint = Some(sealed.bytes);
-    let fault = TransferFault::Checkpoint(LinkFault::Header(HeaderError::Unsupported(5)));
-    assert_eq!(checked(&native).err(), Some(fault));
-    native.package.checkpoint = None;
-    let fault = TransferFault::Checkpoint(LinkFault::Header(HeaderError::Empty));
-    assert_eq!(checked(&native).err(), Some(fault));
+    let native = Made::native(genesis(1, &writer(1, 1, 0), b""), 1, b"");
+    for (checkpoint, fault) in [
+        (Some(native.file), HeaderError::Unsupported(5)),
+        (None, HeaderError::Empty),
+    ] {
+        let mut changed = transfer();
+        changed.package.checkpoint = checkpoint;
+        let fault = TransferFault::Checkpoint(LinkFault::Header(fault));
+        assert_eq!(checked(&changed).err(), Some(fault));
+    }
 }
 
 #[test]
@@ -235,10 +224,8 @@ fn a_package_is_made_of_a_checkpoint_and_its_code_or_not_at_all() {
     assert_eq!(made, expected);
     let of = |file: &[u8], code: &[u8]| AgentPackage::of(&name(), file, code, b"{}").err();
     assert_eq!(of(&file, b"other"), Some(TransferFault::Code));
-    assert!(matches!(
-        of(&file[..file.len() - 1], CODE),
-        Some(TransferFault::Checkpoint(_))
-    ));
+    let cut = of(&file[..file.len() - 1], CODE);
+    assert!(matches!(cut, Some(TransferFault::Checkpoint(_))));
 }
 
 #[test]

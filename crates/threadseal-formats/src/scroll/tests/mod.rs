@@ -9,7 +9,15 @@ use threadseal_core::canon::json::{self, Value};
 use threadseal_core::canon::{cbor, jcs};
 use threadseal_core::digest::Digest;
 use threadseal_core::encoding;
-use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, PublicKey, Signer as _};
+use threadseal_core::key::{KeyUsage, LocalSigner, Signer};
+use threadseal_core::record::{ExpectedHead, Head, RecordId};
+use threadseal_core::report::Verdict::{
+    self, Consistent, Foreign, Forged, Forked, Malformed, Open, Partial, RolledBack, Tampered,
+    Truncated, UnknownSigner, Unsigned, UnsignedTail, Verified,
+};
+use threadseal_core::report::{Completeness, Expectation};
+use threadseal_core::testing::{self, key, now, trust_in};
+use threadseal_core::trust::Trust;
 
 fn turn(number: u64, text: &str) -> Turn {
     let json = format!(
@@ -19,29 +27,39 @@ fn turn(number: u64, text: &str) -> Turn {
 }
 
 fn signer(seed: u8) -> LocalSigner {
-    LocalSigner::new(PrivateKey::from_seed([seed; 32]), KeyUsage::Scroll)
-}
-
-fn key(seed: u8) -> PublicKey {
-    *signer(seed).public_key()
+    testing::signer(seed, KeyUsage::Scroll)
 }
 
 fn chain(length: u64, seed: Option<u8>) -> Vec<Value> {
+    chain_of((0..length).map(|number| turn(number, "hi")), seed)
+}
+
+fn chain_of(turns: impl IntoIterator<Item = Turn>, seed: Option<u8>) -> Vec<Value> {
     let signer = seed.map(signer);
-    let signer = signer
-        .as_ref()
-        .map(|signer| signer as &dyn threadseal_core::key::Signer);
-    let sealed = seal_chain((0..length).map(|number| turn(number, "hi")), signer).unwrap();
+    let signer = signer.as_ref().map(|signer| signer as &dyn Signer);
+    let sealed = seal_chain(turns, signer).unwrap();
     sealed.into_iter().map(SealedTurn::into_value).collect()
 }
 
 /// Replaces the member `name` of one turn, or removes it.
 fn edit(chain: &mut [Value], index: usize, name: &str, value: Option<Value>) {
-    let Value::Object(members) = &mut chain[index] else {
-        panic!("a turn is an object");
+    set(&mut chain[index], name, value);
+}
+
+/// Replaces a member of an object, or removes it.
+fn set(object: &mut Value, name: &str, value: Option<Value>) {
+    let Value::Object(members) = object else {
+        panic!("{object:?}");
     };
     members.retain(|(key, _)| key != name);
     members.extend(value.map(|value| (name.into(), value)));
+}
+
+/// A value in place of a part of one turn's signature.
+fn edit_sig(chain: &mut [Value], index: usize, name: &str, value: &str) {
+    let mut sig = chain[index].get("sig").cloned().unwrap();
+    set(&mut sig, name, Some(value.into()));
+    edit(chain, index, "sig", Some(sig));
 }
 
 fn reasons(result: &VerifyResult) -> Vec<(u64, Reason)> {
@@ -97,12 +115,10 @@ fn a_sealed_turn_is_not_sealed_again() {
 fn a_turn_with_another_predecessor_is_not_sealed() {
     let first = seal(turn(0, "a"), None, None).unwrap();
     let other = seal(turn(0, "b"), None, None).unwrap();
-    let mut members = turn(1, "c").into_value();
-    let Value::Object(list) = &mut members else {
-        panic!("a turn is an object");
-    };
-    list.push(("prev_hash".into(), hash_text(&first.hash()).into()));
-    let named = Turn::from_value(members).unwrap();
+    let mut value = turn(1, "c").into_value();
+    let hash = hash_text(&first.hash());
+    set(&mut value, "prev_hash", Some(hash.into()));
+    let named = Turn::from_value(value).unwrap();
     assert!(seal(named.clone(), Some(other.hash()), None).is_err());
     assert!(seal(named.clone(), None, None).is_err());
     assert!(seal(named, Some(first.hash()), None).is_ok());
@@ -111,77 +127,46 @@ fn a_turn_with_another_predecessor_is_not_sealed() {
 #[test]
 fn only_a_key_for_scrolls_signs_turns() {
     for usage in KeyUsage::ALL {
-        let signer = LocalSigner::new(PrivateKey::from_seed([1; 32]), usage);
-        let sealed = seal(turn(0, "a"), None, Some(&signer));
+        let sealed = seal(turn(0, "a"), None, Some(&testing::signer(1, usage)));
         assert_eq!(sealed.is_ok(), usage == KeyUsage::Scroll, "{usage}");
     }
 }
 
 #[test]
 fn what_the_peers_let_through_violates_the_schema() {
-    let cases = [
-        ("turn", "true", "/turn"),
-        ("turn", "-1", "/turn"),
-        ("turn", "0.5", "/turn"),
-        ("turn", "1e300", "/turn"),
-        ("timestamp_ns", "1e21", "/timestamp_ns"),
-        ("timestamp_ns", "true", "/timestamp_ns"),
+    for (at, value) in [
+        ("/turn", "true"),
+        ("/turn", "-1"),
+        ("/turn", "0.5"),
+        ("/turn", "1e300"),
+        ("/timestamp_ns", "1e21"),
+        ("/timestamp_ns", "true"),
+        ("/params/temperature", r#"{"temperature":true,"top_p":1}"#),
+        ("/params/top_p", r#"{"temperature":1,"top_p":null}"#),
+        ("/params/seed", r#"{"temperature":1,"top_p":1,"seed":true}"#),
+        ("/params/seed", r#"{"temperature":1,"top_p":1,"seed":1e19}"#),
+        ("/model/vendor", r#"{"vendor":1,"id":"m"}"#),
+        ("/model/vendor", r#"{"vendor":"","id":"m"}"#),
         (
-            "params",
-            r#"{"temperature":true,"top_p":1}"#,
-            "/params/temperature",
-        ),
-        (
-            "params",
-            r#"{"temperature":1,"top_p":null}"#,
-            "/params/top_p",
-        ),
-        (
-            "params",
-            r#"{"temperature":1,"top_p":1,"seed":true}"#,
-            "/params/seed",
-        ),
-        (
-            "params",
-            r#"{"temperature":1,"top_p":1,"seed":1e19}"#,
-            "/params/seed",
-        ),
-        ("model", r#"{"vendor":1,"id":"m"}"#, "/model/vendor"),
-        ("model", r#"{"vendor":"","id":"m"}"#, "/model/vendor"),
-        (
-            "model",
-            r#"{"vendor":"v","id":"m","fingerprint":null}"#,
             "/model/fingerprint",
+            r#"{"vendor":"v","id":"m","fingerprint":null}"#,
         ),
-        ("messages", r#"{"0":{}}"#, "/messages"),
+        ("/messages", r#"{"0":{}}"#),
+        ("/messages/0/content", r#"[{"role":"user","content":null}]"#),
+        ("/tool_calls", "null"),
         (
-            "messages",
-            r#"[{"role":"user","content":null}]"#,
-            "/messages/0/content",
-        ),
-        ("tool_calls", "null", "/tool_calls"),
-        (
-            "tool_calls",
-            r#"[{"id":"a","name":"b","args_hash":"x"}]"#,
             "/tool_calls/0/args_hash",
+            r#"[{"id":"a","name":"b","args_hash":"x"}]"#,
         ),
-        (
-            "tool_results",
-            r#"[{"id":"a","status":"fine"}]"#,
-            "/tool_results/0/status",
-        ),
-        ("prev_hash", "null", "/prev_hash"),
-        ("sig", "null", "/sig"),
-        (
-            "sig",
-            r#"{"alg":"ed25519","pubkey":"","sig":""}"#,
-            "/sig/pubkey",
-        ),
-        ("version", r#""scroll/0.2""#, "/version"),
-        ("role", r#""developer""#, "/role"),
-    ];
-    for (name, value, at) in cases {
+        ("/tool_results/0/status", r#"[{"id":"a","status":"fine"}]"#),
+        ("/prev_hash", "null"),
+        ("/sig", "null"),
+        ("/sig/pubkey", r#"{"alg":"ed25519","pubkey":"","sig":""}"#),
+        ("/version", r#""scroll/0.2""#),
+        ("/role", r#""developer""#),
+    ] {
         let mut chain = chain(1, None);
+        let name = at.split('/').nth(1).unwrap();
         let value = json::parse(value.as_bytes()).unwrap();
         edit(&mut chain, 0, name, Some(value));
         let violation = SealedTurn::from_value(chain.remove(0)).unwrap_err();
@@ -192,19 +177,10 @@ fn what_the_peers_let_through_violates_the_schema() {
 #[test]
 fn a_number_counts_as_the_double_that_it_stands_for() {
     let mut value = turn(0, "a").into_value();
-    let integral = |text: &str| json::parse(text.as_bytes()).unwrap();
-    edit(
-        std::slice::from_mut(&mut value),
-        0,
-        "turn",
-        Some(integral("1e0")),
-    );
-    edit(
-        std::slice::from_mut(&mut value),
-        0,
-        "timestamp_ns",
-        Some(integral("1700000000000000001")),
-    );
+    for (name, text) in [("turn", "1e0"), ("timestamp_ns", "1700000000000000001")] {
+        let number = json::parse(text.as_bytes()).unwrap();
+        set(&mut value, name, Some(number));
+    }
     let turn = Turn::from_value(value).unwrap();
     assert_eq!(turn.number(), 1);
     assert_eq!(turn.timestamp_ns(), 1_700_000_000_000_000_000);

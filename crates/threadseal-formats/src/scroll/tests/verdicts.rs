@@ -1,26 +1,10 @@
 //! Verdicts on whole files.
 
 use super::*;
-use threadseal_core::key::PublicKey;
-use threadseal_core::record::ExpectedHead;
-use threadseal_core::report::Expectation;
-use threadseal_core::report::{Completeness, Verdict};
-use threadseal_core::time::Timestamp;
-use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
 
-pub(super) fn trust_in(seeds: &[u8]) -> Trust {
-    let mut store = TrustStore::new();
-    for seed in seeds {
-        let name = TrustName::parse(&format!("key {seed}")).unwrap();
-        store
-            .add(TrustedKey::new(name, key(*seed), [KeyUsage::Scroll]))
-            .unwrap();
-    }
-    Trust::new(store)
-}
-
-pub(super) fn now() -> Timestamp {
-    Timestamp::from_micros(1_800_000_000_000_000).unwrap()
+/// The trust in these keys for scrolls.
+pub(super) fn trust(seeds: &[u8]) -> Trust {
+    trust_in(seeds.iter().map(|seed| (key(*seed), KeyUsage::Scroll)))
 }
 
 pub(super) fn array(chain: &[Value]) -> Vec<u8> {
@@ -33,56 +17,64 @@ pub(super) fn lines(chain: &[Value]) -> Vec<u8> {
     chain.iter().flat_map(line).collect()
 }
 
-/// Judged by trust in `seeds`.
-pub(super) fn judged(bytes: &[u8], seeds: &[u8]) -> Outcome {
-    let trust = trust_in(seeds);
+/// The outcome for the container that the first byte shows, under these options.
+pub(super) fn outcome(bytes: &[u8], options: ChainOptions, judging: &Judging<'_>) -> Outcome {
     let container = match bytes.first() {
         Some(b'{') => Container::Lines,
         Some(0xa0..=0xbf) => Container::Sequence,
         _ => Container::Array,
     };
-    judge(
-        bytes,
-        container,
-        ChainOptions::default(),
-        &Judging::new(&trust, now()),
-    )
+    judge(bytes, container, options, judging)
 }
 
-/// Judged with a pinned key.
-pub(super) fn pinned(bytes: &[u8], key: PublicKey) -> Outcome {
+/// Judged by trust in `seeds`.
+pub(super) fn judged(bytes: &[u8], seeds: &[u8]) -> Outcome {
+    judged_with(bytes, seeds, |_, _| {})
+}
+
+/// The same after a change to the options.
+pub(super) fn judged_with(
+    bytes: &[u8],
+    seeds: &[u8],
+    change: impl FnOnce(&mut ChainOptions, &mut Judging<'_>),
+) -> Outcome {
+    let trust = trust(seeds);
+    let (mut options, mut judging) = (ChainOptions::default(), Judging::new(&trust, now()));
+    change(&mut options, &mut judging);
+    outcome(bytes, options, &judging)
+}
+
+/// Judged with the key 1 pinned.
+pub(super) fn pinned(bytes: &[u8]) -> Outcome {
     let options = ChainOptions {
-        pinned: Some(key),
+        pinned: Some(key(1)),
         ..ChainOptions::default()
     };
-    judge(
-        bytes,
-        Container::Array,
-        options,
-        &Judging::new(&Trust::key(key), now()),
-    )
+    outcome(bytes, options, &Judging::new(&Trust::key(key(1)), now()))
 }
 
 /// Judged with a head that must be there.
 pub(super) fn expecting(bytes: &[u8], seeds: &[u8], head: ExpectedHead, exact: bool) -> Outcome {
-    let options = ChainOptions {
-        expect: vec![Expectation::given(head, exact)],
-        ..ChainOptions::default()
-    };
-    judge(
-        bytes,
-        Container::Array,
-        options,
-        &Judging::new(&trust_in(seeds), now()),
-    )
+    judged_with(bytes, seeds, |options, _| {
+        options.expect = vec![Expectation::given(head, exact)];
+    })
 }
 
+/// Checks the verdict, and that a finding has this code; "" is any.
+#[track_caller]
 pub(super) fn is(outcome: &Outcome, verdict: Verdict, code: &str) {
-    let report = &outcome.report;
-    assert_eq!(report.verdict, verdict, "{:?}", report.findings);
-    let found = report.findings.iter().any(|finding| finding.code == code);
-    assert!(found || code.is_empty(), "{code}: {:?}", report.findings);
-    assert_eq!(outcome.verified.is_some(), verdict == Verdict::Verified);
+    testing::is(&outcome.report, verdict, code);
+    assert_eq!(outcome.verified.is_some(), verdict == Verified);
+}
+
+/// Checks the verdict on a chain in an array, where key 1 is trusted.
+#[track_caller]
+pub(super) fn says(chain: &[Value], verdict: Verdict, code: &str) {
+    is(&judged(&array(chain), &[1]), verdict, code);
+}
+
+pub(super) fn hash_of(turn: &Value) -> Digest {
+    SealedTurn::from_value(turn.clone()).unwrap().hash()
 }
 
 pub(super) fn compat(outcome: &Outcome) -> serde_json::Value {
@@ -91,20 +83,14 @@ pub(super) fn compat(outcome: &Outcome) -> serde_json::Value {
 
 /// Seals the turns of `chain` again from `from`, as a holder of the key could.
 pub(super) fn reseal(chain: &mut [Value], from: usize, seed: Option<u8>) {
-    let mut prev = from.checked_sub(1).map(|before| {
-        SealedTurn::from_value(chain[before].clone())
-            .unwrap()
-            .hash()
-    });
+    let mut prev = from.checked_sub(1).map(|before| hash_of(&chain[before]));
     for index in from..chain.len() {
         for name in ["hash", "sig", "prev_hash"] {
             edit(chain, index, name, None);
         }
         let turn = Turn::from_value(chain[index].clone()).unwrap();
         let signer = seed.map(signer);
-        let signer = signer
-            .as_ref()
-            .map(|signer| signer as &dyn threadseal_core::key::Signer);
+        let signer = signer.as_ref().map(|signer| signer as &dyn Signer);
         let sealed = seal(turn, prev, signer).unwrap();
         prev = Some(sealed.hash());
         chain[index] = sealed.into_value();
@@ -115,12 +101,12 @@ pub(super) fn reseal(chain: &mut [Value], from: usize, seed: Option<u8>) {
 fn a_signed_chain_is_verified_and_its_end_is_unproved() {
     for bytes in [array(&chain(3, Some(1))), lines(&chain(3, Some(1)))] {
         let outcome = judged(&bytes, &[1]);
-        is(&outcome, Verdict::Verified, "");
+        is(&outcome, Verified, "");
         assert_eq!(outcome.report.completeness, Completeness::Unproved);
         assert_eq!(outcome.report.trusted_until.unwrap().turn, Some(2));
         assert_eq!(outcome.verified.unwrap().get().turns, 3);
-        is(&judged(&bytes, &[]), Verdict::UnknownSigner, "key_unknown");
-        is(&judged(&bytes, &[2]), Verdict::UnknownSigner, "key_unknown");
+        is(&judged(&bytes, &[]), UnknownSigner, "key_unknown");
+        is(&judged(&bytes, &[2]), UnknownSigner, "key_unknown");
     }
 }
 
@@ -128,64 +114,47 @@ fn a_signed_chain_is_verified_and_its_end_is_unproved() {
 fn an_unsigned_chain_is_consistent_and_verified_only_by_a_head() {
     let chain = chain(3, None);
     let bytes = array(&chain);
-    is(&judged(&bytes, &[1]), Verdict::Consistent, "unsigned");
-    let last = SealedTurn::from_value(chain[2].clone()).unwrap().hash();
-    let outcome = expecting(&bytes, &[], ExpectedHead::Line(last), true);
-    is(&outcome, Verdict::Verified, "unsigned");
+    is(&judged(&bytes, &[1]), Consistent, "unsigned");
+    let last = ExpectedHead::Line(hash_of(&chain[2]));
+    let outcome = expecting(&bytes, &[], last, true);
+    is(&outcome, Verified, "unsigned");
     assert_eq!(outcome.report.completeness, Completeness::Head);
     assert!(outcome.verified.unwrap().get().signers.is_empty());
 }
 
 #[test]
 fn edits_forgeries_and_reorderings_are_told_apart() {
-    let mut edited = chain(3, Some(1));
-    edit(&mut edited, 1, "role", Some("system".into()));
-    is(
-        &judged(&array(&edited), &[1]),
-        Verdict::Tampered,
-        "hash_wrong",
-    );
-    let mut swapped = chain(3, Some(1));
-    swapped.swap(1, 2);
-    is(
-        &judged(&array(&swapped), &[1]),
-        Verdict::Tampered,
-        "chain_broken",
-    );
-    let mut copied = chain(3, Some(1));
-    let sig = copied[0].get("sig").cloned();
-    edit(&mut copied, 1, "sig", sig);
-    is(
-        &judged(&array(&copied), &[1]),
-        Verdict::Forged,
-        "signature_bad",
-    );
+    let edits: [(Verdict, &str, fn(&mut Vec<Value>)); 3] = [
+        (Tampered, "hash_wrong", |c| {
+            edit(c, 1, "role", Some("system".into()));
+        }),
+        (Tampered, "chain_broken", |c| c.swap(1, 2)),
+        (Forged, "signature_bad", |c| {
+            let sig = c[0].get("sig").cloned();
+            edit(c, 1, "sig", sig);
+        }),
+    ];
+    for (verdict, code, edit) in edits {
+        let mut chain = chain(3, Some(1));
+        edit(&mut chain);
+        says(&chain, verdict, code);
+    }
 }
 
 // T-SCR-11
 #[test]
 fn a_container_that_is_cut_or_followed_by_something_is_noticed() {
-    let bytes = array(&chain(2, Some(1)));
-    let all = bytes.len();
-    is(
-        &judged(&bytes[..all - 1], &[1]),
-        Verdict::Truncated,
-        "array_unended",
-    );
-    let after = [bytes.as_slice(), b"{}"].concat();
-    is(&judged(&after, &[1]), Verdict::Tampered, "stray_bytes");
-    let bytes = lines(&chain(2, Some(1)));
-    let all = bytes.len();
-    is(
-        &judged(&bytes[..all - 1], &[1]),
-        Verdict::Verified,
-        "unended_turn",
-    );
-    is(
-        &judged(&bytes[..all - 9], &[1]),
-        Verdict::UnsignedTail,
-        "torn_tail",
-    );
+    let chain = chain(2, Some(1));
+    let (array, lines) = (array(&chain), lines(&chain));
+    let after = [array.as_slice(), b"{}"].concat();
+    for (bytes, verdict, code) in [
+        (&array[..array.len() - 1], Truncated, "array_unended"),
+        (&after, Tampered, "stray_bytes"),
+        (&lines[..lines.len() - 1], Verified, "unended_turn"),
+        (&lines[..lines.len() - 9], UnsignedTail, "torn_tail"),
+    ] {
+        is(&judged(bytes, &[1]), verdict, code);
+    }
 }
 
 // T-SCR-11
@@ -200,12 +169,12 @@ fn no_other_value_of_a_byte_of_the_container_is_verified() {
             other[at] = value;
             let changed = other != bytes;
             let verdict = judged(&other, &[1]).report.verdict;
-            assert_eq!(verdict != Verdict::Verified, changed, "{at} {value}");
+            assert_eq!(verdict != Verified, changed, "{at} {value}");
             let mut longer = bytes.clone();
             longer.insert(at, value);
             let verdict = judged(&longer, &[1]).report.verdict;
             let blank = b" \t\r\n".contains(&value);
-            assert_eq!(verdict == Verdict::Verified, blank, "{at} {value}");
+            assert_eq!(verdict == Verified, blank, "{at} {value}");
         }
     }
 }
@@ -215,20 +184,12 @@ fn no_other_value_of_a_byte_of_the_container_is_verified() {
 fn a_signed_turn_that_is_too_old_is_a_replay() {
     let bytes = array(&chain(1, Some(1)));
     for (limit, verdict) in [
-        (1_700_000_000_000_000_000, Verdict::Verified),
-        (1_700_000_000_000_000_001, Verdict::RolledBack),
+        (1_700_000_000_000_000_000, Verified),
+        (1_700_000_000_000_000_001, RolledBack),
     ] {
-        let options = ChainOptions {
-            not_before_ns: Some(limit),
-            ..ChainOptions::default()
-        };
-        let trust = trust_in(&[1]);
-        let outcome = judge(
-            &bytes,
-            Container::Array,
-            options,
-            &Judging::new(&trust, now()),
-        );
+        let outcome = judged_with(&bytes, &[1], |options, _| {
+            options.not_before_ns = Some(limit);
+        });
         assert_eq!(outcome.report.verdict, verdict);
     }
 }
@@ -236,15 +197,10 @@ fn a_signed_turn_that_is_too_old_is_a_replay() {
 #[test]
 fn a_key_counts_for_scrolls_only_if_it_is_trusted_for_them() {
     let bytes = array(&chain(1, Some(1)));
-    let mut store = TrustStore::new();
-    let name = TrustName::parse("native").unwrap();
-    store
-        .add(TrustedKey::new(name, key(1), [KeyUsage::Native]))
-        .unwrap();
-    let trust = Trust::new(store);
-    let judging = Judging::new(&trust, now());
-    let outcome = judge(&bytes, Container::Array, ChainOptions::default(), &judging);
-    is(&outcome, Verdict::UnknownSigner, "key_out_of_scope");
+    let trust = trust_in([(key(1), KeyUsage::Native)]);
+    let options = ChainOptions::default();
+    let outcome = outcome(&bytes, options, &Judging::new(&trust, now()));
+    is(&outcome, UnknownSigner, "key_out_of_scope");
 }
 
 // T-SCR-15
@@ -254,36 +210,25 @@ fn a_chain_that_is_hashed_as_cbor_says_so_and_is_bad_to_v01() {
     let sealed = seal_chain(turns, Some(&signer(1))).unwrap();
     let sequence: Vec<u8> = sealed.iter().flat_map(|t| t.to_cbor().unwrap()).collect();
     let outcome = judged(&sequence, &[1]);
-    is(&outcome, Verdict::Verified, "");
+    is(&outcome, Verified, "");
     let chain: Vec<Value> = sealed.into_iter().map(SealedTurn::into_value).collect();
     let outcome = judged(&array(&chain), &[1]);
-    is(&outcome, Verdict::Verified, "");
+    is(&outcome, Verified, "");
     assert_eq!(compat(&outcome)["failures"][0]["reason"], "BadHash");
-    assert_eq!(
-        reasons(&verify_as_v01(&chain, None)),
-        [(0, Reason::BadHash), (1, Reason::BadHash)]
-    );
+    let bad = [(0, Reason::BadHash), (1, Reason::BadHash)];
+    assert_eq!(reasons(&verify_as_v01(&chain, None)), bad);
     assert!(verify(&chain, Some(&key(1))).ok());
     let mut unmarked = chain.clone();
     edit(&mut unmarked, 0, "enc", None);
-    is(
-        &judged(&array(&unmarked), &[1]),
-        Verdict::Tampered,
-        "hash_wrong",
-    );
-    let mut marked = super::chain(1, Some(1));
-    edit(&mut marked, 0, "enc", Some("cbor".into()));
-    is(
-        &judged(&array(&marked), &[1]),
-        Verdict::Tampered,
-        "hash_wrong",
-    );
-    edit(&mut marked, 0, "enc", Some("jcs".into()));
-    is(
-        &judged(&array(&marked), &[1]),
-        Verdict::Malformed,
-        "schema_violation",
-    );
+    says(&unmarked, Tampered, "hash_wrong");
+    for (encoding, verdict, code) in [
+        ("cbor", Tampered, "hash_wrong"),
+        ("jcs", Malformed, "schema_violation"),
+    ] {
+        let mut marked = super::chain(1, Some(1));
+        edit(&mut marked, 0, "enc", Some(encoding.into()));
+        says(&marked, verdict, code);
+    }
 }
 
 // T-SCR-15
@@ -293,19 +238,8 @@ fn encodings_are_not_mixed_in_one_chain() {
     let second = turn(1, "x").with_encoding(Encoding::Cbor).unwrap();
     let second = seal(second, Some(first.hash()), None).unwrap();
     let chain = [first.into_value(), second.into_value()];
-    is(
-        &judged(&array(&chain), &[]),
-        Verdict::Malformed,
-        "encoding_mixed",
-    );
-    let trust = trust_in(&[]);
+    let outcome = judged(&array(&chain), &[]);
+    is(&outcome, Malformed, "encoding_mixed");
     let json_turn = cbor::to_vec(&chain[0]).unwrap();
-    let judging = Judging::new(&trust, now());
-    let outcome = judge(
-        &json_turn,
-        Container::Sequence,
-        ChainOptions::default(),
-        &judging,
-    );
-    is(&outcome, Verdict::Malformed, "schema_violation");
+    is(&judged(&json_turn, &[]), Malformed, "schema_violation");
 }

@@ -2,13 +2,12 @@
 
 use super::super::copy::{check, make};
 use super::*;
-use threadseal_core::merkle::leaf_hash;
 
+/// The number of the line that these copies leave out.
 const OUT: u64 = 4;
 
 fn copied(bench: &Bench, record: &[u8]) -> Vec<u8> {
-    let verified = bench.verify(record).verified.unwrap();
-    make(&verified, record, &|number, _| number == OUT).unwrap()
+    make(&bench.verified(record), record, &|number, _| number == OUT).unwrap()
 }
 
 fn verdict(bench: &Bench, copy: &[u8]) -> Verdict {
@@ -30,10 +29,7 @@ fn a_copy_proves_the_lines_that_it_shows_and_says_what_it_does_not_prove() {
     assert_eq!(report.findings[0].line, Some(OUT));
     assert_eq!(report.head, bench.verify(&record).report.head);
     let skipped = report.checks.iter().find(|c| c.name == "prefix_hash");
-    assert_eq!(
-        skipped.unwrap().result,
-        threadseal_core::report::CheckResult::Skipped
-    );
+    assert_eq!(skipped.unwrap().result, CheckResult::Skipped);
 }
 
 // T-RED-23
@@ -49,9 +45,8 @@ fn every_byte_of_a_copy_counts() {
         let report = check(&bad, &bench.options()).report;
         // A last seal that is no longer a line covers nothing, as after a crash. Its lines are
         // reported as a tail.
-        let mut codes = report.findings.iter().map(|found| found.code.as_str());
-        let is_told = at + 1 >= last_seal && codes.any(|code| code == "unsigned_tail");
-        assert!(report.verdict <= Verdict::Malformed || is_told, "{at}");
+        let is_told = at + 1 >= last_seal && codes(&report).contains(&"unsigned_tail");
+        assert!(report.verdict.is_evidence() || is_told, "{at}");
     }
 }
 
@@ -64,20 +59,18 @@ fn what_is_left_out_cannot_be_put_back_otherwise_moved_or_dropped() {
     let lines = lines_of(&copy);
     let stub = usize::try_from(OUT).unwrap();
     assert!(lines[stub].starts_with(b"-"));
-    let mut swapped = lines.clone();
-    swapped.swap(stub, stub - 1);
-    let mut dropped = lines.clone();
-    dropped.remove(stub);
+    let with = |parts: &[&[&[u8]]]| verdict(&bench, &parts.concat().concat());
+    let (before, after) = (&lines[..stub], &lines[stub + 1..]);
+    let swapped = with(&[&lines[..stub - 1], &[lines[stub], lines[stub - 1]], after]);
+    let dropped = with(&[before, after]);
     let other = format!("-{} {}\n", leaf_hash(b"other"), 5);
-    let mut replaced = lines.clone();
-    replaced[stub] = other.as_bytes();
-    for bad in [swapped, dropped, replaced] {
-        assert!(verdict(&bench, &bad.concat()) <= Verdict::Malformed);
+    let replaced = with(&[before, &[other.as_bytes()], after]);
+    for verdict in [swapped, dropped, replaced] {
+        assert!(verdict.is_evidence(), "{verdict}");
     }
     // With the exact line in its place the copy is the record, but still no record to continue.
-    let mut whole = lines;
-    whole[stub] = lines_of(&record)[stub - 1];
-    assert_eq!(verdict(&bench, &whole.concat()), Verdict::Partial);
+    let own = lines_of(&record)[stub - 1];
+    assert_eq!(with(&[before, &[own], after]), Verdict::Partial);
 }
 
 // T-RED-25
@@ -85,7 +78,7 @@ fn what_is_left_out_cannot_be_put_back_otherwise_moved_or_dropped() {
 fn seals_and_what_the_recorder_says_are_never_left_out() {
     let bench = Bench::new();
     let record = bench.record();
-    let verified = bench.verify(&record).verified.unwrap();
+    let verified = bench.verified(&record);
     for (number, line) in (1..).zip(lines_of(&record)) {
         let text = String::from_utf8_lossy(line);
         let is_own = ["thread_started", "checkpoint", "thread_completed"]
@@ -104,14 +97,7 @@ fn seals_and_what_the_recorder_says_are_never_left_out() {
 fn who_sealed_a_copy_is_judged_as_of_a_record() {
     let bench = Bench::new();
     let copy = copied(&bench, &bench.record());
-    let nobody = Trust::new(TrustStore::new());
-    let options = VerifyOptions {
-        trust: &nobody,
-        ..bench.options()
-    };
-    assert_eq!(
-        check(&copy, &options).report.verdict,
-        Verdict::UnknownSigner
-    );
+    let report = check(&copy, &bench.trusting(&Trust::default())).report;
+    assert_eq!(report.verdict, Verdict::UnknownSigner);
     assert_eq!(verdict(&bench, b"x"), Verdict::Tampered);
 }

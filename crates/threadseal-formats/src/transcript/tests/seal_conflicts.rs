@@ -1,71 +1,50 @@
 //! Two histories of one record: evidence against the key that sealed both, and cases without
 //! evidence.
 
-use super::turns::{keys, rotated};
 use super::*;
-use crate::transcript::turn_proof::conflict::{SealConflict, check_file};
-use threadseal_core::digest::Digest;
-use threadseal_core::encoding;
-use threadseal_core::merkle::{InclusionProof, ProofError, leaf_hash, root};
-use threadseal_core::report::{KnownFork, Report};
-use threadseal_core::tlog::entry::fork::{ForkPlace, LoggedFork};
+use crate::transcript::turn_proof::conflict::{CheckedConflict, SealConflict, check_file};
 
 /// The record up to and including its n-th seal, from 0.
 fn cut(record: &[u8], seals: usize) -> Vec<u8> {
-    let mut left = seals + 1;
-    let lines = lines_of(record).into_iter().take_while(|line| {
-        let goes = left > 0;
-        left -= usize::from(is_seal(line) && goes);
-        goes
-    });
-    lines.collect::<Vec<_>>().concat()
+    let lines = lines_of(record);
+    let seal = (0..lines.len()).filter(|at| is_seal(lines[*at])).nth(seals);
+    lines[..=seal.unwrap()].concat()
 }
 
-fn is_seal(line: &[u8]) -> bool {
-    String::from_utf8_lossy(line).contains("\"event_type\":\"checkpoint\"")
+/// The n-th seal, from 0.
+fn seal_of(record: &[u8], number: usize) -> String {
+    let seals = texts_of(record).into_iter();
+    let mut seals = seals.filter(|line| is_seal(line.as_bytes()));
+    seals.nth(number).unwrap().to_owned()
 }
 
 /// The copy continued with this text, sealed by `key`.
-fn gone_on(bench: &Bench, copy: &[u8], said: &str, key: &LocalSigner) -> Vec<u8> {
-    let mut out = copy.to_vec();
-    let mut sealer = bench.verify(copy).sealer.unwrap();
-    let payload = format!("{{\"text\":\"{said}\"}}");
-    bench.event(&mut sealer, "cognition_in", &payload, &mut out);
-    let signers = Signers {
-        native: key,
-        rye: &bench.rye,
-    };
-    let turn = sealer.turn() + 1;
-    sealer
-        .seal(
-            bench.stamp(),
-            turn,
-            false,
-            Ext::default(),
-            signers,
-            &mut out,
-        )
-        .unwrap();
-    out
+fn gone_on(bench: &Bench, copy: &[u8], text: &str, key: &LocalSigner) -> Vec<u8> {
+    let mut draft = Draft::reopened(bench, copy);
+    draft.event("cognition_in", &format!("{{\"text\":\"{text}\"}}"));
+    draft.seal_by(key, draft.sealer.turn() + 1).unwrap();
+    draft.bytes
 }
 
 /// Two continuations of a record after three keys, by the key that seals it then.
 fn forked(bench: &Bench) -> [Vec<u8>; 2] {
-    let (_, third, _) = keys();
+    let (_, third, _) = rotated_keys();
     let before = cut(&rotated(bench, 7), 5);
-    ["one", "other"].map(|said| gone_on(bench, &before, said, &third))
+    ["one", "other"].map(|text| gone_on(bench, &before, text, &third))
 }
 
-fn judged(bench: &Bench, file: &str) -> Report {
-    check_file(file.as_bytes(), &bench.options()).report
+/// The evidence in two copies.
+fn evidence(one: &[u8], other: &[u8]) -> String {
+    let found = SealConflict::find(one, other).unwrap().unwrap();
+    found.to_string()
 }
 
-fn codes_of(report: &Report) -> Vec<&'static str> {
-    report
-        .findings
-        .iter()
-        .map(|found| found.code.as_str())
-        .collect()
+fn checked(bench: &Bench, file: &str) -> CheckedConflict {
+    check_file(file.as_bytes(), &bench.options())
+}
+
+fn judged(bench: &Bench, file: &str) -> String {
+    shown(&checked(bench, file).report)
 }
 
 /// All but the two seals, and these.
@@ -75,21 +54,35 @@ fn parts(file: &str) -> (&str, &str, &str) {
     (head, first, second)
 }
 
+/// The evidence of `file` with these seals in place of its own.
+fn with_seals(file: &str, one: &str, other: &str) -> String {
+    let mut seals = [one, other];
+    seals.sort_unstable();
+    format!("{}\nseal {}\nseal {}\n", parts(file).0, seals[0], seals[1])
+}
+
+fn line_1(record: &[u8]) -> Digest {
+    Digest::of(lines_of(record)[0].trim_ascii_end())
+}
+
+fn known(fork: LoggedFork) -> Expectation {
+    Expectation::forked(KnownFork {
+        fork,
+        entry: "entry 7 of a log".into(),
+    })
+}
+
 // T-FRK-02
 #[test]
 fn who_sealed_two_histories_is_convicted_in_whatever_order_they_are_found() {
     let bench = Bench::new();
     let [one, other] = forked(&bench);
-    let found = SealConflict::find(&one, &other).unwrap().unwrap();
-    assert_eq!(
-        SealConflict::find(&other, &one).unwrap().as_ref(),
-        Some(&found)
-    );
-    let text = found.to_string();
-    assert_eq!(SealConflict::parse(text.as_bytes()).as_ref(), Ok(&found));
-    let report = judged(&bench, &text);
-    assert_eq!(report.verdict, Verdict::Verified, "{report:?}");
-    assert_eq!(codes_of(&report), ["seals_conflict"]);
+    let text = evidence(&one, &other);
+    assert_eq!(evidence(&other, &one), text);
+    let parsed = SealConflict::parse(text.as_bytes()).unwrap();
+    assert_eq!(parsed.to_string(), text);
+    let report = checked(&bench, &text).report;
+    assert_eq!(shown(&report), "verified: seals_conflict");
     for record in [&one, &other] {
         let head = bench.verify(record).report.head.unwrap().to_string();
         assert!(report.findings[0].message.contains(&head), "{report:?}");
@@ -97,10 +90,9 @@ fn who_sealed_two_histories_is_convicted_in_whatever_order_they_are_found() {
     // The proof contains no text of either.
     assert!(!text.contains("secret-") && !text.contains("other"));
     // They part at their first difference, independent of their lengths and tails.
-    let (_, third, _) = keys();
-    let longer = gone_on(&bench, &one, "more", &third);
+    let longer = gone_on(&bench, &one, "more", &rotated_keys().1);
     let torn = [&longer[..], b"{\"timestamp\""].concat();
-    assert_eq!(SealConflict::find(&torn, &other).unwrap(), Some(found));
+    assert_eq!(evidence(&torn, &other), text);
 }
 
 /// A logged fork affects each copy, but no record of the same id with another line 1.
@@ -109,46 +101,29 @@ fn who_sealed_two_histories_is_convicted_in_whatever_order_they_are_found() {
 fn a_known_fork_speaks_against_every_copy_and_no_other_record() {
     let bench = Bench::new();
     let [one, other] = forked(&bench);
-    let text = SealConflict::find(&one, &other)
-        .unwrap()
-        .unwrap()
-        .to_string();
-    let checked = check_file(text.as_bytes(), &bench.options());
-    let fork = *checked.proved.unwrap().get();
-    assert_eq!(fork.evidence, Digest::of(text.as_bytes()));
-    let line_1 = lines_of(&one)[0].strip_suffix(b"\n").unwrap();
-    let place = |line_1: &[u8]| ForkPlace::Transcript {
-        manifest: Digest::of(line_1),
-        seq: 6,
+    let text = evidence(&one, &other);
+    let fork = *checked(&bench, &text).proved.unwrap().get();
+    let place = |manifest| ForkPlace::Transcript { manifest, seq: 6 };
+    let expected = LoggedFork {
+        record: RecordId::from_bytes([7; 32]),
+        key: rotated_keys().1.public_key().key_id(),
+        evidence: Digest::of(text.as_bytes()),
+        place: place(line_1(&one)),
     };
-    assert_eq!(
-        (fork.place, fork.key),
-        (place(line_1), keys().1.public_key().key_id())
-    );
-    let seen = |record: &[u8], fork: LoggedFork| {
-        let known = KnownFork {
-            fork,
-            entry: "entry 7 of a log".into(),
-        };
-        let scan = ScanOptions {
-            expect: vec![Expectation::forked(known)],
-            ..ScanOptions::default()
-        };
-        verify(record, &scan, &bench.options())
-    };
+    assert_eq!(fork, expected);
     for copy in [&one, &other, &cut(&one, 3)] {
-        let outcome = seen(copy, fork);
+        let outcome = bench.expecting(copy, known(fork));
         assert_eq!(outcome.report.verdict, Verdict::Forked);
-        assert_eq!(codes(&outcome).first(), Some(&"fork_known"));
+        assert_eq!(codes(&outcome.report).first(), Some(&"fork_known"));
         assert!(outcome.verified.is_none() && outcome.sealer.is_none());
         assert!(outcome.lenient().is_none());
     }
     let namesake = LoggedFork {
-        place: place(b"another line 1"),
+        place: place(Digest::of(b"another line 1")),
         ..fork
     };
-    let (with, without) = (seen(&one, namesake), bench.verify(&one));
-    assert_eq!(with.report, without.report);
+    let report = bench.expecting(&one, known(namesake)).report;
+    assert_eq!(report, bench.verify(&one).report);
 }
 
 /// A delegate can sign seals of any number after the end of a record. They are evidence of two
@@ -158,37 +133,35 @@ fn a_known_fork_speaks_against_every_copy_and_no_other_record() {
 fn a_record_that_ended_without_whom_the_evidence_convicts_stays_whole() {
     let bench = Bench::new();
     let record = bench.record();
-    assert_eq!(bench.verify(&record).report.verdict, Verdict::Verified);
-    let line_1 = lines_of(&record)[0].strip_suffix(b"\n").unwrap();
-    let seen = |record: &[u8], key: &LocalSigner, seq: u64| {
-        let known = KnownFork {
-            fork: LoggedFork {
-                record: RecordId::from_bytes([7; 32]),
-                key: key.public_key().key_id(),
-                evidence: Digest::of(b"evidence"),
-                place: ForkPlace::Transcript {
-                    manifest: Digest::of(line_1),
-                    seq,
-                },
+    assert_eq!(bench.verdict(&record), Verdict::Verified);
+    let stranger = rotated_keys().2;
+    let far = 1_000_000;
+    for (row, record, key, seq, verdict) in [
+        ("a stranger's", &record, &stranger, far, Verdict::Verified),
+        (
+            "after the end",
+            &record,
+            &bench.native,
+            far,
+            Verdict::Verified,
+        ),
+        // With seals that the copy has, it is one of two histories. A copy without an end may still
+        // become one.
+        ("its own seal", &record, &bench.native, 0, Verdict::Forked),
+        ("no end", &cut(&record, 0), &stranger, far, Verdict::Forked),
+    ] {
+        let fork = LoggedFork {
+            record: RecordId::from_bytes([7; 32]),
+            key: key.public_key().key_id(),
+            evidence: Digest::of(b"evidence"),
+            place: ForkPlace::Transcript {
+                manifest: line_1(record),
+                seq,
             },
-            entry: "entry 7 of a log".into(),
         };
-        let scan = ScanOptions {
-            expect: vec![Expectation::forked(known)],
-            ..ScanOptions::default()
-        };
-        verify(record, &scan, &bench.options()).report.verdict
-    };
-    let stranger = keys().2;
-    assert_eq!(seen(&record, &stranger, 1_000_000), Verdict::Verified);
-    assert_eq!(seen(&record, &bench.native, 1_000_000), Verdict::Verified);
-    // With seals that the copy has, it is one of two histories. A copy without an end may still
-    // become one.
-    assert_eq!(seen(&record, &bench.native, 0), Verdict::Forked);
-    assert_eq!(
-        seen(&cut(&record, 0), &stranger, 1_000_000),
-        Verdict::Forked
-    );
+        let report = bench.expecting(record, known(fork)).report;
+        assert_eq!(report.verdict, verdict, "{row}");
+    }
 }
 
 // T-FRK-16
@@ -196,28 +169,21 @@ fn a_record_that_ended_without_whom_the_evidence_convicts_stays_whole() {
 fn whose_keys_they_are_is_for_the_readers_trust() {
     let bench = Bench::new();
     let [one, other] = forked(&bench);
-    let text = SealConflict::find(&one, &other)
-        .unwrap()
-        .unwrap()
-        .to_string();
-    let by = |trust: &Trust, thread: Option<&ThreadId>| {
+    let text = evidence(&one, &other);
+    let elsewhere = thread_id("demo/other");
+    for (trust, thread, verdict) in [
+        (Trust::default(), None, Verdict::UnknownSigner),
+        (pin(&native(77)), None, Verdict::Forged),
+        (pin(&bench.native), None, Verdict::Verified),
+        (pin(&bench.native), Some(&elsewhere), Verdict::Foreign),
+    ] {
         let options = VerifyOptions {
-            trust,
             thread,
-            ..bench.options()
+            ..bench.trusting(&trust)
         };
-        check_file(text.as_bytes(), &options).report.verdict
-    };
-    assert_eq!(
-        by(&Trust::new(TrustStore::new()), None),
-        Verdict::UnknownSigner
-    );
-    let stranger = Trust::key(*signer(77, KeyUsage::Native).public_key());
-    assert_eq!(by(&stranger, None), Verdict::Forged);
-    let pinned = Trust::key(*bench.native.public_key());
-    assert_eq!(by(&pinned, None), Verdict::Verified);
-    let elsewhere = ThreadId::parse("demo/other").unwrap();
-    assert_eq!(by(&pinned, Some(&elsewhere)), Verdict::Foreign);
+        let report = check_file(text.as_bytes(), &options).report;
+        assert_eq!(report.verdict, verdict);
+    }
 }
 
 fn every_change_is_noticed(bench: &Bench, text: &str) {
@@ -226,10 +192,8 @@ fn every_change_is_noticed(bench: &Bench, text: &str) {
         bad[at] ^= 1;
         let report = check_file(&bad, &bench.options()).report;
         assert_eq!(report.verdict.exit_code(), 1, "{at}: {report:?}");
-    }
-    for cut in 0..text.len() {
-        let report = check_file(&text.as_bytes()[..cut], &bench.options()).report;
-        assert_eq!(report.verdict, Verdict::Malformed, "{cut}");
+        let cut = check_file(&text.as_bytes()[..at], &bench.options()).report;
+        assert_eq!(cut.verdict, Verdict::Malformed, "{at}");
     }
 }
 
@@ -238,11 +202,7 @@ fn every_change_is_noticed(bench: &Bench, text: &str) {
 fn every_changed_bit_of_the_evidence_is_noticed() {
     let bench = Bench::new();
     let [one, other] = forked(&bench);
-    let text = SealConflict::find(&one, &other)
-        .unwrap()
-        .unwrap()
-        .to_string();
-    every_change_is_noticed(&bench, &text);
+    every_change_is_noticed(&bench, &evidence(&one, &other));
 }
 
 // T-FRK-12
@@ -253,45 +213,35 @@ fn an_honest_record_however_it_is_cut_convicts_nobody() {
     for seals in 0..7 {
         let older = cut(&record, seals);
         assert_eq!(SealConflict::find(&older, &record), Ok(None));
-        assert_eq!(
-            SealConflict::find(&record, &record[..older.len() + 9]),
-            Ok(None)
-        );
+        let torn = &record[..older.len() + 9];
+        assert_eq!(SealConflict::find(&record, torn), Ok(None));
     }
     assert!(SealConflict::find(&record, &rotated(&bench, 8)).is_err());
     assert!(SealConflict::find(b"", b"").is_err());
     // Nor does a file with its seals that an attacker writes: two numbers, one seal twice, another
     // record's.
     let [one, other] = forked(&bench);
-    let text = SealConflict::find(&one, &other)
-        .unwrap()
-        .unwrap()
-        .to_string();
-    let (head, _, _) = parts(&text);
-    let of = |record: &[u8], at: usize| {
-        let seals: Vec<&[u8]> = lines_of(record)
-            .into_iter()
-            .filter(|l| is_seal(l))
-            .collect();
-        String::from_utf8(seals[at].to_vec())
-            .unwrap()
-            .trim_end()
-            .to_owned()
-    };
-    let by_hand = |one: String, other: String| {
-        let mut seals = [one, other];
-        seals.sort();
-        format!("{head}\nseal {}\nseal {}\n", seals[0], seals[1])
-    };
-    let (_, third, _) = keys();
+    let text = evidence(&one, &other);
+    let third = rotated_keys().1;
     let longer = gone_on(&bench, &one, "more", &third);
-    let numbers = judged(&bench, &by_hand(of(&longer, 6), of(&longer, 7)));
-    assert_eq!(codes_of(&numbers), ["no_conflict"]);
-    let again = judged(&bench, &by_hand(of(&one, 6), of(&one, 6)));
-    assert_eq!(again.verdict, Verdict::Malformed);
     let foreign = gone_on(&bench, &cut(&rotated(&bench, 8), 5), "x", &third);
-    let foreign = judged(&bench, &by_hand(of(&one, 6), of(&foreign, 6)));
-    assert_eq!(codes_of(&foreign), ["checkpoint_altered"]);
+    for (seals, expected) in [
+        (
+            [seal_of(&longer, 6), seal_of(&longer, 7)],
+            "malformed: no_conflict",
+        ),
+        (
+            [seal_of(&one, 6), seal_of(&one, 6)],
+            "malformed: proof_malformed",
+        ),
+        (
+            [seal_of(&one, 6), seal_of(&foreign, 6)],
+            "tampered: checkpoint_altered",
+        ),
+    ] {
+        let file = with_seals(&text, &seals[0], &seals[1]);
+        assert_eq!(judged(&bench, &file), expected);
+    }
 }
 
 /// A key that was given up is no evidence against the one that replaced it. A thief of the old key
@@ -300,33 +250,24 @@ fn an_honest_record_however_it_is_cut_convicts_nobody() {
 #[test]
 fn seals_of_two_keys_convict_neither() {
     let bench = Bench::new();
-    let (_, third, delegate) = keys();
-    let record = rotated(&bench, 7);
+    let (_, third, delegate) = rotated_keys();
     // The delegate may seal beside the key; the number is the same and both are admitted.
-    let before = cut(&record, 7);
+    let before = cut(&rotated(&bench, 7), 7);
     let honest = gone_on(&bench, &before, "one", &third);
     let by_delegate = gone_on(&bench, &before, "other", &delegate);
     assert!(SealConflict::find(&honest, &by_delegate).is_err());
-    let again = gone_on(&bench, &before, "again", &third);
-    let found = SealConflict::find(&honest, &again)
-        .unwrap()
-        .unwrap()
-        .to_string();
-    let (head, own, _) = parts(&found);
-    let other = lines_of(&by_delegate).pop().unwrap();
-    let mut seals = [own.to_owned(), String::from_utf8(other.to_vec()).unwrap()];
-    seals[1].pop();
-    seals.sort();
-    let made = format!("{head}\nseal {}\nseal {}\n", seals[0], seals[1]);
-    assert_eq!(judged(&bench, &made).verdict, Verdict::Forged);
+    let text = evidence(&honest, &gone_on(&bench, &before, "again", &third));
+    let made = with_seals(&text, parts(&text).1, &seal_of(&by_delegate, 8));
+    let report = checked(&bench, &made).report;
+    assert_eq!(report.verdict, Verdict::Forged);
 }
 
 /// Two continuations by two keys in turn, such that no seal of one number is of one key in both.
 fn crossed(bench: &Bench) -> [Vec<u8>; 2] {
-    let (_, third, delegate) = keys();
+    let (_, third, delegate) = rotated_keys();
     let before = cut(&rotated(bench, 7), 7);
-    [("one", [&third, &delegate]), ("other", [&delegate, &third])].map(|(said, [first, then])| {
-        let once = gone_on(bench, &before, said, first);
+    [("one", [&third, &delegate]), ("other", [&delegate, &third])].map(|(text, [first, then])| {
+        let once = gone_on(bench, &before, text, first);
         gone_on(bench, &once, "more", then)
     })
 }
@@ -336,39 +277,26 @@ fn crossed(bench: &Bench) -> [Vec<u8>; 2] {
 fn who_sealed_two_histories_at_two_sizes_is_convicted_by_the_line_where_they_part() {
     let bench = Bench::new();
     let [one, other] = crossed(&bench);
-    let found = SealConflict::find(&one, &other).unwrap().unwrap();
-    let text = found.to_string();
-    assert_eq!(SealConflict::parse(text.as_bytes()).as_ref(), Ok(&found));
+    let text = evidence(&one, &other);
+    let parsed = SealConflict::parse(text.as_bytes()).unwrap();
+    assert_eq!(parsed.to_string(), text);
     let both = lines_of(&one).into_iter().zip(lines_of(&other));
     let parted = both.take_while(|(here, there)| here == there).count() + 1;
-    assert!(
-        text.contains(&format!("\nparted {parted}\nleaf ")),
-        "{text}"
-    );
-    let checked = check_file(text.as_bytes(), &bench.options());
-    assert_eq!(
-        checked.report.verdict,
-        Verdict::Verified,
-        "{:?}",
-        checked.report
-    );
-    assert_eq!(codes_of(&checked.report), ["seals_conflict"]);
+    let part = format!("\nparted {parted}\nleaf ");
+    assert!(text.contains(&part), "{text}");
+    let checked = checked(&bench, &text);
+    assert_eq!(shown(&checked.report), "verified: seals_conflict");
     let fork = *checked.proved.unwrap().get();
     let place = ForkPlace::Transcript {
-        manifest: Digest::of(lines_of(&one)[0].trim_ascii_end()),
+        manifest: line_1(&one),
         seq: 8,
     };
-    assert_eq!(
-        (fork.place, fork.evidence),
-        (place, Digest::of(text.as_bytes()))
-    );
+    let evidence_of = Digest::of(text.as_bytes());
+    assert_eq!((fork.place, fork.evidence), (place, evidence_of));
     // In the other order the evidence may be against the other key, but it is from the same two
     // copies.
-    let found = SealConflict::find(&other, &one).unwrap().unwrap();
-    assert_eq!(
-        judged(&bench, &found.to_string()).verdict,
-        Verdict::Verified
-    );
+    let report = judged(&bench, &evidence(&other, &one));
+    assert_eq!(report, "verified: seals_conflict");
     assert!(!text.contains("secret-") && !text.contains("\"other\""));
     every_change_is_noticed(&bench, &text);
 }
@@ -378,61 +306,48 @@ fn who_sealed_two_histories_at_two_sizes_is_convicted_by_the_line_where_they_par
 #[test]
 fn two_seals_of_one_history_convict_nobody_by_any_line() {
     let bench = Bench::new();
-    let (_, third, _) = keys();
+    let (_, third, _) = rotated_keys();
     let before = cut(&rotated(&bench, 7), 7);
     let once = gone_on(&bench, &before, "one", &third);
     let honest = gone_on(&bench, &once, "more", &third);
-    let again = gone_on(&bench, &before, "again", &third);
-    let conflict = SealConflict::find(&honest, &again).unwrap().unwrap();
-    let conflict = conflict.to_string();
-    let (head, _, _) = parts(&conflict);
-    let lines: Vec<&[u8]> = honest
-        .strip_suffix(b"\n")
-        .unwrap()
-        .split(|b| *b == b'\n')
+    let conflict = evidence(&honest, &gone_on(&bench, &before, "again", &third));
+    let (head, one, two) = parts(&conflict);
+    let lines = texts_of(&honest);
+    let leaves: Vec<Digest> = lines
+        .iter()
+        .map(|line| leaf_hash(line.as_bytes()))
         .collect();
-    let leaves: Vec<Digest> = lines.iter().map(|line| leaf_hash(line)).collect();
-    let sealed = |number: usize| {
-        let at = (0..lines.len())
-            .filter(|at| is_seal(lines[*at]))
-            .nth(number)
-            .unwrap();
-        (at, String::from_utf8(lines[at].to_vec()).unwrap())
+    let sealed = |number| {
+        let seal = seal_of(&honest, number);
+        let at = lines.iter().position(|line| *line == seal).unwrap();
+        (at, seal)
     };
     let by_hand = |line: usize, seals: [usize; 2]| {
         let mut shown = seals.map(|number| {
             let (size, seal) = sealed(number);
-            let proof = InclusionProof::make::<ProofError>(line as u64, size as u64, &mut |node| {
-                let from = usize::try_from(node.index << node.level).unwrap();
-                Ok(root(&leaves[from..from + (1 << node.level)]))
-            });
-            let hashes = proof.unwrap().hashes().to_vec();
-            let hashes = hashes
-                .iter()
-                .map(|hash| format!("hash {}\n", encoding::base64(hash.as_bytes())));
-            let leaf = encoding::base64(leaves[line].as_bytes());
-            (
-                seal.clone(),
-                format!("leaf {leaf}\n{}seal {seal}\n", hashes.collect::<String>()),
-            )
+            let proof = inclusion(&leaves, line as u64, size as u64);
+            let hash = |hash: &Digest| format!("hash {}\n", base64(hash.as_bytes()));
+            let hashes: String = proof.hashes().iter().map(hash).collect();
+            let leaf = base64(leaves[line].as_bytes());
+            let text = format!("leaf {leaf}\n{hashes}seal {seal}\n");
+            (seal, text)
         });
         shown.sort();
         format!("{head}\nparted {}\n{}{}", line + 1, shown[0].1, shown[1].1)
     };
     for line in 0..sealed(8).0 {
         let report = judged(&bench, &by_hand(line, [8, 9]));
-        assert_eq!(codes_of(&report), ["no_conflict"], "{line}: {report:?}");
+        assert_eq!(report, "malformed: no_conflict", "{line}");
     }
     // Another leaf is not in the tree.
     let text = by_hand(3, [8, 9]);
-    let leaf = encoding::base64(leaves[3].as_bytes());
-    let other = encoding::base64(leaves[4].as_bytes());
+    let [leaf, other] = [3, 4].map(|line: usize| base64(leaves[line].as_bytes()));
     let report = judged(&bench, &text.replacen(&leaf, &other, 1));
-    assert_eq!(codes_of(&report), ["content_changed"], "{report:?}");
+    assert_eq!(report, "tampered: content_changed");
     // A line is shown only where it is needed.
-    let (_, one, two) = parts(&conflict);
     let superfluous = text
         .replacen(&sealed(8).1, one, 1)
         .replacen(&sealed(9).1, two, 1);
-    assert_eq!(judged(&bench, &superfluous).verdict.exit_code(), 1);
+    let report = checked(&bench, &superfluous).report;
+    assert_eq!(report.verdict.exit_code(), 1);
 }

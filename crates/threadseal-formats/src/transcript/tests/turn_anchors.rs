@@ -1,13 +1,6 @@
 //! The evidence of a log and its witnesses for a proved turn, and attacks on it.
 
-use super::turns::rotated;
 use super::*;
-use crate::transcript::turn_proof::{Checked, TurnProof, check_file_by};
-use threadseal_core::digest::Digest;
-use threadseal_core::merkle::{InclusionProof, ProofError, TreeHead, leaf_hash, root};
-use threadseal_core::note::{KeyName, SignedNote};
-use threadseal_core::record::{Head, RecordKind};
-use threadseal_core::report::CheckResult;
 use threadseal_core::tlog::checkpoint::{Checkpoint, Origin};
 use threadseal_core::tlog::cosignature::{CosignatureTime, cosign};
 use threadseal_core::tlog::entry::{LogEntry, LoggedHead};
@@ -16,6 +9,7 @@ use threadseal_core::tlog::proof_file::ProofFile;
 use threadseal_core::tlog::verifier::VerifierKey;
 
 const ORIGIN: &str = "threadseal.log/0102";
+const OTHER_ORIGIN: &str = "threadseal.log/0304";
 
 fn log_signer() -> LocalSigner {
     signer(61, KeyUsage::Log)
@@ -29,7 +23,7 @@ fn witness_name(number: u8) -> KeyName {
     KeyName::parse(&format!("witness.example/w{number}")).unwrap()
 }
 
-/// A policy of this log and this many witnesses, of which `least` must have cosigned.
+/// A policy of this log and two witnesses, of which `least` must have cosigned.
 fn policy_of(origin: &str, least: usize) -> Policy {
     let log = VerifierKey::of_log(KeyName::parse(origin).unwrap(), *log_signer().public_key());
     let mut text = format!("log {log}\n");
@@ -48,33 +42,25 @@ fn policy() -> Policy {
     policy_of(ORIGIN, 2)
 }
 
-/// A log of a few entries, `entry` at number 3.
+/// The leaves of a log of a few entries, `entry` at number 3.
 struct Logged {
-    entries: Vec<Vec<u8>>,
+    leaves: Vec<Digest>,
 }
 
 impl Logged {
     fn with(entry: &[u8]) -> Self {
-        let mut entries: Vec<Vec<u8>> = (0..7_u8).map(|n| vec![n; 5]).collect();
-        entries[3] = entry.to_vec();
-        Self { entries }
-    }
-
-    fn leaves(&self) -> Vec<Digest> {
-        self.entries.iter().map(|entry| leaf_hash(entry)).collect()
-    }
-
-    fn checkpoint(&self, origin: &str) -> Checkpoint {
-        let tree = TreeHead {
-            size: 7,
-            root: root(&self.leaves()),
-        };
-        Checkpoint::new(Origin::parse(origin).unwrap(), tree).unwrap()
+        let mut leaves: Vec<Digest> = (0..7_u8).map(|n| leaf_hash(&[n; 5])).collect();
+        leaves[3] = leaf_hash(entry);
+        Self { leaves }
     }
 
     /// The checkpoint, signed by the log, and cosigned by these witnesses.
     fn note(&self, origin: &str, witnesses: &[u8]) -> SignedNote {
-        let checkpoint = self.checkpoint(origin);
+        let tree = TreeHead {
+            size: 7,
+            root: root(&self.leaves),
+        };
+        let checkpoint = Checkpoint::new(Origin::parse(origin).unwrap(), tree).unwrap();
         let mut note = checkpoint.sign(&log_signer()).unwrap();
         for number in witnesses {
             let time = CosignatureTime::from_seconds(1_700_000_000 + u64::from(*number)).unwrap();
@@ -86,70 +72,72 @@ impl Logged {
     }
 
     fn proof(&self, index: u64, note: SignedNote) -> ProofFile {
-        let leaves = self.leaves();
-        let proof = InclusionProof::make::<ProofError>(index, 7, &mut |node| {
-            let from = usize::try_from(node.index << node.level).unwrap();
-            Ok(root(&leaves[from..from + (1 << node.level)]))
-        });
         ProofFile {
             extra: None,
             index,
-            proof: proof.unwrap(),
+            proof: inclusion(&self.leaves, index, 7),
             note,
         }
     }
 }
 
 /// The proof of the third turn, and the entry of a log for its closing seal.
-fn proved(bench: &Bench) -> (TurnProof, LoggedHead) {
-    let bytes = rotated(bench, 7);
-    let verified = bench.verify(&bytes).verified.unwrap();
-    let proof = TurnProof::make(&verified, &bytes, 3).unwrap();
-    let head = proof.check(&bench.options()).report.head.unwrap();
-    let logged = LoggedHead {
+struct Scene {
+    bench: Bench,
+    proof: TurnProof,
+    head: LoggedHead,
+    entry: Vec<u8>,
+    log: Logged,
+}
+
+fn scene() -> Scene {
+    let bench = Bench::new();
+    let bytes = rotated(&bench, 7);
+    let proof = TurnProof::make(&bench.verified(&bytes), &bytes, 3).unwrap();
+    let head = LoggedHead {
         kind: RecordKind::Transcript,
-        head,
+        head: proof.check(&bench.options()).report.head.unwrap(),
         root: None,
         key: None,
     };
-    (proof, logged)
+    let entry = LogEntry::Head(head).to_bytes().unwrap();
+    Scene {
+        bench,
+        proof,
+        head,
+        log: Logged::with(&entry),
+        entry,
+    }
 }
 
-fn bytes_of(logged: LoggedHead) -> Vec<u8> {
-    LogEntry::Head(logged).to_bytes().unwrap()
-}
+impl Scene {
+    /// The proof with the entry and this evidence for it.
+    fn anchored(&self, file: ProofFile) -> String {
+        let anchored = self.proof.clone().anchored(&self.entry, file);
+        anchored.unwrap().to_string()
+    }
 
-fn anchored(proof: &TurnProof, entry: &[u8], file: ProofFile) -> String {
-    proof.clone().anchored(entry, file).unwrap().to_string()
-}
+    /// The proof with a checkpoint that these witnesses cosigned.
+    fn cosigned(&self, witnesses: &[u8]) -> String {
+        self.anchored(self.log.proof(3, self.log.note(ORIGIN, witnesses)))
+    }
 
-fn judge(bench: &Bench, text: &str, policy: Option<&Policy>) -> Checked {
-    check_file_by(text.as_bytes(), &bench.options(), policy)
-}
-
-#[track_caller]
-fn says(checked: &Checked, verdict: Verdict, codes: &[&str]) {
-    let report = &checked.report;
-    let found: Vec<_> = report
-        .findings
-        .iter()
-        .map(|finding| finding.code.as_str())
-        .collect();
-    assert_eq!((report.verdict, &found[..]), (verdict, codes));
-    let believed = verdict > Verdict::Malformed;
-    assert_eq!(checked.lines.is_empty(), !believed);
+    #[track_caller]
+    fn judged(&self, text: &str, policy: Option<&Policy>, expected: &str) -> Checked {
+        let checked = check_file_by(text.as_bytes(), &self.bench.options(), policy);
+        assert_eq!(shown(&checked.report), expected);
+        let refused = checked.report.verdict.is_evidence();
+        assert_eq!(checked.lines.is_empty(), refused);
+        checked
+    }
 }
 
 #[test]
 fn what_a_log_and_its_witnesses_say_of_a_turn_is_judged_by_the_file_and_a_policy_alone() {
-    let bench = Bench::new();
-    let (proof, logged) = proved(&bench);
-    let entry = bytes_of(logged);
-    let log = Logged::with(&entry);
-    let text = anchored(&proof, &entry, log.proof(3, log.note(ORIGIN, &[0, 1])));
+    let scene = scene();
+    let text = scene.cosigned(&[0, 1]);
     assert_eq!(TurnProof::parse(text.as_bytes()).unwrap().to_string(), text);
-    let checked = judge(&bench, &text, Some(&policy()));
-    says(&checked, Verdict::Verified, &[]);
+    let checked = scene.judged(&text, Some(&policy()), "verified");
     let anchor = checked.anchor.unwrap();
     assert_eq!((anchor.index, anchor.size), (3, 7));
     assert_eq!(anchor.origin.as_str(), ORIGIN);
@@ -157,8 +145,7 @@ fn what_a_log_and_its_witnesses_say_of_a_turn_is_judged_by_the_file_and_a_policy
     assert_eq!(witnessed.at().seconds(), 1_700_000_000);
     assert_eq!(witnessed.signed().cosignatures().len(), 2);
     // Without a policy the entry is proved to be in that tree, but the tree's log is not.
-    let checked = judge(&bench, &text, None);
-    says(&checked, Verdict::Verified, &[]);
+    let checked = scene.judged(&text, None, "verified");
     assert_eq!(checked.anchor.unwrap().witnessed, None);
     let check = checked.report.checks.iter().find(|c| c.name == "anchor");
     assert_eq!(check.unwrap().result, CheckResult::Skipped);
@@ -167,86 +154,60 @@ fn what_a_log_and_its_witnesses_say_of_a_turn_is_judged_by_the_file_and_a_policy
 // T-PRF-22
 #[test]
 fn a_signature_line_of_the_logs_checkpoint_stands_once_wherever_it_stands() {
-    let bench = Bench::new();
-    let (proof, logged) = proved(&bench);
-    let entry = bytes_of(logged);
-    let log = Logged::with(&entry);
-    let text = anchored(&proof, &entry, log.proof(3, log.note(ORIGIN, &[0, 1])));
-    let swapped = anchored(&proof, &entry, log.proof(3, log.note(ORIGIN, &[1, 0])));
+    let scene = scene();
+    let (text, swapped) = (scene.cosigned(&[0, 1]), scene.cosigned(&[1, 0]));
     assert_ne!(swapped, text);
-    says(
-        &judge(&bench, &swapped, Some(&policy())),
-        Verdict::Verified,
-        &[],
-    );
+    scene.judged(&swapped, Some(&policy()), "verified");
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     for line in &lines[lines.len() - 3..] {
         let doubled = format!("{text}{line}");
         assert!(TurnProof::parse(doubled.as_bytes()).is_err(), "{line}");
     }
-    let twice = log.proof(3, log.note(ORIGIN, &[0, 0]));
-    assert!(proof.clone().anchored(&entry, twice).is_err());
+    let twice = scene.log.proof(3, scene.log.note(ORIGIN, &[0, 0]));
+    assert!(scene.proof.anchored(&scene.entry, twice).is_err());
 }
 
 // T-PRF-19
 #[test]
 fn a_proof_without_a_log_says_so_and_meets_no_policy() {
-    let bench = Bench::new();
-    let (proof, _) = proved(&bench);
-    let text = proof.to_string();
-    let checked = judge(&bench, &text, None);
-    says(&checked, Verdict::Verified, &[]);
+    let scene = scene();
+    let text = scene.proof.to_string();
+    let checked = scene.judged(&text, None, "verified");
     let check = checked.report.checks.iter().find(|c| c.name == "anchor");
     assert!(check.unwrap().why.as_ref().unwrap().contains("unanchored"));
-    says(
-        &judge(&bench, &text, Some(&policy())),
-        Verdict::Open,
-        &["anchor_missing"],
-    );
+    scene.judged(&text, Some(&policy()), "open: anchor_missing");
 }
 
 // T-PRF-19
 #[test]
 fn a_quorum_that_is_short_another_log_and_no_witness_at_all_are_missing() {
-    let bench = Bench::new();
-    let (proof, logged) = proved(&bench);
-    let entry = bytes_of(logged);
-    let log = Logged::with(&entry);
-    let text = |witnesses| anchored(&proof, &entry, log.proof(3, log.note(ORIGIN, witnesses)));
-    for (text, policy) in [
-        (text(&[]), policy()),
-        (text(&[0]), policy()),
-        (text(&[1]), policy()),
-        (text(&[0, 1]), policy_of("threadseal.log/0304", 2)),
-        (text(&[0, 1]), policy_of(ORIGIN, 0)),
+    let scene = scene();
+    for (witnesses, policy) in [
+        (&[][..], policy()),
+        (&[0], policy()),
+        (&[1], policy()),
+        (&[0, 1], policy_of(OTHER_ORIGIN, 2)),
+        (&[0, 1], policy_of(ORIGIN, 0)),
     ] {
-        let checked = judge(&bench, &text, Some(&policy));
-        says(&checked, Verdict::Open, &["anchor_missing"]);
-        assert_eq!(checked.anchor.unwrap().witnessed, None);
+        let text = scene.cosigned(witnesses);
+        let checked = scene.judged(&text, Some(&policy), "open: anchor_missing");
+        assert_eq!(checked.anchor.unwrap().witnessed, None, "{witnesses:?}");
     }
-    says(
-        &judge(&bench, &text(&[0]), Some(&policy_of(ORIGIN, 1))),
-        Verdict::Verified,
-        &[],
-    );
+    let text = scene.cosigned(&[0]);
+    scene.judged(&text, Some(&policy_of(ORIGIN, 1)), "verified");
 }
 
 // T-PRF-18
 #[test]
 fn cosignatures_of_another_tree_or_of_another_origin_are_none() {
-    let bench = Bench::new();
-    let (proof, logged) = proved(&bench);
-    let entry = bytes_of(logged);
-    let log = Logged::with(&entry);
-    let own = log.note(ORIGIN, &[0]);
+    let scene = scene();
     let other_tree = Logged::with(b"another entry").note(ORIGIN, &[1]);
-    let other_origin = log.note("threadseal.log/0304", &[1]);
+    let other_origin = scene.log.note(OTHER_ORIGIN, &[1]);
     for other in [other_tree, other_origin] {
-        let mut note = own.clone();
+        let mut note = scene.log.note(ORIGIN, &[0]);
         note.add(other.signatures()[1].clone()).unwrap();
-        let text = anchored(&proof, &entry, log.proof(3, note));
-        let checked = judge(&bench, &text, Some(&policy()));
-        says(&checked, Verdict::Tampered, &["anchor_bad"]);
+        let text = scene.anchored(scene.log.proof(3, note));
+        let checked = scene.judged(&text, Some(&policy()), "tampered: anchor_bad");
         assert_eq!(checked.anchor, None);
     }
 }
@@ -254,68 +215,35 @@ fn cosignatures_of_another_tree_or_of_another_origin_are_none() {
 // T-PRF-18 T-PRF-20
 #[test]
 fn an_entry_that_is_not_in_the_tree_or_of_another_seal_proves_nothing() {
-    let bench = Bench::new();
-    let (proof, logged) = proved(&bench);
-    let entry = bytes_of(logged);
-    let (log, fork) = (Logged::with(&entry), Logged::with(b"another entry"));
-    let both = [0, 1];
+    let scene = scene();
+    let fork = Logged::with(b"another entry");
     // The log signed a fork without the entry, and witnesses cosigned that fork.
-    let forked = log.proof(3, fork.note(ORIGIN, &both));
-    let elsewhere = log.proof(2, log.note(ORIGIN, &both));
+    let forked = scene.log.proof(3, fork.note(ORIGIN, &[0, 1]));
+    let elsewhere = scene.log.proof(2, scene.log.note(ORIGIN, &[0, 1]));
     for file in [forked, elsewhere] {
-        let text = anchored(&proof, &entry, file);
+        let text = scene.anchored(file);
         for policy in [None, Some(&policy())] {
-            says(
-                &judge(&bench, &text, policy),
-                Verdict::Tampered,
-                &["anchor_bad"],
-            );
+            scene.judged(&text, policy, "tampered: anchor_bad");
         }
     }
     // Entries that are in the tree, but for other seals.
-    let Head {
-        record, seq, size, ..
-    } = logged.head;
-    let others = [
-        Head {
-            record: RecordId::from_bytes([9; 32]),
-            ..logged.head
-        },
-        Head {
-            seq: seq + 1,
-            ..logged.head
-        },
-        Head {
-            size: size + 1,
-            ..logged.head
-        },
-        Head {
-            line: Digest::of(b"another line"),
-            ..logged.head
-        },
+    let edits: [fn(&mut LoggedHead); 7] = [
+        |logged| logged.head.record = RecordId::from_bytes([9; 32]),
+        |logged| logged.head.seq += 1,
+        |logged| logged.head.size += 1,
+        |logged| logged.head.line = Digest::of(b"another line"),
+        |logged| logged.kind = RecordKind::Ledger,
+        |logged| logged.root = Some(Digest::of(b"another root")),
+        |logged| logged.key = Some(signer(2, KeyUsage::Rye).public_key().key_id()),
     ];
-    assert_eq!(record, logged.head.record);
-    let heads = others.map(|head| LoggedHead { head, ..logged });
-    let wrong = [
-        LoggedHead {
-            kind: RecordKind::Ledger,
-            ..logged
-        },
-        LoggedHead {
-            root: Some(Digest::of(b"another root")),
-            ..logged
-        },
-        LoggedHead {
-            key: Some(bench.rye.public_key().key_id()),
-            ..logged
-        },
-    ];
-    for other in heads.into_iter().chain(wrong) {
-        let entry = bytes_of(other);
+    for edit in edits {
+        let mut other = scene.head;
+        edit(&mut other);
+        let entry = LogEntry::Head(other).to_bytes().unwrap();
         let log = Logged::with(&entry);
-        let text = anchored(&proof, &entry, log.proof(3, log.note(ORIGIN, &both)));
-        let checked = judge(&bench, &text, Some(&policy()));
-        says(&checked, Verdict::Tampered, &["anchor_bad"]);
+        let file = log.proof(3, log.note(ORIGIN, &[0, 1]));
+        let text = scene.proof.clone().anchored(&entry, file).unwrap();
+        scene.judged(&text.to_string(), Some(&policy()), "tampered: anchor_bad");
     }
 }
 
@@ -323,29 +251,22 @@ fn an_entry_that_is_not_in_the_tree_or_of_another_seal_proves_nothing() {
 // T-PRF-21
 #[test]
 fn no_changed_byte_of_the_logs_part_is_witnessed() {
-    let bench = Bench::new();
-    let (proof, logged) = proved(&bench);
-    let entry = bytes_of(logged);
-    let log = Logged::with(&entry);
-    let text = anchored(&proof, &entry, log.proof(3, log.note(ORIGIN, &[0, 1])));
-    let (start, policy) = (proof.to_string().len(), policy());
+    let scene = scene();
+    let text = scene.cosigned(&[0, 1]);
+    let (start, policy) = (scene.proof.to_string().len(), policy());
     for at in start..text.len() {
         for bit in [1_u8, 0x20] {
             let mut bytes = text.clone().into_bytes();
             bytes[at] ^= bit;
-            let checked = check_file_by(&bytes, &bench.options(), Some(&policy));
+            let checked = check_file_by(&bytes, &scene.bench.options(), Some(&policy));
             let witnessed = checked.anchor.and_then(|anchor| anchor.witnessed);
             assert_eq!(witnessed, None, "byte {at}");
             assert_ne!(checked.report.verdict, Verdict::Verified, "byte {at}");
         }
     }
     // Nor is any text allowed there that no signature covers.
-    let mut file = log.proof(3, log.note(ORIGIN, &[0, 1]));
+    let mut file = scene.log.proof(3, scene.log.note(ORIGIN, &[0, 1]));
     file.extra = Some(b"believe me".to_vec());
-    let text = anchored(&proof, &entry, file);
-    says(
-        &judge(&bench, &text, Some(&policy)),
-        Verdict::Malformed,
-        &["proof_malformed"],
-    );
+    let text = scene.anchored(file);
+    scene.judged(&text, Some(&policy), "malformed: proof_malformed");
 }

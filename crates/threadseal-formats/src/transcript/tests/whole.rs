@@ -1,20 +1,16 @@
-//! Whole, open and foreign records, and the bytes after the last seal.
+//! Whole, open and foreign records, the bytes after the last seal, and records as logs.
 
 use super::*;
-use threadseal_core::digest::work::hashed_by;
-use threadseal_core::report::{CheckResult, Report};
+use crate::transcript::as_log::RecordLog;
+use threadseal_core::limits::MAX_TILE_ENTRY_BYTES;
+use threadseal_core::tlog::verifier;
 
 #[test]
 fn an_ended_record_verifies_and_mints_a_value() {
     let bench = Bench::new();
     let bytes = bench.record();
     let outcome = bench.verify(&bytes);
-    assert_eq!(
-        outcome.report.verdict,
-        Verdict::Verified,
-        "{:?}",
-        outcome.report
-    );
+    assert_eq!(shown(&outcome.report), "verified");
     assert_eq!(outcome.report.completeness, Completeness::Final);
     let verified = outcome.verified.unwrap();
     assert_eq!(verified.get().head.size, bytes.len() as u64);
@@ -25,81 +21,59 @@ fn an_ended_record_verifies_and_mints_a_value() {
 #[test]
 fn an_open_record_is_open_until_a_head_vouches_for_it() {
     let bench = Bench::new();
-    let mut bytes = Vec::new();
-    let mut sealer = bench.begin(3, &mut bytes);
-    bench.event(&mut sealer, "cognition_in", "{\"text\":\"x\"}", &mut bytes);
-    let older = bytes.clone();
-    let head = bench.seal(&mut sealer, 1, &mut bytes);
-    assert_eq!(bench.verify(&bytes).report.verdict, Verdict::Open);
-    assert!(bench.verify(&bytes).verified.is_none());
-    let expected = ExpectedHead::Head(head);
-    let outcome = bench.verify_expecting(&bytes, expected, true);
-    assert_eq!(outcome.report.verdict, Verdict::Verified);
-    assert_eq!(outcome.report.completeness, Completeness::Head);
-    let line = ExpectedHead::Line(head.line);
-    assert_eq!(
-        bench.verify_expecting(&bytes, line, false).report.verdict,
-        Verdict::Verified
-    );
+    let mut draft = bench.begin(3);
+    let begun = draft.bytes.len();
+    draft.say("x");
+    let unsealed = draft.bytes.clone();
+    let head = draft.seal(1);
+    let (whole, cut) = (&draft.bytes[..], &unsealed[..begun]);
+    let outcome = bench.verify(whole);
+    assert_eq!(outcome.report.verdict, Verdict::Open);
+    assert!(outcome.verified.is_none());
 
+    let remembered = |head| Expectation::remembered(ExpectedHead::Head(head));
+    let given = |head| Expectation::given(ExpectedHead::Head(head), false);
+    let line = Expectation::given(ExpectedHead::Line(head.line), false);
     // A head that may itself be rolled back is compared with the record, but does not make it
     // whole.
-    let doubted = |bytes: &[u8]| {
-        let mut expect = Expectation::logged(expected, "entry 7 of a log".into());
-        expect.vouches = false;
-        let scan = ScanOptions {
-            expect: vec![expect],
-            ..ScanOptions::default()
-        };
-        verify(bytes, &scan, &bench.options())
-    };
-    let outcome = doubted(&bytes);
-    assert_eq!(outcome.report.verdict, Verdict::Open);
-    assert_eq!(outcome.report.completeness, Completeness::Unproved);
-    assert!(outcome.verified.is_none());
-    let check = |report: &Report| {
-        let check = report.checks.iter().find(|check| check.name == "log");
-        check.map(|check| (check.result, check.why.clone().unwrap_or_default()))
-    };
-    let passed = check(&outcome.report).unwrap();
-    assert_eq!(passed, (CheckResult::Pass, "entry 7 of a log".to_owned()));
-
-    let cut = &older[..usize::try_from(sealer_head_size(&older)).unwrap()];
-    let behind = doubted(cut).report;
-    assert_eq!(behind.verdict, Verdict::RolledBack);
-    assert_eq!(check(&behind).unwrap().0, CheckResult::Fail);
-    for (bytes, remembered, verdict) in [
-        (cut, true, Verdict::RolledBack),
-        (cut, false, Verdict::Truncated),
-        (&older[..], true, Verdict::Truncated),
-    ] {
-        assert_eq!(
-            bench
-                .verify_expecting(bytes, expected, remembered)
-                .report
-                .verdict,
-            verdict
-        );
-    }
+    let mut doubted = Expectation::logged(ExpectedHead::Head(head), "entry 7 of a log".into());
+    doubted.vouches = false;
     let other = Head {
-        line: threadseal_core::digest::Digest::of(b"other"),
+        line: Digest::of(b"other"),
         ..head
     };
-    let forked = bench.verify_expecting(&bytes, ExpectedHead::Head(other), true);
-    assert_eq!(forked.report.verdict, Verdict::Forked);
     let foreign = Head {
         record: RecordId::from_bytes([9; 32]),
         ..head
     };
-    let foreign = bench.verify_expecting(&bytes, ExpectedHead::Head(foreign), false);
-    assert_eq!(foreign.report.verdict, Verdict::Foreign);
-}
-
-fn sealer_head_size(bytes: &[u8]) -> u64 {
-    lines_of(bytes)[..2]
-        .iter()
-        .map(|line| line.len() as u64)
-        .sum()
+    for (row, bytes, expect, verdict) in [
+        ("whole", whole, remembered(head), Verdict::Verified),
+        ("its line", whole, line, Verdict::Verified),
+        ("doubted", whole, doubted.clone(), Verdict::Open),
+        ("cut, doubted", cut, doubted, Verdict::RolledBack),
+        ("cut", cut, remembered(head), Verdict::RolledBack),
+        ("cut, given", cut, given(head), Verdict::Truncated),
+        ("unsealed", &unsealed, remembered(head), Verdict::Truncated),
+        ("another line", whole, remembered(other), Verdict::Forked),
+        ("another record", whole, given(foreign), Verdict::Foreign),
+    ] {
+        let outcome = bench.expecting(bytes, expect);
+        let report = &outcome.report;
+        assert_eq!(report.verdict, verdict, "{row}");
+        assert_eq!(outcome.verified.is_some(), verdict == Verdict::Verified);
+        let log = report.checks.iter().find(|check| check.name == "log");
+        let log = log.map(|check| (check.result, check.why.clone().unwrap_or_default()));
+        match row {
+            "whole" => assert_eq!(report.completeness, Completeness::Head),
+            "doubted" => {
+                assert_eq!(report.completeness, Completeness::Unproved);
+                let passed = (CheckResult::Pass, "entry 7 of a log".to_owned());
+                assert_eq!(log, Some(passed));
+            }
+            "cut, doubted" => assert_eq!(log.unwrap().0, CheckResult::Fail),
+            _ => {}
+        }
+    }
 }
 
 // T-TRA-20
@@ -115,21 +89,11 @@ fn a_tail_is_told_apart_by_how_it_ends() {
         (b"\xff\n", "line_malformed"),
     ] {
         let outcome = bench.verify(&[&bytes[..], tail].concat());
-        assert_eq!(outcome.report.verdict, Verdict::UnsignedTail, "{tail:?}");
-        assert!(
-            codes(&outcome).contains(&code),
-            "{tail:?}: {:?}",
-            codes(&outcome)
-        );
-        assert_eq!(
-            outcome.report.trusted_until.unwrap().byte,
-            bytes.len() as u64
-        );
+        is(&outcome.report, Verdict::UnsignedTail, code);
+        let until = outcome.report.trusted_until.unwrap();
+        assert_eq!(until.byte, bytes.len() as u64, "{tail:?}");
         assert!(outcome.verified.is_none());
-        let lenient = bench
-            .verify(&[&bytes[..], tail].concat())
-            .lenient()
-            .unwrap();
+        let lenient = outcome.lenient().unwrap();
         assert_eq!(lenient.unverified.from, bytes.len() as u64);
     }
 }
@@ -139,23 +103,17 @@ fn a_tail_is_told_apart_by_how_it_ends() {
 fn rye_8_1_events_smuggled_by_carriage_return_are_never_verified() {
     let bench = Bench::new();
     let bytes = bench.record();
-    let all = lines_of(&bytes);
+    let last_line = bytes.len() - lines_of(&bytes).last().unwrap().len();
     let evil =
         br#"{"timestamp":1.0,"thread_id":"demo/t-1","event_type":"cognition_in","payload":{}}"#;
-    for separator in ["\r", "\u{2028}", "\u{c}", "\u{85}"] {
-        let last = all[all.len() - 1];
-        let before = [
-            &all[..all.len() - 1].concat()[..],
-            evil,
-            separator.as_bytes(),
-            last,
-        ]
-        .concat();
-        let after = [&bytes[..bytes.len() - 1], separator.as_bytes(), evil, b"\n"].concat();
+    for separator in ["\r", "\u{2028}", "\u{c}", "\u{85}"].map(str::as_bytes) {
+        let (before, last) = bytes.split_at(last_line);
+        let before = [before, evil, separator, last].concat();
+        let after = [&bytes[..bytes.len() - 1], separator, evil, b"\n"].concat();
         for attack in [before, after] {
-            let outcome = bench.verify(&attack);
-            assert_ne!(outcome.report.verdict, Verdict::Verified);
-            assert!(outcome.report.trusted_until.unwrap().byte < bytes.len() as u64);
+            let report = bench.verify(&attack).report;
+            assert_ne!(report.verdict, Verdict::Verified);
+            assert!(report.trusted_until.unwrap().byte < bytes.len() as u64);
         }
     }
 }
@@ -164,49 +122,26 @@ fn rye_8_1_events_smuggled_by_carriage_return_are_never_verified() {
 #[test]
 fn an_unknown_critical_member_is_malformed_and_an_optional_one_is_not() {
     let bench = Bench::new();
-    let mut bytes = Vec::new();
-    let mut sealer = bench.begin(4, &mut bytes);
-    let optional = |name: &str| Ext {
-        optional: vec![(name.to_owned(), "x".to_owned())],
-        ..Ext::default()
-    };
-    let mut fine = bytes.clone();
-    let mut writer = sealer.clone();
-    writer
-        .seal(
-            bench.stamp(),
-            0,
-            false,
-            optional("opt_x"),
-            bench.signers(),
-            &mut fine,
-        )
-        .unwrap();
-    assert_eq!(bench.verify(&fine).report.verdict, Verdict::Open);
-    sealer
-        .seal(
-            bench.stamp(),
-            0,
-            false,
-            optional("quorum"),
-            bench.signers(),
-            &mut bytes,
-        )
-        .unwrap();
-    assert_eq!(bench.verify(&bytes).report.verdict, Verdict::Malformed);
+    for (name, verdict) in [("opt_x", Verdict::Open), ("quorum", Verdict::Malformed)] {
+        let ext = Ext {
+            optional: vec![(name.to_owned(), "x".to_owned())],
+            ..Ext::default()
+        };
+        let mut draft = bench.begin(4);
+        draft.seal_with(&bench.native, 0, ext).unwrap();
+        assert_eq!(draft.verdict(), verdict, "{name}");
+    }
 }
 
 // T-TRA-11
 #[test]
 fn another_thread_than_asked_for_is_foreign() {
     let bench = Bench::new();
-    let bytes = bench.record();
-    let thread = ThreadId::parse("demo/t-2").unwrap();
     let options = VerifyOptions {
-        thread: Some(&thread),
+        thread: Some(&thread_id("demo/t-2")),
         ..bench.options()
     };
-    let outcome = verify(&bytes, &ScanOptions::default(), &options);
+    let outcome = verify(&bench.record(), &ScanOptions::default(), &options);
     assert_eq!(outcome.report.verdict, Verdict::Foreign);
 }
 
@@ -216,7 +151,7 @@ fn lines_are_read_only_from_the_bytes_that_were_verified() {
     let bench = Bench::new();
     let bytes = bench.record();
     let tailed = [&bytes[..], b"{\"smuggled\":1}\n"].concat();
-    let verified = bench.verify(&bytes).verified.unwrap();
+    let verified = bench.verified(&bytes);
     let read = lines::VerifiedLines::open(&verified, &tailed).unwrap();
     let read: Vec<Vec<u8>> = read.iter().map(|line| line.bytes.into_owned()).collect();
     let all: Vec<&[u8]> = bytes.trim_ascii_end().split(|b| *b == b'\n').collect();
@@ -232,13 +167,12 @@ fn lines_are_read_only_from_the_bytes_that_were_verified() {
 fn rye_8_17_sealing_and_verifying_hash_each_byte_as_often_whatever_the_length() {
     let bench = Bench::new();
     let write = |turns: u64| {
-        let mut out = Vec::new();
-        let mut sealer = bench.begin(7, &mut out);
+        let mut draft = bench.begin(7);
         for turn in 1..=turns {
-            bench.event(&mut sealer, "cognition_out", r#"{"text":"h"}"#, &mut out);
-            bench.seal(&mut sealer, turn, &mut out);
+            draft.event("cognition_out", r#"{"text":"h"}"#);
+            draft.seal(turn);
         }
-        out
+        draft.bytes
     };
     let per_byte = |turns: u64| {
         let record = write(turns);
@@ -256,4 +190,42 @@ fn rye_8_17_sealing_and_verifying_hash_each_byte_as_often_whatever_the_length() 
     for (short, long) in short.into_iter().zip(long) {
         assert!(short > 0 && long <= short + 1, "{short} {long}");
     }
+}
+
+#[test]
+fn the_lines_of_a_record_are_the_entries_of_the_tree_that_its_last_seal_signs() {
+    let bench = Bench::new();
+    // The key of line 1 made the last seal of one record. A key that a seal named made that of the
+    // other.
+    for bytes in [bench.record(), rotated(&bench, 7)] {
+        let log = RecordLog::open(&bench.verified(&bytes), &bytes).unwrap();
+        let lines = texts_of(&bytes);
+        let entries = log.entries();
+        assert_eq!(entries.len(), lines.len() - 1);
+        assert!(entries.iter().zip(&lines).all(|(e, l)| *e == l.as_bytes()));
+        let (checkpoint, signed) = verifier::open(log.checkpoint(), &[log.key()]).unwrap();
+        assert_eq!(signed.len(), 1);
+        assert_eq!(checkpoint.tree(), log.tree());
+        let leaves: Vec<_> = entries.iter().map(|entry| leaf_hash(entry)).collect();
+        let tree = TreeHead {
+            size: entries.len() as u64,
+            root: root(&leaves),
+        };
+        assert_eq!(*log.tree(), tree);
+        assert_eq!(checkpoint.extensions().len(), 1);
+    }
+}
+
+#[test]
+fn a_line_that_no_tile_holds_and_bytes_that_were_not_verified_are_refused() {
+    let bench = Bench::new();
+    let mut draft = bench.begin(7);
+    draft.say(&"a".repeat(MAX_TILE_ENTRY_BYTES));
+    draft.finish(1);
+    let verified = bench.verified(&draft.bytes);
+    let refused = RecordLog::open(&verified, &draft.bytes).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Limit);
+    assert!(refused.to_string().contains("line 3 "), "{refused}");
+    let refused = RecordLog::open(&verified, &bench.record()).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Refused);
 }

@@ -5,37 +5,31 @@ use crate::transcript::rye_compat::{self, Answers};
 use proptest::prelude::*;
 use threadseal_core::canon::json::{self, Value};
 use threadseal_core::digest::Digest;
-use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
-use threadseal_core::record::ThreadId;
-use threadseal_core::report::{Completeness, Report, SignerStatus, Verdict};
+use threadseal_core::key::{KeyUsage, LocalSigner, Signer as _};
+use threadseal_core::record::{ExpectedHead, ThreadId};
+use threadseal_core::report::{Completeness, Expectation, Report, Severity, SignerStatus, Verdict};
+use threadseal_core::testing::{self, codes, is, key, micros, revoked, trust_in};
 use threadseal_core::time::Timestamp;
-use threadseal_core::trust::{Revocation, Trust, TrustName, TrustStore, TrustedKey};
+use threadseal_core::trust::Trust;
 
 mod weaknesses;
 
 const NOW: u64 = 1_800_000_000_123_456;
 
 fn now() -> Timestamp {
-    Timestamp::from_micros(NOW).unwrap()
+    micros(NOW)
 }
 
 fn signer(seed: u8) -> LocalSigner {
-    LocalSigner::new(PrivateKey::from_seed([seed; 32]), KeyUsage::Rye)
+    testing::signer(seed, KeyUsage::Rye)
+}
+
+fn fingerprint(seed: u8) -> String {
+    key(seed).rye_fingerprint().to_hex()
 }
 
 fn trust(seeds: &[u8]) -> Trust {
-    let mut store = TrustStore::new();
-    for seed in seeds {
-        let name = TrustName::parse(&format!("key-{seed}")).unwrap();
-        store
-            .add(TrustedKey::new(
-                name,
-                *signer(*seed).public_key(),
-                [KeyUsage::Rye],
-            ))
-            .unwrap();
-    }
-    Trust::new(store)
+    trust_in(seeds.iter().map(|seed| (key(*seed), KeyUsage::Rye)))
 }
 
 fn thread() -> ThreadId {
@@ -60,27 +54,22 @@ impl Recorder {
 
     fn event(&mut self, event_type: &str, payload: &str) -> &mut Self {
         let payload = json::parse(payload.as_bytes()).unwrap();
-        self.bytes
-            .extend(self.sealer.event(now(), event_type, payload).unwrap());
+        let line = self.sealer.event(now(), event_type, payload);
+        self.bytes.extend(line.unwrap());
         self
     }
 
     fn turn(&mut self) -> &mut Self {
         self.turn += 1;
+        let out = r#"{"text":"🦀 refused: unsafe","model":"m"}"#;
         self.event("cognition_in", r#"{"text":"née","role":"user"}"#)
-            .event(
-                "cognition_out",
-                r#"{"text":"🦀 refused: unsafe","model":"m"}"#,
-            )
+            .event("cognition_out", out)
             .event("token_delta", r#"{"type":"text","text":"x"}"#)
     }
 
     fn seal(&mut self, seed: u8) -> &mut Self {
-        let line = self
-            .sealer
-            .checkpoint(&signer(seed), now(), self.turn)
-            .unwrap();
-        self.bytes.extend(line);
+        let line = self.sealer.checkpoint(&signer(seed), now(), self.turn);
+        self.bytes.extend(line.unwrap());
         self
     }
 
@@ -100,25 +89,20 @@ fn record(turns: u64) -> Vec<u8> {
     recorder.bytes
 }
 
+fn judged(bytes: &[u8], trust: &Trust) -> Report {
+    verify(bytes, &Options::new(trust, now())).report
+}
+
 fn report(bytes: &[u8]) -> Report {
-    verify(bytes, &Options::new(&trust(&[1]), now())).report
+    judged(bytes, &trust(&[1]))
 }
 
 fn verdict(bytes: &[u8]) -> Verdict {
     report(bytes).verdict
 }
 
-fn codes(report: &Report) -> Vec<&'static str> {
-    report
-        .findings
-        .iter()
-        .map(|finding| finding.code.as_str())
-        .collect()
-}
-
 fn original_accepts(bytes: &[u8]) -> bool {
-    let key = *signer(1).public_key();
-    let keys = |fingerprint: &str| (fingerprint == key.rye_fingerprint().to_hex()).then_some(key);
+    let keys = |named: &str| (named == fingerprint(1)).then_some(key(1));
     let Answers::Given { strict, .. } = rye_compat::verify(bytes, &keys) else {
         panic!();
     };
@@ -175,13 +159,10 @@ fn lines_are_spelled_as_python_spells_them() {
 #[test]
 fn the_sealer_refuses_what_would_not_verify() {
     let mut sealer = RyeSealer::new(thread());
-    assert!(
-        sealer
-            .event(now(), "checkpoint", Value::Object(Vec::new()))
-            .is_err()
-    );
+    let nothing = Value::Object(Vec::new());
+    assert!(sealer.event(now(), "checkpoint", nothing).is_err());
     assert!(sealer.event(now(), "x", Value::Null).is_err());
-    let native = LocalSigner::new(PrivateKey::from_seed([1; 32]), KeyUsage::Native);
+    let native = testing::signer(1, KeyUsage::Native);
     assert!(sealer.checkpoint(&native, now(), 1).is_err());
     sealer.push(b"{\"torn");
     assert!(sealer.checkpoint(&signer(1), now(), 1).is_err());
@@ -200,61 +181,43 @@ fn a_native_file_is_recognised_by_its_first_line() {
 #[test]
 fn a_bad_signature_before_a_good_one_shows_when_every_signature_is_asked_for() {
     let mut bytes = record(1);
-    let fingerprint = signer(1).public_key().rye_fingerprint().to_hex();
-    let text = std::str::from_utf8(&bytes).unwrap().to_owned();
-    let start = text.find("\"sig\": \"").unwrap() + 8;
-    bytes[start] = if bytes[start] == b'A' { b'B' } else { b'A' };
+    let start = String::from_utf8_lossy(&bytes).find("\"sig\": \"");
+    let digit = start.unwrap() + 8;
+    bytes[digit] = if bytes[digit] == b'A' { b'B' } else { b'A' };
     let mut recorder = Recorder::new();
     recorder.turn = 1;
     recorder.raw(&bytes).turn().seal(1);
-    assert!(text.contains(&fingerprint));
+    assert_eq!(verdict(&recorder.bytes), Verdict::Verified);
     let trust = trust(&[1]);
-    let options = Options::new(&trust, now());
-    assert_eq!(
-        verify(&recorder.bytes, &options).report.verdict,
-        Verdict::Verified
-    );
     let every = Options {
         every_signature: true,
-        ..options
+        ..Options::new(&trust, now())
     };
     let report = verify(&recorder.bytes, &every).report;
-    assert_eq!(
-        (report.verdict, report.trusted_until),
-        (Verdict::Forged, None)
-    );
+    let found = (report.verdict, report.trusted_until);
+    assert_eq!(found, (Verdict::Forged, None));
 }
 
 // T-KEY-01
 #[test]
 fn a_revoked_key_is_forged_unless_the_head_was_held_before() {
-    let mut trust = trust(&[1]);
-    let name = TrustName::parse("key-1").unwrap();
-    let revocation = Revocation {
-        at: now(),
-        reason: "stolen".to_owned(),
-        entry: None,
-    };
-    trust.store.revoke(&name, revocation).unwrap();
-    let bytes = record(1);
-    let options = Options::new(&trust, now());
-    assert_eq!(verify(&bytes, &options).report.verdict, Verdict::Forged);
-    let before = Timestamp::from_micros(NOW - 10_000_000).unwrap();
-    let options = Options {
-        held_since: Some(before),
-        ..options
-    };
-    assert_eq!(verify(&bytes, &options).report.verdict, Verdict::Verified);
+    let trust = revoked(trust(&[1]), "key-1", now());
+    let before = micros(NOW - 10_000_000);
+    for (held_since, verdict) in [(None, Verdict::Forged), (Some(before), Verdict::Verified)] {
+        let options = Options {
+            held_since,
+            ..Options::new(&trust, now())
+        };
+        assert_eq!(verify(&record(1), &options).report.verdict, verdict);
+    }
 }
 
 // T-CMD-11 T-RYE-18
 #[test]
 fn a_line_that_is_never_held_is_still_hashed_and_named() {
     let mut recorder = Recorder::new();
-    let long = format!(
-        "{{\"x\":\"{}\"}}\n",
-        "y".repeat(threadseal_core::limits::MAX_LINE_BYTES)
-    );
+    let long = "y".repeat(threadseal_core::limits::MAX_LINE_BYTES);
+    let long = format!("{{\"x\":\"{long}\"}}\n");
     recorder.turn().raw(long.as_bytes()).turn().seal(1);
     let report = report(&recorder.bytes);
     assert_eq!(report.verdict, Verdict::Tampered);
@@ -281,13 +244,8 @@ fn python_only_json_in_an_event_is_a_warning() {
     recorder.turn().seal(1);
     let report = report(&recorder.bytes);
     assert_eq!(report.verdict, Verdict::Verified, "{report:#?}");
-    assert_eq!(
-        codes(&report)
-            .iter()
-            .filter(|code| **code == "nonstandard_json")
-            .count(),
-        4
-    );
+    let odd = codes(&report).into_iter();
+    assert_eq!(odd.filter(|code| *code == "nonstandard_json").count(), 4);
 }
 
 #[test]
@@ -303,12 +261,8 @@ fn every_sealed_byte_of_a_short_record_is_noticed_when_it_changes() {
             }
             let report = report(&bytes);
             assert!(report.verdict.exit_code() != 0, "{at}");
-            assert!(
-                report
-                    .trusted_until
-                    .is_none_or(|until| until.byte <= at as u64),
-                "{at}"
-            );
+            let until = report.trusted_until;
+            assert!(until.is_none_or(|until| until.byte <= at as u64), "{at}");
         }
     }
 }
