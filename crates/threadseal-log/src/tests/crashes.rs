@@ -19,7 +19,8 @@ fn work(scene: &InMemory, rounds: &[u64]) -> Result<(), Error> {
 /// Lets each `step`-th call fail in every way.
 fn fail_each(rounds: &[u64], step: usize) {
     let total: u64 = rounds.iter().sum();
-    let scene = in_memory();
+    let prepared = in_memory();
+    let scene = prepared.fork();
     let calls = scene.disk.calls_of(|| work(&scene, rounds).unwrap());
     let keeps = [
         Keep::Nothing,
@@ -30,7 +31,7 @@ fn fail_each(rounds: &[u64], step: usize) {
     let (mut struck, mut failed) = (0, 0);
     for call in (0..calls).step_by(step) {
         for (number, kind) in FaultKind::ALL.into_iter().enumerate() {
-            let scene = in_memory();
+            let scene = prepared.fork();
             let fs = &scene.disk;
             fs.plan(call, kind);
             let done = work(&scene, rounds);

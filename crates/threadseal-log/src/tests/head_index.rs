@@ -305,11 +305,12 @@ fn processes_that_write_the_index_at_once_leave_one_that_is_right() {
 fn whatever_fails_while_the_index_is_written_no_head_is_hidden() {
     // A few more than are left to memory.
     let size = 620;
-    let scene = unindexed(size);
+    let prepared = unindexed(size);
+    let scene = prepared.fork();
     let calls = (scene.disk).calls_of(|| assert!(is_right(&scene.open(), size).unwrap()));
     for call in (0..calls).step_by(3) {
         let kind = FaultKind::ALL[call % FaultKind::ALL.len()];
-        let scene = unindexed(size);
+        let scene = prepared.fork();
         scene.disk.plan(call, kind);
         let found = scene.try_open().and_then(|log| is_right(&log, size));
         let what = format!("{kind:?} at {call} ({:?})", scene.disk.struck());

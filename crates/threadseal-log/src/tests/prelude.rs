@@ -33,3 +33,4 @@ pub(crate) use threadseal_store::heads::{
 };
 pub(crate) use threadseal_store::random::SeededRandom;
 pub(crate) use threadseal_store::sys::{Fs, RealFs};
+pub(crate) use threadseal_store::testing::signer;

@@ -240,15 +240,16 @@ fn whoever_reads_while_tiles_are_filled_sees_one_state_of_the_log() {
         let seq = newest.unwrap().1.head.seq;
         assert!([299, 599].contains(&seq), "{what}: {seq}");
     };
+    let prepared = folded();
     let calls = {
-        let scene = folded();
+        let scene = prepared.fork();
         let log = scene.open();
         scene.disk.between(usize::MAX, || ());
         read(&log, "undisturbed");
         scene.disk.calls()
     };
     for call in 0..calls {
-        let scene = folded();
+        let scene = prepared.fork();
         let log = scene.open();
         let (other, filled) = (scene.open(), Arc::new(AtomicU64::default()));
         let counted = Arc::clone(&filled);

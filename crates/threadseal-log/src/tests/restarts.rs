@@ -138,7 +138,7 @@ fn lines_of_witnesses_on_a_checkpoint_do_not_come_along() {
     let mut note = SignedNote::parse(&plain).unwrap();
     for number in 0..40 {
         let name = KeyName::parse(&format!("witness.example/{number}")).unwrap();
-        let signer = LocalSigner::new(PrivateKey::from_seed([number; 32]), KeyUsage::Log);
+        let signer = signer(number, KeyUsage::Log);
         let line = NoteSignature::sign(note.text(), &name, &signer).unwrap();
         note.add(line).unwrap();
     }

@@ -21,6 +21,7 @@ pub(crate) const fn id(byte: u8) -> LogId {
 /// A key that keeps every tree that it signed.
 #[derive(Debug)]
 pub(crate) struct RecordingKey {
+    seed: u8,
     signer: LocalSigner,
     signed: Mutex<Vec<TreeHead>>,
 }
@@ -28,9 +29,17 @@ pub(crate) struct RecordingKey {
 impl RecordingKey {
     pub(crate) fn of(seed: u8) -> Arc<Self> {
         Arc::new(Self {
-            signer: LocalSigner::new(PrivateKey::from_seed([seed; 32]), KeyUsage::Log),
+            seed,
+            signer: signer(seed, KeyUsage::Log),
             signed: Mutex::default(),
         })
+    }
+
+    /// The same key with a memory of its own.
+    fn fork(&self) -> Arc<Self> {
+        let fork = Self::of(self.seed);
+        *fork.signed.lock().unwrap() = self.signed();
+        fork
     }
 
     pub(crate) fn signed(&self) -> Vec<TreeHead> {
@@ -128,9 +137,15 @@ pub(crate) fn on_disk() -> OnDisk {
     bare().begun()
 }
 
-/// A home without a log, in a temporary folder.
+/// A home without a log, in a temporary folder: in memory where the machine has such a one, because
+/// a durable write costs nothing there.
 pub(crate) fn bare() -> OnDisk {
-    let folder = Arc::new(tempfile::tempdir().unwrap());
+    let memory = Path::new("/dev/shm");
+    let folder = match memory.is_dir() {
+        true => tempfile::tempdir_in(memory),
+        false => tempfile::tempdir(),
+    };
+    let folder = Arc::new(folder.unwrap());
     let home = folder.path().join("home");
     Scene::empty(folder, &home)
 }
@@ -326,6 +341,18 @@ impl<D: Disk> Scene<D> {
     }
 }
 
+impl InMemory {
+    /// The same state on a disk of its own, by a key with a memory of its own.
+    pub(crate) fn fork(&self) -> Self {
+        let disk = self.disk.copy();
+        Self {
+            registry: self.with(|home| home.fs = disk.shared()).registry,
+            key: self.key.fork(),
+            disk,
+        }
+    }
+}
+
 impl OnDisk {
     /// A path beside the home.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -486,8 +513,7 @@ pub(crate) fn known(number: u8, seq: u64) -> StoredHead {
 
 /// An event that a key sealed about itself.
 pub(crate) fn event(seed: u8, change: KeyChange) -> KeyEvent {
-    let signer = LocalSigner::new(PrivateKey::from_seed([seed; 32]), KeyUsage::Native);
-    KeyEvent::sign(change, &signer).unwrap()
+    KeyEvent::sign(change, &signer(seed, KeyUsage::Native)).unwrap()
 }
 
 pub(crate) fn revoked(seed: u8) -> KeyEvent {

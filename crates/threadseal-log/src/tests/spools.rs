@@ -209,30 +209,27 @@ fn catching_up_writes_down_what_the_store_of_heads_has_beyond_the_copy() {
 // T-LOG-37
 #[test]
 fn whatever_fails_no_forged_line_is_written_down_and_no_line_is_lost() {
-    let begun = || {
-        let scene = in_memory();
-        store(&scene, &[(1, 0), (3, 0)]);
-        let lines = [
-            own_line(&scene, &head(2, 0)),
-            bare_line(&forged()),
-            bare_line(&head(3, 0)),
-        ];
-        leave(&scene, "00", &lines);
-        scene
-    };
+    let begun = in_memory();
+    store(&begun, &[(1, 0), (3, 0)]);
+    let lines = [
+        own_line(&begun, &head(2, 0)),
+        bare_line(&forged()),
+        bare_line(&head(3, 0)),
+    ];
+    leave(&begun, "00", &lines);
     let take_up = |scene: &InMemory| {
         if let Ok(log) = scene.try_open() {
             log.publish(&head(1, 0));
             log.flush();
         }
     };
-    let scene = begun();
+    let scene = begun.fork();
     let calls = scene.disk.calls_of(|| take_up(&scene));
     assert!(calls > 20, "{calls}");
     let mut struck = 0;
     for call in 0..calls {
         for kind in FaultKind::ALL {
-            let scene = begun();
+            let scene = begun.fork();
             scene.disk.plan(call, kind);
             take_up(&scene);
             struck += usize::from(scene.disk.struck().is_some());

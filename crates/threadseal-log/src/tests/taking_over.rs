@@ -62,11 +62,11 @@ fn a_damaged_head_makes_no_log_that_would_lack_it() {
 /// Lets each call of `work` fail in every way, cuts the power or lets the process end, and shows `after` what is left, and
 /// whether the work was done.
 fn fail_each(
-    before: impl Fn() -> InMemory,
+    before: &InMemory,
     work: impl Fn(&InMemory) -> Result<(), Error>,
     after: impl Fn(&InMemory, bool, &str),
 ) {
-    let scene = before();
+    let scene = before.fork();
     let calls = scene.disk.calls_of(|| work(&scene).unwrap());
     assert!(calls > 20, "{calls}");
     let keeps = [
@@ -77,7 +77,7 @@ fn fail_each(
     ];
     for call in 0..calls {
         for (number, kind) in FaultKind::ALL.into_iter().enumerate() {
-            let scene = before();
+            let scene = before.fork();
             scene.disk.plan(call, kind);
             let done = work(&scene).is_ok();
             let struck = scene.disk.struck();
@@ -108,7 +108,7 @@ fn whatever_fails_a_log_that_is_made_later_is_not_there_or_knows_every_head() {
         scene.create(&scene.describe(id(byte)), &scene.stored().all()?)
     };
     fail_each(
-        without_log,
+        &without_log(),
         |scene| make(scene, 1),
         |scene, done, what| {
             let made = scene.registry.current();
@@ -131,15 +131,13 @@ fn whatever_fails_a_log_that_is_made_later_is_not_there_or_knows_every_head() {
 #[test]
 fn whatever_fails_a_restart_leaves_the_old_log_or_a_new_one_that_knows_every_head() {
     let revoked = revoked(7);
-    let before = || {
-        let scene = in_memory();
-        store_some(&scene, Durability::Durable);
-        let log = scene.open();
-        (5..9).for_each(|number| log.publish(&head(number, 0)));
-        // Behind the heads that were stored and not published.
-        assert_eq!(log.commit_key_event(&revoked).unwrap(), 7);
-        scene
-    };
+    let before = in_memory();
+    store_some(&before, Durability::Durable);
+    let log = before.open();
+    (5..9).for_each(|number| log.publish(&head(number, 0)));
+    // Behind the heads that were stored and not published.
+    assert_eq!(log.commit_key_event(&revoked).unwrap(), 7);
+    drop(log);
     let restart = |scene: &InMemory, byte: u8| {
         let stored = scene.stored().all()?;
         let past = scene.registry.past(&[], None)?;
@@ -148,7 +146,7 @@ fn whatever_fails_a_restart_leaves_the_old_log_or_a_new_one_that_knows_every_hea
         scene.replace_by(past, &next, &stored, false).map(drop)
     };
     fail_each(
-        before,
+        &before,
         |scene| restart(scene, 1),
         |scene, done, what| {
             let current = scene.registry.current();

@@ -97,9 +97,10 @@ fn copied(scene: &InMemory, heads: &[LoggedHead]) {
 #[test]
 fn a_batch_that_was_never_signed_is_signed_only_after_the_marks_were_asked() {
     for marked in Marked::ALL {
+        // Of a log that forked the copy is no continuation.
+        let prepared = with_copy(marked, head(3, 9));
         for (way, work) in WAYS.into_iter().enumerate() {
-            // Of a log that forked the copy is no continuation.
-            let scene = with_copy(marked, head(3, 9));
+            let scene = prepared.fork();
             let before = scene.key.signed().len();
             let done = work(&scene.open());
             let what = format!("{marked:?} {way} {done:?}");
@@ -157,10 +158,11 @@ fn a_log_that_is_out_of_place_signs_nothing_that_its_journal_holds() {
             SealLog::open(there.registry, description, Some(log_key), random)
         }),
     ];
+    let prepared = put_back(Marked::Behind);
+    copied(&prepared, &[head(2, 0), head(2, 1)]);
     for (what, open) in out_of_place {
         for (way, work) in WAYS.into_iter().enumerate() {
-            let scene = put_back(Marked::Behind);
-            copied(&scene, &[head(2, 0), head(2, 1)]);
+            let scene = prepared.fork();
             let log = open(&scene);
             let before = scene.key.signed();
             let error = work(&log).unwrap_err();
@@ -181,15 +183,15 @@ fn whatever_fails_no_journal_that_was_put_back_makes_a_log_sign_two_histories() 
         Keep::ByLot(6),
     ];
     for marked in [Marked::Behind, Marked::Ahead, Marked::Forked] {
+        let prepared = with_copy(marked, head(2, 9));
         for way in [0, 3] {
             let work = |scene: &InMemory| scene.try_open().and_then(|log| WAYS[way](&log));
-            let prepared = || with_copy(marked, head(2, 9));
-            let scene = prepared();
+            let scene = prepared.fork();
             let calls = scene.disk.calls_of(|| drop(work(&scene)));
             let mended = way == 3 && marked == Marked::Ahead;
             for call in (0..calls).step_by(4) {
                 for (number, kind) in FaultKind::ALL.into_iter().enumerate() {
-                    let scene = prepared();
+                    let scene = prepared.fork();
                     let before = scene.key.signed();
                     scene.disk.plan(call, kind);
                     let done = work(&scene);

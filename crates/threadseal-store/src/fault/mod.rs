@@ -151,8 +151,18 @@ impl Default for FaultFs {
 impl FaultFs {
     /// An empty disk without faults.
     pub fn new() -> Self {
+        Self::of(Disk::new())
+    }
+
+    /// Another disk with the same contents, without faults, handles or locks.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        Self::of(self.state().disk.clone())
+    }
+
+    fn of(disk: Disk) -> Self {
         Self(Arc::new(Mutex::new(State {
-            disk: Disk::new(),
+            disk,
             calls: Vec::new(),
             planned: None,
             between: None,

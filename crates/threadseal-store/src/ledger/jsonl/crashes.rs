@@ -157,12 +157,13 @@ fn a_second_fault_while_the_end_is_settled_loses_nothing_either() {
 fn a_deletion_that_fails_anywhere_is_whole_or_not_begun_and_can_be_finished() {
     let run = run_id("r");
     let at = Timestamp::from_micros(5).unwrap();
+    let written = FaultFs::new();
+    work(&written, Durability::Durable, &mut 0).unwrap();
     fail_each_call(
         0,
         |call, _| ends(call),
         |call, kind, end| {
-            let fs = FaultFs::new();
-            work(&fs, Durability::Durable, &mut 0).unwrap();
+            let fs = written.copy();
             let store = open(&fs, Durability::Durable).unwrap();
             fs.plan(call, kind);
             let done = store.delete(&run, None, at);

@@ -39,6 +39,11 @@ impl Bench {
         Self::on(&fs)
     }
 
+    /// The same record on a disk of its own.
+    pub(in crate::recorder) fn copy(&self) -> Self {
+        Self::on(&self.fs.copy())
+    }
+
     pub(in crate::recorder) fn create(&self) -> Result<Recorder, Error> {
         self.scene.create(Path::new(RECORD))
     }

@@ -22,10 +22,9 @@ fn work(bench: &Bench) -> Result<Option<Head>, Error> {
 
 /// Works until the fault, ends according to `end`, checks the record, and runs it again. False when
 /// no call was left to fail.
-fn survives(call: usize, kind: FaultKind, end_of_process: Option<Keep>) -> bool {
+fn survives(begun: &Bench, call: usize, kind: FaultKind, end_of_process: Option<Keep>) -> bool {
     let at = format!("{kind:?} at call {call}, {end_of_process:?}");
-    let bench = Bench::empty();
-    say(&mut bench.create().unwrap()).unwrap();
+    let bench = begun.copy();
     bench.fs.plan(call, kind);
     let done = work(&bench);
     if bench.fs.struck().is_none() {
@@ -62,5 +61,11 @@ fn survives(call: usize, kind: FaultKind, end_of_process: Option<Keep>) -> bool 
 // T-KLOG-34
 #[test]
 fn whatever_fails_in_a_delegation_the_key_is_in_where_a_seal_says_so_and_nowhere_else() {
-    fail_each_call(30, |call, _| ends(call), survives);
+    let begun = Bench::empty();
+    say(&mut begun.create().unwrap()).unwrap();
+    fail_each_call(
+        30,
+        |call, _| ends(call),
+        |call, kind, end| survives(&begun, call, kind, end),
+    );
 }

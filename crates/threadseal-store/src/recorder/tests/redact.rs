@@ -50,6 +50,11 @@ impl Bench {
         }
     }
 
+    /// The same record on a disk of its own.
+    fn copy(&self) -> Self {
+        Self::on(&self.fs.copy())
+    }
+
     /// The next process, after this one was killed, or lost its power.
     fn ended_by(&self, end: Option<Keep>) -> Self {
         self.fs.end(end);
@@ -242,10 +247,14 @@ fn only_what_a_redaction_left_is_set_aside_for_the_next_one() {
     assert_eq!(bench.bytes(RECORD), before);
 }
 
-/// One fault while a record is redacted, one end of the process, and the next one.
-fn survive(call: usize, kind: FaultKind, end: Option<Keep>) -> bool {
-    let bench = Bench::empty();
-    let older = bench.write().unwrap();
+/// One fault while the record of `older` is redacted, one end of the process, and the next one.
+fn survive(
+    (written, older): (&Bench, Head),
+    call: usize,
+    kind: FaultKind,
+    end: Option<Keep>,
+) -> bool {
+    let bench = written.copy();
     let salt = salt_of(&bench.bytes(BODIES));
     let first = bench.commitment(0);
     bench.fs.plan(call, kind);
@@ -287,9 +296,9 @@ fn temporary_files(fs: &FaultFs) -> usize {
 // T-RED-18
 #[test]
 fn what_a_killed_redaction_left_goes_with_the_next_writer_and_nothing_else_does() {
-    let mut left_some = 0;
+    let (written, mut left_some) = (Bench::written(), 0);
     for call in 0..200 {
-        let bench = Bench::written();
+        let bench = written.copy();
         let other = Path::new(WORK).join(".threadseal-1-1.tmp");
         atomic::create_new(&bench.fs, &other, b"of somebody else\n", 0o600).unwrap();
         let first = bench.commitment(0);
@@ -342,7 +351,11 @@ fn ends(call: usize, _: FaultKind) -> [Option<Keep>; 3] {
 // T-RED-16 T-RED-18
 #[test]
 fn every_fault_at_every_call_of_a_redaction_is_survived() {
-    fail_each_call(30, ends, survive);
+    let written = Bench::empty();
+    let older = written.write().unwrap();
+    fail_each_call(30, ends, |call, kind, end| {
+        survive((&written, older), call, kind, end)
+    });
 }
 
 // T-RED-16
