@@ -37,7 +37,8 @@
 //! | `runtime` | waiting for libraries that are only async (feature `runtime`) |
 //!
 //! Only for tests (feature `fault`): `fault`, a disk in memory that fails, tears and loses power
-//! on command; `clock::ManualClock`; `random::SeededRandom`; `snapshot`, texts that are frozen in files.
+//! on command; `clock::ManualClock`; `random::SeededRandom`; `snapshot`, texts that are frozen in files;
+//! `testing`, scenes and child processes.
 #![forbid(unsafe_code)]
 
 pub mod address;
@@ -77,5 +78,7 @@ pub mod snapshot;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 pub mod sys;
+#[cfg(any(test, feature = "fault"))]
+pub mod testing;
 pub mod tombstones;
 pub mod transcripts;

@@ -16,48 +16,35 @@
     reason = "a test fails by panicking and says where, also in its helpers"
 )]
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
 use threadseal_core::error::Error;
-use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
-use threadseal_core::record::ThreadId;
 use threadseal_core::report::{Report, Verdict};
-use threadseal_core::time::Timestamp;
-use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
+use threadseal_formats::transcript::Ending;
 use threadseal_formats::transcript::event::{EventType, Payload};
 use threadseal_formats::transcript::ext::Ext;
-use threadseal_formats::transcript::manifest::Manifest;
-use threadseal_formats::transcript::{Ending, ScanOptions, VerifyOptions};
 use threadseal_store::append::MovedTail;
-use threadseal_store::clock::SystemClock;
-use threadseal_store::fault::{FaultFs, FaultKind, Keep};
+use threadseal_store::atomic;
+use threadseal_store::fault::{FaultFs, FaultKind, Keep, ends, fail_each_call};
 use threadseal_store::heads::FileHeadStore;
-use threadseal_store::host::Host;
 use threadseal_store::objects::fault::{FaultObjects, ObjectFault};
 use threadseal_store::objects::moto::Moto;
 use threadseal_store::objects::{self, Folder, Objects};
-use threadseal_store::random::SeededRandom;
-use threadseal_store::recorder::{Keys, Recorder, TailPolicy};
+use threadseal_store::recorder::Recorder;
 use threadseal_store::sys::{Fs, RealFs};
+use threadseal_store::testing::{CALM, Scene, child, nothing};
 use threadseal_store::transcripts::{
     FileTranscriptStore, ObjectTranscriptStore, RecordName, TranscriptStore,
 };
-use threadseal_store::{atomic, examine};
 
 const EVENTS: u64 = 9;
 const KILLS: usize = 200;
 /// Bytes of an event where some of them must be sealed.
 const LONG: usize = 20_000;
-const ROLE: &str = "THREADSEAL_RECORDER_TEST_CHILD";
+const WORK: &str = "/disk";
 
 struct Bench {
-    host: Host,
-    keys: Keys,
-    trust: Trust,
+    scene: Scene,
     store: Arc<dyn TranscriptStore>,
     name: RecordName,
     /// Bytes of each event.
@@ -71,87 +58,34 @@ impl Bench {
     }
 
     fn on_objects(fs: Arc<dyn Fs>, folder: &Path, objects: Arc<dyn Objects>) -> Self {
-        Self::new(
-            fs,
-            folder,
-            Arc::new(ObjectTranscriptStore::new(objects)),
-            LONG,
-        )
+        let store = ObjectTranscriptStore::new(objects);
+        Self::new(fs, folder, Arc::new(store), LONG)
     }
 
     fn new(fs: Arc<dyn Fs>, folder: &Path, store: Arc<dyn TranscriptStore>, long: usize) -> Self {
-        let signer =
-            |seed, usage| Arc::new(LocalSigner::new(PrivateKey::from_seed([seed; 32]), usage));
-        let native = signer(1, KeyUsage::Native);
-        let mut trusted = TrustStore::new();
-        let name = TrustName::parse("self").unwrap();
-        trusted
-            .add(TrustedKey::new(
-                name,
-                *native.public_key(),
-                [KeyUsage::Native],
-            ))
-            .unwrap();
-        let heads = Arc::new(FileHeadStore::new(fs.clone(), folder.join("heads")));
-        let random = Arc::new(threadseal_store::random::SystemRandom);
+        let heads = FileHeadStore::new(Arc::clone(&fs), folder.join("heads"));
         Self {
-            host: Host {
-                fs,
-                clock: Arc::new(SystemClock),
-                random,
-                heads,
-            },
-            keys: Keys {
-                native,
-                rye: signer(2, KeyUsage::Rye),
-                epochs: None,
-            },
-            trust: Trust::new(trusted),
+            scene: Scene::new(fs, heads),
             store,
             name: RecordName::parse("record").unwrap(),
             long,
         }
     }
 
-    fn options(&self) -> VerifyOptions<'_> {
-        let now = Timestamp::from_micros(1_900_000_000_000_000).unwrap();
-        VerifyOptions {
-            trust: &self.trust,
-            now,
-            held_since: None,
-            thread: None,
-        }
-    }
-
     /// The writer of the record, new or opened again; and the tail that was moved aside.
     fn writer(&self) -> Result<(Recorder, Option<MovedTail>), Error> {
-        let (host, keys, store) = (self.host.clone(), self.keys.clone(), &*self.store);
-        if store.read(&self.name)?.is_none() {
-            let (native, rye) = (*self.keys.native.public_key(), *self.keys.rye.public_key());
-            let manifest = Manifest::new(self.host.new_record()?, native, rye);
-            let thread = ThreadId::parse("t/1")?;
-            let made = Recorder::create_in(host, store, &self.name, thread, manifest, keys)?;
+        if self.store.read(&self.name)?.is_none() {
+            let manifest = self.scene.manifest()?;
+            let made = self.scene.create_in(&*self.store, &self.name, manifest)?;
             return Ok((made, None));
         }
-        let (options, tail) = (self.options(), TailPolicy::SetAside);
-        let opened = Recorder::open_in(host, store, &self.name, keys, &options, tail)?;
+        let opened = self.scene.open_in(&*self.store, &self.name)?;
         Ok((opened.recorder, opened.moved))
     }
 
     fn report(&self) -> Option<Report> {
         let file = self.store.read(&self.name).ok()??;
-        let first = examine::first_line(&file).unwrap();
-        let record = first.as_deref().and_then(examine::native_record);
-        let known = examine::known(Some(&*self.host.heads), record.as_ref(), None, false).unwrap();
-        let scan = ScanOptions {
-            expect: known.expect,
-            ..ScanOptions::default()
-        };
-        Some(
-            examine::native(&file, &scan, &self.options(), &|_| {})
-                .unwrap()
-                .report,
-        )
+        Some(self.scene.verify(&file, None).unwrap().report)
     }
 
     fn bytes(&self) -> Vec<u8> {
@@ -168,35 +102,35 @@ impl Bench {
     }
 
     /// Appends events `from..=EVENTS`, syncs and seals, and ends the record.
-    fn work(
-        &self,
-        recorder: &mut Recorder,
-        from: u64,
-        promises: &mut Promises,
-    ) -> Result<(), Error> {
+    fn work(&self, recorder: &mut Recorder, from: u64, to: &mut Promises) -> Result<(), Error> {
         let event_type = EventType::parse("cognition_in")?;
         for number in from..=EVENTS {
             recorder.append(&event_type, &self.event(number))?;
-            promises.written = number;
+            to.written = number;
             if number % 2 == 0 {
                 recorder.sync()?;
-                promises.durable = number;
+                to.durable = number;
             }
             if number % 3 == 0 {
                 recorder.seal(number, Ext::default())?;
-                promises.durable = number;
+                to.durable = number;
             }
         }
-        recorder.end(Ending::Completed, &Payload::parse(b"{}")?, EVENTS)?;
+        recorder.end(Ending::Completed, &nothing(), EVENTS)?;
         Ok(())
+    }
+
+    /// Begins the record and works to its end.
+    fn begin(&self, to: &mut Promises) -> Result<(), Error> {
+        let (mut recorder, _) = self.writer()?;
+        self.work(&mut recorder, 1, to)
     }
 }
 
 fn holds(bytes: &[u8], number: u64) -> bool {
     let needle = format!("\"event {number}.\"");
-    bytes
-        .windows(needle.len())
-        .any(|window| window == needle.as_bytes())
+    let mut windows = bytes.windows(needle.len());
+    windows.any(|window| window == needle.as_bytes())
 }
 
 #[derive(Debug, Default)]
@@ -207,54 +141,44 @@ struct Promises {
 
 fn assert_no_false_alarm(bench: &Bench) {
     if let Some(report) = bench.report() {
-        let calm = [Verdict::Verified, Verdict::Open, Verdict::UnsignedTail];
-        assert!(calm.contains(&report.verdict), "{:?}", report.findings);
+        assert!(CALM.contains(&report.verdict), "{:?}", report.findings);
     }
 }
 
 fn assert_promised(bench: &Bench, promised: u64) {
     let bytes = bench.bytes();
     for number in 1..=promised {
-        assert!(
-            holds(&bytes, number),
-            "event {number} of {promised} is lost"
-        );
+        let is_there = holds(&bytes, number);
+        assert!(is_there, "event {number} of {promised} is lost");
     }
 }
 
 /// The next process: opens, continues, ends; all is verified and no promised event was lost.
 fn go_on(bench: &Bench, promised: u64) {
     let kept = bench.bytes();
-    let is_verified = bench
-        .report()
-        .is_some_and(|report| report.verdict == Verdict::Verified);
+    let verdict = bench.report().map(|report| report.verdict);
+    let is_verified = verdict == Some(Verdict::Verified);
     let has_ended = String::from_utf8_lossy(&kept).contains("thread_completed");
     if is_verified && has_ended && holds(&kept, EVENTS) {
         return;
     }
     let (mut recorder, moved) = bench.writer().unwrap();
     let aside = moved.map_or(Vec::new(), |moved| {
-        let read = bench.store.read_aside(&bench.name, &moved, 1 << 24);
-        read.unwrap()
+        let aside = bench.store.read_aside(&bench.name, &moved, 1 << 24);
+        aside.unwrap()
     });
     let kept = bench.bytes();
     for number in 1..=promised {
         let found = holds(&kept, number) || holds(&aside, number);
-        assert!(
-            found,
-            "event {number} of {promised} is neither in the record nor beside it"
-        );
+        assert!(found, "event {number} of {promised} is nowhere");
     }
     assert!(aside.is_empty() || String::from_utf8_lossy(&kept).contains("tail_dropped"));
-    let next = (1..=EVENTS)
-        .find(|number| !holds(&kept, *number))
-        .unwrap_or(EVENTS + 1);
     if recorder.state().is_ended() {
         return;
     }
-    bench
-        .work(&mut recorder, next, &mut Promises::default())
-        .unwrap();
+    let next = (1..=EVENTS).find(|number| !holds(&kept, *number));
+    let (next, mut promises) = (next.unwrap_or(EVENTS + 1), Promises::default());
+    bench.work(&mut recorder, next, &mut promises).unwrap();
     drop(recorder);
     assert_eq!(bench.report().unwrap().verdict, Verdict::Verified);
 }
@@ -271,32 +195,19 @@ fn survive(
     let begun = bench(&fs);
     let mut promises = Promises::default();
     fs.plan(call, kind);
-    let done = begun
-        .writer()
-        .and_then(|(mut recorder, _)| begun.work(&mut recorder, 1, &mut promises));
+    let done = begun.begin(&mut promises);
     let Some(struck) = fs.struck() else {
         done.unwrap();
         return false;
     };
     println!("{kind:?} in {struck}, call {call}, {end:?}: {promises:?}");
-    let promised = match end {
-        None => {
-            fs.kill_process();
-            fs.heal();
-            promises.written
-        }
-        Some(keep) => {
-            fs.cut_power(keep);
-            promises.durable
-        }
-    };
+    fs.end(end);
     let next = bench(&fs);
     assert_no_false_alarm(&next);
     // A failed fsync may lose bytes that were only written, kill or not.
-    let promised = if kind == FaultKind::SyncLost {
-        promises.durable
-    } else {
-        promised
+    let promised = match end {
+        None if kind != FaultKind::SyncLost => promises.written,
+        _ => promises.durable,
     };
     assert_promised(&next, promised);
     go_on(&next, promised);
@@ -304,33 +215,15 @@ fn survive(
     true
 }
 
-const WORK: &str = "/disk";
-
 // T-TRA-30
 #[test]
 fn every_fault_at_every_call_of_the_recorder_is_survived() {
-    let mut runs = 0;
-    for kind in FaultKind::ALL {
-        let mut call = 0;
-        'calls: loop {
-            let ends = [
-                None,
-                Some(Keep::Nothing),
-                Some(Keep::Everything),
-                Some(Keep::ByLot(call as u64)),
-            ];
-            for end in ends {
-                let bench = |fs: &FaultFs| Bench::on_files(fs.shared(), Path::new(WORK));
-                if !survive(&bench, call, kind, end) {
-                    break 'calls;
-                }
-                runs += 1;
-            }
-            call += 1;
-        }
-        assert!(call > 60, "the workload makes {call} calls only");
-    }
-    println!("{runs} runs");
+    let bench = |fs: &FaultFs| Bench::on_files(fs.shared(), Path::new(WORK));
+    fail_each_call(
+        60,
+        |call, _| ends(call),
+        |call, kind, end| survive(&bench, call, kind, end),
+    );
 }
 
 // T-TRA-34
@@ -340,36 +233,22 @@ fn every_fault_of_the_disk_below_a_folder_of_objects_is_survived() {
         let objects = Arc::new(Folder::new(fs.shared(), "/disk/objects"));
         Bench::on_objects(fs.shared(), Path::new(WORK), objects)
     };
-    let mut runs = 0;
-    for (number, kind) in FaultKind::ALL.into_iter().enumerate() {
-        let mut call = 0;
-        loop {
-            let end = match (number + call / 3) % 4 {
-                0 => None,
-                1 => Some(Keep::Nothing),
-                2 => Some(Keep::Everything),
-                _ => Some(Keep::ByLot(call as u64)),
-            };
-            // Of three calls one for each kind; an error in any of them, and then a cut, is the
-            // worst.
-            let is_worst = kind == FaultKind::Io;
-            if is_worst || call % 3 == number % 3 {
-                let end = if is_worst { Some(Keep::Nothing) } else { end };
-                if !survive(&bench, call, kind, end) {
-                    break;
-                }
-                runs += 1;
-            }
-            call += 1;
+    // Of three calls one for each kind; an error in any of them, and then a cut, is the worst.
+    let few = |call: usize, kind| {
+        let number = FaultKind::ALL.iter().position(|one| *one == kind);
+        let number = number.unwrap();
+        match kind {
+            FaultKind::Io => Some(Some(Keep::Nothing)),
+            _ if call % 3 == number % 3 => Some(ends(call)[(number + call / 3) % 4]),
+            _ => None,
         }
-        assert!(call > 200, "the workload makes {call} calls only");
-    }
-    println!("{runs} runs");
+    };
+    fail_each_call(200, few, |call, kind, end| survive(&bench, call, kind, end));
 }
 
 /// Each `step`-th call of the storage fails in each way; a fresh place for each.
 fn fail_objects(fresh: &dyn Fn() -> Arc<dyn Objects>, step: usize) {
-    let (folder, mut runs) = (Path::new(WORK), 0);
+    let folder = Path::new(WORK);
     for fault in ObjectFault::ALL {
         for call in (0..).step_by(step) {
             let fs = FaultFs::new();
@@ -379,22 +258,16 @@ fn fail_objects(fresh: &dyn Fn() -> Arc<dyn Objects>, step: usize) {
             let begun = Bench::on_objects(fs.shared(), folder, Arc::clone(&faulty) as _);
             let mut promises = Promises::default();
             faulty.plan(call, fault);
-            let done = begun
-                .writer()
-                .and_then(|(mut recorder, _)| begun.work(&mut recorder, 1, &mut promises));
+            let done = begun.begin(&mut promises);
+            let what = format!("{fault:?}, call {call}: {promises:?}, {done:?}");
             let is_stopped = matches!(fault, ObjectFault::Stops | ObjectFault::StopsAfter);
             if faulty.calls() <= call {
                 done.unwrap();
                 assert!(call > 15, "the workload makes {call} calls only");
                 break;
             }
-            assert_eq!(
-                done.is_err(),
-                is_stopped,
-                "{fault:?}, call {call}: {done:?}"
-            );
-            runs += 1;
-            println!("{fault:?}, call {call}: {promises:?}");
+            assert_eq!(done.is_err(), is_stopped, "{what}");
+            println!("{what}");
             fs.kill_process();
             let next = Bench::on_objects(fs.shared(), folder, behind);
             assert_no_false_alarm(&next);
@@ -403,48 +276,33 @@ fn fail_objects(fresh: &dyn Fn() -> Arc<dyn Objects>, step: usize) {
             go_on(&next, promises.written);
             assert!(next.store.fsck(&next.name, true).unwrap().is_clean());
             let again = next.store.fsck(&next.name, false).unwrap();
-            assert_eq!(again.faults, [], "{fault:?}, call {call}");
+            assert_eq!(again.faults, [], "{what}");
         }
     }
-    println!("{runs} runs");
 }
 
 // T-TRA-34
 #[test]
 fn every_fault_at_every_call_of_object_storage_is_survived() {
-    fail_objects(
-        &|| Arc::new(Folder::new(FaultFs::new().shared(), "/objects")),
-        1,
-    );
+    let fresh = || Arc::new(Folder::new(FaultFs::new().shared(), "/objects")) as _;
+    fail_objects(&fresh, 1);
 }
 
 // T-TRA-34
 #[test]
 fn faults_at_calls_of_a_server_of_s3_are_survived() {
     let Some(moto) = Moto::shared() else { return };
-    fail_objects(
-        &|| objects::open(&moto.fresh(), &moto.settings()).unwrap(),
-        4,
-    );
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "how a test program learns that it is the child"
-)]
-fn folder_if_child() -> Option<std::ffi::OsString> {
-    std::env::var_os(ROLE)
+    let fresh = || objects::open(&moto.fresh(), &moto.settings()).unwrap();
+    fail_objects(&fresh, 4);
 }
 
 fn record_until_killed(bench: &Bench) -> ! {
     let (mut recorder, _) = bench.writer().unwrap();
     let event_type = EventType::parse("cognition_in").unwrap();
-    let mut out = std::io::stdout().lock();
     let first = highest(&bench.bytes()) + 1;
     for number in first.. {
         recorder.append(&event_type, &bench.event(number)).unwrap();
-        writeln!(out, "\nwritten {number}").unwrap();
-        out.flush().unwrap();
+        child::answer(&format!("written {number}"));
         if number % 5 == 0 {
             recorder.seal(number, Ext::default()).unwrap();
         }
@@ -464,68 +322,31 @@ fn highest(bytes: &[u8]) -> u64 {
 
 /// Kills recorders in `test`, a process each; `forget` removes a record that has become long.
 fn kill_recorders(test: &str, kills: usize, bench: fn(&Path) -> Bench, forget: fn(&Path)) {
-    if let Some(folder) = folder_if_child() {
+    if let Some(folder) = child::role() {
         record_until_killed(&bench(Path::new(&folder)));
     }
-    let lots = SeededRandom::new(11);
     let folder = tempfile::tempdir().unwrap();
-    let beside = tempfile::tempdir().unwrap();
-    let said = beside.path().join("stderr");
-    let (mut tails, mut busy) = (0, 0);
-    for kill in 0..kills {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args([test, "--exact", "--nocapture", "--test-threads=1"])
-            .env(ROLE, folder.path())
-            .stdout(Stdio::piped())
-            .stderr(File::create(&said).unwrap())
-            .spawn()
-            .unwrap();
-        let out = child.stdout.take().unwrap();
-        let (to_parent, first_answer) = std::sync::mpsc::channel();
-        let reader = std::thread::spawn(move || {
-            let lines = BufReader::new(out).lines().map_while(Result::ok);
-            lines
-                .filter_map(|line| line.strip_prefix("written ")?.parse::<u64>().ok())
-                .inspect(|_| to_parent.send(()).unwrap_or_default())
-                .last()
-        });
-        // One in four is killed at any moment of its life, the others while they write. However
-        // slow the machine, most kills must find a busy recorder.
-        if kill % 4 != 0 {
-            first_answer
-                .recv_timeout(Duration::from_secs(60))
-                .unwrap_or_else(|error| {
-                    let said = std::fs::read_to_string(&said).unwrap_or_default();
-                    panic!("the recorder answered nothing: {error}\n{said}")
-                });
-        }
-        std::thread::sleep(Duration::from_micros(lots.below(20_000) as u64));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        let promised = reader.join().unwrap();
-        let bench = bench(folder.path());
+    let path = folder.path();
+    let parse = |line: &str| line.strip_prefix("written ")?.parse().ok();
+    let check = |promised| {
+        let bench = bench(path);
         assert_no_false_alarm(&bench);
         let Some(report) = bench.report() else {
             assert_eq!(promised, None);
-            continue;
+            return;
         };
-        tails += usize::from(report.verdict == Verdict::UnsignedTail);
         if let Some(promised) = promised {
-            busy += 1;
             assert!(holds(&bench.bytes(), promised), "event {promised} is lost");
         }
         drop(bench.writer().unwrap());
         assert_ne!(bench.report().unwrap().verdict.exit_code(), 1);
         if report.stats.bytes > 200_000 {
-            std::fs::remove_dir_all(folder.path().join("heads")).unwrap();
-            forget(folder.path());
+            std::fs::remove_dir_all(path.join("heads")).unwrap();
+            forget(path);
         }
-    }
-    println!("{busy} of {kills} recorders were busy, {tails} left a tail");
-    assert!(
-        busy > kills / 2,
-        "only {busy} of {kills} recorders were busy"
-    );
+    };
+    let busy = child::kill_many(test, path.to_str().unwrap(), kills, 20_000, parse, check);
+    assert!(busy > kills / 2, "{busy} of {kills} recorders were busy");
 }
 
 // T-TRA-30

@@ -24,7 +24,7 @@ use common::{HEADS, Promises, RECORD, Sealer, WORK};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use threadseal_store::atomic;
-use threadseal_store::fault::{FaultFs, FaultKind, Keep};
+use threadseal_store::fault::{FaultFs, FaultKind, Keep, fail_each_call};
 use threadseal_store::random::SeededRandom;
 use threadseal_store::sys::Fs as _;
 
@@ -39,35 +39,11 @@ fn fresh_disk() -> FaultFs {
     fs
 }
 
-/// The end of the first process.
-#[derive(Debug, Clone, Copy)]
-enum End {
-    Kill,
-    Cut(Keep),
-}
-
-impl End {
-    fn happen(self, fs: &FaultFs) {
-        match self {
-            Self::Kill => {
-                fs.kill_process();
-                fs.heal();
-            }
-            Self::Cut(keep) => fs.cut_power(keep),
-        }
-    }
-
-    fn all(seed: u64) -> Vec<Self> {
-        let lots = (0..LOTS).map(|lot| Self::Cut(Keep::ByLot(seed * LOTS + lot)));
-        [
-            Self::Kill,
-            Self::Cut(Keep::Nothing),
-            Self::Cut(Keep::Everything),
-        ]
-        .into_iter()
-        .chain(lots)
-        .collect()
-    }
+/// The ends of the first process: a kill, and cuts of the power.
+fn all_ends(seed: u64) -> Vec<Option<Keep>> {
+    let lots = (0..LOTS).map(|lot| Some(Keep::ByLot(seed * LOTS + lot)));
+    let always = [None, Some(Keep::Nothing), Some(Keep::Everything)];
+    always.into_iter().chain(lots).collect()
 }
 
 /// Works until the end or the fault; returns whether the end was reached.
@@ -75,9 +51,9 @@ fn work(fs: &FaultFs, promises: &mut Promises) -> bool {
     Sealer::new(fs, promises).run().is_ok()
 }
 
-fn stop(fs: &FaultFs, end: End, promises: &mut Promises) {
-    end.happen(fs);
-    if let End::Cut(_) = end {
+fn stop(fs: &FaultFs, end: Option<Keep>, promises: &mut Promises) {
+    fs.end(end);
+    if end.is_some() {
         promises.forget_what_was_only_written();
     }
     promises.check(fs);
@@ -87,7 +63,7 @@ fn stop(fs: &FaultFs, end: End, promises: &mut Promises) {
 fn finish(fs: &FaultFs, promises: &mut Promises, cut: Keep) {
     assert!(work(fs, promises), "recovery without a fault must succeed");
     promises.check(fs);
-    stop(fs, End::Cut(cut), promises);
+    stop(fs, Some(cut), promises);
     assert!(promises.is_complete());
 }
 
@@ -101,37 +77,27 @@ fn in_context(context: &str, test: impl FnOnce()) {
 // T-TRA-30
 #[test]
 fn every_fault_at_every_call_loses_nothing_that_was_promised() {
-    let mut runs = 0;
-    for kind in FaultKind::ALL {
-        let mut call = 0;
-        'calls: loop {
-            for end in End::all(call as u64) {
-                let fs = fresh_disk();
-                let mut promises = Promises::default();
-                fs.plan(call, kind);
-                let done = work(&fs, &mut promises);
-                let Some(struck) = fs.struck() else {
-                    assert!(done);
-                    break 'calls;
-                };
-                assert!(done || kind != FaultKind::Interrupted, "{struck} at {call}");
-                runs += 1;
-                in_context(
-                    &format!("{kind:?} in {struck}, call {call}, {end:?}"),
-                    || {
-                        if leaves_no_litter(kind) {
-                            assert_no_temporary_files(&fs);
-                        }
-                        stop(&fs, end, &mut promises);
-                        finish(&fs, &mut promises, Keep::Nothing);
-                    },
-                );
+    let ends = |call: usize, _| all_ends(call as u64);
+    fail_each_call(100, ends, |call, kind, end| {
+        let fs = fresh_disk();
+        let mut promises = Promises::default();
+        fs.plan(call, kind);
+        let done = work(&fs, &mut promises);
+        let Some(struck) = fs.struck() else {
+            assert!(done);
+            return false;
+        };
+        assert!(done || kind != FaultKind::Interrupted, "{struck} at {call}");
+        let context = format!("{kind:?} in {struck}, call {call}, {end:?}");
+        in_context(&context, || {
+            if leaves_no_litter(kind) {
+                assert_no_temporary_files(&fs);
             }
-            call += 1;
-        }
-        assert!(call > 100, "the workload makes {call} calls only");
-    }
-    println!("{runs} runs");
+            stop(&fs, end, &mut promises);
+            finish(&fs, &mut promises, Keep::Nothing);
+        });
+        true
+    });
 }
 
 #[test]
@@ -140,7 +106,7 @@ fn a_second_fault_during_recovery_loses_nothing_either() {
     for seed in 0..4000 {
         let kinds = [0; 2].map(|_| FaultKind::ALL[lots.below(FaultKind::ALL.len())]);
         let calls = [lots.below(170), lots.below(120)];
-        let ends = End::all(seed);
+        let ends = all_ends(seed);
         let ends = [0; 2].map(|_| ends[lots.below(ends.len())]);
         in_context(&format!("{kinds:?} at {calls:?}, then {ends:?}"), || {
             let fs = fresh_disk();

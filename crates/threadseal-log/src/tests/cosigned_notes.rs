@@ -1,8 +1,6 @@
 //! The stored cosignatures: those of one checkpoint never remove those of another.
 
-use super::*;
-use threadseal_core::error::ErrorKind;
-use threadseal_core::note::{KeyName, NoteSignature};
+use super::prelude::*;
 use threadseal_core::tlog::cosignature::{CosignatureTime, cosign};
 use threadseal_core::tlog::policy::{Judgement, Policy};
 use threadseal_core::tlog::verifier::VerifierKey;
@@ -49,10 +47,14 @@ fn cosigned(log: &SealLog, witnesses: &[u8], time: u64) -> SignedNote {
 
 /// The log with as many entries as this.
 fn grown(log: &SealLog, size: u64) {
-    let begin = log.view().unwrap().tree().size;
-    (begin..size).for_each(|seq| log.publish(&head(1, seq)));
-    flushed(log);
-    assert_eq!(log.view().unwrap().tree().size, size);
+    log.commit_heads(heads(1, log.size()..size));
+    assert_eq!(log.size(), size);
+}
+
+/// Keeps the last checkpoint, cosigned by these witnesses at a time.
+fn keep(log: &SealLog, policies: &[(String, Policy)], witnesses: &[u8], time: u64) {
+    let note = cosigned(log, witnesses, time);
+    log.keep_cosigned(&note, policies).unwrap();
 }
 
 /// Sizes, numbers of lines, and whether a policy is met: the newest first.
@@ -82,18 +84,15 @@ fn path(log: &SealLog, size: u64) -> PathBuf {
 // T-WIT-09
 #[test]
 fn a_witness_that_is_silent_takes_away_nothing_that_it_said_of_the_same_tree() {
-    let (_folder, places, key) = on_disk();
-    let log = open(&places, &key);
+    let scene = on_disk();
+    let log = scene.open();
     grown(&log, 1);
     let policies = both(&log);
-    log.keep_cosigned(&cosigned(&log, &[0, 1], 100), &policies)
-        .unwrap();
-    log.keep_cosigned(&cosigned(&log, &[0], 200), &policies)
-        .unwrap();
+    keep(&log, &policies, &[0, 1], 100);
+    keep(&log, &policies, &[0], 200);
     assert_eq!(kept(&log, &policies), [(1, 3, true)]);
     // Of each the latest, whichever came last.
-    log.keep_cosigned(&cosigned(&log, &[0, 1], 150), &policies)
-        .unwrap();
+    keep(&log, &policies, &[0, 1], 150);
     let note = log.cosigned(&policies, &mut |_| {}).unwrap().remove(0).note;
     let times = [line(&note, 0, 200), line(&note, 1, 150)];
     assert!(times.iter().all(|line| note.signatures().contains(line)));
@@ -104,11 +103,11 @@ fn a_witness_that_is_silent_takes_away_nothing_that_it_said_of_the_same_tree() {
 // T-WIT-13
 #[test]
 fn a_cosigned_checkpoint_that_cannot_be_read_is_told_and_hides_no_other() {
-    let (_folder, places, key) = on_disk();
-    let log = open(&places, &key);
+    let scene = on_disk();
+    let log = scene.open();
     let policies = both(&log);
     seen_and_grown(&log, &policies);
-    std::fs::create_dir(path(&log, 2)).unwrap();
+    fs::create_dir(path(&log, 2)).unwrap();
     let mut told = 0;
     let seen = log.cosigned(&policies, &mut |_| told += 1).unwrap();
     let seen: Vec<_> = seen
@@ -118,20 +117,18 @@ fn a_cosigned_checkpoint_that_cannot_be_read_is_told_and_hides_no_other() {
     assert_eq!((seen, told), (vec![(1, true)], 1));
     // What is heard later is kept beside it.
     grown(&log, 3);
-    log.keep_cosigned(&cosigned(&log, &[0], 200), &policies)
-        .unwrap();
+    keep(&log, &policies, &[0], 200);
     assert_eq!(kept(&log, &policies), [(3, 2, false), (1, 3, true)]);
 }
 
 // T-WIT-09
 #[test]
 fn a_newer_tree_counts_only_once_it_meets_the_quorum_and_an_older_one_never_again() {
-    let (_folder, places, key) = on_disk();
-    let log = open(&places, &key);
+    let scene = on_disk();
+    let log = scene.open();
     let policies = both(&log);
     let first = seen_and_grown(&log, &policies);
-    log.keep_cosigned(&cosigned(&log, &[0], 200), &policies)
-        .unwrap();
+    keep(&log, &policies, &[0], 200);
     assert_eq!(kept(&log, &policies), [(2, 2, false), (1, 3, true)]);
     // A proof contains the tree that a quorum cosigned.
     let (_, proof) = log.proof_of(&head(1, 0).head, &policies).unwrap().unwrap();
@@ -141,11 +138,9 @@ fn a_newer_tree_counts_only_once_it_meets_the_quorum_and_an_older_one_never_agai
     let (_, proof) = log.proof_of(&head(1, 1).head, &policies).unwrap().unwrap();
     assert_eq!(proof.note, cosigned(&log, &[0], 200));
     grown(&log, 3);
-    log.keep_cosigned(&cosigned(&log, &[1], 300), &policies)
-        .unwrap();
+    keep(&log, &policies, &[1], 300);
     assert_eq!(kept(&log, &policies), [(3, 2, false), (1, 3, true)]);
-    log.keep_cosigned(&cosigned(&log, &[0], 400), &policies)
-        .unwrap();
+    keep(&log, &policies, &[0], 400);
     assert_eq!(kept(&log, &policies), [(3, 3, true)]);
     // A slow process stores the first one late.
     log.keep_cosigned(&first, &policies).unwrap();
@@ -156,14 +151,13 @@ fn a_newer_tree_counts_only_once_it_meets_the_quorum_and_an_older_one_never_agai
 // T-WIT-09
 #[test]
 fn each_policy_keeps_the_newest_tree_that_meets_it() {
-    let (_folder, places, key) = on_disk();
-    let log = open(&places, &key);
+    let scene = on_disk();
+    let log = scene.open();
     let mut policies = both(&log);
     policies.push(policy(&log, "second", "1 w1"));
     for (size, witnesses) in [(1, &[0, 1][..]), (2, &[1]), (3, &[0]), (4, &[0])] {
         grown(&log, size);
-        let note = cosigned(&log, witnesses, 100 * size);
-        log.keep_cosigned(&note, &policies).unwrap();
+        keep(&log, &policies, witnesses, 100 * size);
     }
     let expected = [(4, 2, false), (2, 2, true), (1, 3, true)];
     assert_eq!(kept(&log, &policies), expected);
@@ -173,8 +167,8 @@ fn each_policy_keeps_the_newest_tree_that_meets_it() {
 // T-WIT-10
 #[test]
 fn lines_of_another_tree_and_notes_of_another_log_count_for_nothing_and_hide_nothing() {
-    let (_folder, places, key) = on_disk();
-    let log = open(&places, &key);
+    let scene = on_disk();
+    let log = scene.open();
     let policies = both(&log);
     let first = seen_and_grown(&log, &policies);
     let second = cosigned(&log, &[0], 200);
@@ -182,22 +176,19 @@ fn lines_of_another_tree_and_notes_of_another_log_count_for_nothing_and_hide_not
     // Witness 1's line for the first tree is below the second one, alone or after a line that
     // holds.
     let moved = line(&first, 1, 100);
-    std::fs::write(path(&log, 2), format!("{second}{moved}")).unwrap();
+    fs::write(path(&log, 2), format!("{second}{moved}")).unwrap();
     assert_eq!(kept(&log, &policies), [(2, 2, false), (1, 3, true)]);
-    std::fs::write(path(&log, 1), format!("{first}{}", line(&second, 1, 300))).unwrap();
+    fs::write(path(&log, 1), format!("{first}{}", line(&second, 1, 300))).unwrap();
     assert_eq!(kept(&log, &policies), [(2, 2, false), (1, 3, true)]);
     log.keep_cosigned(&second, &policies).unwrap();
     assert_eq!(
-        std::fs::read_to_string(path(&log, 2)).unwrap(),
+        fs::read_to_string(path(&log, 2)).unwrap(),
         second.to_string()
     );
     // A checkpoint of another log, one by another name, and what is none.
-    let log_key = LogKey(Arc::clone(&key) as _);
-    let other = Description {
-        id: LogId::from_bytes([0xcd; 16]),
-        ..log.description().clone()
-    };
-    let tree = log.view().unwrap().tree();
+    let log_key = LogKey(Arc::clone(&scene.key) as _);
+    let tree = log.tree();
+    let other = scene.describe(NEXT);
     let mut foreign = sign(&other, &log_key, TreeHead { size: 9, ..tree }).unwrap();
     foreign.add(line(&foreign, 0, 900)).unwrap();
     foreign.add(line(&foreign, 1, 900)).unwrap();
@@ -207,7 +198,7 @@ fn lines_of_another_tree_and_notes_of_another_log_count_for_nothing_and_hide_not
         (7, "none".to_owned()),
         (6, first.text().as_str().to_owned()),
     ] {
-        std::fs::write(path(&log, size), bytes).unwrap();
+        fs::write(path(&log, size), bytes).unwrap();
         assert_eq!(kept(&log, &policies), [(2, 2, false), (1, 3, true)]);
     }
     let refused = log.keep_cosigned(&foreign, &policies).unwrap_err();

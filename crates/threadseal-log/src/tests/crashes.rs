@@ -1,79 +1,27 @@
 //! Every call fails in every way: no two trees of one size are ever signed, and nothing that was signed is ever taken back.
 
-use super::*;
-use std::collections::BTreeMap;
-use threadseal_store::fault::{FaultKind, Keep};
+use super::prelude::*;
 
 /// Commits a few batches and folds: what a process does with its log. Stops at the first failure.
-fn work(places: &LogRegistry, key: &Arc<Remembering>, rounds: &[u64]) -> Result<u64, Error> {
-    let log = open_or(places, key)?;
-    let mut committed = 0;
-    for (round, count) in rounds.iter().copied().enumerate() {
-        let first = 1000 * round as u64;
-        let heads: Vec<LoggedHead> = (first..first + count).map(|seq| head(1, seq)).collect();
+fn work(scene: &InMemory, rounds: &[u64]) -> Result<(), Error> {
+    let log = scene.try_open()?;
+    for (round, count) in (0..).zip(rounds) {
+        let first = 1000 * round;
+        let heads: Vec<LoggedHead> = heads(1, first..first + count).collect();
         commit(&log, &heads)?;
-        committed += count;
         if round % 2 == 1 {
             log.fold()?;
         }
     }
-    Ok(committed)
-}
-
-pub(crate) fn commit(log: &SealLog, heads: &[LoggedHead]) -> Result<(), Error> {
-    let work = |writer: &mut Writer<'_>, index: &HeadIndex| {
-        let mut batch = HeadBatch::begin(writer);
-        for head in heads {
-            batch.add(writer, index, head)?;
-        }
-        writer.commit(&batch.entries)
-    };
-    log.access.write(&|| false, work).map(drop)
-}
-
-pub(crate) fn open_or(places: &LogRegistry, key: &Arc<Remembering>) -> Result<SealLog, Error> {
-    let description = places.current()?.ok_or_else(|| Error::invalid("no log"))?;
-    let log_key = LogKey(Arc::clone(key) as _);
-    let random = Arc::new(SeededRandom::new(5));
-    Ok(SealLog::open(
-        places.clone(),
-        description,
-        Some(log_key),
-        random,
-    ))
-}
-
-/// All trees that were ever signed are one history, and the log as it is now continues all of them.
-pub(crate) fn one_history(log: &SealLog, key: &Remembering, what: &str) {
-    let mut by_size: BTreeMap<u64, Digest> = BTreeMap::new();
-    let view = log.view().unwrap();
-    for tree in key.signed.lock().unwrap().iter() {
-        let known = by_size.insert(tree.size, tree.root);
-        assert!(
-            known.is_none_or(|known| known == tree.root),
-            "{what}: {}",
-            tree.size
-        );
-    }
-    for (size, root) in by_size {
-        let tree = TreeHead { size, root };
-        assert!(
-            view.continues(&tree).unwrap(),
-            "{what}: {size} of {}",
-            view.tree().size
-        );
-    }
+    Ok(())
 }
 
 /// Lets each `step`-th call fail in every way.
 fn fail_each(rounds: &[u64], step: usize) {
     let total: u64 = rounds.iter().sum();
-    let calls = {
-        let (fs, places, key) = in_memory();
-        fs.plan(usize::MAX, FaultKind::Io);
-        work(&places, &key, rounds).unwrap();
-        fs.calls()
-    };
+    let prepared = in_memory();
+    let scene = prepared.fork();
+    let calls = scene.disk.calls_of(|| work(&scene, rounds).unwrap());
     let keeps = [
         Keep::Nothing,
         Keep::Everything,
@@ -83,9 +31,10 @@ fn fail_each(rounds: &[u64], step: usize) {
     let (mut struck, mut failed) = (0, 0);
     for call in (0..calls).step_by(step) {
         for (number, kind) in FaultKind::ALL.into_iter().enumerate() {
-            let (fs, places, key) = in_memory();
+            let scene = prepared.fork();
+            let fs = &scene.disk;
             fs.plan(call, kind);
-            let done = work(&places, &key, rounds);
+            let done = work(&scene, rounds);
             struck += usize::from(fs.struck().is_some());
             failed += usize::from(done.is_err());
             let turn = call / step + number;
@@ -94,16 +43,16 @@ fn fail_each(rounds: &[u64], step: usize) {
             if turn.is_multiple_of(3) {
                 // The process lives on and tries again.
                 fs.heal();
-                let again = work(&places, &key, rounds);
+                let again = work(&scene, rounds);
                 assert!(again.is_ok(), "{what}: {again:?}");
             }
             fs.cut_power(keep);
-            let log = open_or(&places, &key).unwrap();
+            let log = scene.open();
             let later = commit(&log, &[head(2, 0)]);
             assert!(later.is_ok(), "{what}: {later:?}");
-            one_history(&log, &key, &what);
+            one_history(&log, &scene.key, &what);
             if done.is_ok() {
-                assert!(log.view().unwrap().tree().size > total, "{what}");
+                assert!(log.size() > total, "{what}");
             }
         }
     }

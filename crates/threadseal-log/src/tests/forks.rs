@@ -1,7 +1,7 @@
 //! Evidence of two histories: stored before it is reported, reported once, found wherever the entry
 //! is.
 
-use super::*;
+use super::prelude::*;
 use threadseal_core::time::Timestamp;
 use threadseal_core::tlog::entry::fork::LoggedFork;
 use threadseal_core::trust::Trust;
@@ -34,8 +34,8 @@ pub(crate) fn accuse(log: &SealLog) -> Accused {
 
 #[test]
 fn evidence_is_kept_and_said_once_and_no_other_bytes_pass_for_it() {
-    let (_folder, places, key) = on_disk();
-    let log = open(&places, &key);
+    let scene = on_disk();
+    let log = scene.open();
     let fork = *proved().get();
     assert_eq!(log.forks_of(&fork.record).unwrap(), []);
     let other = log.commit_fork(&proved(), b"other evidence").unwrap_err();
@@ -43,11 +43,11 @@ fn evidence_is_kept_and_said_once_and_no_other_bytes_pass_for_it() {
     assert_eq!(log.forks_of(&fork.record).unwrap(), []);
     let accused = accuse(&log);
     assert!(accused.is_new);
-    assert_eq!(std::fs::read(&accused.path).unwrap(), EVIDENCE);
-    let size = log.view().unwrap().tree().size;
+    assert_eq!(fs::read(&accused.path).unwrap(), EVIDENCE);
+    let size = log.size();
     let again = accuse(&log);
     assert_eq!((again.is_new, &again.entry), (false, &accused.entry));
-    assert_eq!(log.view().unwrap().tree().size, size);
+    assert_eq!(log.size(), size);
     for folded in [false, true] {
         if folded {
             log.fold().unwrap();
@@ -57,5 +57,5 @@ fn evidence_is_kept_and_said_once_and_no_other_bytes_pass_for_it() {
         assert_eq!((known[0].fork, &*known[0].entry), (fork, &*accused.entry));
     }
     assert_eq!(log.forks_of(&record(1)).unwrap(), []);
-    assert_eq!(log.fsck().unwrap().faults, Vec::<String>::new());
+    log.assert_whole();
 }

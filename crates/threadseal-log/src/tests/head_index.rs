@@ -1,75 +1,75 @@
 //! The entries of a record are found without reading the whole log, and no bytes of another writer
 //! hide a head.
 
-use super::crashes::open_or;
-use super::*;
+use super::prelude::*;
 use crate::index::index_files::{FOLDER, IndexFiles, Row};
-use std::collections::BTreeMap;
-use threadseal_store::fault::{FaultKind, Keep};
 
 /// Records of which heads come in turn.
 const RECORDS: u8 = 7;
 
 /// What is written down in the first entries, from one number to another.
-fn grow(log: &SealLog, entries: std::ops::Range<u64>) {
+fn grow(log: &SealLog, entries: Range<u64>) {
     for at in entries {
         let number = u8::try_from(at % u64::from(RECORDS)).unwrap();
         log.publish(&head(number, at / u64::from(RECORDS)));
     }
-    flushed(log);
+    log.settle();
     log.fold().unwrap();
     // A query brings the index up to date.
     log.newest(&record(0)).unwrap();
 }
 
 /// A log with an index of two runs, and with entries behind them that no file knows.
-fn indexed() -> (FaultFs, LogRegistry, Arc<Remembering>) {
-    let (fs, places, key) = unindexed(2_000);
-    let log = open(&places, &key);
+fn indexed() -> InMemory {
+    let scene = unindexed(2_000);
+    let log = scene.open();
     log.newest(&record(0)).unwrap();
     grow(&log, 2_000..2_600);
     grow(&log, 2_600..2_700);
-    drop(log);
-    let names = files(&fs, &places);
+    let names = files(&scene);
     assert_eq!(names.len(), 4, "{:?}", names.keys());
-    (fs, places, key)
+    drop(log);
+    scene
 }
 
 /// A log of so many entries without files of an index.
-fn unindexed(size: u64) -> (FaultFs, LogRegistry, Arc<Remembering>) {
-    let (fs, places, key) = in_memory();
-    grow(&open(&places, &key), 0..size);
-    for path in files(&fs, &places).keys() {
-        fs.unlink(path).unwrap();
-    }
-    (fs, places, key)
+fn unindexed(size: u64) -> InMemory {
+    let scene = in_memory();
+    grow(&scene.open(), 0..size);
+    remove_files(&scene);
+    scene
 }
 
-/// Puts a file there, whatever was there before.
-fn put(fs: &FaultFs, path: &Path, bytes: &[u8]) {
-    atomic::replace(fs, path, bytes, atomic::Mode::Set(atomic::PRIVATE_FILE)).unwrap();
-}
-
-fn folder(places: &LogRegistry) -> PathBuf {
-    places.home.logs().join("ab".repeat(16)).join(FOLDER)
+fn folder(scene: &InMemory) -> PathBuf {
+    scene.folder().join(FOLDER)
 }
 
 /// Files of the index, with their bytes.
-fn files(fs: &FaultFs, places: &LogRegistry) -> BTreeMap<PathBuf, Vec<u8>> {
-    let folder = folder(places);
-    let names = fs.read_dir(&folder).unwrap_or_default();
+fn files(scene: &InMemory) -> BTreeMap<PathBuf, Vec<u8>> {
+    let folder = folder(scene);
+    let names = scene.disk.read_dir(&folder).unwrap_or_default();
     let paths = names.into_iter().map(|name| folder.join(name));
-    paths
-        .map(|path| (path.clone(), fs.bytes_of(&path).unwrap()))
-        .collect()
+    paths.map(|path| (path.clone(), scene.get(path))).collect()
 }
 
-fn list(places: &LogRegistry) -> PathBuf {
-    folder(places).join("runs")
+fn remove_files(scene: &InMemory) {
+    files(scene).keys().for_each(|path| scene.remove(path));
+}
+
+/// Puts these files in the place of those of the index.
+fn put_all(scene: &InMemory, files: &BTreeMap<PathBuf, Vec<u8>>) {
+    remove_files(scene);
+    files
+        .iter()
+        .for_each(|(path, bytes)| scene.put(path, bytes));
+}
+
+fn list(scene: &InMemory) -> PathBuf {
+    folder(scene).join("runs")
 }
 
 /// Does the index of a log of `size` entries report of each record what its entries contain?
-fn says(log: &SealLog, size: u64) -> Result<bool, Error> {
+fn is_right(log: &SealLog, size: u64) -> Result<bool, Error> {
     for number in 0..RECORDS {
         let first = u64::from(number);
         let entries: Vec<u64> = (first..size).step_by(usize::from(RECORDS)).collect();
@@ -88,25 +88,24 @@ fn says(log: &SealLog, size: u64) -> Result<bool, Error> {
 
 #[test]
 fn files_of_an_index_say_what_the_entries_say() {
-    let (fs, places, key) = indexed();
-    let log = open(&places, &key);
-    assert!(says(&log, 2_700).unwrap());
-    assert_eq!(log.fsck().unwrap().faults, Vec::<String>::new());
-    let text = String::from_utf8(fs.bytes_of(&list(&places)).unwrap()).unwrap();
+    let scene = indexed();
+    let log = scene.open();
+    assert!(is_right(&log, 2_700).unwrap());
+    log.assert_whole();
+    let text = String::from_utf8(scene.get(list(&scene))).unwrap();
     let view = log.view().unwrap();
     let roots = [2_000, 2_600].map(|size| view.contents().frontier(size).unwrap().head().root);
     let body = format!(
         "threadseal/1 index of heads\nrun 0 2000 2000 {}\nrun 2000 2600 600 {}\n",
         roots[0], roots[1]
     );
-    let key_of_home = HomeSecret::find(&log.access.dir).unwrap();
-    let key_of_home = key_of_home.unwrap();
-    let tagged = format!("{}\n{body}", "ab".repeat(16));
-    let tag = key_of_home.tag(b"threadseal/1 index of heads\0", tagged.as_bytes());
+    let secret = HomeSecret::find(&log.access.dir).unwrap().unwrap();
+    let tagged = format!("{OWN}\n{body}");
+    let tag = secret.tag(b"threadseal/1 index of heads\0", tagged.as_bytes());
     assert_eq!(text, format!("{body}tag {tag}\n"));
     // The first page of the second run, of five rows in tests.
     let name = format!("2000-2600-{}", &roots[1].to_hex()[..16]);
-    let bytes = fs.bytes_of(&folder(&places).join(name)).unwrap();
+    let bytes = scene.get(folder(&scene).join(name));
     assert_eq!(bytes.len(), 600 * 48 + 120 * 32);
     let rows: Vec<u8> = (0..5_u64)
         .flat_map(|number| {
@@ -116,47 +115,38 @@ fn files_of_an_index_say_what_the_entries_say() {
         })
         .collect();
     assert_eq!(bytes[..240], rows);
-    let line = format!("{}\nrun 2000 2600 600 {}\n", "ab".repeat(16), roots[1]);
+    let line = format!("{OWN}\nrun 2000 2600 600 {}\n", roots[1]);
     let tagged = [line.as_bytes(), &[0; 8], &rows].concat();
-    let tag = key_of_home.tag_bytes(b"threadseal/1 rows of an index\0", &tagged);
+    let tag = secret.tag_bytes(b"threadseal/1 rows of an index\0", &tagged);
     assert_eq!(bytes[240..272], tag);
 }
 
 #[test]
 fn runs_are_merged_and_there_are_few_however_often_a_log_grows() {
-    let (fs, places, key) = in_memory();
-    let log = open(&places, &key);
+    let scene = in_memory();
+    let log = scene.open();
     for step in 0..20 {
         grow(&log, 300 * step..300 * (step + 1));
-        assert!(says(&log, 300 * (step + 1)).unwrap());
-        assert!(files(&fs, &places).len() <= 6);
+        assert!(is_right(&log, 300 * (step + 1)).unwrap());
+        assert!(files(&scene).len() <= 6);
     }
     // What a crash left, and what a program of an earlier layout did, goes with the next run.
-    let [left, earlier] = [
-        folder(&places).join("0-7-0000000000000000"),
-        folder(&places).with_file_name("heads-1.db"),
+    let folder = folder(&scene);
+    let left = [
+        folder.join("0-7-0000000000000000"),
+        folder.with_file_name("heads-1.db"),
     ];
-    for path in [&left, &earlier] {
-        put(&fs, path, b"left");
-    }
+    left.iter().for_each(|path| scene.put(path, "left"));
     grow(&log, 6_000..7_000);
-    assert!(fs.bytes_of(&left).is_none() && fs.bytes_of(&earlier).is_none());
-    assert!(says(&open(&places, &key), 7_000).unwrap());
+    assert!(left.iter().all(|path| scene.disk.bytes_of(path).is_none()));
+    assert!(is_right(&scene.open(), 7_000).unwrap());
 }
 
 // T-LOG-24
 #[test]
 fn whatever_is_changed_in_an_index_hides_no_head() {
-    let (fs, places, key) = indexed();
-    let good = files(&fs, &places);
-    let put_all = |there: &BTreeMap<PathBuf, Vec<u8>>| {
-        for path in files(&fs, &places).keys() {
-            fs.unlink(path).unwrap();
-        }
-        for (path, bytes) in there {
-            put(&fs, path, bytes);
-        }
-    };
+    let scene = indexed();
+    let good = files(&scene);
     let changed = |path: &Path, bytes: Vec<u8>| {
         let mut files = good.clone();
         files.insert(path.to_owned(), bytes);
@@ -164,7 +154,7 @@ fn whatever_is_changed_in_an_index_hides_no_head() {
     };
     let mut tries = Vec::new();
     for (path, bytes) in &good {
-        let step = if *path == list(&places) { 5 } else { 1_511 };
+        let step = if *path == list(&scene) { 5 } else { 1_511 };
         for at in (0..bytes.len()).step_by(step) {
             let mut other = bytes.clone();
             other[at] ^= 1;
@@ -172,34 +162,28 @@ fn whatever_is_changed_in_an_index_hides_no_head() {
         }
         for kept in [0, 1, bytes.len() / 2, bytes.len().saturating_sub(1)] {
             let cut = bytes[..kept.min(bytes.len())].to_vec();
-            tries.push((
-                format!("{} cut to {kept}", path.display()),
-                changed(path, cut),
-            ));
+            let what = format!("{} cut to {kept}", path.display());
+            tries.push((what, changed(path, cut)));
         }
         let mut without = good.clone();
         without.remove(path);
         tries.push((format!("without {}", path.display()), without));
     }
-    let runs: Vec<&PathBuf> = good
-        .keys()
-        .filter(|path| good[*path].len() > 1_000)
-        .collect();
+    let is_run = |path: &&PathBuf| good[*path].len() > 1_000;
+    let runs: Vec<&PathBuf> = good.keys().filter(is_run).collect();
     // One run in the place of another, and a page in the place of another.
-    tries.push((
-        "another run".to_owned(),
-        changed(runs[0], good[runs[1]].clone()),
-    ));
+    let another = changed(runs[0], good[runs[1]].clone());
+    tries.push(("another run".to_owned(), another));
     let mut pages = good[runs[0]].clone();
     let (first, rest) = pages.split_at_mut(272);
     first.swap_with_slice(&mut rest[..272]);
     tries.push(("pages".to_owned(), changed(runs[0], pages)));
     for (what, files) in tries {
-        put_all(&files);
-        assert!(says(&open(&places, &key), 2_700).unwrap(), "{what}");
+        put_all(&scene, &files);
+        assert!(is_right(&scene.open(), 2_700).unwrap(), "{what}");
         // And for who looks at one record only.
-        put_all(&files);
-        let newest = open(&places, &key).newest(&record(3)).unwrap();
+        put_all(&scene, &files);
+        let newest = scene.open().newest(&record(3)).unwrap();
         assert_eq!(newest, Some((2_698, head(3, 385))), "{what}");
     }
 }
@@ -208,57 +192,48 @@ fn whatever_is_changed_in_an_index_hides_no_head() {
 // T-LOG-24
 #[test]
 fn an_index_of_another_state_is_none_of_this_one() {
-    let (fs, places, key) = in_memory();
-    let log = open(&places, &key);
+    let scene = in_memory();
+    let log = scene.open();
     grow(&log, 0..700);
-    let older = files(&fs, &places);
+    let older = files(&scene);
     grow(&log, 700..2_700);
     drop(log);
-    let newer = files(&fs, &places);
-    for path in newer.keys() {
-        fs.unlink(path).unwrap();
-    }
-    for (path, bytes) in &older {
-        put(&fs, path, bytes);
-    }
-    assert!(says(&open(&places, &key), 2_700).unwrap());
+    let newer = files(&scene);
+    put_all(&scene, &older);
+    assert!(is_right(&scene.open(), 2_700).unwrap());
     // The secret is another one: nothing under the old one counts, and all is written again.
     let secret = format!("{}\n", "0b".repeat(32));
-    let path = Path::new("/home/keys/spool.secret");
-    fs.set_bytes(path, secret.as_bytes()).unwrap();
-    assert!(says(&open(&places, &key), 2_700).unwrap());
-    let again = files(&fs, &places);
-    assert_ne!(again.get(&list(&places)), newer.get(&list(&places)));
-    assert!(says(&open(&places, &key), 2_700).unwrap());
-    assert_eq!(files(&fs, &places), again);
+    scene.put("/home/keys/spool.secret", secret);
+    assert!(is_right(&scene.open(), 2_700).unwrap());
+    let again = files(&scene);
+    assert_ne!(again.get(&list(&scene)), newer.get(&list(&scene)));
+    assert!(is_right(&scene.open(), 2_700).unwrap());
+    assert_eq!(files(&scene), again);
 }
 
 /// The log was put back, and went on otherwise.
 // T-LOG-24
 #[test]
 fn an_index_of_a_tree_that_the_log_does_not_continue_is_made_anew() {
-    let (fs, places, key) = in_memory();
-    let log = open(&places, &key);
+    let scene = in_memory();
+    let log = scene.open();
     grow(&log, 0..700);
-    let root = places.home.logs().join("ab".repeat(16));
-    let before = ["journal", "checkpoint"].map(|name| {
-        let path = root.join(name);
-        (path.clone(), fs.bytes_of(&path).unwrap())
-    });
-    (0..1_000).for_each(|seq| log.publish(&head(100, seq)));
+    let before = ["journal", "checkpoint"].map(|name| (name, scene.get(name)));
+    heads(100, 0..1_000).for_each(|head| log.publish(&head));
     grow(&log, 700..700);
     drop(log);
-    for (path, bytes) in &before {
-        fs.set_bytes(path, bytes).unwrap();
+    for (name, bytes) in before {
+        scene.put(name, bytes);
     }
-    for mark in FolderMark::all(&places.home, &places.current().unwrap().unwrap()) {
-        fs.unlink(mark.path()).unwrap();
-    }
-    let log = open(&places, &key);
+    scene
+        .mark_files()
+        .iter()
+        .for_each(|mark| scene.remove(mark));
+    let log = scene.open();
     grow(&log, 700..2_700);
-    for log in [log, open(&places, &key)] {
-        assert!(says(&log, 2_700).unwrap());
-        assert_eq!(log.newest(&record(100)).unwrap(), None);
+    for log in [log, scene.open()] {
+        assert!(is_right(&log, 2_700).unwrap());
+        assert_eq!(log.newest_of(100), None);
     }
 }
 
@@ -266,80 +241,63 @@ fn an_index_of_a_tree_that_the_log_does_not_continue_is_made_anew() {
 // T-LOG-24
 #[test]
 fn an_entry_that_was_exchanged_in_its_tile_hides_no_head() {
-    let (fs, places, key) = in_memory();
-    let log = open(&places, &key);
-    grow(&log, 0..300);
-    drop(log);
-    let tile = places
-        .home
-        .logs()
-        .join("ab".repeat(16))
-        .join("tile/entries/000");
-    let bytes = fs.bytes_of(&tile).unwrap();
+    let scene = in_memory();
+    grow(&scene.open(), 0..300);
+    let tile = "tile/entries/000";
+    let bytes = scene.get(tile);
     let last = record(3).to_hex();
     let at = memchr::memmem::rfind(&bytes, last.as_bytes()).unwrap();
     let mut other = bytes.clone();
     other[at] = b'f';
-    fs.set_bytes(&tile, &other).unwrap();
-    let log = open(&places, &key);
-    assert_eq!(
-        log.newest(&record(3)).unwrap_err().kind(),
-        ErrorKind::External
-    );
+    scene.put(tile, other);
+    let log = scene.open();
+    let error = log.newest(&record(3)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::External);
     // Nothing is committed while an entry is unreadable, and no waiting head is lost.
-    log.publish(&head(3, 1));
-    let published = log.flush();
-    assert!(published.error.is_some() && published.waiting == 1);
-    fs.set_bytes(&tile, &bytes).unwrap();
-    flushed(&log);
-    assert!(says(&log, 300).unwrap());
+    log.refuse(head(3, 1));
+    scene.put(tile, bytes);
+    log.settle();
+    assert!(is_right(&log, 300).unwrap());
 }
 
 /// What was read once is not read again, and a damaged file costs reading it once more.
 #[test]
 fn entries_that_files_of_the_index_know_are_not_read() {
-    let (fs, places, key) = indexed();
-    let tile = places
-        .home
-        .logs()
-        .join("ab".repeat(16))
-        .join("tile/entries/001");
-    let bytes = fs.bytes_of(&tile).unwrap();
-    fs.unlink(&tile).unwrap();
-    let newest = |log: &SealLog| log.newest(&record(3));
-    assert!(newest(&open(&places, &key)).unwrap().is_some());
-    let good = fs.bytes_of(&list(&places)).unwrap();
-    fs.unlink(&list(&places)).unwrap();
-    assert!(newest(&open(&places, &key)).is_err());
-    put(&fs, &list(&places), &good);
-    put(&fs, &tile, &bytes);
-    assert!(says(&open(&places, &key), 2_700).unwrap());
+    let scene = indexed();
+    let (tile, list) = ("tile/entries/001", list(&scene));
+    let bytes = scene.get(tile);
+    scene.remove(tile);
+    let newest = || scene.open().newest(&record(3));
+    assert!(newest().unwrap().is_some());
+    let good = scene.get(&list);
+    scene.remove(&list);
+    assert!(newest().is_err());
+    scene.put(list, good);
+    scene.put(tile, bytes);
+    assert!(is_right(&scene.open(), 2_700).unwrap());
 }
 
 // T-LOG-26
 #[test]
 fn processes_that_write_the_index_at_once_leave_one_that_is_right() {
-    let (_folder, places, key) = on_disk();
+    let scene = on_disk();
     thread::scope(|scope| {
         for number in 0..3 {
-            let (places, key) = (&places, &key);
+            let scene = &scene;
             scope.spawn(move || {
-                let log = open(places, key);
-                for step in 0..6 {
-                    (400 * step..400 * (step + 1)).for_each(|seq| log.publish(&head(number, seq)));
-                    flushed(&log);
-                    let newest = log.newest(&record(number)).unwrap().unwrap();
-                    assert_eq!(newest.1, head(number, 400 * (step + 1) - 1));
+                let log = scene.open();
+                for end in (400..=2_400).step_by(400) {
+                    log.commit_heads(heads(number, end - 400..end));
+                    assert_eq!(log.newest_of(number), Some(head(number, end - 1)));
                 }
             });
         }
     });
-    let log = open(&places, &key);
+    let log = scene.open();
     for number in 0..3 {
-        let newest = log.newest(&record(number)).unwrap().unwrap();
-        assert_eq!(newest.1, head(number, 2_399));
+        assert_eq!(log.newest_of(number), Some(head(number, 2_399)));
     }
-    assert_eq!(log.fsck().unwrap().faults, Vec::<String>::new());
+    log.assert_whole();
 }
 
 // T-LOG-26
@@ -347,25 +305,22 @@ fn processes_that_write_the_index_at_once_leave_one_that_is_right() {
 fn whatever_fails_while_the_index_is_written_no_head_is_hidden() {
     // A few more than are left to memory.
     let size = 620;
-    let calls = {
-        let (fs, places, key) = unindexed(size);
-        fs.plan(usize::MAX, FaultKind::Io);
-        assert!(says(&open(&places, &key), size).unwrap());
-        fs.calls()
-    };
+    let prepared = unindexed(size);
+    let scene = prepared.fork();
+    let calls = (scene.disk).calls_of(|| assert!(is_right(&scene.open(), size).unwrap()));
     for call in (0..calls).step_by(3) {
         let kind = FaultKind::ALL[call % FaultKind::ALL.len()];
-        let (fs, places, key) = unindexed(size);
-        fs.plan(call, kind);
-        let said = open_or(&places, &key).and_then(|log| says(&log, size));
-        let what = format!("{kind:?} at {call} ({:?})", fs.struck());
-        assert!(said.unwrap_or(true), "{what}");
-        fs.cut_power(match call % 2 {
+        let scene = prepared.fork();
+        scene.disk.plan(call, kind);
+        let found = scene.try_open().and_then(|log| is_right(&log, size));
+        let what = format!("{kind:?} at {call} ({:?})", scene.disk.struck());
+        assert!(found.unwrap_or(true), "{what}");
+        scene.disk.cut_power(match call % 2 {
             0 => Keep::Nothing,
             _ => Keep::ByLot(7),
         });
         for _ in 0..2 {
-            assert!(says(&open(&places, &key), size).unwrap(), "{what}");
+            assert!(is_right(&scene.open(), size).unwrap(), "{what}");
         }
     }
 }
@@ -374,32 +329,24 @@ fn whatever_fails_while_the_index_is_written_no_head_is_hidden() {
 // T-LOG-33
 #[test]
 fn fsck_tells_of_an_index_that_leaves_something_out() {
-    let (fs, places, key) = indexed();
-    let log = open(&places, &key);
+    let scene = indexed();
+    let log = scene.open();
     let (size, left_out) = (2_700, 2_698);
-    let tree = log
-        .view()
-        .unwrap()
-        .contents()
-        .frontier(size)
-        .unwrap()
-        .head();
+    let view = log.view().unwrap();
+    let tree = view.contents().frontier(size).unwrap().head();
     let rows = (0..size).filter(|at| *at != left_out).map(|at| Row {
         record: record(u8::try_from(at % u64::from(RECORDS)).unwrap()),
         seq: at / u64::from(RECORDS),
         at,
     });
-    let (place, id) = (log.access.dir.clone(), log.description().id);
-    let mut forged = IndexFiles::none(&place, id);
+    let mut forged = IndexFiles::none(&log.access.dir, OWN);
     forged.add(&rows.collect(), tree).unwrap();
-    let log = open(&places, &key);
-    assert_eq!(log.newest(&record(3)).unwrap().unwrap().1, head(3, 384));
+    let log = scene.open();
+    assert_eq!(log.newest_of(3), Some(head(3, 384)));
     let faults = log.fsck().unwrap().faults;
     assert_eq!(faults.len(), 2, "{faults:?}");
-    for path in files(&fs, &places).keys() {
-        fs.unlink(path).unwrap();
-    }
-    let log = open(&places, &key);
-    assert!(says(&log, size).unwrap());
-    assert_eq!(log.fsck().unwrap().faults, Vec::<String>::new());
+    remove_files(&scene);
+    let log = scene.open();
+    assert!(is_right(&log, size).unwrap());
+    log.assert_whole();
 }

@@ -1,48 +1,55 @@
 //! A log in object storage: readers find all that its checkpoint speaks of, and it never goes back.
 
-use super::*;
+use super::prelude::*;
 use threadseal_core::tlog::conflict::Conflict;
 use threadseal_store::objects::fault::{FaultObjects, ObjectFault};
 use threadseal_store::objects::memory::MemoryObjects;
 use threadseal_store::objects::{Folder, Objects, Put};
 
-fn commit(log: &SealLog, heads: std::ops::Range<u64>) {
-    heads.for_each(|seq| log.publish(&head(1, seq)));
+/// Commits these heads of record 1; a fault of the mirror is no fault of the log.
+fn commit(log: &SealLog, seqs: Range<u64>) {
+    heads(1, seqs).for_each(|head| log.publish(&head));
     assert!(log.flush().error.is_none());
+}
+
+/// Asserts that a mirror holds so many entries, all of them proved.
+#[track_caller]
+fn assert_holds(log: &SealLog, mirror: &dyn Objects, entries: u64) {
+    let checked = log.check_mirror(mirror).unwrap();
+    assert_eq!((checked.entries, checked.faults), (entries, Vec::new()));
+}
+
+/// Changes the last byte of an object.
+fn damage(objects: &MemoryObjects, name: &str) {
+    let object = objects.read(name, 4 << 20).unwrap().unwrap();
+    let mut bytes = object.bytes;
+    *bytes.last_mut().unwrap() ^= 1;
+    let _stored = objects.replace_if(name, &object.version, &bytes).unwrap();
 }
 
 // T-LOG-44
 #[test]
 fn a_mirror_grows_with_the_log_and_holds_all_of_it() {
-    let (folder, places, key) = on_disk();
-    let log = open(&places, &key);
-    let there = folder.path().join("mirror");
+    let scene = on_disk();
+    let log = scene.open();
+    let there = scene.path("mirror");
     let mirror = Folder::new(RealFs::shared(), &there);
-    let mut had = 0;
-    for size in [0, 1, 200, 256, 700, 700] {
-        commit(&log, had..size);
+    let mut from = 0;
+    for to in [0, 1, 200, 256, 700, 700] {
+        commit(&log, from..to);
         let brought = log.mirror(&mirror).unwrap();
-        assert_eq!(
-            brought,
-            Mirrored::Brought {
-                from: had,
-                to: size
-            }
-        );
-        let checked = log.check_mirror(&mirror).unwrap();
-        assert_eq!((checked.entries, checked.faults), (size, Vec::new()));
-        had = size;
+        assert_eq!(brought, Mirrored::Brought { from, to });
+        assert_holds(&log, &mirror, to);
+        from = to;
     }
     // Under the names that C2SP tlog-tiles gives them, byte for byte.
-    let own = &log.access.dir.root;
     for name in [
         "checkpoint",
         "tile/0/001",
         "tile/entries/002.p/188",
         "tile/1/000.p/2",
     ] {
-        let [here, there] = [own, &there].map(|root| std::fs::read(root.join(name)).unwrap());
-        assert_eq!(here, there, "{name}");
+        assert_eq!(scene.get(name), scene.get(there.join(name)), "{name}");
     }
 }
 
@@ -53,38 +60,26 @@ fn a_mirror_is_kept_where_s3_is_spoken() {
         return;
     };
     let mirror = threadseal_store::objects::open(&moto.fresh(), &moto.settings()).unwrap();
-    let (_fs, places, key) = in_memory();
-    let log = open(&places, &key);
+    let log = in_memory().open();
     commit(&log, 0..3);
     log.mirror(&*mirror).unwrap();
     commit(&log, 3..300);
     let brought = log.mirror(&*mirror).unwrap();
     assert_eq!(brought, Mirrored::Brought { from: 3, to: 300 });
-    let checked = log.check_mirror(&*mirror).unwrap();
-    assert_eq!((checked.entries, checked.faults), (300, Vec::new()));
+    assert_holds(&log, &*mirror, 300);
 }
 
 // T-LOG-43
 #[test]
 fn a_mirror_shows_a_log_that_went_back_and_takes_no_other_log() {
-    let (fs, places, key) = in_memory();
-    let log = open(&places, &key);
+    let scene = in_memory();
+    let log = scene.open();
     let mirror = MemoryObjects::new();
     commit(&log, 0..3);
     log.mirror(&mirror).unwrap();
     let newest = mirror.read("checkpoint", 4096).unwrap();
     // The same log, as it was before, with another future.
-    let again = LogRegistry::new(LogHome {
-        fs: fs.shared(),
-        path: PathBuf::from("/again"),
-        mark: PathBuf::from("/again.mark"),
-        elsewhere: Vec::new(),
-        host: None,
-        settings: Vec::new(),
-    });
-    atomic::create_directories(&fs, &again.home.path, PRIVATE_DIRECTORY).unwrap();
-    made(&again, &key);
-    let back = open(&again, &key);
+    let back = scene.beside("again").begun().open();
     for seq in 0..5 {
         back.publish(&head(7, seq));
         assert!(back.flush().error.is_none());
@@ -104,8 +99,8 @@ fn a_mirror_shows_a_log_that_went_back_and_takes_no_other_log() {
 // T-FRK-04
 #[test]
 fn a_mirror_of_another_size_makes_evidence_of_a_fork() {
-    let (fs, places, key) = in_memory();
-    let log = open(&places, &key);
+    let scene = in_memory();
+    let log = scene.open();
     let mirror = MemoryObjects::new();
     commit(&log, 0..300);
     log.mirror(&mirror).unwrap();
@@ -115,44 +110,29 @@ fn a_mirror_of_another_size_makes_evidence_of_a_fork() {
     commit(&log, 300..400);
     assert_eq!(log.conflict_with(&older).unwrap(), None);
     log.mirror(&mirror).unwrap();
-    let again = LogRegistry::new(LogHome {
-        fs: fs.shared(),
-        path: PathBuf::from("/again"),
-        mark: PathBuf::from("/again.mark"),
-        ..places.home.clone()
-    });
-    atomic::create_directories(&fs, &again.home.path, PRIVATE_DIRECTORY).unwrap();
-    made(&again, &key);
-    let back = open(&again, &key);
+    let back = scene.beside("again").begun().open();
     commit(&back, 0..290);
     assert_eq!(back.conflict_with(&mirror).unwrap(), None);
     // And then otherwise, with fewer, as many and more entries than the mirror.
     for size in [295, 400, 600] {
-        (290..size).for_each(|seq| back.publish(&head(9, seq)));
+        heads(9, 290..size).for_each(|head| back.publish(&head));
         assert!(back.flush().error.is_none());
         let found = back.conflict_with(&mirror).unwrap().unwrap();
         assert_eq!(found.parted(), (size != 400).then_some(290), "{size}");
-        assert_eq!(found.key().name().as_str(), back.description().id.origin());
+        assert_eq!(found.key().name().as_str(), OWN.origin());
         let text = found.to_string();
         assert_eq!(Conflict::parse(&text), Ok(found));
     }
     // A mirror whose tiles do not fit its checkpoint proves nothing.
     let copy = mirror.copy();
-    let object = copy.read("tile/entries/001.p/144", 4 << 20).unwrap();
-    let object = object.unwrap();
-    let mut bytes = object.bytes;
-    *bytes.last_mut().unwrap() ^= 1;
-    let _stored = copy
-        .replace_if("tile/entries/001.p/144", &object.version, &bytes)
-        .unwrap();
+    damage(&copy, "tile/entries/001.p/144");
     assert_eq!(back.conflict_with(&copy).unwrap(), None);
 }
 
 // T-LOG-43
 #[test]
 fn whatever_is_changed_in_a_mirror_is_found() {
-    let (_fs, places, key) = in_memory();
-    let log = open(&places, &key);
+    let log = in_memory().open();
     let mirror = MemoryObjects::new();
     commit(&log, 0..300);
     log.mirror(&mirror).unwrap();
@@ -163,27 +143,21 @@ fn whatever_is_changed_in_a_mirror_is_found() {
         "tile/entries/000",
     ] {
         let copy = mirror.copy();
-        let object = copy.read(name, 4 << 20).unwrap().unwrap();
-        let mut bytes = object.bytes;
-        *bytes.last_mut().unwrap() ^= 1;
-        let _stored = copy.replace_if(name, &object.version, &bytes).unwrap();
-        assert!(
-            !log.check_mirror(&copy).unwrap().faults.is_empty(),
-            "{name}"
-        );
+        damage(&copy, name);
+        let faults = log.check_mirror(&copy).unwrap().faults;
+        assert!(!faults.is_empty(), "{name}");
         copy.remove(name).unwrap();
         let faults = log.check_mirror(&copy).unwrap().faults;
         assert!(faults[0].contains(name), "{faults:?}");
     }
-    assert!(log.check_mirror(&mirror).unwrap().faults.is_empty());
+    assert_holds(&log, &mirror, 300);
 }
 
 /// Each call fails in each way: what a reader then sees is whole, and the next attempt brings the mirror up.
 // T-LOG-44
 #[test]
 fn whatever_fails_a_mirror_is_whole_and_never_goes_back() {
-    let (_fs, places, key) = in_memory();
-    let log = open(&places, &key);
+    let log = in_memory().open();
     commit(&log, 0..10);
     let before = MemoryObjects::new();
     log.mirror(&before).unwrap();

@@ -1,23 +1,16 @@
 //! Entries that are no heads are found without reading the whole log, and no bytes of another
 //! writer make them absent.
 
-use super::key_events::event;
-use super::*;
+use super::forks;
+use super::prelude::*;
 use crate::index::non_head_index::FILE;
-use threadseal_core::key::KeyId;
-use threadseal_core::tlog::entry::key_event::{KeyChange, KeyHistory};
 use threadseal_formats::transcript::bodies::SealedRedaction;
 
 /// Heads between two others, so that the list is written behind each step.
 const STEP: u64 = 1_100;
 
-fn file(log: &SealLog) -> PathBuf {
-    log.access.dir.file(FILE)
-}
-
 fn grow(log: &SealLog, number: u8) {
-    (0..STEP).for_each(|seq| log.publish(&head(number, seq)));
-    flushed(log);
+    log.commit_heads(heads(number, 0..STEP));
     // A query brings the list up to date.
     log.key_events().unwrap();
 }
@@ -38,21 +31,33 @@ fn redacted() -> SealedRedaction {
 }
 
 /// A log with one rare entry of each kind behind its first step; the lists of before and behind them.
-fn with_rare(log: &SealLog, bytes: &dyn Fn(&Path) -> Vec<u8>) -> [Vec<u8>; 2] {
+fn with_rare() -> (InMemory, [Vec<u8>; 2]) {
+    let scene = in_memory();
+    let log = &scene.open();
     grow(log, 1);
-    let before = bytes(&file(log));
-    log.commit_key_event(&event(1, KeyChange::Revoke)).unwrap();
+    let before = scene.get(FILE);
+    log.commit_key_event(&revoked(1)).unwrap();
     log.commit_tombstones(&[pruned()]).unwrap();
     log.commit_redactions(&[redacted()]).unwrap();
     forks::accuse(log);
     grow(log, 2);
-    [before, bytes(&file(log))]
+    let after = scene.get(FILE);
+    (scene, [before, after])
+}
+
+/// A list with the tag of this home under it.
+fn tagged(scene: &InMemory, body: &str) -> String {
+    let secret = HomeSecret::find(&scene.home().dir(OWN)).unwrap().unwrap();
+    let tagged = format!("{OWN}\n{body}");
+    let tag = secret.tag(b"threadseal/1 rare entries\0", tagged.as_bytes());
+    // A line of a spool is tagged in another domain.
+    assert!(!secret.made(&tag, b"threadseal/1 spool\0", tagged.as_bytes()));
+    format!("{body}tag {tag}\n")
 }
 
 /// Is each of them found?
 fn finds_all(log: &SealLog) -> Result<bool, Error> {
-    let key = event(1, KeyChange::Create);
-    let ended = KeyHistory::of(&log.key_events()?).ended(key.public());
+    let ended = KeyHistory::of(&log.key_events()?).ended(revoked(1).public());
     let forked = log.forks_of(&forks::proved().get().record)?;
     Ok(ended == Some(STEP)
         && log.tombstones()? == [pruned()]
@@ -62,9 +67,8 @@ fn finds_all(log: &SealLog) -> Result<bool, Error> {
 
 #[test]
 fn the_list_is_the_documented_one() {
-    let (fs, places, key) = in_memory();
-    let log = open(&places, &key);
-    let [before, after] = with_rare(&log, &|path| fs.bytes_of(path).unwrap());
+    let (scene, [before, after]) = with_rare();
+    let log = scene.open();
     let text = String::from_utf8(after).unwrap();
     let forked = forks::proved().get().record;
     let [key_at, pruned_at, redacted_at, forked_at] = [0, 1, 2, 3].map(|at| STEP + at);
@@ -73,30 +77,22 @@ fn the_list_is_the_documented_one() {
         record(1),
         record(2)
     );
-    let tree = log.view().unwrap().tree();
+    let tree = log.tree();
     let body = format!(
         "threadseal/1 rare entries\ntree {} {}\n{entries}",
         tree.size, tree.root
     );
-    let secret = HomeSecret::find(&log.access.dir).unwrap().unwrap();
-    let tagged = format!("{}\n{body}", log.description().id);
-    let tag = secret.tag(b"threadseal/1 rare entries\0", tagged.as_bytes());
-    assert_eq!(text, format!("{body}tag {tag}\n"));
-    // A line of a spool is tagged in another domain.
-    assert!(!secret.made(&tag, b"threadseal/1 spool\0", tagged.as_bytes()));
+    assert_eq!(text, tagged(&scene, &body));
     assert_eq!(String::from_utf8(before).unwrap().lines().count(), 3);
-    assert!(finds_all(&open(&places, &key)).unwrap());
-    assert_eq!(log.fsck().unwrap().faults, Vec::<String>::new());
+    assert!(finds_all(&scene.open()).unwrap());
+    log.assert_whole();
 }
 
 /// Who may write beside the log, and has not the secret of the home.
 // T-KLOG-05
 #[test]
 fn no_list_that_the_home_did_not_write_makes_an_end_or_a_fork_absent() {
-    let (fs, places, key) = in_memory();
-    let log = open(&places, &key);
-    let [before, after] = with_rare(&log, &|path| fs.bytes_of(path).unwrap());
-    let path = file(&log);
+    let (scene, [before, after]) = with_rare();
     let text = String::from_utf8(after.clone()).unwrap();
     let mut lists: Vec<(String, Vec<u8>)> = Vec::new();
     // Each entry left out, or called something else.
@@ -122,60 +118,50 @@ fn no_list_that_the_home_did_not_write_makes_an_end_or_a_fork_absent() {
     lists.push(("empty".to_owned(), Vec::new()));
     lists.push(("cut".to_owned(), after[..after.len() - 1].to_vec()));
     for (what, list) in lists {
-        fs.set_bytes(&path, &list).unwrap();
-        let log = open(&places, &key);
+        scene.put(FILE, list);
+        let log = scene.open();
         assert!(finds_all(&log).unwrap(), "{what}");
         assert_eq!(log.standing(), Standing::Good, "{what}");
-        assert_eq!(fs.bytes_of(&path).unwrap(), after, "{what}");
+        assert_eq!(scene.get(FILE), after, "{what}");
     }
     // Every changed byte.
     for at in (0..after.len()).step_by(7) {
         let mut list = after.clone();
         list[at] ^= 1;
-        fs.set_bytes(&path, &list).unwrap();
-        assert!(finds_all(&open(&places, &key)).unwrap(), "{at}");
+        scene.put(FILE, list);
+        assert!(finds_all(&scene.open()).unwrap(), "{at}");
     }
     // Another home's list of a log of the same id, and this home's of another log.
     let other = {
-        let (fs, places, key) = in_memory();
-        let secret = b"0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b\n";
-        let log = open(&places, &key);
-        log.publish(&head(1, 0));
-        flushed(&log);
-        fs.set_bytes(Path::new("/home/keys/spool.secret"), secret)
-            .unwrap();
-        let log = open(&places, &key);
-        grow(&log, 1);
-        fs.bytes_of(&file(&log)).unwrap()
+        let scene = in_memory();
+        scene.commit([head(1, 0)]);
+        let secret = format!("{}\n", "0b".repeat(32));
+        scene.put("/home/keys/spool.secret", secret);
+        grow(&scene.open(), 1);
+        scene.get(FILE)
     };
-    fs.set_bytes(&path, &other).unwrap();
-    assert!(finds_all(&open(&places, &key)).unwrap());
+    scene.put(FILE, other);
+    assert!(finds_all(&scene.open()).unwrap());
 }
 
 /// A process that has the secret of the home may write the list; `log fsck` reads the entries.
 // T-KLOG-05
 #[test]
 fn fsck_tells_of_a_list_that_leaves_something_out() {
-    let (fs, places, key) = in_memory();
-    let log = open(&places, &key);
-    let [_, after] = with_rare(&log, &|path| fs.bytes_of(path).unwrap());
+    let (scene, [_, after]) = with_rare();
     let text = String::from_utf8(after).unwrap();
     let line = format!("{STEP} key -\n");
     let (body, _) = text.split_once("tag ").unwrap();
     let body = body.replace(&line, "");
-    let secret = HomeSecret::find(&log.access.dir).unwrap().unwrap();
-    let tagged = format!("{}\n{body}", log.description().id);
-    let tag = secret.tag(b"threadseal/1 rare entries\0", tagged.as_bytes());
-    let forged = format!("{body}tag {tag}\n");
-    fs.set_bytes(&file(&log), forged.as_bytes()).unwrap();
-    let log = open(&places, &key);
+    scene.put(FILE, tagged(&scene, &body));
+    let log = scene.open();
     assert_eq!(log.key_events().unwrap(), []);
     let faults = log.fsck().unwrap().faults;
     assert!(faults.len() == 1 && faults[0].contains(FILE), "{faults:?}");
-    fs.unlink(&file(&log)).unwrap();
-    let log = open(&places, &key);
+    scene.remove(FILE);
+    let log = scene.open();
     assert!(finds_all(&log).unwrap());
-    assert_eq!(log.fsck().unwrap().faults, Vec::<String>::new());
+    log.assert_whole();
 }
 
 /// An entry that is exchanged in its tile is no entry of the signed tree: its content is unknown,
@@ -183,65 +169,56 @@ fn fsck_tells_of_a_list_that_leaves_something_out() {
 // T-KLOG-06
 #[test]
 fn entries_that_are_not_those_of_the_signed_tree_show_nothing_absent() {
-    let (fs, places, key) = in_memory();
-    let log = open(&places, &key);
-    with_rare(&log, &|path| fs.bytes_of(path).unwrap());
-    log.fold().unwrap();
-    let tile = log.access.dir.file("tile/entries/004");
-    let entries = fs.bytes_of(&tile).unwrap();
+    let (scene, _) = with_rare();
+    scene.open().fold().unwrap();
+    let tile = "tile/entries/004";
+    let entries = scene.get(tile);
     let at = memchr::memmem::find(&entries, b"key/revoke").unwrap();
     let mut other = entries.clone();
     other[at..at + 10].copy_from_slice(b"kex/revoke");
-    fs.set_bytes(&tile, &other).unwrap();
+    scene.put(tile, other);
     // As far as the list goes the entries are known, and what it names is proved.
-    assert!(open(&places, &key).key_events().is_err());
-    fs.unlink(&file(&log)).unwrap();
-    let log = open(&places, &key);
+    assert!(scene.open().key_events().is_err());
+    scene.remove(FILE);
+    let log = scene.open();
     assert!(log.key_events().is_err() && log.tombstones().is_err());
     assert!(matches!(log.standing(), Standing::Damaged(_)));
-    fs.set_bytes(&tile, &entries).unwrap();
-    assert!(finds_all(&open(&places, &key)).unwrap());
+    scene.put(tile, entries);
+    assert!(finds_all(&scene.open()).unwrap());
 }
 
 /// A query costs only the entries that were added since the last query.
 #[test]
 fn entries_that_were_read_once_are_not_read_again() {
-    let (fs, places, key) = in_memory();
-    let log = open(&places, &key);
-    with_rare(&log, &|path| fs.bytes_of(path).unwrap());
-    log.fold().unwrap();
+    let (scene, _) = with_rare();
+    scene.open().fold().unwrap();
     // A tile without any of them.
-    fs.unlink(&log.access.dir.file("tile/entries/001")).unwrap();
-    assert!(finds_all(&open(&places, &key)).unwrap());
-    fs.unlink(&file(&log)).unwrap();
-    assert!(open(&places, &key).key_events().is_err());
+    scene.remove("tile/entries/001");
+    assert!(finds_all(&scene.open()).unwrap());
+    scene.remove(FILE);
+    assert!(scene.open().key_events().is_err());
 }
 
 /// The log was put back behind the list, and went on otherwise.
 // T-KLOG-05
 #[test]
 fn a_list_of_a_tree_that_the_log_does_not_continue_is_made_anew() {
-    let (fs, places, key) = in_memory();
-    let log = open(&places, &key);
-    grow(&log, 1);
-    let [journal, checkpoint] = ["journal", "checkpoint"].map(|name| {
-        let path = log.access.dir.file(name);
-        (path.clone(), fs.bytes_of(&path))
-    });
-    grow(&log, 2);
-    let list = fs.bytes_of(&file(&log)).unwrap();
-    drop(log);
-    for (path, bytes) in [journal, checkpoint] {
-        fs.set_bytes(&path, &bytes.unwrap()).unwrap();
+    let scene = in_memory();
+    grow(&scene.open(), 1);
+    let before = ["journal", "checkpoint"].map(|name| (name, scene.get(name)));
+    grow(&scene.open(), 2);
+    let list = scene.get(FILE);
+    for (name, bytes) in before {
+        scene.put(name, bytes);
     }
-    for mark in FolderMark::all(&places.home, &places.current().unwrap().unwrap()) {
-        fs.unlink(mark.path()).unwrap();
-    }
-    let log = open(&places, &key);
-    log.commit_key_event(&event(1, KeyChange::Revoke)).unwrap();
+    scene
+        .mark_files()
+        .iter()
+        .for_each(|mark| scene.remove(mark));
+    let log = scene.open();
+    log.commit_key_event(&revoked(1)).unwrap();
     grow(&log, 3);
-    fs.set_bytes(&file(&log), &list).unwrap();
-    let log = open(&places, &key);
-    assert_eq!(log.key_events().unwrap().len(), 1);
-    assert_ne!(fs.bytes_of(&file(&log)).unwrap(), list);
+    scene.put(FILE, &list);
+    assert_eq!(scene.open().key_events().unwrap().len(), 1);
+    assert_ne!(scene.get(FILE), list);
 }

@@ -1,6 +1,6 @@
 //! Second places that do not answer at once: a storage, and a database where PostgreSQL is installed.
 
-use super::*;
+use super::prelude::*;
 use threadseal_store::postgres::throwaway::Cluster;
 
 /// Runs `test` with the address of an empty place of each kind.
@@ -13,87 +13,93 @@ fn each_kind(test: impl Fn(&str)) {
 }
 
 /// A home with a log whose last checkpoint is also kept at `address`.
-fn kept_at(address: &str) -> (tempfile::TempDir, LogRegistry, Arc<Remembering>) {
-    let folder = tempfile::tempdir().unwrap();
-    let home = folder.path().join("home");
-    std::fs::create_dir(&home).unwrap();
-    let (places, key) = (places(RealFs::shared(), &home), Remembering::new());
+fn kept_at(address: &str) -> OnDisk {
+    let scene = bare();
     let description = Description {
         marks: vec![
-            MarkLocation::Folder(places.home.mark.clone()),
+            MarkLocation::Folder(scene.home().mark.clone()),
             MarkLocation::parse(address).unwrap(),
         ],
-        ..description(&key)
+        ..scene.describe(OWN)
     };
-    let log_key = LogKey(Arc::clone(&key) as _);
-    places
-        .create(&description, &log_key, &[], &|| Ok(()))
-        .unwrap();
-    (folder, places, key)
+    scene.create(&description, &[]).unwrap();
+    scene
 }
 
-fn publish(log: &SealLog, record: u8, seqs: std::ops::Range<u64>) {
-    seqs.for_each(|seq| log.publish(&head(record, seq)));
+/// A second place in a folder that can be away.
+struct Remote {
+    folder: TempDir,
 }
 
-/// The mark in the place that is no folder.
-fn far(log: &SealLog) -> Result<Option<TreeHead>, Error> {
-    log.mark_states().pop().unwrap().tree
-}
+impl Remote {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Self { folder }
+    }
 
-/// Home and folder of marks as they were, as after a disk was put back.
-fn put_back(folder: &Path, places: &LogRegistry) {
-    for (there, older) in [
-        (&places.home.path, "older"),
-        (&places.home.mark, "older.mark"),
-    ] {
-        std::fs::remove_dir_all(there).unwrap();
-        copy(&folder.join(older), there);
+    fn store(&self) -> PathBuf {
+        self.folder.path().join("store")
+    }
+
+    fn address(&self) -> String {
+        format!("object+file:{}", self.store().display())
+    }
+
+    /// Puts a file where the folder of objects was.
+    fn leave(&self) {
+        fs::rename(self.store(), self.folder.path().join("away")).unwrap();
+        fs::write(self.store(), "").unwrap();
+    }
+
+    fn come_back(&self) {
+        fs::remove_file(self.store()).unwrap();
+        fs::rename(self.folder.path().join("away"), self.store()).unwrap();
     }
 }
 
-fn put_aside(folder: &Path, places: &LogRegistry) {
-    copy(&places.home.path, &folder.join("older"));
-    copy(&places.home.mark, &folder.join("older.mark"));
+/// The tree that the place that is no folder knows.
+fn remote(log: &SealLog) -> Result<Option<TreeHead>, Error> {
+    log.mark_states().pop().unwrap().tree
+}
+
+fn remote_size(scene: &OnDisk) -> u64 {
+    remote(&scene.open()).unwrap().unwrap().size
+}
+
+/// Home and folder of marks as they were, as after a disk was put back.
+fn put_disk_back(scene: &OnDisk) {
+    put_back(&scene.path("older"), &scene.home().path);
+    put_back(&scene.path("older.mark"), &scene.home().mark);
+}
+
+fn keep_disk(scene: &OnDisk) {
+    scene.keep(&scene.home().path, "older");
+    scene.keep(&scene.home().mark, "older.mark");
 }
 
 // T-MARK-14
 #[test]
 fn a_disk_that_was_put_back_with_its_folder_of_marks_is_noticed_by_a_place_elsewhere() {
     each_kind(|address| {
-        let (folder, places, key) = kept_at(address);
-        let log = open(&places, &key);
-        publish(&log, 1, 0..2);
-        flushed(&log);
-        assert_eq!(far(&log), Ok(Some(log.view().unwrap().tree())));
+        let scene = kept_at(address);
+        let log = scene.open();
+        log.commit_heads(heads(1, 0..2));
+        assert_eq!(remote(&log), Ok(Some(log.tree())));
         drop(log);
-        put_aside(folder.path(), &places);
-        let log = open(&places, &key);
-        publish(&log, 1, 2..4);
-        flushed(&log);
-        let newest = log.view().unwrap().tree();
-        drop(log);
-        put_back(folder.path(), &places);
+        keep_disk(&scene);
+        scene.commit(heads(1, 2..4));
+        let mark = scene.open().tree();
+        put_disk_back(&scene);
 
-        let log = open(&places, &key);
-        let here = log.view().unwrap().tree();
-        let fault = Fault::RolledBack {
-            mark: newest,
-            log: here,
-        };
+        let log = scene.open();
+        let here = log.tree();
+        let fault = Fault::RolledBack { mark, log: here };
         assert_eq!(log.standing(), Standing::Faulty(fault));
-        publish(&log, 1, 4..5);
-        let published = log.flush();
-        assert_eq!(published.waiting, 1);
-        let error = published.error.unwrap().to_string();
+        let error = log.refuse(head(1, 4)).to_string();
         assert!(error.contains("log_rolled_back"), "{error}");
-        assert_eq!(log.view().unwrap().tree(), here);
-        assert_eq!(far(&log), Ok(Some(newest)));
-        // No two trees of one size were signed.
-        let mut signed = key.signed.lock().unwrap().clone();
-        signed.sort_by_key(|tree| tree.size);
-        signed.dedup();
-        assert!(signed.windows(2).all(|two| two[0].size < two[1].size));
+        assert_eq!(log.tree(), here);
+        assert_eq!(remote(&log), Ok(Some(mark)));
+        scene.key.assert_one_tree_of_each_size(address);
     });
 }
 
@@ -102,40 +108,30 @@ fn a_disk_that_was_put_back_with_its_folder_of_marks_is_noticed_by_a_place_elsew
 #[test]
 fn of_two_hosts_with_one_log_the_second_is_told_behind_its_commit_and_goes_no_further() {
     each_kind(|address| {
-        let (folder, places, key) = kept_at(address);
-        let twin = LogRegistry::new(LogHome {
-            path: folder.path().join("twin"),
-            mark: folder.path().join("twin.home.mark"),
-            ..places.home.clone()
-        });
-        copy(&places.home.path, &twin.home.path);
-        copy(&places.home.mark, &twin.home.mark);
-        let description = twin.current().unwrap().unwrap();
-        let own = MarkLocation::Folder(twin.home.mark.clone());
-        let marks = vec![own, description.marks[1].clone()];
-        twin.keep_marks_in(&description, marks).unwrap();
-        let (one, other) = (open(&places, &key), open(&twin, &key));
+        let scene = kept_at(address);
+        let mark = scene.keep(&scene.home().mark, "twin.home.mark");
+        let twin = scene.copied("twin").with(|home| home.mark = mark.clone());
+        let description = twin.current();
+        let marks = vec![MarkLocation::Folder(mark), description.marks[1].clone()];
+        twin.registry.keep_marks_in(&description, marks).unwrap();
+        let (one, other) = (scene.open(), twin.open());
         assert_eq!(one.standing(), Standing::Good);
         assert_eq!(other.standing(), Standing::Good);
-        publish(&one, 1, 0..2);
-        flushed(&one);
-        let first = one.view().unwrap().tree();
-        publish(&other, 2, 0..1);
+        one.commit_heads(heads(1, 0..2));
+        let first = one.tree();
+        other.publish(&head(2, 0));
         let published = other.flush();
         assert_eq!(published.waiting, 0);
         let error = published.error.unwrap().to_string();
         assert!(error.contains("log_rolled_back"), "{error}");
         assert!(matches!(other.standing(), Standing::Faulty(_)));
-        publish(&other, 2, 1..2);
-        let published = other.flush();
-        assert_eq!(published.waiting, 1, "{published:?}");
-        assert_eq!(other.view().unwrap().tree().size, 1);
+        other.refuse(head(2, 1));
+        assert_eq!(other.size(), 1);
         // The first one continues, and the place was never lowered.
-        publish(&one, 1, 2..3);
-        flushed(&one);
+        one.commit_heads([head(1, 2)]);
         let newest = one.view().unwrap();
         assert!(newest.consistency(&first).unwrap().is_some());
-        assert_eq!(far(&open(&places, &key)), Ok(Some(newest.tree())));
+        assert_eq!(remote(&scene.open()), Ok(Some(newest.tree())));
     });
 }
 
@@ -144,123 +140,99 @@ fn of_two_hosts_with_one_log_the_second_is_told_behind_its_commit_and_goes_no_fu
 // T-MARK-19
 #[test]
 fn a_place_that_cannot_be_asked_takes_nothing_from_the_entries_that_another_vouches_for() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = folder.path().join("store");
-    let (_home, places, key) = kept_at(&format!("object+file:{}", store.display()));
-    published_once(&places, &key, 0..2);
-    assert_eq!(open(&places, &key).marked().unwrap(), 2);
-    std::fs::rename(&store, folder.path().join("away")).unwrap();
-    std::fs::write(&store, "").unwrap();
-    let log = open(&places, &key);
+    let place = Remote::new();
+    let scene = kept_at(&place.address());
+    scene.commit(heads(1, 0..2));
+    assert_eq!(scene.open().marked().unwrap(), 2);
+    place.leave();
+    let log = scene.open();
     assert!(matches!(log.standing(), Standing::MarkUnread(_)));
     assert_eq!(log.marked().unwrap(), 2);
     // Where the other one is gone too, nothing vouches for them.
-    std::fs::remove_dir_all(&places.home.mark).unwrap();
-    assert_eq!(open(&places, &key).marked().unwrap(), 0);
+    fs::remove_dir_all(&scene.home().mark).unwrap();
+    assert_eq!(scene.open().marked().unwrap(), 0);
 }
 
 // T-MARK-16
 #[test]
 fn while_a_place_cannot_be_asked_heads_wait_and_what_others_show_still_counts() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = folder.path().join("store");
-    let address = format!("object+file:{}", store.display());
-    let (home, places, key) = kept_at(&address);
-    published_once(&places, &key, 0..1);
-    put_aside(home.path(), &places);
-    // A file where the folder of objects was.
-    let away = folder.path().join("away");
-    std::fs::rename(&store, &away).unwrap();
-    std::fs::write(&store, "").unwrap();
-    let log = open(&places, &key);
+    let place = Remote::new();
+    let scene = kept_at(&place.address());
+    scene.commit([head(1, 0)]);
+    keep_disk(&scene);
+    place.leave();
+    let log = scene.open();
     assert!(matches!(log.standing(), Standing::MarkUnread(_)));
-    publish(&log, 1, 1..2);
-    let published = log.flush();
-    assert_eq!(published.waiting, 1);
-    let error = published.error.unwrap().to_string();
-    assert!(error.contains(&address), "{error}");
-    assert_eq!(log.view().unwrap().tree().size, 1);
+    let error = log.refuse(head(1, 1)).to_string();
+    assert!(error.contains(&place.address()), "{error}");
+    assert_eq!(log.size(), 1);
     // It comes back while the process runs: what waited is committed, and the place follows.
-    std::fs::remove_file(&store).unwrap();
-    std::fs::rename(&away, &store).unwrap();
-    flushed(&log);
-    assert_eq!(log.view().unwrap().tree().size, 2);
-    assert_eq!(far(&open(&places, &key)).unwrap().unwrap().size, 2);
+    place.come_back();
+    log.settle();
+    assert_eq!(log.size(), 2);
+    assert_eq!(remote_size(&scene), 2);
     assert_eq!(log.standing(), Standing::Good);
     drop(log);
     // Unreadable again, with the home put back and not its folder of marks: that folder shows the
     // rollback.
-    std::fs::remove_dir_all(&store).unwrap();
-    std::fs::write(&store, "").unwrap();
-    std::fs::remove_dir_all(&places.home.path).unwrap();
-    copy(&home.path().join("older"), &places.home.path);
-    let log = open(&places, &key);
-    assert!(
-        matches!(log.standing(), Standing::Faulty(Fault::RolledBack { .. })),
-        "{:?}",
-        log.standing()
-    );
+    place.leave();
+    put_back(&scene.path("older"), &scene.home().path);
+    let standing = scene.open().standing();
+    let rolled_back = matches!(standing, Standing::Faulty(Fault::RolledBack { .. }));
+    assert!(rolled_back, "{standing:?}");
 }
 
 // T-MARK-16
 #[test]
 fn a_raise_that_failed_undoes_no_commit_and_is_made_up_by_the_next_process() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = folder.path().join("store");
-    let address = format!("object+file:{}", store.display());
-    let (_home, places, key) = kept_at(&address);
-    let log = open(&places, &key);
-    publish(&log, 1, 0..1);
-    flushed(&log);
-    let away = folder.path().join("away");
-    std::fs::rename(&store, &away).unwrap();
-    std::fs::write(&store, "").unwrap();
-    publish(&log, 1, 1..2);
+    let place = Remote::new();
+    let scene = kept_at(&place.address());
+    let log = scene.open();
+    log.commit_heads([head(1, 0)]);
+    place.leave();
+    log.publish(&head(1, 1));
     let published = log.flush();
     assert_eq!(published.waiting, 0);
     assert!(published.error.is_some());
-    assert_eq!(log.view().unwrap().tree().size, 2);
+    assert_eq!(log.size(), 2);
     drop(log);
-    std::fs::remove_file(&store).unwrap();
-    std::fs::rename(&away, &store).unwrap();
-    assert_eq!(far(&open(&places, &key)).unwrap().unwrap().size, 1);
-    published_once(&places, &key, 2..3);
-    assert_eq!(far(&open(&places, &key)).unwrap().unwrap().size, 3);
+    place.come_back();
+    assert_eq!(remote_size(&scene), 1);
+    scene.commit([head(1, 2)]);
+    assert_eq!(remote_size(&scene), 3);
 }
 
 // T-MARK-06
 #[test]
 fn a_log_that_was_ended_elsewhere_has_ended_for_each_copy() {
     each_kind(|address| {
-        let (folder, places, key) = kept_at(address);
-        published_once(&places, &key, 0..2);
-        put_aside(folder.path(), &places);
-        let past = places.past(&[], None).unwrap().unwrap();
+        let scene = kept_at(address);
+        scene.commit(heads(1, 0..2));
+        keep_disk(&scene);
         let next = Description {
-            id: LogId::from_bytes([0xcd; 16]),
-            ..places.current().unwrap().unwrap()
+            id: NEXT,
+            ..scene.current()
         };
-        let log_key = LogKey(Arc::clone(&key) as _);
-        places.restart(past, &next, &log_key, &[], false).unwrap();
-        let log = open(&places, &key);
+        scene
+            .replace_by(scene.past(&[]), &next, &[], false)
+            .unwrap();
+        let log = scene.open();
         log.raise_marks(Duration::from_secs(5)).unwrap();
-        assert_eq!(far(&log), Ok(Some(log.view().unwrap().tree())));
+        assert_eq!(remote(&log), Ok(Some(log.tree())));
         drop(log);
-        put_back(folder.path(), &places);
-        let log = open(&places, &key);
-        assert_eq!(log.standing(), Standing::Faulty(Fault::Ended));
+        put_disk_back(&scene);
+        assert_eq!(scene.open().standing(), Standing::Faulty(Fault::Ended));
     });
 }
 
 // T-MARK-16
 #[test]
 fn what_somebody_else_put_there_keeps_the_log_from_committing() {
-    let folder = tempfile::tempdir().unwrap();
-    let address = format!("object+file:{}", folder.path().display());
-    let (_home, places, key) = kept_at(&address);
-    published_once(&places, &key, 0..1);
-    let mark = folder.path().join("threadseal-marks").join("ab".repeat(16));
-    let good = std::fs::read_to_string(&mark).unwrap();
+    let place = Remote::new();
+    let scene = kept_at(&place.address());
+    scene.commit([head(1, 0)]);
+    let mark = place.store().join(format!("threadseal-marks/{OWN}"));
+    let good = fs::read_to_string(&mark).unwrap();
     let (first, note) = good.split_once('\n').unwrap();
     for bad in [
         String::new(),
@@ -270,46 +242,38 @@ fn what_somebody_else_put_there_keeps_the_log_from_committing() {
         good.replacen("\n1\n", "\n2\n", 1),
         good.replace("mark", "mark of a log that ended, or not"),
     ] {
-        std::fs::write(&mark, &bad).unwrap();
-        let log = open(&places, &key);
+        fs::write(&mark, &bad).unwrap();
+        let log = scene.open();
         assert!(matches!(log.standing(), Standing::MarkUnread(_)), "{bad}");
-        publish(&log, 1, 1..2);
+        log.publish(&head(1, 1));
         assert_eq!(log.flush().waiting, 1, "{bad}");
     }
-    std::fs::write(&mark, &good).unwrap();
-    published_once(&places, &key, 1..2);
+    fs::write(&mark, &good).unwrap();
+    scene.commit([head(1, 1)]);
 }
 
 /// A place is added to an existing log only if the mark in it does not contradict the log.
 // T-MARK-17
 #[test]
 fn a_place_is_added_and_removed_and_none_that_contradicts_is_taken() {
-    let folder = tempfile::tempdir().unwrap();
-    let address = format!("object+file:{}", folder.path().display());
-    let (home, places, key) = kept_at(&address);
-    published_once(&places, &key, 0..1);
-    let description = places.current().unwrap().unwrap();
-    let without = vec![description.marks[0].clone()];
-    let bare = places.keep_marks_in(&description, without).unwrap();
-    put_aside(home.path(), &places);
-    assert_eq!(open(&places, &key).mark_states().len(), 1);
+    let place = Remote::new();
+    let scene = kept_at(&place.address());
+    let keep_in = |of: &Description, marks| scene.registry.keep_marks_in(of, marks);
+    scene.commit([head(1, 0)]);
+    let description = scene.current();
     let with = description.marks.clone();
-    let again = places.keep_marks_in(&bare, with.clone()).unwrap();
-    assert_eq!(again.marks, with);
-    published_once(&places, &key, 1..3);
-    put_back(home.path(), &places);
+    let bare = keep_in(&description, with[..1].to_vec()).unwrap();
+    keep_disk(&scene);
+    assert_eq!(scene.open().mark_states().len(), 1);
+    assert_eq!(keep_in(&bare, with.clone()).unwrap().marks, with);
+    scene.commit(heads(1, 1..3));
+    put_disk_back(&scene);
     // The copy does not name the place, and would go on; the place refuses to be added to it.
-    let log = open(&places, &key);
+    let log = scene.open();
     assert_eq!(log.standing(), Standing::Good);
-    let refused = places.keep_marks_in(log.description(), with).unwrap_err();
+    let refused = keep_in(log.description(), with).unwrap_err();
     assert!(refused.to_string().contains("log_rolled_back"), "{refused}");
-    assert_eq!(places.current().unwrap().unwrap().marks.len(), 1);
-    let many = vec![MarkLocation::Folder(places.home.mark.clone()); 17];
-    assert!(places.keep_marks_in(log.description(), many).is_err());
-}
-
-fn published_once(places: &LogRegistry, key: &Arc<Remembering>, seqs: std::ops::Range<u64>) {
-    let log = open(places, key);
-    publish(&log, 1, seqs);
-    flushed(&log);
+    assert_eq!(scene.current().marks.len(), 1);
+    let many = vec![MarkLocation::Folder(scene.home().mark.clone()); 17];
+    assert!(keep_in(log.description(), many).is_err());
 }

@@ -1,6 +1,6 @@
 //! Stamps beside a log: which entries they cover, and what they are not taken for.
 
-use super::*;
+use super::prelude::*;
 use crate::timestamps::openssl::{FIT, OpenSsl};
 use crate::timestamps::{Authority, request, verify};
 use threadseal_core::tlog::tile::Tile;
@@ -22,6 +22,14 @@ fn authority(folder: &Path, name: &str) -> (OpenSsl, (String, Authority)) {
     (openssl, (name.to_owned(), authority))
 }
 
+/// The stamp that the authority `a` made of a tree of this size.
+fn kept(size: u64) -> KeptStamp {
+    KeptStamp {
+        size,
+        authority: "a".to_owned(),
+    }
+}
+
 fn commit(log: &SealLog, record: u8) {
     log.publish(&head(record, 0));
     assert!(log.flush().error.is_none());
@@ -30,10 +38,10 @@ fn commit(log: &SealLog, record: u8) {
 // T-WIT-30
 #[test]
 fn an_entry_is_as_old_as_the_first_good_stamp_above_it() {
-    let (folder, places, key) = on_disk();
-    let log = open(&places, &key);
-    let (one, first) = authority(folder.path(), "one");
-    let (two, second) = authority(folder.path(), "two");
+    let scene = on_disk();
+    let log = scene.open();
+    let (one, first) = authority(scene.disk.path(), "one");
+    let (two, second) = authority(scene.disk.path(), "two");
     (0..2).for_each(|record| commit(&log, record));
     let early = stamp(&log, &one, "one");
     (2..4).for_each(|record| commit(&log, record));
@@ -63,9 +71,9 @@ fn an_entry_is_as_old_as_the_first_good_stamp_above_it() {
 // T-WIT-13
 #[test]
 fn a_stamp_that_cannot_be_read_is_told_and_hides_none_behind_it() {
-    let (folder, places, key) = on_disk();
-    let log = open(&places, &key);
-    let (openssl, trusted) = authority(folder.path(), "a");
+    let scene = on_disk();
+    let log = scene.open();
+    let (openssl, trusted) = authority(scene.disk.path(), "a");
     commit(&log, 1);
     let early = stamp(&log, &openssl, "a");
     commit(&log, 2);
@@ -81,16 +89,16 @@ fn a_stamp_that_cannot_be_read_is_told_and_hides_none_behind_it() {
     let files = log.access.dir.file("timestamps");
     for name in [format!("{early}.a.tsr"), format!("{early}.checkpoint")] {
         let path = files.join(name);
-        let good = std::fs::read(&path).unwrap();
+        let good = fs::read(&path).unwrap();
         for bad in [&b""[..], b"no stamp", &[b'x'; 256 << 10]] {
-            std::fs::write(&path, bad).unwrap();
+            fs::write(&path, bad).unwrap();
             assert_eq!(covering(), (Some(late), vec![early]), "{path:?}");
         }
-        std::fs::remove_file(&path).unwrap();
-        std::fs::create_dir(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
         assert_eq!(covering(), (Some(late), vec![early]), "{path:?}");
-        std::fs::remove_dir(&path).unwrap();
-        std::fs::write(&path, good).unwrap();
+        fs::remove_dir(&path).unwrap();
+        fs::write(&path, good).unwrap();
     }
     assert_eq!(covering(), (Some(early), vec![]));
 }
@@ -98,28 +106,23 @@ fn a_stamp_that_cannot_be_read_is_told_and_hides_none_behind_it() {
 // T-WIT-27
 #[test]
 fn a_stamp_of_another_size_or_of_what_the_log_does_not_continue_covers_nothing() {
-    let (folder, places, key) = on_disk();
-    let log = open(&places, &key);
-    let (openssl, trusted) = authority(folder.path(), "a");
+    let scene = on_disk();
+    let log = scene.open();
+    let (openssl, trusted) = authority(scene.disk.path(), "a");
     commit(&log, 1);
     let size = stamp(&log, &openssl, "a");
     let files = log.access.dir.file("timestamps");
     let [note, response] = ["checkpoint", "a.tsr"].map(|ending| format!("{size}.{ending}"));
-    let judge = |log: &SealLog, size| {
-        let kept = KeptStamp {
-            size,
-            authority: "a".to_owned(),
-        };
-        log.judge_timestamp(&kept, &trusted.1, &log.view().unwrap())
-    };
+    let judge =
+        |log: &SealLog, size| log.judge_timestamp(&kept(size), &trusted.1, &log.view().unwrap());
     assert!(matches!(judge(&log, size), JudgedStamp::Good(_)));
     // The response alone is moved to another size; then its note, too.
-    std::fs::copy(files.join(&response), files.join("9.a.tsr")).unwrap();
+    fs::copy(files.join(&response), files.join("9.a.tsr")).unwrap();
     assert!(matches!(judge(&log, 9), JudgedStamp::Bad(_)));
-    std::fs::copy(files.join(&note), files.join("9.checkpoint")).unwrap();
+    fs::copy(files.join(&note), files.join("9.checkpoint")).unwrap();
     assert!(matches!(judge(&log, 9), JudgedStamp::Bad(_)));
     commit(&log, 2);
-    let bytes = std::fs::read(files.join(&response)).unwrap();
+    let bytes = fs::read(files.join(&response)).unwrap();
     let note_now = log.view().unwrap().checkpoint().clone();
     log.keep_timestamp(size + 1, &note_now, "a", &bytes)
         .unwrap();
@@ -130,17 +133,10 @@ fn a_stamp_of_another_size_or_of_what_the_log_does_not_continue_covers_nothing()
     let message = log.view().unwrap().checkpoint().to_string();
     assert!(verify(&bytes, message.as_bytes(), &trusted.1, None).is_err());
     // Another log of this key and id, which never had that entry.
-    let other = folder.path().join("other");
-    std::fs::create_dir(&other).unwrap();
-    let other = super::places(RealFs::shared(), &other);
-    made(&other, &key);
-    let other = open(&other, &key);
+    let other = scene.beside("other").begun().open();
     (3..6).for_each(|record| commit(&other, record));
     let view = other.view().unwrap();
-    let kept = KeptStamp {
-        size,
-        authority: "a".to_owned(),
-    };
+    let kept = kept(size);
     assert!(matches!(
         log.judge_timestamp(&kept, &trusted.1, &view),
         JudgedStamp::Contradicts(_)
@@ -151,78 +147,51 @@ fn a_stamp_of_another_size_or_of_what_the_log_does_not_continue_covers_nothing()
     assert_eq!(covered, None);
 }
 
-/// Puts the files of one folder over those of another.
-fn overlay(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let to = to.join(entry.file_name());
-        match entry.file_type().unwrap().is_dir() {
-            true => overlay(&entry.path(), &to),
-            false => drop(std::fs::copy(entry.path(), to).unwrap()),
-        }
-    }
-}
-
 /// An attacker who has the home and the key of its log writes another entry 0 into it, and leaves
 /// the hash of the old one in its tile. The tree of the stamp and of the mark has its root there,
 /// and the signed one is above another leaf.
 // T-LOG-25
 #[test]
 fn hashes_of_tiles_that_do_not_fit_each_other_carry_no_stamp_and_no_mark() {
-    let (folder, places, key) = on_disk();
-    let log = open(&places, &key);
-    let (openssl, trusted) = authority(folder.path(), "a");
+    let scene = on_disk();
+    let log = scene.open();
+    let (openssl, trusted) = authority(scene.disk.path(), "a");
     let fill = |log: &SealLog| {
-        (1..300).for_each(|seq| log.publish(&head(2, seq)));
+        heads(2, 1..300).for_each(|head| log.publish(&head));
         assert!(log.flush().error.is_none());
         log.fold().unwrap();
     };
     commit(&log, 1);
     let size = stamp(&log, &openssl, "a");
-    let marks = FolderMark::all(&places.home, log.description());
-    let early: Vec<_> = marks
-        .iter()
-        .map(|mark| std::fs::read(mark.path()))
-        .collect();
+    let marks = scene.mark_files();
+    let early: Vec<_> = marks.iter().map(|mark| scene.get(mark)).collect();
     fill(&log);
-    let kept = KeptStamp {
-        size,
-        authority: "a".to_owned(),
-    };
+    let kept = kept(size);
     let judge = |log: &SealLog| log.judge_timestamp(&kept, &trusted.1, &log.view().unwrap());
     assert!(matches!(judge(&log), JudgedStamp::Good(_)));
-    assert_eq!(log.marked().unwrap(), log.view().unwrap().tree().size);
+    assert_eq!(log.marked().unwrap(), log.size());
 
-    let other = folder.path().join("other");
-    std::fs::create_dir(&other).unwrap();
-    let other = super::places(RealFs::shared(), &other);
-    made(&other, &key);
-    let forged = open(&other, &key);
+    let forged = scene.beside("other").begun().open();
     commit(&forged, 9);
     fill(&forged);
     let (ours, theirs) = (&log.access.dir, &forged.access.dir);
-    let tile = ours.file("tile/0/000");
-    let leaf = std::fs::read(&tile).unwrap()[..32].to_vec();
+    let leaf = scene.get("tile/0/000")[..32].to_vec();
     overlay(&theirs.file("tile"), &ours.file("tile"));
     for file in ["journal", "checkpoint"] {
-        std::fs::copy(theirs.file(file), ours.file(file)).unwrap();
+        scene.put(file, scene.get(theirs.file(file)));
     }
-    let mut hashes = std::fs::read(&tile).unwrap();
+    let mut hashes = scene.get("tile/0/000");
     hashes[..32].copy_from_slice(&leaf);
-    std::fs::write(&tile, hashes).unwrap();
+    scene.put("tile/0/000", hashes);
     for (mark, bytes) in marks.iter().zip(early) {
-        std::fs::write(mark.path(), bytes.unwrap()).unwrap();
+        scene.put(mark, bytes);
     }
     drop(log);
-    let log = open(&places, &key);
+    let log = scene.open();
     // The other entry is proved to be in the signed tree, and the hashes begin with those of the old one.
     let view = log.view().unwrap();
-    view.inclusion(
-        0,
-        &theirs.entries(&Tile::of_entry(0, 256).unwrap()).unwrap()[0],
-    )
-    .unwrap();
+    let entries = theirs.entries(&Tile::of_entry(0, 256).unwrap()).unwrap();
+    view.inclusion(0, &entries[0]).unwrap();
     let old = log.stamp_files().stamped_note(size).unwrap().unwrap().1;
     assert_eq!(view.contents().frontier(old.size).unwrap().head(), old);
     assert!(matches!(judge(&log), JudgedStamp::Contradicts(_)));
@@ -232,5 +201,5 @@ fn hashes_of_tiles_that_do_not_fit_each_other_carry_no_stamp_and_no_mark() {
     assert!(matches!(standing, Standing::Damaged(_)), "{standing:?}");
     log.publish(&head(3, 0));
     assert!(log.flush().error.is_some());
-    assert_eq!(log.view().unwrap().tree(), view.tree());
+    assert_eq!(log.tree(), view.tree());
 }

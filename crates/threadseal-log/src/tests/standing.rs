@@ -1,35 +1,40 @@
 //! The worth of heads, by the state of their log.
 
-use super::*;
+use super::prelude::*;
+use threadseal_core::record::ExpectedHead;
+use threadseal_core::time::Timestamp;
 
 /// A change that another process makes to an open log.
-type Happens = dyn Fn(&LogRegistry, &Arc<Remembering>);
+type Happens = fn(&OnDisk);
+
+/// A home, its open log, and its heads, of which the log has the first one of record 1.
+fn one_head() -> (OnDisk, Arc<SealLog>, LoggedHeads) {
+    let scene = on_disk();
+    let log = Arc::new(scene.open());
+    let heads = scene.logged(&log);
+    assert_eq!(heads.create(&known(1, 0)).unwrap(), Swap::Stored);
+    log.settle();
+    (scene, log, heads)
+}
+
+fn found(heads: &LoggedHeads, number: u8) -> StoredHead {
+    heads.fetch(&record(number)).unwrap().unwrap()
+}
 
 /// A writer of the folder of heads puts a later head of another continuation there: the log's still
 /// counts.
 // T-LOG-08
 #[test]
 fn a_head_that_was_put_before_the_one_of_the_log_does_not_hide_it() {
-    let (_folder, places, key) = on_disk();
-    let files = Arc::new(FileHeadStore::new(
-        RealFs::shared(),
-        places.home.path.join("heads"),
-    ));
-    let log = Arc::new(open(&places, &key));
-    let heads = LoggedHeads::new(files.clone(), Arc::clone(&log));
-    assert_eq!(heads.create(&known(1, 0)).unwrap(), Swap::Stored);
-    flushed(&log);
+    let (scene, _log, heads) = one_head();
     let later = known(1, 5);
-    let swap = files.replace_if(
-        &head(1, 0).head,
-        &later,
-        threadseal_store::heads::Durability::Durable,
-    );
+    let files = scene.stored();
+    let swap = files.replace_if(&head(1, 0).head, &later, Durability::Durable);
     assert_eq!(swap.unwrap(), Swap::Stored);
-    let found = heads.fetch(&record(1)).unwrap().unwrap();
+    let found = found(&heads, 1);
     assert_eq!(found.head, later.head);
     let expected: Vec<_> = found.expectations().iter().map(|one| one.head).collect();
-    let both = [later.head, head(1, 0).head].map(threadseal_core::record::ExpectedHead::Head);
+    let both = [later.head, head(1, 0).head].map(ExpectedHead::Head);
     assert_eq!(expected, both);
     assert!(found.vouches);
 }
@@ -38,105 +43,76 @@ fn a_head_that_was_put_before_the_one_of_the_log_does_not_hide_it() {
 // T-LOG-09
 #[test]
 fn a_head_that_only_the_log_has_was_held_since_nobody_knows() {
-    let (_folder, places, key) = on_disk();
-    let files = Arc::new(FileHeadStore::new(
-        RealFs::shared(),
-        places.home.path.join("heads"),
-    ));
-    let log = Arc::new(open(&places, &key));
-    let heads = LoggedHeads::new(files, Arc::clone(&log));
-    log.publish(&head(1, 0));
-    log.publish(&head(2, 1));
-    flushed(&log);
-    let found = heads.fetch(&record(1)).unwrap().unwrap();
-    assert_eq!((found.head, found.held_since()), (head(1, 0).head, None));
+    let scene = on_disk();
+    let log = Arc::new(scene.open());
+    let heads = scene.logged(&log);
+    log.commit_heads([head(1, 0), head(2, 1)]);
+    let one = found(&heads, 1);
+    assert_eq!((one.head, one.held_since()), (head(1, 0).head, None));
     let older = StoredHead {
-        updated: threadseal_core::time::Timestamp::from_micros(5).unwrap(),
+        updated: Timestamp::from_micros(5).unwrap(),
         ..known(2, 0)
     };
     assert_eq!(heads.create(&older).unwrap(), Swap::Stored);
-    let found = heads.fetch(&record(2)).unwrap().unwrap();
-    assert_eq!((found.head, found.held_since()), (head(2, 1).head, None));
+    let two = found(&heads, 2);
+    assert_eq!((two.head, two.held_since()), (head(2, 1).head, None));
 }
 
 /// A log that has ended, or that is damaged, takes nothing from what the store of heads knows, and vouches for none of it.
 // T-LOG-21
 #[test]
 fn a_log_that_cannot_vouch_leaves_heads_standing_and_calls_none_the_newest() {
-    let (_folder, places, key) = on_disk();
-    let files = Arc::new(FileHeadStore::new(
-        RealFs::shared(),
-        places.home.path.join("heads"),
-    ));
-    let log = Arc::new(open(&places, &key));
-    let heads = LoggedHeads::new(files.clone(), Arc::clone(&log));
-    assert_eq!(heads.create(&known(1, 0)).unwrap(), Swap::Stored);
-    flushed(&log);
-    let ended = places.home.mark.join(format!("{}.ended", "ab".repeat(16)));
-    std::fs::write(&ended, "").unwrap();
-    let copied = Arc::new(open(&places, &key));
-    assert_eq!(copied.standing(), Standing::Faulty(Fault::Ended));
-    let found = LoggedHeads::new(files.clone(), copied).fetch(&record(1));
-    let found = found.unwrap().unwrap();
-    assert_eq!((found.head, found.vouches), (head(1, 0).head, false));
-    std::fs::remove_file(&ended).unwrap();
-    std::fs::write(log.access.dir.journal(), "damaged").unwrap();
-    let damaged = Arc::new(open(&places, &key));
+    let (scene, _log, _) = one_head();
+    let vouches_not = |log: Arc<SealLog>| {
+        let found = found(&scene.logged(&log), 1);
+        assert_eq!((found.head, found.vouches), (head(1, 0).head, false));
+    };
+    scene.put(scene.ended_file(), "");
+    let ended = Arc::new(scene.open());
+    assert_eq!(ended.standing(), Standing::Faulty(Fault::Ended));
+    vouches_not(ended);
+    scene.remove(scene.ended_file());
+    scene.put("journal", "damaged");
+    let damaged = Arc::new(scene.open());
     assert!(matches!(damaged.standing(), Standing::Damaged(_)));
-    let found = LoggedHeads::new(files, damaged).fetch(&record(1));
-    let found = found.unwrap().unwrap();
-    assert_eq!((found.head, found.vouches), (head(1, 0).head, false));
+    vouches_not(damaged);
 }
 
 /// A worker has the log open for days, and another process puts it back, restarts it, or ends it.
 // T-MARK-07
 #[test]
 fn a_process_that_lives_long_hears_what_became_of_the_log_before_it_says_that_anything_is_logged() {
-    let put_back = |places: &LogRegistry, key: &Arc<Remembering>| {
-        let journal = restarts::folder_of(places, 0xab).join("journal");
-        let before = std::fs::read(&journal).unwrap();
-        restarts::published(places, key, &[head(7, 0)]);
-        std::fs::write(journal, before).unwrap();
-    };
-    let restarted = |places: &LogRegistry, key: &Arc<Remembering>| {
-        restarts::restarted(places, key, 0xcd, &[], &[]);
-    };
-    let ended = |places: &LogRegistry, _: &Arc<Remembering>| {
-        let ended = places.home.mark.join(format!("{}.ended", "ab".repeat(16)));
-        std::fs::write(ended, "").unwrap();
-    };
-    let becomes: [(&str, &Happens); 3] = [
-        ("put back", &put_back),
-        ("restarted", &restarted),
-        ("ended", &ended),
+    let becomes: [(&str, Happens); 3] = [
+        ("put back", |scene| {
+            let before = scene.get("journal");
+            scene.commit([head(7, 0)]);
+            scene.put("journal", before);
+        }),
+        ("restarted", |scene| {
+            scene.restart(NEXT, &[], &[]);
+        }),
+        ("ended", |scene| scene.put(scene.ended_file(), "")),
     ];
     for (what, happens) in becomes {
-        let (_folder, places, key) = on_disk();
-        let log = Arc::new(open(&places, &key));
-        let files = FileHeadStore::new(RealFs::shared(), places.home.path.join("heads"));
-        let heads = LoggedHeads::new(Arc::new(files), Arc::clone(&log));
-        assert_eq!(heads.create(&known(1, 0)).unwrap(), Swap::Stored);
-        flushed(&log);
+        let (scene, log, heads) = one_head();
         assert_eq!(log.standing(), Standing::Good);
         // Another process commits: nothing is wrong with that.
-        restarts::published(&places, &key, &[head(2, 0)]);
+        scene.commit([head(2, 0)]);
         assert_eq!(log.standing(), Standing::Good);
-        assert!(heads.fetch(&record(1)).unwrap().unwrap().vouches);
-        happens(&places, &key);
-        assert!(!heads.fetch(&record(1)).unwrap().unwrap().vouches, "{what}");
+        assert!(found(&heads, 1).vouches);
+        happens(&scene);
+        assert!(!found(&heads, 1).vouches, "{what}");
         assert!(!heads.vouches(), "{what}");
         assert!(matches!(log.standing(), Standing::Faulty(_)), "{what}");
-        let signed = key.signed.lock().unwrap().len();
-        log.publish(&head(1, 1));
-        let published = log.flush();
-        assert_eq!((published.waiting, published.error.is_some()), (1, true));
-        assert_eq!(key.signed.lock().unwrap().len(), signed, "{what}");
+        let signed = scene.key.signed();
+        log.refuse(head(1, 1));
+        assert_eq!(scene.key.signed(), signed, "{what}");
         drop((heads, log));
         if what == "restarted" {
             // The waiting head is in the log that continues.
-            let log = open(&places, &key);
-            flushed(&log);
-            assert_eq!(restarts::newest(&log, 1), Some(head(1, 1)));
+            let log = scene.open();
+            log.settle();
+            assert_eq!(log.newest_of(1), Some(head(1, 1)));
         }
     }
 }
@@ -145,24 +121,20 @@ fn a_process_that_lives_long_hears_what_became_of_the_log_before_it_says_that_an
 // T-MARK-07
 #[test]
 fn a_second_place_that_goes_and_comes_back_is_noticed_by_whoever_has_the_log_open() {
-    let (folder, places, key) = on_disk();
-    let log = open(&places, &key);
-    log.publish(&head(1, 0));
-    flushed(&log);
+    let scene = on_disk();
+    let log = scene.open();
+    log.commit_heads([head(1, 0)]);
     assert_eq!(log.standing(), Standing::Good);
-    let away = folder.path().join("away");
-    std::fs::rename(&places.home.mark, &away).unwrap();
+    let away = scene.path("away");
+    fs::rename(&scene.home().mark, &away).unwrap();
     assert_eq!(log.standing(), Standing::MarkGone);
-    std::fs::rename(&away, &places.home.mark).unwrap();
+    fs::rename(&away, &scene.home().mark).unwrap();
     assert_eq!(log.standing(), Standing::Good);
-    let names = std::fs::read_dir(&places.home.mark).unwrap();
-    let mut paths = names.map(|name| name.unwrap().path());
-    let mark = paths.find(|path| path.extension().is_some_and(|ending| ending == "mark"));
-    let mark = mark.unwrap();
-    let before = std::fs::read(&mark).unwrap();
-    std::fs::write(&mark, "damaged").unwrap();
+    let mark = scene.mark_files().remove(0);
+    let before = scene.get(&mark);
+    scene.put(&mark, "damaged");
     assert!(matches!(log.standing(), Standing::MarkUnread(_)));
-    std::fs::write(&mark, before).unwrap();
+    scene.put(&mark, before);
     assert_eq!(log.standing(), Standing::Good);
 }
 
@@ -172,31 +144,28 @@ fn a_second_place_that_goes_and_comes_back_is_noticed_by_whoever_has_the_log_ope
 #[test]
 fn an_old_head_that_is_written_down_again_is_not_the_newest() {
     for folded in [false, true] {
-        let (_folder, places, key) = on_disk();
-        let log = open(&places, &key);
-        (0..3).for_each(|seq| log.publish(&head(1, seq)));
-        flushed(&log);
+        let scene = on_disk();
+        let log = scene.open();
+        log.commit_heads(heads(1, 0..3));
         if folded {
             log.fold().unwrap();
         }
-        let mut other = head(1, 2);
-        other.head.line = Digest::of(b"another seal 2");
-        let again = [head(1, 0), other].map(|head| creation::head_entry(&head).unwrap());
-        let commit = |writer: &mut Writer<'_>, _: &HeadIndex| writer.commit(&again);
-        log.access.write(&|| false, commit).unwrap();
+        let again = [head(1, 0), another(1, 2)];
+        let again = again.map(|head| LogEntry::Head(head).to_bytes().unwrap());
+        commit_entries(&log, &again);
         for in_tiles in [false, true] {
             if in_tiles {
                 log.fold().unwrap();
             }
-            for log in [&log, &open(&places, &key)] {
-                assert_eq!(log.view().unwrap().tree().size, 5);
+            for log in [&log, &scene.open()] {
+                assert_eq!(log.size(), 5);
                 assert_eq!(log.newest(&record(1)).unwrap(), Some((2, head(1, 2))));
                 let second = log.head_at(&record(1), 2).unwrap().unwrap();
                 assert_eq!(second.logged, head(1, 2));
                 let faults = log.fsck().unwrap().faults;
                 for entry in ["entry 3: seal 0", "entry 4: seal 2"] {
-                    let told = faults.iter().any(|fault| fault.starts_with(entry));
-                    assert!(told, "{entry}: {faults:?}");
+                    let is_found = faults.iter().any(|fault| fault.starts_with(entry));
+                    assert!(is_found, "{entry}: {faults:?}");
                 }
             }
         }
@@ -208,35 +177,27 @@ fn an_old_head_that_is_written_down_again_is_not_the_newest() {
 // T-MARK-09
 #[test]
 fn a_log_that_cannot_be_held_against_its_mark_vouches_for_nothing() {
-    let (folder, places, key) = on_disk();
-    let log = open(&places, &key);
-    (0..200).for_each(|seq| log.publish(&head(1, seq)));
-    flushed(&log);
-    let marks = folder.path().join("marks");
-    copy(&places.home.mark, &marks);
-    (200..600).for_each(|seq| log.publish(&head(1, seq)));
-    flushed(&log);
+    let scene = on_disk();
+    let log = scene.open();
+    log.commit_heads(heads(1, 0..200));
+    let marks = scene.keep(&scene.home().mark, "marks");
+    log.commit_heads(heads(1, 200..600));
     log.fold().unwrap();
     drop(log);
-    std::fs::remove_dir_all(&places.home.mark).unwrap();
-    copy(&marks, &places.home.mark);
-    assert_eq!(open(&places, &key).standing(), Standing::Good);
-    let tile = restarts::folder_of(&places, 0xab).join("tile/0/000");
-    let whole = std::fs::read(&tile).unwrap();
-    std::fs::remove_file(&tile).unwrap();
-    let log = open(&places, &key);
+    put_back(&marks, &scene.home().mark);
+    assert_eq!(scene.open().standing(), Standing::Good);
+    let whole = scene.get("tile/0/000");
+    scene.remove("tile/0/000");
+    let log = scene.open();
     assert!(log.view().is_ok());
     let standing = log.standing();
     assert!(matches!(standing, Standing::Damaged(_)), "{standing:?}");
     assert!(!standing.vouches());
-    std::fs::write(&tile, whole).unwrap();
-    for mark in std::fs::read_dir(&places.home.mark).unwrap() {
-        let path = mark.unwrap().path();
-        if path.extension().is_some_and(|ending| ending == "mark") {
-            std::fs::write(path, "damaged").unwrap();
-        }
+    scene.put("tile/0/000", whole);
+    for mark in scene.mark_files() {
+        scene.put(mark, "damaged");
     }
-    let log = open(&places, &key);
+    let log = scene.open();
     assert!(matches!(log.standing(), Standing::MarkUnread(_)));
     assert!(log.standing().vouches());
 }

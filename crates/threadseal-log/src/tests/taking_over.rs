@@ -1,40 +1,30 @@
 //! A log that is made beside heads that are known already.
 
-use super::*;
-use key_events::event;
-use threadseal_core::tlog::entry::key_event::KeyChange;
-use threadseal_store::fault::{FaultKind, Keep};
-use threadseal_store::heads::Durability;
+use super::prelude::*;
 
 /// Heads that were stored while there was no log: of record 1 two, the newer one `written` so.
-fn store_some(fs: Arc<dyn Fs>, home: &Path, written: Durability) -> FileHeadStore {
-    let heads = FileHeadStore::new(fs, home.join("heads"));
+fn store_some<D: Disk>(scene: &Scene<D>, written: Durability) {
+    let heads = scene.stored();
     for number in 1..=3 {
-        let stored = known(number, 0);
-        assert_eq!(heads.create(&stored).unwrap(), Swap::Stored);
+        assert_eq!(heads.create(&known(number, 0)).unwrap(), Swap::Stored);
     }
-    let newer = known(1, 1);
-    let swap = heads.replace_if(&head(1, 0).head, &newer, written);
+    let swap = heads.replace_if(&head(1, 0).head, &known(1, 1), written);
     assert_eq!(swap.unwrap(), Swap::Stored);
-    heads
 }
 
-/// What is left where nothing fails: all heads, each the newest of its record.
-const NEWEST: [(u8, u64); 3] = [(1, 1), (2, 0), (3, 0)];
-
-fn has_all(log: &SealLog, what: &str) {
-    for (number, seq) in NEWEST {
-        let (_, newest) = log.newest(&record(number)).unwrap().unwrap();
-        assert_eq!(newest.head, head(number, seq).head, "{what}");
-    }
+/// A home without a log, on a disk that fails on command.
+fn without_log() -> InMemory {
+    let scene = Scene::empty(FaultFs::new(), Path::new("/home"));
+    store_some(&scene, Durability::Durable);
+    scene
 }
 
 #[test]
 fn a_log_that_is_made_later_knows_every_head_that_was_stored_before() {
-    let folder = tempfile::tempdir().unwrap();
-    let home = folder.path().join("home");
-    std::fs::create_dir(&home).unwrap();
-    let heads = store_some(RealFs::shared(), &home, Durability::Written);
+    let scene = bare();
+    store_some(&scene, Durability::Written);
+    let folder = scene.home().path.join("heads");
+    let heads = scene.stored();
     // Neither an alias nor a place nor what a crash left is a head.
     let mut stored = heads.fetch(&record(2)).unwrap().unwrap();
     stored.head = head(2, 1).head;
@@ -42,55 +32,42 @@ fn a_log_that_is_made_later_knows_every_head_that_was_stored_before() {
     stored.path_hint = Some("/records/b.jsonl".to_owned());
     let swap = heads.replace_if(&head(2, 0).head, &stored, Durability::Durable);
     assert_eq!(swap.unwrap(), Swap::Stored);
-    std::fs::write(home.join("heads/01/.threadseal-1-0.tmp"), "half").unwrap();
+    fs::write(folder.join("01/.threadseal-1-0.tmp"), "half").unwrap();
     let all = heads.all().unwrap();
     let known: Vec<Head> = all.iter().map(|logged| logged.head).collect();
     assert_eq!(known, [head(1, 1).head, head(2, 1).head, head(3, 0).head]);
 
-    let (places, key) = (places(RealFs::shared(), &home), Remembering::new());
-    let log_key = LogKey(Arc::clone(&key) as _);
-    places
-        .create(&description(&key), &log_key, &all, &|| Ok(()))
-        .unwrap();
-    let log = Arc::new(open(&places, &key));
-    assert_eq!(log.view().unwrap().tree().size, 3);
-    assert_eq!(log.marks().unwrap(), [Some(log.view().unwrap().tree())]);
+    scene.create(&scene.describe(OWN), &all).unwrap();
+    let log = Arc::new(scene.open());
+    assert_eq!(log.size(), 3);
+    assert_eq!(log.marks().unwrap(), [Some(log.tree())]);
     // A folder of heads that goes back to before is of no use from now on.
-    std::fs::remove_dir_all(home.join("heads")).unwrap();
-    let files = FileHeadStore::new(RealFs::shared(), home.join("heads"));
-    let logged = LoggedHeads::new(Arc::new(files), log);
-    assert_eq!(
-        logged.fetch(&record(2)).unwrap().unwrap().head,
-        head(2, 1).head
-    );
+    fs::remove_dir_all(folder).unwrap();
+    let found = scene.logged(&log).fetch(&record(2)).unwrap().unwrap();
+    assert_eq!(found.head, head(2, 1).head);
 }
 
 // T-LOG-11
 #[test]
 fn a_damaged_head_makes_no_log_that_would_lack_it() {
-    let (fs, home) = (FaultFs::new(), Path::new("/home"));
-    let heads = store_some(fs.shared(), home, Durability::Durable);
+    let scene = without_log();
     let hex = record(3).to_hex();
-    let path = home.join(format!("heads/03/{}.head", &hex[2..]));
-    fs.set_bytes(&path, b"threadseal.head/1 no").unwrap();
-    let error = heads.all().unwrap_err();
+    let path = format!("/home/heads/03/{}.head", &hex[2..]);
+    scene.put(path, b"threadseal.head/1 no");
+    let error = scene.stored().all().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::External);
     assert!(error.to_string().contains("damaged"), "{error}");
 }
 
-/// Lets each call of `work` on a disk of `before` fail in every way, cuts the power or lets the process end, and shows `after`
-/// what is left.
-fn fail_each<S>(
-    before: impl Fn() -> (FaultFs, S),
-    work: impl Fn(&FaultFs, &S) -> Result<(), Error>,
-    after: impl Fn(&FaultFs, &S, bool, &str),
+/// Lets each call of `work` fail in every way, cuts the power or lets the process end, and shows `after` what is left, and
+/// whether the work was done.
+fn fail_each(
+    before: &InMemory,
+    work: impl Fn(&InMemory) -> Result<(), Error>,
+    after: impl Fn(&InMemory, bool, &str),
 ) {
-    let calls = {
-        let (fs, state) = before();
-        fs.plan(usize::MAX, FaultKind::Io);
-        work(&fs, &state).unwrap();
-        fs.calls()
-    };
+    let scene = before.fork();
+    let calls = scene.disk.calls_of(|| work(&scene).unwrap());
     assert!(calls > 20, "{calls}");
     let keeps = [
         Keep::Nothing,
@@ -100,19 +77,26 @@ fn fail_each<S>(
     ];
     for call in 0..calls {
         for (number, kind) in FaultKind::ALL.into_iter().enumerate() {
-            let (fs, state) = before();
-            fs.plan(call, kind);
-            let done = work(&fs, &state).is_ok();
-            let what = format!("{kind:?} at {call} of {calls} ({:?}), {done}", fs.struck());
-            match (call + number).is_multiple_of(5) {
-                true => {
-                    fs.heal();
-                    fs.kill_process();
-                }
-                false => fs.cut_power(keeps[(call + number) % keeps.len()]),
-            }
-            after(&fs, &state, done, &what);
+            let scene = before.fork();
+            scene.disk.plan(call, kind);
+            let done = work(&scene).is_ok();
+            let struck = scene.disk.struck();
+            let what = format!("{kind:?} at {call} of {calls} ({struck:?}), {done}");
+            let turn = call + number;
+            let cut = (!turn.is_multiple_of(5)).then(|| keeps[turn % keeps.len()]);
+            scene.disk.end(cut);
+            after(&scene, done, &what);
         }
+    }
+}
+
+/// Asserts that a log has so many entries, and of each stored record the newest head; and that it continues.
+fn assert_has_all(log: &SealLog, size: u64, what: &str) {
+    assert_eq!(log.fault().unwrap(), None, "{what}");
+    assert_eq!(log.size(), size, "{what}");
+    for (number, seq) in [(1, 1), (2, 0), (3, 0)] {
+        let newest = log.newest_of(number).unwrap();
+        assert_eq!(newest.head, head(number, seq).head, "{what}");
     }
 }
 
@@ -120,45 +104,23 @@ fn fail_each<S>(
 // T-LOG-11
 #[test]
 fn whatever_fails_a_log_that_is_made_later_is_not_there_or_knows_every_head() {
-    let home = Path::new("/home");
-    let before = || {
-        let fs = FaultFs::new();
-        store_some(fs.shared(), home, Durability::Durable);
-        (fs, Remembering::new())
-    };
-    let make = |fs: &FaultFs, key: &Arc<Remembering>, id: u8| {
-        let heads = FileHeadStore::new(fs.shared(), home.join("heads"));
-        let description = Description {
-            id: LogId::from_bytes([id; 16]),
-            ..description(key)
-        };
-        let log_key = LogKey(Arc::clone(key) as _);
-        places(fs.shared(), home).create(&description, &log_key, &heads.all()?, &|| Ok(()))
+    let make = |scene: &InMemory, byte: u8| {
+        scene.create(&scene.describe(id(byte)), &scene.stored().all()?)
     };
     fail_each(
-        before,
-        |fs, key| make(fs, key, 1),
-        |fs, key, done, what| {
-            let places = places(fs.shared(), home);
-            let made = places.current();
-            let made = made
-                .unwrap_or_else(|error| panic!("{what}: {error}"))
-                .is_some();
-            assert!(made || !done, "{what}");
-            if !made {
-                make(fs, key, 2).unwrap_or_else(|error| panic!("{what}: {error}"));
+        &without_log(),
+        |scene| make(scene, 1),
+        |scene, done, what| {
+            let made = scene.registry.current();
+            let made = made.unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert!(made.is_some() || !done, "{what}");
+            if made.is_none() {
+                make(scene, 2).unwrap_or_else(|error| panic!("{what}: {error}"));
             }
-            let log = open(&places, key);
-            assert_eq!(log.fault().unwrap(), None, "{what}");
-            assert_eq!(log.view().unwrap().tree().size, 3, "{what}");
-            has_all(&log, what);
-            log.publish(&head(4, 0));
-            flushed(&log);
-            assert_eq!(
-                log.marks().unwrap(),
-                [Some(log.view().unwrap().tree())],
-                "{what}"
-            );
+            let log = scene.open();
+            assert_has_all(&log, 3, what);
+            log.commit_heads([head(4, 0)]);
+            assert_eq!(log.marks().unwrap(), [Some(log.tree())], "{what}");
         },
     );
 }
@@ -168,61 +130,43 @@ fn whatever_fails_a_log_that_is_made_later_is_not_there_or_knows_every_head() {
 // T-KLOG-14 T-RST-08
 #[test]
 fn whatever_fails_a_restart_leaves_the_old_log_or_a_new_one_that_knows_every_head() {
-    let home = Path::new("/home");
-    let revoked = event(7, KeyChange::Revoke);
-    let before = || {
-        let (fs, places, key) = in_memory();
-        store_some(fs.shared(), home, Durability::Durable);
-        let log = open(&places, &key);
-        (5..9).for_each(|number| log.publish(&head(number, 0)));
-        // Behind the heads that were stored and not published.
-        assert_eq!(log.commit_key_event(&revoked).unwrap(), 7);
-        drop(log);
-        (fs, key)
-    };
-    let restart = |fs: &FaultFs, key: &Arc<Remembering>, id: u8| {
-        let places = places(fs.shared(), home);
-        let stored = FileHeadStore::new(fs.shared(), home.join("heads")).all()?;
-        let past = places.past(&[], None)?;
+    let revoked = revoked(7);
+    let before = in_memory();
+    store_some(&before, Durability::Durable);
+    let log = before.open();
+    (5..9).for_each(|number| log.publish(&head(number, 0)));
+    // Behind the heads that were stored and not published.
+    assert_eq!(log.commit_key_event(&revoked).unwrap(), 7);
+    drop(log);
+    let restart = |scene: &InMemory, byte: u8| {
+        let stored = scene.stored().all()?;
+        let past = scene.registry.past(&[], None)?;
         let past = past.ok_or_else(|| Error::invalid("nothing is left"))?;
-        let next = Description {
-            id: LogId::from_bytes([id; 16]),
-            ..description(key)
-        };
-        let log_key = LogKey(Arc::clone(key) as _);
-        places
-            .restart(past, &next, &log_key, &stored, false)
-            .map(drop)
+        let next = scene.describe(id(byte));
+        scene.replace_by(past, &next, &stored, false).map(drop)
     };
     fail_each(
-        before,
-        |fs, key| restart(fs, key, 1),
-        |fs, key, done, what| {
-            let places = places(fs.shared(), home);
-            let current = places.current();
-            let current = current
-                .unwrap_or_else(|error| panic!("{what}: {error}"))
-                .unwrap();
-            let is_new = current.id == LogId::from_bytes([1; 16]);
+        &before,
+        |scene| restart(scene, 1),
+        |scene, done, what| {
+            let current = scene.registry.current();
+            let current = current.unwrap_or_else(|error| panic!("{what}: {error}"));
+            let is_new = current.unwrap().id == id(1);
             assert!(is_new || !done, "{what}");
             if !is_new {
                 // It may have ended already; that it has is no way back.
-                restart(fs, key, 2).unwrap_or_else(|error| panic!("{what}: {error}"));
+                restart(scene, 2).unwrap_or_else(|error| panic!("{what}: {error}"));
             }
-            let log = open(&places, key);
-            assert_eq!(log.fault().unwrap(), None, "{what}");
-            assert_eq!(log.view().unwrap().tree().size, 9, "{what}");
-            has_all(&log, what);
+            let log = scene.open();
+            assert_has_all(&log, 9, what);
             // A trust store that names the entry of the log before is understood, whether it has followed or not.
             assert_eq!(log.key_events().unwrap(), [(8, revoked.clone())], "{what}");
             assert!(log.ended_before(revoked.public(), 7), "{what}");
             assert!(!log.ended_before(revoked.public(), 6), "{what}");
             for number in 5..9 {
-                let (_, newest) = log.newest(&record(number)).unwrap().unwrap();
-                assert_eq!(newest, head(number, 0), "{what}");
+                assert_eq!(log.newest_of(number), Some(head(number, 0)), "{what}");
             }
-            log.publish(&head(4, 0));
-            flushed(&log);
+            log.commit_heads([head(4, 0)]);
         },
     );
 }

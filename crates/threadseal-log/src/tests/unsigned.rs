@@ -1,10 +1,7 @@
 //! A journal with a batch that was committed and never signed, as a crash or a backup leaves it: it is signed only where all that the
 //! second places know is one history with it.
 
-use super::crashes::{commit, one_history, open_or};
-use super::*;
-use std::collections::BTreeMap;
-use threadseal_store::fault::{FaultKind, Keep};
+use super::prelude::*;
 
 /// What was committed to the log since its first two entries, and is known to its second place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,13 +28,14 @@ impl Marked {
     ];
 
     fn heads(self) -> Vec<LoggedHead> {
-        match self {
-            Self::Behind => vec![],
-            Self::Same => vec![head(2, 0)],
-            Self::Ahead => vec![head(2, 0), head(2, 1)],
-            Self::Forked => vec![head(3, 0)],
-            Self::ForkedAhead => vec![head(3, 0), head(3, 1)],
-        }
+        let (number, count) = match self {
+            Self::Behind => (2, 0),
+            Self::Same => (2, 1),
+            Self::Ahead => (2, 2),
+            Self::Forked => (3, 1),
+            Self::ForkedAhead => (3, 2),
+        };
+        heads(number, 0..count).collect()
     }
 
     /// May the batch be signed?
@@ -46,21 +44,19 @@ impl Marked {
     }
 }
 
-fn begun() -> (FaultFs, LogRegistry, Arc<Remembering>) {
-    let (fs, places, key) = in_memory();
-    commit(&open(&places, &key), &[head(1, 0), head(1, 1)]).unwrap();
-    (fs, places, key)
-}
-
-fn journal(places: &LogRegistry) -> PathBuf {
-    places.home.dir(LogId::from_bytes([0xab; 16])).journal()
+/// A log of two entries, and these, each of which is a batch of its own.
+fn begun(more: &[LoggedHead]) -> InMemory {
+    let scene = in_memory();
+    commit(&scene.open(), &[head(1, 0), head(1, 1)]).unwrap();
+    for head in more {
+        commit(&scene.open(), &[*head]).unwrap();
+    }
+    scene
 }
 
 /// The journal of a log of two entries with a third one that is committed and not signed.
 fn unsigned() -> Vec<u8> {
-    let (fs, places, key) = begun();
-    commit(&open(&places, &key), &[head(2, 0)]).unwrap();
-    let mut bytes = fs.bytes_of(&journal(&places)).unwrap();
+    let mut bytes = begun(&[head(2, 0)]).get("journal");
     bytes.pop();
     let line = bytes.iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
     assert!(bytes[line..].starts_with(b"signed "));
@@ -69,25 +65,17 @@ fn unsigned() -> Vec<u8> {
 }
 
 /// A log whose second place knows `marked`, and whose journal was put back to the one with the batch.
-pub(crate) fn put_back(marked: Marked) -> (FaultFs, LogRegistry, Arc<Remembering>) {
-    let (fs, places, key) = begun();
-    for head in marked.heads() {
-        commit(&open(&places, &key), &[head]).unwrap();
-    }
-    fs.set_bytes(&journal(&places), &unsigned()).unwrap();
-    (fs, places, key)
+pub(crate) fn put_back(marked: Marked) -> InMemory {
+    let scene = begun(&marked.heads());
+    scene.put("journal", unsigned());
+    scene
 }
 
-fn signed(key: &Remembering) -> Vec<TreeHead> {
-    key.signed.lock().unwrap().clone()
-}
-
-#[track_caller]
-fn one_tree_of_each_size(key: &Remembering, what: &str) {
-    let mut by_size: BTreeMap<u64, TreeHead> = BTreeMap::new();
-    for tree in signed(key) {
-        assert_eq!(*by_size.entry(tree.size).or_insert(tree), tree, "{what}");
-    }
+/// The same, beside a copy that has all that the second place knows, and this entry behind it.
+fn with_copy(marked: Marked, last: LoggedHead) -> InMemory {
+    let scene = put_back(marked);
+    copied(&scene, &[marked.heads(), vec![last]].concat());
+    scene
 }
 
 /// A way in which a log comes to sign.
@@ -101,38 +89,28 @@ const WAYS: [Way; 4] = [
 ];
 
 /// A copy of the log with these entries behind the first two.
-fn copied(fs: &FaultFs, heads: &[LoggedHead]) {
-    let (other, places, key) = begun();
-    for head in heads {
-        commit(&open(&places, &key), &[*head]).unwrap();
-    }
-    let bytes = other.bytes_of(&journal(&places)).unwrap();
-    atomic::create_directories(fs, Path::new("/copy"), PRIVATE_DIRECTORY).unwrap();
-    atomic::create_new(fs, Path::new("/copy/journal"), &bytes, atomic::PRIVATE_FILE).unwrap();
+fn copied(scene: &InMemory, heads: &[LoggedHead]) {
+    scene.put("/copy/journal", begun(heads).get("journal"));
 }
 
 // T-LOG-29
 #[test]
 fn a_batch_that_was_never_signed_is_signed_only_after_the_marks_were_asked() {
     for marked in Marked::ALL {
+        // Of a log that forked the copy is no continuation.
+        let prepared = with_copy(marked, head(3, 9));
         for (way, work) in WAYS.into_iter().enumerate() {
-            let (fs, places, key) = put_back(marked);
-            // It has all that the second place knows: of a log that forked it is no continuation.
-            copied(&fs, &[marked.heads(), vec![head(3, 9)]].concat());
-            let before = signed(&key).len();
-            let log = open(&places, &key);
-            let done = work(&log);
+            let scene = prepared.fork();
+            let before = scene.key.signed().len();
+            let done = work(&scene.open());
             let what = format!("{marked:?} {way} {done:?}");
             let mended = way == 3 && matches!(marked, Marked::Same | Marked::Ahead);
-            assert_eq!(
-                done.is_ok(),
-                mended || (way < 3 && marked.goes_on()),
-                "{what}"
-            );
-            assert_eq!(signed(&key).len() > before, done.is_ok(), "{what}");
-            one_tree_of_each_size(&key, &what);
+            let expected = mended || (way < 3 && marked.goes_on());
+            assert_eq!(done.is_ok(), expected, "{what}");
+            assert_eq!(scene.key.signed().len() > before, done.is_ok(), "{what}");
+            scene.key.assert_one_tree_of_each_size(&what);
             if done.is_ok() {
-                one_history(&open(&places, &key), &key, &what);
+                one_history(&scene.open(), &scene.key, &what);
             }
         }
     }
@@ -144,14 +122,14 @@ fn a_batch_that_was_never_signed_is_signed_only_after_the_marks_were_asked() {
 #[test]
 fn a_signature_that_only_the_mark_has_left_is_read_from_there() {
     for marked in Marked::ALL {
-        let (fs, places, key) = put_back(marked);
-        let (log, before) = (open(&places, &key), signed(&key).len());
-        let is_same = marked == Marked::Same;
-        assert_eq!(log.view().unwrap().tree().size, if is_same { 3 } else { 2 });
-        let is_good = is_same || marked == Marked::Behind;
-        assert_eq!(log.standing() == Standing::Good, is_good, "{marked:?}");
-        assert_eq!(fs.bytes_of(&journal(&places)), Some(unsigned()));
-        assert_eq!(signed(&key).len(), before);
+        let scene = put_back(marked);
+        let (log, before) = (scene.open(), scene.key.signed());
+        let size = if marked == Marked::Same { 3 } else { 2 };
+        assert_eq!(log.size(), size);
+        let is_good = log.standing() == Standing::Good;
+        assert_eq!(is_good, marked.goes_on(), "{marked:?}");
+        assert_eq!(scene.get("journal"), unsigned());
+        assert_eq!(scene.key.signed(), before);
     }
 }
 
@@ -159,38 +137,37 @@ fn a_signature_that_only_the_mark_has_left_is_read_from_there() {
 // T-LOG-29
 #[test]
 fn a_log_that_is_out_of_place_signs_nothing_that_its_journal_holds() {
-    for out_of_place in 0..3 {
-        for (way, work) in WAYS.into_iter().enumerate() {
-            let (fs, mut places, key) = put_back(Marked::Behind);
-            copied(&fs, &[head(2, 0), head(2, 1)]);
-            let log = match out_of_place {
-                0 => {
-                    let ended = places.home.mark.join(format!("{}.ended", "ab".repeat(16)));
-                    atomic::create_new(&fs, &ended, b"", atomic::PRIVATE_FILE).unwrap();
-                    open(&places, &key)
-                }
-                1 => {
-                    let log = open(&places, &key);
-                    let other = format!("{}\n", "cd".repeat(16));
-                    let current = places.home.logs().join("current");
-                    fs.set_bytes(&current, other.as_bytes()).unwrap();
-                    log
-                }
-                _ => {
-                    places.home.host = Some(Digest::of(b"another machine"));
-                    let description = Description {
-                        host: Some(Digest::of(b"this machine")),
-                        ..places.current().unwrap().unwrap()
-                    };
-                    let log_key = LogKey(Arc::clone(&key) as _);
-                    let random = Arc::new(SeededRandom::new(5));
-                    SealLog::open(places, description, Some(log_key), random)
-                }
+    let out_of_place: [(&str, fn(&InMemory) -> SealLog); 3] = [
+        ("ended", |scene| {
+            scene.put(scene.ended_file(), "");
+            scene.open()
+        }),
+        ("not current", |scene| {
+            let log = scene.open();
+            scene.put("/home/log/current", format!("{NEXT}\n"));
+            log
+        }),
+        ("on another machine", |scene| {
+            let there = scene.with(|home| home.host = Some(Digest::of(b"another machine")));
+            let description = Description {
+                host: Some(Digest::of(b"this machine")),
+                ..scene.current()
             };
-            let before = signed(&key);
+            let log_key = LogKey(Arc::clone(&scene.key) as _);
+            let random = Arc::new(SeededRandom::new(5));
+            SealLog::open(there.registry, description, Some(log_key), random)
+        }),
+    ];
+    let prepared = put_back(Marked::Behind);
+    copied(&prepared, &[head(2, 0), head(2, 1)]);
+    for (what, open) in out_of_place {
+        for (way, work) in WAYS.into_iter().enumerate() {
+            let scene = prepared.fork();
+            let log = open(&scene);
+            let before = scene.key.signed();
             let error = work(&log).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Refused, "{out_of_place} {way}");
-            assert_eq!(signed(&key), before, "{out_of_place} {way}");
+            assert_eq!(error.kind(), ErrorKind::Refused, "{what} {way}");
+            assert_eq!(scene.key.signed(), before, "{what} {way}");
         }
     }
 }
@@ -206,48 +183,35 @@ fn whatever_fails_no_journal_that_was_put_back_makes_a_log_sign_two_histories() 
         Keep::ByLot(6),
     ];
     for marked in [Marked::Behind, Marked::Ahead, Marked::Forked] {
+        let prepared = with_copy(marked, head(2, 9));
         for way in [0, 3] {
-            let work = WAYS[way];
-            let prepared = || {
-                let (fs, places, key) = put_back(marked);
-                copied(&fs, &[marked.heads(), vec![head(2, 9)]].concat());
-                (fs, places, key)
-            };
-            let calls = {
-                let (fs, places, key) = prepared();
-                fs.plan(usize::MAX, FaultKind::Io);
-                let _ = open_or(&places, &key).and_then(|log| work(&log));
-                fs.calls()
-            };
+            let work = |scene: &InMemory| scene.try_open().and_then(|log| WAYS[way](&log));
+            let scene = prepared.fork();
+            let calls = scene.disk.calls_of(|| drop(work(&scene)));
             let mended = way == 3 && marked == Marked::Ahead;
             for call in (0..calls).step_by(4) {
                 for (number, kind) in FaultKind::ALL.into_iter().enumerate() {
-                    let (fs, places, key) = prepared();
-                    let before = signed(&key);
-                    fs.plan(call, kind);
-                    let done = open_or(&places, &key).and_then(|log| work(&log));
+                    let scene = prepared.fork();
+                    let before = scene.key.signed();
+                    scene.disk.plan(call, kind);
+                    let done = work(&scene);
                     let what = format!("{marked:?} {way} {kind:?} at {call} of {calls}, {done:?}");
                     let turn = call / 4 + number;
-                    match turn.is_multiple_of(3) {
-                        true => {
-                            fs.heal();
-                            fs.kill_process();
-                        }
-                        false => fs.cut_power(keeps[turn % keeps.len()]),
-                    }
-                    let log = open(&places, &key);
+                    let cut = (!turn.is_multiple_of(3)).then(|| keeps[turn % keeps.len()]);
+                    scene.disk.end(cut);
+                    let log = scene.open();
                     let later = commit(&log, &[head(5, 0)]);
                     match marked.goes_on() {
                         true => assert!(later.is_ok(), "{what}: {later:?}"),
                         false if mended => {}
                         false => {
                             assert!(done.is_err() && later.is_err(), "{what}");
-                            assert_eq!(signed(&key), before, "{what}");
+                            assert_eq!(scene.key.signed(), before, "{what}");
                         }
                     }
-                    one_tree_of_each_size(&key, &what);
+                    scene.key.assert_one_tree_of_each_size(&what);
                     if later.is_ok() {
-                        one_history(&log, &key, &what);
+                        one_history(&log, &scene.key, &what);
                     }
                 }
             }

@@ -36,13 +36,13 @@ pub(super) type Inode = u64;
 
 const ROOT: Inode = 1;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Disk {
     nodes: BTreeMap<Inode, Node>,
     ticks: i128,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Node {
     pub(super) content: Content,
     pub(super) mode: u32,
@@ -50,13 +50,13 @@ pub(super) struct Node {
     pub(super) changed: i128,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Content {
     File(FileContent),
     Directory(DirectoryContent),
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct FileContent {
     pub(super) bytes: Vec<u8>,
     durable: Vec<u8>,
@@ -69,7 +69,7 @@ enum Dirty {
     Length,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct DirectoryContent {
     pub(super) names: BTreeMap<OsString, Inode>,
     durable: BTreeMap<OsString, Inode>,

@@ -71,6 +71,36 @@ impl FaultKind {
     ];
 }
 
+/// The ends of a process: a kill, and power cuts that keep nothing, everything, or a part by this
+/// lot.
+pub fn ends(lot: usize) -> [Option<Keep>; 4] {
+    let lot = Some(Keep::ByLot(lot as u64));
+    [None, Some(Keep::Nothing), Some(Keep::Everything), lot]
+}
+
+/// Fails each call in each way, with each of its `ends`. `survives` answers whether there was such
+/// a call.
+///
+/// # Panics
+/// When the workload has no more than `least` calls.
+pub fn fail_each_call<E: IntoIterator<Item = Option<Keep>>>(
+    least: usize,
+    ends: impl Fn(usize, FaultKind) -> E,
+    mut survives: impl FnMut(usize, FaultKind, Option<Keep>) -> bool,
+) {
+    for kind in FaultKind::ALL {
+        let mut was_struck = |call| {
+            let mut ends = ends(call, kind).into_iter();
+            ends.all(|end| survives(call, kind, end))
+        };
+        let mut call = 0;
+        while was_struck(call) {
+            call += 1;
+        }
+        assert!(call > least, "the workload makes {call} calls only");
+    }
+}
+
 /// The effect of a call on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Effect {
@@ -121,8 +151,18 @@ impl Default for FaultFs {
 impl FaultFs {
     /// An empty disk without faults.
     pub fn new() -> Self {
+        Self::of(Disk::new())
+    }
+
+    /// Another disk with the same contents, without faults, handles or locks.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        Self::of(self.state().disk.clone())
+    }
+
+    fn of(disk: Disk) -> Self {
         Self(Arc::new(Mutex::new(State {
-            disk: Disk::new(),
+            disk,
             calls: Vec::new(),
             planned: None,
             between: None,
@@ -196,6 +236,24 @@ impl FaultFs {
         self.heal();
         let mut state = self.state();
         state.disk.cut_power(keep);
+    }
+
+    /// Ends every process by a kill, or by a power cut that keeps so much; the disk is healed.
+    pub fn end(&self, end: Option<Keep>) {
+        match end {
+            Some(keep) => self.cut_power(keep),
+            None => {
+                self.kill_process();
+                self.heal();
+            }
+        }
+    }
+
+    /// Counts the calls of `work`, none of which fails.
+    pub fn calls_of(&self, work: impl FnOnce()) -> usize {
+        self.plan(usize::MAX, FaultKind::Io);
+        work();
+        self.calls()
     }
 
     /// Puts `folder` and all below it on a network file system.

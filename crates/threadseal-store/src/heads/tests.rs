@@ -11,7 +11,7 @@ use crate::sys::{Fs as _, RealFs};
 use std::path::Path;
 use std::sync::Arc;
 use threadseal_core::digest::Digest;
-use threadseal_core::error::ErrorKind;
+use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::record::{Head, RecordId, ThreadId};
 use threadseal_core::time::Timestamp;
 
@@ -41,17 +41,24 @@ fn stored(record: u8, seq: u64, size: u64) -> StoredHead {
     }
 }
 
+fn in_memory() -> Arc<dyn Objects> {
+    let memory = object_store::memory::InMemory::new();
+    Arc::new(Cloud::new(Arc::new(memory), ""))
+}
+
+#[track_caller]
+fn stores(swap: Result<Swap, Error>) {
+    assert_eq!(swap.unwrap(), Swap::Stored);
+}
+
 /// Runs `test` on every implementation.
 fn on_all_stores(test: impl Fn(&dyn HeadStore)) {
     test(&MemoryHeadStore::default());
     test(&FileHeadStore::new(FaultFs::new().shared(), "/home/heads"));
     let folder = tempfile::tempdir().unwrap();
-    test(&FileHeadStore::new(
-        RealFs::shared(),
-        folder.path().join("heads"),
-    ));
-    let memory = Cloud::new(Arc::new(object_store::memory::InMemory::new()), "");
-    test(&ObjectHeadStore::new(Arc::new(memory)));
+    let files = folder.path().join("heads");
+    test(&FileHeadStore::new(RealFs::shared(), files));
+    test(&ObjectHeadStore::new(in_memory()));
     let objects = Folder::new(RealFs::shared(), folder.path().join("objects"));
     test(&ObjectHeadStore::new(Arc::new(objects)));
     if let Some(cluster) = Cluster::shared() {
@@ -69,8 +76,7 @@ fn on_all_stores(test: impl Fn(&dyn HeadStore)) {
 fn every_fault_at_every_call_leaves_a_head_in_object_storage_that_was_promised() {
     let (first, next) = (stored(1, 0, 100), stored(1, 1, 200));
     for (call, fault) in (0..20).flat_map(|call| ObjectFault::ALL.map(|fault| (call, fault))) {
-        let memory = Cloud::new(Arc::new(object_store::memory::InMemory::new()), "");
-        let behind: Arc<dyn Objects> = Arc::new(memory);
+        let behind = in_memory();
         let faulty = Arc::new(FaultObjects::new(Arc::clone(&behind)));
         faulty.plan(call, fault);
         let heads = ObjectHeadStore::new(faulty);
@@ -87,10 +93,8 @@ fn every_fault_at_every_call_leaves_a_head_in_object_storage_that_was_promised()
             _ => panic!("{what}"),
         }
         if let Some(found) = there {
-            assert_eq!(
-                after.find_by_line(&digest("line 1")).unwrap(),
-                [found.head.record]
-            );
+            let known = after.find_by_line(&digest("line 1")).unwrap();
+            assert_eq!(known, [found.head.record]);
         }
     }
 }
@@ -100,11 +104,9 @@ fn what_was_stored_comes_back_and_other_records_are_unknown() {
     on_all_stores(|heads| {
         let first = stored(1, 0, 100);
         assert_eq!(heads.fetch(&first.head.record).unwrap(), None);
-        assert_eq!(heads.create(&first).unwrap(), Swap::Stored);
-        assert_eq!(
-            heads.fetch(&first.head.record).unwrap(),
-            Some(first.clone())
-        );
+        stores(heads.create(&first));
+        let found = heads.fetch(&first.head.record).unwrap();
+        assert_eq!(found, Some(first.clone()));
         assert_eq!(heads.fetch(&stored(2, 0, 0).head.record).unwrap(), None);
         let again = heads.create(&stored(1, 5, 500)).unwrap();
         assert_eq!(again, Swap::Differs(Some(Box::new(first))));
@@ -117,15 +119,13 @@ fn a_swap_needs_the_head_that_stands_there() {
         let (first, next, late) = (stored(1, 0, 100), stored(1, 1, 200), stored(1, 2, 300));
         let absent = heads.replace_if(&first.head, &next, Durability::Durable);
         assert_eq!(absent.unwrap(), Swap::Differs(None));
-        assert_eq!(heads.create(&first).unwrap(), Swap::Stored);
+        stores(heads.create(&first));
         for durability in [Durability::Written, Durability::Durable] {
             let wrong = heads.replace_if(&next.head, &late, durability).unwrap();
             assert_eq!(wrong, Swap::Differs(Some(Box::new(first.clone()))));
         }
-        let swapped = heads.replace_if(&first.head, &next, Durability::Written);
-        assert_eq!(swapped.unwrap(), Swap::Stored);
-        let swapped = heads.replace_if(&next.head, &late, Durability::Durable);
-        assert_eq!(swapped.unwrap(), Swap::Stored);
+        stores(heads.replace_if(&first.head, &next, Durability::Written));
+        stores(heads.replace_if(&next.head, &late, Durability::Durable));
         assert_eq!(heads.fetch(&late.head.record).unwrap(), Some(late));
     });
 }
@@ -135,7 +135,7 @@ fn a_head_never_goes_back() {
     on_all_stores(|heads| {
         let mut known = stored(1, 4, 400);
         known.is_final = true;
-        assert_eq!(heads.create(&known).unwrap(), Swap::Stored);
+        stores(heads.create(&known));
         let with = |change: fn(&mut StoredHead)| {
             let mut new = stored(1, 5, 500);
             change(&mut new);
@@ -148,17 +148,13 @@ fn a_head_never_goes_back() {
             ("another kind", with(|new| new.kind = RecordKind::Document)),
             ("a final taken back", stored(1, 4, 400)),
         ] {
-            let error = heads
-                .replace_if(&known.head, &new, Durability::Durable)
-                .unwrap_err();
+            let swap = heads.replace_if(&known.head, &new, Durability::Durable);
+            let error = swap.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Refused, "{what}: {error}");
         }
-        assert_eq!(
-            heads.fetch(&known.head.record).unwrap(),
-            Some(known.clone())
-        );
-        let same = heads.replace_if(&known.head, &known, Durability::Durable);
-        assert_eq!(same.unwrap(), Swap::Stored);
+        let found = heads.fetch(&known.head.record).unwrap();
+        assert_eq!(found, Some(known.clone()));
+        stores(heads.replace_if(&known.head, &known, Durability::Durable));
     });
 }
 
@@ -167,13 +163,12 @@ fn a_document_may_shrink_and_a_first_sight_stays() {
     on_all_stores(|heads| {
         let mut first = stored(1, 0, 100);
         first.kind = RecordKind::Document;
-        assert_eq!(heads.create(&first).unwrap(), Swap::Stored);
+        stores(heads.create(&first));
         let mut shorter = stored(1, 1, 50);
         shorter.kind = RecordKind::Document;
         shorter.first_seen = Timestamp::from_micros(99).unwrap();
         shorter.aliases = vec![digest("line 2")];
-        let swapped = heads.replace_if(&first.head, &shorter, Durability::Durable);
-        assert_eq!(swapped.unwrap(), Swap::Stored);
+        stores(heads.replace_if(&first.head, &shorter, Durability::Durable));
         let found = heads.fetch(&first.head.record).unwrap().unwrap();
         assert_eq!(found.first_seen, first.first_seen);
         assert_eq!(found.aliases, [digest("line 1"), digest("line 2")]);
@@ -186,7 +181,7 @@ fn records_are_found_by_each_of_their_lines() {
         let (a, mut b) = (stored(1, 0, 100), stored(2, 0, 100));
         b.aliases.push(digest("only b"));
         for new in [&b, &a] {
-            assert_eq!(heads.create(new).unwrap(), Swap::Stored);
+            stores(heads.create(new));
         }
         let (a, b) = (a.head.record, b.head.record);
         assert_eq!(heads.find_by_line(&digest("line 1")).unwrap(), [a, b]);
@@ -208,7 +203,7 @@ fn a_place_leads_to_the_record_that_was_sealed_last_in_it() {
         };
         let (a, b) = (at(1, 0, "/a"), at(2, 0, "/b"));
         for new in [&a, &b] {
-            assert_eq!(heads.create(new).unwrap(), Swap::Stored);
+            stores(heads.create(new));
         }
         assert_eq!(last("/a"), Some(a.head.record));
         assert_eq!(last("/b"), Some(b.head.record));
@@ -218,11 +213,9 @@ fn a_place_leads_to_the_record_that_was_sealed_last_in_it() {
         // A record that is sealed in another place leaves its old place; the next record there
         // takes it over.
         let moved = at(1, 1, "/c");
-        let swapped = heads.replace_if(&a.head, &moved, Durability::Written);
-        assert_eq!(swapped.unwrap(), Swap::Stored);
+        stores(heads.replace_if(&a.head, &moved, Durability::Written));
         assert_eq!((last("/a"), last("/c")), (None, Some(a.head.record)));
-        let swapped = heads.replace_if(&b.head, &at(2, 1, "/c"), Durability::Durable);
-        assert_eq!(swapped.unwrap(), Swap::Stored);
+        stores(heads.replace_if(&b.head, &at(2, 1, "/c"), Durability::Durable));
         assert_eq!((last("/b"), last("/c")), (None, Some(b.head.record)));
     });
 }
@@ -236,8 +229,7 @@ fn a_damaged_place_is_an_error_and_mended_by_the_next_seal() {
     let error = heads.find_by_place(first.kind, &place).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::External);
     let next = stored(0xab, 4, 400);
-    let swapped = heads.replace_if(&first.head, &next, Durability::Durable);
-    assert_eq!(swapped.unwrap(), Swap::Stored);
+    stores(heads.replace_if(&first.head, &next, Durability::Durable));
     assert_eq!(heads.find_by_place(first.kind, &place).unwrap(), Some(next));
 }
 
@@ -247,13 +239,11 @@ fn too_many_aliases_are_refused_and_a_long_hint_is_left_out() {
         let mut new = stored(1, 0, 100);
         new.path_hint = Some("x".repeat(MAX_PATH_HINT_BYTES + 1));
         new.aliases = (0..MAX_ALIASES).map(|i| digest(&i.to_string())).collect();
-        assert_eq!(heads.create(&new).unwrap(), Swap::Stored);
+        stores(heads.create(&new));
         let found = heads.fetch(&new.head.record).unwrap().unwrap();
         assert_eq!((found.path_hint, found.aliases.len()), (None, MAX_ALIASES));
-        let error = heads
-            .replace_if(&new.head, &stored(1, 1, 200), Durability::Durable)
-            .unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Limit);
+        let swap = heads.replace_if(&new.head, &stored(1, 1, 200), Durability::Durable);
+        assert_eq!(swap.unwrap_err().kind(), ErrorKind::Limit);
     });
 }
 
@@ -272,7 +262,7 @@ fn damageable() -> (FaultFs, FileHeadStore, StoredHead, String) {
     let disk = FaultFs::new();
     let heads = FileHeadStore::new(disk.shared(), "/heads");
     let first = stored(0xab, 3, 300);
-    assert_eq!(heads.create(&first).unwrap(), Swap::Stored);
+    stores(heads.create(&first));
     let stem = format!("/heads/ab/{}", "ab".repeat(31));
     (disk, heads, first, stem)
 }
@@ -283,15 +273,12 @@ fn every_damaged_byte_of_a_head_file_is_an_error_and_never_unknown() {
     let path = format!("{stem}.head");
     let path = Path::new(&path);
     let whole = disk.bytes_of(path).unwrap();
-    let mut damaged: Vec<Vec<u8>> = (0..whole.len())
-        .map(|at| {
-            let mut bytes = whole.clone();
-            bytes[at] ^= 0x20;
-            bytes
-        })
-        .collect();
-    damaged.extend((0..whole.len()).map(|size| whole[..size].to_vec()));
-    damaged.push([&whole[..], b"\n"].concat());
+    let mut damaged = vec![[&whole[..], b"\n"].concat()];
+    for at in 0..whole.len() {
+        let mut changed = whole.clone();
+        changed[at] ^= 0x20;
+        damaged.extend([changed, whole[..at].to_vec()]);
+    }
     for bytes in damaged {
         disk.set_bytes(path, &bytes).unwrap();
         let error = heads.fetch(&first.head.record).unwrap_err();
@@ -307,7 +294,7 @@ fn every_damaged_byte_of_a_head_file_is_an_error_and_never_unknown() {
 fn a_head_file_under_another_records_name_is_an_error() {
     let (disk, heads, first, stem) = damageable();
     let other = stored(0xac, 0, 10);
-    assert_eq!(heads.create(&other).unwrap(), Swap::Stored);
+    stores(heads.create(&other));
     let others = format!("/heads/ac/{}.head", "ac".repeat(31));
     let bytes = disk.bytes_of(Path::new(&others)).unwrap();
     disk.set_bytes(Path::new(&format!("{stem}.head")), &bytes)
@@ -323,8 +310,7 @@ fn a_damaged_recent_head_leaves_the_one_before_and_later_heads_work() {
     let put = |seq, durability| {
         let old = heads.fetch(&first.head.record).unwrap().unwrap();
         let new = stored(0xab, seq, seq * 100);
-        let swapped = heads.replace_if(&old.head, &new, durability);
-        assert_eq!(swapped.unwrap(), Swap::Stored);
+        stores(heads.replace_if(&old.head, &new, durability));
         assert_eq!(heads.fetch(&first.head.record).unwrap(), Some(new));
     };
     let seq = || heads.fetch(&first.head.record).unwrap().unwrap().head.seq;
@@ -356,8 +342,7 @@ fn a_written_head_with_more_than_a_new_seal_is_stored_whole() {
     let (disk, heads, first, stem) = damageable();
     let mut next = stored(0xab, 4, 400);
     next.path_hint = Some("/moved".to_owned());
-    let swapped = heads.replace_if(&first.head, &next, Durability::Written);
-    assert_eq!(swapped.unwrap(), Swap::Stored);
+    stores(heads.replace_if(&first.head, &next, Durability::Written));
     assert_eq!(heads.fetch(&first.head.record).unwrap(), Some(next));
     assert_eq!(disk.bytes_of(Path::new(&format!("{stem}.recent"))), None);
 }
@@ -377,7 +362,7 @@ fn a_stranger_among_the_aliases_is_an_error() {
 fn readers_see_whole_heads_while_others_write() {
     let folder = tempfile::tempdir().unwrap();
     let heads = Arc::new(FileHeadStore::new(RealFs::shared(), folder.path()));
-    assert_eq!(heads.create(&stored(1, 0, 0)).unwrap(), Swap::Stored);
+    stores(heads.create(&stored(1, 0, 0)));
     let record = stored(1, 0, 0).head.record;
     std::thread::scope(|scope| {
         scope.spawn(|| {

@@ -143,15 +143,12 @@ fn a_home_of_somebody_else_is_refused() {
     let disk = crate::fault::FaultFs::new();
     let path = Path::new("/home");
     let home = Home::create(disk.shared(), path).unwrap();
-    home.keys()
-        .create(&name("mine"), b"secret", b"public")
-        .unwrap();
+    let made = home.keys().create(&name("mine"), b"secret", b"public");
+    made.unwrap();
     let other: Arc<dyn Fs> = Arc::new(SomebodyElse(disk));
     let error = Home::open(Arc::clone(&other), path).unwrap_err();
-    assert!(
-        error.to_string().contains("belongs to user 1000"),
-        "{error}"
-    );
+    let error = error.to_string();
+    assert!(error.contains("belongs to user 1000"), "{error}");
     let key = read_private_key_file(&*other, &home.keys().private_path(&name("mine")));
     assert_eq!(key.unwrap_err().kind(), ErrorKind::Key);
 }
@@ -181,11 +178,8 @@ fn a_home_inside_the_verified_tree_is_seen_through_links_and_spellings() {
         ("tree-like", false),
     ] {
         for tree in [&tree, &at("link-to-tree"), &at("tree/project/..")] {
-            assert_eq!(
-                is_inside(&RealFs, &at(path), tree).unwrap(),
-                inside,
-                "{path}"
-            );
+            let found = is_inside(&RealFs, &at(path), tree).unwrap();
+            assert_eq!(found, inside, "{path}");
         }
     }
     assert!(is_inside(&RealFs, &tree, &at("absent")).is_err());
@@ -217,23 +211,9 @@ fn key_names_that_would_leave_the_folder_or_mislead_are_refused() {
     for good in ["native", "rye-2", "a.b_c", "0", &"x".repeat(64)] {
         assert!(KeyFileName::parse(good).is_ok(), "{good}");
     }
-    for bad in [
-        "",
-        ".",
-        "..",
-        "../x",
-        "a/b",
-        "A",
-        "-x",
-        ".x",
-        "x.",
-        "x.key",
-        "x.pub",
-        "é",
-        "a b",
-        "a\0",
-        &"x".repeat(65),
-    ] {
+    let long = "x".repeat(65);
+    let bad = ",.,..,../x,a/b,A,-x,.x,x.,x.key,x.pub,é,a b,a\0".split(',');
+    for bad in bad.chain([&*long]) {
         assert!(KeyFileName::parse(bad).is_err(), "{bad:?}");
     }
 }
@@ -286,20 +266,16 @@ fn a_key_that_could_not_be_made_leaves_its_name_free() {
     use crate::fault::{FaultFs, FaultKind};
     for call in 0.. {
         let disk = FaultFs::new();
-        let keys = Home::create(disk.shared(), Path::new("/home"))
-            .unwrap()
-            .keys();
+        let home = Home::create(disk.shared(), Path::new("/home"));
+        let keys = home.unwrap().keys();
         disk.plan(call, FaultKind::NoSpace);
         let made = keys.create(&name("k"), b"secret", b"public").is_ok();
         let Some(struck) = disk.struck() else {
             assert!(made);
             return;
         };
-        assert_eq!(
-            keys.list().unwrap().len(),
-            usize::from(made),
-            "{struck} at {call}"
-        );
+        let count = keys.list().unwrap().len();
+        assert_eq!(count, usize::from(made), "{struck} at {call}");
         assert_eq!(keys.create(&name("k"), b"secret", b"public").is_ok(), !made);
     }
 }

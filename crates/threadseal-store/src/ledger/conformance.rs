@@ -124,10 +124,18 @@ pub fn whole_chain(store: &dyn LedgerStore, run: &RunId) -> Vec<StoredRecord> {
     records
 }
 
-fn fill(store: &dyn LedgerStore, run: &RunId, count: usize) {
+/// Appends so many records.
+pub fn fill(store: &dyn LedgerStore, run: &RunId, count: usize) {
     for number in 0..count {
         append_next(store, run, &number.to_string()).unwrap();
     }
+}
+
+/// The faults of a run, and whether each was repaired.
+pub fn faults(store: &dyn LedgerStore, run: &RunId, repair: bool) -> Vec<(&'static str, bool)> {
+    let report = store.fsck(run, repair).unwrap();
+    let faults = report.faults.iter();
+    faults.map(|fault| (fault.code, fault.repaired)).collect()
 }
 
 fn assert_clean(store: &dyn LedgerStore, run: &RunId) {

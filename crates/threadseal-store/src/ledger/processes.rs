@@ -7,65 +7,20 @@
     reason = "a test fails by panicking and says how fast it was, also in its helpers"
 )]
 
-use super::conformance::{entry, run_id};
+use super::conformance::{append_next, entry, run_id, whole_chain};
 use super::{LedgerStore, LedgerStoreExt as _};
 use crate::clock::{Clock, SystemClock};
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdout, Command, Stdio};
+pub(crate) use crate::testing::child::role;
+use crate::testing::child::{Child, answer, start_many as start, wait_for_release};
+use std::io::{BufReader, Lines};
+use std::process::ChildStdout;
 use std::time::Duration;
 use threadseal_core::error::ErrorKind;
 
-/// Names the store to work on, and so makes a process a child.
-const ROLE: &str = "THREADSEAL_LEDGER_TEST_CHILD";
 const WRITERS: usize = 8;
 /// Acknowledgements that are awaited of one writer at once.
 const AT_ONCE: usize = 40;
 const APPENDS: usize = 2000;
-
-/// The role that the parent gave, if this is a child.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "how a test program learns that it is the child"
-)]
-pub(crate) fn role() -> Option<String> {
-    std::env::var(ROLE).ok()
-}
-
-/// A child; it ends with the test, also with one that fails.
-struct Writer(Child);
-
-impl Writer {
-    fn output(&mut self) -> std::io::Lines<BufReader<ChildStdout>> {
-        BufReader::new(self.0.stdout.take().unwrap()).lines()
-    }
-
-    fn succeed(mut self) {
-        assert!(self.0.wait().unwrap().success());
-    }
-}
-
-impl Drop for Writer {
-    fn drop(&mut self) {
-        // One that has ended already cannot be killed, and is waited for all the same.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Starts the test of this name as a child, several times.
-fn start(test: &str, role: &str, count: usize) -> Vec<Writer> {
-    (0..count).map(|_| start_one(test, role)).collect()
-}
-
-fn start_one(test: &str, role: &str) -> Writer {
-    let child = Command::new(std::env::current_exe().unwrap())
-        .args([test, "--exact", "--nocapture", "--test-threads=1"])
-        .env(ROLE, role)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn();
-    Writer(child.unwrap())
-}
 
 fn append(store: &dyn LedgerStore, text: &str) -> u64 {
     let run = run_id("race");
@@ -77,16 +32,11 @@ fn append(store: &dyn LedgerStore, text: &str) -> u64 {
 /// acknowledged number.
 pub(crate) fn append_until_killed(store: &dyn LedgerStore) -> ! {
     let run = run_id("race");
-    let mut out = std::io::stdout().lock();
     for number in 0_u64.. {
         let text = format!("{}.{number}", std::process::id());
         let mut make = |tip: &super::Tip| Ok(vec![entry(&run, tip.hash, &text, None)]);
         match store.append_with(&run, &mut make) {
-            Ok(tip) => {
-                let line = format!("\nstored {} {text}\n", tip.count);
-                out.write_all(line.as_bytes()).unwrap();
-                out.flush().unwrap();
-            }
+            Ok(tip) => answer(&format!("stored {} {text}", tip.count)),
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::External, "{error}");
                 std::thread::sleep(Duration::from_millis(20));
@@ -111,13 +61,13 @@ pub(crate) fn kill_writers(
 ) -> Vec<(u64, String)> {
     let mut acknowledged = Vec::new();
     for (index, mut child) in start(test, role, 3).into_iter().enumerate() {
-        let mut lines = child.output();
+        let mut lines = child.lines();
         let mut seen = 0;
         while let Some(Ok(line)) = lines.next() {
             acknowledged.extend(stored(&line).inspect(|_| seen += 1));
             if seen == 40 + 30 * index {
                 meanwhile();
-                child.0.kill().unwrap();
+                child.kill();
                 seen += 1;
             }
         }
@@ -141,7 +91,7 @@ pub(crate) fn disturb_writers(
     disturb: &mut dyn FnMut(),
 ) -> Disturbed {
     let mut children = start(test, role, 3);
-    let mut outputs: Vec<_> = children.iter_mut().map(Writer::output).collect();
+    let mut outputs: Vec<_> = children.iter_mut().map(Child::lines).collect();
     let (mut acknowledged, mut before) = (Vec::new(), 0);
     for _ in 0..times {
         read_some(&mut outputs, &mut acknowledged);
@@ -154,7 +104,7 @@ pub(crate) fn disturb_writers(
     }
     let afterwards = acknowledged.len() - before;
     for child in &mut children {
-        child.0.kill().unwrap();
+        child.kill();
     }
     for lines in outputs {
         acknowledged.extend(lines.map_while(Result::ok).filter_map(|line| stored(&line)));
@@ -166,10 +116,7 @@ pub(crate) fn disturb_writers(
 }
 
 /// The next acknowledgements of each writer.
-fn read_some(
-    outputs: &mut [std::io::Lines<BufReader<ChildStdout>>],
-    acknowledged: &mut Vec<(u64, String)>,
-) {
+fn read_some(outputs: &mut [Lines<BufReader<ChildStdout>>], acknowledged: &mut Vec<(u64, String)>) {
     for lines in outputs {
         let told = lines.filter_map(|line| stored(&line.unwrap()));
         acknowledged.extend(told.take(AT_ONCE));
@@ -194,9 +141,8 @@ pub(crate) fn assert_all_there(store: &dyn LedgerStore, acknowledged: &[(u64, St
 
 /// The child of [`race`].
 pub(crate) fn append_many(store: &dyn LedgerStore) {
-    println!("\nready");
-    let mut line = String::new();
-    std::io::stdin().read_line(&mut line).unwrap();
+    answer("ready");
+    wait_for_release();
     for number in 0..APPENDS {
         append(store, &format!("{}.{number}", std::process::id()));
     }
@@ -210,8 +156,7 @@ pub(crate) fn append_to_several(store: &dyn LedgerStore) {
     for number in 0..APPENDS_TO_EACH {
         for run in 0..RUNS {
             let text = format!("{}.{number}", std::process::id());
-            super::conformance::append_next(store, &run_id(&format!("shared {run}")), &text)
-                .unwrap();
+            append_next(store, &run_id(&format!("shared {run}")), &text).unwrap();
         }
     }
 }
@@ -223,7 +168,7 @@ pub(crate) fn share(test: &str, role: &str, store: &dyn LedgerStore) {
     }
     for run in 0..RUNS {
         let run = run_id(&format!("shared {run}"));
-        let records = super::conformance::whole_chain(store, &run);
+        let records = whole_chain(store, &run);
         assert_eq!(records.len(), WRITERS * APPENDS_TO_EACH);
         assert!(store.fsck(&run, false).unwrap().is_clean());
     }
@@ -232,15 +177,12 @@ pub(crate) fn share(test: &str, role: &str, store: &dyn LedgerStore) {
 /// The parent: several processes append to one run at once; prints how fast in which store.
 pub(crate) fn race(test: &str, role: &str, place: &str, store: &dyn LedgerStore) {
     let mut children = start(test, role, WRITERS);
-    for child in &mut children {
-        let lines = BufReader::new(child.0.stdout.as_mut().unwrap()).lines();
+    let mut outputs: Vec<_> = children.iter_mut().map(Child::lines).collect();
+    for lines in &mut outputs {
         assert!(lines.map(Result::unwrap).any(|line| line == "ready"));
     }
     let begin = SystemClock.elapsed();
-    for child in &mut children {
-        let mut input = child.0.stdin.take().unwrap();
-        input.write_all(b"go\n").unwrap();
-    }
+    children.iter_mut().for_each(Child::release);
     for child in children {
         child.succeed();
     }
@@ -250,7 +192,7 @@ pub(crate) fn race(test: &str, role: &str, place: &str, store: &dyn LedgerStore)
         "{WRITERS} processes, {all} durable appends to one run in {place}: {:.0} a second",
         all as f64 / took.as_secs_f64()
     );
-    let records = super::conformance::whole_chain(store, &run_id("race"));
+    let records = whole_chain(store, &run_id("race"));
     assert_eq!(records.len(), all);
     let report = store.fsck(&run_id("race"), false).unwrap();
     assert!(report.is_clean(), "{report:?}");

@@ -1,47 +1,35 @@
 //! Attacks on logs that others write, and the states of their seals after a crash.
 
 use super::*;
-use crate::clock::SystemClock;
 use crate::heads::MemoryHeadStore;
-use crate::random::SystemRandom;
 use crate::sys::RealFs;
-use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
+use crate::testing::{host, options, signer, trust};
+use std::fs;
+use threadseal_core::key::{KeyUsage, LocalSigner};
 use threadseal_core::report::Report;
-use threadseal_core::time::Timestamp;
-use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
-use threadseal_formats::transcript::VerifyOptions;
 
+/// A host that observes one log.
 struct Bench {
     host: Host,
     signer: LocalSigner,
-    trust: Trust,
     folder: tempfile::TempDir,
 }
 
 impl Bench {
-    fn new() -> Self {
-        let signer = LocalSigner::new(PrivateKey::from_seed([3; 32]), KeyUsage::Observed);
-        let mut store = TrustStore::new();
-        let name = TrustName::parse("observer").unwrap();
-        store
-            .add(TrustedKey::new(
-                name,
-                *signer.public_key(),
-                [KeyUsage::Observed],
-            ))
-            .unwrap();
-        let host = Host {
-            fs: Arc::new(RealFs),
-            clock: Arc::new(SystemClock),
-            random: Arc::new(SystemRandom),
-            heads: Arc::new(MemoryHeadStore::default()),
-        };
-        Self {
-            host,
-            signer,
-            trust: Trust::new(store),
+    fn new(text: &str) -> Self {
+        let bench = Self {
+            host: host(RealFs::shared(), MemoryHeadStore::default()),
+            signer: signer(3, KeyUsage::Observed),
             folder: tempfile::tempdir().unwrap(),
-        }
+        };
+        bench.write(text);
+        bench
+    }
+
+    fn sealed(text: &str) -> Self {
+        let bench = Self::new(text);
+        assert!(matches!(bench.seal().unwrap(), Sealed::Added(_)));
+        bench
     }
 
     fn log(&self) -> PathBuf {
@@ -49,7 +37,7 @@ impl Bench {
     }
 
     fn write(&self, text: &str) {
-        std::fs::write(self.log(), text).unwrap();
+        fs::write(self.log(), text).unwrap();
     }
 
     fn seal(&self) -> Result<Sealed, Error> {
@@ -61,14 +49,31 @@ impl Bench {
         let seals = observed::parse(&bytes).unwrap();
         let heads = &*self.host.heads;
         let known = examine::known(Some(heads), Some(&seals.record), None, false).unwrap();
-        let options = VerifyOptions {
-            trust: &self.trust,
-            now: Timestamp::from_micros(1_900_000_000_000_000).unwrap(),
-            held_since: None,
-            thread: None,
-        };
-        let file = open_regular(&*self.host.fs, &self.log()).unwrap();
+        let (trust, file) = (trust(&self.signer), self.file(&self.log()));
+        let options = options(&trust);
         examine::observed(&file, &seals, &known.expect, &options, &|_| {}).unwrap()
+    }
+
+    fn verdict(&self) -> Verdict {
+        self.verify().verdict
+    }
+
+    /// The code and the line of the first finding.
+    fn finding(&self) -> (String, Option<u64>) {
+        let finding = self.verify().findings.remove(0);
+        (finding.code.as_str().to_owned(), finding.line)
+    }
+
+    fn file(&self, path: &Path) -> RegularFile {
+        open_regular(&*self.host.fs, path).unwrap()
+    }
+
+    fn seals(&self) -> Vec<u8> {
+        fs::read(seal_path(&self.log())).unwrap()
+    }
+
+    fn put_seals(&self, bytes: &[u8]) {
+        fs::write(seal_path(&self.log()), bytes).unwrap();
     }
 }
 
@@ -78,10 +83,8 @@ const LOG: &str = "{\"n\":1}\n{\"n\":2}\n{\"n\":3}\n{\"n\":4}\n{\"n\":5}\n";
 #[test]
 fn the_four_edits_of_a_sealed_log_are_found_at_their_line() {
     let lines: Vec<&str> = LOG.split_inclusive('\n').collect();
-    let bench = Bench::new();
-    bench.write(LOG);
-    assert!(matches!(bench.seal().unwrap(), Sealed::Added(_)));
-    assert_eq!(bench.verify().verdict, Verdict::Verified);
+    let bench = Bench::sealed(LOG);
+    assert_eq!(bench.verdict(), Verdict::Verified);
     for line in 0..lines.len() - 1 {
         let mut changed = lines.clone();
         changed[line] = "{\"n\":9}\n";
@@ -98,13 +101,9 @@ fn the_four_edits_of_a_sealed_log_are_found_at_their_line() {
             (moved, "line_moved"),
         ] {
             bench.write(&edit.concat());
-            let report = bench.verify();
-            assert_eq!(report.verdict, Verdict::Tampered, "{code} at {line}");
-            let finding = &report.findings[0];
-            assert_eq!(
-                (finding.code.as_str(), finding.line),
-                (code, Some(line as u64 + 1))
-            );
+            assert_eq!(bench.verdict(), Verdict::Tampered, "{code} at {line}");
+            let expected = (code.to_owned(), Some(line as u64 + 1));
+            assert_eq!(bench.finding(), expected);
             assert_eq!(bench.seal().unwrap_err().kind(), ErrorKind::Refused);
         }
     }
@@ -112,9 +111,7 @@ fn the_four_edits_of_a_sealed_log_are_found_at_their_line() {
 
 #[test]
 fn an_edit_among_equal_lines_is_told_for_what_it_is() {
-    let bench = Bench::new();
-    bench.write("1\n2\n2\n3\n2\n4\n");
-    bench.seal().unwrap();
+    let bench = Bench::sealed("1\n2\n2\n3\n2\n4\n");
     for (edited, line, code) in [
         ("1\n9\n2\n3\n2\n4\n", 2, "line_changed"),
         ("1\n9\n2\n2\n3\n2\n4\n", 2, "line_inserted"),
@@ -123,87 +120,65 @@ fn an_edit_among_equal_lines_is_told_for_what_it_is() {
         ("1\n2\n2\n3\n4\n2\n", 5, "line_moved"),
     ] {
         bench.write(edited);
-        let report = bench.verify();
-        let finding = &report.findings[0];
-        assert_eq!(
-            (finding.code.as_str(), finding.line),
-            (code, Some(line)),
-            "{edited:?}"
-        );
+        let expected = (code.to_owned(), Some(line));
+        assert_eq!(bench.finding(), expected, "{edited:?}");
     }
 }
 
 #[test]
 fn growth_is_an_unsigned_tail_until_it_is_sealed() {
-    let bench = Bench::new();
-    bench.write(LOG);
-    bench.seal().unwrap();
-    let first = std::fs::read(seal_path(&bench.log())).unwrap();
+    let bench = Bench::sealed(LOG);
+    let first = bench.seals();
     bench.write(&format!("{LOG}{{\"n\":6}}\n{{\"to"));
-    assert_eq!(bench.verify().verdict, Verdict::UnsignedTail);
+    assert_eq!(bench.verdict(), Verdict::UnsignedTail);
     assert!(matches!(bench.seal().unwrap(), Sealed::Added(seal) if seal.lines == 6));
-    let second = std::fs::read(seal_path(&bench.log())).unwrap();
+    let second = bench.seals();
     assert!(second.starts_with(&first), "a seal is never replaced");
-    assert_eq!(bench.verify().verdict, Verdict::UnsignedTail);
+    assert_eq!(bench.verdict(), Verdict::UnsignedTail);
     assert_eq!(bench.seal().unwrap(), Sealed::Unchanged);
 }
 
 #[test]
 fn a_whole_object_without_line_end_is_sealed_and_may_get_its_line_end_later() {
-    let bench = Bench::new();
-    bench.write("{\"n\":1}\n{\"n\":2}");
+    let bench = Bench::new("{\"n\":1}\n{\"n\":2}");
     assert!(matches!(bench.seal().unwrap(), Sealed::Added(seal) if seal.lines == 2));
-    assert_eq!(bench.verify().verdict, Verdict::Verified);
+    assert_eq!(bench.verdict(), Verdict::Verified);
     bench.write("{\"n\":1}\n{\"n\":2}\n");
-    assert_eq!(bench.verify().verdict, Verdict::Verified);
+    assert_eq!(bench.verdict(), Verdict::Verified);
     bench.write("{\"n\":1}\n{\"n\":2}\n{\"n\":3}\n");
     assert!(matches!(bench.seal().unwrap(), Sealed::Added(seal) if seal.lines == 3));
-    assert_eq!(bench.verify().verdict, Verdict::Verified);
+    assert_eq!(bench.verdict(), Verdict::Verified);
 }
 
 // T-OBS-03
 #[test]
 fn cut_logs_older_seals_and_lost_seals_are_noticed_on_this_host() {
-    let bench = Bench::new();
-    bench.write("{\"n\":1}\n{\"n\":2}\n");
-    bench.seal().unwrap();
-    let older = std::fs::read(seal_path(&bench.log())).unwrap();
+    let bench = Bench::sealed("{\"n\":1}\n{\"n\":2}\n");
+    let older = bench.seals();
     bench.write(LOG);
     bench.seal().unwrap();
     bench.write("{\"n\":1}\n{\"n\":2}\n");
-    assert_eq!(bench.verify().verdict, Verdict::Truncated);
-    std::fs::write(seal_path(&bench.log()), older).unwrap();
-    assert_eq!(bench.verify().verdict, Verdict::RolledBack);
+    assert_eq!(bench.verdict(), Verdict::Truncated);
+    bench.put_seals(&older);
+    assert_eq!(bench.verdict(), Verdict::RolledBack);
     assert!(bench.seal().is_err());
-    std::fs::remove_file(seal_path(&bench.log())).unwrap();
+    fs::remove_file(seal_path(&bench.log())).unwrap();
     assert!(bench.seal().is_err());
-    let file = open_regular(&*bench.host.fs, &bench.log()).unwrap();
-    assert!(
-        examine::stripped_of(&file, &bench.host)
-            .unwrap()
-            .unwrap()
-            .certain
-    );
-
+    let is_certain = |path: &Path| {
+        let stripped = examine::stripped_of(&bench.file(path), &bench.host);
+        stripped.unwrap().unwrap().certain
+    };
+    assert!(is_certain(&bench.log()));
     let copy = bench.folder.path().join("copy.jsonl");
-    std::fs::write(&copy, LOG).unwrap();
-    let file = open_regular(&*bench.host.fs, &copy).unwrap();
-    assert!(
-        !examine::stripped_of(&file, &bench.host)
-            .unwrap()
-            .unwrap()
-            .certain
-    );
+    fs::write(&copy, LOG).unwrap();
+    assert!(!is_certain(&copy));
 }
 
 // T-OBS-02
 #[test]
 fn every_changed_byte_of_a_seal_file_is_noticed() {
-    let bench = Bench::new();
-    bench.write(LOG);
-    bench.seal().unwrap();
-    let path = seal_path(&bench.log());
-    let good = std::fs::read(&path).unwrap();
+    let bench = Bench::sealed(LOG);
+    let good = bench.seals();
     for at in 0..good.len() {
         for value in [good[at] ^ 1, good[at] ^ 0x80, b'\n'] {
             if value == good[at] {
@@ -211,10 +186,9 @@ fn every_changed_byte_of_a_seal_file_is_noticed() {
             }
             let mut bad = good.clone();
             bad[at] = value;
-            std::fs::write(&path, &bad).unwrap();
+            bench.put_seals(&bad);
             let bytes = read_seals(&bench.host, &bench.log()).unwrap().unwrap();
-            let verified =
-                observed::parse(&bytes).is_ok() && bench.verify().verdict == Verdict::Verified;
+            let verified = observed::parse(&bytes).is_ok() && bench.verdict() == Verdict::Verified;
             assert!(!verified, "byte {at} set to {value}");
         }
     }
@@ -224,16 +198,12 @@ fn every_changed_byte_of_a_seal_file_is_noticed() {
 fn a_seal_file_that_a_crash_left_torn_is_mended_by_the_next_seal() {
     let leaves = "{\"leaves\":\"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\"}\n";
     for torn in ["{\"leaves\":\"", leaves] {
-        let bench = Bench::new();
-        bench.write("{\"n\":1}\n");
-        bench.seal().unwrap();
-        let path = seal_path(&bench.log());
-        let good = std::fs::read(&path).unwrap();
-        std::fs::write(&path, [&good[..], torn.as_bytes()].concat()).unwrap();
-        assert_eq!(bench.verify().verdict, Verdict::Verified);
+        let bench = Bench::sealed("{\"n\":1}\n");
+        bench.put_seals(&[&bench.seals()[..], torn.as_bytes()].concat());
+        assert_eq!(bench.verdict(), Verdict::Verified);
         bench.write("{\"n\":1}\n{\"n\":2}\n");
         bench.seal().unwrap();
-        assert_eq!(bench.verify().verdict, Verdict::Verified);
+        assert_eq!(bench.verdict(), Verdict::Verified);
         assert!(bench.verify().findings.is_empty());
     }
 }

@@ -1,12 +1,12 @@
 //! Live scrolls: written, truncated, rolled back, continued.
 
 use super::*;
-use crate::clock::SystemClock;
 use crate::heads::MemoryHeadStore;
-use crate::random::SystemRandom;
 use crate::read::open_regular;
 use crate::sys::RealFs;
-use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
+use crate::testing::{host, signer};
+use std::fs;
+use threadseal_core::key::{KeyUsage, LocalSigner};
 use threadseal_core::report::Verdict;
 use threadseal_formats::scroll::{Form, deserialize};
 
@@ -26,13 +26,8 @@ fn turn(number: u64, text: &str) -> Turn {
 impl Bench {
     fn new() -> Self {
         Self {
-            host: Host {
-                fs: Arc::new(RealFs),
-                clock: Arc::new(SystemClock),
-                random: Arc::new(SystemRandom),
-                heads: Arc::new(MemoryHeadStore::default()),
-            },
-            signer: LocalSigner::new(PrivateKey::from_seed([3; 32]), KeyUsage::Scroll),
+            host: host(RealFs::shared(), MemoryHeadStore::default()),
+            signer: signer(3, KeyUsage::Scroll),
             folder: tempfile::tempdir().unwrap(),
         }
     }
@@ -50,17 +45,29 @@ impl Bench {
         LiveScroll::open(self.host.clone(), &self.path())
     }
 
-    /// A scroll of `turns` turns, closed again.
-    fn written(&self, turns: u64) -> Vec<u8> {
+    /// Appends a signed turn.
+    fn append(&self, scroll: &mut LiveScroll, number: u64, text: &str) -> Head {
+        let turn = turn(number, text);
+        scroll.append(turn, Some(&self.signer)).unwrap()
+    }
+
+    /// A scroll of `turns` turns with this text, closed again.
+    fn written(&self, turns: u64, text: &str) -> Vec<u8> {
         let mut scroll = self.create();
         for number in 1..turns {
-            scroll
-                .append(turn(number, "x"), Some(&self.signer))
-                .unwrap();
+            self.append(&mut scroll, number, text);
         }
         scroll.sync().unwrap();
         drop(scroll);
-        std::fs::read(self.path()).unwrap()
+        self.bytes()
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        fs::read(self.path()).unwrap()
+    }
+
+    fn put(&self, bytes: impl AsRef<[u8]>) {
+        fs::write(self.path(), bytes).unwrap();
     }
 
     fn verdict(&self) -> Verdict {
@@ -79,13 +86,13 @@ impl Bench {
 #[test]
 fn a_scroll_goes_on_where_it_was_left() {
     let bench = Bench::new();
-    bench.written(3);
+    bench.written(3, "x");
     let opened = bench.open().unwrap();
     assert!(opened.moved.is_none() && !opened.ended);
     let mut scroll = opened.scroll;
     assert_eq!(scroll.tip().turn, 2);
     assert!(scroll.append(turn(4, "x"), None).is_err(), "turn 3 is next");
-    let head = scroll.append(turn(3, "x"), Some(&bench.signer)).unwrap();
+    let head = bench.append(&mut scroll, 3, "x");
     assert_eq!(scroll.sync().unwrap(), head);
     assert_eq!(known(&bench.host, &head.record).unwrap().head, Some(head));
     drop(scroll);
@@ -105,19 +112,19 @@ fn a_scroll_has_one_writer() {
 #[test]
 fn wherever_a_write_was_cut_the_torn_turn_is_set_aside_and_told() {
     let bench = Bench::new();
-    let whole = bench.written(2);
+    let whole = bench.written(2, "x");
     let second = whole.iter().position(|byte| *byte == b'\n').unwrap() + 1;
     // A third turn that was being written when the machine stopped.
     let third = {
         let mut scroll = bench.open().unwrap().scroll;
-        scroll.append(turn(2, "x"), Some(&bench.signer)).unwrap();
+        bench.append(&mut scroll, 2, "x");
         drop(scroll);
-        std::fs::read(bench.path()).unwrap()[whole.len()..].to_vec()
+        bench.bytes()[whole.len()..].to_vec()
     };
     assert!(second < whole.len());
     let telling = |cut: &usize| cut % 41 == 1 || cut + 3 > third.len();
     for cut in (1..third.len()).filter(telling) {
-        std::fs::write(bench.path(), [&whole[..], &third[..cut]].concat()).unwrap();
+        bench.put([&whole[..], &third[..cut]].concat());
         let opened = bench.open().unwrap();
         if cut == third.len() - 1 {
             assert!(opened.ended && opened.moved.is_none());
@@ -125,25 +132,21 @@ fn wherever_a_write_was_cut_the_torn_turn_is_set_aside_and_told() {
             continue;
         }
         let moved = opened.moved.unwrap();
-        assert_eq!(std::fs::read(&moved.path).unwrap(), third[..cut]);
+        assert_eq!(fs::read(&moved.path).unwrap(), third[..cut]);
         assert_eq!(moved.offset, whole.len() as u64);
         assert_eq!(opened.scroll.tip().turn, 1);
         drop(opened.scroll);
-        assert_eq!(std::fs::read(bench.path()).unwrap(), whole);
+        assert_eq!(bench.bytes(), whole);
     }
 }
 
 #[test]
 fn an_older_copy_that_was_put_back_is_not_continued() {
     let bench = Bench::new();
-    let whole = bench.written(3);
-    let end = whole.len() - 1;
-    let shorter = whole[..end]
-        .iter()
-        .rposition(|byte| *byte == b'\n')
-        .unwrap()
-        + 1;
-    std::fs::write(bench.path(), &whole[..shorter]).unwrap();
+    let whole = bench.written(3, "x");
+    let mut before_last = whole[..whole.len() - 1].iter();
+    let shorter = before_last.rposition(|byte| *byte == b'\n').unwrap() + 1;
+    bench.put(&whole[..shorter]);
     let refused = bench.open().unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Refused);
     assert!(refused.to_string().contains("rolled_back"), "{refused}");
@@ -152,8 +155,8 @@ fn an_older_copy_that_was_put_back_is_not_continued() {
 #[test]
 fn a_changed_scroll_or_one_without_its_signatures_is_not_continued() {
     let bench = Bench::new();
-    let whole = String::from_utf8(bench.written(3)).unwrap();
-    std::fs::write(bench.path(), whole.replace("first", "worst")).unwrap();
+    let whole = String::from_utf8(bench.written(3, "x")).unwrap();
+    bench.put(whole.replace("first", "worst"));
     assert_eq!(bench.open().unwrap_err().kind(), ErrorKind::Refused);
     let stripped: String = whole
         .lines()
@@ -163,7 +166,7 @@ fn a_changed_scroll_or_one_without_its_signatures_is_not_continued() {
             format!("{}{}\n", &line[..from], &line[to..])
         })
         .collect();
-    std::fs::write(bench.path(), stripped).unwrap();
+    bench.put(stripped);
     let refused = bench.open().unwrap_err().to_string();
     assert!(refused.contains("tampered"), "{refused}");
 }
@@ -171,19 +174,12 @@ fn a_changed_scroll_or_one_without_its_signatures_is_not_continued() {
 #[test]
 fn a_long_scroll_is_verified_the_same_on_many_threads() {
     let bench = Bench::new();
-    let text = "x".repeat(20_000);
-    let mut scroll = bench.create();
-    for number in 1..40 {
-        scroll
-            .append(turn(number, &text), Some(&bench.signer))
-            .unwrap();
-    }
-    drop(scroll);
+    let bytes = bench.written(40, &"x".repeat(20_000));
     assert_eq!(bench.verdict(), Verdict::Verified);
-    let bytes = std::fs::read_to_string(bench.path()).unwrap();
+    let bytes = String::from_utf8(bytes).unwrap();
     let changed = bytes.replacen("\"timestamp_ns\":33", "\"timestamp_ns\":34", 1);
     assert_ne!(changed, bytes);
-    std::fs::write(bench.path(), changed).unwrap();
+    bench.put(changed);
     assert_eq!(bench.verdict(), Verdict::Tampered);
 }
 
@@ -191,14 +187,14 @@ fn a_long_scroll_is_verified_the_same_on_many_threads() {
 #[test]
 fn going_on_from_what_this_host_does_not_know_or_nobody_signed_is_told() {
     let bench = Bench::new();
-    let bytes = bench.written(3);
+    let bytes = bench.written(3, "x");
     let opened = bench.open().unwrap();
     assert!(opened.known && opened.doubts.is_empty());
     drop(opened);
     let first = bytes.split_inclusive(|byte| *byte == b'\n').next().unwrap();
     let unsigned = seal(turn(1, "x"), record_hash(first), None).unwrap();
     let other = Bench::new();
-    std::fs::write(other.path(), [first, &line_of(&unsigned)].concat()).unwrap();
+    other.put([first, &line_of(&unsigned)].concat());
     let opened = other.open().unwrap();
     assert!(!opened.known);
     assert_eq!(opened.doubts.len(), 1, "{:?}", opened.doubts);
@@ -211,9 +207,9 @@ fn record_hash(line: &[u8]) -> Option<Digest> {
 #[test]
 fn a_refusal_names_what_decided() {
     let bench = Bench::new();
-    let bytes = bench.written(3);
+    let bytes = bench.written(3, "x");
     let end = bytes.iter().position(|byte| *byte == b'\n').unwrap();
-    std::fs::write(bench.path(), &bytes[..=end]).unwrap();
+    bench.put(&bytes[..=end]);
     let error = bench.open().unwrap_err();
     assert!(error.to_string().contains("the known head is turn 2"));
 }

@@ -2,13 +2,14 @@
 
 use super::*;
 use std::sync::Mutex;
-use threadseal_core::key::{KeyUsage, LocalSigner, Message, PrivateKey, PublicKey, Signature};
+use threadseal_core::key::{KeyUsage, LocalSigner, Message, PublicKey, Signature};
 use threadseal_core::merkle::{ConsistencyProof, ProofError, leaf_hash, root};
 use threadseal_core::note::{NoteText, SignedNote};
 use threadseal_core::tlog::checkpoint::Checkpoint;
 use threadseal_core::tlog::verifier;
 use threadseal_store::clock::ManualClock;
 use threadseal_store::fault::{FaultFs, FaultKind, Keep};
+use threadseal_store::testing::signer;
 
 const ORIGIN: &str = "example.com/log";
 /// Two histories are one as far as here.
@@ -58,12 +59,17 @@ fn origin() -> Origin {
     Origin::parse(ORIGIN).unwrap()
 }
 
-fn log() -> LocalSigner {
-    LocalSigner::new(PrivateKey::from_seed([1; 32]), KeyUsage::Log)
+/// The key of a log, by its seed; that of the log has 1.
+fn log_signer(seed: u8) -> LocalSigner {
+    signer(seed, KeyUsage::Log)
 }
 
 fn log_key() -> VerifierKey {
-    VerifierKey::of_log(name(ORIGIN), *log().public_key())
+    key_of(ORIGIN, 1)
+}
+
+fn key_of(origin: &str, seed: u8) -> VerifierKey {
+    VerifierKey::of_log(name(origin), *log_signer(seed).public_key())
 }
 
 fn at(seconds: u64) -> Timestamp {
@@ -78,7 +84,7 @@ impl Stage {
         let files = WitnessFiles::of_home(fs.shared(), home);
         assert!(files.watch(&log_key(), None).unwrap());
         let signer = Arc::new(Remembering {
-            signer: LocalSigner::new(PrivateKey::from_seed([2; 32]), KeyUsage::Witness),
+            signer: signer(2, KeyUsage::Witness),
             signed: Mutex::default(),
         });
         let key = WitnessKey {
@@ -149,12 +155,24 @@ fn proof(history: char, old: u64, new: u64) -> ConsistencyProof {
 }
 
 fn note(history: char, size: u64) -> SignedNote {
-    let checkpoint = Checkpoint::new(origin(), tree(history, size)).unwrap();
-    checkpoint.sign(&log()).unwrap()
+    note_of(ORIGIN, 1, history, size)
+}
+
+/// A checkpoint of a log of this origin, by the key of this seed.
+fn note_of(origin: &str, seed: u8, history: char, size: u64) -> SignedNote {
+    let origin = Origin::parse(origin).unwrap();
+    let checkpoint = Checkpoint::new(origin, tree(history, size)).unwrap();
+    checkpoint.sign(&log_signer(seed)).unwrap()
 }
 
 fn request(old: u64, history: char, size: u64) -> AddCheckpoint {
     AddCheckpoint::new(old, proof(history, old, size), note(history, size)).unwrap()
+}
+
+/// The same for the checkpoint of another log or by another key.
+fn request_of(origin: &str, seed: u8, old: u64, size: u64) -> AddCheckpoint {
+    let note = note_of(origin, seed, 'a', size);
+    AddCheckpoint::new(old, proof('a', old, size), note).unwrap()
 }
 
 #[test]
@@ -228,13 +246,10 @@ fn no_more_conflicts_are_kept_than_convict() {
 #[test]
 fn what_is_not_watched_or_not_signed_is_not_remembered() {
     let stage = Stage::new();
-    let other = Checkpoint::new(Origin::parse("example.com/other").unwrap(), tree('a', 2));
-    let other = AddCheckpoint::new(0, proof('a', 0, 2), other.unwrap().sign(&log()).unwrap());
-    assert_eq!(stage.refused(&other.unwrap()).0, Refusal::UnknownLog);
-    let stranger = LocalSigner::new(PrivateKey::from_seed([9; 32]), KeyUsage::Log);
-    let forged = Checkpoint::new(origin(), tree('a', 2)).unwrap();
-    let forged = AddCheckpoint::new(0, proof('a', 0, 2), forged.sign(&stranger).unwrap());
-    assert_eq!(stage.refused(&forged.unwrap()).0.status(), 403);
+    let other = request_of("example.com/other", 1, 0, 2);
+    assert_eq!(stage.refused(&other).0, Refusal::UnknownLog);
+    let forged = request_of(ORIGIN, 9, 0, 2);
+    assert_eq!(stage.refused(&forged).0.status(), 403);
     assert_eq!(stage.last(), None);
     assert_eq!(stage.signer.signed.lock().unwrap().len(), 0);
 }
@@ -244,27 +259,20 @@ fn a_log_is_watched_by_every_key_of_it_that_was_named_and_keeps_what_was_cosigne
     let stage = Stage::new();
     stage.cosigned(0, 'a', 2);
     assert!(!stage.files.watch(&log_key(), None).unwrap());
-    let second = LocalSigner::new(PrivateKey::from_seed([7; 32]), KeyUsage::Log);
-    let second_key = VerifierKey::of_log(name(ORIGIN), *second.public_key());
-    let by_second = Checkpoint::new(origin(), tree('a', 4)).unwrap();
-    let by_second = by_second.sign(&second).unwrap();
-    let by_second = AddCheckpoint::new(2, proof('a', 2, 4), by_second).unwrap();
+    let by_second = request_of(ORIGIN, 7, 2, 4);
     assert_eq!(stage.refused(&by_second).0.status(), 403);
     let url = Some("https://log.example/");
-    assert!(stage.files.watch(&second_key, url).unwrap());
+    assert!(stage.files.watch(&key_of(ORIGIN, 7), url).unwrap());
     assert!(matches!(stage.ask(&by_second), Ok(Answer::Cosigned(_))));
     assert_eq!(stage.files.logs().unwrap().len(), 2);
     for url in ["two words", "a\nlog b", ""] {
-        let third = LocalSigner::new(PrivateKey::from_seed([8; 32]), KeyUsage::Log);
-        let third = VerifierKey::of_log(name("example.com/third"), *third.public_key());
+        let third = key_of("example.com/third", 8);
         assert!(stage.files.watch(&third, Some(url)).is_err(), "{url:?}");
     }
     assert_eq!(stage.files.logs().unwrap().len(), 2);
     let witness = stage.key.verifier();
-    assert_eq!(
-        stage.files.watch(&witness, None).unwrap_err().kind(),
-        ErrorKind::Key
-    );
+    let error = stage.files.watch(&witness, None).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Key);
 }
 
 // T-WIT-18
@@ -272,9 +280,8 @@ fn a_log_is_watched_by_every_key_of_it_that_was_named_and_keeps_what_was_cosigne
 fn a_log_whose_past_is_lost_or_damaged_is_not_cosigned() {
     let stage = Stage::new();
     stage.cosigned(0, 'a', 5);
-    let path = Path::new("/home/witness")
-        .join(folder_name(&origin()))
-        .join("last");
+    let folder = Path::new("/home/witness").join(folder_name(&origin()));
+    let path = folder.join("last");
     let whole = stage.fs.bytes_of(&path).unwrap();
     let text = String::from_utf8(whole.clone()).unwrap();
     for bad in [
@@ -318,10 +325,9 @@ fn both_histories(stage: &Stage) -> usize {
     for size in [2, 4, 4, 6] {
         for history in ['a', 'b'] {
             stage.clock.advance_micros(1_000_000);
-            let old = stage.files.remembered(&origin());
-            let old = old.map_or(0, |remembered| {
-                remembered.last.map_or(0, |(tree, _)| tree.size)
-            });
+            let remembered = stage.files.remembered(&origin()).ok();
+            let last = remembered.and_then(|remembered| remembered.last);
+            let old = last.map_or(0, |(tree, _)| tree.size);
             failed += usize::from(stage.ask(&request(old, history, size)).is_err());
         }
     }
@@ -336,28 +342,18 @@ fn one_history(stage: &Stage, what: &str) {
         trees.all(|signed| *signed == tree(history, signed.size))
     };
     assert!(of('a') || of('b'), "{what}: {signed:?}");
-    assert!(
-        signed.is_sorted_by_key(|(time, _)| *time),
-        "{what}: {signed:?}"
-    );
-    assert!(
-        signed.is_sorted_by_key(|(_, tree)| tree.size),
-        "{what}: {signed:?}"
-    );
+    let by_time = signed.is_sorted_by_key(|(time, _)| *time);
+    let by_size = signed.is_sorted_by_key(|(_, tree)| tree.size);
+    assert!(by_time && by_size, "{what}: {signed:?}");
 }
 
 // T-WIT-17
 #[test]
 fn whatever_fails_two_histories_are_never_signed_and_times_never_go_back() {
-    let calls = {
-        let stage = Stage::new();
-        stage.fs.plan(usize::MAX, FaultKind::Io);
-        assert_eq!(both_histories(&stage), 0);
-        let calls = stage.fs.calls();
-        one_history(&stage, "no fault");
-        assert_eq!(stage.size(), 6);
-        calls
-    };
+    let stage = Stage::new();
+    let calls = (stage.fs).calls_of(|| assert_eq!(both_histories(&stage), 0));
+    one_history(&stage, "no fault");
+    assert_eq!(stage.size(), 6);
     let keeps = [
         Keep::Nothing,
         Keep::Everything,
@@ -391,14 +387,10 @@ fn whatever_fails_two_histories_are_never_signed_and_times_never_go_back() {
 // T-WIT-18
 #[test]
 fn while_a_log_is_added_whatever_fails_it_is_watched_or_not_and_never_forgotten() {
-    let other = LocalSigner::new(PrivateKey::from_seed([7; 32]), KeyUsage::Log);
-    let other = VerifierKey::of_log(name("example.com/other"), *other.public_key());
-    let calls = {
-        let stage = Stage::new();
-        stage.fs.plan(usize::MAX, FaultKind::Io);
-        stage.files.watch(&other, None).unwrap();
-        stage.fs.calls()
-    };
+    let other = key_of("example.com/other", 7);
+    let stage = Stage::new();
+    let watch = || assert!(stage.files.watch(&other, None).unwrap());
+    let calls = stage.fs.calls_of(watch);
     for call in 0..calls {
         for kind in FaultKind::ALL {
             let stage = Stage::new();

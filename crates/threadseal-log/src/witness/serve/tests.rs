@@ -4,10 +4,11 @@ use super::*;
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::thread::JoinHandle;
-use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
+use threadseal_core::key::KeyUsage;
 use threadseal_core::note::KeyName;
 use threadseal_store::clock::SystemClock;
 use threadseal_store::sys::RealFs;
+use threadseal_store::testing::signer;
 
 /// A witness that serves until it is dropped.
 struct Serving {
@@ -20,7 +21,7 @@ struct Serving {
 impl Serving {
     fn start() -> Self {
         let home = tempfile::tempdir().unwrap();
-        let signer = LocalSigner::new(PrivateKey::from_seed([3; 32]), KeyUsage::Witness);
+        let signer = signer(3, KeyUsage::Witness);
         let key = WitnessKey {
             name: KeyName::parse("witness.example/w").unwrap(),
             signer: Arc::new(signer),
@@ -42,9 +43,8 @@ impl Serving {
 
     fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).unwrap();
-        stream
-            .set_read_timeout(Some(Duration::from_secs(20)))
-            .unwrap();
+        let longest = Some(Duration::from_secs(20));
+        stream.set_read_timeout(longest).unwrap();
         stream
     }
 
@@ -93,11 +93,8 @@ fn requests_are_cut_where_they_end_however_their_bytes_come() {
     );
     for step in [1, 2, 3, 64, 4096] {
         let answers = serving.answer(text.as_bytes(), step);
-        let statuses: Vec<&str> = answers
-            .split("HTTP/1.")
-            .skip(1)
-            .map(|answer| &answer[2..5])
-            .collect();
+        let answered = answers.split("HTTP/1.").skip(1);
+        let statuses: Vec<&str> = answered.map(|answer| &answer[2..5]).collect();
         assert_eq!(statuses, ["400", "400", "404"], "{step}: {answers}");
     }
 }
@@ -106,23 +103,18 @@ fn requests_are_cut_where_they_end_however_their_bytes_come() {
 #[test]
 fn what_two_readers_could_cut_in_two_ways_is_refused() {
     let serving = Serving::start();
+    let chunked = "Transfer-Encoding: chunked\r\n";
     for (head, expected) in [
-        (
-            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-            400,
-        ),
+        (&*format!("{chunked}{chunked}\r\n0\r\n\r\n"), 400),
         ("Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501),
         ("Content-Length: 1\r\nContent-Length: 2\r\n\r\nxy", 400),
         ("Content-Length: +1\r\n\r\nx", 400),
         ("Content-Length: 1, 1\r\n\r\nx", 400),
         ("Content-Length:\r\n\r\n", 400),
         ("Content-Length : 1\r\n\r\nx", 400),
-        (
-            "Transfer-Encoding: chunked\r\n\r\n2\r\nabc\r\n0\r\n\r\n",
-            400,
-        ),
-        ("Transfer-Encoding: chunked\r\n\r\nz\r\n", 400),
-        ("Transfer-Encoding: chunked\r\n\r\n0\r\nA: b\r\n\r\n", 400),
+        (&*format!("{chunked}\r\n2\r\nabc\r\n0\r\n\r\n"), 400),
+        (&*format!("{chunked}\r\nz\r\n"), 400),
+        (&*format!("{chunked}\r\n0\r\nA: b\r\n\r\n"), 400),
         ("Host: other\r\n\r\n", 400),
         ("Expect: a lot\r\n\r\n", 417),
     ] {
@@ -150,36 +142,21 @@ fn nothing_is_read_without_end() {
     let serving = Serving::start();
     let most = MAX_WITNESS_BODY_BYTES;
     let chunk = format!("{:x}\r\n{}\r\n", most + 1, "x".repeat(most + 1));
+    let length = |length: &str| format!("Content-Length: {length}\r\n\r\n");
+    let chunked = |chunks: &str| format!("Transfer-Encoding: chunked\r\n\r\n{chunks}");
+    let endless = format!("1;{}", "x".repeat(2 * MAX_HEAD_BYTES));
     for (head, expected) in [
-        (format!("Content-Length: {}\r\n\r\n", most + 1), 413),
-        (format!("Content-Length: {}\r\n\r\n", "9".repeat(18)), 413),
-        (format!("Content-Length: {}\r\n\r\n", "9".repeat(40)), 400),
-        (
-            format!("Transfer-Encoding: chunked\r\n\r\n{chunk}0\r\n\r\n"),
-            413,
-        ),
-        (
-            format!(
-                "Transfer-Encoding: chunked\r\n\r\n{}",
-                "1\r\nx\r\n".repeat(most + 1)
-            ),
-            413,
-        ),
-        (
-            format!(
-                "Transfer-Encoding: chunked\r\n\r\n1;{}",
-                "x".repeat(2 * MAX_HEAD_BYTES)
-            ),
-            400,
-        ),
+        (length(&(most + 1).to_string()), 413),
+        (length(&"9".repeat(18)), 413),
+        (length(&"9".repeat(40)), 400),
+        (chunked(&format!("{chunk}0\r\n\r\n")), 413),
+        (chunked(&"1\r\nx\r\n".repeat(most + 1)), 413),
+        (chunked(&endless), 400),
         (format!("A: {}\r\n\r\n", "x".repeat(MAX_HEAD_BYTES)), 431),
         (format!("{}\r\n", "A: b\r\n".repeat(MAX_HEADERS + 1)), 431),
     ] {
-        assert_eq!(
-            serving.status(&format!("{POST}{head}")),
-            expected,
-            "{head:.80}"
-        );
+        let status = serving.status(&format!("{POST}{head}"));
+        assert_eq!(status, expected, "{head:.80}");
     }
     // A body that ends too early is no request; its client may be gone.
     let cut = format!("Content-Length: {most}\r\n\r\n{}", "x".repeat(most - 1));
@@ -224,13 +201,14 @@ fn an_answer_has_its_length_and_without_a_body_only_that() {
         let answer = serving.answer(request.as_bytes(), usize::MAX);
         let (head, found) = answer.split_once("\r\n\r\n").unwrap();
         assert!(head.starts_with("HTTP/1.1 404 Not Found\r\n"), "{head}");
-        assert!(
-            head.contains(&format!("\r\nContent-Length: {}\r\n", body.len())),
-            "{head}"
-        );
-        let kind = "\r\nContent-Type: text/plain; charset=utf-8\r\n";
-        assert!(head.contains(kind), "{head}");
-        assert!(head.contains("\r\nCache-Control: no-store\r\n"), "{head}");
+        for line in [
+            &*format!("Content-Length: {}", body.len()),
+            "Content-Type: text/plain; charset=utf-8",
+            "Cache-Control: no-store",
+        ] {
+            let line = format!("\r\n{line}\r\n");
+            assert!(head.contains(&line), "{head}");
+        }
         assert_eq!(found, expected);
     }
 }

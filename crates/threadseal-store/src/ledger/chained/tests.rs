@@ -10,9 +10,10 @@ use crate::ledger::{
 };
 use crate::random::SeededRandom;
 use crate::sys::RealFs;
+use crate::testing::signer;
 use std::sync::atomic::{AtomicBool, Ordering};
 use threadseal_core::canon::json::Text;
-use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
+use threadseal_core::key::{KeyUsage, LocalSigner};
 use threadseal_core::time::Timestamp;
 use threadseal_formats::ledger::{
     Effect, GENESIS_EFFECT, Genesis, StepStatus, WaitReason, WaitState,
@@ -23,11 +24,10 @@ fn run() -> RunId {
 }
 
 fn host() -> Host {
+    let now = Timestamp::from_micros(1_800_000_000_000_000).unwrap();
     Host {
         fs: RealFs::shared(),
-        clock: Arc::new(ManualClock::new(
-            Timestamp::from_micros(1_800_000_000_000_000).unwrap(),
-        )),
+        clock: Arc::new(ManualClock::new(now)),
         random: Arc::new(SeededRandom::new(3)),
         heads: Arc::new(MemoryHeadStore::default()),
     }
@@ -121,24 +121,21 @@ fn every_record_names_the_one_before_it_and_the_callers_stay_as_they_were() {
     let given = records.clone();
     let appended = ledger.append_batch(&run(), &records).unwrap();
     assert_eq!(records, given);
-    assert_eq!(
-        appended.tip,
-        Tip {
-            count: 3,
-            hash: appended.records[2].record_hash
-        }
-    );
-    assert_eq!(
-        appended.records[1].prev_hash,
-        appended.records[0].record_hash
-    );
+    let [first, second, third] = &appended.records[..] else {
+        panic!()
+    };
+    let tip = Tip {
+        count: 3,
+        hash: third.record_hash,
+    };
+    assert_eq!(appended.tip, tip);
+    assert_eq!(second.prev_hash, first.record_hash);
     append(&ledger, "d").unwrap();
     assert_eq!(hold(ledger.records()), 4);
     let mut other = record("x");
     other.run_id = RunId::parse("other").unwrap();
-    let refused = ledger
-        .append_batch(&run(), &[record("y"), other])
-        .unwrap_err();
+    let refused = ledger.append_batch(&run(), &[record("y"), other]);
+    let refused = refused.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::InvalidInput);
     assert_eq!(hold(ledger.records()), 4);
 }
@@ -155,7 +152,7 @@ fn a_large_batch_is_signed_in_order_and_a_signer_that_fails_stops_all_of_it() {
             }
         }
     }
-    let key = LocalSigner::new(PrivateKey::from_seed([7; 32]), KeyUsage::Native);
+    let key = signer(7, KeyUsage::Native);
     let public = *key.public_key();
     let ledger =
         HashChainedLedgerStore::new(MemoryLedgerStore::new()).with_signer(Arc::new(Picky(key)));
@@ -245,12 +242,11 @@ fn a_ledger_behind_the_head_that_this_host_knows_takes_no_record() {
     let older = std::fs::read(&path).unwrap();
     let last = append(&open(), "b").unwrap();
     assert_eq!(last.unpublished, None);
-    let head = host.heads.fetch(&run().record_id()).unwrap().unwrap();
-    assert_eq!(
-        (head.kind, head.head.seq, head.head.size),
-        (RecordKind::Ledger, 1, 2)
-    );
-    assert_eq!(Some(head.head.line), last.tip.hash);
+    let head = || host.heads.fetch(&run().record_id()).unwrap().unwrap();
+    let known = head();
+    let facts = (known.kind, known.head.seq, known.head.size);
+    assert_eq!(facts, (RecordKind::Ledger, 1, 2));
+    assert_eq!(Some(known.head.line), last.tip.hash);
     let newer = std::fs::read(&path).unwrap();
 
     forget_index();
@@ -275,15 +271,7 @@ fn a_ledger_behind_the_head_that_this_host_knows_takes_no_record() {
     forget_index();
     std::fs::write(&path, newer).unwrap();
     append(&open(), "c").unwrap();
-    assert_eq!(
-        host.heads
-            .fetch(&run().record_id())
-            .unwrap()
-            .unwrap()
-            .head
-            .seq,
-        2
-    );
+    assert_eq!(head().head.seq, 2);
 }
 
 #[test]
@@ -297,29 +285,19 @@ fn a_ledger_that_is_put_back_under_a_running_process_is_noticed() {
     let stored = append(&ledger, "a").unwrap();
     append(&ledger, "b").unwrap();
     let other = MemoryLedgerStore::new();
-    let entries = ledger.chain(
-        &run(),
-        &Tip::EMPTY,
-        &[record("a"), record("x"), record("y")],
-    );
-    let entries: Vec<_> = entries
-        .unwrap()
-        .into_iter()
-        .map(|(_, entry)| entry)
-        .collect();
+    let entries = ledger.chain(&run(), &Tip::EMPTY, &["a", "x", "y"].map(record));
+    let entries = entries.unwrap().into_iter();
+    let entries: Vec<_> = entries.map(|(_, entry)| entry).collect();
     let _ = other.append_if(&run(), &Tip::EMPTY, &entries).unwrap();
     let known = ledger.remembered(&run());
     let floor = known.lock().unwrap().floor;
     assert_eq!(floor.count, 2);
     let replaced = HashChainedLedgerStore::new(other);
     let tip = replaced.store.tip(&run()).unwrap().unwrap();
-    assert!(replaced.check_contains(&run(), &tip, &floor).is_err());
-    assert!(replaced.check_contains(&run(), &tip, &stored.tip).is_ok());
-    assert!(
-        replaced
-            .check_contains(&run(), &stored.tip, &floor)
-            .is_err()
-    );
+    let contains = |tip, floor| replaced.check_contains(&run(), tip, floor).is_ok();
+    assert!(!contains(&tip, &floor));
+    assert!(contains(&tip, &stored.tip));
+    assert!(!contains(&stored.tip, &floor));
 }
 
 #[derive(Debug)]
@@ -338,7 +316,7 @@ impl RecordSigner for TestSigner {
 // T-STO-08
 #[test]
 fn each_actor_signs_with_its_own_key_and_nobody_for_another() {
-    let key = |seed| LocalSigner::new(PrivateKey::from_seed([seed; 32]), KeyUsage::Native);
+    let key = |seed| signer(seed, KeyUsage::Native);
     let signers = ActorSigners::new()
         .with("ar_agent", Arc::new(key(1)))
         .with("ar_human", Arc::new(key(2)));
@@ -377,13 +355,8 @@ fn a_signature_is_stored_beside_the_hash_and_a_key_that_fails_stores_nothing() {
     assert_eq!(by("human").unwrap().records[0].signature, None);
     assert_eq!(by("locked").unwrap_err().kind(), ErrorKind::Key);
     assert_eq!(hold(ledger.records()), 2);
-    let line = ledger
-        .records()
-        .list_after(&run(), 0, 1)
-        .unwrap()
-        .remove(0)
-        .line;
-    assert_eq!(line, signed.to_line().unwrap());
+    let stored = ledger.records().list_after(&run(), 0, 1).unwrap();
+    assert_eq!(stored[0].line, signed.to_line().unwrap());
 }
 
 /// W12: chained outside the offloading, every record would be a false alarm.
@@ -398,10 +371,8 @@ fn long_texts_lie_elsewhere_and_the_chain_holds() {
     let marker = Value::Object(vec![(Text::from("$artifact"), id.as_str().into())]);
     assert_eq!(stored.result, Some(marker.clone()));
     assert_eq!(stored.effect.unwrap().payload.get("text"), Some(&marker));
-    assert_eq!(
-        ledger.artifacts().get(&run(), &id).unwrap(),
-        long.as_bytes()
-    );
+    let artifact = ledger.artifacts().get(&run(), &id).unwrap();
+    assert_eq!(artifact, long.as_bytes());
     append(&ledger, "short").unwrap();
     assert_eq!(hold(ledger.records()), 2);
 }
@@ -414,15 +385,10 @@ fn artifacts_in_files_are_what_their_names_say_or_refused() {
     let id = artifacts.put(&run(), b"content").unwrap();
     assert_eq!(artifacts.get(&run(), &id).unwrap(), b"content");
     std::fs::write(folder.path().join(format!("{id}.bin")), "changed").unwrap();
-    assert_eq!(
-        artifacts.get(&run(), &id).unwrap_err().kind(),
-        ErrorKind::Refused
-    );
+    let kind_of = |id: &str| artifacts.get(&run(), id).unwrap_err().kind();
+    assert_eq!(kind_of(&id), ErrorKind::Refused);
     for absent in ["../x", "", &"0".repeat(32)] {
-        assert_eq!(
-            artifacts.get(&run(), absent).unwrap_err().kind(),
-            ErrorKind::InvalidInput
-        );
+        assert_eq!(kind_of(absent), ErrorKind::InvalidInput);
     }
 }
 
@@ -453,15 +419,8 @@ fn a_recorder_stamps_every_record_and_names_whoever_answers() {
     let begin = || {
         let id = host.new_record().unwrap();
         let genesis = Genesis::new(id, host.clock.now().unwrap());
-        let session = Some("s".to_owned());
-        RunRecorder::create(
-            Arc::clone(&ledger),
-            host.clone(),
-            run(),
-            actor.clone(),
-            session,
-            &genesis,
-        )
+        let (ledger, host, actor) = (Arc::clone(&ledger), host.clone(), actor.clone());
+        RunRecorder::create(ledger, host, run(), actor, Some("s".to_owned()), &genesis)
     };
     let recorder = begin().unwrap();
     assert_eq!(begin().unwrap_err().kind(), ErrorKind::Refused);

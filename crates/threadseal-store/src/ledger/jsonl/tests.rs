@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::ledger::LedgerStoreExt as _;
-use crate::ledger::conformance::{self, append_next, entry, run_id, whole_chain};
+use crate::ledger::conformance::{self, append_next, entry, fill, run_id, whole_chain};
 use crate::sys::RealFs;
 use std::fs;
 use threadseal_core::digest::Digest;
@@ -27,17 +27,33 @@ impl Bench {
 
     fn with_records(count: usize) -> Self {
         let bench = Self::new();
-        let store = bench.store();
-        for number in 0..count {
-            append_next(&store, &bench.run, &number.to_string()).unwrap();
-        }
+        fill(&bench.store(), &bench.run, count);
         bench
     }
 
     fn path(&self, ending: &str) -> PathBuf {
-        self.folder
-            .path()
-            .join(format!("ledger_{}{ending}", self.run))
+        let name = format!("ledger_{}{ending}", self.run);
+        self.folder.path().join(name)
+    }
+
+    fn index(&self) -> Vec<u8> {
+        fs::read(self.path(".index")).unwrap()
+    }
+
+    fn put_index(&self, bytes: &[u8]) {
+        fs::write(self.path(".index"), bytes).unwrap();
+    }
+
+    /// How many records a new process reads, all of which are one chain.
+    fn length(&self) -> usize {
+        whole_chain(&self.store(), &self.run).len()
+    }
+
+    /// Asserts that a new process refuses to append.
+    #[track_caller]
+    fn refuses(&self, what: impl std::fmt::Debug) {
+        let refused = self.append("next").unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Refused, "{what:?}");
     }
 
     fn ledger(&self) -> Vec<u8> {
@@ -53,12 +69,7 @@ impl Bench {
     }
 
     fn faults(&self, repair: bool) -> Vec<(&'static str, bool)> {
-        let report = self.store().fsck(&self.run, repair).unwrap();
-        report
-            .faults
-            .iter()
-            .map(|fault| (fault.code, fault.repaired))
-            .collect()
+        conformance::faults(&self.store(), &self.run, repair)
     }
 
     fn names(&self) -> Vec<String> {
@@ -92,7 +103,7 @@ fn a_ledger_is_its_lines_and_nothing_else() {
     }
     assert_eq!(bench.ledger(), expected);
     assert_eq!(bench.names(), ["ledger_r-1.index", "ledger_r-1.jsonl"]);
-    assert_eq!(fs::metadata(bench.path(".index")).unwrap().len(), 4 * 64);
+    assert_eq!(bench.index().len(), 4 * 64);
 }
 
 /// W3: AbstractRuntime glues the next record to a torn line and loses both.
@@ -103,38 +114,28 @@ fn a_torn_line_is_moved_aside_and_never_written_after() {
     let whole = bench.ledger();
     let torn = [&whole[..], b"{\"run_id\":\"r-1\",\"st"].concat();
     bench.put(&torn);
-    assert_eq!(whole_chain(&bench.store(), &bench.run).len(), 3);
+    assert_eq!(bench.length(), 3);
     assert_eq!(bench.faults(false), [("torn_tail", false)]);
     bench.append("next").unwrap();
-    assert_eq!(whole_chain(&bench.store(), &bench.run).len(), 4);
+    assert_eq!(bench.length(), 4);
     assert!(bench.ledger().starts_with(&whole));
-    let aside = format!(
-        "ledger_r-1.jsonl.tail-{}-{}",
-        whole.len(),
-        Digest::of(&torn[whole.len()..])
-    );
-    assert_eq!(
-        fs::read(bench.folder.path().join(aside)).unwrap(),
-        torn[whole.len()..]
-    );
+    let tail = &torn[whole.len()..];
+    let aside = format!(".jsonl.tail-{}-{}", whole.len(), Digest::of(tail));
+    assert_eq!(fs::read(bench.path(&aside)).unwrap(), tail);
     assert_eq!(bench.faults(false), []);
 }
 
 #[test]
 fn every_cut_of_the_last_record_is_settled_or_refused_as_rolled_back() {
     let bench = Bench::with_records(3);
-    let (whole, index) = (bench.ledger(), fs::read(bench.path(".index")).unwrap());
-    let last = whole[..whole.len() - 1]
-        .iter()
-        .rposition(|byte| *byte == b'\n')
-        .unwrap()
-        + 1;
+    let (whole, index) = (bench.ledger(), bench.index());
+    let mut before_last = whole[..whole.len() - 1].iter();
+    let last = before_last.rposition(|byte| *byte == b'\n').unwrap() + 1;
     for end in last..whole.len() {
         bench.put(&whole[..end]);
         // The record was acknowledged: the index knows.
-        fs::write(bench.path(".index"), &index).unwrap();
-        let refused = bench.append("next").unwrap_err();
-        assert_eq!(refused.kind(), ErrorKind::Refused, "{end}");
+        bench.put_index(&index);
+        bench.refuses(end);
         // Only the line feed is missing: nothing was lost, and fsck may report that.
         let lacks_only_its_end = end == whole.len() - 1;
         let faults = bench.faults(true);
@@ -143,33 +144,24 @@ fn every_cut_of_the_last_record_is_settled_or_refused_as_rolled_back() {
             assert_eq!(bench.ledger(), whole);
             bench.put(&whole[..end]);
         } else {
-            assert!(
-                faults.contains(&("rolled_back", false)),
-                "{end}: {faults:?}"
-            );
+            let is_found = faults.contains(&("rolled_back", false));
+            assert!(is_found, "{end}: {faults:?}");
             assert_eq!(bench.ledger(), whole[..end]);
         }
         // The record was not acknowledged: a crash before the entry was written.
-        fs::write(bench.path(".index"), &index[..3 * 64]).unwrap();
+        bench.put_index(&index[..3 * 64]);
         bench.append("next").unwrap();
         let expected = if lacks_only_its_end { 4 } else { 3 };
-        assert_eq!(
-            whole_chain(&bench.store(), &bench.run).len(),
-            expected,
-            "{end}"
-        );
+        assert_eq!(bench.length(), expected, "{end}");
         assert_eq!(bench.faults(false), [], "{end}");
-        assert_eq!(
-            fs::metadata(bench.path(".index")).unwrap().len(),
-            64 * (expected as u64 + 1)
-        );
+        assert_eq!(bench.index().len(), 64 * (expected + 1));
     }
 }
 
 #[test]
 fn a_lost_or_damaged_index_is_made_again_and_never_believed_against_the_file() {
     let bench = Bench::with_records(20);
-    let (whole, index) = (bench.ledger(), fs::read(bench.path(".index")).unwrap());
+    let (whole, index) = (bench.ledger(), bench.index());
     let mut damaged = vec![
         Vec::new(),
         index[..64].to_vec(),
@@ -183,12 +175,12 @@ fn a_lost_or_damaged_index_is_made_again_and_never_believed_against_the_file() {
         damaged.push(flipped);
     }
     for bytes in damaged {
-        fs::write(bench.path(".index"), &bytes).unwrap();
-        assert_eq!(whole_chain(&bench.store(), &bench.run).len(), 20);
+        bench.put_index(&bytes);
+        assert_eq!(bench.length(), 20);
         let found = bench.store().find_completed(&bench.run, "no key");
         assert_eq!(found.unwrap(), None);
         bench.append("next").unwrap();
-        assert_eq!(whole_chain(&bench.store(), &bench.run).len(), 21);
+        assert_eq!(bench.length(), 21);
         bench.faults(true);
         assert_eq!(bench.faults(false), []);
         assert!(bench.ledger().starts_with(&whole));
@@ -201,7 +193,7 @@ fn a_lost_or_damaged_index_is_made_again_and_never_believed_against_the_file() {
 #[test]
 fn a_file_that_was_cut_changed_put_back_or_removed_takes_no_record() {
     let bench = Bench::with_records(5);
-    let (whole, index) = (bench.ledger(), fs::read(bench.path(".index")).unwrap());
+    let (whole, index) = (bench.ledger(), bench.index());
     let cut = whole.iter().position(|byte| *byte == b'\n').unwrap() + 1;
     let mut changed = whole.clone();
     let last = changed.len() - 30;
@@ -212,15 +204,14 @@ fn a_file_that_was_cut_changed_put_back_or_removed_takes_no_record() {
         (&changed, "changed"),
     ] {
         bench.put(bytes);
-        let refused = bench.append("next").unwrap_err();
-        assert_eq!(refused.kind(), ErrorKind::Refused, "{code}");
+        bench.refuses(code);
         let faults = bench.faults(true);
         assert!(faults.contains(&(code, false)), "{faults:?}");
         assert_eq!(bench.ledger(), bytes);
-        assert_eq!(fs::read(bench.path(".index")).unwrap(), index);
+        assert_eq!(bench.index(), index);
     }
     fs::remove_file(bench.path(".jsonl")).unwrap();
-    assert_eq!(bench.append("next").unwrap_err().kind(), ErrorKind::Refused);
+    bench.refuses("missing");
     assert_eq!(bench.faults(true), [("missing", false)]);
 }
 
@@ -231,16 +222,14 @@ fn a_change_of_the_file_between_two_appends_of_one_process_is_noticed() {
     append_next(&store, &bench.run, "warm").unwrap();
     let whole = bench.ledger();
     bench.put(&whole[..whole.len() / 2]);
-    assert_eq!(
-        append_next(&store, &bench.run, "next").unwrap_err().kind(),
-        ErrorKind::Refused
-    );
+    let refused = append_next(&store, &bench.run, "next").unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Refused);
     bench.put(&whole);
     append_next(&store, &bench.run, "next").unwrap();
     fs::remove_file(bench.path(".index")).unwrap();
     append_next(&store, &bench.run, "after the index went").unwrap();
-    assert_eq!(whole_chain(&bench.store(), &bench.run).len(), 8);
-    assert_eq!(fs::metadata(bench.path(".index")).unwrap().len(), 9 * 64);
+    assert_eq!(bench.length(), 8);
+    assert_eq!(bench.index().len(), 9 * 64);
 }
 
 #[test]
@@ -250,32 +239,13 @@ fn what_another_program_wrote_is_taken_over_and_what_is_no_record_stops_the_stor
     let odd = b"{\"run_id\": \"r-1\", \"n\": NaN, \"run_id\": \"r-1\"}";
     bench.put(&[&first[..], b"\n", odd, b"\n"].concat());
     let store = bench.store();
-    assert_eq!(
-        store.tip(&bench.run).unwrap(),
-        Some(Tip {
-            count: 2,
-            hash: None
-        })
-    );
-    assert_eq!(
-        store.find_completed(&bench.run, "k").unwrap().unwrap().seq,
-        0
-    );
+    let tip = |count, hash| Tip { count, hash };
+    assert_eq!(store.tip(&bench.run).unwrap(), Some(tip(2, None)));
+    let found = store.find_completed(&bench.run, "k").unwrap();
+    assert_eq!(found.unwrap().seq, 0);
     let next = entry(&bench.run, None, "next", None);
-    let tip = Tip {
-        count: 2,
-        hash: None,
-    };
-    let stored = store
-        .append_if(&bench.run, &tip, std::slice::from_ref(&next))
-        .unwrap();
-    assert_eq!(
-        stored,
-        Append::Stored(Tip {
-            count: 3,
-            hash: next.record_hash
-        })
-    );
+    let stored = store.append_if(&bench.run, &tip(2, None), std::slice::from_ref(&next));
+    assert_eq!(stored.unwrap(), Append::Stored(tip(3, next.record_hash)));
     for bad in [
         &b"garbage\n"[..],
         b"{\"run_id\":\"r-1\",{\"run_id\":\"r-1\"}\n",
@@ -284,11 +254,9 @@ fn what_another_program_wrote_is_taken_over_and_what_is_no_record_stops_the_stor
     ] {
         let before = bench.ledger();
         bench.put(&[&before[..], bad].concat());
-        assert_eq!(bench.append("x").unwrap_err().kind(), ErrorKind::Refused);
-        assert_eq!(
-            bench.store().tip(&bench.run).unwrap_err().kind(),
-            ErrorKind::Refused
-        );
+        bench.refuses(bad);
+        let refused = bench.store().tip(&bench.run).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Refused);
         assert!(bench.faults(true).contains(&("not_a_record", false)));
         bench.put(&before);
     }
@@ -305,11 +273,11 @@ fn holes_that_a_power_cut_leaves_are_moved_aside() {
         &[b"\0\0", &next[5..], b"\n", &next[..], b"\n"].concat(),
     ] {
         bench.put(&[&whole[..], hole].concat());
-        assert_eq!(whole_chain(&bench.store(), &bench.run).len(), 2);
+        assert_eq!(bench.length(), 2);
         bench.append("next").unwrap();
-        assert_eq!(whole_chain(&bench.store(), &bench.run).len(), 3);
+        assert_eq!(bench.length(), 3);
         bench.put(&[&whole[..], hole].concat());
-        fs::write(bench.path(".index"), "").unwrap();
+        bench.put_index(b"");
         assert!(!bench.store().fsck(&bench.run, false).unwrap().is_clean());
         assert!(bench.store().fsck(&bench.run, true).unwrap().is_clean());
         assert_eq!(bench.ledger(), whole);
@@ -347,24 +315,14 @@ fn an_interrupted_deletion_counts_at_once_and_is_finished_by_the_next() {
         fs::write(path, bytes).unwrap();
     }
     for store in [warm, bench.store()] {
-        assert_eq!(
-            append_next(&store, &bench.run, "x").unwrap_err().kind(),
-            ErrorKind::Refused
-        );
+        let refused = append_next(&store, &bench.run, "x").unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Refused);
         assert_eq!(store.runs(None, 9).unwrap(), std::slice::from_ref(&near));
     }
     assert_eq!(bench.faults(false), [("leftover", false); 2]);
     assert_eq!(bench.faults(true), [("leftover", true); 2]);
-    assert_eq!(
-        bench
-            .store()
-            .tombstone(&bench.run)
-            .unwrap()
-            .unwrap()
-            .tip
-            .count,
-        3
-    );
+    let stone = bench.store().tombstone(&bench.run).unwrap();
+    assert_eq!(stone.unwrap().tip.count, 3);
     assert_eq!(whole_chain(&bench.store(), &near).len(), 1);
     fs::write(bench.path(".deleted"), "{}").unwrap();
     assert_eq!(bench.append("x").unwrap_err().kind(), ErrorKind::External);
@@ -375,7 +333,6 @@ fn an_interrupted_deletion_counts_at_once_and_is_finished_by_the_next() {
 #[test]
 fn an_append_costs_the_same_whatever_the_length() {
     let disk = crate::fault::FaultFs::new();
-    let store = JsonlLedgerStore::open(disk.shared(), Path::new("/ledgers")).unwrap();
     let run = run_id("long");
     let calls_of = |store: &JsonlLedgerStore, text: &str| {
         let before = disk.calls();
@@ -383,11 +340,10 @@ fn an_append_costs_the_same_whatever_the_length() {
         disk.calls() - before
     };
     let again = || JsonlLedgerStore::open(disk.shared(), Path::new("/ledgers")).unwrap();
+    let store = again();
     calls_of(&store, "first");
     let (warm, cold) = (calls_of(&store, "warm"), calls_of(&again(), "cold"));
-    for number in 0..300 {
-        append_next(&store, &run, &number.to_string()).unwrap();
-    }
+    fill(&store, &run, 300);
     assert_eq!(calls_of(&store, "warm"), warm);
     assert_eq!(calls_of(&again(), "cold"), cold);
     assert!(cold < 40, "{cold} calls");

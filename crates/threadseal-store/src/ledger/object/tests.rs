@@ -51,20 +51,31 @@ fn the_store_on_a_server_of_s3_passes_the_suite() {
     });
 }
 
+/// So many records on top of `tip`, each named by `name`: its text, and its key, if it has one.
+fn batch(
+    run: &RunId,
+    tip: &Tip,
+    size: usize,
+    name: impl Fn(u64) -> (String, Option<String>),
+) -> Vec<Entry> {
+    let mut prev = tip.hash;
+    let mut next = |number| {
+        let (text, key) = name(number);
+        let next = entry(run, prev, &text, key.as_deref());
+        prev = next.record_hash;
+        next
+    };
+    (0..size as u64).map(&mut next).collect()
+}
+
 /// Appends batches of `size` records until there are `count`.
 fn fill(store: &ObjectLedgerStore, run: &RunId, count: u64, size: usize, text: &str) {
     let mut tip = store.tip(run).unwrap().unwrap_or_default();
     while tip.count < count {
-        let (mut entries, mut prev) = (Vec::new(), tip.hash);
-        for number in 0..size as u64 {
-            let key = (tip.count + number).to_string();
-            let next = entry(run, prev, text, Some(&key));
-            prev = next.record_hash;
-            entries.push(next);
-        }
-        tip = store
-            .append_with(run, &mut |_| Ok(entries.clone()))
-            .unwrap();
+        let key = |number: u64| Some((tip.count + number).to_string());
+        let entries = batch(run, &tip, size, |number| (text.to_owned(), key(number)));
+        let stored = store.append_with(run, &mut |_| Ok(entries.clone()));
+        tip = stored.unwrap();
     }
 }
 
@@ -138,12 +149,8 @@ fn work(
     let tip = store.tip(run).or_else(|_| store.tip(run))?;
     let mut tip = tip.unwrap_or_default();
     for &size in sizes {
-        let (mut entries, mut prev) = (Vec::new(), tip.hash);
-        for number in 0..size {
-            let next = entry(run, prev, &format!("{}.{number}", tip.count), None);
-            prev = next.record_hash;
-            entries.push(next);
-        }
+        let name = |number| (format!("{}.{number}", tip.count), None);
+        let entries = batch(run, &tip, size, name);
         match store.append_if(run, &tip, &entries)? {
             Append::Stored(now) => tip = now,
             Append::Differs(other) => panic!("{other} where nobody else writes"),
@@ -299,12 +306,10 @@ fn a_writer_who_was_overtaken_is_told_and_one_whose_answer_was_lost_finds_its_re
         let writer = store(&overtaken);
         let tip = writer.tip(&run).unwrap().unwrap();
         let next = entry(&run, tip.hash, "next", None);
-        let answer = writer
-            .append_if(&run, &tip, std::slice::from_ref(&next))
-            .unwrap();
+        let answer = writer.append_if(&run, &tip, std::slice::from_ref(&next));
         let all = whole_chain(&store(&behind), &run);
         let hash = next.record_hash;
-        match answer {
+        match answer.unwrap() {
             Append::Stored(now) => {
                 assert!(is_after);
                 assert_eq!(now, Tip { count: 2, hash });
@@ -336,9 +341,11 @@ fn fsck_removes_only_what_no_head_can_come_to_name() {
         objects::seal(&*objects, &object.name, &object.bytes).unwrap();
     }
     let report = store.fsck(&run, false).unwrap();
-    assert_eq!(report.faults.len(), 1);
-    assert_eq!(report.faults[0].code, "orphan");
-    assert!(report.faults[0].message.contains(&early.name));
+    let [fault] = &report.faults[..] else {
+        panic!("{report:?}")
+    };
+    assert_eq!(fault.code, "orphan");
+    assert!(fault.message.contains(&early.name));
     assert!(store.fsck(&run, true).unwrap().is_clean());
     assert_eq!(objects.read(&early.name, 9999).unwrap(), None);
     assert!(objects.read(&pending.name, 9999).unwrap().is_some());
@@ -351,13 +358,12 @@ fn changed_missing_and_rolled_back_objects_are_refused_and_named() {
     let objects: Arc<dyn Objects> = Arc::new(Folder::new(RealFs::shared(), folder.path()));
     let (writer, run) = (store(&objects), run_id("damage"));
     fill(&writer, &run, 300, 300, "x");
-    let head_file = folder.path().join(writer.runs.log(&run).head_name());
+    let log = writer.runs.log(&run);
+    let head_file = folder.path().join(log.head_name());
     let old_head = std::fs::read(&head_file).unwrap();
     append_next(&writer, &run, "newer").unwrap();
     let segment = writer.runs.fetch(&run).unwrap().unwrap().0.levels[0][0].clone();
-    let segment_file = folder
-        .path()
-        .join(writer.runs.log(&run).segment_name(&segment));
+    let segment_file = folder.path().join(log.segment_name(&segment));
     let codes = || {
         let report = store(&objects).fsck(&run, true).unwrap();
         assert!(!report.is_clean());
@@ -379,10 +385,8 @@ fn changed_missing_and_rolled_back_objects_are_refused_and_named() {
         let mut changed = newer.clone();
         changed[at] ^= 0x20;
         std::fs::write(&head_file, changed).unwrap();
-        assert_eq!(
-            store(&objects).tip(&run).unwrap_err().kind(),
-            ErrorKind::Refused
-        );
+        let refused = store(&objects).tip(&run).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Refused);
     }
     assert_eq!(codes(), "head_damaged");
     std::fs::write(&head_file, old_head).unwrap();

@@ -1,20 +1,25 @@
 //! The suite, failing disks and power cuts, igor's layout, and keys.
 
 use super::*;
-use crate::fault::{FaultFs, FaultKind, Keep};
+use crate::fault::{FaultFs, FaultKind, Keep, ends, fail_each_call};
 use crate::lineage::conformance::{self, agent, begin, state_of, tick, whole_history};
 use crate::lineage::{Standings, StateBytes};
 use crate::sys::RealFs;
+use crate::testing::signer;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use threadseal_core::digest::Digest;
-use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
+use threadseal_core::key::{KeyUsage, PrivateKey, Signer as _};
 use threadseal_formats::lineage::{Epoch, IdentityForm, Standing, seal_original};
 
 const LINKS: usize = 3;
 
 fn at(folder: &Path) -> FileCheckpointStore {
     FileCheckpointStore::new(RealFs::shared(), folder)
+}
+
+fn in_memory(fs: &FaultFs) -> FileCheckpointStore {
+    FileCheckpointStore::new(fs.shared(), "/agents")
 }
 
 fn identity(seed: u8) -> AgentIdentity {
@@ -31,7 +36,7 @@ fn the_store_in_files_passes_the_suite() {
 
 /// Begins an agent and writes checkpoints until there are [`LINKS`] links.
 fn work(fs: &FaultFs, acknowledged: &mut Option<ContentHash>) -> Result<(), Error> {
-    let store = FileCheckpointStore::new(fs.shared(), "/agents");
+    let store = in_memory(fs);
     if store.newest(&agent())? == Newest::Nothing {
         *acknowledged = Some(begin(&store, b"0")?);
     }
@@ -43,7 +48,7 @@ fn work(fs: &FaultFs, acknowledged: &mut Option<ContentHash>) -> Result<(), Erro
 }
 
 fn history(fs: &FaultFs) -> Vec<ContentHash> {
-    let store = FileCheckpointStore::new(fs.shared(), "/agents");
+    let store = in_memory(fs);
     match store.newest(&agent()).unwrap() {
         Newest::Nothing => Vec::new(),
         _ => whole_history(&store),
@@ -52,54 +57,36 @@ fn history(fs: &FaultFs) -> Vec<ContentHash> {
 
 #[test]
 fn every_fault_at_every_call_leaves_the_newest_acknowledged_link_or_its_child() {
-    let mut runs = 0;
-    for kind in FaultKind::ALL {
-        let mut call = 0;
-        'calls: loop {
-            let lot = Some(Keep::ByLot(call as u64));
-            let ends = [None, Some(Keep::Nothing), Some(Keep::Everything), lot];
-            // All of them where the process stops at this call; else one after the other.
-            let few = [ends[call % ends.len()]];
-            let ends = match kind {
-                FaultKind::PowerOff => &ends[..],
-                _ => &few[..],
-            };
-            for end in ends.iter().copied() {
-                let fs = FaultFs::new();
-                fs.plan(call, kind);
-                let mut acknowledged = None;
-                let done = work(&fs, &mut acknowledged);
-                let Some(struck) = fs.struck() else {
-                    done.unwrap();
-                    break 'calls;
-                };
-                runs += 1;
-                match end {
-                    Some(keep) => fs.cut_power(keep),
-                    None => {
-                        fs.kill_process();
-                        fs.heal();
-                    }
-                }
-                let found = history(&fs);
-                let context = format!("{kind:?} in {struck}, call {call}, {end:?}");
-                let at = acknowledged.map_or(0, |link| {
-                    let at = found.iter().position(|found| *found == link);
-                    1 + at.unwrap_or_else(|| panic!("{context}: {link} is gone"))
-                });
-                assert!(found.len() <= at + 1, "{context}");
-                // A link that was seen once stays, whatever happens to the power.
-                fs.cut_power(Keep::Nothing);
-                assert_eq!(history(&fs), found, "{context}");
-                work(&fs, &mut None).unwrap();
-                assert_eq!(history(&fs)[..found.len()], found, "{context}");
-                assert_eq!(history(&fs).len(), LINKS);
-            }
-            call += 1;
-        }
-        assert!(call > 40, "the workload makes {call} calls only");
-    }
-    println!("{runs} runs");
+    // All ends where the process stops at this call; else one after the other.
+    let few = |call: usize, kind| match kind {
+        FaultKind::PowerOff => ends(call).to_vec(),
+        _ => vec![ends(call)[call % 4]],
+    };
+    fail_each_call(40, few, |call, kind, end| {
+        let fs = FaultFs::new();
+        fs.plan(call, kind);
+        let mut acknowledged = None;
+        let done = work(&fs, &mut acknowledged);
+        let Some(struck) = fs.struck() else {
+            done.unwrap();
+            return false;
+        };
+        fs.end(end);
+        let found = history(&fs);
+        let context = format!("{kind:?} in {struck}, call {call}, {end:?}");
+        let at = acknowledged.map_or(0, |link| {
+            let at = found.iter().position(|found| *found == link);
+            1 + at.unwrap_or_else(|| panic!("{context}: {link} is gone"))
+        });
+        assert!(found.len() <= at + 1, "{context}");
+        // A link that was seen once stays, whatever happens to the power.
+        fs.cut_power(Keep::Nothing);
+        assert_eq!(history(&fs), found, "{context}");
+        work(&fs, &mut None).unwrap();
+        assert_eq!(history(&fs)[..found.len()], found, "{context}");
+        assert_eq!(history(&fs).len(), LINKS);
+        true
+    });
 }
 
 #[test]
@@ -109,15 +96,14 @@ fn a_crash_while_a_link_is_saved_leaves_no_second_child_under_any_name() {
         work(&fs, &mut None).unwrap();
         let before = history(&fs);
         fs.plan(call, FaultKind::PowerOff);
-        let store = FileCheckpointStore::new(fs.shared(), "/agents");
+        let store = in_memory(&fs);
         let done = tick(&store, b"lost");
         if fs.struck().is_none() {
             done.unwrap();
             break;
         }
-        fs.kill_process();
-        fs.heal();
-        let store = FileCheckpointStore::new(fs.shared(), "/agents");
+        fs.end(None);
+        let store = in_memory(&fs);
         let now = history(&fs);
         if now == before {
             tick(&store, b"other").unwrap();
@@ -128,11 +114,9 @@ fn a_crash_while_a_link_is_saved_leaves_no_second_child_under_any_name() {
         let history = history(&fs);
         assert!(archived <= history.len(), "call {call}");
         for name in names.iter().filter(|name| !name.starts_with('.')) {
-            let hash = name
-                .strip_suffix(".ckpt")
-                .and_then(ContentHash::parse_hex)
-                .unwrap();
-            assert!(history.contains(&hash), "call {call}: {name}");
+            let hash = name.strip_suffix(".ckpt").and_then(ContentHash::parse_hex);
+            let is_known = history.contains(&hash.unwrap());
+            assert!(is_known, "call {call}: {name}");
         }
     }
 }
@@ -152,7 +136,7 @@ fn the_layout_is_the_originals_with_names_by_hash() {
 }
 
 fn original(prev: Option<ContentHash>, tick: u64) -> Vec<u8> {
-    let signer = LocalSigner::new(PrivateKey::from_seed([9; 32]), KeyUsage::Igor);
+    let signer = signer(9, KeyUsage::Igor);
     let header = CheckpointHeader {
         version: Version::V4,
         budget: 10,
@@ -208,10 +192,8 @@ fn a_newest_link_that_is_gone_or_garbage_is_an_error_and_no_new_beginning() {
         if let Some(bytes) = bad {
             fs::write(&live, bytes).unwrap();
         }
-        assert_eq!(
-            store.newest(&agent()).unwrap_err().kind(),
-            ErrorKind::Refused
-        );
+        let error = store.newest(&agent()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused);
         assert!(begin(&store, b"again").is_err());
         assert!(tick(&store, b"three").is_err());
         assert_eq!(fs::read(&live).ok().as_deref(), bad);
@@ -246,10 +228,8 @@ fn an_identity_is_private_and_a_damaged_one_is_an_error() {
     flipped[50] ^= 1;
     for bad in [&flipped[..], &good[..67], b""] {
         fs::write(&path, bad).unwrap();
-        assert_eq!(
-            store.load_identity(&agent()).unwrap_err().kind(),
-            ErrorKind::Key
-        );
+        let error = store.load_identity(&agent()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Key);
         assert!(store.save_identity(&agent(), &identity(5)).is_err());
         assert_eq!(fs::read(&path).unwrap(), bad);
     }
@@ -268,7 +248,7 @@ fn a_file_system_without_hard_links_archives_by_copying() {
         let disk = FaultFs::new();
         work(&disk, &mut None).unwrap();
         disk.plan(call, FaultKind::Io);
-        let store = FileCheckpointStore::new(disk.shared(), "/agents");
+        let store = in_memory(&disk);
         let done = tick(&store, b"next");
         match disk.struck() {
             Some("link") => {

@@ -1,7 +1,7 @@
 //! The suite, and the faults that only a server can have: lost answers, failovers, crashes.
 
 use super::*;
-use crate::ledger::conformance::{self, append_next, entry, run_id, whole_chain};
+use crate::ledger::conformance::{self, append_next, entry, fill, run_id, whole_chain};
 use crate::ledger::processes;
 use crate::postgres::throwaway::{Cluster, PASSWORD, database_of};
 use std::io::{Read, Write};
@@ -16,10 +16,25 @@ fn open(url: &str) -> PostgresLedgerStore {
     PostgresLedgerStore::open(url).unwrap()
 }
 
-fn fill(store: &PostgresLedgerStore, run: &RunId, count: usize) {
-    for number in 0..count {
-        append_next(store, run, &number.to_string()).unwrap();
-    }
+/// The address of a database at this port, with this password.
+fn address(user: &str, password: &str, port: u16, database: &str) -> String {
+    let password = password.replace(' ', "%20");
+    format!("postgres://{user}:{password}@127.0.0.1:{port}/{database}")
+}
+
+fn passes_the_suite(cluster: &Cluster) {
+    conformance::run(&|| {
+        let url = cluster.fresh();
+        Box::new(move || Box::new(open(&url)))
+    });
+}
+
+/// Asserts that the run of the race continues after its writers and has no fault.
+fn continues(store: &PostgresLedgerStore) {
+    let run = run_id("race");
+    append_next(store, &run, "afterwards").unwrap();
+    whole_chain(store, &run);
+    assert!(store.fsck(&run, false).unwrap().is_clean());
 }
 
 #[test]
@@ -27,10 +42,7 @@ fn the_store_in_postgresql_passes_the_suite() {
     let Some(cluster) = Cluster::shared() else {
         return;
     };
-    conformance::run(&|| {
-        let url = cluster.fresh();
-        Box::new(move || Box::new(open(&url)))
-    });
+    passes_the_suite(cluster);
 }
 
 /// Isolation that makes every collision an error, and a server that would lose acknowledged
@@ -43,21 +55,15 @@ fn a_server_that_is_set_up_otherwise_passes_the_suite_and_is_warned_of() {
         println!("skipped: PostgreSQL's server programs are not installed");
         return;
     };
-    conformance::run(&|| {
-        let url = cluster.fresh();
-        Box::new(move || Box::new(open(&url)))
-    });
+    passes_the_suite(&cluster);
     let store = open(&cluster.fresh());
     let warnings = store.warnings().join("\n");
-    assert!(
-        warnings.contains("fsync") && warnings.contains("full_page_writes"),
-        "{warnings}"
-    );
+    for setting in ["fsync", "full_page_writes"] {
+        assert!(warnings.contains(setting), "{warnings}");
+    }
     let durable = store.tables.database.ask(&async |client: &Object| {
-        let row = client
-            .query_one("SELECT current_setting('synchronous_commit')", &[])
-            .await?;
-        Ok(row.get::<_, String>(0))
+        let sql = "SELECT current_setting('synchronous_commit')";
+        Ok(client.query_one(sql, &[]).await?.get::<_, String>(0))
     });
     assert_eq!(durable.unwrap(), "on");
 }
@@ -141,12 +147,8 @@ fn an_answer_that_was_lost_is_found_out_and_nothing_is_stored_twice() {
             let direct = cluster.fresh();
             fill(&open(&direct), &run, 2);
             let proxy = Proxy::start(cluster.port(), needle, deliver);
-            let store = open(&format!(
-                "postgres://threadseal:{}@127.0.0.1:{}/{}",
-                PASSWORD.replace(' ', "%20"),
-                proxy.port,
-                database_of(&direct)
-            ));
+            let database = database_of(&direct);
+            let store = open(&address("threadseal", PASSWORD, proxy.port, database));
             let tip = store.tip(&run).unwrap().unwrap();
             let mut make = |tip: &Tip| Ok(vec![entry(&run, tip.hash, "needle", None)]);
             let after = if locked {
@@ -178,22 +180,16 @@ fn a_server_that_forgot_acknowledged_records_gets_nothing_more() {
     fill(&store, &run, 3);
     fill(&store, &later, 1);
     let tip = store.tip(&run).unwrap().unwrap();
-    cluster.sql(
-        "postgres",
-        &format!("DROP DATABASE {database} WITH (FORCE)"),
-    );
-    cluster.sql("postgres", &format!("CREATE DATABASE {database}"));
-    cluster.run(
-        "psql",
-        &["-X", "-q", "-d", database, "-f", file.to_str().unwrap()],
-    );
+    let sql = |text: &str| cluster.sql("postgres", text);
+    sql(&format!("DROP DATABASE {database} WITH (FORCE)"));
+    sql(&format!("CREATE DATABASE {database}"));
+    let file = file.to_str().unwrap();
+    cluster.run("psql", &["-X", "-q", "-d", database, "-f", file]);
 
     let mut make = |tip: &Tip| Ok(vec![entry(&run, tip.hash, "next", None)]);
     for error in [
         store.tip(&run).unwrap_err(),
-        store
-            .append_if(&run, &tip, &make(&tip).unwrap())
-            .unwrap_err(),
+        (store.append_if(&run, &tip, &make(&tip).unwrap())).unwrap_err(),
         store.append_with(&run, &mut make).unwrap_err(),
         store.tip(&later).unwrap_err(),
         append_next(&store, &later, "next").unwrap_err(),
@@ -207,13 +203,8 @@ fn a_server_that_forgot_acknowledged_records_gets_nothing_more() {
         append_next(&other, &run, text).unwrap();
     }
     assert_eq!(whole_chain(&other, &run).len(), 7);
-    assert!(
-        store
-            .tip(&run)
-            .unwrap_err()
-            .to_string()
-            .starts_with("rolled_back")
-    );
+    let error = store.tip(&run).unwrap_err().to_string();
+    assert!(error.starts_with("rolled_back"), "{error}");
 }
 
 #[test]
@@ -264,12 +255,11 @@ fn a_head_cannot_hide_records_and_another_type_is_no_panic_in_postgresql() {
     for (table, column) in [("heads", "count"), ("records", "line"), ("records", "seq")] {
         let url = cluster.fresh();
         fill(&open(&url), &run, 2);
+        let table = format!("threadseal_ledger_{table}");
         let change = format!(
-            "ALTER TABLE threadseal_ledger_{table} ALTER COLUMN {column} TYPE text USING '7'"
-        );
-        let change = format!(
-            "ALTER TABLE threadseal_ledger_{table} DROP CONSTRAINT IF EXISTS threadseal_ledger_{table}_pkey,
-               DROP CONSTRAINT IF EXISTS threadseal_ledger_{table}_{column}_check; {change}"
+            "ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {table}_pkey,
+               DROP CONSTRAINT IF EXISTS {table}_{column}_check;
+             ALTER TABLE {table} ALTER COLUMN {column} TYPE text USING '7'"
         );
         cluster.sql(database_of(&url), &change);
         let store = open(&url);
@@ -300,35 +290,28 @@ fn records_are_kept_from_mistakes_and_what_somebody_changed_is_named() {
             .tables
             .database
             .ask(&async |client: &Object| Ok(client.batch_execute(sql).await?));
-        assert!(
-            refused
-                .unwrap_err()
-                .to_string()
-                .contains("neither changed nor deleted"),
-            "{sql}"
-        );
+        let refused = refused.unwrap_err().to_string();
+        let reason = "neither changed nor deleted";
+        assert!(refused.contains(reason), "{sql}: {refused}");
     }
     let faults = |damage: &str| {
         cluster.sql(database_of(&url), &format!("{DAMAGE} {damage}"));
-        let report = store.fsck(&run, true).unwrap();
-        report
-            .faults
-            .iter()
-            .map(|fault| fault.code)
-            .collect::<Vec<_>>()
+        let faults = conformance::faults(&store, &run, true);
+        let codes: Vec<&str> = faults.iter().map(|(code, _)| *code).collect();
+        codes.join(" ")
     };
-    assert_eq!(faults(""), [""; 0]);
-    let change =
-        "UPDATE threadseal_ledger_records SET line = convert_to('{\"x\":', 'UTF8') WHERE seq = 1";
-    assert_eq!(faults(change), ["not_a_record", "broken_link"]);
-    assert_eq!(
-        faults("DELETE FROM threadseal_ledger_records WHERE seq = 1"),
-        ["gap", "broken_link"]
+    let (change, delete) = (
+        "UPDATE threadseal_ledger_records SET line = convert_to('{\"x\":', 'UTF8')",
+        "DELETE FROM threadseal_ledger_records",
     );
-    assert_eq!(
-        faults("DELETE FROM threadseal_ledger_records WHERE seq = 3"),
-        ["gap", "broken_link", "rolled_back"]
-    );
+    assert_eq!(faults(""), "");
+    for (damage, seq, codes) in [
+        (change, 1, "not_a_record broken_link"),
+        (delete, 1, "gap broken_link"),
+        (delete, 3, "gap broken_link rolled_back"),
+    ] {
+        assert_eq!(faults(&format!("{damage} WHERE seq = {seq}")), codes);
+    }
 }
 
 #[test]
@@ -336,30 +319,19 @@ fn passwords_are_in_no_message() {
     let Some(cluster) = Cluster::shared() else {
         return;
     };
-    for url in [
-        format!(
-            "postgres://threadseal:hunter2@127.0.0.1:{}/postgres",
-            cluster.port()
-        ),
-        format!(
-            "postgres://nobody:hunter2@127.0.0.1:{}/postgres",
-            cluster.port()
-        ),
-        format!(
-            "postgres://threadseal:hunter2@127.0.0.1:{}/none?sslmode=require",
-            cluster.port()
-        ),
-        "postgres://threadseal:hunter2@127.0.0.1:1/postgres".to_owned(),
+    let port = cluster.port();
+    for (user, port, database) in [
+        ("threadseal", port, "postgres"),
+        ("nobody", port, "postgres"),
+        ("threadseal", port, "none?sslmode=require"),
+        ("threadseal", 1, "postgres"),
     ] {
+        let url = address(user, "hunter2", port, database);
         let error = PostgresLedgerStore::open(&url).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::External, "{error}");
         assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
     }
-    let good = format!(
-        "postgres://threadseal:{}@127.0.0.1:{}/postgres",
-        PASSWORD.replace(' ', "%20"),
-        cluster.port()
-    );
+    let good = address("threadseal", PASSWORD, port, "postgres");
     assert!(!format!("{:?}", open(&good)).contains("correct"));
 }
 
@@ -380,10 +352,7 @@ fn killed_writers_have_left_every_record_they_acknowledged_in_postgresql() {
     );
     assert!(acknowledged.len() > 100);
     processes::assert_all_there(&store, &acknowledged);
-    let run = run_id("race");
-    append_next(&store, &run, "afterwards").unwrap();
-    whole_chain(&store, &run);
-    assert!(store.fsck(&run, false).unwrap().is_clean());
+    continues(&store);
 }
 
 // T-STO-25
@@ -407,10 +376,7 @@ fn a_server_that_crashes_under_its_writers_keeps_every_record_it_acknowledged() 
     assert!(told.afterwards > 100, "the writers went on");
     let store = open(&url);
     processes::assert_all_there(&store, &told.acknowledged);
-    let run = run_id("race");
-    append_next(&store, &run, "afterwards").unwrap();
-    whole_chain(&store, &run);
-    assert!(store.fsck(&run, false).unwrap().is_clean());
+    continues(&store);
 }
 
 #[test]

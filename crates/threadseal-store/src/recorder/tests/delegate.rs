@@ -1,17 +1,17 @@
 //! Delegations under failing disks: a key may seal if a sealed line of the record names it, and
 //! never otherwise.
 
-use crate::fault::{FaultKind, Keep};
+use crate::fault::{FaultKind, Keep, ends, fail_each_call};
 use crate::recorder::TailPolicy;
-use crate::recorder::epoch::tests::{Bench, fail_each_call, nothing, say};
+use crate::recorder::epoch::tests::{Bench, say};
+use crate::testing::{end, signer};
 use threadseal_core::error::Error;
-use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
+use threadseal_core::key::{KeyUsage, LocalSigner, Signer as _};
 use threadseal_core::record::Head;
 use threadseal_core::report::Verdict;
-use threadseal_formats::transcript::Ending;
 
 fn delegate() -> LocalSigner {
-    LocalSigner::new(PrivateKey::from_seed([9; 32]), KeyUsage::Native)
+    signer(9, KeyUsage::Native)
 }
 
 /// One delegation in a process of its own: its first seal also gives up the key of the epoch.
@@ -22,24 +22,21 @@ fn work(bench: &Bench) -> Result<Option<Head>, Error> {
 
 /// Works until the fault, ends according to `end`, checks the record, and runs it again. False when
 /// no call was left to fail.
-fn survives(call: usize, kind: FaultKind, end: Option<Keep>) -> bool {
-    let at = format!("{kind:?} at call {call}, {end:?}");
-    let bench = Bench::empty();
-    say(&mut bench.create().unwrap()).unwrap();
+fn survives(begun: &Bench, call: usize, kind: FaultKind, end_of_process: Option<Keep>) -> bool {
+    let at = format!("{kind:?} at call {call}, {end_of_process:?}");
+    let bench = begun.copy();
     bench.fs.plan(call, kind);
     let done = work(&bench);
     if bench.fs.struck().is_none() {
         assert!(done.unwrap().is_some());
         return false;
     }
-    let bench = bench.ended_by(end);
+    let bench = bench.ended_by(end_of_process);
     let outcome = bench.verify();
     let calm = [Verdict::Open, Verdict::UnsignedTail];
-    assert!(
-        calm.contains(&outcome.report.verdict),
-        "{at}: {:?}",
-        outcome.report.findings
-    );
+    let report = &outcome.report;
+    let findings = &report.findings;
+    assert!(calm.contains(&report.verdict), "{at}: {findings:?}");
     // A caller that got a success finds the key in the record.
     let is_in = outcome.delegations.len() == 1;
     assert!(is_in || done.is_err(), "{at}");
@@ -55,8 +52,7 @@ fn survives(call: usize, kind: FaultKind, end: Option<Keep>) -> bool {
     let mut recorder = bench.open(TailPolicy::Refuse).unwrap();
     assert!(bench.may_seal(recorder.state(), &key), "{at}");
     say(&mut recorder).unwrap();
-    let turn = recorder.state().turn();
-    recorder.end(Ending::Completed, &nothing(), turn).unwrap();
+    end(&mut recorder).unwrap();
     drop(recorder);
     assert_eq!(bench.verify().report.verdict, Verdict::Verified, "{at}");
     true
@@ -65,5 +61,11 @@ fn survives(call: usize, kind: FaultKind, end: Option<Keep>) -> bool {
 // T-KLOG-34
 #[test]
 fn whatever_fails_in_a_delegation_the_key_is_in_where_a_seal_says_so_and_nowhere_else() {
-    fail_each_call(30, survives);
+    let begun = Bench::empty();
+    say(&mut begun.create().unwrap()).unwrap();
+    fail_each_call(
+        30,
+        |call, _| ends(call),
+        |call, kind, end| survives(&begun, call, kind, end),
+    );
 }

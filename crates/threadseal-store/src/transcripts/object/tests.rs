@@ -4,27 +4,18 @@ mod deleting;
 
 use super::format::{OPEN_BYTES, RecordFacts, RecordHead, Ref, SEGMENT_BYTES, after};
 use super::*;
-use crate::clock::SystemClock;
-use crate::examine;
 use crate::heads::MemoryHeadStore;
-use crate::host::Host;
 use crate::object_log::{FANOUT, Span as _};
 use crate::objects::fault::{FaultObjects, ObjectFault};
 use crate::objects::moto::Moto;
 use crate::objects::{self, Cloud, Folder};
-use crate::random::SystemRandom;
-use crate::recorder::{Keys, Recorder, TailPolicy};
+use crate::recorder::Recorder;
 use crate::sys::RealFs;
+use crate::testing::{Scene, end, say};
 use object_store::memory::InMemory;
 use std::sync::Mutex;
-use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
-use threadseal_core::record::ThreadId;
 use threadseal_core::report::Verdict;
-use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
-use threadseal_formats::transcript::event::{EventType, Payload};
 use threadseal_formats::transcript::ext::Ext;
-use threadseal_formats::transcript::manifest::Manifest;
-use threadseal_formats::transcript::{Ending, ScanOptions, VerifyOptions};
 
 fn in_memory() -> Arc<dyn Objects> {
     Arc::new(Cloud::new(Arc::new(InMemory::new()), "a/prefix"))
@@ -57,50 +48,19 @@ fn noise(length: usize) -> Vec<u8> {
     (0..length).map(|_| next()).collect()
 }
 
-/// Hosts, keys and trust around one store.
+/// A host with one record in object storage.
 struct Bench {
-    host: Host,
-    keys: Keys,
-    trust: Trust,
+    scene: Scene,
     store: ObjectTranscriptStore,
     name: RecordName,
 }
 
 impl Bench {
     fn new(objects: &Arc<dyn Objects>) -> Self {
-        let key =
-            |seed, usage| Arc::new(LocalSigner::new(PrivateKey::from_seed([seed; 32]), usage));
-        let native = key(1, KeyUsage::Native);
-        let mut trusted = TrustStore::new();
-        let own = TrustName::parse("self").unwrap();
-        let usages = [KeyUsage::Native];
-        trusted
-            .add(TrustedKey::new(own, *native.public_key(), usages))
-            .unwrap();
         Self {
-            host: Host {
-                fs: RealFs::shared(),
-                clock: Arc::new(SystemClock),
-                random: Arc::new(SystemRandom),
-                heads: Arc::new(MemoryHeadStore::default()),
-            },
-            keys: Keys {
-                native,
-                rye: key(2, KeyUsage::Rye),
-                epochs: None,
-            },
-            trust: Trust::new(trusted),
+            scene: Scene::new(RealFs::shared(), MemoryHeadStore::default()),
             store: store(objects),
             name: name("a record"),
-        }
-    }
-
-    fn options(&self) -> VerifyOptions<'_> {
-        VerifyOptions {
-            trust: &self.trust,
-            now: threadseal_core::time::Timestamp::from_micros(1_900_000_000_000_000).unwrap(),
-            held_since: None,
-            thread: None,
         }
     }
 
@@ -109,38 +69,24 @@ impl Bench {
     }
 
     fn create_in(&self, store: &dyn TranscriptStore) -> Recorder {
-        let (native, rye) = (*self.keys.native.public_key(), *self.keys.rye.public_key());
-        let manifest = Manifest::new(self.host.new_record().unwrap(), native, rye);
-        let thread = ThreadId::parse("t/1").unwrap();
-        let (host, keys) = (self.host.clone(), self.keys.clone());
-        Recorder::create_in(host, store, &self.name, thread, manifest, keys).unwrap()
+        let manifest = self.scene.manifest().unwrap();
+        self.scene.create_in(store, &self.name, manifest).unwrap()
     }
 
     fn open(&self) -> Result<Recorder, Error> {
-        let (host, keys, tail) = (self.host.clone(), self.keys.clone(), TailPolicy::SetAside);
-        let options = self.options();
-        let opened = Recorder::open_in(host, &self.store, &self.name, keys, &options, tail);
+        let opened = self.scene.open_in(&self.store, &self.name);
         opened.map(|opened| opened.recorder)
     }
 
     fn verdict(&self) -> Result<Verdict, Error> {
         let file = self.store.read(&self.name)?.unwrap();
-        let first = examine::first_line(&file)?;
-        let record = first.as_deref().and_then(examine::native_record);
-        let known = examine::known(Some(&*self.host.heads), record.as_ref(), None, false)?;
-        let scan = ScanOptions {
-            expect: known.expect,
-            ..ScanOptions::default()
-        };
-        let outcome = examine::native(&file, &scan, &self.options(), &|_| {})?;
+        let outcome = self.scene.verify(&file, None)?;
         Ok(outcome.report.verdict)
     }
-}
 
-fn event(recorder: &mut Recorder, text: &str) -> Result<(), Error> {
-    let event_type = EventType::parse("cognition_in").unwrap();
-    let payload = Payload::parse(format!("{{\"text\":\"{text}\"}}").as_bytes()).unwrap();
-    recorder.append(&event_type, &payload)
+    fn bytes(&self) -> Vec<u8> {
+        bytes_of(&self.store, &self.name)
+    }
 }
 
 // T-TRA-35
@@ -149,17 +95,16 @@ fn whoever_opens_a_record_supersedes_its_writer_who_is_told_so() {
     let objects = in_memory();
     let bench = Bench::new(&objects);
     let mut first = bench.create();
-    event(&mut first, "first").unwrap();
+    say(&mut first, "first").unwrap();
     first.seal(1, Ext::default()).unwrap();
     let mut second = bench.open().unwrap();
-    let error = event(&mut first, "too late").unwrap_err();
+    let error = say(&mut first, "too late").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Superseded, "{error}");
-    assert!(event(&mut first, "again").is_err());
+    assert!(say(&mut first, "again").is_err());
     drop(first);
-    event(&mut second, "second").unwrap();
-    let ending = Payload::parse(b"{}").unwrap();
-    second.end(Ending::Completed, &ending, 1).unwrap();
-    let text = String::from_utf8(bytes_of(&bench.store, &bench.name)).unwrap();
+    say(&mut second, "second").unwrap();
+    end(&mut second).unwrap();
+    let text = String::from_utf8(bench.bytes()).unwrap();
     assert!(text.contains("\"second\"") && !text.contains("too late"));
     assert_eq!(bench.verdict().unwrap(), Verdict::Verified);
 }
@@ -196,7 +141,7 @@ fn race(objects: &Arc<dyn Objects>, writers: usize, events: usize) {
                 for number in 0..events {
                     let text = format!("{writer}.{number}");
                     let done = bench.open().and_then(|mut recorder| {
-                        event(&mut recorder, &text)?;
+                        say(&mut recorder, &text)?;
                         recorder.seal(0, Ext::default())
                     });
                     match done {
@@ -212,10 +157,9 @@ fn race(objects: &Arc<dyn Objects>, writers: usize, events: usize) {
         }
     });
     let mut last = bench.open().unwrap();
-    let ending = Payload::parse(b"{}").unwrap();
-    last.end(Ending::Completed, &ending, 0).unwrap();
+    end(&mut last).unwrap();
     assert_eq!(bench.verdict().unwrap(), Verdict::Verified);
-    let text = String::from_utf8(bytes_of(&bench.store, &bench.name)).unwrap();
+    let text = String::from_utf8(bench.bytes()).unwrap();
     let acknowledged = acknowledged.into_inner().unwrap();
     assert!(!acknowledged.is_empty());
     for event in acknowledged {
@@ -228,18 +172,12 @@ fn race(objects: &Arc<dyn Objects>, writers: usize, events: usize) {
 #[test]
 fn of_writers_who_race_every_sealed_event_stays_and_none_is_there_twice() {
     let folder = tempfile::tempdir().unwrap();
-    race(
-        &(Arc::new(Folder::new(RealFs::shared(), folder.path())) as _),
-        3,
-        20,
-    );
+    let folder = Folder::new(RealFs::shared(), folder.path());
+    race(&(Arc::new(folder) as _), 3, 20);
     race(&in_memory(), 3, 20);
     let Some(moto) = Moto::shared() else { return };
-    race(
-        &objects::open(&moto.fresh(), &moto.settings()).unwrap(),
-        3,
-        5,
-    );
+    let s3 = objects::open(&moto.fresh(), &moto.settings()).unwrap();
+    race(&s3, 3, 5);
 }
 
 #[test]
@@ -352,9 +290,8 @@ fn fsck_removes_only_what_no_head_can_come_to_name() {
     let codes = |repair| {
         let report = store.fsck(&record, repair).unwrap();
         let faults = report.faults.iter();
-        faults
-            .map(|fault| (fault.code, fault.repaired))
-            .collect::<Vec<_>>()
+        let codes = faults.map(|fault| (fault.code, fault.repaired));
+        codes.collect::<Vec<_>>()
     };
     assert_eq!(codes(false), [("orphan", false), ("stranger", false)]);
     assert_eq!(codes(true), [("orphan", true), ("stranger", false)]);
@@ -374,19 +311,18 @@ fn changed_missing_and_put_back_objects_are_noticed() {
     let objects: Arc<dyn Objects> = Arc::new(Folder::new(RealFs::shared(), folder.path()));
     let bench = Bench::new(&objects);
     let mut recorder = bench.create();
-    event(&mut recorder, &"x".repeat(OPEN_BYTES)).unwrap();
+    say(&mut recorder, &"x".repeat(OPEN_BYTES)).unwrap();
     recorder.seal(1, Ext::default()).unwrap();
-    let head_file = folder.path().join(bench.store.log(&bench.name).head_name());
+    let log = bench.store.log(&bench.name);
+    let head_file = folder.path().join(log.head_name());
     let older = std::fs::read(&head_file).unwrap();
-    event(&mut recorder, "newer").unwrap();
+    say(&mut recorder, "newer").unwrap();
     recorder.seal(2, Ext::default()).unwrap();
     let newer = std::fs::read(&head_file).unwrap();
     assert_eq!(bench.verdict().unwrap(), Verdict::Verified);
 
     let segment = head_of(&bench.store, &bench.name).levels[0][0].clone();
-    let segment_file = folder
-        .path()
-        .join(bench.store.log(&bench.name).segment_name(&segment));
+    let segment_file = folder.path().join(log.segment_name(&segment));
     let whole = std::fs::read(&segment_file).unwrap();
     let codes = || {
         let report = bench.store.fsck(&bench.name, true).unwrap();
@@ -415,13 +351,11 @@ fn changed_missing_and_put_back_objects_are_noticed() {
     assert_eq!(codes(), "head_damaged");
     std::fs::write(&head_file, older).unwrap();
     assert_eq!(bench.verdict().unwrap(), Verdict::RolledBack);
-    let error = event(&mut recorder, "on top").unwrap_err();
+    let error = say(&mut recorder, "on top").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
     assert!(error.to_string().contains("put back"), "{error}");
-    assert_eq!(
-        bench.open().map(drop).unwrap_err().kind(),
-        ErrorKind::Refused
-    );
+    let error = bench.open().map(drop).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused);
 }
 
 // T-TRA-32

@@ -7,14 +7,12 @@ use crate::transcripts::object::format::buried;
 /// A record that ended, of several segments, with a tail that was set aside; how many bytes it has.
 fn ended(bench: &Bench) -> (RecordId, u64) {
     let mut recorder = bench.create();
-    event(&mut recorder, &"x".repeat(OPEN_BYTES)).unwrap();
+    say(&mut recorder, &"x".repeat(OPEN_BYTES)).unwrap();
     recorder.seal(1, Ext::default()).unwrap();
-    event(&mut recorder, "not sealed").unwrap();
+    say(&mut recorder, "not sealed").unwrap();
     drop(recorder);
     let mut recorder = bench.open().unwrap();
-    let ending = Payload::parse(b"{}").unwrap();
-    recorder.end(Ending::Completed, &ending, 1).unwrap();
-    let head = *recorder.state().head().unwrap();
+    let head = end(&mut recorder).unwrap();
     (head.record, head.size)
 }
 
@@ -139,13 +137,9 @@ fn a_file_is_deleted_with_what_lies_beside_it_only_where_it_ends_as_it_was_seen_
     let bench = Bench::new(&in_memory());
     let name = &bench.name;
     let mut recorder = bench.create_in(&files);
-    let ending = Payload::parse(b"{}").unwrap();
-    recorder.end(Ending::Completed, &ending, 1).unwrap();
-    let head = *recorder.state().head().unwrap();
-    assert!(
-        files.delete(name, &head.record, head.size).is_err(),
-        "it is held"
-    );
+    let head = end(&mut recorder).unwrap();
+    let held = files.delete(name, &head.record, head.size);
+    assert!(held.is_err(), "it is held");
     drop(recorder);
     std::fs::write(folder.path().join("a record.jsonl.tail-0-x"), b"x").unwrap();
     std::fs::write(folder.path().join("another.jsonl"), b"x").unwrap();

@@ -1,0 +1,17 @@
+//! Scenes of tests; only for tests.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `scene` | [`Scene`]: a host with keys and trust that writes and verifies native records |
+//! | [`child`] | this test program, started again as a process that is killed or that competes |
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking and says where, also in its helpers"
+)]
+
+pub mod child;
+mod scene;
+
+pub use scene::{CALM, Scene, end, host, nothing, options, say, signer, trust};
