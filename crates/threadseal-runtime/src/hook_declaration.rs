@@ -418,6 +418,7 @@ fn distinct(hooks: Vec<HookDeclaration>) -> Result<Vec<HookDeclaration>, Error> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::prelude::{Fails as _, rows};
     use serde_json::json;
 
     fn xml(text: &str) -> Result<Vec<HookDeclaration>, Error> {
@@ -485,40 +486,19 @@ mod tests {
     // T-DEC-16
     #[test]
     fn mistakes_in_hooks_are_named() {
-        for (text, message) in [
-            (
-                "<hooks><hook id='a' event='later'/></hooks>",
-                "unknown event `later`",
-            ),
-            (
-                "<hooks><hook id='a' event='error'/></hooks>",
-                "needs an <action>",
-            ),
-            ("<hooks><hook event='error'/></hooks>", "needs `id`"),
-            (
-                "<hooks><hook id='a' event='error'><action/></hook></hooks>",
-                "is empty",
-            ),
-            (
-                "<hooks><hook id='a' event='error'><action primary='run' item_type='tool' item_id='x'/></hook></hooks>",
-                "unknown action `run`",
-            ),
-            (
-                "<hooks><hook id='a' event='error'><action primary='sign' item_type='graph' item_id='x'/></hook></hooks>",
-                "unknown item type",
-            ),
-            (
-                "<hooks><hook id='a' event='error'><condition path='x' op='in' value='abc'/><action primary='sign' item_type='tool' item_id='x'/></hook></hooks>",
-                "JSON array",
-            ),
-            (
-                "<hooks><hook id='a' event='error'><when/></hook></hooks>",
-                "<hook> has no <when>",
-            ),
-        ] {
-            let error = xml(text).unwrap_err().to_string();
+        for [text, message] in rows(
+            r"<hooks><hook id='a' event='later'/></hooks> => unknown event `later`
+              <hooks><hook id='a' event='error'/></hooks> => needs an <action>
+              <hooks><hook event='error'/></hooks> => needs `id`
+              <hooks><hook id='a' event='error'><action/></hook></hooks> => is empty
+              <hooks><hook id='a' event='error'><action primary='run' item_type='tool' item_id='x'/></hook></hooks> => unknown action `run`
+              <hooks><hook id='a' event='error'><action primary='sign' item_type='graph' item_id='x'/></hook></hooks> => unknown item type
+              <hooks><hook id='a' event='error'><condition path='x' op='in' value='abc'/><action primary='sign' item_type='tool' item_id='x'/></hook></hooks> => JSON array
+              <hooks><hook id='a' event='error'><when/></hook></hooks> => <hook> has no <when>",
+        ) {
+            let error = xml(&text).why();
             assert!(
-                error.starts_with("d.md:1: ") && error.contains(message),
+                error.starts_with("d.md:1: ") && error.contains(&message),
                 "{error}"
             );
         }
@@ -559,20 +539,15 @@ mod tests {
             params.unwrap(),
             json!({"action": "retry", "payload": {"turn": 3}})
         );
-        for (bad, line) in [
-            ("- id: a\n  event: error\n", "h:1: "),
-            ("- id: a\n  event: x\n  action: {}\n", "h:2: "),
-            ("- id: a\n  event: error\n  actions: []\n", "h:1: "),
-            (
-                "- id: a\n  event: error\n  action: {primary: execute, item_type: tool, item_id: x, param: {}}\n",
-                "h:3: ",
-            ),
-        ] {
-            let node = crate::yaml::parse("h", bad).unwrap();
-            let error = HookDeclaration::list_from_yaml(&node)
-                .unwrap_err()
-                .to_string();
-            assert!(error.starts_with(line), "{error}");
+        for [bad, line] in rows(
+            r"- id: a\n  event: error\n => h:1:\s
+              - id: a\n  event: x\n  action: {}\n => h:2:\s
+              - id: a\n  event: error\n  actions: []\n => h:1:\s
+              - id: a\n  event: error\n  action: {primary: execute, item_type: tool, item_id: x, param: {}}\n => h:3:\s",
+        ) {
+            let node = crate::yaml::parse("h", &bad).unwrap();
+            let error = HookDeclaration::list_from_yaml(&node).why();
+            assert!(error.starts_with(&line), "{error}");
         }
     }
 }

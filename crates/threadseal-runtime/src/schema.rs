@@ -348,6 +348,7 @@ fn bound(fields: &mut Fields<'_>, name: &str) -> Result<Option<Value>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::prelude::{Fails as _, rows};
     use serde_json::json;
 
     fn schema(text: &str) -> Result<Schema, Error> {
@@ -435,29 +436,17 @@ properties:
     // T-DEC-16
     #[test]
     fn what_would_not_be_checked_is_refused_when_it_is_read() {
-        for (text, message) in [
-            (
-                "anyOf: []",
-                "s.yaml:1: a supported schema has no member `anyOf`",
-            ),
-            ("type: objekt", "s.yaml:1: unknown type `objekt`"),
-            ("type: array", "s.yaml:1: arguments have names"),
-            (
-                "properties:\n  a: {type: integer, default: x}",
-                "s.yaml:2: the default is not valid",
-            ),
-            (
-                "properties:\n  a: {pattern: '('}",
-                "s.yaml:2: the pattern does not compile",
-            ),
-            (
-                "properties:\n  a: {minimum: low}",
-                "s.yaml:2: expected a number",
-            ),
-            ("required: path", "s.yaml:1: expected a list"),
-        ] {
-            let error = schema(text).unwrap_err().to_string();
-            assert!(error.starts_with(message), "{text} gave {error}");
+        for [text, message] in rows(
+            r"anyOf: [] => s.yaml:1: a supported schema has no member `anyOf`
+              type: objekt => s.yaml:1: unknown type `objekt`
+              type: array => s.yaml:1: arguments have names
+              properties:\n  a: {type: integer, default: x} => s.yaml:2: the default is not valid
+              properties:\n  a: {pattern: '('} => s.yaml:2: the pattern does not compile
+              properties:\n  a: {minimum: low} => s.yaml:2: expected a number
+              required: path => s.yaml:1: expected a list",
+        ) {
+            let error = schema(&text).why();
+            assert!(error.starts_with(&message), "{text} gave {error}");
         }
         assert_eq!(
             apply(&schema("{}").unwrap(), &json!({"any": 1})),
