@@ -52,6 +52,8 @@ mod redact;
 mod repeats;
 mod source;
 mod swe_agent;
+#[cfg(test)]
+mod testing;
 mod thread;
 mod trace;
 mod wire;

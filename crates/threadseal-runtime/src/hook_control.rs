@@ -204,6 +204,7 @@ fn refusal(control: Control, event: &str, scope: Scope) -> String {
 mod tests {
     use super::*;
     use crate::hook_declaration::EVENTS;
+    use crate::testing::prelude::{Fails as _, rows};
 
     fn hooks(event: &str, params: &str) -> Vec<HookDeclaration> {
         let text = format!(
@@ -240,21 +241,15 @@ mod tests {
     // T-TOL-32
     #[test]
     fn what_may_not_be_decided_is_told_with_its_line() {
-        for (event, params, said) in [
-            (
-                "after_complete",
-                "{action: retry}",
-                "possible decisions: nothing",
-            ),
-            ("error", "{action: again}", "unknown decision `again`"),
-            ("error", "{}", "needs the parameter `action`"),
-            ("error", "{action: [retry]}", "must be a text"),
-        ] {
-            let error = check(&hooks(event, params), Scope::Thread)
-                .unwrap_err()
-                .to_string();
+        for [event, params, said] in rows(
+            r"after_complete => {action: retry} => possible decisions: nothing
+              error => {action: again} => unknown decision `again`
+              error => {} => needs the parameter `action`
+              error => {action: [retry]} => must be a text",
+        ) {
+            let error = check(&hooks(&event, &params), Scope::Thread).why();
             assert!(
-                error.starts_with("h:3: ") && error.contains(said),
+                error.starts_with("h:3: ") && error.contains(&said),
                 "{error}"
             );
         }

@@ -418,6 +418,7 @@ fn distinct(hooks: Vec<HookDeclaration>) -> Result<Vec<HookDeclaration>, Error> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::prelude::{Fails as _, rows};
     use serde_json::json;
 
     fn xml(text: &str) -> Result<Vec<HookDeclaration>, Error> {
@@ -445,18 +446,13 @@ mod tests {
         let condition = hooks[0].condition.as_ref().unwrap();
         assert!(condition.eval(&json!({"cost": {"turns": 1}})).unwrap());
         assert!(!condition.eval(&json!({"cost": {"turns": 0}})).unwrap());
-        let action = &hooks[0].actions[0];
-        assert_eq!(
-            action.params.render(&json!({"thread_id": "t-1"})).unwrap(),
-            json!({"thread_id": "t-1"})
-        );
+        let id = json!({"thread_id": "t-1"});
+        assert_eq!(hooks[0].actions[0].params.render(&id), Ok(id));
         let inject = &hooks[1].actions[0];
         assert_eq!(inject.item_type, ItemKind::Knowledge);
         let context = json!({"inputs": {"previous_summary_id": "s/1"}});
-        assert_eq!(
-            inject.item_id.render(&context).unwrap(),
-            json!("agent/threads/s/1")
-        );
+        let item = inject.item_id.render(&context);
+        assert_eq!(item, Ok(json!("agent/threads/s/1")));
     }
 
     #[test]
@@ -485,54 +481,24 @@ mod tests {
     // T-DEC-16
     #[test]
     fn mistakes_in_hooks_are_named() {
-        for (text, message) in [
-            (
-                "<hooks><hook id='a' event='later'/></hooks>",
-                "unknown event `later`",
-            ),
-            (
-                "<hooks><hook id='a' event='error'/></hooks>",
-                "needs an <action>",
-            ),
-            ("<hooks><hook event='error'/></hooks>", "needs `id`"),
-            (
-                "<hooks><hook id='a' event='error'><action/></hook></hooks>",
-                "is empty",
-            ),
-            (
-                "<hooks><hook id='a' event='error'><action primary='run' item_type='tool' item_id='x'/></hook></hooks>",
-                "unknown action `run`",
-            ),
-            (
-                "<hooks><hook id='a' event='error'><action primary='sign' item_type='graph' item_id='x'/></hook></hooks>",
-                "unknown item type",
-            ),
-            (
-                "<hooks><hook id='a' event='error'><condition path='x' op='in' value='abc'/><action primary='sign' item_type='tool' item_id='x'/></hook></hooks>",
-                "JSON array",
-            ),
-            (
-                "<hooks><hook id='a' event='error'><when/></hook></hooks>",
-                "<hook> has no <when>",
-            ),
-        ] {
-            let error = xml(text).unwrap_err().to_string();
+        for [text, message] in rows(
+            r"<hooks><hook id='a' event='later'/></hooks> => unknown event `later`
+              <hooks><hook id='a' event='error'/></hooks> => needs an <action>
+              <hooks><hook event='error'/></hooks> => needs `id`
+              <hooks><hook id='a' event='error'><action/></hook></hooks> => is empty
+              <hooks><hook id='a' event='error'><action primary='run' item_type='tool' item_id='x'/></hook></hooks> => unknown action `run`
+              <hooks><hook id='a' event='error'><action primary='sign' item_type='graph' item_id='x'/></hook></hooks> => unknown item type
+              <hooks><hook id='a' event='error'><condition path='x' op='in' value='abc'/><action primary='sign' item_type='tool' item_id='x'/></hook></hooks> => JSON array
+              <hooks><hook id='a' event='error'><when/></hook></hooks> => <hook> has no <when>",
+        ) {
+            let why = xml(&text).why();
             assert!(
-                error.starts_with("d.md:1: ") && error.contains(message),
-                "{error}"
+                why.starts_with("d.md:1: ") && why.contains(&message),
+                "{why}"
             );
         }
-        let twice = format!(
-            "{}{}",
-            SUMMARY.trim_end_matches("</hooks>"),
-            &SUMMARY["<hooks>".len()..]
-        );
-        assert!(
-            xml(&twice)
-                .unwrap_err()
-                .to_string()
-                .contains("duplicate hook")
-        );
+        let twice = SUMMARY.trim_end_matches("</hooks>").to_owned() + &SUMMARY["<hooks>".len()..];
+        xml(&twice).fails_with("duplicate hook");
     }
 
     #[test]
@@ -552,27 +518,19 @@ mod tests {
         let node = crate::yaml::parse("h.yaml", text).unwrap();
         let hooks = HookDeclaration::list_from_yaml(&node).unwrap();
         assert_eq!(hooks[0].place.to_string(), "h.yaml:2");
-        let params = hooks[0].actions[0]
-            .params
-            .render(&json!({"cost": {"turns": 3}}));
-        assert_eq!(
-            params.unwrap(),
-            json!({"action": "retry", "payload": {"turn": 3}})
-        );
-        for (bad, line) in [
-            ("- id: a\n  event: error\n", "h:1: "),
-            ("- id: a\n  event: x\n  action: {}\n", "h:2: "),
-            ("- id: a\n  event: error\n  actions: []\n", "h:1: "),
-            (
-                "- id: a\n  event: error\n  action: {primary: execute, item_type: tool, item_id: x, param: {}}\n",
-                "h:3: ",
-            ),
-        ] {
-            let node = crate::yaml::parse("h", bad).unwrap();
-            let error = HookDeclaration::list_from_yaml(&node)
-                .unwrap_err()
-                .to_string();
-            assert!(error.starts_with(line), "{error}");
+        let context = json!({"cost": {"turns": 3}});
+        let params = hooks[0].actions[0].params.render(&context);
+        let expected = json!({"action": "retry", "payload": {"turn": 3}});
+        assert_eq!(params, Ok(expected));
+        for [bad, line] in rows(
+            r"- id: a\n  event: error\n => h:1:\s
+              - id: a\n  event: x\n  action: {}\n => h:2:\s
+              - id: a\n  event: error\n  actions: []\n => h:1:\s
+              - id: a\n  event: error\n  action: {primary: execute, item_type: tool, item_id: x, param: {}}\n => h:3:\s",
+        ) {
+            let node = crate::yaml::parse("h", &bad).unwrap();
+            let error = HookDeclaration::list_from_yaml(&node).why();
+            assert!(error.starts_with(&line), "{error}");
         }
     }
 }

@@ -104,8 +104,6 @@ pub mod registry;
 #[cfg(feature = "engine")]
 pub mod runner;
 pub mod schema;
-#[cfg(test)]
-mod shared;
 #[cfg(feature = "engine")]
 mod signed_file;
 pub mod status;

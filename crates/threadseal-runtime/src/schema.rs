@@ -348,6 +348,7 @@ fn bound(fields: &mut Fields<'_>, name: &str) -> Result<Option<Value>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::prelude::{Fails as _, rows};
     use serde_json::json;
 
     fn schema(text: &str) -> Result<Schema, Error> {
@@ -355,9 +356,8 @@ mod tests {
     }
 
     fn apply(schema: &Schema, value: &Value) -> Result<Value, String> {
-        let arguments = value.as_object().cloned().unwrap();
-        schema
-            .apply(arguments)
+        let applied = schema.apply(value.as_object().cloned().unwrap());
+        applied
             .map(Value::Object)
             .map_err(|error| error.to_string())
     }
@@ -376,92 +376,47 @@ properties:
     #[test]
     fn arguments_are_checked_and_completed() {
         let schema = schema(TEXT).unwrap();
-        assert_eq!(
-            apply(
-                &schema,
-                &json!({"path": "a/b", "tags": [{"k": 0}, {"k": 1, "v": null}]})
-            ),
-            Ok(json!({"path": "a/b", "depth": 2, "mode": "read",
-                "tags": [{"k": 0, "v": 1}, {"k": 1, "v": null}]}))
-        );
-        for (arguments, message) in [
-            (json!({}), "path: is missing"),
-            (json!({"path": 1}), "path: must be string, not a number"),
-            (json!({"path": ""}), "path: must have at least 1 characters"),
-            (
-                json!({"path": "abcdef"}),
-                "path: must have at most 5 characters",
-            ),
-            (json!({"path": "A"}), "path: must match ^[a-z/]+$"),
-            (
-                json!({"path": "a", "depth": 1.5}),
-                "depth: must be integer, not a number",
-            ),
-            (
-                json!({"path": "a", "depth": -1}),
-                "depth: must be at least 0",
-            ),
-            (
-                json!({"path": "a", "depth": 10.5e0}),
-                "depth: must be integer, not a number",
-            ),
-            (
-                json!({"path": "a", "depth": 11}),
-                "depth: must be at most 10",
-            ),
-            (
-                json!({"path": "a", "mode": "x"}),
-                "mode: must be one of [\"read\",\"write\"]",
-            ),
-            (json!({"path": "a", "other": 1}), "other: is not declared"),
-            (json!({"path": "a", "tags": [{}]}), "tags[0].k: is missing"),
-            (
-                json!({"path": "a", "tags": [{"k": 1, "v": "x"}]}),
-                "tags[0].v: must be number or null, not text",
-            ),
-            (
-                json!({"path": "a", "tags": [1, 2, 3]}),
-                "tags: must have at most 2 items",
-            ),
-        ] {
-            assert_eq!(
-                apply(&schema, &arguments),
-                Err(message.to_owned()),
-                "{arguments}"
-            );
+        let given = json!({"path": "a/b", "tags": [{"k": 0}, {"k": 1, "v": null}]});
+        let completed = json!({"path": "a/b", "depth": 2, "mode": "read",
+            "tags": [{"k": 0, "v": 1}, {"k": 1, "v": null}]});
+        assert_eq!(apply(&schema, &given), Ok(completed));
+        for [arguments, message] in rows(
+            r#"{} => path: is missing
+               {"path": 1} => path: must be string, not a number
+               {"path": ""} => path: must have at least 1 characters
+               {"path": "abcdef"} => path: must have at most 5 characters
+               {"path": "A"} => path: must match ^[a-z/]+$
+               {"path": "a", "depth": 1.5} => depth: must be integer, not a number
+               {"path": "a", "depth": -1} => depth: must be at least 0
+               {"path": "a", "depth": 10.5e0} => depth: must be integer, not a number
+               {"path": "a", "depth": 11} => depth: must be at most 10
+               {"path": "a", "mode": "x"} => mode: must be one of ["read","write"]
+               {"path": "a", "other": 1} => other: is not declared
+               {"path": "a", "tags": [{}]} => tags[0].k: is missing
+               {"path": "a", "tags": [{"k": 1, "v": "x"}]} => tags[0].v: must be number or null, not text
+               {"path": "a", "tags": [1, 2, 3]} => tags: must have at most 2 items"#,
+        ) {
+            let value = serde_json::from_str(&arguments).unwrap();
+            assert_eq!(apply(&schema, &value), Err(message), "{arguments}");
         }
     }
 
     // T-DEC-16
     #[test]
     fn what_would_not_be_checked_is_refused_when_it_is_read() {
-        for (text, message) in [
-            (
-                "anyOf: []",
-                "s.yaml:1: a supported schema has no member `anyOf`",
-            ),
-            ("type: objekt", "s.yaml:1: unknown type `objekt`"),
-            ("type: array", "s.yaml:1: arguments have names"),
-            (
-                "properties:\n  a: {type: integer, default: x}",
-                "s.yaml:2: the default is not valid",
-            ),
-            (
-                "properties:\n  a: {pattern: '('}",
-                "s.yaml:2: the pattern does not compile",
-            ),
-            (
-                "properties:\n  a: {minimum: low}",
-                "s.yaml:2: expected a number",
-            ),
-            ("required: path", "s.yaml:1: expected a list"),
-        ] {
-            let error = schema(text).unwrap_err().to_string();
-            assert!(error.starts_with(message), "{text} gave {error}");
+        for [text, message] in rows(
+            r"anyOf: [] => s.yaml:1: a supported schema has no member `anyOf`
+              type: objekt => s.yaml:1: unknown type `objekt`
+              type: array => s.yaml:1: arguments have names
+              properties:\n  a: {type: integer, default: x} => s.yaml:2: the default is not valid
+              properties:\n  a: {pattern: '('} => s.yaml:2: the pattern does not compile
+              properties:\n  a: {minimum: low} => s.yaml:2: expected a number
+              required: path => s.yaml:1: expected a list",
+        ) {
+            let error = schema(&text).why();
+            assert!(error.starts_with(&message), "{text} gave {error}");
         }
-        assert_eq!(
-            apply(&schema("{}").unwrap(), &json!({"any": 1})),
-            Ok(json!({"any": 1}))
-        );
+        let any = json!({"any": 1});
+        assert_eq!(apply(&schema("{}").unwrap(), &any), Ok(any));
     }
 }

@@ -1,24 +1,10 @@
 //! Hand-made sources of this format, well-formed and hostile.
 
-use super::super::{detect, find};
 use super::*;
-use crate::account::Group;
-use threadseal_core::canon::json::parse;
+use crate::testing::*;
 
 fn mapped(source: &str) -> Mapped {
-    find(NAME).unwrap().map(source.as_bytes()).unwrap()
-}
-
-fn dropped(mapped: &Mapped) -> Vec<(String, String, String)> {
-    let told = |group: Group<'_>| {
-        let lines = group.lines.to_string();
-        (group.pointer.to_owned(), group.reason.to_owned(), lines)
-    };
-    let dropped = mapped.account.dropped();
-    dropped
-        .filter(|group| group.reason != "form")
-        .map(told)
-        .collect()
+    mapped_as(NAME, source)
 }
 
 const SOURCE: &str = r#"{
@@ -42,8 +28,7 @@ const SOURCE: &str = r#"{
 
 #[test]
 fn a_step_becomes_a_turn_with_its_calls_and_what_they_answered() {
-    assert_eq!(detect(SOURCE.as_bytes()).unwrap().name, NAME);
-    let mapped = mapped(SOURCE);
+    let mapped = detected(NAME, &SOURCE);
     let account = &mapped.account;
     assert_eq!((account.records, account.turns), (4, 3));
     assert_eq!((account.tool_calls, account.tool_results), (1, 2));
@@ -53,10 +38,7 @@ fn a_step_becomes_a_turn_with_its_calls_and_what_they_answered() {
         "copied context is free"
     );
     assert_eq!(account.unmapped_lines(), 1);
-    assert_eq!(
-        dropped(&mapped),
-        [("/novelty".into(), "unknown member".into(), "2".into())]
-    );
+    assert_eq!(dropped(&mapped), ["2 /novelty unknown member"]);
     let turn = mapped.turns()[1].clone();
     assert_eq!(
         (turn.model.vendor.as_str(), turn.model.id.as_deref()),
@@ -70,16 +52,13 @@ fn a_step_becomes_a_turn_with_its_calls_and_what_they_answered() {
     assert_eq!(ids, ["c1", "step-2-1"]);
     assert_eq!(
         turn.messages[0].content,
-        parse(br#"[{"type":"thinking","thinking":"hm"},{"type":"text","text":"I look"},
+        json(
+            r#"[{"type":"thinking","thinking":"hm"},{"type":"text","text":"I look"},
             {"type":"tool_call","id":"c1"},{"type":"tool_result","id":"c1"},
-            {"type":"tool_result","id":"step-2-1","subagent_trajectory_ref":[{"session_id":"s2"}]}]"#)
-        .unwrap()
+            {"type":"tool_result","id":"step-2-1","subagent_trajectory_ref":[{"session_id":"s2"}]}]"#
+        )
     );
-    let altered: Vec<_> = account
-        .altered()
-        .map(|group| group.pointer.to_owned())
-        .collect();
-    assert_eq!(altered, ["/tool_calls/0/arguments/n"]);
+    assert_eq!(altered(&mapped), ["/tool_calls/0/arguments/n"]);
 }
 
 #[test]
@@ -98,7 +77,7 @@ fn several_trajectories_in_one_file_are_read_one_after_the_other() {
     ] {
         let mapped = mapped(&source);
         assert_eq!(mapped.account.turns, 2, "{source}");
-        assert_eq!(dropped(&mapped), [], "{source}");
+        assert_eq!(dropped(&mapped), [""; 0], "{source}");
         let second = mapped.into_turns().unwrap().remove(1);
         let text = String::from_utf8(threadseal_formats::scroll::serialize(&second)).unwrap();
         assert!(
@@ -115,9 +94,11 @@ fn members_of_other_types_than_expected_are_told_and_nothing_panics() {
          "metrics":"many","timestamp":[],"reasoning_content":{"t":1}}]}"#;
     let mapped = mapped(source);
     assert_eq!(mapped.account.turns, 1);
-    let pointers: Vec<_> = dropped(&mapped)
-        .into_iter()
-        .map(|(pointer, ..)| pointer)
+    let pointers: Vec<_> = mapped
+        .account
+        .dropped()
+        .filter(|group| group.reason != "form")
+        .map(|group| group.pointer)
         .collect();
     assert_eq!(
         pointers,

@@ -1,53 +1,10 @@
 //! Sessions of Claude Code, hand-made: each rule of the table, and hostile files.
 
-use super::super::mapped::Mapped;
-use super::super::{detect, find};
 use super::*;
-use crate::{Draft, Group};
+use crate::testing::*;
 
 fn mapped(lines: &[&str]) -> Mapped {
-    let source = lines.join("\n");
-    find(NAME).unwrap().map(source.as_bytes()).unwrap()
-}
-
-/// The items of a turn's message.
-fn items(draft: &Draft) -> &[Value] {
-    draft.messages[0].content.as_array().unwrap()
-}
-
-fn kinds(draft: &Draft) -> Vec<&str> {
-    items(draft)
-        .iter()
-        .filter_map(|item| item.get("type")?.as_str())
-        .collect()
-}
-
-/// A member of a turn's source item.
-fn source<'a>(draft: &'a Draft, name: &str) -> Option<&'a Value> {
-    draft
-        .messages
-        .last()?
-        .content
-        .as_array()?
-        .first()?
-        .get(name)
-}
-
-fn word<'a>(draft: &'a Draft, name: &str) -> Option<&'a str> {
-    source(draft, name)?.as_str()
-}
-
-fn dropped(mapped: &Mapped, pointer: &str) -> Vec<(String, String)> {
-    let told = |group: Group<'_>| (group.reason.to_owned(), group.lines.to_string());
-    let groups = mapped
-        .account
-        .dropped()
-        .filter(|group| group.pointer == pointer);
-    groups.map(told).collect()
-}
-
-fn pair(reason: &str, lines: &str) -> (String, String) {
-    (reason.to_owned(), lines.to_owned())
+    mapped_as(NAME, lines.join("\n"))
 }
 
 const ASK: &str = r#"{"type":"user","uuid":"u1","parentUuid":null,"sessionId":"s","timestamp":"2026-01-01T00:00:00.5Z","isSidechain":false,"cwd":"/w","message":{"role":"user","content":"List it"}}"#;
@@ -58,9 +15,8 @@ const RESULT: &str = r#"{"type":"user","uuid":"u2","parentUuid":"a2","sessionId"
 #[test]
 fn lines_of_one_message_are_one_turn_whose_usage_counts_once() {
     let mapped = mapped(&[ASK, THINK, CALL, RESULT]);
-    assert_eq!(detect(ASK.as_bytes()).unwrap().name, NAME);
-    let roles: Vec<_> = mapped.turns().iter().map(|turn| turn.role).collect();
-    assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool]);
+    assert_eq!(crate::detect(ASK.as_bytes()).unwrap().name, NAME);
+    assert_eq!(roles(&mapped), "user assistant tool");
     let answer = &mapped.turns()[1];
     assert_eq!(kinds(answer), ["thinking", "tool_call"]);
     assert_eq!(
@@ -92,12 +48,9 @@ fn lines_of_one_message_are_one_turn_whose_usage_counts_once() {
     assert_eq!(source(answer, "ids").unwrap().as_array().unwrap().len(), 2);
     let tokens = mapped.account.tokens;
     assert_eq!((tokens.input, tokens.cached, tokens.output), (7, 4, 16));
-    assert_eq!(
-        dropped(&mapped, "/message/usage"),
-        [pair("superseded", "2")]
-    );
-    assert_eq!(dropped(&mapped, "/toolUseResult"), [pair("duplicate", "4")]);
-    assert_eq!(dropped(&mapped, "/cwd"), [pair("metadata", "1")]);
+    assert_eq!(dropped_at(&mapped, "/message/usage"), ["superseded 2"]);
+    assert_eq!(dropped_at(&mapped, "/toolUseResult"), ["duplicate 4"]);
+    assert_eq!(dropped_at(&mapped, "/cwd"), ["metadata 1"]);
     let result = &mapped.turns()[2];
     assert!(result.tool_results[0].ok);
     assert_eq!(result.tool_results[0].response, Some("a.txt\nb.txt".into()));
@@ -122,10 +75,10 @@ fn forks_share_a_parent_and_records_without_turn_are_passed_over() {
         Some(&Value::Bool(true))
     );
     assert_eq!(source(&mapped.turns()[2], "sidechain"), None);
-    assert_eq!(dropped(&mapped, ""), [pair("metadata", "2-3")]);
+    assert_eq!(dropped_at(&mapped, ""), ["metadata 2-3"]);
     assert_eq!(
-        dropped(&mapped, "/parentUuid"),
-        [pair("empty", "1"), pair("metadata", "4")]
+        dropped_at(&mapped, "/parentUuid"),
+        ["empty 1", "metadata 4"]
     );
 }
 
@@ -134,7 +87,7 @@ fn a_line_written_twice_counts_once() {
     let mapped = mapped(&[ASK, CALL, CALL, ASK]);
     assert_eq!(mapped.turns().len(), 2);
     assert_eq!(mapped.account.tokens.output, 16);
-    assert_eq!(dropped(&mapped, ""), [pair("duplicate", "3-4")]);
+    assert_eq!(dropped_at(&mapped, ""), ["duplicate 3-4"]);
 }
 
 #[test]
@@ -142,17 +95,14 @@ fn a_block_that_another_line_of_the_message_repeats_counts_once() {
     let again = CALL.replace("\"a2\"", "\"a3\"");
     let mapped = mapped(&[CALL, &again]);
     assert_eq!(mapped.account.tool_calls, 1);
-    assert_eq!(
-        dropped(&mapped, "/message/content/0"),
-        [pair("duplicate", "2")]
-    );
+    assert_eq!(dropped_at(&mapped, "/message/content/0"), ["duplicate 2"]);
 }
 
 #[test]
 fn a_view_that_says_more_than_the_result_is_told_as_such() {
     let more = RESULT.replace("\"stderr\":\"\"", "\"stderr\":\"other\"");
     let mapped_more = mapped(&[&more]);
-    assert_eq!(dropped(&mapped_more, "/toolUseResult"), [pair("view", "1")]);
+    assert_eq!(dropped_at(&mapped_more, "/toolUseResult"), ["view 1"]);
     let alone = mapped(&[
         r#"{"type":"user","uuid":"u","timestamp":"t","message":{"contenst":[]},"toolUseResult":"done"}"#,
     ]);
@@ -161,7 +111,7 @@ fn a_view_that_says_more_than_the_result_is_told_as_such() {
         Some("done".into())
     );
     assert_eq!(alone.turns()[0].tool_results[0].id, "result-1");
-    assert_eq!(dropped(&alone, "/message/contenst"), [pair("empty", "1")]);
+    assert_eq!(dropped_at(&alone, "/message/contenst"), ["empty 1"]);
 }
 
 #[test]
@@ -181,8 +131,8 @@ fn copies_of_prompts_are_dropped_only_if_the_conversation_says_them() {
         .map(|turn| items(turn)[0].get("text").unwrap().as_str().unwrap())
         .collect();
     assert_eq!(said, ["never sent", "List it", "gone"]);
-    assert_eq!(dropped(&mapped, "/content"), [pair("duplicate", "1")]);
-    assert_eq!(dropped(&mapped, "/lastPrompt"), [pair("duplicate", "5, 7")]);
+    assert_eq!(dropped_at(&mapped, "/content"), ["duplicate 1"]);
+    assert_eq!(dropped_at(&mapped, "/lastPrompt"), ["duplicate 5, 7"]);
 }
 
 #[test]
@@ -238,7 +188,7 @@ fn the_messages_of_a_subagent_inside_progress_are_turns() {
         (Some("i2"), Some("a2"))
     );
     assert_eq!(mapped.account.tokens.input, 10);
-    assert_eq!(dropped(&mapped, "/data/prompt"), [pair("duplicate", "2-3")]);
+    assert_eq!(dropped_at(&mapped, "/data/prompt"), ["duplicate 2-3"]);
 }
 
 #[test]
@@ -250,14 +200,14 @@ fn what_a_command_wrote_so_far_counts_only_without_its_result() {
     };
     let (first, last) = (progress("p1", "b"), progress("p2", "bc"));
     let answered = mapped(&[CALL, &first, &last, RESULT]);
-    assert_eq!(dropped(&answered, ""), [pair("superseded", "2-3")]);
+    assert_eq!(dropped_at(&answered, ""), ["superseded 2-3"]);
     let killed = mapped(&[CALL, &first, &last]);
     assert_eq!(killed.turns()[1].role, Role::Tool);
     assert_eq!(
         items(&killed.turns()[1])[0].get("text").unwrap().as_str(),
         Some("abc")
     );
-    assert_eq!(dropped(&killed, ""), [pair("superseded", "2")]);
+    assert_eq!(dropped_at(&killed, ""), ["superseded 2"]);
 }
 
 #[test]
@@ -296,11 +246,11 @@ fn unknown_records_are_told_by_line_and_kind() {
 #[test]
 fn the_exported_form_counts_its_lines() {
     let source = format!(r#"{{"loglines":[{ASK},7,{RESULT}],"title":"x"}}"#);
-    assert_eq!(detect(source.as_bytes()).unwrap().name, NAME);
+    assert_eq!(crate::detect(source.as_bytes()).unwrap().name, NAME);
     let mapped = find(NAME).unwrap().map(source.as_bytes()).unwrap();
     assert_eq!((mapped.turns().len(), mapped.account.records), (2, 3));
     assert_eq!(mapped.account.unmapped_lines(), 1);
-    assert_eq!(dropped(&mapped, "/title"), [pair("unknown member", "0")]);
+    assert_eq!(dropped_at(&mapped, "/title"), ["unknown member 0"]);
 }
 
 #[test]

@@ -1,51 +1,10 @@
 //! Rollouts of Codex, hand-made: each rule of the table, and hostile files.
 
-use super::super::mapped::Mapped;
-use super::super::{detect, find};
 use super::*;
-use crate::{Draft, Group};
+use crate::testing::*;
 
 fn mapped(lines: &[&str]) -> Mapped {
-    let source = lines.join("\n");
-    find(NAME).unwrap().map(source.as_bytes()).unwrap()
-}
-
-fn items(draft: &Draft) -> &[Value] {
-    draft.messages[0].content.as_array().unwrap()
-}
-
-fn kinds(draft: &Draft) -> Vec<&str> {
-    items(draft)
-        .iter()
-        .filter_map(|item| item.get("type")?.as_str())
-        .collect()
-}
-
-fn source<'a>(draft: &'a Draft, name: &str) -> Option<&'a Value> {
-    draft
-        .messages
-        .last()?
-        .content
-        .as_array()?
-        .first()?
-        .get(name)
-}
-
-fn word<'a>(draft: &'a Draft, name: &str) -> Option<&'a str> {
-    source(draft, name)?.as_str()
-}
-
-fn dropped(mapped: &Mapped, pointer: &str) -> Vec<(String, String)> {
-    let told = |group: Group<'_>| (group.reason.to_owned(), group.lines.to_string());
-    let groups = mapped
-        .account
-        .dropped()
-        .filter(|group| group.pointer == pointer);
-    groups.map(told).collect()
-}
-
-fn pair(reason: &str, lines: &str) -> (String, String) {
-    (reason.to_owned(), lines.to_owned())
+    mapped_as(NAME, lines.join("\n"))
 }
 
 fn item(payload: &str) -> String {
@@ -70,11 +29,9 @@ fn items_that_the_model_wrote_in_a_row_are_one_turn() {
     let lines = [ASK, THINK, CALL, RESULT, SAY].map(item);
     let mut lines: Vec<_> = lines.iter().map(String::as_str).collect();
     lines.insert(0, META);
-    assert_eq!(detect(META.as_bytes()).unwrap().name, NAME);
+    assert_eq!(crate::detect(META.as_bytes()).unwrap().name, NAME);
     let mapped = mapped(&lines);
-    let roles: Vec<_> = mapped.turns().iter().map(|turn| turn.role).collect();
-    use Role::{Assistant, System, Tool, User};
-    assert_eq!(roles, [System, User, Assistant, Tool, Assistant]);
+    assert_eq!(roles(&mapped), "system user assistant tool assistant");
     assert_eq!(kinds(&mapped.turns()[1]), ["text", "input_image"]);
     let answer = &mapped.turns()[2];
     assert_eq!(
@@ -88,19 +45,14 @@ fn items_that_the_model_wrote_in_a_row_are_one_turn() {
         args.get("id").unwrap().as_str(),
         Some("12345678901234567890")
     );
-    let altered: Vec<_> = mapped
-        .account
-        .altered()
-        .map(|group| group.pointer)
-        .collect();
-    assert_eq!(altered, ["/payload/arguments/id"]);
+    assert_eq!(altered(&mapped), ["/payload/arguments/id"]);
     let result = &mapped.turns()[3].tool_results[0];
     assert_eq!((result.id.as_str(), result.ok), ("c1", false));
     assert_eq!(word(&mapped.turns()[4], "phase"), Some("final"));
-    assert_eq!(dropped(&mapped, "/payload/cwd"), [pair("metadata", "1")]);
+    assert_eq!(dropped_at(&mapped, "/payload/cwd"), ["metadata 1"]);
     assert_eq!(
-        dropped(&mapped, "/payload/content/0/annotations"),
-        [pair("empty", "6")]
+        dropped_at(&mapped, "/payload/content/0/annotations"),
+        ["empty 6"]
     );
 }
 
@@ -133,15 +85,9 @@ fn events_are_carried_only_where_no_item_says_the_same() {
         ]
     );
     assert_eq!(word(&mapped.turns()[3], "stop_reason"), Some("interrupted"));
-    assert_eq!(
-        dropped(&mapped, "/payload/message"),
-        [pair("duplicate", "2, 6")]
-    );
-    assert_eq!(dropped(&mapped, "/payload/text"), [pair("duplicate", "3")]);
-    assert_eq!(
-        dropped(&mapped, "/payload/images/0"),
-        [pair("duplicate", "2")]
-    );
+    assert_eq!(dropped_at(&mapped, "/payload/message"), ["duplicate 2, 6"]);
+    assert_eq!(dropped_at(&mapped, "/payload/text"), ["duplicate 3"]);
+    assert_eq!(dropped_at(&mapped, "/payload/images/0"), ["duplicate 2"]);
 }
 
 #[test]
@@ -165,7 +111,7 @@ fn usage_counts_once_and_belongs_to_the_answer() {
     assert_eq!(word(&mapped.turns()[1], "message"), Some("r1"));
     assert_eq!(word(&mapped.turns()[2], "kind"), Some("usage"));
     let pointer = "/payload/info/last_token_usage";
-    assert_eq!(dropped(&mapped, pointer), [pair("duplicate", "3, 6")]);
+    assert_eq!(dropped_at(&mapped, pointer), ["duplicate 3, 6"]);
 }
 
 #[test]
@@ -187,8 +133,8 @@ fn a_context_is_carried_when_it_changes() {
     assert_eq!(word(&mapped.turns()[1], "turn"), Some("2"));
     assert_eq!(mapped.turns()[1].model.id.as_deref(), Some("gpt-x"));
     assert_eq!(
-        dropped(&mapped, "/payload/approval_policy"),
-        [pair("duplicate", "2")]
+        dropped_at(&mapped, "/payload/approval_policy"),
+        ["duplicate 2"]
     );
 }
 
@@ -201,13 +147,9 @@ fn the_first_generation_has_no_envelopes() {
         CALL,
         RESULT,
     ]);
-    let roles: Vec<_> = mapped.turns().iter().map(|turn| turn.role).collect();
-    assert_eq!(
-        roles,
-        [Role::System, Role::User, Role::Assistant, Role::Tool]
-    );
+    assert_eq!(roles(&mapped), "system user assistant tool");
     assert_eq!(word(&mapped.turns()[3], "session"), Some("s"));
-    assert_eq!(dropped(&mapped, ""), [pair("metadata", "2")]);
+    assert_eq!(dropped_at(&mapped, ""), ["metadata 2"]);
 }
 
 #[test]
@@ -243,10 +185,10 @@ fn the_latest_generation_shows_items_a_second_time() {
             vec!["text"]
         ]
     );
-    assert_eq!(dropped(&mapped, ""), [pair("view", "6")]);
+    assert_eq!(dropped_at(&mapped, ""), ["view 6"]);
     assert_eq!(
-        dropped(&mapped, "/payload/item/summary_text/0"),
-        [pair("duplicate", "3")]
+        dropped_at(&mapped, "/payload/item/summary_text/0"),
+        ["duplicate 3"]
     );
 }
 
@@ -257,7 +199,7 @@ fn a_compaction_keeps_what_is_new_in_it() {
     let mapped = mapped(&[&ask, compacted]);
     assert_eq!(kinds(&mapped.turns()[1]), ["text", "part"]);
     let pointer = "/payload/replacement_history/0";
-    assert_eq!(dropped(&mapped, pointer), [pair("duplicate", "2")]);
+    assert_eq!(dropped_at(&mapped, pointer), ["duplicate 2"]);
 }
 
 #[test]

@@ -1,28 +1,15 @@
 //! Sessions of Gemini CLI, hand-made: each rule of the table, and hostile files.
 
-use super::super::{detect, find};
 use super::*;
-use crate::account::Group;
+use crate::testing::*;
 
 fn mapped(source: &str) -> Mapped {
-    find(NAME).unwrap().map(source.as_bytes()).unwrap()
-}
-
-fn dropped(mapped: &Mapped) -> Vec<(String, String, String)> {
-    let told = |group: Group<'_>| {
-        let lines = group.lines.to_string();
-        (group.pointer.to_owned(), group.reason.to_owned(), lines)
-    };
-    mapped.account.dropped().map(told).collect()
+    mapped_as(NAME, source)
 }
 
 fn turn(mapped: &Mapped, index: usize) -> Value {
     let turn = mapped.turns()[index].clone().into_turn(index as u64);
     turn.unwrap().into_value()
-}
-
-fn json(text: &str) -> Value {
-    parse(text.as_bytes()).unwrap()
 }
 
 const HEAD: &str = r#"{"sessionId":"s1","projectHash":"p","startTime":"2026-01-01T00:00:00Z","lastUpdated":"2026-01-01T00:00:00Z","kind":"main"}"#;
@@ -36,13 +23,9 @@ fn the_last_copy_of_a_message_counts_in_the_place_of_the_first() {
         r#"{"id":"u2","type":"user","content":[{"functionResponse":{"id":"c1","name":"ls","response":{"output":"a.txt"}}}]}"#,
         r#"{"id":"g1","timestamp":"2026-01-01T00:00:01.250Z","type":"gemini","content":"","thoughts":[{"subject":"Plan","description":"look first","timestamp":"t"}],"tokens":{"input":9,"output":3,"cached":1,"thoughts":2,"tool":4,"total":18},"model":"gemini-x","toolCalls":[{"id":"c1","name":"ls","args":{"dir":"."},"result":[{"functionResponse":{"id":"c1","name":"ls","response":{"output":"a.txt"}}}],"status":"success","timestamp":"t2","resultDisplay":"one file","displayName":"List"}]}"#,
     );
-    assert_eq!(detect(source.as_bytes()).unwrap().name, NAME);
-    let mapped = mapped(&source);
+    let mapped = detected(NAME, &source);
     assert_eq!(mapped.turns().len(), 3);
-    assert_eq!(
-        (mapped.account.tool_calls, mapped.account.tool_results),
-        (1, 1)
-    );
+    assert_eq!(calls(&mapped), (1, 1));
     let tokens = mapped.account.tokens;
     assert_eq!(
         (tokens.input, tokens.output),
@@ -74,19 +57,18 @@ fn the_last_copy_of_a_message_counts_in_the_place_of_the_first() {
             .as_str(),
     );
     assert_eq!(turn(&mapped, 1), expected);
-    let told = dropped(&mapped);
-    let told: Vec<_> = told
-        .iter()
-        .map(|(p, r, l)| (p.as_str(), r.as_str(), l.as_str()))
-        .collect();
+    let dropped = dropped(&mapped);
     for expected in [
-        ("", "superseded", "3"),
-        ("/content/0", "duplicate", "4"),
-        ("/toolCalls/0/resultDisplay", "view", "5"),
-        ("/projectHash", "metadata", "1"),
-        ("/$set/lastUpdated", "metadata", "2"),
+        "3  superseded",
+        "4 /content/0 duplicate",
+        "5 /toolCalls/0/resultDisplay view",
+        "1 /projectHash metadata",
+        "2 /$set/lastUpdated metadata",
     ] {
-        assert!(told.contains(&expected), "{expected:?} in {told:#?}");
+        assert!(
+            dropped.iter().any(|line| line == expected),
+            "{expected}: {dropped:#?}"
+        );
     }
 }
 
@@ -98,28 +80,21 @@ fn the_object_form_counts_messages_from_one() {
         {"type":"error","content":"quota"},
         {"type":"gemini","content":"","toolCalls":[{"name":"write","args":{},"status":"error",
             "resultDisplay":"not found"},{"id":"c9","name":"wait","args":{},"status":"cancelled"}]}]}"#;
-    assert_eq!(detect(source.as_bytes()).unwrap().name, NAME);
-    let mapped = mapped(source);
-    let roles: Vec<_> = mapped.turns().iter().map(|turn| turn.role).collect();
-    assert_eq!(
-        roles,
-        [Role::System, Role::User, Role::System, Role::Assistant]
-    );
+    let mapped = detected(NAME, &source);
+    assert_eq!(roles(&mapped), "system user system assistant");
     assert_eq!(mapped.account.records, 4);
     assert_eq!(mapped.account.unmapped_lines(), 1);
-    let novel = (
-        "/novel".to_owned(),
-        "unknown member".to_owned(),
-        "1".to_owned(),
+    let dropped = dropped(&mapped);
+    assert!(
+        dropped.iter().any(|line| line == "1 /novel unknown member"),
+        "{dropped:?}"
     );
-    assert!(dropped(&mapped).contains(&novel));
     let last = &mapped.turns()[3];
     assert_eq!(last.tool_calls[0].id, "call-4-0");
     assert!(!last.tool_results[0].ok);
     assert_eq!(last.tool_results[0].response, Some("not found".into()));
-    let items = last.messages[0].content.as_array().unwrap();
     assert_eq!(
-        items[2].get("status").and_then(Value::as_str),
+        items(last)[2].get("status").and_then(Value::as_str),
         Some("cancelled")
     );
 }
@@ -134,27 +109,19 @@ fn parts_of_every_kind_are_carried_once() {
     );
     let mapped = mapped(&source);
     let turns = mapped.turns();
-    let items = turns[0].messages[0].content.as_array().unwrap();
-    let kinds: Vec<_> = items
-        .iter()
-        .filter_map(|item| item.get("type")?.as_str())
-        .collect();
-    assert_eq!(kinds, ["text", "thinking", "part", "text", "tool_result"]);
+    assert_eq!(
+        kinds(&turns[0]),
+        ["text", "thinking", "part", "text", "tool_result"]
+    );
     assert!(!mapped.turns()[0].tool_results[0].ok);
     let args = mapped.turns()[1].tool_calls[0].args.clone().unwrap();
     assert_eq!(
         args.get("n").and_then(Value::as_str),
         Some("12345678901234567890")
     );
-    let altered: Vec<_> = mapped
-        .account
-        .altered()
-        .map(|group| group.pointer)
-        .collect();
-    assert_eq!(altered, ["/content/0/functionCall/args/n"]);
+    assert_eq!(altered(&mapped), ["/content/0/functionCall/args/n"]);
     let turns = mapped.turns();
-    let source = &turns[1].messages[1].content.as_array().unwrap()[0];
-    assert_eq!(source.get("parent").and_then(Value::as_str), Some("u"));
+    assert_eq!(word(&turns[1], "parent"), Some("u"));
 }
 
 #[test]

@@ -1,21 +1,10 @@
 //! Hand-made logs and archives of Inspect.
 
-use super::super::{detect, find};
 use super::*;
-use crate::account::Group;
-use threadseal_formats::scroll::Role;
+use crate::testing::*;
 
 fn mapped(source: &str) -> Mapped {
-    find(NAME).unwrap().map(source.as_bytes()).unwrap()
-}
-
-fn dropped(mapped: &Mapped) -> Vec<String> {
-    let told = |group: Group<'_>| format!("{} {} {}", group.lines, group.pointer, group.reason);
-    let dropped = mapped.account.dropped();
-    dropped
-        .filter(|group| group.reason != "form")
-        .map(told)
-        .collect()
+    mapped_as(NAME, source)
 }
 
 fn log(sample: &str) -> String {
@@ -47,20 +36,8 @@ fn messages_are_turns_and_events_say_what_they_cost() {
           {{"event":"info","data":"note"}}],
         "attachments":{{"aa":"the question","bb":"nobody names me"}}}}"#
     ));
-    assert_eq!(detect(source.as_bytes()).unwrap().name, NAME);
-    let mapped = mapped(&source);
-    let roles: Vec<_> = mapped.turns().iter().map(|turn| turn.role).collect();
-    assert_eq!(
-        roles,
-        [
-            Role::User,
-            Role::Assistant,
-            Role::Tool,
-            Role::Tool,
-            Role::System,
-            Role::System
-        ]
-    );
+    let mapped = detected(NAME, &source);
+    assert_eq!(roles(&mapped), "user assistant tool tool system system");
     let tokens = mapped.account.tokens;
     assert_eq!((tokens.input, tokens.output, tokens.cached), (7, 2, 4));
     let turn = &mapped.turns()[1];
@@ -96,8 +73,7 @@ fn what_only_a_grader_was_asked_is_carried() {
          "output":{"choices":[{"message":{"role":"assistant","content":"good"}}]}},
         {"event":"tool","id":"x","function":"f","arguments":{},"result":7,"error":{"message":"no"}}]}"#);
     let mapped = mapped(&source);
-    let roles: Vec<_> = mapped.turns().iter().map(|turn| turn.role).collect();
-    assert_eq!(roles, [Role::User, Role::User, Role::Assistant, Role::Tool]);
+    assert_eq!(roles(&mapped), "user user assistant tool");
     assert!(!mapped.turns()[3].tool_results[0].ok);
 }
 
@@ -120,7 +96,7 @@ fn references_that_would_fill_the_memory_stay_references() {
     let mut refs = refs::Refs::new(None);
     let text = Value::from("attachment://none");
     assert_eq!(refs.resolve(text.clone()), text);
-    let table = threadseal_core::canon::json::parse(br#"{"aa":"12345"}"#).unwrap();
+    let table = json(r#"{"aa":"12345"}"#);
     let mut refs = refs::Refs::new(Some(&table)).with_budget(9);
     let named = Value::from("tc://aa");
     assert_eq!(refs.resolve(named.clone()).as_str(), Some("12345"));

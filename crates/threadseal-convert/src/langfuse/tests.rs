@@ -1,21 +1,10 @@
 //! Hand-made traces of Langfuse.
 
-use super::super::{detect, find};
 use super::*;
-use crate::account::Group;
-use threadseal_formats::scroll::Role;
+use crate::testing::*;
 
 fn mapped(source: &str) -> Mapped {
-    find(NAME).unwrap().map(source.as_bytes()).unwrap()
-}
-
-fn dropped(mapped: &Mapped) -> Vec<String> {
-    let told = |group: Group<'_>| format!("{} {} {}", group.lines, group.pointer, group.reason);
-    let dropped = mapped.account.dropped();
-    dropped
-        .filter(|group| group.reason != "form")
-        .map(told)
-        .collect()
+    mapped_as(NAME, source)
 }
 
 #[test]
@@ -36,45 +25,28 @@ fn what_observations_repeat_is_carried_once() {
         "startTime":"2026-01-01T00:00:05Z","endTime":"2026-01-01T00:00:06Z",
         "input":[{"role":"user","content":"what?"},{"role":"tool","tool_call_id":"c","content":"four"}],
         "output":"4","usageDetails":{"input":20,"output":1,"total":21}}]}"#;
-    assert_eq!(detect(source.as_bytes()).unwrap().name, NAME);
-    let mapped = mapped(source);
-    let roles: Vec<_> = mapped.turns().iter().map(|turn| turn.role).collect();
+    let mapped = detected(NAME, &source);
     assert_eq!(
-        roles,
-        [
-            Role::System,
-            Role::User,
-            Role::Assistant,
-            Role::System,
-            Role::Tool,
-            Role::Assistant
-        ]
+        roles(&mapped),
+        "system user assistant system tool assistant"
     );
-    assert_eq!(
-        (mapped.account.tool_calls, mapped.account.tool_results),
-        (1, 1)
-    );
+    assert_eq!(calls(&mapped), (1, 1));
     let tokens = mapped.account.tokens;
     assert_eq!(
         (tokens.input, tokens.output),
         (30, 3),
         "of the spans below, not once more of the one above"
     );
-    assert_eq!(
-        dropped(&mapped),
-        [
-            "1-3 /input duplicate",
-            "4 /input/0 duplicate",
-            "2 /metadata/attributes/input.value duplicate",
-            "1, 3 /output duplicate",
-            "0 /trace/input duplicate",
-            "0 /trace/observations duplicate",
-            "0 /trace/output duplicate",
-        ]
-        .into_iter()
-        .map(|line| line.replace("1-3 /input", "1, 3 /input"))
-        .collect::<Vec<_>>()
-    );
+    let expected = [
+        "1, 3 /input duplicate",
+        "4 /input/0 duplicate",
+        "2 /metadata/attributes/input.value duplicate",
+        "1, 3 /output duplicate",
+        "0 /trace/input duplicate",
+        "0 /trace/observations duplicate",
+        "0 /trace/output duplicate",
+    ];
+    assert_eq!(dropped(&mapped), expected);
 }
 
 #[test]
@@ -93,11 +65,7 @@ fn a_user_who_says_a_thing_twice_has_said_it_twice() {
         generation(two)
     );
     let mapped = mapped(&source);
-    let said = mapped
-        .turns()
-        .iter()
-        .filter(|turn| turn.role == Role::User)
-        .count();
+    let said = roles(&mapped).matches("user").count();
     assert_eq!(said, 2);
 }
 

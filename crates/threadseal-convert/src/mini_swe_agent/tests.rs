@@ -1,20 +1,14 @@
 //! Hand-made sources of this format, well-formed and hostile.
 
-use super::super::{detect, find};
 use super::*;
-
-fn mapped(source: &str) -> Mapped {
-    find(NAME).unwrap().map(source.as_bytes()).unwrap()
-}
+use crate::testing::*;
 
 #[test]
 fn a_bare_list_of_messages_is_a_conversation() {
     let source = r#"[{"role":"system","content":"s"},{"role":"user","content":"u"},
         {"role":"assistant","content":"```bash\nls\n```"}]"#;
-    assert_eq!(detect(source.as_bytes()).unwrap().name, NAME);
-    let mapped = mapped(source);
-    let roles: Vec<_> = mapped.turns().iter().map(|turn| turn.role).collect();
-    assert_eq!(roles, [Role::System, Role::User, Role::Assistant]);
+    let mapped = detected(NAME, &source);
+    assert_eq!(roles(&mapped), "system user assistant");
     assert!(
         mapped
             .account
@@ -34,8 +28,7 @@ fn what_the_provider_answered_gives_model_usage_and_moment() {
            "usage":{"prompt_tokens":5,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":1}}}}},
         {"role":"tool","tool_call_id":"c","content":"<output>x</output>","extra":{"raw_output":"x","returncode":0}},
         {"role":"exit","content":"bye"}]}"#;
-    assert_eq!(detect(source.as_bytes()).unwrap().name, NAME);
-    let mapped = mapped(source);
+    let mapped = detected(NAME, &source);
     let turn = &mapped.turns()[1];
     assert_eq!(turn.model.id.as_deref(), Some("m-2"));
     assert_eq!(turn.timestamp_ns, Some(1_700_000_000_250_000_000));
@@ -43,23 +36,9 @@ fn what_the_provider_answered_gives_model_usage_and_moment() {
         (mapped.account.tokens.input, mapped.account.tokens.cached),
         (5, 1)
     );
-    assert_eq!(
-        (mapped.account.tool_calls, mapped.account.tool_results),
-        (1, 1)
-    );
-    let dropped: Vec<_> = mapped
-        .account
-        .dropped()
-        .filter(|group| group.reason != "form")
-        .map(|group| (group.pointer, group.reason))
-        .collect();
-    assert_eq!(
-        dropped,
-        [
-            ("/extra/raw_output", "duplicate"),
-            ("/extra/response/id", "view")
-        ]
-    );
+    assert_eq!(calls(&mapped), (1, 1));
+    let expected = ["3 /extra/raw_output duplicate", "2 /extra/response/id view"];
+    assert_eq!(dropped(&mapped), expected);
 }
 
 #[test]

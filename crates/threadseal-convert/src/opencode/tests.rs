@@ -1,24 +1,10 @@
 //! Hand-made sources of this format, well-formed and hostile.
 
-use super::super::{detect, find};
 use super::*;
-use crate::account::Group;
-use threadseal_core::canon::json::parse;
+use crate::testing::*;
 
 fn mapped(source: &str) -> Mapped {
-    find(NAME).unwrap().map(source.as_bytes()).unwrap()
-}
-
-fn dropped(mapped: &Mapped) -> Vec<(String, String, String)> {
-    let told = |group: Group<'_>| {
-        let lines = group.lines.to_string();
-        (group.pointer.to_owned(), group.reason.to_owned(), lines)
-    };
-    let dropped = mapped.account.dropped();
-    dropped
-        .filter(|group| group.reason != "form")
-        .map(told)
-        .collect()
+    mapped_as(NAME, source)
 }
 
 fn session(parts: &str) -> String {
@@ -44,8 +30,7 @@ fn a_tool_part_is_a_call_and_its_answer() {
         {"type":"tool","tool":"bash","callID":"c2","state":{"status":"error","input":{},"error":"no"}},
         {"type":"tool","tool":"bash","callID":"c3","state":{"status":"running","input":{"a":1}}}"#,
     );
-    assert_eq!(detect(source.as_bytes()).unwrap().name, NAME);
-    let mapped = mapped(&source);
+    let mapped = detected(NAME, &source);
     let account = &mapped.account;
     assert_eq!(
         (account.turns, account.tool_calls, account.tool_results),
@@ -56,26 +41,26 @@ fn a_tool_part_is_a_call_and_its_answer() {
     let turn = &mapped.turns()[1];
     assert_eq!(
         turn.messages[0].content,
-        parse(
-            br#"[{"type":"step-start","snapshot":"abc"},
+        json(
+            r#"[{"type":"step-start","snapshot":"abc"},
             {"type":"thinking","thinking":"hm","metadata":{"sig":"x"}},
             {"type":"tool_call","id":"c1"},{"type":"tool_result","id":"c1","time":{"start":1}},
             {"type":"tool_call","id":"c2"},{"type":"tool_result","id":"c2"},
             {"type":"tool_call","id":"c3","status":"running"}]"#
         )
-        .unwrap()
     );
     assert!(turn.tool_results[0].ok && !turn.tool_results[1].ok);
     assert_eq!(
         mapped.turns()[0].timestamp_ns,
         Some(1_700_000_000_123_000_000)
     );
-    let told: Vec<_> = dropped(&mapped)
-        .into_iter()
-        .map(|(p, r, _)| format!("{p} {r}"))
+    let dropped = dropped(&mapped);
+    let dropped: Vec<_> = dropped
+        .iter()
+        .map(|line| &line[line.find('/').unwrap()..])
         .collect();
     assert_eq!(
-        told,
+        dropped,
         [
             "/info/error empty",
             "/parts/0/id duplicate",

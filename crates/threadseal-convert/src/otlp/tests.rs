@@ -1,21 +1,10 @@
 //! Hand-made spans and log records of every convention.
 
-use super::super::{detect, find};
 use super::*;
-use crate::account::Group;
-use threadseal_formats::scroll::Role;
+use crate::testing::*;
 
 fn mapped(source: &str) -> Mapped {
-    find(NAME).unwrap().map(source.as_bytes()).unwrap()
-}
-
-fn dropped(mapped: &Mapped) -> Vec<String> {
-    let told = |group: Group<'_>| format!("{} {} {}", group.lines, group.pointer, group.reason);
-    let dropped = mapped.account.dropped();
-    dropped
-        .filter(|group| group.reason != "form")
-        .map(told)
-        .collect()
+    mapped_as(NAME, source)
 }
 
 fn span(id: &str, parent: &str, start: u64, attributes: &[(&str, &str)]) -> String {
@@ -49,10 +38,6 @@ impl Quoted for Value {
     fn quoted(&self) -> String {
         String::from_utf8(threadseal_core::canon::jcs::to_vec(self).unwrap()).unwrap()
     }
-}
-
-fn roles(mapped: &Mapped) -> Vec<Role> {
-    mapped.turns().iter().map(|turn| turn.role).collect()
 }
 
 #[test]
@@ -121,13 +106,9 @@ fn every_generation_of_the_conventions_says_the_same_conversation() {
     ];
     for attributes in [&since_2025[..], &open_llmetry, &open_inference, &vercel] {
         let source = trace(&[span("a", "", 10, attributes)]);
-        assert_eq!(detect(source.as_bytes()).unwrap().name, NAME);
+        assert_eq!(crate::detect(source.as_bytes()).unwrap().name, NAME);
         let mapped = mapped(&source);
-        assert_eq!(
-            roles(&mapped),
-            [Role::System, Role::User, Role::Assistant],
-            "{source}"
-        );
+        assert_eq!(roles(&mapped), "system user assistant", "{source}");
         let call = &mapped.turns()[2].tool_calls[0];
         assert_eq!((call.id.as_str(), call.name.as_str()), ("c", "add"));
         assert_eq!(
@@ -155,10 +136,7 @@ fn events_and_log_records_are_messages_too() {
         {"timeUnixNano":"8","attributes":[{"key":"event.name","value":{"stringValue":"other"}},
           {"key":"prompt","value":{"stringValue":"a word"}}]}]}]}]}"#;
     let mapped = mapped(source);
-    assert_eq!(
-        roles(&mapped),
-        [Role::User, Role::Assistant, Role::User, Role::Tool]
-    );
+    assert_eq!(roles(&mapped), "user assistant user tool");
     assert_eq!(mapped.turns()[3].tool_results[0].id, "c1");
     assert_eq!(mapped.account.unmapped_lines(), 1);
 }
@@ -185,8 +163,7 @@ fn spans_come_in_any_order_and_twice() {
     ]
     .join("\n")
     .replace(",\n        ", ",");
-    assert_eq!(detect(source.as_bytes()).unwrap().name, NAME);
-    let mapped = mapped(&source);
+    let mapped = detected(NAME, &source);
     assert_eq!(mapped.account.records, 4);
     let moments: Vec<_> = mapped
         .turns()
@@ -224,7 +201,7 @@ fn tokens_are_counted_where_they_are_spent_even_if_parents_go_in_a_circle() {
 fn a_file_without_any_conversation_is_carried_span_by_span() {
     let source = trace(&[span("a", "", 1, &[("custom", "value")])]);
     let mapped = mapped(&source);
-    assert_eq!(roles(&mapped), [Role::System]);
+    assert_eq!(roles(&mapped), "system");
     assert_eq!(dropped(&mapped), Vec::<String>::new());
 }
 

@@ -1,24 +1,10 @@
 //! Hand-made sources of this format, well-formed and hostile.
 
-use super::super::{detect, find};
 use super::*;
-use crate::account::Group;
+use crate::testing::*;
 
 fn mapped(source: &str) -> Mapped {
-    find(NAME).unwrap().map(source.as_bytes()).unwrap()
-}
-
-fn dropped(mapped: &Mapped) -> Vec<String> {
-    let told = |group: Group<'_>| format!("{} {} {}", group.lines, group.pointer, group.reason);
-    let dropped = mapped.account.dropped();
-    dropped
-        .filter(|group| group.reason != "form")
-        .map(told)
-        .collect()
-}
-
-fn roles(mapped: &Mapped) -> Vec<Role> {
-    mapped.turns().iter().map(|turn| turn.role).collect()
+    mapped_as(NAME, source)
 }
 
 #[test]
@@ -35,23 +21,9 @@ fn an_action_is_a_call_and_the_next_entry_answers_it() {
         {"response":"done\n```\nsubmit\n```","thought":"done","action":"submit","observation":"the patch"}],
       "info":{"model_stats":{"tokens_sent":10,"tokens_received":3}},
       "replay_config":"{\"agent\":{\"model\":{\"name\":\"acme/m\",\"temperature\":0.5,\"top_p\":1.0}}}"}"#;
-    assert_eq!(detect(source.as_bytes()).unwrap().name, NAME);
-    let mapped = mapped(source);
-    assert_eq!(
-        roles(&mapped),
-        [
-            Role::System,
-            Role::User,
-            Role::Assistant,
-            Role::Tool,
-            Role::Assistant,
-            Role::Tool
-        ]
-    );
-    assert_eq!(
-        (mapped.account.tool_calls, mapped.account.tool_results),
-        (2, 2)
-    );
+    let mapped = detected(NAME, &source);
+    assert_eq!(roles(&mapped), "system user assistant tool assistant tool");
+    assert_eq!(calls(&mapped), (2, 2));
     assert_eq!(
         (mapped.account.tokens.input, mapped.account.tokens.output),
         (10, 3)

@@ -16,24 +16,28 @@ fn attenuated(parent: &[&str], child: &[&str]) -> Vec<String> {
 #[test]
 fn a_call_is_permitted_where_a_capability_matches_all_of_it() {
     let held = held(&["rye.execute.tool.rye/file-system/*", "rye.search.*"]);
-    let permits = |primary, kind, id| held.permits(&Call::new(primary, kind, id).unwrap());
-    assert!(permits("execute", "tool", Some("rye/file-system/read")));
-    assert!(permits("execute", "tool", Some("rye/file-system/a/b")));
-    assert!(permits("search", "directive", None));
-    assert!(!permits("execute", "tool", Some("rye/bash/bash")));
-    assert!(!permits("load", "tool", Some("rye/file-system/read")));
-    assert!(!permits("execute", "Tool", Some("rye/file-system/read")));
-    assert!(!permits("execute", "tool", Some("rye/file-system")));
+    for (primary, kind, id, permitted) in [
+        ("execute", "tool", "rye/file-system/read", true),
+        ("execute", "tool", "rye/file-system/a/b", true),
+        ("search", "directive", "", true),
+        ("execute", "tool", "rye/bash/bash", false),
+        ("load", "tool", "rye/file-system/read", false),
+        ("execute", "Tool", "rye/file-system/read", false),
+        ("execute", "tool", "rye/file-system", false),
+    ] {
+        let call = Call::new(primary, kind, Some(id).filter(|id| !id.is_empty()));
+        assert_eq!(
+            held.permits(&call.unwrap()),
+            permitted,
+            "{primary} {kind} {id}"
+        );
+    }
 }
 
 #[test]
 fn a_thread_without_capabilities_may_call_nothing_whatever_its_name() {
-    let call = Call::new(
-        "execute",
-        "tool",
-        Some("rye/agent/threads/internal/emitter"),
-    )
-    .unwrap();
+    let emitter = Some("rye/agent/threads/internal/emitter");
+    let call = Call::new("execute", "tool", emitter).unwrap();
     assert!(!Capabilities::NONE.permits(&call));
 }
 
@@ -75,41 +79,41 @@ fn an_empty_parent_leaves_a_child_nothing() {
 
 #[test]
 fn capabilities_are_bounded_and_have_no_blanks() {
-    assert!(Capability::parse("").is_err());
-    assert!(Capability::parse("rye.execute tool").is_err());
-    assert!(Capability::parse("rye.\n").is_err());
-    let long = "a".repeat(MAX_CAPABILITY_BYTES + 1);
-    assert_eq!(
-        Capability::parse(&long).unwrap_err().kind(),
-        ErrorKind::Limit
-    );
+    for wrong in ["", "rye.execute tool", "rye.\n"] {
+        assert!(Capability::parse(wrong).is_err(), "{wrong:?}");
+    }
+    let long = Capability::parse(&"a".repeat(MAX_CAPABILITY_BYTES + 1));
+    assert_eq!(long.unwrap_err().kind(), ErrorKind::Limit);
     let many: Vec<String> = (0..=MAX_CAPABILITIES).map(|n| format!("c{n}")).collect();
-    assert_eq!(
-        Capabilities::parse(&many).unwrap_err().kind(),
-        ErrorKind::Limit
-    );
+    let many = Capabilities::parse(&many);
+    assert_eq!(many.unwrap_err().kind(), ErrorKind::Limit);
     assert_eq!(held(&["a", "a"]).to_texts(), ["a"]);
 }
 
 #[test]
 fn risks_are_those_of_the_narrowest_class_and_of_all_that_is_covered() {
     let table = RiskTable::shipped().unwrap();
-    let risk = |text: &str, acknowledged: &[&str]| {
+    let (block, elevated) = ("unrestricted Block", "elevated Acknowledge");
+    for (text, acknowledged, expected) in [
+        ("rye.*", &[][..], block),
+        ("*", &[], block),
+        ("rye.search.*", &[], ""),
+        ("rye.execute.tool.rye.file-system.*", &[], ""),
+        ("rye.execute.tool.rye.bash.bash", &[], elevated),
+        ("rye.execute.tool.rye.*", &[], elevated),
+        ("rye.execute.tool.rye.bash.bash", &["elevated"], ""),
+        ("rye.*", &["unrestricted"], elevated),
+        ("rye.*", &["unrestricted", "elevated"], ""),
+        ("other.thing", &[], ""),
+    ] {
         let found = table.unacknowledged(&held(&[text]), acknowledged);
-        found
+        let first = found
             .first()
-            .map(|found| (found.risk.clone(), found.policy))
-    };
-    let block = Some(("unrestricted".to_owned(), RiskPolicy::Block));
-    let elevated = Some(("elevated".to_owned(), RiskPolicy::Acknowledge));
-    assert_eq!(risk("rye.*", &[]), block);
-    assert_eq!(risk("*", &[]), block);
-    assert_eq!(risk("rye.search.*", &[]), None);
-    assert_eq!(risk("rye.execute.tool.rye.file-system.*", &[]), None);
-    assert_eq!(risk("rye.execute.tool.rye.bash.bash", &[]), elevated);
-    assert_eq!(risk("rye.execute.tool.rye.*", &[]), elevated);
-    assert_eq!(risk("rye.execute.tool.rye.bash.bash", &["elevated"]), None);
-    assert_eq!(risk("rye.*", &["unrestricted"]), elevated);
-    assert_eq!(risk("rye.*", &["unrestricted", "elevated"]), None);
-    assert_eq!(risk("other.thing", &[]), None);
+            .map(|found| format!("{} {:?}", found.risk, found.policy));
+        assert_eq!(
+            first.unwrap_or_default(),
+            expected,
+            "{text} {acknowledged:?}"
+        );
+    }
 }

@@ -5,48 +5,21 @@ use super::errors::RetryPolicy;
 use super::models::Tokens;
 use super::resilience::ChildPolicy;
 use super::*;
-use crate::item::ItemPolicy;
-use crate::money::Nanos;
-use crate::shared::shared;
-use serde_json::{Value, json};
-use std::fs;
-use std::path::Path;
-use std::time::Duration;
-use threadseal_core::time::Timestamp;
-use threadseal_core::trust::Trust;
-use threadseal_store::heads::MemoryHeadStore;
-use threadseal_store::sys::RealFs;
-
-fn node(text: &str) -> Node {
-    yaml::parse("c.yaml", text).unwrap()
-}
+use crate::testing::prelude::*;
 
 fn coordination(text: &str) -> Result<Coordination, Error> {
     let mut read = Coordination::default();
-    read.overlay(&node(text)).map(|()| read)
+    let node = yaml::parse("c.yaml", text).unwrap();
+    read.overlay(&node).map(|()| read)
 }
 
 /// The settings of a project with these files in `.ai/config/agent`.
 fn load(files: &[(&str, &str)]) -> Result<Config, Error> {
-    let folder = tempfile::tempdir().unwrap();
-    let agent = folder.path().join(".ai/config/agent");
-    fs::create_dir_all(&agent).unwrap();
+    let scene = Scene::new();
     for (name, text) in files {
-        fs::write(agent.join(format!("{name}.yaml")), text).unwrap();
+        scene.file(&format!(".ai/config/agent/{name}.yaml"), text);
     }
-    load_from(folder.path())
-}
-
-fn load_from(project: &Path) -> Result<Config, Error> {
-    let finder = Finder::new(RealFs::shared(), vec![project.to_owned()]);
-    let (trust, heads) = (Trust::default(), MemoryHeadStore::default());
-    let grounds = Grounds {
-        trust: &trust,
-        now: Timestamp::from_micros(0).unwrap(),
-        heads: &heads,
-        policy: ItemPolicy::AllowUnsigned,
-    };
-    Config::load(&finder, &grounds)
+    Config::load(&scene.finder(), &scene.grounds())
 }
 
 #[test]
@@ -58,12 +31,13 @@ fn coordination_keys_may_stand_in_three_places() {
         "wait_threads.default_timeout: 7\ntrigger_threshold: 0.5\ncoordination: {continuation: {trigger_threshold: 0.5, transcript_integrity: lenient}}\n",
     ] {
         let read = coordination(text).unwrap();
-        assert_eq!(read.wait_default, Duration::from_secs(7), "{text}");
-        assert!(
-            (read.trigger_threshold - 0.5).abs() < f64::EPSILON,
-            "{text}"
-        );
-        assert_eq!(read.transcript_integrity, Integrity::Lenient, "{text}");
+        let expected = Coordination {
+            wait_default: Duration::from_secs(7),
+            trigger_threshold: 0.5,
+            transcript_integrity: Integrity::Lenient,
+            ..Coordination::default()
+        };
+        assert_eq!(read, expected, "{text}");
         assert_eq!(read.resume_ceiling_tokens, 16_000);
     }
     assert_eq!(coordination("").unwrap(), Coordination::default());
@@ -74,108 +48,41 @@ fn coordination_keys_may_stand_in_three_places() {
 fn one_key_with_two_values_names_both_lines() {
     let text = "transcript_integrity: strict\ncoordination:\n  transcript_integrity: lenient\n";
     assert_eq!(
-        coordination(text).unwrap_err().to_string(),
+        coordination(text).why(),
         "c.yaml:3: `transcript_integrity` has another value than at c.yaml:1"
     );
     let text =
         "coordination:\n  wait_threads:\n    default_timeout: 5\nwait_threads.default_timeout: 6\n";
-    let error = coordination(text).unwrap_err().to_string();
+    let why = coordination(text).why();
     assert!(
-        error.starts_with("c.yaml:4: `wait_threads.default_timeout`"),
-        "{error}"
+        why.starts_with("c.yaml:4: `wait_threads.default_timeout`"),
+        "{why}"
     );
 }
 
 #[test]
 fn mistakes_in_settings_have_their_line() {
-    for (name, text, message) in [
-        (
-            "coordination",
-            "trigger_treshold: 0.9",
-            ":1: the coordination has no member `trigger_treshold`",
-        ),
-        (
-            "coordination",
-            "trigger_threshold: 1.5",
-            ":1: `trigger_threshold` must be above 0",
-        ),
-        (
-            "coordination",
-            "resume_ceiling_tokens: 0",
-            ":1: `resume_ceiling_tokens` must be at least 1",
-        ),
-        (
-            "coordination",
-            "transcript_integrity: lax",
-            ":1: `transcript_integrity` must be strict",
-        ),
-        (
-            "coordination",
-            "wait_threads: {default_timeout: -1}",
-            ":1: the value must be a time in seconds",
-        ),
-        (
-            "coordination",
-            "wait_threads: {timeout: 1}",
-            ":1: `wait_threads` has no member",
-        ),
-        ("resilience", "limits:\n  defaults:\n    turn: 3", ":3: "),
-        (
-            "resilience",
-            "child_policy: {on_parent_error: orphan}",
-            ":1: a child policy",
-        ),
-        (
-            "resilience",
-            "concurrency: {max_total_threads: 0}",
-            ":1: at least 1",
-        ),
-        (
-            "error_classification",
-            "patterns:\n- {id: a, category: x, retryable: true, match: {path: x, op: like, value: 1}}",
-            ":2: unknown operator `like`",
-        ),
-        (
-            "error_classification",
-            "patterns:\n- {id: a, category: x, retryable: true, match: {}, retry_policy: {type: linear}}",
-            ":2: unknown policy `linear`",
-        ),
-        (
-            "capability_risk",
-            "risk_levels: {a: {policy: allow}}\nclassifications:\n- {risk: b, patterns: []}",
-            ":3: unknown level `b`",
-        ),
-        (
-            "hooks",
-            "hooks:\n- {id: a, event: never, action: {}}",
-            ":2: unknown event `never`",
-        ),
-        (
-            "agent",
-            "provider: {default: anthropic, fallback: x}",
-            ":1: `provider` has no member",
-        ),
-        (
-            "models",
-            "models:\n- {id: a, provider: nobody}",
-            ":2: unknown provider `nobody`",
-        ),
-        (
-            "models",
-            "providers: {x: {adapter: smtp}}",
-            ":1: unknown adapter",
-        ),
-        (
-            "models",
-            "models:\n- {id: a, provider: openai, prices: {input: -1, output: 1}}",
-            ":2: ",
-        ),
-    ] {
-        let error = load(&[(name, text)]).unwrap_err().to_string();
-        assert!(
-            error.contains(&format!("{name}.yaml{message}")),
-            "{text} gave {error}"
-        );
+    for [name, text, message] in rows(
+        r"coordination => trigger_treshold: 0.9 => 1: the coordination has no member `trigger_treshold`
+          coordination => trigger_threshold: 1.5 => 1: `trigger_threshold` must be above 0
+          coordination => resume_ceiling_tokens: 0 => 1: `resume_ceiling_tokens` must be at least 1
+          coordination => transcript_integrity: lax => 1: `transcript_integrity` must be strict
+          coordination => wait_threads: {default_timeout: -1} => 1: the value must be a time in seconds
+          coordination => wait_threads: {timeout: 1} => 1: `wait_threads` has no member
+          resilience => limits:\n  defaults:\n    turn: 3 => 3:
+          resilience => child_policy: {on_parent_error: orphan} => 1: a child policy
+          resilience => concurrency: {max_total_threads: 0} => 1: at least 1
+          error_classification => patterns:\n- {id: a, category: x, retryable: true, match: {path: x, op: like, value: 1}} => 2: unknown operator `like`
+          error_classification => patterns:\n- {id: a, category: x, retryable: true, match: {}, retry_policy: {type: linear}} => 2: unknown policy `linear`
+          capability_risk => risk_levels: {a: {policy: allow}}\nclassifications:\n- {risk: b, patterns: []} => 3: unknown level `b`
+          hooks => hooks:\n- {id: a, event: never, action: {}} => 2: unknown event `never`
+          agent => provider: {default: anthropic, fallback: x} => 1: `provider` has no member
+          models => models:\n- {id: a, provider: nobody} => 2: unknown provider `nobody`
+          models => providers: {x: {adapter: smtp}} => 1: unknown adapter
+          models => models:\n- {id: a, provider: openai, prices: {input: -1, output: 1}} => 2:",
+    ) {
+        let message = format!("{name}.yaml:{message}");
+        load(&[(&name, &text)]).fails_with(&message);
     }
 }
 
@@ -184,7 +91,7 @@ fn what_is_built_in_reads_and_a_project_goes_before_it() {
     let read = load(&[]).unwrap();
     assert!(read.used.is_empty());
     assert_eq!(read.hooks.builtin.len(), 4);
-    assert_eq!(read.resilience.limits, crate::limit::Limits::shipped());
+    assert_eq!(read.resilience.limits, Limits::shipped());
     let fast = read.models.tier("fast", Some("openai"));
     assert_eq!(fast[0].id, "gpt-5-mini");
     assert!(fast.iter().all(|model| model.prices.is_some()));
@@ -229,119 +136,87 @@ fn what_is_built_in_reads_and_a_project_goes_before_it() {
 #[test]
 fn errors_are_classified_and_waits_follow_their_policy() {
     let read = load(&[]).unwrap();
-    for (context, code, retryable) in [
-        (
-            json!({"status_code": 429, "error": {"code": "insufficient_quota"}}),
-            "quota_exhausted",
-            false,
-        ),
-        (
-            json!({"status_code": 429, "error": {"message": "Too Many Requests"}}),
-            "rate_limited",
-            true,
-        ),
-        (json!({"status_code": 529}), "transient_server", true),
-        (
-            json!({"status_code": 401, "error": {"message": "network of keys"}}),
-            "permanent_auth",
-            false,
-        ),
-        (
-            json!({"error": {"message": "the request timed out"}}),
-            "transient_timeout",
-            true,
-        ),
-        (
-            json!({"error": {"message": "Connection refused"}}),
-            "transient_connection",
-            true,
-        ),
-        (json!({"cancelled": true}), "cancelled", false),
-        (
-            json!({"error": {"message": "something else"}}),
-            "unclassified",
-            false,
-        ),
-        (json!({}), "unclassified", false),
-    ] {
-        let found = read.errors.classify(&context).unwrap();
+    for [context, code, retryable] in rows(
+        r#"{"status_code": 429, "error": {"code": "insufficient_quota"}} => quota_exhausted => no
+           {"status_code": 429, "error": {"message": "Too Many Requests"}} => rate_limited => yes
+           {"status_code": 529} => transient_server => yes
+           {"status_code": 401, "error": {"message": "network of keys"}} => permanent_auth => no
+           {"error": {"message": "the request timed out"}} => transient_timeout => yes
+           {"error": {"message": "Connection refused"}} => transient_connection => yes
+           {"cancelled": true} => cancelled => no
+           {"error": {"message": "something else"}} => unclassified => no
+           {} => unclassified => no"#,
+    ) {
+        let found = read
+            .errors
+            .classify(&serde_json::from_str(&context).unwrap());
+        let (found, retryable) = (found.unwrap(), retryable == "yes");
         assert_eq!(
-            (found.code.as_str(), found.retryable),
-            (code, retryable),
+            (&found.code, found.retryable),
+            (&code, retryable),
             "{context}"
         );
         assert_eq!(found.retry != RetryPolicy::None, retryable, "{context}");
     }
     let limited = read.errors.classify(&json!({"status_code": 429})).unwrap();
     let none = |_: &str| None;
-    let told = |name: &str| (name == "retry-after").then(|| "7".to_owned());
+    let seven = |name: &str| (name == "retry-after").then(|| "7".to_owned());
     let hostile = |_: &str| Some("1e300".to_owned());
     let wait = |attempt, header| limited.retry.delay(attempt, header).unwrap().as_secs();
     assert_eq!(
         [wait(0, &none), wait(1, &none), wait(40, &none)],
         [2, 4, 60]
     );
-    assert_eq!([wait(0, &told), wait(0, &hostile)], [7, 3600]);
+    assert_eq!([wait(0, &seven), wait(0, &hostile)], [7, 3600]);
 }
 
 #[test]
 fn costs_are_rounded_up_to_a_billionth_and_never_wrap() {
     let models = load(&[]).unwrap().models;
-    let prices = models.model("claude-haiku-4-5").unwrap().prices.unwrap();
-    let cost = |input, output, cache_read, cache_write| {
+    let haiku = models.model("claude-haiku-4-5").unwrap().prices.unwrap();
+    let tiny = models::Prices {
+        input: Nanos::new(1).unwrap(),
+        ..Default::default()
+    };
+    for (prices, [input, output, cache_read, cache_write], cost) in [
+        (haiku, [1000, 200, 0, 0], "0.002"),
+        (haiku, [0, 0, 10_000, 4], "0.001005"),
+        (haiku, [u64::MAX; 4], &Nanos::MAX.to_string()),
+        (tiny, [1, 0, 0, 0], "0.000000001"),
+    ] {
         let tokens = Tokens {
             input,
             output,
             cache_read,
             cache_write,
         };
-        prices.cost(&tokens).to_string()
-    };
-    assert_eq!(cost(1000, 200, 0, 0), "0.002");
-    assert_eq!(cost(0, 0, 10_000, 4), "0.001005");
-    let max = u64::MAX;
-    let most = Tokens {
-        input: max,
-        output: max,
-        cache_read: max,
-        cache_write: max,
-    };
-    assert_eq!(prices.cost(&most), Nanos::MAX);
-    let tiny = models::Prices {
-        input: Nanos::new(1).unwrap(),
-        ..Default::default()
-    };
-    let one = Tokens {
-        input: 1,
-        ..Tokens::default()
-    };
-    assert_eq!(tiny.cost(&one).get(), 1);
+        assert_eq!(prices.cost(&tokens).to_string(), cost);
+    }
 }
 
 #[test]
 fn real_settings_of_the_original_are_read() {
-    let Some(folder) = shared("corpus/rye-real/config") else {
+    let Some(folder) = beside_repository("corpus/rye-real/config") else {
         return;
     };
-    let project = tempfile::tempdir().unwrap();
-    let agent = project.path().join(".ai/config/agent");
-    fs::create_dir_all(&agent).unwrap();
+    let scene = Scene::new();
     let mut count = 0;
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        fs::copy(&path, agent.join(path.file_name().unwrap())).unwrap();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        scene.file(
+            &format!(".ai/config/agent/{name}"),
+            fs::read(&path).unwrap(),
+        );
         count += 1;
     }
     assert!(count >= 6, "{count}");
-    let read = load_from(project.path()).unwrap();
+    let read = Config::load(&scene.finder(), &scene.grounds()).unwrap();
     assert_eq!(read.used.len(), 6);
     assert_eq!(read.coordination.summary_max_tokens, 4000);
+    let hooks = &read.hooks;
     assert_eq!(
-        (
-            read.hooks.builtin.len(),
-            read.hooks.infra.len(),
-            read.hooks.context.len()
-        ),
+        (hooks.builtin.len(), hooks.infra.len(), hooks.context.len()),
         (6, 2, 1)
     );
     assert!(read.errors.patterns().len() >= 9);

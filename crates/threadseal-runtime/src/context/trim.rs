@@ -122,7 +122,7 @@ fn shortened(text: &str, most: u64, counter: &Counter) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ToolCall;
+    use crate::testing::prelude::{Text as _, assistant, tool_call, tool_result};
     use serde_json::Value;
 
     fn user(length: usize) -> ChatMessage {
@@ -130,23 +130,11 @@ mod tests {
     }
 
     fn said(call: &str) -> ChatMessage {
-        ChatMessage::Assistant {
-            text: "s".repeat(40),
-            calls: vec![ToolCall {
-                id: call.to_owned(),
-                name: "t".to_owned(),
-                input: Value::Null,
-                signatures: Vec::new(),
-            }],
-        }
+        assistant(&"s".repeat(40), vec![tool_call(call, "t", Value::Null)])
     }
 
     fn result(call: &str, length: usize) -> ChatMessage {
-        ChatMessage::ToolResult {
-            call_id: call.to_owned(),
-            tool: "t".to_owned(),
-            content: "r".repeat(length),
-        }
+        tool_result(call, "t", "r".repeat(length))
     }
 
     fn whole(messages: &[ChatMessage], ceiling: u64) -> Trimmed {
@@ -157,12 +145,8 @@ mod tests {
         let given: Vec<ChatMessage> = opening.into_iter().chain(end.to_vec()).collect();
         let tokens: u64 = given.iter().map(|message| counter.message(message)).sum();
         assert!(tokens <= ceiling, "{tokens} > {ceiling}");
-        assert!(
-            given
-                .first()
-                .is_none_or(|first| matches!(first, ChatMessage::User(_))),
-            "{given:?}"
-        );
+        let is_user = |first: &ChatMessage| matches!(first, ChatMessage::User(_));
+        assert!(given.first().is_none_or(is_user), "{given:?}");
         let calls = given.iter().flat_map(|message| match message {
             ChatMessage::Assistant { calls, .. } => calls.iter().map(|call| &call.id).collect(),
             _ => Vec::new(),
@@ -201,10 +185,8 @@ mod tests {
         assert_eq!(trimmed.opening.unwrap(), "p".repeat(400));
         let trimmed = whole(&messages, 120);
         let opening = trimmed.opening.unwrap();
-        assert!(
-            opening.ends_with("[shortened: 400 characters in all]"),
-            "{opening}"
-        );
+        let end = "[shortened: 400 characters in all]";
+        assert!(opening.ends_with(end), "{opening}");
         assert_eq!(trimmed.kept, 2);
     }
 
@@ -218,10 +200,8 @@ mod tests {
         let whole_prompt = whole(&messages, 1000).opening.unwrap();
         assert_eq!(whole_prompt, "p".repeat(400));
         let short = whole(&messages, 60).opening.unwrap();
-        assert!(
-            short.starts_with("ppp") && short.contains("shortened"),
-            "{short}"
-        );
+        assert!(short.starts_with("ppp"), "{short}");
+        short.has("shortened");
         assert_eq!(trim(&[], None, 0, &Counter::estimate()).kept, 0);
     }
 

@@ -1,8 +1,7 @@
 //! Directives as they may be written, and every mistake with its line.
 
 use super::*;
-use crate::shared::shared;
-use serde_json::json;
+use crate::testing::prelude::*;
 
 const SMALL: &str = r#"<!-- a signature -->
 # Research
@@ -51,6 +50,8 @@ Look at {input:topic}, {input:count} times, not $HOME or ${x}.
 ```
 "#;
 
+const NO_BLOCK: &str = "d.md: no ```xml block";
+
 fn parse(text: &str) -> Result<Directive, Error> {
     Directive::parse("d.md", text)
 }
@@ -63,10 +64,7 @@ fn map(value: &Value) -> Map<String, Value> {
 #[test]
 fn everything_that_a_directive_may_say_is_read() {
     let read = parse(SMALL).unwrap();
-    assert_eq!(
-        (read.name.as_str(), read.version.as_str()),
-        ("research", "1.2.0")
-    );
+    assert_eq!((&*read.name, &*read.version), ("research", "1.2.0"));
     assert_eq!(read.extends.as_ref().unwrap().as_str(), "base/context");
     assert_eq!(read.description, "Looks & tells.");
     assert_eq!(read.model.fallback, ["m-2", "m-3"]);
@@ -75,49 +73,36 @@ fn everything_that_a_directive_may_say_is_read() {
         read.limits.to_json(),
         json!({"turns": 6, "tokens": 4096, "spend": 0.1, "spawns": 2, "depth": 3, "duration_seconds": 60})
     );
-    let capabilities: Vec<&str> = read
-        .permissions
-        .iter()
-        .map(|permission| permission.capability.as_str())
-        .collect();
+    let capabilities = read.permissions.iter();
+    let capabilities: Vec<&str> = capabilities.map(|granted| &*granted.capability).collect();
     assert_eq!(
-        capabilities,
-        [
-            "rye.execute.tool.fs.*",
-            "rye.execute.directive.team.*",
-            "rye.search.*",
-            "rye.search.knowledge.a.b",
-            "rye.load.knowledge.a.b"
-        ]
+        capabilities.join(" "),
+        "rye.execute.tool.fs.* rye.execute.directive.team.* rye.search.* rye.search.knowledge.a.b \
+         rye.load.knowledge.a.b"
     );
     assert_eq!(read.permissions[0].place.line(), 16);
     assert_eq!(read.acknowledged[0].risk, "elevated");
     assert_eq!(read.context.system[0].as_str(), "know/identity");
     assert_eq!(read.context.suppress.len(), 1);
     assert_eq!(read.hooks[0].place.line(), 23);
-    assert_eq!(
-        read.continuation_directive.as_ref().unwrap().as_str(),
-        "team/continue"
-    );
+    let continuation = read.continuation_directive.as_ref();
+    assert_eq!(continuation.unwrap().as_str(), "team/continue");
     assert_eq!(read.inputs[1].default, Some(json!(3)));
-    let outputs: Vec<(&str, bool)> = read
+    let outputs = read
         .outputs
         .iter()
-        .map(|output| (output.name.as_str(), output.required))
-        .collect();
-    assert_eq!(outputs, [("report", true), ("result", false)]);
+        .map(|output| (&*output.name, output.required));
+    assert_eq!(
+        outputs.collect::<Vec<_>>(),
+        [("report", true), ("result", false)]
+    );
     assert_eq!(read.outcomes[0].text, "Done.");
     assert!(read.undeclared_inputs().is_empty());
     assert!(read.ignored.is_empty());
     read.check_id(&ItemId::parse("team/tasks/research").unwrap())
         .unwrap();
     let moved = read.check_id(&ItemId::parse("team/admin/research").unwrap());
-    assert!(
-        moved
-            .unwrap_err()
-            .to_string()
-            .contains("team/tasks/research")
-    );
+    moved.fails_with("team/tasks/research");
 }
 
 #[test]
@@ -141,103 +126,49 @@ fn inputs_are_held_to_their_declaration() {
         Value::Object(resolved),
         json!({"topic": "x", "count": 7, "tags": ["a"]})
     );
-    for (given, message) in [
-        (json!({}), "`topic` is missing"),
-        (json!({"topic": null}), "`topic` is missing"),
-        (json!({"topic": 5}), "must be of type string"),
-        (
-            json!({"topic": "x", "count": "many"}),
-            "must be of type integer",
-        ),
-        (
-            json!({"topic": "x", "count": 1.5}),
-            "must be of type integer",
-        ),
-        (json!({"topic": "x", "tags": {}}), "must be of type array"),
-        (json!({"topic": "x", "other": 1}), "no input `other`"),
-    ] {
-        let error = read.resolve_inputs(&map(&given)).unwrap_err().to_string();
-        assert!(error.contains(message), "{given} gave {error}");
+    for [given, message] in rows(
+        r#"{} => `topic` is missing
+           {"topic": null} => `topic` is missing
+           {"topic": 5} => must be of type string
+           {"topic": "x", "count": "many"} => must be of type integer
+           {"topic": "x", "count": 1.5} => must be of type integer
+           {"topic": "x", "tags": {}} => must be of type array
+           {"topic": "x", "other": 1} => no input `other`"#,
+    ) {
+        let given = serde_json::from_str(&given).unwrap();
+        read.resolve_inputs(&map(&given)).fails_with(&message);
     }
     assert!(read.resolve_outputs(&map(&json!({"result": "r"}))).is_err());
 }
 
 #[test]
 fn every_mistake_has_its_line() {
-    for (from, to, message) in [
-        ("turns=\"6\"", "turn=\"6\"", "d.md:13: "),
-        ("turns=\"6\"", "turns=\"-6\"", "d.md:13: "),
-        ("spend=\"0.10\"", "spend=\"free\"", "d.md:13: "),
-        (
-            "<search>*</search>",
-            "<find>*</find>",
-            "d.md:17: <permissions> has no <find>",
-        ),
-        (
-            "<search>*</search>",
-            "<search>x</search>",
-            "d.md:17: <search> must contain",
-        ),
-        (
-            "<search>*</search>",
-            "<search/>",
-            "d.md:17: <search> grants nothing",
-        ),
-        (
-            "<tool>fs.*</tool>",
-            "<tols>fs.*</tols>",
-            "d.md:16: <execute> has no <tols>",
-        ),
-        (
-            "<tool>fs.*</tool>",
-            "<tool>a b</tool>",
-            "d.md:16: \"a b\" is not a valid pattern",
-        ),
-        (
-            "type=\"integer\"",
-            "type=\"int\"",
-            "d.md:30: unknown type `int`",
-        ),
-        (
-            "default=\"3\"",
-            "default=\"x\"",
-            "d.md:30: the default \"x\" is not of type integer",
-        ),
-        (
-            "name=\"count\"",
-            "name=\"topic\"",
-            "d.md:30: a second `topic`",
-        ),
-        (
-            "</inputs>",
-            "</inputs><inputs/>",
-            "d.md:32: a second <inputs>",
-        ),
-        (
-            "<author>someone</author>",
-            "<autor>x</autor>",
-            "d.md:11: <metadata> has no <autor>",
-        ),
-        ("team/continue", "../continue", "d.md:21: "),
-        ("base/context", "/etc/passwd", "d.md:7: "),
-        (
-            "tier=\"fast\"",
-            "tear=\"fast\"",
-            "d.md:12: <model> has no attribute `tear`",
-        ),
-        (
-            "name=\"research\"",
-            "name=\"re/search\"",
-            "d.md:7: \"re/search\" is not a valid name",
-        ),
-        ("name=\"research\"", "", "d.md:7: <directive> needs `name`"),
-        ("</directive>", "", "d.md:"),
-        ("```xml\n<directive", "```yaml\n<directive", "d.md:"),
-        ("</directive>\n```\n", "</directive>\n", "d.md:"),
-    ] {
-        assert!(SMALL.contains(from), "{from}");
-        let error = parse(&SMALL.replacen(from, to, 1)).unwrap_err().to_string();
-        assert!(error.starts_with(message), "{from} as {to} gave {error}");
+    for [from, to, message] in rows(
+        r#"turns="6" => turn="6" => d.md:13:\s
+           turns="6" => turns="-6" => d.md:13:\s
+           spend="0.10" => spend="free" => d.md:13:\s
+           <search>*</search> => <find>*</find> => d.md:17: <permissions> has no <find>
+           <search>*</search> => <search>x</search> => d.md:17: <search> must contain
+           <search>*</search> => <search/> => d.md:17: <search> grants nothing
+           <tool>fs.*</tool> => <tols>fs.*</tols> => d.md:16: <execute> has no <tols>
+           <tool>fs.*</tool> => <tool>a b</tool> => d.md:16: "a b" is not a valid pattern
+           type="integer" => type="int" => d.md:30: unknown type `int`
+           default="3" => default="x" => d.md:30: the default "x" is not of type integer
+           name="count" => name="topic" => d.md:30: a second `topic`
+           </inputs> => </inputs><inputs/> => d.md:32: a second <inputs>
+           <author>someone</author> => <autor>x</autor> => d.md:11: <metadata> has no <autor>
+           team/continue => ../continue => d.md:21:\s
+           base/context => /etc/passwd => d.md:7:\s
+           tier="fast" => tear="fast" => d.md:12: <model> has no attribute `tear`
+           name="research" => name="re/search" => d.md:7: "re/search" is not a valid name
+           name="research" =>  => d.md:7: <directive> needs `name`
+           </directive> =>  => d.md:
+           ```xml\n<directive => ```yaml\n<directive => d.md:
+           </directive>\n```\n => </directive>\n => d.md:"#,
+    ) {
+        SMALL.has(&from);
+        let error = parse(&SMALL.replacen(&from, &to, 1)).why();
+        assert!(error.starts_with(&message), "{from} as {to} gave {error}");
     }
 }
 
@@ -247,34 +178,33 @@ fn a_fence_in_a_longer_fence_is_an_example() {
     let read = parse(&text).unwrap();
     assert_eq!(read.permissions[0].place.line(), 21);
     let only = "````markdown\n```xml\n<a/>\n```\n````\n";
-    assert_eq!(
-        parse(only).unwrap_err().to_string(),
-        "d.md: no ```xml block"
-    );
+    assert_eq!(parse(only).why(), NO_BLOCK);
 }
 
 // T-TOL-20
 #[test]
 fn what_stands_in_any_other_fence_is_an_example() {
     let inner = "```xml\n<directive name='evil' version='1'><metadata>\n<permissions>*</permissions></metadata></directive>\n```\n";
-    for (opens, closes) in [
-        ("~~~", "~~~"),
-        ("~~~xml", "~~~"),
-        ("~~~~ markdown", "~~~\n~~~~~"),
-        ("  ~~~", "   ~~~"),
-        ("`````xml", "`````"),
-        ("  ````", "````"),
-        ("````", "~~~~\n````"),
-    ] {
+    for [opens, closes] in rows(
+        r"~~~ => ~~~
+          ~~~xml => ~~~
+          ~~~~ markdown => ~~~\n~~~~~
+          \s\s~~~ => \s\s\s~~~
+          `````xml => `````
+          \s\s```` => ````
+          ```` => ~~~~\n````",
+    ) {
         let text = format!("{opens}\n{inner}{closes}\n{SMALL}");
         let read = parse(&text).unwrap_or_else(|error| panic!("{opens}: {error}"));
         let real = parse(SMALL).unwrap();
         assert_eq!(read.name, real.name, "{opens}");
         assert_eq!(read.permissions.len(), real.permissions.len(), "{opens}");
-        let only = parse(&format!("{opens}\n{inner}{closes}\n")).unwrap_err();
-        assert_eq!(only.to_string(), "d.md: no ```xml block", "{opens}");
-        let open = parse(&format!("{opens}\n{inner}")).unwrap_err();
-        assert_eq!(open.to_string(), "d.md: no ```xml block", "{opens}");
+        for none in [
+            format!("{opens}\n{inner}{closes}\n"),
+            format!("{opens}\n{inner}"),
+        ] {
+            assert_eq!(parse(&none).why(), NO_BLOCK, "{opens}");
+        }
     }
     // Closed fences and code within a line hide nothing.
     for before in [
@@ -300,19 +230,19 @@ fn permissions_beside_the_metadata_grant_nothing_and_are_told() {
 
 #[test]
 fn real_directives_of_the_original_are_read() {
-    let Some(folder) = shared("corpus/rye-real/directives") else {
+    let Some(folder) = beside_repository("corpus/rye-real/directives") else {
         return;
     };
     let mut count = 0;
     let mut folders = vec![folder];
     while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).unwrap() {
+        for entry in fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 folders.push(path);
                 continue;
             }
-            let text = std::fs::read_to_string(&path).unwrap();
+            let text = fs::read_to_string(&path).unwrap();
             let read = Directive::parse(&path.to_string_lossy(), &text).unwrap();
             assert_eq!(read.name, path.file_stem().unwrap().to_string_lossy());
             assert!(

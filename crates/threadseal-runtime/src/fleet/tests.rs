@@ -2,35 +2,13 @@
 
 use super::task::Task;
 use super::*;
-use crate::config::Config;
 use crate::config::models::Prices;
-use crate::directive::ModelChoice;
-use crate::item::{Finder, Grounds, ItemId, ItemPolicy};
-use crate::limit::Limits;
-use crate::model::{Answer, Chosen, Model, ModelError, Models, Request, ScriptModel, ToolSchema};
-use crate::money::Nanos;
-use crate::registry::Registry;
-use crate::registry::Thread;
-use crate::runner::Engine;
-use crate::runner::Order;
-use crate::runner::Services;
-use crate::runner::{Progress, Watch};
-use crate::status::Status;
-use crate::testing::Bench;
-use crate::toolbox::Cancel;
-use crate::toolbox::{Invocation, Outcome, Tool};
-use serde_json::{Map, Value, json};
-use std::sync::Arc;
-use std::sync::Mutex;
+use crate::model::{Chosen, ScriptModel};
+use crate::registry::{Registry, Thread};
+use crate::testing::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
-use threadseal_core::error::Error;
-use threadseal_core::error::ErrorKind;
-use threadseal_core::record::ThreadId;
-use threadseal_core::report::Verdict;
 use threadseal_core::time::Timestamp;
 use threadseal_formats::transcript::{ScanOptions, VerifyOptions, verify};
-use threadseal_store::clock::{Clock, SystemClock};
 use threadseal_store::postgres::leases::Standing;
 use threadseal_store::postgres::throwaway::{Cluster, database_of};
 use threadseal_store::read::read_small;
@@ -49,90 +27,13 @@ const SCRIPT: &str = "{conversations: [{when: The job., answers: [\
 /// Nothing of it may come to a model.
 const MARK: &str = "INJECTED";
 
-/// Loses the lease while it runs, at its first call.
-struct Effect {
-    schema: ToolSchema,
-    done: Arc<Mutex<Vec<(String, Value)>>>,
-    crash: Box<dyn Fn() + Send + Sync>,
-}
-
-impl Tool for Effect {
-    fn id(&self) -> &str {
-        "t/effect"
-    }
-
-    fn schema(&self) -> &ToolSchema {
-        &self.schema
-    }
-
-    fn run(&self, call: &mut Invocation<'_>) -> Outcome {
-        let mut done = self.done.lock().unwrap();
-        done.push((call.idempotency_key.to_owned(), call.input["n"].clone()));
-        if done.len() == 1 {
-            (self.crash)();
-        }
-        Outcome::ok("fine")
-    }
-}
-
-/// A script that keeps the requests that it receives.
-struct Heard {
-    script: ScriptModel,
-    prompts: Arc<Mutex<Vec<String>>>,
-}
-
-impl Model for Heard {
-    fn name(&self) -> &str {
-        self.script.name()
-    }
-
-    fn ask(
-        &self,
-        request: &Request<'_>,
-        on_text: &mut dyn FnMut(&str),
-    ) -> Result<Answer, ModelError> {
-        let said: Vec<String> = request.messages.iter().map(|m| format!("{m:?}")).collect();
-        self.prompts.lock().unwrap().push(said.join("\n"));
-        self.script.ask(request, on_text)
-    }
-}
-
-struct One(Arc<dyn Model>);
-
-impl Models for One {
-    fn choose(&self, _: &ModelChoice) -> Result<Chosen, Error> {
-        Ok(Chosen {
-            model: Arc::clone(&self.0),
-            prices: Prices {
-                input: Nanos::parse("3.000001").unwrap(),
-                output: Nanos::parse("15.000007").unwrap(),
-                ..Prices::default()
-            },
-            context_window: 200_000,
-            max_output_tokens: 1000,
-            system_prompt: None,
-        })
-    }
-}
-
-struct Nobody;
-
-impl Watch for Nobody {
-    fn progress(&self, _: &ThreadId, _: Progress<'_>) {}
-}
-
 struct Outcomes {
-    bench: Bench,
+    scene: Scene,
     fleet: Fleet,
     tally: Tally,
     done: Vec<(String, Value)>,
     prompts: Vec<String>,
     standing: Standing,
-}
-
-/// Gives one order to a worker, under which `crash` happens to the database during the first call.
-fn outcomes(cluster: &'static Cluster, crash: &'static str) -> Outcomes {
-    outcomes_by(cluster, crash, SCRIPT, Limits::default())
 }
 
 /// Each read of this clock finds another minute gone; the time that a process measures passes
@@ -152,77 +53,53 @@ impl Clock for Minutes {
     }
 }
 
-fn outcomes_by(
-    cluster: &'static Cluster,
-    crash: &'static str,
-    script: &str,
-    limits: Limits,
-) -> Outcomes {
+/// Gives one order to a worker, under which `crash` happens to the database during the first call.
+fn outcomes(crash: impl Into<String>) -> Option<Outcomes> {
+    outcomes_by(crash, SCRIPT, Limits::default())
+}
+
+fn outcomes_by(crash: impl Into<String>, script: &str, limits: Limits) -> Option<Outcomes> {
+    let cluster = Cluster::shared()?;
     let url = cluster.fresh();
     let fleet = Fleet::open(&url).unwrap();
-    let mut bench = Bench::new();
+    let mut scene = Scene::new();
     if limits != Limits::default() {
-        bench.host.clock = Arc::new(Minutes(AtomicU64::new(0)));
+        scene.host.clock = Arc::new(Minutes(AtomicU64::new(0)));
     }
-    bench.file(".ai/graphs/t/graph.yaml", GRAPH);
-    let folder = bench.folder.path().join(".ai/directives/t");
-    std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("job.md"), DIRECTIVE).unwrap();
-    let (done, prompts) = (
-        Arc::<Mutex<Vec<_>>>::default(),
-        Arc::<Mutex<Vec<_>>>::default(),
-    );
+    scene.file(".ai/graphs/t/graph.yaml", GRAPH);
+    scene.file(".ai/directives/t/job.md", DIRECTIVE);
+    let done = Arc::<Mutex<Vec<_>>>::default();
+    let (calls, crash) = (Arc::clone(&done), crash.into());
     let database = database_of(&url).to_owned();
-    let effect = Effect {
-        schema: ToolSchema {
-            name: "t_effect".to_owned(),
-            description: String::new(),
-            parameters: json!({"type": "object"}),
-        },
-        done: Arc::clone(&done),
-        crash: Box::new(move || drop(cluster.sql(&database, crash))),
-    };
-    let model = Heard {
-        script: ScriptModel::parse("script", script).unwrap(),
-        prompts: Arc::clone(&prompts),
-    };
-    let (registry, budgets) = fleet.books().unwrap();
-    let finder = Finder::new(
-        Arc::clone(&bench.host.fs),
-        vec![bench.project.root().to_owned()],
-    );
-    let policy = ItemPolicy::AllowUnsigned;
-    let grounds = Grounds {
-        trust: &bench.trust,
-        now: bench.host.clock.now().unwrap(),
-        heads: &*bench.host.heads,
-        policy,
-    };
-    let config = Config::load(&finder, &grounds).unwrap();
-    let engine = Engine::new(Services {
-        project: Arc::new(bench.project.clone()),
-        host: bench.host.clone(),
-        keys: bench.keys.clone(),
-        trust: Arc::new(bench.trust.clone()),
-        log: threadseal_verify::home_log::HomeLog::Never,
-        config: Arc::new(config),
-        finder,
-        policy,
-        registry,
-        budgets,
-        models: Arc::new(One(Arc::new(model))),
-        tools: vec![Arc::new(effect)],
-        environment: Arc::default(),
-        watch: Arc::new(Nobody),
+    let effect = stub("t/effect", move |call| {
+        let mut calls = calls.lock().unwrap();
+        calls.push((call.idempotency_key.to_owned(), call.input["n"].clone()));
+        if calls.len() == 1 {
+            drop(cluster.sql(&database, &crash));
+        }
+        Outcome::ok("fine")
     });
-    let order = fleet
-        .put(&Order {
-            directive: ItemId::parse("t/job").unwrap(),
-            inputs: Map::new(),
-            limits,
-            cancel: Cancel::default(),
-        })
-        .unwrap();
+    let mut engine = scene.engine_with(script, vec![effect]);
+    (engine.services.registry, engine.services.budgets) = fleet.books().unwrap();
+    engine.services.models = Arc::new(Only(Chosen {
+        model: Arc::new(Listener {
+            script: ScriptModel::parse("script", script).unwrap(),
+            asked: Arc::clone(&scene.asked),
+        }),
+        prices: Prices {
+            input: Nanos::parse("3.000001").unwrap(),
+            output: Nanos::parse("15.000007").unwrap(),
+            ..Prices::default()
+        },
+        context_window: 200_000,
+        max_output_tokens: 1000,
+        system_prompt: None,
+    }));
+    let order = Order {
+        limits,
+        ..order("t/job")
+    };
+    let order = fleet.put(&order).unwrap();
     let worker = Worker {
         fleet: &fleet,
         engine: &engine,
@@ -233,77 +110,86 @@ fn outcomes_by(
         cancel: Cancel::default(),
     };
     let tally = worker.work(&mut |_| {}).unwrap();
-    let standing = fleet
-        .wait(order, Some(Duration::ZERO), &Cancel::default(), &bench.host)
-        .unwrap();
-    let (done, prompts) = (
-        done.lock().unwrap().clone(),
-        prompts.lock().unwrap().clone(),
-    );
-    Outcomes {
-        bench,
+    let now = Some(Duration::ZERO);
+    let standing = fleet.wait(order, now, &Cancel::default(), &scene.host);
+    let standing = standing.unwrap();
+    let done = done.lock().unwrap().clone();
+    let asked = scene.asked.lock().unwrap().clone();
+    let prompt = |(_, messages): (String, Vec<ChatMessage>)| format!("{messages:?}");
+    Some(Outcomes {
+        scene,
         fleet,
         tally,
         done,
-        prompts,
+        prompts: asked.into_iter().map(prompt).collect(),
         standing,
-    }
+    })
 }
 
 impl Outcomes {
+    /// The result of the order.
+    fn result(&self) -> Value {
+        serde_json::from_str(self.standing.result.as_deref().unwrap()).unwrap()
+    }
+
+    fn threads(&self) -> Vec<Thread> {
+        let listing = self.fleet.registry().list(&Filter::default());
+        listing.unwrap().threads
+    }
+
+    /// The only thread.
     fn thread(&self) -> Thread {
-        let listing = self
-            .fleet
-            .registry()
-            .list(&crate::registry::Filter::default());
-        let mut threads = listing.unwrap().threads;
+        let mut threads = self.threads();
         assert_eq!(threads.len(), 1);
         threads.pop().unwrap()
     }
 
+    /// A file of the database.
+    fn read(&self, path: &Path) -> Vec<u8> {
+        let (host, root) = (&self.scene.host, self.scene.project.root());
+        let host = self.fleet.host(host, root, None).unwrap();
+        read_small(&*host.fs, path, 1 << 20).unwrap()
+    }
+
+    /// The transcript, whether it verifies or not.
+    fn unverified(&self) -> String {
+        let path = self.scene.transcript(&self.thread().id);
+        String::from_utf8(self.read(&path)).unwrap()
+    }
+
     /// The transcript, which verifies with the heads that all machines share.
     fn transcript(&self) -> String {
-        let host = self
-            .fleet
-            .host(&self.bench.host, self.bench.project.root(), None)
-            .unwrap();
-        let path = self.bench.project.thread(&self.thread().id).transcript();
-        let bytes = read_small(&*host.fs, &path, 1 << 20).unwrap();
+        let text = self.unverified();
         let options = VerifyOptions {
-            trust: &self.bench.trust,
-            now: host.clock.now().unwrap(),
+            trust: &self.scene.trust,
+            now: self.scene.host.clock.now().unwrap(),
             held_since: None,
             thread: None,
         };
-        let report = verify(&bytes, &ScanOptions::default(), &options).report;
+        let report = verify(text.as_bytes(), &ScanOptions::default(), &options).report;
         assert_eq!(report.verdict, Verdict::Verified, "{:?}", report.findings);
-        String::from_utf8(bytes).unwrap()
+        text
     }
 
+    /// An idempotency key without the id of the thread.
+    fn short(&self, key: &str) -> String {
+        key.replace(self.thread().id.as_str(), "T")
+    }
+
+    /// The keys of the calls that were made.
     fn keys(&self) -> Vec<String> {
-        let id = self.thread().id;
-        self.done
-            .iter()
-            .map(|(key, _)| key.replace(id.as_str(), "T"))
-            .collect()
+        self.done.iter().map(|(key, _)| self.short(key)).collect()
     }
 
     fn unresolved(&self) -> Vec<String> {
-        let lines = self.transcript();
-        let lines = lines
-            .lines()
-            .map(|line| serde_json::from_str::<Value>(line).unwrap());
-        let listed = lines.filter(|event| event["event_type"] == "tool_call_unresolved");
-        let keys = listed.map(|event| {
+        let events = Events::parse(self.transcript().as_bytes());
+        let calls = events.of("tool_call_unresolved").into_iter();
+        let key = |call: &Value| {
             // A later successor of the thread learns that the signed ledger vouches for this.
-            assert_eq!(event["payload"]["in_ledger"], true, "{event}");
-            event["payload"]["idempotency_key"]
-                .as_str()
-                .unwrap()
-                .to_owned()
-        });
-        let id = self.thread().id;
-        keys.map(|key| key.replace(id.as_str(), "T")).collect()
+            assert_eq!(call["in_ledger"], true, "{call}");
+            self.short(call["idempotency_key"].text())
+        };
+        calls.map(key).collect()
     }
 }
 
@@ -312,41 +198,31 @@ const EXPIRE: &str = "UPDATE threadseal_orders SET expires_at = now() - interval
 // T-FLT-06
 #[test]
 fn another_worker_goes_on_in_the_same_record_and_repeats_no_call() {
-    let Some(cluster) = Cluster::shared() else {
+    let crash = format!(
+        "{EXPIRE};
+         WITH line AS (SELECT convert_to(E'{{\"event_type\":\"cognition_in\",\"payload\":{{\"text\":\"{MARK}\",\"role\":\"user\"}}}}\\n\
+         {{\"event_type\":\"tool_call_start\",\"payload\":{{\"call_id\":\"{MARK}\",\"idempotency_key\":\"{MARK}/1/x\"}}}}\\n', 'UTF8') AS bytes),
+         file AS (UPDATE threadseal_files SET size = size + length(line.bytes), version = version + 1
+                  FROM line WHERE path LIKE '%transcript.jsonl' RETURNING inode, size)
+         INSERT INTO threadseal_chunks SELECT inode, size - length(bytes), bytes FROM file, line"
+    );
+    let Some(seen) = outcomes(crash) else {
         return;
     };
-    let crash: &'static str = Box::leak(
-        format!(
-            "{EXPIRE};
-             WITH line AS (SELECT convert_to(E'{{\"event_type\":\"cognition_in\",\"payload\":{{\"text\":\"{MARK}\",\"role\":\"user\"}}}}\\n\
-             {{\"event_type\":\"tool_call_start\",\"payload\":{{\"call_id\":\"{MARK}\",\"idempotency_key\":\"{MARK}/1/x\"}}}}\\n', 'UTF8') AS bytes),
-             file AS (UPDATE threadseal_files SET size = size + length(line.bytes), version = version + 1
-                      FROM line WHERE path LIKE '%transcript.jsonl' RETURNING inode, size)
-             INSERT INTO threadseal_chunks SELECT inode, size - length(bytes), bytes FROM file, line"
-        )
-        .into_boxed_str(),
-    );
-    let seen = outcomes(cluster, crash);
-    assert_eq!(
-        (seen.tally.left, seen.tally.taken_over, seen.tally.done),
-        (1, 1, 1)
-    );
+    let tally = &seen.tally;
+    assert_eq!((tally.left, tally.taken_over, tally.done), (1, 1, 1));
     assert_eq!(seen.standing.token, 2);
-    let result: Value = serde_json::from_str(seen.standing.result.as_deref().unwrap()).unwrap();
-    assert_eq!(result["status"], "completed");
+    assert_eq!(seen.result()["status"], "completed");
     // The first call was carried out, by the worker that was lost, and not again.
     assert_eq!(seen.keys(), ["T/1/a1#1", "T/2/a2#2"]);
     assert_eq!(seen.unresolved(), ["T/1/a1#1"]);
     let text = seen.transcript();
-    assert!(text.contains(r#""ext":{"fence":1}"#) && text.contains(r#""ext":{"fence":2}"#));
-    assert!(text.contains("tail_dropped") && !text.contains(MARK));
-    assert!(
-        seen.prompts.iter().all(|prompt| !prompt.contains(MARK)),
-        "{:?}",
-        seen.prompts
-    );
-    let told = seen.prompts.last().unwrap();
-    assert!(told.contains("unresolved"), "{told}");
+    text.has(r#""ext":{"fence":1}"#).has(r#""ext":{"fence":2}"#);
+    text.has("tail_dropped").lacks(MARK);
+    for prompt in &seen.prompts {
+        prompt.lacks(MARK);
+    }
+    seen.prompts.last().unwrap().has("unresolved");
     // Four answers were paid: the first one twice.
     let thread = seen.thread();
     let (_, budgets) = seen.fleet.books().unwrap();
@@ -360,52 +236,35 @@ fn another_worker_goes_on_in_the_same_record_and_repeats_no_call() {
         + (200 * 3_000_001_000 + 20 * 15_000_007_000)
         + (300 * 3_000_001_000 + 30 * 15_000_007_000);
     let exact = Nanos::new(paid / 1_000_000).unwrap();
-    assert!(
-        budget.actual.get().abs_diff(exact.get()) <= 4,
-        "{budget:?} {exact}"
-    );
+    let differs = budget.actual.get().abs_diff(exact.get());
+    assert!(differs <= 4, "{budget:?} {exact}");
 }
 
 // T-FLT-16
 #[test]
 fn the_time_that_earlier_workers_spent_counts_against_the_limit_of_a_thread_and_of_its_children() {
-    let Some(cluster) = Cluster::shared() else {
-        return;
-    };
     let within = |seconds| Limits {
         duration_seconds: Some(seconds),
         ..Limits::default()
     };
     // By the times in its record the first worker had it for more than a minute.
-    let seen = outcomes_by(cluster, EXPIRE, SCRIPT, within(50));
-    let result: Value = serde_json::from_str(seen.standing.result.as_deref().unwrap()).unwrap();
-    let tally = (seen.tally.taken_over, seen.done.len());
-    assert_eq!(tally, (1, 1), "{result}");
+    let Some(seen) = outcomes_by(EXPIRE, SCRIPT, within(50)) else {
+        return;
+    };
+    let result = seen.result();
+    assert_eq!((seen.tally.taken_over, seen.done.len()), (1, 1), "{result}");
     assert_eq!(result["status"], "suspended", "{result}");
-    let why = result["error"].as_str().unwrap();
-    assert!(why.contains("duration_seconds_exceeded"), "{why}");
+    result["error"].text().has("duration_seconds_exceeded");
     // The remainder is its children's.
-    let script = SCRIPT.replace(
-        "{tool: t_effect, input: {n: 2}, id: a2}",
-        "{tool: t_graph, input: {}, id: a2}",
-    );
-    let seen = outcomes_by(cluster, EXPIRE, &script, within(360_000));
-    let listing = seen
-        .fleet
-        .registry()
-        .list(&crate::registry::Filter::default());
-    let threads = listing.unwrap().threads;
+    let graph = "{tool: t_graph, input: {}, id: a2}";
+    let script = SCRIPT.replace("{tool: t_effect, input: {n: 2}, id: a2}", graph);
+    let seen = outcomes_by(EXPIRE, &script, within(360_000)).unwrap();
+    let mut threads = seen.threads().into_iter();
     let graph = threads
-        .iter()
         .find(|thread| thread.directive == "t/graph")
         .unwrap();
-    let host = seen
-        .fleet
-        .host(&seen.bench.host, seen.bench.project.root(), None)
-        .unwrap();
-    let papers = seen.bench.project.thread(&graph.id).metadata();
-    let papers: Value =
-        serde_json::from_slice(&read_small(&*host.fs, &papers, 1 << 20).unwrap()).unwrap();
+    let papers = seen.read(&seen.scene.project.thread(&graph.id).metadata());
+    let papers: Value = serde_json::from_slice(&papers).unwrap();
     let left = papers["limits"]["duration_seconds"].as_u64().unwrap();
     assert!((1..=360_000 - 60).contains(&left), "{papers}");
 }
@@ -413,18 +272,16 @@ fn the_time_that_earlier_workers_spent_counts_against_the_limit_of_a_thread_and_
 // T-FLT-07
 #[test]
 fn a_call_of_which_only_the_step_ledger_knows_is_listed_and_not_repeated() {
-    let Some(cluster) = Cluster::shared() else {
-        return;
-    };
     // The intent was lost from the transcript.
-    let seen = outcomes(
-        cluster,
-        "UPDATE threadseal_orders SET expires_at = now() - interval '1 hour';
+    let Some(seen) = outcomes(format!(
+        "{EXPIRE};
          WITH last AS (SELECT f.inode, max(c.at) AS at FROM threadseal_files f JOIN threadseal_chunks c USING (inode)
                        WHERE f.path LIKE '%transcript.jsonl' GROUP BY f.inode),
               gone AS (DELETE FROM threadseal_chunks c USING last WHERE c.inode = last.inode AND c.at = last.at)
          UPDATE threadseal_files f SET size = last.at, version = version + 1 FROM last WHERE f.inode = last.inode",
-    );
+    )) else {
+        return;
+    };
     assert_eq!(seen.keys(), ["T/1/a1#1", "T/2/a2#2"]);
     assert_eq!(seen.unresolved(), ["T/1/a1#1"]);
 }
@@ -432,20 +289,18 @@ fn a_call_of_which_only_the_step_ledger_knows_is_listed_and_not_repeated() {
 // T-FLT-08
 #[test]
 fn a_record_whose_sealed_lines_were_changed_is_not_gone_on_with() {
-    let Some(cluster) = Cluster::shared() else {
-        return;
-    };
-    let seen = outcomes(
-        cluster,
-        "UPDATE threadseal_orders SET expires_at = now() - interval '1 hour';
+    let Some(seen) = outcomes(format!(
+        "{EXPIRE};
          UPDATE threadseal_chunks c SET bytes = set_byte(c.bytes, octet_length(c.bytes) - 90, get_byte(c.bytes, octet_length(c.bytes) - 90) # 1) FROM threadseal_files f
          WHERE f.inode = c.inode AND f.path LIKE '%transcript.jsonl' AND c.at = 0",
-    );
+    )) else {
+        return;
+    };
     assert_eq!((seen.prompts.len(), seen.done.len()), (1, 1));
-    let result: Value = serde_json::from_str(seen.standing.result.as_deref().unwrap()).unwrap();
+    let result = seen.result();
     assert_eq!(result["success"], false);
     // Which of both depends on where the byte falls.
-    let why = result["error"].as_str().unwrap();
+    let why = result["error"].text();
     assert!(why.contains("forged") || why.contains("tampered"), "{why}");
     assert_eq!(seen.standing.state, "done");
 }
@@ -453,30 +308,23 @@ fn a_record_whose_sealed_lines_were_changed_is_not_gone_on_with() {
 // T-PRO-01
 #[test]
 fn a_thread_of_another_project_that_lies_in_this_ones_database_is_not_taken_over() {
-    let Some(cluster) = Cluster::shared() else {
+    // Its rows and files were copied from the database of another project.
+    let Some(seen) = outcomes(format!(
+        "{EXPIRE}; UPDATE threadseal_project SET id = repeat('a', 64)"
+    )) else {
         return;
     };
-    // Its rows and files were copied from the database of another project.
-    let seen = outcomes(
-        cluster,
-        "UPDATE threadseal_orders SET expires_at = now() - interval '1 hour';
-         UPDATE threadseal_project SET id = repeat('a', 64)",
-    );
     assert_eq!((seen.prompts.len(), seen.done.len()), (1, 1));
-    let result: Value = serde_json::from_str(seen.standing.result.as_deref().unwrap()).unwrap();
+    let result = seen.result();
     assert_eq!(result["success"], false);
-    let why = result["error"].as_str().unwrap();
-    assert!(why.contains("is foreign"), "{why}");
-    let thread = seen.thread();
-    assert_eq!(thread.status, Ok(Status::Running));
-    let (host, root) = (&seen.bench.host, seen.bench.project.root());
-    let host = seen.fleet.host(host, root, None).unwrap();
-    let path = seen.bench.project.thread(&thread.id).transcript();
-    let record = read_small(&*host.fs, &path, 1 << 20).unwrap();
-    let record = String::from_utf8(record).unwrap();
+    result["error"].text().has("is foreign");
+    assert_eq!(seen.thread().status, Ok(Status::Running));
     // Neither its tail nor its end was touched.
-    assert!(record.contains("\"tool_call_start\""), "{record}");
-    assert!(!record.contains("tail_dropped") && !record.contains("thread_error"));
+    let record = seen.unverified();
+    record
+        .has("\"tool_call_start\"")
+        .lacks("tail_dropped")
+        .lacks("thread_error");
 }
 
 #[test]
@@ -486,7 +334,7 @@ fn an_order_that_is_none_is_refused() {
     };
     let fleet = Fleet::open(&cluster.fresh()).unwrap();
     assert_eq!(fleet.registry().of_order(1).unwrap(), []);
-    let missing = fleet.wait(7, None, &Cancel::default(), &Bench::new().host);
+    let missing = fleet.wait(7, None, &Cancel::default(), &Scene::new().host);
     assert_eq!(missing.unwrap_err().kind(), ErrorKind::Refused);
     for none in [
         "{}",

@@ -1,8 +1,7 @@
 //! Graphs as they may be declared, and every fault with its line.
 
 use super::*;
-use crate::shared::shared;
-use serde_json::json;
+use crate::testing::prelude::*;
 
 const SMALL: &str = r#"# signature
 version: "1.0.0"
@@ -53,12 +52,18 @@ config:
       output: {count: "${state.count}", results: "${state.results}"}
 "#;
 
+/// With this change the graph has a fault that begins so.
+fn assert_fault(from: &str, to: &str, fault: &str) {
+    SMALL.has(from);
+    let found = faults(&SMALL.replacen(from, to, 1));
+    let is_found = found.iter().any(|line| line.starts_with(fault));
+    assert!(is_found, "{from} as {to} gave {found:#?}");
+}
+
 fn faults(text: &str) -> Vec<String> {
     let inspection = inspect("g.yaml", text).unwrap();
-    let broken = inspection
-        .faults
-        .iter()
-        .any(|fault| fault.severity == Severity::Error);
+    let mut faults = inspection.faults.iter();
+    let broken = faults.any(|fault| fault.severity == Severity::Error);
     assert_eq!(inspection.graph.is_none(), broken);
     inspection.faults.iter().map(ToString::to_string).collect()
 }
@@ -71,20 +76,13 @@ fn everything_that_a_graph_may_say_is_read() {
     assert_eq!((graph.max_steps, graph.on_error), (20, OnError::Continue));
     assert_eq!(graph.state["count"], json!(0));
     assert_eq!(graph.hooks.len(), 1);
-    let names: Vec<(&str, &str)> = graph
-        .nodes()
-        .iter()
-        .map(|node| (node.name.as_str(), node.type_name()))
+    let nodes = graph.nodes().iter();
+    let nodes: Vec<String> = nodes
+        .map(|node| format!("{} {}", node.name, node.type_name()))
         .collect();
     assert_eq!(
-        names,
-        [
-            ("setup", "action"),
-            ("each", "foreach"),
-            ("route", "gate"),
-            ("failed", "action"),
-            ("done", "return")
-        ]
+        nodes.join(", "),
+        "setup action, each foreach, route gate, failed action, done return"
     );
     let setup = graph.node("setup").unwrap();
     assert!(setup.cache);
@@ -94,129 +92,36 @@ fn everything_that_a_graph_may_say_is_read() {
     let NodeKind::Foreach(each) = &graph.node("each").unwrap().kind else {
         panic!("not a foreach");
     };
-    assert_eq!(
-        (each.item.as_str(), each.max_concurrency),
-        ("file", Some(4))
-    );
-    assert_eq!(
-        graph
-            .node("each")
-            .unwrap()
-            .on_error
-            .as_ref()
-            .unwrap()
-            .place
-            .line(),
-        36
-    );
+    assert_eq!((&*each.item, each.max_concurrency), ("file", Some(4)));
+    let on_error = graph.node("each").unwrap().on_error.as_ref();
+    assert_eq!(on_error.unwrap().place.line(), 36);
 }
 
 #[test]
 fn each_error_has_its_line() {
-    for (from, to, fault) in [
-        (
-            "start: setup",
-            "start: set_up",
-            "g.yaml:13: `start`: unknown node `set_up`",
-        ),
-        ("  start: setup\n", "", "g.yaml:13: `start` is missing"),
-        (
-            "permissions:\n  - rye.execute.tool.team.*\n  - rye.execute.directive.*\n",
-            "",
-            "g.yaml:2: `permissions` is missing: the graph could do nothing",
-        ),
-        (
-            "permissions:\n  - rye.execute.tool.team.*\n  - rye.execute.directive.*\n",
-            "permissions: []\n",
-            "g.yaml:5: `permissions` is empty: the graph could do nothing",
-        ),
-        (
-            "next: route",
-            "next: rout",
-            "g.yaml:37: node `each` leads to `rout`, which is not a node",
-        ),
-        (
-            "- to: each",
-            "- to: eich",
-            "g.yaml:25: node `setup` leads to `eich`, which is not a node",
-        ),
-        (
-            "on_error: failed",
-            "on_error: fail",
-            "g.yaml:36: node `each` leads to `fail`, which is not a node",
-        ),
-        (
-            "on_error: continue",
-            "on_error: go",
-            "g.yaml:15: `on_error` of a graph must be fail or continue",
-        ),
-        (
-            "max_steps: 20",
-            "max_steps: 0",
-            "g.yaml:14: `max_steps` is 1 to 100000",
-        ),
-        (
-            "      over: \"${state.files}\"\n",
-            "",
-            "g.yaml:28: a foreach node needs `over`",
-        ),
-        (
-            "type: gate",
-            "type: gates",
-            "g.yaml:39: unknown node type `gates`; known: action, foreach, gate, return",
-        ),
-        (
-            "      type: gate\n",
-            "",
-            "g.yaml:38: the node has no `action`",
-        ),
-        (
-            "as: file",
-            "as: state",
-            "g.yaml:31: `as` would hide the value of that name",
-        ),
-        (
-            "op: exists",
-            "op: exist",
-            "g.yaml:26: unknown operator `exist`; known: eq, ne, gt, gte, lt, lte, in, contains, regex, exists",
-        ),
-        (
-            "parallel: true",
-            "paralel: true",
-            "g.yaml:32: a node of type foreach has no member `paralel`",
-        ),
-        (
-            "item_id: team/list",
-            "item_id: other/list",
-            "g.yaml:22: `permissions` do not contain rye.execute.tool.other.list",
-        ),
-        (
-            "env_requires: [HOME]",
-            "env_require: [HOME]",
-            "g.yaml:8: a graph has no member `env_require`",
-        ),
-        (
-            "assign: {count:",
-            "assign: {inputs:",
-            "g.yaml:40: `inputs` of the state cannot be assigned",
-        ),
-        (
-            "event: after_step",
-            "event: after",
-            "g.yaml:18: unknown event `after`; known: ",
-        ),
-        (
-            "${inputs.dir}",
-            "${inputs dir}",
-            "g.yaml:22: `inputs dir` is not a path",
-        ),
-    ] {
-        assert!(SMALL.contains(from), "{from}");
-        let found = faults(&SMALL.replacen(from, to, 1));
-        assert!(
-            found.iter().any(|line| line.starts_with(fault)),
-            "{from} as {to} gave {found:#?}"
-        );
+    for [from, to, fault] in rows(
+        r#"start: setup => start: set_up => g.yaml:13: `start`: unknown node `set_up`
+           \s\sstart: setup\n =>  => g.yaml:13: `start` is missing
+           permissions:\n  - rye.execute.tool.team.*\n  - rye.execute.directive.*\n =>  => g.yaml:2: `permissions` is missing: the graph could do nothing
+           permissions:\n  - rye.execute.tool.team.*\n  - rye.execute.directive.*\n => permissions: []\n => g.yaml:5: `permissions` is empty: the graph could do nothing
+           next: route => next: rout => g.yaml:37: node `each` leads to `rout`, which is not a node
+           - to: each => - to: eich => g.yaml:25: node `setup` leads to `eich`, which is not a node
+           on_error: failed => on_error: fail => g.yaml:36: node `each` leads to `fail`, which is not a node
+           on_error: continue => on_error: go => g.yaml:15: `on_error` of a graph must be fail or continue
+           max_steps: 20 => max_steps: 0 => g.yaml:14: `max_steps` is 1 to 100000
+           \s\s\s\s\s\sover: "${state.files}"\n =>  => g.yaml:28: a foreach node needs `over`
+           type: gate => type: gates => g.yaml:39: unknown node type `gates`; known: action, foreach, gate, return
+           \s\s\s\s\s\stype: gate\n =>  => g.yaml:38: the node has no `action`
+           as: file => as: state => g.yaml:31: `as` would hide the value of that name
+           op: exists => op: exist => g.yaml:26: unknown operator `exist`; known: eq, ne, gt, gte, lt, lte, in, contains, regex, exists
+           parallel: true => paralel: true => g.yaml:32: a node of type foreach has no member `paralel`
+           item_id: team/list => item_id: other/list => g.yaml:22: `permissions` do not contain rye.execute.tool.other.list
+           env_requires: [HOME] => env_require: [HOME] => g.yaml:8: a graph has no member `env_require`
+           assign: {count: => assign: {inputs: => g.yaml:40: `inputs` of the state cannot be assigned
+           event: after_step => event: after => g.yaml:18: unknown event `after`; known:\s
+           ${inputs.dir} => ${inputs dir} => g.yaml:22: `inputs dir` is not a path"#,
+    ) {
+        assert_fault(&from, &to, &fault);
     }
 }
 
@@ -226,57 +131,26 @@ fn all_faults_are_told_at_once() {
         .replacen("next: route", "next: rout", 1)
         .replacen("type: gate", "type: gates", 1)
         .replacen("max_steps: 20", "max_stepz: 20", 1);
-    let error = Graph::parse("g.yaml", &text).unwrap_err().to_string();
-    let lines: Vec<&str> = error.lines().collect();
-    assert_eq!(lines.len(), 3, "{error}");
-    for (line, place) in lines
-        .iter()
-        .zip(["g.yaml:14: ", "g.yaml:37: ", "g.yaml:39: "])
-    {
-        assert!(line.starts_with(place), "{error}");
-    }
+    let why = Graph::parse("g.yaml", &text).why();
+    let places: Vec<&str> = why.lines().map(|line| &line[..11]).collect();
+    assert_eq!(
+        places,
+        ["g.yaml:14: ", "g.yaml:37: ", "g.yaml:39: "],
+        "{why}"
+    );
 }
 
 #[test]
 fn what_may_be_meant_is_a_warning() {
-    for (from, to, fault) in [
-        (
-            "on_error: failed",
-            "on_error: done",
-            "g.yaml:42: warning: node `failed` is never reached",
-        ),
-        (
-            "        - to: done\n",
-            "",
-            "g.yaml:20: warning: node `setup` has no edge that always holds",
-        ),
-        (
-            "collect: results\n      on_error: failed\n      next: route",
-            "collect: results\n      on_error: failed",
-            "g.yaml:28: warning: node `each` has no `next`: the graph is complete after it",
-        ),
-        (
-            "        - to: done\n",
-            "        - to: done\n        - to: each\n",
-            "g.yaml:28: warning: never taken",
-        ),
-        (
-            "assign: {files:",
-            "assign: {filez:",
-            "g.yaml:25: warning: `files` is never assigned in the state",
-        ),
-        (
-            "${file.name}",
-            "${fil.name}",
-            "g.yaml:34: warning: no value here has the name `fil`",
-        ),
-    ] {
-        assert!(SMALL.contains(from), "{from}");
-        let found = faults(&SMALL.replacen(from, to, 1));
-        assert!(
-            found.iter().any(|line| line.starts_with(fault)),
-            "{from} as {to} gave {found:#?}"
-        );
+    for [from, to, fault] in rows(
+        r"on_error: failed => on_error: done => g.yaml:42: warning: node `failed` is never reached
+          \s\s\s\s\s\s\s\s- to: done\n =>  => g.yaml:20: warning: node `setup` has no edge that always holds
+          collect: results\n      on_error: failed\n      next: route => collect: results\n      on_error: failed => g.yaml:28: warning: node `each` has no `next`: the graph is complete after it
+          \s\s\s\s\s\s\s\s- to: done\n => \s\s\s\s\s\s\s\s- to: done\n        - to: each\n => g.yaml:28: warning: never taken
+          assign: {files: => assign: {filez: => g.yaml:25: warning: `files` is never assigned in the state
+          ${file.name} => ${fil.name} => g.yaml:34: warning: no value here has the name `fil`",
+    ) {
+        assert_fault(&from, &to, &fault);
     }
     let circle = "tool_type: graph\npermissions: [rye.*]\nconfig:\n  start: a\n  nodes:\n    a: {type: gate, next: b}\n    b: {type: gate, next: a}\n";
     assert_eq!(
@@ -313,13 +187,13 @@ fn what_is_no_graph_is_an_error_and_large_ones_are_bounded() {
 
 #[test]
 fn real_graphs_of_the_original_are_read() {
-    let Some(folder) = shared("corpus/rye-real/graphs") else {
+    let Some(folder) = beside_repository("corpus/rye-real/graphs") else {
         return;
     };
     let mut count = 0;
-    for entry in std::fs::read_dir(folder).unwrap() {
+    for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        let text = std::fs::read_to_string(&path).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
         let graph = Graph::parse(&path.to_string_lossy(), &text).unwrap();
         assert_eq!(graph.node("done").unwrap().type_name(), "return");
         count += 1;

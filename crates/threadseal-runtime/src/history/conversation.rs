@@ -113,51 +113,31 @@ fn unresolved(call: ToolCall) -> ChatMessage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::prelude::{assistant, tool_call, tool_result, user};
     use serde_json::Value;
 
     fn call(id: &str) -> ToolCall {
-        ToolCall {
-            id: id.to_owned(),
-            name: "t".to_owned(),
-            input: Value::Null,
-            signatures: Vec::new(),
-        }
+        tool_call(id, "t", Value::Null)
     }
 
     fn result(id: &str) -> ChatMessage {
-        ChatMessage::ToolResult {
-            call_id: id.to_owned(),
-            tool: "t".to_owned(),
-            content: "done".to_owned(),
-        }
+        tool_result(id, "t", "done")
     }
 
-    fn said(calls: Vec<ToolCall>) -> ChatMessage {
-        ChatMessage::Assistant {
-            text: String::new(),
-            calls,
-        }
-    }
-
-    fn user(text: &str) -> ChatMessage {
-        ChatMessage::User(text.to_owned())
+    fn calls(ids: &[&str]) -> ChatMessage {
+        assistant("", ids.iter().map(|id| call(id)).collect())
     }
 
     #[test]
     fn every_call_of_a_conversation_has_one_result_behind_it() {
-        let mut messages = vec![
-            said(vec![call("a"), call("b")]),
-            result("a"),
-            user("u"),
-            said(vec![call("c")]),
-        ];
+        let mut messages = vec![calls(&["a", "b"]), result("a"), user("u"), calls(&["c"])];
         answer_open_calls(&mut messages);
         let expected = [
-            said(vec![call("a"), call("b")]),
+            calls(&["a", "b"]),
             result("a"),
             unresolved(call("b")),
             user("u"),
-            said(vec![call("c")]),
+            calls(&["c"]),
             unresolved(call("c")),
         ];
         assert_eq!(messages, expected);
@@ -167,7 +147,7 @@ mod tests {
     fn a_result_that_answers_no_call_is_a_message_behind_all_results() {
         let mut messages = vec![
             result("x"),
-            said(vec![call("a"), call("b")]),
+            calls(&["a", "b"]),
             result("a"),
             result("a"),
             result("b"),
@@ -176,7 +156,7 @@ mod tests {
         answer_open_calls(&mut messages);
         let expected = [
             user("done"),
-            said(vec![call("a"), call("b")]),
+            calls(&["a", "b"]),
             result("a"),
             result("b"),
             user("done"),
@@ -187,13 +167,13 @@ mod tests {
 
     #[test]
     fn what_no_seal_covers_is_marked_and_nothing_else_is() {
-        let sealed = [user("u"), said(vec![call("a")])];
+        let sealed = [user("u"), calls(&["a"])];
         let whole = vec![
             user("u"),
-            said(vec![call("a"), call("b")]),
+            calls(&["a", "b"]),
             result("a"),
             user("v"),
-            said(vec![call("c")]),
+            calls(&["c"]),
         ];
         let told = marked(&sealed, whole.clone());
         assert_eq!(told[..2], whole[..2]);

@@ -228,6 +228,7 @@ impl Models for Catalogue {
 mod tests {
     use super::*;
     use crate::model::ScriptModel;
+    use crate::testing::prelude::Fails as _;
     use crate::yaml;
 
     const FILE: &str = "providers:\n  near: {adapter: anthropic, key_env: NEAR_KEY}\n  far: {adapter: openai}\n\
@@ -236,34 +237,17 @@ mod tests {
         - {id: unpriced, provider: far, context_window: 2000}\n\
         tiers: {general: [a, b], fast: [b]}\n";
 
-    fn catalogue(wish: Wish, environment: &[(&str, &str)]) -> Catalogue {
+    /// The name, window and bound of the answers of the chosen model, where this key is set.
+    fn chosen(wish: Wish, key: &str, wanted: &ModelChoice) -> Result<String, Error> {
         let mut models = models::Models::default();
         models
             .overlay(&yaml::parse("models.yaml", FILE).unwrap())
             .unwrap();
-        let environment = environment
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        Catalogue::new(
-            models,
-            Agent::default(),
-            wish,
-            5000,
-            Arc::new(environment.collect()),
-        )
-    }
-
-    fn chosen(
-        wish: Wish,
-        environment: &[(&str, &str)],
-        wanted: &ModelChoice,
-    ) -> Result<(String, u64, u32), Error> {
-        let chosen = catalogue(wish, environment).choose(wanted)?;
-        Ok((
-            chosen.model.name().to_owned(),
-            chosen.context_window,
-            chosen.max_output_tokens,
-        ))
+        let environment = Arc::new(vec![("NEAR_KEY".to_owned(), key.to_owned())]);
+        let catalogue = Catalogue::new(models, Agent::default(), wish, 5000, environment);
+        let chosen = catalogue.choose(wanted)?;
+        let (name, window) = (chosen.model.name(), chosen.context_window);
+        Ok(format!("{name} {window} {}", chosen.max_output_tokens))
     }
 
     fn named(id: &str, fallback: &[&str]) -> ModelChoice {
@@ -277,53 +261,36 @@ mod tests {
     #[test]
     fn the_first_model_whose_key_is_there_answers() {
         let any = ModelChoice::default();
-        let with_key: &[(&str, &str)] = &[("NEAR_KEY", "k")];
-        assert_eq!(
-            chosen(Wish::default(), with_key, &any).unwrap(),
-            ("a".to_owned(), 1000, 10)
-        );
-        assert_eq!(
-            chosen(Wish::default(), &[], &any).unwrap(),
-            ("b".to_owned(), 2000, 16_384)
-        );
-        assert_eq!(
-            chosen(Wish::default(), &[("NEAR_KEY", "")], &named("a", &["b"]))
-                .unwrap()
-                .0,
-            "b"
-        );
-        let error = chosen(Wish::default(), &[], &named("a", &[])).unwrap_err();
-        assert!(error.to_string().contains("NEAR_KEY"), "{error}");
+        for (key, wanted, expected) in [
+            ("k", &any, "a 1000 10"),
+            ("", &any, "b 2000 16384"),
+            ("", &named("a", &["b"]), "b 2000 16384"),
+        ] {
+            assert_eq!(chosen(Wish::default(), key, wanted).unwrap(), expected);
+        }
+        chosen(Wish::default(), "", &named("a", &[])).fails_with("NEAR_KEY");
     }
 
     #[test]
     fn a_model_without_a_price_or_a_place_is_refused() {
         for id in ["unpriced", "unknown"] {
-            let error = chosen(Wish::default(), &[], &named(id, &[])).unwrap_err();
-            assert!(error.to_string().contains(id), "{error}");
+            chosen(Wish::default(), "", &named(id, &[])).fails_with(id);
         }
     }
 
     #[test]
     fn the_callers_wish_goes_first() {
-        let wish = Wish {
+        let script = ScriptModel::parse("script", "answers: []").unwrap();
+        let by_name = Wish {
             model: Some("b".to_owned()),
             ..Wish::default()
         };
-        assert_eq!(
-            chosen(wish, &[("NEAR_KEY", "k")], &named("a", &[]))
-                .unwrap()
-                .0,
-            "b"
-        );
-        let there: Arc<dyn Model> = Arc::new(ScriptModel::parse("script", "answers: []").unwrap());
-        let wish = Wish {
-            there: Some(there),
+        let by_itself = Wish {
+            there: Some(Arc::new(script)),
             ..Wish::default()
         };
-        assert_eq!(
-            chosen(wish, &[], &named("a", &[])).unwrap(),
-            ("script".to_owned(), 5000, 16_384)
-        );
+        for (wish, expected) in [(by_name, "b 2000 16384"), (by_itself, "script 5000 16384")] {
+            assert_eq!(chosen(wish, "k", &named("a", &[])).unwrap(), expected);
+        }
     }
 }

@@ -117,6 +117,7 @@ pub(crate) fn dynamic(value: &Sealed) -> Result<Value, Error> {
 mod tests {
     use super::*;
     use crate::model::ModelError;
+    use crate::testing::prelude::{assistant, tool_call, tool_result, user};
     use serde_json::json;
     use std::time::Duration;
     use threadseal_core::canon::json::parse_python;
@@ -138,23 +139,11 @@ mod tests {
             fold.push_line(line.as_bytes()).unwrap();
         }
         let found = conversation(&fold.into_messages()).unwrap();
-        let call = ToolCall {
-            id: "c1".to_owned(),
-            name: "t".to_owned(),
-            input: json!({"n": 1.5}),
-            signatures: Vec::new(),
-        };
+        let call = tool_call("c1", "t", json!({"n": 1.5}));
         let expected = [
-            ChatMessage::User("do".to_owned()),
-            ChatMessage::Assistant {
-                text: "yes".to_owned(),
-                calls: vec![call],
-            },
-            ChatMessage::ToolResult {
-                call_id: "c1".to_owned(),
-                tool: "t".to_owned(),
-                content: "ok".to_owned(),
-            },
+            user("do"),
+            assistant("yes", vec![call]),
+            tool_result("c1", "t", "ok"),
         ];
         assert_eq!(found, expected);
     }

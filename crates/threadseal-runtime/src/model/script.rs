@@ -246,21 +246,8 @@ impl ScriptModel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cancel::Cancel;
-    use crate::model::ChatMessage;
+    use crate::testing::prelude::{Text as _, ask, assistant, user};
     use serde_json::json;
-
-    fn ask(model: &ScriptModel, said: &str) -> Result<Answer, ModelError> {
-        let messages = [ChatMessage::User(said.to_owned())];
-        let request = Request {
-            system: None,
-            messages: &messages,
-            tools: &[],
-            max_output_tokens: 100,
-            cancel: &Cancel::default(),
-        };
-        model.ask(&request, &mut |_| {})
-    }
 
     #[test]
     fn answers_come_in_order_and_then_the_script_is_silent() {
@@ -268,57 +255,47 @@ mod tests {
                       usage: {input_tokens: 7, output_tokens: 2}\n- error: {status: 529, message: busy}\n\
                       - {when: key, text: Done.}\n";
         let model = ScriptModel::parse("script", script).unwrap();
-        let first = ask(&model, "go").unwrap();
+        let ask = |text: &str| ask(&model, &[user(text)]);
+        let first = ask("go").unwrap();
         assert_eq!((first.stop, first.usage.input_tokens), (Stop::ToolCalls, 7));
+        let call = &first.calls[0];
         assert_eq!(
-            (first.calls[0].id.as_str(), &first.calls[0].input),
+            (&*call.id, &call.input),
             ("call_1_1", &json!({"path": "a"}))
         );
-        assert_eq!(ask(&model, "go").unwrap_err().status, 529);
-        let last = ask(&model, "the key is fixed").unwrap();
-        assert_eq!((last.stop, last.text.as_str()), (Stop::Complete, "Done."));
-        assert_eq!(
-            ask(&model, "go").unwrap_err().message,
-            "the script has no answer 4"
-        );
+        assert_eq!(ask("go").unwrap_err().status, 529);
+        let last = ask("the key is fixed").unwrap();
+        assert_eq!((last.stop, &*last.text), (Stop::Complete, "Done."));
+        let over = ask("go").unwrap_err();
+        assert_eq!(over.message, "the script has no answer 4");
     }
 
     #[test]
     fn conversations_are_answered_by_how_far_they_have_come_whoever_asks() {
         let script = "conversations:\n- {when: cats, answers: [{text: one}, {text: two}]}\n\
                       - {when: dogs, answers: [{text: woof}]}\n";
-        let user = |text: &str| ChatMessage::User(text.to_owned());
-        let said = ChatMessage::Assistant {
-            text: "one".to_owned(),
-            calls: Vec::new(),
-        };
         for _ in 0..2 {
             let model = ScriptModel::parse("s", script).unwrap();
-            let answer = |messages: &[ChatMessage]| {
-                let request = Request {
-                    system: None,
-                    messages,
-                    tools: &[],
-                    max_output_tokens: 100,
-                    cancel: &Cancel::default(),
-                };
-                model.ask(&request, &mut |_| {}).map(|answer| answer.text)
+            let answer = |first: &str, again: bool| {
+                let messages = [user(first), assistant("one", Vec::new()), user("on")];
+                let messages = &messages[..if again { 3 } else { 1 }];
+                ask(&model, messages).ok().map(|answer| answer.text)
             };
-            assert_eq!(answer(&[user("of cats")]).unwrap(), "one");
-            assert_eq!(
-                answer(&[user("of cats"), said.clone(), user("on")]).unwrap(),
-                "two"
-            );
-            assert_eq!(answer(&[user("of dogs")]).unwrap(), "woof");
-            assert!(answer(&[user("of dogs"), said.clone(), user("on")]).is_err());
-            assert!(answer(&[user("of birds")]).is_err());
+            assert_eq!(answer("of cats", false).as_deref(), Some("one"));
+            assert_eq!(answer("of cats", true).as_deref(), Some("two"));
+            assert_eq!(answer("of dogs", false).as_deref(), Some("woof"));
+            assert_eq!(answer("of dogs", true), None);
+            assert_eq!(answer("of birds", false), None);
         }
     }
 
     #[test]
     fn an_answer_for_something_else_is_an_error() {
         let model = ScriptModel::parse("s", "answers: [{when: key, text: Done.}]").unwrap();
-        assert!(ask(&model, "go").unwrap_err().message.contains("\"key\""));
+        ask(&model, &[user("go")])
+            .unwrap_err()
+            .message
+            .has("\"key\"");
     }
 
     #[test]

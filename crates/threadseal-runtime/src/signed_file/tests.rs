@@ -1,69 +1,64 @@
 //! Writes that fail at each call to the disk, and the writes after them.
 
 use super::*;
-use crate::testing::Bench;
+use crate::testing::prelude::*;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use threadseal_core::digest::Digest;
 use threadseal_log::LoggedHeads;
-use threadseal_store::fault::{FaultFs, FaultKind};
 use threadseal_store::heads::{FileHeadStore, HeadStore, StoredHead, Swap};
-use threadseal_store::sys::Fs as _;
 
-const PATH: &str = "/p/thread.json";
+const KIND: DocumentKind = DocumentKind::Json;
 
-fn failing() -> (FaultFs, Bench) {
-    let disk = FaultFs::new();
-    disk.create_dir(Path::new("/p"), 0o700).unwrap();
-    let mut bench = Bench::new();
-    bench.host.fs = disk.shared();
-    bench.host.heads = Arc::new(FileHeadStore::new(disk.shared(), "/p/heads"));
-    (disk, bench)
+/// The path of the file on the disk of a scene.
+fn path() -> &'static Path {
+    Path::new("/p/thread.json")
 }
 
-fn write(bench: &Bench, file: &mut SignedFile, text: &str) -> Result<Head, Error> {
+fn failing() -> (FaultFs, Scene) {
+    let (disk, mut scene) = Scene::failing();
+    scene.host.heads = Arc::new(FileHeadStore::new(disk.shared(), "/p/heads"));
+    (disk, scene)
+}
+
+fn new(scene: &Scene) -> SignedFile {
+    SignedFile::new(&scene.host, path(), KIND, None).unwrap()
+}
+
+fn write(scene: &Scene, file: &mut SignedFile, text: &str) -> Result<Head, Error> {
     let content = format!("{{\"says\": \"{text}\"}}\n");
-    file.write(&bench.host, &bench.keys, None, content.as_bytes())
+    file.write(&scene.host, &scene.keys, None, content.as_bytes())
 }
 
-fn options(bench: &Bench) -> Options<'_> {
-    Options::new(
-        DocumentKind::Json,
-        &bench.trust,
-        bench.host.clock.now().unwrap(),
-    )
+fn options(scene: &Scene) -> Options<'_> {
+    Options::new(KIND, &scene.trust, scene.host.clock.now().unwrap())
 }
 
 /// The head of the file, regardless of how far a write came.
-fn standing(bench: &Bench) -> Option<Head> {
-    let bytes = read_small(&*bench.host.fs, Path::new(PATH), MAX_DOCUMENT_BYTES).ok()?;
-    document::verify(&bytes, &options(bench))
-        .unwrap()
-        .report
-        .head
+fn standing(scene: &Scene) -> Option<Head> {
+    let bytes = read_small(&*scene.host.fs, path(), MAX_DOCUMENT_BYTES).ok()?;
+    let outcome = document::verify(&bytes, &options(scene));
+    outcome.unwrap().report.head
 }
 
 /// No number has two contents, and the last file verifies.
-fn each_fault(before: usize, again: &dyn Fn(&Bench, SignedFile, &Head) -> SignedFile) {
-    let begun = |bench: &Bench| {
-        let mut file =
-            SignedFile::new(&bench.host, Path::new(PATH), DocumentKind::Json, None).unwrap();
+fn each_fault(before: usize, again: &dyn Fn(&Scene, SignedFile, &Head) -> SignedFile) {
+    let begun = || {
+        let (disk, scene) = failing();
+        let mut file = new(&scene);
         for version in 0..before {
-            write(bench, &mut file, &format!("before {version}")).unwrap();
+            write(&scene, &mut file, &format!("before {version}")).unwrap();
         }
-        file
+        (disk, scene, file)
     };
-    let (disk, bench) = failing();
-    let mut file = begun(&bench);
+    let (disk, scene, mut file) = begun();
     let start = disk.calls();
-    write(&bench, &mut file, "one").unwrap();
+    write(&scene, &mut file, "one").unwrap();
     let calls = disk.calls() - start;
     let mut failed = 0;
     for (call, kind) in (0..calls).flat_map(|call| FaultKind::ALL.map(|kind| (call, kind))) {
-        let (disk, bench) = failing();
-        let mut file = begun(&bench);
+        let (disk, scene, mut file) = begun();
         disk.plan(call, kind);
-        let done = write(&bench, &mut file, "one");
+        let done = write(&scene, &mut file, "one");
         let what = format!("call {call} of {calls}, {kind:?} at {:?}", disk.struck());
         // The number of calls differs a little, with the folders that the heads need.
         if disk.struck().is_none() {
@@ -72,24 +67,21 @@ fn each_fault(before: usize, again: &dyn Fn(&Bench, SignedFile, &Head) -> Signed
         failed += usize::from(done.is_err());
         disk.heal();
         let mut seen = BTreeMap::new();
-        let known = bench.host.heads.fetch(&file.record).unwrap();
+        let known = scene.host.heads.fetch(&file.record).unwrap();
         let known = known.map(|known| known.head);
         let mut see = |head: Head| {
             let first = *seen.entry(head.seq).or_insert(head);
             assert_eq!(first, head, "{what}");
         };
-        known.into_iter().chain(standing(&bench)).for_each(&mut see);
+        known.into_iter().chain(standing(&scene)).for_each(&mut see);
         if let Some(known) = known {
-            file = again(&bench, file, &known);
+            file = again(&scene, file, &known);
         }
         for text in ["two", "three"] {
-            see(write(&bench, &mut file, text).unwrap_or_else(|error| panic!("{what}: {error}")));
-            let checked = read_verified(&bench.host, Path::new(PATH), &options(&bench));
+            see(write(&scene, &mut file, text).unwrap_or_else(|error| panic!("{what}: {error}")));
+            let checked = read_verified(&scene.host, path(), &options(&scene));
             let checked = checked.unwrap_or_else(|error| panic!("{what}: {error}"));
-            assert!(
-                String::from_utf8_lossy(&checked.bytes).contains(text),
-                "{what}"
-            );
+            String::from_utf8_lossy(&checked.bytes).has(text);
         }
     }
     assert!(failed > 10, "{failed}");
@@ -106,17 +98,8 @@ fn a_number_that_a_failed_write_used_is_never_used_again() {
 // T-RUN-24
 #[test]
 fn whoever_goes_on_from_the_known_head_spares_the_number_of_a_file_that_is_ahead() {
-    each_fault(1, &|bench, _, known| {
-        let path = Path::new(PATH);
-        SignedFile::over(
-            &bench.host,
-            &bench.keys,
-            path,
-            DocumentKind::Json,
-            None,
-            known,
-        )
-        .unwrap()
+    each_fault(1, &|scene, _, known| {
+        SignedFile::over(&scene.host, &scene.keys, path(), KIND, None, known).unwrap()
     });
 }
 
@@ -158,41 +141,28 @@ impl HeadStore for AllPruned {
 // T-PRU-18
 #[test]
 fn a_file_that_was_pruned_takes_no_version_and_what_is_written_there_is_another_record() {
-    let (_, mut bench) = failing();
-    let path = Path::new(PATH);
-    let mut file = SignedFile::new(&bench.host, path, DocumentKind::Json, None).unwrap();
-    let before = write(&bench, &mut file, "before").unwrap();
-    bench.host.heads = Arc::new(AllPruned(Arc::clone(&bench.host.heads)));
-    let mut after =
-        SignedFile::after(&bench.host, path, DocumentKind::Json, None, &before).unwrap();
-    let first = write(&bench, &mut after, "after").unwrap();
+    let (_, mut scene) = failing();
+    let before = write(&scene, &mut new(&scene), "before").unwrap();
+    scene.host.heads = Arc::new(AllPruned(Arc::clone(&scene.host.heads)));
+    let mut after = SignedFile::after(&scene.host, path(), KIND, None, &before).unwrap();
+    let first = write(&scene, &mut after, "after").unwrap();
     assert_ne!(first.record, before.record);
     assert_eq!(first.seq, 0);
-    let known = bench.host.heads.fetch(&before.record).unwrap().unwrap();
+    let known = scene.host.heads.fetch(&before.record).unwrap().unwrap();
     assert_eq!(known.head, before);
-    let second = write(&bench, &mut after, "again").unwrap();
+    let second = write(&scene, &mut after, "again").unwrap();
     assert_eq!((second.record, second.seq), (first.record, 1));
 }
 
 // T-MARK-04
 #[test]
 fn no_file_is_gone_on_with_where_the_log_cannot_vouch_for_its_head() {
-    let (_, mut bench) = failing();
-    let mut file = SignedFile::new(&bench.host, Path::new(PATH), DocumentKind::Json, None).unwrap();
-    let head = write(&bench, &mut file, "one").unwrap();
-    let good = Arc::clone(&bench.host.heads);
-    bench.host.heads = Arc::new(LoggedHeads::without_log(Arc::clone(&good)));
-    let open = |bench: &Bench| {
-        SignedFile::after(
-            &bench.host,
-            Path::new(PATH),
-            DocumentKind::Json,
-            None,
-            &head,
-        )
-    };
-    let refused = open(&bench).unwrap_err();
-    assert!(refused.to_string().contains("log status"), "{refused}");
-    bench.host.heads = good;
-    write(&bench, &mut open(&bench).unwrap(), "two").unwrap();
+    let (_, mut scene) = failing();
+    let head = write(&scene, &mut new(&scene), "one").unwrap();
+    let good = Arc::clone(&scene.host.heads);
+    scene.host.heads = Arc::new(LoggedHeads::without_log(Arc::clone(&good)));
+    let open = |scene: &Scene| SignedFile::after(&scene.host, path(), KIND, None, &head);
+    open(&scene).fails_with("log status");
+    scene.host.heads = good;
+    write(&scene, &mut open(&scene).unwrap(), "two").unwrap();
 }

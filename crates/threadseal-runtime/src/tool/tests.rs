@@ -1,6 +1,7 @@
 //! Tools as they may be declared, and effects that arguments cannot have.
 
 use super::*;
+use crate::testing::prelude::{Fails as _, Text as _, rows};
 use serde_json::json;
 
 const COMMAND: &str = r#"# a comment
@@ -122,93 +123,35 @@ fn a_tool_without_a_schema_takes_nothing() {
 // T-DEC-13
 #[test]
 fn every_mistake_has_its_line() {
-    for (from, to, message) in [
-        (
-            "tool_type: command",
-            "tool_type: bash",
-            "t.yaml:2: unknown tool type `bash`",
-        ),
-        (
-            "command: [grep,",
-            "command: [\"${inputs.what}\",",
-            "t.yaml:6: the program must be a text without placeholders",
-        ),
-        (
-            "command: [grep,",
-            "command: [\"\",",
-            "t.yaml:6: the program must be a text without placeholders",
-        ),
-        ("env: [PATH", "env: [PATH=1", "t.yaml:8: "),
-        (
-            "MODE:",
-            "A-B:",
-            "t.yaml:9: \"A-B\" is not a valid variable name",
-        ),
-        (
-            "./data//x",
-            "../x",
-            "t.yaml:10: \"../x\" does not stay in the project",
-        ),
-        ("./data//x", "/etc", "t.yaml:10: "),
-        (
-            "timeout_seconds: 5",
-            "timeout_seconds: 0",
-            "t.yaml:11: `timeout_seconds` is 1 to",
-        ),
-        (
-            "timeout_seconds: 5",
-            "timeout: 5",
-            "t.yaml:11: a tool of this type has no member `timeout`",
-        ),
-        (
-            "max_output_bytes: 1000",
-            "max_output_bytes: 99999999999",
-            "t.yaml:12: ",
-        ),
-        ("${inputs.text}", "${inputs text}", "t.yaml:7: "),
-    ] {
-        assert!(COMMAND.contains(from), "{from}");
-        let error = parse(&COMMAND.replacen(from, to, 1))
-            .unwrap_err()
-            .to_string();
-        assert!(error.starts_with(message), "{from} as {to} gave {error}");
+    for [from, to, message] in rows(
+        r#"tool_type: command => tool_type: bash => t.yaml:2: unknown tool type `bash`
+           command: [grep, => command: ["${inputs.what}", => t.yaml:6: the program must be a text without placeholders
+           command: [grep, => command: ["", => t.yaml:6: the program must be a text without placeholders
+           env: [PATH => env: [PATH=1 => t.yaml:8:\s
+           MODE: => A-B: => t.yaml:9: "A-B" is not a valid variable name
+           ./data//x => ../x => t.yaml:10: "../x" does not stay in the project
+           ./data//x => /etc => t.yaml:10:\s
+           timeout_seconds: 5 => timeout_seconds: 0 => t.yaml:11: `timeout_seconds` is 1 to
+           timeout_seconds: 5 => timeout: 5 => t.yaml:11: a tool of this type has no member `timeout`
+           max_output_bytes: 1000 => max_output_bytes: 99999999999 => t.yaml:12:\s
+           ${inputs.text} => ${inputs text} => t.yaml:7:\s"#,
+    ) {
+        COMMAND.has(&from);
+        let error = parse(&COMMAND.replacen(&from, &to, 1)).why();
+        assert!(error.starts_with(&message), "{from} as {to} gave {error}");
     }
-    for (text, message) in [
-        (
-            "tool_type: mcp\nurl: http://x.example\ntool: a\n",
-            "t.yaml:2: the address of a server must begin with https",
-        ),
-        (
-            "tool_type: mcp\nurl: http://localhost.evil\ntool: a\n",
-            "t.yaml:2: ",
-        ),
-        (
-            "tool_type: mcp\ncommand: [a, '${inputs.x}']\ntool: a\n",
-            "t.yaml:2: a server is started once",
-        ),
-        (
-            "tool_type: mcp\ncommand: [a]\n",
-            "t.yaml:1: `tool` is missing",
-        ),
-        (
-            "tool_type: mcp\ncommand: [a]\nstdin: x\ntool: a\n",
-            "t.yaml:3: ",
-        ),
-        (
-            "tool_type: mcp\ncommand: [a]\nurl: https://x\ntool: a\n",
-            "t.yaml:2: ",
-        ),
-        (
-            "tool_type: command\ncommand: []\n",
-            "t.yaml:2: `command` is empty",
-        ),
-        ("tool_type: command\n", "t.yaml:1: `command` is missing"),
-        (
-            "tool_type: command\ncommand: grep x\n",
-            "t.yaml:2: expected a list",
-        ),
-    ] {
-        let error = parse(text).unwrap_err().to_string();
-        assert!(error.starts_with(message), "{text} gave {error}");
+    for [text, message] in rows(
+        r"tool_type: mcp\nurl: http://x.example\ntool: a\n => t.yaml:2: the address of a server must begin with https
+          tool_type: mcp\nurl: http://localhost.evil\ntool: a\n => t.yaml:2:\s
+          tool_type: mcp\ncommand: [a, '${inputs.x}']\ntool: a\n => t.yaml:2: a server is started once
+          tool_type: mcp\ncommand: [a]\n => t.yaml:1: `tool` is missing
+          tool_type: mcp\ncommand: [a]\nstdin: x\ntool: a\n => t.yaml:3:\s
+          tool_type: mcp\ncommand: [a]\nurl: https://x\ntool: a\n => t.yaml:2:\s
+          tool_type: command\ncommand: []\n => t.yaml:2: `command` is empty
+          tool_type: command\n => t.yaml:1: `command` is missing
+          tool_type: command\ncommand: grep x\n => t.yaml:2: expected a list",
+    ) {
+        let error = parse(&text).why();
+        assert!(error.starts_with(&message), "{text} gave {error}");
     }
 }

@@ -235,35 +235,10 @@ fn unwrapped(input: &Value) -> Result<(&str, Value), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::toolbox::{Invocation, Outcome};
-
-    struct Named(&'static str, ToolSchema);
-
-    impl Tool for Named {
-        fn id(&self) -> &str {
-            self.0
-        }
-
-        fn schema(&self) -> &ToolSchema {
-            &self.1
-        }
-
-        fn run(&self, _: &mut Invocation<'_>) -> Outcome {
-            Outcome::ok(self.0)
-        }
-    }
-
-    fn named(id: &'static str) -> Arc<dyn Tool> {
-        let schema = ToolSchema {
-            name: model_name(id),
-            description: String::new(),
-            parameters: json!({}),
-        };
-        Arc::new(Named(id, schema))
-    }
+    use crate::testing::prelude::ok;
 
     fn toolbox(capabilities: &[&str]) -> Toolbox {
-        let tools = ["rye/file-system/read", "rye/file-system/write", "rye/bash"].map(named);
+        let tools = ["rye/file-system/read", "rye/file-system/write", "rye/bash"].map(ok);
         Toolbox::new(Capabilities::parse(capabilities).unwrap(), tools).unwrap()
     }
 
@@ -325,11 +300,11 @@ mod tests {
 
     #[test]
     fn two_tools_of_one_name_are_refused() {
-        let tools = ["a/b", "a_b"].map(named);
+        let tools = ["a/b", "a_b"].map(ok);
         let all = || Capabilities::parse(["rye.execute.tool.*"]).unwrap();
         assert!(Toolbox::new(all(), tools).is_err());
         for id in ["rye/execute", "rye/search", "rye/sign", "directive_return"] {
-            assert!(Toolbox::new(all(), [named(id)]).is_err(), "{id}");
+            assert!(Toolbox::new(all(), [ok(id)]).is_err(), "{id}");
         }
     }
 }

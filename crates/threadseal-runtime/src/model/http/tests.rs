@@ -5,13 +5,10 @@ mod provider;
 
 use super::*;
 use crate::bounds::MAX_RECORDED_TEXT_BYTES;
-use crate::cancel::Cancel;
-use crate::model::{ChatMessage, Stop, ToolCall, ToolSchema};
+use crate::model::{Stop, ToolSchema};
+use crate::testing::prelude::*;
 use provider::{Provider, Response, events, provider, sse};
-use serde_json::{Value, json};
 use std::net::TcpListener;
-use std::time::Duration;
-use threadseal_store::clock::{Clock as _, SystemClock};
 
 fn model(shape: Shape, url: &str) -> HttpModel {
     let endpoint = Endpoint {
@@ -24,23 +21,11 @@ fn model(shape: Shape, url: &str) -> HttpModel {
 
 /// The conversation after the first calls were answered.
 fn asked() -> Vec<ChatMessage> {
-    let call = |id: &str| ToolCall {
-        id: id.to_owned(),
-        name: "read_file".to_owned(),
-        input: json!({"path": id}),
-        signatures: Vec::new(),
-    };
-    let result = |id: &str| ChatMessage::ToolResult {
-        call_id: id.to_owned(),
-        tool: "read_file".to_owned(),
-        content: format!("content of {id}"),
-    };
+    let call = |id: &str| tool_call(id, "read_file", json!({ "path": id }));
+    let result = |id: &str| tool_result(id, "read_file", format!("content of {id}"));
     vec![
-        ChatMessage::User("Compare a and b.".to_owned()),
-        ChatMessage::Assistant {
-            text: "Reading.".to_owned(),
-            calls: vec![call("a"), call("b")],
-        },
+        user("Compare a and b."),
+        assistant("Reading.", vec![call("a"), call("b")]),
         result("a"),
         result("b"),
     ]
@@ -79,6 +64,11 @@ fn answered(shape: Shape, response: Response) -> Result<Answer, ModelError> {
     answer
 }
 
+/// The body of a whole answer.
+fn whole(shape: Shape) -> String {
+    sse(shape, &events(shape, "Once more."))
+}
+
 /// An answer that a thread would act on or take for an end.
 fn counts(answer: &Result<Answer, ModelError>) -> bool {
     answer
@@ -89,51 +79,31 @@ fn counts(answer: &Result<Answer, ModelError>) -> bool {
 #[test]
 fn each_protocol_asks_and_answers_the_same() {
     for shape in Shape::ALL {
-        let body = sse(shape, &events(shape, "Once more."));
+        let body = whole(shape);
         let provider = provider(vec![Response::whole(&body)]);
         let mut pieces = Vec::new();
-        let answer = ask_watched(
-            &model(shape, &provider.url),
-            &Cancel::default(),
-            &mut |text| pieces.push(text.to_owned()),
-        )
-        .unwrap();
+        let mut keep = |text: &str| pieces.push(text.to_owned());
+        let model = model(shape, &provider.url);
+        let answer = ask_watched(&model, &Cancel::default(), &mut keep).unwrap();
         assert_eq!(answer.text, "Once more.", "{shape:?}");
         assert_eq!(pieces, ["Once ", "more."], "{shape:?}");
-        let [call] = answer.calls.as_slice() else {
-            panic!("{shape:?}: {answer:?}");
-        };
-        assert_eq!(
-            (call.name.as_str(), &call.input),
-            ("read_file", &json!({"path": "c"})),
-            "{shape:?}"
-        );
-        assert_eq!(
-            (
-                answer.usage.input_tokens,
-                answer.usage.cached_tokens,
-                answer.usage.output_tokens,
-                answer.usage.estimated
-            ),
-            (15, 5, 7, false),
-            "{shape:?}"
-        );
+        let calls = answer
+            .calls
+            .iter()
+            .map(|call| format!("{} {}", call.name, call.input));
+        let expected = [r#"read_file {"path":"c"}"#];
+        assert_eq!(calls.collect::<Vec<_>>(), expected, "{shape:?}");
+        let usage = &answer.usage;
+        let tokens = [usage.input_tokens, usage.cached_tokens, usage.output_tokens];
+        assert_eq!((tokens, usage.estimated), ([15, 5, 7], false), "{shape:?}");
         assert_eq!(answer.stop, Stop::ToolCalls, "{shape:?}");
         assert_eq!(answer.model, "some-model-1", "{shape:?}");
         let [(path, request)] = provider.requests.join().unwrap().try_into().unwrap();
         let text = request.to_string();
-        for said in [
-            "Be brief.",
-            "Compare a and b.",
-            "content of a",
-            "content of b",
-            "Reads a file.",
-        ] {
-            assert!(
-                text.contains(said),
-                "{shape:?} {path}: {said:?} is not in {text}"
-            );
-        }
+        text.has("Be brief.")
+            .has("Compare a and b.")
+            .has("Reads a file.");
+        text.has("content of a").has("content of b");
         let system = match shape {
             Shape::Anthropic => &request["system"],
             Shape::OpenAiResponses => &request["instructions"],
@@ -185,7 +155,7 @@ fn pieces_that_keep_line_ends(bytes: &[u8], size: usize) -> Vec<Vec<u8>> {
 #[test]
 fn a_line_end_that_is_cut_in_two_makes_no_other_answer() {
     for shape in Shape::ALL {
-        let body = sse(shape, &events(shape, "Once more.")).replace('\n', "\r\n");
+        let body = whole(shape).replace('\n', "\r\n");
         for (at, _) in body.match_indices("\r\n") {
             let (before, after) = body.as_bytes().split_at(at + 1);
             let mut response = Response::pieces(vec![before.to_vec(), after.to_vec()]);
@@ -208,7 +178,7 @@ fn a_line_end_that_is_cut_in_two_makes_no_other_answer() {
 #[test]
 fn an_answer_that_was_cut_off_is_never_whole() {
     for shape in Shape::ALL {
-        let body = sse(shape, &events(shape, "Once more."));
+        let body = whole(shape);
         let ends: Vec<usize> = body.match_indices("\n\n").map(|(at, _)| at + 2).collect();
         let (whole, cut) = ends.split_last().unwrap();
         assert_eq!(*whole, body.len());
@@ -224,66 +194,32 @@ fn an_answer_that_was_cut_off_is_never_whole() {
 // T-TOL-24
 #[test]
 fn a_reason_to_stop_that_is_missing_or_unknown_makes_no_whole_answer() {
-    for (shape, from, to, expected) in [
-        (
-            Shape::Anthropic,
-            "\"tool_use\"},\"usage\"",
-            "\"max_tokens\"},\"usage\"",
-            Stop::Truncated,
-        ),
-        (
-            Shape::Anthropic,
-            "\"tool_use\"},\"usage\"",
-            "\"pause_turn\"},\"usage\"",
-            Stop::Truncated,
-        ),
-        (
-            Shape::Anthropic,
-            "\"tool_use\"},\"usage\"",
-            "\"refusal\"},\"usage\"",
-            Stop::Filtered,
-        ),
-        (
-            Shape::OpenAi,
-            "\"finish_reason\":\"tool_calls\"",
-            "\"finish_reason\":\"length\"",
-            Stop::Truncated,
-        ),
-        (
-            Shape::OpenAi,
-            "\"finish_reason\":\"tool_calls\"",
-            "\"finish_reason\":\"abort\"",
-            Stop::Truncated,
-        ),
-        (
-            Shape::OpenAiResponses,
-            "response.completed",
-            "response.incomplete",
-            Stop::Truncated,
-        ),
-        (Shape::Gemini, "\"STOP\"", "\"MAX_TOKENS\"", Stop::Truncated),
-        (Shape::Gemini, "\"STOP\"", "\"SAFETY\"", Stop::Filtered),
-        (
-            Shape::Gemini,
-            "\"STOP\"",
-            "\"MALFORMED_FUNCTION_CALL\"",
-            Stop::Truncated,
-        ),
-    ] {
-        let body = sse(shape, &events(shape, "Once more.")).replace(from, to);
+    for [shape, from, to, expected] in rows(
+        r#"anthropic => "tool_use"},"usage" => "max_tokens"},"usage" => Truncated
+           anthropic => "tool_use"},"usage" => "pause_turn"},"usage" => Truncated
+           anthropic => "tool_use"},"usage" => "refusal"},"usage" => Filtered
+           openai => "finish_reason":"tool_calls" => "finish_reason":"length" => Truncated
+           openai => "finish_reason":"tool_calls" => "finish_reason":"abort" => Truncated
+           openai_responses => response.completed => response.incomplete => Truncated
+           gemini => "STOP" => "MAX_TOKENS" => Truncated
+           gemini => "STOP" => "SAFETY" => Filtered
+           gemini => "STOP" => "MALFORMED_FUNCTION_CALL" => Truncated"#,
+    ) {
+        let shape = Shape::parse(&shape).unwrap();
+        let body = whole(shape).replace(&from, &to);
         let body = body.replace(
             "\"status\":\"completed\",\"model\"",
             "\"status\":\"incomplete\",\"model\"",
         );
-        assert!(body.contains(to), "{shape:?} {to} {body}");
-        let answer = answered(shape, Response::whole(&body)).unwrap();
-        assert_eq!(answer.stop, expected, "{shape:?} {to}");
+        body.has(&to);
+        let stop = answered(shape, Response::whole(&body)).unwrap().stop;
+        assert_eq!(format!("{stop:?}"), expected, "{shape:?} {to}");
     }
     for (shape, reason) in [
         (Shape::Anthropic, ",\"stop_reason\":null"),
         (Shape::OpenAi, ",\"finish_reason\":\"tool_calls\""),
     ] {
-        let mut body = sse(shape, &events(shape, "Once more.")).replace(reason, "");
+        let mut body = whole(shape).replace(reason, "");
         body = body.replace("{\"stop_reason\":\"tool_use\"}", "{}");
         let error = answered(shape, Response::whole(&body)).unwrap_err();
         assert_eq!(error.kind, "ConnectionError", "{shape:?} {error:?}");
@@ -304,7 +240,7 @@ fn tokens_that_nobody_counted_are_estimated_and_not_free() {
         } else {
             "\"other\":"
         };
-        let body = sse(shape, &events(shape, "Once more.")).replace(from, to);
+        let body = whole(shape).replace(from, to);
         let usage = answered(shape, Response::whole(&body)).unwrap().usage;
         assert!(usage.estimated, "{shape:?} {usage:?}");
         assert!(
@@ -320,10 +256,7 @@ fn a_text_that_no_piece_carries_is_not_lost() {
     let mut said = events(shape, "Once more.");
     said.retain(|event| event["type"] != "response.output_text.delta");
     let answer = answered(shape, Response::whole(&sse(shape, &said))).unwrap();
-    assert_eq!(
-        (answer.text.as_str(), answer.calls.len()),
-        ("Once more.", 1)
-    );
+    assert_eq!((&*answer.text, answer.calls.len()), ("Once more.", 1));
 }
 
 // T-TOL-25
@@ -384,7 +317,7 @@ fn a_failure_in_the_middle_keeps_its_kind() {
     said.push(json!({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}));
     let error = answered(shape, Response::whole(&sse(shape, &said))).unwrap_err();
     assert_eq!(
-        (error.kind.as_str(), error.message.as_str()),
+        (&*error.kind, &*error.message),
         ("overloaded_error", "busy")
     );
 }
@@ -397,7 +330,7 @@ fn a_refusal_keeps_status_kind_and_the_wish_to_wait() {
             json!({"type": "error", "error": {"type": "rate_limit_error", "message": "slow down"}});
         let error = answered(shape, Response::refusal(head, &body)).unwrap_err();
         assert_eq!(
-            (error.status, error.kind.as_str()),
+            (error.status, &*error.kind),
             (429, "rate_limit_error"),
             "{shape:?}"
         );
@@ -413,7 +346,7 @@ fn a_provider_that_is_not_there_or_speaks_nonsense_is_told_apart() {
     drop(listener);
     let error = ask(&model(Shape::OpenAi, &url)).unwrap_err();
     assert_eq!(
-        (error.status, error.kind.as_str()),
+        (error.status, &*error.kind),
         (0, "ConnectionError"),
         "{error:?}"
     );

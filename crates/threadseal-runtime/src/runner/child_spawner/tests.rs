@@ -1,115 +1,96 @@
 //! Children that run beside their parents.
 
-use crate::status::Status;
-use crate::testing::{Bench, order};
-use serde_json::{Value, json};
-use std::time::Duration;
-use threadseal_core::record::ThreadId;
+use crate::testing::prelude::*;
 
-const SPAWN: &str =
-    "<execute><tool>rye.agent.threads.thread_directive</tool><tool>demo.*</tool></execute>";
-
-fn kinds(events: &[Value]) -> Vec<&str> {
-    events
-        .iter()
-        .map(|event| event["event_type"].as_str().unwrap())
-        .collect()
+/// A project with `demo/parent`, which starts children and calls `demo.slow`, and `demo/child`, which
+/// calls it; a call sleeps so long.
+fn scene(seconds: &str) -> Scene {
+    let scene = Scene::new();
+    let spawns = "<permissions><execute><tool>rye.agent.threads.thread_directive</tool><tool>demo.*</tool></execute></permissions>";
+    scene.directive("demo/parent", spawns, "", "Begin them.");
+    let calls = "<permissions><execute><tool>demo.slow</tool></execute></permissions>";
+    scene.directive("demo/child", calls, "", "I am a child.");
+    let slow = format!("tool_type: command\ncommand: [sleep, \"{seconds}\"]\nenv: [PATH]\n");
+    scene.file(".ai/tools/demo/slow.yaml", slow);
+    scene
 }
 
-fn children(events: &[Value], kind: &str) -> Vec<ThreadId> {
-    let of_kind = events.iter().filter(|event| event["event_type"] == kind);
-    of_kind
-        .map(|event| {
-            ThreadId::parse(event["payload"]["child_thread_id"].as_str().unwrap()).unwrap()
-        })
-        .collect()
+const SPAWN: &str = "{tool: rye_agent_threads_thread_directive, \
+    input: {directive_id: demo/child, async: true, limit_overrides: {spend: 0.1}}}";
+
+fn children(events: &Events, kind: &str) -> Vec<ThreadId> {
+    let events = events.of(kind).into_iter();
+    let ids = events.map(|event| ThreadId::parse(event["child_thread_id"].text()));
+    ids.map(Result::unwrap).collect()
 }
 
 /// Each answer names its thread: children and their parent take from one script.
 // T-TOL-03
 #[test]
 fn asynchronous_children_run_beside_their_parent_and_end_before_it() {
-    let bench = Bench::new();
-    bench.directive("parent", SPAWN, "Begin them.");
-    bench.directive(
-        "child",
-        "<execute><tool>demo.slow</tool></execute>",
-        "I am a child.",
-    );
-    bench.file(
-        ".ai/tools/demo/slow.yaml",
-        "tool_type: command\ncommand: [sleep, \"0.5\"]\nenv: [PATH]\n",
-    );
-    let script = "answers:\n\
-        - {when: Begin, calls: [{tool: rye_agent_threads_thread_directive, input: {directive_id: demo/child, async: true, limit_overrides: {spend: 0.1}}},\
-                   {tool: rye_agent_threads_thread_directive, input: {directive_id: demo/child, async: true, limit_overrides: {spend: 0.1}}}]}\n\
-        - {calls: [{tool: demo_slow}]}\n- {calls: [{tool: demo_slow}]}\n- {calls: [{tool: demo_slow}]}\n\
-        - {text: Done.}\n- {text: Done.}\n- {text: Done.}\n";
-    let mut wanted = order("parent");
-    wanted.limits.set("turns", &json!(3)).unwrap();
-    let ran = bench.engine(script).run(&wanted).unwrap();
-    assert_eq!(ran.status, Status::Completed, "{ran:?}");
+    let scene = scene("0.5");
+    let slow = "- {calls: [{tool: demo_slow}]}\n".repeat(3);
+    let ends = "- {text: Done.}\n".repeat(3);
+    let script = format!("answers:\n- {{when: Begin, calls: [{SPAWN}, {SPAWN}]}}\n{slow}{ends}");
+    let mut wanted = order("demo/parent");
+    wanted.limits.turns = Some(3);
+    let ran = scene.engine(&script).run(&wanted).unwrap().completed();
     assert_eq!(ran.cost.spawns, 2);
-    let events = bench.lines(&ran.thread);
-    let started = children(&events, "child_thread_started");
+    let events = scene.events(&ran.thread);
+    let mut started = children(&events, "child_thread_started");
     let mut ended = children(&events, "child_thread_ended");
-    ended.sort_unstable_by_key(|id| started.iter().position(|other| other == id));
+    (started.sort(), ended.sort());
     assert_eq!((started.len(), &started), (2, &ended));
     // The answer that began them came back before they ended.
-    let kinds = kinds(&events);
-    let result = kinds.iter().position(|kind| *kind == "tool_call_result");
-    let end = kinds.iter().position(|kind| *kind == "child_thread_ended");
-    assert!(result < end, "{kinds:?}");
-    let told = &events[result.unwrap()]["payload"]["output"];
-    let told: Value = serde_json::from_str(told.as_str().unwrap()).unwrap();
+    let kinds = events.kinds();
+    let first = |kind: &str| kinds.iter().position(|found| *found == kind);
+    assert!(
+        first("tool_call_result") < first("child_thread_ended"),
+        "{kinds:?}"
+    );
+    let told = events.of("tool_call_result")[0]["output"].text();
+    let told: Value = serde_json::from_str(told).unwrap();
     assert_eq!(told["status"], "running");
     // Their cost is in their parent's.
-    let spent = |id: &ThreadId| {
-        let meta = std::fs::read(bench.project.thread(id).metadata()).unwrap();
-        serde_json::from_slice::<Value>(&meta).unwrap()["cost"]["spend"].to_string()
-    };
-    assert!(started.iter().all(|id| !spent(id).is_empty()));
+    for id in &started {
+        let papers = scene.json(scene.project.thread(id).metadata());
+        assert!(papers["cost"]["spend"].is_number(), "{papers}");
+    }
 }
 
 // T-TOL-03
 #[test]
 fn asynchronous_children_of_a_thread_that_fails_are_cancelled_and_end() {
-    let bench = Bench::new();
-    bench.directive("parent", SPAWN, "Begin them.");
-    bench.directive(
-        "child",
-        "<execute><tool>demo.slow</tool></execute>",
-        "I am a child.",
-    );
-    bench.file(
-        ".ai/tools/demo/slow.yaml",
-        "tool_type: command\ncommand: [sleep, \"60\"]\nenv: [PATH]\n",
-    );
+    let scene = scene("60");
     // The child calls, the parent fails: in any order of requests, one answer suits only one of
     // them.
-    let script = "answers:\n\
-        - {when: Begin, calls: [{tool: rye_agent_threads_thread_directive, input: {directive_id: demo/child, async: true, limit_overrides: {spend: 0.1}}},\
-                                {tool: demo_slow, input: {}}]}\n\
-        - {when: I am a child, calls: [{tool: demo_slow}]}\n";
-    let engine = bench.engine(script);
-    let wanted = order("parent");
+    let script = format!(
+        "answers:\n- {{when: Begin, calls: [{SPAWN}, {{tool: demo_slow, input: {{}}}}]}}\n\
+         - {{when: I am a child, calls: [{{tool: demo_slow}}]}}\n"
+    );
+    let engine = scene.engine(&script);
+    let wanted = order("demo/parent");
     let cancel = wanted.cancel.clone();
+    let other = engine.clone();
+    let child_calls = move || {
+        let rows = listed(&other).into_iter();
+        let children = rows.filter(|row| row.parent.is_some());
+        let mut paths = children.map(|row| other.services.project.thread(&row.id).transcript());
+        paths
+            .any(|path| fs::read_to_string(path).is_ok_and(|text| text.contains("tool_call_start")))
+    };
     let stop = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(1500));
+        while !child_calls() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
         cancel.set();
     });
-    let ran = engine.run(&wanted).unwrap();
+    let ran = engine.run(&wanted).unwrap().ended(Status::Cancelled);
     stop.join().unwrap();
-    assert_eq!(ran.status, Status::Cancelled, "{ran:?}");
-    let events = bench.lines(&ran.thread);
-    let ended = children(&events, "child_thread_ended");
-    assert_eq!(ended.len(), 1);
-    let child = bench.lines(&ended[0]);
-    assert!(
-        kinds(&child).contains(&"thread_cancelled"),
-        "{:?}",
-        kinds(&child)
-    );
-    let row = engine.services.registry.get(&ended[0]).unwrap().unwrap();
-    assert_eq!(row.status, Ok(Status::Cancelled));
+    let ended = children(&scene.events(&ran.thread), "child_thread_ended");
+    let [child] = ended.as_slice() else {
+        panic!("{ended:?}");
+    };
+    assert_ne!(scene.events(child).count("thread_cancelled"), 0);
+    assert_eq!(row(&engine, child).status, Ok(Status::Cancelled));
 }

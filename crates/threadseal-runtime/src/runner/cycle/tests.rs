@@ -7,128 +7,81 @@ use crate::capability::Capabilities;
 use crate::directive::Directive;
 use crate::hook_control::Scope;
 use crate::hook_declaration::Primary;
-use crate::item::{ItemId, ItemKind};
-use crate::journal::Origin;
+use crate::item::ItemKind;
 use crate::model::{ScriptModel, ToolSchema};
-use crate::testing::Bench;
-use crate::toolbox::{Invocation, Outcome, Tool};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Barrier, Mutex};
+use crate::testing::prelude::*;
+use std::sync::Barrier;
 use threadseal_core::canon::json::parse_python;
-use threadseal_core::record::ThreadId;
-use threadseal_core::report::Verdict;
-use threadseal_core::time::Timestamp;
 use threadseal_formats::transcript::Ending;
-use threadseal_formats::transcript::manifest::Manifest;
-use threadseal_formats::transcript::{ScanOptions, VerifyOptions, verify};
-use threadseal_store::clock::SystemClock;
 
-impl Bench {
-    pub(crate) fn journal(&self) -> Journal {
-        let thread = ThreadId::parse("demo/say-1").unwrap();
-        let folder = self.project.thread(&thread);
-        std::fs::create_dir_all(folder.path()).unwrap();
-        let (native, rye) = (*self.keys.native.public_key(), *self.keys.rye.public_key());
-        let manifest = Manifest::new(self.host.new_record().unwrap(), native, rye);
-        let keys = self.keys.clone();
-        Journal::begin(
-            &self.host,
-            &folder,
-            thread,
-            manifest,
-            keys,
-            Origin::default(),
-        )
-        .unwrap()
-    }
+/// How a thread ended, its cost, and its verified events.
+struct Looped {
+    scene: Scene,
+    id: ThreadId,
+    end: End,
+    cost: Cost,
+    events: Events,
+}
 
-    /// Runs `script` and gives how it ended, its cost, and its events after they were verified.
-    fn run(
-        &self,
-        script: &str,
-        tools: Vec<Arc<dyn Tool>>,
-        limits: Limits,
-    ) -> (End, Cost, Vec<Value>) {
-        self.run_with(script, tools, limits, &Cancel::default())
-    }
+/// Runs a script with these tools.
+fn looped(script: &str, tools: Vec<Arc<dyn Tool>>) -> Looped {
+    looped_within(script, tools, Limits::default(), &Cancel::default())
+}
 
-    fn run_with(
-        &self,
-        script: &str,
-        tools: Vec<Arc<dyn Tool>>,
-        limits: Limits,
-        cancel: &Cancel,
-    ) -> (End, Cost, Vec<Value>) {
-        let mut journal = self.journal();
-        let model = ScriptModel::parse("script", script).unwrap();
-        let tools =
-            Toolbox::new(Capabilities::parse(["rye.execute.tool.*"]).unwrap(), tools).unwrap();
-        let directive = Directive::parse("say.md", DIRECTIVE).unwrap();
-        let cycle = Cycle {
-            thread: "demo/say-1",
+fn looped_within(
+    script: &str,
+    tools: Vec<Arc<dyn Tool>>,
+    limits: Limits,
+    cancel: &Cancel,
+) -> Looped {
+    let scene = Scene::new();
+    let (id, mut journal) = scene.journal();
+    let model = ScriptModel::parse("script", script).unwrap();
+    let tools = Toolbox::new(Capabilities::parse(["rye.execute.tool.*"]).unwrap(), tools).unwrap();
+    let directive = Directive::parse("say.md", DIRECTIVE).unwrap();
+    let cycle = Cycle {
+        thread: id.as_str(),
+        clock: &SystemClock,
+        model: &model,
+        max_output_tokens: 100,
+        system: None,
+        tools: &tools,
+        returning: Returning(&directive),
+        limits,
+        cancel,
+        recovery: &Twice,
+        writer: &RecordWriter::new(),
+        hook_runner: &HookRunner {
+            hooks: &Hooks::default(),
+            callees: &Nothing,
+            scope: Scope::Thread,
+            thread: id.as_str(),
             clock: &SystemClock,
-            model: &model,
-            max_output_tokens: 100,
-            system: None,
-            tools: &tools,
-            returning: Returning(&directive),
-            limits,
             cancel,
-            recovery: &Twice,
-            writer: &RecordWriter::new(),
-            hook_runner: &HookRunner {
-                hooks: &Hooks::default(),
-                callees: &Nothing,
-                scope: Scope::Thread,
-                thread: "demo/say-1",
-                clock: &SystemClock,
-                cancel,
-                facts: json!({}),
-            },
-            fence: None,
-            unresolved: &HashSet::new(),
-        };
-        let mut course = Course {
-            messages: vec![ChatMessage::User("Go.".to_owned())],
-            cost: Cost::default(),
-            carried: Cost::default(),
-            own: Nanos::ZERO,
-            began: SystemClock.elapsed(),
-            before: Duration::ZERO,
-        };
-        let end = cycle.run(&mut course, &mut journal, &mut Penny).unwrap();
-        journal
-            .end(Ending::Completed, &course.cost, json!({}))
-            .unwrap();
-        (end, course.cost, self.events())
-    }
-
-    /// The events of its thread, after they were verified.
-    pub(crate) fn events(&self) -> Vec<Value> {
-        let path = self
-            .folder
-            .path()
-            .join(".ai/agent/threads/demo/say-1/transcript.jsonl");
-        let bytes = std::fs::read(path).unwrap();
-        let options = VerifyOptions {
-            trust: &self.trust,
-            now: Timestamp::from_micros(1_900_000_000_000_000).unwrap(),
-            held_since: None,
-            thread: None,
-        };
-        let outcome = verify(&bytes, &ScanOptions::default(), &options);
-        assert_eq!(
-            outcome.report.verdict,
-            Verdict::Verified,
-            "{:?}",
-            outcome.report.findings
-        );
-        let lines = bytes
-            .split(|byte| *byte == b'\n')
-            .filter(|line| !line.is_empty());
-        lines
-            .map(|line| serde_json::from_slice(line).unwrap())
-            .collect()
+            facts: json!({}),
+        },
+        fence: None,
+        unresolved: &HashSet::new(),
+    };
+    let mut course = Course {
+        messages: vec![ChatMessage::User("Go.".to_owned())],
+        cost: Cost::default(),
+        carried: Cost::default(),
+        own: Nanos::ZERO,
+        began: SystemClock.elapsed(),
+        before: Duration::ZERO,
+    };
+    let end = cycle.run(&mut course, &mut journal, &mut Penny).unwrap();
+    journal
+        .end(Ending::Completed, &course.cost, json!({}))
+        .unwrap();
+    let events = scene.verified(&id);
+    Looped {
+        scene,
+        id,
+        end,
+        cost: course.cost,
+        events,
     }
 }
 
@@ -193,50 +146,6 @@ impl Surroundings for Penny {
     fn progress(&mut self, _: Progress<'_>) {}
 }
 
-/// Returns its input; counts.
-struct Echo {
-    schema: ToolSchema,
-    calls: AtomicU32,
-    cancels: Mutex<Option<Cancel>>,
-}
-
-fn echo() -> Arc<Echo> {
-    Arc::new(Echo {
-        schema: ToolSchema {
-            name: "test_echo".to_owned(),
-            description: String::new(),
-            parameters: json!({"type": "object"}),
-        },
-        calls: AtomicU32::new(0),
-        cancels: Mutex::new(None),
-    })
-}
-
-impl Tool for Echo {
-    fn id(&self) -> &str {
-        "test/echo"
-    }
-
-    fn schema(&self) -> &ToolSchema {
-        &self.schema
-    }
-
-    fn run(&self, call: &mut Invocation<'_>) -> Outcome {
-        self.calls.fetch_add(1, Ordering::SeqCst);
-        if let Some(cancel) = &*self.cancels.lock().unwrap() {
-            cancel.set();
-        }
-        Outcome::ok(call.input.clone())
-    }
-}
-
-fn types(events: &[Value]) -> Vec<&str> {
-    events
-        .iter()
-        .map(|event| event["event_type"].as_str().unwrap())
-        .collect()
-}
-
 const DIRECTIVE: &str = "```xml\n<directive name=\"say\" version=\"1\"><metadata>\
     <description>d</description><category>demo</category></metadata>\
     <outputs><output name=\"answer\" required=\"true\">a</output></outputs></directive>\n```\n\nGo.\n";
@@ -247,61 +156,46 @@ const CALL_AND_END: &str = "answers:\n\
 
 #[test]
 fn each_turn_is_sealed_before_the_next_is_asked() {
-    let tool = echo();
-    let (end, cost, events) = Bench::new().run(CALL_AND_END, vec![tool.clone()], Limits::default());
-    assert!(matches!(end, End::Completed { text, outputs: None } if text == "Done."));
+    let (echo, calls) = counted("test/echo");
+    let looped = looped(CALL_AND_END, vec![echo]);
+    assert!(matches!(looped.end, End::Completed { text, outputs: None } if text == "Done."));
     assert_eq!(
-        types(&events),
-        [
-            "thread_started",
-            "checkpoint",
-            "cognition_in",
-            "cognition_out",
-            "tool_call_start",
-            "tool_call_result",
-            "tool_call_start",
-            "tool_call_result",
-            "checkpoint",
-            "cognition_in",
-            "cognition_out",
-            "thread_completed",
-            "checkpoint",
-        ]
+        looped.events.kinds().join(" "),
+        "thread_started checkpoint cognition_in cognition_out tool_call_start tool_call_result \
+         tool_call_start tool_call_result checkpoint cognition_in cognition_out thread_completed \
+         checkpoint"
     );
+    let cost = looped.cost;
     assert_eq!(
         (cost.turns, cost.input_tokens, cost.output_tokens),
         (2, 7, 3)
     );
     assert_eq!(cost.spend.to_string(), "0.01");
-    assert_eq!(tool.calls.load(Ordering::SeqCst), 1);
-    assert_eq!(events[5]["payload"]["output"], "{\"n\":1}");
-    assert!(
-        events[7]["payload"]["error"]
-            .as_str()
-            .unwrap()
-            .contains("no leave")
-    );
-    assert_eq!(events[9]["payload"]["role"], "tool");
+    assert_eq!(calls.get(), 1);
+    let results = looped.events.of("tool_call_result");
+    assert_eq!(results[0]["output"], "{\"n\":1}");
+    results[1]["error"].text().has("no leave");
+    assert_eq!(looped.events.of("cognition_in")[1]["role"], "tool");
 }
 
 #[test]
 fn the_final_seal_covers_where_the_ledger_ends() {
-    let bench = Bench::new();
-    let (_, _, events) = bench.run(CALL_AND_END, vec![echo()], Limits::default());
-    let said = &events[events.len() - 2]["payload"]["ledger"];
-    let folder = bench.folder.path().join(".ai/agent/threads/demo/say-1");
-    let name = format!("ledger_{}.jsonl", said["run_id"].as_str().unwrap());
-    let ledger = std::fs::read_to_string(folder.join(name)).unwrap();
+    let looped = looped(CALL_AND_END, vec![ok("test/echo")]);
+    let end = &looped.events.one("thread_completed")["ledger"];
+    let path = looped.scene.ledger(&looped.id);
+    let name = format!("ledger_{}.jsonl", end["run_id"].text());
+    assert!(path.ends_with(name), "{path:?}");
+    let ledger = looped.scene.text(path);
     let last = parse_python(ledger.lines().last().unwrap().as_bytes())
         .unwrap()
         .value;
     assert_eq!(
         last.get("record_hash").unwrap().as_str(),
-        said["head"].as_str()
+        end["head"].as_str()
     );
     // Genesis, and two records for each of two answers and two calls.
     assert_eq!(
-        (said["count"].as_u64(), ledger.lines().count()),
+        (end["count"].as_u64(), ledger.lines().count()),
         (Some(9), 9)
     );
 }
@@ -310,78 +204,68 @@ fn the_final_seal_covers_where_the_ledger_ends() {
 fn a_return_ends_the_thread_with_its_outputs_and_a_wrong_one_does_not() {
     let script = "answers:\n- {calls: [{tool: directive_return, input: {}}]}\n\
                   - {calls: [{tool: directive_return, input: {answer: forty-two}}, {tool: test_echo}]}\n";
-    let tool = echo();
-    let (end, _, events) = Bench::new().run(script, vec![tool.clone()], Limits::default());
-    let End::Completed {
-        outputs: Some(outputs),
-        ..
-    } = end
-    else {
-        panic!("{end:?}");
+    let (echo, calls) = counted("test/echo");
+    let looped = looped(script, vec![echo]);
+    let End::Completed { outputs, .. } = looped.end else {
+        panic!("{:?}", looped.end);
     };
-    assert_eq!(Value::Object(outputs), json!({"answer": "forty-two"}));
-    assert_eq!(tool.calls.load(Ordering::SeqCst), 0);
     assert_eq!(
-        types(&events)
-            .iter()
-            .filter(|kind| **kind == "directive_return")
-            .count(),
-        1
+        Value::Object(outputs.unwrap()),
+        json!({"answer": "forty-two"})
     );
+    assert_eq!(calls.get(), 0);
+    looped.events.one("directive_return");
 }
 
 #[test]
 fn an_error_that_passes_is_asked_again_and_one_that_stays_ends_the_thread() {
-    let flaky = "answers: [{error: {status: 529, message: busy}}, {text: Done.}]";
-    let (end, cost, events) = Bench::new().run(flaky, Vec::new(), Limits::default());
-    assert!(matches!(end, End::Completed { .. }));
-    assert_eq!(cost.turns, 1);
-    assert!(types(&events).contains(&"error_classified"));
-    let dead =
-        "answers: [{error: {status: 529, message: busy}}, {error: {status: 529, message: busy}}]";
-    let (end, ..) = Bench::new().run(dead, Vec::new(), Limits::default());
-    assert_eq!(end, End::Failed("http_529: busy".to_owned()));
+    let busy = "{error: {status: 529, message: busy}}";
+    let flaky = looped(&format!("answers: [{busy}, {{text: Done.}}]"), Vec::new());
+    assert!(matches!(flaky.end, End::Completed { .. }));
+    assert_eq!(flaky.cost.turns, 1);
+    assert_ne!(flaky.events.count("error_classified"), 0);
+    let dead = looped(&format!("answers: [{busy}, {busy}]"), Vec::new());
+    assert_eq!(dead.end, End::Failed("http_529: busy".to_owned()));
 }
 
 // T-RUN-29
 #[test]
 fn a_limit_is_seen_before_a_turn_and_after_it() {
-    let limit = |name: &str, value: Value| {
-        let mut limits = Limits::default();
-        limits.set(name, &value).unwrap();
-        limits
-    };
-    for (limits, code, turns) in [
-        (limit("turns", json!(1)), "turns_exceeded", 1),
-        (limit("tokens", json!(4)), "tokens_exceeded", 1),
-        (limit("spend", json!(0.004)), "spend_exceeded", 1),
-        (limit("turns", json!(0)), "turns_exceeded", 0),
+    for (limit, value, turns) in [
+        ("turns", json!(1), 1),
+        ("tokens", json!(4), 1),
+        ("spend", json!(0.004), 1),
+        ("turns", json!(0), 0),
     ] {
-        let (end, cost, _) = Bench::new().run(CALL_AND_END, vec![echo()], limits);
-        let End::Suspended(pause) = end else {
-            panic!("{end:?}");
+        let mut limits = Limits::default();
+        limits.set(limit, &value).unwrap();
+        let looped = looped_within(
+            CALL_AND_END,
+            vec![ok("test/echo")],
+            limits,
+            &Cancel::default(),
+        );
+        let End::Suspended(pause) = looped.end else {
+            panic!("{limit} {value}: {:?}", looped.end);
         };
-        let hit = pause.hit.unwrap();
-        assert_eq!((hit.code, cost.turns), (code, turns));
+        assert_eq!(pause.hit.unwrap().code, format!("{limit}_exceeded"));
+        assert_eq!(looped.cost.turns, turns, "{limit} {value}");
     }
 }
 
 #[test]
 fn a_cancelled_thread_runs_no_further_call_and_answers_each() {
     let script = "answers: [{calls: [{tool: test_echo}, {tool: test_echo}]}]";
-    let (tool, cancel) = (echo(), Cancel::default());
-    *tool.cancels.lock().unwrap() = Some(cancel.clone());
-    let (end, _, events) =
-        Bench::new().run_with(script, vec![tool.clone()], Limits::default(), &cancel);
-    assert_eq!(end, End::Cancelled);
-    assert_eq!(tool.calls.load(Ordering::SeqCst), 1);
-    assert_eq!(
-        types(&events)
-            .iter()
-            .filter(|kind| **kind == "tool_call_result")
-            .count(),
-        2
-    );
+    let (calls, cancel) = (Count::default(), Cancel::default());
+    let (counted, stop) = (calls.clone(), cancel.clone());
+    let echo = tool("test/echo", move |input| {
+        counted.add();
+        stop.set();
+        Outcome::ok(input.clone())
+    });
+    let looped = looped_within(script, vec![echo], Limits::default(), &cancel);
+    assert_eq!((looped.end, calls.get()), (End::Cancelled, 1));
+    assert_eq!(looped.events.count("tool_call_result"), 2);
 }
 
 // T-RUN-27
@@ -389,12 +273,12 @@ fn a_cancelled_thread_runs_no_further_call_and_answers_each() {
 fn what_is_too_long_to_be_recorded_is_an_error_or_cut_and_the_thread_ends_sealed() {
     let long = "x".repeat(MAX_RECORDED_TEXT_BYTES + 1);
     let script = format!("answers: [{{text: {long}}}, {{text: {long}}}]");
-    let (end, ..) = Bench::new().run(&script, Vec::new(), Limits::default());
+    let end = looped(&script, Vec::new()).end;
     assert!(matches!(end, End::Failed(why) if why.contains("more than")));
-    let cut = Outcome::ok(format!("{long}{long}")).bounded(MAX_RECORDED_TEXT_BYTES);
-    assert!(
-        cut.text().len() < MAX_RECORDED_TEXT_BYTES + 100 && cut.text().ends_with("bytes in all]")
-    );
+    let cut = Outcome::ok(format!("{long}{long}"))
+        .bounded(MAX_RECORDED_TEXT_BYTES)
+        .text();
+    assert!(cut.len() < MAX_RECORDED_TEXT_BYTES + 100 && cut.ends_with("bytes in all]"));
     let wide = Outcome::failed("\u{1f980}".repeat(10))
         .bounded(6)
         .error
@@ -404,23 +288,19 @@ fn what_is_too_long_to_be_recorded_is_an_error_or_cut_and_the_thread_ends_sealed
 
 #[test]
 fn an_answer_that_was_cut_off_is_not_acted_on() {
-    let tool = echo();
+    let (echo, calls) = counted("test/echo");
     let script = "answers: [{truncated: true, text: x, calls: [{tool: test_echo}]}]";
-    let (end, ..) = Bench::new().run(script, vec![tool.clone()], Limits::default());
-    assert!(matches!(end, End::Failed(_)));
-    assert_eq!(tool.calls.load(Ordering::SeqCst), 0);
+    let looped = looped(script, vec![echo]);
+    assert!(matches!(looped.end, End::Failed(_)));
+    assert_eq!(calls.get(), 0);
 }
 
 #[test]
 fn calls_without_ids_or_with_the_same_get_their_own() {
     let script = "answers: [{calls: [{tool: test_echo, id: a}, {tool: test_echo, id: a}, {tool: test_echo, id: call_1_3}, {tool: test_echo, id: ''}]}, {text: x}]";
-    let (_, _, events) = Bench::new().run(script, vec![echo()], Limits::default());
-    let starts = events
-        .iter()
-        .filter(|event| event["event_type"] == "tool_call_start");
-    let ids: HashSet<&str> = starts
-        .map(|event| event["payload"]["call_id"].as_str().unwrap())
-        .collect();
+    let looped = looped(script, vec![ok("test/echo")]);
+    let starts = looped.events.of("tool_call_start").into_iter();
+    let ids: HashSet<&str> = starts.map(|start| start["call_id"].text()).collect();
     assert_eq!(ids.len(), 4);
 }
 
@@ -451,67 +331,30 @@ impl Tool for Pair {
     }
 }
 
-fn pair() -> Arc<Pair> {
-    let schema = ToolSchema {
-        name: "test_pair".to_owned(),
-        description: String::new(),
-        parameters: json!({"type": "object"}),
-    };
-    Arc::new(Pair(schema, Barrier::new(2)))
-}
-
 #[test]
 fn calls_that_may_be_at_once_are_and_their_results_stand_in_the_order_of_the_calls() {
     let script = "answers:\n- {calls: [{tool: test_pair, input: {n: 1, pause: 200}}, {tool: test_pair, input: {n: 2}}, \
                   {tool: test_pair, input: {n: 3, alone: true}}]}\n- {text: Done.}\n";
-    let (end, _, events) = Bench::new().run(script, vec![pair()], Limits::default());
-    assert!(matches!(end, End::Completed { .. }));
-    let told: Vec<(&str, &str)> = events
-        .iter()
-        .filter(|event| {
-            event["event_type"]
-                .as_str()
-                .unwrap()
-                .starts_with("tool_call")
-        })
-        .map(|event| {
-            let payload = &event["payload"];
-            let said = payload["output"].as_str().unwrap_or_default();
-            (event["event_type"].as_str().unwrap(), said)
-        })
-        .collect();
-    let (start, result) = ("tool_call_start", "tool_call_result");
-    let expected = [
-        (start, ""),
-        (start, ""),
-        (result, "1"),
-        (result, "2"),
-        (start, ""),
-        (result, "3"),
-    ];
-    assert_eq!(told, expected);
+    let schema = ok("test/pair").schema().clone();
+    let looped = looped(script, vec![Arc::new(Pair(schema, Barrier::new(2)))]);
+    assert!(matches!(looped.end, End::Completed { .. }));
+    let calls = looped.events.iter().filter_map(|event| {
+        let kind = event["event_type"].text().strip_prefix("tool_call_")?;
+        Some(format!(
+            "{kind} {}",
+            event["payload"]["output"].as_str().unwrap_or_default()
+        ))
+    });
+    let calls: Vec<String> = calls.collect();
+    assert_eq!(
+        calls.join(", "),
+        "start , start , result 1, result 2, start , result 3"
+    );
 }
 
 #[test]
 #[should_panic(expected = "a bug of a tool")]
 fn a_panic_in_a_call_is_not_taken_for_a_result() {
-    struct Broken(ToolSchema);
-    impl Tool for Broken {
-        fn id(&self) -> &str {
-            "test/broken"
-        }
-        fn schema(&self) -> &ToolSchema {
-            &self.0
-        }
-        fn run(&self, _: &mut Invocation<'_>) -> Outcome {
-            panic!("a bug of a tool")
-        }
-    }
-    let schema = ToolSchema {
-        name: "test_broken".to_owned(),
-        description: String::new(),
-        parameters: json!({"type": "object"}),
-    };
-    let script = "answers: [{calls: [{tool: test_broken}]}]";
-    Bench::new().run(script, vec![Arc::new(Broken(schema))], Limits::default());
+    let broken = tool("test/broken", |_| panic!("a bug of a tool"));
+    looped("answers: [{calls: [{tool: test_broken}]}]", vec![broken]);
 }

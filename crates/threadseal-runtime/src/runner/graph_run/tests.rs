@@ -7,12 +7,8 @@ mod resumption;
 mod scene;
 mod unresolved_calls;
 
-use crate::runner::GraphOrder;
-use crate::status::Status;
-use scene::{Field, ok, order};
-use serde_json::{Value, json};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use crate::testing::prelude::*;
+use scene::{demo_graph, engine, entry, graph, outputs, run, runs};
 
 /// One node of each type, an edge with a condition, an assignment.
 const ALL: &str = r#"tool_type: graph
@@ -37,333 +33,263 @@ config:
 
 #[test]
 fn a_graph_runs_to_its_end_and_all_that_it_leaves_verifies() {
-    let field = Field::new();
-    field.graph("demo/all", ALL);
-    let engine = field.engine(vec![ok("demo/echo")]);
-    let ran = engine
-        .run_graph(&order("demo/all", json!({"list": [1, 2]})))
-        .unwrap();
-    assert_eq!(ran.status, Status::Completed, "{ran:?}");
-    let outputs = Value::Object(ran.outputs.clone().unwrap());
-    assert_eq!(outputs, json!({"all": [{"n": 1}, {"n": 2}], "seen": 2}));
-    let events = field.events(&ran.thread);
-    let kinds: Vec<&str> = events.iter().map(|(kind, _)| kind.as_str()).collect();
+    let scene = Scene::new();
+    scene.graph("demo/all", ALL);
+    let engine = engine(&scene, vec![ok("demo/echo")]);
+    let over = |list: Value| engine.run_graph(&graph_order("demo/all", json!({ "list": list })));
+    let ran = over(json!([1, 2])).unwrap().completed();
+    let id = ran.thread.clone();
+    assert_eq!(
+        outputs(ran),
+        json!({"all": [{"n": 1}, {"n": 2}], "seen": 2})
+    );
+    let events = scene.verified(&id);
     for kind in [
         "graph_started",
         "step_started",
-        "step_completed",
         "foreach_completed",
         "graph_completed",
     ] {
-        assert!(kinds.contains(&kind), "{kinds:?}");
+        assert_ne!(events.count(kind), 0, "{kind}");
     }
-    let steps = kinds
-        .iter()
-        .filter(|kind| **kind == "step_completed")
-        .count();
-    assert_eq!(steps, 4);
-    assert!(
-        ran.thread.as_str().starts_with("demo-all-"),
-        "{}",
-        ran.thread
-    );
-    let entry = field.entry("demo/all", &ran.thread);
-    assert!(
-        entry.contains("| 1 | first | ✅ |") && entry.contains("| — | none | ⏳ |"),
-        "{entry}"
-    );
-    field.all_verify();
-    let empty = engine
-        .run_graph(&order("demo/all", json!({"list": []})))
-        .unwrap();
-    assert_eq!(
-        Value::Object(empty.outputs.unwrap()),
-        json!({"was": "empty"})
-    );
+    assert_eq!(events.count("step_completed"), 4);
+    assert!(id.as_str().starts_with("demo-all-"), "{id}");
+    let entry = entry(&scene, "demo/all", &id);
+    entry.has("| 1 | first | ✅ |").has("| — | none | ⏳ |");
+    scene.all_verify();
+    assert_eq!(outputs(over(json!([])).unwrap()), json!({"was": "empty"}));
 }
 
 #[test]
 fn wrong_inputs_unknown_graphs_and_missing_variables_leave_nothing() {
-    let field = Field::new();
-    field.graph("demo/all", ALL);
-    field.graph(
-        "demo/env",
-        &ALL.replace("config_schema", "env_requires: [NO_SUCH]\nconfig_schema"),
-    );
-    let engine = field.engine(vec![ok("demo/echo")]);
-    let before = field.tree();
+    let scene = Scene::new();
+    scene.graph("demo/all", ALL);
+    let needs = ALL.replace("config_schema", "env_requires: [NO_SUCH]\nconfig_schema");
+    scene.graph("demo/env", &needs);
+    let engine = engine(&scene, vec![ok("demo/echo")]);
     for (graph, inputs, why) in [
         ("demo/all", json!({}), "list"),
         ("demo/all", json!({"list": 1}), "list"),
         ("demo/none", json!({}), "demo/none"),
         ("demo/env", json!({"list": []}), "NO_SUCH"),
     ] {
-        let error = engine
-            .run_graph(&order(graph, inputs))
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains(why), "{error}");
+        let order = graph_order(graph, inputs);
+        scene.unchanged(|| engine.run_graph(&order)).fails_with(why);
     }
-    assert_eq!(before, field.tree());
 }
 
-fn one_call(more: &str, rest: &str) -> String {
-    format!(
-        "tool_type: graph\npermissions: [rye.execute.tool.demo.*]\nconfig:\n  start: a\n{more}  nodes:\n    \
-         a: {{action: {{primary: execute, item_type: tool, item_id: demo/t}}, assign: {{got: \"${{result.x}}\"}}{rest}\n"
-    )
+/// A call of `demo/t` with these members more, and two ends.
+fn one_call(member: &str, more: &str) -> String {
+    let nodes = "
+    a: {action: {primary: execute, item_type: tool, item_id: demo/t}, assign: {got: \"${result.x}\"}, MORE}
+    b: {type: return, output: {e: \"${state._last_error.error}\", got: \"${state.got}\"}}
+    c: {type: return}";
+    demo_graph(member, &nodes.replace("MORE", more))
 }
 
 #[test]
 fn a_failed_node_leads_along_its_edge_or_the_graphs_way_or_ends_the_run() {
-    let field = Field::new();
-    let tail = "    b: {type: return, output: {e: \"${state._last_error.error}\", got: \"${state.got}\"}}\n    c: {type: return}\n";
-    field.graph(
-        "g/edge",
-        &format!("{}{tail}", one_call("", ", on_error: b, next: c}")),
-    );
-    field.graph(
-        "g/go",
-        &format!("{}{tail}", one_call("  on_error: continue\n", ", next: b}")),
-    );
-    field.graph("g/fail", &format!("{}{tail}", one_call("", ", next: b}")));
-    let engine = field.engine(vec![scene::tool("demo/t", |_| {
-        crate::toolbox::Outcome::failed("no `luck` |")
-    })]);
-    let edge = engine.run_graph(&order("g/edge", json!({}))).unwrap();
-    assert_eq!(
-        (edge.status, &edge.outputs.unwrap()["e"]),
-        (Status::Completed, &json!("no `luck` |"))
-    );
-    let go = engine.run_graph(&order("g/go", json!({}))).unwrap();
-    assert_eq!(
-        (go.status, &go.outputs.unwrap()["got"]),
-        (Status::CompletedWithErrors, &Value::Null)
-    );
-    let fail = engine.run_graph(&order("g/fail", json!({}))).unwrap();
-    assert_eq!(
-        (fail.status, fail.error.as_deref()),
-        (Status::Error, Some("no `luck` |"))
-    );
-    let entry = field.entry("g/fail", &fail.thread);
-    assert!(
-        entry.contains("| 1 | a | ❌ |") && entry.contains("no &#96;luck&#96; &#124;"),
-        "{entry}"
-    );
-    let kinds: Vec<String> = field
-        .events(&fail.thread)
-        .into_iter()
-        .map(|event| event.0)
-        .collect();
-    assert!(kinds.contains(&"graph_error".to_owned()));
-    field.all_verify();
+    let scene = Scene::new();
+    scene.graph("g/edge", &one_call("", "on_error: b, next: c"));
+    scene.graph("g/go", &one_call("on_error: continue", "next: b"));
+    scene.graph("g/fail", &one_call("", "next: b"));
+    let bad = tool("demo/t", |_| Outcome::failed("no `luck` |"));
+    let engine = engine(&scene, vec![bad]);
+    let edge = run(&engine, "g/edge").completed();
+    assert_eq!(outputs(edge)["e"], "no `luck` |");
+    let go = run(&engine, "g/go").ended(Status::CompletedWithErrors);
+    assert_eq!(outputs(go)["got"], Value::Null);
+    let fail = run(&engine, "g/fail").ended(Status::Error);
+    assert_eq!(fail.error.as_deref(), Some("no `luck` |"));
+    let entry = entry(&scene, "g/fail", &fail.thread);
+    entry.has("| 1 | a | ❌ |").has("no &#96;luck&#96; &#124;");
+    scene.verified(&fail.thread).one("graph_error");
+    scene.all_verify();
 }
 
 // T-GRA-11
 #[test]
 fn a_circle_ends_at_the_limit_of_steps_and_a_limit_suspends() {
-    let field = Field::new();
-    field.graph("g/circle", "tool_type: graph\npermissions: [rye.execute.tool.demo.*]\nconfig:\n  start: a\n  max_steps: 7\n  nodes:\n    a: {type: gate, next: b}\n    b: {type: gate, next: a}\n");
-    field.graph(
-        "g/one",
-        &format!("{}    b: {{type: return}}\n", one_call("", ", next: b}")),
-    );
-    let engine = field.engine(vec![ok("demo/t")]);
-    let ran = engine.run_graph(&order("g/circle", json!({}))).unwrap();
-    assert_eq!((ran.status, ran.cost.turns), (Status::Error, 7));
-    assert!(ran.error.unwrap().contains("max steps exceeded (7)"));
-    let mut limited = order("g/one", json!({}));
+    let scene = Scene::new();
+    let circle = "
+    a: {type: gate, next: b}
+    b: {type: gate, next: a}";
+    scene.graph("g/circle", &demo_graph("max_steps: 7", circle));
+    scene.graph("g/one", &one_call("", "next: b"));
+    let engine = engine(&scene, vec![ok("demo/t")]);
+    let ran = run(&engine, "g/circle").ended(Status::Error);
+    assert_eq!(ran.cost.turns, 7);
+    ran.error.unwrap().has("max steps exceeded (7)");
+    let mut limited = graph_order("g/one", json!({}));
     limited.limits.duration_seconds = Some(0);
-    let ran = engine.run_graph(&limited).unwrap();
-    assert_eq!(ran.status, Status::Suspended, "{ran:?}");
-    field.all_verify();
+    engine.run_graph(&limited).unwrap().ended(Status::Suspended);
+    scene.all_verify();
 }
 
 #[test]
 fn a_parallel_foreach_calls_as_many_at_once_as_it_says_and_keeps_the_order() {
-    let field = Field::new();
-    field.graph("g/fan", "tool_type: graph\npermissions: [rye.execute.tool.demo.*]\nconfig:\n  start: a\n  nodes:\n    a: {type: foreach, over: \"${state.l}\", parallel: true, max_concurrency: 3, action: {primary: execute, item_type: tool, item_id: demo/slow, params: {n: \"${item}\"}}, collect: all, next: b}\n    b: {type: return, output: {all: \"${state.all}\"}}\n  state: {l: [5, 4, 3, 2, 1, 0]}\n");
-    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let (running, seen) = (Arc::clone(&now), Arc::clone(&most));
-    let slow = scene::tool("demo/slow", move |input| {
-        seen.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-        std::thread::sleep(std::time::Duration::from_millis(30));
-        running.fetch_sub(1, Ordering::SeqCst);
-        crate::toolbox::Outcome::ok(input["n"].clone())
+    let scene = Scene::new();
+    let fan = "
+    a: {type: foreach, over: \"${state.l}\", parallel: true, max_concurrency: 3, action: {primary: execute, item_type: tool, item_id: demo/slow, params: {n: \"${item}\"}}, collect: all, next: b}
+    b: {type: return, output: {all: \"${state.all}\"}}";
+    scene.graph("g/fan", &demo_graph("state: {l: [5, 4, 3, 2, 1, 0]}", fan));
+    // The calls that run, and the most at once.
+    let running = Arc::new(Mutex::new((0, 0)));
+    let seen = Arc::clone(&running);
+    let slow = tool("demo/slow", move |input| {
+        let more = |by: i32| {
+            let mut seen = seen.lock().unwrap();
+            *seen = (seen.0 + by, seen.1.max(seen.0 + by));
+        };
+        more(1);
+        std::thread::sleep(Duration::from_millis(30));
+        more(-1);
+        Outcome::ok(input["n"].clone())
     });
-    let ran = field
-        .engine(vec![slow])
-        .run_graph(&order("g/fan", json!({})))
-        .unwrap();
-    assert_eq!(ran.outputs.unwrap()["all"], json!([5, 4, 3, 2, 1, 0]));
-    let most = most.load(Ordering::SeqCst);
+    let ran = run(&engine(&scene, vec![slow]), "g/fan");
+    assert_eq!(outputs(ran)["all"], json!([5, 4, 3, 2, 1, 0]));
+    let most = running.lock().unwrap().1;
     assert!((2..=3).contains(&most), "{most} at once");
-    field.all_verify();
+    scene.all_verify();
 }
 
 #[test]
 fn items_that_fail_make_the_node_fail_and_what_is_no_list_does_too() {
-    let field = Field::new();
-    let graph = |over: &str| {
-        format!(
-            "tool_type: graph\npermissions: [rye.execute.tool.demo.*]\nconfig:\n  start: a\n  state: {{l: [1, 2, 3], t: text}}\n  nodes:\n    a: {{type: foreach, over: \"{over}\", action: {{primary: execute, item_type: tool, item_id: demo/odd, params: {{n: \"${{item}}\"}}}}, collect: all, on_error: b, next: c}}\n    b: {{type: return, output: {{all: \"${{state.all}}\", why: \"${{state._last_error.error}}\"}}}}\n    c: {{type: return}}\n"
-        )
-    };
-    field.graph("g/odd", &graph("${state.l}"));
-    field.graph("g/text", &graph("${state.t}"));
-    let odd = scene::tool("demo/odd", |input| match input["n"].as_u64() {
-        Some(2) => crate::toolbox::Outcome::ok(json!({"success": false, "error": "two"})),
-        _ => crate::toolbox::Outcome::ok(json!({"thread_id": "t", "n": input["n"]})),
+    let scene = Scene::new();
+    let over = "
+    a: {type: foreach, over: \"${state.OVER}\", action: {primary: execute, item_type: tool, item_id: demo/odd, params: {n: \"${item}\"}}, collect: all, on_error: b, next: c}
+    b: {type: return, output: {all: \"${state.all}\", why: \"${state._last_error.error}\"}}
+    c: {type: return}";
+    for (id, name) in [("g/odd", "l"), ("g/text", "t")] {
+        let nodes = over.replace("OVER", name);
+        scene.graph(id, &demo_graph("state: {l: [1, 2, 3], t: text}", &nodes));
+    }
+    let odd = tool("demo/odd", |input| match input["n"].as_u64() {
+        Some(2) => Outcome::ok(json!({"success": false, "error": "two"})),
+        _ => Outcome::ok(json!({"thread_id": "t", "n": input["n"]})),
     });
-    let engine = field.engine(vec![odd]);
-    let ran = engine.run_graph(&order("g/odd", json!({}))).unwrap();
-    let outputs = ran.outputs.unwrap();
+    let engine = engine(&scene, vec![odd]);
+    let all = json!(["t", {"success": false, "error": "two"}, "t"]);
+    let why = "1 of 3 items failed; the first: two";
     assert_eq!(
-        outputs["all"],
-        json!(["t", {"success": false, "error": "two"}, "t"])
+        outputs(run(&engine, "g/odd")),
+        json!({"all": all, "why": why})
     );
-    assert_eq!(outputs["why"], "1 of 3 items failed; the first: two");
-    let ran = engine.run_graph(&order("g/text", json!({}))).unwrap();
-    assert_eq!(ran.outputs.unwrap()["why"], "`over` is no list");
+    assert_eq!(outputs(run(&engine, "g/text"))["why"], "`over` is no list");
 }
 
 #[test]
 fn a_graph_starts_threads_and_graphs_below_it_within_what_it_may() {
-    let field = Field::new();
-    field.graph("g/inner", &ALL.replace("demo/all", "g/inner"));
-    field.graph("g/outer", "tool_type: graph\npermissions: [rye.execute.tool.g.*, rye.execute.tool.demo.*, rye.execute.directive.demo.say]\nconfig:\n  start: a\n  nodes:\n    a: {action: {primary: execute, item_type: tool, item_id: g/inner, params: {list: [7]}}, assign: {inner: \"${result.outputs.seen}\"}, next: b}\n    b: {action: {primary: execute, item_type: directive, item_id: demo/say, params: {name: Ada}}, assign: {said: \"${result.result}\"}, next: c}\n    c: {type: return, output: {inner: \"${state.inner}\", said: \"${state.said}\"}}\n");
-    field.directive("demo/say");
-    let engine = field.engine(vec![ok("demo/echo")]);
-    let ran = engine.run_graph(&order("g/outer", json!({}))).unwrap();
-    assert_eq!(
-        Value::Object(ran.outputs.unwrap()),
-        json!({"inner": 1, "said": "Hello Ada."})
-    );
+    let scene = Scene::new();
+    scene.graph("g/inner", ALL);
+    let rights = "rye.execute.tool.g.*, rye.execute.tool.demo.*, rye.execute.directive.demo.say";
+    let outer = "
+    a: {action: {primary: execute, item_type: tool, item_id: g/inner, params: {list: [7]}}, assign: {inner: \"${result.outputs.seen}\"}, next: b}
+    b: {action: {primary: execute, item_type: directive, item_id: demo/say, params: {name: Ada}}, assign: {said: \"${result.result}\"}, next: c}
+    c: {type: return, output: {inner: \"${state.inner}\", said: \"${state.said}\"}}";
+    scene.graph("g/outer", &graph(rights, "", outer));
+    scene.reader("demo/say", "", "Greet.");
+    let ran = run(&engine(&scene, vec![ok("demo/echo")]), "g/outer");
     assert_eq!(ran.cost.spawns, 2);
-    let events = field.events(&ran.thread);
-    let children: Vec<&Value> = events
-        .iter()
-        .filter(|(kind, _)| kind == "child_thread_ended")
-        .map(|(_, payload)| &payload["status"])
-        .collect();
-    assert_eq!(children, ["completed", "completed"]);
-    field.all_verify();
+    let ended = scene.verified(&ran.thread);
+    let ended = ended.of("child_thread_ended").into_iter();
+    assert_eq!(
+        ended.map(|end| end["status"].text()).collect::<Vec<_>>(),
+        ["completed"; 2]
+    );
+    assert_eq!(outputs(ran), json!({"inner": 1, "said": "Hello Ada."}));
+    scene.all_verify();
 }
 
 // T-GRA-11
 #[test]
 fn graphs_that_run_each_other_end_at_the_depth() {
-    let field = Field::new();
-    field.graph("g/self", "tool_type: graph\npermissions: [rye.execute.tool.g.*]\nlimits: {depth: 3}\nconfig:\n  start: a\n  nodes:\n    a: {action: {primary: execute, item_type: tool, item_id: g/self}, next: b}\n    b: {type: return}\n");
-    let ran = field
-        .engine(vec![])
-        .run_graph(&order("g/self", json!({})))
-        .unwrap();
-    assert_eq!(ran.status, Status::Error);
-    assert!(ran.error.unwrap().contains("depth_exceeded"));
-    assert_eq!(field.runs("g-self").len(), 4);
-    field.all_verify();
+    let scene = Scene::new();
+    let nodes = "
+    a: {action: {primary: execute, item_type: tool, item_id: g/self}, next: b}
+    b: {type: return}\nlimits: {depth: 3}";
+    scene.graph("g/self", &graph("rye.execute.tool.g.*", "", nodes));
+    let ran = run(&engine(&scene, vec![]), "g/self").ended(Status::Error);
+    ran.error.unwrap().has("depth_exceeded");
+    assert_eq!(runs(&scene.path(".ai/agent/threads"), "g-self").len(), 4);
+    scene.all_verify();
 }
 
 #[test]
 fn knowledge_is_loaded_and_found_only_with_leave() {
-    let field = Field::new();
-    field.write(
-        "knowledge/notes/one.md",
+    let scene = Scene::new();
+    scene.file(
+        ".ai/knowledge/notes/one.md",
         "# One\n\nThe heron stands still.\n",
     );
-    let graph = |permissions: &str| {
-        format!(
-            "tool_type: graph\npermissions: [{permissions}]\nconfig:\n  start: a\n  on_error: continue\n  state: {{id: notes/one}}\n  nodes:\n    a: {{action: {{primary: load, item_type: knowledge, item_id: \"${{state.id}}\"}}, assign: {{text: \"${{result.content}}\"}}, next: b}}\n    b: {{action: {{primary: search, item_type: knowledge, item_id: any, params: {{query: heron}}}}, assign: {{hit: \"${{result.results | json}}\"}}, next: c}}\n    c: {{type: return, output: {{text: \"${{state.text}}\", hit: \"${{state.hit}}\"}}}}\n"
-        )
-    };
-    field.graph(
-        "g/may",
-        &graph("rye.load.knowledge.notes.*, rye.search.knowledge"),
-    );
-    field.graph(
-        "g/not",
-        &graph("rye.load.knowledge.other, rye.search.knowledge"),
-    );
-    let engine = field.engine(vec![]);
-    let ran = engine.run_graph(&order("g/may", json!({}))).unwrap();
-    let outputs = ran.outputs.unwrap();
-    assert!(
-        outputs["text"].as_str().unwrap().contains("heron")
-            && outputs["hit"].as_str().unwrap().contains("notes/one"),
-        "{outputs:?}"
-    );
-    let ran = engine.run_graph(&order("g/not", json!({}))).unwrap();
-    assert_eq!(
-        (ran.status, &ran.outputs.unwrap()["text"]),
-        (Status::CompletedWithErrors, &Value::Null)
-    );
+    let nodes = "
+    a: {action: {primary: load, item_type: knowledge, item_id: \"${state.id}\"}, assign: {text: \"${result.content}\"}, next: b}
+    b: {action: {primary: search, item_type: knowledge, item_id: any, params: {query: heron}}, assign: {hit: \"${result.results | json}\"}, next: c}
+    c: {type: return, output: {text: \"${state.text}\", hit: \"${state.hit}\"}}";
+    for (id, loads) in [("g/may", "notes.*"), ("g/not", "other")] {
+        let rights = format!("rye.load.knowledge.{loads}, rye.search.knowledge");
+        let member = "on_error: continue\n  state: {id: notes/one}";
+        scene.graph(id, &graph(&rights, member, nodes));
+    }
+    let engine = engine(&scene, vec![]);
+    let found = outputs(run(&engine, "g/may"));
+    found["text"].text().has("heron");
+    found["hit"].text().has("notes/one");
+    let ran = run(&engine, "g/not").ended(Status::CompletedWithErrors);
+    assert_eq!(outputs(ran)["text"], Value::Null);
 }
 
 #[test]
 fn a_cancelled_run_ends_sealed() {
-    let field = Field::new();
-    field.graph("demo/all", ALL);
-    let cancel = crate::toolbox::Cancel::default();
-    let stop = cancel.clone();
-    let tool = scene::tool("demo/echo", move |input| {
+    let scene = Scene::new();
+    scene.graph("demo/all", ALL);
+    let order = graph_order("demo/all", json!({"list": [1]}));
+    let stop = order.cancel.clone();
+    let stops = tool("demo/echo", move |input| {
         stop.set();
-        crate::toolbox::Outcome::ok(input.clone())
+        Outcome::ok(input.clone())
     });
-    let wanted = GraphOrder {
-        cancel,
-        ..order("demo/all", json!({"list": [1]}))
-    };
-    let ran = field.engine(vec![tool]).run_graph(&wanted).unwrap();
-    assert_eq!(ran.status, Status::Cancelled);
-    assert!(
-        field
-            .events(&ran.thread)
-            .iter()
-            .any(|(kind, _)| kind == "graph_cancelled")
-    );
-    field.all_verify();
+    let ran = engine(&scene, vec![stops]).run_graph(&order).unwrap();
+    scene
+        .verified(&ran.ended(Status::Cancelled).thread)
+        .one("graph_cancelled");
+    scene.all_verify();
 }
 
 #[test]
 fn the_originals_graphs_run_to_their_ends() {
-    let Some(folder) = crate::shared::shared("corpus/rye-real/graphs") else {
+    let Some(folder) = beside_repository("corpus/rye-real/graphs") else {
         return;
     };
-    let field = Field::new();
+    let scene = Scene::new();
     let mut graphs: Vec<String> = Vec::new();
-    for file in std::fs::read_dir(folder).unwrap() {
+    for file in fs::read_dir(folder).unwrap() {
         let path = file.unwrap().path();
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
         // As Rye keeps them, but signed by a key that is unknown here.
-        field.write(
-            &format!("tools/graphs/{name}.yaml"),
-            &std::fs::read_to_string(&path).unwrap(),
-        );
+        let text = fs::read_to_string(&path).unwrap();
+        scene.file(&format!(".ai/tools/graphs/{name}.yaml"), text);
         graphs.push(name);
     }
     assert_eq!(graphs.len(), 6);
-    let bash = scene::tool("rye/bash", |input| {
-        let command = input["command"].as_str().unwrap();
-        match command.contains("/nonexistent") {
-            true => crate::toolbox::Outcome::failed("it ended with exit code 1"),
-            false => crate::toolbox::Outcome::ok(
+    let bash = tool("rye/bash", |input| {
+        match input["command"].text().contains("/nonexistent") {
+            true => Outcome::failed("it ended with exit code 1"),
+            false => Outcome::ok(
                 json!({"success": true, "stdout": "42\n", "stderr": "", "exit_code": 0}),
             ),
         }
     });
+    let inputs = ["name", "code_snippet", "output_path", "output_dir", "text"];
+    let inputs = inputs.map(|input| format!("<input name=\"{input}\" type=\"string\">w</input>"));
+    let inputs = format!("<inputs>{}</inputs>", inputs.concat());
     for name in ["analyze_code", "summarize_text", "orchestrate_review"] {
-        field.directive(&format!("test/graphs/{name}"));
+        scene.directive(&format!("test/graphs/{name}"), "", &inputs, "Greet.");
     }
-    let engine = field.engine(vec![bash]);
+    let engine = engine(&scene, vec![bash]);
     for name in graphs {
-        let ran = engine
-            .run_graph(&order(
-                &format!("graphs/{name}"),
-                json!({"file_path": "x.py"}),
-            ))
-            .unwrap();
-        assert_eq!(ran.status, Status::Completed, "{name}: {ran:?}");
+        let order = graph_order(&format!("graphs/{name}"), json!({"file_path": "x.py"}));
+        engine.run_graph(&order).unwrap().completed();
     }
-    field.all_verify();
+    scene.all_verify();
 }

@@ -1,107 +1,109 @@
 //! Handing over: automatically when the window is full, and on request.
 
-use super::stage::{Stage, again, of, order};
-use crate::limit::Limits;
-use crate::model::ChatMessage;
-use crate::status::Status;
-use serde_json::json;
-use threadseal_core::record::ThreadId;
-use threadseal_formats::document::ItemType;
+use crate::testing::prelude::*;
+
+const AGAIN: &str = "answers: [{when: Once more., text: Gladly.}]";
 
 /// Reads again and again; every thread of the chain has room for a few turns.
 pub(super) fn reads(turns: usize, last: &str) -> String {
-    let mut script = "answers:\n".to_owned();
-    for turn in 0..turns {
-        script.push_str(&format!(
+    let turn = |turn: usize| {
+        format!(
             "- {{text: Turn {turn}., calls: [{{tool: rye_file-system_read, input: {{path: notes.txt}}}}]}}\n"
-        ));
-    }
-    script.push_str(&format!("- {{text: {last}}}\n"));
-    script
+        )
+    };
+    let turns: String = (0..turns).map(turn).collect();
+    format!("answers:\n{turns}- {{text: {last}}}\n")
 }
 
-pub(super) fn small() -> Stage {
-    let mut stage = Stage::new();
+pub(super) fn small() -> Scene {
+    let mut scene = Scene::new().signed();
     // A turn has about 120 tokens.
-    stage.window = 900;
-    stage.coordination = "trigger_threshold: 0.9\nresume_ceiling_tokens: 400".to_owned();
-    stage
+    scene.window = 900;
+    scene.coordination = "trigger_threshold: 0.9\nresume_ceiling_tokens: 400".to_owned();
+    scene
 }
 
-fn folders(stage: &Stage) -> usize {
-    std::fs::read_dir(stage.bench.project.root().join(".ai/agent/threads/demo"))
+/// The same with summaries by `demo/sum`.
+fn summarised() -> Scene {
+    let mut scene = small();
+    let input =
+        "<inputs><input name=\"transcript\" type=\"string\" required=\"true\">c</input></inputs>";
+    scene.directive("demo/sum", "", input, "Summarise:\n{input:transcript}");
+    scene
+        .coordination
+        .push_str("\nsummary_directive: demo/sum\nsummary_limit_overrides: {turns: 3}");
+    scene
+}
+
+fn folders(scene: &Scene) -> usize {
+    fs::read_dir(scene.path(".ai/agent/threads/demo"))
         .unwrap()
         .count()
 }
 
+/// The ids of a chain.
+fn chain(engine: &Engine, id: &ThreadId) -> Vec<ThreadId> {
+    let chain = engine.services.registry.chain(id).unwrap();
+    assert_eq!(chain.fault, None);
+    chain.threads.into_iter().map(|thread| thread.id).collect()
+}
+
+/// The text of the summary that line 1 of a thread names, and its id.
+fn summary(scene: &Scene, id: &ThreadId) -> (String, String) {
+    let meta = &scene.events(id)[0]["payload"]["meta"];
+    let id = meta["inputs"]["previous_summary_id"].text().to_owned();
+    (
+        scene.text(format!(".ai/knowledge/agent/threads/{id}.md")),
+        id,
+    )
+}
+
 #[test]
 fn a_thread_whose_window_is_full_hands_itself_over_and_its_result_is_that_of_the_chains_end() {
-    let stage = small();
-    let engine = stage.engine(&reads(12, "All done."));
-    let ran = engine.run(&order("demo/say")).unwrap();
-    assert_eq!(
-        (ran.status, ran.text.as_str()),
-        (Status::Completed, "All done.")
-    );
-    let chain = engine.services.registry.chain(&ran.thread).unwrap();
-    assert!(
-        chain.fault.is_none() && chain.threads.len() >= 3,
-        "{}",
-        chain.threads.len()
-    );
-    let ids: Vec<ThreadId> = chain
-        .threads
-        .iter()
-        .map(|thread| thread.id.clone())
-        .collect();
-    for (place, pair) in ids.windows(2).enumerate() {
+    let scene = small();
+    let engine = scene.engine(&reads(12, "All done."));
+    let wanted = ordered("demo/say", json!({"name": "Ada"}));
+    let ran = engine.run(&wanted).unwrap().completed();
+    assert_eq!(ran.text, "All done.");
+    let ids = chain(&engine, &ran.thread);
+    assert!(ids.len() >= 3, "{ids:?}");
+    for pair in ids.windows(2) {
         let (old, new) = (&pair[0], &pair[1]);
-        let events = stage.events(old);
-        let reached = of(&events, "context_limit_reached")[0];
-        assert!(reached["usage_ratio"].as_f64().unwrap() >= 0.9, "{reached}");
-        let handed = of(&events, "thread_handoff")[0];
+        let events = scene.events(old);
+        let ratio = events.of("context_limit_reached")[0]["usage_ratio"].as_f64();
+        assert!(ratio.unwrap() >= 0.9, "{ratio:?}");
+        let handed = events.of("thread_handoff")[0];
         assert_eq!(handed["new_thread_id"], new.as_str());
         assert!(handed["trailing_turns"].as_u64().unwrap() >= 1, "{handed}");
-        assert_eq!(
-            of(&events, "thread_continued")[0]["new_thread_id"],
-            new.as_str()
-        );
-        let row = &chain.threads[place];
-        assert_eq!(
-            (row.status.clone(), row.continuation.as_deref()),
-            (Ok(Status::Continued), Some(new.as_str()))
-        );
-        assert_eq!(
-            chain.threads[place + 1].chain_root.as_deref(),
-            Some(ids[0].as_str())
-        );
-        let line_1 = &stage.events(new)[0]["payload"];
-        assert_eq!(line_1["meta"]["predecessor_thread"], old.as_str());
-        assert_eq!(line_1["meta"]["inputs"]["name"], "Ada");
+        let continued = events.of("thread_continued")[0];
+        assert_eq!(continued["new_thread_id"], new.as_str());
+        let (old_row, new_row) = (row(&engine, old), row(&engine, new));
+        assert_eq!(old_row.status, Ok(Status::Continued));
+        assert_eq!(old_row.continuation.as_deref(), Some(new.as_str()));
+        assert_eq!(new_row.chain_root.as_deref(), Some(ids[0].as_str()));
+        let meta = &scene.events(new)[0]["payload"]["meta"];
+        assert_eq!(meta["predecessor_thread"], old.as_str());
+        assert_eq!(meta["inputs"]["name"], "Ada");
         // The budget moved with the thread.
-        let (before, after) = (
-            engine.services.budgets.get(old).unwrap().unwrap(),
-            engine.services.budgets.get(new).unwrap().unwrap(),
-        );
+        let budget = |id: &ThreadId| engine.services.budgets.get(id).unwrap().unwrap();
+        let (before, after) = (budget(old), budget(new));
         assert_eq!(before.status, "continued");
         assert!(after.max <= before.max);
     }
     // Each turn was taken once, by one of the threads.
-    let turns: u64 = chain.threads.iter().map(|thread| thread.turns).sum();
+    let turns: u64 = ids.iter().map(|id| row(&engine, id).turns).sum();
     assert_eq!((turns, ran.total().turns), (13, 13));
-    assert_eq!(
-        engine.services.registry.resolve(&ids[0]).unwrap().id,
-        ran.thread
-    );
+    let last = engine.services.registry.resolve(&ids[0]).unwrap();
+    assert_eq!(last.id, ran.thread);
     // The whole chain verifies, and its next successor gets the conversation of the last thread.
     let verified = engine.services.archive().chain(&ran.thread).unwrap();
-    let mut heard = stage.last_asked();
+    let mut heard = scene.last_asked();
     heard.push(ChatMessage::Assistant {
         text: "All done.".to_owned(),
         calls: Vec::new(),
     });
     assert_eq!(verified.messages(), heard);
-    for asked in stage.asked.lock().unwrap().iter() {
+    for (_, asked) in scene.asked.lock().unwrap().iter() {
         assert!(matches!(asked[0], ChatMessage::User(_)), "{:?}", asked[0]);
     }
 }
@@ -109,301 +111,194 @@ fn a_thread_whose_window_is_full_hands_itself_over_and_its_result_is_that_of_the
 // T-RUN-28
 #[test]
 fn limits_carry_over_along_a_chain_and_begin_anew_when_a_person_resumes() {
-    let mut stage = small();
-    let limited = crate::runner::Order {
-        limits: Limits {
-            turns: Some(9),
-            ..Limits::default()
-        },
-        ..order("demo/say")
-    };
-    let ran = stage.engine(&reads(40, "never")).run(&limited).unwrap();
-    assert_eq!(ran.status, Status::Suspended);
-    assert!(
-        ran.error
-            .as_deref()
-            .unwrap()
-            .contains("turns_exceeded: 9 of 9"),
-        "{:?}",
-        ran.error
-    );
-    assert!(
-        ran.total().turns == 9 && ran.cost.turns < 9,
-        "{:?}",
-        ran.cost
-    );
-    assert_eq!(stage.asked.lock().unwrap().len(), 9);
-    stage.window = 200_000;
-    let ran = stage
-        .resume(&ran.thread, "answers: [{when: Once more., text: Gladly.}]")
-        .unwrap();
+    let mut scene = small();
+    let mut limited = order("demo/say");
+    limited.limits.turns = Some(9);
+    let ran = scene.engine(&reads(40, "never")).run(&limited).unwrap();
+    let ran = ran.ended(Status::Suspended);
+    ran.error.as_deref().unwrap().has("turns_exceeded: 9 of 9");
+    assert!(ran.total().turns == 9 && ran.cost.turns < 9, "{ran:?}");
+    assert_eq!(scene.asked.lock().unwrap().len(), 9);
+    scene.window = 200_000;
+    let ran = scene.resume(&ran.thread, AGAIN).unwrap();
     assert_eq!((ran.text.as_str(), ran.total().turns), ("Gladly.", 1));
 }
 
 #[test]
 fn a_handoff_that_is_refused_leaves_no_link_and_the_thread_can_be_resumed() {
-    let stage = small();
-    stage.directive(
-        "demo/goes",
-        "<continuation_directive>demo/words</continuation_directive>",
-        "Go.",
-    );
-    stage.write(".ai/directives/demo/words.md", b"# words\n");
-    let engine = stage.engine(&reads(12, "never"));
+    let scene = small();
+    let continuation = "<continuation_directive>demo/words</continuation_directive>";
+    scene.reader("demo/goes", continuation, "Go.");
+    scene.file(".ai/directives/demo/words.md", "# words\n");
+    let engine = scene.engine(&reads(12, "never"));
     let ran = engine.run(&order("demo/goes")).unwrap();
-    assert_eq!(ran.status, Status::Suspended);
-    assert!(
-        ran.error
-            .as_deref()
-            .unwrap()
-            .contains("cannot hand itself over"),
-        "{:?}",
-        ran.error
-    );
-    let events = stage.events(&ran.thread);
-    assert_eq!(of(&events, "handoff_refused").len(), 1);
-    assert!(of(&events, "thread_handoff").is_empty());
-    assert_eq!(folders(&stage), 1);
+    let ran = ran.ended(Status::Suspended);
+    ran.error.unwrap().has("cannot hand itself over");
+    let events = scene.events(&ran.thread);
+    events.one("handoff_refused");
+    assert_eq!((events.count("thread_handoff"), folders(&scene)), (0, 1));
     assert!(engine.services.archive().chain(&ran.thread).is_ok());
-    std::fs::remove_file(
-        stage
-            .bench
-            .project
-            .root()
-            .join(".ai/directives/demo/words.md"),
-    )
-    .unwrap();
-    let mut again = again(&ran.thread);
-    again.message = "Now.".to_owned();
-    let ran = stage
-        .engine("answers: [{when: Now., text: Gladly.}]")
-        .handoff(&again)
-        .unwrap();
+    fs::remove_file(scene.path(".ai/directives/demo/words.md")).unwrap();
+    let ran = scene.engine(AGAIN).handoff(&again(&ran.thread)).unwrap();
     assert_eq!(ran.text, "Gladly.");
 }
 
 // T-RUN-03
 #[test]
 fn a_running_thread_whose_own_record_is_changed_under_it_does_not_hand_itself_over() {
-    let stage = small();
-    // The third turn's tool moves the transcript's folder away: capabilities.md is another file
-    // then.
-    let script = reads(12, "never");
-    let engine = stage.engine(&script);
-    let root = stage.bench.project.root().join(".ai/agent/threads/demo");
+    let scene = small();
+    let engine = scene.engine(&reads(12, "never"));
+    // While it runs, its capabilities.md becomes another file.
+    let root = scene.path(".ai/agent/threads/demo");
     let changing = std::thread::spawn(move || {
-        for _ in 0..10_000 {
-            if let Ok(mut found) = std::fs::read_dir(&root)
+        for _ in 0..100_000 {
+            if let Ok(mut found) = fs::read_dir(&root)
                 && let Some(Ok(entry)) = found.next()
                 && entry.path().join("thread.json").exists()
             {
-                std::fs::write(entry.path().join("capabilities.md"), "# all\n").unwrap();
-                return;
+                return fs::write(entry.path().join("capabilities.md"), "# all\n").unwrap();
             }
-            std::thread::sleep(std::time::Duration::from_micros(100));
+            std::thread::sleep(Duration::from_micros(10));
         }
     });
     let ran = engine.run(&order("demo/say")).unwrap();
     changing.join().unwrap();
-    assert_eq!(ran.status, Status::Suspended);
-    assert!(
-        ran.error.as_deref().unwrap().contains("capabilities.md"),
-        "{:?}",
-        ran.error
-    );
-    assert_eq!(folders(&stage), 1);
+    ran.ended(Status::Suspended)
+        .error
+        .unwrap()
+        .has("capabilities.md");
+    assert_eq!(folders(&scene), 1);
 }
 
 #[test]
 fn a_thread_that_ended_is_handed_over_with_what_fits_of_it() {
-    let mut stage = Stage::new();
-    stage.coordination = "coordination: {continuation: {resume_ceiling_tokens: 400}}".to_owned();
-    let first = stage.run(&reads(8, "Done.")).thread;
-    let ran = stage
-        .engine("answers: [{when: Once more., text: Gladly.}]")
-        .handoff(&again(&first))
-        .unwrap();
+    let mut scene = Scene::new().signed();
+    scene.coordination = "coordination: {continuation: {resume_ceiling_tokens: 400}}".to_owned();
+    let first = scene.run(&reads(8, "Done.")).thread;
+    let ran = scene.engine(AGAIN).handoff(&again(&first)).unwrap();
     assert_eq!(ran.text, "Gladly.");
-    let asked = stage.last_asked();
-    assert!(
-        asked.len() < 10 && matches!(&asked[0], ChatMessage::User(text) if text == "Say Ada."),
-        "{}",
-        asked.len()
-    );
-    let handed = stage.events(&first);
-    let handed = of(&handed, "thread_handoff")[0];
+    let asked = scene.last_asked();
+    assert!(asked.len() < 10, "{}", asked.len());
+    assert_eq!(asked[0], ChatMessage::User("Say Ada.".to_owned()));
+    let events = scene.events(&first);
+    let handed = events.of("thread_handoff")[0];
     assert_eq!(handed["new_thread_id"], ran.thread.as_str());
-    let turns = asked
-        .iter()
-        .filter(|message| matches!(message, ChatMessage::Assistant { .. }))
-        .count();
-    assert_eq!(handed["trailing_turns"], turns);
+    let is_turn = |message: &&ChatMessage| matches!(message, ChatMessage::Assistant { .. });
+    assert_eq!(
+        handed["trailing_turns"],
+        asked.iter().filter(is_turn).count()
+    );
     // A later successor gets the same conversation, and the messages since.
-    stage
-        .resume(&first, "answers: [{when: Once more., text: Gladly.}]")
-        .unwrap();
-    assert_eq!(stage.last_asked()[..asked.len()], asked);
-    assert_eq!(stage.last_asked().len(), asked.len() + 2);
+    scene.resume(&first, AGAIN).unwrap();
+    assert_eq!(scene.last_asked()[..asked.len()], asked);
+    assert_eq!(scene.last_asked().len(), asked.len() + 2);
 }
 
 #[test]
 fn a_resumed_thread_that_begins_with_more_than_fits_is_handed_over_at_once() {
-    let mut stage = Stage::new();
-    let first = stage.run(&reads(12, "Done.")).thread;
-    stage.window = 1500;
-    stage.coordination = "resume_ceiling_tokens: 400".to_owned();
-    let ran = stage.resume(&first, "answers: [{text: Gladly.}]").unwrap();
+    let mut scene = Scene::new().signed();
+    let first = scene.run(&reads(12, "Done.")).thread;
+    scene.window = 1500;
+    scene.coordination = "resume_ceiling_tokens: 400".to_owned();
+    let ran = scene.resume(&first, GLADLY).unwrap();
     assert_eq!(ran.text, "Gladly.");
-    let engine = stage.engine("answers: []");
-    let chain = engine.services.registry.chain(&ran.thread).unwrap();
-    assert_eq!(chain.threads.len(), 3);
-    assert_eq!(chain.threads[1].turns, 0);
-    let asked = stage.last_asked();
-    let heard = asked
-        .iter()
-        .any(|message| matches!(message, ChatMessage::User(text) if text.contains("Once more.")));
-    assert!(heard, "{asked:?}");
+    let engine = scene.engine("answers: []");
+    let ids = chain(&engine, &ran.thread);
+    assert_eq!((ids.len(), row(&engine, &ids[1]).turns), (3, 0));
+    let asked = scene.last_asked();
+    let is_told = |message: &ChatMessage| matches!(message, ChatMessage::User(text) if text.contains("Once more."));
+    assert!(asked.iter().any(is_told), "{asked:?}");
     assert!(engine.services.archive().chain(&ran.thread).is_ok());
 }
 
 #[test]
 fn a_summary_is_made_of_the_verified_conversation_kept_and_told() {
-    let mut stage = small();
-    stage.seal(
-        ".ai/directives/demo/sum.md",
-        "# sum\n\n```xml\n<directive name=\"sum\" version=\"1.0.0\">\n  <metadata>\n    <description>d</description>\n    \
-         <category>demo</category>\n    <model tier=\"fast\" />\n  </metadata>\n  <inputs>\n    \
-         <input name=\"transcript\" type=\"string\" required=\"true\">c</input>\n  </inputs>\n</directive>\n```\n\n\
-         Summarise:\n{input:transcript}\n",
-        ItemType::Directive,
-    );
-    stage
-        .coordination
-        .push_str("\nsummary_directive: demo/sum\nsummary_limit_overrides: {turns: 3}");
-    let mut script = reads(6, "All done.");
+    let scene = summarised();
+    let script = reads(6, "All done.");
+    let mut lines: Vec<&str> = script.lines().collect();
     // At every full window, the next answer is the summary's.
-    script = script.replace("answers:\n", "");
-    let turns: Vec<&str> = script.lines().collect();
     let plain = small();
-    plain.run(&format!("answers:\n{script}\n"));
-    let first = plain.asked.lock().unwrap().iter().position(|asked| {
-        asked.iter().any(|message| matches!(message, ChatMessage::User(text) if text.contains("This thread continues")))
-    });
-    let at = first.unwrap();
-    let mut lines: Vec<String> = turns.iter().map(|line| (*line).to_owned()).collect();
-    lines.insert(
-        at,
-        "- {when: 'Summarise:', text: It read the notes.}".to_owned(),
-    );
-    let engine = stage.engine(&format!("answers:\n{}\n", lines[..=at + 1].join("\n")));
-    let ran = engine.run(&order("demo/say"));
-    let ran = ran.unwrap();
-    let chain = engine.services.registry.chain(&ran.thread).unwrap();
-    assert!(chain.threads.len() >= 2);
-    let line_1 = &stage.events(&chain.threads[1].id)[0]["payload"];
-    let id = line_1["meta"]["inputs"]["previous_summary_id"]
-        .as_str()
+    plain.run(&script);
+    let continues = |(_, asked): &(String, Vec<ChatMessage>)| {
+        let is_told = |message: &ChatMessage| matches!(message, ChatMessage::User(text) if text.contains("This thread continues"));
+        asked.iter().any(is_told)
+    };
+    let at = plain
+        .asked
+        .lock()
+        .unwrap()
+        .iter()
+        .position(continues)
         .unwrap();
-    let entry = stage
-        .bench
-        .project
-        .root()
-        .join(format!(".ai/knowledge/agent/threads/{id}.md"));
-    let text = String::from_utf8(stage.read(&entry)).unwrap();
-    assert!(text.contains("> It read the notes."), "{text}");
-    let asked = stage.last_asked();
-    let told = asked.iter().any(|message| matches!(message, ChatMessage::User(text) if text.contains("> It read the notes.")));
-    assert!(told, "{asked:?}");
+    lines.insert(at + 1, "- {when: 'Summarise:', text: It read the notes.}");
+    let engine = scene.engine(&lines[..=at + 2].join("\n"));
+    let ran = engine
+        .run(&ordered("demo/say", json!({"name": "Ada"})))
+        .unwrap();
+    let ids = chain(&engine, &ran.thread);
+    assert!(ids.len() >= 2);
+    let kept = "> It read the notes.";
+    summary(&scene, &ids[1]).0.has(kept);
+    let asked = scene.last_asked();
+    let is_told =
+        |message: &ChatMessage| matches!(message, ChatMessage::User(text) if text.contains(kept));
+    assert!(asked.iter().any(is_told), "{asked:?}");
     // The summarised thread paid for its summary, and names it.
-    let events = stage.events(&chain.threads[0].id);
-    assert_eq!(of(&events, "child_thread_ended").len(), 1);
-    assert_eq!(chain.threads[0].spawns, 1);
-    assert_eq!(crate::testing::told(&engine), []);
-    assert_eq!(line_1["meta"]["carried"]["turns"], json!(at));
+    scene.events(&ids[0]).one("child_thread_ended");
+    assert_eq!(row(&engine, &ids[0]).spawns, 1);
+    assert_eq!(told(&engine), []);
+    let meta = &scene.events(&ids[1])[0]["payload"]["meta"];
+    assert_eq!(meta["carried"]["turns"], json!(at));
 }
 
 #[test]
 fn a_summary_by_a_hook_stands_for_the_configured_one_when_a_thread_hands_itself_over() {
-    let mut stage = small();
-    stage.seal(
-        ".ai/directives/demo/sum.md",
-        "# sum\n\n```xml\n<directive name=\"sum\" version=\"1.0.0\">\n  <metadata>\n    <description>d</description>\n    \
-         <category>demo</category>\n    <model tier=\"fast\" />\n  </metadata>\n  <inputs>\n    \
-         <input name=\"transcript\" type=\"string\" required=\"true\">c</input>\n  </inputs>\n</directive>\n```\n\n\
-         Summarise:\n{input:transcript}\n",
-        ItemType::Directive,
-    );
-    stage.seal(
-        ".ai/directives/demo/full.md",
-        "# full\n\n```xml\n<directive name=\"full\" version=\"1.0.0\">\n  <metadata>\n    <description>d</description>\n    \
-         <category>demo</category>\n    <model tier=\"general\" />\n    <permissions><execute><tool>rye.file-system.*</tool>\
-         <tool>rye.agent.threads.thread_summary</tool></execute></permissions>\n    <hooks>\n      \
+    let scene = summarised();
+    let metadata = "<permissions><execute><tool>rye.file-system.*</tool>\
+         <tool>rye.agent.threads.thread_summary</tool></execute></permissions><hooks>\
          <hook id=\"sum\" event=\"context_limit_reached\"><action primary=\"execute\" item_type=\"tool\" \
-         item_id=\"rye/agent/threads/thread_summary\"><param name=\"thread_id\">${thread_id}</param></action></hook>\n    \
-         </hooks>\n  </metadata>\n  <inputs><input name=\"name\" type=\"string\" required=\"false\">w</input></inputs>\n\
-         </directive>\n```\n\nSay {input:name}.\n",
-        ItemType::Directive,
-    );
-    stage
-        .coordination
-        .push_str("\nsummary_directive: demo/sum\nsummary_limit_overrides: {turns: 3}");
+         item_id=\"rye/agent/threads/thread_summary\"><param name=\"thread_id\">${thread_id}</param></action></hook></hooks>";
+    scene.directive("demo/full", metadata, "", "Say w.");
     // Requests to summarise have their own conversation, at any full window.
-    let script = reads(6, "All done.");
-    let turns: Vec<&str> = script.lines().skip(1).collect();
+    let turns = reads(6, "All done.")
+        .replace("answers:\n", "")
+        .replace("- {", "  - {");
     let script = format!(
         "conversations:\n- when: 'Summarise:'\n  answers: [{{text: It read the notes.}}, {{text: Again.}}]\n\
-         - when: Say\n  answers:\n{}\n- when: 'This thread continues'\n  answers: [{{text: All done.}}]\n",
-        turns
-            .iter()
-            .map(|turn| format!("  {turn}\n"))
-            .collect::<String>()
+         - when: Say\n  answers:\n{turns}- when: 'This thread continues'\n  answers: [{{text: All done.}}]\n"
     );
-    let engine = stage.engine(&script);
+    let engine = scene.engine(&script);
     let ran = engine.run(&order("demo/full")).unwrap();
-    let chain = engine.services.registry.chain(&ran.thread).unwrap();
-    assert!(chain.threads.len() >= 2, "{ran:?}");
-    let (old, new) = (&chain.threads[0].id, &chain.threads[1].id);
-    let events = stage.events(old);
-    assert_eq!(of(&events, "hook_failed").len(), 0, "{events:#?}");
+    let ids = chain(&engine, &ran.thread);
+    assert!(ids.len() >= 2, "{ran:?}");
+    let events = scene.events(&ids[0]);
+    assert_eq!(events.count("hook_failed"), 0, "{events:#?}");
     // One summary, by the hook's child; the handoff names that and makes no other.
-    assert_eq!(of(&events, "child_thread_ended").len(), 1);
-    let result = of(&events, "hook_call_result")[0];
-    assert!(result["error"].is_null(), "{result}");
-    let line_1 = &stage.events(new)[0]["payload"];
-    let id = line_1["meta"]["inputs"]["previous_summary_id"]
-        .as_str()
-        .unwrap();
-    assert!(result["output"].as_str().unwrap().contains(id), "{result}");
-    let entry = format!(".ai/knowledge/agent/threads/{id}.md");
-    let entry = stage.bench.project.root().join(entry);
-    let text = String::from_utf8(stage.read(&entry)).unwrap();
-    assert!(text.contains("> It read the notes."), "{text}");
+    events.one("child_thread_ended");
+    let result = events.of("hook_call_result")[0];
+    assert_eq!(result["error"], Value::Null);
+    let (text, id) = summary(&scene, &ids[1]);
+    result["output"].text().has(&id);
+    text.has("> It read the notes.");
     assert!(engine.services.archive().chain(&ran.thread).is_ok());
 }
 
 // T-FIL-05
 #[test]
 fn knowledge_that_was_moved_to_the_place_of_a_summary_passes_for_none() {
-    let mut stage = Stage::new();
-    stage.directive("demo/sum", "", "Summarise.");
-    stage.coordination = "summary_directive: demo/sum".to_owned();
-    let script = "answers: [{text: Hello.}]";
-    let thread = stage.run(script).thread;
-    stage.seal(
-        ".ai/knowledge/demo/k.md",
-        "# K\n\nObey.\n",
-        ItemType::Knowledge,
-    );
-    let knowledge = stage.bench.project.root().join(".ai/knowledge");
+    let mut scene = Scene::new().signed();
+    scene.reader("demo/sum", "", "Summarise.");
+    scene.coordination = "summary_directive: demo/sum".to_owned();
+    let thread = scene.run("answers: [{text: Hello.}]").thread;
+    scene.seal(".ai/knowledge/demo/k.md", "# K\n\nObey.\n");
     let name = thread.as_str().rsplit('/').next().unwrap();
-    let place = knowledge.join(format!("agent/threads/demo/say/{name}-summary.md"));
-    std::fs::create_dir_all(place.parent().unwrap()).unwrap();
-    std::fs::rename(knowledge.join("demo/k.md"), &place).unwrap();
-    let before = stage.state();
-    let engine = stage.engine("answers: [{text: A summary.}, {text: Gladly.}]");
-    let error = engine.handoff(&again(&thread)).unwrap_err().to_string();
-    assert!(error.contains("no summary of"), "{error}");
-    assert!(stage.state() == before);
-    std::fs::remove_file(place).unwrap();
-    engine.handoff(&again(&thread)).unwrap();
+    let place = format!(".ai/knowledge/agent/threads/demo/say/{name}-summary.md");
+    let place = scene.path(place);
+    fs::create_dir_all(place.parent().unwrap()).unwrap();
+    fs::rename(scene.path(".ai/knowledge/demo/k.md"), &place).unwrap();
+    let engine = scene.engine("answers: [{text: A summary.}, {text: Gladly.}]");
+    let handoff = || engine.handoff(&again(&thread));
+    scene.unchanged(handoff).fails_with("no summary of");
+    fs::remove_file(place).unwrap();
+    handoff().unwrap();
 }

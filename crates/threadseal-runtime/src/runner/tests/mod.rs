@@ -11,5 +11,4 @@ mod recovery;
 mod registry_rows;
 mod resumption;
 mod rye_threads;
-mod stage;
 mod symbolic_links;

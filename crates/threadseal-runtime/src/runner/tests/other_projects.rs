@@ -1,55 +1,38 @@
 //! Threads that name no project, since they are older than that; and a line 1 that names an
 //! impossible one.
 
-use super::stage::{Stage, again, of};
-use crate::signed_file::SignedFile;
-use crate::status::Status;
-use serde_json::Value;
-use threadseal_core::canon::json;
-use threadseal_formats::document::DocumentKind;
-
-const GLADLY: &str = "answers: [{text: Gladly.}]";
+use crate::testing::prelude::*;
 
 // T-PRO-04
 #[test]
 fn a_thread_that_is_older_than_projects_with_ids_goes_on_and_the_record_says_so() {
-    let mut stage = Stage::new();
-    let first = stage.run(GLADLY).thread;
-    stage.bench.record_anew(&first, None);
+    let mut scene = Scene::new().signed();
+    let first = scene.run(GLADLY).thread;
+    scene.record_anew(&first, None);
     // Nothing shows which project it was then.
-    std::fs::remove_file(stage.bench.project.identity()).unwrap();
-    let ran = stage.resume(&first, GLADLY).unwrap();
-    assert_eq!(ran.status, Status::Completed, "{:?}", ran.error);
+    fs::remove_file(scene.project.identity()).unwrap();
+    let ran = scene.resume(&first, GLADLY).unwrap().completed();
     let note = format!("project_unnamed: {{\"thread_id\":\"{first}\"}}");
     assert_eq!(ran.warnings, [note]);
-    let events = stage.events(&ran.thread);
-    assert_eq!(of(&events, "project_unnamed").len(), 1);
-    let named = events[0]["payload"]["meta"]["project"].as_str().unwrap();
-    let made: Value = serde_json::from_slice(&stage.read(&stage.bench.project.identity())).unwrap();
-    assert_eq!(made["project"], named);
+    let events = scene.events(&ran.thread);
+    events.one("project_unnamed");
+    let made = &scene.json(scene.project.identity())["project"];
+    assert_eq!(*made, events[0]["payload"]["meta"]["project"].text());
     // The next one continues one that names it, by way of one that does not.
-    let ran = stage.resume(&ran.thread, GLADLY).unwrap();
-    assert!(of(&stage.events(&ran.thread), "project_unnamed").is_empty());
+    let ran = scene.resume(&ran.thread, GLADLY).unwrap();
+    assert_eq!(scene.events(&ran.thread).count("project_unnamed"), 0);
 }
 
 // T-PRO-01
 #[test]
 fn a_line_1_whose_project_is_no_id_belongs_nowhere() {
+    use threadseal_core::canon::json;
     for named in ["null", "7", "\"\"", "\"P\"", "[]", "{}"] {
-        let mut stage = Stage::new();
-        let first = stage.run(GLADLY).thread;
+        let mut scene = Scene::new().signed();
+        let first = scene.run(GLADLY).thread;
         let named = json::parse(named.as_bytes()).unwrap();
-        stage.bench.record_anew(&first, Some(&named));
-        let before = stage.state();
-        let engine = stage.engine(GLADLY);
-        for refused in [
-            engine.resume(&again(&first)),
-            engine.handoff(&again(&first)),
-        ] {
-            let why = refused.unwrap_err().to_string();
-            assert!(why.contains("is foreign"), "{why}");
-        }
-        assert_eq!(stage.state(), before);
+        scene.record_anew(&first, Some(&named));
+        scene.refuses(&first, "is foreign");
     }
 }
 
@@ -61,14 +44,13 @@ fn a_sealed_file_that_names_no_project_says_nothing() {
         "{\"project\": \"P\", \"also\": []}",
         "{\"also\": [], \"project\": 1}",
     ] {
-        let stage = Stage::new();
-        let (host, keys) = (&stage.bench.host, &stage.bench.keys);
-        let path = stage.bench.project.identity();
-        let mut file = SignedFile::new(host, &path, DocumentKind::Json, None).unwrap();
-        file.write(host, keys, None, content.as_bytes()).unwrap();
-        let refused = stage.engine(GLADLY).run(&super::stage::order("demo/say"));
-        let why = refused.unwrap_err().to_string();
-        assert!(why.contains("does not contain a valid project id"), "{why}");
-        assert!(stage.state().1.is_empty());
+        let scene = Scene::new().signed();
+        let identity = scene.project.identity();
+        let path = identity.strip_prefix(scene.project.root()).unwrap();
+        scene.seal(path.to_str().unwrap(), content);
+        let engine = scene.engine(GLADLY);
+        let run = engine.run(&order("demo/say"));
+        run.fails_with("does not contain a valid project id");
+        assert_eq!(listed(&engine), []);
     }
 }

@@ -1,485 +1,298 @@
 //! Resuming: the checks before it, and the refusals.
 
-use super::stage::{Stage, again, of, order};
 use crate::history::UNVERIFIED;
-use crate::model::ChatMessage;
-use crate::status::Status;
-use threadseal_core::record::ThreadId;
-use threadseal_core::report::Verdict;
+use crate::testing::prelude::*;
 
-const READS: &str = "answers:\n- {text: I read., calls: [{tool: rye_file-system_read, input: {path: notes.txt}}]}\n\
-                     - {text: Done.}\n";
-const GLADLY: &str = "answers: [{when: Once more., text: Gladly.}]";
+const BEGETS: &str = "answers:\n- {calls: [{tool: rye_agent_threads_thread_directive, input: {directive_id: demo/say}}]}\n\
+                      - {text: I am the child.}\n- {text: Done.}\n";
 
-/// Attacks the file `name` of the thread. The refusal must contain one of the words, and nothing
-/// may change.
-fn refused(
-    stage: &Stage,
-    attacked: &ThreadId,
-    resumed: &ThreadId,
+/// The first so many lines of a text.
+fn lines(text: &str, count: usize) -> String {
+    text.split_inclusive('\n').take(count).collect()
+}
+
+/// A file of `attacked` with this change keeps `resumed` from being continued, for a reason with one
+/// of these parts.
+#[track_caller]
+fn refuses(
+    scene: &Scene,
+    [attacked, resumed]: [&ThreadId; 2],
     name: &str,
     attack: &dyn Fn(&str) -> String,
-    word: &str,
+    parts: &str,
 ) {
-    let path = stage.folder(attacked).join(name);
-    let whole = stage.read(&path);
-    let changed = attack(std::str::from_utf8(&whole).unwrap());
-    assert_ne!(
-        changed.as_bytes(),
-        whole,
-        "{name} {word}: nothing was attacked"
-    );
-    std::fs::write(&path, changed).unwrap();
-    for handed in [false, true] {
-        let before = stage.state();
-        let engine = stage.engine(GLADLY);
-        let error = match handed {
-            false => engine.resume(&again(resumed)),
-            true => engine.handoff(&again(resumed)),
-        };
-        let error = error.unwrap_err().to_string();
-        let said = word.split('|').any(|word| error.contains(word));
-        assert!(said, "{name}, {word}: {error}");
-        assert!(stage.state() == before, "{name}, {word}: something changed");
-    }
-    std::fs::write(&path, whole).unwrap();
+    let path = match name {
+        "ledger" => scene.ledger(attacked),
+        name => scene.folder_of(attacked).join(name),
+    };
+    let whole = scene.text(&path);
+    let changed = attack(&whole);
+    assert_ne!(changed, whole, "{name} {parts}: nothing was attacked");
+    fs::write(&path, changed).unwrap();
+    scene.refuses(resumed, parts);
+    fs::write(&path, whole).unwrap();
 }
 
 // T-RUN-02 T-RUN-07
 #[test]
 fn every_record_of_a_chain_its_papers_and_its_parent_must_verify() {
-    let stage = Stage::new();
-    let first = stage.run(READS).thread;
-    let other = stage.run(READS).thread;
-    let second = stage.resume(&first, GLADLY).unwrap().thread;
-    let foreign =
-        String::from_utf8(stage.read(&stage.folder(&other).join("transcript.jsonl"))).unwrap();
-    for attacked in [&first, &second] {
-        let refused = |name: &str, attack: &dyn Fn(&str) -> String, word: &str| {
-            refused(&stage, attacked, &first, name, attack, word);
-        };
-        refused(
+    let scene = Scene::new().signed();
+    let first = scene.run(READS).thread;
+    let other = scene.run(READS).thread;
+    let second = scene.resume(&first, GLADLY).unwrap().thread;
+    let foreign = scene.text(scene.transcript(&other));
+    let tail = |text: &str| format!("{text}{}", text.lines().nth(2).unwrap());
+    let last = |text: &str| format!("{text}{}", text.lines().last().unwrap());
+    let but = |text: &str, count: usize| lines(text, text.lines().count() - count);
+    let attacks: [(&str, &dyn Fn(&str) -> String, &str); 13] = [
+        (
             "transcript.jsonl",
             &|text| {
                 text.replace("ome notes", "ome n0tes")
                     .replace("Gladly.", "Sadly..")
             },
             "tampered",
-        );
-        let lines =
-            |text: &str, count: usize| text.split_inclusive('\n').take(count).collect::<String>();
-        refused(
-            "transcript.jsonl",
-            &|text| lines(text, text.lines().count() - 2),
-            "",
-        );
-        refused("transcript.jsonl", &|text| lines(text, 2), "rolled_back");
-        refused(
+        ),
+        ("transcript.jsonl", &|text| but(text, 2), ""),
+        ("transcript.jsonl", &|text| lines(text, 2), "rolled_back"),
+        (
             "transcript.jsonl",
             &|_| foreign.clone(),
             "contains another one|foreign",
-        );
-        refused(
-            "transcript.jsonl",
-            &|text| format!("{text}{}", text.lines().nth(2).unwrap()),
-            "unsigned_tail",
-        );
-        refused(
+        ),
+        ("transcript.jsonl", &tail, "unsigned_tail"),
+        (
             "thread.json",
             &|text| text.replace("file-system", "file-systems"),
             "thread.json",
-        );
-        refused(
+        ),
+        (
             "thread.json",
             &|text| text.replace("_signature", "_signatur"),
             "thread.json",
-        );
-        refused(
+        ),
+        (
             "capabilities.md",
-            &|text| text.replace("Capabilities Tree", "Capabilities tree"),
+            &|text| text.replace("es Tree", "es tree"),
             "capabilities.md",
-        );
-        refused("capabilities.md", &|_| String::new(), "capabilities.md");
-        let ledger = ledger_of(&stage, attacked);
-        refused(
-            &ledger,
-            &|text| lines(text, text.lines().count() - 1),
-            "rolled_back",
-        );
-        refused(&ledger, &|_| String::new(), "ledger_");
-        refused(
-            &ledger,
+        ),
+        ("capabilities.md", &|_| String::new(), "capabilities.md"),
+        ("ledger", &|text| but(text, 1), "rolled_back"),
+        ("ledger", &|_| String::new(), "ledger_"),
+        (
+            "ledger",
             &|text| text.replace("llm_call", "llm_cell"),
             "tampered|forged",
-        );
-        let again = |text: &str| format!("{text}{}", text.lines().last().unwrap());
-        refused(&ledger, &again, "ledger_");
+        ),
+        ("ledger", &last, "ledger_"),
+    ];
+    for attacked in [&first, &second] {
+        for (name, attack, parts) in &attacks {
+            refuses(&scene, [attacked, &first], name, attack, parts);
+        }
     }
-    let ran = stage.resume(&first, GLADLY).unwrap();
-    assert_eq!(ran.text, "Gladly.");
+    assert_eq!(scene.resume(&first, GLADLY).unwrap().text, "Gladly.");
     // Prompt, call, result, end; twice the continuation, once its answer.
-    assert_eq!(stage.last_asked().len(), 7);
-}
-
-/// The name of a thread's step ledger.
-fn ledger_of(stage: &Stage, thread: &ThreadId) -> String {
-    let events = stage.events(thread);
-    let end = events
-        .iter()
-        .find_map(|event| event["payload"]["ledger"]["run_id"].as_str());
-    format!("ledger_{}.jsonl", end.unwrap())
-}
-
-/// Neither resumed nor handed over, in these words, and nothing changes.
-fn stays(stage: &Stage, thread: &ThreadId, word: &str) {
-    let before = stage.state();
-    let engine = stage.engine(GLADLY);
-    for error in [
-        engine.resume(&again(thread)),
-        engine.handoff(&again(thread)),
-    ] {
-        let error = error.unwrap_err().to_string();
-        assert!(error.contains(word), "{word}: {error}");
-    }
-    assert!(stage.state() == before, "{word}: something changed");
+    assert_eq!(scene.last_asked().len(), 7);
 }
 
 // T-RUN-07
 #[test]
 fn a_step_ledger_is_missed_and_held_against_the_end_that_names_it() {
-    let mut stage = Stage::new();
-    let thread = stage.run(READS).thread;
-    let path = stage.folder(&thread).join(ledger_of(&stage, &thread));
-    let whole = stage.read(&path);
-    std::fs::remove_file(&path).unwrap();
-    stays(&stage, &thread, "is missing");
+    let mut scene = Scene::new().signed();
+    let thread = scene.run(READS).thread;
+    let path = scene.ledger(&thread);
+    let whole = scene.text(&path);
+    fs::remove_file(&path).unwrap();
+    scene.refuses(&thread, "is missing");
     // A host without heads relies on the seals of the transcript.
-    stage.bench.host.heads =
-        std::sync::Arc::new(threadseal_store::heads::MemoryHeadStore::default());
-    stays(&stage, &thread, "is missing");
-    let text = String::from_utf8(whole.clone()).unwrap();
-    let (cut, _) = text.trim_end().rsplit_once('\n').unwrap();
-    std::fs::write(&path, format!("{cut}\n")).unwrap();
-    stays(&stage, &thread, "truncated");
-    let other = stage.run(READS).thread;
-    let foreign = stage.read(&stage.folder(&other).join(ledger_of(&stage, &other)));
-    std::fs::write(&path, foreign).unwrap();
-    stays(&stage, &thread, "ledger_");
-    std::fs::write(&path, whole).unwrap();
-    assert_eq!(
-        stage.resume(&thread, GLADLY).unwrap().status,
-        Status::Completed
-    );
+    scene.forget_heads();
+    scene.refuses(&thread, "is missing");
+    fs::write(&path, lines(&whole, whole.lines().count() - 1)).unwrap();
+    scene.refuses(&thread, "truncated");
+    let other = scene.run(READS).thread;
+    fs::copy(scene.ledger(&other), &path).unwrap();
+    scene.refuses(&thread, "ledger_");
+    fs::write(&path, whole).unwrap();
+    scene.resume(&thread, GLADLY).unwrap().completed();
+}
+
+/// The child of a parent.
+fn child_of(scene: &Scene, parent: &ThreadId) -> ThreadId {
+    let events = scene.events(parent);
+    let child = events.of("child_thread_started")[0]["child_thread_id"].text();
+    ThreadId::parse(child).unwrap()
 }
 
 // T-FIL-07
 #[test]
 fn a_child_whose_end_is_sealed_must_be_there() {
-    let mut stage = Stage::new();
-    let script = "answers:\n- {calls: [{tool: rye_agent_threads_thread_directive, input: {directive_id: demo/say}}]}\n\
-                  - {text: I am the child.}\n- {text: Done.}\n";
-    let child_of = |stage: &Stage, parent: &ThreadId| {
-        let events = stage.events(parent);
-        let ended = of(&events, "child_thread_ended");
-        ThreadId::parse(ended[0]["child_thread_id"].as_str().unwrap()).unwrap()
-    };
-    let parent = stage.run(script).thread;
-    let other = stage.run(script).thread;
-    let (child, foreign) = (child_of(&stage, &parent), child_of(&stage, &other));
-    let folder = stage.folder(&child);
+    let mut scene = Scene::new().signed();
+    let parent = scene.run(BEGETS).thread;
+    let other = scene.run(BEGETS).thread;
+    let (child, foreign) = (child_of(&scene, &parent), child_of(&scene, &other));
+    let folder = scene.folder_of(&child);
     let kept = folder.with_extension("kept");
-    std::fs::rename(&folder, &kept).unwrap();
-    stays(&stage, &parent, "is missing");
-    stage.bench.host.heads =
-        std::sync::Arc::new(threadseal_store::heads::MemoryHeadStore::default());
-    stays(&stage, &parent, "is missing");
-    std::fs::create_dir(&folder).unwrap();
-    std::fs::copy(
-        stage.folder(&foreign).join("transcript.jsonl"),
-        folder.join("transcript.jsonl"),
-    )
-    .unwrap();
-    stays(&stage, &parent, "foreign");
+    fs::rename(&folder, &kept).unwrap();
+    scene.refuses(&parent, "is missing");
+    scene.forget_heads();
+    scene.refuses(&parent, "is missing");
+    fs::create_dir(&folder).unwrap();
+    fs::copy(scene.transcript(&foreign), scene.transcript(&child)).unwrap();
+    scene.refuses(&parent, "foreign");
     // Only its parent's record shows that its end is missing.
-    let whole = stage.read(&kept.join("transcript.jsonl"));
-    let two: Vec<u8> = whole
-        .split_inclusive(|byte| *byte == b'\n')
-        .take(2)
-        .flatten()
-        .copied()
-        .collect();
-    std::fs::write(folder.join("transcript.jsonl"), two).unwrap();
-    stays(&stage, &parent, "truncated");
-    std::fs::remove_dir_all(&folder).unwrap();
-    std::fs::rename(&kept, &folder).unwrap();
+    let whole = scene.text(kept.join("transcript.jsonl"));
+    fs::write(scene.transcript(&child), lines(&whole, 2)).unwrap();
+    scene.refuses(&parent, "truncated");
+    fs::remove_dir_all(&folder).unwrap();
+    fs::rename(&kept, &folder).unwrap();
     // A child with a successor has more than its end.
-    stage.resume(&child, GLADLY).unwrap();
-    assert_eq!(
-        stage.resume(&parent, GLADLY).unwrap().status,
-        Status::Completed
-    );
+    scene.resume(&child, GLADLY).unwrap();
+    scene.resume(&parent, GLADLY).unwrap().completed();
 }
 
 // T-RUN-02
 #[test]
 fn a_child_is_resumed_only_under_a_parent_that_verifies() {
-    let stage = Stage::new();
-    let parent = stage
-        .run(
-            "answers:\n- {calls: [{tool: rye_agent_threads_thread_directive, input: {directive_id: demo/say}}]}\n\
-             - {text: I am the child.}\n- {text: Done.}\n",
-        )
-        .thread;
-    let started = stage.events(&parent);
-    let child = of(&started, "child_thread_started")[0]["child_thread_id"]
-        .as_str()
-        .unwrap();
-    let child = ThreadId::parse(child).unwrap();
-    let refused = |name: &str, attack: &dyn Fn(&str) -> String, word: &str| {
-        refused(&stage, &parent, &child, name, attack, word);
-    };
-    refused(
-        "thread.json",
-        &|text| text.replace("\"turns\": 25", "\"turns\": 99"),
-        "thread.json",
-    );
-    refused(
-        "capabilities.md",
-        &|text| text.replace("read", "write"),
-        "capabilities.md",
-    );
-    refused(
-        "transcript.jsonl",
-        &|text| text.replace("I am the child.", "I am the parent"),
-        "tampered",
-    );
-    refused(
-        "transcript.jsonl",
-        &|text| text.split_inclusive('\n').take(2).collect(),
-        "rolled_back",
-    );
-    stage.edit(
+    let scene = Scene::new().signed();
+    let parent = scene.run(BEGETS).thread;
+    let child = child_of(&scene, &parent);
+    let attacks: [(&str, &dyn Fn(&str) -> String, &str); 4] = [
+        (
+            "thread.json",
+            &|text| text.replace("\"turns\": 25", "\"turns\": 99"),
+            "thread.json",
+        ),
+        (
+            "capabilities.md",
+            &|text| text.replace("read", "write"),
+            "capabilities.md",
+        ),
+        (
+            "transcript.jsonl",
+            &|text| text.replace("I am the child.", "I am the parent"),
+            "tampered",
+        ),
+        ("transcript.jsonl", &|text| lines(text, 2), "rolled_back"),
+    ];
+    for (name, attack, parts) in attacks {
+        refuses(&scene, [&parent, &child], name, attack, parts);
+    }
+    scene.edit(
         "UPDATE threads SET parent_id = NULL WHERE thread_id = ?1",
         &child,
     );
-    let before = stage.state();
-    assert!(stage.resume(&child, GLADLY).is_err());
-    assert!(stage.state() == before);
+    scene.refuses(&child, "");
 }
 
 // T-RUN-04
 #[test]
 fn a_continuation_directive_must_verify_where_it_is_there_and_is_told_where_it_is_not() {
-    let stage = Stage::new();
-    stage.directive(
-        "demo/goes",
-        "<continuation_directive>demo/words</continuation_directive>",
-        "Go.",
-    );
-    let engine = stage.engine("answers: [{text: Done.}]");
+    let scene = Scene::new().signed();
+    let continuation = "<continuation_directive>demo/words</continuation_directive>";
+    scene.reader("demo/goes", continuation, "Go.");
+    let engine = scene.engine("answers: [{text: Done.}]");
     let first = engine.run(&order("demo/goes")).unwrap().thread;
-    stage.write(".ai/directives/demo/words.md", b"# words\n");
-    let before = stage.state();
-    assert!(stage.resume(&first, GLADLY).is_err());
-    assert!(stage.engine(GLADLY).handoff(&again(&first)).is_err());
-    assert!(stage.state() == before);
-    std::fs::remove_file(
-        stage
-            .bench
-            .project
-            .root()
-            .join(".ai/directives/demo/words.md"),
-    )
-    .unwrap();
-    let ran = stage.resume(&first, GLADLY).unwrap();
-    assert!(
-        ran.warnings[0].contains("continuation_missing"),
-        "{:?}",
-        ran.warnings
-    );
-    assert_eq!(
-        stage.last_asked().last(),
-        Some(&ChatMessage::User("Once more.".to_owned()))
-    );
+    scene.file(".ai/directives/demo/words.md", "# words\n");
+    scene.refuses(&first, "");
+    fs::remove_file(scene.path(".ai/directives/demo/words.md")).unwrap();
+    let ran = scene.resume(&first, GLADLY).unwrap();
+    ran.warnings[0].has("continuation_missing");
+    assert_eq!(scene.last_told(), "Once more.");
 }
 
 // T-RUN-06
 #[test]
 fn a_successor_that_no_link_names_is_resumed_by_nobody() {
-    let stage = Stage::new();
-    let first = stage.run(READS).thread;
-    let unlinked = stage.read(&stage.folder(&first).join("transcript.jsonl"));
-    let meta = stage.read(&stage.folder(&first).join("thread.json"));
-    let second = stage.resume(&first, GLADLY).unwrap().thread;
+    let mut scene = Scene::new().signed();
+    let first = scene.run(READS).thread;
+    let folder = scene.folder_of(&first);
+    let paths = ["transcript.jsonl", "thread.json"].map(|name| folder.join(name));
+    let before = paths.each_ref().map(|path| scene.read(path));
+    let second = scene.resume(&first, GLADLY).unwrap().thread;
     // As if the process had died before the link; on another host, which knows no head.
-    std::fs::write(stage.folder(&first).join("transcript.jsonl"), unlinked).unwrap();
-    std::fs::write(stage.folder(&first).join("thread.json"), meta).unwrap();
-    let mut elsewhere = stage.engine(GLADLY);
-    elsewhere.services.host.heads =
-        std::sync::Arc::new(threadseal_store::heads::MemoryHeadStore::default());
-    elsewhere.services.finder = crate::item::Finder::new(
-        elsewhere.services.host.fs.clone(),
-        vec![stage.bench.project.root().to_owned()],
-    );
-    let before = stage.state();
-    let error = elsewhere.resume(&again(&second)).unwrap_err().to_string();
-    assert!(error.contains("does not name this successor"), "{error}");
-    assert!(stage.state() == before);
+    for (path, bytes) in paths.iter().zip(before) {
+        fs::write(path, bytes).unwrap();
+    }
+    scene.forget_heads();
+    scene.refuses(&second, "does not name this successor");
 }
 
 // T-RUN-16
 #[test]
 fn what_stands_behind_the_last_seal_is_refused_or_taken_marked_and_told() {
-    let mut stage = Stage::new();
-    let first = stage.run(READS).thread;
-    let path = stage.folder(&first).join("transcript.jsonl");
-    let mut text = String::from_utf8(stage.read(&path)).unwrap();
-    let line = stage
-        .events(&first)
-        .into_iter()
-        .find(|event| event["event_type"] == "cognition_in")
-        .unwrap();
-    let mut line = line.to_string();
-    line = line.replace("Say Ada.", "Say Eve.");
-    text.push_str(&format!("{line}\n"));
-    std::fs::write(&path, text).unwrap();
-    let before = stage.state();
-    assert!(
-        stage
-            .resume(&first, GLADLY)
-            .unwrap_err()
-            .to_string()
-            .contains("unsigned_tail")
-    );
-    assert!(stage.state() == before);
-    stage.coordination = "transcript_integrity: lenient".to_owned();
-    let ran = stage.resume(&first, GLADLY).unwrap();
-    assert!(
-        ran.warnings
-            .iter()
-            .any(|warning| warning.contains("unverified_included")),
-        "{:?}",
-        ran.warnings
-    );
-    let marked = |message: &ChatMessage| matches!(message, ChatMessage::User(text) if text.starts_with(UNVERIFIED) && text.contains("Eve"));
-    assert_eq!(
-        stage
-            .last_asked()
-            .iter()
-            .filter(|message| marked(message))
-            .count(),
-        1
-    );
-    assert_eq!(of(&stage.events(&first), "tail_adopted").len(), 1);
-    assert_eq!(
-        of(&stage.events(&ran.thread), "unverified_included").len(),
-        1
-    );
-    // The mark is permanent: a strict reader does not continue from it.
-    stage.coordination = String::new();
-    let before = stage.state();
-    assert!(
-        stage
-            .resume(&first, GLADLY)
-            .unwrap_err()
-            .to_string()
-            .contains("partial")
-    );
-    assert!(stage.state() == before);
-    stage.coordination = "transcript_integrity: lenient".to_owned();
-    // No other verdict is softened.
-    let whole = stage.read(&path);
-    let changed = String::from_utf8(whole)
+    let mut scene = Scene::new().signed();
+    let lenient = "transcript_integrity: lenient";
+    let first = scene.run(READS).thread;
+    let path = scene.transcript(&first);
+    let text = scene.text(&path);
+    let asks = |line: &&str| line.contains("\"cognition_in\"");
+    let forged = text
+        .lines()
+        .find(asks)
         .unwrap()
-        .replace("I read.", "I rest.");
-    std::fs::write(&path, changed).unwrap();
-    let before = stage.state();
-    assert!(
-        stage
-            .resume(&first, GLADLY)
-            .unwrap_err()
-            .to_string()
-            .contains("tampered")
-    );
-    assert!(stage.state() == before);
+        .replace("Say Ada.", "Say Eve.");
+    fs::write(&path, format!("{text}{forged}\n")).unwrap();
+    scene.refuses(&first, "unsigned_tail");
+    scene.coordination = lenient.to_owned();
+    let ran = scene.resume(&first, GLADLY).unwrap();
+    ran.warnings.concat().has("unverified_included");
+    let is_marked = |message: &&ChatMessage| matches!(message, ChatMessage::User(text) if text.starts_with(UNVERIFIED) && text.contains("Eve"));
+    assert_eq!(scene.last_asked().iter().filter(is_marked).count(), 1);
+    scene.events(&first).one("tail_adopted");
+    scene.events(&ran.thread).one("unverified_included");
+    // The mark is permanent: a strict reader does not continue from it.
+    scene.coordination.clear();
+    scene.refuses(&first, "partial");
+    // No other verdict is softened.
+    scene.coordination = lenient.to_owned();
+    edit(&path, "I read.", "I rest.");
+    scene.refuses(&first, "tampered");
 }
 
 // T-RUN-23
 #[test]
 fn a_call_that_only_the_ledger_knows_is_named_and_not_repeated() {
-    let stage = Stage::new();
-    let first = stage.run(READS).thread;
-    let path = stage.folder(&first).join("transcript.jsonl");
-    let text = String::from_utf8(stage.read(&path)).unwrap();
+    let scene = Scene::new().signed();
+    let first = scene.run(READS).thread;
     // The transcript as a power cut may leave it, in the middle of the first turn: the ledger is
     // ahead.
-    let cut: String = text
-        .split_inclusive('\n')
-        .take_while(|line| !line.contains("tool_call_start"))
-        .collect();
-    std::fs::write(&path, cut).unwrap();
-    let mut engine = stage.engine(GLADLY);
-    engine.services.host.heads =
-        std::sync::Arc::new(threadseal_store::heads::MemoryHeadStore::default());
-    let ledger = std::fs::read_dir(stage.folder(&first)).unwrap();
-    let ledger = ledger
-        .map(|entry| entry.unwrap().path())
-        .find(|path| {
-            // It has an index beside it.
-            path.extension().is_some_and(|end| end == "jsonl")
-                && path.to_string_lossy().contains("ledger_")
-        })
-        .unwrap();
-    let steps = String::from_utf8(stage.read(&ledger)).unwrap();
-    let mut kept = String::new();
-    for line in steps.split_inclusive('\n') {
-        kept.push_str(line);
-        if line.contains("\"tool_call\"") {
-            break;
-        }
-    }
-    std::fs::write(&ledger, kept).unwrap();
-    stage.edit(
-        "UPDATE threads SET status = 'running' WHERE thread_id = ?1",
-        &first,
-    );
-    stage.edit_in(
-        "budgets.db",
-        "UPDATE budget_ledger SET status = 'active' WHERE thread_id = ?1",
-        &first,
-    );
-    let recovered = engine.recover(&first).unwrap();
-    assert_eq!(recovered.unresolved.len(), 1, "{:?}", recovered.unresolved);
-    assert_eq!(recovered.unresolved[0]["item_id"], "rye/file-system/read");
-    assert_eq!(recovered.unresolved[0]["in_ledger"], true);
-    let ran = engine.resume(&again(&first)).unwrap();
-    assert_eq!(ran.status, Status::Completed);
-    let asked = stage.last_asked();
-    let last = match asked.last().unwrap() {
-        ChatMessage::User(text) => text.clone(),
-        other => panic!("{other:?}"),
+    let (path, ledger) = (scene.transcript(&first), scene.ledger(&first));
+    let before = |text: String, kind: &str| {
+        let end = text.find(kind).unwrap();
+        let end = text[..end].rfind('\n').unwrap() + 1;
+        (text[..end].to_owned(), text[end..].to_owned())
     };
-    assert!(
-        last.contains("do not repeat them unseen") && last.contains("rye/file-system/read"),
-        "{last}"
-    );
+    fs::write(&path, before(scene.text(&path), "tool_call_start").0).unwrap();
+    let (kept, rest) = before(scene.text(&ledger), "\"tool_call\"");
+    fs::write(&ledger, kept + &lines(&rest, 1)).unwrap();
+    scene.as_if_killed(&first);
+    let engine = scene.elsewhere(GLADLY);
+    let unresolved = engine.recover(&first).unwrap().unresolved;
+    assert_eq!(unresolved.len(), 1, "{unresolved:?}");
+    assert_eq!(unresolved[0]["item_id"], "rye/file-system/read");
+    assert_eq!(unresolved[0]["in_ledger"], true);
+    engine.resume(&again(&first)).unwrap().completed();
+    let told = scene.last_told();
+    told.has("do not repeat them unseen")
+        .has("rye/file-system/read");
 }
 
 // T-RUN-12
 #[test]
 fn a_chain_is_read_up_to_its_bound() {
-    let stage = Stage::new();
-    let first = stage.run(READS).thread;
+    let scene = Scene::new().signed();
+    let first = scene.run(READS).thread;
     let mut last = first.clone();
     for _ in 0..3 {
-        last = stage.resume(&first, GLADLY).unwrap().thread;
+        last = scene.resume(&first, GLADLY).unwrap().thread;
     }
-    let engine = stage.engine(GLADLY);
+    let engine = scene.engine(GLADLY);
     let archive = engine.services.archive();
     let chain = archive.chain(&last).unwrap();
     assert_eq!(chain.threads().len(), 4);
     assert!(chain.has(&first) && chain.threads()[0].id == first);
     assert_eq!(chain.last().record().report().verdict, Verdict::Verified);
     let error = archive.chain_within(&last, 3).unwrap_err();
-    assert_eq!(error.kind(), threadseal_core::error::ErrorKind::Limit);
+    assert_eq!(error.kind(), ErrorKind::Limit);
 }

@@ -1,130 +1,105 @@
 //! Files of a project, and everything that tries to lead out of it.
 
 use super::*;
-use crate::testing::NoChildren;
-use crate::toolbox::Cancel;
-use std::fs;
-use threadseal_store::sys::RealFs;
+use crate::testing::prelude::*;
 
-struct Bench {
-    folder: tempfile::TempDir,
+/// A project, and the tools for its files.
+struct Files {
+    scene: Scene,
     read: ReadFile,
     write: WriteFile,
 }
 
-impl Bench {
+impl Files {
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let fs: Arc<dyn Fs> = RealFs::shared();
-        let project = Arc::new(Project::init(&*fs, folder.path()).unwrap());
+        let scene = Scene::new();
+        let (fs, project) = (&scene.host.fs, Arc::new(scene.project.clone()));
         Self {
-            read: ReadFile::new(Arc::clone(&fs), Arc::clone(&project)),
-            write: WriteFile::new(fs, project),
-            folder,
+            read: ReadFile::new(Arc::clone(fs), Arc::clone(&project)),
+            write: WriteFile::new(Arc::clone(fs), project),
+            scene,
         }
     }
 
-    fn call(tool: &dyn Tool, input: &Value) -> Outcome {
-        tool.run(&mut Invocation {
-            idempotency_key: "k",
-            input,
-            cancel: &Cancel::default(),
-            record: &mut NoChildren,
-        })
+    fn path(&self, path: &str) -> PathBuf {
+        self.scene.path(path)
     }
 
     fn reads(&self, input: impl Into<Value>) -> Outcome {
-        Self::call(&self.read, &input.into())
+        call(&self.read, input)
     }
 
-    fn writes(&self, input: impl Into<Value>) -> Outcome {
-        Self::call(&self.write, &input.into())
+    /// The error of a write in this mode.
+    fn error_of(&self, path: &str, mode: &str) -> Option<String> {
+        call(
+            &self.write,
+            json!({"path": path, "content": "x", "mode": mode}),
+        )
+        .error
+    }
+
+    #[track_caller]
+    fn refuses(&self, path: &str) -> String {
+        let error = self.error_of(path, "overwrite");
+        error.unwrap_or_else(|| panic!("{path:?} was written"))
     }
 }
 
 #[test]
 fn a_file_is_written_and_read_again_in_parts() {
-    let bench = Bench::new();
-    let wrote = bench.writes(json!({"path": "out/a.txt", "content": "1\n2\n3\n"}));
-    assert_eq!(wrote, Outcome::ok(json!({"path": "out/a.txt", "bytes": 6})));
-    assert_eq!(
-        bench.reads(json!({"path": "./out/a.txt"})),
-        Outcome::ok("1\n2\n3\n")
-    );
-    assert_eq!(
-        bench.reads(json!({"path": "out/a.txt", "offset": 2, "limit": 1})),
-        Outcome::ok("2\n")
-    );
-    let whole = bench
-        .folder
-        .path()
-        .canonicalize()
-        .unwrap()
-        .join("out/a.txt");
-    assert!(
-        bench
-            .reads(json!({"path": whole.to_str().unwrap()}))
-            .error
-            .is_none()
-    );
-    bench.writes(json!({"path": "out/a.txt", "content": "4\n", "mode": "append"}));
-    assert_eq!(
-        bench.reads(json!({"path": "out/a.txt", "offset": 4})),
-        Outcome::ok("4\n")
-    );
-    assert!(
-        bench
-            .writes(json!({"path": "out/a.txt", "content": "", "mode": "create"}))
-            .error
-            .is_some()
-    );
-    assert!(
-        bench
-            .writes(json!({"path": "out/a.txt", "content": "", "mode": "w"}))
-            .error
-            .is_some()
-    );
+    let files = Files::new();
+    let path = "out/a.txt";
+    let wrote = call(&files.write, json!({"path": path, "content": "1\n2\n3\n"}));
+    assert_eq!(wrote, Outcome::ok(json!({"path": path, "bytes": 6})));
+    let more = json!({"path": path, "content": "4\n", "mode": "append"});
+    call(&files.write, more);
+    let whole = files.path("").canonicalize().unwrap().join(path);
+    for (input, text) in [
+        (json!({"path": "./out/a.txt"}), "1\n2\n3\n4\n"),
+        (json!({"path": whole.to_str().unwrap()}), "1\n2\n3\n4\n"),
+        (json!({"path": path, "offset": 2, "limit": 1}), "2\n"),
+        (json!({"path": path, "offset": 4}), "4\n"),
+    ] {
+        assert_eq!(files.reads(input), Outcome::ok(text));
+    }
+    for mode in ["create", "w"] {
+        assert!(files.error_of(path, mode).is_some(), "{mode}");
+    }
 }
 
 // T-TOL-05
 #[test]
 fn nothing_outside_the_project_is_read_or_written() {
-    let (bench, outside) = (Bench::new(), tempfile::tempdir().unwrap());
-    let root = bench.folder.path();
-    fs::write(outside.path().join("secret"), "s").unwrap();
-    std::os::unix::fs::symlink(outside.path(), root.join("link")).unwrap();
-    std::os::unix::fs::symlink(outside.path().join("secret"), root.join("file")).unwrap();
-    let absolute = outside.path().join("secret");
+    let (files, outside) = (Files::new(), folder());
+    let secret = outside.path().join("secret");
+    fs::write(&secret, "s").unwrap();
+    symlink(outside.path(), files.path("link")).unwrap();
+    symlink(&secret, files.path("file")).unwrap();
+    let absolute = secret.to_str().unwrap();
     for path in [
         "../x",
         "a/../../x",
         "link/secret",
         "file",
-        absolute.to_str().unwrap(),
+        absolute,
         "",
         ".",
         "a\0b",
     ] {
         assert!(
-            bench.reads(json!({"path": path})).error.is_some(),
-            "read {path:?}"
+            files.reads(json!({ "path": path })).error.is_some(),
+            "{path:?}"
         );
-        assert!(
-            bench
-                .writes(json!({"path": path, "content": "x"}))
-                .error
-                .is_some(),
-            "write {path:?}"
-        );
+        files.refuses(path);
     }
-    assert_eq!(fs::read(absolute).unwrap(), b"s");
+    assert_eq!(fs::read(&secret).unwrap(), b"s");
     assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
 }
 
 // T-TOL-05
 #[test]
 fn records_settings_and_trust_are_not_for_models_to_write() {
-    let bench = Bench::new();
+    let files = Files::new();
     for path in [
         ".ai/agent/threads/t/transcript.jsonl",
         "./.ai/agent/threads/registry.db",
@@ -140,34 +115,22 @@ fn records_settings_and_trust_are_not_for_models_to_write() {
         ".ai/Agent/threads/x",
         ".ai/config./x",
     ] {
-        assert!(
-            bench
-                .writes(json!({"path": path, "content": "x"}))
-                .error
-                .is_some(),
-            "{path}"
-        );
+        files.refuses(path);
     }
-    assert!(
-        bench
-            .writes(json!({"path": ".ai/notes.md", "content": "x"}))
-            .error
-            .is_none()
-    );
+    assert_eq!(files.error_of(".ai/notes.md", "overwrite"), None);
 }
 
 // T-TOL-06
 #[test]
 fn an_item_is_written_by_who_may_sign_it_however_its_folder_is_spelled() {
-    let bench = Bench::new();
-    let root = bench.folder.path();
-    fs::create_dir_all(root.join(".ai/own")).unwrap();
-    std::os::unix::fs::symlink("own", root.join(".ai/graphs")).unwrap();
-    std::os::unix::fs::symlink(".ai/tools", root.join("ln")).unwrap();
+    let files = Files::new();
+    fs::create_dir_all(files.path(".ai/own")).unwrap();
+    symlink("own", files.path(".ai/graphs")).unwrap();
+    symlink(".ai/tools", files.path("ln")).unwrap();
     let may = |capability: &str, path: &str| {
         let capabilities = Capabilities::parse([capability]).unwrap();
-        let tool = bench.write.under(&capabilities).unwrap();
-        Bench::call(&*tool, &json!({"path": path, "content": "x"}))
+        let tool = files.write.under(&capabilities).unwrap();
+        call(&*tool, json!({"path": path, "content": "x"})).error
     };
     for (path, needed) in [
         (".ai/tools/safe/rm.yaml", "rye.sign.tool.safe.rm"),
@@ -186,17 +149,11 @@ fn an_item_is_written_by_who_may_sign_it_however_its_folder_is_spelled() {
         (".ai/tool\u{17f}/a.yaml", "rye.sign.tool.a"),
     ] {
         for other in ["rye.execute.*", "rye.sign.tool.other.*", "rye.load.*"] {
-            let why = may(other, path).error.unwrap();
+            let why = may(other, path).unwrap();
             assert!(why.ends_with(&format!("capability {needed}")), "{why}");
         }
-        let wrote = may(needed, path);
-        assert_eq!(wrote.error, None, "{path}");
-        assert!(
-            bench
-                .writes(json!({"path": path, "content": "x"}))
-                .error
-                .is_some()
-        );
+        assert_eq!(may(needed, path), None, "{path}");
+        files.refuses(path);
     }
     for path in [
         ".ai/tools",
@@ -204,91 +161,72 @@ fn an_item_is_written_by_who_may_sign_it_however_its_folder_is_spelled() {
         ".ai/tools/a\u{200b}.yaml",
         ".ai/tools/a b.yaml",
     ] {
-        assert!(may("rye.*", path).error.is_some(), "{path}");
+        assert!(may("rye.*", path).is_some(), "{path}");
     }
 }
 
 // T-TOL-06
 #[test]
 fn an_items_folder_under_another_name_is_its_folder() {
-    let bench = Bench::new();
-    let root = bench.folder.path();
-    fs::rename(root.join(".ai"), root.join("declared")).unwrap();
-    std::os::unix::fs::symlink("declared", root.join(".ai")).unwrap();
+    let files = Files::new();
+    fs::rename(files.path(".ai"), files.path("declared")).unwrap();
+    symlink("declared", files.path(".ai")).unwrap();
     for path in [
         "declared/tools/safe/rm.yaml",
         "declared/config/agent/hooks.yaml",
     ] {
-        assert!(
-            bench
-                .writes(json!({"path": path, "content": "x"}))
-                .error
-                .is_some(),
-            "{path}"
-        );
-        assert!(!root.join(path).exists());
+        files.refuses(path);
+        assert!(!files.path(path).exists());
     }
 }
 
 // T-FIL-15
 #[test]
 fn no_file_is_written_through_a_link_even_within_the_project() {
-    let bench = Bench::new();
-    let root = bench.folder.path();
-    fs::write(root.join("target"), "t").unwrap();
-    std::os::unix::fs::symlink("target", root.join("link")).unwrap();
+    let files = Files::new();
+    let target = files.path("target");
+    fs::write(&target, "t").unwrap();
+    symlink("target", files.path("link")).unwrap();
     for mode in ["overwrite", "append", "create"] {
-        let wrote = bench.writes(json!({"path": "link", "content": "x", "mode": mode}));
-        let why = wrote.error.unwrap();
-        assert!(why.contains("remove the link"), "{mode}: {why}");
+        files.error_of("link", mode).unwrap().has("remove the link");
     }
     // A link that appears after the check has no effect: the file is opened under its own name.
-    assert!(store(&root.join("target"), "append", b"+").is_ok());
-    assert_eq!(fs::read(root.join("target")).unwrap(), b"t+");
+    assert!(store(&target, "append", b"+").is_ok());
+    assert_eq!(fs::read(target).unwrap(), b"t+");
 }
 
 // T-TOL-05
 #[test]
 fn a_link_to_records_does_not_make_them_writable() {
-    let bench = Bench::new();
-    let root = bench.folder.path();
-    std::os::unix::fs::symlink(".ai/agent/threads", root.join("ln")).unwrap();
-    std::os::unix::fs::symlink(".ai", root.join("settings")).unwrap();
-    fs::write(root.join(".ai/agent/threads/registry.db"), "r").unwrap();
+    let files = Files::new();
+    symlink(".ai/agent/threads", files.path("ln")).unwrap();
+    symlink(".ai", files.path("settings")).unwrap();
+    let registry = files.path(".ai/agent/threads/registry.db");
+    fs::write(&registry, "r").unwrap();
     for path in [
         "ln/registry.db",
         "ln/new/transcript.jsonl",
         "settings/config/agent/hooks.yaml",
     ] {
-        let wrote = bench.writes(json!({"path": path, "content": "x"}));
-        assert!(wrote.error.is_some(), "{path}");
+        files.refuses(path);
     }
-    assert_eq!(
-        fs::read(root.join(".ai/agent/threads/registry.db")).unwrap(),
-        b"r"
-    );
+    assert_eq!(fs::read(registry).unwrap(), b"r");
 }
 
 #[test]
 fn what_is_no_text_file_is_not_read() {
-    let bench = Bench::new();
-    fs::write(bench.folder.path().join("bytes"), [0xff, 0xfe]).unwrap();
-    let pipe = bench.folder.path().join("pipe");
-    assert!(
-        std::process::Command::new("mkfifo")
-            .arg(pipe)
-            .status()
-            .unwrap()
-            .success()
-    );
-    for path in ["bytes", ".ai", "absent", "pipe"] {
-        assert!(bench.reads(json!({"path": path})).error.is_some(), "{path}");
+    let files = Files::new();
+    fs::write(files.path("bytes"), [0xff, 0xfe]).unwrap();
+    let mut mkfifo = std::process::Command::new("mkfifo");
+    assert!(mkfifo.arg(files.path("pipe")).status().unwrap().success());
+    for input in [
+        json!({"path": "bytes"}),
+        json!({"path": ".ai"}),
+        json!({"path": "absent"}),
+        json!({"path": "pipe"}),
+        json!({"path": "bytes", "offset": 0}),
+        json!({"path": 3}),
+    ] {
+        assert!(files.reads(input.clone()).error.is_some(), "{input}");
     }
-    assert!(
-        bench
-            .reads(json!({"path": "bytes", "offset": 0}))
-            .error
-            .is_some()
-    );
-    assert!(bench.reads(json!({"path": 3})).error.is_some());
 }

@@ -1,18 +1,25 @@
 //! MCP servers over both transports, honest ones and others.
 
 use super::*;
-use crate::testing::{Bench, NoChildren};
-use crate::toolbox::Cancel;
+use crate::testing::prelude::*;
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
-use threadseal_store::clock::{Clock as _, SystemClock};
 
 const SERVER: &str = include_str!("tests/server.py");
 
 /// A web server that ends with the test.
 struct Web(Child, u16);
+
+impl Web {
+    fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/mcp", self.1)
+    }
+
+    /// The declaration of its tool with these members more.
+    fn declaration(&self, more: &str) -> String {
+        format!("tool_type: mcp\ntool: echo\nurl: {}\n{more}", self.url())
+    }
+}
 
 impl Drop for Web {
     fn drop(&mut self) {
@@ -21,10 +28,10 @@ impl Drop for Web {
     }
 }
 
-fn web(bench: &Bench, mode: &str, more: &str) -> Web {
-    bench.file("server.py", SERVER);
+fn web(scene: &Scene, mode: &str, more: &str) -> Web {
+    scene.file("server.py", SERVER);
     let mut child = Command::new("python3")
-        .arg(bench.folder.path().join("server.py"))
+        .arg(scene.path("server.py"))
         .args(["http", mode, more])
         .stdout(Stdio::piped())
         .spawn()
@@ -35,15 +42,15 @@ fn web(bench: &Bench, mode: &str, more: &str) -> Web {
     Web(child, line.trim().parse().unwrap())
 }
 
-fn declared(bench: &Bench, yaml: &str, environment: &[(&str, &str)]) -> Result<DeclaredMcp, Error> {
+fn declared(scene: &Scene, yaml: &str, environment: &[(&str, &str)]) -> Result<DeclaredMcp, Error> {
     let mut environment: Vec<(String, String)> = environment
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
         .collect();
     environment.push(("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned()));
     let around = Surroundings {
-        project: &bench.project,
-        fs: &*bench.host.fs,
+        project: &scene.project,
+        fs: &*scene.host.fs,
         environment: &environment,
     };
     let tool = tool::Tool::parse("t.yaml", yaml).unwrap();
@@ -52,13 +59,18 @@ fn declared(bench: &Bench, yaml: &str, environment: &[(&str, &str)]) -> Result<D
     Ok(made.unwrap())
 }
 
-fn stdio(bench: &Bench, mode: &str, more: &str) -> Result<DeclaredMcp, Error> {
-    bench.file("server.py", SERVER);
+fn stdio(scene: &Scene, mode: &str, more: &str) -> Result<DeclaredMcp, Error> {
+    stdio_within(20, scene, mode, more)
+}
+
+/// A server on standard input, each of whose calls may take so many seconds.
+fn stdio_within(seconds: u64, scene: &Scene, mode: &str, more: &str) -> Result<DeclaredMcp, Error> {
+    scene.file("server.py", SERVER);
     let yaml = format!(
         "tool_type: mcp\ntool: echo\ncommand: [python3, server.py, stdio, {mode}, \"{more}\"]\nenv: [PATH]\n\
-         set_env: {{MODE: x}}\ntimeout_seconds: 20\nmax_output_bytes: 1000\n"
+         set_env: {{MODE: x}}\ntimeout_seconds: {seconds}\nmax_output_bytes: 1000\n"
     );
-    declared(bench, &yaml, &[("SECRET", "not listed")])
+    declared(scene, &yaml, &[("SECRET", "not listed")])
 }
 
 fn say(tool: &DeclaredMcp, input: &Value, cancel: &Cancel) -> Outcome {
@@ -71,33 +83,37 @@ fn say(tool: &DeclaredMcp, input: &Value, cancel: &Cancel) -> Outcome {
 }
 
 fn echo(tool: &DeclaredMcp, text: &str) -> Outcome {
-    say(tool, &json!({ "text": text }), &Cancel::default())
+    call(tool, json!({ "text": text }))
+}
+
+/// The outcome of one call of a server on standard input.
+fn echo_of(scene: &Scene, mode: &str) -> Outcome {
+    echo(&stdio(scene, mode, "").unwrap(), "x")
 }
 
 /// Waits until a file contains this text.
 fn holds(path: &Path, part: &str) -> bool {
     (0..100).any(|_| {
         std::thread::sleep(Duration::from_millis(50));
-        std::fs::read_to_string(path).is_ok_and(|text| text.contains(part))
+        fs::read_to_string(path).is_ok_and(|text| text.contains(part))
     })
 }
 
 #[test]
 fn a_tool_of_a_server_runs_over_standard_input_and_over_http() {
-    let bench = Bench::new();
-    let tool = stdio(&bench, "plain", "").unwrap();
-    assert_eq!(tool.schema().name, "team_echo");
-    assert_eq!(tool.schema().description, "Says it back.");
-    assert_eq!(tool.schema().parameters["required"], json!(["text"]));
+    let scene = Scene::new();
+    let tool = stdio(&scene, "plain", "").unwrap();
+    let schema = tool.schema();
+    assert_eq!(
+        (&*schema.name, &*schema.description),
+        ("team_echo", "Says it back.")
+    );
+    assert_eq!(schema.parameters["required"], json!(["text"]));
     assert!(tool.parallel(&Value::Null));
     assert_eq!(echo(&tool, "gr\u{fc}n"), Outcome::ok("gr\u{fc}n"));
     for mode in ["plain", "events"] {
-        let server = web(&bench, mode, "");
-        let yaml = format!(
-            "tool_type: mcp\ntool: echo\nurl: http://127.0.0.1:{}/mcp\n",
-            server.1
-        );
-        let tool = declared(&bench, &yaml, &[]).unwrap();
+        let server = web(&scene, mode, "");
+        let tool = declared(&scene, &server.declaration(""), &[]).unwrap();
         assert_eq!(echo(&tool, "there"), Outcome::ok("there"));
     }
 }
@@ -105,111 +121,90 @@ fn a_tool_of_a_server_runs_over_standard_input_and_over_http() {
 // T-TOL-23
 #[test]
 fn a_server_sees_the_listed_environment_its_folder_and_the_name_of_the_call() {
-    let bench = Bench::new();
-    let said = echo(&stdio(&bench, "environment", "").unwrap(), "").text();
-    let said: Value = serde_json::from_str(&said).unwrap();
-    let names: Vec<&String> = said["env"].as_object().unwrap().keys().collect();
-    assert!(
-        said["env"]["PATH"].is_string() && said["env"]["MODE"] == "x",
-        "{names:?}"
-    );
-    assert!(said["env"]["SECRET"].is_null(), "{names:?}");
-    assert_eq!(said["cwd"], bench.project.root().to_str().unwrap());
-    assert_eq!(
-        echo(&stdio(&bench, "named", "").unwrap(), "").text(),
-        "t/1/c"
-    );
+    let scene = Scene::new();
+    let seen: Value = serde_json::from_str(&echo_of(&scene, "environment").text()).unwrap();
+    let (env, names) = (&seen["env"], seen["env"].as_object().unwrap().keys());
+    assert!(env["PATH"].is_string() && env["MODE"] == "x", "{names:?}");
+    assert!(env["SECRET"].is_null(), "{names:?}");
+    assert_eq!(seen["cwd"], scene.project.root().to_str().unwrap());
+    assert_eq!(echo_of(&scene, "named").text(), "t/1/c");
 }
 
 // T-TOL-23
 #[test]
 fn headers_come_from_the_environment_and_go_to_their_address_alone() {
-    let bench = Bench::new();
-    let server = web(&bench, "secret", "");
-    let yaml = |port: u16| {
-        format!(
-            "tool_type: mcp\ntool: echo\nurl: http://127.0.0.1:{port}/mcp\nheader_env: {{Authorization: TOKEN}}\n"
-        )
-    };
+    let scene = Scene::new();
+    let server = web(&scene, "secret", "");
+    let elsewhere = web(&scene, "moved", &server.url());
     let token = [("TOKEN", "Bearer s3cret")];
-    let tool = declared(&bench, &yaml(server.1), &token).unwrap();
+    let with = |server: &Web, environment| {
+        let header = "header_env: {Authorization: TOKEN}\n";
+        declared(&scene, &server.declaration(header), environment)
+    };
+    let tool = with(&server, &token).unwrap();
     assert_eq!(echo(&tool, "in"), Outcome::ok("in"));
-    assert!(declared(&bench, &yaml(server.1), &[]).is_err());
-    assert!(declared(&bench, &yaml(server.1), &[("TOKEN", "wrong")]).is_err());
-    let elsewhere = web(
-        &bench,
-        "moved",
-        &format!("http://127.0.0.1:{}/mcp", server.1),
-    );
-    assert!(declared(&bench, &yaml(elsewhere.1), &token).is_err());
+    assert!(with(&server, &[]).is_err());
+    assert!(with(&server, &[("TOKEN", "wrong")]).is_err());
+    assert!(with(&elsewhere, &token).is_err());
 }
 
 // T-TOL-22
 #[test]
 fn what_a_server_says_of_a_tool_is_bounded_and_what_is_beyond_is_refused() {
-    let bench = Bench::new();
-    let long = stdio(&bench, "long", "").unwrap();
+    let scene = Scene::new();
+    let long = stdio(&scene, "long", "").unwrap();
     assert!(long.schema().description.len() <= MAX_MCP_DESCRIPTION_BYTES);
     for mode in ["wide", "list", "twice", "many", "endless"] {
-        assert!(stdio(&bench, mode, "").is_err(), "{mode}");
+        assert!(stdio(&scene, mode, "").is_err(), "{mode}");
     }
 }
 
 // T-TOL-22
 #[test]
 fn a_result_is_bounded_and_an_error_is_one() {
-    let bench = Bench::new();
-    let giant = echo(&stdio(&bench, "giant", "").unwrap(), "").text();
+    let scene = Scene::new();
+    let giant = echo_of(&scene, "giant").text();
     assert!(giant.len() < 1100 && giant.ends_with("[cut: 3000000 bytes in all]"));
-    let flood = echo(&stdio(&bench, "flood", "").unwrap(), "");
-    assert!(
-        flood.error.is_some(),
-        "a message beyond the bound is no result"
-    );
-    let error = echo(&stdio(&bench, "error", "").unwrap(), "")
-        .error
-        .unwrap();
-    assert!(error.contains("no such file"), "{error}");
-    let image = echo(&stdio(&bench, "image", "").unwrap(), "").output;
-    assert_eq!(image[1]["mime_type"], "image/png");
-    assert!(image[1]["data"].is_null(), "{image}");
-    let noise = echo(&stdio(&bench, "noise", "").unwrap(), "still");
-    assert_eq!(noise, Outcome::ok("still"));
+    // A message beyond the bound is no result.
+    let flood = stdio_within(2, &scene, "flood", "").unwrap();
+    assert!(echo(&flood, "x").error.is_some());
+    echo_of(&scene, "error").error.unwrap().has("no such file");
+    let image = &echo_of(&scene, "image").output[1];
+    assert_eq!(image["mime_type"], "image/png");
+    assert!(image["data"].is_null(), "{image}");
+    assert_eq!(echo_of(&scene, "noise"), Outcome::ok("x"));
 }
 
 // T-TOL-22
 #[test]
 fn a_server_that_offers_another_tool_than_was_shown_is_not_called_again() {
-    let bench = Bench::new();
-    let tool = stdio(&bench, "changes", "").unwrap();
+    let scene = Scene::new();
+    let tool = stdio(&scene, "changes", "").unwrap();
     assert_eq!(echo(&tool, "one"), Outcome::ok("one"));
     std::thread::sleep(Duration::from_millis(300));
-    let refused = echo(&tool, "two").error.unwrap();
-    assert!(refused.contains("another \"echo\""), "{refused}");
+    echo(&tool, "two").error.unwrap().has("another \"echo\"");
 }
 
 // T-TOL-21
 #[test]
 fn a_call_that_a_server_does_not_end_may_have_been_carried_out() {
-    let bench = Bench::new();
+    let scene = Scene::new();
     for mode in ["task", "input"] {
-        let outcome = echo(&stdio(&bench, mode, "").unwrap(), "x");
+        let outcome = echo_of(&scene, mode);
         assert!(outcome.unknown, "{mode}: {outcome:?}");
-        let why = outcome.error.unwrap();
-        assert!(why.contains("did not end the call"), "{mode}: {why}");
+        outcome.error.unwrap().has("did not end the call");
     }
 }
 
 // T-TOL-22
 #[test]
 fn a_server_may_ask_for_nothing() {
-    let bench = Bench::new();
-    let answers = bench.folder.path().join("answers");
-    let tool = stdio(&bench, "asks", answers.to_str().unwrap()).unwrap();
+    let scene = Scene::new();
+    let answers = scene.path("answers");
+    let tool = stdio(&scene, "asks", answers.to_str().unwrap()).unwrap();
     assert_eq!(echo(&tool, "x"), Outcome::ok("x"));
     assert!(holds(&answers, "s2"));
-    let answers: Value = serde_json::from_str(&std::fs::read_to_string(&answers).unwrap()).unwrap();
-    for answer in answers.as_array().unwrap() {
+    for answer in scene.json(answers).list() {
         let nothing = answer["error"].is_object() || answer["result"]["roots"] == json!([]);
         assert!(nothing, "{answer}");
     }
@@ -218,9 +213,9 @@ fn a_server_may_ask_for_nothing() {
 // T-TOL-22
 #[test]
 fn a_server_that_hangs_is_given_up_and_one_that_dies_is_told() {
-    let bench = Bench::new();
-    let told = bench.folder.path().join("told");
-    let slow = stdio(&bench, "slow", told.to_str().unwrap()).unwrap();
+    let scene = Scene::new();
+    let told = scene.path("told");
+    let slow = stdio(&scene, "slow", told.to_str().unwrap()).unwrap();
     let cancel = Cancel::default();
     let setter = cancel.clone();
     let began = SystemClock.elapsed();
@@ -229,33 +224,31 @@ fn a_server_that_hangs_is_given_up_and_one_that_dies_is_told() {
         setter.set();
     });
     let stopped = say(&slow, &json!({"text": "x"}), &cancel).error.unwrap();
-    assert!(
-        stopped.contains("cancelled") && SystemClock.elapsed() - began < Duration::from_secs(5)
-    );
+    stopped.has("cancelled");
+    assert!(SystemClock.elapsed() - began < Duration::from_secs(5));
     assert!(
         holds(&told, "notifications/cancelled"),
         "the server was not told"
     );
-    bench.file("server.py", SERVER);
-    let yaml = "tool_type: mcp\ntool: echo\ncommand: [python3, server.py, stdio, hang, told]\nenv: [PATH]\n\
-                timeout_seconds: 2\n";
-    let hung = declared(&bench, yaml, &[]).unwrap();
-    assert!(echo(&hung, "x").error.unwrap().contains("too long"));
-    let dead = echo(&stdio(&bench, "die", "").unwrap(), "x").error.unwrap();
-    assert!(dead.contains("not known"), "{dead}");
+    let hung = stdio_within(2, &scene, "hang", "told").unwrap();
+    echo(&hung, "x").error.unwrap().has("too long");
+    echo_of(&scene, "die").error.unwrap().has("not known");
 }
 
 // T-TOL-23
 #[test]
 fn a_server_and_what_it_started_end_with_its_thread() {
-    let bench = Bench::new();
-    let mark = bench.folder.path().join("mark");
-    let tool = stdio(&bench, "leaves", mark.to_str().unwrap()).unwrap();
+    let scene = Scene::new();
+    let mark = scene.path("mark");
+    let tool = stdio(&scene, "leaves", mark.to_str().unwrap()).unwrap();
     assert_eq!(echo(&tool, "x"), Outcome::ok("x"));
+    let process = Path::new("/proc").join(scene.text(mark)).join("stat");
+    let runs = || fs::read_to_string(&process).is_ok_and(|stat| !stat.contains(") Z "));
+    assert!(runs());
     let began = SystemClock.elapsed();
     drop(tool);
     assert!(SystemClock.elapsed() - began < Duration::from_secs(6));
-    std::thread::sleep(Duration::from_secs(4));
-    assert!(!mark.exists(), "a process of its group outlived it");
-    drop(stdio(&bench, "stays", "").unwrap());
+    let ended = || (0..40).any(|_| !runs() || Cancel::default().within(Duration::from_millis(50)));
+    assert!(ended(), "a process of its group outlived it");
+    drop(stdio(&scene, "stays", "").unwrap());
 }

@@ -1,24 +1,14 @@
 //! Disks that fail while a run is continued. The earlier run is unchanged, or linked to a successor
 //! that exists. No call that succeeded, or was given up, is made again.
 
-use super::resumption::resume;
-use super::scene::{Field, order, tool};
-use crate::project::Project;
-use crate::registry::Filter;
-use crate::runner::Engine;
-use crate::runner::Unresolved;
-use crate::status::Status;
-use crate::toolbox::{Outcome, Tool};
-use serde_json::json;
-use std::sync::Arc;
-use std::sync::Mutex;
+use super::scene::{demo_graph, engine, outputs, run};
+use crate::testing::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use threadseal_core::record::ThreadId;
-use threadseal_core::report::Verdict;
-use threadseal_store::fault::{FaultFs, FaultKind, Keep};
 
 /// Three items: the call for 0 succeeds, for 1 its end is unknown, for 2 it fails.
-const EACH: &str = "tool_type: graph\npermissions: [rye.execute.tool.demo.*]\nconfig:\n  start: a\n  state: {l: [0, 1, 2]}\n  nodes:\n    a: {type: foreach, over: \"${state.l}\", action: {primary: execute, item_type: tool, item_id: demo/t, params: {n: \"${item}\"}}, collect: all, next: b}\n    b: {type: return, output: {all: \"${state.all}\"}}\n";
+const EACH: &str = "
+    a: {type: foreach, over: \"${state.l}\", action: {primary: execute, item_type: tool, item_id: demo/t, params: {n: \"${item}\"}}, collect: all, next: b}
+    b: {type: return, output: {all: \"${state.all}\"}}";
 
 /// Which items were called, and whether the last one succeeds.
 #[derive(Default, Clone)]
@@ -54,97 +44,72 @@ impl Calls {
     }
 }
 
-fn stopped(field: &Field, calls: &Calls) -> (Engine, ThreadId) {
-    field.graph("g/each", EACH);
-    let engine = field.engine(vec![calls.tool()]);
-    let run = engine.run_graph(&order("g/each", json!({}))).unwrap();
-    assert_eq!(run.status, Status::Error);
-    (engine, run.thread)
+fn stopped(scene: &Scene, calls: &Calls) -> (Engine, ThreadId) {
+    scene.graph("g/each", &demo_graph("state: {l: [0, 1, 2]}", EACH));
+    let engine = engine(scene, vec![calls.tool()]);
+    let run = run(&engine, "g/each").ended(Status::Error).thread;
+    (engine, run)
 }
 
 // T-GRA-07
 #[test]
 fn a_call_that_was_given_up_is_not_made_again_unasked() {
-    let (field, calls) = (Field::new(), Calls::default());
-    let (engine, run) = stopped(&field, &calls);
-    assert!(resume(&engine, &run, Unresolved::Refuse).is_err());
+    let (scene, calls) = (Scene::new(), Calls::default());
+    let (engine, run) = stopped(&scene, &calls);
+    let resume = |run: &ThreadId, decision| resume_graph(&engine, run, decision);
+    assert!(resume(&run, Unresolved::Refuse).is_err());
     // Another item fails, too.
-    let failed = resume(&engine, &run, Unresolved::Fail).unwrap();
-    assert_eq!((failed.status, calls.of(1)), (Status::Error, 1));
+    let failed = resume(&run, Unresolved::Fail).unwrap().ended(Status::Error);
+    assert_eq!(calls.of(1), 1);
     calls.well.store(true, Ordering::SeqCst);
-    let again = resume(&engine, &failed.thread, Unresolved::Refuse).unwrap();
-    assert_eq!(
-        (again.status, calls.of(0), calls.of(1)),
-        (Status::Error, 1, 1)
-    );
-    assert_eq!(calls.of(2), 3);
+    let again = resume(&failed.thread, Unresolved::Refuse).unwrap();
+    let again = again.ended(Status::Error).thread;
+    assert_eq!([0, 1, 2].map(|item| calls.of(item)), [1, 1, 3]);
     // A person who checked may still decide that it counts as made.
-    let done = resume(&engine, &again.thread, Unresolved::Skip).unwrap();
-    assert_eq!(
-        (done.status, calls.of(1), calls.of(2)),
-        (Status::Completed, 1, 3)
-    );
-    assert_eq!(done.outputs.unwrap()["all"], json!([0, null, 2]));
-    field.all_verify();
-}
-
-/// A process that is killed leaves rows as they were.
-fn as_if_killed(field: &Field, run: &ThreadId) {
-    let database = rusqlite::Connection::open(field.database(Project::registry)).unwrap();
-    let sql = "update threads set status = 'running', completed_at = null \
-               where thread_id <> ?1 and status = 'error'";
-    database.execute(sql, [run.as_str()]).unwrap();
+    let done = resume(&again, Unresolved::Skip).unwrap().completed();
+    assert_eq!((calls.of(1), calls.of(2)), (1, 3));
+    assert_eq!(outputs(done)["all"], json!([0, null, 2]));
+    scene.all_verify();
 }
 
 /// The invariant after any failure: each run verifies or can be recovered, and only one run can be
 /// continued. No call of the step that succeeded or was given up is made again.
-fn sound(field: &Field, calls: &Calls, first: &ThreadId, what: &str) {
-    let engine = field.engine(vec![calls.tool()]);
-    let listed = engine
-        .services
-        .registry
-        .list(&Filter::default())
-        .unwrap()
-        .threads;
-    let running = |run: &ThreadId| {
-        let row = engine.services.registry.get(run).unwrap().unwrap();
-        matches!(row.status, Ok(Status::Created | Status::Running))
-    };
-    let verdict = |run: &ThreadId| {
-        let path = field.folder(run).join("transcript.jsonl");
-        let there = field.bench.host.fs.symlink_metadata(&path).is_ok();
-        there.then(|| field.transcript_verdict(&path))
-    };
-    for run in listed.iter().map(|thread| &thread.id) {
-        let cut_off = matches!(verdict(run), Some(Verdict::UnsignedTail | Verdict::Open));
-        if cut_off || (run != first && running(run)) {
+fn sound(scene: &Scene, calls: &Calls, first: &ThreadId, what: &str) {
+    let engine = engine(scene, vec![calls.tool()]);
+    let rows = listed(&engine);
+    let resume = |run: &ThreadId, decision| resume_graph(&engine, run, decision);
+    let good = |ran: Result<Ran, Error>| ran.unwrap_or_else(|error| panic!("{what}: {error}"));
+    for run in rows.iter().map(|row| &row.id) {
+        let is_there = scene.is_there(scene.transcript(run));
+        let verdict = is_there.then(|| scene.verdict(run));
+        let cut_off = matches!(verdict, Some(Verdict::UnsignedTail | Verdict::Open));
+        let runs = || {
+            matches!(
+                row(&engine, run).status,
+                Ok(Status::Created | Status::Running)
+            )
+        };
+        if cut_off || (run != first && runs()) {
             let recovered = engine.recover(run);
             recovered.unwrap_or_else(|error| panic!("{what}: {run}: {error}"));
         }
     }
-    let events = field.events(first);
-    let links = events.iter().filter(|(kind, _)| kind == "thread_resumed");
-    let links: Vec<&str> = links
-        .map(|(_, link)| link["new_thread_id"].as_str().unwrap())
-        .collect();
+    let events = scene.verified(first);
+    let links = events.of("thread_resumed");
     assert!(links.len() <= 1, "{what}: {links:?}");
-    let last = links
-        .first()
-        .map_or(first.clone(), |id| ThreadId::parse(id).unwrap());
+    let last = links.first().map_or(first.clone(), |link| {
+        ThreadId::parse(link["new_thread_id"].text()).unwrap()
+    });
+    let made = || calls.seen.lock().unwrap().len();
     // No other run can be continued.
-    for run in listed
-        .iter()
-        .map(|thread| &thread.id)
-        .filter(|run| **run != last)
-    {
-        let before = calls.seen.lock().unwrap().len();
-        let why = resume(&engine, run, Unresolved::Fail);
-        assert!(why.is_err(), "{what}: {run} goes on, not {last}");
-        assert_eq!(calls.seen.lock().unwrap().len(), before, "{what}");
+    for row in rows.iter().filter(|row| row.id != last) {
+        let before = made();
+        let went_on = resume(&row.id, Unresolved::Fail);
+        assert!(went_on.is_err(), "{what}: {} goes on, not {last}", row.id);
+        assert_eq!(made(), before, "{what}");
     }
     calls.well.store(true, Ordering::SeqCst);
-    let complete = engine.services.registry.get(&last).unwrap().unwrap();
-    if complete.status == Ok(Status::Completed) {
+    if row(&engine, &last).status == Ok(Status::Completed) {
         return;
     }
     // The successor's record contains the decision: no person is asked again.
@@ -152,18 +117,17 @@ fn sound(field: &Field, calls: &Calls, first: &ThreadId, what: &str) {
         true => Unresolved::Fail,
         false => Unresolved::Refuse,
     };
-    let mut ran = resume(&engine, &last, decision);
+    let mut ran = resume(&last, decision);
     if let Err(error) = &ran
         && error.to_string().contains("--skip-unresolved")
     {
         // It died within the call of the last item.
         assert!(error.to_string().contains("1.2"), "{what}: {error}");
-        ran = resume(&engine, &last, Unresolved::Fail);
+        ran = resume(&last, Unresolved::Fail);
     }
-    let ran = ran.unwrap_or_else(|error| panic!("{what}: {error}"));
+    let ran = good(ran);
     assert_eq!((calls.of(0), calls.of(1)), (1, 1), "{what}");
-    let done = resume(&engine, &ran.thread, Unresolved::Skip);
-    let done = done.unwrap_or_else(|error| panic!("{what}: {error}"));
+    let done = good(resume(&ran.thread, Unresolved::Skip));
     assert_eq!(done.status, Status::Completed, "{what}");
     assert_eq!((calls.of(0), calls.of(1)), (1, 1), "{what}");
 }
@@ -171,28 +135,26 @@ fn sound(field: &Field, calls: &Calls, first: &ThreadId, what: &str) {
 /// Lets the calls `which` picks fail, of as many as there are, and of those before the run's first
 /// call of a tool.
 fn at_calls(kinds: &[FaultKind], killed: bool, which: &dyn Fn(usize, usize) -> Vec<usize>) {
-    let begun = || -> (FaultFs, Field, Calls, Engine, ThreadId) {
-        let (disk, field) = Field::failing();
+    let begun = || {
+        let (disk, scene) = Scene::failing();
         let calls = Calls {
             disk: Some(disk.clone()),
             ..Calls::default()
         };
-        let (engine, run) = stopped(&field, &calls);
-        (disk, field, calls, engine, run)
+        let (engine, run) = stopped(&scene, &calls);
+        (disk, scene, calls, engine, run)
     };
-    let (disk, _field, calls, engine, run) = begun();
+    let (disk, _scene, calls, engine, run) = begun();
     let before = disk.calls();
-    resume(&engine, &run, Unresolved::Fail).unwrap();
-    let (count, first) = (
-        disk.calls() - before,
-        calls.at.load(Ordering::SeqCst) - before,
-    );
+    resume_graph(&engine, &run, Unresolved::Fail).unwrap();
+    let count = disk.calls() - before;
+    let first = calls.at.load(Ordering::SeqCst) - before;
     let (chosen, mut struck) = (which(count, first), 0);
     for (place, call) in chosen.iter().enumerate() {
         let kind = kinds[place % kinds.len()];
-        let (disk, field, calls, engine, run) = begun();
+        let (disk, scene, calls, engine, run) = begun();
         disk.plan(*call, kind);
-        let done = resume(&engine, &run, Unresolved::Fail);
+        let done = resume_graph(&engine, &run, Unresolved::Fail).err();
         let at = disk.struck();
         struck += usize::from(at.is_some());
         disk.kill_process();
@@ -201,19 +163,18 @@ fn at_calls(kinds: &[FaultKind], killed: bool, which: &dyn Fn(usize, usize) -> V
             _ => disk.heal(),
         }
         if killed {
-            as_if_killed(&field, &run);
+            // A process that is killed leaves rows as they were.
+            scene.edit(
+                "UPDATE threads SET status = 'running', completed_at = NULL
+                 WHERE thread_id <> ?1 AND status = 'error'",
+                &run,
+            );
         }
-        let what = format!(
-            "call {call} of {count}, {kind:?} at {at:?}, {:?}",
-            done.err()
-        );
-        sound(&field, &calls, &run, &what);
+        let what = format!("call {call} of {count}, {kind:?} at {at:?}, {done:?}");
+        sound(&scene, &calls, &run, &what);
     }
-    assert!(
-        struck * 10 >= chosen.len() * 9,
-        "{struck} of {}",
-        chosen.len()
-    );
+    let planned = chosen.len();
+    assert!(struck * 10 >= planned * 9, "{struck} of {planned}");
 }
 
 // T-GRA-06

@@ -1,337 +1,99 @@
-//! A project in which graphs run, and a view of the files that they leave.
+//! Graphs to run, and views of the files that their runs leave.
 
-use crate::budget::SqliteBudgets;
-use crate::config::Config;
-use crate::item::{Finder, Grounds, ItemId, ItemPolicy};
-use crate::limit::Limits;
-use crate::model::{Catalogue, ScriptModel, ToolSchema, Wish};
-use crate::project::{Layout, Project};
-use crate::registry::SqliteRegistry;
-use crate::runner::GraphOrder;
-use crate::runner::Services;
-use crate::runner::{Engine, Progress, Watch};
-use crate::testing::Bench;
-use crate::toolbox::{Cancel, Invocation, Outcome, Tool, model_name};
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use threadseal_core::record::ThreadId;
-use threadseal_core::report::Verdict;
-use threadseal_formats::document::{DocumentKind, ItemType, Options};
-use threadseal_formats::transcript::{ScanOptions, VerifyOptions};
-use threadseal_store::atomic;
-use threadseal_store::examine;
-use threadseal_store::fault::FaultFs;
-use threadseal_store::read::{open_regular, read_small};
-use threadseal_store::sys::Fs as _;
+use crate::testing::prelude::*;
 
-pub(super) struct Field {
-    pub(super) bench: Bench,
+/// Three nodes, one after the other; two call and add to the state.
+pub(super) const THREE: &str = r#"tool_type: graph
+permissions: [rye.execute.tool.demo.*]
+config:
+  start: a
+  nodes:
+    a: {action: {primary: execute, item_type: tool, item_id: demo/a, params: {n: 1}}, assign: {a: "${result.n}"}, next: b}
+    b: {action: {primary: execute, item_type: tool, item_id: demo/b, params: {n: "${state.a}"}}, assign: {b: "${result.n}"}, next: c}
+    c: {type: return, output: {a: "${state.a}", b: "${state.b}"}}
+"#;
+
+/// A graph with these permissions, this member of its configuration, and these nodes; `a` is the
+/// first.
+pub(super) fn graph(permissions: &str, member: &str, nodes: &str) -> String {
+    format!(
+        "tool_type: graph\npermissions: [{permissions}]\nconfig:\n  start: a\n  {member}\n  nodes:{nodes}\n"
+    )
 }
 
-struct Nobody;
-
-impl Watch for Nobody {
-    fn progress(&self, _: &ThreadId, _: Progress<'_>) {}
+/// The same with a permission for tools of `demo`.
+pub(super) fn demo_graph(member: &str, nodes: &str) -> String {
+    graph("rye.execute.tool.demo.*", member, nodes)
 }
 
-/// The action of a stub.
-type Does = Box<dyn Fn(&Value) -> Outcome + Send + Sync>;
-
-struct Stub {
-    schema: ToolSchema,
-    id: String,
-    does: Does,
+/// A scene with the graph `g/three`.
+pub(super) fn three() -> Scene {
+    let scene = Scene::new();
+    scene.graph("g/three", THREE);
+    scene
 }
 
-impl Tool for Stub {
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn schema(&self) -> &ToolSchema {
-        &self.schema
-    }
-
-    fn run(&self, call: &mut Invocation<'_>) -> Outcome {
-        (self.does)(call.input)
-    }
+/// An engine with these tools; its model always answers `Hello Ada.`.
+pub(super) fn engine(scene: &Scene, tools: Vec<Arc<dyn Tool>>) -> Engine {
+    let script = format!("answers:\n{}", "  - text: Hello Ada.\n".repeat(200));
+    scene.engine_with(&script, tools)
 }
 
-pub(super) fn tool(
-    id: &str,
-    does: impl Fn(&Value) -> Outcome + Send + Sync + 'static,
-) -> Arc<dyn Tool> {
-    Arc::new(Stub {
-        schema: ToolSchema {
-            name: model_name(id),
-            description: String::new(),
-            parameters: json!({"type": "object"}),
-        },
-        id: id.to_owned(),
-        does: Box::new(does),
-    })
+/// The engine for [`THREE`], whose tools return their inputs.
+pub(super) fn good(scene: &Scene) -> Engine {
+    engine(scene, vec![ok("demo/a"), ok("demo/b")])
 }
 
-/// A tool that returns its input.
-pub(super) fn ok(id: &str) -> Arc<dyn Tool> {
-    tool(id, |input| Outcome::ok(input.clone()))
+/// Runs a graph without inputs.
+#[track_caller]
+pub(super) fn run(engine: &Engine, graph: &str) -> Ran {
+    engine.run_graph(&graph_order(graph, json!({}))).unwrap()
 }
 
-pub(super) fn order(graph: &str, inputs: Value) -> GraphOrder {
-    let Value::Object(inputs) = inputs else {
-        panic!("inputs are an object")
+/// Runs `g/three`, whose second tool is this one, to its failure.
+#[track_caller]
+pub(super) fn fails_at(scene: &Scene, second: Arc<dyn Tool>) -> ThreadId {
+    let engine = engine(scene, vec![ok("demo/a"), second]);
+    run(&engine, "g/three").ended(Status::Error).thread
+}
+
+pub(super) fn resume(engine: &Engine, run: &ThreadId) -> Result<Ran, Error> {
+    resume_graph(engine, run, Unresolved::Refuse)
+}
+
+/// The run is not resumed, for this reason, and nothing changes.
+#[track_caller]
+pub(super) fn refuses(scene: &Scene, engine: &Engine, run: &ThreadId, why: &str) {
+    scene.unchanged(|| resume(engine, run)).fails_with(why);
+}
+
+/// The outputs of a run.
+#[track_caller]
+pub(super) fn outputs(ran: Ran) -> Value {
+    Value::Object(ran.outputs.unwrap())
+}
+
+/// The text of the knowledge entry of a run.
+pub(super) fn entry(scene: &Scene, graph: &str, run: &ThreadId) -> String {
+    scene.text(format!(".ai/knowledge/agent/threads/{graph}/{run}.md"))
+}
+
+/// The state file of a run.
+pub(super) fn state(scene: &Scene, graph: &str, run: &ThreadId) -> PathBuf {
+    scene.path(format!(".ai/knowledge/graphs/{graph}/{run}.md"))
+}
+
+/// The folders of the runs whose names begin so.
+pub(super) fn runs(threads: &Path, name: &str) -> Vec<PathBuf> {
+    let paths = fs::read_dir(threads)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let begins = |path: &PathBuf| {
+        path.file_name()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .starts_with(name)
     };
-    GraphOrder {
-        graph: ItemId::parse(graph).unwrap(),
-        inputs,
-        limits: Limits::default(),
-        cancel: Cancel::default(),
-    }
-}
-
-impl Field {
-    pub(super) fn new() -> Self {
-        Self {
-            bench: Bench::new(),
-        }
-    }
-
-    /// The same on a disk that can fail; its databases are on a real one.
-    pub(super) fn failing() -> (FaultFs, Self) {
-        let (disk, mut bench) = (FaultFs::new(), Bench::new());
-        disk.create_dir(Path::new("/p"), 0o700).unwrap();
-        bench.host.fs = disk.shared();
-        bench.project = Project::init(&*bench.host.fs, Path::new("/p")).unwrap();
-        (disk, Self { bench })
-    }
-
-    pub(super) fn database(&self, of: fn(&Project, Layout) -> PathBuf) -> PathBuf {
-        let project = &self.bench.project;
-        let path = of(project, Layout::Seed);
-        let below = path.strip_prefix(project.root()).unwrap();
-        self.bench.folder.path().join(below)
-    }
-
-    /// An engine with these tools; its model always answers `Hello Ada.`.
-    pub(super) fn engine(&self, tools: Vec<Arc<dyn Tool>>) -> Engine {
-        let bench = &self.bench;
-        let root = bench.project.root().to_owned();
-        let finder = Finder::new(Arc::clone(&bench.host.fs), vec![root]);
-        let policy = ItemPolicy::AllowUnsigned;
-        let grounds = Grounds {
-            trust: &bench.trust,
-            now: bench.host.clock.now().unwrap(),
-            heads: &*bench.host.heads,
-            policy,
-        };
-        let config = Config::load(&finder, &grounds).unwrap();
-        let script = format!("answers:\n{}", "  - text: Hello Ada.\n".repeat(200));
-        let wish = Wish {
-            there: Some(Arc::new(ScriptModel::parse("script", &script).unwrap())),
-            model: None,
-            provider: None,
-            base_url: None,
-            replay: None,
-        };
-        let environment = Arc::new(Vec::new());
-        let window = config.coordination.context_window;
-        let (models, agent) = (config.models.clone(), config.agent.clone());
-        let models = Catalogue::new(models, agent, wish, window, Arc::clone(&environment));
-        let project = bench.project.clone();
-        Engine::new(Services {
-            registry: Arc::new(SqliteRegistry::open(&self.database(Project::registry)).unwrap()),
-            budgets: Arc::new(SqliteBudgets::open(&self.database(Project::budgets)).unwrap()),
-            project: Arc::new(project),
-            host: bench.host.clone(),
-            keys: bench.keys.clone(),
-            trust: Arc::new(bench.trust.clone()),
-            log: threadseal_verify::home_log::HomeLog::Never,
-            finder,
-            policy,
-            models: Arc::new(models),
-            config: Arc::new(config),
-            tools,
-            environment,
-            watch: Arc::new(Nobody),
-        })
-    }
-
-    pub(super) fn ai(&self, path: &str) -> PathBuf {
-        self.bench.project.ai().join(path)
-    }
-
-    pub(super) fn write(&self, path: &str, text: &str) {
-        let path = self.ai(path);
-        let fs = &*self.bench.host.fs;
-        atomic::create_directories(fs, path.parent().unwrap(), 0o700).unwrap();
-        atomic::replace(fs, &path, text.as_bytes(), atomic::Mode::KeepOr(0o600)).unwrap();
-    }
-
-    pub(super) fn graph(&self, id: &str, text: &str) {
-        self.write(&format!("graphs/{id}.yaml"), text);
-    }
-
-    /// A directive that takes all inputs of Rye's graphs.
-    pub(super) fn directive(&self, id: &str) {
-        let (category, name) = id.rsplit_once('/').unwrap();
-        let inputs = ["name", "code_snippet", "output_path", "output_dir", "text"];
-        let inputs =
-            inputs.map(|input| format!("<input name=\"{input}\" type=\"string\">w</input>"));
-        let text = format!(
-            "# {name}\n\n```xml\n<directive name=\"{name}\" version=\"1.0.0\">\n<metadata><description>d</description>\
-             <category>{category}</category><model tier=\"general\" /></metadata>\n<inputs>{}</inputs>\n</directive>\n```\n\nGreet.\n",
-            inputs.concat()
-        );
-        self.write(&format!("directives/{id}.md"), &text);
-    }
-
-    pub(super) fn folder(&self, run: &ThreadId) -> PathBuf {
-        self.bench.project.thread(run).path().to_owned()
-    }
-
-    pub(super) fn entry(&self, graph: &str, run: &ThreadId) -> String {
-        let path = self.ai(&format!("knowledge/agent/threads/{graph}/{run}.md"));
-        std::fs::read_to_string(path).unwrap()
-    }
-
-    pub(super) fn state(&self, graph: &str, run: &ThreadId) -> PathBuf {
-        self.ai(&format!("knowledge/graphs/{graph}/{run}.md"))
-    }
-
-    /// The events of a transcript that must be verified.
-    pub(super) fn events(&self, run: &ThreadId) -> Vec<(String, Value)> {
-        let path = self.folder(run).join("transcript.jsonl");
-        assert_eq!(
-            self.transcript_verdict(&path),
-            Verdict::Verified,
-            "{}",
-            path.display()
-        );
-        let bytes = read_small(&*self.bench.host.fs, &path, 1 << 30).unwrap();
-        let lines = bytes.split(|byte| *byte == b'\n');
-        let lines = lines
-            .filter(|line| !line.is_empty())
-            .map(|line| serde_json::from_slice::<Value>(line).unwrap());
-        lines
-            .map(|line| {
-                (
-                    line["event_type"].as_str().unwrap().to_owned(),
-                    line["payload"].clone(),
-                )
-            })
-            .collect()
-    }
-
-    pub(super) fn transcript_verdict(&self, path: &Path) -> Verdict {
-        let bench = &self.bench;
-        let file = open_regular(&*bench.host.fs, path).unwrap();
-        let options = VerifyOptions {
-            trust: &bench.trust,
-            now: bench.host.clock.now().unwrap(),
-            held_since: None,
-            thread: None,
-        };
-        let outcome = examine::native(&file, &ScanOptions::default(), &options, &|_| {});
-        outcome.unwrap().report.verdict
-    }
-
-    /// Ids of the runs whose folder begins with `name`.
-    pub(super) fn runs(&self, name: &str) -> Vec<ThreadId> {
-        let threads = std::fs::read_dir(self.ai("agent/threads")).unwrap();
-        let names = threads.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        let mut names: Vec<String> = names.filter(|found| found.starts_with(name)).collect();
-        names.sort();
-        names
-            .iter()
-            .map(|name| ThreadId::parse(name).unwrap())
-            .collect()
-    }
-
-    /// Every transcript and every signed file of the project is verified.
-    pub(super) fn all_verify(&self) {
-        let mut looked = 0;
-        for path in self.tree().keys() {
-            let name = path.file_name().unwrap().to_str().unwrap();
-            let kind = match name {
-                "transcript.jsonl" => {
-                    assert_eq!(
-                        self.transcript_verdict(path),
-                        Verdict::Verified,
-                        "{}",
-                        path.display()
-                    );
-                    looked += 1;
-                    continue;
-                }
-                "thread.json" => DocumentKind::Json,
-                name if name.ends_with(".md") && !path.starts_with(self.ai("directives")) => {
-                    DocumentKind::Markdown
-                }
-                _ => continue,
-            };
-            let shown = path.to_string_lossy();
-            let options = Options {
-                path: &shown,
-                item_type: (kind == DocumentKind::Markdown).then_some(ItemType::Knowledge),
-                ..Options::new(
-                    kind,
-                    &self.bench.trust,
-                    self.bench.host.clock.now().unwrap(),
-                )
-            };
-            let bytes = std::fs::read(path).unwrap();
-            let report = threadseal_formats::document::verify(&bytes, &options)
-                .unwrap()
-                .report;
-            assert_eq!(
-                report.verdict,
-                Verdict::Verified,
-                "{shown}: {:?}",
-                report.findings
-            );
-            looked += 1;
-        }
-        assert!(looked >= 5, "{looked} files");
-    }
-
-    /// Every file of the project and its content; databases as their rows.
-    pub(super) fn tree(&self) -> BTreeMap<PathBuf, Vec<u8>> {
-        let mut found = BTreeMap::new();
-        let mut folders = vec![self.bench.folder.path().to_owned()];
-        while let Some(folder) = folders.pop() {
-            for entry in std::fs::read_dir(folder).unwrap() {
-                let path = entry.unwrap().path();
-                if path.is_dir() {
-                    folders.push(path);
-                } else if path.extension().is_some_and(|end| end == "db") {
-                    found.insert(path.clone(), rows(&path).into_bytes());
-                } else if !path.to_string_lossy().contains(".db-") {
-                    found.insert(path.clone(), std::fs::read(&path).unwrap());
-                }
-            }
-        }
-        found
-    }
-}
-
-fn rows(path: &Path) -> String {
-    let database = rusqlite::Connection::open(path).unwrap();
-    let mut out = String::new();
-    let tables = "select name from sqlite_master where type = 'table' order by name";
-    let mut tables = database.prepare(tables).unwrap();
-    let names = tables.query_map([], |row| row.get::<_, String>(0)).unwrap();
-    for name in names.map(Result::unwrap) {
-        let mut rows = database.prepare(&format!("select * from {name}")).unwrap();
-        let columns = rows.column_count();
-        let mut rows = rows.query([]).unwrap();
-        while let Some(row) = rows.next().unwrap() {
-            for column in 0..columns {
-                out.push_str(&format!("{name} {:?} ", row.get_ref(column).unwrap()));
-            }
-            out.push('\n');
-        }
-    }
-    out
+    paths.filter(begins).collect()
 }

@@ -9,132 +9,99 @@ fn decide(event: &str, condition: &str, params: &str) -> String {
     )
 }
 
-/// Runs `demo/say`, which may read files and returns `path`, with these hooks of the project.
-fn decided(hooks: &str, script: &str, limits: &Value) -> (Ran, Vec<Value>) {
-    let bench = Bench::new();
-    bench.file(".ai/config/agent/hooks.yaml", &format!("hooks:\n{hooks}"));
+/// Runs `demo/say`, which may read files and returns `path`, with these hooks of the project and at
+/// most so many turns.
+fn decided(hooks: &str, script: &str, turns: Option<u64>) -> (Ran, Events) {
+    let scene = Scene::new();
+    scene.file(".ai/config/agent/hooks.yaml", format!("hooks:\n{hooks}"));
     let fast = "retry:\n  max_retries: 2\n  policies: {exponential: {type: exponential, base: 0.001, max: 0.01}}\n";
-    bench.file(".ai/config/agent/resilience.yaml", fast);
-    let rights = "<permissions><execute><tool>rye.file-system.read</tool></execute></permissions>";
+    scene.file(".ai/config/agent/resilience.yaml", fast);
     let outputs = "<outputs><output name=\"path\" required=\"true\">p</output></outputs>";
-    directive(&bench, "say", "", rights, outputs);
-    let engine = bench.engine(script);
-    let mut order = order("say");
-    order.limits = crate::limit::Limits::from_json(limits).unwrap();
-    let ran = engine.run(&order).unwrap();
-    let lines = bench.lines(&ran.thread);
-    (ran, lines)
+    directive(&scene, "say", "", READER, outputs);
+    let mut order = order("demo/say");
+    order.limits.turns = turns;
+    let ran = scene.engine(script).run(&order).unwrap();
+    let events = scene.events(&ran.thread);
+    (ran, events)
 }
 
 #[test]
 fn decisions_of_hooks_end_suspend_and_repeat_as_the_table_says() {
     let script = format!("answers: [{READ}, {READ}, {{text: Done.}}]");
-    let run = |event: &str, condition: &str, params: &str| {
-        let hooks = decide(event, condition, params);
-        decided(&hooks, &script, &json!({}))
-    };
     let late = "{path: cost.turns, op: gte, value: 2}";
-    let (ran, lines) = run("after_step", late, "{action: suspend, reason: look}");
-    assert_eq!((ran.status, ran.cost.turns), (Status::Suspended, 2));
-    assert_eq!(ran.error.as_deref(), Some("look"));
-    assert_eq!(
-        payloads(&lines, "thread_suspended")[0]["suspend_reason"],
-        "approval"
-    );
-    let (ran, lines) = run("after_step", late, "{action: escalate}");
-    assert_eq!(ran.status, Status::Suspended);
-    assert_eq!(payloads(&lines, "escalation_requested").len(), 1);
-    let (ran, _) = run("after_step", late, "{action: fail, error: no more}");
-    assert_eq!(
-        (ran.status, ran.error.as_deref()),
-        (Status::Error, Some("no more"))
-    );
-    let (ran, _) = run("after_step", late, "{action: abort}");
-    assert_eq!(ran.status, Status::Cancelled);
-    let (ran, lines) = run("thread_started", "{}", "{action: fail, error: not today}");
-    assert_eq!((ran.status, ran.cost.turns), (Status::Error, 0));
-    assert!(payloads(&lines, "cognition_in").is_empty());
-    // A limit: it may fail instead of waiting, and never continues.
-    let hooks = decide("limit", "{}", "{action: fail, error: too much}");
-    let (ran, lines) = decided(&hooks, &script, &json!({"turns": 1}));
-    assert_eq!(
-        (ran.status, ran.error.as_deref()),
-        (Status::Error, Some("too much"))
-    );
-    assert!(payloads(&lines, "limit_escalation_requested").is_empty());
-    let hooks = decide("limit", "{}", "{action: suspend}");
-    let (ran, lines) = decided(&hooks, &script, &json!({"turns": 1}));
-    assert_eq!(ran.status, Status::Suspended);
-    assert!(payloads(&lines, "limit_escalation_requested").is_empty());
-    // Without a hook of its own the program's escalates.
-    let (ran, lines) = decided(
-        &decide("error", "{}", "{action: fail}"),
-        &script,
-        &json!({"turns": 1}),
-    );
-    assert_eq!(ran.status, Status::Suspended);
-    assert_eq!(payloads(&lines, "limit_escalation_requested").len(), 1);
+    // The event, condition and decision of a hook, and the limit of turns; the thread's status, turns
+    // and error; an event, and how often the record has it.
+    for [event, condition, params, most, status, turns, error, kind, count] in rows(
+        "after_step => LATE => {action: suspend, reason: look} => => suspended => 2 => look => thread_suspended => 1
+         after_step => LATE => {action: escalate} => => suspended => 2 => => escalation_requested => 1
+         after_step => LATE => {action: fail, error: no more} => => error => 2 => no more => => 0
+         after_step => LATE => {action: abort} => => cancelled => 2 => => => 0
+         thread_started => {} => {action: fail, error: not today} => => error => 0 => => cognition_in => 0
+         limit => {} => {action: fail, error: too much} => 1 => error => 1 => too much => limit_escalation_requested => 0
+         limit => {} => {action: suspend} => 1 => suspended => 1 => => limit_escalation_requested => 0
+         error => {} => {action: fail} => 1 => suspended => 1 => => limit_escalation_requested => 1",
+    ) {
+        // A limit may fail instead of waiting, and never continues; without a hook of its own the
+        // program's escalates.
+        let hook = decide(&event, &condition.replace("LATE", late), &params);
+        let (ran, events) = decided(&hook, &script, most.parse().ok());
+        let what = format!("{event} {params}: {ran:?}");
+        let found = (ran.status.as_str(), ran.cost.turns.to_string());
+        assert_eq!(found, (status.as_str(), turns), "{what}");
+        assert!(error.is_empty() || ran.error == Some(error.clone()), "{what}");
+        assert_eq!(events.count(&kind).to_string(), count, "{what}");
+        if error == "look" {
+            assert_eq!(events.one(&kind)["suspend_reason"], "approval");
+        }
+    }
 }
 
 // T-TOL-30
 #[test]
 fn an_error_is_tried_again_because_a_hook_says_so_but_never_without_end() {
-    let error = "{error: {status: 400, message: odd}}";
+    let odd = "{error: {status: 400, message: odd}}";
+    let busy = "{error: {status: 529, message: busy}}";
+    let back = "{calls: [{tool: directive_return, input: {path: p}}]}";
     let retry = decide("error", "{}", "{action: retry}");
-    let script = format!(
-        "answers: [{error}, {error}, {{calls: [{{tool: directive_return, input: {{path: p}}}}]}}]"
-    );
-    let (ran, lines) = decided(&retry, &script, &json!({}));
-    assert_eq!(ran.status, Status::Completed, "{:?}", ran.error);
-    assert_eq!(payloads(&lines, "error_classified").len(), 2);
-    let script = format!("answers: [{error}, {error}, {error}, {error}, {error}]");
-    let (ran, lines) = decided(&retry, &script, &json!({}));
-    assert_eq!(ran.status, Status::Error);
-    assert_eq!(payloads(&lines, "error_classified").len(), 3);
     // An error that would pass without help can be held, too.
-    let suspend = decide(
-        "error",
-        "{path: classification.retryable, value: true}",
-        "{action: suspend}",
-    );
-    let (ran, lines) = decided(
-        &suspend,
-        "answers: [{error: {status: 529, message: busy}}]",
-        &json!({}),
-    );
-    assert_eq!(ran.status, Status::Suspended);
-    assert_eq!(
-        payloads(&lines, "thread_suspended")[0]["suspend_reason"],
-        "error"
-    );
+    let passes = "{path: classification.retryable, value: true}";
+    let suspend = decide("error", passes, "{action: suspend}");
+    for (hook, answers, status, classified) in [
+        (&retry, vec![odd, odd, back], Status::Completed, 2),
+        (&retry, vec![odd; 5], Status::Error, 3),
+        (&suspend, vec![busy], Status::Suspended, 1),
+    ] {
+        let script = format!("answers: [{}]", answers.join(", "));
+        let (ran, events) = decided(hook, &script, None);
+        let ran = ran.ended(status);
+        assert_eq!(events.count("error_classified"), classified, "{ran:?}");
+        if status == Status::Suspended {
+            assert_eq!(events.one("thread_suspended")["suspend_reason"], "error");
+        }
+    }
 }
 
 #[test]
 fn a_return_that_a_hook_refuses_is_answered_and_may_come_again() {
+    let bad = "{path: outputs.path, op: ne, value: good}";
     let hooks = decide(
         "directive_return",
-        "{path: outputs.path, op: ne, value: good}",
+        bad,
         "{action: retry, message: another path}",
     );
-    let back =
-        |path: &str| format!("{{calls: [{{tool: directive_return, input: {{path: {path}}}}}]}}");
-    let script = format!("answers: [{}, {}]", back("bad"), back("good"));
-    let (ran, lines) = decided(&hooks, &script, &json!({}));
+    let (ran, events) = decided(
+        &hooks,
+        "answers: [{calls: [{tool: directive_return, input: {path: bad}}]}, {calls: [{tool: directive_return, input: {path: good}}]}]",
+        None,
+    );
     assert_eq!(ran.outputs.unwrap()["path"], "good");
-    let results = payloads(&lines, "tool_call_result");
-    assert_eq!(results[0]["error"], "another path");
-    assert_eq!(payloads(&lines, "directive_return").len(), 1);
+    assert_eq!(events.of("tool_call_result")[0]["error"], "another path");
+    events.one("directive_return");
 }
 
 // T-TOL-28
 #[test]
 fn hooks_call_only_what_their_thread_may() {
-    let call = |kind: &str, id: &str| {
-        format!(
-            "- {{id: c, event: after_complete, action: {{primary: execute, item_type: {kind}, item_id: {id}, params: {{command: 'touch danger'}}}}}}\n"
-        )
-    };
-    let script = "answers: [{text: Done.}]";
     for (kind, id) in [
         ("tool", "rye/bash"),
         ("tool", "rye/file-system/write"),
@@ -142,12 +109,11 @@ fn hooks_call_only_what_their_thread_may() {
         ("directive", "demo/say"),
         ("knowledge", "'${thread_id}'"),
     ] {
-        let (ran, lines) = decided(&call(kind, id), script, &json!({}));
-        assert_eq!(ran.status, Status::Completed);
-        let failed = payloads(&lines, "hook_failed");
-        assert!(
-            failed[0]["error"].as_str().unwrap().contains("no leave"),
-            "{kind} {id} {failed:?}"
+        let hook = format!(
+            "- {{id: c, event: after_complete, action: {{primary: execute, item_type: {kind}, item_id: {id}, params: {{command: 'touch danger'}}}}}}\n"
         );
+        let (ran, events) = decided(&hook, "answers: [{text: Done.}]", None);
+        ran.completed();
+        events.of("hook_failed")[0]["error"].text().has("no leave");
     }
 }

@@ -88,7 +88,8 @@ def main_stdio():
         sys.stdout.flush()
 
     if MODE == "leaves":
-        subprocess.Popen(["sh", "-c", f"sleep 3; touch {sys.argv[3]}"])
+        with open(sys.argv[3], "w") as out:
+            out.write(str(subprocess.Popen(["sleep", "60"]).pid))
     if MODE == "noise":
         sys.stderr.write("e" * 1_000_000)
         print("this is no JSON")
