@@ -210,8 +210,8 @@ fn native_from(
     })
 }
 
-/// Judges a native record for its writer on `host`, as [`native`] does for a reader, with all that
-/// is said of a record in its place.
+/// Judges a native record for its writer on `host`, as [`native`] does for a reader, with the host's
+/// knowledge of its place.
 ///
 /// # Errors
 /// As [`native`].

@@ -1,6 +1,7 @@
 //! Records in a database: written as on a disk, by the holder of the lease and by no other process.
 
 use super::*;
+use crate::atomic::{self, Mode};
 use crate::clock::ManualClock;
 use crate::ledger::{Append, Entry, JsonlLedgerStore, LedgerStore, Tip};
 use crate::postgres::leases::Orders;
@@ -10,7 +11,6 @@ use crate::read::read_small;
 use crate::recorder::{Opened, Recorder, TailPolicy};
 use crate::sys::RealFs;
 use crate::testing::{Scene, host, say};
-use crate::atomic::{self, Mode};
 use std::time::Duration;
 use threadseal_core::error::ErrorKind;
 use threadseal_core::time::Timestamp;
