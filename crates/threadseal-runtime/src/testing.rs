@@ -15,7 +15,7 @@ mod scene;
 
 /// Names that most tests use.
 pub(crate) mod prelude {
-    pub(crate) use super::checks::{Ended, Events, Fails, Json, Text, edit, rows};
+    pub(crate) use super::checks::{Attack, Ended, Events, Fails, Json, Text, edit, rows};
     pub(crate) use super::doubles::{
         Count, Listener, NoChildren, Only, ask, assistant, call, counted, failing, ok, stub, tool,
         tool_call, tool_result, user,

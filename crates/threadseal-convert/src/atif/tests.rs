@@ -28,7 +28,7 @@ const SOURCE: &str = r#"{
 
 #[test]
 fn a_step_becomes_a_turn_with_its_calls_and_what_they_answered() {
-    let mapped = detected(NAME, &SOURCE);
+    let mapped = detected(NAME, SOURCE);
     let account = &mapped.account;
     assert_eq!((account.records, account.turns), (4, 3));
     assert_eq!((account.tool_calls, account.tool_results), (1, 2));

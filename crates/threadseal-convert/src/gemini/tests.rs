@@ -80,7 +80,7 @@ fn the_object_form_counts_messages_from_one() {
         {"type":"error","content":"quota"},
         {"type":"gemini","content":"","toolCalls":[{"name":"write","args":{},"status":"error",
             "resultDisplay":"not found"},{"id":"c9","name":"wait","args":{},"status":"cancelled"}]}]}"#;
-    let mapped = detected(NAME, &source);
+    let mapped = detected(NAME, source);
     assert_eq!(roles(&mapped), "system user system assistant");
     assert_eq!(mapped.account.records, 4);
     assert_eq!(mapped.account.unmapped_lines(), 1);

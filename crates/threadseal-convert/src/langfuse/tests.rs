@@ -25,7 +25,7 @@ fn what_observations_repeat_is_carried_once() {
         "startTime":"2026-01-01T00:00:05Z","endTime":"2026-01-01T00:00:06Z",
         "input":[{"role":"user","content":"what?"},{"role":"tool","tool_call_id":"c","content":"four"}],
         "output":"4","usageDetails":{"input":20,"output":1,"total":21}}]}"#;
-    let mapped = detected(NAME, &source);
+    let mapped = detected(NAME, source);
     assert_eq!(
         roles(&mapped),
         "system user assistant system tool assistant"

@@ -7,7 +7,7 @@ use crate::testing::*;
 fn a_bare_list_of_messages_is_a_conversation() {
     let source = r#"[{"role":"system","content":"s"},{"role":"user","content":"u"},
         {"role":"assistant","content":"```bash\nls\n```"}]"#;
-    let mapped = detected(NAME, &source);
+    let mapped = detected(NAME, source);
     assert_eq!(roles(&mapped), "system user assistant");
     assert!(
         mapped
@@ -28,7 +28,7 @@ fn what_the_provider_answered_gives_model_usage_and_moment() {
            "usage":{"prompt_tokens":5,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":1}}}}},
         {"role":"tool","tool_call_id":"c","content":"<output>x</output>","extra":{"raw_output":"x","returncode":0}},
         {"role":"exit","content":"bye"}]}"#;
-    let mapped = detected(NAME, &source);
+    let mapped = detected(NAME, source);
     let turn = &mapped.turns()[1];
     assert_eq!(turn.model.id.as_deref(), Some("m-2"));
     assert_eq!(turn.timestamp_ns, Some(1_700_000_000_250_000_000));

@@ -21,7 +21,7 @@ fn an_action_is_a_call_and_the_next_entry_answers_it() {
         {"response":"done\n```\nsubmit\n```","thought":"done","action":"submit","observation":"the patch"}],
       "info":{"model_stats":{"tokens_sent":10,"tokens_received":3}},
       "replay_config":"{\"agent\":{\"model\":{\"name\":\"acme/m\",\"temperature\":0.5,\"top_p\":1.0}}}"}"#;
-    let mapped = detected(NAME, &source);
+    let mapped = detected(NAME, source);
     assert_eq!(roles(&mapped), "system user assistant tool assistant tool");
     assert_eq!(calls(&mapped), (2, 2));
     assert_eq!(

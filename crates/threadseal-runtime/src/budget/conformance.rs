@@ -1,12 +1,7 @@
 //! The rules that every ledger of budgets must obey, independent of the store.
 
 use super::*;
-use crate::money::Nanos;
-use crate::status::Status;
-use std::fmt;
-use threadseal_core::error::Error;
-use threadseal_core::error::ErrorKind;
-use threadseal_core::record::ThreadId;
+use crate::testing::prelude::*;
 use threadseal_core::time::Timestamp;
 
 pub(super) fn id(text: &str) -> ThreadId {
@@ -23,160 +18,153 @@ pub(super) fn usd(text: &str) -> Nanos {
 
 /// Runs them all, each on an empty ledger.
 pub(super) fn all<L: BudgetLedger>(empty: impl Fn() -> L) {
-    a_root_spends_up_to_its_ceiling_and_is_told_beyond(&empty());
-    what_is_set_aside_comes_out_of_what_remains(&empty());
-    spending_cascades_once_to_every_thread_above(&empty());
-    a_repeated_commit_counts_once(&empty());
-    what_was_not_spent_goes_back(&empty());
-    an_ended_thread_keeps_what_its_children_may_still_spend(&empty());
-    a_successor_gets_what_remains(&empty());
+    a_root_spends_up_to_its_ceiling_and_is_told_beyond(&Book(&empty()));
+    what_is_set_aside_comes_out_of_what_remains(&tree(&empty()));
+    spending_cascades_once_to_every_thread_above(&tree(&empty()));
+    a_repeated_commit_counts_once(&tree(&empty()));
+    what_was_not_spent_goes_back(&tree(&empty()));
+    an_ended_thread_keeps_what_its_children_may_still_spend(&tree(&empty()));
+    a_successor_gets_what_remains(&tree(&empty()));
 }
 
-fn refused<T: fmt::Debug>(result: Result<T, Error>) {
-    assert_eq!(result.unwrap_err().kind(), ErrorKind::Refused);
+/// A ledger, whose amounts are texts.
+struct Book<'l>(&'l dyn BudgetLedger);
+
+impl Book<'_> {
+    fn register(&self, thread: &str, max: &str) -> Result<(), Error> {
+        self.0.register(&id(thread), usd(max), at(0))
+    }
+
+    fn reserve(&self, thread: &str, of: &str, amount: &str) -> Result<(), Error> {
+        self.0.reserve(&id(thread), &id(of), usd(amount), at(1))
+    }
+
+    fn commit(&self, thread: &str, turn: &str, amount: &str) -> Result<Budget, Error> {
+        self.0.commit(&id(thread), turn, usd(amount), at(2))
+    }
+
+    fn release(&self, thread: &str, status: Status) -> Result<Nanos, Error> {
+        self.0.release(&id(thread), status, at(3))
+    }
+
+    fn transfer(&self, from: &str, to: &str) -> Result<Nanos, Error> {
+        self.0.transfer(&id(from), &id(to), at(4))
+    }
+
+    fn get(&self, thread: &str) -> Option<Budget> {
+        self.0.get(&id(thread)).unwrap()
+    }
+
+    /// Checks what remains of a budget, and what was spent.
+    #[track_caller]
+    fn is(&self, thread: &str, remaining: &str, actual: &str) {
+        let budget = self.get(thread).unwrap();
+        let found = (budget.remaining, budget.actual);
+        assert_eq!(found, (usd(remaining), usd(actual)), "{thread}");
+    }
 }
 
-fn state(ledger: &dyn BudgetLedger, thread: &str) -> (String, String) {
-    let budget = ledger.get(&id(thread)).unwrap().unwrap();
-    (budget.remaining.to_string(), budget.actual.to_string())
-}
-
-fn is(ledger: &dyn BudgetLedger, thread: &str, remaining: &str, actual: &str) {
-    let (left, spent) = state(ledger, thread);
-    assert_eq!(
-        (usd(&left), usd(&spent)),
-        (usd(remaining), usd(actual)),
-        "{thread}"
-    );
+#[track_caller]
+fn refused<T>(result: Result<T, Error>) {
+    assert_eq!(result.err().unwrap().kind(), ErrorKind::Refused);
 }
 
 /// `root` with a dollar, of which `child` has 0.6, of which `leaf` has 0.25.
-fn tree(ledger: &dyn BudgetLedger) {
-    ledger.register(&id("root"), usd("1"), at(0)).unwrap();
-    ledger
-        .reserve(&id("child"), &id("root"), usd("0.6"), at(1))
-        .unwrap();
-    ledger
-        .reserve(&id("leaf"), &id("child"), usd("0.25"), at(2))
-        .unwrap();
+fn tree(ledger: &dyn BudgetLedger) -> Book<'_> {
+    let book = Book(ledger);
+    book.register("root", "1").unwrap();
+    book.reserve("child", "root", "0.6").unwrap();
+    book.reserve("leaf", "child", "0.25").unwrap();
+    book
 }
 
-fn a_root_spends_up_to_its_ceiling_and_is_told_beyond(ledger: &dyn BudgetLedger) {
-    assert_eq!(ledger.get(&id("root")).unwrap(), None);
-    refused(ledger.commit(&id("root"), "1", usd("0.1"), at(0)));
-    ledger.register(&id("root"), usd("1"), at(0)).unwrap();
-    refused(ledger.register(&id("root"), usd("2"), at(0)));
-    let budget = ledger.commit(&id("root"), "1", usd("0.9"), at(1)).unwrap();
-    assert!(budget.actual <= usd("1"));
-    is(ledger, "root", "0.1", "0.9");
-    let budget = ledger
-        .commit(&id("root"), "2", usd("0.100000001"), at(2))
-        .unwrap();
-    assert!(budget.actual > usd("1"));
-    is(ledger, "root", "0", "1.000000001");
+fn a_root_spends_up_to_its_ceiling_and_is_told_beyond(book: &Book<'_>) {
+    assert_eq!(book.get("root"), None);
+    refused(book.commit("root", "1", "0.1"));
+    book.register("root", "1").unwrap();
+    refused(book.register("root", "2"));
+    assert!(book.commit("root", "1", "0.9").unwrap().actual <= usd("1"));
+    book.is("root", "0.1", "0.9");
+    assert!(book.commit("root", "2", "0.100000001").unwrap().actual > usd("1"));
+    book.is("root", "0", "1.000000001");
 }
 
-fn what_is_set_aside_comes_out_of_what_remains(ledger: &dyn BudgetLedger) {
-    tree(ledger);
-    is(ledger, "root", "0.4", "0");
-    is(ledger, "child", "0.35", "0");
-    is(ledger, "leaf", "0.25", "0");
-    refused(ledger.reserve(&id("other"), &id("root"), usd("0.400000001"), at(3)));
-    assert_eq!(ledger.get(&id("other")).unwrap(), None);
-    ledger
-        .reserve(&id("other"), &id("root"), usd("0.4"), at(3))
-        .unwrap();
-    refused(ledger.reserve(&id("other"), &id("root"), Nanos::ZERO, at(4)));
-    refused(ledger.reserve(&id("x"), &id("nobody"), Nanos::ZERO, at(4)));
+fn what_is_set_aside_comes_out_of_what_remains(book: &Book<'_>) {
+    book.is("root", "0.4", "0");
+    book.is("child", "0.35", "0");
+    book.is("leaf", "0.25", "0");
+    refused(book.reserve("other", "root", "0.400000001"));
+    assert_eq!(book.get("other"), None);
+    book.reserve("other", "root", "0.4").unwrap();
+    refused(book.reserve("other", "root", "0"));
+    refused(book.reserve("x", "nobody", "0"));
 }
 
-fn spending_cascades_once_to_every_thread_above(ledger: &dyn BudgetLedger) {
-    tree(ledger);
-    ledger.commit(&id("leaf"), "1", usd("0.2"), at(3)).unwrap();
-    is(ledger, "leaf", "0.05", "0.2");
-    is(ledger, "child", "0.35", "0.2");
-    is(ledger, "root", "0.4", "0.2");
-    ledger.commit(&id("root"), "1", usd("0.1"), at(4)).unwrap();
-    is(ledger, "root", "0.3", "0.3");
-    ledger
-        .commit(&id("child"), "1", usd("0.05"), at(4))
-        .unwrap();
-    is(ledger, "child", "0.3", "0.25");
-    is(ledger, "root", "0.3", "0.35");
+fn spending_cascades_once_to_every_thread_above(book: &Book<'_>) {
+    book.commit("leaf", "1", "0.2").unwrap();
+    book.is("leaf", "0.05", "0.2");
+    book.is("child", "0.35", "0.2");
+    book.is("root", "0.4", "0.2");
+    book.commit("root", "1", "0.1").unwrap();
+    book.is("root", "0.3", "0.3");
+    book.commit("child", "1", "0.05").unwrap();
+    book.is("child", "0.3", "0.25");
+    book.is("root", "0.3", "0.35");
 }
 
-fn a_repeated_commit_counts_once(ledger: &dyn BudgetLedger) {
-    tree(ledger);
+fn a_repeated_commit_counts_once(book: &Book<'_>) {
     for _ in 0..3 {
-        ledger
-            .commit(&id("leaf"), "turn 1", usd("0.01"), at(3))
-            .unwrap();
+        book.commit("leaf", "turn 1", "0.01").unwrap();
     }
-    refused(ledger.commit(&id("leaf"), "turn 1", usd("0.02"), at(3)));
-    ledger
-        .commit(&id("child"), "turn 1", usd("0.02"), at(3))
-        .unwrap();
-    is(ledger, "root", "0.4", "0.03");
+    refused(book.commit("leaf", "turn 1", "0.02"));
+    book.commit("child", "turn 1", "0.02").unwrap();
+    book.is("root", "0.4", "0.03");
 }
 
-fn what_was_not_spent_goes_back(ledger: &dyn BudgetLedger) {
-    tree(ledger);
-    ledger.commit(&id("leaf"), "1", usd("0.2"), at(3)).unwrap();
-    let back = ledger
-        .release(&id("leaf"), Status::Completed, at(4))
-        .unwrap();
-    assert_eq!(back, usd("0.05"));
-    is(ledger, "child", "0.4", "0.2");
-    let again = ledger
-        .release(&id("leaf"), Status::Completed, at(5))
-        .unwrap();
-    assert_eq!(again, Nanos::ZERO);
-    refused(ledger.release(&id("leaf"), Status::Error, at(5)));
-    refused(ledger.release(&id("nobody"), Status::Error, at(5)));
-    assert!(
-        ledger
-            .release(&id("child"), Status::Running, at(5))
-            .is_err()
-    );
-    ledger.release(&id("child"), Status::Error, at(6)).unwrap();
-    is(ledger, "root", "0.8", "0.2");
-    refused(ledger.reserve(&id("late"), &id("child"), Nanos::ZERO, at(7)));
-    let child = ledger.get(&id("child")).unwrap().unwrap();
+fn what_was_not_spent_goes_back(book: &Book<'_>) {
+    book.commit("leaf", "1", "0.2").unwrap();
     assert_eq!(
-        (child.reserved, child.status.as_str()),
-        (usd("0.2"), "error")
+        book.release("leaf", Status::Completed).unwrap(),
+        usd("0.05")
     );
+    book.is("child", "0.4", "0.2");
+    assert_eq!(
+        book.release("leaf", Status::Completed).unwrap(),
+        Nanos::ZERO
+    );
+    refused(book.release("leaf", Status::Error));
+    refused(book.release("nobody", Status::Error));
+    assert!(book.release("child", Status::Running).is_err());
+    book.release("child", Status::Error).unwrap();
+    book.is("root", "0.8", "0.2");
+    refused(book.reserve("late", "child", "0"));
+    let child = book.get("child").unwrap();
+    assert_eq!((child.reserved, &*child.status), (usd("0.2"), "error"));
 }
 
-fn an_ended_thread_keeps_what_its_children_may_still_spend(ledger: &dyn BudgetLedger) {
-    tree(ledger);
-    let back = ledger
-        .release(&id("child"), Status::Completed, at(3))
-        .unwrap();
-    assert_eq!(back, usd("0.35"));
-    is(ledger, "root", "0.75", "0");
-    ledger.commit(&id("leaf"), "1", usd("0.1"), at(4)).unwrap();
-    is(ledger, "root", "0.75", "0.1");
-    ledger
-        .release(&id("leaf"), Status::Completed, at(5))
-        .unwrap();
-    is(ledger, "root", "0.9", "0.1");
+fn an_ended_thread_keeps_what_its_children_may_still_spend(book: &Book<'_>) {
+    assert_eq!(
+        book.release("child", Status::Completed).unwrap(),
+        usd("0.35")
+    );
+    book.is("root", "0.75", "0");
+    book.commit("leaf", "1", "0.1").unwrap();
+    book.is("root", "0.75", "0.1");
+    book.release("leaf", Status::Completed).unwrap();
+    book.is("root", "0.9", "0.1");
     // A late bill is recorded all the same.
-    ledger.commit(&id("leaf"), "2", usd("0.01"), at(6)).unwrap();
-    is(ledger, "root", "0.89", "0.11");
+    book.commit("leaf", "2", "0.01").unwrap();
+    book.is("root", "0.89", "0.11");
 }
 
-fn a_successor_gets_what_remains(ledger: &dyn BudgetLedger) {
-    tree(ledger);
-    ledger.commit(&id("child"), "1", usd("0.1"), at(3)).unwrap();
-    let given = ledger.transfer(&id("child"), &id("next"), at(4)).unwrap();
-    assert_eq!(given, usd("0.25"));
-    is(ledger, "next", "0.25", "0");
+fn a_successor_gets_what_remains(book: &Book<'_>) {
+    book.commit("child", "1", "0.1").unwrap();
+    assert_eq!(book.transfer("child", "next").unwrap(), usd("0.25"));
+    book.is("next", "0.25", "0");
     // 0.1 spent, 0.25 for the successor, 0.25 for the leaf that still runs.
-    is(ledger, "root", "0.4", "0.1");
-    refused(ledger.transfer(&id("child"), &id("again"), at(5)));
-    let root = ledger.transfer(&id("root"), &id("root-2"), at(6)).unwrap();
-    assert_eq!(root, usd("0.4"));
-    is(ledger, "root-2", "0.4", "0");
-    assert_eq!(ledger.get(&id("root-2")).unwrap().unwrap().parent, None);
+    book.is("root", "0.4", "0.1");
+    refused(book.transfer("child", "again"));
+    assert_eq!(book.transfer("root", "root-2").unwrap(), usd("0.4"));
+    book.is("root-2", "0.4", "0");
+    assert_eq!(book.get("root-2").unwrap().parent, None);
 }

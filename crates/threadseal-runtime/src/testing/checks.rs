@@ -148,6 +148,9 @@ impl Ended for Ran {
     }
 }
 
+/// The text that an attacker makes of the text of a file.
+pub(crate) type Attack<'a> = dyn Fn(&str) -> String + 'a;
+
 /// Replaces each `from` in a file.
 #[track_caller]
 pub(crate) fn edit(path: impl AsRef<Path>, from: &str, to: &str) {

@@ -39,7 +39,8 @@ fn asynchronous_children_run_beside_their_parent_and_end_before_it() {
     let events = scene.events(&ran.thread);
     let mut started = children(&events, "child_thread_started");
     let mut ended = children(&events, "child_thread_ended");
-    (started.sort(), ended.sort());
+    started.sort();
+    ended.sort();
     assert_eq!((started.len(), &started), (2, &ended));
     // The answer that began them came back before they ended.
     let kinds = events.kinds();

@@ -183,7 +183,7 @@ fn a_record_that_does_not_verify_enters_nothing() {
             .filter(|line| !line.contains("checkpoint"))
             .collect::<String>()
     };
-    let attacks: [(&str, &dyn Fn(&str) -> String); 5] = [
+    let attacks: [(&str, &Attack<'_>); 5] = [
         ("transcript.jsonl", &|text| {
             text.replace("Gladly.", "Never.")
         }),

@@ -18,7 +18,7 @@ fn refuses(
     scene: &Scene,
     [attacked, resumed]: [&ThreadId; 2],
     name: &str,
-    attack: &dyn Fn(&str) -> String,
+    attack: &Attack<'_>,
     parts: &str,
 ) {
     let path = match name {
@@ -44,7 +44,7 @@ fn every_record_of_a_chain_its_papers_and_its_parent_must_verify() {
     let tail = |text: &str| format!("{text}{}", text.lines().nth(2).unwrap());
     let last = |text: &str| format!("{text}{}", text.lines().last().unwrap());
     let but = |text: &str, count: usize| lines(text, text.lines().count() - count);
-    let attacks: [(&str, &dyn Fn(&str) -> String, &str); 13] = [
+    let attacks: [(&str, &Attack<'_>, &str); 13] = [
         (
             "transcript.jsonl",
             &|text| {
@@ -157,7 +157,7 @@ fn a_child_is_resumed_only_under_a_parent_that_verifies() {
     let scene = Scene::new().signed();
     let parent = scene.run(BEGETS).thread;
     let child = child_of(&scene, &parent);
-    let attacks: [(&str, &dyn Fn(&str) -> String, &str); 4] = [
+    let attacks: [(&str, &Attack<'_>, &str); 4] = [
         (
             "thread.json",
             &|text| text.replace("\"turns\": 25", "\"turns\": 99"),

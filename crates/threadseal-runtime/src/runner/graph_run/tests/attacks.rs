@@ -112,7 +112,7 @@ fn a_state_that_its_owner_signed_and_the_record_does_not_hold_stops_the_run() {
 // T-GRA-03
 #[test]
 fn a_transcript_that_was_changed_cut_or_exchanged_stops_the_run() {
-    let change = |work: &dyn Fn(&str) -> String, why: &str| {
+    let change = |work: &Attack<'_>, why: &str| {
         let attack = |scene: &Scene, run: &ThreadId| {
             let path = scene.transcript(run);
             let text = scene.text(&path);
