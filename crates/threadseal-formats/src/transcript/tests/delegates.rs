@@ -164,6 +164,7 @@ fn the_word_for_a_first_key_begins_nothing_but_what_the_authority_saw() {
         (&with_model, "demo/t-1", Verdict::Forged),
         (&able, "demo/t-1", Verdict::Forged),
     ] {
+        let _row = Row((thread, &manifest.model, &manifest.capabilities));
         let report = invented(&bench, manifest.clone(), word, thread);
         is(&report, verdict, "");
     }

@@ -167,6 +167,7 @@ fn a_turn_of_a_later_epoch_is_proved_through_the_keys_before_it() {
     draft.link_by(&bench.native).unwrap();
     let verified = bench.verified(&draft.bytes);
     for turn in 1..=4 {
+        let _row = Row(turn);
         let proof = TurnProof::make(&verified, &draft.bytes, turn).unwrap();
         let checked = check_file(proof.to_string().as_bytes(), &bench.options());
         is(&checked.report, Verdict::Verified, "");
