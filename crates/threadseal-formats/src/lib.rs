@@ -24,6 +24,8 @@ pub mod ledger;
 pub mod lineage;
 #[cfg(feature = "scroll")]
 pub mod scroll;
+#[cfg(test)]
+mod testing;
 #[cfg(feature = "transcript")]
 pub mod transcript;
 pub mod verified;

@@ -1,6 +1,7 @@
 //! Native seals, both signatures in one file, and the verdict of each profile on them.
 
 use super::*;
+use crate::testing::Row;
 use std::sync::LazyLock;
 use threadseal_core::key::{KeyUsage, Signer};
 use threadseal_core::record::{Head, RecordId};
@@ -250,14 +251,21 @@ fn strangers_pinned_and_revoked_keys() {
     let both = seal(&rye_with(b"x\n", kind, 3).unwrap(), kind);
     let pinned = Trust::key(key(1));
     let ended = revoked(TRUST.clone(), "key-1", time("2026-06-01T00:00:00Z"));
-    for (bytes, trust, verdict, code) in [
-        (&strange, &*TRUST, Verdict::UnknownSigner, ""),
-        (&misused, &TRUST, Verdict::UnknownSigner, ""),
-        (&strange, &pinned, Verdict::Forged, ""),
-        (&own, &pinned, Verdict::Verified, ""),
-        (&both, &pinned, Verdict::Verified, "other_signer"),
-        (&own, &ended, Verdict::Forged, "key_revoked"),
+    for (row, bytes, trust, verdict, code) in [
+        ("strange", &strange, &*TRUST, Verdict::UnknownSigner, ""),
+        ("misused", &misused, &TRUST, Verdict::UnknownSigner, ""),
+        ("strange, pinned", &strange, &pinned, Verdict::Forged, ""),
+        ("own, pinned", &own, &pinned, Verdict::Verified, ""),
+        (
+            "both, pinned",
+            &both,
+            &pinned,
+            Verdict::Verified,
+            "other_signer",
+        ),
+        ("own, ended", &own, &ended, Verdict::Forged, "key_revoked"),
     ] {
+        let _row = Row(row);
         let outcome = verify(bytes, &Options::new(kind, trust, time(NOW))).unwrap();
         is(&outcome.report, verdict, code);
         assert_eq!(outcome.verified.is_some(), verdict == Verdict::Verified);

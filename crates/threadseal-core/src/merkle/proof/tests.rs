@@ -87,12 +87,12 @@ fn a_leaf_is_proved_nowhere_else() {
                         size: size_said,
                         ..head(&leaves)
                     };
-                    let at = format!("{index} {size} {other} {size_said}");
+                    let at = (index, size, other, size_said);
                     let right = (other, size_said) == (index, size);
                     let itself = proof.check(leaf, other, &tree).is_ok();
-                    assert_eq!(itself && size_said == size, right, "{at}");
+                    assert_eq!(itself && size_said == size, right, "{at:?}");
                     // A wrong size can at best claim this very leaf under the same root.
-                    assert!(!itself || other == index, "{at}");
+                    assert!(!itself || other == index, "{at:?}");
                 }
             }
         }
@@ -107,24 +107,24 @@ fn every_small_tree_grows_out_of_every_smaller_one_by_the_hashes_of_the_definiti
         for old in 0..=new {
             let before = head(&leaves[..old as usize]);
             let proof = ConsistencyProof::make(old, new, &mut reader(&leaves)).unwrap();
-            let at = format!("{old} {new}");
+            let at = (old, new);
             if old > 0 {
                 let defined = subproof(old as usize, &leaves, true);
-                assert_eq!(proof.hashes(), defined, "{at}");
+                assert_eq!(proof.hashes(), defined, "{at:?}");
             }
-            assert_eq!(proof.check(&before, &tree), Ok(()), "{at}");
+            assert_eq!(proof.check(&before, &tree), Ok(()), "{at:?}");
             let with = |tree: TreeHead| TreeHead {
                 root: leaf_hash(b"other"),
                 ..tree
             };
-            assert!(proof.check(&with(before), &tree).is_err(), "{at}");
+            assert!(proof.check(&with(before), &tree).is_err(), "{at:?}");
             let grown = proof.check(&before, &with(tree)).is_ok();
-            assert_eq!(grown, old == 0 && new > 0, "{at}");
+            assert_eq!(grown, old == 0 && new > 0, "{at:?}");
             let wrong = TreeHead {
                 size: old + 1,
                 ..before
             };
-            assert!(proof.check(&wrong, &tree).is_err(), "{at}");
+            assert!(proof.check(&wrong, &tree).is_err(), "{at:?}");
         }
     }
 }

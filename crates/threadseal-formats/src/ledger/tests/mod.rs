@@ -2,6 +2,7 @@
 //! `AbstractRuntime`.
 
 use super::*;
+use crate::testing::Row;
 use threadseal_core::canon::json::{self, Text, Value};
 use threadseal_core::digest::Digest;
 use threadseal_core::key::PublicKey;

@@ -76,6 +76,7 @@ fn a_fork_convicts_the_agent_whose_key_is_trusted_now_and_nobody_else() {
             "key_ended",
         ),
     ] {
+        let _row = Row((&trust.pinned, at, code));
         let checked = check(&proof, &trust, at);
         is(&checked.report, verdict, "links_conflict");
         assert_eq!(codes(&checked.report).last(), Some(&code));
@@ -128,6 +129,7 @@ fn a_known_fork_speaks_against_every_copy_that_goes_on_from_it_and_no_other() {
         (&[&a, &before, &healed], Verified),
         (&[&a, &before, &parent, &b, &later, &healed], Verified),
     ] {
+        let _row = Row(files.iter().map(|made| made.hash).collect::<Vec<_>>());
         let code = if verdict == Forked { "fork_known" } else { "" };
         seen(files, fork, View::History, verdict, code);
     }
@@ -139,6 +141,7 @@ fn a_known_fork_speaks_against_every_copy_that_goes_on_from_it_and_no_other() {
         (&last, Open, "forks_unknown"),
         (&before, Verified, ""),
     ] {
+        let _row = Row(link.hash);
         seen(&[link], fork, View::Single, verdict, code);
     }
 }

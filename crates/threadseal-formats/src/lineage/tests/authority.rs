@@ -65,9 +65,11 @@ fn authority_moves_by_release_and_accept_and_the_source_is_out() {
     // target before it accepts.
     assert_eq!(story.authority.holder(), None);
     for seed in [2, 3, 1] {
+        let _row = Row(seed);
         story.refuses(&story.next(seed), Refusal::Kind(LinkKind::Checkpoint));
     }
     for seed in [1, 2, 4] {
+        let _row = Row(seed);
         story.refuses(&story.last.accept(seed), Refusal::Signer);
     }
     story.take(story.last.accept(3));
@@ -102,14 +104,17 @@ fn only_the_root_recovers_and_two_epochs_on() {
     let mut story = Story::begin();
     story.take(story.last.release(2, 3));
     for seed in [2, 3] {
+        let _row = Row(seed);
         story.refuses(&story.recovered(seed, 4, 2), Refusal::Signer);
     }
     for found in [0, 1, 3] {
+        let _row = Row(found);
         story.refuses(&story.recovered(1, 4, found), epoch(2, found));
     }
     story.take(story.recovered(1, 4, 2));
     assert_eq!(story.authority.holder(), Some(&key(4)));
     for seed in [1, 2, 3] {
+        let _row = Row(seed);
         story.refuses(&story.next(seed), Refusal::Signer);
     }
     story.take(story.next(4));

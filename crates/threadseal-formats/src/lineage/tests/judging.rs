@@ -172,7 +172,8 @@ fn each_rule_between_two_links_has_its_verdict() {
         ("", Verified, |h| h.epoch.generation = 1),
         ("", Verified, |h| h.lease_expiry = NOW),
     ];
-    for (code, verdict, change) in rules {
+    for (number, (code, verdict, change)) in rules.into_iter().enumerate() {
+        let _row = Row(number);
         let b = a.next_with(1, b"second", change);
         pinned(&[&a, &b], verdict, code);
     }

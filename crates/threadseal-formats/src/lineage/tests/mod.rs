@@ -14,6 +14,7 @@ mod transfer;
 
 use self::made::*;
 use super::*;
+use crate::testing::Row;
 use threadseal_core::digest::Digest;
 use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
 use threadseal_core::record::{ExpectedHead, Head, RecordId};

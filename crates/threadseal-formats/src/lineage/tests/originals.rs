@@ -153,6 +153,7 @@ fn a_handover_is_live_on_the_machine_that_gave_the_agent_away_and_nowhere_else()
         (&offer, &offer, RolledBack, "live_behind"),
         (&one, &later, RolledBack, "live_behind"),
     ] {
+        let _row = Row((source.header.tick, target.header.tick, verdict));
         let live = [
             ("here/counter.checkpoint", source, 1),
             ("there/counter.checkpoint", target, 2),

@@ -5,6 +5,7 @@ mod verdicts;
 mod weaknesses;
 
 use super::*;
+use crate::testing::Row;
 use threadseal_core::canon::json::{self, Value};
 use threadseal_core::canon::{cbor, jcs};
 use threadseal_core::digest::Digest;

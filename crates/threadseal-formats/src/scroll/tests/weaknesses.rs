@@ -95,6 +95,7 @@ fn weakness_3_gaps_and_repetitions_in_a_sealed_chain_are_noticed() {
         (&[0, 0], Tampered, "turn_repeated"),
         (&[0, 1, 0], Tampered, "turn_repeated"),
     ] {
+        let _row = Row(numbers);
         let turns = numbers.iter().map(|number| turn(*number, "x"));
         says(&chain_of(turns, Some(1)), verdict, code);
     }
@@ -124,6 +125,7 @@ fn weakness_4_a_body_that_is_not_what_its_hash_says_is_tampered() {
             "body_hash_wrong",
         ),
     ] {
+        let _row = Row((list, number));
         let tool = format!(
             r#"[{{"id":"1","name":"n","status":"ok","{hash}":"sha256:{good}","{body}":{{"a":{number}}}}}]"#
         );
@@ -172,6 +174,7 @@ fn weakness_6_what_two_readers_understand_differently_is_refused() {
         ("\"turn\":0", "\"turn\":1e400"),
         ("\"hi\"", &deep),
     ] {
+        let _row = Row(to);
         let changed = text.replace(from, to);
         assert_ne!(changed, text);
         let outcome = judged(changed.as_bytes(), &[1]);
@@ -239,6 +242,7 @@ fn weakness_10_only_an_array_of_turns_is_a_scroll_and_an_empty_one_proves_nothin
     let one = jcs::to_vec(&chain(1, Some(1))[0]).unwrap();
     let trust = trust(&[1]);
     for text in [&b"{}"[..], b"42", b"", b"\"x\"", b"null", &one] {
+        let _row = Row(text);
         let options = ChainOptions::default();
         let judging = Judging::new(&trust, now());
         let outcome = judge(text, Container::Array, options, &judging);

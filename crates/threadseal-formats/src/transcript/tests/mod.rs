@@ -37,6 +37,7 @@ use super::manifest::Manifest;
 use super::sealing_keys::SealingKeys;
 use super::turn_proof::{Checked, ShownLine, TurnProof, WithBodies, check_file, check_file_by};
 use super::*;
+use crate::testing::Row;
 use crate::verified::Verified;
 use std::sync::Arc;
 use threadseal_core::digest::Digest;

@@ -255,6 +255,15 @@ impl<'b> Draft<'b> {
     pub(super) fn verdict(&self) -> Verdict {
         self.report().verdict
     }
+
+    pub(super) fn first(&self) -> String {
+        first(&self.report())
+    }
+}
+
+/// The verdict and the first finding: `forged: key_not_allowed`.
+pub(super) fn first(report: &Report) -> String {
+    format!("{}: {}", report.verdict, codes(report)[0])
 }
 
 pub(super) fn native(seed: u8) -> LocalSigner {

@@ -88,6 +88,7 @@ fn a_tail_is_told_apart_by_how_it_ends() {
         (b"\n", "line_malformed"),
         (b"\xff\n", "line_malformed"),
     ] {
+        let _row = Row(tail);
         let outcome = bench.verify(&[&bytes[..], tail].concat());
         is(&outcome.report, Verdict::UnsignedTail, code);
         let until = outcome.report.trusted_until.unwrap();

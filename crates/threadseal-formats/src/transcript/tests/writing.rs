@@ -84,6 +84,7 @@ fn a_fencing_token_stands_in_each_seal_and_a_lower_one_is_refused_and_found() {
     assert_eq!(again.verdict(), Verdict::Open);
     // A writer that had lost the record but seals nevertheless, or leaves its token out.
     for fallen in [Some(3), None] {
+        let _row = Row(fallen);
         let mut zombie = again.clone();
         zombie.sealer.fence = fallen;
         zombie.event("cognition_out", "{}");

@@ -1,6 +1,7 @@
 //! Records from the sealer, and the verdicts on changed ones. Attacks are in `weaknesses`.
 
 use super::*;
+use crate::testing::Row;
 use crate::transcript::rye_compat::{self, Answers};
 use proptest::prelude::*;
 use threadseal_core::canon::json::{self, Value};

@@ -16,6 +16,7 @@ fn rye_8_1_content_smuggled_past_line_ends_is_tampered() {
     for separator in [
         "\r", "\u{b}", "\u{c}", "\u{1c}", "\u{1e}", "\u{85}", "\u{2028}", "\u{2029}",
     ] {
+        let _row = Row(separator);
         let before = [head, evil, separator.as_bytes(), last].concat();
         let torn = [&bytes[..bytes.len() - 1], separator.as_bytes(), evil].concat();
         let behind = [&torn[..], b"\n"].concat();
@@ -269,6 +270,7 @@ fn rye_8_14_the_last_event_is_sealed_when_the_checkpoint_follows_it() {
 fn rye_8_16_a_torn_line_is_a_tail_and_a_sealed_torn_line_is_named() {
     let bytes = record(2);
     for cut in last_line(&bytes) + 1..bytes.len() {
+        let _row = Row(cut);
         let report = report(&bytes[..cut]);
         is(&report, Verdict::UnsignedTail, "torn_tail");
         let mut severities = report.findings.iter().map(|f| f.severity);
