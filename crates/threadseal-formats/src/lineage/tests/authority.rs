@@ -284,10 +284,10 @@ fn a_link_that_moves_authority_changes_nothing_else() {
         (Some("tick"), |header| header.tick += 1),
         (Some("budget"), |header| header.budget -= 1),
         (Some("code hash"), |header| {
-            header.code = Digest::of(b"other")
+            header.code = Digest::of(b"other");
         }),
         (Some("transcript head"), |header| {
-            part(header).transcript = None
+            part(header).transcript = None;
         }),
         (Some("receipts"), |header| {
             part(header).receipts = Some(Digest::of(b"r"));

@@ -35,7 +35,7 @@ fn what_a_version_does_not_hold_is_not_written() {
     let edits: [(&str, fn(&mut CheckpointHeader)); 5] = [
         ("too much", |header| header.signer = Some([1; 32])),
         ("no key, no signature", |header| {
-            header.version = Version::V4
+            header.version = Version::V4;
         }),
         ("no agent", |header| header.version = Version::V5),
         ("not written", |header| header.version = Version::V2),

@@ -158,7 +158,7 @@ fn a_package_whose_parts_do_not_fit_together_is_not_taken() {
         (TransferFault::Differs("epoch"), |p| p.epoch = 9),
         (TransferFault::Differs("generation"), |p| p.generation = 0),
         (TransferFault::Identity, |p| {
-            p.identity = identity(4).to_file()
+            p.identity = identity(4).to_file();
         }),
         (TransferFault::Identity, |p| p.identity[40] ^= 1),
         (TransferFault::Receipts, |p| p.receipts = vec![0xff; 4]),
