@@ -41,7 +41,7 @@ pub(crate) fn run(words: &[&str]) -> Fallible<bool> {
 
 fn all_steps(fuzz_seconds: u64) -> Vec<Step> {
     vec![
-        ("sweep", Box::new(crate::sweep::run)),
+        ("sweep", Box::new(|| crate::sweep::run(&[]))),
         ("migrate-sim", Box::new(|| crate::migrate::run(&[]))),
         ("fleet", Box::new(|| crate::fleet::run(&[]))),
         ("fuzz", Box::new(move || fuzz(fuzz_seconds))),

@@ -15,7 +15,7 @@ mod vectors;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask tidy | threats | sweep | bench [--quick] [--scroll | --ledger | --lineage | --runtime | --log] [--write FILE] | canon | vectors FOLDER | migrate-sim [SCHEDULES] | fleet [--quick] | campaign [--only NAME]... [--fuzz-seconds N] | house [--list] [--root DIR]";
+const USAGE: &str = "usage: cargo xtask tidy | threats | sweep [--quick] | bench [--quick] [--scroll | --ledger | --lineage | --runtime | --log] [--write FILE] | canon | vectors FOLDER | migrate-sim [SCHEDULES] | fleet [--quick] | campaign [--only NAME]... [--fuzz-seconds N] | house [--list] [--root DIR]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     let done = match words.as_slice() {
         ["tidy"] => tidy::run(),
         ["threats"] => tidy::write_threats(),
-        ["sweep"] => sweep::run(),
+        ["sweep", rest @ ..] => sweep::run(rest),
         ["bench", rest @ ..] => bench::run(rest),
         ["canon"] => canon::run(),
         ["migrate-sim", rest @ ..] => migrate::run(rest),
