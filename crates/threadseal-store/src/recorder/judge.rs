@@ -30,7 +30,7 @@ pub trait Judge {
     /// Verifies the native record in `file`, which its writer on `host` holds.
     ///
     /// # Errors
-    /// Kind `InvalidInput` when it is none, `External` when reading fails or the heads are damaged.
+    /// Kind `External` when reading fails or the heads are damaged.
     fn judge(&self, host: &Host, file: &RegularFile) -> Result<Judged, Error>;
 }
 

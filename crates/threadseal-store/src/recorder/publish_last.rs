@@ -1,7 +1,7 @@
 //! Records whose recorder ended after a seal was durable and before it was published.
 
 use super::admit::refusal;
-use super::judge::Judge;
+use super::judge::{Judge, record_in};
 use super::tail::TailPolicy;
 use crate::append::Log;
 use crate::examine;
@@ -20,11 +20,12 @@ use threadseal_core::record::Head;
 /// the record, but its bytes are durable afterwards.
 ///
 /// # Errors
-/// Kind `Refused` when the record does not verify up to its last seal or the log of this host was
+/// Kind `InvalidInput` when it is no native record. Kind `Refused` when the record does not verify up to its last seal or the log of this host was
 /// rolled back. Kind `External` when another process writes it or the system fails.
 pub fn publish_last_seal(host: &Host, path: &Path, judge: &dyn Judge) -> Result<Head, Error> {
     let lock = WriterLock::acquire(Arc::clone(&host.fs), path)?;
     let file = lock.reader()?;
+    record_in(&file)?;
     let mut judged = judge.judge(host, &file)?;
     // The bytes after the last seal have no promise, and stay where they are.
     judged.accept(host, TailPolicy::Hold)?;
