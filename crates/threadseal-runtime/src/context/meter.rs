@@ -3,8 +3,7 @@
 use crate::bounds::MAX_COUNTED_PIECE_BYTES;
 use crate::model::{ChatMessage, ToolSchema, Usage};
 use serde_json::{Value, json};
-use tiktoken_rs::CoreBPE;
-use tiktoken_rs::tokenizer::{Tokenizer, get_tokenizer};
+use tiktoken::CoreBpe;
 
 /// Characters of a token where no tokenizer fits.
 const CHARS_PER_TOKEN: u64 = 4;
@@ -14,19 +13,13 @@ const TOKENS_PER_MESSAGE: u64 = 4;
 
 /// Counts the tokens of texts as one model does, or estimates them.
 #[derive(Clone, Copy)]
-pub struct Counter(Option<&'static CoreBPE>);
+pub struct Counter(Option<&'static CoreBpe>);
 
 impl Counter {
     /// The counter of a model, by its name. A provider before the name (`openai/gpt-5`) is ignored.
     pub(crate) fn of_model(name: &str) -> Self {
         let name = name.rsplit('/').next().unwrap_or(name);
-        // Named one by one: the program then carries no other vocabulary.
-        Self(match get_tokenizer(name) {
-            Some(Tokenizer::O200kBase) => Some(tiktoken_rs::o200k_base_singleton()),
-            Some(Tokenizer::O200kHarmony) => Some(tiktoken_rs::o200k_harmony_singleton()),
-            Some(Tokenizer::Cl100kBase) => Some(tiktoken_rs::cl100k_base_singleton()),
-            _ => None,
-        })
+        Self(tiktoken::encoding_for_model(name))
     }
 
     /// The seed's estimate.
@@ -53,7 +46,7 @@ impl Counter {
                 end -= 1;
             }
             let (piece, after) = rest.split_at(end);
-            tokens += tokenizer.count_ordinary(piece) as u64;
+            tokens += tokenizer.count(piece) as u64;
             rest = after;
         }
         tokens
