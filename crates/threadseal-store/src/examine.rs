@@ -10,10 +10,11 @@
 
 use crate::heads::{HeadStore, RecordKind, StoredHead};
 use crate::host::Host;
+use crate::moved::SealedLines;
 use crate::pipeline;
 use crate::read::{CHUNK_BYTES, RegularFile, Source};
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use threadseal_core::digest::Digest;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::limits::{MAX_DOCUMENT_BYTES, MAX_LINE_BYTES};
@@ -291,6 +292,8 @@ pub struct Stripped {
     /// copy without them lost them. An observed log lost them if it is still in the place where it
     /// was sealed. Elsewhere it may be a copy of the log alone.
     pub certain: bool,
+    /// The place where it was sealed last, where this host knows it.
+    pub sealed_at: Option<PathBuf>,
 }
 
 /// Does `file` carry the very seal that is the known head of its record?
@@ -362,23 +365,33 @@ pub fn stripped_of(file: &RegularFile, host: &Host) -> Result<Option<Stripped>, 
                 continue;
             }
             let here = known.path_hint.as_deref() == Some(place.as_str());
-            // A log that was rotated begins with the same header, but not with the same lines.
-            let same_beginning = leaves.len() >= known.aliases.len().min(2)
-                && leaves.iter().all(|leaf| known.aliases.contains(leaf));
             let certain = match known.kind {
                 RecordKind::Transcript => true,
-                RecordKind::Observed => here && same_beginning,
+                RecordKind::Observed => here && !was_moved(file, &known, host)?,
                 RecordKind::Document => here,
                 // Its aliases name signers, not lines.
                 RecordKind::Scroll | RecordKind::Ledger | RecordKind::Lineage => false,
             };
+            let found = Stripped {
+                record,
+                certain,
+                sealed_at: known.path_hint.map(PathBuf::from),
+            };
             if certain {
-                return Ok(Some(Stripped { record, certain }));
+                return Ok(Some(found));
             }
-            likely = Some(Stripped { record, certain });
+            likely = Some(found);
         }
     }
     Ok(likely)
+}
+
+/// Is `file` another log, in the place of a log that was moved?
+fn was_moved(file: &RegularFile, known: &StoredHead, host: &Host) -> Result<bool, Error> {
+    match SealedLines::of_known(known) {
+        Some(sealed) => Ok(sealed.moved_from(host, file.path())?.is_some()),
+        None => Ok(false),
+    }
 }
 
 /// The record that this host sealed last in the place of `path`, where `record` is now and was not

@@ -58,6 +58,7 @@ pub mod host;
 pub mod ledger;
 pub mod lineage;
 pub mod lock;
+pub mod moved;
 #[cfg(feature = "object")]
 mod object_log;
 pub mod objects;

@@ -54,6 +54,15 @@ impl WriterLock {
     /// the system does). [`ErrorKind::InvalidInput`] when `path` is no regular file or cannot be
     /// written.
     pub fn acquire(fs: Arc<dyn Fs>, path: &Path) -> Result<Self, Error> {
+        Self::acquire_within(fs, path, Duration::ZERO)
+    }
+
+    /// As [`WriterLock::acquire`], but waits up to `wait` for a writer to finish: for programs that
+    /// write once and end.
+    ///
+    /// # Errors
+    /// As [`WriterLock::acquire`].
+    pub fn acquire_within(fs: Arc<dyn Fs>, path: &Path, wait: Duration) -> Result<Self, Error> {
         let path = &*sys::led_to(&*fs, path);
         let fail = |error: &std::io::Error| sys::failure("open for writing", path, error);
         for _ in 0..MAX_OPEN_ATTEMPTS {
@@ -68,11 +77,8 @@ impl WriterLock {
             let file = fs
                 .open(path, Access::Append)
                 .map_err(|error| fail(&error))?;
-            let locked = file.try_lock().map_err(|error| fail(&error))?;
+            wait_for_lock(&*fs, &*file, path, (wait, MAX_PAUSE), &|| true)?;
             let opened = file.metadata().map_err(|error| fail(&error))?;
-            if !locked {
-                return Err(held(path, fs.lock_holder(opened.identity)));
-            }
             // Between opening and locking the name may have been given to another file.
             let named = fs.metadata(path).map_err(|error| fail(&error))?;
             if named.identity == opened.identity {

@@ -1,8 +1,10 @@
 //! Seals logs that other programs write: `FILE.seal` beside `FILE` (`spec/transcript.md` §9).
 //!
 //! ```text
-//! read the seals ─► read the log against them ─► refuse if anything differs
-//!                                            └─► new leaves + seal ─► append, fsync ─► head
+//! no seals ─► refuse if this host sealed the log ─► leaves + seal ─► new file, fsync ─► head
+//! seals ─► lock ─► read the log against them ─► refuse if anything differs
+//!                                           ├─► new leaves + seal ─► append, fsync ─► head
+//!                                           └─► the log was moved: its seals follow, begin anew
 //! ```
 //! Invariants: the log is opened to read only; a seal is never replaced, only followed; nothing
 //! is sealed over a log that differs from its seals, or whose seals this host knows to be older.
@@ -12,14 +14,17 @@ use crate::examine;
 use crate::heads::{Durability, RecordKind};
 use crate::host::{Host, Published};
 use crate::lock::WriterLock;
+use crate::moved::SealedLines;
 use crate::read::{RegularFile, open_regular};
-use crate::sys::led_to;
+use crate::sys::{directory_of, failure, led_to};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::key::{PublicKey, Signer};
 use threadseal_core::limits::MAX_OBSERVED_LINES;
+use threadseal_core::record::RecordId;
 use threadseal_core::report::Verdict;
 use threadseal_formats::transcript::log::LogScan;
 use threadseal_formats::transcript::observed::{self, ObservedSeal, SealFile};
@@ -29,6 +34,9 @@ const SEAL_MODE: u32 = 0o644;
 
 /// Largest seal file: all leaves in base64, and a seal for every line.
 pub const MAX_SEAL_FILE_BYTES: usize = MAX_OBSERVED_LINES * 64;
+
+/// Tries to find log and seals in agreement while others move or make them.
+const MAX_ATTEMPTS: usize = 16;
 
 /// The path of the seals of `log`, which is no link.
 pub fn seal_path(log: &Path) -> PathBuf {
@@ -79,7 +87,10 @@ pub fn read_seal_file(host: &Host, path: &Path) -> Result<Option<Vec<u8>>, Error
 }
 
 /// Seals all whole lines of `log`. With `is_final` it also seals an unended last line, and nothing
-/// may be added afterwards.
+/// may be added afterwards. While another process seals the log, it waits up to `wait`.
+///
+/// Where the log was moved and another one began in its place, the seals are moved to the log that
+/// they cover, and the new log gets seals of its own.
 ///
 /// # Errors
 /// Kind `Refused` when the log or its seals do not verify, or this host knows newer seals, or
@@ -88,79 +99,209 @@ pub fn seal(
     host: &Host,
     log: &Path,
     is_final: bool,
+    wait: Duration,
     signer: &dyn Signer,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Sealed, Error> {
     let log = &*led_to(&*host.fs, log);
-    let path = seal_path(log);
-    if read_seals(host, log)?.is_none() {
+    let sealing = Sealing {
+        host,
+        log,
+        path: seal_path(log),
+        is_final,
+        signer,
+        progress,
+    };
+    for _ in 0..MAX_ATTEMPTS {
+        let sealed = if read_seals(host, log)?.is_none() {
+            sealing.first()?
+        } else {
+            sealing.next(wait)?
+        };
+        if let Some(sealed) = sealed {
+            return Ok(sealed);
+        }
+    }
+    let text = format!("{} is moved again and again", log.display());
+    Err(Error::new(ErrorKind::External, text))
+}
+
+/// The inputs of one sealing.
+struct Sealing<'a> {
+    host: &'a Host,
+    log: &'a Path,
+    /// The path of the seals.
+    path: PathBuf,
+    is_final: bool,
+    signer: &'a dyn Signer,
+    progress: &'a (dyn Fn(u64) + Sync),
+}
+
+impl Sealing<'_> {
+    /// Makes the seal file. `None` if another process has made it meanwhile.
+    fn first(&self) -> Result<Option<Sealed>, Error> {
+        let Self {
+            host, log, path, ..
+        } = self;
         let file = open_regular(&*host.fs, log)?;
-        return first_seal(host, &file, &path, is_final, signer, progress);
+        let refusal = self.refuse_stripped(&file);
+        // Who seals first makes the seal file, and then its head known. So the seal file of a known
+        // head is visible by now.
+        if host.fs.metadata(path).is_ok() {
+            return Ok(None);
+        }
+        refusal?;
+        let scan = examine::read_log(&file, None, self.is_final, self.progress)?;
+        if scan.new_leaves.is_empty() {
+            return Ok(Some(Sealed::Nothing));
+        }
+        let mut out = Vec::new();
+        let key: PublicKey = *self.signer.public_key();
+        let mut seals = observed::begin(host.new_record()?, key, &mut out);
+        let seal = self.add(&mut seals, &scan, &mut out)?;
+        // Locked until its head is known: the next writer continues a known record.
+        let locked = match Log::create(Arc::clone(&host.fs), path, SEAL_MODE, &out) {
+            Err(_) if host.fs.metadata(path).is_ok() => return Ok(None),
+            created => created?,
+        };
+        self.publish(&seal, &scan)?;
+        drop(locked);
+        Ok(Some(Sealed::Added(seal)))
     }
-    let lock = WriterLock::acquire(Arc::clone(&host.fs), &path)?;
-    // A log opened before the lock was held could be older than the seals of another process.
-    let file = open_regular(&*host.fs, log)?;
-    let bytes = lock.reader()?.read_whole(MAX_SEAL_FILE_BYTES)?;
-    let mut seals = parse(&bytes, &path)?;
-    let durable_floor = check_head(host, &seals, &path)?;
-    examine::refuse_displacing(host, log, RecordKind::Observed, &seals.record)?;
-    let scan = examine::read_log(&file, Some(&seals), is_final, progress)?;
-    check_lines(&seals, &scan, log)?;
-    let ends = is_final && seals.last().is_some_and(|last| !last.is_final);
-    if scan.new_leaves.is_empty() && !ends {
-        return Ok(Sealed::Unchanged);
-    }
-    host.refuse_doubted(&format!("{} has seals", path.display()), None)?;
-    host.refuse_pruned(&seals.record)?;
-    let sealed_bytes = seals.sealed_bytes;
-    let mut out = Vec::new();
-    let seal = add(host, &mut seals, &scan, is_final, signer, &mut out)?;
-    let mut file = Log::open(lock, durable_floor)?;
-    // Leaves without a seal, left by a crash: nothing was promised about them.
-    file.move_tail_aside(sealed_bytes)?;
-    file.append(&out)?;
-    file.sync()?;
-    publish(host, log, &seal, signer, &scan)?;
-    Ok(Sealed::Added(seal))
-}
 
-fn first_seal(
-    host: &Host,
-    file: &RegularFile,
-    path: &Path,
-    is_final: bool,
-    signer: &dyn Signer,
-    progress: &(dyn Fn(u64) + Sync),
-) -> Result<Sealed, Error> {
-    if let Some(stripped) = examine::stripped_of(file, host)?.filter(|stripped| stripped.certain) {
-        let (path, record) = (file.path().display(), stripped.record);
-        let text = format!("{path} was sealed here as record {record}, and its seals are gone");
-        return Err(Error::refused(format!("{text}; verify it")));
+    /// Refuses a log that has no seals, though this host sealed it.
+    fn refuse_stripped(&self, file: &RegularFile) -> Result<(), Error> {
+        let Self { host, log, .. } = self;
+        let stripped = examine::stripped_of(file, host)?.filter(|stripped| stripped.certain);
+        let stripped = stripped.map(|stripped| stripped.record);
+        let mut gone = None;
+        for record in self.displaced()?.into_iter().chain(stripped) {
+            // A record that was pruned, or restarted, has an end.
+            if host.heads.pruned(&record)?.is_none() {
+                gone = Some(record);
+                break;
+            }
+        }
+        let Some(record) = gone else {
+            return Ok(());
+        };
+        let log = log.display();
+        Err(Error::refused(format!(
+            "{log} was sealed here as record {record}, and its seals are gone; hint: restore {}, or threadseal seal --restart --why TEXT {log}",
+            self.path.display()
+        )))
     }
-    let scan = examine::read_log(file, None, is_final, progress)?;
-    if scan.new_leaves.is_empty() {
-        return Ok(Sealed::Nothing);
-    }
-    let mut out = Vec::new();
-    let key: PublicKey = *signer.public_key();
-    let mut seals = observed::begin(host.new_record()?, key, &mut out);
-    let seal = add(host, &mut seals, &scan, is_final, signer, &mut out)?;
-    drop(Log::create(Arc::clone(&host.fs), path, SEAL_MODE, &out)?);
-    publish(host, file.path(), &seal, signer, &scan)?;
-    Ok(Sealed::Added(seal))
-}
 
-/// Seals the lines that are new, now.
-fn add(
-    host: &Host,
-    seals: &mut SealFile,
-    scan: &LogScan,
-    is_final: bool,
-    signer: &dyn Signer,
-    out: &mut Vec<u8>,
-) -> Result<ObservedSeal, Error> {
-    let (leaves, whole) = (&scan.new_leaves, scan.whole_bytes);
-    seals.seal(leaves, whole, is_final, host.clock.now()?, signer, out)
+    /// The record that this host sealed in the place of the log, if it was not moved.
+    fn displaced(&self) -> Result<Option<RecordId>, Error> {
+        let Self { host, log, .. } = self;
+        let place = host.place(log);
+        let Some(known) = host.heads.find_by_place(RecordKind::Observed, &place)? else {
+            return Ok(None);
+        };
+        let moved = match SealedLines::of_known(&known) {
+            Some(sealed) => sealed.moved_from(host, log)?,
+            None => None,
+        };
+        Ok(moved.is_none().then_some(known.head.record))
+    }
+
+    /// Continues the seal file. `None` if it was moved to the log that it covers.
+    fn next(&self, wait: Duration) -> Result<Option<Sealed>, Error> {
+        let Self {
+            host, log, path, ..
+        } = self;
+        let lock = match WriterLock::acquire_within(Arc::clone(&host.fs), path, wait) {
+            Err(_) if host.fs.metadata(path).is_err() => return Ok(None),
+            lock => lock?,
+        };
+        // A log opened before the lock was held could be older than the seals of another process.
+        let file = open_regular(&*host.fs, log)?;
+        let bytes = lock.reader()?.read_whole(MAX_SEAL_FILE_BYTES)?;
+        let mut seals = parse(&bytes, path)?;
+        let durable_floor = check_head(host, &seals, path)?;
+        examine::refuse_displacing(host, log, RecordKind::Observed, &seals.record)?;
+        let scan = examine::read_log(&file, Some(&seals), self.is_final, self.progress)?;
+        if let Err(differs) = check_lines(&seals, &scan, log) {
+            return match self.moved(&seals)? {
+                Some(moved) => self.move_seals(&seals, &moved).map(|()| None),
+                None => Err(differs),
+            };
+        }
+        let ends = self.is_final && seals.last().is_some_and(|last| !last.is_final);
+        if scan.new_leaves.is_empty() && !ends {
+            return Ok(Some(Sealed::Unchanged));
+        }
+        host.refuse_doubted(&format!("{} has seals", path.display()), None)?;
+        host.refuse_pruned(&seals.record)?;
+        let sealed_bytes = seals.sealed_bytes;
+        let mut out = Vec::new();
+        let seal = self.add(&mut seals, &scan, &mut out)?;
+        let mut file = Log::open(lock, durable_floor)?;
+        // Leaves without a seal, left by a crash: nothing was promised about them.
+        file.move_tail_aside(sealed_bytes)?;
+        file.append(&out)?;
+        file.sync()?;
+        self.publish(&seal, &scan)?;
+        Ok(Some(Sealed::Added(seal)))
+    }
+
+    fn moved(&self, seals: &SealFile) -> Result<Option<PathBuf>, Error> {
+        match SealedLines::of_seals(seals) {
+            Some(sealed) => sealed.moved_from(self.host, self.log),
+            None => Ok(None),
+        }
+    }
+
+    /// Moves the seals to the log that they cover, which is at `moved` now.
+    fn move_seals(&self, seals: &SealFile, moved: &Path) -> Result<(), Error> {
+        let (host, to) = (self.host, seal_path(moved));
+        host.fs
+            .rename_no_replace(&self.path, &to)
+            .and_then(|()| host.fs.sync_dir(directory_of(&to)))
+            .and_then(|()| host.fs.sync_dir(directory_of(&self.path)))
+            .map_err(|error| failure("move the seals to", &to, &error))?;
+        // The place of a record that is known here.
+        match host.heads.fetch(&seals.record)? {
+            Some(known) => host.publish(&Published {
+                head: known.head,
+                root: known.root,
+                key: known.key,
+                kind: RecordKind::Observed,
+                is_final: known.is_final,
+                thread: None,
+                path: Some(moved),
+                aliases: &known.aliases,
+                durability: Durability::Durable,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Seals the lines that are new, now.
+    fn add(
+        &self,
+        seals: &mut SealFile,
+        scan: &LogScan,
+        out: &mut Vec<u8>,
+    ) -> Result<ObservedSeal, Error> {
+        let (leaves, whole, now) = (&scan.new_leaves, scan.whole_bytes, self.host.clock.now()?);
+        seals.seal(leaves, whole, self.is_final, now, self.signer, out)
+    }
+
+    fn publish(&self, seal: &ObservedSeal, scan: &LogScan) -> Result<(), Error> {
+        self.host.publish(&Published {
+            head: seal.head,
+            root: Some(seal.root),
+            key: Some(self.signer.public_key().key_id()),
+            kind: RecordKind::Observed,
+            is_final: seal.is_final,
+            thread: None,
+            path: Some(self.log),
+            aliases: &scan.first_leaves,
+            durability: Durability::Durable,
+        })
+    }
 }
 
 fn parse(bytes: &[u8], path: &Path) -> Result<SealFile, Error> {
@@ -208,30 +349,10 @@ fn check_lines(seals: &SealFile, scan: &LogScan, log: &Path) -> Result<(), Error
         None if ended => "was ended by its last seal, and has new lines".to_owned(),
         None => return Ok(()),
     };
-    Err(Error::new(
-        ErrorKind::Refused,
-        format!("{} {what}; verify it", log.display()),
-    ))
-}
-
-fn publish(
-    host: &Host,
-    log: &Path,
-    seal: &ObservedSeal,
-    signer: &dyn Signer,
-    scan: &LogScan,
-) -> Result<(), Error> {
-    host.publish(&Published {
-        head: seal.head,
-        root: Some(seal.root),
-        key: Some(signer.public_key().key_id()),
-        kind: RecordKind::Observed,
-        is_final: seal.is_final,
-        thread: None,
-        path: Some(log),
-        aliases: &scan.first_leaves,
-        durability: Durability::Durable,
-    })
+    let log = log.display();
+    Err(Error::refused(format!(
+        "{log} {what}; hint: threadseal verify {log}, or threadseal seal --restart --why TEXT {log}"
+    )))
 }
 
 #[cfg(test)]

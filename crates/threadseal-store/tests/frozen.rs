@@ -13,6 +13,7 @@ use rusqlite::types::Value;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use threadseal_core::digest::Digest;
 use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
 use threadseal_core::record::{Head, RecordId, RecordKind, ThreadId};
@@ -534,13 +535,13 @@ fn seals_of_logs_that_others_write_are_frozen() {
     let (scene, log) = (Scene::new(), Path::new("/disk/session.jsonl"));
     let key = signer(3, KeyUsage::Observed);
     atomic::create_new(&scene.fs, log, b"{\"n\":1}\n{\"n\":2}\n", 0o644).unwrap();
-    observer::seal(&scene.host, log, false, &key, &|_| {}).unwrap();
+    observer::seal(&scene.host, log, false, Duration::ZERO, &key, &|_| {}).unwrap();
     scene.wait();
     scene
         .fs
         .set_bytes(log, b"{\"n\":1}\n{\"n\":2}\n{\"n\":3}\nunended")
         .unwrap();
-    observer::seal(&scene.host, log, true, &key, &|_| {}).unwrap();
+    observer::seal(&scene.host, log, true, Duration::ZERO, &key, &|_| {}).unwrap();
     scene.freeze("observer");
 }
 

@@ -36,6 +36,8 @@ use walkdir::WalkDir;
 const QUIET: Duration = Duration::from_millis(250);
 /// A log that is never quiet is sealed after this long.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
+/// Longest wait for another process that seals the same log. The next look follows anyway.
+const SEAL_WAIT: Duration = Duration::from_secs(1);
 /// The interval of looks at all logs, whatever the system reports.
 const LOOK_AT_ALL: Duration = Duration::from_secs(10);
 
@@ -204,7 +206,7 @@ impl Watch<'_> {
             return Ok(None);
         }
         let seal = |watch: &Self| {
-            let sealed = observer::seal(&watch.host, log, false, &watch.signer, &|_| {});
+            let sealed = observer::seal(&watch.host, log, false, SEAL_WAIT, &watch.signer, &|_| {});
             sealed.map(Some).map_err(Failure::from)
         };
         let sealed = seal(self);

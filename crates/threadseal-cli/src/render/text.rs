@@ -77,6 +77,11 @@ fn hint(report: &Report) -> Option<String> {
         Verdict::Unsigned => {
             "the record has no seals, so nothing is proved; to seal it from now on: threadseal seal PATH"
         }
+        Verdict::UnsignedTail
+            if report.completeness == Completeness::Final && report.format == Format::Log =>
+        {
+            "its program appended after the final seal; to seal the log anew: threadseal seal --restart --why TEXT PATH"
+        }
         Verdict::UnsignedTail if report.completeness == Completeness::Final => {
             "the record had ended: no writer should have appended after its last seal"
         }

@@ -146,6 +146,7 @@ spelled! {
         LineMoved => "line_moved",
         LinesAfterFinal => "lines_after_final",
         LinesMissing => "lines_missing",
+        LogRotated => "log_rotated",
         NoSeal => "no_seal",
         SealFileTorn => "seal_file_torn",
         SealHeaderBad => "seal_header_bad",

@@ -131,17 +131,18 @@ fn check_end(report: &mut Report, file: &SealFile, last: &ObservedSeal, log: &Lo
         );
     }
     if log.bytes > end {
-        let (verdict, code) = if last.is_final {
-            (Verdict::Tampered, FindingCode::LinesAfterFinal)
+        let length = log.bytes - end;
+        // The program that writes the log knows nothing of its seals, so a resumed session
+        // appends. The sealed lines are as they were.
+        let finding = if last.is_final {
+            let text = format!("{length} bytes were appended after the final seal");
+            Finding::error(FindingCode::LinesAfterFinal, text)
         } else {
-            (Verdict::UnsignedTail, FindingCode::UnsignedTail)
+            let text = format!("{length} bytes after the last seal are not covered");
+            Finding::warning(FindingCode::UnsignedTail, text)
         };
-        let text = format!(
-            "{} bytes after the last seal are not covered",
-            log.bytes - end
-        );
-        let finding = Finding::warning(code, text).at_line(file.leaves.len() as u64 + 1);
-        report.downgrade(verdict, finding.at_bytes(end, log.bytes));
+        let finding = finding.at_line(file.leaves.len() as u64 + 1);
+        report.downgrade(Verdict::UnsignedTail, finding.at_bytes(end, log.bytes));
     }
 }
 

@@ -41,7 +41,14 @@ impl Bench {
     }
 
     fn seal(&self) -> Result<Sealed, Error> {
-        seal(&self.host, &self.log(), false, &self.signer, &|_| {})
+        seal(
+            &self.host,
+            &self.log(),
+            false,
+            Duration::ZERO,
+            &self.signer,
+            &|_| {},
+        )
     }
 
     fn verify(&self) -> Report {

@@ -12,6 +12,7 @@ use threadseal_core::record::RecordId;
 use threadseal_core::report::{Finding, FindingCode, Format, Profile, Report, Verdict};
 use threadseal_store::examine;
 use threadseal_store::heads::{RecordKind, StoredHead};
+use threadseal_store::moved::SealedLines;
 use threadseal_store::sys::{directory_of, path_text};
 
 /// The code in reports of records that are in the place of another.
@@ -66,9 +67,18 @@ pub(super) fn missing(
 /// # Errors
 /// When the heads are damaged.
 pub(super) fn overwritten(context: &Context, path: &Path) -> Result<Vec<Report>, VerifyError> {
-    let last = sealed_at(context, &context.host.place(path))?;
-    let last = last.iter().map(|last| displacing(context, path, last));
-    Ok(last.collect())
+    let mut gone = Vec::new();
+    for last in sealed_at(context, &context.host.place(path))? {
+        let sealed = SealedLines::of_known(&last).filter(|_| last.kind == RecordKind::Observed);
+        let moved = match sealed {
+            Some(sealed) => sealed.moved_from(&context.host, path)?,
+            None => None,
+        };
+        if moved.is_none() {
+            gone.push(displacing(context, path, &last));
+        }
+    }
+    Ok(gone)
 }
 
 /// The records that this host sealed last in a place, one of each kind that is asked for.

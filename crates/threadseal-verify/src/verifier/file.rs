@@ -15,7 +15,8 @@
 use super::context::{Context, shown};
 use super::file_result::FileResult;
 use super::{
-    companions, displacement, document, finish, ledger, leftover, lineage, log, scroll, transcript,
+    companions, displacement, document, finish, ledger, leftover, lineage, log, pruned, scroll,
+    transcript,
 };
 use crate::clean::Clean;
 use crate::detect::{self, Kind};
@@ -23,7 +24,7 @@ use crate::error::VerifyError;
 use crate::inputs::Candidate;
 use crate::output::PathError;
 use crate::request::{RequestedProfile, VerifyRequest};
-use threadseal_core::report::{Finding, FindingCode, Report, Severity, Verdict};
+use threadseal_core::report::{Finding, FindingCode, Profile, Report, Severity, Verdict};
 use threadseal_core::trust::ScopeFormat;
 use threadseal_formats::document::DocumentKind;
 use threadseal_store::observer::seal_path;
@@ -95,6 +96,13 @@ fn look(context: &Context, candidate: &Candidate) -> Result<FileResult, VerifyEr
     excuse_from_head(context, &file, kind, candidate.named, &mut reports)?;
     // Its real place: a record in a store is named in another way.
     displacement::hold(context, file.path(), &mut reports)?;
+    // A walk learns later whether it meets the log elsewhere.
+    if candidate.named && reports.iter().all(|report| report.record.is_none()) {
+        let gone = displacement::overwritten(context, file.path())?;
+        let gone = pruned::explain_pruned(context, gone)?;
+        let logs = gone.into_iter();
+        reports.extend(logs.filter(|gone| gone.profile == Profile::Observed));
+    }
     match (reports.is_empty(), kind) {
         (false, _) => Ok(FileResult::Reports(reports)),
         (true, None) if candidate.named => {
@@ -210,7 +218,7 @@ fn own_claim(
         None if context.exists(&seal_path(file.path())) => return Ok(None),
         None => {
             let report = unsealed(context, file)?;
-            return Ok((report.verdict == Verdict::Tampered).then_some(report));
+            return Ok((report.verdict != Verdict::Unsigned).then_some(report));
         }
     };
     log::hold_if_bare(context, file, &mut report)?;
@@ -220,7 +228,7 @@ fn own_claim(
 /// A file that should have a seal file beside it, and has none.
 fn unsealed(context: &Context, file: &RegularFile) -> Result<Report, VerifyError> {
     let mut report = log::unsealed(context, file);
-    log::hold_if_stripped(context, file, &mut report)?;
+    log::hold_if_bare(context, file, &mut report)?;
     Ok(report)
 }
 

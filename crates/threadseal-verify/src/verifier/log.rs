@@ -8,8 +8,9 @@ use crate::error::VerifyError;
 use std::path::{Path, PathBuf};
 use threadseal_core::report::{Finding, FindingCode, Format, Profile, Report, Verdict};
 use threadseal_formats::transcript::VerifyOptions;
-use threadseal_formats::transcript::observed;
-use threadseal_store::examine;
+use threadseal_formats::transcript::observed::{self, SealFile};
+use threadseal_store::examine::{self, Stripped};
+use threadseal_store::moved::SealedLines;
 use threadseal_store::observer::{self, seal_path};
 use threadseal_store::read::RegularFile;
 
@@ -57,11 +58,71 @@ pub(super) fn sealed(
     if options.held_since.is_some() && context::has_revoked_signer(&report) {
         report = examine::observed(file, &seals, &known.expect, &options, &|_| {})?;
     }
-    // Seals that this host never made may stand in the place of those it did.
+    if report.verdict.is_evidence()
+        && let Some(moved) = moved_from(context, file.path(), &seals)?
+    {
+        return Ok(rotated(context, file, &moved));
+    }
+    // Seals that this host never made may be in the place of those it did.
     if known.stored.is_none() {
         hold_if_stripped(context, file, &mut report)?;
     }
     Ok(report)
+}
+
+/// The path of the log that `seals` cover, if it was moved, and `log` is another one or is gone.
+fn moved_from(
+    context: &Context,
+    log: &Path,
+    seals: &SealFile,
+) -> Result<Option<PathBuf>, VerifyError> {
+    match SealedLines::of_seals(seals) {
+        Some(sealed) => Ok(sealed.moved_from(&context.host, log)?),
+        None => Ok(None),
+    }
+}
+
+/// A log that began in the place of another one, whose seals are still beside it.
+fn rotated(context: &Context, file: &RegularFile, moved: &Path) -> Report {
+    let mut report = Report::begin(Format::Log, Profile::None);
+    report.trust = Some(context.request.trust.digest());
+    report.stats.bytes = file.size();
+    let message = format!(
+        "the seals beside this log cover {}, which was moved from here; nothing seals this log",
+        shown(moved)
+    );
+    report.downgrade(
+        Verdict::Unsigned,
+        Finding::note(FindingCode::LogRotated, message),
+    );
+    report
+}
+
+/// The report of a log that was moved without its seals, by the seals in its earlier place.
+fn moved_here(
+    context: &Context,
+    file: &RegularFile,
+    stripped: &Stripped,
+) -> Result<Option<Report>, VerifyError> {
+    let Some(earlier) = &stripped.sealed_at else {
+        return Ok(None);
+    };
+    let seal_file = seal_path(earlier);
+    let bytes = observer::read_seal_file(&context.host, &seal_file)?;
+    let seals = bytes.and_then(|bytes| observed::parse(&bytes).ok());
+    let Some(seals) = seals.filter(|seals| seals.record == stripped.record) else {
+        return Ok(None);
+    };
+    if moved_from(context, earlier, &seals)?.is_none() {
+        return Ok(None);
+    }
+    let mut report = sealed(context, file, &seal_file)?;
+    let message = format!(
+        "the log was moved here; its seals are {}",
+        shown(&seal_file)
+    );
+    report.find(Finding::note(FindingCode::SealsElsewhere, message));
+    Ok(Some(report))
 }
 
 /// A log without seals.
@@ -87,10 +148,17 @@ pub(super) fn hold_if_bare(
     file: &RegularFile,
     report: &mut Report,
 ) -> Result<(), VerifyError> {
-    if report.verdict != Verdict::Unsigned || context.exists(&seal_path(file.path())) {
+    let seals = seal_path(file.path());
+    if report.verdict != Verdict::Unsigned || context.exists(&seals) {
         return Ok(());
     }
-    hold_if_stripped(context, file, report)
+    hold_if_stripped(context, file, report)?;
+    // A program that seals makes the seals visible before their head. So the seals of a known head
+    // are visible now, also if they were made after the first look.
+    if report.verdict != Verdict::Unsigned && context.exists(&seals) {
+        *report = sealed(context, file, &seals)?;
+    }
+    Ok(())
 }
 
 /// Holds it against a file without seals that this host once sealed it.
@@ -106,7 +174,11 @@ pub(super) fn hold_if_stripped(
         return Ok(());
     };
     let record = stripped.record;
-    if stripped.certain {
+    if !stripped.certain
+        && let Some(moved) = moved_here(context, file, &stripped)?
+    {
+        *report = moved;
+    } else if stripped.certain {
         let message = format!("this host sealed it as record {record}, and those seals are gone");
         report.downgrade(
             Verdict::Tampered,
@@ -151,6 +223,19 @@ pub(super) fn sidecar(
         Err(_) if !named => return Ok(FileResult::PassedOver),
         Err(finding) => return Err(VerifyError::refused(finding.message).about(seal_file)),
     };
+    if let Ok(seals) = observed::parse(&bytes)
+        && let Some(moved) = moved_from(context, &log, &seals)?
+    {
+        // A walk also meets the moved log, which finds its seals here.
+        let walked = context.is_walked(&moved);
+        if walked && !named {
+            return Ok(FileResult::Elsewhere);
+        }
+        let file = threadseal_store::read::open_regular(&*context.host.fs, &moved)?;
+        let mut report = sealed(context, &file, seal_file)?;
+        report.path = shown(&moved);
+        return Ok(FileResult::Reports(vec![report]));
+    }
     let message = "its seals are here, but the log is missing";
     report.downgrade(Verdict::Missing, Finding::error(LOG_MISSING, message));
     Ok(FileResult::Reports(vec![report]))

@@ -1,15 +1,39 @@
 //! Detached seals of logs that other programs write.
+//!
+//! ```text
+//! --restart   record of the log ─► tombstone with the reason ─► entry in the log of the host
+//!                               ─► old seals into the home   ─► seal as a new record
+//! ```
 
 use super::{Action, Sealed, Sealing};
 use crate::exit::Failure;
-use std::path::Path;
+use crate::key_log;
+use crate::render::clean::Clean;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use threadseal_core::key::KeyUsage;
-use threadseal_store::observer;
+use threadseal_core::record::RecordId;
+use threadseal_core::tlog::tombstone::{Statement, Tombstone};
+use threadseal_formats::transcript::observed;
+use threadseal_store::atomic::{self, Mode, PRIVATE_FILE};
+use threadseal_store::examine;
+use threadseal_store::heads::RecordKind;
+use threadseal_store::lock::WriterLock;
+use threadseal_store::observer::{self, MAX_SEAL_FILE_BYTES, seal_path};
+use threadseal_store::read::open_regular;
+use threadseal_store::sys::{led_to, path_text};
+use threadseal_store::tombstones;
+
+/// How the names of seal files end that a restart moved into the home.
+const ENDED_SEALS_ENDING: &str = ".seal";
 
 pub(super) fn seal(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Failure> {
+    if sealing.args.restart {
+        restart(sealing, path).map_err(|failure| failure.about(path))?;
+    }
     let signer = sealing.signer(KeyUsage::Observed)?;
-    let is_final = sealing.args.is_final;
-    let done = observer::seal(&sealing.host, path, is_final, &signer, &|_| {})?;
+    let (is_final, wait) = (sealing.args.is_final, sealing.args.wait());
+    let done = observer::seal(&sealing.host, path, is_final, wait, &signer, &|_| {})?;
     Ok(match done {
         observer::Sealed::Added(seal) => {
             Sealed::new(path, "observed", Action::Sealed).with_head(Some(&seal.head))
@@ -17,4 +41,89 @@ pub(super) fn seal(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Failure
         observer::Sealed::Unchanged => Sealed::new(path, "observed", Action::Unchanged),
         observer::Sealed::Nothing => Sealed::new(path, "observed", Action::NothingYet),
     })
+}
+
+/// Ends the record of the log, with the reason for it, so that a new one can begin.
+fn restart(sealing: &Sealing<'_>, path: &Path) -> Result<(), Failure> {
+    let (host, log) = (&sealing.host, &*led_to(&*sealing.host.fs, path));
+    let seals = seal_path(log);
+    let lock = match host.fs.metadata(&seals) {
+        Ok(_) => Some(WriterLock::acquire_within(
+            Arc::clone(&host.fs),
+            &seals,
+            sealing.args.wait(),
+        )?),
+        Err(_) => None,
+    };
+    let old = match &lock {
+        Some(lock) => Some(lock.reader()?.read_whole(MAX_SEAL_FILE_BYTES)?),
+        None => None,
+    };
+    let Some(record) = record_of(sealing, log, old.as_deref())? else {
+        return Err(Failure::new(
+            "this home sealed no log here, so none is restarted; hint: seal it without --restart",
+        ));
+    };
+    let Some(known) = host.heads.fetch(&record)? else {
+        return Err(Failure::new(format!(
+            "another home made the seals of record {record}; hint: move {} away",
+            Clean(&path_text(&seals))
+        )));
+    };
+    if host.heads.pruned(&record)?.is_none() {
+        let host_log = key_log::log(sealing.context)?.ok_or_else(|| {
+            Failure::new("this home has no log to hold the entry; hint: threadseal log init")
+        })?;
+        let native = sealing.keyring.signer(
+            None,
+            KeyUsage::Native,
+            &sealing.args.passphrase,
+            sealing.context,
+        )?;
+        let statement = Statement {
+            at: host.clock.now()?,
+            by: crate::keyring::self_name(KeyUsage::Native).to_owned(),
+            why: sealing.args.why.clone().unwrap_or_default(),
+            records: vec![known.to_log()],
+        };
+        let tombstone = Tombstone::sign(statement, &native)?;
+        let place = tombstones::place_in(&sealing.home.tombstones(), &record);
+        tombstones::put(&*host.fs, &place, &tombstone)?;
+        host_log.commit_tombstones(&tombstone.statement().records)?;
+    }
+    if let Some(old) = old {
+        let kept = ended_seals(sealing, &record);
+        atomic::replace(&*host.fs, &kept, &old, Mode::Set(PRIVATE_FILE))?;
+        tombstones::drop_all(&*host.fs, &seals, &[])?;
+    }
+    Ok(())
+}
+
+/// The place of the old seals of a record in the home: they still prove what they cover.
+fn ended_seals(sealing: &Sealing<'_>, record: &RecordId) -> PathBuf {
+    let name = format!("{record}{ENDED_SEALS_ENDING}");
+    sealing.home.tombstones().join(name)
+}
+
+/// The record that the seals beside the log name, else the one that this host sealed in its place.
+fn record_of(
+    sealing: &Sealing<'_>,
+    log: &Path,
+    seals: Option<&[u8]>,
+) -> Result<Option<RecordId>, Failure> {
+    if let Some(seals) = seals.and_then(|bytes| observed::parse(bytes).ok()) {
+        return Ok(Some(seals.record));
+    }
+    let host = &sealing.host;
+    let here = host
+        .heads
+        .find_by_place(RecordKind::Observed, &host.place(log))?;
+    if let Some(here) = here {
+        return Ok(Some(here.head.record));
+    }
+    let file = open_regular(&*host.fs, log)?;
+    let stripped = examine::stripped_of(&file, host)?;
+    Ok(stripped
+        .filter(|found| found.certain)
+        .map(|found| found.record))
 }

@@ -22,9 +22,11 @@ use crate::record;
 use crate::render::clean::Clean;
 use crate::render::json::PathError;
 use crate::trust_file;
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use threadseal_core::key::{KeyUsage, LocalSigner};
 use threadseal_core::record::Head;
 use threadseal_core::trust::Trust;
@@ -32,6 +34,11 @@ use threadseal_store::home::Home;
 use threadseal_store::host::Host;
 use threadseal_store::sys::path_text;
 use threadseal_verify::detect::{self, Kind};
+
+/// The default of `--wait`: sealing a log of a gigabyte takes a second or two.
+const DEFAULT_WAIT_SECONDS: u64 = 10;
+/// The longest `--wait`: an hour.
+const MAX_WAIT_SECONDS: u64 = 3600;
 
 /// What `seal` takes.
 #[derive(Debug, Args)]
@@ -60,11 +67,27 @@ pub(crate) struct SealArgs {
     /// Write the seal into FILE.seal, for any kind of file
     #[arg(long, conflicts_with = "profile")]
     detached: bool,
+    /// End the record of a log that its seals no longer fit, and begin a new one. The home keeps
+    /// the old seals, and its log gets an entry
+    #[arg(long, requires = "why", conflicts_with = "profile")]
+    restart: bool,
+    /// Reason of --restart, which every reader of the home's tombstones can see
+    #[arg(long, value_name = "TEXT", requires = "restart", value_parser = NonEmptyStringValueParser::new())]
+    why: Option<String>,
+    /// Longest wait for another process that seals the same log, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_WAIT_SECONDS, value_parser = clap::value_parser!(u64).range(..=MAX_WAIT_SECONDS))]
+    wait: u64,
     /// Name of the signing key [default: self, self-observed or self-rye, by the kind of the seal]
     #[arg(long, value_name = "NAME")]
     key: Option<String>,
     #[command(flatten)]
     passphrase: PassphraseArgs,
+}
+
+impl SealArgs {
+    fn wait(&self) -> Duration {
+        Duration::from_secs(self.wait)
+    }
 }
 
 /// `--profile`
@@ -161,6 +184,11 @@ impl Sealing<'_> {
             return Err(Failure::new(message).about(path));
         }
         let in_store = record::address_of(path).is_some();
+        let is_log = self.args.detached || matches!(kind, Some(Kind::Events | Kind::Log) | None);
+        if self.args.restart && (in_store || !is_log) {
+            let message = "--restart is for logs with detached seals";
+            return Err(Failure::new(message).about(path));
+        }
         match kind {
             Some(Kind::Native) if in_store && !rye && !self.args.detached => {
                 transcript::seal_native(self, path)
@@ -196,6 +224,7 @@ impl Sealing<'_> {
             Some(Kind::Events | Kind::Log) if rye => transcript::seal_rye(self, path),
             Some(Kind::Events | Kind::Log) => log::seal(self, path),
             Some(Kind::Document(kind)) => document::seal(self, path, kind, rye),
+            None if self.args.restart => log::seal(self, path),
             None => Err(Failure::new("unknown format; hint: --detached seals any log").about(path)),
         }
     }

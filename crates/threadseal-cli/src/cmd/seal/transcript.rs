@@ -99,7 +99,8 @@ fn no_seal() -> Error {
 /// Appends a Rye checkpoint, under the lock, to the bytes that were verified.
 pub(super) fn seal_rye(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Failure> {
     let signer = sealing.signer(KeyUsage::Rye)?;
-    let lock = WriterLock::acquire(Arc::clone(&sealing.host.fs), path)?;
+    let wait = sealing.args.wait();
+    let lock = WriterLock::acquire_within(Arc::clone(&sealing.host.fs), path, wait)?;
     let file = lock.reader()?;
     let verifier = rye_verifier(sealing)?;
     let report = verifier.transcript_file(&file)?.report;

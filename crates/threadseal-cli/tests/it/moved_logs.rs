@@ -1,0 +1,193 @@
+//! Logs that move, rotate, continue after a final seal, or lose their seals.
+
+use crate::prelude::*;
+
+const FIRST: &str = "{\"n\":1}\n{\"n\":2}\n{\"n\":3}\n{\"n\":4}\n";
+const OTHER: &str = "{\"m\":1}\n{\"m\":2}\n";
+
+/// A sandbox with the log of the host and a sealed log `y.jsonl`.
+fn sealed() -> Sandbox {
+    let sandbox = ready();
+    sandbox.write("y.jsonl", FIRST);
+    sandbox.ok("seal --detached y.jsonl");
+    sandbox
+}
+
+fn move_file(sandbox: &Sandbox, from: &str, to: &str) {
+    let to = sandbox.path(to);
+    fs::create_dir_all(to.parent().unwrap()).unwrap();
+    fs::rename(sandbox.path(from), to).unwrap();
+}
+
+fn append(sandbox: &Sandbox, name: &str, text: &str) {
+    let file = fs::OpenOptions::new().append(true).open(sandbox.path(name));
+    file.unwrap().write_all(text.as_bytes()).unwrap();
+}
+
+// T-OBS-08
+#[test]
+fn lines_after_a_final_seal_are_not_trusted_and_accuse_nothing() {
+    let sandbox = ready();
+    sandbox.write("y.jsonl", FIRST);
+    sandbox.ok("seal --detached --final y.jsonl");
+    append(&sandbox, "y.jsonl", OTHER);
+    let report = sandbox.report("verify y.jsonl");
+    assert_eq!(report["verdict"], "unsigned_tail");
+    assert_eq!(report["trusted_until"]["line"], 4);
+    assert_eq!(report["findings"][0]["code"], "lines_after_final");
+    assert_eq!(report["findings"][0]["severity"], "error");
+    sandbox.exits(3, "verify y.jsonl");
+    sandbox
+        .exits(2, "seal --detached y.jsonl")
+        .fails_with("--restart");
+    // A sealed line that changes is still evidence.
+    sandbox.write("y.jsonl", FIRST.replace("2", "9") + OTHER);
+    sandbox.exits(1, "verify y.jsonl");
+    sandbox.write("y.jsonl", FIRST.to_owned() + OTHER);
+    sandbox.ok("seal --detached y.jsonl --restart --why resumed");
+    assert_eq!(sandbox.verdict("verify y.jsonl"), "verified");
+}
+
+// T-OBS-09
+#[test]
+fn a_rotated_log_keeps_its_seals_and_the_new_one_gets_its_own() {
+    for (moved, seals) in [
+        ("y.jsonl.1", false),
+        ("y.jsonl.1", true),
+        ("old/y.jsonl", false),
+        ("old/y.jsonl", true),
+    ] {
+        let name = format!("to {moved}, with seals: {seals}");
+        let sandbox = sealed();
+        move_file(&sandbox, "y.jsonl", moved);
+        if seals {
+            move_file(&sandbox, "y.jsonl.seal", &format!("{moved}.seal"));
+        }
+        sandbox.exits(0, "verify .");
+        sandbox.exits(0, format!("verify {moved}"));
+        sandbox.write("y.jsonl", OTHER);
+        let report = sandbox.report("verify y.jsonl");
+        assert_eq!(report["verdict"], "unsigned", "{name}");
+        sandbox.exits(3, "verify y.jsonl");
+        sandbox.exits(3, "verify .");
+        sandbox.exits(0, format!("verify {moved}"));
+        sandbox.ok("seal --detached y.jsonl");
+        sandbox.exits(0, "verify .");
+        sandbox.exits(0, format!("verify y.jsonl {moved}"));
+        assert!(sandbox.path(format!("{moved}.seal")).exists(), "{name}");
+        // Both are records: a change of either is noticed.
+        sandbox.write(moved, FIRST.replace("3", "9"));
+        sandbox.exits(1, "verify .");
+        sandbox.write(moved, FIRST);
+        sandbox.write("y.jsonl", OTHER.replace("2", "9"));
+        sandbox.exits(1, "verify .");
+    }
+}
+
+// T-OBS-10
+#[test]
+fn a_copy_does_not_excuse_a_change() {
+    let cases = [
+        ("an early line", FIRST.replace("1", "9")),
+        ("a late line", FIRST.replace("4", "9")),
+        ("cut", FIRST[..16].to_owned()),
+        ("cut at the front", FIRST[8..].to_owned()),
+        ("a line in front", format!("{OTHER}{FIRST}")),
+    ];
+    for (name, edited) in cases {
+        eprintln!("{name}");
+        let sandbox = sealed();
+        sandbox.write("copy.jsonl", FIRST);
+        assert_eq!(sandbox.verdict("verify copy.jsonl"), "unsigned", "{name}");
+        sandbox.write("y.jsonl", &edited);
+        sandbox.exits(1, "verify y.jsonl");
+        sandbox.exits(1, "verify .");
+        sandbox.exits(2, "seal --detached y.jsonl");
+        // Without the seals, too.
+        fs::remove_file(sandbox.path("y.jsonl.seal")).unwrap();
+        sandbox.exits(1, "verify y.jsonl");
+        sandbox
+            .exits(2, "seal --detached y.jsonl")
+            .fails_with("--restart");
+        sandbox.exits(1, "verify .");
+    }
+}
+
+// T-OBS-11
+#[test]
+fn a_log_without_its_seals_is_restarted_with_a_reason_only() {
+    let edits = [
+        ("unchanged", FIRST.to_owned()),
+        ("the first line", FIRST.replace("1", "9")),
+        ("every line", OTHER.to_owned()),
+    ];
+    for (name, edited) in edits {
+        let sandbox = sealed();
+        fs::remove_file(sandbox.path("y.jsonl.seal")).unwrap();
+        sandbox.write("y.jsonl", edited);
+        sandbox.exits(1, "verify y.jsonl");
+        sandbox.exits(1, "verify .");
+        sandbox
+            .exits(2, "seal --detached y.jsonl")
+            .fails_with("--restart");
+        sandbox.exits(2, "seal --detached y.jsonl --restart");
+        sandbox.exits(2, "seal --detached y.jsonl --restart --why \"\"");
+        assert!(!sandbox.path("y.jsonl.seal").exists(), "{name}");
+        let before = sandbox.json("log status")["size"].number();
+        sandbox.ok("seal --detached y.jsonl --restart --why \"seals deleted by mistake\"");
+        assert!(
+            sandbox.json("log status")["size"].number() > before,
+            "{name}"
+        );
+        assert_eq!(sandbox.verdict("verify y.jsonl"), "verified", "{name}");
+        let tombstones: Vec<_> = fs::read_dir(sandbox.home().join("tombstones"))
+            .unwrap()
+            .collect();
+        assert_eq!(tombstones.len(), 1, "{name}");
+        let tombstone = fs::read_to_string(tombstones[0].as_ref().unwrap().path()).unwrap();
+        assert!(tombstone.contains("seals deleted by mistake"), "{name}");
+        // The new record is the one of this place: it is not restarted without a reason either.
+        fs::remove_file(sandbox.path("y.jsonl.seal")).unwrap();
+        sandbox
+            .exits(2, "seal --detached y.jsonl")
+            .fails_with("--restart");
+    }
+}
+
+#[test]
+fn nothing_is_restarted_that_this_home_did_not_seal() {
+    let sandbox = ready();
+    sandbox.write("y.jsonl", FIRST);
+    sandbox
+        .exits(2, "seal --detached y.jsonl --restart --why x")
+        .fails_with("sealed no log here");
+    let other = sealed();
+    fs::copy(other.path("y.jsonl.seal"), sandbox.path("y.jsonl.seal")).unwrap();
+    sandbox
+        .exits(2, "seal --detached y.jsonl --restart --why x")
+        .fails_with("another home");
+}
+
+// T-OBS-12
+#[test]
+fn processes_that_seal_one_log_at_once_all_succeed_and_accuse_nothing() {
+    for round in 0..4 {
+        let sandbox = ready();
+        sandbox.write("y.jsonl", FIRST);
+        let sealers: Vec<_> = (0..6)
+            .map(|_| sandbox.spawn("seal --detached -q y.jsonl"))
+            .collect();
+        let lookers: Vec<_> = (0..6).map(|_| sandbox.spawn("verify -q y.jsonl")).collect();
+        for mut child in sealers {
+            assert!(child.wait().unwrap().success(), "sealer in round {round}");
+        }
+        for mut child in lookers {
+            let code = child.wait().unwrap().code();
+            assert!(
+                matches!(code, Some(0 | 3)),
+                "verify in round {round}: {code:?}"
+            );
+        }
+        sandbox.exits(0, "verify y.jsonl");
+    }
+}
