@@ -68,7 +68,13 @@ pub(crate) fn report(report: &Report, palette: Palette) -> String {
 fn hint(report: &Report) -> Option<String> {
     let hint = match report.verdict {
         Verdict::UnknownSigner => {
-            let key = unknown_key(report)?;
+            let Some(key) = unknown_key(report) else {
+                let other = other_key(report)?;
+                return Some(format!(
+                    "to accept this signer as well, name it: --key {}",
+                    Clean(other)
+                ));
+            };
             return Some(format!(
                 "if you know the owner of this key, trust it: threadseal trust add {} --name NAME",
                 Clean(key)
@@ -102,6 +108,13 @@ fn unknown_key(report: &Report) -> Option<&str> {
         None if report.signers.is_empty() => Some("KEY"),
         None => None,
     }
+}
+
+/// The key of a signer that was not asked for, in the form for `--key`.
+fn other_key(report: &Report) -> Option<&str> {
+    let other = |signer: &&SignerReport| signer.status == SignerStatus::Other;
+    let other = report.signers.iter().find(other)?;
+    Some(other.did.as_deref().unwrap_or(&other.key))
 }
 
 /// The part that `--policy lenient` would resume from: the sealed part, with its tail kept apart.
@@ -186,6 +199,7 @@ fn signer(signer: &SignerReport) -> String {
     let status = match signer.status {
         SignerStatus::Trusted => "trusted",
         SignerStatus::Pinned => "the key given with --key",
+        SignerStatus::Other => "not the key given with --key",
         SignerStatus::Unknown => "not trusted",
         SignerStatus::Revoked => "revoked",
         SignerStatus::OutOfScope => "trusted for other threads, formats or times",

@@ -16,7 +16,7 @@ const KINDS: [(&str, &str); 5] = [
 ];
 
 /// Seals one more version, turn, step, link or line of a kind, from a home.
-fn go_on(sandbox: &Sandbox, home: &Path, kind: &str, number: u64, text: &str) {
+pub(crate) fn go_on(sandbox: &Sandbox, home: &Path, kind: &str, number: u64, text: &str) {
     let path = sandbox.path("k");
     let run = |arguments: &str, input: &str| {
         let all = format!("--home {home:?} {arguments}");

@@ -35,6 +35,7 @@ mod log;
 mod log_made;
 mod marks;
 mod mirror;
+mod pins;
 mod place;
 mod prelude;
 mod prove;

@@ -84,8 +84,8 @@ fn a_proof_needs_no_home_and_without_a_key_its_signer_is_unknown() {
     let path = other.path("self.pem");
     other.ok(format!("key export self --out {path:?}"));
     elsewhere(&sandbox, &format!("--key {path:?}"))
-        .exits(1)
-        .begins_with("forged")
+        .exits(3)
+        .begins_with("unknown_signer")
         .omits("question 2");
     elsewhere(&sandbox, &format!("--trust {path:?}")).exits(3);
     elsewhere(&sandbox, &format!("--key {pem:?} --thread demo/thread-1")).exits(0);

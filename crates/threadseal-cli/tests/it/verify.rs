@@ -125,7 +125,7 @@ fn expected_heads_and_threads_are_held_against_the_record() {
 
 // T-TRA-09
 #[test]
-fn with_a_pinned_key_any_other_signer_is_forged() {
+fn with_a_pinned_key_any_other_signer_is_unknown() {
     let sandbox = ready();
     sandbox.ok("key new --name ann");
     sandbox.ok("key export ann --out ann.pem");
@@ -136,7 +136,11 @@ fn with_a_pinned_key_any_other_signer_is_forged() {
     let did = sandbox.sh("key show self --format did").stdout;
     ask(hex.trim()).exits(0);
     ask(did.trim()).exits(0);
-    ask("ann.pem").exits(1).begins_with("forged  ");
+    ask("ann.pem")
+        .exits(3)
+        .begins_with("unknown_signer  ")
+        .prints("[other_signer]");
+    ask("ann.pem --key self").exits(0);
     ask("nobody").fails_with("is not a key");
 }
 

@@ -94,10 +94,10 @@ fn message(record_hash: &Digest) -> Message {
 pub struct KnownKeys(Arc<BTreeMap<KeyId, PublicKey>>);
 
 impl KnownKeys {
-    /// Every key that `trust` holds, and the pinned one.
+    /// Every key that `trust` holds, and the pinned ones.
     pub fn of_trust(trust: &Trust) -> Self {
         let stored = trust.store.iter().map(|entry| entry.key);
-        Self::of(stored.chain(trust.pinned_key()))
+        Self::of(stored.chain(trust.pinned.keys()))
     }
 
     pub(super) fn of(keys: impl Iterator<Item = PublicKey>) -> Self {

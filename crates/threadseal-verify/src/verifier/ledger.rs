@@ -375,8 +375,8 @@ fn judge_ledger(
     };
     let options = ChainOptions {
         expect: expectations(context, &known),
-        // A head by the key that was asked for covers what that key did not sign.
-        all_signed: context.request.trust.pinned.is_some() && at_hand.is_none(),
+        // A head by a key that was asked for covers records that no key signed.
+        all_signed: !context.request.trust.pinned.is_empty() && at_hand.is_none(),
         signed_head: at_hand.and_then(|at_hand| at_hand.head.statement.head()),
         ..options
     };

@@ -284,12 +284,12 @@ impl<'t> Scan<'t> {
     fn judge_signer(&mut self, signed: Signed, seal: &Seal) {
         match signed {
             Signed::Again | Signed::First => {}
-            Signed::Another { counts: true } => {
+            Signed::Another { vouched: true } => {
                 let text = "from here on another trusted key seals the record";
                 let finding = Finding::warning(FindingCode::SignerChanged, text).at_line(seal.line);
                 self.remark(finding.in_turn(Some(seal.turn)));
             }
-            Signed::Another { counts: false } => {
+            Signed::Another { vouched: false } => {
                 let text =
                     "sealed by a key that is not trusted here, in a record that another key began";
                 self.against(Verdict::Forged, FindingCode::SignerChanged, text, seal);
