@@ -87,6 +87,8 @@ struct ProofOutput<'a> {
 
 #[derive(Serialize)]
 struct AnchorOutput<'a> {
+    /// Did a quorum of the policy's witnesses see it? Otherwise the rest is the proof's own claim.
+    authenticated: bool,
     origin: &'a str,
     index: u64,
     size: u64,
@@ -102,6 +104,7 @@ impl<'a> AnchorOutput<'a> {
         let witnessed = anchored.witnessed.as_ref();
         let cosigned = witnessed.map_or(&[][..], |seen| seen.signed().cosignatures());
         Self {
+            authenticated: witnessed.is_some(),
             origin: anchored.origin.as_str(),
             index: anchored.index,
             size: anchored.size,
@@ -232,8 +235,9 @@ pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Ou
     if !context.quiet || exit != Exit::Done {
         out.line(text::report(&checked.report, context.palette));
     }
-    if let Some(anchor) = checked.anchor.as_ref().filter(|_| !context.quiet) {
-        out.line(anchor_line(anchor));
+    let anchor = checked.anchor.as_ref().filter(|_| !context.quiet);
+    if let Some(line) = anchor.and_then(anchor_line) {
+        out.line(line);
     }
     if let Some(turn) = checked.turn.filter(|_| !context.quiet) {
         out.line(context.palette.strong(&format!("turn {turn}")));
@@ -310,25 +314,21 @@ fn output<'a>(checked: &'a Checked, lines: Vec<LineOutput<'a>>, exit: Exit) -> P
     }
 }
 
-fn anchor_line(anchored: &Anchored) -> String {
+/// Where a quorum of witnesses saw the seal. What no policy vouches for is not shown as a fact: the
+/// report lists it as a claim.
+fn anchor_line(anchored: &Anchored) -> Option<String> {
     let Anchored {
         origin,
         index,
         size,
-        ..
+        witnessed,
     } = anchored;
-    let origin = Clean(origin.as_str());
-    match &anchored.witnessed {
-        Some(witnessed) => format!(
-            "log    entry {index} of {origin}; a quorum of witnesses cosigned its {} at {}",
-            entries(*size),
-            date(witnessed.at().seconds())
-        ),
-        None => format!(
-            "log    entry {index} of a log of {} with the name {origin}; its owner and its witnesses are not proved",
-            entries(*size)
-        ),
-    }
+    let (origin, witnessed) = (Clean(origin.as_str()), witnessed.as_ref()?);
+    Some(format!(
+        "log    entry {index} of {origin}; a quorum of witnesses cosigned its {} at {}",
+        entries(*size),
+        date(witnessed.at().seconds())
+    ))
 }
 
 /// The policy in a file.
