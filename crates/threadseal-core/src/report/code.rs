@@ -52,6 +52,7 @@ spelled! {
         SignatureBad => "signature_bad",
         SignatureMissing => "signature_missing",
         SignatureUnreadable => "signature_unreadable",
+        SignaturesChanged => "signatures_changed",
         SignaturesGone => "signatures_gone",
         TailAdopted => "tail_adopted",
         ThreadDiffers => "thread_differs",
