@@ -19,6 +19,7 @@ use threadseal_core::report::{
     SignerStatus, TrustedUntil, Verdict,
 };
 use threadseal_core::time::Timestamp;
+use threadseal_verify::output::is_pruned;
 
 /// The whole report of one record, without a final newline.
 pub(crate) fn report(report: &Report, palette: Palette) -> String {
@@ -143,9 +144,13 @@ pub(crate) fn lenient(report: &Report, palette: Palette) -> String {
 }
 
 fn heading(report: &Report, palette: Palette) -> String {
+    // Nothing of it is here, so it is not shown as a record that was read and verified.
+    let word = match is_pruned(report) {
+        true => palette.strong(PRUNED),
+        false => palette.verdict(report.verdict),
+    };
     format!(
-        "{}  {}  {}",
-        palette.verdict(report.verdict),
+        "{word}  {}  {}",
         palette.strong(&Clean(&report.path).to_string()),
         palette.faint(&format!("({}, {})", report.format, report.profile)),
     )

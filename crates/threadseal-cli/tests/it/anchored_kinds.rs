@@ -66,11 +66,6 @@ fn world(kind: &str) -> Sandbox {
     fs::create_dir(sandbox.path("k")).unwrap();
     let home = sandbox.home();
     go_on(&sandbox, &home, kind, 0, "one");
-    if kind == "lineage" {
-        let shown = sandbox.json("lineage identity show k/agents/counter.identity");
-        let did = shown["did"].text();
-        sandbox.ok(format!("trust add {did} --name agent --usage native"));
-    }
     go_on(&sandbox, &home, kind, 1, "two");
     let between = sandbox.path("between");
     copy(&sandbox.home(), &between.join("home"));

@@ -228,3 +228,22 @@ fn a_known_head_after_the_first_bad_place_proves_nothing() {
         assert_eq!(head["result"], expected, "{report}");
     }
 }
+
+// T-OBS-08
+#[test]
+fn a_record_that_is_not_there_is_no_other_kind_of_record() {
+    let sandbox = ready();
+    sandbox.write("a.log", "{\"text\":\"a\"}\n");
+    sandbox.ok("seal --detached a.log");
+    let step = "{\"node\":\"n\",\"result\":{\"text\":\"t\"}}\n";
+    let append = "ledger append file:runs --run r1 --sign";
+    piped(&sandbox, append, step).exits(0);
+    sandbox.ok("ledger sign runs/ledger_r1.jsonl");
+    for (gone, named) in [("a.log", "a.log.seal"), ("runs/ledger_r1.jsonl", "runs")] {
+        fs::remove_file(sandbox.path(gone)).unwrap();
+        let report = sandbox.report(format!("verify {named}"));
+        assert_eq!(report["verdict"], "missing", "{gone}: {report:#}");
+        let log = report["checks"].item("name", "log");
+        log["why"].text().has("the record is not here");
+    }
+}
