@@ -316,6 +316,11 @@ fn check_end(report: &mut Report, scan: &Scan<'_>) {
     if report.verdict.is_evidence() {
         return;
     }
+    if let Some(at) = scan.odd {
+        let text = "no hash and no signature covers this byte of the last checkpoint's line, which is not as Rye writes it";
+        let finding = Finding::warning(FindingCode::SpellingUncovered, text).at_line(last.line);
+        report.downgrade(Verdict::Partial, finding.at_bytes(at, at + 1));
+    }
     if last.end < scan.bytes {
         let text = format!(
             "{} bytes after the last seal are not covered",

@@ -183,6 +183,48 @@ fn rye_8_7_another_signer_is_a_warning_and_not_verified_when_a_key_is_pinned() {
     }
 }
 
+// T-RYE-24
+#[test]
+fn a_byte_of_the_last_checkpoints_line_that_nothing_covers_is_named() {
+    let bytes = record(2);
+    let start = last_line(&bytes);
+    let line = String::from_utf8(bytes[start..].to_vec()).unwrap();
+    for (from, to, at) in [
+        ("{\"timestamp", " {\"timestamp", 0),
+        ("{\"timestamp", "\t{\"timestamp", 0),
+        ("\n", " \n", line.len() - 1),
+        ("\n", "\r\n", line.len() - 1),
+        (
+            ", \"payload",
+            ",  \"payload",
+            line.find("\"payload").unwrap(),
+        ),
+        ("\"turn", "\"\\u0074urn", line.find("turn\":").unwrap()),
+    ] {
+        let changed = line.replacen(from, to, 1);
+        assert_ne!(changed, line);
+        let changed = [&bytes[..start], changed.as_bytes()].concat();
+        assert!(original_accepts(&changed));
+        let report = judged(&changed, &trust(&[1]));
+        is(&report, Verdict::Partial, "spelling_uncovered");
+        let mut findings = report.findings.iter();
+        let found = findings.find(|found| found.bytes.is_some()).unwrap();
+        let at = (start + at) as u64;
+        assert_eq!(found.bytes, Some([at, at + 1]), "{to:?}");
+    }
+    // A file whose lines all end with CR LF is written so.
+    let mut plain = Recorder::new();
+    plain.turn();
+    let events = String::from_utf8(plain.bytes.clone()).unwrap();
+    let mut windows = Recorder::new();
+    windows.raw(events.replace('\n', "\r\n").as_bytes());
+    windows.turn = plain.turn;
+    windows.seal(1);
+    windows.bytes.pop();
+    windows.bytes.extend(b"\r\n");
+    assert_eq!(verdict(&windows.bytes), Verdict::Verified);
+}
+
 // T-RYE-09
 #[test]
 fn rye_8_8_a_fingerprint_is_a_hint_and_never_a_file_name() {
