@@ -48,7 +48,7 @@ fuzz_target!(|data: &[u8]| {
 
 fn report_in_chunks(bytes: &[u8], container: Container, size: usize) -> Report {
     let mut verifier = Verifier::new(ChainOptions::default());
-    let mut reader = TurnReader::new(container.form(), None);
+    let mut reader = TurnReader::new(container.form(), &[]);
     let mut each = |piece: &[u8], place: Place| {
         let read = reader.read(piece);
         verifier.take(&read, place);
@@ -62,8 +62,8 @@ fn report_in_chunks(bytes: &[u8], container: Container, size: usize) -> Report {
 fn any_chunks(bytes: &[u8], container: Container) {
     let whole = judge(bytes, container, ChainOptions::default(), &judging());
     assert_eq!(whole.verified.is_some(), whole.report.verdict == Verdict::Verified);
-    let mut quick = TurnReader::new(container.form(), None);
-    let mut careful = TurnReader::new(container.form(), None).careful();
+    let mut quick = TurnReader::new(container.form(), &[]);
+    let mut careful = TurnReader::new(container.form(), &[]).careful();
     let mut both = |piece: &[u8], _: Place| assert_eq!(quick.read(piece), careful.read(piece));
     let mut splitter = Splitter::new(container);
     splitter.push(bytes, &mut both);

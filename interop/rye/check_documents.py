@@ -109,7 +109,7 @@ def theirs_to_ours(rig, rye):
         rig.expect(f"{path.name} of {rye.name}", rig.verdict(path, *trust), (["verified"], 0))
         verdicts, code = rig.verdict(path, "--key", rye.public_key)
         rig.expect(f"{path.name} of {rye.name}, auto", code, 0 if verdicts == ["verified"] else 3)
-        rig.expect(f"{path.name}, other key", rig.verdict(path, "--key", rig.own_keys), (["forged"], 1))
+        rig.expect(f"{path.name}, other key", rig.verdict(path, "--key", rig.own_keys), (["unknown_signer"], 3))
         rig.expect(f"{path.name}, nobody's key", rig.verdict(path), (["unknown_signer"], 3))
         # A native seal on a document that Rye signed leaves Rye's signature valid.
         rig.expect(f"seal {path.name} of {rye.name}", rig.run("seal", path)["exit"], 0)

@@ -461,7 +461,7 @@ fn keys(maker: &mut Maker, vectors: &mut Vectors) -> Fallible<()> {
     let pin = format!("\"--key\", \"{}\"", maker.native.public_key().to_hex());
     vectors.add(
         "stranger_pinned.jsonl",
-        "forged",
+        "unknown_signer",
         &pin,
         "the same, with the genuine key pinned",
         &stranger,

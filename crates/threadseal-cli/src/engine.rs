@@ -172,7 +172,7 @@ pub(crate) fn engine_in(
     let root = project.root().to_owned();
     let home = context.existing_home()?;
     let local = Locality::to(std::slice::from_ref(&root), false, &context.fs);
-    let trust = verifying::gather(&[], None, &local, context)?;
+    let trust = verifying::gather(&[], &[], &local, context)?;
     let keys = Keys {
         // Machines that run the threads of a database in turn share no folder for keys of epochs.
         epochs: fleet.is_none().then(|| home.epochs()),
@@ -310,7 +310,7 @@ pub(crate) fn records(
     let project = place.open(context)?;
     let root = project.root().to_owned();
     let local = Locality::to(std::slice::from_ref(&root), false, &context.fs);
-    let trust = verifying::gather(&[], None, &local, context)?;
+    let trust = verifying::gather(&[], &[], &local, context)?;
     let host = context.host()?;
     let (registry, host, project): (Arc<dyn Registry>, Host, Arc<Project>) = match fleet {
         None => {

@@ -115,7 +115,7 @@ pub(crate) fn verifier_by(trust: Trust, context: &Context) -> Result<Verifier, F
 /// As [`gather`] and [`verifier`].
 pub(crate) fn verifier_of_home(context: &Context) -> Result<Verifier, Failure> {
     let locality = Locality::to(&[], false, &context.fs);
-    verifier_by(gather(&[], None, &locality, context)?, context)
+    verifier_by(gather(&[], &[], &locality, context)?, context)
 }
 
 /// The transcript at `path`, if its verdict by the home's trust allows `need`; else the report.
@@ -150,7 +150,7 @@ pub(crate) fn opened(
 /// When something named cannot be read, or `locality` does not admit it.
 pub(crate) fn gather(
     sources: &[PathBuf],
-    key: Option<&str>,
+    keys: &[String],
     locality: &Locality,
     context: &Context,
 ) -> Result<Trust, Failure> {
@@ -162,7 +162,7 @@ pub(crate) fn gather(
         log: &log,
         notices: context,
     };
-    Ok(sources_of.gather(sources, key, locality)?)
+    Ok(sources_of.gather(sources, keys, locality)?)
 }
 
 /// The same also where nothing names a home.
@@ -171,7 +171,7 @@ pub(crate) fn gather(
 /// As [`gather`].
 pub(crate) fn gather_anywhere(
     sources: &[PathBuf],
-    key: Option<&str>,
+    keys: &[String],
     locality: &Locality,
     context: &Context,
 ) -> Result<Trust, Failure> {
@@ -183,7 +183,7 @@ pub(crate) fn gather_anywhere(
         log: &log,
         notices: context,
     };
-    Ok(sources_of.gather(sources, key, locality)?)
+    Ok(sources_of.gather(sources, keys, locality)?)
 }
 
 /// A public key as people give it, for another use than verifying.

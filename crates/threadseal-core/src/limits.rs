@@ -107,6 +107,8 @@ pub const MAX_PBKDF2_ITERATIONS: u32 = 2_000_000;
 pub const MAX_TRUST_FILE_BYTES: usize = 16 << 20;
 /// Most keys in one trust store.
 pub const MAX_TRUSTED_KEYS: usize = 100_000;
+/// Most keys that one run may pin.
+pub const MAX_PINNED_KEYS: usize = 64;
 /// Longest name of a trusted key in bytes.
 pub const MAX_TRUST_NAME_BYTES: usize = 128;
 /// Longest note or reason in a trust store in bytes.

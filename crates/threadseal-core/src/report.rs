@@ -279,8 +279,10 @@ pub struct Check {
 pub enum SignerStatus {
     /// In the trust, for this use, at this time.
     Trusted,
-    /// Equal to the key given with `--key`.
+    /// One of the keys given with `--key`.
     Pinned,
+    /// None of the keys given with `--key`.
+    Other,
     /// The trust does not vouch for the key.
     Unknown,
     /// Trusted once, revoked since, and no evidence that the seal is older.
@@ -482,9 +484,9 @@ impl Report {
             Standing::Trusted => (SignerStatus::Trusted, None),
             Standing::Pinned => (SignerStatus::Pinned, None),
             Standing::NotPinned => {
-                let text = format!("signed by key {id}, which is not the key that was asked for");
-                let finding = Finding::error(FindingCode::KeyNotPinned, text);
-                (SignerStatus::Rejected, Some((Verdict::Forged, finding)))
+                let text = format!("signed by key {id}, which is not a key that was asked for");
+                let finding = Finding::warning(FindingCode::OtherSigner, text);
+                (SignerStatus::Other, Some((Verdict::UnknownSigner, finding)))
             }
             Standing::Revoked { in_doubt: true, .. } => {
                 let text = format!("key {id}: {END_IN_DOUBT}");
@@ -528,6 +530,12 @@ impl Report {
             self.downgrade(verdict, finding);
         }
         vouched
+    }
+
+    /// Whether the caller asked for other signers than one of this record's.
+    pub fn has_other_signer(&self) -> bool {
+        let mut signers = self.signers.iter();
+        signers.any(|signer| signer.status == SignerStatus::Other)
     }
 
     /// Returns `judged`: this report after judging the keys that made evidence.

@@ -62,10 +62,10 @@ pub fn read(
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<(Verifier, End), Error> {
     let mut verifier = Verifier::new(options);
-    let pinned = verifier.pinned().copied();
+    let pinned = verifier.pinned().to_vec();
     let mut cutter = Cutter::new(source, Splitter::new(container), progress);
     let reader = || {
-        let mut reader = TurnReader::new(container.form(), pinned.as_ref());
+        let mut reader = TurnReader::new(container.form(), &pinned);
         move |turn: &[u8]| reader.read(turn)
     };
     let take = |read: &TurnRead, _: &[u8], place| verifier.take(read, place);
@@ -373,7 +373,7 @@ pub fn record_of(mut source: impl Source, container: Container) -> Result<Option
     let mut splitter = Splitter::new(container);
     let (mut first, mut chunk) = (None, Vec::new());
     let note = |first: &mut Option<Option<Digest>>, piece: &[u8]| {
-        first.get_or_insert_with(|| read_turn(piece, container.form(), None).hash());
+        first.get_or_insert_with(|| read_turn(piece, container.form(), &[]).hash());
     };
     while first.is_none() {
         source.next_chunk(&mut chunk)?;

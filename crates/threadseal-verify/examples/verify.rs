@@ -14,8 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let paths: Vec<PathBuf> = args.collect();
     let host = hosts::without_home();
     let locality = Locality::to(&paths, false, &host.fs);
-    let trust =
-        TrustSources::without_home(&host.fs, &Silent).gather(&[trusted], None, &locality)?;
+    let trust = TrustSources::without_home(&host.fs, &Silent).gather(&[trusted], &[], &locality)?;
     let now = host.clock.now()?;
     let verifier = Verifier::new(VerifyRequest::by(trust), host, HomeLog::Never, now);
     std::io::stdout().write_all(&verifier.verify_all(paths)?.to_json())?;

@@ -62,7 +62,7 @@ pub fn find(
     Ok(None)
 }
 
-/// The key of a log or a witness that a caller accepts.
+/// A key of a log or a witness that a caller accepts.
 #[derive(Debug, Clone)]
 pub enum LogKey {
     /// The key alone.
@@ -80,9 +80,9 @@ impl LogKey {
     }
 }
 
-/// The report on a conflict of checkpoints, for a caller who accepts this key alone, or names none. No trust store holds keys of
+/// The report on a conflict of checkpoints, for a caller who accepts these keys alone, or names none. No trust store holds keys of
 /// logs and witnesses.
-pub fn of_checkpoints(file: &[u8], pinned: Option<&LogKey>) -> Report {
+pub fn of_checkpoints(file: &[u8], pinned: &[LogKey]) -> Report {
     let mut report = Report::begin(Format::Proof, Profile::ThreadSeal);
     report.stats.bytes = file.len() as u64;
     let text = std::str::from_utf8(file).unwrap_or_default();
@@ -114,16 +114,16 @@ pub fn of_checkpoints(file: &[u8], pinned: Option<&LogKey>) -> Report {
     report.find(Finding::warning(FindingCode::CheckpointsConflict, text));
     report.check(CheckName::Signatures, CheckResult::Pass, None);
     report.check(CheckName::Conflict, CheckResult::Pass, None);
-    match pinned.map(|pinned| pinned.admits(key)) {
-        Some(true) => {}
-        Some(false) => {
-            let text = "it is not the expected key";
+    match pinned {
+        [_, ..] if pinned.iter().any(|pinned| pinned.admits(key)) => {}
+        [_, ..] => {
+            let text = format!("signed by {key}, which is not a key that was asked for");
             report.downgrade(
-                Verdict::Forged,
-                Finding::error(FindingCode::KeyNotPinned, text),
+                Verdict::UnknownSigner,
+                Finding::warning(FindingCode::OtherSigner, text),
             );
         }
-        None => {
+        [] => {
             let text = "the file does not prove who owns the key: name the expected key with --key, as the file shows it";
             report.downgrade(
                 Verdict::UnknownSigner,

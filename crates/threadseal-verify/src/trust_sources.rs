@@ -24,7 +24,7 @@ use threadseal_core::key::{KeyId, KeyUsage, PublicKey};
 use threadseal_core::limits::{MAX_KEY_FILE_BYTES, MAX_TRUST_FILE_BYTES};
 use threadseal_core::report::Report;
 use threadseal_core::trust::rye::{self, TrustSet};
-use threadseal_core::trust::{Pin, Trust, TrustName, TrustStore, TrustedKey};
+use threadseal_core::trust::{Pin, Pins, Trust, TrustName, TrustStore, TrustedKey};
 use threadseal_store::heads::StoredHead;
 use threadseal_store::home::Home;
 use threadseal_store::read::read_small;
@@ -55,14 +55,14 @@ impl<'a> TrustSources<'a> {
 }
 
 impl TrustSources<'_> {
-    /// The trust for one run: that of the home, or instead of it what `sources` name, and `key` alone where one is named.
+    /// The trust for one run: that of the home, or instead of it what `sources` name; and `keys` alone where any are named.
     ///
     /// # Errors
     /// When something named cannot be read, or `locality` does not admit it.
     pub fn gather(
         &self,
         sources: &[PathBuf],
-        key: Option<&str>,
+        keys: &[String],
         locality: &Locality,
     ) -> Result<Trust, VerifyError> {
         // A home inside the tree would also bring heads along, so its place counts in any case.
@@ -74,10 +74,8 @@ impl TrustSources<'_> {
             (Some(home), []) => of_home(home)?,
             (None, []) => TrustStore::new(),
         };
-        let pinned = match key {
-            Some(text) => Some(self.pin(text, &store, locality)?),
-            None => None,
-        };
+        let pins = keys.iter().map(|text| self.pin(text, &store, locality));
+        let pinned = Pins::new(pins.collect::<Result<Vec<Pin>, _>>()?)?;
         let places = match self.home {
             Some(home) => key_places::places(&mut store, home, self)?,
             None => None,
@@ -286,17 +284,16 @@ pub fn whole(pin: &Pin, home: Option<&Home>) -> Result<PublicKey, VerifyError> {
 /// # Errors
 /// When it is one.
 pub fn refuse_pinned_id(trust: &Trust, report: &Report) -> Result<(), VerifyError> {
-    let Some(pin) = &trust.pinned else {
-        return Ok(());
-    };
-    let asked = encoding::hex(pin.as_bytes());
-    let names_signer = report.signers.iter().any(|signer| signer.key == asked);
-    if pin.key().is_some() && !names_signer {
-        return Ok(());
+    for pin in trust.pinned.iter() {
+        let asked = encoding::hex(pin.as_bytes());
+        let names_signer = report.signers.iter().any(|signer| signer.key == asked);
+        if pin.key().is_none() || names_signer {
+            return Err(VerifyError::refused(format!(
+                "{asked} is the id of a key, and its signatures are checked with the key itself: give --key as did:key or as a PEM file"
+            )));
+        }
     }
-    Err(VerifyError::refused(format!(
-        "{asked} is the id of a key, and its signatures are checked with the key itself: give --key as did:key or as a PEM file"
-    )))
+    Ok(())
 }
 
 fn is_pem(path: &Path) -> bool {

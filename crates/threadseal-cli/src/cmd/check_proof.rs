@@ -62,9 +62,9 @@ pub(crate) struct CheckProofArgs {
     trust: Vec<PathBuf>,
     /// Accept only this signer: PEM file, 64 hex digits of the key or of its id, did:key, or a name
     /// of the trust store; for checkpoints also the verifier key (name+id+base64) of the log or
-    /// witness
-    #[arg(long)]
-    key: Option<String>,
+    /// witness; repeatable
+    #[arg(long, value_name = "KEY")]
+    key: Vec<String>,
     /// C2SP tlog-policy with the log and the witnesses that must have seen the seal
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
@@ -87,6 +87,8 @@ struct ProofOutput<'a> {
 
 #[derive(Serialize)]
 struct AnchorOutput<'a> {
+    /// Did a quorum of the policy's witnesses see it? Otherwise the rest is the proof's own claim.
+    authenticated: bool,
     origin: &'a str,
     index: u64,
     size: u64,
@@ -102,6 +104,7 @@ impl<'a> AnchorOutput<'a> {
         let witnessed = anchored.witnessed.as_ref();
         let cosigned = witnessed.map_or(&[][..], |seen| seen.signed().cosignatures());
         Self {
+            authenticated: witnessed.is_some(),
             origin: anchored.origin.as_str(),
             index: anchored.index,
             size: anchored.size,
@@ -153,12 +156,15 @@ impl<'a> LineOutput<'a> {
 
 pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Outcome {
     let local = Locality::to(&[], false, &context.fs);
-    let vkey = args
-        .key
-        .as_deref()
-        .and_then(|key| VerifierKey::parse(key).ok());
-    let key = args.key.as_deref().filter(|_| vkey.is_none());
-    let trust = verifying::gather_anywhere(&args.trust, key, &local, context)?;
+    let mut vkeys = Vec::new();
+    let mut keys = Vec::new();
+    for key in &args.key {
+        match VerifierKey::parse(key) {
+            Ok(vkey) => vkeys.push(LogKey::Verifier(Box::new(vkey))),
+            Err(_) => keys.push(key.clone()),
+        }
+    }
+    let trust = verifying::gather_anywhere(&args.trust, &keys, &local, context)?;
     let file = record::open(&*context.fs, &args.proof)?;
     let first = examine::first_line(&file)?.unwrap_or_default();
     let policy = args.policy.as_deref().map(|path| policy(path, context));
@@ -167,7 +173,7 @@ pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Ou
         let text = "--policy is for proofs of turns; this file is not a proof of a turn";
         return Err(Failure::new(text).about(&args.proof));
     }
-    if vkey.is_some() && first != checkpoints::FIRST_LINE.as_bytes() {
+    if !vkeys.is_empty() && first != checkpoints::FIRST_LINE.as_bytes() {
         let text = "--key is a verifier key of a log or a witness; this file is not evidence about their checkpoints";
         return Err(Failure::new(text).about(&args.proof));
     }
@@ -207,9 +213,9 @@ pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Ou
         FORK_FIRST_LINE => report_only(evidence::of_lineage(&file, &trust, options.now)?.report),
         checkpoints::FIRST_LINE => {
             let bytes = file.read_whole(MAX_CONFLICT_BYTES)?;
-            let pinned = trust.pinned.map(|pin| LogKey::Key(Box::new(pin)));
-            let pinned = vkey.map(|key| LogKey::Verifier(Box::new(key))).or(pinned);
-            report_only(evidence::of_checkpoints(&bytes, pinned.as_ref()))
+            let pins = trust.pinned.iter();
+            vkeys.extend(pins.map(|pin| LogKey::Key(Box::new(*pin))));
+            report_only(evidence::of_checkpoints(&bytes, &vkeys))
         }
         _ if detect::proof(&file)?.is_some() => {
             let bytes = file.read_whole(MAX_TOMBSTONE_BYTES)?;
@@ -229,8 +235,9 @@ pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Ou
     if !context.quiet || exit != Exit::Done {
         out.line(text::report(&checked.report, context.palette));
     }
-    if let Some(anchor) = checked.anchor.as_ref().filter(|_| !context.quiet) {
-        out.line(anchor_line(anchor));
+    let anchor = checked.anchor.as_ref().filter(|_| !context.quiet);
+    if let Some(line) = anchor.and_then(anchor_line) {
+        out.line(line);
     }
     if let Some(turn) = checked.turn.filter(|_| !context.quiet) {
         out.line(context.palette.strong(&format!("turn {turn}")));
@@ -307,25 +314,21 @@ fn output<'a>(checked: &'a Checked, lines: Vec<LineOutput<'a>>, exit: Exit) -> P
     }
 }
 
-fn anchor_line(anchored: &Anchored) -> String {
+/// Where a quorum of witnesses saw the seal. What no policy vouches for is not shown as a fact: the
+/// report lists it as a claim.
+fn anchor_line(anchored: &Anchored) -> Option<String> {
     let Anchored {
         origin,
         index,
         size,
-        ..
+        witnessed,
     } = anchored;
-    let origin = Clean(origin.as_str());
-    match &anchored.witnessed {
-        Some(witnessed) => format!(
-            "log    entry {index} of {origin}; a quorum of witnesses cosigned its {} at {}",
-            entries(*size),
-            date(witnessed.at().seconds())
-        ),
-        None => format!(
-            "log    entry {index} of a log of {} with the name {origin}; its owner and its witnesses are not proved",
-            entries(*size)
-        ),
-    }
+    let (origin, witnessed) = (Clean(origin.as_str()), witnessed.as_ref()?);
+    Some(format!(
+        "log    entry {index} of {origin}; a quorum of witnesses cosigned its {} at {}",
+        entries(*size),
+        date(witnessed.at().seconds())
+    ))
 }
 
 /// The policy in a file.

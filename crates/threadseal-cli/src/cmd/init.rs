@@ -172,7 +172,7 @@ fn accept(
     };
     let others = args.accept.iter().map(id).collect::<Result<Vec<_>, _>>()?;
     let local = Locality::to(&[project.root().to_owned()], false, &context.fs);
-    let trust = verifying::gather(&[], None, &local, context)?;
+    let trust = verifying::gather(&[], &[], &local, context)?;
     let keys = own_keys(home, &args.passphrase, context)?;
     let host = context.host()?;
     Ok(project_id::accept(&host, &keys, project, &trust, &others)?)

@@ -87,7 +87,7 @@ pub(crate) fn run(args: &ProveArgs, context: &Context, out: &mut Out) -> Outcome
         return Err(Failure::new(text));
     }
     let path = place_of(args, context)?;
-    let trust = verifying::gather(&[], None, &Locality::to(&[], false, &context.fs), context)?;
+    let trust = verifying::gather(&[], &[], &Locality::to(&[], false, &context.fs), context)?;
     let verifier = verifying::verifier_by(trust.clone(), context)?;
     let opened = verifying::opened(verifier.open_verified(&path, Need::Whole))?;
     let report = match &opened {

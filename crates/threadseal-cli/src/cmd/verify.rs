@@ -50,9 +50,9 @@ pub(crate) struct VerifyArgs {
     #[arg(long, value_name = "PATH")]
     trust: Vec<PathBuf>,
     /// Accept only this signer: PEM file, 64 hex digits of the key or of its id, did:key, or a name
-    /// of the trust store
-    #[arg(long)]
-    key: Option<String>,
+    /// of the trust store; repeatable
+    #[arg(long, value_name = "KEY")]
+    key: Vec<String>,
     /// The thread to which the record must belong
     #[arg(long, value_name = "ID", value_parser = ThreadId::parse)]
     thread: Option<ThreadId>,
@@ -135,18 +135,19 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcom
     Ok(exit)
 }
 
-/// If the predecessor of `--key` made a signature that was rejected: the given name, and the
-/// present name of that predecessor.
+/// If the predecessor of a `--key` signed instead: the given name, and the present name of that
+/// predecessor.
 fn superseded<'r>(args: &'r VerifyArgs, results: &'r [Report]) -> Option<(&'r str, &'r str)> {
-    let asked = args.key.as_deref()?;
-    let rejected = |signer: &&SignerReport| signer.status == SignerStatus::Rejected;
+    let other = |signer: &&SignerReport| signer.status == SignerStatus::Other;
     let mut signers = results
         .iter()
         .flat_map(|report| &report.signers)
-        .filter(rejected);
+        .filter(other);
     signers.find_map(|signer| {
         let name = signer.name.as_deref()?;
-        (name == rotation::kept_name_of(asked, &signer.key)).then_some((asked, name))
+        let mut asked = args.key.iter().map(String::as_str);
+        let asked = asked.find(|asked| name == rotation::kept_name_of(asked, &signer.key))?;
+        Some((asked, name))
     })
 }
 
@@ -155,7 +156,7 @@ fn verify_all(args: &VerifyArgs, context: &Context) -> Result<VerifyRun, Failure
     paths.refuse_single(args.scroll.expect_length.is_some(), args.as_of.is_some())?;
     let files: Vec<PathBuf> = args.paths.iter().filter(is_file).cloned().collect();
     let locality = Locality::to(&files, args.allow_local_trust, &context.fs);
-    let trust = verifying::gather(&args.trust, args.key.as_deref(), &locality, context)?;
+    let trust = verifying::gather(&args.trust, &args.key, &locality, context)?;
     let set = paths.find(all_records(args, context)?, &record::stores());
     let bar = Bar::over(set.bytes(), context);
     let request = VerifyRequest {

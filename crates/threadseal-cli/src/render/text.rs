@@ -19,6 +19,7 @@ use threadseal_core::report::{
     SignerStatus, TrustedUntil, Verdict,
 };
 use threadseal_core::time::Timestamp;
+use threadseal_verify::output::is_pruned;
 
 /// The whole report of one record, without a final newline.
 pub(crate) fn report(report: &Report, palette: Palette) -> String {
@@ -68,7 +69,13 @@ pub(crate) fn report(report: &Report, palette: Palette) -> String {
 fn hint(report: &Report) -> Option<String> {
     let hint = match report.verdict {
         Verdict::UnknownSigner => {
-            let key = unknown_key(report)?;
+            let Some(key) = unknown_key(report) else {
+                let other = other_key(report)?;
+                return Some(format!(
+                    "to accept this signer as well, name it: --key {}",
+                    Clean(other)
+                ));
+            };
             return Some(format!(
                 "if you know the owner of this key, trust it: threadseal trust add {} --name NAME",
                 Clean(key)
@@ -109,6 +116,13 @@ fn unknown_key(report: &Report) -> Option<&str> {
     }
 }
 
+/// The key of a signer that was not asked for, in the form for `--key`.
+fn other_key(report: &Report) -> Option<&str> {
+    let other = |signer: &&SignerReport| signer.status == SignerStatus::Other;
+    let other = report.signers.iter().find(other)?;
+    Some(other.did.as_deref().unwrap_or(&other.key))
+}
+
 /// The part that `--policy lenient` would resume from: the sealed part, with its tail kept apart.
 pub(crate) fn lenient(report: &Report, palette: Palette) -> String {
     let acceptable = [
@@ -135,9 +149,13 @@ pub(crate) fn lenient(report: &Report, palette: Palette) -> String {
 }
 
 fn heading(report: &Report, palette: Palette) -> String {
+    // Nothing of it is here, so it is not shown as a record that was read and verified.
+    let word = match is_pruned(report) {
+        true => palette.strong(PRUNED),
+        false => palette.verdict(report.verdict),
+    };
     format!(
-        "{}  {}  {}",
-        palette.verdict(report.verdict),
+        "{word}  {}  {}",
         palette.strong(&Clean(&report.path).to_string()),
         palette.faint(&format!("({}, {})", report.format, report.profile)),
     )
@@ -191,6 +209,7 @@ fn signer(signer: &SignerReport) -> String {
     let status = match signer.status {
         SignerStatus::Trusted => "trusted",
         SignerStatus::Pinned => "the key given with --key",
+        SignerStatus::Other => "not the key given with --key",
         SignerStatus::Unknown => "not trusted",
         SignerStatus::Revoked => "revoked",
         SignerStatus::OutOfScope => "trusted for other threads, formats or times",

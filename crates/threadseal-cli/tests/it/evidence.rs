@@ -59,7 +59,8 @@ fn two_continued_copies_convict_their_key() {
     by(&format!("--key {own:?}")).exits(0);
     by("").exits(3);
     let other = PrivateKey::from_seed([5; 32]).public_key().to_hex();
-    by(&format!("--key {other}")).exits(1);
+    by(&format!("--key {other}")).exits(3);
+    by(&format!("--key {other} --key {own:?}")).exits(0);
     assert!(!nowhere.exists());
     let json = by(&format!("--key {own:?} --json")).exits(0).json();
     json.is(json!({"result/verdict": "verified", "turn": Value::Null}));
@@ -149,7 +150,9 @@ fn a_conflict_of_checkpoints_is_judged_by_the_key_that_is_named() {
         .sh("verify log")
         .fails_with("a conflict of checkpoints is not a record; hint: threadseal check-proof");
     let own = sandbox.home().join("keys/self.native.pub");
-    sandbox.exits(1, format!("check-proof log --key {own:?}"));
+    let other = format!("check-proof log --key {own:?}");
+    sandbox.exits(3, &other).prints("other_signer");
+    sandbox.ok(format!("{other} --key {}", &vkey["key ".len()..]));
     sandbox.write("changed", text.replacen("note ", "note 0", 1));
     sandbox.exits(1, "check-proof changed");
 }

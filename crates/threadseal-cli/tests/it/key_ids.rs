@@ -24,9 +24,9 @@ fn a_signer_is_asked_for_by_its_id_and_another_id_is_another_signer() {
         let stranger = Sandbox::new();
         for path in [&record, &note] {
             sandbox.ok(format!("verify {path:?} --key {id}"));
-            sandbox.exits(1, format!("verify {path:?} --key {other}"));
+            sandbox.exits(3, format!("verify {path:?} --key {other}"));
             stranger.ok(format!("verify {path:?} --key {id}"));
-            stranger.exits(1, format!("verify {path:?} --key {other}"));
+            stranger.exits(3, format!("verify {path:?} --key {other}"));
         }
     }
 }

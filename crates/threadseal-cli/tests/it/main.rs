@@ -36,6 +36,7 @@ mod log_made;
 mod marks;
 mod mirror;
 mod moved_logs;
+mod pins;
 mod place;
 mod prelude;
 mod prove;

@@ -84,8 +84,8 @@ fn a_proof_needs_no_home_and_without_a_key_its_signer_is_unknown() {
     let path = other.path("self.pem");
     other.ok(format!("key export self --out {path:?}"));
     elsewhere(&sandbox, &format!("--key {path:?}"))
-        .exits(1)
-        .begins_with("forged")
+        .exits(3)
+        .begins_with("unknown_signer")
         .omits("question 2");
     elsewhere(&sandbox, &format!("--trust {path:?}")).exits(3);
     elsewhere(&sandbox, &format!("--key {pem:?} --thread demo/thread-1")).exits(0);
@@ -231,12 +231,28 @@ fn what_witnesses_saw_of_the_seal_is_judged_without_a_home_and_without_a_network
     assert_eq!(judged["anchor"]["witnesses"], json!(["w0", "w1"]));
     assert!(judged["anchor"]["witnessed_at"].number() > 1_700_000_000);
     assert_eq!(judged["anchor"]["origin"], vkey[..47]);
-    // Without a policy the report names no witness.
+    assert_eq!(judged["anchor"]["authenticated"], true);
+    assert!(judged["result"]["unauthenticated"].list().is_empty());
+    // Without a policy the report names no witness, and the log is a claim of the proof.
+    let claims = |judged: &Value| {
+        let claims = judged["result"]["unauthenticated"].list();
+        claims
+            .iter()
+            .map(|claim| claim.text().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let origin = format!("log={}", &vkey[..47]);
     let alone = check(None).exits(0).json();
     assert!(alone["anchor"]["witnessed_at"].is_null());
+    assert_eq!(alone["anchor"]["authenticated"], false);
+    claims(&alone).has(&origin);
+    let shown = elsewhere(&sandbox, &format!("--trust {trusted:?}"));
+    let shown = shown.exits(0).prints(&format!("nothing covers   {origin}"));
+    assert!(!shown.stdout.contains("\nlog "), "{}", shown.stdout);
     for policy in [&none, &strangers] {
         let judged = check(Some(policy)).exits(3).json();
         assert_eq!(judged["result"]["findings"][0]["code"], "anchor_missing");
+        claims(&judged).has(&origin);
     }
     // The proof can be made without the entry of the log.
     fs::remove_file(sandbox.path(PROOF)).unwrap();

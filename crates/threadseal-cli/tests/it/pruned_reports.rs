@@ -2,6 +2,7 @@
 
 use crate::prelude::*;
 
+// T-PRU-30
 #[test]
 fn pruned_records_are_counted_and_named_apart() {
     let sandbox = ready();
@@ -20,6 +21,7 @@ fn pruned_records_are_counted_and_named_apart() {
     // The same holds if it is named; a missing file that was not pruned cannot be read.
     sandbox
         .ok("verify t.jsonl")
+        .begins_with("pruned  ")
         .prints("was pruned by ")
         .prints("it is old");
     sandbox.sh("verify v.jsonl").fails_with("cannot read");

@@ -154,7 +154,7 @@ fn a_rotation_reports_the_end_of_the_old_key_and_its_new_name() {
     ] {
         told.has(said);
     }
-    let by_name = sandbox.exits(1, "verify before.json --key self");
+    let by_name = sandbox.exits(3, "verify before.json --key self");
     let kept = by_name.stderr.rsplit(' ').next().unwrap().trim();
     by_name.stderr.has("self is a new key since");
     sandbox.ok(format!("verify before.json --key {kept}"));

@@ -426,11 +426,11 @@ impl Text for str {
 }
 
 /// Codes of findings: each is whole.
-impl Text for [String] {
+impl<S: AsRef<str> + std::fmt::Debug> Text for [S] {
     #[track_caller]
     fn has(&self, part: &str) -> &Self {
         assert!(
-            self.iter().any(|code| code == part),
+            self.iter().any(|code| code.as_ref() == part),
             "{part} is not in {self:?}"
         );
         self
@@ -439,7 +439,7 @@ impl Text for [String] {
     #[track_caller]
     fn lacks(&self, part: &str) -> &Self {
         assert!(
-            self.iter().all(|code| code != part),
+            self.iter().all(|code| code.as_ref() != part),
             "{part} is in {self:?}"
         );
         self

@@ -187,3 +187,54 @@ fn what_carries_its_own_seals_may_be_sealed_beside_while_they_are_there() {
             .fails_with("seals are gone");
     }
 }
+
+// T-DOC-07
+#[test]
+fn a_member_that_only_has_the_name_of_a_seal_is_not_overwritten() {
+    let sandbox = ready();
+    for text in [
+        r#"{"a": 1, "\u005fthreadseal": "threadseal:signed:x"}"#,
+        r#"{"a": 1, "\u005fthreadseal": {"mine": true}}"#,
+        r#"{"a": 1, "_threadseal": {"mine": true}}"#,
+        r#"{"a": 1, "_threadseal": "\u0074hreadseal:signed:x"}"#,
+        r#"{"a": 1, "_threadseal": null}"#,
+    ] {
+        let path = sandbox.write("a.json", text);
+        sandbox
+            .sh(format!("seal {path:?}"))
+            .fails_with("the member `_threadseal` is no seal");
+        sandbox.exits(2, format!("seal {path:?} --profile rye"));
+        assert_eq!(read(&path), text);
+    }
+    // A seal that was damaged is replaced by the next one, as before.
+    sandbox.sealed("b.json", "{\"a\": 1}\n");
+    let sealed = sandbox.read("b.json");
+    sandbox.write("b.json", sealed.replace("\"a\": 1", "\"a\": 2"));
+    sandbox.ok("seal b.json");
+    sandbox.ok("verify b.json");
+}
+
+// T-RYE-24
+#[test]
+fn a_blank_before_a_checkpoint_of_rye_is_named_under_every_profile() {
+    let sandbox = ready();
+    let path = rye_events(&sandbox, "t.jsonl", 1);
+    sandbox.ok("seal t.jsonl --profile rye");
+    sandbox.ok("verify t.jsonl");
+    let mut all = lines(&path);
+    let last = all.pop().unwrap();
+    let at = all.concat().len();
+    let changed = format!("{} {last}", all.concat());
+    while_it_holds(&path, changed, || {
+        let elsewhere = Sandbox::new();
+        let key = sandbox.key("self-rye")["did"].text().to_owned();
+        for profile in ["auto", "rye"] {
+            let judge = format!("verify {path:?} --profile {profile} --key {key}");
+            let report = elsewhere.report(judge);
+            assert_eq!(report["verdict"], "partial", "{profile}: {report:#}");
+            let finding = report["findings"].item("code", "spelling_uncovered");
+            assert_eq!(finding["bytes"], json!([at, at + 1]));
+        }
+        assert_ne!(sandbox.sh("verify t.jsonl").code, 0);
+    });
+}

@@ -125,7 +125,7 @@ fn expected_heads_and_threads_are_held_against_the_record() {
 
 // T-TRA-09
 #[test]
-fn with_a_pinned_key_any_other_signer_is_forged() {
+fn with_a_pinned_key_any_other_signer_is_unknown() {
     let sandbox = ready();
     sandbox.ok("key new --name ann");
     sandbox.ok("key export ann --out ann.pem");
@@ -136,7 +136,11 @@ fn with_a_pinned_key_any_other_signer_is_forged() {
     let did = sandbox.sh("key show self --format did").stdout;
     ask(hex.trim()).exits(0);
     ask(did.trim()).exits(0);
-    ask("ann.pem").exits(1).begins_with("forged  ");
+    ask("ann.pem")
+        .exits(3)
+        .begins_with("unknown_signer  ")
+        .prints("[other_signer]");
+    ask("ann.pem --key self").exits(0);
     ask("nobody").fails_with("is not a key");
 }
 
@@ -222,5 +226,24 @@ fn a_known_head_after_the_first_bad_place_proves_nothing() {
         // All detached seals of the log are present.
         let expected = if path == "r.jsonl" { "skipped" } else { "pass" };
         assert_eq!(head["result"], expected, "{report}");
+    }
+}
+
+// T-OBS-13
+#[test]
+fn a_record_that_is_not_there_is_no_other_kind_of_record() {
+    let sandbox = ready();
+    sandbox.write("a.log", "{\"text\":\"a\"}\n");
+    sandbox.ok("seal --detached a.log");
+    let step = "{\"node\":\"n\",\"result\":{\"text\":\"t\"}}\n";
+    let append = "ledger append file:runs --run r1 --sign";
+    piped(&sandbox, append, step).exits(0);
+    sandbox.ok("ledger sign runs/ledger_r1.jsonl");
+    for (gone, named) in [("a.log", "a.log.seal"), ("runs/ledger_r1.jsonl", "runs")] {
+        fs::remove_file(sandbox.path(gone)).unwrap();
+        let report = sandbox.report(format!("verify {named}"));
+        assert_eq!(report["verdict"], "missing", "{gone}: {report:#}");
+        let log = report["checks"].item("name", "log");
+        log["why"].text().has("the record is not here");
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! judge(key, purpose, now)
-//!   not in the store                                          → Unknown
 //!   revoked, and no evidence that the seal is older           → Revoked
+//!   not in the store                                          → Unknown
 //!   other usage, format or thread than the entry names        → OutOfScope
 //!   outside [not_before, not_after] at the evidence, else now → Expired
 //!   otherwise                                                 → Trusted
@@ -16,8 +16,9 @@
 //! A key can also end in an entry of this host's log. Then places in the log are the evidence
 //! ([`SealPlaces`]), and moments are not.
 //!
-//! A pinned key ([`Trust::key`]) is the only acceptable one. The caller then decides about its
-//! scope and window, but a revocation still counts.
+//! Where keys are pinned ([`Trust::key`], [`Trust::pinned`]), only these are acceptable. The caller
+//! then decides about their scope and window. A revocation still counts, of any key. A key that is
+//! not pinned is another signer than the caller asked for; that is no evidence of a forgery.
 //!
 //! The store is a file of the user, outside every project. No key of a project enters it
 //! automatically. Elsewhere: the file's text (`file`), scopes (`scope`), the entries and their
@@ -31,7 +32,7 @@ pub mod rye;
 mod scope;
 mod store;
 
-pub use pin::Pin;
+pub use pin::{Pin, Pins};
 use places::Placed;
 pub use places::SealPlaces;
 pub use places::{END_IN_DOUBT, LastOf, covering};
@@ -189,9 +190,9 @@ pub struct Purpose<'a> {
 pub enum Standing {
     /// It counts.
     Trusted,
-    /// It is the pinned key: it counts.
+    /// It is a pinned key: it counts.
     Pinned,
-    /// Another key is pinned, so this one is not acceptable, even if the store trusts it.
+    /// Only other keys are pinned, so it does not count, even if the store trusts it.
     NotPinned,
     /// The store does not contain it.
     Unknown,
@@ -238,8 +239,8 @@ pub struct Judgement<'a> {
 pub struct Trust {
     /// The keys of the user.
     pub store: TrustStore,
-    /// The one acceptable key (`--key`), as the key or as its id.
-    pub pinned: Option<Pin>,
+    /// The only acceptable keys (`--key`), each as the key or as its id.
+    pub pinned: Pins,
     /// Whether the store is inside the tree that it judges (`--allow-local-trust`). Reports show
     /// it.
     pub local: bool,
@@ -259,28 +260,28 @@ impl Trust {
     /// Trust in one key only, for everything.
     pub fn key(key: PublicKey) -> Self {
         Self {
-            pinned: Some(key.into()),
+            pinned: key.into(),
             ..Self::default()
         }
     }
 
     /// Judges `key` under this trust. See the module's heading.
     pub fn judge(&self, key: &PublicKey, purpose: &Purpose<'_>, now: Timestamp) -> Judgement<'_> {
-        let Some(pinned) = &self.pinned else {
+        if self.pinned.is_empty() {
             return self.judge_unpinned(key, purpose, now);
-        };
+        }
         let placed = self.placed(key, purpose.heads);
         let entries = || self.store.by_key(key);
         let standing = match store::revocation(entries(), &self.dated(key, purpose), placed) {
-            _ if !pinned.admits(key) => Standing::NotPinned,
             Some(revoked) => revoked,
-            None => Standing::Pinned,
+            None if self.pinned.admit(key) => Standing::Pinned,
+            None => Standing::NotPinned,
         };
         let name = entries().next().map(|entry| &entry.name);
         Judgement { standing, name }
     }
 
-    /// As [`Trust::judge`], without regard to the pinned key.
+    /// As [`Trust::judge`], without regard to the pinned keys.
     pub fn judge_unpinned(
         &self,
         key: &PublicKey,
@@ -321,32 +322,27 @@ impl Trust {
     /// Several keys may share its 64 bits, so each must be tried.
     pub fn by_fingerprint(&self, fingerprint: RyeFingerprint) -> Vec<PublicKey> {
         let mut keys = self.store.by_fingerprint(fingerprint);
-        keys.extend(self.pinned_key().filter(|key| {
+        keys.extend(self.pinned.keys().filter(|key| {
             key.rye_fingerprint() == fingerprint && self.store.by_key(key).next().is_none()
         }));
         keys
     }
 
-    /// The pinned key; `None` if no key is pinned, or only an id.
-    pub fn pinned_key(&self) -> Option<PublicKey> {
-        self.pinned.as_ref().and_then(Pin::key).copied()
-    }
-
     /// The key with this id, if the store holds it or it is pinned.
     pub fn by_key_id(&self, id: KeyId) -> Option<PublicKey> {
-        self.pinned_key()
-            .filter(|key| key.key_id() == id)
+        let mut pinned = self.pinned.keys();
+        pinned
+            .find(|key| key.key_id() == id)
             .or_else(|| self.store.by_key_id(id))
     }
 
-    /// The digest of the trust in reports: store, pin and place.
+    /// The digest of the trust in reports: store, pins and place.
     pub fn digest(&self) -> Digest {
-        let pinned = self.pinned.as_ref().map_or(&[][..], Pin::as_bytes);
         Digest::tagged(
             "trust",
             &[
                 self.store.digest().as_bytes(),
-                pinned,
+                &self.pinned.to_bytes(),
                 &[u8::from(self.local)],
             ],
         )

@@ -1,10 +1,12 @@
-//! [`Pin`]: the one key that the caller accepts, given as key or as id (`spec/keys-and-trust.md`
-//! §8).
+//! [`Pins`]: the keys that the caller accepts, each given as key or as id
+//! (`spec/keys-and-trust.md` §8).
 //!
 //! Both are 32 bytes, and people copy either of them. Accepting both readings loses nothing. No one
 //! can make a key whose bytes are another's id, or whose id is another's bytes.
 
+use crate::error::{Error, ErrorKind};
 use crate::key::PublicKey;
+use crate::limits::MAX_PINNED_KEYS;
 
 /// A key, or the id of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +33,7 @@ impl Pin {
         &self.bytes
     }
 
-    /// Whether this key is the pinned one.
+    /// Whether it means this key.
     pub fn admits(&self, key: &PublicKey) -> bool {
         *key.as_bytes() == self.bytes || *key.key_id().digest().as_bytes() == self.bytes
     }
@@ -46,9 +48,64 @@ impl From<PublicKey> for Pin {
     }
 }
 
+/// The only keys that the caller accepts; empty where the trust store decides.
+///
+/// They are a set: neither their order nor a repetition matters.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Pins(Vec<Pin>);
+
+impl Pins {
+    /// Pins these keys.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Limit`] beyond [`MAX_PINNED_KEYS`].
+    pub fn new(pins: impl IntoIterator<Item = Pin>) -> Result<Self, Error> {
+        let mut pins: Vec<Pin> = pins.into_iter().collect();
+        pins.sort_by_key(|pin| pin.bytes);
+        pins.dedup();
+        if pins.len() > MAX_PINNED_KEYS {
+            let text = format!("at most {MAX_PINNED_KEYS} keys can be pinned");
+            return Err(Error::new(ErrorKind::Limit, text));
+        }
+        Ok(Self(pins))
+    }
+
+    /// Whether no key is pinned.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The pins, in the order of their bytes.
+    pub fn iter(&self) -> impl Iterator<Item = &Pin> {
+        self.0.iter()
+    }
+
+    /// The pinned keys; pins whose bytes can only be an id are left out.
+    pub fn keys(&self) -> impl Iterator<Item = PublicKey> {
+        self.0.iter().filter_map(Pin::key).copied()
+    }
+
+    /// Whether one of them means this key.
+    pub fn admit(&self, key: &PublicKey) -> bool {
+        self.0.iter().any(|pin| pin.admits(key))
+    }
+
+    /// The bytes of all, for the digest of the trust.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        self.0.iter().flat_map(|pin| pin.bytes).collect()
+    }
+}
+
+impl<T: Into<Pin>> From<T> for Pins {
+    fn from(only: T) -> Self {
+        Self(vec![only.into()])
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::digest::Digest;
     use crate::key::PrivateKey;
 
     // T-KEY-02
@@ -64,5 +121,19 @@ mod tests {
             }
             assert_eq!(Pin::from_bytes(*key.as_bytes()), Pin::from(key));
         }
+    }
+
+    #[test]
+    fn pins_are_a_set_with_a_bound() {
+        let key = |seed| *PrivateKey::from_seed([seed; 32]).public_key();
+        let pins = |seeds: &[u8]| Pins::new(seeds.iter().map(|seed| key(*seed).into()));
+        let both = pins(&[1, 2]).unwrap();
+        assert_eq!(both, pins(&[2, 1, 2]).unwrap());
+        assert!(both.admit(&key(1)) && both.admit(&key(2)) && !both.admit(&key(3)));
+        assert!(Pins::default().is_empty() && !Pins::default().admit(&key(1)));
+        let bytes = |at: usize| Pin::from_bytes(*Digest::of(&at.to_be_bytes()).as_bytes());
+        assert!(Pins::new((0..MAX_PINNED_KEYS).map(bytes)).is_ok());
+        let more = Pins::new((0..=MAX_PINNED_KEYS).map(bytes));
+        assert_eq!(more.unwrap_err().kind(), ErrorKind::Limit);
     }
 }

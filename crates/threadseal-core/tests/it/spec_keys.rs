@@ -8,7 +8,7 @@ use threadseal_core::merkle;
 use threadseal_core::note::{self, KeyName, NoteText};
 use threadseal_core::testing::{key, signer};
 use threadseal_core::trust::rye::TrustSet;
-use threadseal_core::trust::{Trust, TrustName, TrustStore};
+use threadseal_core::trust::{Pins, Trust, TrustName, TrustStore};
 use threadseal_testkit::in_repository;
 
 /// The block after `<!-- example: name -->`.
@@ -111,14 +111,19 @@ fn the_trust_store_and_its_digests_are_the_examples() {
     }
     let trust = Trust::new(store);
     let pinned = Trust {
-        pinned: Some(key(1).into()),
+        pinned: key(1).into(),
+        ..trust.clone()
+    };
+    let both = Trust {
+        pinned: Pins::new([2, 1].map(|seed| key(seed).into())).unwrap(),
         ..trust.clone()
     };
     let computed = format!(
-        "store                       {}\ntrust, nothing pinned       {}\ntrust, \"build host\" pinned  {}\n",
+        "store                       {}\ntrust, nothing pinned       {}\ntrust, \"build host\" pinned  {}\ntrust, both keys pinned     {}\n",
         trust.store.digest(),
         trust.digest(),
         pinned.digest(),
+        both.digest(),
     );
     assert_example("trust-digests", &computed);
 }

@@ -110,9 +110,27 @@ fn json_place(bytes: &[u8], unsigned: &str) -> Result<Place, Error> {
     if members.value(SIGNATURE).is_some() {
         return json_suffix_place(bytes, &members, unsigned);
     }
+    refuse_another_member(&members)?;
     let around = members.with_string(seal::MEMBER);
     let before = [&around.before, seal::PREFIX.as_bytes(), unsigned.as_bytes()].concat();
     Ok((before, around.after))
+}
+
+/// Refuses a member of the seal's name that a reader of seals would not take for one. It may be the
+/// user's own data, and a seal written in its place could not be read back.
+fn refuse_another_member(members: &Members<'_>) -> Result<(), Error> {
+    let Some(value) = members.value(seal::MEMBER) else {
+        return Ok(());
+    };
+    let inside = members.plain_string(seal::MEMBER);
+    if inside.is_some_and(|inside| members.text()[inside].starts_with(seal::PREFIX)) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "byte {}: the member `{}` is no seal, or is spelled with escapes; hint: rename or remove it",
+        value.start,
+        seal::MEMBER
+    )))
 }
 
 fn json_suffix_place(bytes: &[u8], members: &Members<'_>, unsigned: &str) -> Result<Place, Error> {
@@ -208,7 +226,9 @@ fn rye_text(hash: &Digest, signature: &Signature, signing: &RyeSigning<'_>) -> S
 }
 
 fn sign_rye_json(bytes: &[u8], signing: &RyeSigning<'_>) -> Result<Vec<u8>, Error> {
-    let bytes = Members::scan(bytes)?.without(seal::MEMBER);
+    let members = Members::scan(bytes)?;
+    refuse_another_member(&members)?;
+    let bytes = members.without(seal::MEMBER);
     let Value::Object(mut content) = parse(&bytes)? else {
         return Err(Error::invalid("only a JSON object can carry a signature"));
     };

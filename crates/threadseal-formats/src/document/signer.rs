@@ -48,9 +48,9 @@ impl Judge<'_> {
 
     /// Enters a signer that is known by name only, so that no check was possible.
     pub(super) fn stranger(&self, name: &str, part: &mut Part) {
-        let standing = match self.trust.pinned {
-            Some(_) => Standing::NotPinned,
-            None => Standing::Unknown,
+        let standing = match self.trust.pinned.is_empty() {
+            false => Standing::NotPinned,
+            true => Standing::Unknown,
         };
         let (status, doubt) = weigh(standing);
         part.signer = Some(SignerReport {
@@ -70,12 +70,12 @@ fn weigh(standing: Standing) -> (SignerStatus, Option<(Verdict, Finding)>) {
         Standing::Trusted => (SignerStatus::Trusted, None),
         Standing::Pinned => (SignerStatus::Pinned, None),
         Standing::NotPinned => (
-            SignerStatus::Rejected,
+            SignerStatus::Other,
             Some((
-                Verdict::Forged,
-                Finding::error(
+                Verdict::UnknownSigner,
+                Finding::warning(
                     FindingCode::OtherSigner,
-                    "signed by another key than the one asked for",
+                    "signed by a key that was not asked for",
                 ),
             )),
         ),

@@ -254,7 +254,13 @@ fn strangers_pinned_and_revoked_keys() {
     for (row, bytes, trust, verdict, code) in [
         ("strange", &strange, &*TRUST, Verdict::UnknownSigner, ""),
         ("misused", &misused, &TRUST, Verdict::UnknownSigner, ""),
-        ("strange, pinned", &strange, &pinned, Verdict::Forged, ""),
+        (
+            "strange, pinned",
+            &strange,
+            &pinned,
+            Verdict::UnknownSigner,
+            "other_signer",
+        ),
         ("own, pinned", &own, &pinned, Verdict::Verified, ""),
         (
             "both, pinned",

@@ -13,7 +13,7 @@ use super::link::Link;
 use super::load::{Found, LineRead, Place, SkipReason, Skipped};
 use super::marker::Marker;
 use super::record::RunId;
-use super::sign::{KnownKeys, SignatureRead};
+use super::sign::{KnownKeys, SignatureRead, Signatures};
 use super::signers::Signers;
 use super::steps::{StepFault, Steps, StepsEnd};
 use std::collections::{BTreeMap, VecDeque};
@@ -50,6 +50,8 @@ pub struct ChainOptions {
     pub all_signed: bool,
     /// The head in a signed head of this ledger.
     pub signed_head: Option<Head>,
+    /// Digests of all signatures up to heads of it, as the holders of these heads know them.
+    pub signatures: Vec<(Head, Digest)>,
 }
 
 /// The end of a chain that holds so far: the next record builds on it.
@@ -82,6 +84,7 @@ pub struct Verifier {
     pub(super) seen: Seen,
     steps: Steps,
     signers: Signers,
+    signatures: Signatures,
     /// The stored hash of the previous record, if it had one.
     prev: Option<Digest>,
     /// The `prev_hash` and the hash of each of the last records.
@@ -117,6 +120,10 @@ pub(super) struct Seen {
     /// The records up to the last signed one, while there is no evidence against them.
     pub(super) signed_until: Option<TrustedUntil>,
     pub(super) signers: Signers,
+    /// The digest of all signatures.
+    pub(super) signatures: Digest,
+    /// Are some signatures others than a known head covers?
+    pub(super) signatures_changed: bool,
     pub(super) actors: Vec<Box<str>>,
     pub(super) more_actors: bool,
     pub(super) first_time: Option<Timestamp>,
@@ -167,6 +174,8 @@ impl Verifier {
                 met_signed: HeadMatch::NotYet,
                 signed_until: None,
                 signers: Signers::default(),
+                signatures: Signatures::default().digest(),
+                signatures_changed: false,
                 actors: Vec::new(),
                 more_actors: false,
                 first_time: None,
@@ -179,6 +188,7 @@ impl Verifier {
                 broken: false,
             },
             signers: Signers::new(options.all_signed),
+            signatures: Signatures::default(),
             options,
             steps: Steps::default(),
             prev: None,
@@ -231,6 +241,7 @@ impl Verifier {
         let mut seen = self.seen;
         seen.steps = self.steps.end();
         seen.signers = self.signers;
+        seen.signatures = self.signatures.digest();
         (self.options, seen)
     }
 
@@ -285,6 +296,7 @@ impl Verifier {
             .take(facts, text, &mark, &mut |(verdict, code, text)| {
                 self.seen.fault(&mark, verdict, code, text);
             });
+        self.signatures(facts, &mark);
         self.until(facts, &mark);
         self.seen.records += 1;
     }
@@ -508,6 +520,25 @@ impl Verifier {
         }
         if let Some(head) = self.options.signed_head {
             seen.met_signed.meet(ExpectedHead::Head(head), record, here);
+        }
+    }
+
+    /// Compares the signatures so far with those that a known head of this record covers.
+    fn signatures(&mut self, facts: &Facts, mark: &Mark) {
+        let all = &mut self.signatures;
+        all.take_text(mark.index, facts.signature_text.as_ref());
+        let stored = facts.stored.digest();
+        let is_here = |head: &Head| head.seq == mark.index && Some(head.line) == stored;
+        let mut covered = self.options.signatures.iter();
+        if covered.any(|(head, digest)| is_here(head) && *digest != all.digest()) {
+            self.seen.signatures_changed = true;
+            let text = "the signatures of the records up to this one are not those that a known head covers";
+            self.seen.fault(
+                mark,
+                Verdict::Tampered,
+                FindingCode::SignaturesChanged,
+                text,
+            );
         }
     }
 

@@ -97,6 +97,8 @@ pub struct Outcome {
     pub compat_ok: bool,
     /// The keys whose signatures hold.
     pub signers: Vec<PublicKey>,
+    /// The digest of all signatures, which a head covers beside the last hash.
+    pub signatures: Digest,
     /// When the first and the last record with a time were written, by their own claims.
     pub times: (Option<Timestamp>, Option<Timestamp>),
 }
@@ -160,6 +162,7 @@ pub fn conclude(verifier: Verifier, bytes: u64, judging: &Judging<'_>) -> Outcom
     let signers = seen.signers.into_keys();
     Outcome {
         times: (seen.first_time, seen.last_time),
+        signatures: seen.signatures,
         verified: mint(&report, tip.as_ref(), &signers, judging),
         signers,
         compat_ok: seen.compat.ok(),
@@ -276,7 +279,7 @@ fn check_signed_head(report: &mut Report, seen: &Seen, judging: &Judging<'_>) ->
     }
     report.check(
         CheckName::SignedHead,
-        CheckResult::of(fault.is_none()),
+        CheckResult::of(fault.is_none() && !seen.signatures_changed),
         None,
     );
     let own = statement.head().filter(|_| fault.is_none());

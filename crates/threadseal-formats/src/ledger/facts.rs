@@ -101,6 +101,8 @@ pub(super) struct Facts {
     pub(super) run_id: Option<Box<str>>,
     pub(super) actor_id: Option<Box<str>>,
     pub(super) signature: SignatureRead,
+    /// The digest of the text of the signature, whatever that is.
+    pub(super) signature_text: Option<Digest>,
     pub(super) step: Option<StepKey>,
     pub(super) status: Option<StepStatus>,
     /// When it was written: `ended_at`, or `started_at`.
@@ -169,6 +171,7 @@ impl FactReader {
             run_id: None,
             actor_id: None,
             signature: SignatureRead::Absent,
+            signature_text: None,
             step: None,
             status: None,
             at: None,
@@ -231,6 +234,7 @@ impl FactReader {
         let stored = facts.stored.digest();
         let known = |id: &KeyId| self.known.get(id).or_else(|| self.named.get(id));
         let text = signature.as_deref();
+        facts.signature_text = text.map(|text| Digest::of(text.as_bytes()));
         facts.signature = SignatureRead::of(text, stored.as_ref(), known, &mut self.at_hand);
         facts.check_members(times);
     }

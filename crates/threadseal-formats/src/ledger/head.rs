@@ -10,13 +10,14 @@
 //!                run <JSON string in ASCII>
 //!                key <did:key of the signer>
 //!                time <RFC 3339, UTC, seconds>
-//!                first <when record 0 began>             these three only where known
+//!                first <when record 0 began>             these four only where known
 //!                last <when the last record ended>
+//!                signatures <64 hex>                     digest of all signatures of records
 //!                file <64 hex> <bytes>                   SHA-256 of the file's first bytes
 //!
 //!                — threadseal/1/ledger/<64 hex> <base64( id[4] ‖ signature )>
 //! ```
-//! The hash of the last record covers all before it. A chain alone cannot prove that it was not
+//! The hash of the last record covers all before it, except for signatures of records. A chain alone cannot prove that it was not
 //! replaced or truncated. A signed head proves both, for this run, up to this record. Its `time` is
 //! the signer's claim.
 
@@ -68,6 +69,8 @@ pub struct HeadStatement {
     pub first: Option<Timestamp>,
     /// When the last record ended, by its own claim.
     pub last: Option<Timestamp>,
+    /// The digest of the signatures of its records ([`super::Signatures`]).
+    pub signatures: Option<Digest>,
     /// The bytes from which the records were read.
     pub file: Option<FileDigest>,
 }
@@ -112,6 +115,9 @@ impl HeadStatement {
                 text.push_str(&format!("{name} {}\n", at.to_python_text()));
             }
         }
+        if let Some(signatures) = &self.signatures {
+            text.push_str(&format!("signatures {signatures}\n"));
+        }
         if let Some(file) = &self.file {
             text.push_str(&format!("file {} {}\n", file.sha256, file.bytes));
         }
@@ -138,6 +144,7 @@ impl HeadStatement {
             at: Timestamp::parse_iso_seconds(named("time")?)?,
             first: named("first").and_then(Timestamp::parse_rfc3339),
             last: named("last").and_then(Timestamp::parse_rfc3339),
+            signatures: named("signatures").and_then(Digest::parse_hex),
             file: named("file").and_then(|file| {
                 let (sha256, bytes) = file.split_once(' ')?;
                 Some(FileDigest {
@@ -203,6 +210,7 @@ mod tests {
             at: micros(1_700_000_000_000_000),
             first: Some(micros(1_600_000_000_000_001)),
             last: None,
+            signatures: Some(Digest::of(b"signatures")),
             file: Some(FileDigest {
                 sha256: Digest::of(b"file"),
                 bytes: 4,
@@ -213,10 +221,11 @@ mod tests {
     #[test]
     fn a_signed_head_comes_back_as_it_was_stated() {
         let mut stated = statement();
-        for change in 0..3 {
+        for change in 0..4 {
             match change {
                 0 => {}
                 1 => stated.file = None,
+                2 => stated.signatures = None,
                 _ => (stated.first, stated.last) = (None, stated.first),
             }
             let note = signed(&stated);
@@ -238,6 +247,10 @@ mod tests {
             ("time 2023", "time 2024"),
             ("first 2020", "first 2019"),
             (" 4\n", " 5\n"),
+            (
+                &*Digest::of(b"signatures").to_hex(),
+                &*Digest::of(b"others").to_hex(),
+            ),
         ] {
             let changed = note.replacen(from, to, 1);
             assert_ne!(changed, note, "{from}");

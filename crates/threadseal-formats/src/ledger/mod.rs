@@ -56,7 +56,7 @@ pub use head::{FileDigest, HEAD_ORIGIN, HeadStatement, SignedHead, head_of};
 pub use load::{LineRead, LineReader, LineSplitter, Place};
 pub use record::{Effect, RunId, StepRecord, StepStatus, step_id_from_random};
 pub use run::{RunState, RunStatus, WaitReason, WaitState};
-pub use sign::{KnownKeys, RecordSignature};
+pub use sign::{KnownKeys, RecordSignature, Signatures};
 pub use signers::signer_name;
 
 #[cfg(test)]

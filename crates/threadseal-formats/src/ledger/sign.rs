@@ -89,15 +89,60 @@ fn message(record_hash: &Digest) -> Message {
     Message::tagged(RECORD_TAG, &[record_hash.as_bytes()])
 }
 
+/// The tag of the digest of signatures.
+const SIGNATURES_TAG: &str = "threadseal/1 ledger signatures";
+
+/// A digest of the signatures of a ledger's first records, which no hash of a record covers.
+///
+/// ```text
+/// s(0)      tagged(SIGNATURES_TAG, [])
+/// s(i + 1)  tagged(SIGNATURES_TAG, [s(i), u64be(i), SHA-256 of the text of the signature])
+///           s(i), where record i has no signature
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Signatures(Digest);
+
+impl Default for Signatures {
+    fn default() -> Self {
+        Self(Digest::tagged(SIGNATURES_TAG, &[]))
+    }
+}
+
+impl Signatures {
+    /// Those of which this is the digest.
+    pub fn of_digest(digest: Digest) -> Self {
+        Self(digest)
+    }
+
+    /// Takes the signature of the record of this number, if it has one.
+    pub fn take(&mut self, index: u64, signature: Option<&str>) {
+        let text = signature.map(|text| Digest::of(text.as_bytes()));
+        self.take_text(index, text.as_ref());
+    }
+
+    /// The same for the digest of the signature's text.
+    pub(super) fn take_text(&mut self, index: u64, text: Option<&Digest>) {
+        if let Some(text) = text {
+            let parts: [&[u8]; 3] = [self.0.as_bytes(), &index.to_be_bytes(), text.as_bytes()];
+            self.0 = Digest::tagged(SIGNATURES_TAG, &parts);
+        }
+    }
+
+    /// Their digest.
+    pub fn digest(&self) -> Digest {
+        self.0
+    }
+}
+
 /// Keys under which signatures of a ledger may be tried, by their ids. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct KnownKeys(Arc<BTreeMap<KeyId, PublicKey>>);
 
 impl KnownKeys {
-    /// Every key that `trust` holds, and the pinned one.
+    /// Every key that `trust` holds, and the pinned ones.
     pub fn of_trust(trust: &Trust) -> Self {
         let stored = trust.store.iter().map(|entry| entry.key);
-        Self::of(stored.chain(trust.pinned_key()))
+        Self::of(stored.chain(trust.pinned.keys()))
     }
 
     pub(super) fn of(keys: impl Iterator<Item = PublicKey>) -> Self {

@@ -285,7 +285,7 @@ impl Signers {
             all &= report.signer(&good.key, &judgement);
         }
         for id in &self.unknown {
-            unknown_signer(report, id, self.pinned);
+            unknown_signer(report, id, !judging.trust.pinned.is_empty());
         }
         if self.pinned || self.signed > 0 {
             report.check(CheckName::Trust, CheckResult::of(all), None);
@@ -366,16 +366,16 @@ fn unknown_signer(report: &mut Report, id: &KeyId, pinned: bool) {
         did: None,
         name: None,
         status: if pinned {
-            SignerStatus::Rejected
+            SignerStatus::Other
         } else {
             SignerStatus::Unknown
         },
     });
     if pinned {
-        let text = format!("signed by key {id}, which is not the key that was asked for");
+        let text = format!("signed by key {id}, which is not a key that was asked for");
         report.downgrade(
-            Verdict::Forged,
-            Finding::error(FindingCode::KeyNotPinned, text),
+            Verdict::UnknownSigner,
+            Finding::warning(FindingCode::OtherSigner, text),
         );
     } else {
         let text = format!("key {id} is not trusted, and only its id is known here");

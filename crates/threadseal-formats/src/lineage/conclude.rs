@@ -475,8 +475,8 @@ fn check_protection(
     if seen.signed > 0 || seen.bare.is_empty() {
         return;
     }
-    if judging.trust.pinned.is_some() {
-        let text = "the lineage is not signed, and a signature by one key was asked for";
+    if !judging.trust.pinned.is_empty() {
+        let text = "the lineage is not signed, and a signature by a named key was asked for";
         let finding = Finding::error(FindingCode::SignatureMissing, text);
         return report.downgrade(Verdict::Forged, finding);
     }

@@ -25,7 +25,7 @@ pub struct ChainOptions {
     /// Heads that the chain must contain.
     pub expect: Vec<Expectation>,
     /// The one acceptable key.
-    pub pinned: Option<PublicKey>,
+    pub pinned: Vec<PublicKey>,
     /// Signed turns older than this moment, in nanoseconds since 1970, are not accepted.
     pub not_before_ns: Option<u64>,
 }
@@ -116,7 +116,7 @@ impl Verifier {
     pub fn new(options: ChainOptions) -> Self {
         let met = vec![HeadMatch::NotYet; options.expect.len()];
         Self {
-            v01: Walk::new(Rules::V01, options.pinned.is_some()),
+            v01: Walk::new(Rules::V01, !options.pinned.is_empty()),
             options,
             seen: Seen {
                 met,
@@ -127,9 +127,10 @@ impl Verifier {
         }
     }
 
-    /// The key that each turn must be signed by, if there is one: [`super::read_turn`] needs it.
-    pub fn pinned(&self) -> Option<&PublicKey> {
-        self.options.pinned.as_ref()
+    /// The keys of which one must sign each turn, if there are any: [`super::read_turn`] needs
+    /// them.
+    pub fn pinned(&self) -> &[PublicKey] {
+        &self.options.pinned
     }
 
     /// Takes the next turn.

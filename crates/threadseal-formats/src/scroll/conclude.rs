@@ -118,7 +118,7 @@ pub fn conclude(verifier: Verifier, end: &End, judging: &Judging<'_>) -> Outcome
     report.compat.insert("agent_scroll", answer(&seen, end));
     check_chain(&mut report, &seen, end);
     let sound = !report.verdict.is_evidence();
-    let vouched = check_signers(&mut report, &seen, judging, options.pinned.is_some());
+    let vouched = check_signers(&mut report, &seen, judging, !options.pinned.is_empty());
     let met = seen.met.iter().copied();
     let held = heads::check(&mut report, &options.expect, met, &end_of(&seen));
     let counted = heads::check_length(&mut report, &end_of(&seen), judging.length);
@@ -126,7 +126,7 @@ pub fn conclude(verifier: Verifier, end: &End, judging: &Judging<'_>) -> Outcome
         report.completeness = Completeness::Head;
     }
     check_coverage(&mut report, &seen, judging.as_v01);
-    check_signed(&mut report, &seen, held, options.pinned.is_some());
+    check_signed(&mut report, &seen, held, !options.pinned.is_empty());
     report.head = seen.tip.map(|tip| tip.head).filter(|_| sound);
     report.trusted_until = match (vouched, held) {
         (true, _) => seen.signed_until,
@@ -323,7 +323,7 @@ fn check_signed(report: &mut Report, seen: &Seen, held: bool, pinned: bool) {
         return report.downgrade(Verdict::Unsigned, finding);
     }
     if let (true, Some(mark)) = (pinned, &seen.first_unsigned) {
-        let text = "the turn is not signed, and every turn must be by the key that was asked for";
+        let text = "the turn is not signed, and every turn must be by a key that was asked for";
         let finding = mark.put(Finding::error(FindingCode::SignatureMissing, text));
         return report.downgrade(Verdict::Tampered, finding);
     }

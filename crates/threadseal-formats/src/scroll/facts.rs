@@ -65,7 +65,7 @@ pub(super) struct SigFacts {
     pub(super) key: Option<PublicKey>,
     /// Does the signature verify under `sig.pubkey`?
     pub(super) holds: bool,
-    /// Does it verify under the key that the caller pinned?
+    /// Does it verify under a key that the caller pinned?
     pub(super) holds_for_pinned: bool,
     /// Whether `sig` has members that no hash covers.
     pub(super) extra: bool,
@@ -88,8 +88,9 @@ pub(super) struct Facts {
     pub(super) covered: u64,
 }
 
-/// Reads one sealed turn as stored in a file. `pinned` is the one acceptable key, if there is one.
-pub fn read_turn(bytes: &[u8], form: Form, pinned: Option<&PublicKey>) -> TurnRead {
+/// Reads one sealed turn as stored in a file. `pinned` are the only acceptable keys; none, where
+/// every key is.
+pub fn read_turn(bytes: &[u8], form: Form, pinned: &[PublicKey]) -> TurnRead {
     TurnReader::new(form, pinned).read(bytes)
 }
 
@@ -104,7 +105,7 @@ pub struct TurnReader {
 
 impl TurnReader {
     /// A reader of turns in `form`.
-    pub fn new(form: Form, pinned: Option<&PublicKey>) -> Self {
+    pub fn new(form: Form, pinned: &[PublicKey]) -> Self {
         Self {
             form,
             keys: Keys::new(pinned),
@@ -239,20 +240,14 @@ fn gather(
     let Some(hash) = shape.hash else {
         return Err(SchemaViolation::new("/hash", "is missing"));
     };
-    let pinned = keys.pinned();
     let sig = shape.sig.as_ref().map(|sig| {
         let signature = sig.sig.map(Signature::from_bytes);
-        let mut check = |bytes: &[u8; 32]| keys.check(bytes, covered, signature.as_ref());
-        let checked = sig.pubkey.as_ref().and_then(&mut check);
-        let holds = checked.is_some_and(|(_, holds)| holds);
+        let named = sig.pubkey.as_ref();
+        let checked = named.and_then(|named| keys.check(named, covered, signature.as_ref()));
         SigFacts {
-            holds_for_pinned: match pinned {
-                Some(pinned) if Some(*pinned.as_bytes()) == sig.pubkey => holds,
-                Some(pinned) => check(pinned.as_bytes()).is_some_and(|(_, holds)| holds),
-                None => false,
-            },
+            holds_for_pinned: keys.holds_for_pinned(checked, covered, signature.as_ref()),
             key: checked.map(|(key, _)| key),
-            holds,
+            holds: checked.is_some_and(|(_, holds)| holds),
             extra: sig.extra,
         }
     });

@@ -93,7 +93,7 @@ pub fn verify_as_v01(chain: &[Value], pubkey: Option<&PublicKey>) -> VerifyResul
 
 fn run(chain: &[Value], pubkey: Option<&PublicKey>, rules: Rules) -> VerifyResult {
     let mut walk = Walk::new(rules, pubkey.is_some());
-    let mut keys = Keys::new(pubkey);
+    let mut keys = Keys::new(pubkey.map_or(&[], std::slice::from_ref));
     for turn in chain {
         let facts = canonical(turn).and_then(|canonical| match rules {
             Rules::V01 => of_canonical_v01(&canonical, &mut keys),

@@ -151,7 +151,7 @@ impl Ledger {
     fn judged(&self, trust: &Trust, expect: Option<Expectation>) -> Outcome {
         let options = ChainOptions {
             expect: expect.into_iter().collect(),
-            all_signed: trust.pinned.is_some(),
+            all_signed: !trust.pinned.is_empty(),
             ..ChainOptions::default()
         };
         judge(&self.bytes(), options, &Judging::new(trust, at(100)))
@@ -199,7 +199,7 @@ fn the_pinned_key_signs_every_record() {
     let pinned = |seed| Trust::key(key(seed));
     let gap = three().with(|ledger| ledger.records[1].signature = None);
     holds(&three(), &pinned(1), Open, "head_unknown");
-    holds(&three(), &pinned(2), Forged, "key_not_pinned");
+    holds(&three(), &pinned(2), UnknownSigner, "other_signer");
     holds(&gap, &pinned(1), Tampered, "signature_missing");
 }
 
@@ -310,6 +310,7 @@ fn sealed() -> (Ledger, HeadStatement) {
         at: at(50),
         first: None,
         last: None,
+        signatures: None,
         file: Some(digest_of(&ledger.bytes())),
     };
     (ledger, statement)
@@ -487,5 +488,65 @@ fn a_record_whose_run_id_is_no_name_of_a_run_is_of_another_run() {
         let changed = [before, &*last.replacen("run-1", odd, 1)].concat();
         let report = plain(&changed);
         assert!(codes(&report).contains(&"record_foreign"), "{report:?}");
+    }
+}
+
+// T-LED-32
+#[test]
+fn a_head_covers_the_signatures_of_records() {
+    let honest = Ledger::of(&[None, Some(1), Some(1), Some(2)]);
+    let trust = trust(&[1, 2]);
+    let head = honest.head();
+    let options = |signatures| ChainOptions {
+        expect: vec![head.clone()],
+        signatures,
+        ..ChainOptions::default()
+    };
+    let judging = Judging::new(&trust, at(100));
+    let look = |ledger: &Ledger, signatures| judge(&ledger.bytes(), options(signatures), &judging);
+    let whole = look(&honest, Vec::new());
+    let tip = whole.tip.clone().unwrap().head();
+    let known = vec![(tip, whole.signatures)];
+    is(&look(&honest, known.clone()).report, Verified, "");
+    let statement = HeadStatement {
+        count: 4,
+        hash: tip.line,
+        signatures: Some(whole.signatures),
+        ..sealed().1
+    };
+    let statement = HeadStatement {
+        file: None,
+        ..statement
+    };
+    let stated = SignedHead::parse(&note(&statement)).unwrap();
+    let spoil: [(&str, fn(&mut Ledger)); 4] = [
+        ("removed", |ledger| ledger.records[1].signature = None),
+        ("by another key", |ledger| resign(&mut ledger.records[1], 2)),
+        ("added", |ledger| resign(&mut ledger.records[0], 2)),
+        ("the last one, by another key", |ledger| {
+            resign(&mut ledger.records[3], 1);
+        }),
+    ];
+    for (row, spoil) in spoil {
+        let changed = honest.clone().with(spoil);
+        // The hashes of records do not show it.
+        assert_eq!(look(&changed, Vec::new()).report.verdict, Verified, "{row}");
+        let report = look(&changed, known.clone()).report;
+        is(&report, Tampered, "signatures_changed");
+        assert_ne!(look(&changed, Vec::new()).signatures, whole.signatures);
+        let by_head = ChainOptions {
+            signatures: vec![(statement.head().unwrap(), whole.signatures)],
+            signed_head: statement.head(),
+            ..ChainOptions::default()
+        };
+        let judging = Judging {
+            signed_head: Some(HeadAtHand {
+                head: &stated,
+                file: None,
+            }),
+            ..judging
+        };
+        let report = judge(&changed.bytes(), by_head, &judging).report;
+        is(&report, Tampered, "signatures_changed");
     }
 }

@@ -156,7 +156,7 @@ fn check(entry: &Entry) {
             assert_eq!(auto.verdict, Verdict::UnknownSigner, "{at}");
             let own = entry.trust.store.iter().next().unwrap().key;
             let pinned = entry.report(ProfileChoice::Auto, &Trust::key(own));
-            assert_eq!(pinned.verdict, Verdict::Forged, "{at}");
+            assert_eq!(pinned.verdict, Verdict::UnknownSigner, "{at}");
         }
         "invalid" => assert_eq!(auto.verdict.exit_code(), 1, "{at}"),
         "unsigned" => assert_eq!(auto.verdict, Verdict::Unsigned, "{at}"),

@@ -38,7 +38,7 @@ fn chain(bytes: &[u8]) -> Vec<json::Value> {
 fn judge(bytes: &[u8], pinned: Option<PublicKey>) -> Outcome {
     let trust = trust_in([(published_key(), KeyUsage::Scroll)]);
     let options = ChainOptions {
-        pinned,
+        pinned: pinned.into_iter().collect(),
         ..ChainOptions::default()
     };
     let judging = Judging::new(&trust, now());

@@ -32,7 +32,7 @@
 //! let twice = HashChainedLedgerStore::new(once);
 //! ```
 
-use super::{Append, Entry, LedgerStore, Tip};
+use super::{Append, Entry, LedgerStore, MAX_BATCH_RECORDS, Tip};
 use crate::heads::{Durability, RecordKind, StoredHead, Swap};
 use crate::host::Host;
 use std::collections::BTreeMap;
@@ -46,7 +46,8 @@ use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::key::{KeyId, Signer};
 use threadseal_core::limits::MAX_LENIENT_RECORD_BYTES;
 use threadseal_formats::ledger::{
-    ACTORS_EFFECT, GENESIS_EFFECT, RecordSignature, RunId, StepRecord, compute_record_hash, head_of,
+    ACTORS_EFFECT, GENESIS_EFFECT, RecordSignature, RunId, Signatures, StepRecord,
+    compute_record_hash, head_of,
 };
 
 /// Times that another writer may be faster before an append gives up.
@@ -174,6 +175,8 @@ struct Remembered {
     floor: Tip,
     /// The end of the ledger at the last read.
     tip: Option<Tip>,
+    /// The signatures of the records up to this end.
+    signatures: Option<(Tip, Signatures)>,
 }
 
 impl<S: LedgerStore> HashChainedLedgerStore<S> {
@@ -227,6 +230,8 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
                 count: stored.head.size,
                 hash: Some(stored.head.line),
             };
+            let known_here = stored.root.map(Signatures::of_digest);
+            known.signatures = known_here.map(|all| (known.floor, all));
         }
         self.check_contains(run, &tip, &known.floor)?;
         if tip.count > 0 {
@@ -293,19 +298,61 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
         }
     }
 
-    fn publish(&self, run: &RunId, tip: &Tip, last: Option<&StepRecord>) -> Result<(), Error> {
+    /// The signatures of the records up to `end`. What is known of them is not read again: it was
+    /// known before another could change the records.
+    fn signatures_to(
+        &self,
+        run: &RunId,
+        end: &Tip,
+        known: Option<(Tip, Signatures)>,
+    ) -> Result<Signatures, Error> {
+        let known = known.filter(|(tip, _)| tip.count <= end.count);
+        let (tip, mut all) = known.unwrap_or_default();
+        let mut next = tip.count;
+        while next < end.count {
+            let limit = usize::try_from(end.count - next).unwrap_or(usize::MAX);
+            let records = self
+                .store
+                .list_after(run, next, limit.min(MAX_BATCH_RECORDS))?;
+            if records.is_empty() {
+                return Err(Error::refused(format!(
+                    "the ledger of run {run} lost records while it was read; verify it"
+                )));
+            }
+            for record in records {
+                all.take(record.seq, signature_in(&record.line).as_deref());
+                next = record.seq + 1;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Publishes the head after `records`, which follow on `before`.
+    fn publish(
+        &self,
+        run: &RunId,
+        (before, tip): (&Tip, &Tip),
+        records: &[StepRecord],
+        remembered: &mut Remembered,
+    ) -> Result<(), Error> {
         let Some(host) = &self.host else {
             return Ok(());
         };
         let Some(head) = tip.hash.and_then(|hash| head_of(run, tip.count, hash)) else {
             return Ok(());
         };
+        let mut all = self.signatures_to(run, before, remembered.signatures)?;
+        for (index, record) in (before.count..).zip(records) {
+            all.take(index, record.signature.as_deref());
+        }
+        remembered.signatures = Some((*tip, all));
+        let last = records.last();
         let signed = last.filter(|last| last.signature.is_some());
         let signer = self.signer.as_ref();
         let now = host.clock.now()?;
         let new = StoredHead {
             head,
-            root: None,
+            root: Some(all.digest()),
             key: signed.and_then(|last| signer?.key_of(last)),
             kind: RecordKind::Ledger,
             is_final: false,
@@ -369,7 +416,8 @@ impl<S: LedgerStore> ChainedLedger for HashChainedLedgerStore<S> {
             known.floor = stored;
             known.tip = Some(stored);
             let records: Vec<StepRecord> = records;
-            let unpublished = self.publish(run, &stored, records.last()).err();
+            let ends = (&tip, &stored);
+            let unpublished = self.publish(run, ends, &records, &mut known).err();
             return Ok(Appended {
                 records,
                 tip: stored,
@@ -474,6 +522,14 @@ fn out_of_breath(run: &RunId) -> Error {
 fn hash_in(line: &[u8]) -> Option<Digest> {
     let value = parse_python(line).ok()?.value;
     Digest::parse_hex(value.get("record_hash")?.as_str()?)
+}
+
+/// The text of the signature of a record. What is no text is no signature either, and counts as an
+/// empty one.
+fn signature_in(line: &[u8]) -> Option<String> {
+    let value = parse_python(line).ok()?.value;
+    let signature = value.get("signature").filter(|text| !text.is_null())?;
+    Some(signature.as_str().unwrap_or_default().to_owned())
 }
 
 fn set(record: &mut Value, name: &str, text: String) {

@@ -4,7 +4,7 @@
 //! file ─► run of the first record ─► record id ─► HeadStore ─► head to expect, signers to miss
 //! ```
 
-use crate::heads::{Durability, RecordKind};
+use crate::heads::{Durability, RecordKind, StoredHead};
 use crate::host::{Host, Published};
 use crate::read::{RegularFile, Source};
 use threadseal_core::digest::{Digest, Hasher};
@@ -73,6 +73,8 @@ pub struct Known {
     pub updated: Option<Timestamp>,
     /// The names of the keys that signed the ledger then.
     pub signers: Vec<Digest>,
+    /// The digests of all signatures up to known heads.
+    pub signatures: Vec<(Head, Digest)>,
 }
 
 /// This host's knowledge of the ledger with this record id.
@@ -86,13 +88,22 @@ pub fn known(host: &Host, record: &RecordId) -> Result<Known, Error> {
         expect: stored.expectations(),
         head: Some(stored.head),
         updated: stored.held_since(),
+        signatures: signatures(&stored),
         signers: stored.aliases,
     }))
 }
 
+/// The signatures of records that the known heads cover. Heads of earlier versions cover none.
+fn signatures(stored: &StoredHead) -> Vec<(Head, Digest)> {
+    let logged = stored.logged.as_ref().map(|at| &at.logged);
+    let logged = logged.and_then(|logged| Some((logged.head, logged.root?)));
+    let own = stored.root.map(|root| (stored.head, root));
+    own.into_iter().chain(logged).collect()
+}
+
 /// Stores the head of a ledger whose records up to it are durable.
 ///
-/// `key` is the key that signed the head, if one did; `signers` are names of the keys that signed
+/// `signatures` is the digest of all signatures of records up to it, and `key` is the key that signed the head, if one did; `signers` are names of the keys that signed
 /// the records ([`threadseal_formats::ledger::signer_name`]).
 ///
 /// # Errors
@@ -100,12 +111,13 @@ pub fn known(host: &Host, record: &RecordId) -> Result<Known, Error> {
 pub fn publish(
     host: &Host,
     head: Head,
+    signatures: Option<Digest>,
     key: Option<KeyId>,
     signers: &[Digest],
 ) -> Result<(), Error> {
     host.publish(&Published {
         head,
-        root: None,
+        root: signatures,
         key,
         kind: RecordKind::Ledger,
         is_final: false,

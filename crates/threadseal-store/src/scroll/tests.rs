@@ -75,7 +75,7 @@ impl Bench {
         let trust = Trust::key(*self.signer.public_key());
         let judging = Judging::new(&trust, self.host.clock.now().unwrap());
         let options = ChainOptions {
-            pinned: trust.pinned_key(),
+            pinned: trust.pinned.keys().collect(),
             ..ChainOptions::default()
         };
         let outcome = verify(file.chunks(), Container::Lines, options, &judging, &|_| {});
@@ -201,7 +201,7 @@ fn going_on_from_what_this_host_does_not_know_or_nobody_signed_is_told() {
 }
 
 fn record_hash(line: &[u8]) -> Option<Digest> {
-    read_turn(line.trim_ascii_end(), Form::Json, None).hash()
+    read_turn(line.trim_ascii_end(), Form::Json, &[]).hash()
 }
 
 #[test]

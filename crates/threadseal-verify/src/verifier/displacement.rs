@@ -134,7 +134,7 @@ fn displaced(
     Ok(last)
 }
 
-fn kind_of(report: &Report) -> RecordKind {
+pub(super) fn kind_of(report: &Report) -> RecordKind {
     match (report.profile, report.format) {
         (Profile::Observed, _) => RecordKind::Observed,
         (_, Format::Scroll) => RecordKind::Scroll,

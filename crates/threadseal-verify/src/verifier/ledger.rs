@@ -373,11 +373,16 @@ fn judge_ledger(
         Some(run) if options.view == View::Whole => known::known(&context.host, &run.record_id())?,
         _ => Known::default(),
     };
+    // A head with a bad signature states nothing.
+    let stated = at_hand.filter(|at_hand| at_hand.head.holds);
+    let stated = stated.map(|at_hand| &at_hand.head.statement);
+    let signed = stated.and_then(|stated| Some((stated.head()?, stated.signatures?)));
     let options = ChainOptions {
         expect: expectations(context, &known),
-        // A head by the key that was asked for covers what that key did not sign.
-        all_signed: context.request.trust.pinned.is_some() && at_hand.is_none(),
+        // A head by a key that was asked for covers records that no key signed.
+        all_signed: !context.request.trust.pinned.is_empty() && at_hand.is_none(),
         signed_head: at_hand.and_then(|at_hand| at_hand.head.statement.head()),
+        signatures: known.signatures.iter().copied().chain(signed).collect(),
         ..options
     };
     let mut judging = Judging {

@@ -3,6 +3,7 @@
 //! Whether a record contains what the log has of it is decided with the other heads. This module reports the state of the log. A log that
 //! went back, is gone or cannot be read is no evidence against a record: it only vouches for none.
 
+use super::displacement;
 use crate::error::VerifyError;
 use crate::home_log::HomeLog;
 use threadseal_core::key::PublicKey;
@@ -149,6 +150,15 @@ fn of_log(report: &mut Report, log: &SealLog) -> Option<String> {
     };
     Some(match log.newest_at(&record) {
         Ok(None) => "the log has no head of this record".to_owned(),
+        Ok(Some(at)) if report.verdict == Verdict::Missing => {
+            format!(
+                "{}: the record is not here to be compared with it",
+                at.entry
+            )
+        }
+        Ok(Some(at)) if at.logged.kind == displacement::kind_of(report) => {
+            format!("{}: the record could not be compared with it", at.entry)
+        }
         Ok(Some(at)) => format!("{}: another kind of record has this id there", at.entry),
         Err(error) => warn(report, DAMAGED, &error.to_string(), UNREAD),
     })

@@ -250,6 +250,7 @@ impl Pruned {
     }
 }
 
+/// Does the trust vouch for the key, whether or not it is one that was asked for? A record may be pruned by another key than its own.
 fn is_trusted(context: &Context, key: &PublicKey) -> bool {
     let purpose = Purpose {
         usage: KeyUsage::Native,
@@ -258,8 +259,12 @@ fn is_trusted(context: &Context, key: &PublicKey) -> bool {
         evidence: None,
         heads: &[],
     };
-    let judged = context.request.trust.judge(key, &purpose, context.now);
-    judged.standing.counts()
+    let trust = &context.request.trust;
+    let judged = [
+        trust.judge(key, &purpose, context.now),
+        trust.judge_unpinned(key, &purpose, context.now),
+    ];
+    judged.iter().any(|judged| judged.standing.counts())
 }
 
 /// Is `head` the newest seal that the home and its log know of the record?

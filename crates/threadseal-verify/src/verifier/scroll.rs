@@ -87,7 +87,7 @@ fn judge(
     let request = &context.request;
     let options = ChainOptions {
         expect: expectations(context, &known, record),
-        pinned: request.trust.pinned_key(),
+        pinned: request.trust.pinned.keys().collect(),
         not_before_ns: request.scroll.not_before_ns,
     };
     let mut judging = Judging {

@@ -44,7 +44,7 @@ pub(super) fn run(args: &SearchArgs, context: &Context, out: &mut Out) -> Outcom
     let project = args.project.open(context)?;
     let root = project.root().to_owned();
     let local = Locality::to(std::slice::from_ref(&root), false, &context.fs);
-    let trust = verifying::gather(&[], None, &local, context)?;
+    let trust = verifying::gather(&[], &[], &local, context)?;
     let found = knowledge::search(&context.host()?, &project, &trust, &args.words.join(" "))?;
     let too_large = found
         .too_large

@@ -90,6 +90,7 @@ pub(super) fn run(args: &SignArgs, context: &Context, out: &mut Out) -> Outcome 
         at: context.now()?.floor_to_second(),
         first: outcome.times.0,
         last: outcome.times.1,
+        signatures: Some(outcome.signatures),
         file: file
             .as_ref()
             .map(|file| digest_of_beginning(file, file.size()))
@@ -107,6 +108,7 @@ pub(super) fn run(args: &SignArgs, context: &Context, out: &mut Out) -> Outcome 
     known::publish(
         &host,
         tip.head(),
+        Some(outcome.signatures),
         Some(signer.public_key().key_id()),
         &names,
     )?;

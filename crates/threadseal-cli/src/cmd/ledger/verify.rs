@@ -32,9 +32,9 @@ pub(crate) struct VerifyArgs {
     #[arg(long, value_name = "ID", value_parser = RunId::parse)]
     run: Option<RunId>,
     /// Require this key's signature on every record: 64 hex digits, did:key, PEM file, or a name of
-    /// the trust store
+    /// the trust store; repeatable, then one of these keys must have signed
     #[arg(long, value_name = "KEY")]
-    key: Option<String>,
+    key: Vec<String>,
     /// Trust these instead of the home's trust store; repeatable
     #[arg(long, value_name = "PATH")]
     trust: Vec<PathBuf>,
@@ -86,7 +86,7 @@ fn reports(args: &VerifyArgs, context: &Context) -> Result<Vec<Report>, Failure>
     };
     let paths: Vec<PathBuf> = path_of(&args.ledger).into_iter().collect();
     let local = Locality::to(&paths, args.allow_local_trust, &context.fs);
-    let trust = verifying::gather(&args.trust, args.key.as_deref(), &local, context)?;
+    let trust = verifying::gather(&args.trust, &args.key, &local, context)?;
     let asked = VerifyRequest {
         expect_head: args.expect_head,
         exact_head: args.exact_head,

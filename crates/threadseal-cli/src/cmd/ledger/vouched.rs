@@ -73,12 +73,7 @@ impl Records for Vouched {
 
 fn verifier(name: &str, run: &RunId, context: &Context) -> Result<Verifier, Failure> {
     let paths: Vec<PathBuf> = path_of(name).into_iter().collect();
-    let trust = verifying::gather(
-        &[],
-        None,
-        &Locality::to(&paths, false, &context.fs),
-        context,
-    )?;
+    let trust = verifying::gather(&[], &[], &Locality::to(&paths, false, &context.fs), context)?;
     let asked = VerifyRequest {
         ledger: LedgerRequest {
             run: Some(run.clone()),

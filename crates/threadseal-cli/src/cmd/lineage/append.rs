@@ -293,9 +293,15 @@ impl Next<'_> {
         }
         let made = AgentIdentity::new(keyring::generate(self.context)?, IdentityForm::Igor);
         self.store.save_identity(self.agent, &made)?;
+        let trusted = identity::trust_made(self.agent, made.public_key(), self.context)?;
         if !self.context.quiet {
             let did = made.public_key().to_did_key();
-            complain(&format!("note: {} has the new key {did}", self.agent));
+            let trusted = trusted.map(|name| format!(", which this home trusts as {name}"));
+            complain(&format!(
+                "note: {} has the new key {did}{}",
+                self.agent,
+                trusted.unwrap_or_default()
+            ));
         }
         Ok(made)
     }

@@ -22,9 +22,9 @@ pub(crate) struct CheckProofArgs {
     #[arg(value_name = "FILE")]
     proof: PathBuf,
     /// Require this key of the agent: PEM file, 64 hex digits, did:key, or a name of the trust
-    /// store
-    #[arg(long)]
-    key: Option<String>,
+    /// store; repeatable
+    #[arg(long, value_name = "KEY")]
+    key: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -41,17 +41,19 @@ struct ProofOutput<'a> {
     exit: u8,
 }
 
-/// Reports what the proof shows; exits 1 if it shows nothing.
+/// Reports what the proof shows; exits 1 if it shows nothing, and 3 if it is of another agent than
+/// those asked for.
 pub(super) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Outcome {
     let file = open_regular(&*context.fs, &args.proof)?;
     // The proof alone: without trust in any key.
     let shown = evidence::of_lineage(&file, &Trust::default(), context.now()?)?.shown;
-    let shown = shown.map_err(|fault| fault.to_string());
-    let shown = shown.and_then(|shown| by_the_key(args, shown, context));
-    let exit = if shown.is_ok() {
-        Exit::Done
-    } else {
-        Exit::Evidence
+    let (shown, exit) = match shown {
+        Ok(shown) if is_by_a_key(args, &shown, context)? => (Ok(shown), Exit::Done),
+        Ok(_) => {
+            let why = "the links belong to another key than --key names";
+            (Err(why.to_owned()), Exit::Unconfirmed)
+        }
+        Err(fault) => (Err(fault.to_string()), Exit::Evidence),
     };
     if context.json {
         out.json(&output(&shown, exit));
@@ -61,28 +63,19 @@ pub(super) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Ou
     Ok(exit)
 }
 
-fn by_the_key(
+/// Is the proof of an agent with a key that was asked for?
+fn is_by_a_key(
     args: &CheckProofArgs,
-    shown: Equivocation,
+    shown: &Equivocation,
     context: &Context,
-) -> Result<Equivocation, String> {
-    let Some(key) = &args.key else {
-        return Ok(shown);
-    };
-    let local = Locality::to(&[], false, &context.fs);
-    let trust = verifying::gather(&[], Some(key), &local, context);
-    let pinned = trust
-        .map_err(|failure: Failure| failure.to_string())?
-        .pinned;
-    let root = PublicKey::from_bytes(&shown.root).ok();
-    if pinned
-        .zip(root)
-        .is_some_and(|(pinned, root)| pinned.admits(&root))
-    {
-        Ok(shown)
-    } else {
-        Err("the links belong to another key than --key names".to_owned())
+) -> Result<bool, Failure> {
+    if args.key.is_empty() {
+        return Ok(true);
     }
+    let local = Locality::to(&[], false, &context.fs);
+    let pinned = verifying::gather(&[], &args.key, &local, context)?.pinned;
+    let root = PublicKey::from_bytes(&shown.root).ok();
+    Ok(root.is_some_and(|root| pinned.admit(&root)))
 }
 
 fn output(shown: &Result<Equivocation, String>, exit: Exit) -> ProofOutput<'_> {

@@ -11,15 +11,17 @@ use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::key_status;
 use crate::keyring;
 use crate::output::Out;
+use crate::trust_file;
 use crate::verifying;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use threadseal_core::error::Error;
-use threadseal_core::key::{PublicKey, Signer as _};
+use threadseal_core::key::{KeyUsage, PublicKey, Signer as _};
 use threadseal_core::limits::MAX_KEY_FILE_BYTES;
 use threadseal_core::time::Timestamp;
+use threadseal_core::trust::{ScopeFormat, TrustName, TrustedKey};
 use threadseal_formats::lineage::{AgentId, AgentIdentity, AgentName, Delegation, IdentityForm};
 use threadseal_store::atomic;
 use threadseal_store::read::read_small;
@@ -101,6 +103,9 @@ struct IdentityOutput<'a> {
     key: String,
     did: String,
     path: String,
+    /// The name under which this home trusts the new key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trusted_as: Option<String>,
 }
 
 pub(super) fn run(command: &IdentityCommand, context: &Context, out: &mut Out) -> Outcome {
@@ -110,7 +115,7 @@ pub(super) fn run(command: &IdentityCommand, context: &Context, out: &mut Out) -
             let agent = name_of(&args.file, args.agent.as_ref())?;
             let identity = read(&args.file, context)?;
             let key = identity.public_key();
-            print(&agent, key, key, &args.file, context, out);
+            print(&agent, key, (key, None), &args.file, context, out);
             Ok(Exit::Done)
         }
         IdentityCommand::Delegate(args) => delegate(args, context, out),
@@ -127,8 +132,46 @@ fn new(args: &NewArgs, context: &Context, out: &mut Out) -> Outcome {
     let identity = AgentIdentity::new(keyring::generate(context)?, form);
     atomic::create_new(&*context.fs, &path, &identity.to_file(), PRIVATE)?;
     let key = identity.public_key();
-    print(&args.agent, key, key, &path, context, out);
+    let trusted = trust_made(&args.agent, key, context)?;
+    print(&args.agent, key, (key, trusted), &path, context, out);
     Ok(Exit::Done)
+}
+
+/// Trusts the key that was made here for an agent, for lineages and nothing else. Returns its name
+/// in the trust store; none without a home.
+///
+/// # Errors
+/// When the trust store cannot be read or written.
+pub(super) fn trust_made(
+    agent: &AgentName,
+    key: &PublicKey,
+    context: &Context,
+) -> Result<Option<TrustName>, Failure> {
+    let Some(home) = context.home()? else {
+        return Ok(None);
+    };
+    let id = key.key_id().to_hex();
+    let now = context.now()?;
+    let mut name = None;
+    trust_file::change(&home, context, |store| {
+        // Another agent of this name, or another key, may have it.
+        let names = [
+            agent.as_str().to_owned(),
+            format!("agent-{}", &id[..8]),
+            id.clone(),
+        ];
+        let mut names = names.iter().filter_map(|name| TrustName::parse(name).ok());
+        let free = names.find(|name| store.by_name(name).is_none());
+        let free = free.ok_or_else(|| Failure::new("every name for the new key is taken"))?;
+        let usages = [KeyUsage::Native, KeyUsage::Igor];
+        let mut entry = TrustedKey::new(free.clone(), *key, usages);
+        entry.scope.formats = [ScopeFormat::Lineage].into();
+        entry.added = Some(now);
+        store.add(entry)?;
+        name = Some(free);
+        Ok(true)
+    })?;
+    Ok(name)
 }
 
 fn delegate(args: &DelegateArgs, context: &Context, out: &mut Out) -> Outcome {
@@ -149,7 +192,14 @@ fn delegate(args: &DelegateArgs, context: &Context, out: &mut Out) -> Outcome {
     let text = delegation.to_text();
     atomic::create_new(&*context.fs, &args.output, text.as_bytes(), PUBLIC)?;
     let (root, session) = (&delegation.root, &delegation.signer);
-    print(&delegation.name, root, session, &args.output, context, out);
+    print(
+        &delegation.name,
+        root,
+        (session, None),
+        &args.output,
+        context,
+        out,
+    );
     Ok(Exit::Done)
 }
 
@@ -194,11 +244,12 @@ fn moment(text: &str) -> Result<Timestamp, String> {
         .ok_or_else(|| format!("{text:?} is not a time: write 2026-01-31T12:00:00Z"))
 }
 
-/// Prints the agent, whose name is under `root`, and the `key` that signs.
+/// Prints the agent, whose name is under `root`, and the `key` that signs, with its name in the
+/// trust store if it was just added there.
 fn print(
     agent: &AgentName,
     root: &PublicKey,
-    key: &PublicKey,
+    (key, trusted): (&PublicKey, Option<TrustName>),
     path: &Path,
     context: &Context,
     out: &mut Out,
@@ -210,19 +261,22 @@ fn print(
         key: key.to_hex(),
         did: key.to_did_key(),
         path: path.display().to_string(),
+        trusted_as: trusted.map(|name| name.to_string()),
     };
     if context.json {
         out.json(&output);
         return;
     }
     let row = |label: &str| context.palette.faint(&format!("{label:<10}"));
-    for (label, text) in [
+    let rows = [
         ("agent", output.agent),
         ("agent id", &output.agent_id),
         ("key", &output.key),
         ("did", &output.did),
         ("file", &output.path),
-    ] {
+    ];
+    let trusted = output.trusted_as.as_deref().map(|name| ("trusted", name));
+    for (label, text) in rows.into_iter().chain(trusted) {
         out.line(format_args!(
             "{}{}",
             row(label),

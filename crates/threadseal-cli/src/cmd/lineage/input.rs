@@ -22,12 +22,13 @@ use threadseal_verify::verifier::{ReadCheckpoint, Verifier};
 /// Whose signature counts, and what must be there.
 #[derive(Debug, Args)]
 pub(crate) struct TrustArgs {
-    /// Accept only this agent's key: PEM file, 64 hex digits, did:key, or a name of the trust store
-    #[arg(long)]
-    key: Option<String>,
-    /// Accept only this agent, by its did:key
+    /// Accept only this agent's key: PEM file, 64 hex digits, did:key, or a name of the trust
+    /// store; repeatable
+    #[arg(long, value_name = "KEY")]
+    key: Vec<String>,
+    /// Accept only this agent, by its did:key; repeatable
     #[arg(long, value_name = "DID", conflicts_with = "key")]
-    did: Option<String>,
+    did: Vec<String>,
     /// Trust these instead of the home's trust store; repeatable
     #[arg(long, value_name = "PATH")]
     trust: Vec<PathBuf>,
@@ -74,7 +75,10 @@ impl Input {
         context: &Context,
     ) -> Result<Self, Failure> {
         let local = Locality::to(paths, args.allow_local_trust, &context.fs);
-        let key = args.key.as_deref().or(args.did.as_deref());
+        let keys = match args.key.is_empty() {
+            false => &args.key,
+            true => &args.did,
+        };
         let asked = VerifyRequest {
             exact_head: args.exact_head,
             lineage: LineageRequest {
@@ -82,7 +86,7 @@ impl Input {
                 draw,
                 head: args.expect_head,
             },
-            ..VerifyRequest::by(verifying::gather(&args.trust, key, &local, context)?)
+            ..VerifyRequest::by(verifying::gather(&args.trust, keys, &local, context)?)
         };
         Self::asking(paths, asked, context)
     }

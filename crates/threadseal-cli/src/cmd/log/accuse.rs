@@ -36,7 +36,7 @@ pub(crate) struct AccuseArgs {
 pub(super) fn run(args: &AccuseArgs, context: &Context, out: &mut Out) -> Outcome {
     let log = existing(context)?;
     let local = Locality::to(&[], false, &context.fs);
-    let trust = verifying::gather(&[], None, &local, context)?;
+    let trust = verifying::gather(&[], &[], &local, context)?;
     let options = VerifyOptions {
         trust: &trust,
         now: context.now()?,

@@ -41,7 +41,7 @@ pub(super) fn run(args: &HeadArgs, context: &Context, out: &mut Out) -> Outcome 
         input::file_of(args.file.as_ref()),
         context,
         |bytes, form, place| {
-            let reader = reader.get_or_insert_with(|| TurnReader::new(form, None));
+            let reader = reader.get_or_insert_with(|| TurnReader::new(form, &[]));
             verifier.take(&reader.read(bytes), place);
             let refuse = |why: String| {
                 Error::refused(format!(

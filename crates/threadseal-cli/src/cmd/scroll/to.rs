@@ -34,9 +34,10 @@ pub(crate) struct ToArgs {
     format: String,
     /// A scroll [default: standard input]
     file: Option<PathBuf>,
-    /// Require this key's signature on every turn
+    /// Require this key's signature on every turn; repeatable, then one of these keys must have
+    /// signed
     #[arg(long, value_name = "KEY")]
-    key: Option<String>,
+    key: Vec<String>,
     /// Trust these instead of the home's trust store; repeatable
     #[arg(long, value_name = "PATH")]
     trust: Vec<PathBuf>,
@@ -87,7 +88,7 @@ fn chain(
         .into_iter()
         .collect();
     let local = Locality::to(&paths, args.allow_local_trust, &context.fs);
-    let trust = verifying::gather(&args.trust, args.key.as_deref(), &local, context)?;
+    let trust = verifying::gather(&args.trust, &args.key, &local, context)?;
     let verifier = verifying::verifier_by(trust, context)?;
     let outcome = verifier.scroll_bytes(bytes, container)?;
     if let Some(verified) = &outcome.verified {

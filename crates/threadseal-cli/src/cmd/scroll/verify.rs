@@ -27,9 +27,9 @@ pub(crate) struct VerifyArgs {
     /// A scroll: a JSON array, one turn in each line, or a CBOR sequence [default: standard input]
     file: Option<PathBuf>,
     /// Require this key's signature on every turn: 64 hex digits, did:key, PEM file, or a name of
-    /// the trust store
+    /// the trust store; repeatable, then one of these keys must have signed
     #[arg(long, visible_alias = "pubkey", value_name = "KEY")]
-    key: Option<String>,
+    key: Vec<String>,
     /// Trust these instead of the home's trust store; repeatable
     #[arg(long, value_name = "PATH")]
     trust: Vec<PathBuf>,
@@ -84,13 +84,12 @@ fn report(args: &VerifyArgs, context: &Context) -> Result<Report, Failure> {
         )
         .about(folder));
     }
-    let key = args.key.as_deref();
     let paths: Vec<PathBuf> = input::file_of(args.file.as_ref())
         .map(Path::to_owned)
         .into_iter()
         .collect();
     let local = Locality::to(&paths, args.allow_local_trust, &context.fs);
-    let trust = verifying::gather(&args.trust, key, &local, context)?;
+    let trust = verifying::gather(&args.trust, &args.key, &local, context)?;
     let verifier = verifying::verifier(asked(args, trust, context)?, &Bar::hidden(), context)?;
     let Some(path) = input::file_of(args.file.as_ref()) else {
         let source = input::from_first_turn()?;

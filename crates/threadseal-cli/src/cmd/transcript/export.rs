@@ -203,7 +203,7 @@ fn redacted(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
         return Ok(exit);
     };
     atomic::create_new(&*context.fs, path, &copied, PRIVATE_FILE)?;
-    let trust = verifying::gather(&[], None, &Locality::to(&[], false, &context.fs), context)?;
+    let trust = verifying::gather(&[], &[], &Locality::to(&[], false, &context.fs), context)?;
     let options = VerifyOptions {
         trust: &trust,
         now: context.now()?,

@@ -22,9 +22,7 @@ fn library(trust: &Path, paths: &[PathBuf]) -> Vec<u8> {
     let host = hosts::without_home();
     let locality = Locality::to(paths, false, &host.fs);
     let sources = TrustSources::without_home(&host.fs, &Silent);
-    let trust = sources
-        .gather(&[trust.to_owned()], None, &locality)
-        .unwrap();
+    let trust = sources.gather(&[trust.to_owned()], &[], &locality).unwrap();
     let now = host.clock.now().unwrap();
     let verifier = Verifier::new(VerifyRequest::by(trust), host, HomeLog::Never, now);
     verifier.verify_all(paths.to_vec()).unwrap().to_json()

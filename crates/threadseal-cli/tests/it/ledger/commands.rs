@@ -66,7 +66,7 @@ fn elsewhere_a_signed_ledger_is_open_until_a_head_is_known() {
     let stranger = format!(
         "ledger verify {file} --key did:key:z6Mkon3Necd6NkkyfoGoHxid2znGc59LU3K7mubaRcFbLfLX"
     );
-    assert_eq!(elsewhere.verdict(stranger), "forged");
+    assert_eq!(elsewhere.verdict(stranger), "unknown_signer");
 }
 
 #[test]
@@ -297,4 +297,51 @@ fn other_actors_are_named_at_the_beginning_or_join_later() {
     let report = sandbox.report("ledger verify file:runs");
     assert_eq!(report["verdict"], "verified", "{report:#}");
     assert_eq!(report["signers"].list().len(), 3);
+}
+
+// T-LED-32
+#[test]
+fn a_signature_that_a_known_head_covers_cannot_be_taken_away_or_exchanged() {
+    let sandbox = ready();
+    sandbox.ok("key new --name ann");
+    let ann = sandbox.key("ann")["did"].text().to_owned();
+    sandbox.ok(format!("trust add {ann} --name ann"));
+    let append = "ledger append file:runs --run r1";
+    let step = "{\"node\":\"n\",\"result\":{\"text\":\"t\"}}\n";
+    for how in ["", "--sign", "--sign", "--sign --key ann"] {
+        piped(&sandbox, &format!("{append} {how}"), step).exits(0);
+    }
+    let path = sandbox.path("runs/ledger_r1.jsonl");
+    let check = format!("verify {path:?}");
+    sandbox.ok(&check);
+    let signature = |line: &str| {
+        let record: Value = serde_json::from_str(line).unwrap();
+        record["signature"].text().to_owned()
+    };
+    let honest = lines(&path);
+    let own = format!("\"{}\"", signature(&honest[1]));
+    let stripped = honest.concat().replacen(&own, "null", 1);
+    let is_noticed = || {
+        let report = sandbox.report(&check);
+        assert_eq!(report["verdict"], "tampered", "{report:#}");
+        report.codes().has("signatures_changed");
+    };
+    while_it_holds(&path, &stripped, is_noticed);
+    // A signed head states the same elsewhere, also where no file of it is known.
+    let elsewhere = Sandbox::new();
+    elsewhere.ok(format!("trust add {ann} --name ann"));
+    let own_key = sandbox.key("self")["did"].text().to_owned();
+    elsewhere.ok(format!("trust add {own_key} --name self"));
+    sandbox.ok(format!("ledger sign {path:?}"));
+    elsewhere.ok(&check);
+    // The log alone knows them as well.
+    empty(&sandbox.home().join("heads"));
+    fs::write(&path, &stripped).unwrap();
+    is_noticed();
+    // An append to the changed ledger hides nothing.
+    for beside in ["ledger_r1.jsonl.head", "ledger_r1.index"] {
+        fs::remove_file(sandbox.path("runs").join(beside)).unwrap();
+    }
+    piped(&sandbox, &format!("{append} --sign"), step).exits(0);
+    is_noticed();
 }

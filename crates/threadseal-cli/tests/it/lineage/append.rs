@@ -213,3 +213,44 @@ fn a_session_key_writes_under_its_delegation_and_no_other() {
         append(&sandbox, "3", "100", "--identity session.identity")
     });
 }
+
+// T-LIN-35
+#[test]
+fn a_lineage_with_a_key_that_this_home_made_verifies_at_once() {
+    for version in ["4", "5"] {
+        let sandbox = ready();
+        let first = append(&sandbox, "1", "100", &format!("--version {version}"));
+        first.exits(0).warns("which this home trusts as counter");
+        sandbox.ok("lineage verify here");
+        append(&sandbox, "2", "100", "").exits(0);
+        sandbox.ok("verify here");
+        // The key counts for lineages alone, and here alone.
+        let trusted = sandbox.json("trust list");
+        let entry = trusted["keys"].item("name", "counter");
+        entry.is(json!({"formats": ["lineage"]}));
+        let other = Sandbox::new();
+        other.ok("init -q --no-log");
+        let folder = sandbox.path("here");
+        other.exits(3, format!("verify {folder:?}"));
+        // A key that was there before is not trusted by its use.
+        copy(&folder, &other.path("here"));
+        other.write("state", "what the agent is");
+        append(&other, "3", "100", "").exits(0);
+        other.exits(3, "verify here");
+    }
+    // A key made first, under a name that is taken.
+    let sandbox = ready();
+    fs::create_dir(sandbox.path("here")).unwrap();
+    sandbox.ok("key new --name ann");
+    let ann = sandbox.key("ann")["did"].text().to_owned();
+    sandbox.ok(format!("trust add {ann} --name counter"));
+    let made = sandbox.json("lineage identity new counter --dir here");
+    assert!(made["trusted_as"].text().starts_with("agent-"));
+    append(&sandbox, "1", "100", "").exits(0);
+    sandbox.ok("verify here");
+    // Without a home nothing is trusted, and none is made.
+    let nowhere = Sandbox::new();
+    let made = nowhere.json("lineage identity new counter");
+    assert_eq!(made["trusted_as"], Value::Null);
+    assert!(!nowhere.home().exists());
+}

@@ -170,7 +170,12 @@ fn a_fork_of_either_version_becomes_a_proof_that_needs_nothing_else() {
         assert_eq!(json["links"].list().len(), 2);
         elsewhere.ok(format!("lineage check-proof {path:?} --key {}", did()));
         let other = PrivateKey::from_seed([8; 32]).public_key().to_hex();
-        elsewhere.exits(1, format!("lineage check-proof {path:?} --key {other}"));
+        let judge = format!("lineage check-proof {path:?} --key {other}");
+        elsewhere
+            .exits(3, &judge)
+            .prints("another key than --key names");
+        elsewhere.ok(format!("{judge} --key {}", did()));
+        elsewhere.exits(2, format!("lineage check-proof {path:?} --key nothing"));
         let mut bytes = fs::read(&path).unwrap();
         *bytes.last_mut().unwrap() ^= 1;
         fs::write(&path, bytes).unwrap();

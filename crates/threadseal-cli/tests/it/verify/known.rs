@@ -141,11 +141,6 @@ fn without_places(sandbox: &Sandbox) {
         let version = format!("--tick {tick} --version {version} --code {code}");
         sandbox.ok(format!("lineage append here {own} {version}"));
     }
-    let shown = sandbox.sh("lineage identity show here/counter.identity --json");
-    let did = shown.json()["did"].text().to_owned();
-    sandbox.ok(format!(
-        "trust add {did} --name agent --usage native --usage igor"
-    ));
 }
 
 // T-LED-14 T-LOG-16 T-STO-11

@@ -25,7 +25,9 @@ fn a_foreign_log_is_sealed_beside_and_every_change_is_named() {
     replace(&log, "assistant", "assassins");
     verify(&sandbox, &log).exits(1).prints("line 2");
     let before = tree_digest(&sandbox.work());
-    sandbox.sh("seal s.jsonl").fails_with("hint: threadseal verify s.jsonl");
+    sandbox
+        .sh("seal s.jsonl")
+        .fails_with("hint: threadseal verify s.jsonl");
     assert_eq!(
         tree_digest(&sandbox.work()),
         before,

@@ -127,7 +127,7 @@ fn a_stamp_of_the_log_is_evidence_against_a_revocation_by_a_clock_and_for_a_wind
     let no_log = Trust::new(revoked(day(10), None));
     assert!(!standing(&no_log, &[head(3)], None).counts());
     let pinned = Trust {
-        pinned: Some(key(1).into()),
+        pinned: key(1).into(),
         ..by_stamps
     };
     assert_eq!(standing(&pinned, &[head(3)], None), Standing::Pinned);

@@ -6,6 +6,7 @@ mod written;
 
 use super::*;
 use crate::testing::{key, micros, signer};
+use std::collections::BTreeSet;
 
 fn name(text: &str) -> TrustName {
     TrustName::parse(text).unwrap()
@@ -151,17 +152,24 @@ fn a_revoked_key_without_earlier_evidence_is_revoked_for_all_its_seals() {
 }
 
 #[test]
-fn only_the_pinned_key_is_acceptable_and_only_unless_revoked() {
+fn only_pinned_keys_are_acceptable_and_a_revocation_counts_of_any_key() {
     let mut trust = Trust::new(store([native(1), native(2)]));
     let judged = |trust: &Trust, seed| trust.judge(&key(seed), &PURPOSE, day(1)).standing;
     assert_eq!(judged(&trust, 1), Standing::Trusted);
-    trust.pinned = Some(key(3).into());
+    trust.pinned = key(3).into();
     assert_eq!(judged(&trust, 1), Standing::NotPinned);
     assert_eq!(judged(&trust, 3), Standing::Pinned);
-    trust.pinned = Some(key(1).into());
+    trust.pinned = key(1).into();
     assert_eq!(judged(&trust, 1), Standing::Pinned);
+    trust.pinned = Pins::new([1, 3].map(|seed| key(seed).into())).unwrap();
+    let several = [1, 2, 3].map(|seed| judged(&trust, seed));
+    let expected = [Standing::Pinned, Standing::NotPinned, Standing::Pinned];
+    assert_eq!(several, expected);
     trust.store = revoked(day(1), None);
-    assert!(matches!(judged(&trust, 1), Standing::Revoked { .. }));
+    for seed in [1, 2] {
+        trust.pinned = key(seed).into();
+        assert!(matches!(judged(&trust, 1), Standing::Revoked { .. }));
+    }
     assert!(Standing::Pinned.counts() && !Standing::NotPinned.counts());
 }
 
@@ -174,10 +182,10 @@ fn keys_are_found_by_each_of_their_names() {
     assert_eq!(store.by_key_id(key(2).key_id()), Some(key(2)));
     assert_eq!(store.by_name(&name("key 1")).map(|e| e.key), Some(key(1)));
     let mut trust = Trust::new(store.clone());
-    trust.pinned = Some(key(3).into());
+    trust.pinned = key(3).into();
     assert_eq!(trust.by_fingerprint(key(3).rye_fingerprint()), [key(3)]);
     assert_eq!(trust.by_fingerprint(fingerprint), [key(1)]);
-    trust.pinned = Some(key(1).into());
+    trust.pinned = key(1).into();
     assert_eq!(trust.by_fingerprint(fingerprint), [key(1)]);
     assert_eq!(trust.by_key_id(key(2).key_id()), Some(key(2)));
 
@@ -269,7 +277,7 @@ fn the_digest_follows_every_change_and_only_changes() {
 
     let trust = Trust::new(store.clone());
     let pinned = Trust {
-        pinned: Some(key(1).into()),
+        pinned: key(1).into(),
         ..trust.clone()
     };
     let local = Trust {
@@ -277,5 +285,14 @@ fn the_digest_follows_every_change_and_only_changes() {
         ..trust.clone()
     };
     assert_ne!(trust.digest(), pinned.digest());
+    let several = |seeds: [u8; 2]| {
+        let pinned = Pins::new(seeds.map(|seed| key(seed).into())).unwrap();
+        let trust = trust.clone();
+        Trust { pinned, ..trust }.digest()
+    };
+    assert_eq!(several([1, 2]), several([2, 1]));
+    assert_eq!(several([1, 1]), pinned.digest());
+    let all = [[1, 2], [1, 3], [1, 1]].map(several);
+    assert_eq!(BTreeSet::from(all).len(), 3);
     assert_ne!(trust.digest(), local.digest());
 }

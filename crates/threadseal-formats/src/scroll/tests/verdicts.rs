@@ -47,7 +47,7 @@ pub(super) fn judged_with(
 /// Judged with the key 1 pinned.
 pub(super) fn pinned(bytes: &[u8]) -> Outcome {
     let options = ChainOptions {
-        pinned: Some(key(1)),
+        pinned: vec![key(1)],
         ..ChainOptions::default()
     };
     outcome(bytes, options, &Judging::new(&Trust::key(key(1)), now()))

@@ -81,6 +81,62 @@ impl Checkpoint {
     }
 }
 
+/// The first byte of a checkpoint's line that a writer of Rye does not put there: a blank, a missing
+/// blank, or an escape. No hash covers the line of the last checkpoint, and its signature covers one
+/// member only.
+///
+/// Writers put one space after each `:` and `,`, or none at all. They escape nothing but the text of
+/// the thread. The line is strict JSON.
+pub(super) fn odd_byte(line: &[u8]) -> Option<usize> {
+    let is_blank = |byte: u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
+    let (mut spaced, mut name, mut last): (Option<bool>, &[u8], &[u8]) = (None, b"", b"");
+    let mut at = 0;
+    while let Some(byte) = line.get(at) {
+        let before = at.checked_sub(1).and_then(|before| line.get(before));
+        match byte {
+            b'"' => {
+                let inside = line.get(at + 1..).unwrap_or_default();
+                let end = end_of_string(inside);
+                last = inside.get(..end).unwrap_or_default();
+                let escape = last.iter().position(|byte| *byte == b'\\');
+                if let Some(escape) = escape.filter(|_| name != b"thread_id") {
+                    return Some(at + 1 + escape);
+                }
+                at += end + 1;
+            }
+            b':' | b',' => {
+                name = if *byte == b':' { last } else { b"" };
+                let next = line.get(at + 1).copied();
+                let spaced = *spaced.get_or_insert(next == Some(b' '));
+                if spaced && next != Some(b' ') {
+                    return Some(at + 1);
+                }
+            }
+            b'{' => name = b"",
+            byte if is_blank(*byte) => {
+                let is_separated = matches!(before, Some(b':' | b','));
+                if !(is_separated && *byte == b' ' && spaced == Some(true)) {
+                    return Some(at);
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// Where the quote is that ends a string.
+fn end_of_string(inside: &[u8]) -> usize {
+    let mut escaped = false;
+    let end = inside.iter().position(|byte| {
+        let is_end = *byte == b'"' && !escaped;
+        escaped = *byte == b'\\' && !escaped;
+        is_end
+    });
+    end.unwrap_or(inside.len())
+}
+
 fn only(members: &[(Text, Value)], known: &[&str]) -> Result<(), Malformed> {
     let strange = |(name, _): &(Text, Value)| !known.iter().any(|known| name == *known);
     if members.iter().any(strange) {
@@ -103,6 +159,30 @@ mod tests {
             .replace(r#", "ts": "2026-02-18T10:30:00Z""#, "")
             .replace("CQ==", "CQ");
         assert_eq!(Checkpoint::parse(seed.as_bytes()).unwrap().ts, None);
+    }
+
+    #[test]
+    fn a_byte_that_no_writer_puts_there_is_found() {
+        let compact = GOOD.replace(": ", ":").replace(", ", ",");
+        let thread = GOOD.replace("\"t\"", r#""caf\u00e9 \" , : \\\\""#);
+        for good in [GOOD, &compact, &thread] {
+            assert_eq!(odd_byte(good.as_bytes()), None, "{good}");
+        }
+        for (from, to, at) in [
+            ("{\"timestamp", " {\"timestamp", 0),
+            ("{\"timestamp", "{ \"timestamp", 1),
+            ("\"t\", ", "\"t\",  ", 37),
+            ("\"t\", ", "\"t\",", 36),
+            ("\"t\", ", "\"t\" , ", 35),
+            ("\"t\", ", "\"t\",\t", 36),
+            ("\"turn\"", "\"\\u0074urn\"", 78),
+            ("\"checkpoint\"", "\"\\u0063heckpoint\"", 52),
+            ("\"}}", "\"}} ", GOOD.len()),
+            ("\"}}", "\"} }", GOOD.len() - 1),
+        ] {
+            let text = GOOD.replacen(from, to, 1);
+            assert_eq!(odd_byte(text.as_bytes()), Some(at), "{text}");
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@
 //! steps (`walker.py`). So the turn never exceeds the number of `cognition_in` or `step_started`
 //! lines, or the highest step.
 
-use super::checkpoint::{Checkpoint, Malformed};
+use super::checkpoint::{Checkpoint, Malformed, odd_byte};
 use super::line::{self, Event, Fault, Kind, Oddity};
 use super::lines::{Part, Piece};
 use super::signers::{Seal, Signed, Signers};
@@ -36,6 +36,10 @@ pub(super) struct Scan<'t> {
     pub(super) lines: u64,
     pub(super) checkpoints: u64,
     pub(super) last: Option<(Seal, Checkpoint)>,
+    /// Where the last checkpoint's line has a byte that no writer puts there.
+    pub(super) odd: Option<u64>,
+    /// Do lines end with CR LF, as the first one does?
+    ends_with_cr: bool,
     pub(super) seals: u64,
     /// Digest of all bytes up to the last seal's LF.
     pub(super) sealed: Option<Digest>,
@@ -67,6 +71,8 @@ impl<'t> Scan<'t> {
             lines: 0,
             checkpoints: 0,
             last: None,
+            odd: None,
+            ends_with_cr: false,
             seals: 0,
             sealed: None,
             record: None,
@@ -112,6 +118,7 @@ impl<'t> Scan<'t> {
     fn line(&mut self, piece: &Piece<'_>) {
         if self.lines == 0 {
             self.record = Some(record_id(piece.content()));
+            self.ends_with_cr = piece.content().ends_with(b"\r");
         }
         match line::read(piece.content()) {
             Err(fault) => self.fault(fault, piece),
@@ -222,6 +229,12 @@ impl<'t> Scan<'t> {
         self.judge_signer(signed, &seal);
         self.meet(&seal);
         self.seals += 1;
+        let line = piece.content();
+        let line = match self.ends_with_cr {
+            true => line.strip_suffix(b"\r").unwrap_or(line),
+            false => line,
+        };
+        self.odd = odd_byte(line).map(|at| piece.start + at as u64);
         self.last = Some((seal, checkpoint));
     }
 
@@ -284,12 +297,12 @@ impl<'t> Scan<'t> {
     fn judge_signer(&mut self, signed: Signed, seal: &Seal) {
         match signed {
             Signed::Again | Signed::First => {}
-            Signed::Another { counts: true } => {
+            Signed::Another { vouched: true } => {
                 let text = "from here on another trusted key seals the record";
                 let finding = Finding::warning(FindingCode::SignerChanged, text).at_line(seal.line);
                 self.remark(finding.in_turn(Some(seal.turn)));
             }
-            Signed::Another { counts: false } => {
+            Signed::Another { vouched: false } => {
                 let text =
                     "sealed by a key that is not trusted here, in a record that another key began";
                 self.against(Verdict::Forged, FindingCode::SignerChanged, text, seal);

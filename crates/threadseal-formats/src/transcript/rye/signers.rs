@@ -43,6 +43,8 @@ pub(super) struct Signer<'t> {
     pub(super) fingerprint: RyeFingerprint,
     /// The key and the trust's judgement of it; `None` when the trust knows no key by this hint.
     pub(super) known: Option<(PublicKey, Judgement<'t>)>,
+    /// Does the trust vouch for the key, pinned or not?
+    vouched: bool,
     pub(super) first_line: u64,
     /// The last seal whose signature was checked, or is to be checked at the end.
     last: Option<(Seal, bool)>,
@@ -64,8 +66,9 @@ pub(super) enum Signed {
     Again,
     /// By the record's first signer, for the first time.
     First,
-    /// By another signer than the first, for the first time.
-    Another { counts: bool },
+    /// By another signer than the first, for the first time. `vouched`: the trust vouches for it,
+    /// even if the caller asked for other signers.
+    Another { vouched: bool },
     /// No key with this hint made the signature.
     Invalid,
     /// More signers than a record may have.
@@ -100,9 +103,9 @@ impl<'t> Signers<'t> {
         }
     }
 
-    /// Whether the caller accepts one key only.
+    /// Whether the caller accepts pinned keys only.
     pub(super) fn is_pinned(&self) -> bool {
-        self.trust.pinned.is_some()
+        !self.trust.pinned.is_empty()
     }
 
     pub(super) fn take(
@@ -137,9 +140,12 @@ impl<'t> Signers<'t> {
         if self.all.len() >= MAX_RECORD_KEYS {
             return Signed::TooMany;
         }
+        let known = key.map(|key| (key, self.judge(&key, thread)));
+        let vouched = key.is_some_and(|key| self.vouches(&key, thread));
         let mut signer = Signer {
             fingerprint,
-            known: key.map(|key| (key, self.judge(&key, thread))),
+            vouched: vouched || known.as_ref().is_some_and(|(_, own)| own.standing.counts()),
+            known,
             first_line: seal.line,
             last: None,
         };
@@ -147,7 +153,7 @@ impl<'t> Signers<'t> {
         let signed = match self.all.first() {
             None => Signed::First,
             Some(_) => Signed::Another {
-                counts: signer.counts(),
+                vouched: signer.vouched,
             },
         };
         self.all.push(signer);
@@ -155,14 +161,24 @@ impl<'t> Signers<'t> {
     }
 
     fn judge(&self, key: &PublicKey, thread: &str) -> Judgement<'t> {
-        let purpose = Purpose {
+        self.trust.judge(key, &self.purpose(thread), self.now)
+    }
+
+    fn vouches(&self, key: &PublicKey, thread: &str) -> bool {
+        let judgement = self
+            .trust
+            .judge_unpinned(key, &self.purpose(thread), self.now);
+        judgement.standing.counts()
+    }
+
+    fn purpose<'p>(&self, thread: &'p str) -> Purpose<'p> {
+        Purpose {
             usage: KeyUsage::Rye,
             format: ScopeFormat::Transcript,
             thread: Some(thread),
             evidence: self.held_since,
             heads: &[],
-        };
-        self.trust.judge(key, &purpose, self.now)
+        }
     }
 
     /// Checks the signatures that were left to the end; returns the seals whose signature is bad.

@@ -239,16 +239,16 @@ fn check_signers(report: &mut Report, scan: &Scan<'_>) {
 fn unknown_signer(report: &mut Report, signer: &Signer<'_>, first: bool, pinned: bool) {
     let fingerprint = signer.fingerprint.to_hex();
     let status = if pinned {
-        SignerStatus::Rejected
+        SignerStatus::Other
     } else {
         SignerStatus::Unknown
     };
     if first && pinned {
         let text = format!(
-            "sealed by the key with the fingerprint {fingerprint}, which is not the key that was asked for"
+            "sealed by a key with the fingerprint {fingerprint}, which is not known to be a key that was asked for"
         );
-        let finding = Finding::error(FindingCode::KeyNotPinned, text).at_line(signer.first_line);
-        report.downgrade(Verdict::Forged, finding);
+        let finding = Finding::warning(FindingCode::OtherSigner, text).at_line(signer.first_line);
+        report.downgrade(Verdict::UnknownSigner, finding);
     } else if first {
         let text = format!(
             "no trusted key has the fingerprint {fingerprint}; its signatures cannot be checked"
@@ -315,6 +315,11 @@ fn check_end(report: &mut Report, scan: &Scan<'_>) {
     report.unauthenticated = uncovered(last, checkpoint);
     if report.verdict.is_evidence() {
         return;
+    }
+    if let Some(at) = scan.odd {
+        let text = "no hash and no signature covers this byte of the last checkpoint's line, which is not as Rye writes it";
+        let finding = Finding::warning(FindingCode::SpellingUncovered, text).at_line(last.line);
+        report.downgrade(Verdict::Partial, finding.at_bytes(at, at + 1));
     }
     if last.end < scan.bytes {
         let text = format!(

@@ -173,7 +173,7 @@ fn whose_keys_they_are_is_for_the_readers_trust() {
     let elsewhere = thread_id("demo/other");
     for (trust, thread, verdict) in [
         (Trust::default(), None, Verdict::UnknownSigner),
-        (pin(&native(77)), None, Verdict::Forged),
+        (pin(&native(77)), None, Verdict::UnknownSigner),
         (pin(&bench.native), None, Verdict::Verified),
         (pin(&bench.native), Some(&elsewhere), Verdict::Foreign),
     ] {

@@ -141,7 +141,7 @@ fn the_proof_of_the_last_turn_is_judged_as_its_record_is() {
         ),
         // A verifier that does not know of this accepts the authority's statement.
         ("unknown", bench.trust.clone(), Some(Verdict::Verified)),
-        ("a stranger", pin(&native(77)), Some(Verdict::Forged)),
+        ("a stranger", pin(&native(77)), Some(Verdict::UnknownSigner)),
         ("the heir", pin(&heir()), None),
     ] {
         let record = bench.judged(&draft.bytes, &trust).verdict;

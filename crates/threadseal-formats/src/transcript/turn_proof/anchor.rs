@@ -44,6 +44,17 @@ pub struct Anchored {
     pub witnessed: Option<Witnessed>,
 }
 
+impl Anchored {
+    /// Reports it among the data that nothing covers: the maker of the proof chose the log.
+    fn claim(&self, report: &mut Report) {
+        report.unauthenticated.extend([
+            format!("log={}", self.origin),
+            format!("log_entry={}", self.index),
+            format!("log_size={}", self.size),
+        ]);
+    }
+}
+
 /// The seal that the log must have.
 pub(super) struct Sealed<'s> {
     pub(super) head: &'s Head,
@@ -107,6 +118,7 @@ impl Anchor {
         let Some(policy) = policy else {
             let why = "no policy names this log and the witnesses that count";
             report.check(CHECK, CheckResult::Skipped, Some(why.to_owned()));
+            anchored.claim(report);
             return Some(anchored);
         };
         match policy.judge(&anchor.proof.note) {
@@ -127,12 +139,16 @@ impl Anchor {
             Ok(Judgement::LogOnly(_)) => {
                 let why = "the policy requires no witness, and the signature of a log alone is not enough";
                 missing(report, why.to_owned());
+                anchored.claim(report);
             }
             Err(NotAccepted::Note(why)) => {
                 bad(report, format!("the checkpoint of the log: {why}"));
                 return None;
             }
-            Err(why) => missing(report, why.to_string()),
+            Err(why) => {
+                missing(report, why.to_string());
+                anchored.claim(report);
+            }
         }
         Some(anchored)
     }

@@ -147,9 +147,11 @@ impl TurnProof {
         verify::expect_thread(&mut report, Some(&found.thread), options.thread);
         self.conclude(&found, &mut report);
         let anchor = Anchor::judge(self.anchor.as_deref(), &found.sealed(), policy, &mut report);
-        let proved = !report.verdict.is_evidence();
+        let holds = !report.verdict.is_evidence();
+        // A caller who asks for a signer does not ask for the words of another one.
+        let proved = holds && !report.has_other_signer();
         Checked {
-            closing: proved.then(|| found.closing(&self.manifest)),
+            closing: holds.then(|| found.closing(&self.manifest)),
             report,
             turn: proved.then_some(self.turn),
             lines: if proved { found.lines } else { Vec::new() },

@@ -59,6 +59,8 @@ struct Steps {
     tip: Option<ChainTip>,
     /// Names of the keys that signed it.
     signers: Vec<Digest>,
+    /// The digest of all signatures of its records.
+    signatures: Digest,
     /// Does this host know where it ended?
     is_known: bool,
 }
@@ -182,7 +184,10 @@ pub(in crate::runner) fn remember_steps(
         return Ok(());
     };
     match steps.tip {
-        Some(tip) => known::publish(&services.host, tip.head(), None, &steps.signers),
+        Some(tip) => {
+            let signatures = Some(steps.signatures);
+            known::publish(&services.host, tip.head(), signatures, None, &steps.signers)
+        }
         None => Ok(()),
     }
 }
@@ -209,6 +214,7 @@ fn judged_steps(services: &Services, folder: &ThreadFolder) -> Result<Option<Ste
     }
     Ok(Some(Steps {
         signers: outcome.signers.iter().map(signer_name).collect(),
+        signatures: outcome.signatures,
         tip: outcome.tip,
         bytes: file.read_whole(MAX_CONVERSATION_BYTES)?,
         is_known,

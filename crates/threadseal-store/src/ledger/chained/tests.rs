@@ -463,3 +463,57 @@ fn a_recorder_stamps_every_record_and_names_whoever_answers() {
     assert_eq!(recorder.find_completed("k1").unwrap().unwrap().seq, 2);
     assert_eq!(recorder.find_completed("k2").unwrap(), None);
 }
+
+#[derive(Debug)]
+struct Everyone(LocalSigner);
+
+impl RecordSigner for Everyone {
+    fn sign(&self, _: &StepRecord, hash: &Digest) -> Result<Option<String>, Error> {
+        Ok(Some(RecordSignature::sign(hash, &self.0)?.to_string()))
+    }
+}
+
+// T-LED-32
+#[test]
+fn each_head_has_the_digest_of_all_signatures_also_after_a_restart() {
+    let (host, store) = (host(), Arc::new(MemoryLedgerStore::new()));
+    let open = |signs: bool| {
+        let ledger = HashChainedLedgerStore::new(Arc::clone(&store)).with_host(host.clone());
+        match signs {
+            true => ledger.with_signer(Arc::new(Everyone(signer(7, KeyUsage::Native)))),
+            false => ledger,
+        }
+    };
+    let stored = || host.heads.fetch(&run().record_id()).unwrap().unwrap();
+    let is_right = || {
+        let mut all = Signatures::default();
+        for record in store.list(&run(), 0) {
+            let record = record.unwrap();
+            all.take(record.seq, signature_in(&record.line).as_deref());
+        }
+        assert_eq!(stored().root, Some(all.digest()));
+    };
+    for (number, signs) in [false, true, true, false, true].into_iter().enumerate() {
+        append(&open(signs), &format!("step {number}")).unwrap();
+        is_right();
+    }
+    let ledger = open(true);
+    for number in 5..8 {
+        append(&ledger, &format!("step {number}")).unwrap();
+        is_right();
+    }
+    // The host did not see these records, or its head is of a version that kept no digest.
+    let other = HashChainedLedgerStore::new(Arc::clone(&store));
+    let signing = other.with_signer(Arc::new(Everyone(signer(7, KeyUsage::Native))));
+    append(&signing, "step 8").unwrap();
+    append(&ledger, "step 9").unwrap();
+    is_right();
+    let old = StoredHead {
+        root: None,
+        ..stored()
+    };
+    let swap = host.heads.replace_if(&old.head, &old, Durability::Written);
+    assert_eq!(swap.unwrap(), Swap::Stored);
+    append(&open(true), "step 10").unwrap();
+    is_right();
+}

@@ -6,6 +6,7 @@ use crate::transcript::lines::VerifiedLines;
 use threadseal_core::digest::work::hashed_by;
 use threadseal_core::encoding;
 use threadseal_core::key::Message;
+use threadseal_core::trust::Pins;
 
 // T-RYE-01
 #[test]
@@ -149,7 +150,7 @@ fn rye_8_6_a_signature_lent_from_another_purpose_must_still_fit_the_frame() {
 
 // T-RYE-08
 #[test]
-fn rye_8_7_another_signer_is_a_warning_and_forged_when_a_key_is_pinned() {
+fn rye_8_7_another_signer_is_a_warning_and_not_verified_when_a_key_is_pinned() {
     let mut recorder = Recorder::new();
     recorder.turn().seal(1).turn().seal(2);
     is(
@@ -158,16 +159,70 @@ fn rye_8_7_another_signer_is_a_warning_and_forged_when_a_key_is_pinned() {
         "signer_changed",
     );
     let pinned = Trust {
-        pinned: Some(key(1).into()),
+        pinned: key(1).into(),
         ..trust(&[1, 2])
     };
-    for trust in [pinned, trust(&[1])] {
+    let both = Trust {
+        pinned: Pins::new([1, 2].map(|seed| key(seed).into())).unwrap(),
+        ..Trust::default()
+    };
+    // The trust vouches for the second signer, who was not asked for; else it has no right here.
+    for (trust, verdict, turn) in [
+        (pinned, Verdict::UnknownSigner, Some(1)),
+        (trust(&[1]), Verdict::Forged, Some(1)),
+        (Trust::key(key(1)), Verdict::Forged, Some(1)),
+        (trust(&[2]), Verdict::UnknownSigner, Some(2)),
+        (Trust::key(key(2)), Verdict::UnknownSigner, Some(2)),
+        (Trust::key(key(3)), Verdict::Forged, None),
+        (both, Verdict::Verified, Some(2)),
+    ] {
         let report = judged(&recorder.bytes, &trust);
-        assert_eq!(report.verdict, Verdict::Forged);
-        assert_eq!(report.trusted_until.unwrap().turn, Some(1));
+        assert_eq!(report.verdict, verdict, "{report:#?}");
+        let until = report.trusted_until.and_then(|until| until.turn);
+        assert_eq!(until, turn, "{report:#?}");
     }
-    let report = judged(&recorder.bytes, &trust(&[2]));
-    assert_eq!(report.verdict, Verdict::UnknownSigner);
+}
+
+// T-RYE-24
+#[test]
+fn a_byte_of_the_last_checkpoints_line_that_nothing_covers_is_named() {
+    let bytes = record(2);
+    let start = last_line(&bytes);
+    let line = String::from_utf8(bytes[start..].to_vec()).unwrap();
+    for (from, to, at) in [
+        ("{\"timestamp", " {\"timestamp", 0),
+        ("{\"timestamp", "\t{\"timestamp", 0),
+        ("\n", " \n", line.len() - 1),
+        ("\n", "\r\n", line.len() - 1),
+        (
+            ", \"payload",
+            ",  \"payload",
+            line.find("\"payload").unwrap(),
+        ),
+        ("\"turn", "\"\\u0074urn", line.find("turn\":").unwrap()),
+    ] {
+        let changed = line.replacen(from, to, 1);
+        assert_ne!(changed, line);
+        let changed = [&bytes[..start], changed.as_bytes()].concat();
+        assert!(original_accepts(&changed));
+        let report = judged(&changed, &trust(&[1]));
+        is(&report, Verdict::Partial, "spelling_uncovered");
+        let mut findings = report.findings.iter();
+        let found = findings.find(|found| found.bytes.is_some()).unwrap();
+        let at = (start + at) as u64;
+        assert_eq!(found.bytes, Some([at, at + 1]), "{to:?}");
+    }
+    // A file whose lines all end with CR LF is written so.
+    let mut plain = Recorder::new();
+    plain.turn();
+    let events = String::from_utf8(plain.bytes.clone()).unwrap();
+    let mut windows = Recorder::new();
+    windows.raw(events.replace('\n', "\r\n").as_bytes());
+    windows.turn = plain.turn;
+    windows.seal(1);
+    windows.bytes.pop();
+    windows.bytes.extend(b"\r\n");
+    assert_eq!(verdict(&windows.bytes), Verdict::Verified);
 }
 
 // T-RYE-09
