@@ -189,6 +189,7 @@ spelled! {
         FileDiffers => "file_differs",
         GenesisBad => "genesis_bad",
         GenesisMisplaced => "genesis_misplaced",
+        GenesisRepeated => "genesis_repeated",
         HashMissing => "hash_missing",
         HeadBroken => "head_broken",
         HeadForeign => "head_foreign",

@@ -7,6 +7,7 @@
 //! Memory does not grow with the ledger. The findings, the open steps, and the hashes for the
 //! search for forks are bounded. `conclude` gives the verdict.
 
+use super::beginnings::LaterBeginning;
 use super::compat::ChainReport;
 use super::facts::{Facts, OddityKind};
 use super::link::Link;
@@ -50,6 +51,8 @@ pub struct ChainOptions {
     pub all_signed: bool,
     /// The head in a signed head of this ledger.
     pub signed_head: Option<Head>,
+    /// Later beginnings that the ledger admits ([`super::Outcome::later_beginnings`]).
+    pub later_beginnings: Vec<LaterBeginning>,
 }
 
 /// The end of a chain that holds so far: the next record builds on it.
@@ -178,7 +181,7 @@ impl Verifier {
                 forked: false,
                 broken: false,
             },
-            signers: Signers::new(options.all_signed),
+            signers: Signers::new(options.all_signed, options.later_beginnings.clone()),
             options,
             steps: Steps::default(),
             prev: None,

@@ -7,6 +7,7 @@
 //! A chain that holds is `consistent`: an attacker who can write the file can write another chain.
 //! Only a head that the verifier holds makes it `verified`, up to that head and beyond it.
 
+use super::beginnings::LaterBeginning;
 use super::chain::{ChainOptions, ChainTip, Seen, Verifier, View};
 use super::head::{FileDigest, SignedHead};
 use super::load::{LineReader, LineSplitter};
@@ -97,6 +98,9 @@ pub struct Outcome {
     pub compat_ok: bool,
     /// The keys whose signatures hold.
     pub signers: Vec<PublicKey>,
+    /// The later beginnings that records of the ledger admit. Each counts only in a second
+    /// verification, which is given them ([`ChainOptions::later_beginnings`]).
+    pub later_beginnings: Vec<LaterBeginning>,
     /// When the first and the last record with a time were written, by their own claims.
     pub times: (Option<Timestamp>, Option<Timestamp>),
 }
@@ -157,8 +161,10 @@ pub fn conclude(verifier: Verifier, bytes: u64, judging: &Judging<'_>) -> Outcom
         .into_iter()
         .flatten()
         .max_by_key(|until| until.byte.max(until.line));
+    let later_beginnings = seen.signers.admitted().to_vec();
     let signers = seen.signers.into_keys();
     Outcome {
+        later_beginnings,
         times: (seen.first_time, seen.last_time),
         verified: mint(&report, tip.as_ref(), &signers, judging),
         signers,

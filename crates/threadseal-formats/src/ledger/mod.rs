@@ -27,6 +27,7 @@
 //! | `members` | reading and writing the members of a record by name |
 
 mod actor;
+mod beginnings;
 mod bundle;
 mod chain;
 mod compat;
@@ -46,6 +47,7 @@ mod signers;
 mod steps;
 
 pub use actor::ActorFingerprint;
+pub use beginnings::{BEGINNINGS_EFFECT, LaterBeginning, LaterBeginnings, MAX_LATER_BEGINNINGS};
 pub use bundle::{Bundle, BundledLedger, Records, write_bundle};
 pub use chain::{ChainOptions, ChainTip, Verifier, View};
 pub use compat::ChainReport;

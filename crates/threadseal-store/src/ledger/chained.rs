@@ -6,6 +6,8 @@
 //!                 └───────────── the tip now ◄──────────┘
 //! ```
 //! * The caller's records are never changed; the returned records are the stored ones.
+//! * The first record is decided by compare-and-swap, too. Of several writers that begin one run,
+//!   one does ([`ChainedLedger::begin_batch`]), and the others continue its ledger.
 //! * An acknowledged tip must stay in the ledger. If it is gone, the ledger is `rolled_back`; if
 //!   another is in its place, it is `forked`. Then nothing is appended. With a host the last known
 //!   head holds over restarts too, and is published only after the records are durable.
@@ -46,7 +48,8 @@ use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::key::{KeyId, Signer};
 use threadseal_core::limits::MAX_LENIENT_RECORD_BYTES;
 use threadseal_formats::ledger::{
-    ACTORS_EFFECT, GENESIS_EFFECT, RecordSignature, RunId, StepRecord, compute_record_hash, head_of,
+    ACTORS_EFFECT, BEGINNINGS_EFFECT, GENESIS_EFFECT, RecordSignature, RunId, StepRecord,
+    compute_record_hash, head_of,
 };
 
 /// Times that another writer may be faster before an append gives up.
@@ -124,6 +127,13 @@ pub trait ChainedLedger: fmt::Debug + Send + Sync {
     /// [`ErrorKind::External`] when the store fails.
     fn append_batch(&self, run: &RunId, records: &[StepRecord]) -> Result<Appended, Error>;
 
+    /// Appends the first records of a run, all or none. `None`: the run has records already, from
+    /// another writer or an earlier time, and nothing changed.
+    ///
+    /// # Errors
+    /// As [`ChainedLedger::append_batch`].
+    fn begin_batch(&self, run: &RunId, records: &[StepRecord]) -> Result<Option<Appended>, Error>;
+
     /// The stored records.
     fn records(&self) -> &dyn LedgerStore;
 
@@ -134,11 +144,23 @@ pub trait ChainedLedger: fmt::Debug + Send + Sync {
     fn append(&self, record: &StepRecord) -> Result<Appended, Error> {
         self.append_batch(&record.run_id, std::slice::from_ref(record))
     }
+
+    /// Appends one record as the first of its run. `None`: the run has records already.
+    ///
+    /// # Errors
+    /// As [`ChainedLedger::append_batch`].
+    fn begin(&self, record: &StepRecord) -> Result<Option<Appended>, Error> {
+        self.begin_batch(&record.run_id, std::slice::from_ref(record))
+    }
 }
 
 impl<C: ChainedLedger + ?Sized> ChainedLedger for Arc<C> {
     fn append_batch(&self, run: &RunId, records: &[StepRecord]) -> Result<Appended, Error> {
         (**self).append_batch(run, records)
+    }
+
+    fn begin_batch(&self, run: &RunId, records: &[StepRecord]) -> Result<Option<Appended>, Error> {
+        (**self).begin_batch(run, records)
     }
 
     fn records(&self) -> &dyn LedgerStore {
@@ -215,11 +237,13 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
 
     /// The end of the ledger; at the first call it is compared with the head that this host knows.
     fn first_look(&self, run: &RunId, known: &mut Remembered) -> Result<Tip, Error> {
-        let tip = self.store.tip(run)?.unwrap_or_default();
+        let tip = || Ok::<_, Error>(self.store.tip(run)?.unwrap_or_default());
         let Some(host) = self.host.as_ref().filter(|_| known.floor == Tip::EMPTY) else {
+            let tip = tip()?;
             self.check_contains(run, &tip, &known.floor)?;
             return Ok(tip);
         };
+        // The head is read before the end: what another writer adds in between is no rollback.
         let stored = host.heads.fetch(&run.record_id())?;
         host.refuse_pruned(&run.record_id())?;
         if let Some(stored) = &stored {
@@ -228,6 +252,7 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
                 hash: Some(stored.head.line),
             };
         }
+        let tip = tip()?;
         self.check_contains(run, &tip, &known.floor)?;
         if tip.count > 0 {
             host.refuse_doubted(&format!("run {run} has {tip}"), stored.as_ref())?;
@@ -338,8 +363,14 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
     }
 }
 
-impl<S: LedgerStore> ChainedLedger for HashChainedLedgerStore<S> {
-    fn append_batch(&self, run: &RunId, records: &[StepRecord]) -> Result<Appended, Error> {
+impl<S: LedgerStore> HashChainedLedgerStore<S> {
+    /// Appends at the end that the ledger has, if `may_follow` permits it.
+    fn append_where(
+        &self,
+        run: &RunId,
+        records: &[StepRecord],
+        may_follow: impl Fn(&Tip) -> bool,
+    ) -> Result<Option<Appended>, Error> {
         let known = self.remembered(run);
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
         let mut tip = match known.tip.take() {
@@ -347,6 +378,9 @@ impl<S: LedgerStore> ChainedLedger for HashChainedLedgerStore<S> {
             None => self.first_look(run, &mut known)?,
         };
         for _ in 0..MAX_RACES {
+            if !may_follow(&tip) {
+                return Ok(None);
+            }
             if tip.count > 0 && tip.hash.is_none() {
                 return Err(Error::refused(format!(
                     "the last record of run {run} is not chained: nothing can be chained to it"
@@ -370,13 +404,24 @@ impl<S: LedgerStore> ChainedLedger for HashChainedLedgerStore<S> {
             known.tip = Some(stored);
             let records: Vec<StepRecord> = records;
             let unpublished = self.publish(run, &stored, records.last()).err();
-            return Ok(Appended {
+            return Ok(Some(Appended {
                 records,
                 tip: stored,
                 unpublished,
-            });
+            }));
         }
         Err(out_of_breath(run))
+    }
+}
+
+impl<S: LedgerStore> ChainedLedger for HashChainedLedgerStore<S> {
+    fn append_batch(&self, run: &RunId, records: &[StepRecord]) -> Result<Appended, Error> {
+        let appended = self.append_where(run, records, |_| true)?;
+        appended.ok_or_else(|| out_of_breath(run))
+    }
+
+    fn begin_batch(&self, run: &RunId, records: &[StepRecord]) -> Result<Option<Appended>, Error> {
+        self.append_where(run, records, |tip| *tip == Tip::EMPTY)
     }
 
     fn records(&self) -> &dyn LedgerStore {
@@ -423,10 +468,13 @@ impl Hashed {
         let line = python::ledger_line(&value)
             .map_err(|why| Error::invalid(format!("the record cannot be written: {why}")))?;
         let kind = record.effect.as_ref().map(|effect| effect.kind.as_str());
-        let declares = matches!(kind, Some(GENESIS_EFFECT | ACTORS_EFFECT));
+        let declares = matches!(
+            kind,
+            Some(GENESIS_EFFECT | ACTORS_EFFECT | BEGINNINGS_EFFECT)
+        );
         if declares && line.len() > MAX_LENIENT_RECORD_BYTES {
             let text = format!(
-                "the genesis of a ledger and a record of its actors have at most {MAX_LENIENT_RECORD_BYTES} bytes"
+                "the genesis of a ledger and a record of its actors or beginnings have at most {MAX_LENIENT_RECORD_BYTES} bytes"
             );
             return Err(Error::new(ErrorKind::Limit, text));
         }

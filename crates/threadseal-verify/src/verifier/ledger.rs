@@ -360,8 +360,8 @@ fn malformed(context: &Context, file: &RegularFile, error: &Error) -> Report {
     report
 }
 
-/// A second look, with what this host held, follows where a key was revoked: only the records
-/// held before count then.
+/// A second look follows where the ledger admits later beginnings. Another one, with what this host
+/// held, follows where a key was revoked: only the records held before count then.
 fn judge_ledger(
     context: &Context,
     run: Option<&RunId>,
@@ -386,7 +386,15 @@ fn judge_ledger(
         signed_head: at_hand,
         ..Judging::new(&context.request.trust, context.now)
     };
-    let outcome = verify(options.clone(), &judging)?;
+    let mut outcome = verify(options.clone(), &judging)?;
+    let later_beginnings = std::mem::take(&mut outcome.later_beginnings);
+    let options = ChainOptions {
+        later_beginnings,
+        ..options
+    };
+    if !options.later_beginnings.is_empty() {
+        outcome = verify(options.clone(), &judging)?;
+    }
     trust_sources::refuse_pinned_id(&context.request.trust, &outcome.report)?;
     let held = known.head.is_some() && outcome.report.head == known.head;
     if held && context::has_revoked_signer(&outcome.report) {

@@ -1,5 +1,6 @@
 //! Ledgers on the command line.
 
+mod beginnings;
 mod commands;
 mod stores;
 mod vectors;
