@@ -136,6 +136,11 @@ impl HeadStore for LoggedHeads {
         }
     }
 
+    fn noted_places(&self, record: &RecordId) -> Vec<String> {
+        let log = self.log.as_ref();
+        log.map_or_else(Vec::new, |log| log.places_of(record))
+    }
+
     fn vouches(&self) -> bool {
         let log = self.log.as_ref();
         log.is_some_and(|log| log.standing().vouches())

@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use threadseal_core::record::RecordId;
 use threadseal_core::report::Report;
+use threadseal_formats::ledger::record_in_place;
 use threadseal_store::address;
 use threadseal_store::heads::{HeadStore as _, RecordKind, StoredHead};
 use threadseal_store::home::Home;
@@ -140,7 +141,7 @@ impl AllRecords {
             match verifier.look_into(place) {
                 Ok(Some(found)) => {
                     for report in found {
-                        let of = |known: &&StoredHead| report.record == Some(known.head.record);
+                        let of = |known: &&StoredHead| is_of(&report, known, place);
                         if let Some(record) = known.iter().find(|k| of(k)).map(|k| k.head.record)
                             && here.insert(record)
                         {
@@ -310,6 +311,16 @@ impl Unread {
 /// Where a file really is, as far as that is known.
 fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// Is this a report of the known record, which has this place? The head of an unsigned ledger is
+/// kept under a name of its run and its place.
+fn is_of(report: &Report, known: &StoredHead, place: &str) -> bool {
+    let is_ledger = known.kind == RecordKind::Ledger;
+    report.record.is_some_and(|record| {
+        let in_place = is_ledger.then(|| record_in_place(&record, place));
+        [Some(record), in_place].contains(&Some(known.head.record))
+    })
 }
 
 /// Where a record lay last, if that is written down.

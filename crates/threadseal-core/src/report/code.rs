@@ -195,6 +195,7 @@ spelled! {
         HeadForeign => "head_foreign",
         HeadForged => "head_forged",
         HeadUnknown => "head_unknown",
+        KnownElsewhere => "known_elsewhere",
         LedgerEmpty => "ledger_empty",
         LedgerReplay => "ledger_replay",
         LedgerWindow => "ledger_window",

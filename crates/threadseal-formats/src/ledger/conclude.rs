@@ -16,11 +16,11 @@ use super::sign::KnownKeys;
 use crate::verified::{Grounds, Verified};
 use threadseal_core::digest::Digest;
 use threadseal_core::key::{KeyUsage, PublicKey};
-use threadseal_core::record::Head;
+use threadseal_core::record::{ExpectedHead, Head};
 use threadseal_core::report::heads::{self, HeadMatch};
 use threadseal_core::report::{
-    CheckName, CheckResult, Completeness, Finding, FindingCode, Format, Profile, Report, Stats,
-    Verdict,
+    CheckName, CheckResult, Completeness, Expectation, Finding, FindingCode, Format, Profile,
+    Report, Stats, Verdict,
 };
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::{Purpose, ScopeFormat, Trust};
@@ -98,6 +98,8 @@ pub struct Outcome {
     pub compat_ok: bool,
     /// The keys whose signatures hold.
     pub signers: Vec<PublicKey>,
+    /// The expected heads that the ledger contains, where nothing speaks against its chain.
+    pub contained: Vec<Head>,
     /// The later beginnings that records of the ledger admit. Each counts only in a second
     /// verification, which is given them ([`ChainOptions::later_beginnings`]).
     pub later_beginnings: Vec<LaterBeginning>,
@@ -161,9 +163,11 @@ pub fn conclude(verifier: Verifier, bytes: u64, judging: &Judging<'_>) -> Outcom
         .into_iter()
         .flatten()
         .max_by_key(|until| until.byte.max(until.line));
+    let contained = contained(&options.expect, &seen.met, sound);
     let later_beginnings = seen.signers.admitted().to_vec();
     let signers = seen.signers.into_keys();
     Outcome {
+        contained,
         later_beginnings,
         times: (seen.first_time, seen.last_time),
         verified: mint(&report, tip.as_ref(), &signers, judging),
@@ -172,6 +176,15 @@ pub fn conclude(verifier: Verifier, bytes: u64, judging: &Judging<'_>) -> Outcom
         tip,
         report,
     }
+}
+
+fn contained(expect: &[Expectation], met: &[HeadMatch], sound: bool) -> Vec<Head> {
+    let pairs = expect.iter().zip(met).filter(|_| sound);
+    let contained = pairs.filter_map(|(expected, met)| match (met, expected.head) {
+        (HeadMatch::At(_), ExpectedHead::Head(head)) => Some(head),
+        _ => None,
+    });
+    contained.collect()
 }
 
 /// Records, hashes, links, and the bytes between them.

@@ -10,7 +10,8 @@
 //!   one does ([`ChainedLedger::begin_batch`]), and the others continue its ledger.
 //! * An acknowledged tip must stay in the ledger. If it is gone, the ledger is `rolled_back`; if
 //!   another is in its place, it is `forked`. Then nothing is appended. With a host the last known
-//!   head holds over restarts too, and is published only after the records are durable.
+//!   head holds over restarts too, and is published only after the records are durable. The head of
+//!   an unsigned ledger holds in its own place alone ([`known::Known`]).
 //! * A lost answer is not a lost record. After a failure this checks whether the records are at the
 //!   end of the store.
 //!
@@ -34,6 +35,7 @@
 //! let twice = HashChainedLedgerStore::new(once);
 //! ```
 
+use super::known;
 use super::{Append, Entry, LedgerStore, Tip};
 use crate::heads::{Durability, RecordKind, StoredHead, Swap};
 use crate::host::Host;
@@ -47,9 +49,10 @@ use threadseal_core::digest::Digest;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::key::{KeyId, Signer};
 use threadseal_core::limits::MAX_LENIENT_RECORD_BYTES;
+use threadseal_core::record::Head;
 use threadseal_formats::ledger::{
     ACTORS_EFFECT, BEGINNINGS_EFFECT, GENESIS_EFFECT, RecordSignature, RunId, StepRecord,
-    compute_record_hash, head_of,
+    compute_record_hash, head_of, line_of_unsigned, record_in_place,
 };
 
 /// Times that another writer may be faster before an append gives up.
@@ -243,19 +246,23 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
             self.check_contains(run, &tip, &known.floor)?;
             return Ok(tip);
         };
-        // The head is read before the end: what another writer adds in between is no rollback.
-        let stored = host.heads.fetch(&run.record_id())?;
-        host.refuse_pruned(&run.record_id())?;
-        if let Some(stored) = &stored {
-            known.floor = Tip {
-                count: stored.head.size,
-                hash: Some(stored.head.line),
-            };
+        // The heads are read before the end: what another writer adds in between is no rollback.
+        let record = run.record_id();
+        let stored = known::known(host, &record, self.store.place_of(run).as_deref())?;
+        host.refuse_pruned(&record)?;
+        if let Some(own) = &stored.own {
+            host.refuse_pruned(own)?;
         }
+        let mut floors: Vec<Tip> = stored.bound().map(|stored| floor(&stored.head)).collect();
+        floors.sort_by_key(|floor| floor.count);
+        known.floor = floors.last().copied().unwrap_or_default();
         let tip = tip()?;
-        self.check_contains(run, &tip, &known.floor)?;
+        for floor in floors.iter().rev() {
+            self.check_contains(run, &tip, floor)?;
+        }
         if tip.count > 0 {
-            host.refuse_doubted(&format!("run {run} has {tip}"), stored.as_ref())?;
+            let doubted = stored.bound().find(|stored| !stored.vouches);
+            host.refuse_doubted(&format!("run {run} has {tip}"), doubted)?;
         }
         Ok(tip)
     }
@@ -328,8 +335,17 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
         let signed = last.filter(|last| last.signature.is_some());
         let signer = self.signer.as_ref();
         let now = host.clock.now()?;
+        // Only a signature binds a ledger to its run everywhere.
+        let place = self.store.place_of(run).filter(|_| signed.is_none());
+        let (record, aliases) = match place {
+            Some(place) => (
+                record_in_place(&head.record, &place),
+                vec![line_of_unsigned(&head.record)],
+            ),
+            None => (head.record, Vec::new()),
+        };
         let new = StoredHead {
-            head,
+            head: Head { record, ..head },
             root: None,
             key: signed.and_then(|last| signer?.key_of(last)),
             kind: RecordKind::Ledger,
@@ -338,7 +354,7 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
             first_seen: now,
             updated: now,
             path_hint: None,
-            aliases: Vec::new(),
+            aliases,
             logged: None,
             vouches: true,
         };
@@ -512,6 +528,13 @@ fn on_all_cores<T: Send, R: Send>(
         }
         Ok(done)
     })
+}
+
+fn floor(head: &Head) -> Tip {
+    Tip {
+        count: head.size,
+        hash: Some(head.line),
+    }
 }
 
 fn out_of_breath(run: &RunId) -> Error {

@@ -179,7 +179,8 @@ pub(super) fn run(args: &AppendArgs, context: &Context, out: &mut Out) -> Outcom
     let appended = appending.append_all(&mut input);
     // Records that were stored before a failure are remembered, too.
     for run in appending.runs.keys() {
-        place::remember(&args.store, run, &context.host()?)?;
+        let own = appending.ledger.records().place_of(run);
+        place::remember(&args.store, run, own.as_deref(), &context.host()?)?;
     }
     appended?;
     tell(&appending.runs, context, out);

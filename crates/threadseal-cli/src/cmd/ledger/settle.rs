@@ -104,7 +104,8 @@ pub(super) fn run(args: &SettleArgs, context: &Context, out: &mut Out) -> Outcom
     let step = step_id_from_random(random::array(&context.random)?);
     let record = admission.to_record(run.clone(), step, by, context.now()?);
     let appended = ledger.append(&record)?;
-    place::remember(&args.store, &run, &host)?;
+    let own = ledger.records().place_of(&run);
+    place::remember(&args.store, &run, own.as_deref(), &host)?;
     if let Some(error) = appended.unpublished {
         return Err(Failure::new(format!(
             "the record is stored, but its head could not be published: {error}"

@@ -2,6 +2,7 @@
 
 mod beginnings;
 mod commands;
+mod places;
 mod stores;
 mod vectors;
 

@@ -159,6 +159,10 @@ impl LedgerStore for PostgresLedgerStore {
         wait_for(fsck::fsck(self.tables.database.server(), run))
     }
 
+    fn place_of(&self, _run: &RunId) -> Option<String> {
+        Some(format!("postgres:{}", self.place()))
+    }
+
     fn warnings(&self) -> Vec<String> {
         self.tables.database.warnings()
     }
