@@ -14,7 +14,7 @@ use crate::home_log::HomeLog;
 use crate::inputs::Candidate;
 use crate::output::PathError;
 use crate::verifier::pruned::Pruned;
-use crate::verifier::{FileResult, Verifier, nothing_at, report_missing};
+use crate::verifier::{FileResult, Verifier, is_openable, nothing_at, report_missing};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use threadseal_core::record::RecordId;
@@ -78,6 +78,7 @@ impl AllRecords {
                 HomeLog::There(log) if known.path_hint.is_none() => log.places_of(record),
                 _ => Vec::new(),
             };
+            let noted = noted.into_iter().filter(|place| is_openable(place));
             places.insert(*record, own.cloned().chain(noted).collect());
         }
         Ok(Self {

@@ -11,11 +11,13 @@ use super::context;
 use super::context::{Context, shown};
 use super::file_result::FileResult;
 use super::finish;
+use super::gone;
 use super::logged;
 use crate::address::without_secrets;
 use crate::detect::LedgerShape;
 use crate::error::VerifyError;
 use crate::trust_sources;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +26,7 @@ use std::sync::{Mutex, PoisonError};
 use threadseal_core::error::Unbuilt;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::limits::{MAX_NOTE_BYTES, MAX_SOURCE_BYTES};
-use threadseal_core::record::Head;
+use threadseal_core::record::{Head, RecordKind};
 use threadseal_core::report::{
     CheckResult, Expectation, Finding, FindingCode, Format, Profile, Report, Verdict,
 };
@@ -189,16 +191,23 @@ pub(super) fn verify_store(
         reports.push(verify_run(context, store, run, name)?.report);
         return Ok(reports);
     }
-    let mut last = None;
+    let (mut last, mut here) = (None, BTreeSet::new());
     loop {
         let runs = store.runs(last.as_ref(), PAGE_RUNS)?;
         for run in &runs {
+            here.insert(run.record_id());
             reports.push(verify_run(context, store, run, name)?.report);
         }
         match runs.into_iter().next_back() {
             Some(run) => last = Some(run),
             None => break,
         }
+    }
+    if let Some(own) = store.place() {
+        let joined = context.joined.lock();
+        here.extend(joined.unwrap_or_else(PoisonError::into_inner).iter());
+        let place = (name, Some(own.as_str()));
+        reports.extend(gone::gone_from(context, RecordKind::Ledger, place, &here)?);
     }
     reports.extend(strays(context, store, name)?);
     Ok(reports)

@@ -19,6 +19,7 @@ use threadseal_core::canon::json;
 use threadseal_core::canon::python;
 use threadseal_core::error::Error;
 use threadseal_core::limits::{MAX_BUNDLE_RUNS, MAX_SOURCE_BYTES};
+use threadseal_core::record::RecordId;
 use threadseal_formats::ledger::{Bundle, LineSplitter, RunId, record_in_place};
 use threadseal_store::address::{self, Intent};
 use threadseal_store::host::Host;
@@ -27,6 +28,7 @@ use threadseal_store::open;
 use threadseal_store::read::{RegularFile, Source as _, open_regular};
 use threadseal_store::sys::place_itself;
 use threadseal_verify::detect::{self, LedgerShape};
+use threadseal_verify::verifier::is_openable;
 
 /// The number of runs that one request asks for.
 const PAGE_RUNS: usize = 256;
@@ -70,22 +72,31 @@ pub(crate) fn remember(
             Some((scheme, file)) if scheme.eq_ignore_ascii_case("sqlite") => {
                 format!("sqlite:{}", host.place(Path::new(file)))
             }
+            Some((scheme, folder)) if scheme.eq_ignore_ascii_case("object+file") => {
+                format!("object+file:{}", host.place(Path::new(folder)))
+            }
             _ => record::without_secrets(address),
         },
     };
     let run = run.record_id();
-    if host
-        .heads
-        .fetch(&run)?
-        .is_some_and(|stored| known::is_signed(&stored))
-    {
-        host.heads.note_place(&run, &place);
-    }
+    let fetch = |record: &RecordId| host.heads.fetch(record);
+    let signed = fetch(&run)?.is_some_and(|stored| known::is_signed(&stored));
     let unsigned = own.map(|own| record_in_place(&run, own));
-    if let Some(unsigned) = unsigned
-        && host.heads.fetch(&unsigned)?.is_some()
-    {
-        host.heads.note_place(&unsigned, &place);
+    let unsigned = match unsigned {
+        Some(record) if fetch(&record)?.is_some() => Some(record),
+        _ => None,
+    };
+    for record in Some(run).filter(|_| signed).into_iter().chain(unsigned) {
+        let noted = host.heads.noted_places(&record);
+        let last = noted.iter().rev().find(|place| is_openable(place));
+        if last != Some(&place) {
+            host.heads.note_place(&record, &place);
+        }
+        // An address has many spellings, and the store knows one name of its place.
+        let by_store = own.filter(|own| !noted.iter().any(|noted| noted == own));
+        if let Some(own) = by_store.filter(|own| !is_openable(own)) {
+            host.heads.note_place(&record, own);
+        }
     }
     Ok(())
 }

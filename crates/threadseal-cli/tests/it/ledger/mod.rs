@@ -2,6 +2,7 @@
 
 mod beginnings;
 mod commands;
+mod gone;
 mod places;
 mod stores;
 mod vectors;

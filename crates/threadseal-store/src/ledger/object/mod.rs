@@ -178,7 +178,7 @@ impl LedgerStore for ObjectLedgerStore {
         }
     }
 
-    fn place_of(&self, _run: &RunId) -> Option<String> {
+    fn place(&self) -> Option<String> {
         Some(format!("object:{}", self.runs.objects.place()))
     }
 

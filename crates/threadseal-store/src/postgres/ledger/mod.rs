@@ -159,8 +159,8 @@ impl LedgerStore for PostgresLedgerStore {
         wait_for(fsck::fsck(self.tables.database.server(), run))
     }
 
-    fn place_of(&self, _run: &RunId) -> Option<String> {
-        Some(format!("postgres:{}", self.place()))
+    fn place(&self) -> Option<String> {
+        Some(format!("postgres:{}", self.tables.database.place()))
     }
 
     fn warnings(&self) -> Vec<String> {

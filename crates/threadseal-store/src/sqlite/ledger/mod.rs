@@ -155,7 +155,7 @@ impl LedgerStore for SqliteLedgerStore {
             .look(|connection| end::tombstone(connection, &self.file.path, run))
     }
 
-    fn place_of(&self, _run: &RunId) -> Option<String> {
+    fn place(&self) -> Option<String> {
         let path = &self.file.path;
         let real = RealFs.canonicalize(path);
         let real = real.unwrap_or_else(|_| path.clone());
