@@ -136,6 +136,21 @@ impl HeadStore for LoggedHeads {
         }
     }
 
+    fn noted_places(&self, record: &RecordId) -> Vec<String> {
+        let log = self.log.as_ref();
+        log.map_or_else(Vec::new, |log| log.places_of(record))
+    }
+
+    fn records_in(&self, is_there: &dyn Fn(&[String]) -> bool) -> Result<Vec<RecordId>, Error> {
+        let mut records = self.heads.records_in(is_there)?;
+        if let Some(log) = &self.log {
+            records.extend(log.records_in(is_there)?);
+        }
+        records.sort_unstable();
+        records.dedup();
+        Ok(records)
+    }
+
     fn vouches(&self) -> bool {
         let log = self.log.as_ref();
         log.is_some_and(|log| log.standing().vouches())

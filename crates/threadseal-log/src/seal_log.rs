@@ -703,6 +703,16 @@ impl SealLog {
         RecordPlaces(&self.access.dir).of(record)
     }
 
+    /// The records whose places, the last one last, `is_there` accepts.
+    ///
+    /// # Errors
+    /// Kind `External` when the index of places cannot be read.
+    pub fn records_in(&self, is_there: &dyn Fn(&[String]) -> bool) -> Result<Vec<RecordId>, Error> {
+        let places = RecordPlaces(&self.access.dir);
+        let all = places.records()?.into_iter();
+        Ok(all.filter(|record| is_there(&places.of(record))).collect())
+    }
+
     pub(crate) fn note_place(&self, record: &RecordId, place: &str) {
         RecordPlaces(&self.access.dir).note(record, place);
     }

@@ -14,11 +14,12 @@ use crate::home_log::HomeLog;
 use crate::inputs::Candidate;
 use crate::output::PathError;
 use crate::verifier::pruned::Pruned;
-use crate::verifier::{FileResult, Verifier, nothing_at, report_missing};
+use crate::verifier::{FileResult, Verifier, is_openable, nothing_at, report_missing};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use threadseal_core::record::RecordId;
 use threadseal_core::report::Report;
+use threadseal_formats::ledger::record_in_place;
 use threadseal_store::address;
 use threadseal_store::heads::{HeadStore as _, RecordKind, StoredHead};
 use threadseal_store::home::Home;
@@ -77,6 +78,7 @@ impl AllRecords {
                 HomeLog::There(log) if known.path_hint.is_none() => log.places_of(record),
                 _ => Vec::new(),
             };
+            let noted = noted.into_iter().filter(|place| is_openable(place));
             places.insert(*record, own.cloned().chain(noted).collect());
         }
         Ok(Self {
@@ -140,7 +142,7 @@ impl AllRecords {
             match verifier.look_into(place) {
                 Ok(Some(found)) => {
                     for report in found {
-                        let of = |known: &&StoredHead| report.record == Some(known.head.record);
+                        let of = |known: &&StoredHead| is_of(&report, known, place);
                         if let Some(record) = known.iter().find(|k| of(k)).map(|k| k.head.record)
                             && here.insert(record)
                         {
@@ -310,6 +312,16 @@ impl Unread {
 /// Where a file really is, as far as that is known.
 fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// Is this a report of the known record, which has this place? The head of an unsigned ledger is
+/// kept under a name of its run and its place.
+fn is_of(report: &Report, known: &StoredHead, place: &str) -> bool {
+    let is_ledger = known.kind == RecordKind::Ledger;
+    report.record.is_some_and(|record| {
+        let in_place = is_ledger.then(|| record_in_place(&record, place));
+        [Some(record), in_place].contains(&Some(known.head.record))
+    })
 }
 
 /// Where a record lay last, if that is written down.

@@ -6,6 +6,7 @@ use crate::home_log::HomeLog;
 use crate::notices::Notices;
 use threadseal_core::merkle::TreeHead;
 use threadseal_core::note::SignedNote;
+use threadseal_core::record::{Head, RecordId};
 use threadseal_core::report::{CheckName, CheckResult, Finding, FindingCode, Report, Verdict};
 use threadseal_core::tlog::policy::{Judgement, Policy};
 use threadseal_log::{CosignedNote, SealLog};
@@ -62,9 +63,10 @@ impl Anchors {
         }
     }
 
-    /// Holds it against a record that witnesses did not see its newest head.
-    pub(crate) fn hold(&self, report: &mut Report, log: &HomeLog) {
-        match self.covers(report, log) {
+    /// Holds it against a record that witnesses did not see its newest head. The log has the record
+    /// under the name `logged_as`, where that is another one than its own.
+    pub(crate) fn hold(&self, report: &mut Report, log: &HomeLog, logged_as: Option<RecordId>) {
+        match self.covers(report, log, logged_as) {
             Ok(why) => report.check(CHECK, CheckResult::Pass, Some(why)),
             Err(why) => {
                 report.check(CHECK, CheckResult::Fail, Some(why.clone()));
@@ -76,7 +78,12 @@ impl Anchors {
         }
     }
 
-    fn covers(&self, report: &Report, log: &HomeLog) -> Result<String, String> {
+    fn covers(
+        &self,
+        report: &Report,
+        log: &HomeLog,
+        logged_as: Option<RecordId>,
+    ) -> Result<String, String> {
         let (tree, by) = match self {
             Self::Seen { tree, by } => (tree, by),
             Self::None(why) => return Err(why.clone()),
@@ -87,7 +94,8 @@ impl Anchors {
         let Some(head) = report.head else {
             return Err("none of its seals is valid".to_owned());
         };
-        match entry_of(log, &head)? {
+        let record = logged_as.unwrap_or(head.record);
+        match entry_of(log, &Head { record, ..head })? {
             (number, entry) if number < tree.size => Ok(format!("{entry}, seen by {by}")),
             (_, entry) => Err(format!(
                 "{entry} is newer than the checkpoint that witnesses cosigned; hint: threadseal anchor check"
@@ -150,7 +158,7 @@ fn quorum_of(policies: &[(String, Policy)], note: &SignedNote) -> Option<String>
 
 /// The entry that is this head. It is in the tree of the log. An entry below the size of an earlier
 /// tree is in that tree, too.
-fn entry_of(log: &SealLog, head: &threadseal_core::record::Head) -> Result<(u64, String), String> {
+fn entry_of(log: &SealLog, head: &Head) -> Result<(u64, String), String> {
     let at = log.head_at(&head.record, head.seq);
     match at.map_err(|error| error.to_string())? {
         Some(at) if at.logged.head == *head => Ok((at.number, at.entry.to_string())),

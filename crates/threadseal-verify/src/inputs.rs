@@ -25,6 +25,15 @@ pub struct Candidate {
     pub bytes: u64,
 }
 
+impl Candidate {
+    /// Is it a record of the store at `address`?
+    pub fn is_in(&self, address: &str) -> bool {
+        let path = self.path.to_str();
+        let rest = path.and_then(|path| path.strip_prefix(address));
+        rest.is_some_and(|rest| rest.starts_with('#'))
+    }
+}
+
 /// What the paths come to.
 #[derive(Debug, Default)]
 pub struct Found {
@@ -90,14 +99,7 @@ pub fn find(paths: &[PathBuf], stores: &Stores) -> Found {
 impl Found {
     /// Are files of the store at `address` among these?
     pub fn has_files_of(&self, address: &str) -> bool {
-        let is_in = |file: &Candidate| {
-            let rest = file
-                .path
-                .to_str()
-                .and_then(|path| path.strip_prefix(address));
-            rest.is_some_and(|rest| rest.starts_with('#'))
-        };
-        self.files.iter().any(is_in)
+        self.files.iter().any(|file| file.is_in(address))
     }
 
     /// A record in a store; or a store, in which each transcript is looked at as if it had been named.

@@ -12,8 +12,9 @@ use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use threadseal_core::record::{ExpectedHead, RecordId};
+use threadseal_core::record::{ExpectedHead, RecordId, RecordKind};
 use threadseal_core::report::{Report, Verdict, combined_exit_code};
+use threadseal_store::address::is_object_storage;
 use threadseal_store::sys::path_text;
 use threadseal_store::tombstones;
 
@@ -273,7 +274,9 @@ impl Verifier {
         }
         run.results.extend(lineages);
         let unread = Unread::of(&found.files, &results, named, found.unread || !all_read);
+        let gone = verifier.transcripts_gone(&found, &results)?;
         results.into_iter().for_each(|result| run.add(result));
+        run.results.extend(gone);
         let pruned = verifier.pruned_of(&paths, &found, all.as_ref(), &run.results)?;
         for report in &mut run.results {
             pruned.tell(verifier.context(), report)?;
@@ -295,6 +298,33 @@ impl Verifier {
         run.results.extend(missing);
         run.errors.extend(unknown);
         Ok(run)
+    }
+
+    /// A report of each transcript that this host sealed in object storage that was named, and that is
+    /// not among the records there. `results` are those of the files of `found`.
+    fn transcripts_gone(
+        &self,
+        found: &Found,
+        results: &[FileResult],
+    ) -> Result<Vec<Report>, VerifyError> {
+        let reports = results.iter().flat_map(FileResult::reports);
+        let here: BTreeSet<RecordId> = reports.filter_map(|report| report.record).collect();
+        let mut gone = Vec::new();
+        for address in found.stores.iter().filter(|store| is_object_storage(store)) {
+            // One that cannot be read may be any of them.
+            let pairs = found.files.iter().zip(results);
+            let mut unread = pairs.filter(|(_, seen)| matches!(seen, FileResult::Failed(_)));
+            if unread.any(|(file, _)| file.is_in(address)) {
+                continue;
+            }
+            let Ok(store) = self.stores().ledgers(address) else {
+                continue;
+            };
+            let own = store.place();
+            let kind = RecordKind::Transcript;
+            gone.extend(self.gone_from(kind, address, own.as_deref(), &here)?);
+        }
+        Ok(gone)
     }
 
     /// The same verifier, asking lineages for the expected head, and single files only where `paths` are one.

@@ -6,12 +6,19 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::output::Out;
 use crate::record;
 use crate::render::clean::Clean;
+use crate::verifying;
 use clap::Args;
 use serde::Serialize;
-use threadseal_formats::ledger::RunId;
+use std::collections::BTreeSet;
+use threadseal_core::record::{RecordId, RecordKind};
+use threadseal_core::report::Report;
+use threadseal_core::trust::Trust;
+use threadseal_formats::ledger::{RunId, record_in_place};
 use threadseal_store::address::{self, Intent};
+use threadseal_store::examine::{first_line, native_record};
 use threadseal_store::fsck::Fault;
-use threadseal_store::ledger::FsckReport;
+use threadseal_store::ledger::{FsckReport, LedgerStore};
+use threadseal_store::read::RegularFile;
 use threadseal_store::transcripts;
 
 /// What `fsck` takes.
@@ -63,7 +70,8 @@ struct FaultOutput {
     repaired: bool,
 }
 
-/// Checks each run and transcript; exits 1 if an error remains.
+/// Checks each run and transcript, and what this home sealed in the store; exits 1 if an error
+/// remains.
 pub(crate) fn run(args: &FsckArgs, context: &Context, out: &mut Out) -> Outcome {
     let is_folder = address::folder_of(&args.store)?.is_some_and(|folder| folder.is_dir());
     let names_one = address::is_address(&args.store) && args.store.contains('#') && !is_folder;
@@ -71,6 +79,7 @@ pub(crate) fn run(args: &FsckArgs, context: &Context, out: &mut Out) -> Outcome 
         runs,
         strays,
         records,
+        gone,
     } = match names_one {
         true => Stored {
             records: transcripts(args)?,
@@ -78,10 +87,11 @@ pub(crate) fn run(args: &FsckArgs, context: &Context, out: &mut Out) -> Outcome 
         },
         false => all(args, context)?,
     };
-    if runs.is_empty() && records.is_empty() && strays.is_empty() {
+    if runs.is_empty() && records.is_empty() && strays.is_empty() && gone.is_empty() {
         return Err(Failure::new("no run was found"));
     }
     let clean = strays.is_empty()
+        && gone.is_empty()
         && runs.iter().all(FsckReport::is_clean)
         && records.iter().all(transcripts::FsckReport::is_clean);
     let exit = if clean { Exit::Done } else { Exit::Evidence };
@@ -92,6 +102,7 @@ pub(crate) fn run(args: &FsckArgs, context: &Context, out: &mut Out) -> Outcome 
                 .iter()
                 .map(shown_run)
                 .chain(strays.iter().map(|name| shown_stray(name)))
+                .chain(gone.iter().map(shown_gone))
                 .collect(),
             transcripts: records.iter().map(shown_transcript).collect(),
             exit: exit.code(),
@@ -111,6 +122,12 @@ pub(crate) fn run(args: &FsckArgs, context: &Context, out: &mut Out) -> Outcome 
     }
     for name in &strays {
         print(name, "no run", &[bad_name()], 0, context, out);
+    }
+    for report in &gone {
+        let name = report
+            .record
+            .map_or_else(String::new, |record| record.to_string());
+        print(&name, "a record", &[missing(report)], 0, context, out);
     }
     for report in &records {
         let what = format!("{} bytes", report.bytes);
@@ -133,6 +150,8 @@ struct Stored {
     /// Names that fit no run.
     strays: Vec<String>,
     records: Vec<transcripts::FsckReport>,
+    /// Records that this home sealed there, and that are not there.
+    gone: Vec<Report>,
 }
 
 /// The most names without a run that are listed.
@@ -147,6 +166,10 @@ fn all(args: &FsckArgs, context: &Context) -> Result<Stored, Failure> {
         Some(run) => (vec![run.clone()], Vec::new()),
         None => (there.runs()?, strays),
     };
+    let gone = match &args.run {
+        Some(_) => Vec::new(),
+        None => gone(there.store()?, &runs, args, context)?,
+    };
     drop(there);
     let store = place::writable(&args.store, context)?;
     let records = match args.run.is_none() && address::is_object_storage(&args.store) {
@@ -157,7 +180,68 @@ fn all(args: &FsckArgs, context: &Context) -> Result<Stored, Failure> {
         runs: store.fsck_runs(&runs, args.repair)?,
         strays,
         records,
+        gone,
     })
+}
+
+/// Reports of the records that this home sealed in the store, and that are not there.
+fn gone(
+    store: &dyn LedgerStore,
+    runs: &[RunId],
+    args: &FsckArgs,
+    context: &Context,
+) -> Result<Vec<Report>, Failure> {
+    let Some(own) = store.place() else {
+        return Ok(Vec::new());
+    };
+    let verifier = verifying::verifier_by(Trust::default(), context)?;
+    let mut here = BTreeSet::new();
+    for run in runs {
+        let record = run.record_id();
+        here.extend([record, record_in_place(&record, &own)]);
+    }
+    let gone_from = |kind, here: &BTreeSet<RecordId>| {
+        verifier.gone_from(kind, &args.store, Some(own.as_str()), here)
+    };
+    let mut gone = gone_from(RecordKind::Ledger, &here)?;
+    if address::is_object_storage(&args.store) {
+        let (store, _) = record::store(&args.store, Intent::Read)?;
+        let mut here = BTreeSet::new();
+        for name in record::names(&*store)? {
+            let file = store.read(&name)?;
+            here.extend(file.map(|file| record_in(&file)).transpose()?.flatten());
+        }
+        gone.extend(gone_from(RecordKind::Transcript, &here)?);
+    }
+    Ok(gone)
+}
+
+/// The record that the first line of a transcript names.
+fn record_in(file: &RegularFile) -> Result<Option<RecordId>, Failure> {
+    let line = first_line(file)?;
+    Ok(line.as_deref().and_then(native_record))
+}
+
+fn missing(report: &Report) -> Fault {
+    let message = report.findings.first().map(|found| found.message.clone());
+    Fault {
+        code: "missing",
+        at: None,
+        message: message.unwrap_or_default(),
+        repaired: false,
+    }
+}
+
+fn shown_gone(report: &Report) -> RunOutput {
+    RunOutput {
+        run: report
+            .record
+            .map_or_else(String::new, |record| record.to_string()),
+        records: 0,
+        clean: false,
+        faults: shown(&[missing(report)]),
+        more: 0,
+    }
 }
 
 fn bad_name() -> Fault {

@@ -33,7 +33,8 @@ pub(crate) fn ready() -> Sandbox {
     sandbox
 }
 
-fn signer(home: &Home, file: &str, usage: KeyUsage) -> LocalSigner {
+/// The private key in this file of a home.
+pub(crate) fn signer(home: &Home, file: &str, usage: KeyUsage) -> LocalSigner {
     let name = KeyFileName::parse(file).unwrap();
     let pem = String::from_utf8(home.keys().read_private(&name).unwrap()).unwrap();
     LocalSigner::new(PrivateKey::from_pem(&pem).unwrap(), usage)

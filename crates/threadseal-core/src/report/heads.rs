@@ -9,6 +9,9 @@
 //! | an earlier end | `truncated` |
 //! | an earlier end without unsealed rest, and this host knows a newer head | `rolled_back` |
 //!
+//! A head of another unsigned record of the same name is no expectation: nothing but a name binds the
+//! two ([`KnownBy::Elsewhere`]).
+//!
 //! Formats differ in their definition of a seal, not in these rules.
 
 use super::{CheckName, CheckResult, Finding, FindingCode, Report, Verdict};
@@ -42,6 +45,9 @@ pub enum KnownBy {
     Host,
     /// It is in the log of this host, in the entry of this name.
     Log(Arc<str>),
+    /// This host remembered it of an unsigned record of the same name in this other place. It can
+    /// confirm a record that contains it, and never speaks against one.
+    Elsewhere(Arc<str>),
     /// Not a head: the log of this host records two sealed histories of the record.
     Fork(Arc<KnownFork>),
     /// Not a head: the log of this host cannot be read, so a fork may be unknown. The text gives
@@ -85,6 +91,14 @@ impl Expectation {
         }
     }
 
+    /// A head that this host remembered of an unsigned record of the same name in `place`.
+    pub fn elsewhere(head: ExpectedHead, place: &str) -> Self {
+        Self {
+            by: KnownBy::Elsewhere(Arc::from(place)),
+            ..Self::given(head, false)
+        }
+    }
+
     /// Not a head: the record has two sealed histories, so no copy of it is complete.
     pub fn forked(known: KnownFork) -> Self {
         let fork = known.fork;
@@ -124,6 +138,11 @@ impl Expectation {
     /// Whether it is a head, and not another fact about the record.
     pub fn is_head(&self) -> bool {
         !matches!(self.by, KnownBy::Fork(_) | KnownBy::ForksUnknown(_))
+    }
+
+    /// Whether it is the head of a record of the same name in another place.
+    pub fn is_elsewhere(&self) -> bool {
+        matches!(self.by, KnownBy::Elsewhere(_))
     }
 
     /// The fork, if this is not a head but a fork.
@@ -247,21 +266,28 @@ pub fn check_logged(
 /// Reports each head of `expect` that the record does not contain; `met` holds the results.
 ///
 /// Returns whether all heads were found and at least one comes from a source that vouches. Forks
-/// are no heads: [`check_forks`].
+/// are no heads: [`check_forks`]. A head of another place is only noted where it is later.
 pub fn check(
     report: &mut Report,
     expect: &[Expectation],
     met: impl IntoIterator<Item = HeadMatch>,
     end: &End,
 ) -> bool {
-    if !expect.iter().any(Expectation::is_head) {
+    let met: Vec<HeadMatch> = met.into_iter().collect();
+    let confirmed = note_elsewhere(report, expect, &met, end);
+    let is_own = |expected: &&Expectation| expected.is_head() && !expected.is_elsewhere();
+    if !expect.iter().any(|expected| is_own(&expected)) {
+        if confirmed {
+            report.check(CheckName::Head, CheckResult::Pass, None);
+            return true;
+        }
         let why = format!("no head of this {} is known here", end.words.0);
         report.check(CheckName::Head, CheckResult::Skipped, Some(why));
         return false;
     }
     let (mut good, mut looked) = (true, true);
     let pairs = expect.iter().zip(met);
-    for (expected, met) in pairs.filter(|(expected, _)| expected.is_head()) {
+    for (expected, met) in pairs.filter(|(expected, _)| is_own(expected)) {
         let Some((verdict, code, text)) = fault(expected, met, end) else {
             match met {
                 HeadMatch::At(_) => check_logged(report, expected, CheckResult::Pass, None),
@@ -291,7 +317,42 @@ pub fn check(
         ),
         _ => report.check(CheckName::Head, CheckResult::of(good), None),
     }
-    good && looked && expect.iter().any(|expected| expected.vouches)
+    let mut own = expect.iter().filter(is_own);
+    good && looked && (confirmed || own.any(|expected| expected.vouches))
+}
+
+/// Notes the longest later head that is known of another place. Returns whether the record contains
+/// every head of another place, and at least one that a source vouches for.
+fn note_elsewhere(
+    report: &mut Report,
+    expect: &[Expectation],
+    met: &[HeadMatch],
+    end: &End,
+) -> bool {
+    let (mut all, mut vouched, mut longest) = (true, false, None);
+    for (expected, met) in expect.iter().zip(met) {
+        let (KnownBy::Elsewhere(place), ExpectedHead::Head(head)) = (&expected.by, expected.head)
+        else {
+            continue;
+        };
+        if matches!(met, HeadMatch::At(_)) {
+            vouched |= expected.vouches;
+            continue;
+        }
+        all = false;
+        let is_later = end.last.is_none_or(|last| head.seq > last);
+        if is_later && longest.is_none_or(|(_, seq)| head.seq > seq) {
+            longest = Some((place, head.seq));
+        }
+    }
+    if let Some((place, seq)) = longest {
+        let (record, seal) = end.words;
+        let text = format!(
+            "this host knows another {record} of this name up to {seal} {seq} in {place}; no signature binds the two"
+        );
+        report.find(Finding::note(FindingCode::KnownElsewhere, text));
+    }
+    all && vouched
 }
 
 /// The relation of a known fork to one copy of a record.

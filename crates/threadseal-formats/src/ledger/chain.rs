@@ -7,6 +7,7 @@
 //! Memory does not grow with the ledger. The findings, the open steps, and the hashes for the
 //! search for forks are bounded. `conclude` gives the verdict.
 
+use super::beginnings::LaterBeginning;
 use super::compat::ChainReport;
 use super::facts::{Facts, OddityKind};
 use super::link::Link;
@@ -52,6 +53,8 @@ pub struct ChainOptions {
     pub signed_head: Option<Head>,
     /// Digests of all signatures up to heads of it, as the holders of these heads know them.
     pub signatures: Vec<(Head, Digest)>,
+    /// Later beginnings that the ledger admits ([`super::Outcome::later_beginnings`]).
+    pub later_beginnings: Vec<LaterBeginning>,
 }
 
 /// The end of a chain that holds so far: the next record builds on it.
@@ -187,7 +190,7 @@ impl Verifier {
                 forked: false,
                 broken: false,
             },
-            signers: Signers::new(options.all_signed),
+            signers: Signers::new(options.all_signed, options.later_beginnings.clone()),
             signatures: Signatures::default(),
             options,
             steps: Steps::default(),

@@ -7,6 +7,7 @@
 //! A chain that holds is `consistent`: an attacker who can write the file can write another chain.
 //! Only a head that the verifier holds makes it `verified`, up to that head and beyond it.
 
+use super::beginnings::LaterBeginning;
 use super::chain::{ChainOptions, ChainTip, Seen, Verifier, View};
 use super::head::{FileDigest, SignedHead};
 use super::load::{LineReader, LineSplitter};
@@ -15,11 +16,11 @@ use super::sign::KnownKeys;
 use crate::verified::{Grounds, Verified};
 use threadseal_core::digest::Digest;
 use threadseal_core::key::{KeyUsage, PublicKey};
-use threadseal_core::record::Head;
+use threadseal_core::record::{ExpectedHead, Head};
 use threadseal_core::report::heads::{self, HeadMatch};
 use threadseal_core::report::{
-    CheckName, CheckResult, Completeness, Finding, FindingCode, Format, Profile, Report, Stats,
-    Verdict,
+    CheckName, CheckResult, Completeness, Expectation, Finding, FindingCode, Format, Profile,
+    Report, Stats, Verdict,
 };
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::{Purpose, ScopeFormat, Trust};
@@ -99,6 +100,11 @@ pub struct Outcome {
     pub signers: Vec<PublicKey>,
     /// The digest of all signatures, which a head covers beside the last hash.
     pub signatures: Digest,
+    /// The expected heads that the ledger contains, where nothing speaks against its chain.
+    pub contained: Vec<Head>,
+    /// The later beginnings that records of the ledger admit. Each counts only in a second
+    /// verification, which is given them ([`ChainOptions::later_beginnings`]).
+    pub later_beginnings: Vec<LaterBeginning>,
     /// When the first and the last record with a time were written, by their own claims.
     pub times: (Option<Timestamp>, Option<Timestamp>),
 }
@@ -159,8 +165,12 @@ pub fn conclude(verifier: Verifier, bytes: u64, judging: &Judging<'_>) -> Outcom
         .into_iter()
         .flatten()
         .max_by_key(|until| until.byte.max(until.line));
+    let contained = contained(&options.expect, &seen.met, sound);
+    let later_beginnings = seen.signers.admitted().to_vec();
     let signers = seen.signers.into_keys();
     Outcome {
+        contained,
+        later_beginnings,
         times: (seen.first_time, seen.last_time),
         signatures: seen.signatures,
         verified: mint(&report, tip.as_ref(), &signers, judging),
@@ -169,6 +179,15 @@ pub fn conclude(verifier: Verifier, bytes: u64, judging: &Judging<'_>) -> Outcom
         tip,
         report,
     }
+}
+
+fn contained(expect: &[Expectation], met: &[HeadMatch], sound: bool) -> Vec<Head> {
+    let pairs = expect.iter().zip(met).filter(|_| sound);
+    let contained = pairs.filter_map(|(expected, met)| match (met, expected.head) {
+        (HeadMatch::At(_), ExpectedHead::Head(head)) => Some(head),
+        _ => None,
+    });
+    contained.collect()
 }
 
 /// Records, hashes, links, and the bytes between them.

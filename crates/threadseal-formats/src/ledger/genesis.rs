@@ -9,6 +9,7 @@
 //!                                    "metadata":{"public_key":<did:key>,…}},…},
 //!              "created_at":…}}
 //! later      effect {"type":"threadseal.actors","payload":{"actors":{…}}}: further actors
+//!            effect {"type":"threadseal.beginnings",…}: later beginnings (`beginnings`)
 //! ```
 //! `AbstractRuntime` hashes and verifies such records like any other. A ledger whose beginning
 //! names actors is *signed*: each of its records bears the signature of its actor's key. An actor
@@ -16,6 +17,7 @@
 //! is computed again here.
 
 use super::actor::ActorFingerprint;
+use super::beginnings::{BEGINNINGS_EFFECT, LaterBeginnings};
 use super::members::{object, text_or_null};
 use super::record::{Effect, RunId, StepRecord};
 use threadseal_core::canon::json::Value;
@@ -264,6 +266,8 @@ pub enum Declaration {
     Genesis(Box<Genesis>),
     /// Further actors may sign from here on.
     Actors(Actors),
+    /// Records before it are beginnings that came too late.
+    LaterBeginnings(LaterBeginnings),
 }
 
 impl Declaration {
@@ -285,12 +289,16 @@ impl Declaration {
                 let actors = payload.get("actors").unwrap_or(&Value::Null);
                 Ok(Some(Self::Actors(Actors::from_value(actors)?)))
             }
+            Some(BEGINNINGS_EFFECT) => {
+                let later = LaterBeginnings::from_payload(payload)?;
+                Ok(Some(Self::LaterBeginnings(later)))
+            }
             _ => Ok(None),
         }
     }
 }
 
-fn completed(
+pub(super) fn completed(
     kind: &str,
     payload: Value,
     run: RunId,

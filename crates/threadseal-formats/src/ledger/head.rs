@@ -28,7 +28,7 @@ use threadseal_core::encoding;
 use threadseal_core::error::Error;
 use threadseal_core::key::{PublicKey, Signer};
 use threadseal_core::note::{self, KeyName, NoteError, NoteText, SignedNote};
-use threadseal_core::record::{Head, parse_decimal};
+use threadseal_core::record::{Head, RecordId, parse_decimal};
 use threadseal_core::time::Timestamp;
 
 /// The beginning of the first line of a signed head.
@@ -43,6 +43,19 @@ pub fn head_of(run: &RunId, count: u64, hash: Digest) -> Option<Head> {
         size: count,
         line: hash,
     })
+}
+
+/// The record under which a host keeps the head of an unsigned ledger in `place`. `run` is the record
+/// of its run ([`RunId::record_id`]), which binds signed ledgers alone.
+pub fn record_in_place(run: &RecordId, place: &str) -> RecordId {
+    let parts = [run.as_bytes().as_slice(), place.as_bytes()];
+    let digest = Digest::tagged("threadseal/1 ledger in one place", &parts);
+    RecordId::from_bytes(*digest.as_bytes())
+}
+
+/// The line by which a host finds the heads of all unsigned ledgers of a run.
+pub fn line_of_unsigned(run: &RecordId) -> Digest {
+    Digest::tagged("threadseal/1 unsigned ledgers of a run", &[run.as_bytes()])
 }
 
 /// The bytes of a file.

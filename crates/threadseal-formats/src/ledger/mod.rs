@@ -27,6 +27,7 @@
 //! | `members` | reading and writing the members of a record by name |
 
 mod actor;
+mod beginnings;
 mod bundle;
 mod chain;
 mod compat;
@@ -46,13 +47,16 @@ mod signers;
 mod steps;
 
 pub use actor::ActorFingerprint;
+pub use beginnings::{BEGINNINGS_EFFECT, LaterBeginning, LaterBeginnings, MAX_LATER_BEGINNINGS};
 pub use bundle::{Bundle, BundledLedger, Records, write_bundle};
 pub use chain::{ChainOptions, ChainTip, Verifier, View};
 pub use compat::ChainReport;
 pub use conclude::{HeadAtHand, Judging, LedgerCoverage, Outcome, conclude, judge};
 pub use genesis::{ACTORS_EFFECT, Actors, Declaration, FORMAT, GENESIS_EFFECT, Genesis, Parent};
 pub use hash::{compute_record_hash, covered_bytes};
-pub use head::{FileDigest, HEAD_ORIGIN, HeadStatement, SignedHead, head_of};
+pub use head::{
+    FileDigest, HEAD_ORIGIN, HeadStatement, SignedHead, head_of, line_of_unsigned, record_in_place,
+};
 pub use load::{LineRead, LineReader, LineSplitter, Place};
 pub use record::{Effect, RunId, StepRecord, StepStatus, step_id_from_random};
 pub use run::{RunState, RunStatus, WaitReason, WaitState};

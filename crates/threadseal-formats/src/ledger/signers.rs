@@ -8,6 +8,7 @@
 //! Signatures by known keys are checked where records are read, on any core. Signatures by keys
 //! that the ledger names later are checked here.
 
+use super::beginnings::{BEGINNINGS_EFFECT, LaterBeginning, LaterBeginnings, MAX_LATER_BEGINNINGS};
 use super::chain::Mark;
 use super::conclude::Judging;
 use super::facts::Facts;
@@ -45,6 +46,17 @@ pub(super) struct Signers {
     good: Vec<Good>,
     unknown: Vec<KeyId>,
     bad: bool,
+    /// Later beginnings that count as admitted, and those of them that were seen.
+    accepted: Vec<LaterBeginning>,
+    repeated: Vec<Mark>,
+    /// Later beginnings that the records so far admit.
+    admitted: Vec<LaterBeginning>,
+}
+
+/// A declaration that counts once its record is found to be signed.
+enum Signed {
+    Actors(Actors),
+    LaterBeginnings(LaterBeginnings),
 }
 
 /// A key whose signatures hold.
@@ -72,9 +84,10 @@ impl Good {
 }
 
 impl Signers {
-    pub(super) fn new(pinned: bool) -> Self {
+    pub(super) fn new(pinned: bool, accepted: Vec<LaterBeginning>) -> Self {
         Self {
             pinned,
+            accepted,
             ..Self::default()
         }
     }
@@ -92,7 +105,7 @@ impl Signers {
         mark: &Mark,
         fault: &mut dyn FnMut(Fault),
     ) {
-        let joining = self.declaration(text, mark, fault);
+        let declared = self.declaration(facts, text, mark, fault);
         let read = match &facts.signature {
             SignatureRead::UnknownKey(signature) => {
                 let key = self.named.get(&signature.key());
@@ -111,8 +124,13 @@ impl Signers {
         {
             good.last = facts.stored.digest().map(|hash| (mark.index, hash));
         }
-        if let (Some(actors), true) = (joining, by_actor) {
-            self.name(actors, fault);
+        match declared {
+            Some(Signed::Actors(actors)) if by_actor => self.name(actors, fault),
+            // Where no actor is named, no record is more than a claim, and neither is this one.
+            Some(Signed::LaterBeginnings(later)) if by_actor || !self.all_must() => {
+                self.admit(&later, mark);
+            }
+            _ => {}
         }
     }
 
@@ -120,14 +138,16 @@ impl Signers {
     /// Joining actors count once their record is found to be signed.
     fn declaration(
         &mut self,
+        facts: &Facts,
         text: &[u8],
         mark: &Mark,
         fault: &mut dyn FnMut(Fault),
-    ) -> Option<Actors> {
+    ) -> Option<Signed> {
         let says = |kind: &&str| memmem::find(text, kind.as_bytes()).is_some();
         // Spelled with escapes, a genesis would hide that all records must be signed; another
         // declaration hides nothing.
-        let may = mark.index == 0 || [GENESIS_EFFECT, ACTORS_EFFECT].iter().any(says);
+        let kinds = [GENESIS_EFFECT, ACTORS_EFFECT, BEGINNINGS_EFFECT];
+        let may = mark.index == 0 || kinds.iter().any(says);
         if !may {
             return None;
         }
@@ -146,18 +166,45 @@ impl Signers {
                 self.name(genesis.actors, fault);
                 None
             }
+            Ok(Some(Declaration::Genesis(_))) if self.is_accepted(facts, mark) => {
+                self.repeated.push(*mark);
+                None
+            }
             Ok(Some(Declaration::Genesis(_))) => {
                 let text = "the record begins a ledger, but is not its first record";
                 fault((Verdict::Tampered, FindingCode::GenesisMisplaced, text));
                 None
             }
-            Ok(Some(Declaration::Actors(actors))) => Some(actors),
+            Ok(Some(Declaration::Actors(actors))) => Some(Signed::Actors(actors)),
+            Ok(Some(Declaration::LaterBeginnings(later))) => Some(Signed::LaterBeginnings(later)),
             Ok(None) => None,
             Err(_) => {
                 fault(GENESIS_BAD);
                 None
             }
         }
+    }
+
+    /// Does an accepted admission name this record, which is a genesis?
+    fn is_accepted(&self, facts: &Facts, mark: &Mark) -> bool {
+        let hash = facts.stored.digest();
+        let mut accepted = self.accepted.iter();
+        accepted.any(|later| later.record == mark.index && Some(later.hash) == hash)
+    }
+
+    /// Notes what the record at `mark` admits of the records before it.
+    fn admit(&mut self, later: &LaterBeginnings, mark: &Mark) {
+        for later in later.beginnings() {
+            let is_before = later.record > 0 && later.record < mark.index;
+            let fits = self.admitted.len() < MAX_LATER_BEGINNINGS;
+            if is_before && fits && !self.admitted.contains(later) {
+                self.admitted.push(*later);
+            }
+        }
+    }
+
+    pub(super) fn admitted(&self) -> &[LaterBeginning] {
+        &self.admitted
     }
 
     fn name(&mut self, actors: Actors, fault: &mut dyn FnMut(Fault)) {
@@ -269,6 +316,10 @@ impl Signers {
         } else {
             let how = format!("{} of {} records are signed", self.signed, self.records);
             report.check(CheckName::Signatures, CheckResult::of(!self.bad), Some(how));
+        }
+        for mark in &self.repeated {
+            let text = "the record begins the ledger a second time; a later record admits that, and this beginning names no actor";
+            report.find(mark.put(Finding::warning(FindingCode::GenesisRepeated, text)));
         }
         let last: Vec<LastOf> = match (run, tip) {
             (Some(run), Some(_)) => self.good.iter().filter_map(|good| good.head(run)).collect(),

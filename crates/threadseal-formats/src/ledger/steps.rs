@@ -11,6 +11,7 @@
 //! the ended steps for which `Recent` has room. Time is bounded too: a record is read for markers
 //! until [`MAX_SLIM_READS`] times its length were read.
 
+use super::beginnings::BEGINNINGS_EFFECT;
 use super::facts::{Facts, StepKey};
 use super::genesis::{ACTORS_EFFECT, GENESIS_EFFECT};
 use super::load::Place;
@@ -206,7 +207,8 @@ fn stands_alone(text: &[u8]) -> bool {
     let effect = record.get("effect").filter(|effect| !effect.is_null());
     let kind = effect.and_then(|effect| effect.get("type")?.as_str());
     let key = record.get("idempotency_key").and_then(Value::as_str);
-    let alone = [Some("resume"), Some(GENESIS_EFFECT), Some(ACTORS_EFFECT)].contains(&kind);
+    let alone = ["resume", GENESIS_EFFECT, ACTORS_EFFECT, BEGINNINGS_EFFECT];
+    let alone = kind.is_some_and(|kind| alone.contains(&kind));
     effect.is_none() || alone || key.is_some_and(|key| key.starts_with("system:"))
 }
 

@@ -4,13 +4,13 @@ use crate::scene::*;
 use threadseal_core::canon::json::Value;
 use threadseal_core::report::Completeness;
 use threadseal_core::report::Verdict::{
-    Foreign, Forged, Malformed, Open, Partial, Tampered, Truncated, UnknownSigner, UnsignedTail,
-    Verified,
+    Consistent, Foreign, Forged, Malformed, Open, Partial, Tampered, Truncated, UnknownSigner,
+    UnsignedTail, Verified,
 };
 use threadseal_formats::ledger::{
     ActorFingerprint, Actors, ChainOptions, FileDigest, Genesis, HeadAtHand, HeadStatement,
-    Judging, Outcome, RecordSignature, RunId, SignedHead, StepRecord, compute_record_hash, head_of,
-    judge, signer_name,
+    Judging, LaterBeginning, LaterBeginnings, Outcome, RecordSignature, RunId, SignedHead,
+    StepRecord, compute_record_hash, head_of, judge, signer_name,
 };
 
 fn native(seed: u8) -> LocalSigner {
@@ -286,6 +286,79 @@ fn a_beginning_stands_at_the_beginning() {
     });
     let report = spoiled.judged(&trust(&[1]), None).report;
     assert!(codes(&report).contains(&"genesis_bad"), "{report:?}");
+}
+
+/// The same ledger, verified as a verifier does that was given what its records admit.
+fn settled(ledger: &Ledger, trust: &Trust) -> Report {
+    let options = ChainOptions {
+        later_beginnings: ledger.judged(trust, None).later_beginnings,
+        ..ChainOptions::default()
+    };
+    judge(&ledger.bytes(), options, &Judging::new(trust, at(100))).report
+}
+
+// T-LED-37
+#[test]
+fn a_later_beginning_counts_as_admitted_only_by_an_actor_of_the_ledger() {
+    let trust = trust(&[1, 2]);
+    let again = three().with(|ledger| ledger.push(ledger.records[0].clone(), Some(1)));
+    let later = LaterBeginning {
+        record: 3,
+        hash: again.records[3].record_hash.unwrap(),
+    };
+    let admitted = |later: LaterBeginning, by: String, seed: Option<u8>| {
+        let admission = LaterBeginnings::new(vec![later], "two at once".into()).unwrap();
+        let record = admission.to_record(run(), "admit", Some(by), at(5));
+        again.clone().with(|ledger| ledger.push(record, seed))
+    };
+    let good = admitted(later, agent(), Some(1));
+    is(&settled(&good, &trust), Open, "genesis_repeated");
+    // Without the second look no admission counts.
+    holds(&good, &trust, Tampered, "genesis_misplaced");
+    let other_hash = LaterBeginning {
+        hash: Digest::of(b"other"),
+        ..later
+    };
+    let not_before = LaterBeginning { record: 4, ..later };
+    for (bad, verdict) in [
+        (admitted(later, human(), Some(2)), Forged),
+        (admitted(later, agent(), Some(2)), Forged),
+        (admitted(later, agent(), None), Tampered),
+        (admitted(other_hash, agent(), Some(1)), Tampered),
+        (admitted(not_before, agent(), Some(1)), Tampered),
+    ] {
+        is(&settled(&bad, &trust), verdict, "genesis_misplaced");
+    }
+    // The actors of an admitted beginning are none of the ledger.
+    let mut second = Genesis::new(RecordId::from_bytes([8; 32]), at(3));
+    second.actors.add(actor(2, "human")).unwrap();
+    let second = second.to_record(run(), "again", Some(agent()));
+    let joined = three().with(|ledger| {
+        ledger.push(second, Some(1));
+        let later = LaterBeginning {
+            record: 3,
+            hash: ledger.records[3].record_hash.unwrap(),
+        };
+        let admission = LaterBeginnings::new(vec![later], "w".into()).unwrap();
+        ledger.push(
+            admission.to_record(run(), "admit", Some(agent()), at(5)),
+            Some(1),
+        );
+        ledger.step(Some(human()), Some(2));
+    });
+    is(&settled(&joined, &trust), Forged, "actor_unnamed");
+    // A ledger without actors is a claim as a whole.
+    let claim = Ledger::of(&[None]).with(|ledger| {
+        let genesis = Genesis::new(RecordId::from_bytes([8; 32]), at(3));
+        ledger.push(genesis.to_record(run(), "late", None), None);
+        let later = LaterBeginning {
+            record: 1,
+            hash: ledger.records[1].record_hash.unwrap(),
+        };
+        let admission = LaterBeginnings::new(vec![later], "w".into()).unwrap();
+        ledger.push(admission.to_record(run(), "admit", None, at(5)), None);
+    });
+    is(&settled(&claim, &trust), Consistent, "genesis_repeated");
 }
 
 #[test]

@@ -8,6 +8,7 @@
 //! a line that cannot be written is left out.
 
 use crate::layout::log_dir::LogDir;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use threadseal_core::error::Error;
 use threadseal_core::record::RecordId;
@@ -50,6 +51,23 @@ impl RecordPlaces<'_> {
         whole.map(str::to_owned).collect()
     }
 
+    /// The records with a place.
+    ///
+    /// # Errors
+    /// Kind `External` when the folder of the index is there and cannot be read.
+    pub(crate) fn records(&self) -> Result<Vec<RecordId>, Error> {
+        let folder = self.folder();
+        let names = match self.0.fs.read_dir(&folder) {
+            Ok(names) => names,
+            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(sys::failure("read", &folder, &error)),
+        };
+        let records = names
+            .iter()
+            .filter_map(|name| RecordId::parse_hex(name.to_str()?));
+        Ok(records.collect())
+    }
+
     fn append(&self, record: &RecordId, line: &[u8]) -> Result<(), Error> {
         let (fs, path) = (&self.0.fs, self.file(record));
         atomic::create_directories(&**fs, directory_of(&path), PRIVATE_DIRECTORY)?;
@@ -59,7 +77,10 @@ impl RecordPlaces<'_> {
     }
 
     fn file(&self, record: &RecordId) -> PathBuf {
-        let logs = directory_of(&self.0.root);
-        logs.join("places").join(record.to_string())
+        self.folder().join(record.to_string())
+    }
+
+    fn folder(&self) -> PathBuf {
+        directory_of(&self.0.root).join("places")
     }
 }

@@ -97,7 +97,7 @@ pub(super) fn check(
     // A recovery that ended the thread may have found no ledger.
     let path = path_of(folder, &run);
     let there = archive.host.fs.symlink_metadata(&path).is_ok();
-    let known = known::known(archive.host, &run.record_id())?.head;
+    let known = known::known(archive.host, &run.record_id(), None)?.head();
     if named.is_none() && known.is_none() && !there {
         return Ok(());
     }

@@ -268,6 +268,15 @@ impl FileHeadStore {
 }
 
 impl HeadStore for FileHeadStore {
+    fn records_in(&self, is_there: &dyn Fn(&[String]) -> bool) -> Result<Vec<RecordId>, Error> {
+        let stored = self.stored()?.into_iter();
+        let there = stored.filter(|stored| {
+            let hint = stored.path_hint.as_ref();
+            hint.is_some_and(|hint| is_there(std::slice::from_ref(hint)))
+        });
+        Ok(there.map(|stored| stored.head.record).collect())
+    }
+
     fn fetch(&self, record: &RecordId) -> Result<Option<StoredHead>, Error> {
         let Some(durable) = self.fetch_durable(record)? else {
             return Ok(None);

@@ -215,6 +215,19 @@ pub trait HeadStore: fmt::Debug + Send + Sync {
     /// needs it.
     fn note_place(&self, _record: &RecordId, _place: &str) {}
 
+    /// The places that were noted of a record ([`HeadStore::note_place`]), as far as they are known.
+    fn noted_places(&self, _record: &RecordId) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The records whose known places, the last one last, `is_there` accepts.
+    ///
+    /// # Errors
+    /// [`threadseal_core::error::ErrorKind::External`] when the store cannot be read or is damaged.
+    fn records_in(&self, _is_there: &dyn Fn(&[String]) -> bool) -> Result<Vec<RecordId>, Error> {
+        Ok(Vec::new())
+    }
+
     /// The fencing token of the lease under which heads are stored here: each seal of a transcript
     /// holds it.
     fn fence(&self) -> Option<u64> {

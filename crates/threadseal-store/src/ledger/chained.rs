@@ -6,9 +6,12 @@
 //!                 └───────────── the tip now ◄──────────┘
 //! ```
 //! * The caller's records are never changed; the returned records are the stored ones.
+//! * The first record is decided by compare-and-swap, too. Of several writers that begin one run,
+//!   one does ([`ChainedLedger::begin_batch`]), and the others continue its ledger.
 //! * An acknowledged tip must stay in the ledger. If it is gone, the ledger is `rolled_back`; if
 //!   another is in its place, it is `forked`. Then nothing is appended. With a host the last known
-//!   head holds over restarts too, and is published only after the records are durable.
+//!   head holds over restarts too, and is published only after the records are durable. The head of
+//!   an unsigned ledger holds in its own place alone ([`known::Known`]).
 //! * A lost answer is not a lost record. After a failure this checks whether the records are at the
 //!   end of the store.
 //!
@@ -32,6 +35,7 @@
 //! let twice = HashChainedLedgerStore::new(once);
 //! ```
 
+use super::known;
 use super::{Append, Entry, LedgerStore, MAX_BATCH_RECORDS, Tip};
 use crate::heads::{Durability, RecordKind, StoredHead, Swap};
 use crate::host::Host;
@@ -45,9 +49,10 @@ use threadseal_core::digest::Digest;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::key::{KeyId, Signer};
 use threadseal_core::limits::MAX_LENIENT_RECORD_BYTES;
+use threadseal_core::record::Head;
 use threadseal_formats::ledger::{
-    ACTORS_EFFECT, GENESIS_EFFECT, RecordSignature, RunId, Signatures, StepRecord,
-    compute_record_hash, head_of,
+    ACTORS_EFFECT, BEGINNINGS_EFFECT, GENESIS_EFFECT, RecordSignature, RunId, Signatures,
+    StepRecord, compute_record_hash, head_of, line_of_unsigned, record_in_place,
 };
 
 /// Times that another writer may be faster before an append gives up.
@@ -125,6 +130,13 @@ pub trait ChainedLedger: fmt::Debug + Send + Sync {
     /// [`ErrorKind::External`] when the store fails.
     fn append_batch(&self, run: &RunId, records: &[StepRecord]) -> Result<Appended, Error>;
 
+    /// Appends the first records of a run, all or none. `None`: the run has records already, from
+    /// another writer or an earlier time, and nothing changed.
+    ///
+    /// # Errors
+    /// As [`ChainedLedger::append_batch`].
+    fn begin_batch(&self, run: &RunId, records: &[StepRecord]) -> Result<Option<Appended>, Error>;
+
     /// The stored records.
     fn records(&self) -> &dyn LedgerStore;
 
@@ -135,11 +147,23 @@ pub trait ChainedLedger: fmt::Debug + Send + Sync {
     fn append(&self, record: &StepRecord) -> Result<Appended, Error> {
         self.append_batch(&record.run_id, std::slice::from_ref(record))
     }
+
+    /// Appends one record as the first of its run. `None`: the run has records already.
+    ///
+    /// # Errors
+    /// As [`ChainedLedger::append_batch`].
+    fn begin(&self, record: &StepRecord) -> Result<Option<Appended>, Error> {
+        self.begin_batch(&record.run_id, std::slice::from_ref(record))
+    }
 }
 
 impl<C: ChainedLedger + ?Sized> ChainedLedger for Arc<C> {
     fn append_batch(&self, run: &RunId, records: &[StepRecord]) -> Result<Appended, Error> {
         (**self).append_batch(run, records)
+    }
+
+    fn begin_batch(&self, run: &RunId, records: &[StepRecord]) -> Result<Option<Appended>, Error> {
+        (**self).begin_batch(run, records)
     }
 
     fn records(&self) -> &dyn LedgerStore {
@@ -218,24 +242,32 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
 
     /// The end of the ledger; at the first call it is compared with the head that this host knows.
     fn first_look(&self, run: &RunId, known: &mut Remembered) -> Result<Tip, Error> {
-        let tip = self.store.tip(run)?.unwrap_or_default();
+        let tip = || Ok::<_, Error>(self.store.tip(run)?.unwrap_or_default());
         let Some(host) = self.host.as_ref().filter(|_| known.floor == Tip::EMPTY) else {
+            let tip = tip()?;
             self.check_contains(run, &tip, &known.floor)?;
             return Ok(tip);
         };
-        let stored = host.heads.fetch(&run.record_id())?;
-        host.refuse_pruned(&run.record_id())?;
-        if let Some(stored) = &stored {
-            known.floor = Tip {
-                count: stored.head.size,
-                hash: Some(stored.head.line),
-            };
-            let known_here = stored.root.map(Signatures::of_digest);
-            known.signatures = known_here.map(|all| (known.floor, all));
+        // The heads are read before the end: what another writer adds in between is no rollback.
+        let record = run.record_id();
+        let stored = known::known(host, &record, self.store.place_of(run).as_deref())?;
+        host.refuse_pruned(&record)?;
+        if let Some(own) = &stored.own {
+            host.refuse_pruned(own)?;
         }
-        self.check_contains(run, &tip, &known.floor)?;
+        let mut floors: Vec<Tip> = stored.bound().map(|stored| floor(&stored.head)).collect();
+        floors.sort_by_key(|floor| floor.count);
+        known.floor = floors.last().copied().unwrap_or_default();
+        let newest = stored.bound().max_by_key(|stored| stored.head.size);
+        let signatures = newest.and_then(|newest| newest.root);
+        known.signatures = signatures.map(|all| (known.floor, Signatures::of_digest(all)));
+        let tip = tip()?;
+        for floor in floors.iter().rev() {
+            self.check_contains(run, &tip, floor)?;
+        }
         if tip.count > 0 {
-            host.refuse_doubted(&format!("run {run} has {tip}"), stored.as_ref())?;
+            let doubted = stored.bound().find(|stored| !stored.vouches);
+            host.refuse_doubted(&format!("run {run} has {tip}"), doubted)?;
         }
         Ok(tip)
     }
@@ -350,8 +382,17 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
         let signed = last.filter(|last| last.signature.is_some());
         let signer = self.signer.as_ref();
         let now = host.clock.now()?;
+        // Only a signature binds a ledger to its run everywhere.
+        let place = self.store.place_of(run).filter(|_| signed.is_none());
+        let (record, aliases) = match place {
+            Some(place) => (
+                record_in_place(&head.record, &place),
+                vec![line_of_unsigned(&head.record)],
+            ),
+            None => (head.record, Vec::new()),
+        };
         let new = StoredHead {
-            head,
+            head: Head { record, ..head },
             root: Some(all.digest()),
             key: signed.and_then(|last| signer?.key_of(last)),
             kind: RecordKind::Ledger,
@@ -360,7 +401,7 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
             first_seen: now,
             updated: now,
             path_hint: None,
-            aliases: Vec::new(),
+            aliases,
             logged: None,
             vouches: true,
         };
@@ -385,8 +426,14 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
     }
 }
 
-impl<S: LedgerStore> ChainedLedger for HashChainedLedgerStore<S> {
-    fn append_batch(&self, run: &RunId, records: &[StepRecord]) -> Result<Appended, Error> {
+impl<S: LedgerStore> HashChainedLedgerStore<S> {
+    /// Appends at the end that the ledger has, if `may_follow` permits it.
+    fn append_where(
+        &self,
+        run: &RunId,
+        records: &[StepRecord],
+        may_follow: impl Fn(&Tip) -> bool,
+    ) -> Result<Option<Appended>, Error> {
         let known = self.remembered(run);
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
         let mut tip = match known.tip.take() {
@@ -394,6 +441,9 @@ impl<S: LedgerStore> ChainedLedger for HashChainedLedgerStore<S> {
             None => self.first_look(run, &mut known)?,
         };
         for _ in 0..MAX_RACES {
+            if !may_follow(&tip) {
+                return Ok(None);
+            }
             if tip.count > 0 && tip.hash.is_none() {
                 return Err(Error::refused(format!(
                     "the last record of run {run} is not chained: nothing can be chained to it"
@@ -418,13 +468,24 @@ impl<S: LedgerStore> ChainedLedger for HashChainedLedgerStore<S> {
             let records: Vec<StepRecord> = records;
             let ends = (&tip, &stored);
             let unpublished = self.publish(run, ends, &records, &mut known).err();
-            return Ok(Appended {
+            return Ok(Some(Appended {
                 records,
                 tip: stored,
                 unpublished,
-            });
+            }));
         }
         Err(out_of_breath(run))
+    }
+}
+
+impl<S: LedgerStore> ChainedLedger for HashChainedLedgerStore<S> {
+    fn append_batch(&self, run: &RunId, records: &[StepRecord]) -> Result<Appended, Error> {
+        let appended = self.append_where(run, records, |_| true)?;
+        appended.ok_or_else(|| out_of_breath(run))
+    }
+
+    fn begin_batch(&self, run: &RunId, records: &[StepRecord]) -> Result<Option<Appended>, Error> {
+        self.append_where(run, records, |tip| *tip == Tip::EMPTY)
     }
 
     fn records(&self) -> &dyn LedgerStore {
@@ -471,10 +532,13 @@ impl Hashed {
         let line = python::ledger_line(&value)
             .map_err(|why| Error::invalid(format!("the record cannot be written: {why}")))?;
         let kind = record.effect.as_ref().map(|effect| effect.kind.as_str());
-        let declares = matches!(kind, Some(GENESIS_EFFECT | ACTORS_EFFECT));
+        let declares = matches!(
+            kind,
+            Some(GENESIS_EFFECT | ACTORS_EFFECT | BEGINNINGS_EFFECT)
+        );
         if declares && line.len() > MAX_LENIENT_RECORD_BYTES {
             let text = format!(
-                "the genesis of a ledger and a record of its actors have at most {MAX_LENIENT_RECORD_BYTES} bytes"
+                "the genesis of a ledger and a record of its actors or beginnings have at most {MAX_LENIENT_RECORD_BYTES} bytes"
             );
             return Err(Error::new(ErrorKind::Limit, text));
         }
@@ -512,6 +576,13 @@ fn on_all_cores<T: Send, R: Send>(
         }
         Ok(done)
     })
+}
+
+fn floor(head: &Head) -> Tip {
+    Tip {
+        count: head.size,
+        hash: Some(head.line),
+    }
 }
 
 fn out_of_breath(run: &RunId) -> Error {

@@ -10,16 +10,18 @@
 )]
 
 use super::{
-    Append, COMPLETED, Entry, LedgerStore, LedgerStoreExt as _, MAX_BATCH_RECORDS, StoredRecord,
-    Tip,
+    Append, COMPLETED, ChainedLedger as _, Entry, HashChainedLedgerStore, LedgerStore,
+    LedgerStoreExt as _, MAX_BATCH_RECORDS, StoredRecord, Tip,
 };
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 use threadseal_core::digest::Digest;
 use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::record::RecordId;
 use threadseal_core::time::Timestamp;
-use threadseal_formats::ledger::RunId;
+use threadseal_formats::ledger::{GENESIS_EFFECT, Genesis, RunId, StepRecord};
 
 /// Opens one place again and again.
 pub type Opener = Box<dyn Fn() -> Box<dyn LedgerStore> + Sync>;
@@ -41,6 +43,7 @@ pub fn run(fresh: &dyn Fn() -> Opener) {
         a_deleted_run_leaves_a_tombstone_and_takes_no_record,
         another_opening_sees_and_continues_everything,
         concurrent_writers_make_one_unbroken_chain,
+        of_eight_writers_who_begin_a_run_one_does,
         a_subscriber_gets_every_record_once_and_in_order,
         a_batch_is_appended_whole,
     ] {
@@ -481,6 +484,53 @@ fn concurrent_writers_make_one_unbroken_chain(place: &Opener) {
         );
     }
     assert_clean(&*place(), &run);
+}
+
+fn of_eight_writers_who_begin_a_run_one_does(place: &Opener) {
+    const WRITERS: u8 = 8;
+    const ROUNDS: u8 = 4;
+    let at = Timestamp::from_micros(1_800_000_000_000_000).unwrap();
+    for round in 0..ROUNDS {
+        let run = run_id(&format!("first {round}"));
+        // Each writer has a store of its own; they open the place at the same time, too.
+        let ledgers: Vec<_> = thread::scope(|scope| {
+            let open = || HashChainedLedgerStore::new(place());
+            let opening: Vec<_> = (0..WRITERS).map(|_| scope.spawn(open)).collect();
+            let opened = opening.into_iter().map(|opening| opening.join().unwrap());
+            opened.collect()
+        });
+        let (all_are_here, began) = (Barrier::new(usize::from(WRITERS)), AtomicUsize::new(0));
+        thread::scope(|scope| {
+            for (writer, ledger) in (0..WRITERS).zip(&ledgers) {
+                let (run, all_are_here, began) = (&run, &all_are_here, &began);
+                scope.spawn(move || {
+                    let genesis = Genesis::new(RecordId::from_bytes([writer; 32]), at);
+                    let genesis = genesis.to_record(run.clone(), writer.to_string(), None);
+                    all_are_here.wait();
+                    if let Some(begun) = ledger.begin(&genesis).unwrap() {
+                        assert_eq!(begun.tip.count, 1);
+                        began.fetch_add(1, Ordering::Relaxed);
+                    }
+                    let step = format!("step of {writer}");
+                    let step = StepRecord::start(run.clone(), step, "node", None, at);
+                    ledger.append(&step).unwrap();
+                });
+            }
+        });
+        assert_eq!(began.into_inner(), 1);
+        let records = whole_chain(&*place(), &run);
+        let lines: Vec<String> = records
+            .into_iter()
+            .map(|record| String::from_utf8(record.line).unwrap())
+            .collect();
+        let count = |text: &str| lines.iter().filter(|line| line.contains(text)).count();
+        assert_eq!(lines.len(), usize::from(WRITERS) + 1);
+        assert!(lines[0].contains(GENESIS_EFFECT), "{}", lines[0]);
+        assert_eq!(count(GENESIS_EFFECT), 1);
+        for writer in 0..WRITERS {
+            assert_eq!(count(&format!("\"step of {writer}\"")), 1);
+        }
+    }
 }
 
 fn a_subscriber_gets_every_record_once_and_in_order(place: &Opener) {

@@ -217,6 +217,17 @@ pub trait LedgerStore: fmt::Debug + Send + Sync {
         runs.iter().map(|run| self.fsck(run, repair)).collect()
     }
 
+    /// The place of all ledgers of this store, where that is one place that no other store has.
+    fn place(&self) -> Option<String> {
+        None
+    }
+
+    /// The place of the ledger of `run`, which no other store has: what this host knows of an
+    /// unsigned ledger holds for it there alone. `None`: the store has no place.
+    fn place_of(&self, _run: &RunId) -> Option<String> {
+        self.place()
+    }
+
     /// Reasons why this store keeps less than it promises, one sentence each: its settings, or the
     /// system under it.
     fn warnings(&self) -> Vec<String> {
@@ -332,6 +343,14 @@ macro_rules! forward {
 
             fn fsck_runs(&self, runs: &[RunId], repair: bool) -> Result<Vec<FsckReport>, Error> {
                 (**self).fsck_runs(runs, repair)
+            }
+
+            fn place(&self) -> Option<String> {
+                (**self).place()
+            }
+
+            fn place_of(&self, run: &RunId) -> Option<String> {
+                (**self).place_of(run)
             }
 
             fn warnings(&self) -> Vec<String> {

@@ -100,6 +100,14 @@ impl<C: ChainedLedger> ChainedLedger for Observable<C> {
         Ok(appended)
     }
 
+    fn begin_batch(&self, run: &RunId, records: &[StepRecord]) -> Result<Option<Appended>, Error> {
+        let begun = self.ledger.begin_batch(run, records)?;
+        if let Some(appended) = &begun {
+            self.tell(run, &appended.records);
+        }
+        Ok(begun)
+    }
+
     fn records(&self) -> &dyn LedgerStore {
         self.ledger.records()
     }

@@ -166,6 +166,11 @@ impl<C: ChainedLedger, A: ArtifactStore> Offloading<C, A> {
         &self.artifacts
     }
 
+    fn all_slimmed(&self, run: &RunId, records: &[StepRecord]) -> Result<Vec<StepRecord>, Error> {
+        let slimmed = records.iter().map(|record| self.slimmed(run, record));
+        slimmed.collect()
+    }
+
     fn slimmed(&self, run: &RunId, record: &StepRecord) -> Result<StepRecord, Error> {
         let mut record = record.clone();
         if let Some(effect) = &mut record.effect {
@@ -197,11 +202,13 @@ impl<C: ChainedLedger, A: ArtifactStore> Offloading<C, A> {
 
 impl<C: ChainedLedger, A: ArtifactStore> ChainedLedger for Offloading<C, A> {
     fn append_batch(&self, run: &RunId, records: &[StepRecord]) -> Result<Appended, Error> {
-        let slimmed: Result<Vec<StepRecord>, Error> = records
-            .iter()
-            .map(|record| self.slimmed(run, record))
-            .collect();
-        self.ledger.append_batch(run, &slimmed?)
+        self.ledger
+            .append_batch(run, &self.all_slimmed(run, records)?)
+    }
+
+    fn begin_batch(&self, run: &RunId, records: &[StepRecord]) -> Result<Option<Appended>, Error> {
+        self.ledger
+            .begin_batch(run, &self.all_slimmed(run, records)?)
     }
 
     fn records(&self) -> &dyn LedgerStore {

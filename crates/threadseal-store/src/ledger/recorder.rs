@@ -101,18 +101,11 @@ impl<C: ChainedLedger> RunRecorder<C> {
             actor_id,
             session_id,
         };
-        if recorder.tip()?.count > 0 {
-            return Err(Error::refused(format!(
-                "run {} has begun already",
-                recorder.run
-            )));
-        }
         let id = step_id_from_random(random::array(&*recorder.host.random)?);
         let first = genesis.to_record(recorder.run.clone(), id, recorder.actor_id.clone());
-        let appended = recorder.append(&recorder.stamped(first))?;
-        if appended.tip.count > 1 {
+        if recorder.ledger.begin(&recorder.stamped(first))?.is_none() {
             return Err(Error::refused(format!(
-                "another process began run {} at the same time",
+                "run {} has begun already",
                 recorder.run
             )));
         }

@@ -21,6 +21,7 @@ use super::failure::{Failure, column};
 use crate::runtime::wait_for;
 use deadpool_postgres::Object;
 use threadseal_core::error::Error;
+use tokio_postgres::IsolationLevel;
 
 /// One step of the schema per element; a database has applied the first few or all of them.
 const VERSIONS: [&str; 3] = [
@@ -117,7 +118,11 @@ async fn migrate(client: &mut Object) -> Result<(), Failure> {
         return Ok(());
     }
     loop {
-        let transaction = client.transaction().await?;
+        // The version is read after the wait for the lock. Other levels of isolation would read it as
+        // it was before.
+        let transaction = client.build_transaction();
+        let transaction = transaction.isolation_level(IsolationLevel::ReadCommitted);
+        let transaction = transaction.start().await?;
         transaction
             .execute("SELECT pg_advisory_xact_lock($1)", &[&TABLES_LOCK])
             .await?;

@@ -348,6 +348,16 @@ pub fn directory_of(path: &Path) -> &Path {
     }
 }
 
+/// The real location of `path`, as far as the system can resolve it; a link at its end is not
+/// followed.
+pub fn place_itself(fs: &dyn Fs, path: &Path) -> String {
+    let folder = directory_of(path);
+    let real = fs.canonicalize(folder);
+    let real = real.unwrap_or_else(|_| folder.to_owned());
+    let name = path.file_name().unwrap_or_default();
+    path_text(&real.join(name))
+}
+
 /// The path of the file that `path` names: the path itself, or the target where that is a link.
 ///
 /// The files that belong to a file are beside it, and not beside a link to it.

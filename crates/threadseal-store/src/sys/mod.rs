@@ -18,7 +18,7 @@ mod real;
 
 pub use fs::{
     Access, FileHandle, FileIdentity, FileKind, Fs, Metadata, append_all, cause, directory_of,
-    failure, led_to, message, path_text, reason, text_path,
+    failure, led_to, message, path_text, place_itself, reason, text_path,
 };
 pub(crate) use fs::{read_full_at, uninterrupted, write_all_at};
 pub use real::RealFs;

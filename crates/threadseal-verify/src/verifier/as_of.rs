@@ -6,7 +6,7 @@
 use super::context::Context;
 use super::logged::CHECK;
 use crate::home_log::HomeLog;
-use threadseal_core::record::{ExpectedHead, Head};
+use threadseal_core::record::{ExpectedHead, Head, RecordId};
 use threadseal_core::report::{
     CheckResult, Expectation, Finding, FindingCode, KnownBy, Report, Verdict,
 };
@@ -33,8 +33,9 @@ pub(super) fn is_later(context: &Context, known: &Head) -> bool {
     as_of.is_some_and(|as_of| as_of.record == known.record && as_of.seq < known.seq)
 }
 
-/// Reports which later state is known, and what shows that this one came before it.
-pub(super) fn supersede(context: &Context, report: &mut Report) {
+/// Reports which later state is known, and what shows that this one came before it. This host has
+/// the record under the name `stored_as`, where that is another one than its own.
+pub(super) fn supersede(context: &Context, report: &mut Report, stored_as: Option<RecordId>) {
     let Some(as_of) = context.request.as_of else {
         return;
     };
@@ -48,13 +49,21 @@ pub(super) fn supersede(context: &Context, report: &mut Report) {
         }
         return;
     }
-    let stored = context.host.heads.fetch(&as_of.record).ok().flatten();
-    let Some(newest) = stored.filter(|stored| is_later(context, &stored.head)) else {
+    let own = stored_as.unwrap_or(as_of.record);
+    let stored = context.host.heads.fetch(&own).ok().flatten();
+    let stored = stored.map(|stored| Head {
+        record: as_of.record,
+        ..stored.head
+    });
+    let Some(newest) = stored.filter(|stored| is_later(context, stored)) else {
         return;
     };
-    let newest = newest.head;
-    match logged(context, &as_of) {
-        Some(at) if at.logged.head == as_of => {
+    let under_own_name = Head {
+        record: own,
+        ..as_of
+    };
+    match logged(context, &under_own_name) {
+        Some(at) if at.logged.head == under_own_name => {
             report.check(CHECK, CheckResult::Pass, Some(at.entry.to_string()));
             let text = format!(
                 "{} is this state; the newest known state is {newest}",

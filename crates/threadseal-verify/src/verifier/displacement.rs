@@ -13,7 +13,7 @@ use threadseal_core::report::{Finding, FindingCode, Format, Profile, Report, Ver
 use threadseal_store::examine;
 use threadseal_store::heads::{RecordKind, StoredHead};
 use threadseal_store::moved::SealedLines;
-use threadseal_store::sys::{directory_of, path_text};
+use threadseal_store::sys::place_itself as place_itself_on;
 
 /// The code in reports of records that are in the place of another.
 const PLACE_OF_ANOTHER: FindingCode = FindingCode::PlaceOfAnother;
@@ -105,12 +105,10 @@ fn is_asked_for(profile: RequestedProfile, last: &StoredHead) -> bool {
 
 /// Where `path` itself is: a link at its end is not followed.
 pub(super) fn place_itself(context: &Context, path: &Path) -> String {
-    let Some(name) = path.file_name() else {
-        return context.host.place(path);
-    };
-    let folder = directory_of(path);
-    let real = context.host.fs.canonicalize(folder);
-    path_text(&real.unwrap_or_else(|_| folder.to_owned()).join(name))
+    match path.file_name() {
+        Some(_) => place_itself_on(&*context.host.fs, path),
+        None => context.host.place(path),
+    }
 }
 
 fn displaced(

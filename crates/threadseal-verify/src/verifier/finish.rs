@@ -3,10 +3,21 @@
 use super::context::{Context, shown};
 use super::{as_of, logged};
 use std::path::Path;
+use threadseal_core::record::RecordId;
 use threadseal_core::report::{Finding, FindingCode, Report, Verdict};
 
 /// Adds to every report what holds for the whole run.
 pub(super) fn finish(context: &Context, report: &mut Report, path: &Path) {
+    finish_as(context, report, path, None);
+}
+
+/// The same of a record whose head this host keeps under the name `stored_as`.
+pub(super) fn finish_as(
+    context: &Context,
+    report: &mut Report,
+    path: &Path,
+    stored_as: Option<RecordId>,
+) {
     if report.path.is_empty() {
         report.path = shown(path);
     }
@@ -17,11 +28,11 @@ pub(super) fn finish(context: &Context, report: &mut Report, path: &Path) {
             Finding::error(FindingCode::ThreadUnnamed, text),
         );
     }
-    as_of::supersede(context, report);
+    as_of::supersede(context, report, stored_as);
     logged::tell_log(report, &context.log);
     logged::doubt(report, &context.log);
     if let Some(anchors) = &context.request.anchors {
-        anchors.hold(report, &context.log);
+        anchors.hold(report, &context.log, stored_as);
     }
     if context.request.trust.local {
         report.find(Finding::warning(

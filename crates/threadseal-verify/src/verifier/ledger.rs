@@ -11,10 +11,13 @@ use super::context;
 use super::context::{Context, shown};
 use super::file_result::FileResult;
 use super::finish;
+use super::gone;
+use super::logged;
 use crate::address::without_secrets;
 use crate::detect::LedgerShape;
 use crate::error::VerifyError;
 use crate::trust_sources;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,8 +26,10 @@ use std::sync::{Mutex, PoisonError};
 use threadseal_core::error::Unbuilt;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::limits::{MAX_NOTE_BYTES, MAX_SOURCE_BYTES};
-use threadseal_core::report::Expectation;
-use threadseal_core::report::{Finding, FindingCode, Format, Profile, Report, Verdict};
+use threadseal_core::record::{Head, RecordKind};
+use threadseal_core::report::{
+    CheckResult, Expectation, Finding, FindingCode, Format, Profile, Report, Verdict,
+};
 use threadseal_formats::ledger::{
     Bundle, BundledLedger, ChainOptions, ChainTip, HeadAtHand, Judging, Outcome, RunId, SignedHead,
     View,
@@ -34,6 +39,7 @@ use threadseal_store::ledger::{self, LedgerStore, LedgerStoreExt as _, Tip};
 use threadseal_store::read::{RegularFile, open_regular};
 #[cfg(feature = "sqlite")]
 use threadseal_store::sqlite::SqliteLedgerStore;
+use threadseal_store::sys::place_itself;
 
 /// Runs of a store that are asked for at once.
 const PAGE_RUNS: usize = 256;
@@ -142,9 +148,12 @@ pub(super) fn ledger_file(context: &Context, file: &RegularFile) -> Result<Outco
         run: context.request.ledger.run.clone().or(by_name),
         ..ChainOptions::default()
     };
+    let place = place_itself(&*context.host.fs, file.path());
+    let known = known_of(context, run.as_ref(), Some(&place))?;
     let mut outcome = judge_ledger(
         context,
         run.as_ref(),
+        &known,
         options,
         at_hand,
         |options, judging| ledger::verify(file.chunks(), options, judging, &context.tick()),
@@ -156,7 +165,7 @@ pub(super) fn ledger_file(context: &Context, file: &RegularFile) -> Result<Outco
         outcome.verified = None;
         outcome.tip = None;
     }
-    finish::finish(context, &mut outcome.report, file.path());
+    finish::finish_as(context, &mut outcome.report, file.path(), known.stored_as());
     Ok(outcome)
 }
 
@@ -182,16 +191,23 @@ pub(super) fn verify_store(
         reports.push(verify_run(context, store, run, name)?.report);
         return Ok(reports);
     }
-    let mut last = None;
+    let (mut last, mut here) = (None, BTreeSet::new());
     loop {
         let runs = store.runs(last.as_ref(), PAGE_RUNS)?;
         for run in &runs {
+            here.insert(run.record_id());
             reports.push(verify_run(context, store, run, name)?.report);
         }
         match runs.into_iter().next_back() {
             Some(run) => last = Some(run),
             None => break,
         }
+    }
+    if let Some(own) = store.place() {
+        let joined = context.joined.lock();
+        here.extend(joined.unwrap_or_else(PoisonError::into_inner).iter());
+        let place = (name, Some(own.as_str()));
+        reports.extend(gone::gone_from(context, RecordKind::Ledger, place, &here)?);
     }
     reports.extend(strays(context, store, name)?);
     Ok(reports)
@@ -235,23 +251,32 @@ pub(super) fn verify_run(
         ..ChainOptions::default()
     };
     let (refusal, listed) = (Mutex::new(None), AtomicU64::new(0));
+    let place = store.place_of(run);
+    let known = known_of(context, Some(run), place.as_deref())?;
     let before = store.tip(run);
-    let mut outcome = judge_ledger(context, Some(run), options, None, |options, judging| {
-        let mut records = store.list(run, 0);
-        listed.store(0, Ordering::Relaxed);
-        let next = || match records.next().transpose() {
-            Err(error) if is_of_records(&error) => {
-                *refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                Ok(None)
-            }
-            record => {
-                let record = record?;
-                listed.fetch_add(u64::from(record.is_some()), Ordering::Relaxed);
-                Ok(record.map(|record| record.line))
-            }
-        };
-        ledger::verify_records(next, options, judging)
-    })?;
+    let mut outcome = judge_ledger(
+        context,
+        Some(run),
+        &known,
+        options,
+        None,
+        |options, judging| {
+            let mut records = store.list(run, 0);
+            listed.store(0, Ordering::Relaxed);
+            let next = || match records.next().transpose() {
+                Err(error) if is_of_records(&error) => {
+                    *refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                    Ok(None)
+                }
+                record => {
+                    let record = record?;
+                    listed.fetch_add(u64::from(record.is_some()), Ordering::Relaxed);
+                    Ok(record.map(|record| record.line))
+                }
+            };
+            ledger::verify_records(next, options, judging)
+        },
+    )?;
     let refusal = refusal.into_inner().unwrap_or_else(PoisonError::into_inner);
     let tip = match (refusal, store.tip(run)) {
         (Some(error), _) => {
@@ -275,16 +300,21 @@ pub(super) fn verify_run(
         outcome.report.downgrade(Verdict::Tampered, finding);
         outcome.verified = None;
         outcome.tip = None;
-    } else if outcome.report.stats.events == 0 && tip.is_ok_and(|tip| tip.is_none()) {
-        let head = known::known(&context.host, &run.record_id())?.head;
-        if head.is_some() {
-            let text = "this host knows records of the run, but the store has none";
-            let finding = Finding::error(FindingCode::LedgerMissing, text);
-            outcome.report.downgrade(Verdict::Missing, finding);
-        }
+    } else if outcome.report.stats.events == 0
+        && tip.is_ok_and(|tip| tip.is_none())
+        && known.head().is_some()
+    {
+        let text = "this host knows records of the run, but the store has none";
+        let finding = Finding::error(FindingCode::LedgerMissing, text);
+        outcome.report.downgrade(Verdict::Missing, finding);
     }
     outcome.report.path = format!("{}#{run}", without_secrets(name));
-    finish::finish(context, &mut outcome.report, Path::new(name));
+    finish::finish_as(
+        context,
+        &mut outcome.report,
+        Path::new(name),
+        known.stored_as(),
+    );
     Ok(outcome)
 }
 
@@ -339,9 +369,14 @@ pub(super) fn bundled(context: &Context, ledger: &BundledLedger) -> Result<Outco
         view: ledger.view,
         ..ChainOptions::default()
     };
+    let known = match ledger.view {
+        View::Whole => known_of(context, Some(&ledger.run), Some(known::BUNDLE))?,
+        View::Window | View::Replay => Known::default(),
+    };
     judge_ledger(
         context,
         Some(&ledger.run),
+        &known,
         options,
         None,
         |options, judging| {
@@ -360,45 +395,107 @@ fn malformed(context: &Context, file: &RegularFile, error: &Error) -> Report {
     report
 }
 
-/// A second look, with what this host held, follows where a key was revoked: only the records
-/// held before count then.
+/// A second look follows where the ledger admits later beginnings. Another one, with what this host
+/// held, follows where a key was revoked: only the records held before count then.
 fn judge_ledger(
     context: &Context,
     run: Option<&RunId>,
+    known: &Known,
     options: ChainOptions,
     at_hand: Option<HeadAtHand<'_>>,
     verify: impl Fn(ChainOptions, &Judging<'_>) -> Result<Outcome, Error>,
 ) -> Result<Outcome, VerifyError> {
-    let known = match run {
-        Some(run) if options.view == View::Whole => known::known(&context.host, &run.record_id())?,
-        _ => Known::default(),
-    };
     // A head with a bad signature states nothing.
     let stated = at_hand.filter(|at_hand| at_hand.head.holds);
     let stated = stated.map(|at_hand| &at_hand.head.statement);
     let signed = stated.and_then(|stated| Some((stated.head()?, stated.signatures?)));
     let options = ChainOptions {
-        expect: expectations(context, &known),
+        expect: expectations(context, known),
         // A head by a key that was asked for covers records that no key signed.
         all_signed: !context.request.trust.pinned.is_empty() && at_hand.is_none(),
         signed_head: at_hand.and_then(|at_hand| at_hand.head.statement.head()),
-        signatures: known.signatures.iter().copied().chain(signed).collect(),
+        signatures: known.signatures().into_iter().chain(signed).collect(),
         ..options
     };
+    let signers = known.signers();
     let mut judging = Judging {
         length: context.request.ledger.length,
-        signers: &known.signers,
+        signers: &signers,
         signed_head: at_hand,
         ..Judging::new(&context.request.trust, context.now)
     };
-    let outcome = verify(options.clone(), &judging)?;
-    trust_sources::refuse_pinned_id(&context.request.trust, &outcome.report)?;
-    let held = known.head.is_some() && outcome.report.head == known.head;
-    if held && context::has_revoked_signer(&outcome.report) {
-        judging.held_since = known.updated;
-        return Ok(verify(options, &judging)?);
+    let mut outcome = verify(options.clone(), &judging)?;
+    let later_beginnings = std::mem::take(&mut outcome.later_beginnings);
+    let options = ChainOptions {
+        later_beginnings,
+        ..options
+    };
+    if !options.later_beginnings.is_empty() {
+        outcome = verify(options.clone(), &judging)?;
     }
+    trust_sources::refuse_pinned_id(&context.request.trust, &outcome.report)?;
+    let held = known.head().is_some() && outcome.report.head == known.head();
+    if held && context::has_revoked_signer(&outcome.report) {
+        judging.held_since = known.updated();
+        outcome = verify(options, &judging)?;
+    }
+    seen_at(context, run, known, &mut outcome)?;
     Ok(outcome)
+}
+
+/// What this host knows of the ledger of `run` in `place`; without a run, nothing.
+fn known_of(
+    context: &Context,
+    run: Option<&RunId>,
+    place: Option<&str>,
+) -> Result<Known, VerifyError> {
+    Ok(match run {
+        Some(run) => known::known(&context.host, &run.record_id(), place)?,
+        None => Known::default(),
+    })
+}
+
+/// Notes the other names of a ledger that was found: those of unsigned ledgers are bound to their
+/// places. A ledger that moved is found by the head that it contains.
+fn seen_at(
+    context: &Context,
+    run: Option<&RunId>,
+    known: &Known,
+    outcome: &mut Outcome,
+) -> Result<(), VerifyError> {
+    let Some(run) = run else { return Ok(()) };
+    let run = run.record_id();
+    let pruned = match known.own {
+        Some(own) if outcome.report.stats.events > 0 => context.host.heads.pruned(&own)?,
+        _ => None,
+    };
+    if let Some(entry) = pruned {
+        let text = format!(
+            "it was pruned ({entry}), but still exists; hint: threadseal prune finishes the interrupted deletion"
+        );
+        let finding = Finding::warning(FindingCode::PrunedButPresent, text);
+        outcome.report.find(finding);
+    }
+    let has_check = |report: &Report| {
+        let mut checks = report.checks.iter();
+        checks.any(|check| check.name == logged::CHECK)
+    };
+    let is_known = known.stored_elsewhere().any(|(record, _)| *record == run);
+    if is_known && !has_check(&outcome.report) {
+        // Otherwise the report would take it for the head of this ledger.
+        let why = "the log has a head of this run, of a ledger in another place".to_owned();
+        let skipped = CheckResult::Skipped;
+        outcome.report.check(logged::CHECK, skipped, Some(why));
+    }
+    let contained = |head: &Head| outcome.contained.contains(head);
+    let moved = known.stored_elsewhere().filter(|(_, head)| contained(head));
+    let moved = moved.map(|(record, _)| *record);
+    let mut joined = context
+        .joined
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    joined.extend(known.own.into_iter().chain(moved));
+    Ok(())
 }
 
 fn expectations(context: &Context, known: &Known) -> Vec<Expectation> {
@@ -408,7 +505,7 @@ fn expectations(context: &Context, known: &Known) -> Vec<Expectation> {
         .map(|head| Expectation::given(head, context.request.exact_head));
     given
         .into_iter()
-        .chain(as_of::without_later(context, known.expect.clone()))
+        .chain(as_of::without_later(context, known.expectations()))
         .collect()
 }
 

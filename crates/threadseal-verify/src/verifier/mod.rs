@@ -12,7 +12,7 @@
 //! | `logged`, `as_of`, `finish` | what the log and the request add to each report |
 //! | `displacement`, `companions`, `ledger_ends`, `thread_links`, `missing` | records that are not where others place them |
 //! | `pruned` | records that this host removed |
-//! | `noted_places` | the places that an index names |
+//! | `noted_places`, `gone` | the places that an index names; what a store lacks |
 //! | `database`, `thread_databases` | threads in databases |
 
 mod as_of;
@@ -24,6 +24,7 @@ mod document;
 mod file;
 mod file_result;
 mod finish;
+mod gone;
 mod ledger;
 mod ledger_ends;
 mod leftover;
@@ -39,6 +40,7 @@ mod thread_links;
 mod transcript;
 
 pub use file_result::FileResult;
+pub use gone::is_openable;
 pub use ledger::head_path;
 pub use lineage::ReadCheckpoint;
 pub use logged::tell_log;
@@ -62,7 +64,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use threadseal_core::error::Error;
-use threadseal_core::record::{RecordId, ThreadId};
+use threadseal_core::record::{RecordId, RecordKind, ThreadId};
 use threadseal_core::report::Report;
 use threadseal_core::time::Timestamp;
 use threadseal_formats::ledger::{self as ledgers, BundledLedger, RunId};
@@ -398,6 +400,21 @@ impl Verifier {
         others: &[PathBuf],
     ) -> (Vec<Report>, Vec<PathError>) {
         missing::missing(&self.0, candidates, seen, others)
+    }
+
+    /// A report of each record of this kind that this host sealed last in the store at `address`,
+    /// whose own place is `own`, and that none of `here` is. One that this host pruned is not missing.
+    ///
+    /// # Errors
+    /// When the heads, the log or its index of places cannot be read.
+    pub fn gone_from(
+        &self,
+        kind: RecordKind,
+        address: &str,
+        own: Option<&str>,
+        here: &BTreeSet<RecordId>,
+    ) -> Result<Vec<Report>, VerifyError> {
+        gone::gone_from(&self.0, kind, (address, own), here)
     }
 
     /// Reports of the records in a place of this machine: a file, a folder, an SQLite file, a record in a store that is a folder. None of any

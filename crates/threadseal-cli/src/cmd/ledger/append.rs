@@ -137,6 +137,8 @@ struct Appending<'a> {
     signer: Option<ActorFingerprint>,
     /// Runs whose first record is written, or was checked.
     begun: BTreeSet<RunId>,
+    /// Those of them without a record so far: the next one is the first, or another writer's is.
+    absent: BTreeSet<RunId>,
     /// The number of new records and the present end of each run.
     runs: BTreeMap<RunId, (u64, Tip)>,
 }
@@ -165,6 +167,7 @@ pub(super) fn run(args: &AppendArgs, context: &Context, out: &mut Out) -> Outcom
         ledger,
         signer,
         begun: BTreeSet::new(),
+        absent: BTreeSet::new(),
         runs: BTreeMap::new(),
     };
     let joins = !args.other_actor.is_empty();
@@ -176,7 +179,8 @@ pub(super) fn run(args: &AppendArgs, context: &Context, out: &mut Out) -> Outcom
     let appended = appending.append_all(&mut input);
     // Records that were stored before a failure are remembered, too.
     for run in appending.runs.keys() {
-        place::remember(&args.store, run, &context.host()?)?;
+        let own = appending.ledger.records().place_of(run);
+        place::remember(&args.store, run, own.as_deref(), &context.host()?)?;
     }
     appended?;
     tell(&appending.runs, context, out);
@@ -293,7 +297,20 @@ impl Appending<'_> {
             return Ok(());
         };
         let run = first.run_id.clone();
-        let appended = self.ledger.append_batch(&run, records)?;
+        let begun = match self.absent.remove(&run) {
+            true => {
+                let begun = self.ledger.begin_batch(&run, records)?;
+                if begun.is_none() {
+                    self.continues_another(&run)?;
+                }
+                begun
+            }
+            false => None,
+        };
+        let appended = match begun {
+            Some(begun) => begun,
+            None => self.ledger.append_batch(&run, records)?,
+        };
         self.count(&run, records.len() as u64, appended.tip);
         match appended.unpublished {
             Some(error) => Err(Failure::new(format!(
@@ -309,13 +326,13 @@ impl Appending<'_> {
     }
 
     /// Writes the first record of a new ledger, or checks that this actor may continue an existing
-    /// one.
+    /// one. Of several writers that begin one run, one does, and the others continue its ledger.
     fn begin(&mut self, run: &RunId) -> Result<(), Failure> {
-        let first = self.ledger.records().list_after(run, 0, 1)?;
-        if let Some(first) = first.first() {
-            return self.go_on(run, &first.line);
+        if self.continues(run)? {
+            return Ok(());
         }
         if !self.args.sign && !self.args.beginning.is_wanted() {
+            self.absent.insert(run.clone());
             return Ok(());
         }
         let by = self
@@ -325,9 +342,31 @@ impl Appending<'_> {
         let by = by.or_else(|| self.args.actor.clone());
         let mut record = self.genesis()?.to_record(run.clone(), self.step_id()?, by);
         record.session_id.clone_from(&self.args.session);
-        let appended = self.ledger.append(&record)?;
-        self.count(run, 1, appended.tip);
+        match self.ledger.begin(&record)? {
+            Some(begun) => self.count(run, 1, begun.tip),
+            None => self.continues_another(run)?,
+        }
         Ok(())
+    }
+
+    /// Checks that this actor may continue the ledger of `run`; false if there is none.
+    fn continues(&mut self, run: &RunId) -> Result<bool, Failure> {
+        let first = self.ledger.records().list_after(run, 0, 1)?;
+        let Some(first) = first.first() else {
+            return Ok(false);
+        };
+        self.go_on(run, &first.line)?;
+        Ok(true)
+    }
+
+    /// The same of a ledger that another writer began meanwhile.
+    fn continues_another(&mut self, run: &RunId) -> Result<(), Failure> {
+        match self.continues(run)? {
+            true => Ok(()),
+            false => Err(Failure::new(format!(
+                "another writer began the ledger of run {run}, but it has no record now; hint: append again"
+            ))),
+        }
     }
 
     fn genesis(&self) -> Result<Genesis, Failure> {

@@ -10,6 +10,7 @@ mod head;
 mod import;
 mod list;
 pub(crate) mod place;
+mod settle;
 mod sign;
 mod stats;
 mod tail;
@@ -32,6 +33,8 @@ pub(crate) enum LedgerCommand {
     Head(head::HeadArgs),
     /// Sign the head of a ledger, whatever program wrote it
     Sign(sign::SignArgs),
+    /// Admit that two writers began a ledger at the same time, so that it verifies
+    Settle(settle::SettleArgs),
     /// Import the runs of a file, a bundle or a store into a store, byte for byte
     Import(import::ImportArgs),
     /// Export a run as lines, or as a history bundle
@@ -50,6 +53,7 @@ pub(crate) fn run(command: &LedgerCommand, context: &Context, out: &mut Out) -> 
         LedgerCommand::Verify(args) => verify::run(args, context, out),
         LedgerCommand::Head(args) => head::run(args, context, out),
         LedgerCommand::Sign(args) => sign::run(args, context, out),
+        LedgerCommand::Settle(args) => settle::run(args, context, out),
         LedgerCommand::Import(args) => import::run(args, context, out),
         LedgerCommand::Export(args) => export::run(args, context, out),
         LedgerCommand::List(args) => list::run(args, context, out),

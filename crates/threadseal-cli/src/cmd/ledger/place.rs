@@ -19,13 +19,16 @@ use threadseal_core::canon::json;
 use threadseal_core::canon::python;
 use threadseal_core::error::Error;
 use threadseal_core::limits::{MAX_BUNDLE_RUNS, MAX_SOURCE_BYTES};
-use threadseal_formats::ledger::{Bundle, LineSplitter, RunId};
+use threadseal_core::record::RecordId;
+use threadseal_formats::ledger::{Bundle, LineSplitter, RunId, record_in_place};
 use threadseal_store::address::{self, Intent};
 use threadseal_store::host::Host;
 use threadseal_store::ledger::{JsonlLedgerStore, LedgerStore, LedgerStoreExt as _, known};
 use threadseal_store::open;
 use threadseal_store::read::{RegularFile, Source as _, open_regular};
+use threadseal_store::sys::place_itself;
 use threadseal_verify::detect::{self, LedgerShape};
+use threadseal_verify::verifier::is_openable;
 
 /// The number of runs that one request asks for.
 const PAGE_RUNS: usize = 256;
@@ -51,11 +54,17 @@ enum Named<'a> {
 }
 
 /// Stores the place of a run's ledger in the home: the record itself has no place, and `verify` may
-/// have to find it later.
+/// have to find it later. `own` is the place by the store itself, to which the head of an unsigned
+/// ledger is bound.
 ///
 /// # Errors
-/// When no store has this address.
-pub(crate) fn remember(text: &str, run: &RunId, host: &Host) -> Result<(), Failure> {
+/// When no store has this address, or the heads cannot be read.
+pub(crate) fn remember(
+    text: &str,
+    run: &RunId,
+    own: Option<&str>,
+    host: &Host,
+) -> Result<(), Failure> {
     let place = match named(text)? {
         Named::Folder(folder) => host.place(&folder.join(format!("ledger_{run}.jsonl"))),
         Named::File(path) => host.place(path),
@@ -63,10 +72,32 @@ pub(crate) fn remember(text: &str, run: &RunId, host: &Host) -> Result<(), Failu
             Some((scheme, file)) if scheme.eq_ignore_ascii_case("sqlite") => {
                 format!("sqlite:{}", host.place(Path::new(file)))
             }
+            Some((scheme, folder)) if scheme.eq_ignore_ascii_case("object+file") => {
+                format!("object+file:{}", host.place(Path::new(folder)))
+            }
             _ => record::without_secrets(address),
         },
     };
-    host.heads.note_place(&run.record_id(), &place);
+    let run = run.record_id();
+    let fetch = |record: &RecordId| host.heads.fetch(record);
+    let signed = fetch(&run)?.is_some_and(|stored| known::is_signed(&stored));
+    let unsigned = own.map(|own| record_in_place(&run, own));
+    let unsigned = match unsigned {
+        Some(record) if fetch(&record)?.is_some() => Some(record),
+        _ => None,
+    };
+    for record in Some(run).filter(|_| signed).into_iter().chain(unsigned) {
+        let noted = host.heads.noted_places(&record);
+        let last = noted.iter().rev().find(|place| is_openable(place));
+        if last != Some(&place) {
+            host.heads.note_place(&record, &place);
+        }
+        // An address has many spellings, and the store knows one name of its place.
+        let by_store = own.filter(|own| !noted.iter().any(|noted| noted == own));
+        if let Some(own) = by_store.filter(|own| !is_openable(own)) {
+            host.heads.note_place(&record, own);
+        }
+    }
     Ok(())
 }
 
@@ -167,6 +198,16 @@ impl Place {
             Self::Lines(_) | Self::Bundle(_) => Err(Failure::new(
                 "this is a file; name a store: a folder, file:DIR, sqlite:FILE, postgres://… or s3://…",
             )),
+        }
+    }
+
+    /// The place of the ledger of `run`, to which the head of an unsigned one is bound.
+    pub(crate) fn place_of(&self, run: &RunId, context: &Context) -> Option<String> {
+        match self {
+            Self::Files(store) => store.place_of(run),
+            Self::Store(store) => store.place_of(run),
+            Self::Lines(file) => Some(place_itself(&*context.fs, file.path())),
+            Self::Bundle(_) => None,
         }
     }
 

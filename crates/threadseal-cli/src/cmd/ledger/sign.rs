@@ -112,7 +112,8 @@ pub(super) fn run(args: &SignArgs, context: &Context, out: &mut Out) -> Outcome 
         Some(signer.public_key().key_id()),
         &names,
     )?;
-    place::remember(&args.ledger, &tip.run, &host)?;
+    let own = place.place_of(&tip.run, context);
+    place::remember(&args.ledger, &tip.run, own.as_deref(), &host)?;
     warn(outcome.report.verdict, outcome.report.completeness);
     if context.json {
         out.json(&SignOutput {

@@ -18,7 +18,7 @@ use threadseal_core::tlog::tombstone::Tombstone;
 use threadseal_formats::ledger::RunId;
 use threadseal_formats::lineage::{AgentName, ContentHash, Identity};
 use threadseal_store::heads::RecordKind;
-use threadseal_store::ledger::{LedgerStore, Tip};
+use threadseal_store::ledger::{LedgerStore, Tip, known};
 use threadseal_store::lineage::{self, CheckpointStore, Newest, Saved, Standings};
 use threadseal_store::observer::seal_path;
 use threadseal_store::open;
@@ -28,17 +28,19 @@ use threadseal_verify::verifier::head_path;
 impl Tools<'_> {
     /// Prunes the ledger of a run.
     pub(super) fn prune_run(&self, store: &Path, run: &RunId) -> Result<PrunedRecord, Failure> {
-        let (address, record) = (text_of(store)?, run.record_id());
+        let address = text_of(store)?;
         let there = place::readable(address, self.context)?;
         let beside = there.file_of(Some(run), self.context)?;
         let store = place::writable(address, self.context)?;
+        let records = self.records_of_run(&*store, run)?;
+        let record = records.first().copied().unwrap_or_else(|| run.record_id());
         let shown = format!("{}#{run}", record::without_secrets(address));
         let grave = tombstones::place_in(&self.home.tombstones(), &record);
         let found = self.tombstone_at(&grave, false)?;
         let is_new = found.is_none();
         let tombstone = match found {
             Some(found) => found,
-            None => self.judge_run(&*store, run, address, beside.as_deref())?,
+            None => self.judge_run(&*store, run, &records, address, beside.as_deref())?,
         };
         let last = head_in(&tombstone, &record)?;
         let tip = Tip {
@@ -63,12 +65,25 @@ impl Tools<'_> {
         })
     }
 
+    /// The records under which this home keeps heads of the run's ledger in the store, the newest
+    /// first.
+    fn records_of_run(
+        &self,
+        store: &dyn LedgerStore,
+        run: &RunId,
+    ) -> Result<Vec<RecordId>, Failure> {
+        let place = store.place_of(run);
+        let known = known::known(&self.host, &run.record_id(), place.as_deref())?;
+        Ok(known.records())
+    }
+
     /// Verifies a ledger, and signs a tombstone of it. The ledger has no end mark: the tombstone is
     /// its end.
     fn judge_run(
         &self,
         store: &dyn LedgerStore,
         run: &RunId,
+        known_as: &[RecordId],
         address: &str,
         file: Option<&Path>,
     ) -> Result<Tombstone, Failure> {
@@ -82,8 +97,19 @@ impl Tools<'_> {
             ));
         }
         let outcome = self.verifier()?.run(store, run, address)?;
-        let stored = self.newest(&whole(&outcome.report)?)?;
+        let head = whole(&outcome.report)?;
+        let (first, others) = match known_as {
+            [first, others @ ..] => (*first, others),
+            [] => (head.record, known_as),
+        };
+        let stored = self.newest(&Head {
+            record: first,
+            ..head
+        })?;
         let mut records = vec![stored.to_log()];
+        for other in others {
+            records.extend(self.host.heads.fetch(other)?.map(|known| known.to_log()));
+        }
         // The seals of its file as an observed log are a record of their own, and are pruned with
         // it.
         if let Some(file) = file.filter(|file| self.host.fs.metadata(&seal_path(file)).is_ok()) {

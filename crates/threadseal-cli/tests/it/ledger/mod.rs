@@ -1,6 +1,9 @@
 //! Ledgers on the command line.
 
+mod beginnings;
 mod commands;
+mod gone;
+mod places;
 mod stores;
 mod vectors;
 

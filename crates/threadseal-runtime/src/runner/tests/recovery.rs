@@ -48,7 +48,12 @@ fn a_call_whose_result_only_the_ledger_has_is_named_and_not_repeated() {
         .text()
         .to_owned();
     let run = RunId::parse(&record).unwrap().record_id();
-    assert!(known(&engine.services.host, &run).unwrap().head.is_some());
+    assert!(
+        known(&engine.services.host, &run, None)
+            .unwrap()
+            .head()
+            .is_some()
+    );
     // Nothing is left to recover, and nothing is named twice.
     assert!(engine.recover(&thread).is_err());
 }

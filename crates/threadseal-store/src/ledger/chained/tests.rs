@@ -242,7 +242,11 @@ fn a_ledger_behind_the_head_that_this_host_knows_takes_no_record() {
     let older = std::fs::read(&path).unwrap();
     let last = append(&open(), "b").unwrap();
     assert_eq!(last.unpublished, None);
-    let head = || host.heads.fetch(&run().record_id()).unwrap().unwrap();
+    let place = open().records().place_of(&run()).unwrap();
+    // Nothing signed binds the ledger to its run in other places.
+    let record = record_in_place(&run().record_id(), &place);
+    assert_eq!(host.heads.fetch(&run().record_id()), Ok(None));
+    let head = || host.heads.fetch(&record).unwrap().unwrap();
     let known = head();
     let facts = (known.kind, known.head.seq, known.head.size);
     assert_eq!(facts, (RecordKind::Ledger, 1, 2));

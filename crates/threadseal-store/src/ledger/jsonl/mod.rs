@@ -274,6 +274,11 @@ impl LedgerStore for JsonlLedgerStore {
         self.context(run)?.tombstone()
     }
 
+    fn place_of(&self, run: &RunId) -> Option<String> {
+        let path = self.path_of(run).ok()?;
+        Some(sys::place_itself(&*self.fs, &sys::led_to(&*self.fs, &path)))
+    }
+
     fn fsck(&self, run: &RunId, repair: bool) -> Result<FsckReport, Error> {
         let context = self.context(run)?;
         let slot = self.slot(run);

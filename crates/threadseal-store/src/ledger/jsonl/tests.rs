@@ -82,7 +82,7 @@ impl Bench {
     }
 }
 
-// T-PRU-20 T-STO-02 T-STO-06 T-STO-07
+// T-PRU-20 T-STO-02 T-STO-06 T-STO-07 T-STO-27
 #[test]
 fn ledger_files_pass_the_suite_with_fsync_and_without() {
     for open in [JsonlLedgerStore::open, JsonlLedgerStore::open_without_fsync] {

@@ -178,6 +178,10 @@ impl LedgerStore for ObjectLedgerStore {
         }
     }
 
+    fn place(&self) -> Option<String> {
+        Some(format!("object:{}", self.runs.objects.place()))
+    }
+
     fn fsck(&self, run: &RunId, repair: bool) -> Result<FsckReport, Error> {
         check_name(run)?;
         fsck::fsck(&self.runs, run, repair)

@@ -159,6 +159,10 @@ impl LedgerStore for PostgresLedgerStore {
         wait_for(fsck::fsck(self.tables.database.server(), run))
     }
 
+    fn place(&self) -> Option<String> {
+        Some(format!("postgres:{}", self.tables.database.place()))
+    }
+
     fn warnings(&self) -> Vec<String> {
         self.tables.database.warnings()
     }

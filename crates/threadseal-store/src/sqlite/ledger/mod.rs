@@ -25,6 +25,7 @@ use crate::ledger::{
     Append, COMPLETED, Entry, FsckReport, LedgerStore, MAX_BATCH_BYTES, Make, StoredRecord, Tip,
     Tombstone, check_entries, deleted,
 };
+use crate::sys::{Fs as _, RealFs, path_text};
 use file::{LedgerFile, UNREADABLE};
 use names::check_name;
 use rusqlite::types::ValueRef;
@@ -152,6 +153,13 @@ impl LedgerStore for SqliteLedgerStore {
         check_name(run)?;
         self.file
             .look(|connection| end::tombstone(connection, &self.file.path, run))
+    }
+
+    fn place(&self) -> Option<String> {
+        let path = &self.file.path;
+        let real = RealFs.canonicalize(path);
+        let real = real.unwrap_or_else(|_| path.clone());
+        Some(format!("sqlite:{}", path_text(&real)))
     }
 
     fn fsck(&self, run: &RunId, repair: bool) -> Result<FsckReport, Error> {
