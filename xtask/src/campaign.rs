@@ -1,7 +1,7 @@
 //! `cargo xtask campaign [--only NAME]… [--fuzz-seconds N]`: the full runs of which the gate takes a share.
 //!
 //! ```text
-//! sweep ─► migrate-sim ─► fleet ─► fuzz ─► bench     one after the other, also after a failure
+//! sweep ─► faults ─► migrate-sim ─► fleet ─► fuzz ─► bench     one after the other, also after a failure
 //! ```
 
 use crate::console::Fallible;
@@ -42,6 +42,7 @@ pub(crate) fn run(words: &[&str]) -> Fallible<bool> {
 fn all_steps(fuzz_seconds: u64) -> Vec<Step> {
     vec![
         ("sweep", Box::new(|| crate::sweep::run(&[]))),
+        ("faults", Box::new(faults)),
         ("migrate-sim", Box::new(|| crate::migrate::run(&[]))),
         ("fleet", Box::new(|| crate::fleet::run(&[]))),
         ("fuzz", Box::new(move || fuzz(fuzz_seconds))),
@@ -92,6 +93,17 @@ fn holds(step: &dyn Fn() -> Fallible<bool>) -> bool {
         // The panic is printed already.
         Err(_) => false,
     }
+}
+
+/// Runs the sweeps of faults as a whole: a test run strikes a third of the calls.
+fn faults() -> Fallible<bool> {
+    let words = "test --workspace --all-features --lib --test sweep --test recorder";
+    let mut command = Command::new("cargo");
+    command
+        .args(words.split(' '))
+        .env("THREADSEAL_WHOLE_SWEEPS", "1")
+        .current_dir(crate::console::root());
+    Ok(command.status()?.success())
 }
 
 /// Runs every fuzz target for `seconds`; inputs that reach new code are kept for the next run.
