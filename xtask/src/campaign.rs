@@ -216,7 +216,7 @@ mod tests {
             let steps = select(all_steps(1), only)?;
             Ok(steps.iter().map(|(name, _)| *name).collect())
         };
-        let all = ["sweep", "migrate-sim", "fleet", "fuzz", "bench"];
+        let all = ["sweep", "faults", "migrate-sim", "fleet", "fuzz", "bench"];
         assert_eq!(names(&[]).unwrap(), all);
         assert_eq!(names(&["fuzz", "sweep"]).unwrap(), ["sweep", "fuzz"]);
         assert!(names(&["fuzz", "nothing"]).is_err());

@@ -412,7 +412,10 @@ pub fn displaced(
 ) -> Result<Option<StoredHead>, Error> {
     let place = host.place(path);
     if let Some(last) = host.heads.find_by_place(kind, &place)? {
-        return Ok(Some(last).filter(|last| last.head.record != *record));
+        // A log that was restarted has an end, and another one begins in its place.
+        let has_ended =
+            kind == RecordKind::Observed && host.heads.pruned(&last.head.record)?.is_some();
+        return Ok(Some(last).filter(|last| last.head.record != *record && !has_ended));
     }
     for kind in RecordKind::ALL.into_iter().filter(|other| *other != kind) {
         let Some(last) = host.heads.find_by_place(kind, &place)? else {

@@ -5,8 +5,8 @@
 //!                           y, if any     begins otherwise: another log
 //! ```
 //! A file is the moved log if it begins with all sealed bytes, so no other log passes for it. A log
-//! in the earlier place is another one if none of its first lines was sealed. If one was, the log
-//! was changed there, and a copy elsewhere excuses nothing.
+//! in the earlier place is another one unless it begins with the first sealed line, or half of its
+//! lines were sealed. If so, the log was changed there, and a copy elsewhere excuses nothing.
 
 use crate::examine;
 use crate::host::Host;
@@ -16,12 +16,15 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
-use threadseal_core::merkle;
-use threadseal_formats::transcript::log::LogReader;
+use threadseal_core::merkle::{self, leaf_hash};
+use threadseal_formats::transcript::log::{FIRST_LINES, LogReader};
 use threadseal_formats::transcript::observed::SealFile;
 
 /// Names that are looked at near a log, in its folder and the folders in it.
 const MAX_NEIGHBOURS: usize = 4096;
+
+/// Lines that occur in any log.
+const BLANK_LINES: [&[u8]; 5] = [b"", b"\r", b" ", b"{}", b"[]"];
 
 /// The lines under the newest known seal of a log.
 pub struct SealedLines<'a> {
@@ -59,8 +62,10 @@ impl<'a> SealedLines<'a> {
     /// # Errors
     /// Kind `External` if the system fails to read `log`.
     pub fn moved_from(&self, host: &Host, log: &Path) -> Result<Option<PathBuf>, Error> {
-        let is_there = host.fs.metadata(log).is_ok();
-        if is_there && self.shares_lines(&open_regular(&*host.fs, log)?)? {
+        // Who moves a log may leave a link to it.
+        let found = host.fs.symlink_metadata(log);
+        let is_there = found.is_ok_and(|found| found.kind != FileKind::Symlink);
+        if is_there && self.was_changed_to(&open_regular(&*host.fs, log)?)? {
             return Ok(None);
         }
         // A neighbour that cannot be read is not the moved log.
@@ -69,17 +74,37 @@ impl<'a> SealedLines<'a> {
         Ok(held.next())
     }
 
-    /// Is a sealed line among the first lines of the file?
-    fn shares_lines(&self, file: &RegularFile) -> Result<bool, Error> {
+    /// Is the file the log after a change, rather than another log? Then it begins with the first
+    /// sealed line, or at least half of its lines are sealed ones. Lines that occur in any log do
+    /// not count.
+    fn was_changed_to(&self, file: &RegularFile) -> Result<bool, Error> {
+        if self.leaves.len() <= FIRST_LINES {
+            return self.begin(file);
+        }
         let sealed: HashSet<&Digest> = self.leaves.iter().collect();
+        let leaves = examine::read_log(file, None, true, &|_| {})?.new_leaves;
+        let blank = BLANK_LINES.map(leaf_hash);
+        let counted: Vec<&Digest> = leaves.iter().filter(|leaf| !blank.contains(leaf)).collect();
+        let known = counted.iter().filter(|leaf| sealed.contains(*leaf)).count();
+        let begins = counted.first()
+            == self
+                .leaves
+                .iter()
+                .find(|leaf| !blank.contains(leaf))
+                .as_ref();
+        Ok(!counted.is_empty() && (begins || known * 2 >= counted.len()))
+    }
+
+    /// Is a sealed line among the first lines of the file?
+    fn begin(&self, file: &RegularFile) -> Result<bool, Error> {
         let first = examine::naming_leaves(file)?;
-        Ok(first.iter().any(|leaf| sealed.contains(leaf)))
+        Ok(first.iter().any(|leaf| self.leaves.contains(leaf)))
     }
 
     /// Does the file at `path` begin with all sealed lines?
     fn are_in(&self, host: &Host, path: &Path) -> Result<bool, Error> {
         let file = open_regular(&*host.fs, path)?;
-        if file.size() < self.size || !self.shares_lines(&file)? {
+        if file.size() < self.size || !self.begin(&file)? {
             return Ok(false);
         }
         let mut reader = LogReader::new(None, true);

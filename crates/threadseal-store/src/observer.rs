@@ -11,12 +11,12 @@
 
 use crate::append::Log;
 use crate::examine;
-use crate::heads::{Durability, RecordKind};
+use crate::heads::{Durability, RecordKind, StoredHead};
 use crate::host::{Host, Published};
 use crate::lock::WriterLock;
 use crate::moved::SealedLines;
 use crate::read::{RegularFile, open_regular};
-use crate::sys::{directory_of, failure, led_to};
+use crate::sys::{directory_of, failure, led_to, place_itself};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,6 +37,9 @@ pub const MAX_SEAL_FILE_BYTES: usize = MAX_OBSERVED_LINES * 64;
 
 /// Tries to find log and seals in agreement while others move or make them.
 const MAX_ATTEMPTS: usize = 16;
+
+/// Rotated logs whose seals are moved at once.
+const MAX_GENERATIONS: usize = 64;
 
 /// The path of the seals of `log`, which is no link.
 pub fn seal_path(log: &Path) -> PathBuf {
@@ -103,6 +106,7 @@ pub fn seal(
     signer: &dyn Signer,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Sealed, Error> {
+    refuse_link_in_place(host, log)?;
     let log = &*led_to(&*host.fs, log);
     let sealing = Sealing {
         host,
@@ -124,6 +128,31 @@ pub fn seal(
     }
     let text = format!("{} is moved again and again", log.display());
     Err(Error::new(ErrorKind::External, text))
+}
+
+/// Refuses a link in the place where this host sealed a log, unless it leads to that log.
+fn refuse_link_in_place(host: &Host, log: &Path) -> Result<(), Error> {
+    let place = place_itself(&*host.fs, log);
+    if host.place(log) == place {
+        return Ok(());
+    }
+    let Some(known) = host.heads.find_by_place(RecordKind::Observed, &place)? else {
+        return Ok(());
+    };
+    let moved = match SealedLines::of_known(&known) {
+        Some(sealed) => sealed.moved_from(host, log)?,
+        None => None,
+    };
+    let record = known.head.record;
+    let leads_to_it = moved.is_some_and(|moved| host.place(&moved) == host.place(log));
+    if leads_to_it || host.heads.pruned(&record)?.is_some() {
+        return Ok(());
+    }
+    Err(Error::refused(format!(
+        "{} is a link, and record {record} was sealed in its place; hint: threadseal verify {}",
+        log.display(),
+        log.display()
+    )))
 }
 
 /// The inputs of one sealing.
@@ -224,7 +253,9 @@ impl Sealing<'_> {
         let scan = examine::read_log(&file, Some(&seals), self.is_final, self.progress)?;
         if let Err(differs) = check_lines(&seals, &scan, log) {
             return match self.moved(&seals)? {
-                Some(moved) => self.move_seals(&seals, &moved).map(|()| None),
+                Some(moved) => {
+                    move_seals(host, path, &seals, &moved, MAX_GENERATIONS).map(|()| None)
+                }
                 None => Err(differs),
             };
         }
@@ -253,31 +284,6 @@ impl Sealing<'_> {
         }
     }
 
-    /// Moves the seals to the log that they cover, which is at `moved` now.
-    fn move_seals(&self, seals: &SealFile, moved: &Path) -> Result<(), Error> {
-        let (host, to) = (self.host, seal_path(moved));
-        host.fs
-            .rename_no_replace(&self.path, &to)
-            .and_then(|()| host.fs.sync_dir(directory_of(&to)))
-            .and_then(|()| host.fs.sync_dir(directory_of(&self.path)))
-            .map_err(|error| failure("move the seals to", &to, &error))?;
-        // The place of a record that is known here.
-        match host.heads.fetch(&seals.record)? {
-            Some(known) => host.publish(&Published {
-                head: known.head,
-                root: known.root,
-                key: known.key,
-                kind: RecordKind::Observed,
-                is_final: known.is_final,
-                thread: None,
-                path: Some(moved),
-                aliases: &known.aliases,
-                durability: Durability::Durable,
-            }),
-            None => Ok(()),
-        }
-    }
-
     /// Seals the lines that are new, now.
     fn add(
         &self,
@@ -302,6 +308,44 @@ impl Sealing<'_> {
             durability: Durability::Durable,
         })
     }
+}
+
+/// Moves the seals at `from` to the log that they cover, which is at `moved` now. Seals of an
+/// earlier generation there are moved before, to their own log.
+fn move_seals(
+    host: &Host,
+    from: &Path,
+    seals: &SealFile,
+    moved: &Path,
+    generations: usize,
+) -> Result<(), Error> {
+    let to = seal_path(moved);
+    if let (Some(bytes), Some(rest)) = (read_seal_file(host, &to)?, generations.checked_sub(1)) {
+        let earlier = parse(&bytes, &to)?;
+        let sealed = SealedLines::of_seals(&earlier);
+        let next = sealed.map(|sealed| sealed.moved_from(host, moved));
+        if let Some(next) = next.transpose()?.flatten() {
+            move_seals(host, &to, &earlier, &next, rest)?;
+        }
+    }
+    host.fs
+        .rename_no_replace(from, &to)
+        .and_then(|()| host.fs.sync_dir(directory_of(&to)))
+        .and_then(|()| host.fs.sync_dir(directory_of(from)))
+        .map_err(|error| failure("move the seals to", &to, &error))?;
+    let Some(known) = host.heads.fetch(&seals.record)? else {
+        return Ok(());
+    };
+    // The head is as it was; its place is another.
+    let here = StoredHead {
+        path_hint: Some(host.place(moved)),
+        logged: None,
+        ..known.clone()
+    };
+    let _ = host
+        .heads
+        .replace_if(&known.head, &here, Durability::Durable)?;
+    Ok(())
 }
 
 fn parse(bytes: &[u8], path: &Path) -> Result<SealFile, Error> {

@@ -191,3 +191,78 @@ fn processes_that_seal_one_log_at_once_all_succeed_and_accuse_nothing() {
         sandbox.exits(0, "verify y.jsonl");
     }
 }
+
+// T-OBS-09
+#[test]
+fn generations_of_a_rotated_log_keep_their_seals() {
+    let sandbox = ready();
+    for generation in 0..4 {
+        for older in (1..=generation).rev() {
+            let from = if older == 1 {
+                "y.jsonl".to_owned()
+            } else {
+                format!("y.jsonl.{}", older - 1)
+            };
+            move_file(&sandbox, &from, &format!("y.jsonl.{older}"));
+        }
+        sandbox.write(
+            "y.jsonl",
+            format!("{{\"g\":{generation}}}\n{{\"started\":true}}\n{{\"h\":{generation}}}\n{{\"i\":{generation}}}\n{{\"j\":{generation}}}\n"),
+        );
+        sandbox.ok("seal --detached y.jsonl");
+    }
+    sandbox.exits(0, "verify .");
+    sandbox.exits(0, "verify --all");
+    sandbox.write("y.jsonl.2", "{\"g\":1}\n{\"started\":false}\n");
+    sandbox.exits(1, "verify .");
+}
+
+// T-OBS-11
+#[test]
+fn a_link_in_the_place_of_a_log_leads_to_that_log_or_is_evidence() {
+    let sandbox = sealed();
+    sandbox.write("forged.jsonl", FIRST.replace("3", "9"));
+    fs::remove_file(sandbox.path("y.jsonl")).unwrap();
+    symlink("forged.jsonl", sandbox.path("y.jsonl")).unwrap();
+    for seals in [true, false] {
+        if !seals {
+            fs::remove_file(sandbox.path("y.jsonl.seal")).unwrap();
+        }
+        sandbox.exits(1, "verify y.jsonl");
+        sandbox.exits(2, "seal --detached y.jsonl");
+    }
+    let sandbox = sealed();
+    move_file(&sandbox, "y.jsonl", "old/z.jsonl");
+    symlink("old/z.jsonl", sandbox.path("y.jsonl")).unwrap();
+    sandbox.exits(0, "verify y.jsonl");
+    sandbox.ok("seal --detached y.jsonl");
+    sandbox.exits(0, "verify y.jsonl");
+}
+
+// T-OBS-03
+#[test]
+fn a_seal_file_without_its_seals_is_evidence_on_the_host_that_made_them() {
+    let sandbox = sealed();
+    let seals = sandbox.read("y.jsonl.seal");
+    for lines in [1, 2] {
+        let kept: String = seals.split_inclusive('\n').take(lines).collect();
+        sandbox.write("y.jsonl.seal", kept);
+        sandbox.write("y.jsonl", FIRST.replace("1", "9"));
+        sandbox.exits(1, "verify y.jsonl");
+        sandbox.exits(1, "verify .");
+        sandbox.exits(2, "seal --detached y.jsonl");
+    }
+}
+
+// T-OBS-11
+#[test]
+fn a_restart_ends_the_record_of_its_place_and_no_other() {
+    let sandbox = sealed();
+    sandbox.write("v.jsonl", OTHER);
+    sandbox.ok("seal --detached v.jsonl");
+    fs::copy(sandbox.path("v.jsonl.seal"), sandbox.path("y.jsonl.seal")).unwrap();
+    sandbox.ok("seal --detached y.jsonl --restart --why mixed");
+    append(&sandbox, "v.jsonl", "{\"m\":3}\n");
+    sandbox.ok("seal --detached v.jsonl");
+    sandbox.exits(0, "verify .");
+}

@@ -68,7 +68,13 @@ pub(super) fn missing(
 /// When the heads are damaged.
 pub(super) fn overwritten(context: &Context, path: &Path) -> Result<Vec<Report>, VerifyError> {
     let mut gone = Vec::new();
-    for last in sealed_at(context, &context.host.place(path))? {
+    let (led_to, own) = (context.host.place(path), place_itself(context, path));
+    let mut last = sealed_at(context, &led_to)?;
+    if own != led_to {
+        let logs = sealed_at(context, &own)?.into_iter();
+        last.extend(logs.filter(|last| last.kind == RecordKind::Observed));
+    }
+    for last in last {
         let sealed = SealedLines::of_known(&last).filter(|_| last.kind == RecordKind::Observed);
         let moved = match sealed {
             Some(sealed) => sealed.moved_from(&context.host, path)?,

@@ -98,7 +98,7 @@ fn look(context: &Context, candidate: &Candidate) -> Result<FileResult, VerifyEr
     displacement::hold(context, file.path(), &mut reports)?;
     // A walk learns later whether it meets the log elsewhere.
     if candidate.named && reports.iter().all(|report| report.record.is_none()) {
-        let gone = displacement::overwritten(context, file.path())?;
+        let gone = displacement::overwritten(context, &candidate.path)?;
         let gone = pruned::explain_pruned(context, gone)?;
         let logs = gone.into_iter();
         reports.extend(logs.filter(|gone| gone.profile == Profile::Observed));

@@ -63,6 +63,16 @@ pub(super) fn sealed(
     {
         return Ok(rotated(context, file, &moved));
     }
+    if let (None, Some(known)) = (seals.last(), &known.stored) {
+        let message = format!(
+            "this host sealed it up to seal {}, and its seal file has no seal",
+            known.head.seq
+        );
+        report.downgrade(
+            Verdict::Tampered,
+            Finding::error(FindingCode::SealsGone, message),
+        );
+    }
     // Seals that this host never made may be in the place of those it did.
     if known.stored.is_none() {
         hold_if_stripped(context, file, &mut report)?;

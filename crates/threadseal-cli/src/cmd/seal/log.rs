@@ -105,21 +105,22 @@ fn ended_seals(sealing: &Sealing<'_>, record: &RecordId) -> PathBuf {
     sealing.home.tombstones().join(name)
 }
 
-/// The record that the seals beside the log name, else the one that this host sealed in its place.
+/// The record that this host sealed in the place of the log, else the one that the seals beside it
+/// name: another log's seals may be there.
 fn record_of(
     sealing: &Sealing<'_>,
     log: &Path,
     seals: Option<&[u8]>,
 ) -> Result<Option<RecordId>, Failure> {
-    if let Some(seals) = seals.and_then(|bytes| observed::parse(bytes).ok()) {
-        return Ok(Some(seals.record));
-    }
     let host = &sealing.host;
     let here = host
         .heads
         .find_by_place(RecordKind::Observed, &host.place(log))?;
     if let Some(here) = here {
         return Ok(Some(here.head.record));
+    }
+    if let Some(seals) = seals.and_then(|bytes| observed::parse(bytes).ok()) {
+        return Ok(Some(seals.record));
     }
     let file = open_regular(&*host.fs, log)?;
     let stripped = examine::stripped_of(&file, host)?;
