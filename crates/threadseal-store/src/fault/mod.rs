@@ -78,15 +78,12 @@ pub fn ends(lot: usize) -> [Option<Keep>; 4] {
     [None, Some(Keep::Nothing), Some(Keep::Everything), lot]
 }
 
-/// The variable of the environment that asks for whole sweeps.
-const WHOLE_SWEEPS: &str = "THREADSEAL_WHOLE_SWEEPS";
-
-/// Of so many calls a sweep takes one, if the environment does not ask for all.
+/// Of so many calls a sweep takes one, if the build does not ask for all.
 const ONE_OF: usize = 3;
 
-/// Does the environment ask for whole sweeps, rather than for a share of each?
-pub fn sweeps_are_whole() -> bool {
-    std::env::var_os(WHOLE_SWEEPS).is_some()
+/// Did the build ask for whole sweeps, rather than for a share of each?
+pub const fn sweeps_are_whole() -> bool {
+    option_env!("THREADSEAL_WHOLE_SWEEPS").is_some()
 }
 
 /// Fails calls in each way, with each of its `ends`. `survives` answers whether there was such a
