@@ -79,24 +79,20 @@ impl<'a> SealedLines<'a> {
     /// not count.
     fn was_changed_to(&self, file: &RegularFile) -> Result<bool, Error> {
         if self.leaves.len() <= FIRST_LINES {
-            return self.begin(file);
+            return self.shares_first_lines(file);
         }
         let sealed: HashSet<&Digest> = self.leaves.iter().collect();
         let leaves = examine::read_log(file, None, true, &|_| {})?.new_leaves;
         let blank = BLANK_LINES.map(leaf_hash);
         let counted: Vec<&Digest> = leaves.iter().filter(|leaf| !blank.contains(leaf)).collect();
         let known = counted.iter().filter(|leaf| sealed.contains(*leaf)).count();
-        let begins = counted.first()
-            == self
-                .leaves
-                .iter()
-                .find(|leaf| !blank.contains(leaf))
-                .as_ref();
+        let first = self.leaves.iter().find(|leaf| !blank.contains(leaf));
+        let begins = counted.first().copied() == first;
         Ok(!counted.is_empty() && (begins || known * 2 >= counted.len()))
     }
 
     /// Is a sealed line among the first lines of the file?
-    fn begin(&self, file: &RegularFile) -> Result<bool, Error> {
+    fn shares_first_lines(&self, file: &RegularFile) -> Result<bool, Error> {
         let first = examine::naming_leaves(file)?;
         Ok(first.iter().any(|leaf| self.leaves.contains(leaf)))
     }
@@ -104,7 +100,7 @@ impl<'a> SealedLines<'a> {
     /// Does the file at `path` begin with all sealed lines?
     fn are_in(&self, host: &Host, path: &Path) -> Result<bool, Error> {
         let file = open_regular(&*host.fs, path)?;
-        if file.size() < self.size || !self.begin(&file)? {
+        if file.size() < self.size || !self.shares_first_lines(&file)? {
             return Ok(false);
         }
         let mut reader = LogReader::new(None, true);
