@@ -413,9 +413,11 @@ pub fn displaced(
     let place = host.place(path);
     if let Some(last) = host.heads.find_by_place(kind, &place)? {
         // A log that was restarted has an end, and another one begins in its place.
-        let has_ended =
-            kind == RecordKind::Observed && host.heads.pruned(&last.head.record)?.is_some();
-        return Ok(Some(last).filter(|last| last.head.record != *record && !has_ended));
+        let is_same = last.head.record == *record;
+        let has_ended = !is_same
+            && kind == RecordKind::Observed
+            && host.heads.pruned(&last.head.record)?.is_some();
+        return Ok(Some(last).filter(|_| !is_same && !has_ended));
     }
     for kind in RecordKind::ALL.into_iter().filter(|other| *other != kind) {
         let Some(last) = host.heads.find_by_place(kind, &place)? else {
