@@ -24,6 +24,9 @@ use serde_json::{Map, Value};
 use std::time::Duration;
 use threadseal_core::error::Error;
 
+/// The argument in whose place a server's script is.
+const SCRIPT_PLACEHOLDER: &str = "${script}";
+
 /// A tool, as declared.
 #[derive(Debug, Clone)]
 pub struct Tool {
@@ -66,7 +69,7 @@ pub struct CommandTool {
     pub set_env: Vec<(String, Template)>,
     /// Where it runs: a path without `..` below the project; empty for the project itself.
     pub working_directory: String,
-    /// A script that is verified first, and whose path is `${script}`.
+    /// A script that is verified first. `${script}` is a path to the verified bytes.
     pub script: Option<ItemId>,
 }
 
@@ -234,7 +237,7 @@ fn command(fields: &mut Fields<'_>, has_arguments: bool) -> Result<CommandTool, 
     let argv = fields.require("command")?;
     let template = |node: &Node| {
         let template = Template::parse(node.text()?, &node.place)?;
-        match has_arguments || template.is_plain() {
+        match has_arguments || template.is_plain() || node.text()? == SCRIPT_PLACEHOLDER {
             true => Ok(template),
             false => Err(node.error("a server is started once, before there are arguments")),
         }
@@ -251,11 +254,11 @@ fn command(fields: &mut Fields<'_>, has_arguments: bool) -> Result<CommandTool, 
         }
         Some(_) => {}
     }
-    let mut of_a_call = |name| match has_arguments {
-        true => fields.take(name),
+    let script = fields.take("script");
+    let stdin = match has_arguments {
+        true => fields.take("stdin"),
         false => None,
     };
-    let (script, stdin) = (of_a_call("script"), of_a_call("stdin"));
     Ok(CommandTool {
         program,
         stdin: match stdin {

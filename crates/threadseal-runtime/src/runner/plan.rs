@@ -14,7 +14,7 @@ use crate::capability::{Call, Capabilities, Risk, RiskPolicy};
 use crate::item::{Item, ItemId, ItemKind, Used};
 use crate::limit::Limits;
 use crate::tool;
-use crate::toolbox::{DeclaredCommand, DeclaredMcp, Hub, ItemPrimary, Surroundings, Tool, Toolbox};
+use crate::toolbox::{DeclaredCommand, DeclaredMcp, Hub, ItemPrimary, Tool, Toolbox};
 use crate::yaml;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -131,11 +131,7 @@ fn declared(
     graphs: &Arc<GraphTools>,
 ) -> Result<(), Error> {
     let servers = Arc::new(Hub::default());
-    let around = Surroundings {
-        project: &services.project,
-        fs: &*services.host.fs,
-        environment: &services.environment,
-    };
+    let shop = services.workshop();
     for id in services.finder.ids(ItemKind::Tool)? {
         let call = Call::new("execute", "tool", Some(id.as_str()))?;
         if !capabilities.permits(&call) || tools.iter().any(|tool| tool.id() == id.as_str()) {
@@ -154,9 +150,9 @@ fn declared(
             continue;
         }
         let declaration = tool::Tool::parse(item.path(), item.text())?;
-        if let Some(mcp) = DeclaredMcp::new(&id, declaration.clone(), &around, &servers)? {
+        if let Some(mcp) = DeclaredMcp::new(&id, declaration.clone(), &shop, &servers)? {
             tools.push(Arc::new(mcp));
-        } else if let Some(command) = DeclaredCommand::new(&id, declaration, services.workshop()) {
+        } else if let Some(command) = DeclaredCommand::new(&id, declaration, shop.clone()) {
             tools.push(Arc::new(command));
         } else {
             continue;

@@ -1,16 +1,17 @@
 //! [`DeclaredCommand`]: a tool that a project declares as a command.
 //!
 //! ```text
-//! arguments ─► schema ─► script verified ─► argv, stdin, environment ─► process
+//! arguments ─► schema ─► script verified, its bytes held ─► argv, stdin, environment ─► process
 //!    ─► {success, stdout, stderr, exit_code, truncated?}     or an error with the output
 //! ```
 //! An exit code other than 0 is an error: the model reads both outputs. It sees the variables that
 //! its declaration lists and the caller's environment has. It also sees `THREADSEAL_CALL`, which is
-//! the same for all attempts at one call.
+//! the same for all attempts at one call, and `THREADSEAL_SCRIPT`, the file that its script is from.
 
 use super::process::{Fate, Output, Task, run};
+use super::script::ScriptFile;
 use super::{Invocation, Outcome, Tool, model_name};
-use crate::item::{Finder, Grounds, ItemId, ItemKind, ItemPolicy};
+use crate::item::{Finder, Grounds, Item, ItemId, ItemKind, ItemPolicy};
 use crate::model::ToolSchema;
 use crate::project::Project;
 use crate::tool::{self, CommandTool};
@@ -26,6 +27,8 @@ const CALL_VARIABLE: &str = "THREADSEAL_CALL";
 /// The variable with the fencing token of the lease under which the call runs: services that take
 /// effects refuse lower tokens.
 const FENCE_VARIABLE: &str = "THREADSEAL_FENCE";
+/// The variable with the path of the verified script: what is there now may be another one.
+pub(super) const SCRIPT_VARIABLE: &str = "THREADSEAL_SCRIPT";
 
 /// The error text for a command that ended without an exit code.
 const NOT_KNOWN: &str = "whether it did its work is not known";
@@ -45,6 +48,22 @@ pub struct Workshop {
     pub policy: ItemPolicy,
     /// The environment of this program's caller.
     pub environment: Arc<Vec<(String, String)>>,
+}
+
+impl Workshop {
+    /// A script that verifies now.
+    ///
+    /// # Errors
+    /// As [`Finder::load`].
+    pub(super) fn script(&self, id: &ItemId) -> Result<Item, Error> {
+        let grounds = Grounds {
+            trust: &self.trust,
+            now: self.host.clock.now()?,
+            heads: &*self.host.heads,
+            policy: self.policy,
+        };
+        self.finder.load(ItemKind::Script, id, &grounds)
+    }
 }
 
 /// A command that a project declares.
@@ -87,9 +106,16 @@ impl DeclaredCommand {
             _ => return Err(Error::invalid("arguments have names: they are an object")),
         };
         let mut context = json!({"inputs": self.declaration.arguments(given)?});
-        if let Some(script) = &self.command.script {
-            context["script"] = self.script(script)?.into();
+        let (mut script, mut variable) = (None, None);
+        if let Some(id) = &self.command.script {
+            let item = self.shop.script(id)?;
+            let held = ScriptFile::new(item.text())?;
+            context["script"] = held.path().into();
+            variable = Some((SCRIPT_VARIABLE.to_owned(), item.path().to_owned()));
+            script = Some(held);
         }
+        let mut environment = self.environment(&context, call.idempotency_key)?;
+        environment.extend(variable);
         let directory = self
             .shop
             .project
@@ -104,25 +130,13 @@ impl DeclaredCommand {
         Ok(Task {
             argv: self.command.argv(&context)?,
             directory,
-            environment: self.environment(&context, call.idempotency_key)?,
+            environment,
+            script,
             stdin: stdin.transpose()?.unwrap_or_default().into_bytes(),
             timeout: self.declaration.timeout,
             max_output_bytes: usize::try_from(self.declaration.max_output_bytes)
                 .unwrap_or(usize::MAX),
         })
-    }
-
-    /// The path of a script that verifies now.
-    fn script(&self, id: &ItemId) -> Result<String, Error> {
-        let shop = &self.shop;
-        let grounds = Grounds {
-            trust: &shop.trust,
-            now: shop.host.clock.now()?,
-            heads: &*shop.host.heads,
-            policy: shop.policy,
-        };
-        let item = shop.finder.load(ItemKind::Script, id, &grounds)?;
-        Ok(item.path().to_owned())
     }
 
     fn environment(&self, context: &Value, key: &str) -> Result<Vec<(String, String)>, Error> {

@@ -11,6 +11,7 @@
 //! leaves running in its group end with it.
 
 use super::Cancel;
+use super::script::ScriptFile;
 use crate::bounds::{KILL_GRACE, POLL_INTERVAL};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::io::{Read, Write as _};
@@ -23,13 +24,15 @@ use std::thread;
 use std::time::Duration;
 use threadseal_core::error::{Error, ErrorKind};
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Task {
     pub(crate) argv: Vec<String>,
     /// Where it runs.
     pub(crate) directory: PathBuf,
     /// The complete environment.
     pub(crate) environment: Vec<(String, String)>,
+    /// The script that its arguments name, until it ends.
+    pub(crate) script: Option<ScriptFile>,
     /// Its standard input.
     pub(crate) stdin: Vec<u8>,
     /// How long it may take.
@@ -103,6 +106,7 @@ pub(crate) fn run(task: Task, cancel: &Cancel) -> Result<(Fate, Output, Output),
     if !matches!(fate, Fate::Ended(_)) {
         let _ = ended.recv_timeout(KILL_GRACE);
     }
+    drop(task.script);
     Ok((fate, collect(stdout), collect(stderr)))
 }
 
@@ -182,6 +186,7 @@ mod tests {
             argv: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
             directory: "/".into(),
             environment: vec![("GREETING".to_owned(), "hello".to_owned())],
+            script: None,
             stdin: b"from stdin".to_vec(),
             timeout: Duration::from_secs(20),
             max_output_bytes: 1000,

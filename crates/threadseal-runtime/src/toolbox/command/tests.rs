@@ -91,6 +91,20 @@ fn a_script_runs_only_while_it_verifies() {
     run().error.unwrap().has("tampered");
 }
 
+// T-TOL-12
+#[test]
+fn a_script_that_is_swapped_after_its_check_does_not_run() {
+    let scene = Scene::new();
+    let path = ".ai/tools/hello.sh";
+    scene.seal(path, "#!/bin/sh\necho hello\n");
+    // The file is another one before the program opens its script.
+    let swap = "command: [/bin/sh, -c, 'echo echo EVIL > \"$THREADSEAL_SCRIPT\"; exec /bin/sh \"$0\"', \"${script}\"]\n\
+         script: hello\nenv: [PATH]\n";
+    let swapped = run_tool(&scene, swap, json!({}));
+    assert_eq!(swapped.output["stdout"], "hello\n");
+    assert_eq!(scene.read(path), b"echo EVIL\n");
+}
+
 #[test]
 fn a_command_runs_inside_the_project_only() {
     let (scene, outside) = (Scene::new(), folder());

@@ -4,13 +4,16 @@
 //! tools, on any thread ── Work ──► one thread with its own runtime ── a task for each ──► servers
 //!                      ◄─ reply ──
 //! ```
-//! Only this module uses the runtime. Callers wait on a channel, check for cancellation and
+//! A script of a server is held as it was verified, as long as the hub: a server that is started
+//! again runs the same bytes. Only this module uses the runtime. Callers wait on a channel, check for cancellation and
 //! timeout, and drop the call when they give up. When the hub is dropped, its servers end.
 
 use super::address::Address;
 use super::server::{self, Called, Connection, Offer, Order};
 use crate::bounds::{KILL_GRACE, POLL_INTERVAL};
+use crate::item::Item;
 use crate::toolbox::Cancel;
+use crate::toolbox::script::ScriptFile;
 use futures_util::future::{Either, select};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -19,6 +22,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+use threadseal_core::digest::Digest;
 use threadseal_core::error::{Error, ErrorKind};
 use tokio::runtime::Builder;
 use tokio::sync::{Mutex as AsyncMutex, mpsc as tasks, oneshot};
@@ -27,6 +31,8 @@ use tokio::sync::{Mutex as AsyncMutex, mpsc as tasks, oneshot};
 #[derive(Default)]
 pub struct Hub {
     running: OnceLock<Result<Running, String>>,
+    /// The scripts of servers, by their digest.
+    scripts: Mutex<BTreeMap<Digest, ScriptFile>>,
 }
 
 struct Running {
@@ -55,6 +61,22 @@ type Slot = Arc<AsyncMutex<Option<Connection>>>;
 type Servers = Arc<Mutex<BTreeMap<Arc<Address>, Slot>>>;
 
 impl Hub {
+    /// The path under which servers read a script that was verified.
+    ///
+    /// # Errors
+    /// As [`ScriptFile::new`].
+    pub(super) fn hold(&self, script: &Item) -> Result<String, Error> {
+        let scripts = self.scripts.lock();
+        let mut scripts = scripts.unwrap_or_else(PoisonError::into_inner);
+        if let Some(held) = scripts.get(&script.sha256()) {
+            return Ok(held.path());
+        }
+        let held = ScriptFile::new(script.text())?;
+        let path = held.path();
+        scripts.insert(script.sha256(), held);
+        Ok(path)
+    }
+
     /// A tool as its server offers it now.
     ///
     /// # Errors

@@ -20,11 +20,11 @@ mod address;
 mod hub;
 mod server;
 
+use super::command::{SCRIPT_VARIABLE, Workshop};
 use super::{Invocation, Outcome, Tool, model_name};
 use crate::bounds::{MAX_DECLARED_DEPTH, MAX_MCP_DESCRIPTION_BYTES, MAX_MCP_SCHEMA_BYTES};
 use crate::item::ItemId;
 use crate::model::ToolSchema;
-use crate::project::Project;
 use crate::tool::{self, McpServer, McpTool};
 use address::Address;
 pub use hub::Hub;
@@ -34,7 +34,6 @@ use server::{Called, Offer, Order};
 use std::sync::Arc;
 use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
-use threadseal_store::sys::Fs;
 
 /// A tool of an MCP server.
 pub struct DeclaredMcp {
@@ -49,32 +48,22 @@ pub struct DeclaredMcp {
     shown: Option<Digest>,
 }
 
-/// Where servers run.
-pub struct Surroundings<'a> {
-    /// The project.
-    pub project: &'a Project,
-    /// Its files.
-    pub fs: &'a dyn Fs,
-    /// The environment of this program's caller; servers see only the variables that their
-    /// declarations list.
-    pub environment: &'a [(String, String)],
-}
 impl DeclaredMcp {
     /// The tool of this id; None when the declaration is none of an MCP server. Where the project
     /// gives no schema, the server's schema is requested.
     ///
     /// # Errors
-    /// When the server cannot be reached, does not have the tool, or describes it beyond bounds.
+    /// When its script does not verify. When the server cannot be reached, does not have the tool, or describes it beyond bounds.
     pub fn new(
         id: &ItemId,
         declaration: tool::Tool,
-        around: &Surroundings<'_>,
+        shop: &Workshop,
         hub: &Arc<Hub>,
     ) -> Result<Option<Self>, Error> {
         let tool::ToolKind::Mcp(McpTool { server, tool: name }) = declaration.kind.clone() else {
             return Ok(None);
         };
-        let address = Arc::new(address(&server, around)?);
+        let address = Arc::new(address(&server, shop, hub)?);
         let (shown, description, parameters) = match &declaration.schema {
             Some(schema) => (
                 None,
@@ -149,15 +138,15 @@ impl Tool for DeclaredMcp {
             .unwrap_or_else(|error| Outcome::failed(error.to_string()))
     }
 }
-fn address(server: &McpServer, around: &Surroundings<'_>) -> Result<Address, Error> {
+fn address(server: &McpServer, shop: &Workshop, hub: &Hub) -> Result<Address, Error> {
     let value_of = |name: &String| {
-        let found = around.environment.iter().find(|(other, _)| other == name);
+        let found = shop.environment.iter().find(|(other, _)| other == name);
         found.map(|(_, value)| value.clone())
     };
     match server {
         McpServer::Stdio(command) => {
-            let directory = around.project.root().join(&command.working_directory);
-            around.project.inside(around.fs, &directory)?;
+            let directory = shop.project.root().join(&command.working_directory);
+            shop.project.inside(&*shop.host.fs, &directory)?;
             let seen = command.env.iter();
             let mut environment: Vec<(String, String)> = seen
                 .filter_map(|name| Some((name.clone(), value_of(name)?)))
@@ -165,8 +154,14 @@ fn address(server: &McpServer, around: &Surroundings<'_>) -> Result<Address, Err
             for (name, template) in &command.set_env {
                 environment.push((name.clone(), template.render_text(&Value::Null)?));
             }
+            let mut context = Value::Null;
+            if let Some(id) = &command.script {
+                let item = shop.script(id)?;
+                context = json!({"script": hub.hold(&item)?});
+                environment.push((SCRIPT_VARIABLE.to_owned(), item.path().to_owned()));
+            }
             Ok(Address::Stdio {
-                argv: command.argv(&Value::Null)?,
+                argv: command.argv(&context)?,
                 directory,
                 environment,
             })

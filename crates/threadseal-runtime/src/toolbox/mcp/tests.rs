@@ -1,6 +1,7 @@
 //! MCP servers over both transports, honest ones and others.
 
 use super::*;
+use crate::item::ItemPolicy;
 use crate::testing::prelude::*;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -48,14 +49,17 @@ fn declared(scene: &Scene, yaml: &str, environment: &[(&str, &str)]) -> Result<D
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
         .collect();
     environment.push(("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned()));
-    let around = Surroundings {
-        project: &scene.project,
-        fs: &*scene.host.fs,
-        environment: &environment,
+    let shop = Workshop {
+        project: Arc::new(scene.project.clone()),
+        host: scene.host.clone(),
+        trust: Arc::new(scene.trust.clone()),
+        finder: scene.finder(),
+        policy: ItemPolicy::Signed,
+        environment: Arc::new(environment),
     };
     let tool = tool::Tool::parse("t.yaml", yaml).unwrap();
     let id = ItemId::parse("team/echo").unwrap();
-    let made = DeclaredMcp::new(&id, tool, &around, &Arc::new(Hub::default()))?;
+    let made = DeclaredMcp::new(&id, tool, &shop, &Arc::new(Hub::default()))?;
     Ok(made.unwrap())
 }
 
@@ -116,6 +120,22 @@ fn a_tool_of_a_server_runs_over_standard_input_and_over_http() {
         let tool = declared(&scene, &server.declaration(""), &[]).unwrap();
         assert_eq!(echo(&tool, "there"), Outcome::ok("there"));
     }
+}
+
+// T-TOL-12
+#[test]
+fn a_server_runs_the_script_that_was_verified() {
+    let scene = Scene::new();
+    let path = ".ai/tools/server.py";
+    scene.seal(path, SERVER);
+    let yaml = "tool_type: mcp\ntool: echo\ncommand: [python3, \"${script}\", stdio, plain, \"\"]\nscript: server\n\
+         env: [PATH]\nconfig_schema: {type: object, properties: {text: {type: string}}}\n";
+    let tool = declared(&scene, yaml, &[]).unwrap();
+    // The schema is given, so that the server starts with the first call.
+    edit(scene.path(path), "import", "impart");
+    assert_eq!(echo(&tool, "there"), Outcome::ok("there"));
+    let error = declared(&scene, yaml, &[]).map(drop).unwrap_err();
+    error.to_string().has("tampered");
 }
 
 // T-TOL-23
