@@ -82,7 +82,7 @@ def ours_to_theirs(rig):
             rig.expect(f"{rye.name} reads {path.name}", verify_at(rye, path, item), True)
         rig.expect(f"own {path.name}", rig.verdict(path, "--profile", "rye"), (["verified"], 0))
         # The native seal uses the place that Rye leaves free.
-        rig.expect(f"seal {path.name}", rig.run("seal", path)["exit"], 0)
+        rig.expect(f"seal {path.name}", rig.run("seal", "--inline", path)["exit"], 0)
         rig.expect(f"sealed {path.name}", rig.verdict(path), (["verified"], 0))
         for rye in rig.ryes:
             rig.expect(f"{rye.name} reads sealed {path.name}", verify_at(rye, path, item), True)
@@ -92,7 +92,7 @@ def ours_to_theirs(rig):
 
 def native_alone(rig):
     for path, item in write_all(rig.work("native")):
-        rig.expect(f"seal {path.name}", rig.run("seal", path)["exit"], 0)
+        rig.expect(f"seal {path.name}", rig.run("seal", "--inline", path)["exit"], 0)
         rig.expect(f"natively {path.name}", rig.verdict(path), (["verified"], 0))
         for rye in rig.ryes:
             rig.expect(f"{rye.name} on a seal of ours in {path.name}", verify_at(rye, path, item), False)
@@ -112,7 +112,7 @@ def theirs_to_ours(rig, rye):
         rig.expect(f"{path.name}, other key", rig.verdict(path, "--key", rig.own_keys), (["unknown_signer"], 3))
         rig.expect(f"{path.name}, nobody's key", rig.verdict(path), (["unknown_signer"], 3))
         # A native seal on a document that Rye signed leaves Rye's signature valid.
-        rig.expect(f"seal {path.name} of {rye.name}", rig.run("seal", path)["exit"], 0)
+        rig.expect(f"seal {path.name} of {rye.name}", rig.run("seal", "--inline", path)["exit"], 0)
         rig.expect(f"{rye.name} reads its {path.name}", verify_at(rye, path, item), True)
 
 

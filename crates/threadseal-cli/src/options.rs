@@ -32,3 +32,14 @@ pub(crate) struct Global {
     #[arg(long, global = true)]
     pub(crate) no_progress: bool,
 }
+
+/// Reads a reason, which is more than blanks.
+///
+/// # Errors
+/// What is wrong with it, for clap.
+pub(crate) fn reason(text: &str) -> Result<String, String> {
+    match text.trim().is_empty() {
+        true => Err("a reason has words".to_owned()),
+        false => Ok(text.to_owned()),
+    }
+}

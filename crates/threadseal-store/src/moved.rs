@@ -20,7 +20,7 @@ use threadseal_core::merkle::{self, leaf_hash};
 use threadseal_formats::transcript::log::{FIRST_LINES, LogReader};
 use threadseal_formats::transcript::observed::SealFile;
 
-/// Names that are looked at near a log, in its folder and the folders in it.
+/// Names that are looked at near a log: in its folder, the folders in it, and the folder above.
 const MAX_NEIGHBOURS: usize = 4096;
 
 /// Lines that occur in any log.
@@ -116,8 +116,9 @@ impl<'a> SealedLines<'a> {
     }
 }
 
-/// The files in the folder of `log` and in the folders there, but not `log`. They are sorted.
-fn neighbours(host: &Host, log: &Path) -> Vec<PathBuf> {
+/// The files in the folder of `log`, in the folders there and in the folder above, but not `log`. At
+/// most [`MAX_NEIGHBOURS`].
+pub fn neighbours(host: &Host, log: &Path) -> Vec<PathBuf> {
     let list = |folder: &Path| {
         let mut names = host.fs.read_dir(folder).unwrap_or_default();
         names.sort();
@@ -129,7 +130,13 @@ fn neighbours(host: &Host, log: &Path) -> Vec<PathBuf> {
         .iter()
         .filter(|path| kind(path).is_ok_and(|kind| kind == FileKind::Directory));
     let below: Vec<PathBuf> = folders.flat_map(|folder| list(folder)).collect();
-    let all = here.into_iter().chain(below).take(MAX_NEIGHBOURS);
+    let folder = directory_of(log);
+    let above = match folder.file_name() {
+        Some(_) => list(directory_of(folder)),
+        None => Vec::new(),
+    };
+    let all = here.into_iter().chain(below).chain(above);
+    let all = all.take(MAX_NEIGHBOURS);
     all.filter(|path| path != log && kind(path).is_ok_and(|kind| kind == FileKind::Regular))
         .collect()
 }

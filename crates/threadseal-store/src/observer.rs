@@ -92,8 +92,8 @@ pub fn read_seal_file(host: &Host, path: &Path) -> Result<Option<Vec<u8>>, Error
 /// Seals all whole lines of `log`. With `is_final` it also seals an unended last line, and nothing
 /// may be added afterwards. While another process seals the log, it waits up to `wait`.
 ///
-/// Where the log was moved and another one began in its place, the seals are moved to the log that
-/// they cover, and the new log gets seals of its own.
+/// Where the log was moved without its seals, they are moved to it. A log that began in its place
+/// gets seals of its own.
 ///
 /// # Errors
 /// Kind `Refused` when the log or its seals do not verify, or this host knows newer seals, or
@@ -118,7 +118,7 @@ pub fn seal(
     };
     for _ in 0..MAX_ATTEMPTS {
         let sealed = if read_seals(host, log)?.is_none() {
-            sealing.first()?
+            sealing.first(wait)?
         } else {
             sealing.next(wait)?
         };
@@ -167,12 +167,16 @@ struct Sealing<'a> {
 }
 
 impl Sealing<'_> {
-    /// Makes the seal file. `None` if another process has made it meanwhile.
-    fn first(&self) -> Result<Option<Sealed>, Error> {
+    /// Makes the seal file. `None` if another process has made it meanwhile, or if the seals of this
+    /// log were moved here from its earlier place.
+    fn first(&self, wait: Duration) -> Result<Option<Sealed>, Error> {
         let Self {
             host, log, path, ..
         } = self;
         let file = open_regular(&*host.fs, log)?;
+        if self.fetch_seals(&file, wait)? {
+            return Ok(None);
+        }
         let refusal = self.refuse_stripped(&file);
         // Who seals first makes the seal file, and then its head known. So the seal file of a known
         // head is visible by now.
@@ -198,6 +202,42 @@ impl Sealing<'_> {
         Ok(Some(Sealed::Added(seal)))
     }
 
+    /// Moves the seals of a log here that was moved without them; true if it did. Refuses a log whose
+    /// lines this host sealed in a place where there is no log any more: its seals may be gone for
+    /// an edit.
+    fn fetch_seals(&self, file: &RegularFile, wait: Duration) -> Result<bool, Error> {
+        let Self { host, log, .. } = self;
+        let Some(stripped) = examine::stripped_of(file, host)? else {
+            return Ok(false);
+        };
+        let known = host.heads.fetch(&stripped.record)?;
+        let is_log = known.is_some_and(|known| known.kind == RecordKind::Observed);
+        let Some(earlier) = stripped.sealed_at.filter(|_| is_log && !stripped.certain) else {
+            return Ok(false);
+        };
+        let there = seal_path(&earlier);
+        if host.fs.metadata(&there).is_ok() {
+            let lock = WriterLock::acquire_within(Arc::clone(&host.fs), &there, wait)?;
+            let bytes = lock.reader()?.read_whole(MAX_SEAL_FILE_BYTES)?;
+            let seals = observed::parse(&bytes).ok();
+            let seals = seals.filter(|seals| seals.record == stripped.record);
+            let moved = match seals.as_ref().and_then(SealedLines::of_seals) {
+                Some(sealed) => sealed.moved_from(host, &earlier)?,
+                None => None,
+            };
+            let is_here = moved.is_some_and(|moved| host.place(&moved) == host.place(log));
+            if let Some(seals) = seals.filter(|_| is_here) {
+                move_seals(host, &there, &seals, log, MAX_GENERATIONS)?;
+                return Ok(true);
+            }
+        }
+        let is_gone = host.fs.symlink_metadata(&earlier).is_err();
+        if is_gone && host.heads.pruned(&stripped.record)?.is_none() {
+            return Err(self.seals_gone(&stripped.record, &earlier));
+        }
+        Ok(false)
+    }
+
     /// Refuses a log that has no seals, though this host sealed it.
     fn refuse_stripped(&self, file: &RegularFile) -> Result<(), Error> {
         let Self { host, log, .. } = self;
@@ -214,11 +254,16 @@ impl Sealing<'_> {
         let Some(record) = gone else {
             return Ok(());
         };
-        let log = log.display();
-        Err(Error::refused(format!(
-            "{log} was sealed here as record {record}, and its seals are gone; hint: restore {}, or threadseal seal --restart --why TEXT {log}",
-            self.path.display()
-        )))
+        Err(self.seals_gone(&record, log))
+    }
+
+    fn seals_gone(&self, record: &RecordId, sealed_at: &Path) -> Error {
+        let (log, there) = (self.log.display(), sealed_at.display());
+        Error::refused(format!(
+            "{log} was sealed as record {record} at {there}, and its seals are gone or no longer fit; hint: restore {}, or \
+             threadseal seal --restart --why TEXT {log}",
+            seal_path(sealed_at).display()
+        ))
     }
 
     /// The record that this host sealed in the place of the log, if it was not moved.

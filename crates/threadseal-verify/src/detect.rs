@@ -11,7 +11,7 @@
 //! | a name that ends in `.jsonl`, other content | log |
 //! | a JSON object in a `.json` file; a signature in a file of any name | document |
 //! | a name of a text that can carry a signature | document |
-//! | a name that ends in `.seal`, with the header of a seal file | the seals of the file beside it |
+//! | a name that ends in `.seal`, with the header of a seal file or the seal of a document | the seals of the file beside it |
 //!
 //! Content first, so that renaming a record does not take it out of sight; and a checkpoint
 //! anywhere counts, so that spoiling the first line does not either.
@@ -25,7 +25,7 @@ use threadseal_core::canon::cbor;
 use threadseal_core::canon::json::{self, Value};
 use threadseal_core::limits::{MAX_DOCUMENT_BYTES, MAX_TURN_BYTES};
 use threadseal_core::tlog::conflict;
-use threadseal_formats::document::DocumentKind;
+use threadseal_formats::document::{DocumentKind, is_beside};
 use threadseal_formats::ledger::{Bundle, HEAD_ORIGIN};
 use threadseal_formats::lineage::{
     CheckpointHeader, FORK_FIRST_LINE, HEAD_MAGIC, HeaderError, OriginalVerifier, Version,
@@ -434,7 +434,7 @@ fn holds_any(file: &RegularFile, texts: &[&[u8]]) -> Result<bool, VerifyError> {
 /// Does the file begin with the header of a seal file, or with nothing at all?
 fn is_seal_file(head: &[u8]) -> bool {
     let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    line.is_empty() || line.starts_with(SEAL_HEADER)
+    line.is_empty() || line.starts_with(SEAL_HEADER) || is_beside(line)
 }
 
 /// Might this be a piece of a transcript, whatever the file is called?

@@ -15,6 +15,7 @@ use crate::fleet::Fleet;
 use crate::key_log;
 #[cfg(not(all(feature = "agent", feature = "cloud")))]
 use crate::missing;
+use crate::options;
 use crate::output::Out;
 use crate::record;
 use crate::render::clean::Clean;
@@ -63,7 +64,7 @@ pub(crate) struct RedactArgs {
     #[arg(long = "match", value_name = "TEXT")]
     texts: Vec<String>,
     /// Reason; sealed, and shown to every reader of the record
-    #[arg(long, value_name = "TEXT", required_unless_present_any = ["finish", "dry_run"])]
+    #[arg(long, value_name = "TEXT", required_unless_present_any = ["finish", "dry_run"], value_parser = options::reason)]
     why: Option<String>,
     /// Name of the person who redacts [default: the name of the key]
     #[arg(long, value_name = "NAME")]

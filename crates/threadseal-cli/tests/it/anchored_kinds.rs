@@ -44,7 +44,7 @@ pub(crate) fn go_on(sandbox: &Sandbox, home: &Path, kind: &str, number: u64, tex
                 None => format!("{{\"v\":\"{text}\"}}\n"),
             };
             sandbox.write("k/d.json", new);
-            run("seal k/d.json", "");
+            run("seal --inline k/d.json", "");
         }
         "lineage" => {
             sandbox.write("state", text);

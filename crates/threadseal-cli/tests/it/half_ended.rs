@@ -61,9 +61,9 @@ fn stored_heads_are_published_before_their_key_ends() {
 #[test]
 fn durable_seals_are_published_before_their_key_is_rotated() {
     let sandbox = ready();
-    sandbox.write("note.json", "{}\n");
+    sandbox.sealed("note.json", "{}\n");
     sandbox.write("other.jsonl", "{\"a\":1}\n");
-    sandbox.ok("seal note.json other.jsonl");
+    sandbox.ok("seal other.jsonl");
     append(&sandbox, "one", sandbox.home());
     let mut last = recorder(&sandbox, "thread.jsonl", 1);
     sandbox.ok("verify note.json other.jsonl store");

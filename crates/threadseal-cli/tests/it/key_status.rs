@@ -25,7 +25,7 @@ fn native(thread: &str) -> [&str; 9] {
         "ledger append file:new --run r1 --sign",
         "ledger sign open.jsonl",
         "key delegate open.jsonl --to self",
-        "prune ended.jsonl --reason x",
+        "prune --yes ended.jsonl --reason x",
     ]
 }
 

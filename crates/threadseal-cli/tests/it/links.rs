@@ -48,7 +48,9 @@ fn a_record_named_through_a_link_has_its_bodies_and_is_pruned_at_its_place() {
     let said = sandbox.ok(format!("messages {record:?}")).stdout;
     let linked = sandbox.ok(format!("messages {link:?}")).stdout;
     assert_eq!(said, linked);
-    sandbox.ok(format!("prune {link:?}")).prints(text(&record));
+    sandbox
+        .ok(format!("prune --yes {link:?}"))
+        .prints(text(&record));
     assert!(!record.exists() && !record.with_file_name("transcript.bodies").exists());
     assert!(record.with_file_name("transcript.jsonl.tombstone").exists());
     sandbox.ok("verify --all p");

@@ -42,6 +42,7 @@ mod prelude;
 mod prove;
 mod prove_bodies;
 mod prune;
+mod prune_asks;
 mod prune_elsewhere;
 mod prune_held;
 mod prune_kinds;

@@ -84,6 +84,55 @@ fn a_rotated_log_keeps_its_seals_and_the_new_one_gets_its_own() {
     }
 }
 
+// T-OBS-09
+#[test]
+fn a_moved_log_that_grows_takes_its_seals_with_it() {
+    for (moved, is_replaced) in [
+        ("y.jsonl.1", true),
+        ("y.jsonl.1", false),
+        ("old/y.jsonl", true),
+    ] {
+        let sandbox = sealed();
+        move_file(&sandbox, "y.jsonl", moved);
+        append(&sandbox, moved, "{\"n\":5}\n");
+        if is_replaced {
+            sandbox.write("y.jsonl", OTHER);
+        }
+        sandbox.ok(format!("seal --detached {moved}"));
+        let report = sandbox.report(format!("verify {moved}"));
+        report.is(json!({"verdict": "verified", "stats/checkpoints": 2}));
+        assert!(!sandbox.path("y.jsonl.seal").exists(), "{moved}");
+        if is_replaced {
+            sandbox.ok("seal --detached y.jsonl");
+        }
+        sandbox.exits(0, "verify .");
+        sandbox.exits(0, "verify --all .");
+    }
+}
+
+// T-OBS-11
+#[test]
+fn a_log_that_was_moved_stripped_and_edited_is_not_sealed_anew() {
+    for edit_first in [true, false] {
+        let sandbox = sealed();
+        move_file(&sandbox, "y.jsonl", "z.jsonl");
+        if edit_first {
+            // The seals are still in the earlier place.
+            sandbox.write("z.jsonl", FIRST.replace("2", "9"));
+        } else {
+            move_file(&sandbox, "y.jsonl.seal", "z.jsonl.seal");
+            sandbox.exits(0, "verify z.jsonl");
+            fs::remove_file(sandbox.path("z.jsonl.seal")).unwrap();
+            sandbox.write("z.jsonl", FIRST.replace("2", "9"));
+        }
+        let refused = sandbox.exits(2, "seal --detached z.jsonl");
+        refused.warns("its seals are gone").warns("--restart");
+        assert_ne!(sandbox.sh("verify z.jsonl").code, 0);
+        sandbox.ok("seal --detached z.jsonl --restart --why 'edited on purpose'");
+        sandbox.exits(0, "verify z.jsonl");
+    }
+}
+
 // T-OBS-10
 #[test]
 fn a_copy_does_not_excuse_a_change() {
@@ -132,6 +181,7 @@ fn a_log_without_its_seals_is_restarted_with_a_reason_only() {
             .fails_with("--restart");
         sandbox.exits(2, "seal --detached y.jsonl --restart");
         sandbox.exits(2, "seal --detached y.jsonl --restart --why \"\"");
+        sandbox.exits(2, "seal --detached y.jsonl --restart --why ' '");
         assert!(!sandbox.path("y.jsonl.seal").exists(), "{name}");
         let before = sandbox.json("log status")["size"].number();
         sandbox.ok("seal --detached y.jsonl --restart --why \"seals deleted by mistake\"");

@@ -185,7 +185,7 @@ fn proofs_by_another_key_than_was_asked_for_are_by_an_unknown_signer() {
     let record = ended_record(&sandbox, "r.jsonl", 2);
     let turn = format!("{}#1", record.to_str().unwrap());
     sandbox.ok(format!("prove {turn} --out turn"));
-    sandbox.ok(format!("prune {record:?}"));
+    sandbox.ok(format!("prune --yes {record:?}"));
     let stranger = Sandbox::new();
     for file in ["turn", "r.jsonl.tombstone"] {
         let judge = format!("check-proof {:?}", sandbox.path(file));
@@ -221,7 +221,7 @@ fn who_pruned_a_record_may_be_another_key_than_was_asked_for() {
     let record = ended_record(&sandbox, "r.jsonl", 2);
     let (home, kept) = (sandbox.home(), sandbox.home().with_extension("kept"));
     copy(&home, &kept);
-    sandbox.ok(format!("prune {record:?}"));
+    sandbox.ok(format!("prune --yes {record:?}"));
     // The log went back, so the tombstone counts by its key.
     put_back(&kept, &home);
     let report = sandbox.report("verify r.jsonl --key self-observed");

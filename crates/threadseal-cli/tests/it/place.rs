@@ -82,13 +82,13 @@ fn a_document_over_another_is_foreign_until_it_is_sealed_there() {
     let sandbox = ready();
     for name in ["a.md", "b.md"] {
         sandbox.write(name, format!("# {name}\n"));
-        ask(&sandbox, "seal", name).exits(0);
+        ask(&sandbox, "seal --inline", name).exits(0);
     }
     let path = |name: &str| sandbox.path(name);
     fs::copy(path("b.md"), path("a.md")).unwrap();
     let ran = ask(&sandbox, "verify", "a.md").exits(1);
     assert!(says(&ran, "foreign", "a.md"), "{}", ran.stdout);
-    ask(&sandbox, "seal", "a.md").exits(0);
+    ask(&sandbox, "seal --inline", "a.md").exits(0);
     for name in ["a.md", "b.md"] {
         ask(&sandbox, "verify", name).exits(0);
     }
@@ -98,9 +98,9 @@ fn a_document_over_another_is_foreign_until_it_is_sealed_there() {
 fn the_version_of_a_colleague_in_the_place_of_ones_own_is_no_alarm() {
     let (sandbox, colleague) = (ready(), ready());
     sandbox.write("a.md", "mine\n");
-    ask(&sandbox, "seal", "a.md").exits(0);
+    ask(&sandbox, "seal --inline", "a.md").exits(0);
     let theirs = colleague.write("a.md", "theirs\n");
-    ask(&colleague, "seal", "a.md").exits(0);
+    ask(&colleague, "seal --inline", "a.md").exits(0);
     fs::copy(theirs, sandbox.path("a.md")).unwrap();
     let ran = ask(&sandbox, "verify", "a.md").exits(3);
     assert!(says(&ran, "unknown_signer", "a.md"), "{}", ran.stdout);
@@ -181,7 +181,7 @@ fn a_file_in_the_place_of_a_sealed_document_that_is_no_record_is_reported() {
     ];
     for (name, text) in texts {
         sandbox.write(name, text);
-        ask(&sandbox, "seal", name).exits(0);
+        ask(&sandbox, "seal --inline", name).exits(0);
     }
     sandbox.write("d/s.jsonl", "{\"n\":1}\n");
     ask(&sandbox, "seal", "d/s.jsonl").exits(0);
@@ -223,7 +223,7 @@ fn who_moves_a_record_and_leaves_a_link_or_writes_anew_after_a_prune_hides_nothi
     assert!(says(&ran, "missing", "d/a.jsonl"), "{}", ran.stdout);
     fs::remove_file(path("d/a.jsonl")).unwrap();
     fs::rename(path("a.jsonl"), path("d/a.jsonl")).unwrap();
-    ask(&sandbox, "prune", "d/a.jsonl").exits(0);
+    ask(&sandbox, "prune --yes", "d/a.jsonl").exits(0);
     // An unsealed log is no success, and nothing is missing.
     sandbox.write("d/a.jsonl", "{\"n\":1}\n");
     ask(&sandbox, "verify", "d").exits(3).omits("missing");

@@ -48,7 +48,7 @@ pub(crate) fn verify(sandbox: &Sandbox, arguments: &str, exit: i32) -> Vec<Strin
 fn a_tombstone_is_judged_elsewhere_by_its_key_alone() {
     let sandbox = ready();
     let path = ended_record(&sandbox, "r.jsonl", 1);
-    sandbox.ok(format!("prune {path:?} --reason 'time is up'"));
+    sandbox.ok(format!("prune --yes {path:?} --reason 'time is up'"));
     let place = place_of(&path);
     sandbox
         .sh(format!("verify {place:?}"))
@@ -82,11 +82,11 @@ fn a_thread_is_pruned_whole_and_nothing_misses_it() {
     let (sandbox, parent, child) = ended();
     read(parent.join("transcript.bodies")).has("I write it.");
     sandbox
-        .ok(format!("prune {parent:?} --dry-run"))
+        .ok(format!("prune --yes {parent:?} --dry-run"))
         .begins_with("would prune ");
     assert!(parent.join("transcript.jsonl").exists() && !tombstone_in(&parent).exists());
     let pruned = sandbox.sh(format!(
-        "prune {parent:?} --reason 'ninety days are over' --json"
+        "prune --yes {parent:?} --reason 'ninety days are over' --json"
     ));
     let output = pruned.exits(0).json();
     output.is(json!({"schema": "threadseal.prune/1", "pruned/0/left": json!([])}));
@@ -112,7 +112,7 @@ fn a_thread_is_pruned_whole_and_nothing_misses_it() {
     // The log after a restart knows it, too.
     sandbox.ok("log restart --anyway");
     verify(&sandbox, "--all p", 0).has("pruned");
-    sandbox.ok(format!("prune {child:?}"));
+    sandbox.ok(format!("prune --yes {child:?}"));
     verify(&sandbox, "--all p", 0).lacks("record_missing");
 }
 
@@ -120,7 +120,7 @@ fn a_thread_is_pruned_whole_and_nothing_misses_it() {
 #[test]
 fn a_tombstone_that_was_changed_moved_to_another_record_or_removed_excuses_nothing() {
     let (sandbox, parent, child) = ended();
-    sandbox.ok(format!("prune {child:?}"));
+    sandbox.ok(format!("prune --yes {child:?}"));
     let place = tombstone_in(&child);
     let good = read(&place);
     verify(&sandbox, "p", 0).has("pruned");
@@ -140,7 +140,7 @@ fn a_tombstone_that_was_changed_moved_to_another_record_or_removed_excuses_nothi
             .has("record_missing")
             .lacks("pruned");
         // A false tombstone permits no deletion either.
-        sandbox.exits(2, format!("prune {child:?}"));
+        sandbox.exits(2, format!("prune --yes {child:?}"));
     }
     fs::remove_file(&place).unwrap();
     verify(&sandbox, "--all p", 1).has("record_missing");
@@ -149,12 +149,12 @@ fn a_tombstone_that_was_changed_moved_to_another_record_or_removed_excuses_nothi
     fs::write(tombstone_in(&parent), &good).unwrap();
     let kept = names_in(&parent).len();
     sandbox
-        .exits(2, format!("prune {parent:?}"))
+        .exits(2, format!("prune --yes {parent:?}"))
         .warns("another record");
     assert_eq!(names_in(&parent).len(), kept);
     // It does not excuse the parent where the record itself was taken away, either.
     fs::remove_file(parent.join("transcript.jsonl")).unwrap();
-    sandbox.sh(format!("prune {parent:?}"));
+    sandbox.sh(format!("prune --yes {parent:?}"));
     assert_eq!(names_in(&parent).len(), kept - 1);
     verify(&sandbox, "--all p", 1).has("record_missing");
 }
@@ -165,7 +165,7 @@ fn a_prune_that_a_rolled_back_log_lost_is_open_and_logged_again_after_a_restart(
     let (sandbox, parent, child) = ended();
     let (home, kept) = (sandbox.home(), sandbox.home().with_extension("kept"));
     copy(&home, &kept);
-    sandbox.ok(format!("prune {child:?} --reason old"));
+    sandbox.ok(format!("prune --yes {child:?} --reason old"));
     // Restored from before the prune, except for the second place.
     put_back(&kept, &home);
     verify(&sandbox, "p", 3)
@@ -177,15 +177,15 @@ fn a_prune_that_a_rolled_back_log_lost_is_open_and_logged_again_after_a_restart(
     fs::write(&place, good.replace("old", "new")).unwrap();
     verify(&sandbox, "p", 1).has("record_missing");
     fs::write(&place, &good).unwrap();
-    sandbox.exits(2, format!("prune {child:?}"));
+    sandbox.exits(2, format!("prune --yes {child:?}"));
     sandbox.ok("log restart");
     verify(&sandbox, "p", 1).has("record_missing");
-    sandbox.ok(format!("prune {child:?}"));
+    sandbox.ok(format!("prune --yes {child:?}"));
     assert_eq!(read(&place), good);
     verify(&sandbox, "--all p", 0).has("pruned");
     // A tombstone that the log does not know permits no deletion.
     fs::write(tombstone_in(&parent), &good).unwrap();
-    sandbox.exits(2, format!("prune {parent:?}"));
+    sandbox.exits(2, format!("prune --yes {parent:?}"));
     assert!(parent.join("transcript.jsonl").exists());
 }
 
@@ -205,7 +205,7 @@ fn a_tombstone_that_the_log_does_not_know_or_of_another_key_excuses_nothing() {
     for (place, kept) in &places {
         copy(place, kept);
     }
-    sandbox.ok(format!("prune {child:?}"));
+    sandbox.ok(format!("prune --yes {child:?}"));
     for (place, kept) in &places {
         put_back(kept, place);
     }
@@ -215,22 +215,22 @@ fn a_tombstone_that_the_log_does_not_know_or_of_another_key_excuses_nothing() {
             .lacks("pruned");
     }
     // The owner cannot make it valid while the record is gone.
-    sandbox.exits(2, format!("prune {child:?}"));
+    sandbox.exits(2, format!("prune --yes {child:?}"));
     verify(&sandbox, "--all p", 1).has("record_missing");
     // A prune that was killed before its entry in the log leaves the same: the next one verifies
     // the record, and prunes it.
     copy(&kept, &child);
-    sandbox.ok(format!("prune {child:?}"));
+    sandbox.ok(format!("prune --yes {child:?}"));
     assert_eq!(names_in(&child), ["transcript.jsonl.tombstone"]);
     verify(&sandbox, "--all p", 0).has("pruned");
     // Another home has another key: it prunes nothing here, and its tombstone counts for nothing.
     let stranger = sandbox.home().with_file_name("stranger");
     sandbox.in_home(&stranger, "init -q").exits(0);
     sandbox
-        .in_home(&stranger, &format!("prune {parent:?}"))
+        .in_home(&stranger, &format!("prune --yes {parent:?}"))
         .exits(2);
     sandbox
-        .in_home(&stranger, &format!("prune {child:?}"))
+        .in_home(&stranger, &format!("prune --yes {child:?}"))
         .exits(2);
     assert!(parent.join("transcript.jsonl").exists() && !tombstone_in(&parent).exists());
 }
@@ -241,7 +241,7 @@ fn a_record_present_after_its_tombstone_is_reported_and_removed_by_the_next_prun
     let (sandbox, parent, child) = ended();
     let kept = sandbox.path("kept");
     copy(&parent, &kept);
-    sandbox.ok(format!("prune {parent:?}"));
+    sandbox.ok(format!("prune --yes {parent:?}"));
     // Killed before the last file was deleted, or restored from a backup.
     for name in ["transcript.jsonl", "transcript.bodies"] {
         fs::copy(kept.join(name), parent.join(name)).unwrap();
@@ -256,7 +256,7 @@ fn a_record_present_after_its_tombstone_is_reported_and_removed_by_the_next_prun
     let is_told = |found: &Value| found["code"] == "pruned_but_present";
     assert!(findings.iter().any(is_told), "{proved}");
     verify(&sandbox, "--all p", 1).has("pruned_but_present");
-    sandbox.ok(format!("prune {record:?}"));
+    sandbox.ok(format!("prune --yes {record:?}"));
     assert_eq!(names_in(&parent), ["transcript.jsonl.tombstone"]);
     verify(&sandbox, "--all p", 0).lacks("pruned_but_present");
     assert!(child.join("transcript.jsonl").exists());
@@ -269,7 +269,7 @@ fn open_changed_and_unknown_records_are_not_pruned() {
     let record = child.join("transcript.jsonl");
     let whole = fs::read(&record).unwrap();
     let refused = |arguments: &str, why: &str| {
-        let ran = sandbox.exits(2, format!("prune {arguments}"));
+        let ran = sandbox.exits(2, format!("prune --yes {arguments}"));
         ran.stderr.has(why);
         assert!(!tombstone_in(&child).exists());
     };
@@ -303,7 +303,7 @@ fn open_changed_and_unknown_records_are_not_pruned() {
     let without = sandbox.home().with_file_name("without");
     sandbox.in_home(&without, "init -q --no-log").exits(0);
     sandbox
-        .in_home(&without, &format!("prune {child:?}"))
+        .in_home(&without, &format!("prune --yes {child:?}"))
         .exits(2)
         .warns("no log");
     sandbox.ok("verify p");
@@ -343,14 +343,14 @@ fn a_record_whose_child_or_successor_is_open_is_not_pruned() {
         before.link(Link::Resumed, &payload(&to), ext).unwrap();
     });
     for open in [&parent, &before] {
-        let refused = sandbox.exits(2, format!("prune {open:?}"));
+        let refused = sandbox.exits(2, format!("prune --yes {open:?}"));
         let why = format!("no end of that thread is known here: demo/thread-1, record {record}");
         refused.stderr.has(&why);
         assert!(open.exists() && !place_of(open).exists());
     }
     other.end(Ending::Completed, &nothing, 1).unwrap();
     for over in [&parent, &before] {
-        sandbox.ok(format!("prune {over:?}"));
+        sandbox.ok(format!("prune --yes {over:?}"));
         assert!(!over.exists() && place_of(over).exists());
     }
 }
@@ -359,11 +359,11 @@ fn a_record_whose_child_or_successor_is_open_is_not_pruned() {
 fn a_record_in_a_store_that_is_a_folder_is_pruned_by_its_name() {
     let sandbox = ready();
     let record = ended_record(&sandbox, "store/one.jsonl", 1);
-    sandbox.exits(2, "prune file:store#two");
-    sandbox.ok("prune file:store#one");
+    sandbox.exits(2, "prune --yes file:store#two");
+    sandbox.ok("prune --yes file:store#one");
     assert!(!record.exists() && place_of(&record).exists());
     verify(&sandbox, "--all", 0).has("pruned");
-    sandbox.ok("prune file:store#one");
+    sandbox.ok("prune --yes file:store#one");
 }
 
 // T-PRU-18
@@ -372,7 +372,7 @@ fn a_record_that_was_put_back_after_it_was_pruned_is_not_sealed_on() {
     let (sandbox, parent, _) = ended();
     let kept = sandbox.path("kept");
     copy(&parent, &kept);
-    sandbox.ok(format!("prune {parent:?}"));
+    sandbox.ok(format!("prune --yes {parent:?}"));
     for name in names_in(&kept) {
         fs::copy(kept.join(&name), parent.join(name)).unwrap();
     }
@@ -388,7 +388,7 @@ fn a_record_that_was_put_back_after_it_was_pruned_is_not_sealed_on() {
     }
     // If its tombstone is missing, a home with the log and the key signs it anew.
     fs::remove_file(tombstone_in(&parent)).unwrap();
-    sandbox.ok(format!("prune {record:?}"));
+    sandbox.ok(format!("prune --yes {record:?}"));
     assert_eq!(names_in(&parent), ["transcript.jsonl.tombstone"]);
 }
 
@@ -396,13 +396,15 @@ fn a_record_that_was_put_back_after_it_was_pruned_is_not_sealed_on() {
 fn records_of_a_folder_are_pruned_by_their_age() {
     let (sandbox, parent, child) = ended();
     sandbox
-        .ok("prune p --older-than 90d")
+        .ok("prune --yes p --older-than 90d")
         .prints("nothing to prune");
-    sandbox.exits(2, "prune p --older-than ninety");
+    sandbox.exits(2, "prune --yes p --older-than ninety");
     let file = parent.join("transcript.jsonl");
-    sandbox.exits(2, format!("prune {file:?} --older-than 90d"));
+    sandbox
+        .exits(2, format!("prune --yes {file:?} --older-than 90d"))
+        .warns("sealed too recently");
     assert!(file.exists());
-    let ran = sandbox.ok("prune p --older-than 0h --reason retention");
+    let ran = sandbox.ok("prune --yes p --older-than 0h --reason retention");
     assert_eq!(ran.stdout.lines().count(), 2, "{}", ran.stdout);
     for folder in [&parent, &child] {
         assert_eq!(names_in(folder), ["transcript.jsonl.tombstone"]);

@@ -111,7 +111,7 @@ fn what_is_open_changed_cut_or_unknown_in_object_storage_is_not_pruned() {
     imported(&whole);
     // Another home knows no end of it.
     let stranger = sandbox.home().with_file_name("stranger");
-    for arguments in ["init -q", &format!("prune {RECORD}")] {
+    for arguments in ["init -q", &format!("prune --yes {RECORD}")] {
         let mut command = sandbox.command();
         command
             .args(words(arguments))

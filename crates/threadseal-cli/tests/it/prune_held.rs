@@ -181,7 +181,8 @@ fn logs_are_pruned_by_their_age_and_documents_are_not() {
     let sandbox = ready();
     let log = sealed(&sandbox, "d/a.jsonl", LINES);
     let written = sealed(&sandbox, "d/b.log", LINES);
-    let beside = sealed(&sandbox, "d/c.md", "# Directive\n");
+    let beside = sandbox.path("d/c.md");
+    sandbox.sealed("d/c.md", "# Directive\n");
     sandbox.ok("seal --detached d/c.md");
     let document = sealed(&sandbox, "d/tool.json", "{\"tool\": 1}\n");
     let transcript = ended_record(&sandbox, "d/t.jsonl", 1);

@@ -6,15 +6,15 @@ use crate::prune::{codes, verify};
 use crate::scroll::{signed, turn};
 
 const CODE: &str = "9c56cc51b374c3ba189210d5b6d4bf57790d351c96c47c02190ecf1e430635ab";
-const STEP: &str =
+pub(crate) const STEP: &str =
     "{\"node\":\"plan\",\"effect\":{\"type\":\"llm_call\",\"payload\":{\"p\":\"a secret\"}}}\n";
 
-fn step(sandbox: &Sandbox, store: &str) -> Ran {
+pub(crate) fn step(sandbox: &Sandbox, store: &str) -> Ran {
     let append = format!("ledger append {store} --run r1 --sign");
     piped(sandbox, &append, STEP)
 }
 
-fn checkpoint(sandbox: &Sandbox, store: &str, tick: &str) -> Ran {
+pub(crate) fn checkpoint(sandbox: &Sandbox, store: &str, tick: &str) -> Ran {
     sandbox.write("state", "what the agent is");
     let own = "--agent counter --state state --budget 100 --price 10";
     sandbox.sh(format!(
@@ -28,8 +28,13 @@ pub(crate) fn in_home(sandbox: &Sandbox) -> PathBuf {
     found.next().unwrap().unwrap().path()
 }
 
+/// Prunes without a question, at any age where none is named.
 pub(crate) fn prune(sandbox: &Sandbox, arguments: &str, exit: i32) -> String {
-    let all = format!("prune --reason 'time is up' {arguments}");
+    let age = match arguments.contains("--older-than") {
+        true => "",
+        false => "--older-than 0h",
+    };
+    let all = format!("prune --yes {age} --reason 'time is up' {arguments}");
     let ran = sandbox.exits(exit, all);
     ran.stdout + &ran.stderr
 }

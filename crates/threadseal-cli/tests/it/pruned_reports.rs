@@ -8,7 +8,7 @@ fn pruned_records_are_counted_and_named_apart() {
     let sandbox = ready();
     ended_record(&sandbox, "t.jsonl", 1);
     ended_record(&sandbox, "u.jsonl", 1);
-    sandbox.ok("prune t.jsonl --reason 'it is old'");
+    sandbox.ok("prune --yes t.jsonl --reason 'it is old'");
     sandbox
         .ok("verify --all")
         .prints("verified, 1 pruned")

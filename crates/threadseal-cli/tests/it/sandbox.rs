@@ -140,11 +140,13 @@ impl Sandbox {
         self.json("key list")["keys"].item("name", name).clone()
     }
 
-    /// Writes a file under the working folder and seals it.
+    /// Writes a file under the working folder and seals it; a document has the seal in it.
     #[track_caller]
     pub(crate) fn sealed(&self, name: &str, bytes: impl AsRef<[u8]>) {
         self.write(name, bytes);
-        self.ok(format!("seal {name:?}"));
+        let is_log = name.ends_with("log") || name.ends_with("jsonl");
+        let inline = if is_log { "" } else { "--inline" };
+        self.ok(format!("seal {inline} {name:?}"));
     }
 
     /// Runs a command line with another home.

@@ -218,7 +218,7 @@ pub(crate) fn project() -> Sandbox {
 /// Seals files with one command.
 pub(crate) fn seal_all(sandbox: &Sandbox, files: &[PathBuf]) {
     let files: Vec<String> = files.iter().map(|path| format!("{path:?}")).collect();
-    sandbox.ok(format!("seal {}", files.join(" ")));
+    sandbox.ok(format!("seal --inline {}", files.join(" ")));
 }
 
 /// Runs `demo/greet`, with the answers of `answers.yaml` unless `more` names others.

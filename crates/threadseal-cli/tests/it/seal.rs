@@ -69,7 +69,7 @@ fn documents_are_sealed_in_place_and_again_after_an_edit() {
     ] {
         let path = sandbox.write(name, text);
         verify(&sandbox, &path).exits(3);
-        sandbox.ok(format!("seal {name}"));
+        sandbox.ok(format!("seal --inline {name}"));
         verify(&sandbox, &path).exits(0);
         sandbox.ok(format!("seal {name}")).begins_with("unchanged");
         let first = fs::read(&path).unwrap();
@@ -93,7 +93,7 @@ fn documents_are_sealed_in_place_and_again_after_an_edit() {
 fn a_rewritten_document_is_the_next_version_and_nothing_is_missing() {
     let sandbox = ready();
     let seal = |more: &str| {
-        let ran = sandbox.sh(format!("seal a.md --json {more}"));
+        let ran = sandbox.sh(format!("seal a.md --inline --json {more}"));
         let head = &ran.exits(0).json()["results"][0]["head"];
         let mut parts = head.text().split(':').map(str::to_owned);
         (parts.next().unwrap(), parts.next().unwrap())
@@ -109,7 +109,7 @@ fn a_rewritten_document_is_the_next_version_and_nothing_is_missing() {
     let (other, number) = seal("--key ann");
     assert!(other != record && number == "0", "{other}:{number}");
     sandbox.sealed("b.md", "text\n");
-    sandbox.ok("prune b.md");
+    sandbox.ok("prune --yes b.md");
     sandbox.sealed("b.md", "another text\n");
     verify(&sandbox, &sandbox.path("b.md")).exits(0);
 }
@@ -166,7 +166,7 @@ fn what_carries_its_own_seals_may_be_sealed_beside_while_they_are_there() {
     let transcript = rye_events(&sandbox, "r.jsonl", 1);
     sandbox.ok("seal r.jsonl --profile rye");
     let document = sandbox.write("d.md", "# Title\n\ntext\n");
-    sandbox.ok("seal d.md");
+    sandbox.ok("seal --inline d.md");
     let sealed = [&transcript, &document].map(|path| fs::read(path).unwrap());
     sandbox.ok("seal --detached r.jsonl d.md");
     for path in [&transcript, &document] {

@@ -20,9 +20,9 @@ const COMMANDS: [&str; 52] = [
     "prove {} --turn 1",
     "check-proof {}",
     "redact {} --line 2",
-    "prune {}",
-    "prune {} --run r",
-    "prune {} --agent a",
+    "prune --yes {}",
+    "prune --yes {} --run r",
+    "prune --yes {} --agent a",
     "diff {} f.jsonl",
     "watch {}",
     "fsck {}",
@@ -127,7 +127,7 @@ fn records_in_a_database_are_reported_without_its_password() {
         &format!("ledger list {url}"),
         &format!("ledger head {url} --run r1"),
         &format!("fsck {url}"),
-        &format!("prune {url} --run r1 --reason done"),
+        &format!("prune --yes {url} --run r1 --reason done"),
     ];
     for command in commands {
         for more in ["", "--json"] {

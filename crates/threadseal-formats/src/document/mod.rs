@@ -14,12 +14,14 @@
 //! |---|---|
 //! | `kind` | the kind of a file |
 //! | `seal`, `native` | the native seal: text, places, coverage, checking |
+//! | `beside` | a native seal in a file of its own |
 //! | `rye` | Rye's grammar, placement, coverage |
 //! | `text`, `json`, `trusted_key` | reading the carriers |
 //! | `sign`, `edit` | writing both |
 //!
 //! Normative: `spec/documents.md`.
 
+mod beside;
 mod edit;
 mod json;
 mod kind;
@@ -33,6 +35,7 @@ mod signer;
 mod text;
 mod trusted_key;
 
+pub use beside::{MAX_BESIDE_BYTES, is_beside, read_beside, sign_beside, verify_beside};
 pub use kind::{DocumentKind, ItemType};
 pub use seal::NativeSeal;
 pub use seal::begins_like_a_seal;

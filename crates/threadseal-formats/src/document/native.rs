@@ -5,6 +5,7 @@ use super::part::Part;
 use super::seal::{Found, Located, NativeSeal};
 use super::signer::Judge;
 use std::ops::Range;
+use threadseal_core::digest::Digest;
 use threadseal_core::key::KeyUsage;
 use threadseal_core::record::{ExpectedHead, Head};
 use threadseal_core::report::{Finding, FindingCode, SignerReport, SignerStatus, Verdict};
@@ -71,6 +72,17 @@ pub(super) fn broken(
 fn check_located(located: &Located, file: &[u8], kind: DocumentKind, judge: &Judge<'_>) -> Native {
     let content = located.content(file);
     let head = located.head(file, content);
+    check_against(located, content, head, kind, judge)
+}
+
+/// Checks a seal against the digest of all that it covers.
+pub(super) fn check_against(
+    located: &Located,
+    content: Digest,
+    head: Head,
+    kind: DocumentKind,
+    judge: &Judge<'_>,
+) -> Native {
     let mut native = Native {
         seal: Some((located.seal, head)),
         ..Native::default()

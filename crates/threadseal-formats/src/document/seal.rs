@@ -189,9 +189,18 @@ pub(super) fn close(
     signer: &dyn Signer,
 ) -> Result<Vec<u8>, threadseal_core::error::Error> {
     let content = Digest::tagged(CONTENT_TAG, &[before, after]);
-    let signature = signer.sign(&message(&content))?;
+    let signature = sign(&content, signer)?;
+    Ok([before, signature.as_bytes(), after].concat())
+}
+
+/// SIGNATURE over `content`.
+pub(super) fn sign(
+    content: &Digest,
+    signer: &dyn Signer,
+) -> Result<String, threadseal_core::error::Error> {
+    let signature = signer.sign(&message(content))?;
     let text = encoding::base64url(signature.as_bytes());
-    Ok([before, text.trim_end_matches('=').as_bytes(), after].concat())
+    Ok(text.trim_end_matches('=').to_owned())
 }
 
 /// A line of its own: where it begins, and where SEAL would be in it.

@@ -88,7 +88,7 @@ pub fn sign_rye(
     }
 }
 
-fn check_size(bytes: &[u8]) -> Result<(), Error> {
+pub(super) fn check_size(bytes: &[u8]) -> Result<(), Error> {
     if bytes.len() > MAX_DOCUMENT_BYTES {
         return Err(Error::new(
             ErrorKind::Limit,

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | transcript | its own checkpoints; a seal file beside it | `transcript`, `log` |
 //! | log | a seal file beside it | `log` |
-//! | document | its own signature; a seal file beside it | `document`, `log` |
+//! | document | its own signature; a seal of its own, or the seals of a log, in a file beside it | `document`, `log` |
 //! | scroll | its own hashes and signatures; a seal file beside it | `scroll`, `log` |
 //! | checkpoint | its seal and place in the lineage that all checkpoints at hand make; a seal file beside it | `lineage`, `log` |
 //! | ledger | its chains, one for each run, and signatures; a signed head, a seal file beside it | `ledger`, `log` |
@@ -134,8 +134,20 @@ fn claims(
         context.request.profile,
         RequestedProfile::Auto | RequestedProfile::Observed
     );
-    if beside && context.exists(&seal_path(file.path())) {
-        reports.push(log::sealed(context, file, &seal_path(file.path()))?);
+    let seals = seal_path(file.path());
+    if context.exists(&seals) {
+        let profile = context.request.profile;
+        match document::seal_beside(context, &seals)? {
+            Some(seal) if matches!(profile, RequestedProfile::Auto | RequestedProfile::Native) => {
+                let text = match kind {
+                    Some(Kind::Document(text)) => Some(text),
+                    _ => None,
+                };
+                reports.push(document::look_beside(context, file, text, &seal)?);
+            }
+            None if beside => reports.push(log::sealed(context, file, &seals)?),
+            _ => {}
+        }
     }
     if context.request.profile == RequestedProfile::Observed {
         if reports.is_empty() && (named || kind == Some(Kind::Log)) {

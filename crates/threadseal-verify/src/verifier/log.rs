@@ -3,6 +3,7 @@
 use super::as_of;
 use super::context;
 use super::context::{Context, shown};
+use super::document;
 use super::file_result::FileResult;
 use crate::error::VerifyError;
 use std::path::{Path, PathBuf};
@@ -117,6 +118,9 @@ fn moved_here(
     let Some(earlier) = &stripped.sealed_at else {
         return Ok(None);
     };
+    if let Some(report) = document::moved_here(context, file, earlier)? {
+        return Ok(Some(report));
+    }
     let seal_file = seal_path(earlier);
     let bytes = observer::read_seal_file(&context.host, &seal_file)?;
     let seals = bytes.and_then(|bytes| observed::parse(&bytes).ok());
@@ -211,6 +215,9 @@ pub(super) fn sidecar(
     named: bool,
 ) -> Result<FileResult, VerifyError> {
     let log: PathBuf = seal_file.with_extension("");
+    if let Some(seal) = document::seal_beside(context, seal_file)? {
+        return document::sidecar(context, seal_file, &seal, named);
+    }
     // A walk follows no links: the log that a link leads to is verified here, with its seals.
     let walked = context.is_walked(&log);
     if walked && !named {

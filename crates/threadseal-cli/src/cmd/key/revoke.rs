@@ -6,6 +6,7 @@ use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::key_log;
 use crate::key_status;
 use crate::keyring::Keyring;
+use crate::options;
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use crate::render::clean::Clean;
@@ -21,7 +22,7 @@ pub(crate) struct RevokeArgs {
     /// The key
     name: String,
     /// Reason, as people will read it
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = options::reason)]
     reason: String,
     #[command(flatten)]
     passphrase: PassphraseArgs,

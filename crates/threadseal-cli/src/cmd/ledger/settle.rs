@@ -11,6 +11,7 @@ use super::place;
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::keyring::Keyring;
+use crate::options;
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use crate::trust_file;
@@ -42,7 +43,7 @@ pub(crate) struct SettleArgs {
     #[arg(long, value_name = "ID", value_parser = RunId::parse)]
     run: Option<RunId>,
     /// Reason, which every reader of the ledger can see
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = options::reason)]
     why: String,
     /// Name of the signing key, which the ledger must name [default: self]
     #[arg(long, value_name = "NAME")]

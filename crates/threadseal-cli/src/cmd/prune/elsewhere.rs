@@ -30,7 +30,7 @@ impl Tools<'_> {
         let is_new = found.is_none();
         let tombstone = match (found, &file) {
             (Some(found), _) => found,
-            (None, Some(file)) if self.args.dry_run => self.look_at(address, file)?,
+            (None, Some(file)) if self.is_dry => self.look_at(address, file)?,
             (None, Some(file)) => self.judge_record(&*store, &name, file)?,
             (None, None) => {
                 let text = "it was deleted here, but no tombstone shows that it was pruned";

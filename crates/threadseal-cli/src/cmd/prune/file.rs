@@ -137,7 +137,11 @@ impl Tools<'_> {
     ) -> Result<LoggedHead, Failure> {
         match unfinished(heads, file, head.size)? {
             Some(why) => Err(Failure::new(why)),
-            None => Ok(self.newest(head)?.to_log()),
+            None => {
+                let newest = self.newest(head)?;
+                self.refuse_running(&head.record)?;
+                Ok(newest.to_log())
+            }
         }
     }
 

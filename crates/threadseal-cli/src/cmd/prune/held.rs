@@ -5,7 +5,7 @@
 //! all records in FILE that this home knows, verified ─► one tombstone ─► is FILE unchanged?
 //!                                                    ─► FILE ─► FILE.seal of a log
 //! ```
-//! The seals of a log are deleted last: only they show which log was there. A program that writes a
+//! The seals beside a file are deleted last: only they show what was there. A program that writes a
 //! log or edits a document takes no lock. So each file is verified again even to complete an
 //! interrupted prune: only sealed bytes are deleted.
 
@@ -18,12 +18,13 @@ use threadseal_core::record::{Head, RecordId};
 use threadseal_core::report::Profile;
 use threadseal_core::tlog::entry::LoggedHead;
 use threadseal_core::tlog::tombstone::Tombstone;
+use threadseal_formats::document::{MAX_BESIDE_BYTES, is_beside, read_beside};
 use threadseal_formats::transcript::observed;
 use threadseal_store::append::tails_of;
 use threadseal_store::heads::RecordKind;
 use threadseal_store::lock::{Exclusive, WriterLock};
 use threadseal_store::observer::{read_seals, seal_path};
-use threadseal_store::read::{RegularFile, Stability, open_regular};
+use threadseal_store::read::{RegularFile, Stability, open_regular, read_small};
 use threadseal_store::sys::path_text;
 use threadseal_store::tombstones;
 use threadseal_verify::detect::{self, Kind};
@@ -47,6 +48,13 @@ impl Tools<'_> {
         let held = self.hold(path)?;
         let file = open_regular(&*self.host.fs, path)?;
         let records = self.known_in(path)?;
+        for known in &records {
+            self.refuse_running(&known.head.record)?;
+        }
+        if records.iter().any(is_observed) && !self.is_unwritten(&file)? {
+            let text = "it was written to too recently: --older-than excludes it";
+            return Err(Failure::new(text));
+        }
         refuse_moving(&file)?;
         let tombstone = self.sign(records)?;
         let done = self.drop_held(path, Some(&file), &tombstone, true)?;
@@ -61,7 +69,7 @@ impl Tools<'_> {
         found: &Tombstone,
     ) -> Result<PrunedRecord, Failure> {
         let is_there = |path: &Path| self.host.fs.metadata(path).is_ok();
-        let last = last_of(path, found);
+        let last = self.last_of(path, found)?;
         if !is_there(&last) {
             if is_there(path) {
                 let text = "its seals, which are deleted last, are gone: the present file is not the one that was pruned";
@@ -112,11 +120,34 @@ impl Tools<'_> {
         Ok(Some(log).filter(|_| is_log && written < i128::from(before)))
     }
 
-    /// The record that the detached seals of a log name.
-    fn seals_of(&self, log: &Path) -> Result<Option<RecordId>, Failure> {
-        let seals = read_seals(&self.host, log)?;
-        let seals = seals.and_then(|bytes| observed::parse(&bytes).ok());
-        Ok(seals.map(|seals| seals.record))
+    /// Was the file not written to for the age that was given, if one was?
+    fn is_unwritten(&self, file: &RegularFile) -> Result<bool, Failure> {
+        let written = file.metadata()?.modified_ns / MICROSECOND;
+        let oldest = self.oldest()?;
+        Ok(oldest.is_none_or(|before| written < i128::from(before)))
+    }
+
+    /// The record that the seals beside a file name.
+    fn seals_of(&self, path: &Path) -> Result<Option<RecordId>, Failure> {
+        Ok(match read_seals(&self.host, path)? {
+            Some(begin) if is_beside(&begin) => self.document_beside(path)?,
+            Some(bytes) => observed::parse(&bytes).ok().map(|seals| seals.record),
+            None => None,
+        })
+    }
+
+    /// The record of the document whose seal is in a file beside it.
+    fn document_beside(&self, path: &Path) -> Result<Option<RecordId>, Failure> {
+        let seals = seal_path(path);
+        if self.host.fs.metadata(&seals).is_err() {
+            return Ok(None);
+        }
+        let begin = read_seals(&self.host, path)?.unwrap_or_default();
+        if !is_beside(&begin) {
+            return Ok(None);
+        }
+        let bytes = read_small(&*self.host.fs, &seals, MAX_BESIDE_BYTES)?;
+        Ok(read_beside(&bytes).map(|seal| seal.record))
     }
 
     /// Refuses files of a thread, which are pruned with it, and files on which all threads of a
@@ -172,7 +203,10 @@ impl Tools<'_> {
             records.push(self.newest(&whole(&report)?)?.to_log());
         }
         let has_seals = self.host.fs.metadata(&seal_path(path)).is_ok();
-        if has_seals && !records.iter().any(is_observed) {
+        let beside = self.document_beside(path)?;
+        let is_known =
+            |logged: &LoggedHead| is_observed(logged) || Some(logged.head.record) == beside;
+        if has_seals && !records.iter().any(is_known) {
             let text = "this home does not know the seals beside it; without this file they cannot be verified";
             return Err(Failure::new(text));
         }
@@ -192,7 +226,7 @@ impl Tools<'_> {
         tombstone: &Tombstone,
         is_new: bool,
     ) -> Result<PrunedRecord, Failure> {
-        let last = last_of(path, tombstone);
+        let last = self.last_of(path, tombstone)?;
         let mut files = self.set_aside(path, tombstone)?;
         if last != path && self.host.fs.metadata(&last).is_ok() {
             files.push(last.clone());
@@ -216,6 +250,15 @@ impl Tools<'_> {
         })
     }
 
+    /// The file that is deleted last: the seals of a log or of a document, if they are beside it.
+    fn last_of(&self, path: &Path, tombstone: &Tombstone) -> Result<PathBuf, Failure> {
+        let has_log = tombstone.statement().records.iter().any(is_observed);
+        Ok(match has_log || self.document_beside(path)?.is_some() {
+            true => seal_path(path),
+            false => path.to_owned(),
+        })
+    }
+
     /// The files with bytes that were moved out of a scroll, or out of the seals of a log.
     fn set_aside(&self, path: &Path, tombstone: &Tombstone) -> Result<Vec<PathBuf>, Failure> {
         let mut found = Vec::new();
@@ -228,14 +271,6 @@ impl Tools<'_> {
             found.extend(tails_of(&*self.host.fs, &of)?);
         }
         Ok(found)
-    }
-}
-
-/// The file that is deleted last.
-fn last_of(path: &Path, tombstone: &Tombstone) -> PathBuf {
-    match tombstone.statement().records.iter().any(is_observed) {
-        true => seal_path(path),
-        false => path.to_owned(),
     }
 }
 

@@ -9,6 +9,9 @@
 //! If it is killed in between, the next `prune` of the same record completes it: the tombstone
 //! exists, and so does the record.
 //!
+//! A record is deleted if it has ended, or is older than the given age. Without `--yes`, the records
+//! are listed before a question on the terminal.
+//!
 //! [`file`] prunes native transcripts in files, [`elsewhere`] those in databases and object
 //! storage.
 //! [`held`] prunes other records in files, [`stored`] ledgers and lineages in stores.
@@ -33,10 +36,11 @@ use crate::verifying;
 use clap::Args;
 use serde::Serialize;
 use std::ffi::OsStr;
+use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal_core::key::{LocalSigner, Signer as _};
-use threadseal_core::record::Head;
+use threadseal_core::record::{Head, RecordId};
 use threadseal_core::report::{Report, Verdict};
 use threadseal_core::tlog::entry::LoggedHead;
 use threadseal_core::tlog::tombstone::{Statement, Tombstone};
@@ -45,7 +49,7 @@ use threadseal_formats::lineage::AgentName;
 use threadseal_formats::transcript::manifest::parse_line;
 use threadseal_log::SealLog;
 use threadseal_store::examine::first_line;
-use threadseal_store::heads::StoredHead;
+use threadseal_store::heads::{RecordKind, StoredHead};
 use threadseal_store::home::Home;
 use threadseal_store::host::Host;
 use threadseal_store::read::open_regular;
@@ -58,13 +62,16 @@ use threadseal_verify::verifier::pruned::is_newest;
 /// Microseconds of an hour.
 const HOUR: u64 = 3_600_000_000;
 
+/// Bytes of an answer to the question.
+const MAX_ANSWER: u64 = 64;
+
 /// What `prune` takes.
 #[derive(Debug, Args)]
 pub(crate) struct PruneArgs {
     /// Records to prune: native transcripts, scrolls, logs with detached seals, sealed documents,
     /// folders of threads, or threads of the project. STORE#NAME names a transcript in object
-    /// storage (s3://…), postgres://…#THREAD a thread in a database. With --older-than: folders.
-    /// With --run or --agent: the store, as a folder, sqlite:FILE, postgres://… or s3://…
+    /// storage (s3://…), postgres://…#THREAD a thread in a database. With --older-than: also
+    /// folders. With --run or --agent: the store, as a folder, sqlite:FILE, postgres://… or s3://…
     #[arg(value_name = "RECORD", required = true)]
     records: Vec<PathBuf>,
     /// Reason, which every reader of the tombstone can see
@@ -73,19 +80,22 @@ pub(crate) struct PruneArgs {
     /// Name of the person who prunes [default: the name of the key]
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
-    /// Prune the ended transcripts in these folders that were not sealed for this long: 90d, 12h.
-    /// Also prune the logs that were neither sealed nor written for this long
+    /// Prune only what was not sealed for this long: 90d, 12h. Logs, scrolls, ledgers and
+    /// checkpoints that have no end need it. In folders: ended transcripts and logs
     #[arg(long, value_name = "AGE", value_parser = parse_age)]
     older_than: Option<u64>,
     /// Prune the ledger of this run, in the store
-    #[arg(long, value_name = "ID", value_parser = RunId::parse, conflicts_with_all = ["older_than", "agent"])]
+    #[arg(long, value_name = "ID", value_parser = RunId::parse, conflicts_with = "agent")]
     run: Option<RunId>,
     /// Prune the checkpoints of this agent, in the store; its key stays
-    #[arg(long, value_name = "NAME", value_parser = AgentName::parse, conflicts_with = "older_than")]
+    #[arg(long, value_name = "NAME", value_parser = AgentName::parse)]
     agent: Option<AgentName>,
     /// Only list what would be deleted
     #[arg(long)]
     dry_run: bool,
+    /// Delete without a question; without a terminal nothing is deleted otherwise
+    #[arg(long)]
+    yes: bool,
     #[command(flatten)]
     signing: SigningArgs,
 }
@@ -102,10 +112,17 @@ struct PrunedRecord {
     left: Vec<String>,
 }
 
+impl PrunedRecord {
+    fn line(&self, word: &str) -> String {
+        let (path, files) = (Clean(&self.path), self.files.len() + 1);
+        format!("{word}  {path}  {files} files  head {}", self.head)
+    }
+}
+
 #[derive(Serialize)]
 struct PruneOutput<'a> {
     schema: &'static str,
-    /// Did the run only list deletions?
+    /// Were records only listed, and not deleted?
     dry_run: bool,
     pruned: &'a [PrunedRecord],
     refused: &'a [PathError],
@@ -115,6 +132,8 @@ struct PruneOutput<'a> {
 /// The parts of the home that pruning needs.
 struct Tools<'a> {
     args: &'a PruneArgs,
+    /// Are records only listed, and not deleted?
+    is_dry: bool,
     context: &'a Context,
     home: Home,
     host: Host,
@@ -131,44 +150,67 @@ struct Grave<'g> {
     left: Vec<String>,
 }
 
+/// What is pruned by one call of the command.
+enum Target<'t> {
+    File(PathBuf),
+    Run(&'t Path, &'t RunId),
+    Agent(&'t Path, &'t AgentName),
+}
+
+/// The results of one pass over all targets.
+#[derive(Default)]
+struct Passed<'t> {
+    /// The targets of `pruned`, in the same order.
+    targets: Vec<Target<'t>>,
+    pruned: Vec<PrunedRecord>,
+    refused: Vec<PathError>,
+}
+
 /// Prunes the records that the arguments name.
 pub(crate) fn run(args: &PruneArgs, context: &Context, out: &mut Out) -> Outcome {
-    let tools = Tools::new(args, context)?;
-    let (mut pruned, mut refused) = (Vec::new(), Vec::new());
-    let mut take = |path: &Path, done: Result<PrunedRecord, Failure>| match done {
-        Ok(done) => pruned.push(done),
-        Err(failure) => {
-            // The address of a store can contain a password.
-            let shown = path.to_str().map(record::without_secrets);
-            let shown = shown.map_or_else(|| path.to_owned(), PathBuf::from);
-            refused.push(PathError::of(Some(&shown), &failure.about(&shown).into()));
+    let mut tools = Tools::new(args, context)?;
+    let mut passed = tools.find()?;
+    let targets = std::mem::take(&mut passed.targets);
+    tools.is_dry = args.dry_run || !args.yes;
+    tools.pass(targets, &mut passed);
+    let is_asked = tools.is_dry && !args.dry_run && !passed.pruned.is_empty();
+    if is_asked && io::stdin().is_terminal() && io::stderr().is_terminal() {
+        let lines = passed
+            .pruned
+            .iter()
+            .map(|listed| listed.line("would prune"));
+        lines.for_each(|line| complain(&line));
+        if !confirm(passed.pruned.len())? {
+            return Err(Failure::new("nothing was deleted: the answer was not yes"));
         }
-    };
-    match (args.records.as_slice(), &args.run, &args.agent) {
-        ([store], Some(run), _) => take(store, tools.prune_run(store, run)),
-        ([store], None, Some(agent)) => take(store, tools.prune_agent(store, agent)),
-        (_, None, None) => {
-            for named in &args.records {
-                match tools.paths(named) {
-                    Ok(paths) => paths
-                        .iter()
-                        .for_each(|path| take(path, tools.prune_file(path))),
-                    Err(failure) => take(named, Err(failure)),
-                }
-            }
-        }
-        _ => {
-            return Err(Failure::new(
-                "--run and --agent select from one store; name only one store",
-            ));
-        }
+        tools.is_dry = false;
+        let targets = std::mem::take(&mut passed.targets);
+        passed.pruned.clear();
+        tools.pass(targets, &mut passed);
     }
-    let exit = match refused.is_empty() {
+    let is_unanswered = is_asked && tools.is_dry;
+    let exit = match passed.refused.is_empty() && !is_unanswered {
         true => Exit::Done,
         false => Exit::NoVerdict,
     };
-    tell(args, &pruned, &refused, exit, context, out);
+    tell(tools.is_dry, &passed, exit, context, out);
+    if is_unanswered {
+        complain("nothing was deleted: there is no terminal for the question; hint: add --yes");
+    }
     Ok(exit)
+}
+
+/// Asks on the terminal; true for yes.
+fn confirm(records: usize) -> Result<bool, Failure> {
+    let failed = |error: io::Error| Failure::new(format!("cannot ask on the terminal: {error}"));
+    let noun = if records == 1 { "record" } else { "records" };
+    let mut terminal = io::stderr().lock();
+    write!(terminal, "delete {records} {noun}? [y/N] ").map_err(failed)?;
+    terminal.flush().map_err(failed)?;
+    let mut answer = String::new();
+    let mut input = io::stdin().lock().take(MAX_ANSWER);
+    input.read_line(&mut answer).map_err(failed)?;
+    Ok(["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str()))
 }
 
 impl<'a> Tools<'a> {
@@ -180,6 +222,7 @@ impl<'a> Tools<'a> {
         })?;
         Ok(Self {
             args,
+            is_dry: true,
             context,
             home: context.existing_home()?,
             host: context.host()?,
@@ -188,11 +231,58 @@ impl<'a> Tools<'a> {
         })
     }
 
+    /// The records that the arguments name, as targets.
+    fn find(&self) -> Result<Passed<'a>, Failure> {
+        let mut found = Passed::default();
+        match (
+            self.args.records.as_slice(),
+            &self.args.run,
+            &self.args.agent,
+        ) {
+            ([store], Some(run), _) => found.targets.push(Target::Run(store, run)),
+            ([store], None, Some(agent)) => found.targets.push(Target::Agent(store, agent)),
+            (records, None, None) => {
+                for named in records {
+                    match self.paths(named) {
+                        Ok(paths) => found.targets.extend(paths.into_iter().map(Target::File)),
+                        Err(failure) => found.refused.push(refusal(named, failure)),
+                    }
+                }
+            }
+            _ => {
+                return Err(Failure::new(
+                    "--run and --agent select from one store; name only one store",
+                ));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Prunes or lists each target. What is refused is not among the targets of the next pass.
+    fn pass(&self, targets: Vec<Target<'a>>, passed: &mut Passed<'a>) {
+        for target in targets {
+            let (named, done) = match &target {
+                Target::File(path) => (path.clone(), self.prune_file(path)),
+                Target::Run(store, run) => (store.to_path_buf(), self.prune_run(store, run)),
+                Target::Agent(store, agent) => {
+                    (store.to_path_buf(), self.prune_agent(store, agent))
+                }
+            };
+            match done {
+                Ok(done) => {
+                    passed.pruned.push(done);
+                    passed.targets.push(target);
+                }
+                Err(failure) => passed.refused.push(refusal(&named, failure)),
+            }
+        }
+    }
+
     /// The paths of an argument.
     fn paths(&self, named: &Path) -> Result<Vec<PathBuf>, Failure> {
         match self.args.older_than {
-            None => file::path_of(self.args, named, self.context).map(|path| vec![path]),
-            Some(age) => self.older(named, age),
+            Some(_) if named.is_dir() => self.older(named),
+            _ => file::path_of(self.args, named, self.context).map(|path| vec![path]),
         }
     }
 
@@ -253,6 +343,34 @@ impl<'a> Tools<'a> {
         })
     }
 
+    /// Refuses a record that neither has ended nor is older than the age that was given, and any
+    /// that is younger than that age.
+    fn refuse_running(&self, record: &RecordId) -> Result<(), Failure> {
+        let Some(stored) = self.host.heads.fetch(record)? else {
+            return Ok(());
+        };
+        // Each seal of a document is of a whole one.
+        let has_ended = stored.is_final || stored.kind == RecordKind::Document;
+        match self.oldest()? {
+            None if has_ended => Ok(()),
+            None => Err(Failure::new(
+                "it has no end, so a program may still write to it; hint: threadseal prune --older-than AGE RECORD",
+            )),
+            Some(before) if stored.updated.as_micros() < before => Ok(()),
+            Some(_) => Err(Failure::new(
+                "it was sealed too recently: --older-than excludes it",
+            )),
+        }
+    }
+
+    /// The time, in microseconds, before which the last seal of each record must be. None where no
+    /// age was given.
+    fn oldest(&self) -> Result<Option<u64>, Failure> {
+        let now = self.context.now()?.as_micros();
+        let age = self.args.older_than;
+        Ok(age.map(|age| now.saturating_sub(age)))
+    }
+
     /// Signs a tombstone of these records; the first one is the named record.
     fn sign(&self, records: Vec<LoggedHead>) -> Result<Tombstone, Failure> {
         let by = self.args.by.clone();
@@ -275,7 +393,7 @@ impl<'a> Tools<'a> {
         drop: impl FnOnce(&[PathBuf]) -> Result<(), Failure>,
     ) -> Result<PrunedRecord, Failure> {
         let records = &tombstone.statement().records;
-        if !self.args.dry_run {
+        if !self.is_dry {
             if is_new {
                 tombstones::put(&*self.host.fs, grave.place, tombstone)?;
             }
@@ -292,15 +410,10 @@ impl<'a> Tools<'a> {
         })
     }
 
-    /// The ended transcripts below `folder` that this home did not seal for `age`, and the logs
-    /// without a write for that time.
-    fn older(&self, folder: &Path, age: u64) -> Result<Vec<PathBuf>, Failure> {
-        if !folder.is_dir() {
-            return Err(
-                Failure::new("--older-than needs a folder, and this is not a folder").about(folder),
-            );
-        }
-        let before = self.context.now()?.as_micros().saturating_sub(age);
+    /// The ended transcripts below `folder` that this home did not seal for the given age, and the
+    /// logs without a write for that time.
+    fn older(&self, folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+        let before = self.oldest()?.unwrap_or_default();
         let mut found = Vec::new();
         for file in inputs::find(&[folder.to_owned()], &record::stores()).files {
             match file.path.extension().and_then(OsStr::to_str) {
@@ -347,39 +460,31 @@ fn parse_age(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "write an age in days or hours: 90d, 12h".to_owned())
 }
 
-fn tell(
-    args: &PruneArgs,
-    pruned: &[PrunedRecord],
-    refused: &[PathError],
-    exit: Exit,
-    context: &Context,
-    out: &mut Out,
-) {
+/// The address of a store can contain a password.
+fn refusal(named: &Path, failure: Failure) -> PathError {
+    let shown = named.to_str().map(record::without_secrets);
+    let shown = shown.map_or_else(|| named.to_owned(), PathBuf::from);
+    PathError::of(Some(&shown), &failure.about(&shown).into())
+}
+
+fn tell(is_dry: bool, passed: &Passed<'_>, exit: Exit, context: &Context, out: &mut Out) {
+    let (pruned, refused) = (&passed.pruned, &passed.refused);
     for error in refused {
         complain(&error.message);
     }
     if context.json {
         out.json(&PruneOutput {
             schema: "threadseal.prune/1",
-            dry_run: args.dry_run,
+            dry_run: is_dry,
             pruned,
             refused,
             exit: exit.code(),
         });
         return;
     }
-    let word = if args.dry_run {
-        "would prune"
-    } else {
-        "pruned"
-    };
+    let word = if is_dry { "would prune" } else { "pruned" };
     for done in pruned {
-        let files = done.files.len() + 1;
-        out.line(format_args!(
-            "{word}  {}  {files} files  head {}",
-            Clean(&done.path),
-            done.head
-        ));
+        out.line(done.line(word));
         for name in done.left.iter().filter(|_| !context.quiet) {
             complain(&format!("note: {} stays in its folder", Clean(name)));
         }
@@ -387,7 +492,7 @@ fn tell(
     if pruned.is_empty() && refused.is_empty() {
         out.line("nothing to prune");
     }
-    if !pruned.is_empty() && !args.dry_run && !context.quiet {
+    if !pruned.is_empty() && !is_dry && !context.quiet {
         complain(
             "note: the registry, budgets, knowledge and summaries of the project, other threads, mirrors and backups may still \
              name these records or contain their content",

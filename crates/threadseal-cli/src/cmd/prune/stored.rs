@@ -106,6 +106,7 @@ impl Tools<'_> {
             record: first,
             ..head
         })?;
+        self.refuse_running(&first)?;
         let mut records = vec![stored.to_log()];
         for other in others {
             records.extend(self.host.heads.fetch(other)?.map(|known| known.to_log()));
@@ -194,6 +195,7 @@ impl Tools<'_> {
         let stored = stored.ok_or_else(|| {
             Failure::new("its newest checkpoint is not the one that this home knows: it was written elsewhere, or its head is lost")
         })?;
+        self.refuse_running(&last)?;
         let mut records: Vec<LoggedHead> = vec![self.newest(&stored.head)?.to_log()];
         // An agent that changed to v0x05 was known by its key before.
         for link in store.history(agent)? {

@@ -4,8 +4,11 @@
 //! record replaces it. That seal must be of the same key or its predecessor: the seal of another key
 //! is never removed. If the file was rewritten without its seal, the next version follows the last
 //! one that this host sealed here.
+//!
+//! Outside a project's `.ai` the seal is in a file of its own, and the document stays as it is. A
+//! document with a seal in it keeps it there.
 
-use super::{Action, Sealed, Sealing};
+use super::{Action, Sealed, Sealing, log};
 use crate::exit::Failure;
 use std::path::Path;
 use threadseal_core::error::ErrorKind;
@@ -14,13 +17,18 @@ use threadseal_core::limits::MAX_DOCUMENT_BYTES;
 use threadseal_core::record::{Head, RecordId};
 use threadseal_core::report::{FindingCode, Profile, Report, SignerReport, SignerStatus};
 use threadseal_formats::document::{
-    self, DocumentKind, NativeSealing, Options, RyeSigning, sign_native, sign_rye,
+    self, DocumentKind, MAX_BESIDE_BYTES, NativeSealing, Options, RyeSigning, is_beside,
+    sign_beside, sign_native, sign_rye,
 };
 use threadseal_store::atomic::{self, Mode, SHARED_FILE};
 use threadseal_store::examine;
 use threadseal_store::heads::{Durability, RecordKind, StoredHead};
 use threadseal_store::host::Published;
-use threadseal_store::read::{RegularFile, Stability, open_regular};
+use threadseal_store::observer::{read_seal_file, seal_path};
+use threadseal_store::read::{RegularFile, Stability, open_regular, read_small};
+
+/// The folder of a project's items.
+const AI_FOLDER: &str = ".ai";
 
 pub(super) fn seal(
     sealing: &Sealing<'_>,
@@ -54,7 +62,23 @@ fn seal_natively(
     let path = file.path();
     let bytes = file.read_whole(MAX_DOCUMENT_BYTES)?;
     let naming = examine::naming_leaves(file)?;
-    let before = look(sealing, &bytes, kind)?;
+    let inside = look(sealing, &bytes, kind)?;
+    let is_inside = inside.profile == Profile::Native || sealing.args.inline || is_of_project(path);
+    let beside = match seals_beside(sealing, path)? {
+        Beside::Nothing => None,
+        Beside::OfLog if is_inside => None,
+        Beside::OfLog => return log::seal(sealing, path),
+        Beside::OfDocument(_) if sealing.args.inline => {
+            let message = "its seal is beside it; remove FILE.seal to seal it with --inline";
+            return Err(Failure::new(message));
+        }
+        Beside::OfDocument(seal) => Some(seal),
+    };
+    let is_inside = is_inside && beside.is_none();
+    let before = match &beside {
+        Some(seal) => look_beside(sealing, &bytes, seal, kind)?,
+        None => inside,
+    };
     let sealed_before = before.head.filter(|_| before.profile == Profile::Native);
     if let Some(head) = sealed_before {
         if before
@@ -89,18 +113,24 @@ fn seal_natively(
         }
     }
     let (record, seq) = version(sealing, file, sealed_before.as_ref(), signer)?;
-    let signed = sign_native(
-        &bytes,
-        kind,
-        &NativeSealing {
-            record,
-            seq,
-            time: sealing.host.clock.now()?,
-            signer,
-        },
-    )?;
-    replace(sealing, file, &signed)?;
-    let after = look(sealing, &signed, kind)?;
+    let native = NativeSealing {
+        record,
+        seq,
+        time: sealing.host.clock.now()?,
+        signer,
+    };
+    let after = match is_inside {
+        true => {
+            let signed = sign_native(&bytes, kind, &native)?;
+            replace(sealing, file, path, &signed)?;
+            look(sealing, &signed, kind)?
+        }
+        false => {
+            let seal = sign_beside(&bytes, kind, &native)?;
+            replace(sealing, file, &seal_path(path), &seal)?;
+            look_beside(sealing, &bytes, &seal, kind)?
+        }
+    };
     if let Some(head) = after.head {
         sealing.host.publish(&Published {
             head,
@@ -115,6 +145,32 @@ fn seal_natively(
         })?;
     }
     Ok(Sealed::new(path, "native", Action::Sealed).with_head(after.head.as_ref()))
+}
+
+/// Is the file in the `.ai` of a project, whose readers expect the seal in it?
+fn is_of_project(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str() == AI_FOLDER)
+}
+
+/// What the seal file beside a document holds.
+enum Beside {
+    Nothing,
+    /// The seal of the document: the seal file.
+    OfDocument(Vec<u8>),
+    /// Seals of its lines: it was sealed as a log.
+    OfLog,
+}
+
+fn seals_beside(sealing: &Sealing<'_>, path: &Path) -> Result<Beside, Failure> {
+    let seals = seal_path(path);
+    Ok(match read_seal_file(&sealing.host, &seals)? {
+        None => Beside::Nothing,
+        Some(bytes) if is_beside(&bytes) => {
+            let fs = &*sealing.host.fs;
+            Beside::OfDocument(read_small(fs, &seals, MAX_BESIDE_BYTES)?)
+        }
+        Some(_) => Beside::OfLog,
+    })
 }
 
 /// Is it this key, or one of its predecessors?
@@ -204,7 +260,7 @@ fn seal_as_rye(
             signer,
         },
     )?;
-    replace(sealing, file, &signed)?;
+    replace(sealing, file, file.path(), &signed)?;
     Ok(Sealed::new(file.path(), "rye", Action::Sealed))
 }
 
@@ -214,17 +270,29 @@ fn look(sealing: &Sealing<'_>, bytes: &[u8], kind: DocumentKind) -> Result<Repor
     Ok(document::verify(bytes, &options)?.report)
 }
 
-fn replace(sealing: &Sealing<'_>, file: &RegularFile, signed: &[u8]) -> Result<(), Failure> {
+fn look_beside(
+    sealing: &Sealing<'_>,
+    bytes: &[u8],
+    seal: &[u8],
+    kind: DocumentKind,
+) -> Result<Report, Failure> {
+    let now = sealing.host.clock.now()?;
+    let options = Options::new(kind, &sealing.trust, now);
+    Ok(document::verify_beside(bytes, seal, &options).report)
+}
+
+/// Writes `to`, the document or its seal file, if the document is still as it was read.
+fn replace(
+    sealing: &Sealing<'_>,
+    file: &RegularFile,
+    to: &Path,
+    signed: &[u8],
+) -> Result<(), Failure> {
     if file.stability()? != Stability::Same {
         return Err(Failure::new(
             "it changed while it was sealed; seal it again",
         ));
     }
     let mode = Mode::KeepOr(SHARED_FILE);
-    Ok(atomic::replace(
-        &*sealing.host.fs,
-        file.path(),
-        signed,
-        mode,
-    )?)
+    Ok(atomic::replace(&*sealing.host.fs, to, signed, mode)?)
 }

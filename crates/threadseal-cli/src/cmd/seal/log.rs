@@ -124,7 +124,8 @@ fn record_of(
     }
     let file = open_regular(&*host.fs, log)?;
     let stripped = examine::stripped_of(&file, host)?;
+    let is_gone = |earlier: &PathBuf| host.fs.symlink_metadata(earlier).is_err();
     Ok(stripped
-        .filter(|found| found.certain)
+        .filter(|found| found.certain || found.sealed_at.as_ref().is_some_and(is_gone))
         .map(|found| found.record))
 }

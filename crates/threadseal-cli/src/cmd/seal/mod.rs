@@ -5,7 +5,8 @@
 //! | native transcript | a checkpoint; a tail is moved into a file beside it, or adopted on request
 //! |
 //! | other `.jsonl` | a seal in `FILE.seal`; with `--profile rye` a Rye checkpoint |
-//! | document | a native seal in the file; with `--profile rye` Rye's signature |
+//! | document | a native seal in `FILE.seal`; in a project's `.ai`, and with `--inline`, in the file |
+//! | document, `--profile rye` | Rye's signature in the file |
 //!
 //! Each file is verified first; a file that does not fit its seals is not sealed.
 
@@ -16,13 +17,13 @@ mod transcript;
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::keyring::Keyring;
+use crate::options;
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use crate::record;
 use crate::render::clean::Clean;
 use crate::render::json::PathError;
 use crate::trust_file;
-use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -64,15 +65,19 @@ pub(crate) struct SealArgs {
     /// another machine; that key then seals no more
     #[arg(long)]
     take_over: bool,
-    /// Write the seal into FILE.seal, for any kind of file
-    #[arg(long, conflicts_with = "profile")]
+    /// Seal any kind of file as a log, line by line: the seals are in FILE.seal
+    #[arg(long, conflicts_with_all = ["profile", "inline"])]
     detached: bool,
+    /// Write the seal of a document into it [default: in a project's .ai, and where a seal is in
+    /// it; elsewhere the seal is in FILE.seal, and the file stays as it is]
+    #[arg(long, conflicts_with = "profile")]
+    inline: bool,
     /// End the record of a log that its seals no longer fit, and begin a new one. The home keeps
     /// the old seals, and its log gets an entry
     #[arg(long, requires = "why", conflicts_with = "profile")]
     restart: bool,
     /// Reason of --restart, which every reader of the home's tombstones can see
-    #[arg(long, value_name = "TEXT", requires = "restart", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "TEXT", requires = "restart", value_parser = options::reason)]
     why: Option<String>,
     /// Longest wait for another process that seals the same log, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_WAIT_SECONDS, value_parser = clap::value_parser!(u64).range(..=MAX_WAIT_SECONDS))]
@@ -181,6 +186,10 @@ impl Sealing<'_> {
         }
         if self.args.take_over && (self.args.detached || kind != Some(Kind::Native)) {
             let message = "--take-over is for native records, whose keys may be elsewhere";
+            return Err(Failure::new(message).about(path));
+        }
+        if self.args.inline && !matches!(kind, Some(Kind::Document(_))) {
+            let message = "--inline is for documents";
             return Err(Failure::new(message).about(path));
         }
         let in_store = record::address_of(path).is_some();

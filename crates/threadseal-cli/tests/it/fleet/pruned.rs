@@ -134,7 +134,7 @@ fn what_was_changed_cut_or_is_open_in_a_database_is_not_pruned_and_no_forged_tom
     }
     prune(sandbox, &format!("{}#demo/none", ended.url), 2);
     let stranger = sandbox.home().with_file_name("stranger");
-    for arguments in ["init -q", &format!("prune {address}")] {
+    for arguments in ["init -q", &format!("prune --yes {address}")] {
         let mut command = sandbox.command();
         command
             .args(words(arguments))

@@ -148,7 +148,7 @@ fn what_was_pruned_or_went_on_elsewhere_is_not_missing() {
             }
             let kept = sandbox.path("kept");
             copy(&runs, &kept);
-            sandbox.ok(format!("prune {store} --run r1"));
+            sandbox.ok(format!("prune --yes {store} --run r1 --older-than 0h"));
             for command in ["verify", "ledger verify", "verify --all"] {
                 sandbox.ok(format!("{command} {store}"));
             }

@@ -83,7 +83,7 @@ fn json_carries_what_the_original_would_have_answered() {
 fn a_sealed_text_without_a_telling_name_stays_in_sight_whatever_is_added() {
     let sandbox = ready();
     let path = sandbox.write("d/run.sh", "#!/bin/sh\necho ok\n");
-    sandbox.ok("seal d/run.sh");
+    sandbox.ok("seal --inline d/run.sh");
     let sealed = fs::read(&path).unwrap();
     fs::remove_file(&path).unwrap();
     let much = "# more\n".repeat(100_000).into_bytes();
@@ -114,7 +114,7 @@ fn an_expected_head_is_held_against_the_record_that_it_is_of() {
     let sandbox = ready();
     sandbox.write("d.md", "text\n");
     let mut heads = Vec::new();
-    for arguments in ["seal d.md", "seal --detached d.md"] {
+    for arguments in ["seal --inline d.md", "seal --detached d.md"] {
         let sealed = sandbox.ok(format!("{arguments} --json"));
         let head = sealed.json()["results"][0]["head"].text().to_owned();
         heads.push(head);
@@ -136,4 +136,112 @@ fn an_expected_head_is_held_against_the_record_that_it_is_of() {
     for result in results.list() {
         assert_eq!(result["verdict"], "foreign", "{results}");
     }
+}
+
+// T-DOC-08
+#[test]
+fn a_seal_beside_a_document_leaves_it_as_it_is_and_covers_all_of_it() {
+    for (name, text, other) in [
+        ("plan.json", "{\"n\": 1}\n", "{\"n\": 2}\n"),
+        ("run.py", "print(1)\n", "print(2)\n"),
+        ("notes.md", "# One\n", "# Two\n"),
+    ] {
+        let sandbox = ready();
+        let path = sandbox.write(name, text);
+        sandbox.ok(format!("seal {name}"));
+        assert_eq!(read(&path), text, "{name}");
+        let seal = sandbox.path(format!("{name}.seal"));
+        let report = sandbox.report(format!("verify {name}"));
+        report.is(json!({"verdict": "verified", "profile": "native", "completeness": "head"}));
+        sandbox.exits(0, "verify .");
+        sandbox.exits(0, format!("verify {name}.seal"));
+        sandbox.ok(format!("seal {name}")).prints("unchanged");
+
+        // An edit is evidence until the owner seals it as the next version.
+        let first = fs::read(&seal).unwrap();
+        sandbox.write(name, other);
+        sandbox.exits(1, format!("verify {name}"));
+        sandbox.ok(format!("seal {name}"));
+        sandbox.exits(0, format!("verify {name}"));
+        let second = fs::read(&seal).unwrap();
+        sandbox.write(name, text);
+        fs::write(&seal, &first).unwrap();
+        let older = sandbox.report(format!("verify {name}"));
+        assert_eq!(older["verdict"], "rolled_back", "{name}");
+        sandbox.write(name, other);
+        sandbox.exits(1, format!("verify {name}"));
+
+        // A seal that is gone or spoilt.
+        fs::remove_file(&seal).unwrap();
+        sandbox.exits(1, format!("verify {name}"));
+        fs::write(&seal, &second[..second.len() - 1]).unwrap();
+        sandbox.exits(1, format!("verify {name}"));
+        fs::write(&seal, &second).unwrap();
+        sandbox.exits(0, format!("verify {name}"));
+        fs::remove_file(&path).unwrap();
+        sandbox.exits(2, format!("verify {name}"));
+        sandbox.exits(1, format!("verify {name}.seal"));
+        sandbox.exits(1, "verify .");
+    }
+}
+
+// T-DOC-09
+#[test]
+fn a_document_that_is_moved_or_copied_is_found_by_its_seal() {
+    let sandbox = ready();
+    sandbox.write("a.md", "# One\n");
+    sandbox.ok("seal a.md");
+    let (from, seal) = (sandbox.path("a.md"), sandbox.path("a.md.seal"));
+    // Both, into a folder.
+    fs::create_dir(sandbox.path("d")).unwrap();
+    fs::rename(&from, sandbox.path("d/b.md")).unwrap();
+    fs::rename(&seal, sandbox.path("d/b.md.seal")).unwrap();
+    sandbox.exits(0, "verify d/b.md");
+    sandbox.exits(0, "verify .");
+    // The document alone.
+    fs::rename(sandbox.path("d/b.md.seal"), &seal).unwrap();
+    let report = sandbox.report("verify d/b.md");
+    assert_eq!(report["verdict"], "verified");
+    report.codes().has("seals_elsewhere");
+    sandbox.exits(0, "verify .");
+    sandbox.exits(0, "verify a.md.seal");
+    sandbox.write("d/b.md", "# Two\n");
+    sandbox.exits(1, "verify .");
+    sandbox.write("d/b.md", "# One\n");
+    // A stranger's seal over the same content proves nothing here.
+    sandbox.exits(0, "verify d/b.md");
+    let stranger = ready();
+    stranger.write("d/b.md", "# One\n");
+    stranger.ok("seal d/b.md");
+    fs::copy(stranger.path("d/b.md.seal"), sandbox.path("d/b.md.seal")).unwrap();
+    sandbox.exits(3, "verify d/b.md");
+}
+
+#[test]
+fn the_seal_of_a_document_is_in_it_on_request_and_in_a_project() {
+    let sandbox = ready();
+    sandbox.write("a.json", "{\"n\":1}\n");
+    sandbox.ok("seal --inline a.json");
+    assert!(!sandbox.path("a.json.seal").exists());
+    sandbox.read("a.json").has("_threadseal");
+    replace(sandbox.path("a.json"), "\"n\":1", "\"n\":2");
+    sandbox.ok("seal a.json");
+    assert!(!sandbox.path("a.json.seal").exists());
+    sandbox.write("p/.ai/tools/run.py", "print(1)\n");
+    sandbox.ok("seal p/.ai/tools/run.py");
+    sandbox.read("p/.ai/tools/run.py").has("threadseal:signed:");
+    // What was sealed as a log continues as one.
+    sandbox.write("b.md", "# One\n");
+    sandbox.ok("seal --detached b.md");
+    fs::write(sandbox.path("b.md"), "# One\nmore\n").unwrap();
+    sandbox.ok("seal b.md");
+    assert_eq!(sandbox.report("verify b.md")["profile"], "observed");
+    sandbox.write("c.md", "# One\n");
+    sandbox.ok("seal c.md");
+    sandbox.exits(2, "seal --inline c.md").warns("beside it");
+    sandbox.exits(2, "seal --detached c.md");
+    sandbox.write("c.log", "one\n");
+    sandbox
+        .exits(2, "seal --inline c.log")
+        .warns("--inline is for");
 }
