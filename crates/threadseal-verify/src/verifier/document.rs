@@ -62,9 +62,14 @@ pub(super) fn look_beside(
     context.advance(file.size());
     let kind = kind.or_else(|| Some(document::read_beside(seal)?.kind));
     let kind = kind.unwrap_or(DocumentKind::Markdown);
-    judge(context, file.path(), kind, |options| {
+    let mut report = judge(context, file.path(), kind, |options| {
         Ok(document::verify_beside(&bytes, seal, options).report)
-    })
+    })?;
+    let stored = report.record.map(|record| context.host.heads.fetch(&record));
+    if stored.transpose()?.flatten().is_none() {
+        log::hold_if_log(context, file, &mut report)?;
+    }
+    Ok(report)
 }
 
 /// A seal file of a document: the document is verified instead, or is missing.

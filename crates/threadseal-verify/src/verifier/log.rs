@@ -11,6 +11,7 @@ use threadseal_core::report::{Finding, FindingCode, Format, Profile, Report, Ver
 use threadseal_formats::transcript::VerifyOptions;
 use threadseal_formats::transcript::observed::{self, SealFile};
 use threadseal_store::examine::{self, Stripped};
+use threadseal_store::heads::RecordKind;
 use threadseal_store::moved::SealedLines;
 use threadseal_store::observer::{self, seal_path};
 use threadseal_store::read::RegularFile;
@@ -173,6 +174,27 @@ pub(super) fn hold_if_bare(
         *report = sealed(context, file, &seals)?;
     }
     Ok(())
+}
+
+/// Holds it against a file with the seal of a document, which this host did not make, that this host
+/// once sealed it as a log or a transcript. A document is replaced in good faith.
+///
+/// # Errors
+/// As [`hold_if_stripped`].
+pub(super) fn hold_if_log(
+    context: &Context,
+    file: &RegularFile,
+    report: &mut Report,
+) -> Result<(), VerifyError> {
+    let Some(stripped) = examine::stripped_of(file, &context.host)? else {
+        return Ok(());
+    };
+    match context.host.heads.fetch(&stripped.record)? {
+        Some(known) if known.kind != RecordKind::Document => {
+            hold_if_stripped(context, file, report)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Holds it against a file without seals that this host once sealed it.

@@ -217,6 +217,24 @@ fn a_document_that_is_moved_or_copied_is_found_by_its_seal() {
     sandbox.exits(3, "verify d/b.md");
 }
 
+// T-OBS-03
+#[test]
+fn the_seal_of_a_document_replaces_no_seals_of_a_log() {
+    let (sandbox, stranger) = (ready(), ready());
+    let lines = "{\"n\":1}\n{\"n\":2}\n{\"n\":3}\n";
+    sandbox.write("y.jsonl", lines);
+    sandbox.ok("seal y.jsonl");
+    let edited = lines.replace('3', "9");
+    stranger.write("y.md", &edited);
+    stranger.ok("seal y.md");
+    sandbox.write("y.jsonl", &edited);
+    fs::copy(stranger.path("y.md.seal"), sandbox.path("y.jsonl.seal")).unwrap();
+    let report = sandbox.report("verify y.jsonl");
+    assert_eq!(report["verdict"], "tampered");
+    sandbox.exits(1, "verify .");
+    sandbox.exits(2, "seal y.jsonl");
+}
+
 #[test]
 fn the_seal_of_a_document_is_in_it_on_request_and_in_a_project() {
     let sandbox = ready();
