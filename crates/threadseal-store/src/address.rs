@@ -45,6 +45,17 @@ pub fn folder_of(address: &str) -> Result<Option<PathBuf>, Error> {
     }
 }
 
+/// The file that an address of SQLite names; `None` for any other.
+///
+/// # Errors
+/// As [`folder_of`].
+pub fn sqlite_file_of(address: &str) -> Result<Option<PathBuf>, Error> {
+    match scheme_of(address) {
+        Some((scheme, rest)) if scheme == "sqlite" => path_of(rest).map(Some),
+        _ => Ok(None),
+    }
+}
+
 /// The scheme in lower case (RFC 3986 §3.1), and the text after its colon.
 pub(crate) fn scheme_of(text: &str) -> Option<(String, &str)> {
     let (scheme, rest) = text.split_once(':')?;

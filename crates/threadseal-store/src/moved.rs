@@ -6,10 +6,12 @@
 //! ```
 //! A file is the moved log if it begins with all sealed bytes, so no other log passes for it. A log
 //! in the earlier place is another one unless it begins with the first sealed line, or half of its
-//! lines were sealed. If so, the log was changed there, and a copy elsewhere excuses nothing.
+//! lines were sealed. If so, the log was changed there, and a copy elsewhere excuses nothing. A host
+//! remembers the first lines of a log only; the seals beside the moved log have all of them.
 
 use crate::examine;
 use crate::host::Host;
+use crate::observer::{read_seal_file, seal_path};
 use crate::read::{RegularFile, Source as _, open_regular};
 use crate::sys::{FileKind, directory_of};
 use std::collections::HashSet;
@@ -18,10 +20,15 @@ use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
 use threadseal_core::merkle::{self, leaf_hash};
 use threadseal_formats::transcript::log::{FIRST_LINES, LogReader};
-use threadseal_formats::transcript::observed::SealFile;
+use threadseal_formats::transcript::observed::{self, SealFile};
 
 /// Names that are looked at near a log: in its folder, the folders in it, and the folder above.
 const MAX_NEIGHBOURS: usize = 4096;
+/// How many folders deep they may be.
+const MAX_DEPTH: usize = 4;
+
+/// The fewest different lines that a log shares with the moved one, if it was made of it.
+const SHARED_LINES: usize = 2;
 
 /// Lines that occur in any log.
 const BLANK_LINES: [&[u8]; 5] = [b"", b"\r", b" ", b"{}", b"[]"];
@@ -71,24 +78,44 @@ impl<'a> SealedLines<'a> {
         // A neighbour that cannot be read is not the moved log.
         let found = neighbours(host, log).into_iter();
         let mut held = found.filter(|path| self.are_in(host, path).unwrap_or(false));
-        Ok(held.next())
+        let moved = held.next();
+        match &moved {
+            Some(moved)
+                if is_there && self.has_first_lines_only() && was_changed(host, log, moved)? =>
+            {
+                Ok(None)
+            }
+            _ => Ok(moved),
+        }
+    }
+
+    fn has_first_lines_only(&self) -> bool {
+        self.leaves.len() <= FIRST_LINES
     }
 
     /// Is the file the log after a change, rather than another log? Then it begins with the first
     /// sealed line, or at least half of its lines are sealed ones. Lines that occur in any log do
     /// not count.
     fn was_changed_to(&self, file: &RegularFile) -> Result<bool, Error> {
-        if self.leaves.len() <= FIRST_LINES {
+        if self.has_first_lines_only() {
             return self.shares_first_lines(file);
         }
         let sealed: HashSet<&Digest> = self.leaves.iter().collect();
-        let leaves = examine::read_log(file, None, true, &|_| {})?.new_leaves;
+        let leaves = leaves_of(file)?;
+        let known = leaves.iter().filter(|leaf| sealed.contains(*leaf)).count();
         let blank = BLANK_LINES.map(leaf_hash);
-        let counted: Vec<&Digest> = leaves.iter().filter(|leaf| !blank.contains(leaf)).collect();
-        let known = counted.iter().filter(|leaf| sealed.contains(*leaf)).count();
         let first = self.leaves.iter().find(|leaf| !blank.contains(leaf));
-        let begins = counted.first().copied() == first;
-        Ok(!counted.is_empty() && (begins || known * 2 >= counted.len()))
+        let begins = leaves.first() == first;
+        Ok(!leaves.is_empty() && (begins || known * 2 >= leaves.len()))
+    }
+
+    /// Are at least half of the lines of the file sealed ones, and at least [`SHARED_LINES`] of
+    /// them? A line that is repeated counts once: a new log may repeat one of the moved log.
+    fn shares_lines(&self, file: &RegularFile) -> Result<bool, Error> {
+        let sealed: HashSet<&Digest> = self.leaves.iter().collect();
+        let leaves: HashSet<Digest> = leaves_of(file)?.into_iter().collect();
+        let known = leaves.iter().filter(|leaf| sealed.contains(*leaf)).count();
+        Ok(known >= SHARED_LINES && known * 2 >= leaves.len())
     }
 
     /// Is a sealed line among the first lines of the file?
@@ -116,27 +143,58 @@ impl<'a> SealedLines<'a> {
     }
 }
 
-/// The files in the folder of `log`, in the folders there and in the folder above, but not `log`. At
-/// most [`MAX_NEIGHBOURS`].
+/// Was the file at `log` made of the log `moved` by a change? The seals beside that one show its lines.
+///
+/// # Errors
+/// Kind `External` if the system fails to read `log`.
+pub fn was_changed(host: &Host, log: &Path, moved: &Path) -> Result<bool, Error> {
+    let Ok(Some(bytes)) = read_seal_file(host, &seal_path(moved)) else {
+        return Ok(false);
+    };
+    let Ok(seals) = observed::parse(&bytes) else {
+        return Ok(false);
+    };
+    match SealedLines::of_seals(&seals) {
+        Some(sealed) => sealed.shares_lines(&open_regular(&*host.fs, log)?),
+        None => Ok(false),
+    }
+}
+
+/// The leaves of the lines of a file, without lines that occur in any log.
+fn leaves_of(file: &RegularFile) -> Result<Vec<Digest>, Error> {
+    let blank = BLANK_LINES.map(leaf_hash);
+    let mut leaves = examine::read_log(file, None, true, &|_| {})?.new_leaves;
+    leaves.retain(|leaf| !blank.contains(leaf));
+    Ok(leaves)
+}
+
+/// The files near `log`, but not `log`: those of its folder first, then those in the folders there,
+/// and those in the folder above.
 pub fn neighbours(host: &Host, log: &Path) -> Vec<PathBuf> {
-    let list = |folder: &Path| {
-        let mut names = host.fs.read_dir(folder).unwrap_or_default();
-        names.sort();
-        names.into_iter().map(|name| folder.join(name)).collect()
-    };
-    let kind = |path: &PathBuf| host.fs.symlink_metadata(path).map(|found| found.kind);
-    let here: Vec<PathBuf> = list(directory_of(log));
-    let folders = here
-        .iter()
-        .filter(|path| kind(path).is_ok_and(|kind| kind == FileKind::Directory));
-    let below: Vec<PathBuf> = folders.flat_map(|folder| list(folder)).collect();
     let folder = directory_of(log);
-    let above = match folder.file_name() {
-        Some(_) => list(directory_of(folder)),
-        None => Vec::new(),
-    };
-    let all = here.into_iter().chain(below).chain(above);
-    let all = all.take(MAX_NEIGHBOURS);
-    all.filter(|path| path != log && kind(path).is_ok_and(|kind| kind == FileKind::Regular))
-        .collect()
+    let above = folder.file_name().map(|_| directory_of(folder).to_owned());
+    let (mut found, mut folders, mut looked) = (Vec::new(), vec![folder.to_owned()], 0);
+    for depth in 0..=MAX_DEPTH {
+        let mut below = Vec::new();
+        // The folders beside this one are not looked at.
+        let is_above = |path: &PathBuf| above.as_ref() == Some(path);
+        folders.extend(above.clone().filter(|_| depth == 1));
+        for folder in std::mem::take(&mut folders) {
+            let mut names = host.fs.read_dir(&folder).unwrap_or_default();
+            names.sort();
+            for path in names.into_iter().map(|name| folder.join(name)) {
+                looked += 1;
+                if looked > MAX_NEIGHBOURS {
+                    return found;
+                }
+                match host.fs.symlink_metadata(&path).map(|found| found.kind) {
+                    Ok(FileKind::Directory) if !is_above(&folder) => below.push(path),
+                    Ok(FileKind::Regular) if path != log => found.push(path),
+                    _ => {}
+                }
+            }
+        }
+        folders = below;
+    }
+    found
 }

@@ -58,7 +58,7 @@ pub fn ledgers(
             Ok(Box::new(JsonlLedgerStore::open(RealFs::shared(), &folder)?))
         }
         "sqlite" => ledgers_in_sqlite(&path_of(rest)?, intent),
-        "postgres" | "postgresql" => ledgers_in_postgres(address),
+        "postgres" | "postgresql" => ledgers_in_postgres(address, intent),
         _ if is_object_storage(address) => ledgers_in_objects(address, intent, settings),
         _ => Err(Error::invalid(format!(
             "no store has addresses that begin with {scheme}: (there are {LEDGER_SCHEMES})"
@@ -93,6 +93,7 @@ pub fn transcripts(
 /// As [`ledgers`].
 pub fn lineages(
     address: &str,
+    intent: Intent,
     settings: &[(String, String)],
 ) -> Result<Box<dyn CheckpointStore>, Error> {
     if !is_address(address) {
@@ -105,11 +106,13 @@ pub fn lineages(
         return Ok(Box::new(FileCheckpointStore::new(RealFs::shared(), folder)));
     }
     if is_object_storage(address) {
-        return lineages_in_objects(address, settings);
+        return lineages_in_objects(address, intent, settings);
     }
-    match address.split_once(':') {
-        Some(("sqlite", file)) => lineages_in_sqlite(file),
-        Some(("postgres" | "postgresql", _)) => lineages_in_postgres(address),
+    match scheme_of(address) {
+        Some((scheme, file)) if scheme == "sqlite" => lineages_in_sqlite(&path_of(file)?, intent),
+        Some((scheme, _)) if scheme == "postgres" || scheme == "postgresql" => {
+            lineages_in_postgres(address, intent)
+        }
         _ => Err(Error::invalid(
             "lineages are in a folder, or at an address that begins with file:, sqlite:, postgres:, \
              s3:, gs:, az: or object+file:",
@@ -137,8 +140,11 @@ fn ledgers_in_sqlite(file: &Path, intent: Intent) -> Result<Box<dyn LedgerStore>
 }
 
 #[cfg(feature = "sqlite")]
-fn lineages_in_sqlite(file: &str) -> Result<Box<dyn CheckpointStore>, Error> {
-    let objects = SqliteObjects::open(file)?;
+fn lineages_in_sqlite(file: &Path, intent: Intent) -> Result<Box<dyn CheckpointStore>, Error> {
+    let objects = match intent {
+        Intent::Write => SqliteObjects::open(file)?,
+        Intent::Read => SqliteObjects::open_read_only(file)?,
+    };
     Ok(Box::new(KeyedCheckpointStore::new(Arc::new(objects))))
 }
 
@@ -148,28 +154,34 @@ fn ledgers_in_sqlite(_: &Path, _: Intent) -> Result<Box<dyn LedgerStore>, Error>
 }
 
 #[cfg(not(feature = "sqlite"))]
-fn lineages_in_sqlite(_: &str) -> Result<Box<dyn CheckpointStore>, Error> {
+fn lineages_in_sqlite(_: &Path, _: Intent) -> Result<Box<dyn CheckpointStore>, Error> {
     Err(Unbuilt::Sqlite.error(THIS))
 }
 
 #[cfg(feature = "postgres")]
-fn ledgers_in_postgres(address: &str) -> Result<Box<dyn LedgerStore>, Error> {
-    Ok(Box::new(PostgresLedgerStore::open(address)?))
+fn ledgers_in_postgres(address: &str, intent: Intent) -> Result<Box<dyn LedgerStore>, Error> {
+    Ok(match intent {
+        Intent::Write => Box::new(PostgresLedgerStore::open(address)?),
+        Intent::Read => PostgresLedgerStore::open_read_only(address)?,
+    })
 }
 
 #[cfg(feature = "postgres")]
-fn lineages_in_postgres(address: &str) -> Result<Box<dyn CheckpointStore>, Error> {
-    let objects = PostgresObjects::open(address)?;
+fn lineages_in_postgres(address: &str, intent: Intent) -> Result<Box<dyn CheckpointStore>, Error> {
+    let objects = match intent {
+        Intent::Write => PostgresObjects::open(address)?,
+        Intent::Read => PostgresObjects::open_read_only(address)?,
+    };
     Ok(Box::new(KeyedCheckpointStore::new(Arc::new(objects))))
 }
 
 #[cfg(not(feature = "postgres"))]
-fn ledgers_in_postgres(_: &str) -> Result<Box<dyn LedgerStore>, Error> {
+fn ledgers_in_postgres(_: &str, _: Intent) -> Result<Box<dyn LedgerStore>, Error> {
     Err(Unbuilt::Postgres.error(THIS))
 }
 
 #[cfg(not(feature = "postgres"))]
-fn lineages_in_postgres(_: &str) -> Result<Box<dyn CheckpointStore>, Error> {
+fn lineages_in_postgres(_: &str, _: Intent) -> Result<Box<dyn CheckpointStore>, Error> {
     Err(Unbuilt::Postgres.error(THIS))
 }
 
@@ -198,9 +210,10 @@ fn transcripts_in_objects(
 #[cfg(feature = "object")]
 fn lineages_in_objects(
     address: &str,
+    intent: Intent,
     settings: &[(String, String)],
 ) -> Result<Box<dyn CheckpointStore>, Error> {
-    let objects = objects::open(address, settings)?;
+    let objects = objects_at(address, intent, settings)?;
     Ok(Box::new(KeyedCheckpointStore::new(objects)))
 }
 
@@ -241,7 +254,11 @@ fn transcripts_in_objects(
 }
 
 #[cfg(not(feature = "object"))]
-fn lineages_in_objects(_: &str, _: &[(String, String)]) -> Result<Box<dyn CheckpointStore>, Error> {
+fn lineages_in_objects(
+    _: &str,
+    _: Intent,
+    _: &[(String, String)],
+) -> Result<Box<dyn CheckpointStore>, Error> {
     Err(Unbuilt::Objects.error(THIS))
 }
 

@@ -8,10 +8,11 @@
 //! A path that exists is never taken for an address.
 
 use crate::error::VerifyError;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal_store::address::{self, Intent};
 use threadseal_store::ledger::LedgerStore;
+use threadseal_store::lineage::CheckpointStore;
 use threadseal_store::open;
 use threadseal_store::read::{RegularFile, open_regular};
 use threadseal_store::sys::Fs;
@@ -101,6 +102,14 @@ impl Stores {
         file.ok_or_else(|| VerifyError::refused(format!("there is no record {name}")))
     }
 
+    /// The lineages at this address.
+    ///
+    /// # Errors
+    /// When no store has it, or it cannot be opened.
+    pub fn lineages(&self, address: &str) -> Result<Box<dyn CheckpointStore>, VerifyError> {
+        Ok(open::lineages(address, Intent::Read, &self.settings)?)
+    }
+
     /// The ledgers at this address.
     ///
     /// # Errors
@@ -127,6 +136,14 @@ pub fn database(address: &str) -> Option<(&str, Option<&str>)> {
         None => (address, None),
     };
     is_one.then_some((url, name))
+}
+
+/// The SQLite file that an address names, if it names one.
+///
+/// # Errors
+/// When it names a host, or no path.
+pub fn sqlite_file(address: &str) -> Result<Option<PathBuf>, VerifyError> {
+    Ok(address::sqlite_file_of(address)?)
 }
 
 /// An address as it may be repeated: without a password, and without settings, of which one may be a password.

@@ -4,10 +4,14 @@
 //! |---|---|
 //! | line 1 is a native manifest, or any checkpoint carries a native note | native transcript |
 //! | line 1 has the members of an event, or any line is a `checkpoint` event | other transcript |
-//! | an array, lines or a CBOR sequence whose first turn has `scroll/0.1`, or that has it although no turn can be read | scroll |
+//! | an array, lines or a CBOR sequence of which half of the first turns have `scroll/0.1`, or most members of one | scroll |
+//! | the same marks in a file of which no turn can be read | scroll |
 //! | a header of a checkpoint, with the magic of v0x05 or with numbers as they occur, or signed | checkpoint |
-//! | lines of which one has the members of a step record; an SQLite file with a table of them; a history bundle | ledger |
+//! | a name that ends in `.ckpt` or `.checkpoint`, and no other known content | checkpoint |
+//! | lines of which one has the members of a step record; a history bundle | ledger |
+//! | an SQLite file with tables of ledgers or lineages, or one that cannot be read and had such tables | ledger |
 //! | a name that ends in `.head`, with the text of a signed head | the head of the ledger beside it |
+//! | a name of an index of a ledger, with the magic of one | the index of the ledger beside it |
 //! | a name that ends in `.jsonl`, other content | log |
 //! | a JSON object in a `.json` file; a signature in a file of any name | document |
 //! | a name of a text that can carry a signature | document |
@@ -35,7 +39,7 @@ use threadseal_formats::transcript::{copy, rye, turn_proof};
 use threadseal_store::observer::seal_path;
 use threadseal_store::read::{RegularFile, Source as _};
 #[cfg(feature = "sqlite")]
-use threadseal_store::sqlite::SqliteLedgerStore;
+use threadseal_store::sqlite::Contents;
 
 /// How much of both ends of a file is looked at, unless it is made of lines. Signatures stand at
 /// one end or the other, unless more was added there.
@@ -58,6 +62,37 @@ const SCROLL_MARKS: [&[u8]; 3] = [
     b"\"version\": \"scroll/0.1\"",
     b"gversionjscroll/0.1",
 ];
+/// Members of a turn, as deterministic CBOR and as JSON spell them.
+const CBOR_MARKS: [&[u8]; 6] = [
+    b"ltimestamp_ns",
+    b"gversion",
+    b"hmessages",
+    b"fparams",
+    b"emodel",
+    b"dhashxGsha256:",
+];
+const JSON_MARKS: [&[u8]; 6] = [
+    b"\"timestamp_ns\":",
+    b"\"version\":",
+    b"\"messages\":",
+    b"\"params\":",
+    b"\"model\":",
+    b"\"hash\":",
+];
+/// So many of them make a turn: other logs have some of these members, too.
+const LEAST_MARKS: usize = 5;
+/// Names of the members that a turn has, and how many of them make one.
+const TURN_MEMBERS: [&str; 8] = [
+    "version",
+    "hash",
+    "timestamp_ns",
+    "turn",
+    "role",
+    "messages",
+    "model",
+    "params",
+];
+const LEAST_MEMBERS: usize = 7;
 /// The type in every tombstone.
 const TOMBSTONE: &[u8] = b"\"type\":\"threadseal/1 tombstone\"";
 /// What every seal file begins with.
@@ -83,6 +118,8 @@ pub enum Kind {
     Ledger(LedgerShape),
     /// The signed head of the ledger beside it.
     LedgerHead,
+    /// The index of the ledger beside it.
+    LedgerIndex,
     /// A link of the lineage of an agent.
     Checkpoint,
 }
@@ -94,7 +131,7 @@ pub enum LedgerShape {
     Lines,
     /// A history bundle.
     Bundle,
-    /// A table of an SQLite file.
+    /// Tables of an SQLite file, which may contain lineages, too.
     Sqlite,
 }
 
@@ -129,6 +166,16 @@ pub fn is_copy(file: &RegularFile) -> Result<bool, VerifyError> {
 /// # Errors
 /// When it cannot be read, or a line of a log without seals is too long.
 pub fn kind(file: &RegularFile) -> Result<Option<Kind>, VerifyError> {
+    Ok(match by_content(file)? {
+        // A name counts where nothing else does: a link that was overwritten is still missed.
+        None if is_named_checkpoint(file.path()) && !is_of_other_program(file)? => {
+            Some(Kind::Checkpoint)
+        }
+        found => found,
+    })
+}
+
+fn by_content(file: &RegularFile) -> Result<Option<Kind>, VerifyError> {
     let path = file.path();
     if is_checkpoint(file)? {
         return Ok(Some(Kind::Checkpoint));
@@ -151,8 +198,11 @@ pub fn kind(file: &RegularFile) -> Result<Option<Kind>, VerifyError> {
     if is_copy(file)? {
         return Ok(None);
     }
-    if head.starts_with(SQLITE_HEADER) {
-        return Ok(holds_ledgers(path).then_some(Kind::Ledger(LedgerShape::Sqlite)));
+    if is_sqlite(&head) {
+        return Ok(holds_records(file)?.then_some(Kind::Ledger(LedgerShape::Sqlite)));
+    }
+    if path.extension().is_some_and(|ending| ending == "index") && head.starts_with(INDEX_MAGIC) {
+        return Ok(Some(Kind::LedgerIndex));
     }
     if path.extension().is_some_and(|ending| ending == "head") && is_ledger_head(&head) {
         return Ok(Some(Kind::LedgerHead));
@@ -207,6 +257,16 @@ pub fn is_checkpoint(file: &RegularFile) -> Result<bool, VerifyError> {
     }
 }
 
+/// Does a file that is called a checkpoint have the content of one of another program: an archive or
+/// a pickled object, as models of PyTorch, or HDF5?
+fn is_of_other_program(file: &RegularFile) -> Result<bool, VerifyError> {
+    let head = probe(file, 0)?;
+    Ok(match head.as_slice() {
+        [0x80, protocol, ..] => (2..=5).contains(protocol),
+        head => head.starts_with(b"PK\x03\x04") || head.starts_with(b"\x89HDF\r\n"),
+    })
+}
+
 /// Is the file called as checkpoints are?
 pub fn is_named_checkpoint(path: &Path) -> bool {
     matches!(ending(path).as_str(), "ckpt" | "checkpoint")
@@ -250,6 +310,8 @@ const PROBED_LINES: u64 = 64;
 const STEP_MEMBERS: [&[u8]; 4] = [b"\"run_id\"", b"\"step_id\"", b"\"node_id\"", b"\"status\""];
 /// What every SQLite file begins with (<https://www.sqlite.org/fileformat.html>, §1.3).
 const SQLITE_HEADER: &[u8] = b"SQLite format 3\0";
+/// What every index of a ledger begins with.
+const INDEX_MAGIC: &[u8] = b"threadseal.ledger.index/1\n";
 
 /// Is one of the first lines a step record? In a string of another log these names have a
 /// backslash before their closing quote.
@@ -267,15 +329,39 @@ fn is_ledger(file: &RegularFile) -> Result<bool, VerifyError> {
     Ok(false)
 }
 
+/// The offset of the three fractions in that file's header, which have no other values.
+const FRACTIONS_AT: usize = 21;
+const FRACTIONS: [u8; 3] = [64, 32, 32];
+/// The offset of the kind of the first page, which has the schema, and the kinds that it may be.
+const FIRST_PAGE_AT: usize = 100;
+const SCHEMA_PAGES: [u8; 2] = [0x05, 0x0d];
+/// Texts in the schemas of ledgers and lineages.
+const SCHEMA_MARKS: [&[u8]; 3] = [b"record_json", b"threadseal_heads", b"threadseal_objects"];
+
+/// Is it an SQLite file? One with a spoilt magic counts where its schema is one of ours.
+fn is_sqlite(head: &[u8]) -> bool {
+    let fractions = head.get(FRACTIONS_AT..).unwrap_or_default();
+    let page = head.get(FIRST_PAGE_AT);
+    let says = |mark: &&[u8]| memmem::find(head, mark).is_some();
+    head.starts_with(SQLITE_HEADER)
+        || (fractions.starts_with(&FRACTIONS)
+            && page.is_some_and(|kind| SCHEMA_PAGES.contains(kind))
+            && SCHEMA_MARKS.iter().any(says))
+}
+
+/// Does an SQLite file contain records, or, where it cannot be read, tables that were made for them?
 #[cfg(feature = "sqlite")]
-fn holds_ledgers(path: &Path) -> bool {
-    SqliteLedgerStore::open_read_only(path).is_ok()
+fn holds_records(file: &RegularFile) -> Result<bool, VerifyError> {
+    match Contents::of(file.path()) {
+        Ok(Contents { ledgers, objects }) => Ok(ledgers || objects),
+        Err(_) => holds_any(file, &SCHEMA_MARKS),
+    }
 }
 
 /// Without SQLite such a file is never passed over: reading it fails.
 #[cfg(not(feature = "sqlite"))]
-fn holds_ledgers(_path: &Path) -> bool {
-    true
+fn holds_records(_file: &RegularFile) -> Result<bool, VerifyError> {
+    Ok(true)
 }
 
 /// A ledger that was emptied is known by its name only.
@@ -294,7 +380,7 @@ fn is_ledger_head(head: &[u8]) -> bool {
 /// When it cannot be read.
 pub fn ledger_shape(file: &RegularFile) -> Result<LedgerShape, VerifyError> {
     let head = probe(file, 0)?;
-    Ok(if head.starts_with(SQLITE_HEADER) {
+    Ok(if is_sqlite(&head) {
         LedgerShape::Sqlite
     } else if Bundle::looks_like(&head) {
         LedgerShape::Bundle
@@ -306,7 +392,7 @@ pub fn ledger_shape(file: &RegularFile) -> Result<LedgerShape, VerifyError> {
 /// Turns that are looked at where the first cannot be read.
 const PROBED_TURNS: usize = 64;
 
-/// How the turns of a scroll stand in the file, if it is one: the readable ones of its first turns
+/// How the turns of a scroll stand in the file, if it is one: most of its first turns that can be read
 /// decide.
 fn scroll(file: &RegularFile) -> Result<Option<Container>, VerifyError> {
     let (mut chunks, mut buffer) = (file.chunks(), Vec::new());
@@ -317,11 +403,15 @@ fn scroll(file: &RegularFile) -> Result<Option<Container>, VerifyError> {
     };
     let head = buffer.clone();
     let mut splitter = Splitter::new(container);
-    let (mut seen, mut found, mut read) = (0, None, 0);
+    let (mut seen, mut turns, mut others, mut read) = (0, 0, 0, 0);
     loop {
         let mut each = |piece: &[u8], _: Place| {
-            if found.is_none() {
-                found = says_scroll(piece, container);
+            if seen < PROBED_TURNS {
+                match says_scroll(piece, container) {
+                    Some(true) => turns += 1,
+                    Some(false) => others += 1,
+                    None => {}
+                }
             }
             seen += 1;
         };
@@ -331,26 +421,39 @@ fn scroll(file: &RegularFile) -> Result<Option<Container>, VerifyError> {
             splitter.finish(&mut each);
             break;
         }
-        if found.is_some() || seen >= PROBED_TURNS || read > MAX_TURN_BYTES {
+        if seen >= PROBED_TURNS || read > MAX_TURN_BYTES {
             break;
         }
         chunks.next_chunk(&mut buffer)?;
     }
-    Ok(match found {
-        Some(says) => says.then_some(container),
-        None => spoilt_scroll(file.path(), &head),
-    })
+    if turns > 0 && turns >= others {
+        return Ok(Some(container));
+    }
+    // A changed length makes other pieces of a sequence.
+    let may_be_spoilt = turns + others == 0 || container == Container::Sequence;
+    Ok(spoilt_scroll(file.path(), &head).filter(|_| may_be_spoilt))
 }
 
 /// The container that a scroll was before its beginning was spoilt: no member of another file is
-/// spelled so, and only its name distinguishes it from a text that quotes one.
+/// spelled so, and only its name, or bytes that no text has, distinguish it from a text that quotes
+/// one.
 fn spoilt_scroll(path: &Path, head: &[u8]) -> Option<Container> {
-    let bytes = head;
-    let says = |mark: &&[u8]| memmem::find(bytes, mark).is_some();
-    let begins = matches!(first_byte(bytes), Some(b'[' | b'{' | 0xa0..=0xbb));
+    let says = |mark: &&&[u8]| memmem::find(head, mark).is_some();
+    let begins = matches!(first_byte(head), Some(b'[' | b'{' | 0xa0..=0xbb));
     let named = matches!(ending(path).as_str(), "json" | "jsonl" | "cbor" | "scroll");
-    let bare = bytes.starts_with(BYTE_ORDER_MARK);
-    ((begins || named || bare) && SCROLL_MARKS.iter().any(says)).then(|| container_of(bytes))
+    let bare = head.starts_with(BYTE_ORDER_MARK);
+    if is_binary(head) && CBOR_MARKS.iter().filter(says).count() >= LEAST_MARKS {
+        return Some(Container::Sequence);
+    }
+    let marked = SCROLL_MARKS.iter().any(|mark| says(&mark))
+        || JSON_MARKS.iter().filter(says).count() >= LEAST_MARKS;
+    ((begins || named || bare) && marked).then(|| container_of(head))
+}
+
+/// Does it have a byte that no text has?
+fn is_binary(head: &[u8]) -> bool {
+    let is_control = |byte: &u8| byte.is_ascii_control() && !b"\t\n\r".contains(byte);
+    head.iter().any(is_control)
 }
 
 /// How turns would stand in this file.
@@ -374,19 +477,24 @@ fn first_byte(head: &[u8]) -> Option<u8> {
     head.trim_ascii_start().first().copied()
 }
 
-/// Whether a piece is marked as a turn; `None` when it cannot be read.
+/// Whether a piece is marked as a turn; `None` when it cannot be read. One changed byte takes away at
+/// most one of its marks.
 fn says_scroll(piece: &[u8], container: Container) -> Option<bool> {
+    let (mut says, mut members) = (false, 0);
     if container == Container::Sequence {
         let value = cbor::parse(piece).ok()?;
-        return Some(value.get("version").and_then(Value::as_str) == Some(VERSION));
+        says = value.get("version").and_then(Value::as_str) == Some(VERSION);
+        let has = |name: &&str| value.get(name).is_some();
+        members = TURN_MEMBERS.iter().filter(|name| has(name)).count();
+    } else {
+        json::scan_object(piece, |key, span| {
+            let value = piece.get(span).unwrap_or_default();
+            says |= key.is("version") && value == b"\"scroll/0.1\"";
+            members += usize::from(TURN_MEMBERS.iter().any(|name| key.is(name)));
+        })
+        .ok()?;
     }
-    let mut says = false;
-    json::scan_object(piece, |key, span| {
-        let value = piece.get(span).unwrap_or_default();
-        says |= key.is("version") && value == b"\"scroll/0.1\"";
-    })
-    .ok()?;
-    Some(says)
+    Some(says || members >= LEAST_MEMBERS)
 }
 
 /// What a file that has no telling name claims to be by the signature in it.

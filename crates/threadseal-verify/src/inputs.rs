@@ -102,6 +102,20 @@ impl Found {
         self.files.iter().any(|file| file.is_in(address))
     }
 
+    /// Adds the stores at these addresses, which are folders in what was named. What cannot be read there is
+    /// an error.
+    pub fn add_stores(&mut self, addresses: Vec<String>, stores: &Stores) {
+        for address in addresses {
+            if self.stores.contains(&address) {
+                continue;
+            }
+            if let Err(failure) = self.address(&address, stores) {
+                self.unread = true;
+                self.fail(Path::new(&address), &failure);
+            }
+        }
+    }
+
     /// A record in a store; or a store, in which each transcript is looked at as if it had been named.
     fn address(&mut self, address: &str, stores: &Stores) -> Result<(), VerifyError> {
         if let Some(folder) = folder_of(address)?

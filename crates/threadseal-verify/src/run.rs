@@ -243,6 +243,10 @@ impl Verifier {
             named,
             all,
         } = set;
+        // A walk sees the objects in a folder of them, and no record.
+        if paths.has_folder {
+            found.add_stores(self.stores_in(&found.others)?, self.stores());
+        }
         let verifier = self.for_set(&paths).among(found.files.len());
         let look = |candidate: &Candidate| verifier.verify_candidate(candidate);
         let mut results: Vec<FileResult> = match found.files.as_slice() {
@@ -273,6 +277,10 @@ impl Verifier {
             ));
         }
         run.results.extend(lineages);
+        if paths.has_folder || all.is_some() {
+            let gone = verifier.gone_from_folders(&found, &results, &run.results)?;
+            run.results.extend(gone);
+        }
         let unread = Unread::of(&found.files, &results, named, found.unread || !all_read);
         let gone = verifier.transcripts_gone(&found, &results)?;
         results.into_iter().for_each(|result| run.add(result));
@@ -298,6 +306,30 @@ impl Verifier {
         run.results.extend(missing);
         run.errors.extend(unknown);
         Ok(run)
+    }
+
+    /// A report of each scroll, ledger and lineage that was in the folders of `found`, and of which a file there
+    /// shows that it is gone. `results` are those of the files, `others` the reports besides.
+    fn gone_from_folders(
+        &self,
+        found: &Found,
+        results: &[FileResult],
+        others: &[Report],
+    ) -> Result<Vec<Report>, VerifyError> {
+        let pairs = found.files.iter().zip(results);
+        let no_record = pairs.filter(|(_, seen)| match seen {
+            FileResult::PassedOver => true,
+            FileResult::Reports(reports) => reports.iter().all(|report| report.record.is_none()),
+            _ => false,
+        });
+        let paths = no_record.map(|(file, _)| file.path.clone());
+        let paths: Vec<PathBuf> = paths.chain(found.others.iter().cloned()).collect();
+        let reports = results.iter().flat_map(FileResult::reports).chain(others);
+        let here = reports.filter_map(|report| report.record);
+        let here: BTreeSet<RecordId> = here.chain(self.joined()).collect();
+        let mut gone = self.gone_from_places(&paths, &here)?;
+        gone.extend(self.newest_links_gone(&found.files)?);
+        Ok(gone)
     }
 
     /// A report of each transcript that this host sealed in object storage that was named, and that is

@@ -57,7 +57,7 @@ pub(crate) fn run(args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome 
             let text = "a checkpoint has no lines; hint: threadseal lineage inspect";
             return Err(Failure::new(text).about(&args.path));
         }
-        Some(Kind::Sidecar | Kind::LedgerHead) | None => {
+        Some(Kind::Sidecar | Kind::LedgerHead | Kind::LedgerIndex) | None => {
             return Err(Failure::new("unknown format").about(&args.path));
         }
     }

@@ -316,3 +316,56 @@ fn a_restart_ends_the_record_of_its_place_and_no_other() {
     sandbox.ok("seal --detached v.jsonl");
     sandbox.exits(0, "verify .");
 }
+
+// T-OBS-14
+#[test]
+fn a_log_that_was_moved_with_its_seals_excuses_no_change_of_its_earlier_place() {
+    let whole: String = (1..=30).map(|n| format!("{{\"n\":{n}}}\n")).collect();
+    let first = |from: usize| {
+        let rest = whole.split_inclusive('\n').skip(from);
+        rest.collect::<String>()
+    };
+    let edits = [
+        ("the first lines", whole.replacen("\"n\"", "\"m\"", 5)),
+        ("lines in front", format!("{OTHER}{whole}")),
+        ("cut at the front", first(10)),
+        ("a late line", whole.replace("29", "92")),
+    ];
+    for folder in ["a", "a/b", "a/b/c", "a/b/c/d/e/f"] {
+        for (name, edited) in &edits {
+            let sandbox = ready();
+            sandbox.write("y.jsonl", &whole);
+            sandbox.ok("seal --detached y.jsonl");
+            move_file(&sandbox, "y.jsonl", &format!("{folder}/y.jsonl"));
+            move_file(&sandbox, "y.jsonl.seal", &format!("{folder}/y.jsonl.seal"));
+            sandbox.exits(0, "verify .");
+            sandbox.write("y.jsonl", edited);
+            for command in ["verify .", "verify y.jsonl"] {
+                let ran = sandbox.sh(command);
+                assert_eq!(ran.code, 1, "{command}, {name} in {folder}: {}", ran.stdout);
+            }
+            sandbox.exits(0, format!("verify {folder}/y.jsonl"));
+        }
+    }
+}
+
+/// (no attack) A rotation into an archive by date, with the seals, and a log that repeats a line.
+// T-OBS-15
+#[test]
+fn a_log_that_was_moved_into_deep_folders_leaves_its_place_to_a_new_one() {
+    let beat = "{\"type\":\"beat\"}\n".repeat(20);
+    for folder in ["a", "2026/11", "2026/11/25"] {
+        let sandbox = ready();
+        sandbox.write("y.jsonl", format!("{{\"start\":1}}\n{FIRST}{beat}"));
+        sandbox.ok("seal --detached y.jsonl");
+        move_file(&sandbox, "y.jsonl", &format!("{folder}/y.jsonl"));
+        move_file(&sandbox, "y.jsonl.seal", &format!("{folder}/y.jsonl.seal"));
+        for new in [format!("{{\"start\":2}}\n{OTHER}{beat}"), String::new()] {
+            sandbox.write("y.jsonl", new);
+            for command in ["verify .", "verify y.jsonl"] {
+                let ran = sandbox.sh(command);
+                assert_eq!(ran.code, 3, "{command} in {folder}: {}", ran.stdout);
+            }
+        }
+    }
+}

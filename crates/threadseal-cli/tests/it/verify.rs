@@ -5,6 +5,7 @@ mod documents;
 mod folders;
 mod known;
 mod logs;
+mod passed_over;
 mod seal_log;
 
 use crate::prelude::*;

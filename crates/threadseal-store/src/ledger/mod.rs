@@ -34,7 +34,7 @@ mod verify;
 
 pub use chained::{ActorSigners, Appended, ChainedLedger, HashChainedLedgerStore, RecordSigner};
 pub use cursor::{LedgerStoreExt, List, Subscription};
-pub use jsonl::JsonlLedgerStore;
+pub use jsonl::{IndexState, JsonlLedgerStore};
 #[cfg(feature = "object")]
 pub(crate) use ledger_store::MAX_TRIES;
 pub use ledger_store::{

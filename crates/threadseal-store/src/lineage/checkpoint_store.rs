@@ -6,6 +6,29 @@ use std::fmt;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_formats::lineage::{AgentIdentity, AgentName, ContentHash, Version};
 
+/// Agents that are asked for at once.
+const PAGE_AGENTS: usize = 256;
+
+/// All that a store has of its agents.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// The agents, also deleted ones, and those of which only older links are left.
+    pub agents: Vec<Surveyed>,
+    /// Names of stored objects that no agent or link can have.
+    pub strays: Vec<String>,
+}
+
+/// All links that a store has of an agent.
+#[derive(Debug)]
+pub struct Surveyed {
+    /// The agent.
+    pub agent: AgentName,
+    /// The newest link; an error where it is damaged.
+    pub newest: Result<Newest, Error>,
+    /// The older ones, whether or not the newest leads to them.
+    pub older: Vec<ContentHash>,
+}
+
 /// Most links of one history that are walked.
 pub const MAX_HISTORY_LINKS: usize = 1 << 20;
 /// The links and keys of agents.
@@ -84,8 +107,39 @@ pub trait CheckpointStore: fmt::Debug + Send + Sync {
         Ok(links)
     }
 
+    /// All that the store has, for a verifier: also links to which no other one leads.
+    ///
+    /// # Errors
+    /// [`ErrorKind::External`] when the store cannot be read, [`ErrorKind::Limit`] above
+    /// [`MAX_HISTORY_LINKS`] links.
+    fn survey(&self) -> Result<Survey, Error> {
+        let mut survey = Survey::default();
+        loop {
+            let last = survey.agents.last().map(|last| &last.agent);
+            let agents = self.list(last, PAGE_AGENTS)?;
+            if agents.is_empty() {
+                return Ok(survey);
+            }
+            for agent in agents {
+                let mut older = self.history(&agent)?;
+                older.pop();
+                survey.agents.push(Surveyed {
+                    newest: self.newest(&agent),
+                    agent,
+                    older,
+                });
+            }
+        }
+    }
+
     /// The place of the store, without secrets, for people.
     fn place(&self) -> String;
+
+    /// The name that the store has for its own place, whatever address leads there; `None` where the
+    /// path of its folder or file is that name.
+    fn own_place(&self) -> Option<String> {
+        None
+    }
 }
 
 /// The result of a walk from the newest link back.

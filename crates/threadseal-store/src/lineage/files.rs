@@ -70,6 +70,28 @@ impl FileCheckpointStore {
         }
     }
 
+    /// Is the newest link of an agent gone from `folder`, although the lock shows that one was
+    /// published, and no tombstone that the agent was deleted? Nothing is made.
+    ///
+    /// # Errors
+    /// [`ErrorKind::External`] when a file cannot be read.
+    pub fn has_lost_newest(fs: &dyn Fs, folder: &Path, agent: &AgentName) -> Result<bool, Error> {
+        let is_there = |name: String| {
+            let path = folder.join(name);
+            match fs.symlink_metadata(&path) {
+                Ok(_) => Ok(true),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+                Err(error) => Err(sys::failure("read", &path, &error)),
+            }
+        };
+        let lock = folder.join(format!(".{agent}.lock"));
+        let begun = read::read_small(fs, &lock, BEGUN.len())?;
+        // A link is replaced by a rename, and a deletion writes its tombstone first.
+        Ok(begun == BEGUN
+            && !is_there(format!("{agent}.checkpoint"))?
+            && !is_there(format!("{agent}.deleted"))?)
+    }
+
     fn live(&self, agent: &AgentName) -> PathBuf {
         self.folder.join(format!("{agent}.checkpoint"))
     }

@@ -16,11 +16,12 @@
 
 use super::advance::{Proven, ProvenState};
 use super::state::StoredLink;
-use super::{Advance, CheckpointStore, Newest, Saved};
+use super::{Advance, CheckpointStore, MAX_HISTORY_LINKS, Newest, Saved, Survey, Surveyed};
 use crate::objects::memory::MemoryObjects;
 use crate::objects::{self, Objects, Put, Version, spell};
 use crate::random::{self, SystemRandom};
 use crate::read::{CHUNK_BYTES, Source};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use threadseal_core::encoding;
 use threadseal_core::error::{Error, ErrorKind};
@@ -31,6 +32,7 @@ use threadseal_formats::lineage::{
 
 const LABEL: &str = "threadseal.lineage-link/1";
 const HEADS: &str = "lineages";
+const LINKS: &str = "lineage-links";
 /// Longest state in the object of its link.
 const MAX_HERE_BYTES: usize = 64 << 10;
 /// Bytes of a piece of a longer one.
@@ -202,10 +204,15 @@ impl CheckpointStore for KeyedCheckpointStore {
     }
 
     fn load(&self, agent: &AgentName, link: &ContentHash) -> Result<Option<StoredLink>, Error> {
-        let head = self.read(&head_name(agent))?;
-        let record = match head {
-            Some((record, _, _)) if record.hash == *link => Some(record),
-            _ => self.read(&link_name(agent, link))?.map(|found| found.0),
+        let older = || Ok::<_, Error>(self.read(&link_name(agent, link))?.map(|found| found.0));
+        let record = match self.read(&head_name(agent)) {
+            Ok(Some((record, _, _))) if record.hash == *link => Some(record),
+            Ok(_) => older()?,
+            // A damaged newest link takes no older one with it.
+            Err(error) => match older()? {
+                Some(record) => Some(record),
+                None => return Err(error),
+            },
         };
         let Some(record) = record.filter(|record| record.hash == *link) else {
             return Ok(None);
@@ -234,8 +241,9 @@ impl CheckpointStore for KeyedCheckpointStore {
             let Some(last) = names.last() else { break };
             after.clone_from(last);
             for name in &names {
-                let agent = spell::text_of_hex(name).and_then(|text| AgentName::parse(&text).ok());
-                let Some(agent) = agent else { continue };
+                let Some(agent) = agent_of(name) else {
+                    continue;
+                };
                 if matches!(self.newest(&agent)?, Newest::Link(_)) && agents.len() < limit {
                     agents.push(agent);
                 }
@@ -301,8 +309,58 @@ impl CheckpointStore for KeyedCheckpointStore {
         self.objects.remove(&identity_name(agent))
     }
 
+    fn survey(&self) -> Result<Survey, Error> {
+        let mut found = BTreeMap::<AgentName, Vec<ContentHash>>::new();
+        let (mut strays, mut links_seen) = (BTreeSet::new(), 0);
+        for folder in [HEADS, LINKS] {
+            objects::each_name(&*self.objects, folder, &mut |names| {
+                for name in names {
+                    // Storage lists what is below a folder, or the folders in it.
+                    let first = name.split('/').next().unwrap_or_default();
+                    if let Some(agent) = agent_of(first) {
+                        found.entry(agent).or_default();
+                    } else {
+                        strays.insert(format!("{folder}/{first}"));
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        for (agent, older) in &mut found {
+            let folder = links(agent);
+            objects::each_name(&*self.objects, &folder, &mut |names| {
+                links_seen += names.len();
+                if links_seen > MAX_HISTORY_LINKS {
+                    let text = format!("the store has more than {MAX_HISTORY_LINKS} links");
+                    return Err(Error::new(ErrorKind::Limit, text));
+                }
+                for name in names {
+                    if let Some(hash) = ContentHash::parse_hex(name) {
+                        older.push(hash);
+                    } else {
+                        strays.insert(format!("{folder}/{name}"));
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        let agents = found.into_iter().map(|(agent, older)| Surveyed {
+            newest: self.newest(&agent),
+            agent,
+            older,
+        });
+        Ok(Survey {
+            agents: agents.collect(),
+            strays: strays.into_iter().collect(),
+        })
+    }
+
     fn place(&self) -> String {
         self.objects.place()
+    }
+
+    fn own_place(&self) -> Option<String> {
+        self.objects.own_place()
     }
 }
 
@@ -468,6 +526,12 @@ fn hex(agent: &AgentName) -> String {
     encoding::hex(agent.as_str().as_bytes())
 }
 
+/// The agent whose name `hex` spells, as this store spells it.
+fn agent_of(hex_name: &str) -> Option<AgentName> {
+    let agent = AgentName::parse(&spell::text_of_hex(hex_name)?).ok()?;
+    (hex(&agent) == hex_name).then_some(agent)
+}
+
 fn head_name(agent: &AgentName) -> String {
     format!("{HEADS}/{}", hex(agent))
 }
@@ -477,7 +541,7 @@ fn identity_name(agent: &AgentName) -> String {
 }
 
 fn links(agent: &AgentName) -> String {
-    format!("lineage-links/{}", hex(agent))
+    format!("{LINKS}/{}", hex(agent))
 }
 
 fn link_name(agent: &AgentName, link: &ContentHash) -> String {

@@ -32,7 +32,7 @@ mod standings;
 mod state;
 
 pub use advance::Advance;
-pub use checkpoint_store::{CheckpointStore, MAX_HISTORY_LINKS};
+pub use checkpoint_store::{CheckpointStore, MAX_HISTORY_LINKS, Survey, Surveyed};
 pub use files::FileCheckpointStore;
 pub use keyed::{KeyedCheckpointStore, MemoryCheckpointStore};
 pub use newest::{Newest, Saved, overtaken};

@@ -7,7 +7,7 @@
 //! reverse. So a store that was rolled back takes nothing more from this host, because that would
 //! be a fork. A verification of it here reports the rollback.
 
-use super::{Advance, CheckpointStore, Newest, Saved, StoredLink};
+use super::{Advance, CheckpointStore, Newest, Saved, StoredLink, Survey};
 use crate::heads::{Durability, RecordKind};
 use crate::host::{Host, Published};
 use crate::read::Source;
@@ -30,12 +30,24 @@ const MAX_PUBLISH_ATTEMPTS: usize = 16;
 pub struct RememberedStore {
     store: Box<dyn CheckpointStore>,
     host: Host,
+    /// The place that a later search opens, where it is no folder.
+    address: Option<String>,
 }
 
 impl RememberedStore {
     /// `host` remembers the links that are saved to `store`.
     pub fn new(store: Box<dyn CheckpointStore>, host: Host) -> Self {
-        Self { store, host }
+        Self {
+            store,
+            host,
+            address: None,
+        }
+    }
+
+    /// The same of a store that `address` opens: one without secrets, whose path is absolute.
+    #[must_use]
+    pub fn at(self, address: Option<String>) -> Self {
+        Self { address, ..self }
     }
 
     /// Refuses to build on less than this host knew already. True where the saved links were built
@@ -173,13 +185,32 @@ impl RememberedStore {
             aliases: &[],
             durability: Durability::Durable,
         })?;
-        let place = self.store.place();
-        let place = match std::path::Path::new(&place) {
-            folder if self.host.fs.metadata(folder).is_ok() => self.host.place(folder),
-            _ => place,
-        };
-        self.host.heads.note_place(&head.record, &place);
+        self.note_place(&head.record);
         Ok(())
+    }
+
+    fn note_place(&self, record: &RecordId) {
+        let Some(address) = &self.address else {
+            let place = self.store.place();
+            let place = match std::path::Path::new(&place) {
+                folder if self.host.fs.metadata(folder).is_ok() => self.host.place(folder),
+                _ => place,
+            };
+            return self.host.heads.note_place(record, &place);
+        };
+        let own = self.store.own_place();
+        let noted = self.host.heads.noted_places(record);
+        let last = noted
+            .iter()
+            .rev()
+            .find(|place| Some(*place) != own.as_ref());
+        if last != Some(address) {
+            self.host.heads.note_place(record, address);
+        }
+        // An address has many spellings, and the store knows one name of its place.
+        if let Some(own) = own.filter(|own| !noted.contains(own)) {
+            self.host.heads.note_place(record, &own);
+        }
     }
 
     /// The number of links before `hash`: counted from the first, or from the one that this host
@@ -272,7 +303,15 @@ impl CheckpointStore for RememberedStore {
         self.store.delete_identity(agent)
     }
 
+    fn survey(&self) -> Result<Survey, Error> {
+        self.store.survey()
+    }
+
     fn place(&self) -> String {
         self.store.place()
+    }
+
+    fn own_place(&self) -> Option<String> {
+        self.store.own_place()
     }
 }

@@ -127,4 +127,8 @@ impl Objects for FaultObjects {
     fn place(&self) -> String {
         self.behind.place()
     }
+
+    fn own_place(&self) -> Option<String> {
+        self.behind.own_place()
+    }
 }

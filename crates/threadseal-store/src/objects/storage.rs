@@ -86,6 +86,12 @@ pub trait Objects: fmt::Debug + Send + Sync {
 
     /// The place of the objects, without secrets, for people.
     fn place(&self) -> String;
+
+    /// The name that the storage has for its own place, as ledgers in it have; `None` where the path
+    /// of its file is that name.
+    fn own_place(&self) -> Option<String> {
+        Some(format!("object:{}", self.place()))
+    }
 }
 
 /// Writes an object whose name follows from its bytes. An existing object must have the same bytes.

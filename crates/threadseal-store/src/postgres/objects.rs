@@ -18,6 +18,8 @@ use threadseal_core::error::Error;
 #[derive(Debug)]
 pub struct PostgresObjects {
     database: PostgresDatabase,
+    may_write: bool,
+    has_table: bool,
 }
 
 impl PostgresObjects {
@@ -29,15 +31,47 @@ impl PostgresObjects {
         PostgresTables::make(&PostgresDatabase::open(url)?).map(Self::over)
     }
 
+    /// Connects to the server of this address only to read: no table is made, and where there is none
+    /// there are no objects.
+    ///
+    /// # Errors
+    /// As [`PostgresDatabase::open`].
+    pub fn open_read_only(url: &str) -> Result<Self, Error> {
+        let database = PostgresDatabase::open(url)?;
+        let has_table = PostgresTables::find(&database)?.objects;
+        Ok(Self {
+            database,
+            may_write: false,
+            has_table,
+        })
+    }
+
+    fn refuse_to_write(&self) -> Result<(), Error> {
+        match self.may_write {
+            true => self.database.refuse_standby(),
+            false => Err(Error::refused(format!(
+                "{} is opened read-only",
+                self.place()
+            ))),
+        }
+    }
+
     /// The objects in these tables.
     pub fn over(tables: PostgresTables) -> Self {
         let PostgresTables { database } = tables;
-        Self { database }
+        Self {
+            database,
+            may_write: true,
+            has_table: true,
+        }
     }
 }
 
 impl Objects for PostgresObjects {
     fn read(&self, name: &str, limit: usize) -> Result<Option<Object>, Error> {
+        if !self.has_table {
+            return Ok(None);
+        }
         let most = i64::try_from(limit).unwrap_or(i64::MAX);
         let found = self.database.ask(&async |client: &Client| {
             let sql = "SELECT version, octet_length(bytes)::bigint,
@@ -62,7 +96,7 @@ impl Objects for PostgresObjects {
     }
 
     fn create(&self, name: &str, bytes: &[u8]) -> Result<Put, Error> {
-        self.database.refuse_standby()?;
+        self.refuse_to_write()?;
         let sql = "INSERT INTO threadseal_objects (name, version, bytes)
                    VALUES ($1, nextval('threadseal_object_versions'), $2)
                    ON CONFLICT (name) DO NOTHING RETURNING version";
@@ -74,7 +108,7 @@ impl Objects for PostgresObjects {
     }
 
     fn replace_if(&self, name: &str, version: &Version, bytes: &[u8]) -> Result<Put, Error> {
-        self.database.refuse_standby()?;
+        self.refuse_to_write()?;
         let Some(expected) = version.as_number() else {
             return Ok(Put::Differs);
         };
@@ -91,6 +125,9 @@ impl Objects for PostgresObjects {
     }
 
     fn list(&self, folder: &str, after: &str, limit: usize) -> Result<Vec<String>, Error> {
+        if !self.has_table {
+            return Ok(Vec::new());
+        }
         // `0` follows `/` in the order of bytes.
         let (prefix, end) = (format!("{folder}/"), format!("{folder}0"));
         let from = format!("{prefix}{after}");
@@ -107,12 +144,16 @@ impl Objects for PostgresObjects {
     }
 
     fn remove(&self, name: &str) -> Result<(), Error> {
-        self.database.refuse_standby()?;
+        self.refuse_to_write()?;
         self.database.ask(&async |client: &Client| {
             let sql = "DELETE FROM threadseal_objects WHERE name = $1";
             client.execute(sql, &[&name]).await?;
             Ok(())
         })
+    }
+
+    fn own_place(&self) -> Option<String> {
+        Some(format!("postgres:{}", self.database.place()))
     }
 
     fn place(&self) -> String {

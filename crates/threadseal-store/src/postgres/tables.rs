@@ -85,6 +85,19 @@ CREATE TABLE threadseal_objects (
 ",
 ];
 
+/// The versions that brought the tables of ledgers, and those of objects.
+const LEDGERS_SINCE: usize = 1;
+const OBJECTS_SINCE: usize = 3;
+
+/// The tables that are there.
+#[derive(Debug, Clone, Copy)]
+pub struct Found {
+    /// Those of ledgers.
+    pub ledgers: bool,
+    /// Those of objects.
+    pub objects: bool,
+}
+
 /// A database that has these tables.
 #[derive(Debug, Clone)]
 pub struct PostgresTables {
@@ -92,6 +105,23 @@ pub struct PostgresTables {
 }
 
 impl PostgresTables {
+    /// The tables of `database` as they are; nothing is made. [`Found`] names those that are there.
+    ///
+    /// # Errors
+    /// As [`PostgresTables::make`].
+    pub fn find(database: &PostgresDatabase) -> Result<Found, Error> {
+        let server = database.server();
+        let fail = |failure: Failure| failure.into_error(server);
+        let version = wait_for(async {
+            let client = database.connection().await.map_err(fail)?;
+            version(&client).await.map_err(fail)
+        })?;
+        Ok(Found {
+            ledgers: version >= LEDGERS_SINCE,
+            objects: version >= OBJECTS_SINCE,
+        })
+    }
+
     /// Makes the missing tables of `database`. A standby is opened to be read.
     ///
     /// # Errors

@@ -8,7 +8,8 @@
 //! ```
 //! Without locks a reader gets no signal of a change. Therefore [`Reading::is_unchanged`] compares
 //! the sizes and times of both files after each read. An unfinished rollback journal (`-journal`)
-//! can only be played back by writing, so such a file is refused.
+//! can only be played back by writing, so such a file is refused. SQLite plays back no journal
+//! without the magic of one, and neither does such a file hide anything here.
 //!
 //! Files are untrusted: schemas are not trusted, values above [`MAX_VALUE_BYTES`] are not loaded,
 //! and pages are checked as they are read.
@@ -192,7 +193,7 @@ impl Reading {
                 format!("cannot read {}: there is no SQLite file", path.display()),
             ));
         }
-        if size("-journal") > 0 {
+        if begins_as_journal(&beside(path, "-journal")) {
             return Err(Error::refused(format!(
                 "a transaction on {} was not finished; open it once with the program that wrote it, \
                  which rolls it back",
@@ -248,20 +249,38 @@ pub(super) fn is_unmade(path: &Path) -> bool {
     regular && (found.size == 0 || began_from_nothing(&beside(path, "-journal")))
 }
 
-/// Does a rollback journal restore a file to no page at all? (sqlite.org/fileformat2.html, §3)
+/// What every rollback journal begins with (sqlite.org/fileformat2.html, §3).
+const JOURNAL_MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+
+/// Does a rollback journal restore a file to no page at all?
 fn began_from_nothing(journal: &Path) -> bool {
-    const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
-    let mut header = [0; 20];
-    let regular = RealFs
-        .metadata(journal)
-        .is_ok_and(|found| found.kind == FileKind::Regular);
-    let file = regular.then(|| RealFs.open(journal, crate::sys::Access::Read));
-    let Some(Ok(file)) = file else { return false };
-    let read = crate::sys::read_full_at(&*file, &mut header, 0);
     // A header without its magic was not synced: the file was not written yet.
-    read.is_ok_and(|read| {
-        read == header.len() && header.starts_with(&MAGIC) && header[16..] == [0; 4]
-    })
+    matches!(beginning::<20>(journal), Ok(Some(header))
+        if header.starts_with(&JOURNAL_MAGIC) && header[16..] == [0; 4])
+}
+
+/// May SQLite play this journal back? One that cannot be read may be such a one.
+fn begins_as_journal(journal: &Path) -> bool {
+    match beginning::<8>(journal) {
+        Ok(beginning) => beginning == Some(JOURNAL_MAGIC),
+        Err(_) => true,
+    }
+}
+
+/// The first bytes of a regular file that has as many.
+fn beginning<const N: usize>(path: &Path) -> io::Result<Option<[u8; N]>> {
+    let found = match RealFs.metadata(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if found.kind != FileKind::Regular {
+        return Ok(None);
+    }
+    let file = RealFs.open(path, crate::sys::Access::Read)?;
+    let mut bytes = [0; N];
+    let read = crate::sys::read_full_at(&*file, &mut bytes, 0)?;
+    Ok((read == N).then_some(bytes))
 }
 
 fn open_uri(path: &Path, how: &str) -> Result<Connection, Error> {

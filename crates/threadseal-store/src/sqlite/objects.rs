@@ -4,16 +4,20 @@
 //! threadseal_objects    version: numbers that are never used again, name, bytes
 //! ```
 //! A commit that returned has reached the disk (`synchronous = FULL`). Of several writers, of this
-//! process or others, one is in a transaction at a time.
+//! process or others, one is in a transaction at a time. [`SqliteObjects::open_read_only`] changes
+//! nothing on the disk (`sqlite::connect`).
 
-use super::connect;
+use super::connect::{self, Reading};
 use super::failure::failed;
 use super::turn::Turnstile;
 use crate::objects::{self, Object, Objects, Put, Version};
 use rusqlite::{Connection, OptionalExtension};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use threadseal_core::error::Error;
+use threadseal_core::error::{Error, ErrorKind};
+
+/// How often a file that is only read is read again when it changed meanwhile.
+const MAX_LOOKS: usize = 5;
 
 const TABLE: &str = "
 CREATE TABLE IF NOT EXISTS threadseal_objects (
@@ -22,12 +26,21 @@ CREATE TABLE IF NOT EXISTS threadseal_objects (
   bytes BLOB NOT NULL
 )";
 
+/// The table of a file that has none, in memory.
+const NO_TABLE: &str = "
+CREATE TEMP TABLE threadseal_objects (version INTEGER, name TEXT, bytes BLOB)";
+
 /// Objects in an SQLite file.
 #[derive(Debug)]
 pub struct SqliteObjects {
     path: PathBuf,
-    turnstile: Turnstile,
-    connection: Mutex<Connection>,
+    opened: Opened,
+}
+
+#[derive(Debug)]
+enum Opened {
+    ToWrite(Turnstile, Mutex<Connection>),
+    ToRead(Mutex<Reading>),
 }
 
 impl SqliteObjects {
@@ -43,33 +56,84 @@ impl SqliteObjects {
             .execute_batch(TABLE)
             .map_err(|error| failed("the table cannot be made", &path, &error))?;
         Ok(Self {
-            turnstile: Turnstile::of(&path),
+            opened: Opened::ToWrite(Turnstile::of(&path), Mutex::new(connection)),
             path,
-            connection: Mutex::new(connection),
+        })
+    }
+
+    /// Opens an existing file only to read it: no byte of it, and no file beside it, is written. A
+    /// file without the table has no objects.
+    ///
+    /// # Errors
+    /// As [`SqliteObjects::open`]; [`ErrorKind::Refused`] also when an unfinished transaction must be
+    /// rolled back first.
+    pub fn open_read_only(path: impl Into<PathBuf>) -> Result<Self, Error> {
+        let path = path.into();
+        let reading = to_read(&path)?;
+        Ok(Self {
+            opened: Opened::ToRead(Mutex::new(reading)),
+            path,
         })
     }
 
     /// Does `work` while no other writer is in the file.
     fn write<T>(&self, work: impl Fn(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
         let fail = |error| failed("it cannot be written", &self.path, &error);
+        let Opened::ToWrite(turnstile, connection) = &self.opened else {
+            let path = self.path.display();
+            return Err(Error::refused(format!("{path} is opened read-only")));
+        };
         // A transaction that was not committed is rolled back, so the connection is good.
-        let mut connection = self
-            .connection
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let transaction = self.turnstile.begin(&mut connection).map_err(fail)?;
+        let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let transaction = turnstile.begin(&mut connection).map_err(fail)?;
         let done = work(&transaction).map_err(fail)?;
         transaction.commit().map_err(fail)?;
         Ok(done)
     }
 
     fn look<T>(&self, work: impl Fn(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
-        let connection = self
-            .connection
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        work(&connection).map_err(|error| failed("it cannot be read", &self.path, &error))
+        let fail = |error| failed("it cannot be read", &self.path, &error);
+        let reading = match &self.opened {
+            Opened::ToWrite(_, connection) => {
+                let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+                return work(&connection).map_err(fail);
+            }
+            Opened::ToRead(reading) => reading,
+        };
+        let mut reading = reading.lock().unwrap_or_else(PoisonError::into_inner);
+        for _ in 0..MAX_LOOKS {
+            if !reading.is_unchanged() {
+                *reading = to_read(&self.path)?;
+            }
+            let seen = work(&reading.connection);
+            if reading.is_unchanged() {
+                return seen.map_err(fail);
+            }
+        }
+        Err(Error::new(
+            ErrorKind::External,
+            format!(
+                "{} keeps changing while it is read; try again",
+                self.path.display()
+            ),
+        ))
     }
+}
+
+/// A connection that only reads; a missing table is replaced in memory.
+fn to_read(path: &Path) -> Result<Reading, Error> {
+    let fail = |error| failed("it cannot be read", path, &error);
+    let reading = Reading::bare(path)?;
+    connect::without_triggers(&reading.connection).map_err(fail)?;
+    let is_table = "SELECT EXISTS (SELECT 1 FROM pragma_table_list
+                    WHERE schema = 'main' AND name = 'threadseal_objects' AND type = 'table')";
+    let is_table = reading
+        .connection
+        .query_row(is_table, [], |row| row.get::<_, bool>(0));
+    if !is_table.map_err(fail)? {
+        reading.connection.execute_batch(NO_TABLE).map_err(fail)?;
+    }
+    Ok(reading)
 }
 
 impl Objects for SqliteObjects {
@@ -152,6 +216,10 @@ impl Objects for SqliteObjects {
             connection.execute("DELETE FROM threadseal_objects WHERE name = ?1", [name])
         })
         .map(drop)
+    }
+
+    fn own_place(&self) -> Option<String> {
+        None
     }
 
     fn place(&self) -> String {

@@ -1,18 +1,21 @@
 //! Threads in a PostgreSQL database: each file there is verified as if it were in a folder.
 //!
 //! ```text
-//! postgres://…            every ledger, every file of every thread
+//! postgres://…            every ledger and lineage, every file of every thread
 //! postgres://…#THREAD     the files of one thread
 //! ```
 //! All rows are verified, whatever folders list. A transcript must be of the thread in whose folder it is: records are
-//! not copied within a database. A thread of the registry whose record was sealed, and is not there, is missing.
+//! not copied within a database. A thread of the registry whose record was sealed, and is not there, is missing. So is
+//! a thread that this host sealed there last, where its row is gone, too.
 
 use super::context::Context;
 use super::file;
 use super::file_result::FileResult;
+use super::gone;
 use super::ledger;
 use super::lineage;
 use super::missing;
+use super::stored_lineage;
 use super::thread_databases::{DatabaseThread, ThreadDatabase};
 use crate::address::without_secrets;
 use crate::error::VerifyError;
@@ -22,8 +25,9 @@ use crate::request::VerifyRequest;
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
 use threadseal_core::error::Unbuilt;
-use threadseal_core::record::{RecordId, ThreadId};
+use threadseal_core::record::{RecordId, RecordKind, ThreadId};
 use threadseal_core::report::{Finding, FindingCode, Format, Profile, Report, Verdict};
 
 /// The root of all paths in a database: no project is needed to verify them.
@@ -41,21 +45,59 @@ pub(super) fn database(
     let unbuilt = || Unbuilt::ThreadDatabases.error(format_args!("open {}", without_secrets(url)));
     let databases = context.databases.as_ref().ok_or_else(unbuilt)?;
     let database = databases.open(url)?;
-    let mut seen = Vec::new();
-    if thread.is_none() {
-        let ledgers = context.stores.ledgers(url)?;
-        seen.push(FileResult::Reports(ledger::verify_store(
-            context, &*ledgers, url,
-        )?));
+    let Some(thread) = thread else {
+        return whole(context, url, database.as_deref());
+    };
+    match database {
+        Some(database) => threads_of(context, &*database, Some(thread)),
+        None => Err(VerifyError::refused("this database contains no threads")),
     }
-    match (database, thread) {
-        (Some(database), thread) => seen.extend(threads_of(context, &*database, thread)?),
-        (None, None) => {}
-        (None, Some(_)) => {
-            return Err(VerifyError::refused("this database contains no threads"));
-        }
+}
+
+/// Verifies all records of a database.
+fn whole(
+    context: &Context,
+    url: &str,
+    database: Option<&dyn ThreadDatabase>,
+) -> Result<Vec<FileResult>, VerifyError> {
+    let ledgers = context.stores.ledgers(url)?;
+    let own = ledgers.place();
+    if context.request.ledger.run.is_some() {
+        let ledgers = ledger::verify_store(context, &*ledgers, url)?;
+        return Ok(vec![FileResult::Reports(ledgers)]);
     }
+    let (mut reports, mut here) = ledger::verify_runs(context, &*ledgers, url)?;
+    reports.extend(ledger::strays(context, &*ledgers, url)?);
+    let lineages = stored_lineage::read(context, url, None)?;
+    reports.extend(stored_lineage::reports(context, lineages)?);
+    let mut seen = vec![FileResult::Reports(reports)];
+    if let Some(database) = database {
+        seen.extend(threads_of(context, database, None)?);
+    }
+    let reports = seen.iter().flat_map(FileResult::reports);
+    here.extend(reports.filter_map(|report| report.record));
+    let joined = context.joined.lock();
+    here.extend(joined.unwrap_or_else(PoisonError::into_inner).iter());
+    // One that cannot be read may be any of them.
+    let is_unread = seen
+        .iter()
+        .any(|seen| matches!(seen, FileResult::Failed(_)));
+    let gone_of = |kind| gone::gone_from(context, kind, (url, own.as_deref()), &here);
+    let mut gone = gone_of(RecordKind::Ledger)?;
+    gone.retain(|report| is_of_table(context, report, own.as_deref()));
+    if !is_unread {
+        gone.extend(gone_of(RecordKind::Transcript)?);
+    }
+    seen.push(FileResult::Reports(gone));
     Ok(seen)
+}
+
+/// Was the ledger sealed in the table of ledgers? The step ledgers of threads are files beside their records.
+fn is_of_table(context: &Context, report: &Report, own: Option<&str>) -> bool {
+    let places = report
+        .record
+        .map(|record| context.host.heads.noted_places(&record));
+    places.is_some_and(|places| places.iter().any(|place| Some(place.as_str()) == own))
 }
 
 fn threads_of(

@@ -65,7 +65,9 @@ pub(super) fn look_beside(
     let mut report = judge(context, file.path(), kind, |options| {
         Ok(document::verify_beside(&bytes, seal, options).report)
     })?;
-    let stored = report.record.map(|record| context.host.heads.fetch(&record));
+    let stored = report
+        .record
+        .map(|record| context.host.heads.fetch(&record));
     if stored.transpose()?.flatten().is_none() {
         log::hold_if_log(context, file, &mut report)?;
     }

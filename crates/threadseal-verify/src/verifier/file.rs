@@ -7,7 +7,7 @@
 //! | document | its own signature; a seal of its own, or the seals of a log, in a file beside it | `document`, `log` |
 //! | scroll | its own hashes and signatures; a seal file beside it | `scroll`, `log` |
 //! | checkpoint | its seal and place in the lineage that all checkpoints at hand make; a seal file beside it | `lineage`, `log` |
-//! | ledger | its chains, one for each run, and signatures; a signed head, a seal file beside it | `ledger`, `log` |
+//! | ledger | its chains, one for each run, and signatures; a signed head, an index, a seal file beside it | `ledger`, `log` |
 //!
 //! A file inside a folder is passed over when nothing claims to protect it and it is no record
 //! (a plain source file); a file that was named always gets a result.
@@ -19,7 +19,7 @@ use super::{
     transcript,
 };
 use crate::clean::Clean;
-use crate::detect::{self, Kind};
+use crate::detect::{self, Kind, LedgerShape};
 use crate::error::VerifyError;
 use crate::inputs::Candidate;
 use crate::output::PathError;
@@ -81,6 +81,9 @@ fn look(context: &Context, candidate: &Candidate) -> Result<FileResult, VerifyEr
     }
     if kind == Some(Kind::LedgerHead) {
         return ledger::sidecar(context, file.path(), candidate.named);
+    }
+    if kind == Some(Kind::LedgerIndex) {
+        return ledger::index(context, file.path(), candidate.named);
     }
     if kind == Some(Kind::Checkpoint) && context.request.profile != RequestedProfile::Observed {
         let reports = claims(context, &file, kind, false)?;
@@ -221,7 +224,13 @@ fn own_claim(
         Some(Kind::Events | Kind::Log) => log::unsealed(context, file),
         Some(Kind::Document(kind)) => document::look(context, file, kind)?,
         Some(Kind::Scroll(container)) => scroll::look(context, file, container)?,
-        Some(Kind::Sidecar | Kind::LedgerHead | Kind::Ledger(_) | Kind::Checkpoint) => {
+        Some(
+            Kind::Sidecar
+            | Kind::LedgerHead
+            | Kind::LedgerIndex
+            | Kind::Ledger(_)
+            | Kind::Checkpoint,
+        ) => {
             return Ok(None);
         }
         // It holds lines of a record, and is marked as a copy.
@@ -252,6 +261,10 @@ fn kind(context: &Context, file: &RegularFile) -> Result<Option<Kind>, VerifyErr
                 if text != DocumentKind::Json && is_sealed_text(context, file, text) =>
             {
                 Some(Kind::Document(text))
+            }
+            // It should be a ledger, whatever it holds now.
+            (None | Some(Kind::Log), _) if ledger::is_beside_ledger(context, file.path()) => {
+                Some(Kind::Ledger(LedgerShape::Lines))
             }
             (found, _) => found,
         },

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use threadseal_core::record::RecordId;
 use threadseal_core::report::Report;
 use threadseal_store::address::{is_address, is_object_storage};
-use threadseal_store::heads::RecordKind;
+use threadseal_store::heads::{RecordKind, StoredHead};
 use threadseal_store::sys::{path_text, text_path};
 
 /// A report of each record of this kind that this host sealed last in the store at `address`, whose
@@ -27,27 +27,43 @@ pub(super) fn gone_from(
     (address, own): (&str, Option<&str>),
     here: &BTreeSet<RecordId>,
 ) -> Result<Vec<Report>, VerifyError> {
+    let heads = &context.host.heads;
+    let mut gone = Vec::new();
+    for stored in sealed_in(context, kind, (address, own))? {
+        let record = &stored.head.record;
+        if here.contains(record) || heads.pruned(record)?.is_some() {
+            continue;
+        }
+        let text = format!(
+            "this host sealed it in this store up to seal {}, but the store does not have it",
+            stored.head.seq
+        );
+        let place = without_secrets(address);
+        gone.push(report_missing(context, &place, &stored, text));
+    }
+    Ok(gone)
+}
+
+/// The records of this kind that this host sealed last in the store at `address`, whose own place is `own`.
+///
+/// # Errors
+/// As [`gone_from`].
+pub(super) fn sealed_in(
+    context: &Context,
+    kind: RecordKind,
+    (address, own): (&str, Option<&str>),
+) -> Result<Vec<StoredHead>, VerifyError> {
     let store = StorePlace {
         key: key_of(address).or_else(|| own.and_then(key_of)),
         own,
     };
     let heads = &context.host.heads;
-    let mut gone = Vec::new();
+    let mut sealed = Vec::new();
     for record in heads.records_in(&|places| store.holds(places))? {
-        if here.contains(&record) || heads.pruned(&record)?.is_some() {
-            continue;
-        }
-        let stored = heads.fetch(&record)?.filter(|stored| stored.kind == kind);
-        if let Some(stored) = stored {
-            let text = format!(
-                "this host sealed it in this store up to seal {}, but the store does not have it",
-                stored.head.seq
-            );
-            let place = without_secrets(address);
-            gone.push(report_missing(context, &place, &stored, text));
-        }
+        let stored = heads.fetch(&record)?;
+        sealed.extend(stored.filter(|stored| stored.kind == kind));
     }
-    Ok(gone)
+    Ok(sealed)
 }
 
 /// A store, by the spelling of its address and by its own name of its place.
@@ -75,8 +91,18 @@ impl StorePlace<'_> {
         let key = key.and_then(|address| key_of(address));
         match (&self.key, key) {
             (Some(own), Some(last)) => *own == last,
-            _ => places.iter().any(|place| Some(place.as_str()) == self.own),
+            _ => places.iter().any(|place| self.is_own(place)),
         }
+    }
+
+    /// Is it the store's own name of its place? Heads in a database name it as an address.
+    fn is_own(&self, place: &str) -> bool {
+        let own = |own: &str| {
+            let database = own.strip_prefix("postgres:");
+            let named = place.strip_prefix("postgres://");
+            own == place || (database.is_some() && database == named)
+        };
+        self.own.is_some_and(own)
     }
 }
 

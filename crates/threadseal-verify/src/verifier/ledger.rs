@@ -13,32 +13,43 @@ use super::file_result::FileResult;
 use super::finish;
 use super::gone;
 use super::logged;
+#[cfg(feature = "sqlite")]
+use super::stored_lineage;
+#[cfg(feature = "sqlite")]
+use crate::address;
 use crate::address::without_secrets;
 use crate::detect::LedgerShape;
 use crate::error::VerifyError;
 use crate::trust_sources;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::iter;
 use std::path::{Path, PathBuf};
+#[cfg(feature = "sqlite")]
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 #[cfg(not(feature = "sqlite"))]
 use threadseal_core::error::Unbuilt;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::limits::{MAX_NOTE_BYTES, MAX_SOURCE_BYTES};
-use threadseal_core::record::{Head, RecordKind};
+use threadseal_core::record::{Head, RecordId, RecordKind};
 use threadseal_core::report::{
     CheckResult, Expectation, Finding, FindingCode, Format, Profile, Report, Verdict,
 };
 use threadseal_formats::ledger::{
-    Bundle, BundledLedger, ChainOptions, ChainTip, HeadAtHand, Judging, Outcome, RunId, SignedHead,
-    View,
+    Bundle, BundledLedger, ChainOptions, ChainTip, HEAD_ORIGIN, HeadAtHand, Judging, Outcome,
+    RunId, SignedHead, View,
 };
 use threadseal_store::ledger::known::{self, Known};
-use threadseal_store::ledger::{self, LedgerStore, LedgerStoreExt as _, Tip};
+use threadseal_store::ledger::{
+    self, IndexState, JsonlLedgerStore, LedgerStore, LedgerStoreExt as _, Tip,
+};
+#[cfg(feature = "sqlite")]
+use threadseal_store::lineage::KeyedCheckpointStore;
 use threadseal_store::read::{RegularFile, open_regular};
 #[cfg(feature = "sqlite")]
-use threadseal_store::sqlite::SqliteLedgerStore;
+use threadseal_store::sqlite::{Contents, SqliteLedgerStore, SqliteObjects};
 use threadseal_store::sys::place_itself;
 
 /// Runs of a store that are asked for at once.
@@ -63,7 +74,11 @@ pub(super) fn look(
     shape: LedgerShape,
 ) -> Result<Vec<Report>, VerifyError> {
     Ok(match shape {
-        LedgerShape::Lines => vec![ledger_file(context, file)?.report],
+        LedgerShape::Lines => {
+            let report = ledger_file(context, file)?.report;
+            let index = index_report(context, file.path())?;
+            iter::once(report).chain(index).collect()
+        }
         LedgerShape::Bundle => bundle(context, file)?,
         LedgerShape::Sqlite => sqlite(context, file)?,
     })
@@ -71,14 +86,114 @@ pub(super) fn look(
 
 #[cfg(feature = "sqlite")]
 fn sqlite(context: &Context, file: &RegularFile) -> Result<Vec<Report>, VerifyError> {
-    let store = SqliteLedgerStore::open_read_only(file.path())?;
-    verify_store(context, &store, &shown(file.path()))
+    let (path, name) = (file.path(), shown(file.path()));
+    let contents = Contents::of(path)?;
+    let mut reports = match contents.ledgers || !contents.objects {
+        true => verify_store(context, &SqliteLedgerStore::open_read_only(path)?, &name)?,
+        false => without_tables(context, path, &name)?,
+    };
+    if contents.objects {
+        let objects = Arc::new(SqliteObjects::open_read_only(path)?);
+        let store = KeyedCheckpointStore::new(objects);
+        let place = format!("sqlite:{}", context.host.place(path));
+        let lineages = stored_lineage::read_from(context, &store, &name, None)?.at(place);
+        reports.extend(stored_lineage::reports(context, lineages)?);
+    }
+    Ok(reports)
 }
 
 #[cfg(not(feature = "sqlite"))]
 fn sqlite(_context: &Context, file: &RegularFile) -> Result<Vec<Report>, VerifyError> {
     let action = format!("read {}", shown(file.path()));
     Err(Unbuilt::Sqlite.error(action).into())
+}
+
+/// Does a file beside `path` show that a ledger should be there: its signed head, or its index?
+pub(super) fn is_beside_ledger(context: &Context, path: &Path) -> bool {
+    let head = read_head(context, path);
+    head.is_ok_and(|text| text.is_some_and(|text| text.starts_with(HEAD_ORIGIN)))
+        || run_of_name(path).is_some() && context.is_file(&index_path(path))
+}
+
+/// Where the index of the ledger at `path` is.
+fn index_path(path: &Path) -> PathBuf {
+    path.with_extension("index")
+}
+
+/// A report of the index of the ledger at `path`, where other bytes than an index are in it. An index
+/// that lacks records, or that a loss of power damaged, shows nothing.
+///
+/// # Errors
+/// When it cannot be read.
+pub(super) fn index_report(context: &Context, path: &Path) -> Result<Option<Report>, VerifyError> {
+    let Some(IndexState::Changed(at)) = index_state(context, path)? else {
+        return Ok(None);
+    };
+    let mut report = Report::begin(Format::Ledger, Profile::ThreadSeal);
+    report.path = shown(&index_path(path));
+    report.trust = Some(context.request.trust.digest());
+    let text =
+        "other bytes than the index of this ledger are in it; hint: threadseal fsck --repair";
+    let finding = Finding::error(FindingCode::IndexMalformed, text);
+    report.downgrade(Verdict::Malformed, finding.at_bytes(at, at));
+    Ok(Some(report))
+}
+
+/// What the index beside the ledger at `path` shows, if the ledger is called as a store calls it.
+fn index_state(context: &Context, path: &Path) -> Result<Option<IndexState>, VerifyError> {
+    let (Some(run), Some(folder)) = (run_of_name(path), path.parent()) else {
+        return Ok(None);
+    };
+    if !context.exists(&index_path(path)) {
+        return Ok(None);
+    }
+    Ok(Some(JsonlLedgerStore::check_index(
+        &context.host.fs,
+        folder,
+        &run,
+    )?))
+}
+
+/// The index of a ledger: the ledger is verified with it, or is missing if the index knows records.
+///
+/// # Errors
+/// As [`look`].
+pub(super) fn index(
+    context: &Context,
+    index: &Path,
+    named: bool,
+) -> Result<FileResult, VerifyError> {
+    let path = index.with_extension("jsonl");
+    let (Some(run), Some(folder)) = (run_of_name(&path), path.parent()) else {
+        return Ok(FileResult::PassedOver);
+    };
+    // Of the ledger, or of its signed head, where only that is left.
+    let told_elsewhere = context.is_walked(&path) || context.is_walked(&head_path(&path));
+    if told_elsewhere && !named {
+        return Ok(FileResult::Elsewhere);
+    }
+    if context.is_file(&path) {
+        let file = open_regular(&*context.host.fs, &path)?;
+        let mut reports = look(context, &file, LedgerShape::Lines)?;
+        if let Some(report) = reports.first_mut() {
+            report.path = shown(&path);
+        }
+        return Ok(FileResult::Reports(reports));
+    }
+    let lost = JsonlLedgerStore::lost_with_ledger(&context.host.fs, folder, &run)?;
+    if lost == 0 {
+        return Ok(FileResult::PassedOver);
+    }
+    let mut report = Report::begin(Format::Ledger, Profile::AbstractRuntime);
+    report.path = shown(&path);
+    report.trust = Some(context.request.trust.digest());
+    report.record = Some(run.record_id());
+    let message = format!("its index knows {lost} records, but the ledger is missing");
+    report.downgrade(
+        Verdict::Missing,
+        Finding::error(FindingCode::LedgerMissing, message),
+    );
+    Ok(FileResult::Reports(vec![report]))
 }
 
 /// A signed head without its ledger: the ledger is verified instead, or is missing.
@@ -165,6 +280,15 @@ pub(super) fn ledger_file(context: &Context, file: &RegularFile) -> Result<Outco
         outcome.verified = None;
         outcome.tip = None;
     }
+    if let Some(IndexState::Lost(number)) = index_state(context, file.path())? {
+        let text = format!(
+            "the index beside it acknowledged record {number}, and the ledger does not have that record"
+        );
+        let finding = Finding::error(FindingCode::RecordsLost, text);
+        outcome.report.downgrade(Verdict::RolledBack, finding);
+        outcome.verified = None;
+        outcome.tip = None;
+    }
     finish::finish_as(context, &mut outcome.report, file.path(), known.stored_as());
     Ok(outcome)
 }
@@ -174,7 +298,25 @@ pub(super) fn ledger_file(context: &Context, file: &RegularFile) -> Result<Outco
 /// # Errors
 /// As [`store`]; when no store has this address.
 pub(super) fn store_at(context: &Context, address: &str) -> Result<Vec<Report>, VerifyError> {
+    #[cfg(feature = "sqlite")]
+    if let Some(path) = address::sqlite_file(address)?
+        && let Ok(Contents {
+            ledgers: false,
+            objects: true,
+        }) = Contents::of(&path)
+    {
+        return without_tables(context, &path, address);
+    }
     verify_store(context, &*context.stores.ledgers(address)?, address)
+}
+
+/// What this host sealed last in an SQLite file that has lineages, and no table of ledgers.
+#[cfg(feature = "sqlite")]
+fn without_tables(context: &Context, path: &Path, name: &str) -> Result<Vec<Report>, VerifyError> {
+    let own = format!("sqlite:{}", context.host.place(path));
+    let joined = context.joined.lock();
+    let here = joined.unwrap_or_else(PoisonError::into_inner).clone();
+    gone::gone_from(context, RecordKind::Ledger, (name, Some(&own)), &here)
 }
 
 /// Verifies the runs of a store, or the one that was asked for.
@@ -191,18 +333,8 @@ pub(super) fn verify_store(
         reports.push(verify_run(context, store, run, name)?.report);
         return Ok(reports);
     }
-    let (mut last, mut here) = (None, BTreeSet::new());
-    loop {
-        let runs = store.runs(last.as_ref(), PAGE_RUNS)?;
-        for run in &runs {
-            here.insert(run.record_id());
-            reports.push(verify_run(context, store, run, name)?.report);
-        }
-        match runs.into_iter().next_back() {
-            Some(run) => last = Some(run),
-            None => break,
-        }
-    }
+    let (runs, mut here) = verify_runs(context, store, name)?;
+    reports.extend(runs);
     if let Some(own) = store.place() {
         let joined = context.joined.lock();
         here.extend(joined.unwrap_or_else(PoisonError::into_inner).iter());
@@ -211,6 +343,29 @@ pub(super) fn verify_store(
     }
     reports.extend(strays(context, store, name)?);
     Ok(reports)
+}
+
+/// Verifies the runs of a store; the second part is their records.
+///
+/// # Errors
+/// As [`verify_store`].
+pub(super) fn verify_runs(
+    context: &Context,
+    store: &dyn LedgerStore,
+    name: &str,
+) -> Result<(Vec<Report>, BTreeSet<RecordId>), VerifyError> {
+    let (mut last, mut reports, mut here) = (None, Vec::new(), BTreeSet::new());
+    loop {
+        let runs = store.runs(last.as_ref(), PAGE_RUNS)?;
+        for run in &runs {
+            here.insert(run.record_id());
+            reports.push(verify_run(context, store, run, name)?.report);
+        }
+        match runs.into_iter().next_back() {
+            Some(run) => last = Some(run),
+            None => return Ok((reports, here)),
+        }
+    }
 }
 
 /// A report of each name in a store that no run has.

@@ -9,7 +9,7 @@ use super::as_of;
 use super::context::{Context, shown};
 use super::file_result::FileResult;
 use super::finish;
-use crate::detect;
+use crate::detect::{self, Kind};
 use crate::error::VerifyError;
 use crate::inputs::Candidate;
 use rayon::prelude::*;
@@ -17,14 +17,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 use threadseal_core::record::ExpectedHead;
-use threadseal_core::report::Report;
-use threadseal_core::report::{Expectation, FindingCode};
+use threadseal_core::report::{
+    Expectation, Finding, FindingCode, Format, Profile, Report, Verdict,
+};
 use threadseal_core::time::Timestamp;
 use threadseal_formats::lineage::{
-    FileReader, Judging, Lineage, Lineages, LinkFacts, Outcome, View, conclude,
+    AgentName, FileReader, Judging, Lineage, Lineages, LinkFacts, Outcome, View, conclude,
 };
 use threadseal_store::examine::known_forks;
 use threadseal_store::heads::{RecordKind, StoredHead};
+use threadseal_store::lineage::FileCheckpointStore;
 use threadseal_store::read::{RegularFile, Source as _, open_regular};
 
 /// Codes of findings that say that a lineage is not the one of an expected head.
@@ -47,8 +49,8 @@ pub(super) fn look(context: &Context, file: &RegularFile) -> Result<LinkFacts, V
     }
 }
 
-/// Reads checkpoints: each file that was named, and of folders each file that is one by its
-/// content or is called one.
+/// Reads checkpoints: each file that was named, and of folders each file that is one, as
+/// [`detect::kind`] finds.
 ///
 /// # Errors
 /// When a file cannot be read.
@@ -59,8 +61,9 @@ pub(super) fn links(
     let read = |candidate: &Candidate| -> Result<Option<ReadCheckpoint>, VerifyError> {
         let file = open_regular(&*context.host.fs, &candidate.path)?;
         let is_one = candidate.named
-            || detect::is_named_checkpoint(&candidate.path)
-            || detect::is_checkpoint(&file)?;
+            || detect::is_checkpoint(&file)?
+            || (detect::is_named_checkpoint(&candidate.path)
+                && detect::kind(&file)? == Some(Kind::Checkpoint));
         if !is_one {
             return Ok(None);
         }
@@ -68,6 +71,7 @@ pub(super) fn links(
         Ok(Some(ReadCheckpoint {
             path: candidate.path.clone(),
             facts,
+            place: None,
         }))
     };
     let found: Vec<Option<ReadCheckpoint>> = candidates
@@ -86,15 +90,16 @@ pub(super) fn lineages(
     found: Vec<ReadCheckpoint>,
     view: View,
 ) -> Result<Vec<Outcome>, VerifyError> {
+    let places = places(&found);
     let lineages = Lineages::join(numbered(found))?;
     let mut outcomes = Vec::new();
+    let judge = |lineage: &Lineage<'_>, expected| -> Result<Outcome, VerifyError> {
+        let mut outcome = judge_lineage(context, lineage, view, expected)?;
+        outcome.report.path = place_of(lineage, &places);
+        Ok(outcome)
+    };
     for lineage in lineages.iter() {
-        outcomes.push(judge_lineage(
-            context,
-            &lineage,
-            view,
-            context.request.lineage.head,
-        )?);
+        outcomes.push(judge(&lineage, context.request.lineage.head)?);
     }
     let misses = |outcome: &Outcome| {
         let mut findings = outcome.report.findings.iter();
@@ -104,7 +109,7 @@ pub(super) fn lineages(
     if context.request.lineage.head.is_some() && outcomes.iter().any(|outcome| !misses(outcome)) {
         for (outcome, lineage) in outcomes.iter_mut().zip(lineages.iter()) {
             if misses(outcome) {
-                *outcome = judge_lineage(context, &lineage, view, None)?;
+                *outcome = judge(&lineage, None)?;
             }
         }
     }
@@ -134,6 +139,7 @@ pub(super) fn lineage_reports(
             found.push(ReadCheckpoint {
                 path: candidate.path.clone(),
                 facts: *facts,
+                place: None,
             });
         }
     }
@@ -184,7 +190,6 @@ fn judge_lineage(
         judging.held_since = Some(since);
         outcome = conclude(lineage, &judging);
     }
-    outcome.report.path = place_of(lineage);
     finish::finish(context, &mut outcome.report, Path::new(""));
     Ok(outcome)
 }
@@ -205,6 +210,8 @@ pub struct ReadCheckpoint {
     pub path: PathBuf,
     /// Its contents, as far as they matter.
     pub facts: LinkFacts,
+    /// The store and the agent, of a link in a store.
+    pub place: Option<String>,
 }
 
 /// What was read, with a number for each folder.
@@ -226,15 +233,67 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new(""))
 }
 
+/// A report of each agent in the folders of `candidates` whose newest link is gone: the lock beside it
+/// shows that one was published, and no tombstone shows that the agent was deleted.
+///
+/// # Errors
+/// When a file cannot be read.
+pub(super) fn newest_gone(
+    context: &Context,
+    candidates: &[Candidate],
+) -> Result<Vec<Report>, VerifyError> {
+    let mut gone = Vec::new();
+    for candidate in candidates.iter().filter(|candidate| !candidate.named) {
+        let Some((folder, agent)) = agent_of_lock(&candidate.path) else {
+            continue;
+        };
+        let fs = &*context.host.fs;
+        if !FileCheckpointStore::has_lost_newest(fs, folder, &agent)? {
+            continue;
+        }
+        let mut report = Report::begin(Format::Lineage, Profile::ThreadSeal);
+        report.path = shown(&folder.join(format!("{agent}.checkpoint")));
+        let text = format!(
+            "the newest link of {agent} is gone: {} shows that there was one",
+            shown(&candidate.path)
+        );
+        let finding = Finding::error(FindingCode::LiveMissing, text);
+        report.downgrade(Verdict::Missing, finding);
+        finish::finish(context, &mut report, Path::new(""));
+        gone.push(report);
+    }
+    Ok(gone)
+}
+
+/// The folder and the agent of the lock of a store of files.
+fn agent_of_lock(path: &Path) -> Option<(&Path, AgentName)> {
+    let name = path.file_name()?.to_str()?;
+    let agent = name.strip_prefix('.')?.strip_suffix(".lock")?;
+    Some((path.parent()?, AgentName::parse(agent).ok()?))
+}
+
 /// The folder of the store of a file: links are archived in `history/<agent>` below it.
-fn home_of(path: &Path) -> &Path {
+pub(super) fn home_of(path: &Path) -> &Path {
     let folder = folder_of(path);
     let history = folder.parent().filter(|above| above.ends_with("history"));
     history.map_or(folder, folder_of)
 }
 
-/// The file of a lineage of one link, else the folder that all its files lie in.
-fn place_of(lineage: &Lineage<'_>) -> String {
+/// The places of links in stores, by their names.
+fn places(found: &[ReadCheckpoint]) -> BTreeMap<String, String> {
+    let place = |found: &ReadCheckpoint| Some((found.facts.name.to_string(), found.place.clone()?));
+    found.iter().filter_map(place).collect()
+}
+
+/// The file of a lineage of one link, else the folder that all its files lie in; of links in stores, the
+/// store and the agent that all have.
+fn place_of(lineage: &Lineage<'_>, places: &BTreeMap<String, String>) -> String {
+    let mut stored = lineage.files().map(|facts| places.get(&*facts.name));
+    if let Some(Some(first)) = stored.next()
+        && stored.all(|place| place == Some(first))
+    {
+        return first.clone();
+    }
     let mut names = lineage.files().map(|facts| &*facts.name);
     let first = names.next().unwrap_or_default();
     let mut rest = names.peekable();

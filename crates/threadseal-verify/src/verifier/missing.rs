@@ -7,7 +7,7 @@
 //! ```
 
 use super::companions;
-use super::context::Context;
+use super::context::{Context, shown};
 use super::displacement;
 use super::file;
 use super::file_result::FileResult;
@@ -22,8 +22,9 @@ use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use threadseal_core::record::RecordId;
-use threadseal_core::report::Report;
+use threadseal_core::report::{Finding, FindingCode, Profile, Report, Verdict};
 use threadseal_store::heads::StoredHead;
+use threadseal_store::moved::was_changed;
 
 /// The records that something else displaced from the places of `candidates`, of which this was `seen`, or from
 /// those of `others`, which are no files; those that were seen elsewhere, or were pruned, are not missing. And the
@@ -82,13 +83,60 @@ fn displaced(
     let here: BTreeSet<RecordId> = here.filter_map(|report| report.record).collect();
     let is_elsewhere = |report: &Report| report.record.is_some_and(|id| here.contains(&id));
     let (mut missing, mut unread) = (Vec::new(), Vec::new());
-    for one in all {
-        match one {
-            Ok(gone) => missing.extend(gone.into_iter().filter(|gone| !is_elsewhere(gone))),
-            Err(error) => unread.push(error),
+    for (place, one) in all.into_iter().enumerate() {
+        let gone = match one {
+            Ok(gone) => gone,
+            Err(error) => {
+                unread.push(error);
+                continue;
+            }
+        };
+        for gone in gone {
+            if !is_elsewhere(&gone) {
+                missing.push(gone);
+            } else if let Some(file) = candidates.get(place) {
+                match changed(context, file, &gone, candidates, seen) {
+                    Ok(changed) => missing.extend(changed),
+                    Err(failure) => unread.push(PathError::of(Some(&file.path), &failure)),
+                }
+            }
         }
     }
     (missing, unread)
+}
+
+/// A report of the file in the earlier place of the log `gone`, which was moved with its seals to another
+/// of `candidates`, if the file was made of it by a change: a moved log excuses no change.
+fn changed(
+    context: &Context,
+    file: &Candidate,
+    gone: &Report,
+    candidates: &[Candidate],
+    seen: &[FileResult],
+) -> Result<Option<Report>, VerifyError> {
+    let is_it = |report: &Report| {
+        report.record == gone.record && report.profile == Profile::Observed && report.head.is_some()
+    };
+    let mut pairs = candidates.iter().zip(seen);
+    let moved = pairs.find(|(_, seen)| seen.reports().iter().any(is_it));
+    let Some((moved, _)) = moved.filter(|_| gone.profile == Profile::Observed) else {
+        return Ok(None);
+    };
+    if !was_changed(&context.host, &file.path, &moved.path)? {
+        return Ok(None);
+    }
+    let mut report = Report::begin(gone.format, gone.profile);
+    report.path.clone_from(&gone.path);
+    report.trust = gone.trust;
+    report.record = gone.record;
+    let text = format!(
+        "this host sealed this log here; the file has lines of it, other lines were changed, and the log \
+         that was sealed is {}",
+        shown(&moved.path)
+    );
+    let finding = Finding::error(FindingCode::SealsGone, text);
+    report.downgrade(Verdict::Tampered, finding);
+    Ok(Some(report))
 }
 
 /// Threads that are not what the records of others seal of them.

@@ -12,7 +12,8 @@
 //! | `logged`, `as_of`, `finish` | what the log and the request add to each report |
 //! | `displacement`, `companions`, `ledger_ends`, `thread_links`, `missing` | records that are not where others place them |
 //! | `pruned` | records that this host removed |
-//! | `noted_places`, `gone` | the places that an index names; what a store lacks |
+//! | `noted_places`, `sealed_places`, `gone` | the places that an index names; what a place or a store lacks |
+//! | `stored_lineage` | lineages in stores |
 //! | `database`, `thread_databases` | threads in databases |
 
 mod as_of;
@@ -35,6 +36,8 @@ mod missing;
 mod noted_places;
 pub mod pruned;
 mod scroll;
+mod sealed_places;
+mod stored_lineage;
 mod thread_databases;
 mod thread_links;
 mod transcript;
@@ -44,6 +47,7 @@ pub use gone::is_openable;
 pub use ledger::head_path;
 pub use lineage::ReadCheckpoint;
 pub use logged::tell_log;
+pub use stored_lineage::StoredLineages;
 pub use thread_databases::{DatabaseFiles, DatabaseThread, ThreadDatabase, ThreadDatabases};
 pub use thread_links::unfinished;
 pub use transcript::{MAX_TAKEN_UP_BYTES, OpenedTranscript, TranscriptResult};
@@ -68,7 +72,7 @@ use threadseal_core::record::{RecordId, RecordKind, ThreadId};
 use threadseal_core::report::Report;
 use threadseal_core::time::Timestamp;
 use threadseal_formats::ledger::{self as ledgers, BundledLedger, RunId};
-use threadseal_formats::lineage::{self as lineages, View};
+use threadseal_formats::lineage::{self as lineages, AgentName, View};
 use threadseal_formats::scroll::{self as scrolls, Container};
 use threadseal_formats::transcript::VerifyOptions;
 use threadseal_store::host::Host;
@@ -249,12 +253,15 @@ impl Verifier {
         ledger::ledger_file(&self.0, file)
     }
 
-    /// Verifies the ledgers of the store at `address`.
+    /// Verifies the ledgers and lineages of the store at `address`.
     ///
     /// # Errors
     /// As [`Verifier::store`]; when no store has this address.
     pub fn store_at(&self, address: &str) -> Result<Vec<Report>, VerifyError> {
-        ledger::store_at(&self.0, address)
+        let mut reports = ledger::store_at(&self.0, address)?;
+        let lineages = stored_lineage::read(&self.0, address, None)?;
+        reports.extend(stored_lineage::reports(&self.0, lineages)?);
+        Ok(reports)
     }
 
     /// Verifies the runs of a store, or the one that was asked for.
@@ -302,8 +309,8 @@ impl Verifier {
         ledger::bundled(&self.0, bundled)
     }
 
-    /// Reads checkpoints: each file that was named, and of folders each file that is one by its
-    /// content or is called one.
+    /// Reads checkpoints: each file that was named, and of folders each file that is one, as
+    /// [`crate::detect::kind`] finds.
     ///
     /// # Errors
     /// When a file cannot be read.
@@ -333,6 +340,32 @@ impl Verifier {
         seen: &mut [FileResult],
     ) -> Result<Vec<Report>, VerifyError> {
         lineage::lineage_reports(&self.0, candidates, seen)
+    }
+
+    /// Reads all links of the store at `address`, or those of one agent.
+    ///
+    /// # Errors
+    /// When no store has this address, or it cannot be read.
+    pub fn stored_lineages(
+        &self,
+        address: &str,
+        only: Option<&AgentName>,
+    ) -> Result<StoredLineages, VerifyError> {
+        stored_lineage::read(&self.0, address, only)
+    }
+
+    /// A report of each lineage that this host sealed last in a store, and that neither `here` nor any
+    /// lineage that this verifier saw is.
+    ///
+    /// # Errors
+    /// When the heads, the log or its index of places cannot be read; when an agent was deleted there at
+    /// a link that this host does not know, which may be any of them.
+    pub fn lineages_gone(
+        &self,
+        found: &StoredLineages,
+        here: &BTreeSet<RecordId>,
+    ) -> Result<Vec<Report>, VerifyError> {
+        stored_lineage::gone(&self.0, found, here)
     }
 
     /// Records that were found beside those that reports name: an agent that continues in v0x05 has another id from then on.
@@ -400,6 +433,44 @@ impl Verifier {
         others: &[PathBuf],
     ) -> (Vec<Report>, Vec<PathError>) {
         missing::missing(&self.0, candidates, seen, others)
+    }
+
+    /// A report of each scroll, ledger and lineage that this host sealed last in the place of one of
+    /// `paths`, which are no records now, and that none of `here` is. One that was pruned is not missing.
+    ///
+    /// # Errors
+    /// When the heads, the log or its index of places cannot be read.
+    pub fn gone_from_places(
+        &self,
+        paths: &[PathBuf],
+        here: &BTreeSet<RecordId>,
+    ) -> Result<Vec<Report>, VerifyError> {
+        sealed_places::gone(&self.0, paths, here)
+    }
+
+    /// The addresses of the folders of objects among `folders` in which this host sealed records last.
+    ///
+    /// # Errors
+    /// When the index of places cannot be read.
+    pub fn stores_in(&self, folders: &[PathBuf]) -> Result<Vec<String>, VerifyError> {
+        sealed_places::stores_in(&self.0, folders)
+    }
+
+    /// A report of each agent in the folders of `candidates` whose newest link is gone, although the files beside it
+    /// show that there was one.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn newest_links_gone(&self, candidates: &[Candidate]) -> Result<Vec<Report>, VerifyError> {
+        lineage::newest_gone(&self.0, candidates)
+    }
+
+    /// A report of the index beside the ledger at `path`, where it contains other bytes than an index.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn ledger_index(&self, path: &Path) -> Result<Option<Report>, VerifyError> {
+        ledger::index_report(&self.0, path)
     }
 
     /// A report of each record of this kind that this host sealed last in the store at `address`,

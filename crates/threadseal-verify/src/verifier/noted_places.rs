@@ -5,6 +5,7 @@ use super::file;
 use super::file_result::FileResult;
 use super::ledger;
 use super::lineage;
+use super::stored_lineage;
 use crate::error::VerifyError;
 use crate::error::is_gone;
 use crate::inputs;
@@ -49,6 +50,8 @@ pub(super) fn look_into(
     let mut reports = Vec::new();
     for address in &found.stores {
         reports.extend(ledger::store_at(context, address)?);
+        let lineages = stored_lineage::read(context, address, None)?;
+        reports.extend(stored_lineage::reports(context, lineages)?);
     }
     let mut seen: Vec<FileResult> = found
         .files

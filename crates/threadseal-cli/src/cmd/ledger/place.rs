@@ -68,15 +68,7 @@ pub(crate) fn remember(
     let place = match named(text)? {
         Named::Folder(folder) => host.place(&folder.join(format!("ledger_{run}.jsonl"))),
         Named::File(path) => host.place(path),
-        Named::Address(address) => match address.split_once(':') {
-            Some((scheme, file)) if scheme.eq_ignore_ascii_case("sqlite") => {
-                format!("sqlite:{}", host.place(Path::new(file)))
-            }
-            Some((scheme, folder)) if scheme.eq_ignore_ascii_case("object+file") => {
-                format!("object+file:{}", host.place(Path::new(folder)))
-            }
-            _ => record::without_secrets(address),
-        },
+        Named::Address(address) => noted_address(address, host),
     };
     let run = run.record_id();
     let fetch = |record: &RecordId| host.heads.fetch(record);
@@ -99,6 +91,19 @@ pub(crate) fn remember(
         }
     }
     Ok(())
+}
+
+/// An address as the private index notes it: without secrets, and wherever a command runs.
+pub(crate) fn noted_address(address: &str, host: &Host) -> String {
+    match address.split_once(':') {
+        Some((scheme, file)) if scheme.eq_ignore_ascii_case("sqlite") => {
+            format!("sqlite:{}", host.place(Path::new(file)))
+        }
+        Some((scheme, folder)) if scheme.eq_ignore_ascii_case("object+file") => {
+            format!("object+file:{}", host.place(Path::new(folder)))
+        }
+        _ => record::without_secrets(address),
+    }
 }
 
 fn named(text: &str) -> Result<Named<'_>, Failure> {

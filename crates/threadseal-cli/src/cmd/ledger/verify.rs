@@ -11,11 +11,12 @@ use crate::render::text;
 use crate::verifying;
 use clap::Args;
 use serde::Deserialize;
+use std::iter;
 use std::path::PathBuf;
 use threadseal_core::record::ExpectedHead;
 use threadseal_core::report::{Report, Verdict, combined_exit_code};
 use threadseal_formats::ledger::RunId;
-use threadseal_store::read::open_regular;
+use threadseal_store::read::{RegularFile, open_regular};
 use threadseal_verify::notices::Progress as _;
 use threadseal_verify::request::{LedgerRequest, VerifyRequest};
 use threadseal_verify::trust_locality::Locality;
@@ -119,12 +120,16 @@ fn of_place(
     verifier: &Verifier,
     context: &Context,
 ) -> Result<Vec<Report>, Failure> {
-    let of_file = |path: PathBuf| {
-        let file = open_regular(&*context.fs, &path)?;
-        Ok::<_, Failure>(verifier.ledger_file(&file)?.report)
+    let of_file = |file: &RegularFile| {
+        let report = verifier.ledger_file(file)?.report;
+        let index = match args.compat {
+            true => None,
+            false => verifier.ledger_index(file.path())?,
+        };
+        Ok::<_, Failure>(iter::once(report).chain(index).collect::<Vec<_>>())
     };
     match place {
-        Place::Lines(file) => Ok(vec![verifier.ledger_file(file)?.report]),
+        Place::Lines(file) => of_file(file),
         Place::Bundle(_) => Ok(verifier.bundle_file(&args.ledger)?),
         Place::Store(store) => Ok(verifier.store(&**store, &args.ledger)?),
         Place::Files(store) => {
@@ -133,10 +138,11 @@ fn of_place(
                 None => place.runs()?,
             };
             let report = |run: &RunId| match place.file_of(Some(run), context)? {
-                Some(path) => of_file(path),
-                None => Ok(verifier.run(store, run, &args.ledger)?.report),
+                Some(path) => of_file(&open_regular(&*context.fs, &path)?),
+                None => Ok(vec![verifier.run(store, run, &args.ledger)?.report]),
             };
-            let mut reports = runs.iter().map(report).collect::<Result<Vec<_>, _>>()?;
+            let reports = runs.iter().map(report).collect::<Result<Vec<_>, _>>()?;
+            let mut reports = reports.concat();
             if args.run.is_none() {
                 reports.extend(verifier.strays(store, &args.ledger)?);
             }

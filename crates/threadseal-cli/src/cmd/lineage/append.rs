@@ -7,8 +7,8 @@
 //! An existing link is not overwritten before its successor is valid, and a key is never replaced.
 
 use super::identity;
-use super::input::digest;
-use crate::context::{Context, object_storage_settings};
+use super::input::{digest, remembered};
+use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::key_status;
 use crate::keyring;
@@ -24,10 +24,7 @@ use threadseal_formats::lineage::{
     AgentIdentity, AgentName, CheckpointHeader, Delegation, Epoch, IdentityForm, LinkKind,
     MediaType, NativeHeader, Standing, StateSeal, Version, seal_native, seal_original_reread,
 };
-use threadseal_store::lineage::{
-    Advance, CheckpointStore, Newest, RememberedStore, Saved, Standings, overtaken,
-};
-use threadseal_store::open;
+use threadseal_store::lineage::{Advance, CheckpointStore, Newest, Saved, Standings, overtaken};
 use threadseal_store::read::{Chunks, RegularFile, Source, open_regular, read_small};
 
 /// What `lineage append` takes.
@@ -117,8 +114,7 @@ fn version(text: &str) -> Result<Version, String> {
 
 /// Writes the next checkpoint.
 pub(super) fn run(args: &AppendArgs, context: &Context, out: &mut Out) -> Outcome {
-    let store = open::lineages(&args.store, &object_storage_settings())?;
-    let store = RememberedStore::new(store, context.host()?);
+    let store = remembered(&args.store, context)?;
     let agent = agent_of(args, &store)?;
     let (newest, standing) = Standings::new().of(&store, &agent)?;
     if let Newest::Deleted(hash) = newest {

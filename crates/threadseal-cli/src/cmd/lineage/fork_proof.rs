@@ -1,6 +1,6 @@
 //! `lineage fork-proof A B -o FILE`: writes evidence of a fork that any person can check.
 
-use super::input::Input;
+use super::input::{InStore, Input};
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::Out;
@@ -38,6 +38,12 @@ struct ForkOutput<'a> {
 
 /// Finds the first fork and writes its proof.
 pub(super) fn run(args: &ForkProofArgs, context: &Context, out: &mut Out) -> Outcome {
+    for path in &args.paths {
+        if InStore::of(path)?.is_some() {
+            let text = "a proof is made of files and folders, not of a store";
+            return Err(Failure::new(text).about(path));
+        }
+    }
     let asked = VerifyRequest::by(Trust::default());
     let input = Input::asking(&args.paths, asked, context)?;
     let found = input.links()?;

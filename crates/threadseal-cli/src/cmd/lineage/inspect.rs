@@ -4,7 +4,7 @@
 //! exit   0 verified · 1 the seal is invalid, or no expected one · 3 the key is not trusted
 //! ```
 
-use super::input::{Input, TrustArgs};
+use super::input::{InStore, Input, TrustArgs};
 use crate::context::Context;
 use crate::exit::{self, Exit, Failure, Outcome};
 use crate::output::Out;
@@ -21,7 +21,7 @@ use threadseal_formats::lineage::{LinkBody, LinkFacts, NativeHeader, ReadLink, S
 use threadseal_store::read::{Source as _, open_regular};
 
 /// The number of bytes of the state that are shown.
-const SHOWN_BYTES: u64 = 256;
+const SHOWN_BYTES: usize = 256;
 /// One unit of igor's budgets, in microcents.
 const MICROCENTS: i64 = 1_000_000;
 
@@ -29,7 +29,7 @@ const MICROCENTS: i64 = 1_000_000;
 #[derive(Debug, Args)]
 #[command(after_help = exit::HELP)]
 pub(crate) struct InspectArgs {
-    /// The checkpoint
+    /// The checkpoint: a file, or STORE#AGENT[/HASH] for the newest or any link in a store
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
@@ -54,7 +54,10 @@ pub(super) fn run(args: &InspectArgs, context: &Context, out: &mut Out) -> Outco
         let text = "this is a folder; hint: name one file, or use threadseal lineage verify";
         return Err(Failure::new(text).about(&args.file));
     }
-    let paths = [args.file.clone()];
+    let store = InStore::of(&args.file)?.map(InStore::one).transpose()?;
+    let paths = [store
+        .as_ref()
+        .map_or_else(|| args.file.clone(), InStore::path)];
     let input = Input::of(&paths, &args.trust, false, context)?;
     let found = input.links()?;
     let facts = found.first().map(|found| found.facts.clone());
@@ -84,7 +87,11 @@ pub(super) fn run(args: &InspectArgs, context: &Context, out: &mut Out) -> Outco
         out.line(format_args!("{label}{}", Clean(&field.text)));
     }
     if let (Some(link), false) = (facts.link(), args.no_state) {
-        dump(&args.file, &facts, link, context, out)?;
+        let bytes = match &store {
+            Some(store) => store.state(SHOWN_BYTES)?,
+            None => state(&args.file, &facts, link, context)?,
+        };
+        dump(&bytes, link, out);
     }
     out.line(crate::render::text::report(
         &outcome.report,
@@ -322,19 +329,23 @@ fn at(ns: i64) -> Option<String> {
     Some(Timestamp::from_micros(micros).ok()?.to_iso_seconds())
 }
 
-/// The first bytes of the state, in hex and as text.
-fn dump(
+/// The first bytes of the state of a file.
+fn state(
     path: &Path,
     facts: &LinkFacts,
     link: &ReadLink,
     context: &Context,
-    out: &mut Out,
-) -> Result<(), Failure> {
+) -> Result<Vec<u8>, Failure> {
     let from = link.header.version.header_length() as u64;
     let file = open_regular(&*context.fs, path)?;
     let mut bytes = Vec::new();
-    let end = facts.bytes.min(from + SHOWN_BYTES);
+    let end = facts.bytes.min(from + SHOWN_BYTES as u64);
     file.range(from, end).next_chunk(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The first bytes of the state, in hex and as text.
+fn dump(bytes: &[u8], link: &ReadLink, out: &mut Out) {
     for (row, piece) in bytes.chunks(16).enumerate() {
         let hex: Vec<String> = piece.iter().map(|byte| format!("{byte:02x}")).collect();
         let shown = |byte: &u8| match byte {
@@ -348,8 +359,8 @@ fn dump(
             hex.join(" ")
         ));
     }
-    if facts.bytes > end {
-        out.line(format_args!("  … {} more bytes", facts.bytes - end));
+    let more = link.state_bytes.saturating_sub(bytes.len() as u64);
+    if more > 0 {
+        out.line(format_args!("  … {more} more bytes"));
     }
-    Ok(())
 }

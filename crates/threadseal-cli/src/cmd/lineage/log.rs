@@ -29,8 +29,8 @@ const MAX_COLUMNS: usize = 16;
 #[derive(Debug, Args)]
 #[command(after_help = exit::HELP)]
 pub(crate) struct LogArgs {
-    /// Checkpoints, or folders of them
-    #[arg(required = true, value_name = "FILE|DIR")]
+    /// Checkpoints, folders of them, or stores: sqlite:FILE, postgres://…, s3://…, also with #AGENT
+    #[arg(required = true, value_name = "FILE|DIR|STORE")]
     paths: Vec<PathBuf>,
     #[command(flatten)]
     trust: TrustArgs,

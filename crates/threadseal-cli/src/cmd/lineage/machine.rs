@@ -6,7 +6,8 @@
 //! --delegation FILE the root's delegation to that key; none if the key is the root
 //! ```
 
-use crate::context::{Context, object_storage_settings};
+use super::input::remembered;
+use crate::context::Context;
 use crate::exit::Failure;
 use crate::key_status;
 use crate::verifying;
@@ -19,7 +20,6 @@ use threadseal_formats::lineage::{AgentIdentity, AgentName, Authority, Certifica
 use threadseal_store::clock::SystemClock;
 use threadseal_store::lineage::migrate::Node;
 use threadseal_store::lineage::{CheckpointStore, RememberedStore, Standings};
-use threadseal_store::open;
 use threadseal_store::read::read_small;
 
 /// Whose agent, and as whom.
@@ -66,8 +66,7 @@ impl MachineArgs {
     /// # Errors
     /// When it cannot be opened.
     pub(super) fn open_store(&self, context: &Context) -> Result<RememberedStore, Failure> {
-        let store = open::lineages(&self.store, &object_storage_settings())?;
-        Ok(RememberedStore::new(store, context.host()?))
+        remembered(&self.store, context)
     }
 
     /// The named agent, or else the only one in the store.
@@ -255,7 +254,11 @@ fn read_key(path: &Path, context: &Context) -> Result<AgentIdentity, Failure> {
     AgentIdentity::read(&bytes).map_err(|error| Failure::from(error).about(path))
 }
 
-fn only_one(store: &dyn CheckpointStore) -> Result<AgentName, Failure> {
+/// The only agent of a store.
+///
+/// # Errors
+/// When it has none or several.
+pub(super) fn only_one(store: &dyn CheckpointStore) -> Result<AgentName, Failure> {
     match &store.list(None, 2)?[..] {
         [agent] => Ok(agent.clone()),
         [] => Err(Failure::new(format!(

@@ -8,14 +8,14 @@ use crate::render::json::VerifyOutput;
 use crate::render::text;
 use clap::Args;
 use std::path::PathBuf;
-use threadseal_core::report::{Report, Verdict, combined_exit_code};
+use threadseal_core::report::{Verdict, combined_exit_code};
 
 /// What `lineage verify` takes.
 #[derive(Debug, Args)]
 #[command(after_help = exit::HELP)]
 pub(crate) struct VerifyArgs {
-    /// Checkpoints, or folders of them; a single file is judged as one link
-    #[arg(required = true, value_name = "FILE|DIR")]
+    /// Checkpoints, folders of them, or stores: sqlite:FILE, postgres://…, s3://…, also with #AGENT; a single file is judged as one link
+    #[arg(required = true, value_name = "FILE|DIR|STORE")]
     paths: Vec<PathBuf>,
     #[command(flatten)]
     trust: TrustArgs,
@@ -23,9 +23,7 @@ pub(crate) struct VerifyArgs {
 
 pub(super) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcome {
     let input = Input::of(&args.paths, &args.trust, false, context)?;
-    let found = input.links()?;
-    let outcomes = input.verifier.lineages(found, input.view)?;
-    let reports: Vec<Report> = outcomes.into_iter().map(|outcome| outcome.report).collect();
+    let reports = input.reports()?;
     let verdicts: Vec<Verdict> = reports.iter().map(|report| report.verdict).collect();
     let exit = Exit::from_code(combined_exit_code(&verdicts, input.errors.len()));
     for error in &input.errors {

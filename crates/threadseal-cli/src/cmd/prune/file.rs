@@ -79,6 +79,9 @@ impl Tools<'_> {
             Some(Kind::Checkpoint) => Err(Failure::new(
                 "the checkpoints of an agent are pruned in their store; hint: threadseal prune STORE --agent NAME",
             )),
+            Some(Kind::LedgerHead | Kind::LedgerIndex) => Err(Failure::new(
+                "this file belongs to a ledger; hint: threadseal prune STORE --run ID",
+            )),
             Some(Kind::Sidecar) => Err(Failure::new(
                 "this is a seal file; name the log that it seals",
             )),

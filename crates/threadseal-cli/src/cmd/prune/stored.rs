@@ -17,6 +17,7 @@ use threadseal_core::tlog::entry::LoggedHead;
 use threadseal_core::tlog::tombstone::Tombstone;
 use threadseal_formats::ledger::RunId;
 use threadseal_formats::lineage::{AgentName, ContentHash, Identity};
+use threadseal_store::address::Intent;
 use threadseal_store::heads::RecordKind;
 use threadseal_store::ledger::{LedgerStore, Tip, known};
 use threadseal_store::lineage::{self, CheckpointStore, Newest, Saved, Standings};
@@ -143,7 +144,7 @@ impl Tools<'_> {
         agent: &AgentName,
     ) -> Result<PrunedRecord, Failure> {
         let address = text_of(store)?;
-        let store = open::lineages(address, &object_storage_settings())?;
+        let store = open::lineages(address, Intent::Write, &object_storage_settings())?;
         let (newest, tombstone, is_new) = match store.newest(agent)? {
             Newest::Nothing => {
                 return Err(Failure::new(format!("the store has no agent {agent}")));

@@ -218,7 +218,7 @@ impl Sealing<'_> {
                 let text = "a scroll is sealed turn by turn; hint: threadseal scroll seal, or --detached to seal the file as a log";
                 Err(Failure::new(text).about(path))
             }
-            Some(Kind::Ledger(_) | Kind::LedgerHead) => {
+            Some(Kind::Ledger(_) | Kind::LedgerHead | Kind::LedgerIndex) => {
                 let text = "a ledger is sealed by a signed head; hint: threadseal ledger sign, or --detached to seal the file as a log";
                 Err(Failure::new(text).about(path))
             }

@@ -89,3 +89,25 @@ fn an_order_whose_rows_are_gone_when_its_worker_is_lost_does_not_begin_anew() {
         "done\n"
     );
 }
+
+// T-FLT-20
+#[test]
+fn threads_that_were_removed_with_their_rows_are_missing_where_they_were_sealed() {
+    let Some(ended) = Ended::new() else { return };
+    ended.verify("").exits(0);
+    ended.sql(
+        "DELETE FROM threadseal_files; DELETE FROM threadseal_chunks; DELETE FROM threadseal_threads;
+         DELETE FROM threadseal_known_heads; DELETE FROM threadseal_head_lines;
+         DELETE FROM threadseal_head_places",
+    );
+    let output = ended.verify("").exits(1).json();
+    let reports = output["results"].list().iter();
+    let missing = |report: &&Value| {
+        report["verdict"] == "missing" && report.codes().contains(&"record_missing")
+    };
+    assert_eq!(reports.filter(missing).count(), 2, "{output:#}");
+    // Another home never knew them.
+    let other = ready();
+    let code = other.sh(format!("verify {}", ended.url)).code;
+    assert_eq!(code, 2);
+}

@@ -6,4 +6,5 @@ mod commands;
 mod igor;
 mod moves;
 mod receipts;
+mod stores;
 mod vectors;

@@ -199,6 +199,32 @@ impl Index {
         Ok(good.then(|| size / SLOT - 1))
     }
 
+    /// Where the first header or entry begins that no writer of this run put there. A loss of power
+    /// leaves zeros and parts of entries; neither is one.
+    pub(super) fn first_foreign(&self) -> Result<Option<u64>, Error> {
+        let (mut page, mut number) = (vec![0; PAGE as usize * SLOT_BYTES], 0);
+        loop {
+            let count = sys::read_full_at(&*self.file, &mut page, SLOT * number)
+                .map_err(self.fail("read"))?;
+            for slot in page[..count].chunks_exact(SLOT_BYTES) {
+                let is_ours = match number.checked_sub(1) {
+                    None => slot == header(&self.run),
+                    Some(entry) => IndexEntry::decode(entry, slot).is_some(),
+                };
+                if !is_ours && slot.iter().any(|byte| *byte != 0) {
+                    return Ok(Some(SLOT * number));
+                }
+                number += 1;
+            }
+            if count < page.len() {
+                // A header that was cut is none; an entry that was cut is the last one.
+                let begins = &page[..count];
+                let is_short = number == 0 && !header(&self.run).starts_with(begins);
+                return Ok((is_short && begins.iter().any(|byte| *byte != 0)).then_some(0));
+            }
+        }
+    }
+
     /// The entries `from..to`, at most [`PAGE`]; `None` in place of each that is damaged.
     pub(super) fn entries(&self, from: u64, to: u64) -> Result<Vec<Option<IndexEntry>>, Error> {
         let wanted = usize::try_from(to.saturating_sub(from).min(PAGE)).unwrap_or(0);

@@ -19,8 +19,10 @@
 //! | `reader` | reading without a lock |
 //! | `run_files` | the names of these files, tombstones |
 //! | `delete` | deleting a ledger |
+//! | `check` | the index as a witness, for a reader |
 //! | `fsck` | checking all of it with code of its own |
 
+mod check;
 #[cfg(test)]
 mod crashes;
 mod delete;
@@ -33,6 +35,8 @@ mod run_files;
 #[cfg(test)]
 mod tests;
 mod writer;
+
+pub use check::IndexState;
 
 use crate::atomic::{self, PRIVATE_DIRECTORY};
 use crate::heads::Durability;
@@ -106,6 +110,34 @@ impl JsonlLedgerStore {
     /// [`ErrorKind::InvalidInput`] when the id cannot be a part of a file name.
     pub fn path_of(&self, run: &RunId) -> Result<PathBuf, Error> {
         Ok(self.context(run)?.paths.ledger)
+    }
+
+    /// What the side index of the ledger of `run` in `directory` shows about the ledger, which must be
+    /// there. Nothing is made or changed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::External`] when a file cannot be read.
+    pub fn check_index(
+        fs: &Arc<dyn Fs>,
+        directory: &Path,
+        run: &RunId,
+    ) -> Result<IndexState, Error> {
+        check::check(&RunFiles::of(fs, directory, run, Durability::Durable)?)
+    }
+
+    /// How many records of `run` the side index in `directory` shows to be lost, where the ledger is
+    /// gone and was not deleted by this store.
+    ///
+    /// # Errors
+    /// As [`JsonlLedgerStore::check_index`].
+    pub fn lost_with_ledger(fs: &Arc<dyn Fs>, directory: &Path, run: &RunId) -> Result<u64, Error> {
+        let context = RunFiles::of(fs, directory, run, Durability::Durable)?;
+        let acknowledged = check::acknowledged(&context)?;
+        // A deletion writes its tombstone first, so a look in this order overlooks none.
+        if context.exists(&context.paths.ledger)? || context.tombstone()?.is_some() {
+            return Ok(0);
+        }
+        Ok(acknowledged)
     }
 
     fn context<'c>(&'c self, run: &'c RunId) -> Result<RunFiles<'c>, Error> {

@@ -1,6 +1,7 @@
 //! The suite on every kind of object storage, and every call failing in turn.
 
 use super::*;
+use crate::address::Intent;
 use crate::lineage::conformance::{self, agent, begin, tick, whole_history};
 use crate::objects::fault::{FaultObjects, ObjectFault};
 use crate::objects::moto::Moto;
@@ -56,7 +57,7 @@ fn the_store_in_a_folder_of_objects_passes_the_suite() {
         let folder = tempfile::tempdir().unwrap();
         Box::new(move || {
             let url = format!("object+file:{}", folder.path().display());
-            open::lineages(&url, &[]).unwrap()
+            open::lineages(&url, Intent::Write, &[]).unwrap()
         })
     });
 }
@@ -66,7 +67,7 @@ fn the_store_on_a_server_of_s3_passes_the_suite() {
     let Some(moto) = Moto::shared() else { return };
     conformance::run(&|| {
         let (url, settings) = (moto.fresh(), moto.settings());
-        Box::new(move || open::lineages(&url, &settings).unwrap())
+        Box::new(move || open::lineages(&url, Intent::Write, &settings).unwrap())
     });
 }
 

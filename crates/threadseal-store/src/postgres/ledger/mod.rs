@@ -9,6 +9,7 @@
 //! * a server that lost acknowledged records is `rolled_back` and gets nothing more (`read`);
 //! * NOTIFY is a hint; the sequence decides (`postgres::hint`).
 
+mod absent;
 mod append;
 mod fsck;
 mod read;
@@ -21,6 +22,7 @@ use crate::ledger::{
     Append, Entry, FsckReport, LedgerStore, Make, StoredRecord, Tip, Tombstone, check_entries,
 };
 use crate::runtime::wait_for;
+use absent::NoLedgers;
 use deadpool_postgres::Object;
 use read::LedgerTables;
 use std::fmt;
@@ -42,6 +44,21 @@ impl PostgresLedgerStore {
     /// As [`PostgresTables::make`] and [`PostgresDatabase::open`].
     pub fn open(url: &str) -> Result<Self, Error> {
         Self::over(&PostgresDatabase::open(url)?)
+    }
+
+    /// The ledgers at this address only to be read: no table is made, and where there is none there
+    /// are no ledgers.
+    ///
+    /// # Errors
+    /// As [`PostgresDatabase::open`].
+    pub fn open_read_only(url: &str) -> Result<Box<dyn LedgerStore>, Error> {
+        let database = PostgresDatabase::open(url)?;
+        Ok(match PostgresTables::find(&database)?.ledgers {
+            true => Box::new(Self {
+                tables: LedgerTables::new(database),
+            }),
+            false => Box::new(NoLedgers { database }),
+        })
     }
 
     /// The same over the connections of a database that is open already.

@@ -21,6 +21,8 @@ mod settle;
 #[cfg(test)]
 mod tests;
 
+pub(super) use schema::is_ledger;
+
 use crate::ledger::{
     Append, COMPLETED, Entry, FsckReport, LedgerStore, MAX_BATCH_BYTES, Make, StoredRecord, Tip,
     Tombstone, check_entries, deleted,

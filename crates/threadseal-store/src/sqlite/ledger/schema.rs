@@ -162,6 +162,18 @@ pub(super) fn stand_in(connection: &Connection, path: &Path) -> Result<(), Error
     Ok(())
 }
 
+/// Does the file have a table of ledgers? Other programs have tables of that name, too.
+///
+/// # Errors
+/// When it cannot be read.
+pub(in crate::sqlite) fn is_ledger(connection: &Connection, path: &Path) -> Result<bool, Error> {
+    match ledger_columns(connection, path) {
+        Ok(columns) => Ok(columns.is_some()),
+        Err(error) if error.kind() == ErrorKind::InvalidInput => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// The version of our tables, 0 where there are none.
 fn version(connection: &Connection, path: &Path) -> Result<i64, Error> {
     let fail = |error| failed("it cannot be read", path, &error);
