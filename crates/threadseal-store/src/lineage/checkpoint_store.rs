@@ -1,9 +1,11 @@
 //! [`CheckpointStore`]: the calls of a store of lineages.
 
 use super::{Advance, Newest, Saved, StoredLink};
+use crate::key_ends::SealSection;
 use crate::read::Source;
 use std::fmt;
 use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::key::PublicKey;
 use threadseal_formats::lineage::{AgentIdentity, AgentName, ContentHash, Version};
 
 /// Most links of one history that are walked.
@@ -86,6 +88,15 @@ pub trait CheckpointStore: fmt::Debug + Send + Sync {
 
     /// The place of the store, without secrets, for people.
     fn place(&self) -> String;
+
+    /// Begins a link that this key signs: the key does not end before the section is dropped. A
+    /// store without a host knows of no end.
+    ///
+    /// # Errors
+    /// As [`crate::host::Host::enter_seal`].
+    fn enter_seal(&self, _key: &PublicKey) -> Result<SealSection, Error> {
+        Ok(SealSection::unlocked())
+    }
 }
 
 /// The result of a walk from the newest link back.
