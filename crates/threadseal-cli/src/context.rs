@@ -20,8 +20,10 @@ use threadseal_store::clock::{Clock as _, SystemClock};
 use threadseal_store::heads::{HeadStore, MemoryHeadStore};
 use threadseal_store::home::{self, Home};
 use threadseal_store::host::Host;
+use threadseal_store::key_ends::{KeyEnds, NoKeyEnds};
 use threadseal_store::random::SystemRandom;
 use threadseal_store::sys::{Fs, RealFs};
+use threadseal_verify::home_key_ends::HomeKeyEnds;
 use threadseal_verify::home_log::HomeLog;
 use threadseal_verify::notices::Notices;
 
@@ -184,15 +186,24 @@ impl Context {
     /// # Errors
     /// As [`Context::home`].
     pub(crate) fn reading_host(&self) -> Result<(Host, HomeLog), Failure> {
-        let (heads, log): (Arc<dyn HeadStore>, _) = match self.home()? {
-            Some(home) => self.heads(&home)?,
-            None => (Arc::new(MemoryHeadStore::default()), HomeLog::Never),
+        let (heads, log, keys): (Arc<dyn HeadStore>, _, Arc<dyn KeyEnds>) = match self.home()? {
+            Some(home) => {
+                let (heads, log) = self.heads(&home)?;
+                let keys = HomeKeyEnds::new(Arc::clone(&self.fs), home, log.clone());
+                (heads, log, Arc::new(keys))
+            }
+            None => (
+                Arc::new(MemoryHeadStore::default()),
+                HomeLog::Never,
+                Arc::new(NoKeyEnds),
+            ),
         };
         let host = Host {
             fs: Arc::clone(&self.fs),
             clock: Arc::new(SystemClock),
             random: Arc::new(self.random),
             heads,
+            keys,
         };
         Ok((host, log))
     }
@@ -209,6 +220,15 @@ impl Context {
         };
         let heads = log.heads(heads);
         Ok((heads, log.clone()))
+    }
+
+    /// Which keys of `home` ended.
+    ///
+    /// # Errors
+    /// As [`Context::reading_host`].
+    pub(crate) fn key_ends(&self, home: &Home) -> Result<HomeKeyEnds, Failure> {
+        let log = self.reading_host()?.1;
+        Ok(HomeKeyEnds::new(Arc::clone(&self.fs), home.clone(), log))
     }
 
     /// The log of the home, after [`Context::host`] has opened it.

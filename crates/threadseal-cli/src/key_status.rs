@@ -1,81 +1,27 @@
 //! Keys that ended seal nothing more: a verifier that knows of the end would call the seal forged.
 //!
 //! A key ends when the trust store of the home revokes it, or by its own entry in the home's log.
-//! Every command that signs asks here first, before it writes. Such a key signs only entries about
-//! its own end: `key revoke`, `key rotate`.
+//! Every command that signs asks here first, before it writes, and again under the lock of the record
+//! right before each seal ([`threadseal_store::key_ends`]). Such a key signs only entries about its
+//! own end: `key revoke`, `key rotate`.
 
 use crate::context::Context;
 use crate::exit::Failure;
-use crate::keyring::{Keyring, OwnKey};
-use crate::render::clean::Clean;
-use crate::trust_file;
-use threadseal_core::key::{KeyUsage, PublicKey};
-use threadseal_core::tlog::entry::key_event::KeyChange;
-use threadseal_core::trust::Revocation;
+use threadseal_core::key::PublicKey;
+use threadseal_core::time::Timestamp;
 use threadseal_store::home::Home;
-use threadseal_verify::home_log::HomeLog;
+use threadseal_store::key_ends::EndSection;
 
-/// How a key ended.
-enum End {
-    /// By its own event, at this entry of the log.
-    Said(u64, KeyChange),
-    /// The user revoked it.
-    Revoked(Revocation),
-}
+pub(crate) use threadseal_verify::home_key_ends::replace;
 
 /// Refuses to sign with a `key` that ended.
 ///
 /// # Errors
 /// When it ended; or when trust store or log cannot be read, so that its state is unknown.
 pub(crate) fn refuse(key: &PublicKey, context: &Context) -> Result<(), Failure> {
-    let Some(home) = context.home_where_named()? else {
-        return Ok(());
-    };
-    let Some(end) = end_of(key, &home, context)? else {
-        return Ok(());
-    };
-    let own = Keyring::of(&home).list()?;
-    let name = |key: &PublicKey| own.iter().find(|own| own.public == *key);
-    let who = match name(key) {
-        Some(own) => Clean(&own.name).to_string(),
-        None => key.key_id().to_hex(),
-    };
-    let how = match &end {
-        End::Said(entry, KeyChange::Rotate(_)) => format!("entry {entry}: rotated"),
-        End::Said(entry, _) => format!("entry {entry}: revoked"),
-        End::Revoked(revoked) => {
-            format!(
-                "revoked {}: {}",
-                revoked.at.to_iso_seconds(),
-                Clean(&revoked.reason)
-            )
-        }
-    };
-    let next = match &end {
-        End::Said(_, KeyChange::Rotate(next)) => {
-            name(next).map(|next| format!("seal with its successor, {}", Clean(&next.name)))
-        }
-        _ => None,
-    };
-    let next = next
-        .or_else(|| name(key).map(replace))
-        .map(|next| format!("; hint: {next}"));
-    Err(Failure::new(format!(
-        "the key {who} has ended ({how}) and cannot seal any more{}",
-        next.unwrap_or_default()
-    )))
-}
-
-/// The command that replaces a key that ended.
-pub(crate) fn replace(key: &OwnKey) -> String {
-    let name = Clean(&key.name);
-    match key.usage {
-        KeyUsage::Native => format!("threadseal key rotate {name}"),
-        usage => {
-            format!(
-                "threadseal key new --usage {usage} --name {name}-2, then seal with --key {name}-2"
-            )
-        }
+    match context.home_where_named()? {
+        Some(home) => Ok(context.key_ends(&home)?.refuse_ended(key)?),
+        None => Ok(()),
     }
 }
 
@@ -84,19 +30,25 @@ pub(crate) fn replace(key: &OwnKey) -> String {
 /// # Errors
 /// When trust store or log cannot be read.
 pub(crate) fn is_over(key: &PublicKey, home: &Home, context: &Context) -> Result<bool, Failure> {
-    Ok(end_of(key, home, context)?.is_some())
+    Ok(context.key_ends(home)?.is_over(key)?)
 }
 
-fn end_of(key: &PublicKey, home: &Home, context: &Context) -> Result<Option<End>, Failure> {
-    if let HomeLog::There(log) = context.reading_host()?.1 {
-        let events = log.key_events()?;
-        let mut ends = events.iter().filter(|(_, event)| event.change().ends());
-        // Only the first end counts.
-        if let Some((entry, event)) = ends.find(|(_, event)| event.public() == key) {
-            return Ok(Some(End::Said(*entry, *event.change())));
-        }
-    }
-    let store = trust_file::of_home(home)?;
-    let revoked = store.by_key(key).filter_map(|entry| entry.revoked.clone());
-    Ok(revoked.min_by_key(|revoked| revoked.at).map(End::Revoked))
+/// Begins the end of a key: no seal is made with a key of this home until it is dropped.
+///
+/// # Errors
+/// When another process holds the locks too long; those of [`Context::host`].
+pub(crate) fn begin_end(home: &Home, context: &Context) -> Result<EndSection, Failure> {
+    // A rotation that was interrupted is completed first: that takes the same lock.
+    context.host()?;
+    Ok(context.key_ends(home)?.gate().begin_end()?)
+}
+
+/// The moment of the end of a key that ends now: the next full second. Trust stores keep no
+/// fractions, and each head that was stored before the end must be older.
+///
+/// # Errors
+/// When the system's clock is out of range.
+pub(crate) fn moment_of_end(context: &Context) -> Result<Timestamp, Failure> {
+    let second = context.now()?.floor_to_second();
+    Ok(Timestamp::from_micros(second.as_micros() + 1_000_000)?)
 }

@@ -167,7 +167,7 @@ impl PendingPublisher {
             };
             self.host.publish(&Published {
                 head,
-                root: None,
+                root: report.root,
                 key,
                 kind: known.kind,
                 is_final: false,

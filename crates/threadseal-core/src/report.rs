@@ -1,7 +1,8 @@
 //! The result of verification: verdicts, findings and checks.
 //!
 //! One [`Report`] serves every format; text and JSON are two renderings of it (`spec/report.md`).
-//! Findings are data. Unknown is never success: only [`Verdict::Verified`] exits 0.
+//! Findings are data. Unknown is never success: only [`Verdict::Verified`] exits 0. A failed check is
+//! never [`Verdict::Verified`]: verdict and checks change together, in [`Report`] alone.
 //!
 //! ```text
 //! {"path","format","profile","verdict","completeness","trusted_until":{"line","byte","turn"},
@@ -28,9 +29,11 @@ use crate::limits::MAX_FINDINGS;
 use crate::record::{Head, RecordId};
 use crate::trust::{END_IN_DOUBT, Judgement, Standing};
 use serde::Serialize;
+use serde::ser::SerializeStruct as _;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Deref;
 
 /// The verdicts, worst first: of several that apply, the report gives the smallest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -365,8 +368,21 @@ impl Serialize for Compat {
     }
 }
 
+/// The verdict of a report, and the checks behind it. Every holder of a [`Report`] reads it; only the
+/// report itself changes it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Conclusion {
+    /// The worst verdict that applies; never [`Verdict::Verified`] beside a check that failed.
+    pub verdict: Verdict,
+    /// The checks, run or not.
+    pub checks: Vec<Check>,
+}
+
 /// The answer to "may this record be trusted?", for one record.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+///
+/// It dereferences to its [`Conclusion`], for reading alone. [`Report::hold`] and [`Report::check`]
+/// change that, and neither raises a verdict.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Report {
     /// The place of the record, as the caller named it.
     pub path: String,
@@ -374,28 +390,25 @@ pub struct Report {
     pub format: Format,
     /// Whose rules made its seals.
     pub profile: Profile,
-    /// The worst verdict that applies.
-    pub verdict: Verdict,
+    conclusion: Conclusion,
     /// Whether the record is known to be complete.
     pub completeness: Completeness,
     /// How far the record can be trusted; absent when not at all.
     pub trusted_until: Option<TrustedUntil>,
     /// The record's id.
-    #[serde(serialize_with = "as_text")]
     pub record: Option<RecordId>,
     /// The last seal that holds.
-    #[serde(serialize_with = "as_text")]
     pub head: Option<Head>,
+    /// What is published together with that head where the format has it: the root in the seal of
+    /// an observed log, the digest of a ledger's signatures. No rendering shows it.
+    pub root: Option<Digest>,
     /// The signers.
     pub signers: Vec<SignerReport>,
     /// All observations.
     pub findings: Vec<Finding>,
-    /// The checks, run or not.
-    pub checks: Vec<Check>,
     /// Data that readers take as fact though no signature covers it, each as `name=value`.
     pub unauthenticated: Vec<String>,
     /// Digest of the trust that was used.
-    #[serde(serialize_with = "as_text")]
     pub trust: Option<Digest>,
     /// Sizes.
     pub stats: Stats,
@@ -403,13 +416,37 @@ pub struct Report {
     pub compat: BTreeMap<&'static str, Compat>,
 }
 
-fn as_text<T: fmt::Display, S: serde::Serializer>(
-    value: &Option<T>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    match value {
-        Some(value) => serializer.collect_str(value),
-        None => serializer.serialize_none(),
+impl Deref for Report {
+    type Target = Conclusion;
+
+    fn deref(&self) -> &Conclusion {
+        &self.conclusion
+    }
+}
+
+/// The members of the module's heading, in their order.
+impl Serialize for Report {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        fn text(value: Option<impl fmt::Display>) -> Option<String> {
+            value.map(|value| value.to_string())
+        }
+        let mut members = serializer.serialize_struct("Report", 15)?;
+        members.serialize_field("path", &self.path)?;
+        members.serialize_field("format", &self.format)?;
+        members.serialize_field("profile", &self.profile)?;
+        members.serialize_field("verdict", &self.conclusion.verdict)?;
+        members.serialize_field("completeness", &self.completeness)?;
+        members.serialize_field("trusted_until", &self.trusted_until)?;
+        members.serialize_field("record", &text(self.record))?;
+        members.serialize_field("head", &text(self.head))?;
+        members.serialize_field("signers", &self.signers)?;
+        members.serialize_field("findings", &self.findings)?;
+        members.serialize_field("checks", &self.conclusion.checks)?;
+        members.serialize_field("unauthenticated", &self.unauthenticated)?;
+        members.serialize_field("trust", &text(self.trust))?;
+        members.serialize_field("stats", &self.stats)?;
+        members.serialize_field("compat", &self.compat)?;
+        members.end()
     }
 }
 
@@ -422,14 +459,17 @@ impl Report {
             path: String::new(),
             format,
             profile,
-            verdict: Verdict::Verified,
+            conclusion: Conclusion {
+                verdict: Verdict::Verified,
+                checks: Vec::new(),
+            },
             completeness: Completeness::Unproved,
             trusted_until: None,
             record: None,
             head: None,
+            root: None,
             signers: Vec::new(),
             findings: Vec::new(),
-            checks: Vec::new(),
             unauthenticated: Vec::new(),
             trust: None,
             stats: Stats::default(),
@@ -439,7 +479,7 @@ impl Report {
 
     /// Lowers the verdict to `verdict` if that is worse.
     pub fn hold(&mut self, verdict: Verdict) {
-        self.verdict = self.verdict.min(verdict);
+        self.conclusion.verdict = self.conclusion.verdict.min(verdict);
     }
 
     /// Lowers the verdict and adds the finding that explains it.
@@ -559,9 +599,12 @@ impl Report {
         report
     }
 
-    /// Adds a check.
+    /// Adds a check. One that failed lowers the verdict: nothing is `verified` beside it.
     pub fn check(&mut self, name: CheckName, result: CheckResult, why: Option<String>) {
-        self.checks.push(Check { name, result, why });
+        if result == CheckResult::Fail {
+            self.hold(Verdict::Open);
+        }
+        self.conclusion.checks.push(Check { name, result, why });
     }
 }
 
@@ -581,6 +624,7 @@ pub fn combined_exit_code(verdicts: &[Verdict], errors: usize) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn the_order_and_exit_codes_are_the_designs() {
@@ -628,6 +672,78 @@ mod tests {
         let shown = serde_json::to_string(&report).unwrap();
         assert!(shown.contains(text), "{shown}");
         assert!(shown.contains(r#""x":"NaN""#), "{shown}");
+    }
+
+    /// One call by which a verifier changes a report.
+    #[derive(Debug, Clone, Copy)]
+    enum Call {
+        Hold(usize),
+        Downgrade(usize),
+        Check(CheckResult),
+        UnlessEnded(usize, CheckResult),
+    }
+
+    fn calls() -> impl Strategy<Value = Vec<Call>> {
+        let verdict = || 0..Verdict::ALL.len();
+        let result = || {
+            prop::sample::select(vec![
+                CheckResult::Pass,
+                CheckResult::Fail,
+                CheckResult::Skipped,
+            ])
+        };
+        let call = prop_oneof![
+            verdict().prop_map(Call::Hold),
+            verdict().prop_map(Call::Downgrade),
+            result().prop_map(Call::Check),
+            (verdict(), result()).prop_map(|(at, result)| Call::UnlessEnded(at, result)),
+        ];
+        prop::collection::vec(call, 0..12)
+    }
+
+    fn call(mut report: Report, call: Call) -> Report {
+        let finding = || Finding::note(FindingCode::Unsigned, "seen");
+        match call {
+            Call::Hold(at) => report.hold(Verdict::ALL[at]),
+            Call::Downgrade(at) => report.downgrade(Verdict::ALL[at], finding()),
+            Call::Check(result) => report.check(CheckName::Log, result, None),
+            Call::UnlessEnded(at, result) => {
+                let mut judged = report.clone();
+                judged.hold(Verdict::ALL[at]);
+                judged.check(CheckName::Trust, result, None);
+                judged.signers.push(SignerReport {
+                    key: "key".to_owned(),
+                    did: None,
+                    name: None,
+                    status: SignerStatus::Revoked,
+                });
+                report = report.judged_unless_ended(judged, "it ended");
+            }
+        }
+        report
+    }
+
+    proptest! {
+        // T-CMD-16
+        #[test]
+        fn a_report_with_a_failed_check_is_never_verified_and_no_call_raises_a_verdict(
+            calls in calls()
+        ) {
+            let mut report = Report::begin(Format::Json, Profile::Native);
+            for next in calls {
+                let before = report.verdict;
+                report = call(report, next);
+                prop_assert!(report.verdict.is_no_better_than(before), "{next:?}");
+                let failed = report.checks.iter().any(|c| c.result == CheckResult::Fail);
+                prop_assert!(!(failed && report.verdict.is_success()), "{next:?}");
+                prop_assert!(!failed || report.verdict.exit_code() != 0, "{next:?}");
+                let shown = serde_json::to_value(&report).unwrap();
+                prop_assert_eq!(&shown["verdict"], report.verdict.as_str());
+                let shown = shown["checks"].as_array().unwrap();
+                let failed_shown = shown.iter().any(|check| check["result"] == "fail");
+                prop_assert_eq!(failed_shown, failed);
+            }
+        }
     }
 
     #[test]

@@ -344,7 +344,7 @@ impl SealLog {
     // Entries that are no heads.
 
     /// Commits a key event, after all that waits in this process. An event that ends its key is committed after all heads that
-    /// the home has stored, too: a head that was stored and not published would come after the end of its key. Answers with the
+    /// the home has stored and all that wait in other processes, too: one of them would come after the end of its key. Answers with the
     /// number of the entry. An event that the log has is not written twice.
     ///
     /// # Errors
@@ -361,9 +361,11 @@ impl SealLog {
             match KeyEventEntry::needs(event) {
                 StoredHeadsFirst::No => Ok(()),
                 StoredHeadsFirst::Required => {
+                    self.quarantine().commit_waiting(writer, index)?;
                     self.quarantine().commit_stored(writer, index).map(drop)
                 }
                 StoredHeadsFirst::IfReadable => {
+                    self.quarantine().commit_waiting(writer, index)?;
                     drop(self.quarantine().commit_stored(writer, index));
                     Ok(())
                 }

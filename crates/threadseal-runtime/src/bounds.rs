@@ -13,6 +13,8 @@ pub(crate) const MAX_CAPABILITIES: usize = 4096;
 pub(crate) const MAX_CLASSIFICATIONS: usize = 4096;
 /// Largest directive, tool, graph or configuration file in bytes.
 pub const MAX_ITEM_BYTES: usize = 4 << 20;
+/// Bytes that the signatures of an item add, at most.
+pub(crate) const MAX_SIGNATURES_BYTES: usize = 4 << 10;
 /// Longest item id in bytes.
 pub(crate) const MAX_ITEM_ID_BYTES: usize = 512;
 /// Most values of one YAML file, aliases counted at each use.

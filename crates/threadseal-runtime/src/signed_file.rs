@@ -24,7 +24,7 @@ use threadseal_store::atomic::{self, Mode, PRIVATE_FILE};
 use threadseal_store::examine;
 use threadseal_store::heads::{Durability, RecordKind};
 use threadseal_store::host::{Host, Published};
-use threadseal_store::read::{open_regular, read_small};
+use threadseal_store::read::read_small;
 use threadseal_store::recorder::Keys;
 use threadseal_verify::OpenError;
 
@@ -158,6 +158,9 @@ impl SignedFile {
             (self.record, self.next) = (host.new_record()?, 0);
         }
         self.is_older = false;
+        let record = (&self.record, RecordKind::Document);
+        host.admit(record, (self.next, content.len() as u64), &[])?;
+        let _section = host.enter_seal(&[keys.native.public_key()])?;
         let now = host.clock.now()?;
         let rye = RyeSigning {
             item_type: self.item_type,
@@ -176,8 +179,8 @@ impl SignedFile {
             document::verify(&signed, &Options::new(self.kind, &Trust::default(), now))?.report;
         let head = report.head.ok_or_else(|| refusal(&self.path, &report))?;
         self.next += 1;
+        let naming = examine::naming_leaves_of(&signed);
         put(&self.path, &signed)?;
-        let naming = examine::naming_leaves(&open_regular(&*host.fs, &self.path)?)?;
         host.publish(&Published {
             head,
             root: None,

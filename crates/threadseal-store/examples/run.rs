@@ -19,6 +19,7 @@ use threadseal_formats::ledger::{ActorFingerprint, Effect, Genesis, RunId};
 use threadseal_store::clock::SystemClock;
 use threadseal_store::home::{Home, KeyFileName};
 use threadseal_store::host::Host;
+use threadseal_store::key_ends::NoKeyEnds;
 use threadseal_store::ledger::{
     ActorSigners, HashChainedLedgerStore, JsonlLedgerStore, RunRecorder, Step,
 };
@@ -65,6 +66,7 @@ fn begin(home: &Path, directory: &Path, run: RunId) -> Result<Recorder, Box<dyn 
         clock: Arc::new(SystemClock),
         random: Arc::new(SystemRandom),
         heads: Arc::new(home.heads()),
+        keys: Arc::new(NoKeyEnds),
     };
     let mut genesis = Genesis::new(host.new_record()?, host.clock.now()?);
     genesis.actors.add(agent)?;

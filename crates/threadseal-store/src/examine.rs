@@ -275,12 +275,21 @@ pub fn observed(
 /// # Errors
 /// Kind `External` when reading fails.
 pub fn naming_leaves(file: &RegularFile) -> Result<Vec<Digest>, Error> {
-    let lines = leading_lines(file, NAMING_LINES)?;
-    Ok(lines
-        .iter()
-        .filter(|line| line.len() > 2)
-        .map(|line| leaf_hash(line))
-        .collect())
+    Ok(leaves_of(&leading_lines(file, NAMING_LINES)?))
+}
+
+/// As [`naming_leaves`], of bytes that are not written yet.
+pub fn naming_leaves_of(bytes: &[u8]) -> Vec<Digest> {
+    let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+    let whole = lines.map_while(|line| line.strip_suffix(b"\n"));
+    let short = whole.take_while(|line| line.len() <= MAX_LINE_BYTES);
+    leaves_of(&short.take(NAMING_LINES).collect::<Vec<_>>())
+}
+
+fn leaves_of(lines: &[impl AsRef<[u8]>]) -> Vec<Digest> {
+    let lines = lines.iter().map(AsRef::as_ref);
+    let telling = lines.filter(|line| line.len() > 2);
+    telling.map(leaf_hash).collect()
 }
 
 /// A record that this host sealed, recognised by its leading lines in a file without seals.

@@ -1,14 +1,15 @@
 //! The effects of one host, bundled: files, clock, randomness, heads.
 
 use crate::clock::Clock;
-use crate::heads::{HeadStore, RecordKind, StoredHead, Swap};
+use crate::heads::{self, Durability, HeadStore, RecordKind, StoredHead, Swap};
+use crate::key_ends::{KeyEnds, SealSection};
 use crate::random::{self, Random};
 use crate::sys::{Fs, path_text};
 use std::path::Path;
 use std::sync::Arc;
 use threadseal_core::digest::Digest;
 use threadseal_core::error::{Error, ErrorKind};
-use threadseal_core::key::KeyId;
+use threadseal_core::key::{KeyId, PublicKey};
 use threadseal_core::record::{Head, RecordId, ThreadId};
 use threadseal_formats::transcript::Stamp;
 use threadseal_formats::transcript::event::Salt;
@@ -24,6 +25,8 @@ pub struct Host {
     pub random: Arc<dyn Random>,
     /// Last known heads.
     pub heads: Arc<dyn HeadStore>,
+    /// Which keys may still seal.
+    pub keys: Arc<dyn KeyEnds>,
 }
 
 impl Host {
@@ -83,6 +86,33 @@ impl Host {
     pub fn place(&self, path: &Path) -> String {
         let real = self.fs.canonicalize(path);
         path_text(&real.unwrap_or_else(|_| path.to_owned()))
+    }
+
+    /// Begins a seal by these keys: it is asked right before the seal is made, under the lock of the
+    /// record, and held until the head is stored.
+    ///
+    /// # Errors
+    /// Kind `Refused` when one of the keys has ended, `External` when its state cannot be read.
+    pub fn enter_seal(&self, keys: &[&PublicKey]) -> Result<SealSection, Error> {
+        match keys {
+            [] => Ok(SealSection::unlocked()),
+            keys => self.keys.enter(keys),
+        }
+    }
+
+    /// Refuses a seal whose head could not be published: its number, size or aliases are beyond a
+    /// bound. Each writer asks before it signs or writes.
+    ///
+    /// # Errors
+    /// Kind `Limit` beyond a bound, `Refused` when the record is of another kind; `External` when
+    /// the store fails.
+    pub fn admit(
+        &self,
+        record: (&RecordId, RecordKind),
+        (seq, size): (u64, u64),
+        aliases: &[Digest],
+    ) -> Result<(), Error> {
+        heads::admit(&*self.heads, record, (seq, size), aliases)
     }
 
     /// Makes `head` the known head of its record. The bytes it names must be durable.
@@ -147,5 +177,5 @@ pub struct Published<'a> {
     /// Leaf hashes of lines that identify the record when its seals are gone.
     pub aliases: &'a [Digest],
     /// The failure that the head survives.
-    pub durability: crate::heads::Durability,
+    pub durability: Durability,
 }

@@ -29,6 +29,7 @@
 //! | [`lineage`] | stores of agents' checkpoints and keys, and moving agents between machines |
 //! | [`observer`] | sealing logs that other programs write |
 //! | [`host`] | the effects of one host, bundled |
+//! | [`key_ends`] | the end of keys, and the sections in which seals are made |
 //! | [`home`] | `$THREADSEAL_HOME`: keys, trust, heads |
 //! | [`owned_files`] | files that no other user could write |
 //! | [`fsck`] | one fault in a store |
@@ -55,6 +56,7 @@ pub mod fsck;
 pub mod heads;
 pub mod home;
 pub mod host;
+pub mod key_ends;
 pub mod ledger;
 pub mod lineage;
 pub mod lock;

@@ -122,7 +122,8 @@ impl WriterLock {
 /// A short section that one thread of one process is in at a time.
 #[derive(Debug)]
 pub struct Exclusive {
-    _file: Arc<dyn FileHandle>,
+    file: Arc<dyn FileHandle>,
+    path: PathBuf,
 }
 
 impl Exclusive {
@@ -145,12 +146,78 @@ impl Exclusive {
         path: &Path,
         patient: &dyn Fn() -> bool,
     ) -> Result<Self, Error> {
-        let fail = |error: &std::io::Error| sys::failure("lock", path, error);
-        let access = Access::OpenOrCreate(crate::atomic::PRIVATE_FILE);
-        let file = fs.open(path, access).map_err(|error| fail(&error))?;
-        wait_for_lock(fs, &*file, path, (MAX_WAIT, MAX_PAUSE), patient)?;
-        Ok(Self { _file: file })
+        Self::enter_within(fs, path, (MAX_WAIT, MAX_PAUSE), patient)
     }
+
+    /// As [`Exclusive::enter`], but waits up to a minute for many others that hold it together.
+    pub(crate) fn enter_patiently(fs: &dyn Fs, path: &Path) -> Result<Self, Error> {
+        Self::enter_within(fs, path, (MAX_TURN_WAIT, MAX_TURN_PAUSE), &|| true)
+    }
+
+    fn enter_within(
+        fs: &dyn Fs,
+        path: &Path,
+        wait: (Duration, Duration),
+        patient: &dyn Fn() -> bool,
+    ) -> Result<Self, Error> {
+        let file = lock_file(fs, path)?;
+        wait_for_lock(fs, &*file, path, wait, patient)?;
+        let path = path.to_owned();
+        Ok(Self { file, path })
+    }
+
+    /// Waits until the section of the lock file `path` can be entered, and leaves it; makes no file.
+    /// Answers whether it waited.
+    pub(crate) fn wait_for_others(fs: &dyn Fs, path: &Path) -> bool {
+        let Ok(file) = fs.open(path, Access::Read) else {
+            return false;
+        };
+        if file.try_lock().unwrap_or(true) {
+            return false;
+        }
+        let wait = (MAX_WAIT, MAX_TURN_PAUSE);
+        wait_for_lock(fs, &*file, path, wait, &|| true).is_ok()
+    }
+
+    /// Adds a byte to the lock file.
+    pub(crate) fn lengthen(&self) -> Result<(), Error> {
+        let done = sys::append_all(&*self.file, b"\n");
+        done.map_err(|error| sys::failure("write", &self.path, &error))
+    }
+}
+
+/// A short section that many threads of many processes are in together, and none beside an
+/// [`Exclusive`] one of the same file.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    file: Arc<dyn FileHandle>,
+    path: PathBuf,
+}
+
+impl Shared {
+    /// Enters the section of the lock file `path`, which is made if need be and never removed.
+    /// Waits up to a minute.
+    pub(crate) fn enter(fs: &dyn Fs, path: &Path) -> Result<Self, Error> {
+        let file = lock_file(fs, path)?;
+        let lock = || file.try_lock_shared();
+        let wait = (MAX_TURN_WAIT, MAX_TURN_PAUSE);
+        wait_until(fs, (&*file, path), wait, &|| true, &lock)?;
+        let path = path.to_owned();
+        Ok(Self { file, path })
+    }
+
+    /// The length of the lock file.
+    pub(crate) fn length(&self) -> Result<u64, Error> {
+        let found = self.file.metadata();
+        let found = found.map_err(|error| sys::failure("read", &self.path, &error))?;
+        Ok(found.size)
+    }
+}
+
+fn lock_file(fs: &dyn Fs, path: &Path) -> Result<Arc<dyn FileHandle>, Error> {
+    let access = Access::OpenOrCreate(crate::atomic::PRIVATE_FILE);
+    let opened = fs.open(path, access);
+    opened.map_err(|error| sys::failure("lock", path, &error))
 }
 
 /// The lock of a file for one short turn, among writers of one file who take turns. It is released
@@ -182,12 +249,22 @@ fn wait_for_lock(
     fs: &dyn Fs,
     file: &dyn FileHandle,
     path: &Path,
+    wait: (Duration, Duration),
+    patient: &dyn Fn() -> bool,
+) -> Result<(), Error> {
+    wait_until(fs, (file, path), wait, patient, &|| file.try_lock())
+}
+
+fn wait_until(
+    fs: &dyn Fs,
+    (file, path): (&dyn FileHandle, &Path),
     (max_wait, max_pause): (Duration, Duration),
     patient: &dyn Fn() -> bool,
+    lock: &dyn Fn() -> std::io::Result<bool>,
 ) -> Result<(), Error> {
     let fail = |error: &std::io::Error| sys::failure("lock", path, error);
     let (mut waited, mut pause) = (Duration::ZERO, Duration::from_micros(100));
-    while !file.try_lock().map_err(|error| fail(&error))? {
+    while !lock().map_err(|error| fail(&error))? {
         if waited >= max_wait || !patient() {
             let identity = file.metadata().map_err(|error| fail(&error))?.identity;
             return Err(held(path, fs.lock_holder(identity)));

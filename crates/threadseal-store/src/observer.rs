@@ -3,6 +3,7 @@
 //! ```text
 //! no seals ─► refuse if this host sealed the log ─► leaves + seal ─► new file, fsync ─► head
 //! seals ─► lock ─► read the log against them ─► refuse if anything differs
+//!                                           ├─► nothing new: publish a head that is not known yet
 //!                                           ├─► new leaves + seal ─► append, fsync ─► head
 //!                                           └─► the log was moved: its seals follow, begin anew
 //! ```
@@ -13,10 +14,11 @@ use crate::append::Log;
 use crate::examine;
 use crate::heads::{Durability, RecordKind, StoredHead};
 use crate::host::{Host, Published};
+use crate::key_ends::SealSection;
 use crate::lock::WriterLock;
 use crate::moved::SealedLines;
 use crate::read::{RegularFile, open_regular};
-use crate::sys::{directory_of, failure, led_to, place_itself};
+use crate::sys::{Access, directory_of, failure, led_to, place_itself};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,6 +36,12 @@ const SEAL_MODE: u32 = 0o644;
 
 /// Largest seal file: all leaves in base64, and a seal for every line.
 pub const MAX_SEAL_FILE_BYTES: usize = MAX_OBSERVED_LINES * 64;
+
+/// Longest line of a seal, with room for the numbers in it.
+const MAX_SEAL_LINE_BYTES: usize = 2048;
+
+/// Bytes of a leaf in a seal file: in base64, with its share of the line around it.
+const MAX_LEAF_BYTES: usize = 60;
 
 /// Tries to find log and seals in agreement while others move or make them.
 const MAX_ATTEMPTS: usize = 16;
@@ -104,6 +112,24 @@ pub fn seal(
     is_final: bool,
     wait: Duration,
     signer: &dyn Signer,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Sealed, Error> {
+    // From before seals are moved or made until heads are stored: a reader that meets a state in
+    // between can wait for the end.
+    let section = host.enter_seal(&[signer.public_key()])?;
+    seal_within(host, log, (is_final, wait), signer, &section, progress)
+}
+
+/// As [`seal`], in a section that the caller has begun for the key of `signer`.
+///
+/// # Errors
+/// As [`seal`].
+pub fn seal_within(
+    host: &Host,
+    log: &Path,
+    (is_final, wait): (bool, Duration),
+    signer: &dyn Signer,
+    _section: &SealSection,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Sealed, Error> {
     refuse_link_in_place(host, log)?;
@@ -306,6 +332,7 @@ impl Sealing<'_> {
         }
         let ends = self.is_final && seals.last().is_some_and(|last| !last.is_final);
         if scan.new_leaves.is_empty() && !ends {
+            self.publish_pending(&seals, &scan)?;
             return Ok(Some(Sealed::Unchanged));
         }
         host.refuse_doubted(&format!("{} has seals", path.display()), None)?;
@@ -320,6 +347,35 @@ impl Sealing<'_> {
         file.sync()?;
         self.publish(&seal, &scan)?;
         Ok(Some(Sealed::Added(seal)))
+    }
+
+    /// Publishes the head of the last seal if the home does not know it: the process that made it was
+    /// killed before. Seals of another key stay as they are.
+    fn publish_pending(&self, seals: &SealFile, scan: &LogScan) -> Result<(), Error> {
+        let Self { host, path, .. } = self;
+        let Some(last) = seals.last() else {
+            return Ok(());
+        };
+        let known = host.heads.fetch(&seals.record)?;
+        let is_known = known
+            .as_ref()
+            .is_some_and(|known| known.head.seq >= last.head.seq);
+        let vouches = host.heads.vouches() && known.is_none_or(|known| known.vouches);
+        let is_own = seals.key == *self.signer.public_key();
+        if is_known || !is_own || !vouches || host.heads.pruned(&seals.record)?.is_some() {
+            return Ok(());
+        }
+        host.admit(
+            (&seals.record, RecordKind::Observed),
+            (last.head.seq, last.head.size),
+            &scan.first_leaves,
+        )?;
+        host.fs
+            .open(path, Access::Append)
+            .and_then(|file| file.sync_all())
+            .and_then(|()| host.fs.sync_dir(directory_of(path)))
+            .map_err(|error| failure("make durable", path, &error))?;
+        self.publish(last, scan)
     }
 
     fn moved(&self, seals: &SealFile) -> Result<Option<PathBuf>, Error> {
@@ -337,6 +393,10 @@ impl Sealing<'_> {
         out: &mut Vec<u8>,
     ) -> Result<ObservedSeal, Error> {
         let (leaves, whole, now) = (&scan.new_leaves, scan.whole_bytes, self.host.clock.now()?);
+        let number = (seals.seals.len() as u64, whole);
+        let record = (&seals.record, RecordKind::Observed);
+        self.host.admit(record, number, &scan.first_leaves)?;
+        check_size(seals.sealed_bytes, leaves.len())?;
         seals.seal(leaves, whole, self.is_final, now, self.signer, out)
     }
 
@@ -391,6 +451,21 @@ fn move_seals(
         .heads
         .replace_if(&known.head, &here, Durability::Durable)?;
     Ok(())
+}
+
+/// Refuses another seal in a seal file that would be too large to read with it.
+fn check_size(sealed_bytes: u64, leaves: usize) -> Result<(), Error> {
+    let added = leaves
+        .saturating_mul(MAX_LEAF_BYTES)
+        .saturating_add(2 * MAX_SEAL_LINE_BYTES);
+    let limit = (MAX_SEAL_FILE_BYTES as u64).saturating_sub(added as u64);
+    if sealed_bytes <= limit {
+        return Ok(());
+    }
+    let text = format!(
+        "a seal file has at most {MAX_SEAL_FILE_BYTES} bytes; hint: move the log away, and begin another one"
+    );
+    Err(Error::new(ErrorKind::Limit, text))
 }
 
 fn parse(bytes: &[u8], path: &Path) -> Result<SealFile, Error> {

@@ -30,6 +30,7 @@ use crate::bodies::{self, BodiesFile};
 use crate::examine;
 use crate::heads::{Durability, RecordKind};
 use crate::host::{Host, Published};
+use crate::key_ends::SealSection;
 use crate::lock::WriterLock;
 use crate::random;
 use crate::read::RegularFile;
@@ -72,6 +73,8 @@ pub struct Recorder {
     /// The tail that [`TailPolicy::Hold`] left.
     held: Option<Vec<u8>>,
     failed: bool,
+    /// Has it a final seal?
+    closed: bool,
     /// Why nothing may be added to it, though it may be looked at under its lock.
     barred: Option<Error>,
     /// Key events by which `keys.native` took the place of the authority; they are recorded before
@@ -139,6 +142,7 @@ impl Recorder {
         bodies: Option<BodiesFile>,
     ) -> Result<Self, Error> {
         let mut manifest = manifest;
+        let section = host.enter_seal(&[keys.native.public_key(), &manifest.authority])?;
         let epoch = Epoch::begin(&host, &keys, &thread, &mut manifest)?;
         let begun = Self::write_first(
             &host,
@@ -163,10 +167,12 @@ impl Recorder {
             aliases,
             held: None,
             failed: false,
+            closed: false,
             barred: None,
             key_events: Vec::new(),
         };
         recorder.publish(Durability::Durable)?;
+        drop(section);
         Ok(recorder)
     }
 
@@ -254,6 +260,7 @@ impl Recorder {
         bodies::refuse_unless(claim.holds_bodies(), sealer.manifest())?;
         let bodies = BodiesFile::of_record(&host.fs, file.path(), sealer.manifest());
         let log = claim.appender(judged.durable_floor(&file))?;
+        let closed = sealer.is_ended();
         let mut recorder = Self {
             host,
             keys,
@@ -265,6 +272,7 @@ impl Recorder {
             aliases,
             held: None,
             failed: false,
+            closed,
             barred,
             key_events,
         };
@@ -524,6 +532,8 @@ impl Recorder {
             next_key: named.or(ext.next_key),
             ..ext
         };
+        // The lines before it are durable. If a key has ended, they stay without a seal.
+        let _section = self.enter_seal()?;
         let stamp = self.host.stamp()?;
         let signers = signers(&self.keys, self.epoch.as_ref());
         let head = self
@@ -531,6 +541,7 @@ impl Recorder {
             .seal(stamp, turn, is_final, ext, signers, &mut self.lines)?;
         self.buffer_lines()?;
         self.sync()?;
+        self.closed |= is_final;
         // The file is durable: a head lost with the power only leaves the file ahead of it.
         let durability = if is_final {
             Durability::Durable
@@ -544,6 +555,17 @@ impl Recorder {
         };
         self.or_fail(passed)?;
         Ok(head)
+    }
+
+    /// No key whose end would make the next seal a forgery ends until the section is dropped: the
+    /// recorder's own, and the authority of a record that has not ended.
+    fn enter_seal(&self) -> Result<SealSection, Error> {
+        let own = self.keys.native.public_key();
+        let authority = self.sealer.authority();
+        match self.closed || own == authority {
+            true => self.host.enter_seal(&[own]),
+            false => self.host.enter_seal(&[own, authority]),
+        }
     }
 
     fn publish(&mut self, durability: Durability) -> Result<(), Error> {

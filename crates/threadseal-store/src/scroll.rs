@@ -16,6 +16,7 @@ use crate::append::{Log, MovedTail};
 use crate::batches::{Cut, Cutter, read_all};
 use crate::heads::{Durability, RecordKind, StoredHead};
 use crate::host::{Host, Published};
+use crate::key_ends::SealSection;
 use crate::lock::WriterLock;
 use crate::read::Source;
 use std::path::{Path, PathBuf};
@@ -180,6 +181,8 @@ pub struct LiveScroll {
     /// The key that signed the last turn, where this writer made it.
     key: Option<KeyId>,
     published: Option<Head>,
+    /// No key that signed since the last head was published has ended.
+    section: Option<SealSection>,
 }
 
 /// A live scroll that was opened, and the changes that were made to its end.
@@ -211,6 +214,9 @@ impl LiveScroll {
     ) -> Result<Self, Error> {
         let (number, encoding) = (first.number(), first.encoding());
         check_place(&first, 0, None)?;
+        let mut signers = Vec::new();
+        note_signer(&mut signers, signer);
+        let section = Some(enter_seal(&host, signer)?);
         let sealed = seal(first, None, signer)?;
         let head = Head {
             record: RecordId::from_bytes(*sealed.hash().as_bytes()),
@@ -228,6 +234,7 @@ impl LiveScroll {
                 "this host knows a longer scroll that begins with the same turn; continue that one",
             ));
         }
+        admit(&host, &head, &signers)?;
         let log = Log::create(Arc::clone(&host.fs), path, SCROLL_MODE, &line_of(&sealed))?;
         let mut scroll = Self {
             host,
@@ -237,11 +244,11 @@ impl LiveScroll {
                 turn: number,
                 encoding,
             },
-            signers: Vec::new(),
-            key: None,
+            signers,
+            key: signer.map(|signer| signer.public_key().key_id()),
             published: None,
+            section,
         };
-        scroll.note_signer(signer);
         scroll.sync()?;
         Ok(scroll)
     }
@@ -273,6 +280,8 @@ impl LiveScroll {
         let what = format!("{} has turns", path.display());
         host.refuse_doubted(&what, known.stored.as_ref())?;
         host.refuse_pruned(&tip.head.record)?;
+        let signers: Vec<Digest> = outcome.signers.iter().map(signer_name).collect();
+        admit(&host, &tip.head, &signers)?;
         // The bytes that the known head names were durable when it was stored.
         let whole = outcome.torn_from.unwrap_or(file.size());
         let floor = if known.head == Some(tip.head) {
@@ -290,9 +299,10 @@ impl LiveScroll {
             host,
             log,
             tip,
-            signers: outcome.signers.iter().map(signer_name).collect(),
+            signers,
             key: None,
             published: known.head,
+            section: None,
         };
         Ok(Opened {
             scroll,
@@ -314,7 +324,7 @@ impl LiveScroll {
     }
 
     /// Seals a turn after the last one. On `Ok` it survives this process; [`Self::sync`] makes it
-    /// survive power loss.
+    /// survive power loss. After a signed turn no key of the home ends until then.
     ///
     /// # Errors
     /// Kind `InvalidInput` when its number does not follow or its encoding differs; otherwise as
@@ -322,6 +332,21 @@ impl LiveScroll {
     pub fn append(&mut self, turn: Turn, signer: Option<&dyn Signer>) -> Result<Head, Error> {
         let (number, encoding) = (turn.number(), turn.encoding());
         check_place(&turn, self.tip.turn + 1, Some(self.tip.encoding))?;
+        let before = self.signers.len();
+        let mut signers = self.signers.clone();
+        note_signer(&mut signers, signer);
+        if signers.len() > before {
+            admit(&self.host, &self.tip.head, &signers)?;
+        }
+        if let Some(by) = signer.map(|signer| signer.public_key().key_id()) {
+            // One section for all turns of a key whose head is not known yet.
+            if self.section.is_some() && self.key != Some(by) {
+                self.sync()?;
+            }
+            if self.section.is_none() {
+                self.section = Some(enter_seal(&self.host, signer)?);
+            }
+        }
         let sealed = seal(turn, Some(self.tip.head.line), signer)?;
         self.log.append(&line_of(&sealed))?;
         self.tip = Tip {
@@ -334,7 +359,8 @@ impl LiveScroll {
             turn: number,
             encoding,
         };
-        self.note_signer(signer);
+        self.signers = signers;
+        self.key = signer.map(|signer| signer.public_key().key_id());
         Ok(self.tip.head)
     }
 
@@ -351,18 +377,29 @@ impl LiveScroll {
             self.host.heads.note_place(&self.tip.head.record, &place);
             self.published = Some(self.tip.head);
         }
+        self.section = None;
         Ok(self.tip.head)
     }
+}
 
-    fn note_signer(&mut self, signer: Option<&dyn Signer>) {
-        self.key = signer.map(|signer| signer.public_key().key_id());
-        let Some(name) = signer.map(|signer| signer_name(signer.public_key())) else {
-            return;
-        };
-        if !self.signers.contains(&name) {
-            self.signers.push(name);
-        }
+fn enter_seal(host: &Host, signer: Option<&dyn Signer>) -> Result<SealSection, Error> {
+    let keys: Vec<_> = signer.map(Signer::public_key).into_iter().collect();
+    host.enter_seal(&keys)
+}
+
+fn note_signer(signers: &mut Vec<Digest>, signer: Option<&dyn Signer>) {
+    let Some(name) = signer.map(|signer| signer_name(signer.public_key())) else {
+        return;
+    };
+    if !signers.contains(&name) {
+        signers.push(name);
     }
+}
+
+/// Refuses what could not be published later.
+fn admit(host: &Host, head: &Head, signers: &[Digest]) -> Result<(), Error> {
+    let of = (&head.record, RecordKind::Scroll);
+    host.admit(of, (head.seq, head.size), signers)
 }
 
 /// The record id of a scroll, from its first turn; `None` when that is not valid.

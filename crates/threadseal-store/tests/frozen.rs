@@ -34,6 +34,7 @@ use threadseal_store::epochs::EpochKeys;
 use threadseal_store::fault::FaultFs;
 use threadseal_store::heads::{Durability, FileHeadStore, HeadStore, ObjectHeadStore};
 use threadseal_store::host::{Host, Published};
+use threadseal_store::key_ends::NoKeyEnds;
 use threadseal_store::ledger::{
     ActorSigners, HashChainedLedgerStore, JsonlLedgerStore, LedgerStore, ObjectLedgerStore,
     RunRecorder, Step,
@@ -85,6 +86,7 @@ impl Scene {
             clock: Arc::clone(&clock) as _,
             random: Arc::new(SeededRandom::new(7)),
             heads: Arc::new(FileHeadStore::new(fs.shared(), "/home/heads")),
+            keys: Arc::new(NoKeyEnds),
         };
         let native = Arc::new(signer(1, KeyUsage::Native));
         Self {

@@ -47,6 +47,8 @@ pub struct Found {
     pub errors: Vec<PathError>,
     /// Is any of that there for all that is known?
     pub unread: bool,
+    /// What was in a folder when that was read, and is gone.
+    pub vanished: Vec<(PathBuf, PathError)>,
     /// Links, pipes and devices inside folders.
     pub passed_over: u64,
     /// These, and all folders: what may lie in the place of a record without being a file to look at.
@@ -167,10 +169,17 @@ impl Found {
                 }
                 Err(error) => {
                     let path = error.path().unwrap_or(folder).to_owned();
-                    self.unread |= !error.io_error().is_some_and(is_gone);
+                    let gone = error.io_error().is_some_and(is_gone);
+                    self.unread |= !gone;
                     let reason = error.io_error().map(sys::reason).unwrap_or_default();
                     let message = format!("cannot read {}: {reason}", path.display());
-                    self.fail(&path, &VerifyError::refused(message));
+                    let failure = VerifyError::refused(message);
+                    if gone && error.depth() > 0 {
+                        let error = PathError::of(Some(&path), &failure);
+                        self.vanished.push((path, error));
+                    } else {
+                        self.fail(&path, &failure);
+                    }
                 }
             }
         }

@@ -24,7 +24,7 @@
 //! | [`inputs`] | from paths to files |
 //! | [`home_log`] | the log of a home |
 //! | [`hosts`] | hosts with and without a home |
-//! | [`home_keys`] | the keys of a home |
+//! | [`home_keys`], [`home_key_ends`] | the keys of a home; those that ended |
 //! | [`anchor_files`] | policies and authorities of a home |
 //! | [`anchors`] | what witnesses saw of a log |
 //! | [`trust_file`] | trust stores and files with public keys |
@@ -46,6 +46,7 @@ pub mod clean;
 pub mod detect;
 pub mod error;
 pub mod evidence;
+pub mod home_key_ends;
 pub mod home_keys;
 pub mod home_log;
 pub mod hosts;

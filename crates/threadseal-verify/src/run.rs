@@ -18,6 +18,9 @@ use threadseal_store::address::is_object_storage;
 use threadseal_store::sys::path_text;
 use threadseal_store::tombstones;
 
+/// Looks after the first, where a record that was sealed meanwhile seems to be missing.
+const SECOND_LOOKS: usize = 2;
+
 /// The paths of a run.
 #[derive(Debug, Clone)]
 pub struct Paths {
@@ -263,10 +266,22 @@ impl Verifier {
             passed_over: found.passed_over,
             ..VerifyRun::default()
         };
+        for (path, error) in std::mem::take(&mut found.vanished) {
+            if !verifier.never_sealed(&path) {
+                run.errors.push(error);
+            }
+        }
         let all_read = run.add_stores(&found, &verifier, &mut empty)?;
         // One file does not show what else is missing.
         if paths.has_folder || all.is_some() {
-            let (missing, unread) = verifier.missing(&found.files, &mut results, &found.others);
+            let (files, others) = (&found.files, &found.others);
+            let (mut missing, mut unread) = verifier.missing(files, &mut results, others);
+            for _ in 0..SECOND_LOOKS {
+                if missing.is_empty() || !verifier.look_again(files, &mut results, &missing) {
+                    break;
+                }
+                (missing, unread) = verifier.missing(files, &mut results, others);
+            }
             run.results.extend(missing);
             run.errors.extend(unread);
         }
@@ -401,4 +416,79 @@ fn empty_paths(found: &Found, results: &[FileResult]) -> Vec<PathBuf> {
     };
     let folders = found.folders.iter().filter(holds_none);
     folders.map(|(folder, _)| folder.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::home_log::HomeLog;
+    use crate::hosts;
+    use std::fs;
+    use threadseal_core::digest::Digest;
+    use threadseal_core::record::Head;
+    use threadseal_core::trust::Trust;
+    use threadseal_store::heads::Durability;
+    use threadseal_store::host::{Host, Published};
+
+    /// The errors of a run in `folder` from which the file or folder `name` vanished meanwhile.
+    fn errors_without(host: &Host, folder: &Path, name: &str) -> usize {
+        let now = host.clock.now().unwrap();
+        let request = VerifyRequest::by(Trust::default());
+        let verifier = Verifier::new(request, host.clone(), HomeLog::Never, now);
+        let path = folder.join(name);
+        fs::write(folder.join("kept.md"), "text\n").unwrap();
+        fs::write(&path, "{}").unwrap();
+        let set = Paths::new(vec![folder.to_owned()]).find(None, verifier.stores());
+        assert!(set.found.files.iter().any(|file| file.path == path));
+        fs::remove_file(&path).unwrap();
+        verifier.verify_set(set).unwrap().errors.len()
+    }
+
+    fn seal(host: &Host, path: &Path, kind: RecordKind) {
+        host.publish(&Published {
+            head: Head {
+                record: host.new_record().unwrap(),
+                seq: 0,
+                size: 2,
+                line: Digest::of(b"{}"),
+            },
+            root: None,
+            key: None,
+            kind,
+            is_final: false,
+            thread: None,
+            path: Some(path),
+            aliases: &[],
+            durability: Durability::Durable,
+        })
+        .unwrap();
+    }
+
+    // T-CMD-18
+    #[test]
+    fn a_file_that_vanished_is_an_error_only_where_it_was_a_record() {
+        let folder = tempfile::tempdir().unwrap();
+        let (host, folder) = (hosts::without_home(), folder.path());
+        // The error is that nothing is left to verify.
+        assert_eq!(errors_without(&host, folder, ".threadseal-1-2.tmp"), 1);
+        fs::write(folder.join("kept.json"), "{\"a\": 1}").unwrap();
+        assert_eq!(errors_without(&host, folder, "registry.db-journal"), 0);
+        // Seals are beside it.
+        for beside in ["log.jsonl.seal", "log.jsonl.head"] {
+            fs::write(folder.join(beside), "").unwrap();
+            let before = errors_without(&host, folder, "other.jsonl");
+            assert_eq!(errors_without(&host, folder, "log.jsonl"), before + 1);
+            fs::remove_file(folder.join(beside)).unwrap();
+        }
+        // This host sealed it.
+        for (name, kind) in [
+            ("a.md", RecordKind::Document),
+            ("b.jsonl", RecordKind::Observed),
+            ("c.jsonl", RecordKind::Transcript),
+        ] {
+            fs::write(folder.join(name), "{}").unwrap();
+            seal(&host, &folder.join(name), kind);
+            assert_eq!(errors_without(&host, folder, name), 1, "{name}");
+        }
+    }
 }

@@ -11,6 +11,7 @@ use threadseal_formats::transcript::manifest::{Bodies, Manifest};
 use threadseal_store::clock::SystemClock;
 use threadseal_store::heads::FileHeadStore;
 use threadseal_store::host::Host;
+use threadseal_store::key_ends::NoKeyEnds;
 use threadseal_store::random::SystemRandom;
 use threadseal_store::recorder::{Keys, Recorder, TailPolicy};
 use threadseal_store::sys::RealFs;
@@ -42,6 +43,7 @@ impl Writer {
                 clock: Arc::new(SystemClock),
                 random: Arc::new(SystemRandom),
                 heads,
+                keys: Arc::new(NoKeyEnds),
             },
             native: Arc::new(native),
             rye: Arc::new(rye),

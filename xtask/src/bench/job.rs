@@ -18,6 +18,7 @@ use threadseal_store::clock::{Clock, SystemClock};
 use threadseal_store::examine;
 use threadseal_store::heads::MemoryHeadStore;
 use threadseal_store::host::Host;
+use threadseal_store::key_ends::NoKeyEnds;
 use threadseal_store::random::{Random, SystemRandom};
 use threadseal_store::read::{Source, open_regular};
 use threadseal_store::recorder::{Keys, Recorder};
@@ -273,6 +274,7 @@ fn durable(path: &Path, events: u64) -> Fallible<(u64, u64)> {
         clock: Arc::new(SystemClock),
         random: Arc::new(SystemRandom),
         heads: Arc::new(MemoryHeadStore::default()),
+        keys: Arc::new(NoKeyEnds),
     };
     let keys = Keys {
         native: Arc::new(signer(1, KeyUsage::Native)),

@@ -23,6 +23,7 @@ use threadseal_store::clock::{Clock as _, SystemClock};
 use threadseal_store::heads::HeadStore;
 use threadseal_store::home::Home;
 use threadseal_store::host::Host;
+use threadseal_store::key_ends::NoKeyEnds;
 use threadseal_store::random::{Random as _, SystemRandom};
 use threadseal_store::recorder::{Keys, Recorder};
 use threadseal_store::sys::{Fs, RealFs};
@@ -89,6 +90,7 @@ fn seal(path: &Path, with_log: bool, seals: &str) -> Fallible<Cost> {
         clock: Arc::new(SystemClock),
         random: Arc::new(SystemRandom),
         heads,
+        keys: Arc::new(NoKeyEnds),
     };
     let own = |number, usage| -> Arc<LocalSigner> { Arc::new(signer(number, usage)) };
     let keys = Keys {

@@ -29,6 +29,7 @@ use threadseal_runtime::toolbox::Cancel;
 use threadseal_store::clock::{Clock as _, SystemClock};
 use threadseal_store::home::Home;
 use threadseal_store::host::Host;
+use threadseal_store::key_ends::NoKeyEnds;
 use threadseal_store::random::SystemRandom;
 use threadseal_store::recorder::{Keys, Recorder};
 use threadseal_store::sys::RealFs;
@@ -76,6 +77,7 @@ impl Place {
                 clock: Arc::new(SystemClock),
                 random: Arc::new(SystemRandom),
                 heads: Arc::new(home.heads()),
+                keys: Arc::new(NoKeyEnds),
             },
         })
     }

@@ -13,6 +13,7 @@ use threadseal_runtime::registry::{Filter, Registry as _, Thread};
 use threadseal_store::clock::SystemClock;
 use threadseal_store::heads::MemoryHeadStore;
 use threadseal_store::host::Host;
+use threadseal_store::key_ends::NoKeyEnds;
 use threadseal_store::postgres::{PostgresDatabase, cell};
 use threadseal_store::random::SystemRandom;
 use threadseal_store::read::read_small;
@@ -68,6 +69,7 @@ pub(super) fn audit(scene: &Scene) -> Fallible<Found> {
         clock: Arc::new(SystemClock),
         random: Arc::new(SystemRandom),
         heads: Arc::new(MemoryHeadStore::default()),
+        keys: Arc::new(NoKeyEnds),
     };
     let host = scene.fleet.host(&host, &scene.project(), None)?;
     let project = Project::open(&RealFs, &scene.project())?;

@@ -3,6 +3,8 @@
 use crate::cmd::key::UsageArg;
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome};
+use crate::key_status;
+use crate::keyring::Keyring;
 use crate::output::Out;
 use crate::render::clean::Clean;
 use crate::trust_file;
@@ -17,6 +19,7 @@ use threadseal_core::trust::{
     Revocation, Scope, ScopeFormat, ThreadPattern, TrustName, TrustedKey,
 };
 use threadseal_store::home::Home;
+use threadseal_store::key_ends::EndSection;
 
 /// What to do with the trust.
 #[derive(Debug, Subcommand)]
@@ -297,16 +300,18 @@ fn remove(args: &RemoveArgs, context: &Context, out: &mut Out) -> Outcome {
 
 fn revoke(args: &RevokeArgs, context: &Context, out: &mut Out) -> Outcome {
     let name = TrustName::parse(&args.name)?;
+    let home = context.existing_home()?;
+    let _alone = end_own(&name, &home, context)?;
     let revocation = Revocation {
         at: match args.at {
             Some(at) => at,
-            None => context.now()?,
+            None => key_status::moment_of_end(context)?,
         },
         reason: args.reason.clone(),
         entry: None,
     };
     let mut revoked = None;
-    trust_file::change(&context.existing_home()?, context, |store| {
+    trust_file::change(&home, context, |store| {
         store.revoke(&name, revocation)?;
         revoked = store.by_name(&name).cloned();
         Ok(true)
@@ -315,6 +320,26 @@ fn revoke(args: &RevokeArgs, context: &Context, out: &mut Out) -> Outcome {
         say(&entry, context, out);
     }
     Ok(Exit::Done)
+}
+
+/// Waits for the seals that this home makes, if it can seal with the key of this name.
+fn end_own(
+    name: &TrustName,
+    home: &Home,
+    context: &Context,
+) -> Result<Option<EndSection>, Failure> {
+    let store = trust_file::of_home(home)?;
+    let Some(entry) = store.by_name(name) else {
+        return Ok(None);
+    };
+    let own = Keyring::of(home).list()?;
+    if !own
+        .iter()
+        .any(|key| key.has_private && key.public == entry.key)
+    {
+        return Ok(None);
+    }
+    Ok(Some(key_status::begin_end(home, context)?))
 }
 
 /// Prints the changed entry.

@@ -25,6 +25,7 @@ mod half_ended;
 mod home_clones;
 mod key_events;
 mod key_ids;
+mod key_races;
 mod key_status;
 mod keyring;
 mod keys;

@@ -242,6 +242,34 @@ fn processes_that_seal_one_log_at_once_all_succeed_and_accuse_nothing() {
     }
 }
 
+// T-OBS-12
+#[test]
+fn looks_beside_a_seal_after_a_rotation_or_a_restart_accuse_nothing() {
+    for round in 0..8 {
+        let sandbox = ready();
+        sandbox.write("y.jsonl", FIRST);
+        sandbox.ok("seal --detached y.jsonl");
+        move_file(&sandbox, "y.jsonl", "y.jsonl.1");
+        sandbox.write("y.jsonl", format!("{{\"g\":{round}}}\n{{\"h\":{round}}}\n"));
+        for (seal, verify) in [
+            ("seal --detached -q y.jsonl", "verify -q ."),
+            ("seal --restart --why x -q y.jsonl", "verify -q y.jsonl"),
+        ] {
+            let mut sealer = sandbox.spawn(seal);
+            let lookers: Vec<_> = (0..6).map(|_| sandbox.spawn(verify)).collect();
+            assert!(sealer.wait().unwrap().success(), "{seal} in round {round}");
+            for mut looker in lookers {
+                let code = looker.wait().unwrap().code();
+                assert!(
+                    matches!(code, Some(0 | 3)),
+                    "{seal} in round {round}: {code:?}"
+                );
+            }
+        }
+        sandbox.exits(0, "verify .");
+    }
+}
+
 // T-OBS-09
 #[test]
 fn generations_of_a_rotated_log_keep_their_seals() {

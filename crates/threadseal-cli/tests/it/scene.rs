@@ -22,6 +22,7 @@ use threadseal_formats::transcript::{Ending, VerifyOptions};
 use threadseal_store::clock::{Clock, SystemClock};
 use threadseal_store::home::{Home, KeyFileName};
 use threadseal_store::host::Host;
+use threadseal_store::key_ends::NoKeyEnds;
 use threadseal_store::random::SystemRandom;
 use threadseal_store::recorder::{Keys, Recorder, TailPolicy};
 use threadseal_store::sys::RealFs;
@@ -80,6 +81,7 @@ pub(crate) fn recorder_at(
         clock,
         random: Arc::new(SystemRandom),
         heads: Arc::new(home.heads()),
+        keys: Arc::new(NoKeyEnds),
     };
     let (native, rye) = (*keys.native.public_key(), *keys.rye.public_key());
     let manifest = Manifest::new(host.new_record().unwrap(), native, rye);
@@ -109,6 +111,7 @@ pub(crate) fn reopened(sandbox: &Sandbox, path: &Path, rye: &str) -> Recorder {
         clock: Arc::new(SystemClock),
         random: Arc::new(SystemRandom),
         heads: Arc::new(home.heads()),
+        keys: Arc::new(NoKeyEnds),
     };
     let trust = String::from_utf8(home.read_trust().unwrap().unwrap()).unwrap();
     let trust = Trust::new(TrustStore::parse(&trust).unwrap());

@@ -114,6 +114,87 @@ fn a_rewritten_document_is_the_next_version_and_nothing_is_missing() {
     verify(&sandbox, &sandbox.path("b.md")).exits(0);
 }
 
+/// Record and number of the head in the output of `seal --json`.
+fn sealed_as(sandbox: &Sandbox, name: &str) -> (String, u64) {
+    let head = &sandbox.json(format!("seal {name}"))["results"][0]["head"];
+    let mut parts = head.text().split(':').map(str::to_owned);
+    let record = parts.next().unwrap();
+    (record, parts.next().unwrap().parse().unwrap())
+}
+
+// T-DOC-10
+#[test]
+fn a_document_whose_beginning_changes_is_sealed_without_end_and_each_number_once() {
+    let sandbox = ready();
+    let path = sandbox.path("a.md");
+    let text = |version: u64| format!("title {version}\nbody\nend {version}\n");
+    let mut versions = Vec::new();
+    for version in 0..40 {
+        sandbox.write("a.md", text(version));
+        versions.push(sealed_as(&sandbox, "a.md"));
+    }
+    let record = &versions[0].0;
+    let numbers: Vec<u64> = versions.iter().map(|version| version.1).collect();
+    assert_eq!(numbers, (0..40).collect::<Vec<u64>>());
+    assert!(versions.iter().all(|version| version.0 == *record));
+    verify(&sandbox, &path).exits(0);
+    // Without its seal, no version passes for a document that was never sealed.
+    for version in [0, 39] {
+        sandbox.write("a.md", text(version));
+        verify(&sandbox, &path).exits(1);
+    }
+}
+
+// T-DOC-10
+#[test]
+fn a_document_ahead_of_its_known_head_gets_no_number_twice_and_its_head_is_published() {
+    let sandbox = Sandbox::new();
+    sandbox.ok("init --no-log");
+    sandbox.sealed("a.md", "first\nbody\n");
+    let path = sandbox.path("a.md");
+    let first = fs::read(&path).unwrap();
+    let heads = set_aside(&sandbox.home().join("heads"));
+    replace(&path, "first", "second");
+    assert_eq!(sealed_as(&sandbox, "a.md").1, 1);
+    let second = fs::read(&path).unwrap();
+    // The process was killed before it published head 1, and the file was edited again.
+    put_back(&heads, &sandbox.home().join("heads"));
+    replace(&path, "second", "third");
+    assert_eq!(sealed_as(&sandbox, "a.md").1, 2);
+    fs::write(&path, &second).unwrap();
+    verify(&sandbox, &path).exits(1).begins_with("rolled_back");
+    // Without an edit, the next `seal` publishes the head.
+    put_back(&heads, &sandbox.home().join("heads"));
+    verify(&sandbox, &path).exits(0);
+    sandbox.ok("seal a.md").begins_with("unchanged");
+    verify(&sandbox, &path).exits(0);
+    fs::write(&path, &first).unwrap();
+    verify(&sandbox, &path).exits(1).begins_with("rolled_back");
+    // A number that is far ahead is no number of this home.
+    fs::write(&path, &second).unwrap();
+    let text = read(&path).replacen("-1-2", "-900000-2", 1);
+    fs::write(&path, text.replace("second", "fourth")).unwrap();
+    sandbox.sh("seal a.md").fails_with("hint: remove the seal");
+}
+
+// T-CMD-16
+#[test]
+fn a_document_that_is_newer_than_the_log_fails_no_check() {
+    let sandbox = ready();
+    sandbox.sealed("a.md", "first\nbody\n");
+    let path = sandbox.path("a.md");
+    let before = sandbox.home().with_file_name("before");
+    copy(&sandbox.home(), &before);
+    replace(&path, "first", "second");
+    sandbox.ok("seal a.md");
+    let ran = sandbox.in_home(&before, "verify a.md --json");
+    let report = &ran.exits(0).json()["results"][0];
+    let checks = report["checks"].list();
+    let log = checks.iter().find(|check| check["name"] == "log").unwrap();
+    assert_eq!(log["result"], "skipped", "{report}");
+    assert!(log["why"].text().contains("a newer version"), "{report}");
+}
+
 // T-DOC-06
 #[test]
 fn another_keys_document_seal_is_not_taken_away() {

@@ -52,7 +52,7 @@ pub fn sign_beside(
     kind: DocumentKind,
     sealing: &NativeSealing<'_>,
 ) -> Result<Vec<u8>, Error> {
-    sign::check_size(bytes)?;
+    sign::check_size(bytes.len())?;
     let key = sealing.signer.public_key();
     let (record, seq, time) = (&sealing.record, sealing.seq, sealing.time);
     let unsigned = NativeSeal::unsigned_text(kind, record, seq, time, key);

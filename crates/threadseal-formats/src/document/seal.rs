@@ -43,7 +43,7 @@ pub(super) const PROVIDER: &str = "threadseal";
 pub(super) const MEMBER: &str = "_threadseal";
 
 const VERSION: &str = "1";
-const SIGNATURE_LEN: usize = 86;
+pub(super) const SIGNATURE_LEN: usize = 86;
 const CONTENT_TAG: &str = "threadseal/1 document content";
 const SEAL_TAG: &str = "threadseal/1 document";
 

@@ -54,7 +54,7 @@ pub fn sign_native(
     kind: DocumentKind,
     sealing: &NativeSealing<'_>,
 ) -> Result<Vec<u8>, Error> {
-    check_size(bytes)?;
+    check_size(bytes.len())?;
     let unsigned = NativeSeal::unsigned_text(
         kind,
         &sealing.record,
@@ -66,6 +66,7 @@ pub fn sign_native(
         DocumentKind::Json => json_place(bytes, &unsigned)?,
         _ => text_place(bytes, kind, &unsigned)?,
     };
+    check_size(before.len() + seal::SIGNATURE_LEN + after.len())?;
     seal::close(&before, &after, sealing.signer)
 }
 
@@ -81,18 +82,19 @@ pub fn sign_rye(
     kind: DocumentKind,
     signing: &RyeSigning<'_>,
 ) -> Result<Vec<u8>, Error> {
-    check_size(bytes)?;
+    check_size(bytes.len())?;
     match kind {
         DocumentKind::Json => sign_rye_json(bytes, signing),
         _ => sign_rye_text(bytes, kind, signing),
     }
 }
 
-pub(super) fn check_size(bytes: &[u8]) -> Result<(), Error> {
-    if bytes.len() > MAX_DOCUMENT_BYTES {
+/// Refuses a document that would be too large with its signature.
+pub(super) fn check_size(bytes: usize) -> Result<(), Error> {
+    if bytes > MAX_DOCUMENT_BYTES {
         return Err(Error::new(
             ErrorKind::Limit,
-            format!("a document has at most {MAX_DOCUMENT_BYTES} bytes"),
+            format!("a document has at most {MAX_DOCUMENT_BYTES} bytes, its signatures included"),
         ));
     }
     Ok(())
@@ -234,8 +236,10 @@ fn sign_rye_json(bytes: &[u8], signing: &RyeSigning<'_>) -> Result<Vec<u8>, Erro
     };
     content.retain(|(name, _)| name != SIGNATURE);
     let hash = Digest::of(&python::rye(&Value::Object(content)));
-    let text = sign_hash(&hash, signing)?;
     let around = Members::scan(&bytes)?.with_string(SIGNATURE);
+    let blank = rye_text(&hash, &Signature::from_bytes([0; 64]), signing);
+    check_size(around.before.len() + blank.len() + around.after.len())?;
+    let text = sign_hash(&hash, signing)?;
     Ok([around.before, text.into_bytes(), around.after].concat())
 }
 
@@ -267,6 +271,7 @@ fn sign_rye_text(
         &Signature::from_bytes([0; 64]),
         signing,
     ));
+    check_size(draft.len())?;
     let Some(hashed) = layout::extract(&draft, kind, item) else {
         return refuse("a directive needs a <directive>…</directive> block");
     };

@@ -12,13 +12,17 @@ use super::turn::{SealedTurn, Turn, hash_text};
 use threadseal_core::canon::json::Value;
 use threadseal_core::digest::Digest;
 use threadseal_core::encoding;
-use threadseal_core::error::Error;
+use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::key::{Message, Signer};
+use threadseal_core::limits::MAX_TURN_BYTES;
+
+/// Bytes that hash and signature add to a turn, at most.
+const MAX_ADDED_BYTES: usize = 1 << 10;
 
 /// Seals one turn after the turn with the hash `prev`.
 ///
 /// # Errors
-/// Kind `Refused` when the turn names another predecessor, or the signer refuses; kind `External`
+/// Kind `Limit` when no reader would take the sealed turn; kind `Refused` when the turn names another predecessor, or the signer refuses; kind `External`
 /// when the signer fails.
 pub fn seal(
     turn: Turn,
@@ -27,6 +31,10 @@ pub fn seal(
 ) -> Result<SealedTurn, Error> {
     let turn = linked(turn, prev)?;
     let covered = turn.covered().to_vec();
+    if covered.len() > MAX_TURN_BYTES - MAX_ADDED_BYTES {
+        let text = format!("a sealed turn has at most {MAX_TURN_BYTES} bytes");
+        return Err(Error::new(ErrorKind::Limit, text));
+    }
     let hash = Digest::of(&covered);
     let Value::Object(mut members) = turn.into_value() else {
         return Err(Error::invalid("a turn is an object"));

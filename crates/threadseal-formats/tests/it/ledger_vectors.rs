@@ -173,7 +173,8 @@ fn each_case_has_the_verdict_and_the_finding_that_it_deserves() {
         name.starts_with("run_jsonl_chat_big_slim")
     };
     let (_, slim) = cases.iter().find(|(case, _)| is_slim(case)).unwrap();
-    let mut checks = judged(slim, None).report.checks.into_iter();
+    let report = judged(slim, None).report;
+    let mut checks = report.checks.iter();
     assert!(checks.any(|check| check.name == "slim" && check.result == CheckResult::Pass));
     // Without the record that it refers to, a marker resolves to nothing.
     let started = "\"status\":\"started\",\"effect\":{\"type\":\"llm_call\"";

@@ -146,6 +146,25 @@ impl LeftSpool {
         paths.filter_map(move |path| Self::take(dir, path, key.as_ref()))
     }
 
+    /// What waits in all files, also in those of processes that still run: to be read, not taken.
+    pub(crate) fn peek(dir: &LogDir) -> Vec<SpoolLine> {
+        let folder = dir.spool();
+        let names = dir.fs.read_dir(&folder).unwrap_or_default();
+        let Ok(key) = HomeSecret::find(dir) else {
+            return Vec::new();
+        };
+        let files = names.into_iter().map(|name| folder.join(name));
+        let files = files.filter_map(|path| dir.read(&path, MAX_SPOOL_BYTES).ok()?);
+        let lines = files.flat_map(|bytes| {
+            let lines = bytes.split(|byte| *byte == b'\n');
+            let lines = lines.filter(|line| !line.is_empty());
+            lines
+                .map(|line| SpoolLine::of(line, key.as_ref()))
+                .collect::<Vec<_>>()
+        });
+        lines.collect()
+    }
+
     fn take(dir: &LogDir, path: PathBuf, key: Option<&HomeSecret>) -> Option<Self> {
         let file = dir.fs.open(&path, Access::Append).ok()?;
         if !file.try_lock().ok()? {

@@ -129,6 +129,22 @@ impl SpoolQuarantine<'_> {
         Ok(())
     }
 
+    /// Commits the heads that wait in any process of this home: their records may be known in no
+    /// store of this home.
+    pub(crate) fn commit_waiting(
+        &self,
+        writer: &mut Writer<'_>,
+        index: &HeadIndex,
+    ) -> Result<(), Error> {
+        let mut batch = HeadBatch::begin(writer);
+        let lines = LeftSpool::peek(self.dir);
+        let own = lines.iter().filter(|line| line.log == Some(self.log));
+        for head in own.filter_map(|line| line.head) {
+            batch.add(writer, index, &head)?;
+        }
+        writer.commit(&batch.entries)
+    }
+
     /// Commits the stored heads of the home that the log lacks; answers how many.
     pub(crate) fn commit_stored(
         &self,

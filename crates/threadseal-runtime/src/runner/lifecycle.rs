@@ -3,7 +3,7 @@
 //! ```text
 //! prepare   helpers, checks ─► Plan                       nothing is written
 //! start     registry `created` ─► budget ─► folder ─► capabilities.md ─► line 1, seal 0
-//!             ─► first events ─► thread.json ─► registry `running`
+//!             ─► thread.json ─► first events ─► registry `running`
 //!             ─► of a successor: link in the record before ─► registry, budget, its thread.json
 //! drive     requests to cancel are heeded ─► the work of the runnable
 //! finish    terminal event, final seal ─► files ─► registry, budget: the end
@@ -310,7 +310,7 @@ impl<R: Runnable> Prepared<R> {
             outputs: None,
         };
         let path = folder.metadata();
-        let begun = BegunRecord {
+        let mut begun = BegunRecord {
             services: services.clone(),
             files: DerivedFiles {
                 file: SignedFile::new(&services.host, &path, DocumentKind::Json, None)?,
@@ -323,8 +323,9 @@ impl<R: Runnable> Prepared<R> {
             predecessor: predecessor.map(|predecessor| predecessor.id().clone()),
             id,
         };
-        let mut run = R::open(begun, self.plan, start, &origin.notes, &self.helpers)?;
-        run.files().write(services)?;
+        // Each later seal of the record shows that this file must be there.
+        begun.files.write(services)?;
+        let run = R::open(begun, self.plan, start, &origin.notes, &self.helpers)?;
         let now = services.host.clock.now()?;
         services
             .registry

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use threadseal_core::digest::Digest;
 use threadseal_log::LoggedHeads;
 use threadseal_store::heads::{FileHeadStore, HeadStore, StoredHead, Swap};
+use threadseal_store::testing::EndingKeys;
 
 const KIND: DocumentKind = DocumentKind::Json;
 
@@ -165,4 +166,16 @@ fn no_file_is_gone_on_with_where_the_log_cannot_vouch_for_its_head() {
     open(&scene).fails_with("log status");
     scene.host.heads = good;
     write(&scene, &mut open(&scene).unwrap(), "two").unwrap();
+}
+
+// T-KLOG-48
+#[test]
+fn a_key_that_ends_right_before_a_signed_file_writes_none() {
+    let (_, mut scene) = failing();
+    scene.host.keys = EndingKeys::after(1);
+    let mut file = new(&scene);
+    let head = write(&scene, &mut file, "one").unwrap();
+    let refused = write(&scene, &mut file, "two").unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Refused);
+    assert_eq!(standing(&scene), Some(head));
 }

@@ -41,6 +41,7 @@ use threadseal_store::clock::SystemClock;
 use threadseal_store::fault::FaultFs;
 use threadseal_store::heads::MemoryHeadStore;
 use threadseal_store::host::Host;
+use threadseal_store::key_ends::NoKeyEnds;
 use threadseal_store::random::SystemRandom;
 use threadseal_store::read::read_small;
 use threadseal_store::recorder::{Keys, Recorder};
@@ -101,6 +102,7 @@ impl Scene {
                 clock: Arc::new(SystemClock),
                 random: Arc::new(SystemRandom),
                 heads: Arc::new(MemoryHeadStore::default()),
+                keys: Arc::new(NoKeyEnds),
             },
             keys: Keys {
                 native,

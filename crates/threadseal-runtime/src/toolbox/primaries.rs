@@ -13,7 +13,9 @@
 //! run has sealed, are never signed.
 
 use super::{Invocation, Outcome, Tool, Workshop};
-use crate::bounds::{MAX_ITEM_BYTES, MAX_SEARCH_HITS, MAX_SEARCH_SNIPPET_CHARS};
+use crate::bounds::{
+    MAX_ITEM_BYTES, MAX_SEARCH_HITS, MAX_SEARCH_SNIPPET_CHARS, MAX_SIGNATURES_BYTES,
+};
 use crate::capability::{Call, Capabilities};
 use crate::directive::Directive;
 use crate::hook_declaration::Primary;
@@ -175,7 +177,8 @@ impl ItemPrimary {
         }
         let host = &self.workshop.host;
         let path = self.place(kind, id)?;
-        let bytes = read_small(&*host.fs, &path, MAX_ITEM_BYTES)?;
+        // With its signatures it must still be an item.
+        let bytes = read_small(&*host.fs, &path, MAX_ITEM_BYTES - MAX_SIGNATURES_BYTES)?;
         let name = path.to_string_lossy();
         let document = DocumentKind::of_name(&name)
             .ok_or_else(|| Error::invalid(format!("{name}: no kind of document")))?;

@@ -3,15 +3,19 @@
 use std::fmt;
 use std::sync::Arc;
 use threadseal_core::digest::Digest;
-use threadseal_core::error::Error;
+use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::key::KeyId;
+use threadseal_core::limits::MAX_SAFE_INTEGER;
 use threadseal_core::record::{ExpectedHead, Head, RecordId, RecordKind, ThreadId};
 use threadseal_core::report::{Expectation, KnownFork};
 use threadseal_core::time::Timestamp;
 use threadseal_core::tlog::entry::LoggedHead;
 
-/// Most aliases of one record.
+/// Most aliases that the head of one record names. Where the first lines of a record change, these
+/// are the newest; look-ups also find the earlier ones.
 pub const MAX_ALIASES: usize = 64;
+/// Largest number and size of a head: a log holds no larger ones.
+pub const MAX_HEAD_NUMBER: u64 = MAX_SAFE_INTEGER;
 /// Most records that one line is looked up for.
 pub const MAX_RECORDS_PER_LINE: usize = 65_536;
 /// Longest path hint in bytes; longer ones are left out.
@@ -39,7 +43,8 @@ pub struct StoredHead {
     /// The path of the record at that time. A place never identifies a file; it only shows which
     /// record the file displaced.
     pub path_hint: Option<String>,
-    /// Digests of lines by which the record can be found; a store only ever adds to them.
+    /// Digests of lines by which the record can be found. A store only ever adds to those that it
+    /// finds a record by; where first lines change, these are the newest.
     pub aliases: Vec<Digest>,
     /// The newest head of the record in the log of this host. No store keeps it: it is looked up.
     pub logged: Option<LoggedAt>,
@@ -255,14 +260,68 @@ pub(crate) fn succeed(old: &StoredHead, new: &StoredHead) -> Result<StoredHead, 
             next.aliases.push(*alias);
         }
     }
+    if changes_beginning(next.kind) {
+        let earlier = next.aliases.len().saturating_sub(MAX_ALIASES);
+        next.aliases.drain(..earlier);
+    }
     checked(next)
+}
+
+/// May the first lines of such a record change? Documents are edited, and Rye replaces transcripts.
+/// The aliases of other kinds name lines that stay, or signers.
+fn changes_beginning(kind: RecordKind) -> bool {
+    matches!(kind, RecordKind::Document | RecordKind::Transcript)
+}
+
+/// The bounds of a head that is to be stored after `known`, asked before its seal is made.
+///
+/// # Errors
+/// [`ErrorKind::Limit`] above [`MAX_HEAD_NUMBER`], [`MAX_ALIASES`] or [`MAX_RECORDS_PER_LINE`],
+/// [`ErrorKind::Refused`] when the record is of another kind; those of the store.
+pub(crate) fn admit(
+    heads: &dyn HeadStore,
+    (record, kind): (&RecordId, RecordKind),
+    (seq, size): (u64, u64),
+    aliases: &[Digest],
+) -> Result<(), Error> {
+    let limit = |text: String| Err(Error::new(ErrorKind::Limit, text));
+    if seq.max(size) > MAX_HEAD_NUMBER {
+        return limit(format!(
+            "number and size of a seal are at most {MAX_HEAD_NUMBER}; hint: begin another record"
+        ));
+    }
+    let known = heads.fetch_to_replace(record)?;
+    if let Some(known) = known.as_ref().filter(|known| known.kind != kind) {
+        let text = format!("record {record} is {}, not {kind}", known.kind);
+        return Err(Error::refused(text));
+    }
+    let known = known.map_or_else(Vec::new, |known| known.aliases);
+    let mut new: Vec<&Digest> = Vec::new();
+    for alias in aliases {
+        if !known.contains(alias) && !new.contains(&alias) {
+            new.push(alias);
+        }
+    }
+    if !changes_beginning(kind) && known.len() + new.len() > MAX_ALIASES {
+        return limit(format!(
+            "a record has at most {MAX_ALIASES} aliases, which name its signers or first lines; hint: begin another record"
+        ));
+    }
+    for alias in new {
+        if heads.find_by_line(alias)?.len() >= MAX_RECORDS_PER_LINE {
+            return limit(format!(
+                "{MAX_RECORDS_PER_LINE} records have the line {alias} already"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// `new` within the bounds of a store.
 pub(crate) fn checked(mut new: StoredHead) -> Result<StoredHead, Error> {
     if new.aliases.len() > MAX_ALIASES {
         return Err(Error::new(
-            threadseal_core::error::ErrorKind::Limit,
+            ErrorKind::Limit,
             format!("a record has at most {MAX_ALIASES} aliases"),
         ));
     }

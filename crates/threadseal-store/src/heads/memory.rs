@@ -1,7 +1,7 @@
 //! [`MemoryHeadStore`]: heads that live as long as the process.
 
 use super::{Durability, HeadStore, StoredHead, Swap, checked, succeed};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
@@ -16,6 +16,8 @@ pub struct MemoryHeadStore {
 #[derive(Debug, Default)]
 struct Heads {
     by_record: BTreeMap<RecordId, StoredHead>,
+    /// The records that each line is or was an alias of.
+    by_line: BTreeMap<Digest, BTreeSet<RecordId>>,
     /// The last record of each kind in each place.
     by_place: BTreeMap<(RecordKind, String), RecordId>,
 }
@@ -25,6 +27,9 @@ impl Heads {
         let record = stored.head.record;
         if let Some(place) = &stored.path_hint {
             self.by_place.insert((stored.kind, place.clone()), record);
+        }
+        for line in &stored.aliases {
+            self.by_line.entry(*line).or_default().insert(record);
         }
         self.by_record.insert(record, stored);
     }
@@ -71,12 +76,8 @@ impl HeadStore for MemoryHeadStore {
 
     fn find_by_line(&self, line: &Digest) -> Result<Vec<RecordId>, Error> {
         Ok(self.with(|heads| {
-            heads
-                .by_record
-                .values()
-                .filter(|stored| stored.aliases.contains(line))
-                .map(|stored| stored.head.record)
-                .collect()
+            let records = heads.by_line.get(line);
+            records.into_iter().flatten().copied().collect()
         }))
     }
 

@@ -11,7 +11,8 @@
 //!   reverse never happens.
 //!
 //! *Aliases* are digests of lines of the record (for example, its first). They find the record
-//! again by content when its seals were stripped or its sidecar was deleted. *Places* work the
+//! again by content when its seals were stripped or its sidecar was deleted. A look-up finds each
+//! that a record ever had, also those that its head names no more. *Places* work the
 //! other way: they name the record of a kind that was sealed last in a path. So a store notices
 //! another record that was put there since.
 
@@ -27,10 +28,10 @@ mod tests;
 
 pub use file::FileHeadStore;
 pub use head_store::{
-    Durability, HeadStore, LoggedAt, MAX_ALIASES, MAX_PATH_HINT_BYTES, MAX_RECORDS_PER_LINE,
-    StoredHead, Swap,
+    Durability, HeadStore, LoggedAt, MAX_ALIASES, MAX_HEAD_NUMBER, MAX_PATH_HINT_BYTES,
+    MAX_RECORDS_PER_LINE, StoredHead, Swap,
 };
-pub(crate) use head_store::{checked, succeed};
+pub(crate) use head_store::{admit, checked, succeed};
 pub use memory::MemoryHeadStore;
 #[cfg(feature = "object")]
 pub use object::ObjectHeadStore;

@@ -233,16 +233,70 @@ fn a_damaged_place_is_an_error_and_mended_by_the_next_seal() {
     assert_eq!(heads.find_by_place(first.kind, &place).unwrap(), Some(next));
 }
 
+/// A head that names its signers, or lines that stay.
+fn of_kind(kind: RecordKind, seq: u64, aliases: std::ops::Range<usize>) -> StoredHead {
+    StoredHead {
+        kind,
+        aliases: aliases.map(|i| digest(&i.to_string())).collect(),
+        ..stored(1, seq, 100 + seq)
+    }
+}
+
+// T-DOC-10
+#[test]
+fn a_head_names_the_newest_first_lines_and_each_earlier_one_finds_its_record() {
+    for kind in [RecordKind::Document, RecordKind::Transcript] {
+        on_all_stores(|heads| {
+            let mut last = of_kind(kind, 0, 0..2);
+            stores(heads.create(&last));
+            for seq in 1..40 {
+                let from = 2 * usize::try_from(seq).unwrap();
+                let next = of_kind(kind, seq, from..from + 2);
+                admit(heads, (&next.head.record, kind), (seq, 1), &next.aliases).unwrap();
+                stores(heads.replace_if(&last.head, &next, Durability::Durable));
+                last = next;
+            }
+            let found = heads.fetch(&last.head.record).unwrap().unwrap();
+            assert_eq!(found.aliases.len(), MAX_ALIASES);
+            assert!(found.aliases.ends_with(&last.aliases));
+            for line in 0..80 {
+                let records = heads.find_by_line(&digest(&line.to_string())).unwrap();
+                assert_eq!(records, [last.head.record], "{line}");
+            }
+        });
+    }
+}
+
+// T-CMD-17
+#[test]
+fn a_head_beyond_a_bound_is_refused_before_its_seal_is_made() {
+    let heads = MemoryHeadStore::default();
+    let full = of_kind(RecordKind::Scroll, 0, 0..MAX_ALIASES);
+    stores(heads.create(&full));
+    let of = |kind| (&full.head.record, kind);
+    let limit = |seq, size, aliases: &[Digest]| {
+        let refused = admit(&heads, of(RecordKind::Scroll), (seq, size), aliases);
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Limit);
+    };
+    admit(&heads, of(RecordKind::Scroll), (1, 1), &full.aliases).unwrap();
+    limit(1, 1, &[digest("one more")]);
+    limit(MAX_HEAD_NUMBER + 1, 1, &[]);
+    limit(1, MAX_HEAD_NUMBER + 1, &[]);
+    let other = admit(&heads, of(RecordKind::Ledger), (1, 1), &[]);
+    assert_eq!(other.unwrap_err().kind(), ErrorKind::Refused);
+}
+
 #[test]
 fn too_many_aliases_are_refused_and_a_long_hint_is_left_out() {
     on_all_stores(|heads| {
-        let mut new = stored(1, 0, 100);
+        let mut new = of_kind(RecordKind::Scroll, 0, 0..0);
         new.path_hint = Some("x".repeat(MAX_PATH_HINT_BYTES + 1));
         new.aliases = (0..MAX_ALIASES).map(|i| digest(&i.to_string())).collect();
         stores(heads.create(&new));
         let found = heads.fetch(&new.head.record).unwrap().unwrap();
         assert_eq!((found.path_hint, found.aliases.len()), (None, MAX_ALIASES));
-        let swap = heads.replace_if(&new.head, &stored(1, 1, 200), Durability::Durable);
+        let more = of_kind(RecordKind::Scroll, 1, MAX_ALIASES..MAX_ALIASES + 1);
+        let swap = heads.replace_if(&new.head, &more, Durability::Durable);
         assert_eq!(swap.unwrap_err().kind(), ErrorKind::Limit);
     });
 }

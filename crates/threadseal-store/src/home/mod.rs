@@ -8,6 +8,8 @@
 //! ├── trust.toml      0600   whose signatures count
 //! ├── config.toml     0600
 //! ├── documents.lock  0600   held while a document is sealed
+//! ├── keys.lock       0600   held while a key ends                  (crate::key_ends)
+//! ├── sealing.lock    0600   held while seals are made              (crate::key_ends)
 //! ├── heads/          0700   last known heads                         (crate::heads)
 //! └── log/            0700   every head that was stored               (threadseal-log)
 //! ```

@@ -39,7 +39,8 @@ use super::known;
 use super::{Append, Entry, LedgerStore, MAX_BATCH_RECORDS, Tip};
 use crate::heads::{Durability, RecordKind, StoredHead, Swap};
 use crate::host::Host;
-use std::collections::BTreeMap;
+use crate::key_ends::SealSection;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -47,7 +48,7 @@ use threadseal_core::canon::json::{Text, Value, parse_python};
 use threadseal_core::canon::python;
 use threadseal_core::digest::Digest;
 use threadseal_core::error::{Error, ErrorKind};
-use threadseal_core::key::{KeyId, Signer};
+use threadseal_core::key::{PublicKey, Signer};
 use threadseal_core::limits::MAX_LENIENT_RECORD_BYTES;
 use threadseal_core::record::Head;
 use threadseal_formats::ledger::{
@@ -70,8 +71,8 @@ pub trait RecordSigner: fmt::Debug + Send + Sync {
     /// [`ErrorKind::Key`] or [`ErrorKind::External`] when the key does not serve.
     fn sign(&self, record: &StepRecord, hash: &Digest) -> Result<Option<String>, Error>;
 
-    /// The key that signed `record`, where it is one of ours.
-    fn key_of(&self, _record: &StepRecord) -> Option<KeyId> {
+    /// The key that signs `record`, where it is one of ours.
+    fn key_of(&self, _record: &StepRecord) -> Option<PublicKey> {
         None
     }
 }
@@ -113,9 +114,9 @@ impl RecordSigner for ActorSigners {
             .map(|signature| signature.to_string()))
     }
 
-    fn key_of(&self, record: &StepRecord) -> Option<KeyId> {
+    fn key_of(&self, record: &StepRecord) -> Option<PublicKey> {
         let signer = self.0.get(record.actor_id.as_ref()?)?;
-        Some(signer.public_key().key_id())
+        Some(*signer.public_key())
     }
 }
 
@@ -394,7 +395,7 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
         let new = StoredHead {
             head: Head { record, ..head },
             root: Some(all.digest()),
-            key: signed.and_then(|last| signer?.key_of(last)),
+            key: signed.and_then(|last| Some(signer?.key_of(last)?.key_id())),
             kind: RecordKind::Ledger,
             is_final: false,
             thread: None,
@@ -427,6 +428,15 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
 }
 
 impl<S: LedgerStore> HashChainedLedgerStore<S> {
+    /// No key that signs one of these records ends until the section is dropped.
+    fn enter_seal(&self, records: &[StepRecord]) -> Result<SealSection, Error> {
+        let (Some(host), Some(signer)) = (&self.host, &self.signer) else {
+            return Ok(SealSection::unlocked());
+        };
+        let keys: BTreeSet<PublicKey> = records.iter().filter_map(|r| signer.key_of(r)).collect();
+        host.enter_seal(&keys.iter().collect::<Vec<_>>())
+    }
+
     /// Appends at the end that the ledger has, if `may_follow` permits it.
     fn append_where(
         &self,
@@ -449,6 +459,7 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
                     "the last record of run {run} is not chained: nothing can be chained to it"
                 )));
             }
+            let _section = self.enter_seal(records)?;
             let (records, entries): (_, Vec<Entry>) =
                 self.chain(run, &tip, records)?.into_iter().unzip();
             let stored = match self.store.append_if(run, &tip, &entries) {

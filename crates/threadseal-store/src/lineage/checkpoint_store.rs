@@ -1,9 +1,11 @@
 //! [`CheckpointStore`]: the calls of a store of lineages.
 
 use super::{Advance, Newest, Saved, StoredLink};
+use crate::key_ends::SealSection;
 use crate::read::Source;
 use std::fmt;
 use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::key::PublicKey;
 use threadseal_formats::lineage::{AgentIdentity, AgentName, ContentHash, Version};
 
 /// Agents that are asked for at once.
@@ -139,6 +141,15 @@ pub trait CheckpointStore: fmt::Debug + Send + Sync {
     /// path of its folder or file is that name.
     fn own_place(&self) -> Option<String> {
         None
+    }
+
+    /// Begins a link that this key signs: the key does not end before the section is dropped. A
+    /// store without a host knows of no end.
+    ///
+    /// # Errors
+    /// As [`crate::host::Host::enter_seal`].
+    fn enter_seal(&self, _key: &PublicKey) -> Result<SealSection, Error> {
+        Ok(SealSection::unlocked())
     }
 }
 

@@ -10,6 +10,7 @@
 use super::{Advance, CheckpointStore, Newest, Saved, StoredLink, Survey};
 use crate::heads::{Durability, RecordKind};
 use crate::host::{Host, Published};
+use crate::key_ends::SealSection;
 use crate::read::Source;
 use std::collections::BTreeSet;
 use threadseal_core::digest::Digest;
@@ -130,6 +131,18 @@ impl RememberedStore {
             records.extend(identity.map(|of| of.record));
         }
         Ok(records)
+    }
+
+    /// Refuses links whose heads could not be remembered.
+    fn admit(&self, advance: &Advance) -> Result<(), Error> {
+        for header in advance.headers() {
+            if let Some(identity) = Identity::of(header) {
+                let seq = header.native.as_ref().map_or(0, |native| native.seq);
+                let of = (&identity.record, RecordKind::Lineage);
+                self.host.admit(of, (seq, header.tick), &[])?;
+            }
+        }
+        Ok(())
     }
 
     /// Remembers the newest link, by its place where all before it are here.
@@ -267,6 +280,7 @@ impl CheckpointStore for RememberedStore {
         advance: &Advance,
         state: &mut dyn Source,
     ) -> Result<Saved, Error> {
+        self.admit(advance)?;
         let is_behind = self.check_known(agent, advance)?;
         let saved = self.store.save(agent, advance, state)?;
         let standing = advance.standing();
@@ -313,5 +327,9 @@ impl CheckpointStore for RememberedStore {
 
     fn own_place(&self) -> Option<String> {
         self.store.own_place()
+    }
+
+    fn enter_seal(&self, key: &PublicKey) -> Result<SealSection, Error> {
+        self.host.enter_seal(&[key])
     }
 }

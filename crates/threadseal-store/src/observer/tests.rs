@@ -3,7 +3,7 @@
 use super::*;
 use crate::heads::MemoryHeadStore;
 use crate::sys::RealFs;
-use crate::testing::{host, options, signer, trust};
+use crate::testing::{EndingKeys, host, options, signer, trust};
 use std::fs;
 use threadseal_core::key::{KeyUsage, LocalSigner};
 use threadseal_core::report::Report;
@@ -38,6 +38,13 @@ impl Bench {
 
     fn write(&self, text: &str) {
         fs::write(self.log(), text).unwrap();
+    }
+
+    fn added(&self) -> ObservedSeal {
+        match self.seal().unwrap() {
+            Sealed::Added(seal) => seal,
+            other => panic!("{other:?}"),
+        }
     }
 
     fn seal(&self) -> Result<Sealed, Error> {
@@ -213,4 +220,66 @@ fn a_seal_file_that_a_crash_left_torn_is_mended_by_the_next_seal() {
         assert_eq!(bench.verdict(), Verdict::Verified);
         assert!(bench.verify().findings.is_empty());
     }
+}
+
+// T-OBS-16
+#[test]
+fn the_next_seal_publishes_a_head_that_a_killed_process_did_not() {
+    let nothing_known = || host(RealFs::shared(), MemoryHeadStore::default());
+    let mut bench = Bench::new("{\"a\":1}\n");
+    let first = bench.added();
+    // The process made the first seal, and was killed before its head was known.
+    bench.host = nothing_known();
+    assert_eq!(bench.seal().unwrap(), Sealed::Unchanged);
+    assert_eq!(known_head(&bench, &first), Some(first.head));
+    // The same at the second seal.
+    let known = std::mem::replace(&mut bench.host, nothing_known());
+    bench.write("{\"a\":1}\n{\"b\":2}\n");
+    let second = bench.added();
+    bench.host = known;
+    assert_eq!(known_head(&bench, &first), Some(first.head));
+    assert_eq!(bench.seal().unwrap(), Sealed::Unchanged);
+    assert_eq!(known_head(&bench, &first), Some(second.head));
+    // A home does not take the seals of another key for its own.
+    bench.host = nothing_known();
+    bench.signer = signer(4, KeyUsage::Observed);
+    assert_eq!(bench.seal().unwrap(), Sealed::Unchanged);
+    assert_eq!(known_head(&bench, &first), None);
+}
+
+fn known_head(bench: &Bench, seal: &ObservedSeal) -> Option<threadseal_core::record::Head> {
+    let known = bench.host.heads.fetch(&seal.head.record).unwrap();
+    known.map(|known| known.head)
+}
+
+// T-CMD-17
+#[test]
+fn a_seal_file_keeps_room_for_the_next_seal() {
+    let limit = MAX_SEAL_FILE_BYTES as u64;
+    check_size(0, MAX_OBSERVED_LINES).unwrap();
+    check_size(limit / 2, 1024).unwrap();
+    for (sealed, leaves) in [
+        (limit, 1),
+        (limit - 4096, 1),
+        (limit / 2, MAX_OBSERVED_LINES),
+    ] {
+        let error = check_size(sealed, leaves).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Limit);
+    }
+}
+
+// T-KLOG-48
+#[test]
+fn a_key_that_ends_right_before_a_seal_of_a_log_makes_none() {
+    let mut bench = Bench::new("{\"a\":1}\n");
+    bench.host.keys = EndingKeys::after(0);
+    assert_eq!(bench.seal().unwrap_err().kind(), ErrorKind::Refused);
+    assert!(!seal_path(&bench.log()).exists());
+    bench.host.keys = EndingKeys::after(1);
+    let first = bench.added();
+    let seals = bench.seals();
+    bench.write("{\"a\":1}\n{\"b\":2}\n");
+    assert_eq!(bench.seal().unwrap_err().kind(), ErrorKind::Refused);
+    assert_eq!(bench.seals(), seals);
+    assert_eq!(known_head(&bench, &first), Some(first.head));
 }

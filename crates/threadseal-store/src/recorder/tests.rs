@@ -9,7 +9,7 @@ use crate::heads::{
 };
 use crate::read::open_regular;
 use crate::sys::RealFs;
-use crate::testing::{Scene, end, host, nothing, say};
+use crate::testing::{EndingKeys, Scene, end, host, nothing, say};
 use std::fs;
 use threadseal_core::digest::Digest;
 use threadseal_core::record::{Head, RecordId};
@@ -245,4 +245,26 @@ fn an_open_record_is_not_gone_on_with_where_the_log_cannot_vouch_for_its_head() 
     assert!(refused.to_string().contains("log status"), "{refused}");
     bench.scene.host.heads = good;
     assert!(bench.open(TailPolicy::Refuse).is_ok());
+}
+
+// T-KLOG-48
+#[test]
+fn a_key_that_ends_right_before_a_seal_of_a_record_makes_none() {
+    let mut bench = Bench::new();
+    bench.scene.host.keys = EndingKeys::after(0);
+    assert!(bench.scene.create(&bench.path()).is_err());
+    assert!(!bench.path().exists());
+    bench.scene.host.keys = EndingKeys::after(2);
+    let mut recorder = bench.sealed("one");
+    let head = *recorder.state().head().unwrap();
+    say(&mut recorder, "two").unwrap();
+    let refused = recorder.seal(2, Ext::default()).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Refused);
+    let refused = end(&mut recorder).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Refused);
+    drop(recorder);
+    // The lines stay, without a seal; the part before them is as good as it was.
+    let known = bench.scene.host.heads.fetch(&head.record).unwrap().unwrap();
+    assert_eq!(known.head, head);
+    assert_eq!(bench.verdict(), Verdict::UnsignedTail);
 }

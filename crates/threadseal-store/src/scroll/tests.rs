@@ -1,10 +1,10 @@
 //! Live scrolls: written, truncated, rolled back, continued.
 
 use super::*;
-use crate::heads::MemoryHeadStore;
+use crate::heads::{MAX_ALIASES, MemoryHeadStore};
 use crate::read::open_regular;
 use crate::sys::RealFs;
-use crate::testing::{host, signer};
+use crate::testing::{EndingKeys, host, signer};
 use std::fs;
 use threadseal_core::key::{KeyUsage, LocalSigner};
 use threadseal_core::report::Verdict;
@@ -98,6 +98,29 @@ fn a_scroll_goes_on_where_it_was_left() {
     drop(scroll);
     assert_eq!(bench.verdict(), Verdict::Verified);
     assert_eq!(bench.open().unwrap().scroll.tip().head, head);
+}
+
+// T-CMD-17
+#[test]
+fn a_signer_too_many_is_refused_before_anything_is_written() {
+    let bench = Bench::new();
+    let mut scroll = bench.create();
+    let most = u8::try_from(MAX_ALIASES).unwrap();
+    let append = |scroll: &mut LiveScroll, number: u8| {
+        let signer = signer(100 + number, KeyUsage::Scroll);
+        scroll.append(turn(u64::from(number), "x"), Some(&signer))
+    };
+    for number in 1..most {
+        append(&mut scroll, number).unwrap();
+        scroll.sync().unwrap();
+    }
+    let before = bench.bytes();
+    let error = append(&mut scroll, most).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Limit);
+    assert_eq!(bench.bytes(), before);
+    // The writer continues with a key that signed before.
+    bench.append(&mut scroll, u64::from(most), "x");
+    scroll.sync().unwrap();
 }
 
 #[test]
@@ -233,4 +256,26 @@ fn the_smallest_turns_are_taken_in_order_and_all_of_them() {
         assert!(places.is_sorted_by(|a, b| a < b));
         assert_eq!((end.bytes, end.fault), (bytes.len() as u64, None));
     }
+}
+
+// T-KLOG-48
+#[test]
+fn a_key_that_ends_right_before_a_turn_signs_none() {
+    let mut bench = Bench::new();
+    bench.host.keys = EndingKeys::after(1);
+    let mut scroll = bench.create();
+    let (before, head) = (bench.bytes(), scroll.tip().head);
+    let refused = scroll.append(turn(1, "x"), Some(&bench.signer));
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::Refused);
+    assert_eq!(bench.bytes(), before);
+    assert_eq!(scroll.sync().unwrap(), head);
+    let path = bench.folder.path().join("other.jsonl");
+    let refused = LiveScroll::create(
+        bench.host.clone(),
+        &path,
+        turn(0, "other"),
+        Some(&bench.signer),
+    );
+    assert_eq!(refused.map(drop).unwrap_err().kind(), ErrorKind::Refused);
+    assert!(!path.exists());
 }

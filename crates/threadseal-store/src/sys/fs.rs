@@ -230,6 +230,15 @@ pub trait FileHandle: fmt::Debug + Send + Sync {
     /// The system's error.
     fn try_lock(&self) -> io::Result<bool>;
 
+    /// Takes the file's advisory lock together with others that take it so; false when another
+    /// handle holds it alone. A system without such locks gives the exclusive one.
+    ///
+    /// # Errors
+    /// The system's error.
+    fn try_lock_shared(&self) -> io::Result<bool> {
+        self.try_lock()
+    }
+
     /// Releases the lock, if this handle has it.
     ///
     /// # Errors

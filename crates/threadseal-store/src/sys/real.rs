@@ -273,6 +273,17 @@ impl FileHandle for RealFile {
         }
     }
 
+    fn try_lock_shared(&self) -> io::Result<bool> {
+        match self.file.try_lock_shared() {
+            Ok(()) => {
+                self.locked.store(true, Ordering::Relaxed);
+                Ok(true)
+            }
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
     fn unlock(&self) -> io::Result<()> {
         self.file.unlock()?;
         self.locked.store(false, Ordering::Relaxed);

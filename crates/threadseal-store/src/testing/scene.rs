@@ -3,6 +3,7 @@
 use crate::clock::SystemClock;
 use crate::heads::HeadStore;
 use crate::host::Host;
+use crate::key_ends::NoKeyEnds;
 use crate::random::SystemRandom;
 use crate::read::RegularFile;
 use crate::recorder::{Keys, Opened, Recorder, TailPolicy};
@@ -55,6 +56,7 @@ pub fn host(fs: Arc<dyn Fs>, heads: impl HeadStore + 'static) -> Host {
         clock: Arc::new(SystemClock),
         random: Arc::new(SystemRandom),
         heads: Arc::new(heads),
+        keys: Arc::new(NoKeyEnds),
     }
 }
 

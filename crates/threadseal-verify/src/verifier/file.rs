@@ -20,37 +20,49 @@ use super::{
 };
 use crate::clean::Clean;
 use crate::detect::{self, Kind, LedgerShape};
-use crate::error::VerifyError;
+use crate::error::{VerifyError, is_gone};
 use crate::inputs::Candidate;
 use crate::output::PathError;
 use crate::request::{RequestedProfile, VerifyRequest};
+use std::path::Path;
+use threadseal_core::record::RecordKind;
 use threadseal_core::report::{Finding, FindingCode, Profile, Report, Severity, Verdict};
 use threadseal_core::trust::ScopeFormat;
 use threadseal_formats::document::DocumentKind;
 use threadseal_store::observer::seal_path;
 use threadseal_store::read::RegularFile;
+use threadseal_store::sys::{FileIdentity, directory_of, place_itself};
 
 /// Looks after the first, where a record seems older than its head.
 pub(super) const SECOND_LOOKS: usize = 2;
 
 /// Verifies one file.
 pub(super) fn verify_candidate(context: &Context, candidate: &Candidate) -> FileResult {
+    let mut before = stamps(context, candidate);
     let mut seen = look_or_fail(context, candidate);
     // A record that was sealed while it was read seems older than its head: the file was
     // opened before the head was fetched. Another look, after that head, decides.
     for _ in 0..SECOND_LOOKS {
         let again = match &seen {
             FileResult::Reports(reports) | FileResult::Link(_, reports) => {
+                let accused = reports.iter().any(|report| report.verdict.is_evidence());
                 reports.iter().any(seems_older)
+                    || (accused && may_have_changed(context, candidate, &before))
             }
             // In a database a reader loses a file that is replaced while it is open.
-            FileResult::Failed(_) => context.is_shared,
+            FileResult::Failed(_) => {
+                context.is_shared || may_have_changed(context, candidate, &before)
+            }
             _ => false,
         };
         if !again {
             break;
         }
+        before = stamps(context, candidate);
         seen = look_or_fail(context, candidate);
+    }
+    if matches!(seen, FileResult::Failed(_)) && has_vanished(context, candidate) {
+        return FileResult::PassedOver;
     }
     if let FileResult::Reports(reports) | FileResult::Link(_, reports) = &mut seen {
         for report in reports {
@@ -58,6 +70,80 @@ pub(super) fn verify_candidate(context: &Context, candidate: &Candidate) -> File
         }
     }
     seen
+}
+
+/// The states of a file and of the seals beside it.
+type Stamps = [Option<(FileIdentity, u64, i128)>; 2];
+
+fn stamps(context: &Context, candidate: &Candidate) -> Stamps {
+    let stamp = |path: &Path| {
+        let found = context.host.fs.metadata(path).ok()?;
+        Some((found.identity, found.size, found.changed_ns))
+    };
+    [stamp(&candidate.path), stamp(&seal_path(&candidate.path))]
+}
+
+/// Were the file or its seals changed, moved or made while they were looked at or shortly before, or
+/// are seals being made in this home? Then the look may have met them in between.
+fn may_have_changed(context: &Context, candidate: &Candidate, before: &Stamps) -> bool {
+    if context.is_shared {
+        return false;
+    }
+    let waited = context.host.keys.wait_for_seals();
+    let now = stamps(context, candidate);
+    let mut all = now.iter().flatten();
+    waited || now != *before || all.any(|(_, _, changed)| is_recent(context, *changed))
+}
+
+/// Was there a change since this run began, or in the second before it? The times of files are
+/// coarse.
+fn is_recent(context: &Context, changed_ns: i128) -> bool {
+    changed_ns >= (i128::from(context.now.as_micros()) - 1_000_000) * 1000
+}
+
+/// May seals have been made in the folder of `path` since this run began? Waits for those that are
+/// being made.
+pub(super) fn may_be_sealing_beside(context: &Context, path: &Path) -> bool {
+    if context.is_shared {
+        return false;
+    }
+    let waited = context.host.keys.wait_for_seals();
+    let found = context.host.fs.metadata(directory_of(path));
+    waited || found.is_ok_and(|found| is_recent(context, found.changed_ns))
+}
+
+/// Was it only found in a folder, and is gone, and did nothing show that it was a record? A running
+/// project makes and removes files all the time.
+fn has_vanished(context: &Context, candidate: &Candidate) -> bool {
+    let fs = &*context.host.fs;
+    let gone = |path: &Path| {
+        fs.symlink_metadata(path)
+            .is_err_and(|error| is_gone(&error))
+    };
+    !candidate.named
+        && !context.is_shared
+        && gone(&candidate.path)
+        && gone(&seal_path(&candidate.path))
+        && gone(&ledger::head_path(&candidate.path))
+        && never_sealed(context, &candidate.path)
+}
+
+/// Does this host know no record that was sealed in this place, or in this folder? What cannot be
+/// looked up may be one.
+pub(super) fn never_sealed(context: &Context, path: &Path) -> bool {
+    let heads = &*context.host.heads;
+    let place = place_itself(&*context.host.fs, path);
+    let inside = format!("{place}/");
+    let is_it = |known: &String| {
+        let path = known.strip_prefix("sqlite:").unwrap_or(known);
+        path == place || path.starts_with(&inside)
+    };
+    let last = |kind| heads.find_by_place(kind, &place);
+    let none_last = RecordKind::ALL
+        .into_iter()
+        .all(|kind| matches!(last(kind), Ok(None)));
+    let known = heads.records_in(&|places: &[String]| places.iter().any(is_it));
+    none_last && known.is_ok_and(|known| known.is_empty())
 }
 
 fn look_or_fail(context: &Context, candidate: &Candidate) -> FileResult {

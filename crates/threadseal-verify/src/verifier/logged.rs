@@ -171,6 +171,14 @@ pub(super) fn hold_document(report: &mut Report, stored: &StoredHead) {
     };
     let (result, why) = if report.head == Some(at.logged.head) {
         (CheckResult::Pass, None)
+    } else if report
+        .head
+        .is_some_and(|head| head.seq > at.logged.head.seq)
+    {
+        (
+            CheckResult::Skipped,
+            Some("a newer version, which is not in the log yet"),
+        )
     } else if stored.head == at.logged.head {
         (CheckResult::Fail, Some("another version"))
     } else {

@@ -212,6 +212,39 @@ impl Verifier {
         })
     }
 
+    /// Is it known that this host never sealed a record at `path`, or in that folder?
+    pub(crate) fn never_sealed(&self, path: &Path) -> bool {
+        file::never_sealed(&self.0, path)
+    }
+
+    /// Looks again at files beside records that are missing, if seals may have been made there
+    /// meanwhile; whether it did.
+    pub(crate) fn look_again(
+        &self,
+        candidates: &[Candidate],
+        seen: &mut [FileResult],
+        missing: &[Report],
+    ) -> bool {
+        let mut folders: Vec<&Path> = missing
+            .iter()
+            .filter_map(|report| Path::new(&report.path).parent())
+            .collect();
+        folders.sort_unstable();
+        folders.dedup();
+        folders.retain(|folder| file::may_be_sealing_beside(&self.0, &folder.join("any")));
+        let pairs = candidates.iter().zip(seen);
+        let beside = pairs.filter(|(candidate, _)| {
+            let folder = candidate.path.parent();
+            folder.is_some_and(|folder| folders.contains(&folder))
+        });
+        let mut looked = false;
+        for (candidate, seen) in beside {
+            *seen = self.verify_candidate(candidate);
+            looked = true;
+        }
+        looked
+    }
+
     /// Verifies one file.
     pub fn verify_candidate(&self, candidate: &Candidate) -> FileResult {
         file::verify_candidate(&self.0, candidate)

@@ -233,7 +233,8 @@ impl Pruned {
                 return Ok(());
             };
             let path = std::mem::take(&mut report.path);
-            *report = Report { path, ..pruned };
+            *report = pruned;
+            report.path = path;
             if !has_seals {
                 return Ok(());
             }

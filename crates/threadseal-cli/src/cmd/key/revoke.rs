@@ -40,8 +40,9 @@ pub(crate) fn run(args: &RevokeArgs, context: &Context, out: &mut Out) -> Outcom
         )));
     }
     let signer = LocalSigner::new(keyring.open(&key, &args.passphrase)?, key.usage);
+    let _alone = key_status::begin_end(&home, context)?;
     let entry = key_log::say(KeyChange::Revoke, &signer, context)?;
-    let now = context.now()?;
+    let now = key_status::moment_of_end(context)?;
     let mut trusted = false;
     trust_file::change(&home, context, |store| {
         let names: Vec<_> = store

@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::fleet::DatabaseArgs;
 use crate::key_log;
+use crate::key_status;
 use crate::keyring::{self, Keyring, OwnKey};
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
@@ -64,8 +65,8 @@ pub(crate) fn run(args: &RotateArgs, context: &Context, out: &mut Out) -> Outcom
     match &old {
         Some(old) if old.has_private => {
             let signer = LocalSigner::new(keyring.open(old, &args.passphrase)?, old.usage);
+            let _alone = key_status::begin_end(&home, context)?;
             ending::settle(&home, &old.public, args.anyway, &args.database, context)?;
-            let _alone = rotation::enter(&home, context)?;
             let entry = hand_over(&home, old, &next.public, &signer, context)?;
             rotation::take_over(&home, Some(old), &next, &args.name)?;
             tell(old, &next.public, entry, context);
@@ -123,7 +124,7 @@ fn hand_over(
     context: &Context,
 ) -> Result<Option<u64>, Failure> {
     let entry = key_log::say(KeyChange::Rotate(*next), signer, context)?;
-    let revocation = rotation::revocation(next, entry, context.now()?);
+    let revocation = rotation::revocation(next, entry, key_status::moment_of_end(context)?);
     trust_file::change(home, context, |store| {
         rotation::hand_over(store, old, next, &revocation)
     })?;

@@ -23,6 +23,7 @@ use threadseal_core::key::{KeyUsage, Signer as _};
 use threadseal_core::report::{Completeness, Verdict};
 use threadseal_formats::ledger::{HeadStatement, RunId, signer_name};
 use threadseal_store::atomic::{self, Mode};
+use threadseal_store::heads::RecordKind;
 use threadseal_store::ledger::known::{self, digest_of_beginning};
 use threadseal_store::read::open_regular;
 use threadseal_store::sys::path_text;
@@ -83,6 +84,9 @@ pub(super) fn run(args: &SignArgs, context: &Context, out: &mut Out) -> Outcome 
     // The new head declares the end of the ledger, so the host's knowledge must be the newest.
     let host = context.host()?;
     host.refuse_doubted(&format!("run {} has records", tip.run), None)?;
+    let names: Vec<_> = outcome.signers.iter().map(signer_name).collect();
+    let (head, of) = (tip.head(), RecordKind::Ledger);
+    host.admit((&head.record, of), (head.seq, head.size), &names)?;
     let statement = HeadStatement {
         run: tip.run.clone(),
         count: tip.count,
@@ -96,6 +100,7 @@ pub(super) fn run(args: &SignArgs, context: &Context, out: &mut Out) -> Outcome 
             .map(|file| digest_of_beginning(file, file.size()))
             .transpose()?,
     };
+    let _section = host.enter_seal(&[signer.public_key()])?;
     let note = statement.sign(&signer)?.to_string();
     let path = args.out.clone().or_else(|| {
         let file = file.as_ref()?;
@@ -104,7 +109,6 @@ pub(super) fn run(args: &SignArgs, context: &Context, out: &mut Out) -> Outcome 
     if let Some(path) = &path {
         atomic::replace(&*context.fs, path, note.as_bytes(), Mode::KeepOr(HEAD_MODE))?;
     }
-    let names: Vec<_> = outcome.signers.iter().map(signer_name).collect();
     known::publish(
         &host,
         tip.head(),

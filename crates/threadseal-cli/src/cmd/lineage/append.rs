@@ -24,6 +24,8 @@ use threadseal_formats::lineage::{
     AgentIdentity, AgentName, CheckpointHeader, Delegation, Epoch, IdentityForm, LinkKind,
     MediaType, NativeHeader, Standing, StateSeal, Version, seal_native, seal_original_reread,
 };
+use threadseal_store::heads::MAX_HEAD_NUMBER;
+use threadseal_store::key_ends::SealSection;
 use threadseal_store::lineage::{Advance, CheckpointStore, Newest, Saved, Standings, overtaken};
 use threadseal_store::read::{Chunks, RegularFile, Source, open_regular, read_small};
 
@@ -129,7 +131,13 @@ pub(super) fn run(args: &AppendArgs, context: &Context, out: &mut Out) -> Outcom
         state: open_regular(&*context.fs, &args.state)?,
         context,
     };
-    let (header, head) = next.seal()?;
+    if args.tick > MAX_HEAD_NUMBER {
+        return Err(Failure::new(format!(
+            "this home can remember no link of tick {}; the largest tick is {MAX_HEAD_NUMBER}",
+            args.tick
+        )));
+    }
+    let (header, head, _section) = next.seal()?;
     let advance = Advance::of_file(&standing, &mut next.whole(head))?;
     match store.save(&agent, &advance, &mut next.state.chunks())? {
         Saved::Stored => {}
@@ -181,8 +189,9 @@ struct Next<'a> {
 }
 
 impl Next<'_> {
-    /// The header, signed if its version is, and its bytes.
-    fn seal(&self) -> Result<(CheckpointHeader, Vec<u8>), Failure> {
+    /// The header, signed if its version is, and its bytes; its key does not end before the section
+    /// is dropped.
+    fn seal(&self) -> Result<(CheckpointHeader, Vec<u8>, SealSection), Failure> {
         let (args, before) = (self.args, self.standing.header());
         let version = args
             .version
@@ -210,10 +219,11 @@ impl Next<'_> {
                 return Err(Failure::new(text));
             }
             let bytes = header.encode()?;
-            return Ok((header, bytes));
+            return Ok((header, bytes, SealSection::unlocked()));
         }
         let identity = self.identity()?;
         key_status::refuse(identity.public_key(), self.context)?;
+        let section = self.store.enter_seal(identity.public_key())?;
         let sealed = if version == Version::V4 {
             seal_original_reread(header, self, &identity.into_original_signer())?
         } else {
@@ -221,7 +231,7 @@ impl Next<'_> {
             header.native = Some(Box::new(self.native(&identity)?));
             seal_native(header, &identity.into_native_signer())?
         };
-        Ok((sealed.header, sealed.bytes))
+        Ok((sealed.header, sealed.bytes, section))
     }
 
     fn native(&self, identity: &AgentIdentity) -> Result<NativeHeader, Failure> {

@@ -213,8 +213,7 @@ fn write(args: &FromArgs, drafts: Drafts, context: &Context, out: &mut Out) -> R
         head = Some(after(head, &sealed));
         writer.turn(&sealed)?;
     }
-    writer.finish()?;
-    seal::remember_written(head, signer, args.out.as_deref(), context)
+    seal::finish(writer, head, signer, args.out.as_deref(), context)
 }
 
 /// One JSON value on one line, in ASCII.

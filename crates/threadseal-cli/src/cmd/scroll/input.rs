@@ -50,6 +50,19 @@ pub(super) fn file(path: &Path, context: &Context) -> Result<RegularFile, Failur
 pub(super) fn turns(
     path: Option<&Path>,
     context: &Context,
+    each: impl FnMut(&[u8], Form, Place) -> Result<(), Error>,
+) -> Result<End, Failure> {
+    turns_between(path, context, || Ok(()), each)
+}
+
+/// As [`turns`]; `pause` is called before each read, which may wait for input.
+///
+/// # Errors
+/// As [`turns`]; any error of `pause`.
+pub(super) fn turns_between(
+    path: Option<&Path>,
+    context: &Context,
+    pause: impl FnMut() -> Result<(), Error>,
     mut each: impl FnMut(&[u8], Form, Place) -> Result<(), Error>,
 ) -> Result<End, Failure> {
     if let Some(path) = path {
@@ -58,12 +71,23 @@ pub(super) fn turns(
         file.chunks().next_chunk(&mut head)?;
         let container = container_of(&head);
         let each = |piece: &[u8], place| each(piece, container.form(), place);
-        return Ok(each_turn(file.chunks(), container, each)?);
+        let source = Pausing(file.chunks(), pause);
+        return Ok(each_turn(source, container, each)?);
     }
     let source = arriving(|_| false)?;
     let container = container_of(&source.first);
     let each = |piece: &[u8], place| each(piece, container.form(), place);
-    Ok(each_turn(source, container, each)?)
+    Ok(each_turn(Pausing(source, pause), container, each)?)
+}
+
+/// A source, and what is done before each read of it.
+struct Pausing<S, P>(S, P);
+
+impl<S: Source, P: FnMut() -> Result<(), Error>> Source for Pausing<S, P> {
+    fn next_chunk(&mut self, buffer: &mut Vec<u8>) -> Result<(), Error> {
+        (self.1)()?;
+        self.0.next_chunk(buffer)
+    }
 }
 
 /// Standard input. Enough of it was read to detect the container, and more for as long as

@@ -13,6 +13,7 @@ use crate::keyring::Keyring;
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use clap::Args;
+use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use threadseal_core::digest::Digest;
 use threadseal_core::encoding;
@@ -22,6 +23,8 @@ use threadseal_core::record::{Head, RecordId};
 use threadseal_formats::scroll::{
     Encoding, SealedTurn, Turn, check_place, deserialize, seal, signer_name,
 };
+use threadseal_store::heads::RecordKind;
+use threadseal_store::host::Host;
 use threadseal_store::scroll::{LiveScroll, publish};
 
 /// What `scroll seal` takes.
@@ -125,25 +128,33 @@ fn write(
         },
     )?;
     input::refuse_fault(&end)?;
-    writer.finish()?;
-    remember_written(head, signer, args.out.as_deref(), context)?;
+    finish(writer, head, signer, args.out.as_deref(), context)?;
     Ok(Exit::Done)
 }
 
-/// Remembers the head of a scroll in a new file, and prints it.
+/// Finishes the scroll. One in a new file appears, and its head is remembered and printed, if the key
+/// has not ended meanwhile and the head can be remembered.
 ///
 /// # Errors
-/// When the home cannot be written.
-pub(super) fn remember_written(
+/// When the key has ended, or the file or the home cannot be written.
+pub(super) fn finish(
+    writer: Writer<'_>,
     head: Option<Head>,
     signer: Option<&dyn Signer>,
     path: Option<&Path>,
     context: &Context,
 ) -> Result<(), Failure> {
     let (Some(head), Some(path)) = (head, path) else {
-        return Ok(());
+        return writer.finish();
     };
-    remember(head, signer, path, context)?;
+    let host = context.host()?;
+    let keys: Vec<_> = signer.map(Signer::public_key).into_iter().collect();
+    let _section = host.enter_seal(&keys)?;
+    let names: Vec<Digest> = keys.iter().map(|key| signer_name(key)).collect();
+    let of = (&head.record, RecordKind::Scroll);
+    host.admit(of, (head.seq, head.size), &names)?;
+    writer.finish()?;
+    remember(head, signer, path, &host)?;
     if !context.quiet {
         complain(&format!("sealed {}  head {head}", path.display()));
     }
@@ -166,12 +177,11 @@ fn remember(
     head: Head,
     signer: Option<&dyn Signer>,
     path: &Path,
-    context: &Context,
+    host: &Host,
 ) -> Result<(), Failure> {
     let key = signer.map(Signer::public_key);
     let names: Vec<Digest> = key.map(signer_name).into_iter().collect();
-    let host = context.host()?;
-    match publish(&host, head, key.map(PublicKey::key_id), &names) {
+    match publish(host, head, key.map(PublicKey::key_id), &names) {
         Err(error) if error.kind() == ErrorKind::Refused => {
             complain(&format!(
                 "note: {}: this host knows another scroll that begins with the same turn; the head is not remembered",
@@ -223,22 +233,29 @@ fn append(
         }
         live = Some(opened.scroll);
     }
-    let mut place = 0;
-    let end = input::turns(
+    let (place, live) = (Cell::new(0), RefCell::new(live));
+    let end = input::turns_between(
         input::file_of(args.file.as_ref()),
         context,
+        // Before it waits for input, so that the key may end meanwhile.
+        || match &mut *live.borrow_mut() {
+            Some(scroll) => scroll.sync().map(drop),
+            None => Ok(()),
+        },
         |bytes, _, _| {
-            let turn = turn(bytes, args).map_err(about(place))?;
-            match &mut live {
-                Some(scroll) => drop(scroll.append(turn, signer).map_err(about(place))?),
-                None => live = Some(LiveScroll::create(host.clone(), path, turn, signer)?),
+            let turn = turn(bytes, args).map_err(about(place.get()))?;
+            let live = &mut *live.borrow_mut();
+            match live {
+                Some(scroll) => drop(scroll.append(turn, signer).map_err(about(place.get()))?),
+                None => *live = Some(LiveScroll::create(host.clone(), path, turn, signer)?),
             }
-            place += 1;
+            place.set(place.get() + 1);
             Ok(())
         },
     )
     .and_then(|end| input::refuse_fault(&end));
-    let Some(mut live) = live else {
+    let place: u64 = place.get();
+    let Some(mut live) = live.into_inner() else {
         return Err(end
             .err()
             .unwrap_or_else(|| Failure::new("there is no turn to begin the scroll with")));

@@ -7,10 +7,14 @@
 //!
 //! Outside a project's `.ai` the seal is in a file of its own, and the document stays as it is. A
 //! document with a seal in it keeps it there.
+//!
+//! Every bound is checked before the seal is signed. A number is signed once: a file may be ahead of
+//! its known head, where a process was killed before it published.
 
 use super::{Action, Sealed, Sealing, log};
 use crate::exit::Failure;
 use std::path::Path;
+use threadseal_core::digest::Digest;
 use threadseal_core::error::ErrorKind;
 use threadseal_core::key::{KeyId, KeyUsage, LocalSigner, Signer as _};
 use threadseal_core::limits::MAX_DOCUMENT_BYTES;
@@ -26,9 +30,13 @@ use threadseal_store::heads::{Durability, RecordKind, StoredHead};
 use threadseal_store::host::Published;
 use threadseal_store::observer::{read_seal_file, seal_path};
 use threadseal_store::read::{RegularFile, Stability, open_regular, read_small};
+use threadseal_store::sys::{Access, directory_of, failure};
 
 /// The folder of a project's items.
 const AI_FOLDER: &str = ".ai";
+
+/// Most seals of a document that the home may not know: each needs a process that was killed.
+const MAX_UNKNOWN_SEALS: u64 = 1024;
 
 pub(super) fn seal(
     sealing: &Sealing<'_>,
@@ -109,10 +117,20 @@ fn seal_natively(
             examine::displaced(&sealing.host, path, RecordKind::Document, &head.record, &[])?;
         let holds = by.clone().all(|by| by.status != SignerStatus::Rejected);
         if holds && displaces.is_none() {
+            let by = by.clone().find_map(|by| KeyId::parse_hex(&by.key));
+            let sealed = match &beside {
+                Some(_) => seal_path(path),
+                None => path.to_owned(),
+            };
+            publish_pending(sealing, (path, &sealed), &head, by, &naming)?;
             return Ok(Sealed::new(path, "native", Action::Unchanged).with_head(Some(&head)));
         }
     }
     let (record, seq) = version(sealing, file, sealed_before.as_ref(), signer)?;
+    let size = bytes.len() as u64;
+    let of = (&record, RecordKind::Document);
+    sealing.host.admit(of, (seq, size), &naming)?;
+    let _section = sealing.host.enter_seal(&[signer.public_key()])?;
     let native = NativeSealing {
         record,
         seq,
@@ -132,17 +150,13 @@ fn seal_natively(
         }
     };
     if let Some(head) = after.head {
-        sealing.host.publish(&Published {
+        publish(
+            sealing,
+            path,
             head,
-            root: None,
-            key: Some(signer.public_key().key_id()),
-            kind: RecordKind::Document,
-            is_final: false,
-            thread: None,
-            path: Some(path),
-            aliases: &naming,
-            durability: Durability::Durable,
-        })?;
+            Some(signer.public_key().key_id()),
+            &naming,
+        )?;
     }
     Ok(Sealed::new(path, "native", Action::Sealed).with_head(after.head.as_ref()))
 }
@@ -171,6 +185,54 @@ fn seals_beside(sealing: &Sealing<'_>, path: &Path) -> Result<Beside, Failure> {
         }
         Some(_) => Beside::OfLog,
     })
+}
+
+fn publish(
+    sealing: &Sealing<'_>,
+    path: &Path,
+    head: Head,
+    key: Option<KeyId>,
+    naming: &[Digest],
+) -> Result<(), Failure> {
+    Ok(sealing.host.publish(&Published {
+        head,
+        root: None,
+        key,
+        kind: RecordKind::Document,
+        is_final: false,
+        thread: None,
+        path: Some(path),
+        aliases: naming,
+        durability: Durability::Durable,
+    })?)
+}
+
+/// Publishes the head of the document at `path`, whose seal in the file `sealed` holds, if the home
+/// knows no head as new: the process that sealed it was killed before.
+fn publish_pending(
+    sealing: &Sealing<'_>,
+    (path, sealed): (&Path, &Path),
+    head: &Head,
+    key: Option<KeyId>,
+    naming: &[Digest],
+) -> Result<(), Failure> {
+    let host = &sealing.host;
+    let known = host.heads.fetch(&head.record)?;
+    let is_known = known
+        .as_ref()
+        .is_some_and(|known| known.head.seq >= head.seq);
+    let vouches = host.heads.vouches() && known.is_none_or(|known| known.vouches);
+    if is_known || !vouches || host.heads.pruned(&head.record)?.is_some() {
+        return Ok(());
+    }
+    let of = (&head.record, RecordKind::Document);
+    host.admit(of, (head.seq, head.size), naming)?;
+    let opened = host.fs.open(sealed, Access::Append);
+    opened
+        .and_then(|file| file.sync_all())
+        .and_then(|()| host.fs.sync_dir(directory_of(sealed)))
+        .map_err(|error| failure("make durable", sealed, &error))?;
+    publish(sealing, path, *head, key, naming)
 }
 
 /// Is it this key, or one of its predecessors?
@@ -207,11 +269,22 @@ fn version(
         sealing.host.refuse_doubted(&what, Some(known))?;
         sealing.host.refuse_pruned(&known.head.record)?;
     }
-    let next = here.and_then(|known| Some((known.head.record, known.head.seq.checked_add(1)?)));
-    match next {
-        Some(next) => Ok(next),
-        None => Ok((sealing.host.new_record()?, 0)),
+    let Some(known) = here else {
+        return Ok((sealing.host.new_record()?, 0));
+    };
+    let claimed = sealed.map_or(known.head.seq, |head| head.seq);
+    Ok((known.head.record, next_number(known.head.seq, claimed)?))
+}
+
+/// The number after the known seal and the one in the file, which may be newer. Where the file was
+/// edited, nothing proves its number: one that is too far ahead is refused.
+fn next_number(known: u64, in_file: u64) -> Result<u64, Failure> {
+    if in_file > known.saturating_add(MAX_UNKNOWN_SEALS) {
+        return Err(Failure::new(format!(
+            "its seal has the number {in_file}, but this home knows number {known} as the last; hint: remove the seal, then seal it again"
+        )));
     }
+    Ok(known.max(in_file).saturating_add(1))
 }
 
 /// The document that this host sealed last at `place`, for a file there without a seal: the file
@@ -251,6 +324,7 @@ fn seal_as_rye(
         let message = "it has a native seal, which Rye's signature would break; remove the seal to sign it in Rye's format";
         return Err(Failure::new(message));
     }
+    let _section = sealing.host.enter_seal(&[signer.public_key()])?;
     let signed = sign_rye(
         &bytes,
         kind,

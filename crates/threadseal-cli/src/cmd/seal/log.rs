@@ -11,7 +11,7 @@ use crate::key_log;
 use crate::render::clean::Clean;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use threadseal_core::key::KeyUsage;
+use threadseal_core::key::{KeyUsage, LocalSigner, Signer};
 use threadseal_core::record::RecordId;
 use threadseal_core::tlog::tombstone::{Statement, Tombstone};
 use threadseal_formats::transcript::observed;
@@ -28,12 +28,18 @@ use threadseal_store::tombstones;
 const ENDED_SEALS_ENDING: &str = ".seal";
 
 pub(super) fn seal(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Failure> {
-    if sealing.args.restart {
-        restart(sealing, path).map_err(|failure| failure.about(path))?;
-    }
     let signer = sealing.signer(KeyUsage::Observed)?;
-    let (is_final, wait) = (sealing.args.is_final, sealing.args.wait());
-    let done = observer::seal(&sealing.host, path, is_final, wait, &signer, &|_| {})?;
+    let native = match sealing.args.restart {
+        true => Some(native(sealing)?),
+        false => None,
+    };
+    let keys = native.iter().chain([&signer]).map(Signer::public_key);
+    let section = sealing.host.enter_seal(&keys.collect::<Vec<_>>())?;
+    if let Some(native) = &native {
+        restart(sealing, path, native).map_err(|failure| failure.about(path))?;
+    }
+    let how = (sealing.args.is_final, sealing.args.wait());
+    let done = observer::seal_within(&sealing.host, path, how, &signer, &section, &|_| {})?;
     Ok(match done {
         observer::Sealed::Added(seal) => {
             Sealed::new(path, "observed", Action::Sealed).with_head(Some(&seal.head))
@@ -43,8 +49,15 @@ pub(super) fn seal(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Failure
     })
 }
 
+/// The key that signs the end of a record.
+fn native(sealing: &Sealing<'_>) -> Result<LocalSigner, Failure> {
+    let passphrase = &sealing.args.passphrase;
+    let keyring = &sealing.keyring;
+    keyring.signer(None, KeyUsage::Native, passphrase, sealing.context)
+}
+
 /// Ends the record of the log, with the reason for it, so that a new one can begin.
-fn restart(sealing: &Sealing<'_>, path: &Path) -> Result<(), Failure> {
+fn restart(sealing: &Sealing<'_>, path: &Path, native: &LocalSigner) -> Result<(), Failure> {
     let (host, log) = (&sealing.host, &*led_to(&*sealing.host.fs, path));
     let seals = seal_path(log);
     let lock = match host.fs.metadata(&seals) {
@@ -74,19 +87,13 @@ fn restart(sealing: &Sealing<'_>, path: &Path) -> Result<(), Failure> {
         let host_log = key_log::log(sealing.context)?.ok_or_else(|| {
             Failure::new("this home has no log to hold the entry; hint: threadseal log init")
         })?;
-        let native = sealing.keyring.signer(
-            None,
-            KeyUsage::Native,
-            &sealing.args.passphrase,
-            sealing.context,
-        )?;
         let statement = Statement {
             at: host.clock.now()?,
             by: crate::keyring::self_name(KeyUsage::Native).to_owned(),
             why: sealing.args.why.clone().unwrap_or_default(),
             records: vec![known.to_log()],
         };
-        let tombstone = Tombstone::sign(statement, &native)?;
+        let tombstone = Tombstone::sign(statement, native)?;
         let place = tombstones::place_in(&sealing.home.tombstones(), &record);
         tombstones::put(&*host.fs, &place, &tombstone)?;
         host_log.commit_tombstones(&tombstone.statement().records)?;

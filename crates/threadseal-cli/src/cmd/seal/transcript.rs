@@ -126,10 +126,19 @@ pub(super) fn seal_rye(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Fai
         let doubted = sealing.host.refuse_doubted(&what, None);
         doubted.map_err(|error| Failure::from(error).about(path))?;
     }
+    if let Some(record) = &report.record {
+        let of = (record, RecordKind::Transcript);
+        let naming = examine::naming_leaves(&file)?;
+        let number = (report.stats.checkpoints, file.size());
+        let admitted = sealing.host.admit(of, number, &naming);
+        admitted.map_err(|error| Failure::from(error).about(path))?;
+    }
     let (thread, turns) = thread_and_turns(&file)?;
     let mut sealer = RyeSealer::new(thread);
     push_all(&file, &mut sealer)?;
     let turn = sealing.args.turn.unwrap_or(turns);
+    let section = sealing.host.enter_seal(&[signer.public_key()]);
+    let _section = section.map_err(|error| Failure::from(error).about(path))?;
     let line = sealer
         .checkpoint(&signer, sealing.host.clock.now()?, turn)
         .map_err(|error| Failure::from(error).about(path))?;

@@ -11,6 +11,7 @@ use threadseal_formats::ledger::{ActorFingerprint, Genesis, RunId, StepRecord};
 use threadseal_store::clock::{Clock as _, SystemClock};
 use threadseal_store::home::Home;
 use threadseal_store::host::Host;
+use threadseal_store::key_ends::NoKeyEnds;
 use threadseal_store::ledger::{
     ActorSigners, ChainedLedger as _, HashChainedLedgerStore, JsonlLedgerStore,
 };
@@ -105,6 +106,7 @@ fn begun_twice(sandbox: &Sandbox) -> Result<(), Error> {
         clock: Arc::new(SystemClock),
         random: Arc::new(SystemRandom),
         heads: Arc::new(home.heads()),
+        keys: Arc::new(NoKeyEnds),
     };
     let key = signer(&home, "self.native", KeyUsage::Native);
     let actor = ActorFingerprint::for_key("agent", None, Vec::new(), key.public_key()).unwrap();

@@ -254,3 +254,20 @@ fn a_lineage_with_a_key_that_this_home_made_verifies_at_once() {
     assert_eq!(made["trusted_as"], Value::Null);
     assert!(!nowhere.home().exists());
 }
+
+// T-CMD-17
+#[test]
+fn a_tick_that_no_log_holds_is_refused_before_anything_is_signed() {
+    let sandbox = ready();
+    appended(&sandbox, "1", "");
+    let largest = (1_u64 << 53) - 1;
+    let beyond = (largest + 1).to_string();
+    refused(&sandbox, "the largest tick is", || {
+        append(&sandbox, &beyond, "90", "")
+    });
+    appended(&sandbox, &largest.to_string(), "");
+    let report = verify(&sandbox);
+    let checks = report["checks"].list();
+    let log = checks.iter().find(|check| check["name"] == "log").unwrap();
+    assert_eq!(log["result"], "pass", "{report}");
+}

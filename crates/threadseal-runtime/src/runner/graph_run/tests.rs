@@ -9,6 +9,9 @@ mod unresolved_calls;
 
 use crate::testing::prelude::*;
 use scene::{demo_graph, engine, entry, graph, outputs, run, runs};
+use threadseal_core::digest::Digest;
+use threadseal_core::record::{Head, RecordId};
+use threadseal_store::heads::{Durability, HeadStore, RecordKind, StoredHead, Swap};
 
 /// One node of each type, an edge with a condition, an assignment.
 const ALL: &str = r#"tool_type: graph
@@ -30,6 +33,68 @@ config:
     none: {type: return, output: {was: empty}}
     done: {type: return, output: {all: "${state.all}", seen: "${state.seen}"}}
 "#;
+
+/// Heads of transcripts, and whether `thread.json` was beside each when it was published.
+#[derive(Debug, Default)]
+struct Watching {
+    heads: MemoryHeadStore,
+    seen: Mutex<Vec<(u64, bool)>>,
+}
+
+impl Watching {
+    fn note(&self, new: &StoredHead) {
+        let place = new.path_hint.as_deref().map(Path::new);
+        if let (RecordKind::Transcript, Some(place)) = (new.kind, place) {
+            let there = place.with_file_name("thread.json").exists();
+            self.seen.lock().unwrap().push((new.head.seq, there));
+        }
+    }
+}
+
+impl HeadStore for Watching {
+    fn fetch(&self, record: &RecordId) -> Result<Option<StoredHead>, Error> {
+        self.heads.fetch(record)
+    }
+
+    fn create(&self, new: &StoredHead) -> Result<Swap, Error> {
+        self.note(new);
+        self.heads.create(new)
+    }
+
+    fn replace_if(&self, old: &Head, new: &StoredHead, how: Durability) -> Result<Swap, Error> {
+        self.note(new);
+        self.heads.replace_if(old, new, how)
+    }
+
+    fn find_by_line(&self, line: &Digest) -> Result<Vec<RecordId>, Error> {
+        self.heads.find_by_line(line)
+    }
+
+    fn find_by_place(&self, kind: RecordKind, place: &str) -> Result<Option<StoredHead>, Error> {
+        self.heads.find_by_place(kind, place)
+    }
+}
+
+// T-GRA-13
+#[test]
+fn thread_json_is_written_before_the_second_seal() {
+    let mut scene = Scene::new();
+    let watching = Arc::new(Watching::default());
+    scene.host.heads = Arc::clone(&watching) as Arc<dyn HeadStore>;
+    scene.graph("demo/all", ALL);
+    let engine = engine(&scene, vec![ok("demo/echo")]);
+    let order = graph_order("demo/all", json!({"list": [1, 2]}));
+    engine.run_graph(&order).unwrap().completed();
+    let seen = watching.seen.lock().unwrap();
+    assert!(
+        seen.iter().filter(|(seal, _)| *seal > 0).count() > 2,
+        "{seen:?}"
+    );
+    assert!(
+        seen.iter().all(|(seal, there)| *seal == 0 || *there),
+        "{seen:?}"
+    );
+}
 
 #[test]
 fn a_graph_runs_to_its_end_and_all_that_it_leaves_verifies() {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::clock::ManualClock;
 use crate::heads::MemoryHeadStore;
+use crate::key_ends::NoKeyEnds;
 use crate::ledger::{Answer, ArtifactStore as _};
 use crate::ledger::{
     FsckReport, JsonlLedgerStore, LedgerStoreExt as _, MemoryArtifacts, MemoryLedgerStore,
@@ -10,7 +11,7 @@ use crate::ledger::{
 };
 use crate::random::SeededRandom;
 use crate::sys::RealFs;
-use crate::testing::signer;
+use crate::testing::{EndingKeys, signer};
 use std::sync::atomic::{AtomicBool, Ordering};
 use threadseal_core::canon::json::Text;
 use threadseal_core::key::{KeyUsage, LocalSigner};
@@ -30,6 +31,7 @@ fn host() -> Host {
         clock: Arc::new(ManualClock::new(now)),
         random: Arc::new(SeededRandom::new(3)),
         heads: Arc::new(MemoryHeadStore::default()),
+        keys: Arc::new(NoKeyEnds),
     }
 }
 
@@ -520,4 +522,29 @@ fn each_head_has_the_digest_of_all_signatures_also_after_a_restart() {
     assert_eq!(swap.unwrap(), Swap::Stored);
     append(&open(true), "step 10").unwrap();
     is_right();
+}
+
+// T-KLOG-48
+#[test]
+fn a_key_that_ends_right_before_a_record_signs_none() {
+    let key = Arc::new(signer(1, KeyUsage::Native));
+    let signers = ActorSigners::new().with("ar_agent", key);
+    let host = Host {
+        keys: EndingKeys::after(1),
+        ..host()
+    };
+    let ledger = HashChainedLedgerStore::new(MemoryLedgerStore::new())
+        .with_signer(Arc::new(signers))
+        .with_host(host);
+    let by = |actor: &str| {
+        let mut record = record("a");
+        record.actor_id = Some(actor.to_owned());
+        ledger.append(&record)
+    };
+    by("ar_agent").unwrap();
+    assert_eq!(by("ar_agent").unwrap_err().kind(), ErrorKind::Refused);
+    assert_eq!(hold(ledger.records()), 1);
+    // Records that no key of this host signs need none.
+    by("ar_other").unwrap();
+    assert_eq!(hold(ledger.records()), 2);
 }

@@ -441,6 +441,7 @@ impl Node<'_> {
     ) -> Result<(Standing, Vec<u8>), Error> {
         let (hash, before) = newest_of(agent, standing)?;
         let header = draft(before, hash, body, &self.writer()?)?;
+        let _section = self.store.enter_seal(&self.key())?;
         let sealed = seal_native(header, self.signer)?;
         let bytes = [sealed.bytes, body.encode()].concat();
         let advance = Advance::of_bytes(standing, &bytes)?;
@@ -455,6 +456,7 @@ impl Node<'_> {
         header: CheckpointHeader,
         state: &mut dyn Source,
     ) -> Result<ContentHash, Error> {
+        let _section = self.store.enter_seal(&self.key())?;
         let sealed = seal_native(header, self.signer)?;
         let advance = Advance::of_header(standing, &sealed.bytes)?;
         self.save(agent, &advance, state)?;

@@ -136,7 +136,7 @@ fn survives(call: usize, kind: FaultKind, end_of_process: Option<Keep>) -> bool 
     }
     let what = format!("{kind:?} at call {call}, {end_of_process:?}");
     let Outcome { report, sealer, .. } = bench.verify();
-    let findings = report.findings;
+    let findings = &report.findings;
     assert!(CALM.contains(&report.verdict), "{what}: {findings:?}");
     if let Some(sealer) = sealer.filter(|sealer| !sealer.is_ended()) {
         let loot = bench.loot();
