@@ -24,6 +24,7 @@ use crate::error::VerifyError;
 use crate::inputs::Candidate;
 use crate::output::PathError;
 use crate::request::{RequestedProfile, VerifyRequest};
+use std::path::Path;
 use threadseal_core::report::{Finding, FindingCode, Profile, Report, Severity, Verdict};
 use threadseal_core::trust::ScopeFormat;
 use threadseal_formats::document::DocumentKind;
@@ -72,6 +73,60 @@ fn look(context: &Context, candidate: &Candidate) -> Result<FileResult, VerifyEr
         .stores
         .open(&*context.host.fs, &candidate.path)?
         .hold_if_small()?;
+    look_at(context, candidate, file)
+}
+
+/// Verifies the file at `path`: each claim about it, as `verify` does. Of a file of at most `limit`
+/// bytes these are the bytes that the result holds; without a limit it holds none.
+///
+/// # Errors
+/// When it cannot be read, or there is no verdict on it.
+pub(super) fn read_source(
+    context: &Context,
+    path: &Path,
+    limit: Option<usize>,
+) -> Result<(RegularFile, Vec<Report>), VerifyError> {
+    let candidate = Candidate {
+        path: path.to_owned(),
+        named: true,
+        bytes: 0,
+    };
+    let once = || {
+        let file = context.stores.open(&*context.host.fs, path)?;
+        let file = match limit {
+            Some(limit) => file.hold(limit)?,
+            None => file,
+        };
+        let reports = match look_at(context, &candidate, file.clone())? {
+            FileResult::Reports(reports) => reports,
+            FileResult::Link(..) => {
+                let text = "a checkpoint of a lineage is not converted";
+                return Err(VerifyError::refused(text).about(path));
+            }
+            FileResult::Failed(error) => return Err(VerifyError::refused(error.message)),
+            // Nothing seals what is no record.
+            FileResult::NoRecord(_) | FileResult::PassedOver | FileResult::Elsewhere => Vec::new(),
+        };
+        Ok::<_, VerifyError>((file, reports))
+    };
+    let (mut file, mut reports) = once()?;
+    for _ in 0..SECOND_LOOKS {
+        if !reports.iter().any(seems_older) {
+            break;
+        }
+        (file, reports) = once()?;
+    }
+    for report in &mut reports {
+        finish::finish(context, report, path);
+    }
+    Ok((file, reports))
+}
+
+fn look_at(
+    context: &Context,
+    candidate: &Candidate,
+    file: RegularFile,
+) -> Result<FileResult, VerifyError> {
     if !candidate.named && leftover::is_one(context, &file)? {
         return Ok(FileResult::PassedOver);
     }

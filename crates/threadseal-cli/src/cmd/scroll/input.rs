@@ -53,17 +53,35 @@ pub(super) fn turns(
     mut each: impl FnMut(&[u8], Form, Place) -> Result<(), Error>,
 ) -> Result<End, Failure> {
     if let Some(path) = path {
-        let file = file(path, context)?;
-        let mut head = Vec::new();
-        file.chunks().next_chunk(&mut head)?;
-        let container = container_of(&head);
-        let each = |piece: &[u8], place| each(piece, container.form(), place);
-        return Ok(each_turn(file.chunks(), container, each)?);
+        return turns_of(&file(path, context)?, each);
     }
     let source = arriving(|_| false)?;
     let container = container_of(&source.first);
     let each = |piece: &[u8], place| each(piece, container.form(), place);
     Ok(each_turn(source, container, each)?)
+}
+
+/// The same of an open file.
+///
+/// # Errors
+/// As [`turns`].
+pub(super) fn turns_of(
+    file: &RegularFile,
+    mut each: impl FnMut(&[u8], Form, Place) -> Result<(), Error>,
+) -> Result<End, Failure> {
+    let container = container_in(file)?;
+    let each = |piece: &[u8], place| each(piece, container.form(), place);
+    Ok(each_turn(file.chunks(), container, each)?)
+}
+
+/// The container that the beginning of a file shows.
+///
+/// # Errors
+/// When it cannot be read.
+pub(super) fn container_in(file: &RegularFile) -> Result<Container, Failure> {
+    let mut head = Vec::new();
+    file.chunks().next_chunk(&mut head)?;
+    Ok(container_of(&head))
 }
 
 /// Standard input. Enough of it was read to detect the container, and more for as long as
