@@ -219,7 +219,7 @@ mod tests {
         let shown = String::from_utf8(python::rye_line(&covered(value))).unwrap();
         assert_eq!(
             shown.replace(' ', ""),
-            r#"{"a":[1700000000000000000,1.0,1e2],"b":{"c":0.30000000000000004},"d":"1"}"#
+            r#"{"a":[1700000000000000000,1.0,100.0],"b":{"c":0.30000000000000004},"d":"1"}"#
         );
     }
     use threadseal_core::canon::json::{parse, parse_python};

@@ -1,10 +1,11 @@
 //! [`JudgedSource`]: the source of a conversion, with the verdict on the very bytes that are converted.
 
+use crate::detect::may_have_signature;
 use crate::error::VerifyError;
 use crate::verifier::Verifier;
 use std::path::Path;
 use threadseal_core::record::Head;
-use threadseal_core::report::{FindingCode, Format, Report, Verdict};
+use threadseal_core::report::{FindingCode, Format, Profile, Report, Verdict};
 use threadseal_store::read::RegularFile;
 
 /// A file that was read once and verified, for a caller that makes another record or text of it.
@@ -21,7 +22,9 @@ impl Verifier {
     /// # Errors
     /// When it cannot be read, is too large, or there is no verdict on it.
     pub fn read_source(&self, path: &Path, limit: usize) -> Result<JudgedSource, VerifyError> {
-        let (file, reports) = self.look_at_source(path, Some(limit))?;
+        let (file, mut reports) = self.look_at_source(path, Some(limit))?;
+        let bytes = file.held_bytes().unwrap_or_default();
+        reports.retain(|report| !is_no_record(report, bytes));
         Ok(JudgedSource { file, reports })
     }
 
@@ -92,6 +95,17 @@ impl JudgedSource {
     }
 }
 
+/// Is this a text that is no document, and that nothing ever sealed? Programs write sessions that
+/// are no strict JSON; their mapping decides what can be read.
+fn is_no_record(report: &Report, bytes: &[u8]) -> bool {
+    report.verdict == Verdict::Malformed
+        && report.profile == Profile::None
+        && matches!(report.format, Format::Json | Format::Text)
+        && (report.record, report.head) == (None, None)
+        && report.signers.is_empty()
+        && !may_have_signature(bytes)
+}
+
 /// Did the log end with a final seal, and were lines appended later?
 fn is_continued(report: &Report) -> bool {
     let mut findings = report.findings.iter();
@@ -126,6 +140,18 @@ mod tests {
         );
         assert!(source.evidence().is_none() && source.head().is_none());
         assert!(verifier.read_source(&path, 7).is_err());
+        // A session that is no strict JSON is no record, unless it may have been sealed.
+        for (text, verdict) in [
+            ("{\"a\":1}}", Verdict::Unsigned),
+            ("{\"a\":\"\\u003c\"}}", Verdict::Unsigned),
+            ("{\"_threadseal\":1}}", Verdict::Malformed),
+            ("{\"\\u005fthreadseal\":1}}", Verdict::Malformed),
+        ] {
+            let path = folder.path().join("session.json");
+            fs::write(&path, text).unwrap();
+            let source = verifier.read_source(&path, 100).unwrap();
+            assert_eq!(source.verdict(), verdict, "{text}");
+        }
         assert!(verifier.judge_source(&path).unwrap().bytes().is_empty());
     }
 }

@@ -214,16 +214,23 @@ fn converting_makes_no_good_scroll_of_one_in_two_forms() {
     let lines = piped(&sandbox, arguments, &turns(2)).exits(0).stdout;
     let mut lines = lines.split_inclusive('\n');
     let first = lines.next().unwrap().to_owned();
-    let second = sandbox.write("second.jsonl", lines.next().unwrap());
-    let item = sandbox.path("item.cbor");
-    let (from, to) = (second.to_str().unwrap(), item.to_str().unwrap());
-    sandbox.ok(format!("scroll convert {from:?} --to cbor --out {to:?}"));
-    let mixed = [first.into_bytes(), fs::read(&item).unwrap(), b"\n".to_vec()].concat();
+    let item = |name: &str, lines: &str| {
+        let (from, to) = (
+            sandbox.write(name, lines),
+            sandbox.path(format!("{name}.cbor")),
+        );
+        sandbox.ok(format!("scroll convert {from:?} --to cbor --out {to:?}"));
+        fs::read(to).unwrap()
+    };
+    let both = format!("{first}{}", lines.next().unwrap());
+    let second = item("both", &both)[item("first", &first).len()..].to_vec();
+    let mixed = [first.into_bytes(), second, b"\n".to_vec()].concat();
     let mixed = sandbox.write("mixed.jsonl", mixed);
     let mixed = mixed.to_str().unwrap();
     let ran = sandbox.exits(1, format!("verify --json {mixed:?}"));
     assert_eq!(verdict(&ran), "tampered");
-    sandbox.exits(2, format!("scroll convert {mixed:?} --to array"));
+    let ran = sandbox.exits(1, format!("scroll convert {mixed:?} --to array"));
+    assert_eq!(ran.stdout, "");
     sandbox.exits(2, format!("scroll head {mixed:?}"));
 }
 

@@ -107,7 +107,7 @@ fn no_scroll_is_made_of_a_tampered_log() {
 fn a_scroll_names_the_verdict_on_its_source_wherever_it_is_shown() {
     let sandbox = ready();
     let log = sealed_log(&sandbox, "log.jsonl", 2);
-    let head = sandbox.json(format!("verify --json {log}"))["results"][0]["head"].clone();
+    let head = sandbox.json(format!("verify {log}"))["results"][0]["head"].clone();
     let did = sandbox.key("self-scroll")["did"].clone();
     let out = sandbox.path("out.scroll");
     let out = out.to_str().unwrap();
@@ -250,7 +250,7 @@ fn each_conversion_of_a_growing_log_is_a_record_of_its_own() {
         }
         // Each earlier one stays what it was.
         for scroll in &scrolls {
-            let report = sandbox.json(format!("verify --json {scroll}"));
+            let report = sandbox.json(format!("verify {scroll}"));
             let report = &report["results"][0];
             assert_eq!(report["verdict"], "verified", "{scroll}");
             assert_eq!(report["completeness"], "head", "{scroll}");

@@ -118,7 +118,6 @@ fn output_of_an_unverified_scroll_is_marked() {
 fn no_evidence_against_a_scroll_is_converted_away() {
     let sandbox = ready();
     // The seals beside the file are of a longer scroll.
-    let one = scroll(&sandbox, "one.json", true);
     let two = crate::scroll::signed(&sandbox, "two.json", 2);
     sandbox.ok(format!("scroll convert {two} --to lines --out lines.jsonl"));
     let lines = sandbox.path("lines.jsonl");
@@ -148,7 +147,7 @@ fn no_evidence_against_a_scroll_is_converted_away() {
     }
     let piped = piped(&sandbox, "scroll convert --to lines", &read(cut)).exits(1);
     assert_eq!(piped.stdout, "");
-    sandbox.ok(format!("scroll convert --to lines {one}"));
+    sandbox.ok(format!("scroll convert --to lines {two}"));
 }
 
 // T-SCR-22
