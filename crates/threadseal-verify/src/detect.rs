@@ -476,7 +476,7 @@ pub(crate) fn may_have_signature(bytes: &[u8]) -> bool {
     };
     let mut escapes = memmem::find_iter(bytes, b"\\u00");
     let escaped = escapes.any(|at| bytes.get(at + 4..at + 6).is_some_and(letter));
-    has_signature(bytes) || named(b"_threadseal") || named(b"_signature") || escaped
+    has_signature(bytes) || named(b"\"_threadseal\"") || named(b"\"_signature\"") || escaped
 }
 
 fn log_or_transcript(file: &RegularFile) -> Result<Kind, VerifyError> {

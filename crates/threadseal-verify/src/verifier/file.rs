@@ -73,7 +73,7 @@ fn look(context: &Context, candidate: &Candidate) -> Result<FileResult, VerifyEr
         .stores
         .open(&*context.host.fs, &candidate.path)?
         .hold_if_small()?;
-    look_at(context, candidate, file)
+    look_at(context, candidate, &file)
 }
 
 /// Verifies the file at `path`: each claim about it, as `verify` does. Of a file of at most `limit`
@@ -97,7 +97,7 @@ pub(super) fn read_source(
             Some(limit) => file.hold(limit)?,
             None => file,
         };
-        let reports = match look_at(context, &candidate, file.clone())? {
+        let reports = match look_at(context, &candidate, &file)? {
             FileResult::Reports(reports) => reports,
             FileResult::Link(..) => {
                 let text = "a checkpoint of a lineage is not converted";
@@ -125,12 +125,12 @@ pub(super) fn read_source(
 fn look_at(
     context: &Context,
     candidate: &Candidate,
-    file: RegularFile,
+    file: &RegularFile,
 ) -> Result<FileResult, VerifyError> {
-    if !candidate.named && leftover::is_one(context, &file)? {
+    if !candidate.named && leftover::is_one(context, file)? {
         return Ok(FileResult::PassedOver);
     }
-    let kind = kind(context, &file)?;
+    let kind = kind(context, file)?;
     if kind == Some(Kind::Sidecar) {
         return log::sidecar(context, file.path(), candidate.named);
     }
@@ -138,8 +138,8 @@ fn look_at(
         return ledger::sidecar(context, file.path(), candidate.named);
     }
     if kind == Some(Kind::Checkpoint) && context.request.profile != RequestedProfile::Observed {
-        let reports = claims(context, &file, kind, false)?;
-        let facts = lineage::look(context, &file)?;
+        let reports = claims(context, file, kind, false)?;
+        let facts = lineage::look(context, file)?;
         return Ok(FileResult::Link(Box::new(facts), reports));
     }
     let is_other = kind.is_some_and(|kind| !matches!(kind, Kind::Scroll(_)));
@@ -147,8 +147,8 @@ fn look_at(
         let text = "a length or an age was requested, but only scrolls have them";
         return Err(VerifyError::refused(text).about(&candidate.path));
     }
-    let mut reports = claims(context, &file, kind, candidate.named)?;
-    excuse_from_head(context, &file, kind, candidate.named, &mut reports)?;
+    let mut reports = claims(context, file, kind, candidate.named)?;
+    excuse_from_head(context, file, kind, candidate.named, &mut reports)?;
     // Its real place: a record in a store is named in another way.
     displacement::hold(context, file.path(), &mut reports)?;
     // A walk learns later whether it meets the log elsewhere.
@@ -161,7 +161,7 @@ fn look_at(
     match (reports.is_empty(), kind) {
         (false, _) => Ok(FileResult::Reports(reports)),
         (true, None) if candidate.named => {
-            let text = match detect::proof(&file)? {
+            let text = match detect::proof(file)? {
                 Some(what) => format!(
                     "{what} is not a record; hint: threadseal check-proof {}",
                     Clean(&shown(&candidate.path))

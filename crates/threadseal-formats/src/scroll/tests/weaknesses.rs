@@ -175,7 +175,7 @@ fn digits_of_a_timestamp_that_no_double_keeps_are_listed_and_count_for_nothing()
     let text = String::from_utf8(array(&chain(1, Some(1)))).unwrap();
     let strict = |text: &str| {
         judged_with(text.as_bytes(), &[1], |options, _| {
-            options.strict_digits = true
+            options.strict_digits = true;
         })
     };
     for written in [
