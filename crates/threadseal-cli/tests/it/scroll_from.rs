@@ -169,9 +169,11 @@ fn a_scroll_names_the_verdict_on_its_source_wherever_it_is_shown() {
             "scroll from auto {log} --key self-scroll --out {log}.scroll"
         ))
         .warns("source: claude-code (log): unknown_signer, head");
-    stranger
-        .ok(format!("verify {log}.scroll"))
-        .prints("claude-code (log): unknown_signer");
+    for among in ["", &format!("{log}.scroll")] {
+        stranger
+            .ok(format!("verify {log}.scroll {among}"))
+            .prints("claude-code (log): unknown_signer");
+    }
 }
 
 // T-SCR-36
