@@ -9,14 +9,17 @@ use crate::render::json::VerifyOutput;
 use crate::verifying;
 use std::path::Path;
 use threadseal_core::report::{Report, combined_exit_code};
+#[cfg(feature = "convert")]
+use threadseal_verify::Verifier;
 use threadseal_verify::request::RequestedProfile;
 use threadseal_verify::trust_locality::Locality;
-use threadseal_verify::{JudgedSource, Verifier, VerifyRequest};
+use threadseal_verify::{JudgedSource, VerifyRequest};
 
 /// Reads and verifies the file at `path`, of at most `limit` bytes.
 ///
 /// # Errors
 /// When it cannot be read, or there is no verdict on it.
+#[cfg(feature = "convert")]
 pub(super) fn read(path: &Path, limit: usize, context: &Context) -> Result<JudgedSource, Failure> {
     read_by(&verifying::verifier_of_home(context)?, path, limit)
 }
@@ -38,6 +41,7 @@ pub(super) fn by_seals(path: &Path, context: &Context) -> Result<JudgedSource, F
 ///
 /// # Errors
 /// As [`read`].
+#[cfg(feature = "convert")]
 pub(super) fn read_by(
     verifier: &Verifier,
     path: &Path,
