@@ -66,7 +66,7 @@ def scroll_content(turns):
 
     for turn in turns:
         for message in turn["messages"]:
-            if message["role"] == "source":
+            if message["role"] in ("source", "conversion"):
                 continue
             content = message["content"]
             if isinstance(content, str):

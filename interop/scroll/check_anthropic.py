@@ -6,7 +6,8 @@ agent-scroll's mapping is a TypeScript function that no registry has. Its rules 
 here, over the package `agent-scroll` of PyPI, which canonicalizes, hashes, seals and verifies.
 Random
 conversations inside the domain of that mapping (`spec/scroll-mappings.md` W2) pass through both.
-The sealed turns must be equal byte for byte, and the package must verify ours.
+The sealed turns must be equal byte for byte, but for the claim of the converter in the first turn. The
+package must verify ours.
 """
 
 import argparse
@@ -132,6 +133,14 @@ def our_chain(program, source, folder):
     return json.loads(done.stdout)
 
 
+def claim_of(chain):
+    """The claim of the converter, the last message of the first turn."""
+    claim = chain[0]["messages"][-1]
+    if claim["role"] != "conversion" or claim["content"][0]["verdict"] != "unsigned":
+        raise RuntimeError(f"no claim: {claim}")
+    return claim
+
+
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--threadseal", default="target/debug/threadseal")
@@ -141,8 +150,11 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(options.cases):
             source = Maker(seed).source()
-            theirs = seal_chain(list(their_turns(source)))
             ours = our_chain(options.threadseal, source, folder)
+            turns = list(their_turns(source))
+            # Only the converter can make the claim about the source.
+            turns[0]["messages"].append(claim_of(ours))
+            theirs = seal_chain(turns)
             same = [canonical(turn) for turn in ours] == [canonical(turn) for turn in theirs]
             if not (same and verify(ours).ok):
                 different += 1

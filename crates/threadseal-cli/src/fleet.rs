@@ -63,6 +63,12 @@ impl DatabaseArgs {
         Ok(url.map_or(Ok(None), Fleet::existing)?)
     }
 
+    /// Its address, if one is named.
+    #[cfg(all(feature = "agent", feature = "cloud"))]
+    pub(crate) fn url(&self) -> Option<&str> {
+        self.database.as_deref()
+    }
+
     /// The database, which must be named.
     ///
     /// # Errors

@@ -28,7 +28,8 @@ pub(crate) struct VerifiedEvents {
 }
 
 impl VerifiedEvents {
-    /// Verifies the transcript at `path` by the home's trust and reads what may be believed.
+    /// Verifies the transcript at `path` by the home's trust and reads what may be believed; of a
+    /// record with evidence against it nothing.
     ///
     /// # Errors
     /// When it cannot be read, is no transcript, or a covered line can be read in two ways.
@@ -42,6 +43,12 @@ impl VerifiedEvents {
                 });
             }
         };
+        if record.report().verdict.is_evidence() {
+            return Ok(Self {
+                report: record.report().clone(),
+                events: Vec::new(),
+            });
+        }
         let mut events = Vec::new();
         for line in record.lines()?.iter() {
             events.push(event(&line.bytes, line.number).map_err(|error| error.about(path))?);

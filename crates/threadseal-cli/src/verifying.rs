@@ -61,6 +61,10 @@ pub(crate) struct ScrollArgs {
     /// Present time for --max-age: 2026-01-31T12:00:00Z [default: now]
     #[arg(long, value_name = "TIME", value_parser = moment, requires = "max_age")]
     now: Option<Timestamp>,
+    /// Hold the last digits of a turn's timestamp, which no hash covers, against a scroll as those
+    /// of any other number
+    #[arg(long)]
+    strict_digits: bool,
 }
 
 impl ScrollArgs {
@@ -77,6 +81,7 @@ impl ScrollArgs {
         Ok(ScrollRequest {
             length: self.expect_length,
             not_before_ns: self.max_age.map(|age| now_ns.saturating_sub(age)),
+            strict_digits: self.strict_digits,
         })
     }
 }

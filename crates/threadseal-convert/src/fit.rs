@@ -43,6 +43,29 @@ pub(super) fn is_exact(number: &Number) -> bool {
     Decimal::of(number.literal()) == Decimal::of(buffer.format_finite(double))
 }
 
+/// `value` as a hash covers it: a number with other digits becomes that of its double. No reader of
+/// a scroll shows a digit that anyone could have changed.
+pub(super) fn covered(value: Value) -> Value {
+    match value {
+        Value::Number(number) if !is_exact(&number) => {
+            let mut buffer = ryu_js::Buffer::new();
+            let double = number.as_f64();
+            let text = double.is_finite().then(|| buffer.format_finite(double));
+            Value::Number(text.and_then(Number::parse).unwrap_or(number))
+        }
+        Value::Array(elements) => Value::Array(elements.into_iter().map(covered).collect()),
+        Value::Object(members) => {
+            let members = members.into_iter();
+            Value::Object(
+                members
+                    .map(|(name, value)| (name, covered(value)))
+                    .collect(),
+            )
+        }
+        other => other,
+    }
+}
+
 /// Appends a pointer segment for `name`, escaped by RFC 6901 §3.
 pub(super) fn push_segment(pointer: &mut String, name: &str) {
     pointer.push('/');
@@ -188,6 +211,17 @@ fn saturating(exponent: &str) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_inexact_numbers_become_those_of_their_doubles() {
+        let text = br#"{"a":[1700000000000000001,1.0,1e2],"b":{"c":0.30000000000000003},"d":"1"}"#;
+        let value = parse(text).unwrap();
+        let shown = String::from_utf8(python::rye_line(&covered(value))).unwrap();
+        assert_eq!(
+            shown.replace(' ', ""),
+            r#"{"a":[1700000000000000000,1.0,100.0],"b":{"c":0.30000000000000004},"d":"1"}"#
+        );
+    }
     use threadseal_core::canon::json::{parse, parse_python};
 
     fn fitted(value: &Value) -> (Value, Vec<(String, Alteration)>) {

@@ -9,17 +9,19 @@
 //!  "record","head","signers":[{"key","did","name","status"}],
 //!  "findings":[{"code","severity","line","bytes":[a,b],"turn","message"}],
 //!  "checks":[{"name","result","why"}],"unauthenticated":[…],"trust",
-//!  "stats":{"bytes","events","checkpoints"},"compat":{…}}
+//!  "stats":{"bytes","events","checkpoints"},"compat":{…},"conversion"?:{…}}
 //! ```
 //! Not here: the decision of each format (`threadseal-formats`); printing and exit codes of the
 //! process (the command).
 
 mod code;
+mod conversion;
 pub mod heads;
 mod names;
 mod spelling;
 
 pub use code::FindingCode;
+pub use conversion::Conversion;
 pub use heads::{Bearing, Expectation, KnownBy, KnownFork};
 pub use names::{CheckName, Format, Profile};
 
@@ -414,6 +416,9 @@ pub struct Report {
     pub stats: Stats,
     /// The exact answers of the first implementations, by their names.
     pub compat: BTreeMap<&'static str, Compat>,
+    /// The claim of the converter that made the record of another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversion: Option<Box<Conversion>>,
 }
 
 impl Deref for Report {
@@ -474,6 +479,7 @@ impl Report {
             trust: None,
             stats: Stats::default(),
             compat: BTreeMap::new(),
+            conversion: None,
         }
     }
 

@@ -204,6 +204,25 @@ impl RegularFile {
         Ok(self)
     }
 
+    /// Reads the whole file now, of at most `limit_bytes`. Each reader sees the same bytes from
+    /// then on, also where a program changes the file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Limit`] when it has more; [`ErrorKind::External`] when reading fails, or the
+    /// file was cut meanwhile.
+    pub fn hold(mut self, limit_bytes: usize) -> Result<Self, Error> {
+        if self.held.is_none() {
+            let bytes = self.read_now(limit_bytes)?;
+            self.held = Some(Arc::new(bytes));
+        }
+        Ok(self)
+    }
+
+    /// All its bytes, if they were read ahead.
+    pub fn held_bytes(&self) -> Option<&[u8]> {
+        self.held(self.opened.size)
+    }
+
     /// The first `size` bytes, if they were read ahead.
     pub(crate) fn held(&self, size: u64) -> Option<&[u8]> {
         let size = usize::try_from(size).ok()?;
@@ -245,6 +264,18 @@ impl RegularFile {
     /// # Errors
     /// As [`read_small`].
     pub fn read_whole(&self, limit_bytes: usize) -> Result<Vec<u8>, Error> {
+        let bytes = match self.held(self.opened.size) {
+            Some(held) if held.len() <= limit_bytes => held.to_vec(),
+            _ => self.read_now(limit_bytes)?,
+        };
+        if self.stability()? != Stability::Same {
+            return Err(self.moved_under_us());
+        }
+        Ok(bytes)
+    }
+
+    /// The bytes that the file had when it was opened; more may follow them now.
+    fn read_now(&self, limit_bytes: usize) -> Result<Vec<u8>, Error> {
         let size = usize::try_from(self.opened.size).unwrap_or(usize::MAX);
         if size > limit_bytes {
             return Err(Error::new(
@@ -255,16 +286,10 @@ impl RegularFile {
                 ),
             ));
         }
-        let (bytes, count) = match self.held(self.opened.size) {
-            Some(held) => (held.to_vec(), size),
-            None => {
-                let mut bytes = vec![0; size];
-                let count = sys::read_full_at(&*self.file, &mut bytes, 0)
-                    .map_err(|error| sys::failure("read", &self.path, &error))?;
-                (bytes, count)
-            }
-        };
-        if count < size || self.stability()? != Stability::Same {
+        let mut bytes = vec![0; size];
+        let count = sys::read_full_at(&*self.file, &mut bytes, 0)
+            .map_err(|error| sys::failure("read", &self.path, &error))?;
+        if count < size {
             return Err(self.moved_under_us());
         }
         Ok(bytes)

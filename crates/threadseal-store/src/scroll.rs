@@ -26,11 +26,12 @@ use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::key::{KeyId, Signer};
 use threadseal_core::record::{Head, RecordId};
 use threadseal_core::report::Expectation;
-use threadseal_core::report::{Finding, FindingCode, Severity};
+use threadseal_core::report::{Conversion, Finding, FindingCode, Severity};
 use threadseal_core::trust::Trust;
 use threadseal_formats::scroll::{
-    ChainOptions, Container, End, Judging, Outcome, Place, SealedTurn, Splitter, Tip, Turn,
-    TurnRead, TurnReader, Verifier, check_place, conclude, read_turn, seal, signer_name,
+    ChainOptions, Container, End, Form, Judging, Outcome, Place, SealedTurn, Splitter, Tip, Turn,
+    TurnRead, TurnReader, Verifier, check_place, conclude, read_conversion, read_turn, seal,
+    signer_name,
 };
 
 /// Mode of a new scroll: an agent's words are for its user.
@@ -261,7 +262,7 @@ impl LiveScroll {
     pub fn open(host: Host, path: &Path) -> Result<Opened, Error> {
         let lock = WriterLock::acquire(Arc::clone(&host.fs), path)?;
         let file = lock.reader()?;
-        let record = record_of(file.chunks(), Container::Lines)?;
+        let record = beginning(file.chunks(), Container::Lines)?.record;
         let known = record.map_or_else(|| Ok(Known::default()), |record| known(&host, &record))?;
         let options = ChainOptions {
             expect: known.expect.clone(),
@@ -402,15 +403,34 @@ fn admit(host: &Host, head: &Head, signers: &[Digest]) -> Result<(), Error> {
     host.admit(of, (head.seq, head.size), signers)
 }
 
-/// The record id of a scroll, from its first turn; `None` when that is not valid.
+/// The beginning of a scroll: what its first turn alone shows.
+#[derive(Debug, Clone, Default)]
+pub struct Beginning {
+    /// The record id; `None` when the turn is not valid.
+    pub record: Option<RecordId>,
+    /// The claim of the converter that made the scroll.
+    pub conversion: Option<Conversion>,
+}
+
+impl Beginning {
+    fn of(turn: &[u8], form: Form) -> Self {
+        let hash = read_turn(turn, form, &[]).hash();
+        Self {
+            conversion: hash.and_then(|_| read_conversion(turn, form)),
+            record: hash.map(|hash| RecordId::from_bytes(*hash.as_bytes())),
+        }
+    }
+}
+
+/// The beginning of a scroll.
 ///
 /// # Errors
 /// Kind `External` when reading fails.
-pub fn record_of(mut source: impl Source, container: Container) -> Result<Option<RecordId>, Error> {
+pub fn beginning(mut source: impl Source, container: Container) -> Result<Beginning, Error> {
     let mut splitter = Splitter::new(container);
     let (mut first, mut chunk) = (None, Vec::new());
-    let note = |first: &mut Option<Option<Digest>>, piece: &[u8]| {
-        first.get_or_insert_with(|| read_turn(piece, container.form(), &[]).hash());
+    let note = |first: &mut Option<Beginning>, piece: &[u8]| {
+        first.get_or_insert_with(|| Beginning::of(piece, container.form()));
     };
     while first.is_none() {
         source.next_chunk(&mut chunk)?;
@@ -420,8 +440,7 @@ pub fn record_of(mut source: impl Source, container: Container) -> Result<Option
         }
         splitter.push(&chunk, &mut |piece, _| note(&mut first, piece));
     }
-    let hash = first.flatten();
-    Ok(hash.map(|hash| RecordId::from_bytes(*hash.as_bytes())))
+    Ok(first.unwrap_or_default())
 }
 
 /// The warnings that no other result contains: a moved tail is reported elsewhere, and trust is not

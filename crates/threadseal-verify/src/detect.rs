@@ -574,6 +574,19 @@ fn has_signature(bytes: &[u8]) -> bool {
     SIGNATURES.iter().any(found)
 }
 
+/// May a text have, or have had, a signature? Also where an escape spells a part of its mark.
+pub(crate) fn may_have_signature(bytes: &[u8]) -> bool {
+    let named = |name: &[u8]| memmem::find(bytes, name).is_some();
+    let letter = |digits: &[u8]| {
+        let code = std::str::from_utf8(digits).ok();
+        let code = code.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        code.is_some_and(|code| matches!(code, b'_' | b':') || code.is_ascii_alphabetic())
+    };
+    let mut escapes = memmem::find_iter(bytes, b"\\u00");
+    let escaped = escapes.any(|at| bytes.get(at + 4..at + 6).is_some_and(letter));
+    has_signature(bytes) || named(b"\"_threadseal\"") || named(b"\"_signature\"") || escaped
+}
+
 fn log_or_transcript(file: &RegularFile) -> Result<Kind, VerifyError> {
     // An escape in the word would not be found, but then the word is not where anybody writes it.
     let checkpoint = memmem::Finder::new(b"checkpoint");

@@ -78,10 +78,12 @@ pub struct ScrollRequest {
     pub length: Option<u64>,
     /// The moment before which a signed turn is too old.
     pub not_before_ns: Option<u64>,
+    /// Do the last digits of a timestamp count as those of any other number?
+    pub strict_digits: bool,
 }
 
 impl ScrollRequest {
-    /// Is anything asked?
+    /// Is anything asked that only scrolls have?
     pub fn is_some(self) -> bool {
         self.length.is_some() || self.not_before_ns.is_some()
     }

@@ -204,11 +204,18 @@ fn anchors(args: &VerifyArgs, context: &Context) -> Result<Option<Anchors>, Fail
     Ok(Some(anchors))
 }
 
+/// Was the record converted from one that was not verified? A reader must see that among many
+/// records, too.
+fn has_doubtful_source(report: &Report) -> bool {
+    let claim = report.conversion.as_ref();
+    claim.is_some_and(|claim| claim.verdict != Verdict::Verified)
+}
+
 /// Prints the whole report of one record; of several, the faults and one line that counts all.
 fn print(args: &VerifyArgs, run: &VerifyRun, context: &Context, out: &mut Out) {
     let alone = matches!(args.paths.as_slice(), [path] if !path.is_dir()) && run.results.len() < 2;
     for report in &run.results {
-        let is_told = !context.quiet && (alone || is_pruned(report));
+        let is_told = !context.quiet && (alone || is_pruned(report) || has_doubtful_source(report));
         if report.verdict != Verdict::Verified || is_told {
             out.line(text::report(report, context.palette));
             if args.policy == PolicyArg::Lenient {

@@ -56,6 +56,12 @@ pub(crate) fn report(report: &Report, palette: Palette) -> String {
             row(label, check_with_reason(check));
         }
     }
+    if let Some(conversion) = &report.conversion {
+        row(
+            "converted from",
+            format!("{conversion}; the converter claims this"),
+        );
+    }
     for item in &report.unauthenticated {
         row("nothing covers", Clean(item).to_string());
     }

@@ -54,6 +54,43 @@ fn nothing_of_a_record_with_an_unknown_signer_is_used() {
     assert_eq!(run(&sandbox, "messages", &unsigned).exits(3).stdout, "[]\n");
 }
 
+// T-TRA-37
+#[test]
+fn nothing_of_a_record_with_evidence_against_it_is_shown_or_exported() {
+    let sandbox = ready();
+    let mut recorder = recorder(&sandbox, "t.jsonl", 1);
+    let path = recorder.path().to_owned();
+    let older = read(&path);
+    say(&mut recorder, "cognition_in", "question 2");
+    recorder.seal(2, Ext::default()).unwrap();
+    drop(recorder);
+    let newer = read(&path);
+    let forked = newer.replace("question 2", "question X");
+    for (text, verdict) in [(&older, "rolled_back"), (&forked, "tampered")] {
+        fs::write(&path, text).unwrap();
+        let found = sandbox.verdict_of(&path, 1);
+        for command in ["messages", "render", "transcript export"] {
+            let ran = sandbox.exits(1, format!("{command} {path:?}"));
+            assert_eq!(ran.stdout, "", "{command}: {verdict}");
+            ran.stderr.has(&found);
+        }
+        let told = sandbox.exits(1, format!("messages --json {path:?}")).json();
+        told.is(json!({"verdict": found.as_str(), "messages": []}));
+        let out = sandbox.path("out.jsonl");
+        let export = format!("transcript export {path:?} --out {out:?} --json");
+        let report = sandbox.exits(1, export).json();
+        assert_eq!(report["results"][0]["verdict"], found.as_str());
+        assert!(!out.exists());
+    }
+    fs::write(&path, newer).unwrap();
+    run(&sandbox, "render", &path)
+        .exits(0)
+        .prints("*verified: the bytes 0-");
+    sandbox
+        .ok(format!("transcript export {path:?}"))
+        .prints("question 2");
+}
+
 #[test]
 fn messages_of_ryes_own_transcripts_are_ryes() {
     let Some(vectors) = shared("vectors/rye/valid") else {

@@ -214,16 +214,23 @@ fn converting_makes_no_good_scroll_of_one_in_two_forms() {
     let lines = piped(&sandbox, arguments, &turns(2)).exits(0).stdout;
     let mut lines = lines.split_inclusive('\n');
     let first = lines.next().unwrap().to_owned();
-    let second = sandbox.write("second.jsonl", lines.next().unwrap());
-    let item = sandbox.path("item.cbor");
-    let (from, to) = (second.to_str().unwrap(), item.to_str().unwrap());
-    sandbox.ok(format!("scroll convert {from:?} --to cbor --out {to:?}"));
-    let mixed = [first.into_bytes(), fs::read(&item).unwrap(), b"\n".to_vec()].concat();
+    let item = |name: &str, lines: &str| {
+        let (from, to) = (
+            sandbox.write(name, lines),
+            sandbox.path(format!("{name}.cbor")),
+        );
+        sandbox.ok(format!("scroll convert {from:?} --to cbor --out {to:?}"));
+        fs::read(to).unwrap()
+    };
+    let both = format!("{first}{}", lines.next().unwrap());
+    let second = item("both", &both)[item("first", &first).len()..].to_vec();
+    let mixed = [first.into_bytes(), second, b"\n".to_vec()].concat();
     let mixed = sandbox.write("mixed.jsonl", mixed);
     let mixed = mixed.to_str().unwrap();
     let ran = sandbox.exits(1, format!("verify --json {mixed:?}"));
     assert_eq!(verdict(&ran), "tampered");
-    sandbox.exits(2, format!("scroll convert {mixed:?} --to array"));
+    let ran = sandbox.exits(1, format!("scroll convert {mixed:?} --to array"));
+    assert_eq!(ran.stdout, "");
     sandbox.exits(2, format!("scroll head {mixed:?}"));
 }
 
@@ -252,13 +259,67 @@ fn a_scroll_whose_beginning_was_spoilt_stays_in_sight() {
     assert_ne!(ran.json()["results"][0]["format"], "scroll");
 }
 
+// T-SCR-34
+#[test]
+fn digits_of_a_timestamp_that_no_hash_covers_are_listed_and_shown_nowhere_else() {
+    let sandbox = ready();
+    let path = signed(&sandbox, "a.json", 2);
+    let text = read(&path);
+    let written = text.replace("1700000000000000000", "1700000000000000001");
+    let inexact = sandbox.write("inexact.json", &written);
+    let inexact = inexact.to_str().unwrap();
+    let listed = "timestamp_ns=1700000000000000001 (turn 0; covered: 1700000000000000000)";
+    for verify in ["verify", "scroll verify"] {
+        let ran = sandbox.ok(format!("{verify} --json {inexact}"));
+        assert_eq!(verdict(&ran), "verified");
+        let report = &ran.json()["results"][0];
+        assert_eq!(report["unauthenticated"][0], listed);
+        assert_eq!(report["findings"][0]["code"], "timestamp_inexact");
+        assert_eq!(report["findings"][0]["severity"], "note");
+        sandbox
+            .ok(format!("{verify} {inexact}"))
+            .prints(&format!("nothing covers   {listed}"));
+        let strict = sandbox.exits(3, format!("{verify} --strict-digits --json {inexact}"));
+        assert_eq!(verdict(&strict), "partial");
+        let report = &strict.json()["results"][0];
+        assert_eq!(report["findings"][0]["code"], "number_inexact");
+        sandbox.ok(format!("{verify} --profile scroll-v0.1 {inexact}"));
+    }
+    for convert in [
+        "scroll to markdown",
+        "scroll to atif",
+        "scroll to anthropic",
+        "scroll to openai",
+        "scroll convert --to lines",
+    ] {
+        let of_exact = sandbox.ok(format!("{convert} {path}")).stdout;
+        let shown = sandbox.ok(format!("{convert} {inexact}")).stdout;
+        assert_eq!(
+            shown.replace("inexact.json", "a.json"),
+            of_exact,
+            "{convert}"
+        );
+    }
+}
+
+// T-SCR-05
 #[test]
 fn a_scroll_that_lost_a_digit_or_a_byte_is_reported_with_the_place() {
     let sandbox = ready();
     let path = signed(&sandbox, "a.json", 2);
     let text = read(&path);
-    let inexact = text.replacen("1700000000000000000", "1700000000000000001", 1);
-    let inexact = sandbox.write("inexact.json", inexact);
+    let turns = turns(2).replacen(
+        "\"top_p\":1",
+        "\"top_p\":1,\"most\":100000000000000000000",
+        1,
+    );
+    let turns = sandbox.write("amount.turns", turns);
+    let amount = sandbox.path("amount.json");
+    sandbox.ok(format!(
+        "scroll seal {turns:?} --key self-scroll --out {amount:?}"
+    ));
+    let changed = read(&amount).replacen("100000000000000000000", "100000000000000000001", 1);
+    let inexact = sandbox.write("inexact.json", changed);
     let inexact = inexact.to_str().unwrap();
     let ran = sandbox.exits(3, format!("verify --json {inexact:?}"));
     assert_eq!(verdict(&ran), "partial");

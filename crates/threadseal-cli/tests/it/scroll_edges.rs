@@ -75,22 +75,94 @@ fn a_head_is_given_only_of_a_chain_that_verify_has_nothing_against() {
     sandbox.ok(format!("scroll head {whole:?}"));
 }
 
+// T-SCR-35
 #[test]
 fn converting_leaves_digits_out_only_when_it_is_asked_to() {
     let sandbox = ready();
-    let path = signed(&sandbox, "a.json", 2);
+    let turns = turn(0, "a").replace("\"top_p\":1", "\"top_p\":1,\"most\":100000000000000000000");
+    let turns = sandbox.write("turns.json", turns);
+    let path = sandbox.path("a.json");
+    sandbox.ok(format!(
+        "scroll seal {turns:?} --key self-scroll --out {path:?}"
+    ));
     let text = read(&path);
-    let inexact = text.replacen("1700000000000000000", "1700000000000000001", 1);
+    let inexact = text.replacen("100000000000000000000", "100000000000000000001", 1);
     let inexact = sandbox.write("inexact.json", inexact);
     let out = sandbox.path("out.jsonl");
     let convert = format!("scroll convert {inexact:?} --to lines");
     let to_file = format!("{convert} --out {out:?}");
-    sandbox.sh(&to_file).fails_with("1700000000000000001");
+    sandbox.sh(&to_file).fails_with("100000000000000000001");
     assert!(!out.exists());
     sandbox
         .ok(format!("{to_file} --drop-uncovered-digits"))
-        .warns("warning: turn at index 0: the number 1700000000000000001");
+        .warns("warning: turn at index 0: the number 100000000000000000001");
     sandbox.ok(format!("verify {out:?}"));
+    // The digits of a timestamp do not count for the verdict.
+    let moment = text.replacen("1700000000000000000", "1700000000000000001", 1);
+    let moment = sandbox.write("moment.json", moment);
+    let again = sandbox.path("again.jsonl");
+    let to_file = format!("scroll convert {moment:?} --to lines --out {again:?}");
+    sandbox
+        .sh(format!("{to_file} --strict-digits"))
+        .fails_with("1700000000000000001");
+    assert!(!again.exists());
+    sandbox
+        .ok(&to_file)
+        .warns("warning: turn at index 0: the number 1700000000000000001")
+        .warns("its timestamp 1700000000000000000 is written");
+    assert_eq!(read(&again), read(&out));
+}
+
+// T-SCR-38
+#[test]
+fn no_file_of_turns_that_its_seals_refute_becomes_a_scroll() {
+    let sandbox = ready();
+    let path = sandbox.write(
+        "turns.jsonl",
+        format!("{}\n{}\n", turn(0, "a"), turn(1, "b")),
+    );
+    let path = path.to_str().unwrap();
+    sandbox.ok(format!("seal {path} --detached"));
+    let seal = format!("scroll seal {path} --key self-scroll");
+    sandbox.ok(&seal);
+    fs::write(path, read(path).replace("\"a\"", "\"x\"")).unwrap();
+    let live = sandbox.path("live.jsonl");
+    for more in ["", &format!("--append {live:?}")] {
+        let ran = sandbox.exits(1, format!("{seal} {more}"));
+        assert_eq!(ran.stdout, "");
+        ran.stderr.has("tampered");
+    }
+    assert!(!live.exists());
+}
+
+// T-SCR-35
+#[test]
+fn sealing_rounds_no_number_in_silence() {
+    let sandbox = ready();
+    let (live, out) = (sandbox.path("live.jsonl"), sandbox.path("out.json"));
+    let moment = turn(0, "a").replace("1700000000000000000", "1700000000000000001");
+    let amount = turn(0, "a").replace("\"top_p\":1", "\"top_p\":1,\"most\":100000000000000000001");
+    for to in [format!("--append {live:?}"), format!("--out {out:?}")] {
+        let ran = piped(&sandbox, &format!("scroll seal {to}"), &amount).exits(2);
+        ran.warns("the number 100000000000000000001 at byte")
+            .warns("--drop-uncovered-digits");
+        assert!(!live.exists() && !out.exists());
+        piped(&sandbox, &format!("scroll seal {to}"), &moment)
+            .exits(0)
+            .warns("warning: turn at index 0: the number 1700000000000000001 at byte")
+            .warns("its timestamp 1700000000000000000 is sealed");
+        fs::remove_file(if live.exists() { &live } else { &out }).unwrap();
+        piped(
+            &sandbox,
+            &format!("scroll seal --drop-uncovered-digits {to}"),
+            &amount,
+        )
+        .exits(0)
+        .warns("warning: turn at index 0: the number 100000000000000000001");
+        let written = if live.exists() { &live } else { &out };
+        read(written).has("\"most\":100000000000000000000");
+        fs::remove_file(written).unwrap();
+    }
 }
 
 #[test]

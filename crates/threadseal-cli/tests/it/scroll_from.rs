@@ -43,6 +43,231 @@ fn a_session_becomes_a_scroll_that_verifies_and_an_account_of_the_rest() {
     assert!(!scroll.exists(), "a scroll without its account");
 }
 
+/// A log of another program, sealed, with as many questions.
+fn sealed_log(sandbox: &Sandbox, name: &str, questions: usize) -> String {
+    let path = sandbox.write(name, questions_of(0..questions));
+    sandbox.ok(format!("seal {path:?}"));
+    path.to_str().unwrap().to_owned()
+}
+
+fn questions_of(numbers: std::ops::Range<usize>) -> String {
+    let line = |number: usize| {
+        format!(
+            "{{\"type\":\"user\",\"uuid\":\"u{number}\",\"parentUuid\":null,\"sessionId\":\"s\",\"timestamp\":\"2026-01-01T00:00:{number:02}Z\",\"message\":{{\"role\":\"user\",\"content\":\"question {number}\"}}}}\n"
+        )
+    };
+    numbers.map(line).collect()
+}
+
+/// The claim in the report of a scroll.
+fn claim_of(sandbox: &Sandbox, scroll: &str) -> Value {
+    let ran = sandbox.sh(format!("scroll verify --json {scroll}"));
+    ran.json()["results"][0]["conversion"].clone()
+}
+
+// T-SCR-36
+#[test]
+fn no_scroll_is_made_of_a_tampered_log() {
+    let sandbox = ready();
+    let log = sealed_log(&sandbox, "log.jsonl", 3);
+    let text = read(&log);
+    let out = sandbox.path("out.scroll");
+    let account = sandbox.path("account.json");
+    let from = format!("scroll from auto {log} --key self-scroll");
+    let files = format!("--out {out:?} --account {account:?}");
+    let all = questions_of(0..3);
+    let lines: Vec<&str> = all.split_inclusive('\n').collect();
+    for (changed, verdict) in [
+        (text.replace("question 1", "question X"), "tampered"),
+        ([lines[0], lines[1]].concat(), "truncated"),
+        ([lines[0], lines[2], lines[1]].concat(), "tampered"),
+    ] {
+        fs::write(&log, changed).unwrap();
+        let ran = sandbox.exits(1, format!("{from} {files}"));
+        ran.stderr.has(&format!("is {verdict}: "));
+        ran.stderr
+            .has("nothing was written; hint: threadseal verify");
+        assert!(!out.exists() && !account.exists());
+        assert_eq!(sandbox.exits(1, &from).stdout, "");
+        let report = sandbox.exits(1, format!("{from} {files} --json")).json();
+        assert_eq!(report["results"][0]["verdict"], verdict);
+        let table = sandbox.exits(1, format!("scroll from auto {log} --table --json"));
+        assert_eq!(table.json()["files"], json!([]));
+        table.json()["errors"][0]["message"].text().has(verdict);
+    }
+    fs::write(&log, text).unwrap();
+    sandbox.ok(format!("{from} {files}"));
+    // A log whose seals are gone is known here.
+    fs::remove_file(format!("{log}.seal")).unwrap();
+    sandbox.exits(1, &from).warns("tampered");
+}
+
+// T-SCR-36
+#[test]
+fn a_scroll_names_the_verdict_on_its_source_wherever_it_is_shown() {
+    let sandbox = ready();
+    let log = sealed_log(&sandbox, "log.jsonl", 2);
+    let head = sandbox.json(format!("verify {log}"))["results"][0]["head"].clone();
+    let did = sandbox.key("self-scroll")["did"].clone();
+    let out = sandbox.path("out.scroll");
+    let out = out.to_str().unwrap();
+    sandbox
+        .ok(format!(
+            "scroll from auto {log} --key self-scroll --out {out}"
+        ))
+        .warns(&format!(
+            "source: claude-code (log): verified, head {}",
+            head.text()
+        ));
+    let claim = claim_of(&sandbox, out);
+    claim.is(json!({
+        "program": "claude-code", "format": "log", "verdict": "verified", "head": head.clone(),
+        "turns": 2, "bytes": fs::metadata(&log).unwrap().len(), "by": did,
+        "sha256": Digest::of(read(&log).as_bytes()).to_string(),
+    }));
+    let shown = format!("claude-code (log): verified, head {}", head.text());
+    sandbox.ok(format!("verify {out}")).prints(&format!(
+        "converted from   {shown}; the converter claims this"
+    ));
+    for format in ["markdown", "atif"] {
+        sandbox
+            .ok(format!("scroll to {format} {out}"))
+            .prints(&format!("converted from {shown}, as the converter claims"));
+    }
+    for format in ["openai", "anthropic"] {
+        let account = sandbox.path(format);
+        sandbox
+            .ok(format!("scroll to {format} {out} --account {account:?}"))
+            .omits("conversion");
+        assert_eq!(json_file(&account)["source"]["verdict"], "verified");
+    }
+
+    // Other verdicts are claimed, too, and raise none: the scroll is judged by its own seals.
+    let tail = format!("{}{}", read(&log), questions_of(2..3));
+    fs::write(&log, tail).unwrap();
+    let unsealed = sandbox.write("unsealed.jsonl", SESSION);
+    for (source, verdict, format) in [
+        (log.as_str(), "unsigned_tail", json!("log")),
+        (unsealed.to_str().unwrap(), "unsigned", Value::Null),
+    ] {
+        for (key, scroll_verdict) in [("--key self-scroll", "verified"), ("", "consistent")] {
+            let path = sandbox.path("made.scroll");
+            let made = sandbox
+                .ok(format!("scroll from auto {source} {key}"))
+                .stdout;
+            fs::write(&path, made).unwrap();
+            let path = path.to_str().unwrap();
+            let report = sandbox.sh(format!("verify --json {path}")).json();
+            assert_eq!(report["results"][0]["verdict"], scroll_verdict);
+            claim_of(&sandbox, path).is(json!({"verdict": verdict, "format": format.clone()}));
+        }
+    }
+    let stranger = ready();
+    fs::write(&log, questions_of(0..2)).unwrap();
+    stranger
+        .ok(format!(
+            "scroll from auto {log} --key self-scroll --out {log}.scroll"
+        ))
+        .warns("source: claude-code (log): unknown_signer, head");
+    for among in ["", &format!("{log}.scroll")] {
+        stranger
+            .ok(format!("verify {log}.scroll {among}"))
+            .prints("claude-code (log): unknown_signer");
+    }
+}
+
+// T-SCR-36
+#[test]
+fn lines_after_a_final_seal_are_not_converted() {
+    let sandbox = ready();
+    let path = sandbox.write("log.jsonl", questions_of(0..2));
+    let log = path.to_str().unwrap();
+    sandbox.ok(format!("seal --final {log}"));
+    fs::write(log, questions_of(0..3)).unwrap();
+    sandbox
+        .ok(format!("scroll from auto {log}"))
+        .prints("question 1")
+        .omits("question 2")
+        .warns("bytes after the final seal are not converted")
+        .warns("source: claude-code (log): unsigned_tail");
+}
+
+// T-SCR-36
+#[test]
+fn a_link_to_a_tampered_log_is_judged_by_the_seals_of_the_log() {
+    let sandbox = ready();
+    let log = sealed_log(&sandbox, "log.jsonl", 2);
+    let link = sandbox.path("elsewhere.jsonl");
+    symlink(&log, &link).unwrap();
+    let from = format!("scroll from auto {link:?}");
+    sandbox.ok(&from).warns("(log): verified, head");
+    fs::write(&log, read(&log).replace("question 1", "question X")).unwrap();
+    assert_eq!(sandbox.exits(1, &from).stdout, "");
+}
+
+// T-SCR-37
+#[test]
+fn only_the_converter_makes_a_claim_and_no_spelling_hides_it() {
+    let sandbox = ready();
+    let item = r#"{"type":"conversion","schema":"threadseal.conversion/1","program":"codex","format":"log","verdict":"verified","bytes":1,"turns":1,"content":"0000000000000000000000000000000000000000000000000000000000000000"}"#;
+    let said = format!(
+        r#"{{"model":"m","max_tokens":1,"messages":[{{"role":"conversion","content":[{item}]}},{{"role":"user","content":[{item}]}}]}}"#
+    );
+    let source = sandbox.write("request.json", said);
+    let out = sandbox.path("out.scroll");
+    let out = out.to_str().unwrap();
+    sandbox.ok(format!("scroll from anthropic {source:?} --out {out}"));
+    claim_of(&sandbox, out).is(json!({"program": "anthropic", "verdict": "unsigned"}));
+    let respelled = read(out).replace("\"role\":\"conversion\"}", "\"role\":\"conv\\u0065rsion\"}");
+    let respelled = sandbox.write("respelled.scroll", respelled);
+    claim_of(&sandbox, respelled.to_str().unwrap()).is(json!({"program": "anthropic"}));
+    // A claim that is changed is no claim of the scroll.
+    let text = read(out).replace("\"verdict\":\"unsigned\"", "\"verdict\":\"verified\"");
+    let changed = sandbox.write("changed.scroll", text);
+    let ran = sandbox.exits(1, format!("verify --json {changed:?}"));
+    assert_eq!(ran.json()["results"][0]["conversion"], Value::Null);
+}
+
+// T-SCR-39
+#[test]
+fn each_conversion_of_a_growing_log_is_a_record_of_its_own() {
+    let sandbox = ready();
+    let log = sealed_log(&sandbox, "log.jsonl", 2);
+    let (mut records, mut scrolls) = (BTreeSet::new(), Vec::new());
+    let more = [
+        "--key self-scroll",
+        "--key self-scroll --cbor",
+        "--key self-scroll --redact",
+    ];
+    for grown in 2..5 {
+        fs::write(&log, questions_of(0..grown)).unwrap();
+        sandbox.ok(format!("seal {log}"));
+        for (number, options) in more.iter().enumerate() {
+            let out = sandbox.path(format!("{grown}-{number}.scroll"));
+            let out = out.to_str().unwrap().to_owned();
+            sandbox
+                .ok(format!("scroll from auto {log} {options} --out {out}"))
+                .does_not_warn("is not remembered");
+            scrolls.push(out);
+        }
+        // Each earlier one stays what it was.
+        for scroll in &scrolls {
+            let report = sandbox.json(format!("verify {scroll}"));
+            let report = &report["results"][0];
+            assert_eq!(report["verdict"], "verified", "{scroll}");
+            assert_eq!(report["completeness"], "head", "{scroll}");
+            records.insert(report["record"].text().to_owned());
+        }
+    }
+    assert_eq!(records.len(), scrolls.len());
+    // The same conversion again makes the same scroll.
+    let again = sandbox
+        .ok(format!("scroll from auto {log} {}", more[0]))
+        .stdout;
+    assert_eq!(again, read(&scrolls[6]));
+    sandbox.ok("verify --all");
+}
+
 #[test]
 fn a_source_without_turns_makes_no_scroll_and_its_account_gives_the_reason() {
     let sandbox = Sandbox::new();

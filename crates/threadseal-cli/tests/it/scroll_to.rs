@@ -65,17 +65,21 @@ fn an_unverified_scroll_is_converted_only_on_request() {
         .json();
     assert_eq!(report["results"][0]["verdict"], "tampered");
     assert!(!out.exists());
-    sandbox
-        .exits(1, format!("scroll to openai {changed:?} --unverified"))
-        .prints("hi")
-        .warns("warning: the scroll is tampered");
+    let ran = sandbox.exits(1, format!("scroll to openai {changed:?} --unverified"));
+    assert_eq!(ran.stdout, "");
+    ran.stderr
+        .has("the scroll is tampered, so nothing was written");
     let sandbox = ready();
     let foreign = sandbox.write("foreign.json", text);
     sandbox
         .exits(3, format!("scroll to openai {foreign:?}"))
         .warns("consistent");
+    sandbox
+        .exits(3, format!("scroll to openai {foreign:?} --unverified"))
+        .prints("hi")
+        .warns("warning: the scroll is consistent");
     let none = sandbox.write("none.json", "[{}]");
-    sandbox.exits(2, format!("scroll to openai {none:?} --unverified"));
+    sandbox.exits(1, format!("scroll to openai {none:?} --unverified"));
 }
 
 // T-SCR-23
@@ -83,11 +87,10 @@ fn an_unverified_scroll_is_converted_only_on_request() {
 fn output_of_an_unverified_scroll_is_marked() {
     let sandbox = ready();
     let good = scroll(&sandbox, "good.json", true);
-    let text = read(&good);
     let head = sandbox.ok(format!("scroll head {good:?}")).stdout;
-    let forged = sandbox.write("forged.json", text.replace("17000", "16000"));
-    let forged = forged.to_str().unwrap();
-    let sentence = "This was made from a scroll that was not verified.";
+    let stranger = ready();
+    let sentence =
+        "This was made from a scroll that was not verified: its verdict was unknown_signer.";
     for (format, shows) in [
         ("markdown", true),
         ("atif", true),
@@ -95,21 +98,56 @@ fn output_of_an_unverified_scroll_is_marked() {
         ("anthropic", false),
     ] {
         let account = sandbox.path(format);
-        let to = format!("scroll to {format} --unverified");
-        let ran = sandbox.exits(1, format!("{to} {forged} --account {account:?}"));
+        let to = format!("scroll to {format} --unverified {good}");
+        let ran = stranger.exits(3, format!("{to} --account {account:?}"));
         assert_eq!(ran.stdout.contains(sentence), shows, "{}", ran.stdout);
-        let told = json_file(&account);
-        assert_eq!(told["verified"], Value::Null);
+        json_file(&account).is(json!({"verified": null, "verdict": "unknown_signer"}));
         let account = sandbox.path(format!("{format}.good"));
         sandbox
-            .ok(format!("{to} {good} --account {account:?}"))
-            .omits(sentence);
-        let told = json_file(&account);
-        assert_eq!(told["verified"], head.trim());
+            .ok(format!("{to} --account {account:?}"))
+            .omits("not verified");
+        json_file(&account).is(json!({"verified": head.trim(), "verdict": "verified"}));
     }
     sandbox
         .ok(format!("scroll to markdown {good:?}"))
         .prints(&format!("verified up to {}", head.trim()));
+}
+
+// T-SCR-38
+#[test]
+fn no_evidence_against_a_scroll_is_converted_away() {
+    let sandbox = ready();
+    // The seals beside the file are of a longer scroll.
+    let two = crate::scroll::signed(&sandbox, "two.json", 2);
+    sandbox.ok(format!("scroll convert {two} --to lines --out lines.jsonl"));
+    let lines = sandbox.path("lines.jsonl");
+    sandbox.ok(format!("seal {lines:?} --detached"));
+    sandbox.is_good(&format!("{lines:?}"));
+    cut_line(&lines);
+    // This host knows a longer scroll that begins with the same turn.
+    let text = read(&two);
+    let end = text.find("},{\"hash\"").unwrap();
+    let cut = sandbox.write("cut.json", format!("{}}}]", &text[..end]));
+    let (lines, cut) = (lines.to_str().unwrap(), cut.to_str().unwrap());
+    for (path, verdict) in [(lines, "truncated"), (cut, "truncated")] {
+        sandbox.exits(1, format!("verify {path}"));
+        for command in [
+            "scroll to markdown",
+            "scroll to atif --unverified",
+            "scroll convert --to array",
+            "scroll convert --to lines --json",
+        ] {
+            let out = sandbox.path("out");
+            sandbox.exits(1, format!("{command} {path} --out {out:?}"));
+            assert!(!out.exists(), "{command} {path}");
+            let ran = sandbox.exits(1, format!("{command} {path}"));
+            ran.stderr.has("nothing was written");
+            assert!(!ran.stdout.contains("content"), "{verdict}: {}", ran.stdout);
+        }
+    }
+    let piped = piped(&sandbox, "scroll convert --to lines", &read(cut)).exits(1);
+    assert_eq!(piped.stdout, "");
+    sandbox.ok(format!("scroll convert --to lines {two}"));
 }
 
 // T-SCR-22

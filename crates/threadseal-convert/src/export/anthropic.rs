@@ -13,7 +13,7 @@
 use super::super::account::object;
 use super::convert::{Picture, args_object, json_file, json_text, tools_to_anthropic};
 use super::speech::{Answer, Call, Holds, MessagePart, Speech, Spoken};
-use super::{Standing, Target};
+use super::{Provenance, Target};
 use threadseal_core::canon::json::{Text, Value};
 use threadseal_formats::scroll::Role;
 
@@ -32,6 +32,7 @@ const HOLDS: Holds = Holds {
     figures: false,
     status: true,
     names: false,
+    claims: false,
     block,
 };
 
@@ -56,7 +57,7 @@ fn block(block: &Value) -> Option<Value> {
 }
 
 /// No API accepts a member with the verification status.
-fn write(speeches: &[Speech], _: Standing) -> Vec<u8> {
+fn write(speeches: &[Speech], _: &Provenance) -> Vec<u8> {
     let mut members: Vec<(Text, Value)> = Vec::new();
     let mut set = |name: &str, value: Value| members.push((name.into(), value));
     let spoken = speeches

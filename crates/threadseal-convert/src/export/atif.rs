@@ -15,7 +15,7 @@
 use super::super::account::{Tokens, count, object};
 use super::convert::{Picture, args_object, json_file, json_text, tools_to_openai};
 use super::speech::{Answer, Call, Holds, MessagePart, Speech};
-use super::{Standing, Target, UNVERIFIED};
+use super::{Provenance, Target};
 use std::collections::HashMap;
 use threadseal_core::canon::json::{Text, Value};
 use threadseal_formats::scroll::Role;
@@ -39,6 +39,7 @@ const HOLDS: Holds = Holds {
     figures: true,
     status: true,
     names: false,
+    claims: true,
     block,
 };
 
@@ -66,7 +67,7 @@ fn block(block: &Value) -> Option<Value> {
     Some(object([("type", "image".into()), ("source", source)]))
 }
 
-fn write(speeches: &[Speech], standing: Standing) -> Vec<u8> {
+fn write(speeches: &[Speech], provenance: &Provenance) -> Vec<u8> {
     let mut steps: Vec<Step<'_>> = Vec::new();
     // The step of the last call of each id.
     let mut calls: HashMap<&str, usize> = HashMap::new();
@@ -104,8 +105,10 @@ fn write(speeches: &[Speech], standing: Standing) -> Vec<u8> {
                 .collect(),
         ),
     ));
-    if standing == Standing::Unverified {
-        members.push(("notes", UNVERIFIED.into()));
+    let notes = provenance.warning().into_iter().chain(provenance.claim());
+    let notes: Vec<String> = notes.collect();
+    if !notes.is_empty() {
+        members.push(("notes", notes.join(" ").into()));
     }
     members.push(("final_metrics", final_metrics(total, steps.len())));
     json_file(&object(members))

@@ -3,7 +3,8 @@
 //! ````text
 //! # Scroll
 //! N turns; models: M, …
-//! verified up to HEAD                      or that it is not verified
+//! verified up to HEAD                      or that it is not verified, and the verdict
+//! converted from PROGRAM: VERDICT, head H  the claim of the converter, if there is one
 //! ## Turn 3: assistant — 2026-11-21T20:38:42Z
 //! text                                     content, as text
 //! > *thinking*                             reasoning, as a quote
@@ -19,7 +20,7 @@
 use super::super::account::Tokens;
 use super::convert::json_text;
 use super::speech::{Answer, Call, Holds, MessagePart, Speech};
-use super::{Standing, Target, UNVERIFIED};
+use super::{Provenance, Standing, Target};
 use std::fmt::Write as _;
 use threadseal_core::canon::json::Value;
 use threadseal_formats::transcript::render::markdown::{escape, escape_quote, fenced, one_line};
@@ -39,10 +40,11 @@ const HOLDS: Holds = Holds {
     figures: true,
     status: true,
     names: false,
+    claims: true,
     block: |block| Some(block.clone()),
 };
 
-fn write(speeches: &[Speech], standing: Standing) -> Vec<u8> {
+fn write(speeches: &[Speech], provenance: &Provenance) -> Vec<u8> {
     let mut out = String::from("# Scroll\n");
     let mut models: Vec<&str> = speeches
         .iter()
@@ -55,10 +57,15 @@ fn write(speeches: &[Speech], standing: Standing) -> Vec<u8> {
         "\n{turns} turns; models: {}",
         one_line(&models.join(", "))
     );
-    let _ = match standing {
-        Standing::Verified(head) => writeln!(out, "\nverified up to {head}"),
-        Standing::Unverified => writeln!(out, "\n**{UNVERIFIED}**"),
-    };
+    if let Standing::Verified(head) = provenance.standing {
+        let _ = writeln!(out, "\nverified up to {head}");
+    }
+    if let Some(warning) = provenance.warning() {
+        let _ = writeln!(out, "\n**{warning}**");
+    }
+    if let Some(claim) = provenance.claim() {
+        let _ = writeln!(out, "\n{claim}");
+    }
     for speech in speeches {
         write_turn(&mut out, speech);
     }

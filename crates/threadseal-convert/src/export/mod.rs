@@ -25,13 +25,17 @@ mod speech;
 mod tests;
 
 use super::account::{Account, Group, Lines, Reason, count, object};
+use super::fit::covered;
 use super::source::Reading;
 use speech::{Holds, MessagePart, Speech};
 use threadseal_core::canon::cbor;
 use threadseal_core::canon::json::{Value, parse};
 use threadseal_core::error::Error;
 use threadseal_core::record::Head;
-use threadseal_formats::scroll::{ChainCoverage, Container, Form, SealedTurn, Splitter, verify};
+use threadseal_core::report::{Conversion, Verdict};
+use threadseal_formats::scroll::{
+    ChainCoverage, Container, Form, SealedTurn, Splitter, conversion_of, verify,
+};
 use threadseal_formats::verified::Verified;
 
 /// A format for the export of a scroll.
@@ -42,7 +46,7 @@ pub struct Target {
     /// The program that reads it.
     pub about: &'static str,
     holds: &'static Holds,
-    write: fn(&[Speech], Standing) -> Vec<u8>,
+    write: fn(&[Speech], &Provenance) -> Vec<u8>,
 }
 
 /// The verification status of an export.
@@ -50,12 +54,37 @@ pub struct Target {
 enum Standing {
     /// It was verified up to this head.
     Verified(Head),
-    /// Not verified.
-    Unverified,
+    /// It got this verdict.
+    Unverified(Verdict),
 }
 
-/// The note of a target on an unverified scroll.
-const UNVERIFIED: &str = "This was made from a scroll that was not verified.";
+/// The facts about a scroll that a target notes with its content.
+#[derive(Debug, Clone)]
+struct Provenance {
+    standing: Standing,
+    /// The claim of the converter that made the scroll.
+    conversion: Option<Conversion>,
+}
+
+impl Provenance {
+    /// The note on an unverified scroll.
+    fn warning(&self) -> Option<String> {
+        match self.standing {
+            Standing::Verified(_) => None,
+            Standing::Unverified(verdict) => Some(format!(
+                "This was made from a scroll that was not verified: its verdict was {verdict}."
+            )),
+        }
+    }
+
+    /// The note on the source of the scroll.
+    fn claim(&self) -> Option<String> {
+        let conversion = self.conversion.as_ref()?;
+        Some(format!(
+            "converted from {conversion}, as the converter claims"
+        ))
+    }
+}
 
 /// Every target.
 pub const TARGETS: &[Target] = &[
@@ -69,7 +98,7 @@ pub const TARGETS: &[Target] = &[
 #[derive(Debug, Clone)]
 pub struct Chain {
     turns: Vec<SealedTurn>,
-    standing: Standing,
+    provenance: Provenance,
 }
 
 /// A scroll in another format.
@@ -89,6 +118,10 @@ pub struct Exported {
     pub ungrouped: u64,
     /// The head that was verified, if one was.
     pub verified: Option<Head>,
+    /// The verdict on the scroll.
+    pub verdict: Verdict,
+    /// The claim of the converter that made the scroll.
+    pub source: Option<Conversion>,
 }
 
 /// Parts of turns without a place in the target.
@@ -119,9 +152,12 @@ impl Chain {
         container: Container,
     ) -> Result<Self, Error> {
         let changed = || Error::refused("the scroll is not the one that was verified");
-        let mut chain = Self::danger_unverified(file, container).map_err(|_| changed())?;
+        // Until the comparison below the turns may be others.
+        let unknown = Verdict::Tampered;
+        let chain = Self::danger_unverified(file, container, unknown);
+        let mut chain = chain.map_err(|_| changed())?;
         let coverage = verified.get();
-        chain.standing = Standing::Verified(coverage.head);
+        chain.provenance.standing = Standing::Verified(coverage.head);
         let values: Vec<Value> = chain
             .turns
             .iter()
@@ -136,11 +172,16 @@ impl Chain {
         }
     }
 
-    /// The turns of an unverified `file`. An export of them is no more trusted than they are.
+    /// The turns of a `file` with another verdict. An export of them states the verdict where it
+    /// can, and is no more trusted than they are.
     ///
     /// # Errors
     /// Kind `InvalidInput` when it is no scroll of sealed turns.
-    pub fn danger_unverified(file: &[u8], container: Container) -> Result<Self, Error> {
+    pub fn danger_unverified(
+        file: &[u8],
+        container: Container,
+        verdict: Verdict,
+    ) -> Result<Self, Error> {
         let mut turns = Vec::new();
         let mut wrong = None;
         let mut each = |piece: &[u8], _| match sealed(piece, container.form()) {
@@ -157,8 +198,13 @@ impl Chain {
             Some(message) => Err(Error::invalid(message)),
             None if end.fault.is_some() => Err(Error::invalid("the file is not a whole scroll")),
             None => Ok(Self {
+                provenance: Provenance {
+                    standing: Standing::Unverified(verdict),
+                    conversion: turns
+                        .first()
+                        .and_then(|turn| conversion_of(turn.as_value())),
+                },
                 turns,
-                standing: Standing::Unverified,
             }),
         }
     }
@@ -176,7 +222,7 @@ fn sealed(piece: &[u8], form: Form) -> Result<SealedTurn, String> {
         Form::Json => parse(piece).map_err(|error| error.to_string())?,
         Form::Cbor => cbor::parse(piece).map_err(|error| error.to_string())?,
     };
-    SealedTurn::from_value(value).map_err(|violation| violation.to_string())
+    SealedTurn::from_value(covered(value)).map_err(|violation| violation.to_string())
 }
 
 impl Target {
@@ -194,16 +240,21 @@ impl Target {
         let count =
             |such: fn(&MessagePart) -> bool| speeches.iter().map(|speech| speech.count(such)).sum();
         Exported {
-            bytes: (self.write)(&speeches, chain.standing),
+            bytes: (self.write)(&speeches, &chain.provenance),
             turns: speeches.len() as u64,
             tool_calls: count(|said| matches!(said, MessagePart::Call(_))),
             tool_results: count(|said| matches!(said, MessagePart::Result(_))),
             lost: account.dropped().map(lost).collect(),
             ungrouped: account.ungrouped(),
-            verified: match chain.standing {
+            verified: match chain.provenance.standing {
                 Standing::Verified(head) => Some(head),
-                Standing::Unverified => None,
+                Standing::Unverified(_) => None,
             },
+            verdict: match chain.provenance.standing {
+                Standing::Verified(_) => Verdict::Verified,
+                Standing::Unverified(verdict) => verdict,
+            },
+            source: chain.provenance.conversion.clone(),
         }
     }
 }
@@ -223,8 +274,9 @@ fn lost(group: Group<'_>) -> LostParts {
 }
 
 impl Exported {
-    /// `{"schema":"threadseal.scroll-to/1","format","verified":HEAD or null,"turns","tool_calls",
-    /// "tool_results","lost":[{"pointer","reason","count","turns":[[first,last],…]}],"ungrouped"}`
+    /// `{"schema":"threadseal.scroll-to/1","format","verified":HEAD or null,"verdict","source":CLAIM
+    /// or null,"turns","tool_calls","tool_results","lost":[{"pointer","reason","count",
+    /// "turns":[[first,last],…]}],"ungrouped"}`
     pub fn account(&self, format: &str) -> Value {
         let lost = self.lost.iter().map(|lost| {
             let range =
@@ -246,6 +298,13 @@ impl Exported {
                 "verified",
                 self.verified
                     .map_or(Value::Null, |head| head.to_string().into()),
+            ),
+            ("verdict", self.verdict.as_str().into()),
+            (
+                "source",
+                self.source
+                    .as_ref()
+                    .map_or(Value::Null, Conversion::to_value),
             ),
             ("turns", self.turns.into()),
             ("tool_calls", self.tool_calls.into()),

@@ -16,7 +16,7 @@
 use super::super::account::object;
 use super::convert::{Picture, json_file, json_text, tools_to_openai};
 use super::speech::{Answer, Call, Holds, MessagePart, Speech};
-use super::{Standing, Target};
+use super::{Provenance, Target};
 use threadseal_core::canon::json::{Text, Value};
 use threadseal_formats::scroll::Role;
 
@@ -35,6 +35,7 @@ const HOLDS: Holds = Holds {
     figures: false,
     status: false,
     names: true,
+    claims: false,
     block,
 };
 
@@ -53,7 +54,7 @@ fn block(block: &Value) -> Option<Value> {
 }
 
 /// No API accepts a member with the verification status.
-fn write(speeches: &[Speech], _: Standing) -> Vec<u8> {
+fn write(speeches: &[Speech], _: &Provenance) -> Vec<u8> {
     let mut members: Vec<(Text, Value)> = Vec::new();
     let mut set = |name: &str, value: Value| members.push((name.into(), value));
     let spoken = speeches

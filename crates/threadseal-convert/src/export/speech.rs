@@ -14,7 +14,7 @@
 use super::super::account::{Reason, Tokens};
 use super::super::source::Node;
 use threadseal_core::canon::json::{Number, Value};
-use threadseal_formats::scroll::Role;
+use threadseal_formats::scroll::{Role, conversion_of};
 
 /// The parts that a target has a place for.
 #[derive(Debug)]
@@ -33,6 +33,8 @@ pub(super) struct Holds {
     pub(super) status: bool,
     /// Names of speakers.
     pub(super) names: bool,
+    /// The claim of the converter that made the scroll; the writer gets it with the turns.
+    pub(super) claims: bool,
     /// A vendor's block, as the target writes it.
     pub(super) block: fn(&Value) -> Option<Value>,
 }
@@ -147,12 +149,20 @@ impl Speech {
             let _ = turn.get("timestamp_ns").map(Node::read);
         }
         let mut bodies = Bodies::of(turn, holds);
-        for message in turn
+        let claims = speech.number == 0 && conversion_of(turn.peek()).is_some();
+        let mut messages = turn
             .get("messages")
             .and_then(Node::items)
             .into_iter()
             .flatten()
-        {
+            .peekable();
+        while let Some(message) = messages.next() {
+            if claims && messages.peek().is_none() {
+                if holds.claims {
+                    message.read();
+                }
+                continue;
+            }
             match message.peek_str("role") {
                 Some("source") => speech.source(message, holds),
                 Some("tools") => {

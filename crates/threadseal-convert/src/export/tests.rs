@@ -7,7 +7,7 @@ use threadseal_core::canon::jcs;
 use threadseal_core::canon::json::{Value, parse};
 use threadseal_core::error::ErrorKind;
 use threadseal_core::record::ExpectedHead;
-use threadseal_core::report::Expectation;
+use threadseal_core::report::{Expectation, Verdict};
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::{Trust, TrustStore};
 use threadseal_formats::scroll::{ChainOptions, Container, Judging, SealedTurn, judge, seal_chain};
@@ -21,7 +21,7 @@ fn sealed(format: &str, source: &str) -> Vec<u8> {
 }
 
 fn export(target: &str, scroll: &[u8]) -> Exported {
-    let chain = Chain::danger_unverified(scroll, Container::Array).unwrap();
+    let chain = Chain::danger_unverified(scroll, Container::Array, Verdict::Consistent).unwrap();
     find_target(target).unwrap().export(&chain)
 }
 
@@ -366,7 +366,7 @@ fn bodies_of_which_only_the_hash_is_known_stay_unknown() {
 #[test]
 fn only_the_bytes_of_the_proof_are_exported() {
     let scroll = chat();
-    let turns = Chain::danger_unverified(&scroll, Container::Array)
+    let turns = Chain::danger_unverified(&scroll, Container::Array, Verdict::Consistent)
         .unwrap()
         .turns;
     let options = ChainOptions {
@@ -400,14 +400,15 @@ fn only_the_bytes_of_the_proof_are_exported() {
 #[test]
 fn what_is_no_scroll_is_refused() {
     for source in ["", "{}", "[{}]", "[", "[]x"] {
-        let chain = Chain::danger_unverified(source.as_bytes(), Container::Array);
+        let chain =
+            Chain::danger_unverified(source.as_bytes(), Container::Array, Verdict::Malformed);
         assert!(chain.is_err(), "{source}");
     }
     let scroll = chat();
-    let empty = Chain::danger_unverified(b"[]", Container::Array).unwrap();
+    let empty = Chain::danger_unverified(b"[]", Container::Array, Verdict::Unsigned).unwrap();
     for target in TARGETS {
         assert!(!target.export(&empty).bytes.is_empty());
-        let lines = Chain::danger_unverified(&scroll, Container::Lines);
+        let lines = Chain::danger_unverified(&scroll, Container::Lines, Verdict::Malformed);
         assert!(lines.is_err());
     }
 }

@@ -40,6 +40,8 @@ pub(super) trait Dialect {
 pub struct LostDetails {
     /// Offset of the first number whose decimal differs from the one in the canonical form.
     pub digits: Option<usize>,
+    /// Offset of the second such number.
+    pub more_digits: Option<usize>,
     /// Offset of the first number or string that differs from the canonical form in one byte only:
     /// `1E+21`, `"\u001F"`.
     pub spelling: Option<usize>,

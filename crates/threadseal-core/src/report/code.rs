@@ -174,6 +174,7 @@ spelled! {
         SigMemberUncovered => "sig_member_uncovered",
         SpellingUncovered => "spelling_uncovered",
         StrayBytes => "stray_bytes",
+        TimestampInexact => "timestamp_inexact",
         TurnGap => "turn_gap",
         TurnRepeated => "turn_repeated",
         TurnTooLong => "turn_too_long",

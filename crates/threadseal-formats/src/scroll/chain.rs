@@ -7,7 +7,7 @@
 //! Memory does not grow with the chain: findings, signers and failures are bounded. `conclude`
 //! gives the verdict.
 
-use super::facts::{AsV01, Facts, SigFacts, TurnRead};
+use super::facts::{AsV01, Facts, RoundedTimestamp, SigFacts, TurnRead, except};
 use super::schema::{Encoding, SchemaViolation};
 use super::split::Place;
 use super::verify::{Rules, VerifyResult, Walk};
@@ -28,7 +28,12 @@ pub struct ChainOptions {
     pub pinned: Vec<PublicKey>,
     /// Signed turns older than this moment, in nanoseconds since 1970, are not accepted.
     pub not_before_ns: Option<u64>,
+    /// Treat the last digits of a timestamp as those of any other number (`--strict-digits`).
+    pub strict_digits: bool,
 }
+
+/// The most timestamps with uncovered digits that a report lists.
+pub(super) const MAX_LISTED_TIMESTAMPS: usize = 16;
 
 /// The end of a chain that holds so far: the next turn builds on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +72,11 @@ pub(super) struct Seen {
     pub(super) unreadable: Vec<Finding>,
     /// Content that no hash covers.
     pub(super) uncovered: Vec<Finding>,
+    /// Turns whose timestamps have digits that no hash covers: how many, the place of the first,
+    /// and the first [`MAX_LISTED_TIMESTAMPS`] with their numbers.
+    pub(super) rounded_count: u64,
+    pub(super) first_rounded: Option<Mark>,
+    pub(super) rounded: Vec<(u64, RoundedTimestamp)>,
     /// Turns without a signature, before a signed one.
     pub(super) unsigned_inside: u64,
     /// The first of the unsigned turns, and the first after the last signed one.
@@ -288,7 +298,8 @@ impl Verifier {
                 self.seen.uncovered.push(finding.in_turn(Some(mark.turn)));
             }
         };
-        if let Some(offset) = read.lost.digits {
+        let timestamp = read.rounded.filter(|_| !self.options.strict_digits);
+        if let Some(offset) = except(&read.lost, timestamp) {
             let text =
                 "a number has digits that its canonical form does not keep: no hash covers them";
             note(FindingCode::NumberInexact, text, place(offset));
@@ -300,6 +311,16 @@ impl Verifier {
         if facts.sig.as_ref().is_some_and(|sig| sig.extra) {
             let text = "`sig` has members that no hash and no signature covers";
             note(FindingCode::SigMemberUncovered, text, mark.place);
+        }
+        if let Some(timestamp) = timestamp {
+            self.seen.rounded_count += 1;
+            let at = place(timestamp.offset);
+            self.seen
+                .first_rounded
+                .get_or_insert(Mark { place: at, ..*mark });
+            if self.seen.rounded.len() < MAX_LISTED_TIMESTAMPS {
+                self.seen.rounded.push((mark.turn, timestamp));
+            }
         }
     }
 

@@ -126,6 +126,7 @@ pub fn conclude(verifier: Verifier, end: &End, judging: &Judging<'_>) -> Outcome
         report.completeness = Completeness::Head;
     }
     check_coverage(&mut report, &seen, judging.as_v01);
+    list_timestamps(&mut report, &seen);
     check_signed(&mut report, &seen, held, !options.pinned.is_empty());
     report.head = seen.tip.map(|tip| tip.head).filter(|_| sound);
     report.trusted_until = match (vouched, held) {
@@ -310,6 +311,29 @@ fn check_coverage(report: &mut Report, seen: &Seen, as_v01: bool) {
         } else {
             report.downgrade(Verdict::Partial, finding);
         }
+    }
+}
+
+/// The digits of timestamps that no hash covers. They count for nothing: not for the verdict, not
+/// for the order of turns, not for their age.
+fn list_timestamps(report: &mut Report, seen: &Seen) {
+    let Some(mark) = &seen.first_rounded else {
+        return;
+    };
+    let text = format!(
+        "{} of {} timestamps have digits below the resolution of a double, from here on: no hash covers these digits",
+        seen.rounded_count, seen.turns
+    );
+    report.find(mark.put(Finding::note(FindingCode::TimestampInexact, text)));
+    for (turn, timestamp) in &seen.rounded {
+        let (written, covered) = (timestamp.written, timestamp.covered);
+        let item = format!("timestamp_ns={written} (turn {turn}; covered: {covered})");
+        report.unauthenticated.push(item);
+    }
+    let more = seen.rounded_count - seen.rounded.len() as u64;
+    if more > 0 {
+        let item = format!("timestamp_ns=… ({more} more turns)");
+        report.unauthenticated.push(item);
     }
 }
 

@@ -36,6 +36,8 @@ pub struct TurnRead {
     pub(super) as_v01: AsV01,
     /// Content of the bytes that the hash does not cover.
     pub(super) lost: jcs::LostDetails,
+    /// The turn's timestamp, if its last digits are among that content.
+    pub(super) rounded: Option<RoundedTimestamp>,
     /// Do the bytes look like the beginning of a turn?
     pub(super) cut_off: bool,
 }
@@ -88,6 +90,76 @@ pub(super) struct Facts {
     pub(super) covered: u64,
 }
 
+/// A `timestamp_ns` in digits, the last of which are below the resolution of a double. The hash
+/// covers the double.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RoundedTimestamp {
+    /// Where the number begins in the text of the turn.
+    pub offset: usize,
+    /// The value as written.
+    pub written: u64,
+    /// The value that the hash covers.
+    pub covered: u64,
+}
+
+impl RoundedTimestamp {
+    /// The number `literal` at `offset`, whose double is `covered`; `None` where it is no plain
+    /// integer, or equals its double.
+    pub(super) fn of(literal: &[u8], offset: usize, covered: u64) -> Option<Self> {
+        let digits = literal.iter().all(u8::is_ascii_digit);
+        let text = std::str::from_utf8(literal).ok().filter(|_| digits)?;
+        let written = text.parse().ok().filter(|written| *written != covered)?;
+        Some(Self {
+            offset,
+            written,
+            covered,
+        })
+    }
+
+    /// The one in the text of a turn, whose `timestamp_ns` is `covered` in canonical form.
+    fn find(turn: &[u8], covered: u64) -> Option<Self> {
+        let at = json::member_of(turn, "timestamp_ns")?;
+        Self::of(turn.get(at.clone())?, at.start, covered)
+    }
+}
+
+/// Digits in the text of a turn that no hash of the turn covers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct UncoveredDigits {
+    /// Those of the timestamp, below the resolution of a double.
+    pub timestamp: Option<RoundedTimestamp>,
+    /// Where the first other number with such digits begins.
+    pub other: Option<usize>,
+}
+
+/// The digits in the JSON text of a turn, sealed or not, that no hash covers.
+///
+/// # Errors
+/// When the text is no turn.
+pub fn uncovered_digits(turn: &[u8]) -> Result<UncoveredDigits, SchemaViolation> {
+    let (canonical, lost) = jcs::canonicalize_closely(turn).map_err(|error| not_json(&error))?;
+    if lost.digits.is_none() {
+        return Ok(UncoveredDigits::default());
+    }
+    let covered = schema::check(&canonical)?.timestamp_ns;
+    let timestamp = RoundedTimestamp::find(turn, covered);
+    Ok(UncoveredDigits {
+        timestamp,
+        other: except(&lost, timestamp),
+    })
+}
+
+/// Where the first number with lost digits begins that is not the timestamp.
+pub(super) fn except(
+    lost: &jcs::LostDetails,
+    timestamp: Option<RoundedTimestamp>,
+) -> Option<usize> {
+    match timestamp {
+        Some(timestamp) => lost.digits_except(timestamp.offset),
+        None => lost.digits,
+    }
+}
+
 /// Reads one sealed turn as stored in a file. `pinned` are the only acceptable keys; none, where
 /// every key is.
 pub fn read_turn(bytes: &[u8], form: Form, pinned: &[PublicKey]) -> TurnRead {
@@ -134,6 +206,7 @@ impl TurnReader {
                 facts: read_cbor(bytes, &mut self.keys),
                 as_v01: AsV01::Same,
                 lost: jcs::LostDetails::default(),
+                rounded: None,
                 // The head of an item shows its length, so the splitter of the sequence knows a cut
                 // item.
                 cut_off: true,
@@ -148,6 +221,7 @@ fn read_quickly(text: &[u8], keys: &mut Keys) -> Option<TurnRead> {
         facts: gather(&found.shape, &found.covered, None, keys),
         as_v01: AsV01::Same,
         lost: found.lost,
+        rounded: found.rounded,
         cut_off: false,
     })
 }
@@ -157,7 +231,9 @@ fn read_carefully(text: &[u8], keys: &mut Keys) -> TurnRead {
         Ok((canonical, lost)) => {
             let facts = of_canonical(&canonical, keys);
             let same = matches!(&facts, Ok(facts) if facts.encoding == Encoding::Jcs);
+            let inexact = facts.as_ref().ok().filter(|_| lost.digits.is_some());
             TurnRead {
+                rounded: inexact.and_then(|facts| RoundedTimestamp::find(text, facts.timestamp_ns)),
                 as_v01: match same {
                     true => AsV01::Same,
                     false => AsV01::Facts(Box::new(of_canonical_v01(&canonical, keys))),
@@ -171,6 +247,7 @@ fn read_carefully(text: &[u8], keys: &mut Keys) -> TurnRead {
             facts: Err(not_json(&error)),
             as_v01: read_leniently(text, keys),
             lost: jcs::LostDetails::default(),
+            rounded: None,
             // A cut may split a character. After a crash, some file systems fill the rest of an
             // unfinished write with NUL bytes.
             cut_off: text.ends_with(b"\0")

@@ -17,6 +17,7 @@
 //! | `facts` | all facts of one sealed turn alone |
 //! | `verify` | the specification's `verify`, and the answer of v0.1 |
 //! | `split` | cutting files into turns: one array, lines, a CBOR sequence |
+//! | `conversion` | the claim of a converter about the source of a scroll |
 //! | `chain`, `conclude` | a verdict on a chain of any length, in constant memory |
 //!
 //! Invariants: every rule of the schema is checked on canonical text and nowhere else. Unknown
@@ -24,6 +25,7 @@
 
 mod chain;
 mod conclude;
+mod conversion;
 mod facts;
 mod keys;
 mod quick;
@@ -36,7 +38,10 @@ mod walk;
 
 pub use chain::{ChainOptions, Tip, Verifier};
 pub use conclude::{ChainCoverage, Judging, Outcome, conclude, judge, signer_name};
-pub use facts::{Form, TurnRead, TurnReader, read_turn};
+pub use conversion::{CONVERSION_ROLE, conversion_of, read_conversion};
+pub use facts::{
+    Form, RoundedTimestamp, TurnRead, TurnReader, UncoveredDigits, read_turn, uncovered_digits,
+};
 pub use schema::{Encoding, MAX_TURN_NUMBER, Role, SchemaViolation, VERSION};
 pub use seal::{check_place, seal, seal_chain};
 pub use split::{Container, ContainerFault, End, Place, Splitter};

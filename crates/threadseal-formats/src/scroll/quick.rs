@@ -8,6 +8,7 @@
 //! For any other turn it returns `None`. Then [`super::schema`] reads the turn; only that module
 //! reports violations. Tests check that the two agree.
 
+use super::facts::RoundedTimestamp;
 use super::schema::{
     CALLS, Encoding, MAX_TURN_NUMBER, RESULTS, Role, Shape, SigText, Tools, VERSION, base64_of,
     hash_of,
@@ -23,6 +24,7 @@ pub(super) struct Found {
     pub(super) shape: Shape<'static>,
     pub(super) covered: Vec<u8>,
     pub(super) lost: LostDetails,
+    pub(super) rounded: Option<RoundedTimestamp>,
 }
 
 /// Reads a sealed turn, if it is a usual one.
@@ -30,6 +32,7 @@ pub(super) fn read(text: &[u8]) -> Option<Found> {
     let mut turn = Turn::default();
     let form = jcs::watch(text, &mut turn)?;
     Some(Found {
+        rounded: turn.rounded,
         shape: turn.shape()?,
         covered: form.without(&[b"hash", b"sig"]),
         lost: form.lost(),
@@ -66,6 +69,7 @@ struct Turn {
     params_met: bool,
     messages: bool,
     timestamp_ns: Option<u64>,
+    rounded: Option<RoundedTimestamp>,
     prev_hash: Option<Digest>,
     hash: Option<Digest>,
     sig: Option<Sig>,
@@ -150,7 +154,11 @@ impl Turn {
             b"params" => self.params_met = object.then_some(true)?,
             b"messages" => self.messages = array.then_some(true)?,
             b"tool_calls" | b"tool_results" => array.then_some(())?,
-            b"timestamp_ns" => self.timestamp_ns = Some(uint(&mut value)?),
+            b"timestamp_ns" => {
+                let covered = uint(&mut value)?;
+                self.timestamp_ns = Some(covered);
+                self.rounded = RoundedTimestamp::of(raw, value.offset(), covered);
+            }
             b"prev_hash" => self.prev_hash = Some(hash_of(raw)?),
             b"hash" => self.hash = Some(hash_of(raw)?),
             b"sig" => object.then_some(())?,

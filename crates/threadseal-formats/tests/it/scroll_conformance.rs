@@ -23,9 +23,19 @@ fn trust() -> Trust {
     trust_in([(key(1), KeyUsage::Scroll)])
 }
 
+/// The report where each digit counts, as C2 demands.
 fn judged(bytes: &[u8], container: Container, trust: &Trust) -> Report {
+    let strict = ChainOptions {
+        strict_digits: true,
+        ..ChainOptions::default()
+    };
+    judge(bytes, container, strict, &Judging::new(trust, now())).report
+}
+
+/// The report where the last digits of a timestamp count for nothing.
+fn judged_by_default(bytes: &[u8], trust: &Trust) -> Report {
     let judging = Judging::new(trust, now());
-    judge(bytes, container, ChainOptions::default(), &judging).report
+    judge(bytes, Container::Array, ChainOptions::default(), &judging).report
 }
 
 fn array(turns: &[&[u8]]) -> Vec<u8> {
@@ -84,6 +94,12 @@ fn c2_no_single_byte_mutation_of_the_testkit_is_verified() {
         changed[at] = u8::try_from(mutation["byte"].as_u64().unwrap()).unwrap();
         let report = judged(&array(&[first, &changed]), Container::Array, &trust);
         assert_ne!(report.verdict, Verdict::Verified, "{mutation}");
+        let report = judged_by_default(&array(&[first, &changed]), &trust);
+        if report.verdict == Verdict::Verified {
+            assert_eq!(mutation["member"], "/timestamp_ns");
+            assert_eq!(report.findings[0].code, "timestamp_inexact");
+            assert_eq!(report.unauthenticated.len(), 1, "{mutation}");
+        }
     }
 }
 

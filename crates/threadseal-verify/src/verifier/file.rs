@@ -158,10 +158,64 @@ fn look(context: &Context, candidate: &Candidate) -> Result<FileResult, VerifyEr
         .stores
         .open(&*context.host.fs, &candidate.path)?
         .hold_if_small()?;
-    if !candidate.named && leftover::is_one(context, &file)? {
+    look_at(context, candidate, &file)
+}
+
+/// Verifies the file at `path`: each claim about it, as `verify` does. Of a file of at most `limit`
+/// bytes these are the bytes that the result holds; without a limit it holds none.
+///
+/// # Errors
+/// When it cannot be read, or there is no verdict on it.
+pub(super) fn read_source(
+    context: &Context,
+    path: &Path,
+    limit: Option<usize>,
+) -> Result<(RegularFile, Vec<Report>), VerifyError> {
+    let candidate = Candidate {
+        path: path.to_owned(),
+        named: true,
+        bytes: 0,
+    };
+    let once = || {
+        let file = context.stores.open(&*context.host.fs, path)?;
+        let file = match limit {
+            Some(limit) => file.hold(limit)?,
+            None => file,
+        };
+        let reports = match look_at(context, &candidate, &file)? {
+            FileResult::Reports(reports) => reports,
+            FileResult::Link(..) => {
+                let text = "a checkpoint of a lineage is not converted";
+                return Err(VerifyError::refused(text).about(path));
+            }
+            FileResult::Failed(error) => return Err(VerifyError::refused(error.message)),
+            // Nothing seals what is no record.
+            FileResult::NoRecord(_) | FileResult::PassedOver | FileResult::Elsewhere => Vec::new(),
+        };
+        Ok::<_, VerifyError>((file, reports))
+    };
+    let (mut file, mut reports) = once()?;
+    for _ in 0..SECOND_LOOKS {
+        if !reports.iter().any(seems_older) {
+            break;
+        }
+        (file, reports) = once()?;
+    }
+    for report in &mut reports {
+        finish::finish(context, report, path);
+    }
+    Ok((file, reports))
+}
+
+fn look_at(
+    context: &Context,
+    candidate: &Candidate,
+    file: &RegularFile,
+) -> Result<FileResult, VerifyError> {
+    if !candidate.named && leftover::is_one(context, file)? {
         return Ok(FileResult::PassedOver);
     }
-    let kind = kind(context, &file)?;
+    let kind = kind(context, file)?;
     if kind == Some(Kind::Sidecar) {
         return log::sidecar(context, file.path(), candidate.named);
     }
@@ -172,8 +226,8 @@ fn look(context: &Context, candidate: &Candidate) -> Result<FileResult, VerifyEr
         return ledger::index(context, file.path(), candidate.named);
     }
     if kind == Some(Kind::Checkpoint) && context.request.profile != RequestedProfile::Observed {
-        let reports = claims(context, &file, kind, false)?;
-        let facts = lineage::look(context, &file)?;
+        let reports = claims(context, file, kind, false)?;
+        let facts = lineage::look(context, file)?;
         return Ok(FileResult::Link(Box::new(facts), reports));
     }
     let is_other = kind.is_some_and(|kind| !matches!(kind, Kind::Scroll(_)));
@@ -181,8 +235,8 @@ fn look(context: &Context, candidate: &Candidate) -> Result<FileResult, VerifyEr
         let text = "a length or an age was requested, but only scrolls have them";
         return Err(VerifyError::refused(text).about(&candidate.path));
     }
-    let mut reports = claims(context, &file, kind, candidate.named)?;
-    excuse_from_head(context, &file, kind, candidate.named, &mut reports)?;
+    let mut reports = claims(context, file, kind, candidate.named)?;
+    excuse_from_head(context, file, kind, candidate.named, &mut reports)?;
     // Its real place: a record in a store is named in another way.
     displacement::hold(context, file.path(), &mut reports)?;
     // A walk learns later whether it meets the log elsewhere.
@@ -195,7 +249,7 @@ fn look(context: &Context, candidate: &Candidate) -> Result<FileResult, VerifyEr
     match (reports.is_empty(), kind) {
         (false, _) => Ok(FileResult::Reports(reports)),
         (true, None) if candidate.named => {
-            let text = match detect::proof(&file)? {
+            let text = match detect::proof(file)? {
                 Some(what) => format!(
                     "{what} is not a record; hint: threadseal check-proof {}",
                     Clean(&shown(&candidate.path))

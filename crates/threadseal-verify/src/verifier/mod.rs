@@ -250,6 +250,15 @@ impl Verifier {
         file::verify_candidate(&self.0, candidate)
     }
 
+    /// Looks at the file at `path`; with a limit, at bytes that it reads once and holds.
+    pub(crate) fn look_at_source(
+        &self,
+        path: &Path,
+        limit: Option<usize>,
+    ) -> Result<(RegularFile, Vec<Report>), VerifyError> {
+        file::read_source(&self.0, path, limit)
+    }
+
     /// Verifies the transcript at `path` and holds it, so that a caller can rely on the part that may be trusted.
     ///
     /// # Errors

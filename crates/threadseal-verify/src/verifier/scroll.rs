@@ -12,7 +12,7 @@ use threadseal_core::report::Expectation;
 use threadseal_core::report::Report;
 use threadseal_formats::scroll::{ChainOptions, Container, Judging, Outcome, conclude};
 use threadseal_store::read::{RegularFile, Source, Stream};
-use threadseal_store::scroll::{self, Known};
+use threadseal_store::scroll::{self, Beginning, Known};
 
 /// Verifies a scroll in a file.
 ///
@@ -79,7 +79,7 @@ fn judge(
     source: impl Source + Send,
     container: Container,
 ) -> Result<Outcome, VerifyError> {
-    let record = scroll::record_of(first, container)?;
+    let Beginning { record, conversion } = scroll::beginning(first, container)?;
     let known = match &record {
         Some(record) => scroll::known(&context.host, record)?,
         None => Known::default(),
@@ -89,6 +89,7 @@ fn judge(
         expect: expectations(context, &known, record),
         pinned: request.trust.pinned.keys().collect(),
         not_before_ns: request.scroll.not_before_ns,
+        strict_digits: request.scroll.strict_digits,
     };
     let mut judging = Judging {
         length: request.scroll.length,
@@ -98,12 +99,16 @@ fn judge(
     };
     let tick = context.tick();
     let (seen, end) = scroll::read(source, container, options, &tick)?;
-    let outcome = conclude(seen.clone(), &end, &judging);
+    let mut outcome = conclude(seen.clone(), &end, &judging);
     trust_sources::refuse_pinned_id(&request.trust, &outcome.report)?;
     let held = known.head.is_some() && outcome.report.head == known.head;
     if held && context::has_revoked_signer(&outcome.report) {
         judging.held_since = known.updated;
-        return Ok(conclude(seen, &end, &judging));
+        outcome = conclude(seen, &end, &judging);
+    }
+    // It is shown with the scroll that it begins, and changes no verdict.
+    if record.is_some() && outcome.report.record == record {
+        outcome.report.conversion = conversion.map(Box::new);
     }
     Ok(outcome)
 }

@@ -1,10 +1,10 @@
 //! `ledger export`: writes a run as lines, or with the runs below it as a history bundle.
 //!
-//! It copies the stored bytes. With `--verified`, which suits programs that read a ledger, it
-//! writes only what verifies.
+//! It copies the stored bytes, unless there is evidence against them. With `--verified`, which suits
+//! programs that read a ledger, it writes only what verifies.
 
 use super::place::{self, Place};
-use super::vouched::Vouched;
+use super::vouched::{self, Vouched};
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::output::Out;
@@ -70,6 +70,9 @@ pub(super) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcom
             Err(report) => return Ok(refused(&report, context, out)),
         }
     } else {
+        if let Some(report) = vouched::evidence(&place, &args.ledger, &runs, context)? {
+            return Ok(refused(&report, context, out));
+        }
         Box::new(Of(&place))
     };
     let mut file = match &args.out {

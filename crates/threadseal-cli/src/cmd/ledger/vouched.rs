@@ -71,9 +71,40 @@ impl Records for Vouched {
     }
 }
 
+/// The report on the first of `runs` against which there is evidence.
+///
+/// # Errors
+/// When one cannot be read.
+pub(super) fn evidence(
+    place: &Place,
+    name: &str,
+    runs: &[RunId],
+    context: &Context,
+) -> Result<Option<Box<Report>>, Failure> {
+    for run in runs {
+        // A copy is no claim: whose keys count matters only for its verdict.
+        let verifier = verifier_at(&[], run, context)?;
+        let report = match where_it_lies(place, name, run, &verifier, context)? {
+            Some(outcome) => outcome.report,
+            None => {
+                let mut room = MAX_SOURCE_BYTES;
+                verifier.bundled(&held(place, run, &mut room)?)?.report
+            }
+        };
+        if report.verdict.is_evidence() {
+            return Ok(Some(Box::new(report)));
+        }
+    }
+    Ok(None)
+}
+
 fn verifier(name: &str, run: &RunId, context: &Context) -> Result<Verifier, Failure> {
     let paths: Vec<PathBuf> = path_of(name).into_iter().collect();
-    let trust = verifying::gather(&[], &[], &Locality::to(&paths, false, &context.fs), context)?;
+    verifier_at(&paths, run, context)
+}
+
+fn verifier_at(paths: &[PathBuf], run: &RunId, context: &Context) -> Result<Verifier, Failure> {
+    let trust = verifying::gather(&[], &[], &Locality::to(paths, false, &context.fs), context)?;
     let asked = VerifyRequest {
         ledger: LedgerRequest {
             run: Some(run.clone()),

@@ -1,20 +1,25 @@
 //! `scroll convert`: writes the same sealed turns in another container. Hashes and signatures stay.
 
 use super::ContainerArg;
+use super::digits::Digits;
 use super::input::{self, Writer};
+use super::seal::after;
+use super::source;
 use crate::context::Context;
-use crate::exit::{Exit, Outcome, complain};
+use crate::exit::{Exit, Failure, Outcome};
 use crate::output::Out;
+use crate::progress::Bar;
+use crate::verifying;
 use clap::Args;
-use std::path::PathBuf;
-use threadseal_core::canon::jcs;
+use std::path::{Path, PathBuf};
 use threadseal_core::error::Error;
+use threadseal_core::report::{Format, Report};
+use threadseal_core::trust::ScopeFormat;
 use threadseal_formats::scroll::{Form, SealedTurn};
-
-/// The most turns with uncovered digits that are listed.
-const MAX_TOLD: u64 = 20;
-/// The most digits of a number that are shown.
-const MAX_SHOWN_DIGITS: usize = 40;
+use threadseal_store::read::RegularFile;
+use threadseal_verify::VerifyRequest;
+use threadseal_verify::address::STANDARD_INPUT;
+use threadseal_verify::trust_locality::Locality;
 
 /// What `scroll convert` takes.
 #[derive(Debug, Args)]
@@ -28,65 +33,71 @@ pub(crate) struct ConvertArgs {
     /// a scroll is refused
     #[arg(long)]
     drop_uncovered_digits: bool,
+    /// Refuse also a scroll whose timestamps alone have such digits
+    #[arg(long, conflicts_with = "drop_uncovered_digits")]
+    strict_digits: bool,
     /// New file to write [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
-/// Converts. The output would lack digits that no hash covers, so that a `partial` scroll would
-/// become `verified`. That is refused unless it is requested; then each loss is reported.
+/// Converts a scroll against which there is no evidence. The output would lack digits that no hash
+/// covers, so that a `partial` scroll would become `verified`. That is refused unless it is
+/// requested. The last digits of a timestamp do not count for the verdict, so they are left out.
+/// Each loss is reported.
 pub(super) fn run(args: &ConvertArgs, context: &Context, out: &mut Out) -> Outcome {
-    let mut writer = Writer::new(args.to.into(), args.out.as_deref(), context, out)?;
-    let (mut turns, mut lost) = (0_u64, 0_u64);
-    let end = input::turns(
-        input::file_of(args.file.as_ref()),
-        context,
-        |bytes, form, place| {
-            let about = |why: String| Error::invalid(format!("turn at index {turns}: {why}"));
-            if form == Form::Json {
-                let (_, spelling) =
-                    jcs::canonicalize_closely(bytes).map_err(|error| about(error.to_string()))?;
-                if let Some(at) = spelling.digits {
-                    let told = digits_lost(bytes, at, place.from);
-                    if !args.drop_uncovered_digits {
-                        let advice = "hint: --drop-uncovered-digits writes only the covered value";
-                        return Err(about(format!("{told}; {advice}")));
-                    }
-                    lost += 1;
-                    if lost <= MAX_TOLD {
-                        complain(&format!("warning: turn at index {turns}: {told}; left out"));
-                    }
-                }
-            }
-            let value = input::value(bytes, form).map_err(about)?;
-            let turn = SealedTurn::from_value(value).map_err(|error| about(error.to_string()))?;
-            turns += 1;
-            writer.turn(&turn)
-        },
-    )?;
-    input::refuse_fault(&end)?;
-    writer.finish()?;
-    if lost > 0 {
-        complain(&format!(
-            "warning: numbers in {lost} turns had digits that no hash covers; their canonical value was written"
-        ));
+    let (file, reports) = judge(args, context)?;
+    let worst = reports.iter().min_by_key(|report| report.verdict);
+    if let Some(report) = worst.filter(|report| report.verdict.is_evidence()) {
+        return Ok(source::refuse(&reports, report, context, out));
     }
+    let mut writer = Writer::new(args.to.into(), args.out.as_deref(), context, out)?;
+    let (mut turns, mut head) = (0_u64, None);
+    let mut digits = Digits {
+        any: args.drop_uncovered_digits,
+        of_timestamps: !args.strict_digits,
+        done: "written",
+        turns: 0,
+    };
+    let end = input::turns_of(&file, |bytes, form, place| {
+        let about = |why: String| Error::invalid(format!("turn at index {turns}: {why}"));
+        let value = input::value(bytes, form).map_err(about)?;
+        let turn = SealedTurn::from_value(value).map_err(|error| about(error.to_string()))?;
+        if form == Form::Json {
+            digits.check(turns, bytes, place.from)?;
+        }
+        turns += 1;
+        head = Some(after(head, &turn));
+        writer.turn(&turn)
+    })?;
+    input::refuse_fault(&end)?;
+    let mut scrolls = reports.iter();
+    let verified = scrolls.find(|report| report.format == Format::Scroll);
+    if verified.and_then(|report| report.head) != head {
+        let text = "the scroll changed after it was verified; hint: convert it again";
+        return Err(Failure::new(text));
+    }
+    writer.finish()?;
+    digits.finish();
     Ok(Exit::Done)
 }
 
-/// The report on the first number at `at` of a turn whose digits no hash covers.
-fn digits_lost(turn: &[u8], at: usize, from: u64) -> String {
-    let rest = turn.get(at..).unwrap_or_default();
-    let is_number = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
-    let number: Vec<u8> = rest
-        .iter()
-        .take_while(is_number)
-        .take(MAX_SHOWN_DIGITS)
-        .copied()
-        .collect();
-    format!(
-        "the number {} at byte {} has digits that no hash covers",
-        String::from_utf8_lossy(&number),
-        from + at as u64
-    )
+/// The scroll, and a report for each claim about it.
+fn judge(args: &ConvertArgs, context: &Context) -> Result<(RegularFile, Vec<Report>), Failure> {
+    let locality = Locality::to(&[], false, &context.fs);
+    let trust = verifying::gather(&[], &[], &locality, context)?;
+    let request = VerifyRequest {
+        format: Some(ScopeFormat::Scroll),
+        ..VerifyRequest::by(trust)
+    };
+    let verifier = verifying::verifier(request, &Bar::hidden(), context)?;
+    if let Some(path) = input::file_of(args.file.as_ref()) {
+        let source = verifier.judge_source(path)?;
+        return Ok((source.file().clone(), source.reports().to_vec()));
+    }
+    let file = RegularFile::of_stream(input::whole_stdin()?, Path::new(STANDARD_INPUT))?;
+    let report = verifier
+        .scroll_file(&file, input::container_in(&file)?)?
+        .report;
+    Ok((file, vec![report]))
 }

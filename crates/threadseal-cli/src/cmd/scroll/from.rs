@@ -2,14 +2,16 @@
 //! part.
 //!
 //! ```text
-//! source ─► mapping ─► redaction ─┬─► turns ─► seal ─► standard output or a new file
-//!   (of the members of an archive) └─► account ─► short on standard error; whole with --json
+//! source ─► verify ─► mapping ─► redaction ─┬─► turns ─► seal ─► standard output or a new file
+//!             │     (members of an archive) └─► account ─► short on standard error; whole with --json
+//!             └─► evidence: nothing is written; else: the claim in the first turn
 //! folder ─► mapping of each file ─► one table (--table); nothing is written
 //! ```
 
 use super::ContainerArg;
 use super::input::Writer;
 use super::seal::{self, after};
+use super::source;
 use super::table;
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome, complain};
@@ -23,13 +25,16 @@ use threadseal_convert::archive;
 use threadseal_convert::{Account, Bodies, Drafts, Format, Mapped};
 use threadseal_core::canon::json::Value;
 use threadseal_core::canon::python::rye_line;
+use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
 use threadseal_core::key::Signer;
 use threadseal_core::limits::MAX_SOURCE_BYTES;
 use threadseal_core::record::Head;
+use threadseal_core::report::Conversion;
 use threadseal_formats::scroll::{Encoding, seal as seal_turn};
 use threadseal_store::atomic::{self, PRIVATE_FILE};
-use threadseal_store::read::{open_regular, read_small};
+use threadseal_store::read::read_small;
+use threadseal_verify::JudgedSource;
 
 /// The only format that is an archive.
 const ARCHIVED: &str = "inspect";
@@ -114,14 +119,31 @@ pub(super) fn run(args: &FromArgs, context: &Context, out: &mut Out) -> Outcome 
     {
         return Err(Failure::new("exists").about(path));
     }
-    let (format, mapped) = read(&args.vendor, path, context)?;
-    let mapped = redact(args, mapped, context)?;
-    let Mapped { drafts, account } = mapped;
-    let nothing = drafts.is_empty();
-    if !nothing {
-        write(args, drafts, context, out).map_err(|failure| failure.about(path))?;
+    let source = source::read(path, MAX_SOURCE_BYTES, context)?;
+    if let Some(report) = source.evidence() {
+        return Ok(source::refuse(source.reports(), report, context, out));
     }
-    let value = account.to_value(format.name);
+    let (format, mapped) = map(&args.vendor, path, &source)?;
+    let mapped = redact(args, mapped, context)?;
+    let Mapped {
+        mut drafts,
+        account,
+    } = mapped;
+    let nothing = drafts.is_empty();
+    let mut claim = None;
+    if !nothing {
+        let signer = seal::signer(args.key.as_deref(), &args.passphrase, context)?;
+        let signer = signer.as_ref().map(|signer| signer as &dyn Signer);
+        let about = |error: Error| Failure::from(error).about(path);
+        let conversion = conversion(args, format, &source, &drafts, signer).map_err(about)?;
+        drafts.claim(&conversion);
+        claim = Some(conversion);
+        write(args, drafts, signer, context, out).map_err(|failure| failure.about(path))?;
+    }
+    let mut value = account.to_value(format.name);
+    if let (Value::Object(members), Some(claim)) = (&mut value, &claim) {
+        members.push(("source".into(), claim.to_value()));
+    }
     if let Some(path) = &args.account {
         let mut text = rye_line(&value);
         text.push(b'\n');
@@ -130,7 +152,13 @@ pub(super) fn run(args: &FromArgs, context: &Context, out: &mut Out) -> Outcome 
     if context.json {
         print(&value, out);
     } else if !context.quiet {
-        tell(format, &account);
+        tell(format, &account, claim.as_ref());
+    }
+    if source.left_out() > 0 {
+        complain(&format!(
+            "warning: {} bytes after the final seal are not converted",
+            source.left_out()
+        ));
     }
     match nothing {
         true => {
@@ -140,21 +168,20 @@ pub(super) fn run(args: &FromArgs, context: &Context, out: &mut Out) -> Outcome 
     }
 }
 
-/// The mapping of the file at `path`.
+/// The mapping of a source that was read from `path`.
 ///
 /// # Errors
-/// When it cannot be read, is of no known format, or the format does not accept it.
-pub(super) fn read(
+/// When it is of no known format, or the format does not accept it.
+pub(super) fn map(
     vendor: &str,
     path: &Path,
-    context: &Context,
+    source: &JudgedSource,
 ) -> Result<(&'static Format, Mapped), Failure> {
-    let file = open_regular(&*context.fs, path)?;
-    let bytes = file.read_whole(MAX_SOURCE_BYTES)?;
-    let is_archive = archive::is_archive(&bytes);
+    let bytes = source.bytes();
+    let is_archive = archive::is_archive(bytes);
     let known = match vendor {
         "auto" if is_archive => threadseal_convert::find(ARCHIVED),
-        "auto" => threadseal_convert::detect(&bytes),
+        "auto" => threadseal_convert::detect(bytes),
         name => threadseal_convert::find(name),
     };
     let format = known.ok_or_else(|| {
@@ -163,12 +190,40 @@ pub(super) fn read(
     })?;
     let mapped = match is_archive && format.name == ARCHIVED {
         true => {
-            archive::members(&bytes).and_then(|members| threadseal_convert::map_members(&members))
+            archive::members(bytes).and_then(|members| threadseal_convert::map_members(&members))
         }
-        false => format.map(&bytes),
+        false => format.map(bytes),
     };
     let mapped = mapped.map_err(|error| Failure::from(error).about(path))?;
     Ok((format, mapped))
+}
+
+/// The claim about the source: it binds the scroll to the source and to all its turns, so that
+/// another conversion is another record.
+///
+/// # Errors
+/// When a turn exceeds the bounds of a scroll.
+fn conversion(
+    args: &FromArgs,
+    format: &Format,
+    source: &JudgedSource,
+    drafts: &Drafts,
+    signer: Option<&dyn Signer>,
+) -> Result<Conversion, Error> {
+    let bytes = source.bytes();
+    // The digest of a source without its secrets would confirm a guess of them.
+    let sha256 = args.redact.is_none().then(|| Digest::of(bytes));
+    Ok(Conversion {
+        program: format.name.to_owned(),
+        format: source.format(),
+        verdict: source.verdict(),
+        head: source.head(),
+        bytes: bytes.len() as u64,
+        sha256,
+        turns: drafts.len() as u64,
+        content: drafts.content()?,
+        by: signer.map(|signer| *signer.public_key()),
+    })
 }
 
 fn redact(args: &FromArgs, mapped: Mapped, context: &Context) -> Result<Mapped, Failure> {
@@ -189,9 +244,13 @@ fn redact(args: &FromArgs, mapped: Mapped, context: &Context) -> Result<Mapped, 
     Ok(threadseal_convert::redact(mapped, bodies, &rules))
 }
 
-fn write(args: &FromArgs, drafts: Drafts, context: &Context, out: &mut Out) -> Result<(), Failure> {
-    let signer = seal::signer(args.key.as_deref(), &args.passphrase, context)?;
-    let signer = signer.as_ref().map(|signer| signer as &dyn Signer);
+fn write(
+    args: &FromArgs,
+    drafts: Drafts,
+    signer: Option<&dyn Signer>,
+    context: &Context,
+    out: &mut Out,
+) -> Result<(), Failure> {
     let to = args.to.unwrap_or(match args.cbor {
         true => ContainerArg::Cbor,
         false => ContainerArg::Array,
@@ -223,7 +282,10 @@ pub(super) fn print(value: &Value, out: &mut Out) {
 }
 
 /// Prints the account in a few lines.
-fn tell(format: &Format, account: &Account) {
+fn tell(format: &Format, account: &Account, claim: Option<&Conversion>) {
+    if let Some(claim) = claim {
+        complain(&format!("source: {claim}"));
+    }
     let tokens = account.tokens;
     complain(&format!(
         "{}: {} records, {} turns, {} tool calls, {} results, {} tokens in, {} out",

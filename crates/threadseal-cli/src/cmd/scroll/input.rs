@@ -66,13 +66,7 @@ pub(super) fn turns_between(
     mut each: impl FnMut(&[u8], Form, Place) -> Result<(), Error>,
 ) -> Result<End, Failure> {
     if let Some(path) = path {
-        let file = file(path, context)?;
-        let mut head = Vec::new();
-        file.chunks().next_chunk(&mut head)?;
-        let container = container_of(&head);
-        let each = |piece: &[u8], place| each(piece, container.form(), place);
-        let source = Pausing(file.chunks(), pause);
-        return Ok(each_turn(source, container, each)?);
+        return turns_of_file(&file(path, context)?, pause, each);
     }
     let source = arriving(|_| false)?;
     let container = container_of(&source.first);
@@ -88,6 +82,37 @@ impl<S: Source, P: FnMut() -> Result<(), Error>> Source for Pausing<S, P> {
         (self.1)()?;
         self.0.next_chunk(buffer)
     }
+}
+
+/// The same of an open file.
+///
+/// # Errors
+/// As [`turns`].
+pub(super) fn turns_of(
+    file: &RegularFile,
+    each: impl FnMut(&[u8], Form, Place) -> Result<(), Error>,
+) -> Result<End, Failure> {
+    turns_of_file(file, || Ok(()), each)
+}
+
+fn turns_of_file(
+    file: &RegularFile,
+    pause: impl FnMut() -> Result<(), Error>,
+    mut each: impl FnMut(&[u8], Form, Place) -> Result<(), Error>,
+) -> Result<End, Failure> {
+    let container = container_in(file)?;
+    let each = |piece: &[u8], place| each(piece, container.form(), place);
+    Ok(each_turn(Pausing(file.chunks(), pause), container, each)?)
+}
+
+/// The container that the beginning of a file shows.
+///
+/// # Errors
+/// When it cannot be read.
+pub(super) fn container_in(file: &RegularFile) -> Result<Container, Failure> {
+    let mut head = Vec::new();
+    file.chunks().next_chunk(&mut head)?;
+    Ok(container_of(&head))
 }
 
 /// Standard input. Enough of it was read to detect the container, and more for as long as

@@ -4,11 +4,13 @@
 
 mod canon;
 mod convert;
+mod digits;
 #[cfg(feature = "convert")]
 mod from;
 mod head;
 mod input;
 mod seal;
+mod source;
 #[cfg(feature = "convert")]
 mod table;
 #[cfg(feature = "convert")]

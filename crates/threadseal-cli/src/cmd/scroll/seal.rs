@@ -6,7 +6,9 @@
 //! A written file is durable before this host remembers its head.
 
 use super::ContainerArg;
+use super::digits::Digits;
 use super::input::{self, Writer};
+use super::source;
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::keyring::Keyring;
@@ -39,6 +41,10 @@ pub(crate) struct SealArgs {
     /// Hash and sign deterministic CBOR instead of canonical JSON
     #[arg(long)]
     cbor: bool,
+    /// Seal only the covered value of numbers with digits that no hash covers, and report each place;
+    /// without this option such a turn is refused. Digits of timestamps are always only reported
+    #[arg(long)]
+    drop_uncovered_digits: bool,
     /// Container of the sealed turns [default: array; with --cbor: cbor]
     #[arg(long, value_enum, conflicts_with = "append")]
     to: Option<ContainerArg>,
@@ -54,6 +60,13 @@ pub(crate) struct SealArgs {
 
 /// Seals and writes.
 pub(super) fn run(args: &SealArgs, context: &Context, out: &mut Out) -> Outcome {
+    // A tampered file of turns must not become a verified scroll.
+    if let Some(path) = input::file_of(args.file.as_ref()) {
+        let source = source::by_seals(path, context)?;
+        if let Some(report) = source.evidence() {
+            return Ok(source::refuse(source.reports(), report, context, out));
+        }
+    }
     let signer = signer(args.key.as_deref(), &args.passphrase, context)?;
     let signer = signer.as_ref().map(|signer| signer as &dyn Signer);
     match &args.append {
@@ -81,6 +94,21 @@ pub(super) fn signer(
     let keyring = Keyring::of(&context.existing_home()?);
     let signer = keyring.signer(Some(key), KeyUsage::Scroll, passphrase, context)?;
     Ok(Some(signer))
+}
+
+/// The digits that sealing may leave out. Most programs write timestamps that no double keeps.
+fn digits(args: &SealArgs) -> Digits {
+    Digits {
+        any: args.drop_uncovered_digits,
+        of_timestamps: true,
+        done: "sealed",
+        turns: 0,
+    }
+}
+
+/// Is a turn of the input in CBOR? There each number is a double.
+fn is_cbor(bytes: &[u8]) -> bool {
+    bytes.first().is_some_and(|byte| byte >> 5 == 5)
 }
 
 /// A turn of the input, in the requested encoding.
@@ -111,11 +139,15 @@ fn write(
     });
     let mut writer = Writer::new(to.into(), args.out.as_deref(), context, out)?;
     let (mut head, mut encoding): (Option<Head>, _) = (None, None);
+    let mut digits = digits(args);
     let end = input::turns(
         input::file_of(args.file.as_ref()),
         context,
-        |bytes, _, _| {
+        |bytes, _, at| {
             let place = head.map_or(0, |head| head.seq + 1);
+            if !is_cbor(bytes) {
+                digits.check(place, bytes, at.from)?;
+            }
             let sealed = turn(bytes, args)
                 .and_then(|turn| {
                     check_place(&turn, place, encoding)?;
@@ -129,6 +161,7 @@ fn write(
     )?;
     input::refuse_fault(&end)?;
     finish(writer, head, signer, args.out.as_deref(), context)?;
+    digits.finish();
     Ok(Exit::Done)
 }
 
@@ -234,6 +267,7 @@ fn append(
         live = Some(opened.scroll);
     }
     let (place, live) = (Cell::new(0), RefCell::new(live));
+    let mut digits = digits(args);
     let end = input::turns_between(
         input::file_of(args.file.as_ref()),
         context,
@@ -242,7 +276,10 @@ fn append(
             Some(scroll) => scroll.sync().map(drop),
             None => Ok(()),
         },
-        |bytes, _, _| {
+        |bytes, _, at| {
+            if !is_cbor(bytes) {
+                digits.check(place.get(), bytes, at.from)?;
+            }
             let turn = turn(bytes, args).map_err(about(place.get()))?;
             let live = &mut *live.borrow_mut();
             match live {
@@ -260,6 +297,7 @@ fn append(
             .err()
             .unwrap_or_else(|| Failure::new("there is no turn to begin the scroll with")));
     };
+    digits.finish();
     // Appended turns are part of the scroll, whatever followed in the input.
     let head = live.sync()?;
     if place > 0 || end.is_ok() {

@@ -1,21 +1,25 @@
 //! `scroll from --table`: prints one line for each source below the paths.
 //!
 //! ```text
-//! {"schema":"threadseal.scroll-table/1","files":[{"path":P,"account":ACCOUNT},…],
+//! {"schema":"threadseal.scroll-table/1","files":[{"path":P,"verdict":V,"account":ACCOUNT},…],
 //!  "errors":[{"path":P,"message":M},…],"passed_over":N}
 //! ```
-//! Files of unknown formats inside folders are passed over and counted; a named file must have a
+//! Each source is verified first. Evidence against one is an error, and exit 1. Files of unknown formats inside folders are passed over and counted; a named file must have a
 //! known format.
 
-use super::from::{print, read};
+use super::from::{map, print};
+use super::source;
 use crate::context::Context;
 use crate::exit::{Exit, Outcome, complain};
 use crate::output::Out;
 use crate::record;
 use crate::render::clean::Clean;
+use crate::verifying;
 use std::path::PathBuf;
 use threadseal_convert::{Account, Tokens};
 use threadseal_core::canon::json::Value;
+use threadseal_core::limits::MAX_SOURCE_BYTES;
+use threadseal_core::report::Verdict;
 use threadseal_store::sys::path_text;
 use threadseal_verify::inputs;
 
@@ -23,6 +27,7 @@ use threadseal_verify::inputs;
 struct Row {
     path: String,
     format: &'static str,
+    verdict: Verdict,
     account: Account,
 }
 
@@ -41,13 +46,27 @@ pub(super) fn run(vendor: &str, paths: &[PathBuf], context: &Context, out: &mut 
         .collect();
     let mut rows = Vec::new();
     let mut passed_over = found.passed_over;
+    let verifier = verifying::verifier_of_home(context)?;
+    let mut evidence = false;
     for candidate in &found.files {
-        match read(vendor, &candidate.path, context) {
-            Ok((format, mapped)) => rows.push(Row {
-                path: path_text(&candidate.path),
-                format: format.name,
-                account: mapped.account,
-            }),
+        let path = &candidate.path;
+        let row = source::read_by(&verifier, path, MAX_SOURCE_BYTES).and_then(|source| {
+            let (format, mapped) = map(vendor, path, &source)?;
+            Ok((source, format, mapped))
+        });
+        match row {
+            Ok((source, format, mapped)) => match source.evidence() {
+                Some(report) => {
+                    evidence = true;
+                    errors.push((path_text(path), source::why_not(report)));
+                }
+                None => rows.push(Row {
+                    path: path_text(path),
+                    format: format.name,
+                    verdict: source.verdict(),
+                    account: mapped.account,
+                }),
+            },
             Err(failure) if candidate.named => {
                 errors.push((path_text(&candidate.path), failure.to_string()));
             }
@@ -63,17 +82,27 @@ pub(super) fn run(vendor: &str, paths: &[PathBuf], context: &Context, out: &mut 
         complain(message);
     }
     let nothing = rows.is_empty() || !errors.is_empty();
-    Ok(if nothing { Exit::NoVerdict } else { Exit::Done })
+    Ok(match (evidence, nothing) {
+        (true, _) => Exit::Evidence,
+        (false, true) => Exit::NoVerdict,
+        (false, false) => Exit::Done,
+    })
 }
 
 fn text(rows: &[Row], passed_over: u64, out: &mut Out) {
-    const HEADING: [&str; 9] = [
-        "format", "records", "turns", "calls", "results", "in", "out", "warnings", "file",
+    const HEADING: [&str; 10] = [
+        "format", "records", "turns", "calls", "results", "in", "out", "warnings", "verdict",
+        "file",
     ];
     out.line(line(&HEADING.map(str::to_owned)));
     let mut total = Account::default();
     for row in rows {
-        out.line(line(&cells(row.format, &row.account, &row.path)));
+        out.line(line(&cells(
+            row.format,
+            &row.account,
+            row.verdict.as_str(),
+            &row.path,
+        )));
         total.records += row.account.records;
         total.turns += row.account.turns;
         total.tool_calls += row.account.tool_calls;
@@ -81,7 +110,7 @@ fn text(rows: &[Row], passed_over: u64, out: &mut Out) {
         total.tokens.add(row.account.tokens);
     }
     let warnings: u64 = rows.iter().map(|row| warnings(&row.account)).sum();
-    let mut last = cells("total", &total, &format!("{} files", rows.len()));
+    let mut last = cells("total", &total, "", &format!("{} files", rows.len()));
     last[7] = warnings.to_string();
     out.line(line(&last));
     if passed_over > 0 {
@@ -91,7 +120,7 @@ fn text(rows: &[Row], passed_over: u64, out: &mut Out) {
     }
 }
 
-fn cells(format: &str, account: &Account, path: &str) -> [String; 9] {
+fn cells(format: &str, account: &Account, verdict: &str, path: &str) -> [String; 10] {
     let Tokens { input, output, .. } = account.tokens;
     let figures = [
         account.records,
@@ -107,7 +136,8 @@ fn cells(format: &str, account: &Account, path: &str) -> [String; 9] {
     for (cell, figure) in cells[1..8].iter_mut().zip(figures) {
         *cell = figure.to_string();
     }
-    cells[8] = Clean(path).to_string();
+    cells[8] = verdict.to_owned();
+    cells[9] = Clean(path).to_string();
     cells
 }
 
@@ -122,7 +152,7 @@ fn warnings(account: &Account) -> u64 {
     account.unmapped_lines() + account.ungrouped() + told.sum::<u64>()
 }
 
-fn line(cells: &[String; 9]) -> String {
+fn line(cells: &[String; 10]) -> String {
     let [
         format,
         records,
@@ -132,10 +162,11 @@ fn line(cells: &[String; 9]) -> String {
         input,
         output,
         warnings,
+        verdict,
         file,
     ] = cells;
     format!(
-        "{format:<16}{records:>8}{turns:>7}{calls:>7}{results:>8}{input:>11}{output:>9}{warnings:>9}  {file}"
+        "{format:<16}{records:>8}{turns:>7}{calls:>7}{results:>8}{input:>11}{output:>9}{warnings:>9}  {verdict:<14}  {file}"
     )
 }
 
@@ -148,6 +179,7 @@ fn to_value(rows: &[Row], errors: &[(String, String)], passed_over: u64) -> Valu
         let account = row.account.to_value(row.format);
         object(vec![
             ("path", row.path.as_str().into()),
+            ("verdict", row.verdict.as_str().into()),
             ("account", account),
         ])
     };

@@ -1,13 +1,16 @@
 //! `scroll to`: converts a scroll to another format (`spec/scroll-mappings.md` W6).
 //!
 //! It writes only verified content, from the bytes that it verified. Anything else is refused with
-//! the report, unless `--unverified` is given. Then the output is marked as unverified if its
-//! format allows that, and the exit is that of the verdict: no script takes it for verified.
+//! the report, unless `--unverified` is given and there is no evidence against the scroll. Then the
+//! output names the verdict if its format allows that, and the exit is that of the verdict: no
+//! script takes it for verified.
 
 use super::input;
+use super::source;
 use crate::context::Context;
 use crate::exit::{self, Exit, Failure, Outcome, complain};
 use crate::output::Out;
+use crate::progress::Bar;
 use crate::render::json::VerifyOutput;
 use crate::verifying;
 use clap::Args;
@@ -16,9 +19,12 @@ use std::path::{Path, PathBuf};
 use threadseal_convert::export::{Chain, Exported, TARGETS, Target, find_target};
 use threadseal_core::canon::python::rye_line;
 use threadseal_core::limits::MAX_DOCUMENT_BYTES;
-use threadseal_core::report::combined_exit_code;
-use threadseal_formats::scroll::Container;
+use threadseal_core::report::{Report, Verdict, combined_exit_code};
+use threadseal_core::trust::ScopeFormat;
+use threadseal_formats::scroll::ChainCoverage;
+use threadseal_formats::verified::Verified;
 use threadseal_store::atomic::create_new;
+use threadseal_verify::VerifyRequest;
 use threadseal_verify::detect::container_of;
 use threadseal_verify::trust_locality::Locality;
 
@@ -44,8 +50,8 @@ pub(crate) struct ToArgs {
     /// Accept a home or trust inside the folder of the scroll
     #[arg(long)]
     allow_local_trust: bool,
-    /// Also write a scroll that does not verify, and exit by its verdict; trust it no more than the
-    /// person who gave it to you
+    /// Also write a scroll that cannot be confirmed, and exit by its verdict (3); trust it no more
+    /// than the person who gave it to you
     #[arg(long)]
     unverified: bool,
     /// New file to write [default: standard output]
@@ -61,60 +67,79 @@ pub(super) fn run(args: &ToArgs, context: &Context, out: &mut Out) -> Outcome {
     let Some(target) = find_target(&args.format) else {
         return Err(Failure::new("no such format"));
     };
-    let bytes = match input::file_of(args.file.as_ref()) {
-        Some(path) => input::file(path, context)?.read_whole(MAX_DOCUMENT_BYTES)?,
-        None => input::whole_stdin()?,
-    };
-    let container = container_of(&bytes);
-    let (chain, exit) = match chain(args, &bytes, container, context, out)? {
-        (Some(chain), exit) => (chain, exit),
-        (None, exit) => return Ok(exit),
+    let judged = judge(args, context)?;
+    let verdicts: Vec<_> = judged.reports.iter().map(|report| report.verdict).collect();
+    let exit = Exit::from_code(combined_exit_code(&verdicts, 0));
+    let worst = judged.reports.iter().min_by_key(|report| report.verdict);
+    let verdict = worst.map_or(Verdict::Unsigned, |report| report.verdict);
+    let container = container_of(&judged.bytes);
+    let chain = match judged.verified.filter(|_| exit == Exit::Done) {
+        Some(verified) => Chain::open(&verified, &judged.bytes, container)?,
+        // Evidence against a scroll is never made to look like another text.
+        None if verdict.is_evidence() || !args.unverified => {
+            if context.json {
+                out.json(&VerifyOutput::new(&judged.reports, &[], 0, exit.code()));
+            }
+            let way = match verdict.is_evidence() {
+                true => "",
+                false => ", --unverified writes it nevertheless",
+            };
+            complain(&format!(
+                "the scroll is {verdict}, so nothing was written; hint: threadseal verify shows the cause{way}"
+            ));
+            return Ok(exit);
+        }
+        None => {
+            complain(&format!(
+                "warning: the scroll is {verdict}; the output is not verified"
+            ));
+            Chain::danger_unverified(&judged.bytes, container, verdict)?
+        }
     };
     write(args, target, &target.export(&chain), context, out)?;
     Ok(exit)
 }
 
-/// The chain that may be written, and the exit of its verdict. If the verdict does not suffice, the
-/// report was printed.
-fn chain(
-    args: &ToArgs,
-    bytes: &[u8],
-    container: Container,
-    context: &Context,
-    out: &mut Out,
-) -> Result<(Option<Chain>, Exit), Failure> {
-    let paths: Vec<PathBuf> = input::file_of(args.file.as_ref())
-        .map(Path::to_owned)
-        .into_iter()
-        .collect();
+/// A scroll, and what verification shows of these bytes.
+struct Judged {
+    bytes: Vec<u8>,
+    /// One for each claim about the scroll.
+    reports: Vec<Report>,
+    verified: Option<Verified<ChainCoverage>>,
+}
+
+/// The scroll and its reports: of a file each claim about it, as `verify` judges it.
+fn judge(args: &ToArgs, context: &Context) -> Result<Judged, Failure> {
+    let path = input::file_of(args.file.as_ref());
+    let paths: Vec<PathBuf> = path.map(Path::to_owned).into_iter().collect();
     let local = Locality::to(&paths, args.allow_local_trust, &context.fs);
     let trust = verifying::gather(&args.trust, &args.key, &local, context)?;
-    let verifier = verifying::verifier_by(trust, context)?;
-    let outcome = verifier.scroll_bytes(bytes, container)?;
-    if let Some(verified) = &outcome.verified {
-        return Ok((Some(Chain::open(verified, bytes, container)?), Exit::Done));
-    }
-    let mut report = outcome.report;
-    let exit = Exit::from_code(combined_exit_code(&[report.verdict], 0));
-    let verdict = report.verdict.as_str();
-    if args.unverified {
-        let chain = Chain::danger_unverified(bytes, container)?;
-        complain(&format!(
-            "warning: the scroll is {verdict}; the output is not verified"
-        ));
-        return Ok((Some(chain), exit));
-    }
-    report.path = match input::file_of(args.file.as_ref()) {
-        Some(path) => path.display().to_string(),
-        None => "-".to_owned(),
+    let request = VerifyRequest {
+        format: Some(ScopeFormat::Scroll),
+        ..VerifyRequest::by(trust)
     };
-    if context.json {
-        out.json(&VerifyOutput::new(&[report], &[], 0, exit.code()));
-    }
-    complain(&format!(
-        "the scroll is {verdict}, so nothing was written; hint: threadseal scroll verify shows the cause, --unverified writes it nevertheless"
-    ));
-    Ok((None, exit))
+    let verifier = verifying::verifier(request, &Bar::hidden(), context)?;
+    let Some(path) = path else {
+        let bytes = input::whole_stdin()?;
+        let outcome = verifier.scroll_bytes(&bytes, container_of(&bytes))?;
+        let mut report = outcome.report;
+        report.path = "-".to_owned();
+        return Ok(Judged {
+            bytes,
+            reports: vec![report],
+            verified: outcome.verified,
+        });
+    };
+    let source = source::read_by(&verifier, path, MAX_DOCUMENT_BYTES)?;
+    let bytes = source.bytes().to_vec();
+    let verified = verifier
+        .scroll_bytes(&bytes, container_of(&bytes))?
+        .verified;
+    Ok(Judged {
+        bytes,
+        reports: source.reports().to_vec(),
+        verified,
+    })
 }
 
 fn write(

@@ -15,7 +15,6 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use threadseal_core::record::ExpectedHead;
 use threadseal_core::report::{Report, combined_exit_code};
-use threadseal_store::read::Source as _;
 use threadseal_verify::detect::container_of;
 use threadseal_verify::request::{RequestedProfile, VerifyRequest};
 use threadseal_verify::trust_locality::Locality;
@@ -100,9 +99,8 @@ fn report(args: &VerifyArgs, context: &Context) -> Result<Report, Failure> {
         return Ok(report);
     };
     let file = input::file(path, context)?;
-    let mut head = Vec::new();
-    file.chunks().next_chunk(&mut head)?;
-    Ok(verifier.scroll_file(&file, container_of(&head))?.report)
+    let container = input::container_in(&file)?;
+    Ok(verifier.scroll_file(&file, container)?.report)
 }
 
 fn asked(

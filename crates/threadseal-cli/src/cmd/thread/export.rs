@@ -5,7 +5,7 @@
 //!                                       ─► DIR/transcript.jsonl, DIR/thread.json, …
 //! threadseal verify DIR
 //! ```
-//! The bytes are the sealed ones; `verify` must judge them. It copies only the detached bodies to
+//! The thread is verified first, and nothing is written where there is evidence against it. It copies only the detached bodies to
 //! which the transcript commits, and leaves out files of interrupted writes.
 
 use crate::context::Context;
@@ -13,14 +13,20 @@ use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::fleet::DatabaseArgs;
 use crate::output::Out;
 use crate::project::ProjectArgs;
+use crate::render::clean::Clean;
+use crate::render::json::VerifyOutput;
+use crate::verifying;
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
+use std::slice;
 use threadseal_core::record::ThreadId;
+use threadseal_core::report::Report;
 use threadseal_runtime::bounds::MAX_CONVERSATION_BYTES;
 use threadseal_store::atomic::{self, PRIVATE_FILE};
 use threadseal_store::bodies;
 use threadseal_store::read::{open_regular, read_small};
+use threadseal_verify::FileResult;
 
 /// Permission bits of the folder: only its owner may read the work of an agent.
 const FOLDER_MODE: u32 = 0o700;
@@ -45,6 +51,23 @@ pub(super) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcom
     let id = ThreadId::parse(&args.thread)?;
     let host = fleet.host(&context.host()?, project.root(), None)?;
     let folder = project.thread(&id);
+    if let Some(report) = evidence(args, &id, context)? {
+        let exit = Exit::from_code(report.verdict.exit_code());
+        if context.json {
+            out.json(&VerifyOutput::new(
+                slice::from_ref(&report),
+                &[],
+                0,
+                exit.code(),
+            ));
+        }
+        complain(&format!(
+            "{} is {}: nothing was written; hint: threadseal verify",
+            Clean(&report.path),
+            report.verdict
+        ));
+        return Ok(exit);
+    }
     let names = host.fs.read_dir(folder.path());
     let names = names.map_err(|_| Failure::new(format!("{id} has no files in this database")))?;
     atomic::create_directories(&*context.fs, &args.folder, FOLDER_MODE)?;
@@ -83,4 +106,22 @@ pub(super) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcom
         ));
     }
     Ok(Exit::Done)
+}
+
+/// The worst report on a file of the thread, if there is evidence against one.
+fn evidence(
+    args: &ExportArgs,
+    id: &ThreadId,
+    context: &Context,
+) -> Result<Option<Report>, Failure> {
+    let verifier = verifying::verifier_of_home(context)?;
+    let seen = verifier.database(args.database.url().unwrap_or_default(), Some(id))?;
+    for result in &seen {
+        if let FileResult::Failed(error) | FileResult::NoRecord(error) = result {
+            return Err(Failure::new(error.message.clone()));
+        }
+    }
+    let reports = seen.iter().flat_map(FileResult::reports);
+    let evidence = reports.filter(|report| report.verdict.is_evidence());
+    Ok(evidence.min_by_key(|report| report.verdict).cloned())
 }

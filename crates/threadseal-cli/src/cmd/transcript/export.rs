@@ -12,14 +12,15 @@ use crate::escaped_search::{says, staying};
 use crate::events::Event;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::output::Out;
-use crate::record;
 use crate::render::clean::Clean;
+use crate::render::json::VerifyOutput;
 use crate::render::text::counted;
 use crate::verifying;
 use clap::Args;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::slice;
 use threadseal_core::encoding::base64;
 use threadseal_core::report::{CheckResult, Report};
 use threadseal_formats::transcript::VerifyOptions;
@@ -27,7 +28,7 @@ use threadseal_formats::transcript::as_log::RecordLog;
 use threadseal_formats::transcript::copy;
 use threadseal_formats::transcript::event::RESERVED;
 use threadseal_store::atomic::{self, NewFile, PRIVATE_FILE};
-use threadseal_store::read::{RegularFile, Source as _};
+use threadseal_store::read::{RegularFile, Source as _, Stability};
 use threadseal_store::sys::path_text;
 use threadseal_store::{bodies, examine};
 use threadseal_verify::Need;
@@ -95,7 +96,8 @@ struct CopyOutput<'a> {
     exit: u8,
 }
 
-/// Writes the record. It does not verify the bytes: `verify` does, in the store and in the file.
+/// Writes the bytes of a record against which there is no evidence. The copy is the same record:
+/// `verify` judges it further.
 pub(super) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
     if let Some(folder) = &args.as_log {
         return as_log(&args.from, folder, context, out);
@@ -103,7 +105,23 @@ pub(super) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcom
     if args.redact {
         return redacted(args, context, out);
     }
-    let file = record::open(&*context.fs, &args.from)?;
+    let verifier = verifying::verifier_of_home(context)?;
+    let opened = verifier.open_transcript(&args.from)?;
+    let report = &opened.result.report;
+    if report.verdict.is_evidence() {
+        let exit = Exit::from_code(report.verdict.exit_code());
+        if context.json {
+            out.json(&VerifyOutput::new(
+                slice::from_ref(report),
+                &[],
+                0,
+                exit.code(),
+            ));
+        }
+        refuse(report, "nothing was written");
+        return Ok(exit);
+    }
+    let file = opened.file;
     bodies_first(args, &file, context)?;
     let mut to = match &args.out {
         Some(path) => Some(NewFile::begin(&*context.fs, path, PRIVATE_FILE)?),
@@ -119,6 +137,10 @@ pub(super) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcom
             Some(to) => to.write(&chunk)?,
             None => out.bytes(&chunk),
         }
+    }
+    if file.stability()? == Stability::Changed {
+        let text = "the record changed while it was written; hint: export it again";
+        return Err(Failure::new(text).about(&args.from));
     }
     if let Some(to) = to {
         to.commit_new()?;

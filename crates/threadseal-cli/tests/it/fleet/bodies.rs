@@ -15,6 +15,7 @@ fn detached() -> Option<Ended> {
 }
 
 // T-RED-13
+// T-FLT-21
 #[test]
 fn a_thread_with_detached_bodies_is_verified_resumed_and_exported_whole() {
     let Some(ended) = detached() else { return };
@@ -39,14 +40,15 @@ fn a_thread_with_detached_bodies_is_verified_resumed_and_exported_whole() {
     let record = read(copy.join("transcript.jsonl"));
     assert!(held.contains(ANSWER) && !record.contains(ANSWER));
     ended.sandbox.sh("verify copy/transcript.jsonl").exits(0);
-    // A thread that lost a body in the database is tampered there and in the copy.
+    // A thread that lost a body in the database is tampered there, and is not exported.
     ended.sql(
         "UPDATE threadseal_chunks c SET bytes = convert_to(replace(convert_from(c.bytes, 'UTF8'), 'I am the child.', 'I am a parent!!'), 'UTF8')
          FROM threadseal_files f WHERE f.inode = c.inode AND f.path LIKE '%/transcript.bodies'",
     );
     ended.verify("").exits(1).prints("body_changed");
-    ended.ok(format!("thread export {} changed", ended.thread));
-    ended.sandbox.sh("verify changed/transcript.jsonl").exits(1);
+    let export = format!("thread export {} changed", ended.thread);
+    ended.exits(1, export).warns("nothing was written");
+    assert!(!ended.sandbox.path("changed").exists());
 }
 
 // T-RED-14

@@ -244,6 +244,35 @@ fn what_is_asked_for_as_verified_is_written_whole_or_not_at_all() {
     ran.stderr.has("unknown_signer");
 }
 
+// T-STO-31
+#[test]
+fn no_ledger_with_evidence_against_it_is_exported() {
+    let sandbox = ready();
+    let path = signed(&sandbox);
+    let honest = read(&path);
+    let lines: Vec<&str> = honest.split_inclusive('\n').collect();
+    for (text, expected) in [
+        (honest.replace("\"ho\"", "\"he\""), "tampered"),
+        (lines[..2].concat(), "rolled_back"),
+    ] {
+        fs::write(&path, text).unwrap();
+        for more in ["", "--to bundle", "--out new"] {
+            let ran = sandbox.exits(1, format!("ledger export file:runs {more}"));
+            assert_eq!(ran.stdout, "");
+            ran.stderr.has(expected);
+        }
+        let told = sandbox.report("ledger export file:runs");
+        assert_eq!(told["verdict"], expected, "{told:#}");
+    }
+    assert!(!sandbox.path("new").exists());
+    // Without evidence the stored bytes are copied, whatever else the verdict.
+    fs::write(&path, &honest).unwrap();
+    assert_eq!(sandbox.ok("ledger export file:runs").stdout, honest);
+    let home = format!("--home {:?}", sandbox.path("elsewhere"));
+    let copied = sandbox.ok(format!("ledger export file:runs {home}"));
+    assert_eq!(copied.stdout, honest);
+}
+
 // T-STO-15
 #[test]
 fn an_unsigned_ledger_is_exported_as_verified_where_its_head_is_known() {

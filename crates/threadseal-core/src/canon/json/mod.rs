@@ -26,6 +26,7 @@ mod blocks;
 mod error;
 mod escape;
 mod fast;
+mod find;
 mod keys;
 mod lex;
 mod parse;
@@ -38,6 +39,7 @@ mod text;
 mod value;
 
 pub use error::{JsonError, JsonErrorKind};
+pub use find::member_of;
 pub use keys::Key;
 pub use parse::{Irregularity, IrregularityKind, PythonDocument, PythonTexts, parse, parse_python};
 pub use scan::is_valid_ascii;

@@ -8,13 +8,24 @@
 use super::LostDetails;
 
 impl LostDetails {
+    /// Offset of the first number with lost digits, without regard to the one at `excused`.
+    pub fn digits_except(&self, excused: usize) -> Option<usize> {
+        match self.digits {
+            Some(at) if at == excused => self.more_digits,
+            other => other,
+        }
+    }
+
     /// Notes the loss when the number `literal` at `offset` was written as `written`.
     pub(super) fn note_number(&mut self, offset: usize, literal: &[u8], written: &[u8]) {
         if literal == written {
             return;
         }
         if !same_decimal(literal, written) {
-            self.digits.get_or_insert(offset);
+            match self.digits {
+                None => self.digits = Some(offset),
+                Some(_) => drop(self.more_digits.get_or_insert(offset)),
+            }
         } else if one_byte_apart(literal, written) {
             self.spelling.get_or_insert(offset);
         }
@@ -146,6 +157,18 @@ mod tests {
         let (_, lost) = canonicalize_closely(text).unwrap();
         assert_eq!(lost.spelling, Some(1));
         assert_eq!(lost.digits, Some(18));
+    }
+
+    #[test]
+    fn one_number_can_be_excused() {
+        let text = br#"{"a":1700000000000000001,"b":1,"c":0.30000000000000003,"d":1e-400}"#;
+        let (_, lost) = canonicalize_closely(text).unwrap();
+        assert_eq!((lost.digits, lost.more_digits), (Some(5), Some(35)));
+        assert_eq!(lost.digits_except(5), Some(35));
+        assert_eq!(lost.digits_except(35), Some(5));
+        assert_eq!(lost.digits_except(31), Some(5));
+        let (_, lost) = canonicalize_closely(b"1700000000000000001").unwrap();
+        assert_eq!(lost.digits_except(0), None);
     }
 
     #[test]

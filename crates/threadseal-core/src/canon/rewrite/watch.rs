@@ -41,6 +41,11 @@ impl<'a> Part<'_, 'a> {
         self.text.get(self.value.clone()).unwrap_or_default()
     }
 
+    /// Where it begins in the text.
+    pub fn offset(&self) -> usize {
+        self.value.start
+    }
+
     /// In canonical form.
     pub fn canonical(&mut self) -> Option<&[u8]> {
         let rest = self.text.get(*self.copied..self.value.end)?;

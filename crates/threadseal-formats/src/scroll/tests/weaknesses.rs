@@ -147,11 +147,19 @@ fn weakness_4_a_body_that_is_not_what_its_hash_says_is_tampered() {
 // T-SCR-05
 #[test]
 fn weakness_5_digits_that_no_hash_covers_are_partial() {
-    let text = String::from_utf8(array(&chain(1, Some(1)))).unwrap();
-    let changed = text.replace("1700000000000000000", "1700000000000000001");
+    let amount = |digits: &str| {
+        let mut chain = chain(1, Some(1));
+        let number = json::parse(digits.as_bytes()).unwrap();
+        edit(&mut chain, 0, "amount", Some(number));
+        reseal(&mut chain, 0, Some(1));
+        String::from_utf8(array(&chain)).unwrap()
+    };
+    let text = amount("100000000000000000000");
+    let changed = text.replace("100000000000000000000", "100000000000000000001");
+    assert_ne!(changed, text);
     let outcome = judged(changed.as_bytes(), &[1]);
     is(&outcome, Partial, "number_inexact");
-    let at = changed.find("1700000000000000001").unwrap() as u64;
+    let at = changed.find("100000000000000000001").unwrap() as u64;
     assert_eq!(outcome.report.findings[0].bytes.unwrap()[0], at);
     assert_eq!(compat(&outcome)["ok"], true);
     let accepted = judged_with(changed.as_bytes(), &[1], |_, judging| judging.as_v01 = true);
@@ -159,6 +167,86 @@ fn weakness_5_digits_that_no_hash_covers_are_partial() {
     let respelled = text.replace("\"temperature\":1,", "\"temperature\":1.0,");
     assert_ne!(respelled, text);
     is(&judged(respelled.as_bytes(), &[1]), Verified, "");
+}
+
+// T-SCR-34
+#[test]
+fn digits_of_a_timestamp_that_no_double_keeps_are_listed_and_count_for_nothing() {
+    let text = String::from_utf8(array(&chain(1, Some(1)))).unwrap();
+    let strict = |text: &str| {
+        judged_with(text.as_bytes(), &[1], |options, _| {
+            options.strict_digits = true;
+        })
+    };
+    for written in [
+        "1700000000000000001",
+        "1700000000000000127",
+        "1699999999999999900",
+    ] {
+        let changed = text.replace("1700000000000000000", written);
+        for changed in [
+            changed.clone(),
+            changed.replace("\"timestamp_ns\"", "\"timestamp\\u005fns\""),
+        ] {
+            let outcome = judged(changed.as_bytes(), &[1]);
+            is(&outcome, Verified, "timestamp_inexact");
+            assert!(outcome.verified.is_some());
+            let listed = format!("timestamp_ns={written} (turn 0; covered: 1700000000000000000)");
+            assert_eq!(outcome.report.unauthenticated, [listed]);
+            let at = changed.find(written).unwrap() as u64;
+            assert_eq!(outcome.report.findings[0].bytes.unwrap()[0], at);
+            is(&strict(&changed), Partial, "number_inexact");
+            // Age is judged by the covered value.
+            for (limit, verdict) in [
+                (1_700_000_000_000_000_000, Verified),
+                (1_700_000_000_000_000_001, RolledBack),
+            ] {
+                let aged = judged_with(changed.as_bytes(), &[1], |options, _| {
+                    options.not_before_ns = Some(limit);
+                });
+                assert_eq!(aged.report.verdict, verdict, "{written} {limit}");
+            }
+        }
+    }
+    // Other spellings, other places and other doubles are as before.
+    for (written, verdict, code) in [
+        ("1700000000000000000.5", Partial, "number_inexact"),
+        ("1.700000000000000001e18", Partial, "number_inexact"),
+        ("1700000000000000129", Tampered, "hash_wrong"),
+    ] {
+        let changed = text.replace("1700000000000000000", written);
+        is(&judged(changed.as_bytes(), &[1]), verdict, code);
+    }
+    let mut nested = chain(1, Some(1));
+    let inner = json::parse(br#"{"timestamp_ns":1700000000000000000}"#).unwrap();
+    edit(&mut nested, 0, "more", Some(inner));
+    reseal(&mut nested, 0, Some(1));
+    let nested = String::from_utf8(array(&nested)).unwrap();
+    let nested = nested.replacen("1700000000000000000", "1700000000000000001", 1);
+    assert!(nested.contains("\"more\":{\"timestamp_ns\":1700000000000000001}"));
+    is(&judged(nested.as_bytes(), &[1]), Partial, "number_inexact");
+    let both = nested.replace("1700000000000000000", "1700000000000000003");
+    let outcome = judged(both.as_bytes(), &[1]);
+    is(&outcome, Partial, "number_inexact");
+    assert_eq!(outcome.report.unauthenticated.len(), 1);
+}
+
+// T-SCR-34
+#[test]
+fn a_report_lists_few_of_many_timestamps_and_counts_the_others() {
+    let text = String::from_utf8(array(&chain(40, Some(1)))).unwrap();
+    let changed = text.replace("1700000000000000000", "1700000000000000001");
+    let outcome = judged(changed.as_bytes(), &[1]);
+    is(&outcome, Verified, "timestamp_inexact");
+    let listed = &outcome.report.unauthenticated;
+    assert_eq!(listed.len(), 17);
+    let written = "timestamp_ns=1700000000000000001";
+    let covered = "covered: 1700000000000000000";
+    assert_eq!(listed[15], format!("{written} (turn 15; {covered})"));
+    assert_eq!(listed[16], "timestamp_ns=… (24 more turns)");
+    let findings = outcome.report.findings.iter();
+    let inexact = findings.filter(|found| found.code == "timestamp_inexact");
+    assert_eq!(inexact.count(), 1);
 }
 
 // T-SCR-06
