@@ -319,7 +319,7 @@ impl Verifier {
         let pairs = found.files.iter().zip(results);
         let no_record = pairs.filter(|(_, seen)| match seen {
             FileResult::PassedOver => true,
-            // Evidence against the file itself says enough.
+            // Evidence against the file itself is enough.
             FileResult::Reports(reports) => reports
                 .iter()
                 .all(|report| report.record.is_none() && !report.verdict.is_evidence()),
