@@ -109,13 +109,14 @@ impl<'a> SealedLines<'a> {
         Ok(!leaves.is_empty() && (begins || known * 2 >= leaves.len()))
     }
 
-    /// Are at least half of the lines of the file sealed ones, and at least [`SHARED_LINES`] of
-    /// them? A line that is repeated counts once: a new log may repeat one of the moved log.
+    /// Are at least half of the lines of the file sealed ones, or half of the sealed ones in it, and at
+    /// least [`SHARED_LINES`] of them? A line that is repeated counts once: a new log may repeat one of
+    /// the moved log.
     fn shares_lines(&self, file: &RegularFile) -> Result<bool, Error> {
         let sealed: HashSet<&Digest> = self.leaves.iter().collect();
         let leaves: HashSet<Digest> = leaves_of(file)?.into_iter().collect();
         let known = leaves.iter().filter(|leaf| sealed.contains(*leaf)).count();
-        Ok(known >= SHARED_LINES && known * 2 >= leaves.len())
+        Ok(known >= SHARED_LINES && (known * 2 >= leaves.len() || known * 2 >= sealed.len()))
     }
 
     /// Is a sealed line among the first lines of the file?

@@ -334,7 +334,10 @@ impl Verifier {
         let pairs = found.files.iter().zip(results);
         let no_record = pairs.filter(|(_, seen)| match seen {
             FileResult::PassedOver => true,
-            FileResult::Reports(reports) => reports.iter().all(|report| report.record.is_none()),
+            // Evidence against the file itself is enough.
+            FileResult::Reports(reports) => reports
+                .iter()
+                .all(|report| report.record.is_none() && !report.verdict.is_evidence()),
             _ => false,
         });
         let paths = no_record.map(|(file, _)| file.path.clone());

@@ -353,9 +353,10 @@ fn a_log_that_was_moved_with_its_seals_excuses_no_change_of_its_earlier_place() 
         let rest = whole.split_inclusive('\n').skip(from);
         rest.collect::<String>()
     };
+    let others = |name: &str| whole.replace("\"n\"", &format!("\"{name}\""));
     let edits = [
         ("the first lines", whole.replacen("\"n\"", "\"m\"", 5)),
-        ("lines in front", format!("{OTHER}{whole}")),
+        ("lines in front", others("x") + &others("y") + &whole),
         ("cut at the front", first(10)),
         ("a late line", whole.replace("29", "92")),
     ];

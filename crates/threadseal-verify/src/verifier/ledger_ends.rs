@@ -17,7 +17,7 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use threadseal_core::record::{ExpectedHead, Head};
-use threadseal_core::report::{Format, Profile, Verdict};
+use threadseal_core::report::{FindingCode, Format, Profile, Report, Verdict};
 
 /// Verifies each ledger again whose only gap is its end, where the record beside it seals that end.
 ///
@@ -38,10 +38,9 @@ pub(super) fn hold(
     let ends: BTreeMap<PathBuf, Head> = ends.into_iter().flatten().collect();
     let pairs = candidates.par_iter().zip(seen.par_iter_mut());
     pairs.for_each(|(candidate, seen)| {
-        let is_open = |verdict| matches!(verdict, Verdict::Open | Verdict::Consistent);
         let reports = seen.reports();
         if let Some(end) = ends.get(&candidate.path)
-            && reports.iter().all(|report| is_open(report.verdict))
+            && reports.iter().all(lacks_its_end)
         {
             let request = VerifyRequest {
                 expect_head: Some(ExpectedHead::Head(*end)),
@@ -54,13 +53,20 @@ pub(super) fn hold(
     Ok(())
 }
 
+/// Is the end of a ledger all that is unknown, or known to be gone by its index?
+fn lacks_its_end(report: &Report) -> bool {
+    let mut findings = report.findings.iter();
+    matches!(report.verdict, Verdict::Open | Verdict::Consistent)
+        || findings.any(|found| found.code == FindingCode::RecordsLost)
+}
+
 /// The ledger of which the transcript `candidate` seals the end, and where that is.
 fn end_named(
     context: &Context,
     candidate: &Candidate,
     seen: &FileResult,
 ) -> Result<Option<(PathBuf, Head)>, VerifyError> {
-    let whole = |report: &&threadseal_core::report::Report| {
+    let whole = |report: &&Report| {
         report.verdict == Verdict::Verified
             && report.format == Format::Transcript
             && report.profile == Profile::Native

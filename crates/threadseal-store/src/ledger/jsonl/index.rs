@@ -32,6 +32,8 @@ const COMPLETED: u8 = 2;
 const DURABLE: u8 = 4;
 /// Entries that are read at once, and the number of them between two syncs.
 pub(super) const PAGE: u64 = 1024;
+/// Bytes that are read at once where every entry is looked at.
+const BLOCK_BYTES: usize = 1024 * SLOT_BYTES;
 
 /// The facts about one record in the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -202,7 +204,7 @@ impl Index {
     /// Where the first header or entry begins that no writer of this run put there. A loss of power
     /// leaves zeros and parts of entries; neither is one.
     pub(super) fn first_foreign(&self) -> Result<Option<u64>, Error> {
-        let (mut page, mut number) = (vec![0; PAGE as usize * SLOT_BYTES], 0);
+        let (mut page, mut number) = (vec![0; BLOCK_BYTES], 0);
         loop {
             let count = sys::read_full_at(&*self.file, &mut page, SLOT * number)
                 .map_err(self.fail("read"))?;
