@@ -417,7 +417,6 @@ pub struct Report {
     /// The exact answers of the first implementations, by their names.
     pub compat: BTreeMap<&'static str, Compat>,
     /// The claim of the converter that made the record of another one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub conversion: Option<Box<Conversion>>,
 }
 
@@ -435,7 +434,8 @@ impl Serialize for Report {
         fn text(value: Option<impl fmt::Display>) -> Option<String> {
             value.map(|value| value.to_string())
         }
-        let mut members = serializer.serialize_struct("Report", 15)?;
+        let count = 15 + usize::from(self.conversion.is_some());
+        let mut members = serializer.serialize_struct("Report", count)?;
         members.serialize_field("path", &self.path)?;
         members.serialize_field("format", &self.format)?;
         members.serialize_field("profile", &self.profile)?;
@@ -451,6 +451,9 @@ impl Serialize for Report {
         members.serialize_field("trust", &text(self.trust))?;
         members.serialize_field("stats", &self.stats)?;
         members.serialize_field("compat", &self.compat)?;
+        if let Some(conversion) = &self.conversion {
+            members.serialize_field("conversion", conversion)?;
+        }
         members.end()
     }
 }
@@ -730,7 +733,7 @@ mod tests {
     }
 
     proptest! {
-        // T-CMD-16
+        // T-CMD-19
         #[test]
         fn a_report_with_a_failed_check_is_never_verified_and_no_call_raises_a_verdict(
             calls in calls()

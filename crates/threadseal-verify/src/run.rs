@@ -467,7 +467,7 @@ mod tests {
         .unwrap();
     }
 
-    // T-CMD-18
+    // T-CMD-21
     #[test]
     fn a_file_that_vanished_is_an_error_only_where_it_was_a_record() {
         let folder = tempfile::tempdir().unwrap();

@@ -177,7 +177,7 @@ fn a_document_ahead_of_its_known_head_gets_no_number_twice_and_its_head_is_publi
     sandbox.sh("seal a.md").fails_with("hint: remove the seal");
 }
 
-// T-CMD-16
+// T-CMD-19
 #[test]
 fn a_document_that_is_newer_than_the_log_fails_no_check() {
     let sandbox = ready();

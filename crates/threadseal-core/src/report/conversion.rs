@@ -6,7 +6,7 @@
 //! ```
 //! It is shown wherever the record is, and no verdict depends on it.
 
-use super::{Format, Verdict, as_text};
+use super::{Format, Verdict};
 use crate::canon::json::Value;
 use crate::digest::Digest;
 use crate::key::PublicKey;
@@ -45,6 +45,16 @@ pub struct Conversion {
     /// The key of the converter; absent where it did not sign.
     #[serde(serialize_with = "did_text")]
     pub by: Option<PublicKey>,
+}
+
+fn as_text<T: fmt::Display, S: Serializer>(
+    value: &Option<T>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => serializer.collect_str(value),
+        None => serializer.serialize_none(),
+    }
 }
 
 fn digest_text<S: Serializer>(digest: &Digest, serializer: S) -> Result<S::Ok, S::Error> {

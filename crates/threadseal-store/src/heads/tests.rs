@@ -267,7 +267,7 @@ fn a_head_names_the_newest_first_lines_and_each_earlier_one_finds_its_record() {
     }
 }
 
-// T-CMD-17
+// T-CMD-20
 #[test]
 fn a_head_beyond_a_bound_is_refused_before_its_seal_is_made() {
     let heads = MemoryHeadStore::default();

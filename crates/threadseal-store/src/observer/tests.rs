@@ -252,7 +252,7 @@ fn known_head(bench: &Bench, seal: &ObservedSeal) -> Option<threadseal_core::rec
     known.map(|known| known.head)
 }
 
-// T-CMD-17
+// T-CMD-20
 #[test]
 fn a_seal_file_keeps_room_for_the_next_seal() {
     let limit = MAX_SEAL_FILE_BYTES as u64;

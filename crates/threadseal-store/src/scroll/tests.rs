@@ -100,7 +100,7 @@ fn a_scroll_goes_on_where_it_was_left() {
     assert_eq!(bench.open().unwrap().scroll.tip().head, head);
 }
 
-// T-CMD-17
+// T-CMD-20
 #[test]
 fn a_signer_too_many_is_refused_before_anything_is_written() {
     let bench = Bench::new();

@@ -244,7 +244,7 @@ fn what_is_asked_for_as_verified_is_written_whole_or_not_at_all() {
     ran.stderr.has("unknown_signer");
 }
 
-// T-STO-31
+// T-STO-33
 #[test]
 fn no_ledger_with_evidence_against_it_is_exported() {
     let sandbox = ready();

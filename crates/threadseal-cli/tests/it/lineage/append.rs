@@ -255,7 +255,7 @@ fn a_lineage_with_a_key_that_this_home_made_verifies_at_once() {
     assert!(!nowhere.home().exists());
 }
 
-// T-CMD-17
+// T-CMD-20
 #[test]
 fn a_tick_that_no_log_holds_is_refused_before_anything_is_signed() {
     let sandbox = ready();

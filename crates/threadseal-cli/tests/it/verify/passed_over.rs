@@ -243,7 +243,7 @@ fn a_file_beside_the_signed_head_of_a_ledger_is_that_ledger() {
     }
 }
 
-// T-SCR-34
+// T-SCR-40
 #[test]
 fn a_scroll_with_one_changed_bit_is_not_passed_over() {
     for (name, count, more) in [
@@ -291,7 +291,7 @@ fn a_scroll_with_one_changed_bit_is_not_passed_over() {
 }
 
 /// (no attack) Logs of other programs have some members of a turn, too.
-// T-SCR-35
+// T-SCR-41
 #[test]
 fn a_log_with_members_of_a_turn_stays_a_log() {
     let sandbox = ready();
