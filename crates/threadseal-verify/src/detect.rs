@@ -258,7 +258,7 @@ pub fn is_checkpoint(file: &RegularFile) -> Result<bool, VerifyError> {
 }
 
 /// Does a file that is called a checkpoint have the content of one of another program: an archive or
-/// a pickled object, as models of PyTorch, or HDF5?
+/// a pickled object, as some programs save models, or HDF5?
 fn is_of_other_program(file: &RegularFile) -> Result<bool, VerifyError> {
     let head = probe(file, 0)?;
     Ok(match head.as_slice() {
