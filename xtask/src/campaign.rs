@@ -1,7 +1,7 @@
 //! `cargo xtask campaign [--only NAME]… [--fuzz-seconds N]`: the full runs of which the gate takes a share.
 //!
 //! ```text
-//! sweep ─► faults ─► migrate-sim ─► fleet ─► fuzz ─► bench     one after the other, also after a failure
+//! sweep ─► faults ─► histories ─► migrate-sim ─► fleet ─► fuzz ─► bench     one after the other, also after a failure
 //! ```
 
 use crate::console::Fallible;
@@ -12,6 +12,9 @@ use threadseal_store::clock::{Clock as _, SystemClock};
 
 /// A run by its name; it gives true when all held.
 type Step = (&'static str, Box<dyn Fn() -> Fallible<bool>>);
+
+/// Histories of each kind.
+const HISTORIES: &str = "10000";
 
 /// Seconds for each fuzz target where no number is given.
 const FUZZ_SECONDS: u64 = 60;
@@ -43,6 +46,7 @@ fn all_steps(fuzz_seconds: u64) -> Vec<Step> {
     vec![
         ("sweep", Box::new(|| crate::sweep::run(&[]))),
         ("faults", Box::new(faults)),
+        ("histories", Box::new(histories)),
         ("migrate-sim", Box::new(|| crate::migrate::run(&[]))),
         ("fleet", Box::new(|| crate::fleet::run(&[]))),
         ("fuzz", Box::new(move || fuzz(fuzz_seconds))),
@@ -102,6 +106,17 @@ fn faults() -> Fallible<bool> {
     command
         .args(words.split(' '))
         .env("THREADSEAL_WHOLE_SWEEPS", "1")
+        .current_dir(crate::console::root());
+    Ok(command.status()?.success())
+}
+
+/// Plays ten thousand honest and as many dishonest histories: a test run plays 200 of each.
+fn histories() -> Fallible<bool> {
+    let words = "test --workspace --all-features --test it -- histories:: --nocapture";
+    let mut command = Command::new("cargo");
+    command
+        .args(words.split(' '))
+        .env("THREADSEAL_HISTORIES", HISTORIES)
         .current_dir(crate::console::root());
     Ok(command.status()?.success())
 }
@@ -216,7 +231,15 @@ mod tests {
             let steps = select(all_steps(1), only)?;
             Ok(steps.iter().map(|(name, _)| *name).collect())
         };
-        let all = ["sweep", "faults", "migrate-sim", "fleet", "fuzz", "bench"];
+        let all = [
+            "sweep",
+            "faults",
+            "histories",
+            "migrate-sim",
+            "fleet",
+            "fuzz",
+            "bench",
+        ];
         assert_eq!(names(&[]).unwrap(), all);
         assert_eq!(names(&["fuzz", "sweep"]).unwrap(), ["sweep", "fuzz"]);
         assert!(names(&["fuzz", "nothing"]).is_err());

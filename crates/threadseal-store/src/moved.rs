@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
 use threadseal_core::merkle::{self, leaf_hash};
+use threadseal_core::record::RecordId;
 use threadseal_formats::transcript::log::{FIRST_LINES, LogReader};
 use threadseal_formats::transcript::observed::{self, SealFile};
 
@@ -41,6 +42,8 @@ pub struct SealedLines<'a> {
     root: Digest,
     /// Leaves of the first lines, or of all.
     leaves: &'a [Digest],
+    /// The record, where its seals are in the place.
+    record: Option<RecordId>,
 }
 
 impl<'a> SealedLines<'a> {
@@ -51,6 +54,7 @@ impl<'a> SealedLines<'a> {
             size: last.head.size,
             root: last.root,
             leaves: &seals.leaves,
+            record: Some(seals.record),
         })
     }
 
@@ -60,6 +64,7 @@ impl<'a> SealedLines<'a> {
             size: known.head.size,
             root: known.root?,
             leaves: &known.aliases,
+            record: None,
         })
     }
 
@@ -77,7 +82,10 @@ impl<'a> SealedLines<'a> {
         }
         // A neighbour that cannot be read is not the moved log.
         let found = neighbours(host, log).into_iter();
-        let mut held = found.filter(|path| self.are_in(host, path).unwrap_or(false));
+        let is_moved = |path: &PathBuf| {
+            self.are_in(host, path).unwrap_or(false) && !self.has_own_seals(host, path)
+        };
+        let mut held = found.filter(is_moved);
         let moved = held.next();
         match &moved {
             Some(moved)
@@ -87,6 +95,14 @@ impl<'a> SealedLines<'a> {
             }
             _ => Ok(moved),
         }
+    }
+
+    /// Are seals of this record beside the file, too? Then the ones in the place are a copy, and no
+    /// log left them.
+    fn has_own_seals(&self, host: &Host, path: &Path) -> bool {
+        let bytes = read_seal_file(host, &seal_path(path)).ok().flatten();
+        let seals = bytes.and_then(|bytes| observed::parse(&bytes).ok());
+        self.record.is_some() && seals.map(|seals| seals.record) == self.record
     }
 
     fn has_first_lines_only(&self) -> bool {

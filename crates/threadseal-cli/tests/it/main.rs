@@ -22,6 +22,7 @@ mod frame;
 mod frozen;
 mod graph;
 mod half_ended;
+mod histories;
 mod home_clones;
 mod key_events;
 mod key_ids;

@@ -116,7 +116,7 @@ fn a_rewritten_document_is_the_next_version_and_nothing_is_missing() {
 
 /// Record and number of the head in the output of `seal --json`.
 fn sealed_as(sandbox: &Sandbox, name: &str) -> (String, u64) {
-    let head = &sandbox.json(format!("seal {name}"))["results"][0]["head"];
+    let head = &sandbox.json(format!("seal --inline {name}"))["results"][0]["head"];
     let mut parts = head.text().split(':').map(str::to_owned);
     let record = parts.next().unwrap();
     (record, parts.next().unwrap().parse().unwrap())

@@ -127,7 +127,7 @@ fn records_in_a_database_are_reported_without_its_password() {
         &format!("ledger list {url}"),
         &format!("ledger head {url} --run r1"),
         &format!("fsck {url}"),
-        &format!("prune --yes {url} --run r1 --reason done"),
+        &format!("prune --yes {url} --run r1 --older-than 0h --reason done"),
     ];
     for command in commands {
         for more in ["", "--json"] {

@@ -66,6 +66,12 @@ fn whole(
         let ledgers = ledger::verify_store(context, &*ledgers, url)?;
         return Ok(vec![FileResult::Reports(ledgers)]);
     }
+    // Before anything is listed: what is sealed meanwhile may be newer than a list.
+    let mut before = BTreeSet::new();
+    for kind in [RecordKind::Ledger, RecordKind::Transcript] {
+        let sealed = gone::sealed_in(context, kind, (url, own.as_deref()))?;
+        before.extend(sealed.iter().map(|stored| stored.head.record));
+    }
     let (mut reports, mut here) = ledger::verify_runs(context, &*ledgers, url)?;
     reports.extend(ledger::strays(context, &*ledgers, url)?);
     let lineages = stored_lineage::read(context, url, None)?;
@@ -88,6 +94,7 @@ fn whole(
     if !is_unread {
         gone.extend(gone_of(RecordKind::Transcript)?);
     }
+    gone.retain(|report| report.record.is_some_and(|record| before.contains(&record)));
     seen.push(FileResult::Reports(gone));
     Ok(seen)
 }

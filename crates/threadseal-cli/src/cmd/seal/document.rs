@@ -19,7 +19,7 @@ use threadseal_core::error::ErrorKind;
 use threadseal_core::key::{KeyId, KeyUsage, LocalSigner, Signer as _};
 use threadseal_core::limits::MAX_DOCUMENT_BYTES;
 use threadseal_core::record::{Head, RecordId};
-use threadseal_core::report::{FindingCode, Profile, Report, SignerReport, SignerStatus};
+use threadseal_core::report::{FindingCode, Profile, Report, SignerReport, SignerStatus, Verdict};
 use threadseal_formats::document::{
     self, DocumentKind, MAX_BESIDE_BYTES, NativeSealing, Options, RyeSigning, is_beside,
     sign_beside, sign_native, sign_rye,
@@ -83,6 +83,16 @@ fn seal_natively(
         Beside::OfDocument(seal) => Some(seal),
     };
     let is_inside = is_inside && beside.is_none();
+    // What is not readable as its kind would be reported as such in spite of its seal.
+    if !is_inside && inside.verdict == Verdict::Malformed {
+        let fault = inside.findings.first();
+        let why = match std::str::from_utf8(&bytes) {
+            Err(_) => "it is not UTF-8".to_owned(),
+            Ok(_) => fault.map_or_else(String::new, |fault| fault.message.clone()),
+        };
+        let text = format!("not a document of its kind: {why}; hint: --detached seals it as a log");
+        return Err(Failure::new(text));
+    }
     let before = match &beside {
         Some(seal) => look_beside(sealing, &bytes, seal, kind)?,
         None => inside,

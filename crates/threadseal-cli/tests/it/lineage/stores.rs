@@ -236,7 +236,7 @@ fn a_lineage_that_was_removed_from_a_store_is_missing() {
 #[test]
 fn an_agent_that_was_pruned_or_moved_is_not_missing() {
     let filled = Filled::new("sqlite:agents.db", Vec::new());
-    filled.ok("prune sqlite:agents.db --agent sorter");
+    filled.ok("prune --yes --older-than 0h sqlite:agents.db --agent sorter");
     filled.ok("verify sqlite:agents.db");
     filled.ok("lineage verify sqlite:agents.db");
     filled.ok("verify agents.db");

@@ -212,7 +212,7 @@ fn a_store_of_objects_in_a_folder_is_looked_into_where_this_host_sealed_there() 
 fn the_place_of_a_pruned_ledger_may_have_any_file() {
     let sandbox = beside_a_good_document();
     ledger(&sandbox, "file:d/runs");
-    sandbox.ok("prune file:d/runs --run r1");
+    sandbox.ok("prune --yes --older-than 0h file:d/runs --run r1");
     sandbox.write("d/runs/ledger_r1.txt", "a note");
     sandbox.ok("verify d");
 }
@@ -284,7 +284,10 @@ fn a_scroll_with_one_changed_bit_is_not_passed_over() {
             "{name}: {} passed over",
             output["passed_over"]
         );
-        let good = |report: &&Value| report["verdict"] == "verified";
+        // The digits of a timestamp that no double keeps are listed, and count for nothing.
+        let good = |report: &&Value| {
+            report["verdict"] == "verified" && report["unauthenticated"].list().is_empty()
+        };
         let good: Vec<&Value> = output["results"].list().iter().filter(good).collect();
         assert!(good.is_empty(), "{name}: {good:#?}");
     }

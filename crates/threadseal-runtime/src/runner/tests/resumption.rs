@@ -109,6 +109,9 @@ fn a_step_ledger_is_missed_and_held_against_the_end_that_names_it() {
     scene.forget_heads();
     scene.refuses(&thread, "is missing");
     fs::write(&path, lines(&whole, whole.lines().count() - 1)).unwrap();
+    scene.refuses(&thread, "rolled_back");
+    // Without its index, too.
+    fs::remove_file(path.with_extension("index")).unwrap();
     scene.refuses(&thread, "truncated");
     let other = scene.run(READS).thread;
     fs::copy(scene.ledger(&other), &path).unwrap();
@@ -266,6 +269,7 @@ fn a_call_that_only_the_ledger_knows_is_named_and_not_repeated() {
     fs::write(&path, before(scene.text(&path), "tool_call_start").0).unwrap();
     let (kept, rest) = before(scene.text(&ledger), "\"tool_call\"");
     fs::write(&ledger, kept + &lines(&rest, 1)).unwrap();
+    fs::remove_file(ledger.with_extension("index")).unwrap();
     scene.as_if_killed(&first);
     let engine = scene.elsewhere(GLADLY);
     let unresolved = engine.recover(&first).unwrap().unresolved;

@@ -1,0 +1,84 @@
+//! Random histories of records, played with the command: honest ones are never accused, and after
+//! a dishonest act no record passes.
+//!
+//! ```text
+//! seed ─► honest steps ─► each record is judged after each step       never exit 1
+//!                     └─► one act of an attacker ─► judged again      never exit 0
+//! ```
+//! [`world`] holds the records of a history and judges them, [`honest`] changes them as their owner
+//! does, [`attack`] as only an attacker does. A failure names the seed and all steps:
+//! `THREADSEAL_HISTORY=SEED` plays that history alone, `THREADSEAL_HISTORIES=N` plays N of each kind.
+
+mod attack;
+mod honest;
+mod world;
+
+use crate::sandbox::option_env;
+use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use world::World;
+
+/// Histories of each kind, if no number is asked for.
+const HISTORIES: u64 = 200;
+
+/// Plays a history for each seed, and fails with all that failed.
+fn play(history: fn(&mut World)) {
+    let number = |name| option_env(name).map(|text| text.to_str().unwrap().parse().unwrap());
+    let seeds: Vec<u64> = match number("THREADSEAL_HISTORY") {
+        Some(seed) => vec![seed],
+        None => (0..number("THREADSEAL_HISTORIES").unwrap_or(HISTORIES)).collect(),
+    };
+    let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let mut world = World::new(*seed);
+            let played = catch_unwind(AssertUnwindSafe(|| history(&mut world)));
+            if played.is_err() {
+                let steps = world.steps.join("\n  ");
+                failed
+                    .lock()
+                    .unwrap()
+                    .push(format!("history {seed}:\n  {steps}"));
+            }
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(work);
+        }
+    });
+    let failed = failed.into_inner().unwrap();
+    assert!(
+        failed.is_empty(),
+        "{} of {} failed\n{}",
+        failed.len(),
+        seeds.len(),
+        failed.join("\n")
+    );
+}
+
+// T-HIS-01
+#[test]
+fn an_honest_history_is_never_accused() {
+    play(|world| {
+        for _ in 0..world.random.below(8) + 4 {
+            honest::step(world);
+            world.judge();
+        }
+    });
+}
+
+// T-HIS-02
+#[test]
+fn after_a_dishonest_act_no_record_passes() {
+    play(|world| {
+        for _ in 0..world.random.below(4) + 2 {
+            honest::step(world);
+        }
+        world.judge();
+        attack::strike(world);
+    });
+}
