@@ -238,6 +238,9 @@ impl Sealing<'_> {
         };
         let known = host.heads.fetch(&stripped.record)?;
         let is_log = known.is_some_and(|known| known.kind == RecordKind::Observed);
+        if host.heads.pruned(&stripped.record)?.is_some() {
+            return Ok(false);
+        }
         let Some(earlier) = stripped.sealed_at.filter(|_| is_log && !stripped.certain) else {
             return Ok(false);
         };

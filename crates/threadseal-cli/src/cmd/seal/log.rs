@@ -59,7 +59,7 @@ fn native(sealing: &Sealing<'_>) -> Result<LocalSigner, Failure> {
 /// Ends the record of the log, with the reason for it, so that a new one can begin.
 fn restart(sealing: &Sealing<'_>, path: &Path, native: &LocalSigner) -> Result<(), Failure> {
     let (host, log) = (&sealing.host, &*led_to(&*sealing.host.fs, path));
-    let seals = seal_path(log);
+    let seals = seals_of(sealing, log)?;
     let lock = match host.fs.metadata(&seals) {
         Ok(_) => Some(WriterLock::acquire_within(
             Arc::clone(&host.fs),
@@ -104,6 +104,20 @@ fn restart(sealing: &Sealing<'_>, path: &Path, native: &LocalSigner) -> Result<(
         tombstones::drop_all(&*host.fs, &seals, &[])?;
     }
     Ok(())
+}
+
+/// The seals of the log: beside it, or in the place from which it was moved without them.
+fn seals_of(sealing: &Sealing<'_>, log: &Path) -> Result<PathBuf, Failure> {
+    let (host, beside) = (&sealing.host, seal_path(log));
+    if host.fs.metadata(&beside).is_ok() {
+        return Ok(beside);
+    }
+    let file = open_regular(&*host.fs, log)?;
+    let earlier = examine::stripped_of(&file, host)?.and_then(|found| found.sealed_at);
+    let is_gone = |earlier: &PathBuf| host.fs.symlink_metadata(earlier).is_err();
+    let earlier = earlier.filter(is_gone).map(|earlier| seal_path(&earlier));
+    let is_there = |seals: &PathBuf| host.fs.metadata(seals).is_ok();
+    Ok(earlier.filter(is_there).unwrap_or(beside))
 }
 
 /// The place of the old seals of a record in the home: they still prove what they cover.

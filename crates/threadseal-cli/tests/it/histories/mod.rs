@@ -66,8 +66,9 @@ fn an_honest_history_is_never_accused() {
     play(|world| {
         for _ in 0..world.random.below(8) + 4 {
             honest::step(world);
-            world.judge();
+            world.judge_one();
         }
+        world.judge();
     });
 }
 
