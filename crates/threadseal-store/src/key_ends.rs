@@ -129,7 +129,7 @@ mod tests {
 
     // T-KLOG-48
     #[test]
-    fn a_key_ends_only_while_nobody_seals_and_comes_to_its_turn_among_many() {
+    fn a_key_ends_only_while_no_process_seals_and_comes_to_its_turn_among_many() {
         const WRITERS: usize = 4;
         const ENDS: usize = 20;
         let home = tempfile::tempdir().unwrap();

@@ -110,7 +110,7 @@ impl Filled {
         let one = self.json(format!("lineage verify {store}#sorter"));
         assert_eq!(one["results"].list().len(), 1, "{one:#}");
         self.exits(2, format!("lineage inspect {store}"));
-        self.exits(2, format!("lineage verify {store}#nobody"));
+        self.exits(2, format!("lineage verify {store}#unknown"));
         self.ok(format!("verify --all {store}"));
         // A home that knows nothing has nothing to miss, and trusts no key of it.
         let other = ready();
