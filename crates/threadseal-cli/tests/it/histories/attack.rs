@@ -268,12 +268,7 @@ fn roll_back(world: &mut World, index: usize) -> bool {
     if earlier == record.content(&world.sandbox) {
         return false;
     }
-    for path in record.files(&world.sandbox) {
-        match path.is_dir() {
-            true => fs::remove_dir_all(path).unwrap(),
-            false => fs::remove_file(path).unwrap(),
-        }
-    }
+    record.remove(&world.sandbox);
     put(&earlier);
     world.note(format!("attack: {} is rolled back", record.name));
     true

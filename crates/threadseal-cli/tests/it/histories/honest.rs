@@ -416,12 +416,7 @@ fn copy_and_look(world: &mut World, index: usize) {
 fn restore(world: &mut World, index: usize) {
     let record = world.records[index].clone();
     let content = record.content(&world.sandbox);
-    for path in record.files(&world.sandbox) {
-        match path.is_dir() {
-            true => fs::remove_dir_all(path).unwrap(),
-            false => fs::remove_file(path).unwrap(),
-        }
-    }
+    record.remove(&world.sandbox);
     put(&content);
     world.note(format!("{} is restored", record.name));
 }

@@ -173,6 +173,16 @@ impl Record {
         paths.filter(|path| path.exists()).collect()
     }
 
+    /// Removes the files of the record.
+    pub(super) fn remove(&self, sandbox: &Sandbox) {
+        for path in self.files(sandbox) {
+            match path.is_dir() {
+                true => fs::remove_dir_all(path).unwrap(),
+                false => fs::remove_file(path).unwrap(),
+            }
+        }
+    }
+
     /// All files of the record with their bytes.
     pub(super) fn content(&self, sandbox: &Sandbox) -> Vec<(PathBuf, Vec<u8>)> {
         let files = self.files(sandbox).into_iter();
