@@ -16,7 +16,7 @@ const ORDERED: [&str; 4] = [
 ];
 
 /// Crates, lowest first: each may depend only on those before it.
-const CRATES: [&str; 10] = [
+const CRATES: [&str; 11] = [
     "threadseal-testkit",
     "threadseal-core",
     "threadseal-formats",
@@ -24,6 +24,7 @@ const CRATES: [&str; 10] = [
     "threadseal-store",
     "threadseal-log",
     "threadseal-verify",
+    "threadseal-capture",
     "threadseal-runtime",
     "threadseal",
     "threadseal-cli",
