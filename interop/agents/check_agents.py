@@ -229,7 +229,7 @@ def main():
         if not set(AGENTS) <= found or scene.state() != before:
             fail(f"found {sorted(found)}, and a plan must change nothing")
         done = json.loads(scene.command("install", "--json", "--yes", *program))
-        print(f"installed: {', '.join(sorted(AGENTS))}; codex trusts {done['codex_trusts']} hooks")
+        print(f"installed: {', '.join(sorted(AGENTS))}; codex trusts {done.get('codex_trusts')} hooks")
         settings = (scene.folder / ".gemini/settings.json").read_text()
         if "// the user's own" not in settings:
             fail("the comments of the user are gone")

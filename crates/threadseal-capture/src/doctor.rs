@@ -116,17 +116,7 @@ impl Rehearsal {
         let folder = self.folder.to_string_lossy();
         let log = self.log.as_deref().map(Path::to_string_lossy);
         match self.agent {
-            Agent::Copilot => json!({
-                "sessionId": SESSION,
-                "timestamp": 1_767_225_600_000_u64,
-                "cwd": folder,
-                "transcriptPath": log,
-                "hookEventName": event,
-                "stopReason": "end_turn",
-                "toolName": "bash",
-                "toolArgs": {"command": "ls"},
-                "toolResult": {"resultType": "success", "textResultForLlm": "a.txt"},
-            }),
+            Agent::Copilot => copilot(event, &folder, log.as_deref()),
             Agent::OpenCode => json!({
                 "session_id": "ses_threadsealdoctor",
                 "hook_event_name": event,
@@ -152,6 +142,32 @@ impl Rehearsal {
             }),
         }
     }
+}
+
+/// Copilot's payloads have no name of their event, and only those at an end of a turn name the log.
+fn copilot(event: &str, folder: &str, log: Option<&str>) -> Value {
+    let mut payload = json!({
+        "sessionId": SESSION,
+        "timestamp": 1_767_225_600_000_u64,
+        "cwd": folder,
+    });
+    let more = match event {
+        "sessionStart" => json!({"source": "new", "initialPrompt": "List the files."}),
+        "userPromptSubmitted" => json!({"prompt": "List the files."}),
+        "preToolUse" | "postToolUse" => json!({
+            "toolName": "bash",
+            "toolArgs": {"command": "ls"},
+            "toolResult": {"resultType": "success", "textResultForLlm": "a.txt"},
+        }),
+        "agentStop" | "subagentStop" | "preCompact" => {
+            json!({"transcriptPath": log, "stopReason": "end_turn"})
+        }
+        _ => json!({"reason": "complete"}),
+    };
+    if let (Some(payload), Value::Object(more)) = (payload.as_object_mut(), more) {
+        payload.extend(more);
+    }
+    payload
 }
 
 fn log_name(agent: Agent) -> String {
@@ -200,7 +216,10 @@ mod tests {
         let home = folder.path().join("home");
         let rehearsal = Rehearsal::new(agent, folder.path(), &home, &RealFs).unwrap();
         let hook = InstalledHook {
-            event: "Stop".to_owned(),
+            event: match agent {
+                Agent::Copilot => "agentStop".to_owned(),
+                _ => "Stop".to_owned(),
+            },
             command: HookCommand {
                 program: program.clone(),
                 agent,

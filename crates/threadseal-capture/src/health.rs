@@ -119,6 +119,7 @@ pub fn look(agent: Agent, wish: &Wish, journal: &Journal, fs: &dyn Fs) -> AgentH
         }
     }
     if !hooks.is_empty() {
+        problems.extend(ignored(agent, wish.machine, fs));
         let silencers = silencers(agent, wish.machine, fs).into_iter();
         problems.extend(silencers.map(|text| Problem::of(agent, text)));
         problems.extend(untrusted(agent, journal, fs));
@@ -128,6 +129,19 @@ pub fn look(agent: Agent, wish: &Wish, journal: &Journal, fs: &dyn Fs) -> AgentH
         hooks,
         problems,
     }
+}
+
+/// Claude Code and Codex read strict JSON: a comment makes them ignore the whole file, without a word.
+pub fn ignored(agent: Agent, machine: &Machine, fs: &dyn Fs) -> Option<Problem> {
+    if !matches!(agent, Agent::ClaudeCode | Agent::Codex) {
+        return None;
+    }
+    let path = agent.settings(machine)?.path;
+    let text = text_of(&path, fs)?;
+    let error = serde_json::from_str::<Value>(&text).err()?;
+    let shown = path.display();
+    let text = format!("{shown} is no strict JSON, so {agent} ignores all of it: {error}");
+    Some(Problem::of(agent, text))
 }
 
 /// The hooks of ours in the settings of an agent.
@@ -566,6 +580,27 @@ mod tests {
             "hooks",
             "false"
         ));
+    }
+
+    // T-CAP-20
+    #[test]
+    fn a_comment_in_a_file_whose_agent_reads_none_is_named() {
+        let scene = scene(&[Agent::ClaudeCode, Agent::Gemini]);
+        for (agent, name) in [
+            (Agent::ClaudeCode, ".claude/settings.json"),
+            (Agent::Gemini, ".gemini/settings.json"),
+        ] {
+            let path = scene.folder.path().join(name);
+            let text = fs::read_to_string(&path).unwrap();
+            fs::write(&path, format!("// mine\n{text}")).unwrap();
+            assert_eq!(scene.look(agent).0, HookState::Installed);
+        }
+        let problem = scene.problem(Agent::ClaudeCode);
+        assert!(
+            problem.contains("ignores all of it") && problem.contains("line 1"),
+            "{problem}"
+        );
+        assert_eq!(scene.look(Agent::Gemini).1, Vec::<String>::new());
     }
 
     #[test]

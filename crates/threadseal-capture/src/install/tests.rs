@@ -319,6 +319,7 @@ fn hooks_of_a_home_that_is_gone_are_removed() {
     fs::remove_dir_all(scene.path("home")).unwrap();
     let done = scene.uninstall(None);
     assert_eq!(done.len(), 2);
+    assert!(!scene.path("home").exists());
     assert_eq!(scene.read(".claude/settings.json"), CLAUDE);
     assert!(!scene.path(".copilot/hooks/threadseal.json").exists());
 }

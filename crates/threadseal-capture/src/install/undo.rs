@@ -199,7 +199,9 @@ fn shape_of(owner: &str) -> Shape {
 /// # Errors
 /// When a file changed after its plan, or cannot be written. A second call then does the rest.
 pub fn apply(removals: &[Removal], folder: &Path, fs: &dyn Fs) -> Result<(), Error> {
-    let _lock = enter(folder, fs)?;
+    // Hooks may outlive their home, and no new one is begun to remove them.
+    let has_home = fs.metadata(directory_of(folder)).is_ok();
+    let _lock = has_home.then(|| enter(folder, fs)).transpose()?;
     let mut journal = Journal::read(fs, folder)?;
     for removal in removals {
         refuse_changed(removal.current.as_deref(), &removal.path, fs)?;
@@ -217,7 +219,10 @@ pub fn apply(removals: &[Removal], folder: &Path, fs: &dyn Fs) -> Result<(), Err
         }
         journal.forget(&removal.path);
     }
-    journal.write(fs, folder)
+    match has_home {
+        true => journal.write(fs, folder),
+        false => Ok(()),
+    }
 }
 
 fn remove_empty(folder: &Path, fs: &dyn Fs) -> Result<(), Error> {

@@ -362,7 +362,7 @@ impl File {
                             continue;
                         };
                         if let Some(list) = group.array_value("hooks") {
-                            let of = Some(group);
+                            let of = Some(&group);
                             read_list(&event, index, of, &list, "command", &mut found);
                         }
                     }
@@ -460,7 +460,7 @@ fn twice(name: &str) -> Error {
 fn read_list(
     event: &str,
     group: usize,
-    group_node: Option<CstObject>,
+    group_node: Option<&CstObject>,
     list: &CstArray,
     member: &str,
     found: &mut Vec<Handler>,
@@ -476,7 +476,7 @@ fn read_list(
                 position,
                 command,
                 node,
-                group_node: group_node.clone(),
+                group_node: group_node.cloned(),
                 list: list.clone(),
             });
         }

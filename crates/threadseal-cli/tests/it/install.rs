@@ -5,7 +5,7 @@ use crate::prelude::*;
 use crate::sandbox::PROGRAM;
 use std::os::unix::fs::PermissionsExt as _;
 
-const CLAUDE: &str = "{\n  // mine\n  \"model\": \"opus\",\n  \"hooks\": {\n    \"Stop\": [{\"hooks\": [{\"type\": \"command\", \"command\": \"bell\"}]}]\n  }\n}\n";
+const CLAUDE: &str = "{\n  \"model\": \"opus\",\n  \"hooks\": {\n    \"Stop\": [{\"hooks\": [{\"type\": \"command\", \"command\": \"bell\"}]}]\n  }\n}\n";
 
 /// A user with agents.
 pub(crate) struct User {
@@ -140,7 +140,7 @@ fn an_install_is_shown_asked_for_applied_and_undone() {
     let settings = user.read(".claude/settings.json");
     let command = format!("\"'{PROGRAM}' hook claude-code\"");
     assert_eq!(settings.matches(&command).count(), 8, "{settings}");
-    assert!(settings.contains("// mine") && settings.contains("\"bell\""));
+    assert!(settings.contains("\"bell\""));
     assert!(
         user.read(".config/systemd/user/threadseal.service")
             .contains("\" \"watch\"\n")
@@ -193,6 +193,27 @@ fn settings_that_are_broken_are_refused_alone_and_stay() {
     assert!(user.path(".config/opencode/plugin/threadseal.js").exists());
     let refused = user.exits(2, "install --yes --json").json();
     assert_eq!(refused["problems"][0]["of"], "claude-code");
+}
+
+// T-CAP-20
+#[test]
+fn an_install_warns_of_settings_that_their_agent_ignores() {
+    let user = User::with_agents();
+    user.put(
+        ".claude/settings.json",
+        "{\n  // mine\n  \"model\": \"opus\"\n}\n",
+    );
+    let warned = user.exits(2, "install claude-code --yes");
+    warned.warns("claude-code ignores all of it");
+    assert!(
+        user.read(".claude/settings.json")
+            .contains("hook claude-code")
+    );
+    user.exits(0, "uninstall --yes");
+    assert_eq!(
+        user.read(".claude/settings.json"),
+        "{\n  // mine\n  \"model\": \"opus\"\n}\n"
+    );
 }
 
 #[test]
@@ -273,8 +294,8 @@ fn without_a_service_manager_the_plan_names_the_way_by_hand() {
     let user = User::new(&[("claude", "echo 2.1.331")]);
     user.exits(0, "install --yes").prints("watch --once");
     let user = User::new(&[("systemctl", "exit 1")]);
-    user.exits(0, "install --yes")
-        .prints("no manager of user services runs here");
+    user.exits(0, "install --yes").prints("watch --once");
+    assert!(!user.path(".config").exists());
     user.exits(0, "uninstall --yes");
 }
 

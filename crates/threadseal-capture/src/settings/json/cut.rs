@@ -10,24 +10,29 @@
 use jsonc_parser::cst::CstNode;
 use std::ops::Range;
 
-/// The ranges of `text`, in order, that are removed with `node`.
-pub(super) fn ranges(text: &str, node: &CstNode) -> Vec<Range<usize>> {
+/// The ranges of `text`, in order, that are removed with `node`; the second may be empty.
+pub(super) fn ranges(text: &str, node: &CstNode) -> [Range<usize>; 2] {
     let start = offset(node);
     let end = start + node.to_string().len();
     let after = node.trailing_comma().map(|comma| offset(&comma.into()));
     if let Some(comma) = after {
-        if !is_blank(&text[end..comma]) {
-            return vec![start..end, comma..comma + 1];
-        }
-        return vec![with_blanks(text, start, comma + 1)];
+        return match is_blank(&text[end..comma]) {
+            true => only(with_blanks(text, start, comma + 1)),
+            false => [start..end, comma..comma + 1],
+        };
     }
     let comma = node.previous_siblings().find(CstNode::is_comma);
     match comma.map(|comma| offset(&comma)) {
-        Some(comma) if is_blank(&text[comma + 1..start]) => vec![comma..end],
-        Some(comma) => vec![comma..comma + 1, with_blanks(text, start, end)],
-        None if has_comments(node) => vec![with_blanks(text, start, end)],
-        None => vec![alone(text, start, end)],
+        Some(comma) if is_blank(&text[comma + 1..start]) => only(comma..end),
+        Some(comma) => [comma..comma + 1, with_blanks(text, start, end)],
+        None if has_comments(node) => only(with_blanks(text, start, end)),
+        None => only(alone(text, start, end)),
     }
+}
+
+fn only(range: Range<usize>) -> [Range<usize>; 2] {
+    let end = range.end;
+    [range, end..end]
 }
 
 /// Where a node begins: the CST has all bytes of the text.

@@ -21,6 +21,7 @@ use std::path::PathBuf;
 use threadseal_capture::Agent;
 use threadseal_capture::agent::found::{self, FoundAgent};
 use threadseal_capture::codex;
+use threadseal_capture::health;
 use threadseal_capture::install::{self, Action, FilePlan, Journal, WATCHER, Wish};
 use threadseal_capture::service::ServiceManager;
 
@@ -76,7 +77,7 @@ impl Plan {
 struct Done {
     is_applied: bool,
     trusted: Option<usize>,
-    is_running: Option<bool>,
+    runs_service: bool,
     failed: Vec<(String, Failure)>,
 }
 
@@ -170,7 +171,7 @@ fn plan(
     }
     let manager = match args.no_watcher {
         true => None,
-        false => ServiceManager::of(&setup.machine, &*context.fs),
+        false => ServiceManager::of(&setup.machine, &*context.fs).filter(ServiceManager::is_there),
     };
     if let Some(manager) = &manager {
         let path = manager.file(&setup.machine);
@@ -209,15 +210,20 @@ fn apply(plan: &Plan, setup: &Setup, context: &Context) -> Result<Done, Failure>
             Err(why) => done.failed.push((Agent::Codex.name().to_owned(), why)),
         }
     }
+    let agents = plan.files.iter().filter_map(|file| file.owner.parse().ok());
+    let ignored = agents.filter_map(|agent| health::ignored(agent, &setup.machine, &*context.fs));
+    for problem in ignored {
+        done.failed
+            .push((problem.of, Failure::new(problem.message)));
+    }
     if let (Some(manager), Some(file)) = (&plan.manager, plan.file(WATCHER)) {
-        let is_there = manager.is_there();
-        let is_right = file.action() == Action::Keep && is_there && manager.is_running();
-        let started = match is_there && !is_right {
-            true => manager.start(&setup.machine),
-            false => Ok(()),
+        let is_right = file.action() == Action::Keep && manager.is_running();
+        let started = match is_right {
+            true => Ok(()),
+            false => manager.start(&setup.machine),
         };
         match started {
-            Ok(()) => done.is_running = Some(is_there),
+            Ok(()) => done.runs_service = true,
             Err(error) => done.failed.push((WATCHER.to_owned(), error.into())),
         }
     }

@@ -34,7 +34,9 @@ pub(super) fn plan(plan: &Plan, setup: &Setup, out: &mut Out) {
             format!("{} in {path}{}", manager.name(), kept(file))
         }
         _ if is_refused(plan, WATCHER) => "refused: see below".to_owned(),
-        _ => "none; run `threadseal watch`, or from cron `threadseal watch --once`".to_owned(),
+        _ => {
+            "no service here; run threadseal watch, or from cron threadseal watch --once".to_owned()
+        }
     };
     line(out, WATCHER, &service, "");
     if plan.makes_home {
@@ -99,15 +101,8 @@ pub(super) fn done(plan: &Plan, done: &Done, out: &mut Out) {
     if let Some(count) = done.trusted {
         out.line(format_args!("codex trusts {}", counted(count, "hook")));
     }
-    match (done.is_running, &plan.manager) {
-        (Some(true), Some(manager)) => out.line(format_args!("{} runs", manager.name())),
-        (Some(false), Some(manager)) => {
-            let name = manager.name();
-            out.line(format_args!(
-                "{name} is written; no manager of user services runs here"
-            ));
-        }
-        _ => {}
+    if let (true, Some(manager)) = (done.runs_service, &plan.manager) {
+        out.line(format_args!("{} runs", manager.name()));
     }
     out.line("Next: threadseal status");
 }
@@ -120,8 +115,7 @@ pub(super) struct InstallOutput {
     applied: bool,
     agents: Vec<AgentOutput>,
     watcher: Option<FileOutput>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    watcher_runs: Option<bool>,
+    watcher_runs: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     codex_trusts: Option<usize>,
     problems: Vec<ProblemOutput>,
@@ -162,7 +156,7 @@ pub(super) fn output(plan: &Plan, done: &Done, setup: &Setup) -> InstallOutput {
         applied: done.is_applied,
         agents: plan.found.iter().map(|found| agent(found, plan)).collect(),
         watcher: plan.file(WATCHER).map(file),
-        watcher_runs: done.is_running,
+        watcher_runs: done.runs_service,
         codex_trusts: done.trusted,
         problems: problems
             .map(|(of, why)| ProblemOutput {
