@@ -8,8 +8,11 @@
 //! | module | owns |
 //! |---|---|
 //! | [`agent`] | [`Agent`]: the agents that are known, and their names |
+//! | [`session`] | [`SessionId`], [`SessionFile`]: names of sessions, and the files that hold them |
 #![forbid(unsafe_code)]
 
 pub mod agent;
+pub mod session;
 
 pub use agent::Agent;
+pub use session::{AgentFolder, SessionFile, SessionId};
