@@ -42,6 +42,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "anchor",
             "witness",
             "fsck",
+            "hook",
             "completions",
             "man",
             "help",

@@ -10,6 +10,8 @@ mod fsck;
 #[cfg(feature = "agent")]
 mod graph;
 mod help;
+#[cfg(feature = "capture")]
+mod hook;
 mod init;
 mod key;
 #[cfg(feature = "agent")]
@@ -26,7 +28,7 @@ mod render;
 #[cfg(feature = "agent")]
 mod run;
 mod scroll;
-mod seal;
+pub(crate) mod seal;
 mod show;
 #[cfg(feature = "agent")]
 mod thread;
@@ -70,8 +72,11 @@ pub(crate) enum Command {
     Prune(prune::PruneArgs),
     /// Show the first difference between two records
     Diff(diff::DiffArgs),
-    /// Seal the logs below a folder as they grow
+    /// Seal sessions of agents, or the logs below folders, as they grow
     Watch(watch::WatchArgs),
+    /// Take a payload of an agent's hook on standard input, and have its session sealed
+    #[cfg(feature = "capture")]
+    Hook(hook::HookArgs),
     /// Record a thread, attack it, and show each detected attack
     Demo(demo::DemoArgs),
     /// Run a directive in a thread, recorded and sealed at each turn
@@ -155,6 +160,8 @@ pub(crate) fn run(
         Command::Prune(args) => prune::run(&args, &context, &mut out),
         Command::Diff(args) => diff::run(&args, &context, &mut out),
         Command::Watch(args) => watch::run(&args, &context, &mut out),
+        #[cfg(feature = "capture")]
+        Command::Hook(args) => hook::run(&args, &context, &mut out),
         Command::Demo(args) => demo::run(&args, &context, &mut out),
         #[cfg(feature = "agent")]
         Command::Run(args) => run::run(&args, &context, &mut out),
