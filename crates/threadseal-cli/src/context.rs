@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 #[cfg(any(feature = "agent", feature = "capture", feature = "cloud"))]
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+#[cfg(feature = "capture")]
+use threadseal_capture::agent::machine::{Machine, System};
 use threadseal_core::time::Timestamp;
 use threadseal_log::SealLog;
 use threadseal_store::clock::{Clock as _, SystemClock};
@@ -271,6 +273,24 @@ impl Context {
             Some(state) => (state, vec![beside]),
             None => (beside, Vec::new()),
         })
+    }
+
+    /// Folders, programs and variables of this user.
+    ///
+    /// # Errors
+    /// When the user has no folder.
+    #[cfg(feature = "capture")]
+    pub(crate) fn machine(&self) -> Result<Machine, Failure> {
+        let home = variable("HOME").filter(|home| !home.is_empty());
+        let home =
+            home.ok_or_else(|| Failure::new("no folder of this user is known; hint: set HOME"))?;
+        let path = variable("PATH");
+        Ok(Machine::new(
+            home.into(),
+            path.as_deref(),
+            variable,
+            System::HERE,
+        )?)
     }
 
     /// The home, created if it is missing.

@@ -8,6 +8,8 @@
 )]
 
 mod args;
+#[cfg(feature = "capture")]
+mod capture;
 mod cmd;
 mod context;
 #[cfg(feature = "agent")]

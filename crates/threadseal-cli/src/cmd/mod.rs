@@ -6,6 +6,8 @@ mod check_proof;
 mod completions;
 mod demo;
 mod diff;
+#[cfg(feature = "capture")]
+mod doctor;
 mod fsck;
 #[cfg(feature = "agent")]
 mod graph;
@@ -13,6 +15,8 @@ mod help;
 #[cfg(feature = "capture")]
 mod hook;
 mod init;
+#[cfg(feature = "capture")]
+mod install;
 mod key;
 #[cfg(feature = "agent")]
 mod knowledge;
@@ -30,10 +34,14 @@ mod run;
 mod scroll;
 pub(crate) mod seal;
 mod show;
+#[cfg(feature = "capture")]
+mod status;
 #[cfg(feature = "agent")]
 mod thread;
 mod transcript;
 pub(crate) mod trust;
+#[cfg(feature = "capture")]
+mod uninstall;
 mod verify;
 mod watch;
 #[cfg(feature = "cloud")]
@@ -77,6 +85,18 @@ pub(crate) enum Command {
     /// Take a payload of an agent's hook on standard input, and have its session sealed
     #[cfg(feature = "capture")]
     Hook(hook::HookArgs),
+    /// Let the agents on this machine seal their sessions: hooks, and a service that watches
+    #[cfg(feature = "capture")]
+    Install(install::InstallArgs),
+    /// Remove what install wrote; each file is as it was before
+    #[cfg(feature = "capture")]
+    Uninstall(uninstall::UninstallArgs),
+    /// Show which agents are recorded, which are not, and what to do; exit 0 only if all is well
+    #[cfg(feature = "capture")]
+    Status(status::StatusArgs),
+    /// Run each installed hook as its agent would, and report which one did not arrive
+    #[cfg(feature = "capture")]
+    Doctor(doctor::DoctorArgs),
     /// Record a thread, attack it, and show each detected attack
     Demo(demo::DemoArgs),
     /// Run a directive in a thread, recorded and sealed at each turn
@@ -162,6 +182,14 @@ pub(crate) fn run(
         Command::Watch(args) => watch::run(&args, &context, &mut out),
         #[cfg(feature = "capture")]
         Command::Hook(args) => hook::run(&args, &context, &mut out),
+        #[cfg(feature = "capture")]
+        Command::Install(args) => install::run(&args, &context, &mut out),
+        #[cfg(feature = "capture")]
+        Command::Uninstall(args) => uninstall::run(&args, &context, &mut out),
+        #[cfg(feature = "capture")]
+        Command::Status(args) => status::run(&args, &context, &mut out),
+        #[cfg(feature = "capture")]
+        Command::Doctor(args) => doctor::run(&args, &context, &mut out),
         Command::Demo(args) => demo::run(&args, &context, &mut out),
         #[cfg(feature = "agent")]
         Command::Run(args) => run::run(&args, &context, &mut out),

@@ -95,8 +95,16 @@ pub(super) fn folders(paths: &[PathBuf], context: &Context) -> Result<Vec<Folder
 
 #[cfg(feature = "capture")]
 fn of_agents(context: &Context) -> Result<Vec<Folder>, Failure> {
-    let _ = context;
-    Ok(Vec::new())
+    let machine = context.machine()?;
+    let agents = threadseal_capture::Agent::ALL.into_iter();
+    let folders = agents.flat_map(|agent| {
+        let logs = agent.logs(&machine).into_iter();
+        logs.map(move |folder| Folder {
+            path: folder.path,
+            agent: Some(agent),
+        })
+    });
+    Ok(folders.collect())
 }
 
 #[cfg(not(feature = "capture"))]
