@@ -33,7 +33,7 @@ pub struct AgentFolder {
 /// A file of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionFile {
-    /// The session. A sub-agent's file belongs to the session that started the sub-agent.
+    /// The session. A subagent's file belongs to the session that started the subagent.
     pub session: SessionId,
     /// Which log of the session the file is.
     pub part: Part,
@@ -48,11 +48,11 @@ pub struct SessionFile {
 pub enum Part {
     /// The session's own log.
     Main,
-    /// The log of a sub-agent.
+    /// The log of a subagent.
     SubAgent {
-        /// The sub-agent's id, as its agent spells it.
+        /// The subagent's id, as its agent spells it.
         name: String,
-        /// The id of the session or sub-agent that started it.
+        /// The id of the session or subagent that started it.
         parent: String,
     },
 }
@@ -67,7 +67,7 @@ pub enum Growth {
 }
 
 impl SessionFile {
-    /// The name of this log among all logs: `agent:id`, and `/name` for a sub-agent's.
+    /// The name of this log among all logs: `agent:id`, and `/name` for a subagent's.
     pub fn key(&self) -> String {
         match &self.part {
             Part::Main => self.session.to_string(),
@@ -260,7 +260,7 @@ fn aider(look: &Look<'_>) -> Option<SessionFile> {
     Some(file(session, Part::Main, project, Growth::Appends))
 }
 
-/// Lines with `sessionId`, and `isSidechain` and `agentId` in a sub-agent's log.
+/// Lines with `sessionId`, and `isSidechain` and `agentId` in a subagent's log.
 ///
 /// A resumed or forked log may begin with lines of the earlier session. Claude Code itself finds a
 /// session by the name of its file, so that name counts where it is an id.

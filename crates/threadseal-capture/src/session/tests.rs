@@ -1,3 +1,5 @@
+//! Sessions by their content, and hostile ids.
+
 use super::*;
 
 const UUID: &str = "3f9c1a2e-0b1c-4d5e-8f60-718293a4b5c6";
