@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-#[cfg(any(feature = "agent", feature = "cloud"))]
+#[cfg(any(feature = "agent", feature = "capture", feature = "cloud"))]
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 #[cfg(feature = "capture")]
@@ -384,7 +384,7 @@ pub(crate) fn environment() -> Vec<(String, String)> {
 ///
 /// # Errors
 /// When signals cannot be handled.
-#[cfg(any(feature = "agent", feature = "cloud"))]
+#[cfg(any(feature = "agent", feature = "capture", feature = "cloud"))]
 pub(crate) fn cancel_on_interrupt(flag: &Arc<AtomicBool>) -> Result<(), Failure> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     for signal in [SIGINT, SIGTERM] {

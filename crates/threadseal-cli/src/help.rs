@@ -46,6 +46,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
             "anchor",
             "witness",
             "fsck",
+            "hook",
             "completions",
             "man",
             "help",

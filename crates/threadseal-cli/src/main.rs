@@ -40,6 +40,8 @@ mod rotation;
 mod seal_log;
 #[cfg(feature = "convert")]
 mod secrets;
+#[cfg(feature = "capture")]
+mod session_seal;
 mod signing;
 mod trust_file;
 mod verified_events;

@@ -14,13 +14,14 @@ use threadseal_verify::output::PathError;
 const WORKERS: bool = cfg!(all(feature = "agent", feature = "cloud"));
 
 /// Commands that need features: the command, the features, and whether this build has them.
-const COMMANDS: [(&[&str], &str, bool); 14] = [
+const COMMANDS: [(&[&str], &str, bool); 15] = [
     (&["run"], "agent", cfg!(feature = "agent")),
     (&["thread"], "agent", cfg!(feature = "agent")),
     (&["graph"], "agent", cfg!(feature = "agent")),
     (&["knowledge"], "agent", cfg!(feature = "agent")),
     (&["worker"], "agent,cloud", WORKERS),
     (&["thread", "export"], "agent,cloud", WORKERS),
+    (&["hook"], "capture", cfg!(feature = "capture")),
     (&["scroll", "from"], "convert", cfg!(feature = "convert")),
     (&["scroll", "to"], "convert", cfg!(feature = "convert")),
     (&["install"], "capture", cfg!(feature = "capture")),

@@ -12,6 +12,8 @@ mod fsck;
 #[cfg(feature = "agent")]
 mod graph;
 mod help;
+#[cfg(feature = "capture")]
+mod hook;
 mod init;
 #[cfg(feature = "capture")]
 mod install;
@@ -30,7 +32,7 @@ mod render;
 #[cfg(feature = "agent")]
 mod run;
 mod scroll;
-mod seal;
+pub(crate) mod seal;
 mod show;
 #[cfg(feature = "capture")]
 mod status;
@@ -78,8 +80,11 @@ pub(crate) enum Command {
     Prune(prune::PruneArgs),
     /// Show the first difference between two records
     Diff(diff::DiffArgs),
-    /// Seal the logs below a folder as they grow
+    /// Seal sessions of agents, or the logs below folders, as they grow
     Watch(watch::WatchArgs),
+    /// Take a payload of an agent's hook on standard input, and have its session sealed
+    #[cfg(feature = "capture")]
+    Hook(hook::HookArgs),
     /// Let the agents on this machine seal their sessions: hooks, and a service that watches
     #[cfg(feature = "capture")]
     Install(install::InstallArgs),
@@ -175,6 +180,8 @@ pub(crate) fn run(
         Command::Prune(args) => prune::run(&args, &context, &mut out),
         Command::Diff(args) => diff::run(&args, &context, &mut out),
         Command::Watch(args) => watch::run(&args, &context, &mut out),
+        #[cfg(feature = "capture")]
+        Command::Hook(args) => hook::run(&args, &context, &mut out),
         #[cfg(feature = "capture")]
         Command::Install(args) => install::run(&args, &context, &mut out),
         #[cfg(feature = "capture")]

@@ -24,6 +24,7 @@ mod graph;
 mod half_ended;
 mod histories;
 mod home_clones;
+mod hook;
 mod install;
 mod key_events;
 mod key_ids;

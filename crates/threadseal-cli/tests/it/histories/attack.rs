@@ -24,6 +24,7 @@ pub(super) fn strike(world: &mut World) {
             is_sealed: true,
             is_whole: true,
             is_final: false,
+            is_of_ended_key: false,
             earlier: None,
         });
         return act(world, world.records.len() - 1);
@@ -88,7 +89,11 @@ fn edit(world: &mut World, index: usize) -> bool {
     let files = main_files(world, index);
     let path = files[world.random.below(files.len())].clone();
     let mut bytes = fs::read(&path).unwrap();
-    let at = world.random.below(bytes.len());
+    let mut at = world.random.below(bytes.len());
+    // A scroll lists these digits as not covered.
+    while is_below_a_double(&bytes, at) {
+        at = world.random.below(bytes.len());
+    }
     bytes[at] ^= 1 << world.random.below(7);
     fs::write(&path, bytes).unwrap();
     world.note(format!(
@@ -96,6 +101,23 @@ fn edit(world: &mut World, index: usize) -> bool {
         path.display()
     ));
     true
+}
+
+/// The digits of nanoseconds since 1970 that a double does not hold.
+const DIGITS_BELOW_A_DOUBLE: usize = 3;
+
+/// Is the byte one of the last digits of a turn's `timestamp_ns`?
+fn is_below_a_double(bytes: &[u8], at: usize) -> bool {
+    let is_digit = |byte: &u8| byte.is_ascii_digit();
+    let after = bytes[at..].iter().take_while(|byte| is_digit(byte)).count();
+    let before = bytes[..at]
+        .iter()
+        .rev()
+        .take_while(|byte| is_digit(byte))
+        .count();
+    let name = b"\"timestamp_ns\":";
+    let number = &bytes[..at - before];
+    (1..=DIGITS_BELOW_A_DOUBLE).contains(&after) && number.ends_with(name)
 }
 
 /// Changes a byte of a file that the owner then seals again.
