@@ -1,10 +1,11 @@
 """Installs our hooks for real agents, runs a session of three turns in each, and uninstalls.
 
-Each agent talks to a model on loopback (model.py). The program in the hooks is a script that notes each payload: so the
-check is about what arrives. It shows that
+Each agent talks to a model on loopback (model.py). The program in the hooks is a script that notes each payload before
+the command takes it. The check shows that
 
 * `install` keeps what the user's settings had, and an agent with these settings runs;
 * each event that is named below arrived, with a session whose log exists, and Codex trusts the hooks;
+* after the hooks, each log verifies, `status` is content, and `doctor` lets each hook arrive;
 * `uninstall` leaves each file of settings as it was, byte for byte.
 """
 import argparse
@@ -24,14 +25,14 @@ TURN_SECONDS = 100
 PATH = "/usr/local/bin:/usr/bin:/bin"
 TASK = "Add a line to the file."
 
-# Notes the payload in one append, so that hooks at the same time do not mix.
-HOOK = """#!/bin/sh
-exec python3 -c '
-import json, os, sys
-line = json.dumps({"arguments": sys.argv[2:], "payload": json.loads(sys.stdin.read())}) + "\\n"
-file = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+# Notes the payload in one append, so that hooks at the same time do not mix. The command then takes it.
+HOOK = """#!/usr/bin/env python3
+import json, os, subprocess, sys
+payload = sys.stdin.buffer.read()
+line = json.dumps({"arguments": sys.argv[1:], "payload": json.loads(payload)}) + "\\n"
+file = os.open("NOTES", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 os.write(file, line.encode())
-' "%s" "$@"
+sys.exit(subprocess.run(["COMMAND", *sys.argv[1:]], input=payload).returncode)
 """
 
 # A user's settings before the install, with comments and hooks where the agent takes them.
@@ -133,7 +134,7 @@ class Scene:
         self.folder, self.threadseal, self.programs, self.port = folder, threadseal, programs, port
         self.notes = folder / "hooks.jsonl"
         self.program = folder / "threadseal"
-        self.program.write_text(HOOK % self.notes)
+        self.program.write_text(HOOK.replace("NOTES", str(self.notes)).replace("COMMAND", threadseal))
         self.program.chmod(0o755)
         for agent in AGENTS.values():
             for name, text in agent["settings"].items():
@@ -203,6 +204,8 @@ class Scene:
         sessions = {payload["session_id"] for payload in payloads}
         if len(sessions) != 1:
             fail(f"{name}: {len(sessions)} sessions instead of one")
+        if AGENTS[name]["log"] == "transcript_path":
+            self.command("verify", payloads[-1]["transcript_path"])
         return len(payloads)
 
 
@@ -246,6 +249,11 @@ def main():
         own = scene.folder / "projects/claude-code/own-hook.txt"
         if len(own.read_text().splitlines()) != TURNS:
             fail("the user's own hook did not run")
+        # Hooks of another program are changed in place.
+        scene.command("install", "--yes")
+        print(scene.command("status").strip())
+        fired = json.loads(scene.command("doctor", "--json"))["fired"]
+        print(f"doctor: {len(fired)} hooks arrived")
         scene.command("uninstall", "--yes")
         after = scene.state()
         changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))

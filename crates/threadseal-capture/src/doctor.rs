@@ -6,7 +6,7 @@
 //!                      └─ claude-code/
 //!                           ├─ <session>.jsonl    a small session, as the agent writes one
 //!                           └─ …
-//! sh -c "<command of the hook> --home <folder>/home"  ◄─ {"session_id": …, "transcript_path": …}
+//! sh -c "<program> --home <folder>/home hook …"  ◄─ {"session_id": …, "transcript_path": …}
 //! ```
 //! A hook arrived if its command ended with 0 in the time that the agent gives it, and printed nothing
 //! or JSON. After the hooks of an agent, the log of the session must be sealed: the caller looks.
@@ -242,7 +242,10 @@ mod tests {
             let (fired, seen) = fire(agent, "echo \"$@\" > seen; /bin/cat >> seen", 20_000);
             assert_eq!(fired.failure, None, "{agent}");
             let (line, payload) = seen.split_once('\n').unwrap();
-            assert!(line.starts_with(&format!("hook {agent} --home ")), "{line}");
+            assert!(
+                line.starts_with("--home ") && line.ends_with(&format!(" hook {agent}")),
+                "{line}"
+            );
             assert!(!line.contains("/real/home"));
             let payload: Value = serde_json::from_str(payload).unwrap();
             let log = payload["transcript_path"]

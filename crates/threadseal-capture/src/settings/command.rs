@@ -1,7 +1,7 @@
 //! The command line of a hook, as a shell reads it.
 //!
 //! ```text
-//! '/opt/thread seal/threadseal' hook claude-code [--strict] [--home '/srv/home']
+//! '/opt/thread seal/threadseal' [--home '/srv/home'] hook claude-code [--strict]
 //! ```
 //! A hook is ours if its command has exactly this form and its program is called `threadseal`, or is
 //! a program that this home installed. Any further word, pipe or variable makes it a hook of the
@@ -31,38 +31,39 @@ impl HookCommand {
     /// The text for the shell of `system`.
     pub fn spelled(&self, system: System) -> String {
         let quoted = |path: &Path| quoted(&path.to_string_lossy(), system);
-        let mut text = format!("{} hook {}", quoted(&self.program), self.agent);
-        if self.strict {
-            text.push_str(" --strict");
-        }
-        if let Some(home) = &self.home {
-            text.push_str(" --home ");
-            text.push_str(&quoted(home));
-        }
-        text
+        // The command passes over words after the agent that it does not know, also `--home`.
+        let home = self.home.as_deref().map(quoted);
+        let home = home.map_or_else(String::new, |home| format!(" --home {home}"));
+        let strict = if self.strict { " --strict" } else { "" };
+        let program = quoted(&self.program);
+        format!("{program}{home} hook {}{strict}", self.agent)
     }
 
     /// Reads a command of this form; `None` for any other.
     pub fn parse(text: &str) -> Option<Self> {
         let words = words(text)?;
-        let [program, hook, agent, options @ ..] = words.as_slice() else {
-            return None;
-        };
-        if hook != "hook" {
+        let mut words = words.iter().map(String::as_str);
+        let program = PathBuf::from(words.next()?);
+        let mut home = None;
+        let mut word = words.next()?;
+        if word == "--home" {
+            home = Some(PathBuf::from(words.next()?));
+            word = words.next()?;
+        }
+        if word != "hook" {
             return None;
         }
         let mut command = Self {
-            program: PathBuf::from(program),
-            agent: agent.parse().ok()?,
-            home: None,
+            program,
+            agent: words.next()?.parse().ok()?,
+            home,
             strict: false,
         };
-        let mut options = options.iter();
-        while let Some(option) = options.next() {
-            match option.as_str() {
+        while let Some(option) = words.next() {
+            match option {
                 "--strict" if !command.strict => command.strict = true,
                 "--home" if command.home.is_none() => {
-                    command.home = Some(PathBuf::from(options.next()?));
+                    command.home = Some(PathBuf::from(words.next()?));
                 }
                 _ => return None,
             }
@@ -167,7 +168,7 @@ mod tests {
             let ran = Command::new("sh").arg("-c").arg(&text).output().unwrap();
             assert_eq!(
                 String::from_utf8_lossy(&ran.stdout),
-                format!("hook|claude-code|--strict|--home|{home}|"),
+                format!("--home|{home}|hook|claude-code|--strict|"),
                 "{text}"
             );
             let parsed = HookCommand::parse(&text).unwrap();
@@ -184,6 +185,7 @@ mod tests {
         for text in [
             "threadseal hook claude-code",
             "/old/place/threadseal hook codex",
+            "'/a b/threadseal' --home '/h' hook claude-code",
             "'/a b/threadseal' hook claude-code --home '/h'",
             "\"C:/x y/threadseal.exe\" hook gemini",
             "/opt/renamed hook qwen --strict",
@@ -201,6 +203,8 @@ mod tests {
             "$BIN/threadseal hook claude-code",
             "threadseal hook claude-code --verbose",
             "threadseal hook claude-code --home",
+            "threadseal --home /h",
+            "threadseal --json hook claude-code",
             "my-threadseal hook claude-code",
             "echo threadseal hook claude-code",
             "'threadseal hook claude-code",

@@ -31,14 +31,11 @@ pub(crate) const XML_END: &str = " -->";
 
 /// The text of the plugin.
 pub fn opencode(command: &HookCommand) -> String {
-    let mut words = vec![
-        command.program.to_string_lossy().into_owned(),
-        "hook".to_owned(),
-        command.agent.name().to_owned(),
-    ];
+    let mut words = vec![command.program.to_string_lossy().into_owned()];
     if let Some(home) = &command.home {
         words.extend(["--home".to_owned(), home.to_string_lossy().into_owned()]);
     }
+    words.extend(["hook".to_owned(), command.agent.name().to_owned()]);
     let words = serde_json::Value::from(words).to_string();
     marked("//", "", &BODY.replacen(COMMAND, &words, 1))
 }
@@ -93,10 +90,10 @@ mod tests {
             command_of(&text).unwrap(),
             [
                 "/opt/it's \"quoted\"/threadseal",
-                "hook",
-                "opencode",
                 "--home",
-                "/srv/home"
+                "/srv/home",
+                "hook",
+                "opencode"
             ]
         );
         for edited in [

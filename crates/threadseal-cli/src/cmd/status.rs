@@ -10,12 +10,17 @@ use crate::output::Out;
 use crate::render::clean::Clean;
 use clap::Args;
 use serde::Serialize;
+use std::time::Duration;
 use threadseal_capture::agent::found::{self, FoundAgent};
 use threadseal_capture::health::{self, AgentHealth, HookState, Problem};
+use threadseal_capture::hook::link::{self, Answer, Ask, WatcherStatus};
+use threadseal_capture::hook::troubles::{Trouble, Troubles};
 use threadseal_capture::install::{Journal, WATCHER, Wish, undo};
 use threadseal_capture::service::ServiceManager;
 use threadseal_store::sys::path_text;
 
+/// How long the watcher may take to answer.
+const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 /// Columns of an agent with its version.
 const NAME_WIDTH: usize = 22;
 
@@ -31,10 +36,12 @@ pub(crate) struct StatusArgs {
 pub(crate) struct Status {
     pub(crate) agents: Vec<(FoundAgent, Option<AgentHealth>)>,
     pub(crate) watcher: Watcher,
+    /// What the watcher answers, if it runs.
+    pub(crate) answer: Option<WatcherStatus>,
     pub(crate) problems: Vec<Problem>,
 }
 
-/// The state of the service.
+/// The state of the watcher. Only its own answer shows that it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Watcher {
     Running,
@@ -58,6 +65,9 @@ pub(crate) struct StatusOutput {
     home: String,
     agents: Vec<AgentOutput>,
     watcher: &'static str,
+    /// What the watcher answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    watching: Option<WatcherStatus>,
     pub(crate) problems: Vec<ProblemOutput>,
 }
 
@@ -124,7 +134,12 @@ pub(crate) fn look(setup: &Setup, context: &Context) -> Result<Status, Failure> 
             message,
         });
     }
-    let watcher = watcher(setup, &journal, context);
+    let answer = asked(setup);
+    let watcher = match (&answer, undo::has_service(&journal)) {
+        (Some(_), _) => Watcher::Running,
+        (None, true) => Watcher::Stopped,
+        (None, false) => Watcher::Absent,
+    };
     let agents = agents(setup, &journal, context);
     for (found, health) in &agents {
         match health {
@@ -146,9 +161,11 @@ pub(crate) fn look(setup: &Setup, context: &Context) -> Result<Status, Failure> 
             message: format!("the watcher is installed and does not run; hint: {hint}"),
         });
     }
+    problems.extend(troubles(setup, context));
     Ok(Status {
         agents,
         watcher,
+        answer,
         problems,
     })
 }
@@ -181,13 +198,28 @@ fn agents(
         .collect()
 }
 
-fn watcher(setup: &Setup, journal: &Journal, context: &Context) -> Watcher {
-    let manager = ServiceManager::of(&setup.machine, &*context.fs);
-    match (undo::has_service(journal), manager) {
-        (true, Some(manager)) if manager.is_running() => Watcher::Running,
-        (true, _) => Watcher::Stopped,
-        (false, _) => Watcher::Absent,
+fn asked(setup: &Setup) -> Option<WatcherStatus> {
+    match link::ask(&setup.home, &Ask::Status, ANSWER_LIMIT) {
+        Ok(Answer::Status(status)) => Some(status),
+        _ => None,
     }
+}
+
+/// What hooks and the watcher could not do: their agents never see it.
+fn troubles(setup: &Setup, context: &Context) -> Vec<Problem> {
+    let troubles = Troubles::of(&setup.home).all(&*context.fs).into_iter();
+    let problem = |trouble: Trouble| {
+        let why = trouble.why.unwrap_or_default();
+        let message = match trouble.about.is_empty() {
+            true => why,
+            false => format!("{}: {why}", trouble.about),
+        };
+        Problem {
+            of: trouble.of,
+            message,
+        }
+    };
+    troubles.map(problem).collect()
 }
 
 /// The status as an object.
@@ -213,6 +245,7 @@ pub(crate) fn output(schema: &'static str, status: &Status, setup: &Setup) -> St
         home: path_text(&setup.home),
         agents: status.agents.iter().map(agent).collect(),
         watcher: status.watcher.name(),
+        watching: status.answer.clone(),
         problems: status.problems.iter().map(ProblemOutput::new).collect(),
     }
 }
@@ -234,16 +267,25 @@ pub(crate) fn show(status: &Status, setup: &Setup, context: &Context, out: &mut 
                 Clean(&work)
             ));
         }
-        out.line(format_args!(
-            "{WATCHER:<NAME_WIDTH$}{}",
-            status.watcher.name()
-        ));
+        out.line(format_args!("{WATCHER:<NAME_WIDTH$}{}", watching(status)));
     }
     for problem in &status.problems {
         out.line(format_args!("{}: {}", problem.of, Clean(&problem.message)));
     }
     if status.problems.is_empty() && !context.quiet {
         out.line("all is well");
+    }
+}
+
+fn watching(status: &Status) -> String {
+    let name = status.watcher.name();
+    match &status.answer {
+        Some(answer) if answer.waiting > 0 => {
+            let (waiting, behind) = (answer.waiting, answer.behind_ms);
+            format!("{name}, {waiting} waiting, {behind} ms behind")
+        }
+        Some(answer) => format!("{name} since {}", answer.since),
+        None => name.to_owned(),
     }
 }
 

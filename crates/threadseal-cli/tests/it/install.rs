@@ -80,6 +80,11 @@ impl User {
         state
     }
 
+    /// What `status` gives as JSON, whatever its exit.
+    pub(crate) fn status(&self) -> Value {
+        Ran::of(self.command("status --json").output().unwrap()).json()
+    }
+
     pub(crate) fn home(&self) -> PathBuf {
         self.path(".local/share/threadseal")
     }
@@ -300,11 +305,11 @@ fn without_a_service_manager_the_plan_names_the_way_by_hand() {
 }
 
 /// A program with our name whose hook seals the log that the payload names.
-const SEALING: &str = r#"case $1 in hook) ;; *) exec PROGRAM "$@" ;; esac
+const SEALING: &str = r#"case $3 in hook) ;; *) exec PROGRAM "$@" ;; esac
 payload=$(/bin/cat)
 log=${payload#*'ranscript'*'":"'}
 log=${log%%'"'*}
-exec PROGRAM --quiet --home "$4" seal --detached "$log" > /dev/null"#;
+exec PROGRAM --quiet --home "$2" seal --detached "$log" > /dev/null"#;
 
 // T-CAP-18
 #[test]
@@ -315,14 +320,31 @@ fn doctor_runs_each_hook_and_status_names_what_keeps_one_from_running() {
         .prints("there is no home")
         .prints("claude-code: has no hooks");
     user.exits(0, "install claude-code opencode --yes");
-    user.program("systemctl", "echo; exit 3");
     user.exits(3, "status")
         .prints("systemctl --user enable --now threadseal.service");
-    user.program("systemctl", "exit 0");
+    let mut watch = user.command("watch");
+    let _watcher = Started(watch.stdout(Stdio::null()).spawn().unwrap());
+    let runs = || user.status()["watcher"] == "running";
+    assert!((0..600).any(|_| runs() || {
+        std::thread::sleep(Duration::from_millis(50));
+        false
+    }));
     user.exits(0, "status")
         .prints("claude-code 2.1.331   8 hooks, 0 sessions")
+        .prints("watcher               running")
         .prints("all is well");
-    assert_eq!(user.exits(0, "status --json").json()["watcher"], "running");
+    let good = user.exits(0, "doctor --json").json();
+    assert_eq!(good["fired"].list().len(), 9, "{good:#}");
+    assert!(
+        good["fired"]
+            .list()
+            .iter()
+            .all(|fired| fired["arrived"] == true)
+    );
+    assert_eq!(
+        good["sealed"],
+        json!([{"agent": "claude-code", "sealed": true}])
+    );
 
     // A hook that fails did not arrive, and one that seals did.
     user.program("threadseal", "echo broken >&2; exit 1");
@@ -368,4 +390,14 @@ fn doctor_runs_each_hook_and_status_names_what_keeps_one_from_running() {
     user.program("threadseal", "exit 0");
     user.exits(3, "doctor claude-code")
         .prints("did not seal the session of the check");
+}
+
+/// A process that ends with the test.
+struct Started(Child);
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
