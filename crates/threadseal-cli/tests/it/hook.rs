@@ -173,6 +173,7 @@ impl Watcher {
         let mut child = sandbox
             .command()
             .arg("watch")
+            .env("HOME", sandbox.work())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
