@@ -145,7 +145,7 @@ fn seal_one(sealer: &SessionSealer, log: &Path, context: &Context) -> Result<(),
     let Some(session) = session_of(&file, &[])? else {
         return Ok(());
     };
-    sealer.seal(log, session.growth, context).map(drop)
+    sealer.seal(log, &session, context).map(drop)
 }
 
 /// Notes a trouble for `status`, or that there is none any more. Where this fails, nothing is left

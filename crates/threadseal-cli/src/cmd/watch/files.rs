@@ -199,11 +199,11 @@ mod of_sessions {
             kind: &FileKind,
             context: &Context,
         ) -> Result<Taken, Failure> {
-            let growth = match kind {
-                FileKind::Session(session) => session.growth,
-                FileKind::Log => Growth::Appends,
+            let sealed = match kind {
+                FileKind::Session(session) => self.0.seal(path, session, context)?,
+                FileKind::Log => self.0.seal_lines(path, Growth::Appends, context)?,
             };
-            Ok(match self.0.seal(path, growth, context)? {
+            Ok(match sealed {
                 SessionSealed::Added(head, lines) => Taken::Sealed(head, lines),
                 SessionSealed::Unchanged | SessionSealed::Nothing => Taken::Unchanged,
             })
