@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::process::Stdio;
 
 /// Every command, in the order of `--help`.
-pub(crate) const COMMANDS: [&str; 31] = [
+pub(crate) const COMMANDS: [&str; 36] = [
     "init",
     "seal",
     "verify",
@@ -14,6 +14,10 @@ pub(crate) const COMMANDS: [&str; 31] = [
     "watch",
     "run",
     "demo",
+    "install",
+    "uninstall",
+    "status",
+    "doctor",
     "messages",
     "render",
     "prove",
@@ -35,6 +39,7 @@ pub(crate) const COMMANDS: [&str; 31] = [
     "anchor",
     "witness",
     "fsck",
+    "hook",
     "completions",
     "man",
     "help",

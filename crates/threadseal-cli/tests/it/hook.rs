@@ -214,7 +214,11 @@ fn wait_for_seal(sandbox: &Sandbox) {
 fn a_watcher_seals_for_hooks_and_takes_up_what_a_killed_one_held() {
     let sandbox = ready();
     let watcher = Watcher::start(&sandbox);
-    sandbox.exits(2, "watch").warns("runs already");
+    let mut second = sandbox.command();
+    second.arg("watch").env("HOME", sandbox.work());
+    let second = Ran::of(second.output().unwrap());
+    assert_eq!(second.code, 2);
+    second.warns("runs already");
     sandbox.write(NAME, session(2));
     hook(&sandbox, "claude-code", &payload(&sandbox, "Stop"));
     wait_for_seal(&sandbox);
