@@ -14,7 +14,9 @@ const EXAMPLES: &str = include_str!("help/examples.txt");
 const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Everyday commands",
-        &["init", "seal", "verify", "show", "watch", "run", "demo"],
+        &[
+            "init", "seal", "verify", "list", "search", "show", "watch", "run", "demo",
+        ],
     ),
     (
         "Reading and proving",
@@ -25,6 +27,8 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "check-proof",
             "diff",
             "redact",
+            "export",
+            "forget",
             "prune",
         ],
     ),
@@ -41,6 +45,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "log",
             "anchor",
             "witness",
+            "archive",
             "fsck",
             "completions",
             "man",

@@ -7,6 +7,8 @@
     reason = "many doc comments are help texts, which would show the backticks"
 )]
 
+#[cfg(feature = "capture")]
+mod archived;
 mod args;
 mod cmd;
 mod context;
@@ -38,6 +40,8 @@ mod rotation;
 mod seal_log;
 #[cfg(feature = "convert")]
 mod secrets;
+#[cfg(feature = "capture")]
+mod sessions;
 mod signing;
 mod trust_file;
 mod verified_events;

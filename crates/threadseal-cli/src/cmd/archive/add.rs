@@ -1,0 +1,202 @@
+//! `archive add PATH…`: finds sessions, seals those that are not sealed, and archives them.
+//!
+//! ```text
+//! files below PATH ─► identify ─► observer::seal ─► Archive::keep ─► index
+//! ```
+
+use crate::context::Context;
+use crate::exit::{Exit, Failure, Outcome, complain};
+use crate::keyring::Keyring;
+use crate::output::Out;
+use crate::passphrase::PassphraseArgs;
+use crate::render::clean::Clean;
+use crate::sessions::{self, Sessions, Unlock};
+use clap::Args;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use threadseal_capture::archive::{Archive, Kept, SealedLog};
+use threadseal_capture::session::{Growth, MAX_IDENTIFY_BYTES, SessionFile, identify};
+use threadseal_core::error::Error;
+use threadseal_core::key::{KeyUsage, LocalSigner};
+use threadseal_formats::transcript::observed;
+use threadseal_store::host::Host;
+use threadseal_store::observer;
+use threadseal_store::read::{Source as _, open_regular};
+use threadseal_store::sys::path_text;
+use walkdir::WalkDir;
+
+/// Longest wait for another process that seals the same log.
+const SEAL_WAIT: Duration = Duration::from_secs(10);
+
+/// What `archive add` takes.
+#[derive(Debug, Args)]
+pub(crate) struct AddArgs {
+    /// Logs of agents, or folders of them
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    /// Name of the key that seals [default: self-observed]
+    #[arg(long, value_name = "NAME")]
+    key: Option<String>,
+    /// Archive sessions again that were forgotten
+    #[arg(long)]
+    recall: bool,
+    #[command(flatten)]
+    passphrase: PassphraseArgs,
+}
+
+#[derive(Serialize)]
+struct AddOutput {
+    schema: &'static str,
+    logs: Vec<LogOutput>,
+    /// Files that are no sessions.
+    passed_over: u64,
+    refused: Vec<RefusedOutput>,
+}
+
+#[derive(Serialize)]
+struct LogOutput {
+    path: String,
+    log: String,
+    /// `added`, `unchanged`, `forgotten`, `off`, or `nothing_yet`
+    result: &'static str,
+    /// Bytes that were added.
+    bytes: u64,
+}
+
+#[derive(Serialize)]
+struct RefusedOutput {
+    path: String,
+    message: String,
+}
+
+struct Adding<'a> {
+    host: Host,
+    signer: LocalSigner,
+    archive: Archive,
+    args: &'a AddArgs,
+}
+
+pub(super) fn run(args: &AddArgs, context: &Context, out: &mut Out) -> Outcome {
+    let home = context.existing_home()?;
+    let keyring = Keyring::of(&home);
+    let key = args.key.as_deref();
+    let adding = Adding {
+        host: context.host()?,
+        signer: keyring.signer(key, KeyUsage::Observed, &args.passphrase, context)?,
+        archive: sessions::archive(&home, Unlock::Ask(&args.passphrase), context)?,
+        args,
+    };
+    let mut output = AddOutput {
+        schema: "threadseal.archive-add/1",
+        logs: Vec::new(),
+        passed_over: 0,
+        refused: Vec::new(),
+    };
+    for path in files(&args.paths, home.path())? {
+        match adding.add(&path) {
+            Ok(Some(added)) => output.logs.push(added),
+            Ok(None) => output.passed_over += 1,
+            Err(error) => output.refused.push(RefusedOutput {
+                path: path_text(&path),
+                message: Failure::from(error).to_string(),
+            }),
+        }
+    }
+    Sessions::open(Unlock::Ask(&args.passphrase), context)?;
+    for refused in &output.refused {
+        complain(&refused.message);
+    }
+    print(&output, context, out);
+    Ok(match (output.refused.is_empty(), output.logs.is_empty()) {
+        (false, _) => Exit::Unconfirmed,
+        (true, true) => Exit::NoVerdict,
+        (true, false) => Exit::Done,
+    })
+}
+
+impl Adding<'_> {
+    fn add(&self, path: &Path) -> Result<Option<LogOutput>, Error> {
+        let Some(file) = self.identify(path)? else {
+            return Ok(None);
+        };
+        // A document that is written again is a new record: this version of it is complete.
+        let is_final = file.growth == Growth::Rewrites;
+        observer::seal(&self.host, path, is_final, SEAL_WAIT, &self.signer, &|_| {})?;
+        let seals = observer::read_seals(&self.host, path)?.unwrap_or_default();
+        let read = observed::parse(&seals).ok();
+        let last = read
+            .as_ref()
+            .and_then(|read| Some((read.last()?, read.sealed_bytes)));
+        let kept = match last {
+            None => None,
+            Some((seal, bytes)) => {
+                let end = usize::try_from(bytes).unwrap_or(usize::MAX);
+                let sealed = SealedLog {
+                    path,
+                    head: seal.head,
+                    seals: seals.get(..end).unwrap_or_default(),
+                    recall: self.args.recall,
+                };
+                Some(self.archive.keep(&file, &sealed)?)
+            }
+        };
+        let (result, bytes) = match kept {
+            None => ("nothing_yet", 0),
+            Some(Kept::Added(bytes)) => ("added", bytes),
+            Some(Kept::Unchanged) => ("unchanged", 0),
+            Some(Kept::Forgotten) => ("forgotten", 0),
+            Some(Kept::Off) => ("off", 0),
+        };
+        Ok(Some(LogOutput {
+            path: path_text(path),
+            log: file.key(),
+            result,
+            bytes,
+        }))
+    }
+
+    fn identify(&self, path: &Path) -> Result<Option<SessionFile>, Error> {
+        let file = open_regular(&*self.host.fs, path)?;
+        let mut head = Vec::new();
+        file.range(0, MAX_IDENTIFY_BYTES as u64)
+            .next_chunk(&mut head)?;
+        Ok(identify(file.path(), &head, &[]))
+    }
+}
+
+/// The regular files that the paths name or hold, without seals, and without the home's own.
+fn files(paths: &[PathBuf], home: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let mut found = Vec::new();
+    for path in paths {
+        let real = std::fs::canonicalize(path);
+        let real = real.map_err(|error| Failure::io("read", path, &error))?;
+        let entries = WalkDir::new(real).sort_by_file_name().into_iter();
+        let entries = entries.filter_entry(|entry| entry.path() != home).flatten();
+        let files = entries.filter(|entry| entry.file_type().is_file());
+        let files = files.map(walkdir::DirEntry::into_path);
+        found.extend(files.filter(|path| path.extension().is_none_or(|ending| ending != "seal")));
+    }
+    Ok(found)
+}
+
+fn print(output: &AddOutput, context: &Context, out: &mut Out) {
+    if context.json {
+        out.json(output);
+        return;
+    }
+    if !context.quiet {
+        for log in &output.logs {
+            let (result, name, path) = (
+                log.result.replace('_', " "),
+                Clean(&log.log),
+                Clean(&log.path),
+            );
+            out.line(format_args!("{result:<11}  {name}  {path}"));
+        }
+    }
+    let (logs, passed, refused) = (output.logs.len(), output.passed_over, output.refused.len());
+    out.line(format_args!(
+        "{logs} logs of sessions, {passed} other files, {refused} refused"
+    ));
+}
