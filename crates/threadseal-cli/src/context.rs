@@ -293,6 +293,29 @@ impl Context {
         )?)
     }
 
+    /// The user's folder, to shorten paths.
+    #[cfg(feature = "capture")]
+    pub(crate) fn user_home(&self) -> Option<String> {
+        let home = variable("HOME")?.into_string().ok()?;
+        let home = home.trim_end_matches('/');
+        (!home.is_empty()).then(|| home.to_owned())
+    }
+
+    /// The program that shows long output on a terminal, as the user's words; empty for none.
+    #[cfg(feature = "capture")]
+    pub(crate) fn pager(&self) -> String {
+        let named = ["THREADSEAL_PAGER", "PAGER"].into_iter().find_map(variable);
+        named
+            .and_then(|pager| pager.into_string().ok())
+            .unwrap_or_else(|| "less".to_owned())
+    }
+
+    /// Did the user choose options of `less`?
+    #[cfg(feature = "capture")]
+    pub(crate) fn has_less_options(&self) -> bool {
+        variable("LESS").is_some()
+    }
+
     /// The home, created if it is missing.
     ///
     /// # Errors

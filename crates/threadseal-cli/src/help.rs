@@ -14,7 +14,9 @@ const EXAMPLES: &str = include_str!("help/examples.txt");
 const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Everyday commands",
-        &["init", "seal", "verify", "show", "watch", "run", "demo"],
+        &[
+            "init", "seal", "verify", "list", "search", "show", "watch", "run", "demo",
+        ],
     ),
     (
         "Agents on this machine",
@@ -29,6 +31,8 @@ const GROUPS: [(&str, &[&str]); 6] = [
             "check-proof",
             "diff",
             "redact",
+            "export",
+            "forget",
             "prune",
         ],
     ),
@@ -45,6 +49,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
             "log",
             "anchor",
             "witness",
+            "archive",
             "fsck",
             "hook",
             "completions",

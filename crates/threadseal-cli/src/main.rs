@@ -7,6 +7,8 @@
     reason = "many doc comments are help texts, which would show the backticks"
 )]
 
+#[cfg(feature = "capture")]
+mod archived;
 mod args;
 #[cfg(feature = "capture")]
 mod capture;
@@ -42,6 +44,8 @@ mod seal_log;
 mod secrets;
 #[cfg(feature = "capture")]
 mod session_seal;
+#[cfg(feature = "capture")]
+mod sessions;
 mod signing;
 mod trust_file;
 mod verified_events;

@@ -35,7 +35,7 @@ use threadseal_formats::lineage::{
     CheckpointHeader, FORK_FIRST_LINE, HEAD_MAGIC, HeaderError, OriginalVerifier, Version,
 };
 use threadseal_formats::scroll::{Container, Place, Splitter, VERSION};
-use threadseal_formats::transcript::{copy, rye, turn_proof};
+use threadseal_formats::transcript::{copy, observed_proof, rye, turn_proof};
 use threadseal_store::observer::seal_path;
 use threadseal_store::read::{RegularFile, Source as _};
 #[cfg(feature = "sqlite")]
@@ -149,6 +149,7 @@ pub fn proof(file: &RegularFile) -> Result<Option<&'static str>, VerifyError> {
     let first = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
     Ok(match std::str::from_utf8(first).unwrap_or_default() {
         turn_proof::FIRST_LINE => Some("a proof of a turn"),
+        observed_proof::FIRST_LINE => Some("a proof of observed lines"),
         copy::FIRST_LINE => Some("a copy with lines left out"),
         turn_proof::conflict::FIRST_LINE => Some("a conflict of seals"),
         conflict::FIRST_LINE => Some("a conflict of checkpoints"),

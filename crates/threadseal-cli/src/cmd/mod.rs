@@ -2,12 +2,18 @@
 
 #[cfg(feature = "cloud")]
 mod anchor;
+#[cfg(feature = "capture")]
+mod archive;
 mod check_proof;
 mod completions;
 mod demo;
 mod diff;
 #[cfg(feature = "capture")]
 mod doctor;
+#[cfg(feature = "capture")]
+mod export;
+#[cfg(feature = "capture")]
+mod forget;
 mod fsck;
 #[cfg(feature = "agent")]
 mod graph;
@@ -22,6 +28,8 @@ mod key;
 mod knowledge;
 mod ledger;
 mod lineage;
+#[cfg(feature = "capture")]
+mod list;
 mod log;
 mod man;
 mod messages;
@@ -33,6 +41,8 @@ mod render;
 mod run;
 mod scroll;
 pub(crate) mod seal;
+#[cfg(feature = "capture")]
+mod search;
 mod show;
 #[cfg(feature = "capture")]
 mod status;
@@ -64,7 +74,13 @@ pub(crate) enum Command {
     Seal(seal::SealArgs),
     /// Verify records and print a verdict for each
     Verify(verify::VerifyArgs),
-    /// Show the content of a record, line by line
+    /// List the sessions of all agents, each with its state
+    #[cfg(feature = "capture")]
+    List(list::ListArgs),
+    /// Search for words in all archived sessions
+    #[cfg(feature = "capture")]
+    Search(search::SearchArgs),
+    /// Show a session, or the content of a record line by line
     Show(show::ShowArgs),
     /// Print the conversation that a resumed thread would get
     Messages(messages::MessagesArgs),
@@ -76,6 +92,16 @@ pub(crate) enum Command {
     CheckProof(check_proof::CheckProofArgs),
     /// Delete texts from a record for good; earlier seals stay valid
     Redact(redact::RedactArgs),
+    /// Write the logs of a session, with their seals, into a folder
+    #[cfg(feature = "capture")]
+    Export(export::ExportArgs),
+    /// Remove a session from the archive and the index for good, and leave a tombstone
+    #[cfg(feature = "capture")]
+    Forget(forget::ForgetArgs),
+    /// Manage the archive of sessions: add, verify, fsck, prune, quota, on, off
+    #[cfg(feature = "capture")]
+    #[command(subcommand)]
+    Archive(archive::ArchiveCommand),
     /// Delete whole records that have ended, and leave signed tombstones
     Prune(prune::PruneArgs),
     /// Show the first difference between two records
@@ -171,7 +197,17 @@ pub(crate) fn run(
         Command::Init(args) => init::run(&args, &context, &mut out),
         Command::Seal(args) => seal::run(&args, &context, &mut out),
         Command::Verify(args) => verify::run(&args, &context, &mut out),
+        #[cfg(feature = "capture")]
+        Command::List(args) => list::run(&args, &context, &mut out),
+        #[cfg(feature = "capture")]
+        Command::Search(args) => search::run(&args, &context, &mut out),
         Command::Show(args) => show::run(&args, &context, &mut out),
+        #[cfg(feature = "capture")]
+        Command::Export(args) => export::run(&args, &context, &mut out),
+        #[cfg(feature = "capture")]
+        Command::Forget(args) => forget::run(&args, &context, &mut out),
+        #[cfg(feature = "capture")]
+        Command::Archive(command) => archive::run(&command, &context, &mut out),
         Command::Messages(args) => messages::run(&args, &context, &mut out),
         Command::Render(args) => render::run(&args, &context, &mut out),
         Command::Prove(args) => prove::run(&args, &context, &mut out),

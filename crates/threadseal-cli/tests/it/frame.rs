@@ -6,10 +6,12 @@ use std::io::Write as _;
 use std::process::Stdio;
 
 /// Every command, in the order of `--help`.
-pub(crate) const COMMANDS: [&str; 36] = [
+pub(crate) const COMMANDS: [&str; 41] = [
     "init",
     "seal",
     "verify",
+    "list",
+    "search",
     "show",
     "watch",
     "run",
@@ -24,6 +26,8 @@ pub(crate) const COMMANDS: [&str; 36] = [
     "check-proof",
     "diff",
     "redact",
+    "export",
+    "forget",
     "prune",
     "transcript",
     "scroll",
@@ -38,6 +42,7 @@ pub(crate) const COMMANDS: [&str; 36] = [
     "log",
     "anchor",
     "witness",
+    "archive",
     "fsck",
     "hook",
     "completions",

@@ -12,6 +12,7 @@ mod anchor;
 mod anchored;
 mod anchored_kinds;
 mod anchoring;
+mod archive;
 mod attacks;
 mod bad_input;
 mod delegation;
