@@ -21,7 +21,7 @@ import tempfile
 import model
 
 TURNS = 3
-TURN_SECONDS = 100
+TURN_SECONDS = 240
 PATH = "/usr/local/bin:/usr/bin:/bin"
 TASK = "Add a line to the file."
 
@@ -233,8 +233,8 @@ def main():
             fail(f"found {sorted(found)}, and a plan must change nothing")
         done = json.loads(scene.command("install", "--json", "--yes", *program))
         print(f"installed: {', '.join(sorted(AGENTS))}; codex trusts {done.get('codex_trusts')} hooks")
-        settings = (scene.folder / ".gemini/settings.json").read_text()
-        if "// the user's own" not in settings:
+        commented = scene.folder / ".gemini/settings.json"
+        if "gemini" in AGENTS and "// the user's own" not in commented.read_text():
             fail("the comments of the user are gone")
         again = json.loads(scene.command("install", "--json", "--yes", *program))
         actions = {agent["hooks"]["action"] for agent in again["agents"] if agent["hooks"]}
@@ -247,7 +247,7 @@ def main():
         for name in AGENTS:
             print(f"{name}: {TURNS} turns, {scene.arrived(name)} hooks arrived")
         own = scene.folder / "projects/claude-code/own-hook.txt"
-        if len(own.read_text().splitlines()) != TURNS:
+        if "claude-code" in AGENTS and len(own.read_text().splitlines()) != TURNS:
             fail("the user's own hook did not run")
         # Hooks of another program are changed in place.
         scene.command("install", "--yes")
