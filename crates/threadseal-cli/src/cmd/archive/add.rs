@@ -150,7 +150,7 @@ impl Adding<'_> {
         };
         Ok(Some(LogOutput {
             path: path_text(path),
-            log: file.key(),
+            log: self.archive.name_of(&file, path)?.to_string(),
             result,
             bytes,
         }))
