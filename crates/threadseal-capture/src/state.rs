@@ -14,6 +14,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use threadseal_core::report::{FindingCode, Report, Severity, Verdict};
+use threadseal_store::heads::MemoryHeadStore;
 use threadseal_store::host::Host;
 use threadseal_store::observer::seal_path;
 use threadseal_store::read::Stamp;
@@ -221,10 +222,30 @@ pub fn verify_archived(
     archive: &Archive,
     verifier: &Verifier,
 ) -> Option<FileResult> {
-    let newest = log.newest()?;
+    verify_version(log, log.versions.len().checked_sub(1)?, archive, verifier)
+}
+
+/// The verifier's result for the last state of one version of `log`. An earlier version of a document
+/// is older than the head that the host knows of it, and that is no evidence.
+pub fn verify_version(
+    log: &ArchivedLog,
+    number: usize,
+    archive: &Archive,
+    verifier: &Verifier,
+) -> Option<FileResult> {
+    let version = log.versions.get(number)?;
     let mut fs = ArchiveFs::new(archive);
-    let mounted = fs.mount(log, newest, &newest.last());
-    Some(verifier_over(fs, verifier).verify_path(&mounted.log))
+    let mounted = fs.mount(log, version, &version.last());
+    let mut verifier = verifier_over(fs, verifier);
+    let later = log.versions.get(number + 1..).unwrap_or_default();
+    if later.iter().any(|later| later.record() == version.record()) {
+        let host = Host {
+            heads: Arc::new(MemoryHeadStore::default()),
+            ..verifier.host().clone()
+        };
+        verifier = verifier.over(host);
+    }
+    Some(verifier.verify_path(&mounted.log))
 }
 
 /// A verifier that also reads what is mounted in `fs`.

@@ -11,12 +11,16 @@ use std::fmt::Write as _;
 const EXAMPLES: &str = include_str!("help/examples.txt");
 
 /// The commands of the main page, everyday ones first.
-const GROUPS: [(&str, &[&str]); 5] = [
+const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Everyday commands",
         &[
             "init", "seal", "verify", "list", "search", "show", "watch", "run", "demo",
         ],
+    ),
+    (
+        "Agents on this machine",
+        &["install", "uninstall", "status", "doctor"],
     ),
     (
         "Reading and proving",
@@ -47,6 +51,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "witness",
             "archive",
             "fsck",
+            "hook",
             "completions",
             "man",
             "help",

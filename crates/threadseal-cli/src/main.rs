@@ -10,6 +10,8 @@
 #[cfg(feature = "capture")]
 mod archived;
 mod args;
+#[cfg(feature = "capture")]
+mod capture;
 mod cmd;
 mod context;
 #[cfg(feature = "agent")]
@@ -40,6 +42,8 @@ mod rotation;
 mod seal_log;
 #[cfg(feature = "convert")]
 mod secrets;
+#[cfg(feature = "capture")]
+mod session_seal;
 #[cfg(feature = "capture")]
 mod sessions;
 mod signing;

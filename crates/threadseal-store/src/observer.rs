@@ -256,7 +256,12 @@ impl Sealing<'_> {
             }
             return Ok(true);
         }
-        if moved::has_left(host, record, &earlier)? && host.heads.pruned(record)?.is_none() {
+        let has_left = moved::has_left(host, record, &earlier)?;
+        // Another process may have moved its seals here meanwhile.
+        if host.fs.metadata(&self.path).is_ok() {
+            return Ok(true);
+        }
+        if has_left && host.heads.pruned(record)?.is_none() {
             return Err(self.seals_gone(record, &earlier));
         }
         Ok(false)

@@ -196,7 +196,21 @@ impl Archive {
             let text = format!("{id} is not archived; hint: threadseal list");
             return Err(Error::invalid(text));
         }
-        let versions = || logs.iter().flat_map(|log| &log.versions);
+        // Of the versions of one document the newest counts.
+        let versions = || {
+            let newest = |log: &'_ ArchivedLog, number: usize| {
+                let record = log.versions[number].record();
+                log.versions[number + 1..]
+                    .iter()
+                    .all(|later| later.record() != record)
+            };
+            logs.iter().flat_map(move |log| {
+                let versions = log.versions.iter().enumerate();
+                versions
+                    .filter(move |(number, _)| newest(log, *number))
+                    .map(|(_, version)| version)
+            })
+        };
         let size = logs.iter().filter_map(ArchivedLog::newest);
         let size = size.map(|newest| newest.last().head.size).sum();
         let when = self.effects.clock.now()?;

@@ -49,7 +49,7 @@ pub struct State {
     pub seal_size: u64,
 }
 
-/// The states of one record.
+/// The states of one record that only grew, or one state of a document that was written again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
     /// Its states, in order; never empty.
@@ -283,14 +283,25 @@ impl Journal {
         if line.state != self.next {
             return Err("has another number than the next");
         }
+        let rewrites = match line.growth.as_deref() {
+            Some("rewrites") => true,
+            Some("appends") => false,
+            Some(_) => return Err(misspelt),
+            None => self.facts.rewrites,
+        };
         match self.versions.last_mut() {
             Some(version) if version.record() == head.record => {
                 let last = version.last();
-                if head.seq <= last.head.seq || head.size < last.head.size {
+                if head.seq <= last.head.seq || (!rewrites && head.size < last.head.size) {
                     return Err("goes back");
                 }
-                version.states.push(state);
-                (version.log, version.seal) = (log, seal);
+                if rewrites {
+                    let states = vec![state];
+                    self.versions.push(Version { states, log, seal });
+                } else {
+                    version.states.push(state);
+                    (version.log, version.seal) = (log, seal);
+                }
             }
             _ => self.versions.push(Version {
                 states: vec![state],
@@ -301,12 +312,7 @@ impl Journal {
         self.facts.source = line.source.or_else(|| self.facts.source.take());
         self.facts.project = line.project.or_else(|| self.facts.project.take());
         self.facts.parent = line.parent.or_else(|| self.facts.parent.take());
-        match line.growth.as_deref() {
-            Some("rewrites") => self.facts.rewrites = true,
-            Some("appends") => self.facts.rewrites = false,
-            Some(_) => return Err(misspelt),
-            None => {}
-        }
+        self.facts.rewrites = rewrites;
         self.last_line = bytes.to_vec();
         self.next += 1;
         Ok(())

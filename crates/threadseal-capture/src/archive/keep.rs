@@ -9,8 +9,11 @@ use std::path::{Path, PathBuf};
 use threadseal_core::digest::Digest;
 use threadseal_core::encoding;
 use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::limits::MAX_DOCUMENT_BYTES;
 use threadseal_core::merkle::leaf_hash;
 use threadseal_core::record::Head;
+use threadseal_core::trust::Trust;
+use threadseal_formats::document::{self, DocumentKind, Options};
 use threadseal_store::atomic::{self, Mode, PRIVATE_DIRECTORY, PRIVATE_FILE};
 use threadseal_store::read::{Source as _, open_regular};
 use threadseal_store::sys::{self, Access, append_all, directory_of, path_text};
@@ -109,7 +112,8 @@ impl Archive {
         sealed: &SealedLog<'_>,
     ) -> Result<u64, Error> {
         let last = journal.versions.last();
-        let grown = last.filter(|last| last.record() == sealed.head.record);
+        let is_document = document::is_beside(sealed.seals);
+        let grown = last.filter(|last| !is_document && last.record() == sealed.head.record);
         let before = grown.map(|last| last.log.clone()).unwrap_or_default();
         let earlier_tails = grown.map(|last| [last.log.tail, last.seal.tail]);
         let sealed_before = grown.map_or(0, |last| last.seal.size);
@@ -123,7 +127,10 @@ impl Archive {
                 .unwrap_or_default(),
             keeps_tail,
         };
-        let (log, new_bytes) = writing.log(&before, sealed, sealed_before)?;
+        let (log, new_bytes) = match is_document {
+            true => writing.document(sealed)?,
+            false => writing.log(&before, sealed, sealed_before)?,
+        };
         let seal = writing.whole(StreamKind::Seal, sealed.seals)?;
         writing.settle()?;
         let new = NewState {
@@ -254,6 +261,22 @@ impl Writing<'_> {
         stream.chunks.append(&mut pieces);
         self.end(StreamKind::Log, &rest, &mut stream)?;
         Ok((stream, sealed.head.size.saturating_sub(start)))
+    }
+
+    /// The stream of a document, and its size. The seal covers all of it.
+    fn document(&mut self, sealed: &SealedLog<'_>) -> Result<(Stream, u64), Error> {
+        let file = open_regular(self.archive.fs(), sealed.path)?;
+        let bytes = file.read_whole(MAX_DOCUMENT_BYTES)?;
+        // Whose the seal is, is judged when the archive is verified.
+        let trust = Trust::default();
+        let now = self.archive.effects.clock.now()?;
+        let options = Options::new(DocumentKind::Json, &trust, now);
+        let report = document::verify_beside(&bytes, sealed.seals, &options).report;
+        if report.head != Some(sealed.head) {
+            return Err(changed(sealed.path));
+        }
+        let stream = self.whole(StreamKind::Log, &bytes)?;
+        Ok((stream, bytes.len() as u64))
     }
 
     /// A stream of bytes in memory.

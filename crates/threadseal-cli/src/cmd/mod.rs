@@ -9,6 +9,8 @@ mod completions;
 mod demo;
 mod diff;
 #[cfg(feature = "capture")]
+mod doctor;
+#[cfg(feature = "capture")]
 mod export;
 #[cfg(feature = "capture")]
 mod forget;
@@ -16,7 +18,11 @@ mod fsck;
 #[cfg(feature = "agent")]
 mod graph;
 mod help;
+#[cfg(feature = "capture")]
+mod hook;
 mod init;
+#[cfg(feature = "capture")]
+mod install;
 mod key;
 #[cfg(feature = "agent")]
 mod knowledge;
@@ -34,14 +40,18 @@ mod render;
 #[cfg(feature = "agent")]
 mod run;
 mod scroll;
-mod seal;
+pub(crate) mod seal;
 #[cfg(feature = "capture")]
 mod search;
 mod show;
+#[cfg(feature = "capture")]
+mod status;
 #[cfg(feature = "agent")]
 mod thread;
 mod transcript;
 pub(crate) mod trust;
+#[cfg(feature = "capture")]
+mod uninstall;
 mod verify;
 mod watch;
 #[cfg(feature = "cloud")]
@@ -96,8 +106,23 @@ pub(crate) enum Command {
     Prune(prune::PruneArgs),
     /// Show the first difference between two records
     Diff(diff::DiffArgs),
-    /// Seal the logs below a folder as they grow
+    /// Seal sessions of agents, or the logs below folders, as they grow
     Watch(watch::WatchArgs),
+    /// Take a payload of an agent's hook on standard input, and have its session sealed
+    #[cfg(feature = "capture")]
+    Hook(hook::HookArgs),
+    /// Let the agents on this machine seal their sessions: hooks, and a service that watches
+    #[cfg(feature = "capture")]
+    Install(install::InstallArgs),
+    /// Remove what install wrote; each file is as it was before
+    #[cfg(feature = "capture")]
+    Uninstall(uninstall::UninstallArgs),
+    /// Show which agents are recorded, which are not, and what to do; exit 0 only if all is well
+    #[cfg(feature = "capture")]
+    Status(status::StatusArgs),
+    /// Run each installed hook as its agent would, and report which one did not arrive
+    #[cfg(feature = "capture")]
+    Doctor(doctor::DoctorArgs),
     /// Record a thread, attack it, and show each detected attack
     Demo(demo::DemoArgs),
     /// Run a directive in a thread, recorded and sealed at each turn
@@ -191,6 +216,16 @@ pub(crate) fn run(
         Command::Prune(args) => prune::run(&args, &context, &mut out),
         Command::Diff(args) => diff::run(&args, &context, &mut out),
         Command::Watch(args) => watch::run(&args, &context, &mut out),
+        #[cfg(feature = "capture")]
+        Command::Hook(args) => hook::run(&args, &context, &mut out),
+        #[cfg(feature = "capture")]
+        Command::Install(args) => install::run(&args, &context, &mut out),
+        #[cfg(feature = "capture")]
+        Command::Uninstall(args) => uninstall::run(&args, &context, &mut out),
+        #[cfg(feature = "capture")]
+        Command::Status(args) => status::run(&args, &context, &mut out),
+        #[cfg(feature = "capture")]
+        Command::Doctor(args) => doctor::run(&args, &context, &mut out),
         Command::Demo(args) => demo::run(&args, &context, &mut out),
         #[cfg(feature = "agent")]
         Command::Run(args) => run::run(&args, &context, &mut out),

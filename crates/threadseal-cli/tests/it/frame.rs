@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::process::Stdio;
 
 /// Every command, in the order of `--help`.
-pub(crate) const COMMANDS: [&str; 36] = [
+pub(crate) const COMMANDS: [&str; 41] = [
     "init",
     "seal",
     "verify",
@@ -16,6 +16,10 @@ pub(crate) const COMMANDS: [&str; 36] = [
     "watch",
     "run",
     "demo",
+    "install",
+    "uninstall",
+    "status",
+    "doctor",
     "messages",
     "render",
     "prove",
@@ -40,6 +44,7 @@ pub(crate) const COMMANDS: [&str; 36] = [
     "witness",
     "archive",
     "fsck",
+    "hook",
     "completions",
     "man",
     "help",

@@ -25,6 +25,8 @@ mod graph;
 mod half_ended;
 mod histories;
 mod home_clones;
+mod hook;
+mod install;
 mod key_events;
 mod key_ids;
 mod key_races;

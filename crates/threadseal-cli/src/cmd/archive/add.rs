@@ -1,28 +1,22 @@
 //! `archive add PATH…`: finds sessions, seals those that are not sealed, and archives them.
 //!
 //! ```text
-//! files below PATH ─► identify ─► observer::seal ─► Archive::keep ─► index
+//! files below PATH ─► session_of ─► SessionSealer ─► Archive::keep ─► index
 //! ```
 
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome, complain};
-use crate::keyring::Keyring;
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use crate::render::clean::Clean;
+use crate::session_seal::{SessionSealer, session_of};
 use crate::sessions::{self, Sessions, Unlock};
 use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use threadseal_capture::archive::{Archive, Kept, SealedLog};
-use threadseal_capture::session::{Growth, MAX_IDENTIFY_BYTES, SessionFile, identify};
-use threadseal_core::error::Error;
-use threadseal_core::key::{KeyUsage, LocalSigner};
-use threadseal_formats::transcript::observed;
-use threadseal_store::host::Host;
-use threadseal_store::observer;
-use threadseal_store::read::{Source as _, open_regular};
+use threadseal_capture::archive::{Archive, Kept};
+use threadseal_store::read::open_regular;
 use threadseal_store::sys::path_text;
 use walkdir::WalkDir;
 
@@ -71,21 +65,21 @@ struct RefusedOutput {
 }
 
 struct Adding<'a> {
-    host: Host,
-    signer: LocalSigner,
+    sealer: SessionSealer,
     archive: Archive,
     args: &'a AddArgs,
+    context: &'a Context,
 }
 
 pub(super) fn run(args: &AddArgs, context: &Context, out: &mut Out) -> Outcome {
     let home = context.existing_home()?;
-    let keyring = Keyring::of(&home);
-    let key = args.key.as_deref();
+    let archive = sessions::archive(&home, Unlock::Ask(&args.passphrase), context)?;
+    let sealer = SessionSealer::open(args.key.as_deref(), &args.passphrase, SEAL_WAIT, context)?;
     let adding = Adding {
-        host: context.host()?,
-        signer: keyring.signer(key, KeyUsage::Observed, &args.passphrase, context)?,
-        archive: sessions::archive(&home, Unlock::Ask(&args.passphrase), context)?,
+        sealer: sealer.with_archive(archive.clone()),
+        archive,
         args,
+        context,
     };
     let mut output = AddOutput {
         schema: "threadseal.archive-add/1",
@@ -99,7 +93,7 @@ pub(super) fn run(args: &AddArgs, context: &Context, out: &mut Out) -> Outcome {
             Ok(None) => output.passed_over += 1,
             Err(error) => output.refused.push(RefusedOutput {
                 path: path_text(&path),
-                message: Failure::from(error).to_string(),
+                message: error.to_string(),
             }),
         }
     }
@@ -116,31 +110,13 @@ pub(super) fn run(args: &AddArgs, context: &Context, out: &mut Out) -> Outcome {
 }
 
 impl Adding<'_> {
-    fn add(&self, path: &Path) -> Result<Option<LogOutput>, Error> {
-        let Some(file) = self.identify(path)? else {
+    fn add(&self, path: &Path) -> Result<Option<LogOutput>, Failure> {
+        let file = open_regular(&*self.sealer.host().fs, path)?;
+        let Some(session) = session_of(&file, &[])? else {
             return Ok(None);
         };
-        // A document that is written again is a new record: this version of it is complete.
-        let is_final = file.growth == Growth::Rewrites;
-        observer::seal(&self.host, path, is_final, SEAL_WAIT, &self.signer, &|_| {})?;
-        let seals = observer::read_seals(&self.host, path)?.unwrap_or_default();
-        let read = observed::parse(&seals).ok();
-        let last = read
-            .as_ref()
-            .and_then(|read| Some((read.last()?, read.sealed_bytes)));
-        let kept = match last {
-            None => None,
-            Some((seal, bytes)) => {
-                let end = usize::try_from(bytes).unwrap_or(usize::MAX);
-                let sealed = SealedLog {
-                    path,
-                    head: seal.head,
-                    seals: seals.get(..end).unwrap_or_default(),
-                    recall: self.args.recall,
-                };
-                Some(self.archive.keep(&file, &sealed)?)
-            }
-        };
+        self.sealer.seal_lines(path, session.growth, self.context)?;
+        let kept = self.sealer.keep(path, &session, self.args.recall)?;
         let (result, bytes) = match kept {
             None => ("nothing_yet", 0),
             Some(Kept::Added(bytes)) => ("added", bytes),
@@ -150,18 +126,10 @@ impl Adding<'_> {
         };
         Ok(Some(LogOutput {
             path: path_text(path),
-            log: self.archive.name_of(&file, path)?.to_string(),
+            log: self.archive.name_of(&session, path)?.to_string(),
             result,
             bytes,
         }))
-    }
-
-    fn identify(&self, path: &Path) -> Result<Option<SessionFile>, Error> {
-        let file = open_regular(&*self.host.fs, path)?;
-        let mut head = Vec::new();
-        file.range(0, MAX_IDENTIFY_BYTES as u64)
-            .next_chunk(&mut head)?;
-        Ok(identify(file.path(), &head, &[]))
     }
 }
 

@@ -10,8 +10,8 @@ use crate::render::text;
 use crate::sessions::{self, Judge, Unlock};
 use clap::Args;
 use serde::Serialize;
-use threadseal_capture::archive::{ArchiveFs, ArchivedLog};
-use threadseal_capture::state::verifier_over;
+use threadseal_capture::archive::ArchivedLog;
+use threadseal_capture::state::verify_version;
 use threadseal_core::report::Verdict;
 use threadseal_store::sys::path_text;
 use threadseal_verify::FileResult;
@@ -143,10 +143,10 @@ fn verify_log(
             out.line(format_args!("no verdict  {name}: {}", Clean(why)));
         }
     }
-    for (number, version) in log.versions.iter().enumerate() {
-        let mut fs = ArchiveFs::new(archive);
-        let mounted = fs.mount(log, version, &version.last());
-        let result = verifier_over(fs, &judge.verifier).verify_path(&mounted.log);
+    for number in 0..log.versions.len() {
+        let Some(result) = verify_version(log, number, archive, &judge.verifier) else {
+            continue;
+        };
         let failed = match &result {
             FileResult::Failed(error) | FileResult::NoRecord(error) => Some(error.message.clone()),
             _ => None,

@@ -4,9 +4,10 @@ use crate::frame::COMMANDS;
 use crate::prelude::*;
 
 /// Headings of lists of commands: one list on most pages, groups on the main page.
-const HEADINGS: [&str; 6] = [
+const HEADINGS: [&str; 7] = [
     "Commands:",
     "Everyday commands:",
+    "Agents on this machine:",
     "Reading and proving:",
     "Source formats:",
     "Projects:",

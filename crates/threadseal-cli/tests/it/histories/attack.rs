@@ -4,6 +4,9 @@ use super::honest::put;
 use super::world::{Kind, Record, World};
 use crate::prelude::*;
 
+/// Bytes of the beginning of a scroll that show what it is.
+const LONGEST_MARK: u64 = 20;
+
 /// The record that is attacked: where no history is left for an attack, it is a log.
 pub(super) fn strike(world: &mut World) {
     let is_target = |record: &Record| record.is_sealed && record.is_whole && record.is_signed;
@@ -55,8 +58,12 @@ fn act(world: &mut World, index: usize) {
     }
     let name = world.records[index].name.clone();
     world.expect(&format!("verify {name}"), &[1, 2, 3]);
-    // A folder does not show what was deleted with all its seals; the home does.
-    let is_gone = world.records[index].files(&world.sandbox).is_empty();
+    // A folder does not show what was deleted with all its seals, or cut before its first mark; the
+    // home does.
+    let record = &world.records[index];
+    let has_mark = |path: &PathBuf| fs::metadata(path).unwrap().len() > LONGEST_MARK;
+    let files = record.files(&world.sandbox);
+    let is_gone = files.is_empty() || (record.kind == Kind::Scroll && !files.iter().any(has_mark));
     let all = if is_gone {
         "verify --all ."
     } else {

@@ -280,10 +280,11 @@ fn race(world: &mut World, index: usize) {
         .collect();
     for (line, process) in started {
         let ran = Ran::of(process.wait_with_output().unwrap());
-        let may = if line.starts_with("seal") {
-            [0, 0]
-        } else {
-            [0, 3]
+        // A file of any name is no record before its first seal.
+        let may: &[i32] = match line.starts_with("seal") {
+            true => &[0],
+            false if world.records[index].is_sealed => &[0, 3],
+            false => &[0, 2, 3],
         };
         let (out, error) = (&ran.stdout, &ran.stderr);
         assert!(
@@ -453,10 +454,13 @@ pub(super) fn put(content: &[(PathBuf, Vec<u8>)]) {
 
 /// The agent deletes an old session with its seals.
 fn clean_up(world: &mut World, index: usize) {
-    // The seals of a log that was moved alone are elsewhere.
-    let files = world.records[index].files(&world.sandbox);
-    if world.records[index].is_sealed && files.len() == 1 {
-        return;
+    // The seals of a log that was moved alone are elsewhere, and the ones beside a log without a seal
+    // are a moved log's.
+    let mut files = world.records[index].files(&world.sandbox);
+    match world.records[index].is_sealed {
+        true if files.len() == 1 => return,
+        true => {}
+        false => files.truncate(1),
     }
     let record = world.records.remove(index);
     for path in files {
