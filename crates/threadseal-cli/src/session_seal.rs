@@ -77,7 +77,10 @@ impl SessionSealer {
 
     /// The same, which archives in `archive`: one whose key was opened.
     pub(crate) fn with_archive(self, archive: Archive) -> Self {
-        Self { archive, ..self }
+        Self {
+            archive: Ok(archive),
+            ..self
+        }
     }
 
     /// The host that is sealed for.
