@@ -71,7 +71,7 @@ fn a_hook_seals_the_session_that_its_payload_names() {
     hook(&sandbox, "codex", &payload(&sandbox, "SessionEnd"));
     let report = sandbox.report(format!("verify {NAME}"));
     report.is(json!({"verdict": "verified", "stats/checkpoints": 2}));
-    // The session goes on after its end.
+    // The session continues after its end.
     sandbox.write(NAME, session(6));
     assert_eq!(
         hook(&sandbox, "gemini", &payload(&sandbox, "AfterAgent")),
