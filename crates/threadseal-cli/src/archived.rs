@@ -13,8 +13,7 @@ use crate::passphrase::PassphraseArgs;
 use crate::sessions::{self, Judge, Named, Unlock};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use threadseal_capture::archive::ArchiveFs;
-use threadseal_capture::state::{verifier_over, verify_archived};
+use threadseal_capture::state::verify_archived;
 use threadseal_core::record::RecordId;
 use threadseal_core::report::{Report, Verdict};
 use threadseal_verify::output::PathError;
@@ -105,7 +104,7 @@ pub(crate) fn look(reports: &mut [Report], context: &Context) -> Result<(), Fail
     let mut places = BTreeMap::<RecordId, _>::new();
     for log in &logs {
         for version in &log.versions {
-            places.insert(version.record(), (log, version));
+            places.insert(version.record(), log);
         }
     }
     let judge = Judge::of_home(&home, context)?;
@@ -114,10 +113,10 @@ pub(crate) fn look(reports: &mut [Report], context: &Context) -> Result<(), Fail
         let Some(record) = report.record else {
             continue;
         };
-        if let Some((log, version)) = places.get(&record) {
-            let mut fs = ArchiveFs::new(&archive);
-            let mounted = fs.mount(log, version, &version.last());
-            let result = verifier_over(fs, &judge.verifier).verify_path(&mounted.log);
+        if let Some(log) = places.get(&record) {
+            let Some(result) = verify_archived(log, &archive, &judge.verifier) else {
+                continue;
+            };
             let mut found = result.reports().iter();
             if let Some(found) = found.find(|found| found.record == Some(record)) {
                 *report = found.clone();

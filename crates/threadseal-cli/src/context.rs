@@ -275,24 +275,6 @@ impl Context {
         })
     }
 
-    /// Folders, programs and variables of this user.
-    ///
-    /// # Errors
-    /// When the user has no folder.
-    #[cfg(feature = "capture")]
-    pub(crate) fn machine(&self) -> Result<Machine, Failure> {
-        let home = variable("HOME").filter(|home| !home.is_empty());
-        let home =
-            home.ok_or_else(|| Failure::new("no folder of this user is known; hint: set HOME"))?;
-        let path = variable("PATH");
-        Ok(Machine::new(
-            home.into(),
-            path.as_deref(),
-            variable,
-            System::HERE,
-        )?)
-    }
-
     /// The user's folder, to shorten paths.
     #[cfg(feature = "capture")]
     pub(crate) fn user_home(&self) -> Option<String> {
@@ -314,6 +296,24 @@ impl Context {
     #[cfg(feature = "capture")]
     pub(crate) fn has_less_options(&self) -> bool {
         variable("LESS").is_some()
+    }
+
+    /// Folders, programs and variables of this user.
+    ///
+    /// # Errors
+    /// When the user has no folder.
+    #[cfg(feature = "capture")]
+    pub(crate) fn machine(&self) -> Result<Machine, Failure> {
+        let home = variable("HOME").filter(|home| !home.is_empty());
+        let home =
+            home.ok_or_else(|| Failure::new("no folder of this user is known; hint: set HOME"))?;
+        let path = variable("PATH");
+        Ok(Machine::new(
+            home.into(),
+            path.as_deref(),
+            variable,
+            System::HERE,
+        )?)
     }
 
     /// The home, created if it is missing.

@@ -75,6 +75,14 @@ impl SessionSealer {
         })
     }
 
+    /// The same, which archives in `archive`: one whose key was opened.
+    pub(crate) fn with_archive(self, archive: Archive) -> Self {
+        Self {
+            archive: Ok(archive),
+            ..self
+        }
+    }
+
     /// The host that is sealed for.
     pub(crate) fn host(&self) -> &Host {
         &self.host

@@ -55,8 +55,8 @@ impl Archive {
         if !self.settings.on {
             return Ok(Kept::Off);
         }
-        let name = LogName::of(file);
         let _lock = self.enter()?;
+        let name = self.name_of(file, sealed.path)?;
         if self
             .forgotten()?
             .iter()
@@ -85,6 +85,23 @@ impl Archive {
         let folder = self.session_folder(&name.session);
         atomic::create_directories(self.fs(), &folder, PRIVATE_DIRECTORY)?;
         self.add(&name, &mut journal, file, sealed).map(Kept::Added)
+    }
+
+    /// The name under which the log at `path` is archived. That is its own, unless another log that is
+    /// still there has this name: a copy, or a log that only claims the id, does not take its place.
+    ///
+    /// # Errors
+    /// Kind `External` when the archive cannot be read.
+    pub fn name_of(&self, file: &SessionFile, path: &Path) -> Result<LogName, Error> {
+        let own = LogName::of(file);
+        let other = own.beside(path);
+        if self.fs().metadata(&self.journal_place(&other)).is_ok() {
+            return Ok(other);
+        }
+        let known = self.log(&own)?.source();
+        let known = known.filter(|known| known != path);
+        let is_there = known.is_some_and(|known| self.fs().symlink_metadata(&known).is_ok());
+        Ok(if is_there { other } else { own })
     }
 
     fn add(

@@ -56,6 +56,8 @@ const FORMAT: &str = "threadseal-archive/1";
 const JOURNAL_ENDING: &str = ".jsonl";
 const SUB_AGENT_START: &str = "sub-";
 const MAIN: &str = "main";
+/// Hex digits that distinguish a second log with the name of another one.
+const MARK_DIGITS: usize = 8;
 
 /// The effects that an archive needs.
 #[derive(Debug, Clone)]
@@ -162,6 +164,25 @@ impl LogName {
             sub_agent: match &file.part {
                 Part::Main => None,
                 Part::SubAgent { name, .. } => Some(name.clone()),
+            },
+        }
+    }
+
+    /// The name of another log that claims this one.
+    fn beside(&self, path: &Path) -> Self {
+        let place = Digest::of(path.as_os_str().as_encoded_bytes()).to_hex();
+        let mark = &place[..MARK_DIGITS];
+        match &self.sub_agent {
+            None => Self {
+                session: SessionId::new(
+                    self.session.agent(),
+                    &format!("{}-{mark}", self.session.own()),
+                ),
+                sub_agent: None,
+            },
+            Some(name) => Self {
+                session: self.session.clone(),
+                sub_agent: Some(format!("{name}-{mark}")),
             },
         }
     }

@@ -377,6 +377,54 @@ fn all_files_of_the_archive_are_private() {
     }
 }
 
+// T-ARC-22
+#[test]
+fn a_log_that_claims_the_id_of_another_one_does_not_take_its_place() {
+    let bench = Bench::new();
+    let text = lines(1, 5);
+    bench.keep_text(LOG, &text);
+    let own = bench.file(LOG);
+    bench.write(COPY, &lines(2, 5));
+    bench.seal(COPY);
+    assert!(matches!(bench.keep_as(&own, COPY).unwrap(), Kept::Added(_)));
+    let logs = bench.archive().logs().unwrap();
+    assert_eq!(logs.len(), 2);
+    assert_eq!(bench.text(&logs[0]), text);
+    assert_eq!(logs[0].name.session, own.session);
+    let marked = logs[1].name.session.own();
+    assert!(marked.starts_with(own.session.own()), "{marked}");
+    bench.write(COPY, &[lines(2, 5), lines(3, 1)].concat());
+    bench.seal(COPY);
+    bench.disk.unlink(Path::new(LOG)).unwrap();
+    assert!(matches!(bench.keep_as(&own, COPY).unwrap(), Kept::Added(_)));
+    assert_eq!(
+        bench.archive().logs().unwrap().len(),
+        2,
+        "it keeps its name"
+    );
+}
+
+#[test]
+fn a_log_that_was_moved_keeps_its_name() {
+    let bench = Bench::new();
+    bench.keep_text(LOG, &lines(1, 5));
+    let own = bench.file(LOG);
+    let grown = [lines(1, 5), lines(2, 2)].concat();
+    for (from, to) in [(LOG, COPY)] {
+        bench.disk.rename(Path::new(from), Path::new(to)).unwrap();
+        let seals = [from, to].map(|path| observer::seal_path(Path::new(path)));
+        bench.disk.rename(&seals[0], &seals[1]).unwrap();
+    }
+    bench.write(COPY, &grown);
+    bench.seal(COPY);
+    assert!(matches!(bench.keep_as(&own, COPY).unwrap(), Kept::Added(_)));
+    let logs = bench.archive().logs().unwrap();
+    assert_eq!(
+        (logs.len(), logs[0].source()),
+        (1, Some(PathBuf::from(COPY)))
+    );
+}
+
 /// After a failure: whatever the journals name is there, and the work can be done again.
 fn is_recovered(bench: &Bench, text: &[u8]) {
     let found = bench.fsck();

@@ -35,7 +35,7 @@ pub struct Payload {
     pub event: String,
     /// The agent's id of the session.
     pub session: Option<String>,
-    /// The logs that the payload names: of the session, and of a sub-agent.
+    /// The logs that the payload names: of the session, and of a subagent.
     pub logs: Vec<PathBuf>,
     /// The database that has the session.
     pub database: Option<PathBuf>,

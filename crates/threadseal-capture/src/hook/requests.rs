@@ -16,7 +16,7 @@ use threadseal_core::error::Error;
 use threadseal_store::read::read_small;
 use threadseal_store::sys::{FileHandle, Fs, append_all, failure};
 
-/// The most bytes of requests that wait at once. A hook that finds no room seals by itself.
+/// The most bytes of requests that wait at once. A hook that finds no room seals the session alone.
 pub const MAX_REQUESTS_BYTES: u64 = 16 << 20;
 
 /// A request to seal what a payload names.

@@ -178,6 +178,11 @@ fn bury(
             known.extend(host.heads.fetch(record)?);
         }
     }
+    for record in records {
+        // Seals that a restart of the log moved here hold hashes of its lines.
+        let ended = home.tombstones().join(format!("{record}.seal"));
+        remove(&ended, context)?;
+    }
     if known.is_empty() {
         return Ok(());
     }

@@ -71,7 +71,7 @@ fn a_hook_seals_the_session_that_its_payload_names() {
     hook(&sandbox, "codex", &payload(&sandbox, "SessionEnd"));
     let report = sandbox.report(format!("verify {NAME}"));
     report.is(json!({"verdict": "verified", "stats/checkpoints": 2}));
-    // The session goes on after its end.
+    // The session continues after its end.
     sandbox.write(NAME, session(6));
     assert_eq!(
         hook(&sandbox, "gemini", &payload(&sandbox, "AfterAgent")),
@@ -173,7 +173,7 @@ impl Watcher {
         let mut child = sandbox
             .command()
             .arg("watch")
-            .env("HOME", sandbox.work())
+            .env("HOME", sandbox.path("user"))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -215,7 +215,7 @@ fn a_watcher_seals_for_hooks_and_takes_up_what_a_killed_one_held() {
     let sandbox = ready();
     let watcher = Watcher::start(&sandbox);
     let mut second = sandbox.command();
-    second.arg("watch").env("HOME", sandbox.work());
+    let second = second.arg("watch").env("HOME", sandbox.path("user"));
     let second = Ran::of(second.output().unwrap());
     assert_eq!(second.code, 2);
     second.warns("runs already");

@@ -22,7 +22,7 @@ impl Watching {
         Self { child, lines }
     }
 
-    /// Waits for the next seal; passes over what it says at its start.
+    /// Waits for the next seal; passes over the report of its start.
     fn sealed(&mut self) -> Value {
         loop {
             let mut line = String::new();

@@ -1,7 +1,7 @@
 //! `archive add PATH…`: finds sessions, seals those that are not sealed, and archives them.
 //!
 //! ```text
-//! files below PATH ─► identify ─► SessionSealer ─► index
+//! files below PATH ─► session_of ─► SessionSealer ─► Archive::keep ─► index
 //! ```
 
 use crate::context::Context;
@@ -10,12 +10,12 @@ use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use crate::render::clean::Clean;
 use crate::session_seal::{SessionSealer, session_of};
-use crate::sessions::{Sessions, Unlock};
+use crate::sessions::{self, Sessions, Unlock};
 use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use threadseal_capture::archive::Kept;
+use threadseal_capture::archive::{Archive, Kept};
 use threadseal_store::read::open_regular;
 use threadseal_store::sys::path_text;
 use walkdir::WalkDir;
@@ -66,16 +66,20 @@ struct RefusedOutput {
 
 struct Adding<'a> {
     sealer: SessionSealer,
-    context: &'a Context,
+    archive: Archive,
     args: &'a AddArgs,
+    context: &'a Context,
 }
 
 pub(super) fn run(args: &AddArgs, context: &Context, out: &mut Out) -> Outcome {
     let home = context.existing_home()?;
+    let archive = sessions::archive(&home, Unlock::Ask(&args.passphrase), context)?;
+    let sealer = SessionSealer::open(args.key.as_deref(), &args.passphrase, SEAL_WAIT, context)?;
     let adding = Adding {
-        sealer: SessionSealer::open(args.key.as_deref(), &args.passphrase, SEAL_WAIT, context)?,
-        context,
+        sealer: sealer.with_archive(archive.clone()),
+        archive,
         args,
+        context,
     };
     let mut output = AddOutput {
         schema: "threadseal.archive-add/1",
@@ -111,7 +115,6 @@ impl Adding<'_> {
         let Some(session) = session_of(&file, &[])? else {
             return Ok(None);
         };
-        let path = file.path();
         self.sealer.seal_lines(path, session.growth, self.context)?;
         let kept = self.sealer.keep(path, &session, self.args.recall)?;
         let (result, bytes) = match kept {
@@ -123,7 +126,7 @@ impl Adding<'_> {
         };
         Ok(Some(LogOutput {
             path: path_text(path),
-            log: session.key(),
+            log: self.archive.name_of(&session, path)?.to_string(),
             result,
             bytes,
         }))

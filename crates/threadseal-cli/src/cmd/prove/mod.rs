@@ -26,6 +26,9 @@ use threadseal_store::sys::path_text;
 use threadseal_verify::Need;
 use threadseal_verify::trust_locality::Locality;
 
+/// The answer to a name without a turn; turns of a record are counted from 1.
+const NAMED_WRONGLY: &str = "name a record and one of its turns, for example t.jsonl#2";
+
 /// Permission bits of a proof: it is public.
 const MODE: u32 = 0o644;
 
@@ -69,7 +72,7 @@ impl Named {
                 turn: parse_size(turn)?,
             })
         });
-        named.ok_or_else(|| "name a record and one of its turns, for example t.jsonl#2".to_owned())
+        named.ok_or_else(|| NAMED_WRONGLY.to_owned())
     }
 }
 
@@ -95,7 +98,7 @@ pub(crate) fn run(args: &ProveArgs, context: &Context, out: &mut Out) -> Outcome
         return session::run(&named, args, context, out);
     }
     if args.named.turn == 0 {
-        return Err(Failure::new("turns of a record are counted from 1"));
+        return Err(Failure::new(NAMED_WRONGLY));
     }
     let path = place_of(args, context)?;
     let trust = verifying::gather(&[], &[], &Locality::to(&[], false, &context.fs), context)?;

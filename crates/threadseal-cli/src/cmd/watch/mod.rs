@@ -334,7 +334,7 @@ impl Watch<'_> {
         self.sealer.seal(path, &kind, self.context())
     }
 
-    /// Says which folders are watched, and how many of their files are taken.
+    /// Reports which folders are watched, and how many of their files are taken.
     fn announce(&self, out: &mut Out) {
         let folders = self.folders.iter().filter(|folder| folder.path.exists());
         let counted = folders.map(|folder| {

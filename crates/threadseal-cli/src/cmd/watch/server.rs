@@ -1,4 +1,4 @@
-//! The watcher's side of the link to hooks: it holds what they ask for, and says how far it is.
+//! The watcher's side of the link to hooks: it holds what they ask for, and reports how far it is.
 //!
 //! ```text
 //! hook ─► a thread for each link ─► held on the disk ─► "held" ─► channel ─► sealed ─► no longer held
@@ -23,7 +23,7 @@ use threadseal_store::atomic::{self, PRIVATE_DIRECTORY, PRIVATE_FILE};
 use threadseal_store::clock::{Clock as _, SystemClock};
 use threadseal_store::sys::{Access, FileHandle, failure, path_text};
 
-/// Links that are served at once; a hook that gets none seals by itself.
+/// Links that are served at once; a hook that gets none seals alone.
 const MAX_LINKS: usize = 64;
 /// How long the other side may take for its line.
 const LINE_LIMIT: Duration = Duration::from_secs(2);
