@@ -7,6 +7,7 @@ So each turn of an agent has one call of a tool.
 import gzip
 import itertools
 import json
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -19,7 +20,7 @@ NUMBERS = itertools.count(1)
 
 def serve():
     """Starts the model; returns its port."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Model)
+    server = Server(("127.0.0.1", 0), Model)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server.server_address[1]
 
@@ -34,6 +35,13 @@ def arguments_of(shell):
 
 def pick(names):
     return next((name for name in names if name in SHELLS), None)
+
+
+class Server(ThreadingHTTPServer):
+    def handle_error(self, request, client_address):
+        # An agent that ends closes its connections at once.
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class Model(BaseHTTPRequestHandler):

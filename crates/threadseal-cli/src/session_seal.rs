@@ -34,7 +34,8 @@ use threadseal_store::read::{RegularFile, Source as _, open_regular, read_small}
 pub(crate) struct SessionSealer {
     host: Host,
     signer: LocalSigner,
-    archive: Archive,
+    /// Or why it cannot be opened: a log is sealed all the same.
+    archive: Result<Archive, String>,
     args: SealArgs,
     wait: Duration,
 }
@@ -65,7 +66,8 @@ impl SessionSealer {
         let home = context.existing_home()?;
         let keyring = Keyring::of(&home);
         Ok(Self {
-            archive: sessions::archive(&home, Unlock::Never, context)?,
+            archive: sessions::archive(&home, Unlock::Ask(passphrase), context)
+                .map_err(|failure| failure.to_string()),
             host: context.host()?,
             signer: keyring.signer(key, KeyUsage::Observed, passphrase, context)?,
             args: SealArgs::of_sessions(passphrase.clone()),
@@ -75,7 +77,10 @@ impl SessionSealer {
 
     /// The same, which archives in `archive`: one whose key was opened.
     pub(crate) fn with_archive(self, archive: Archive) -> Self {
-        Self { archive, ..self }
+        Self {
+            archive: Ok(archive),
+            ..self
+        }
     }
 
     /// The host that is sealed for.
@@ -141,7 +146,12 @@ impl SessionSealer {
             seals: seals.get(..end).unwrap_or_default(),
             recall,
         };
-        self.archive.keep(session, &sealed).map(Some)
+        self.archive()?.keep(session, &sealed).map(Some)
+    }
+
+    fn archive(&self) -> Result<&Archive, Error> {
+        let opened = self.archive.as_ref();
+        opened.map_err(|why| Error::refused(format!("it is sealed, but not archived: {why}")))
     }
 
     /// Archives a version of a document.
@@ -164,7 +174,7 @@ impl SessionSealer {
             seals,
             recall,
         };
-        self.archive.keep(session, &sealed).map(Some)
+        self.archive()?.keep(session, &sealed).map(Some)
     }
 
     /// Seals a file that no session is archived from.

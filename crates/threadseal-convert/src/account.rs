@@ -40,6 +40,9 @@ pub struct Account {
     pub tool_results: u64,
     /// Tokens that the source reports, each use counted once.
     pub tokens: Tokens,
+    /// What the mapping does not know: records, and bytes of all such parts, approximately.
+    lost_records: u64,
+    lost: u64,
     dropped: Groups,
     altered: Groups,
     unmapped: Groups,
@@ -132,6 +135,30 @@ impl Account {
     /// Records that the whole of `line` is not in the scroll, because it was not understood.
     pub fn unmapped(&mut self, line: u64, reason: &str) {
         self.unmapped.add("", reason, line);
+    }
+
+    /// Counts bytes of a part that the mapping does not know.
+    pub(super) fn lose(&mut self, bytes: usize) {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        self.lost = self.lost.saturating_add(bytes);
+    }
+
+    /// The same for a whole record.
+    pub(super) fn lose_record(&mut self, bytes: usize) {
+        self.lost_records = self.lost_records.saturating_add(1);
+        self.lose(bytes);
+    }
+
+    /// How many records the mapping does not know. Those of other traffic in a capture are unmapped,
+    /// and known.
+    pub fn lost_records(&self) -> u64 {
+        self.lost_records
+    }
+
+    /// The approximate size of the parts that the mapping does not know, in bytes: unmapped lines
+    /// and unknown members.
+    pub fn lost_bytes(&self) -> u64 {
+        self.lost
     }
 
     /// Records that `rule` removed the part at `pointer` of the turn numbered `turn`.

@@ -8,7 +8,8 @@
 //! which takes them with [`rest`].
 
 use super::draft::{
-    Draft, Message, ToolCall, ToolResult, call_item, result_item, text_item, thinking_item,
+    Draft, Message, ToolCall, ToolResult, call_item, redacted_thinking_item, result_item,
+    text_item, thinking_item,
 };
 use super::source::Node;
 use super::thread::{block_item, extend, part_item, says_nothing, take_rest};
@@ -152,6 +153,9 @@ impl Chat {
             Some("text") if block.peek_str("content").is_some() => {
                 self.said(block, "content", text_item);
             }
+            Some("reasoning") if block.peek().get("summary").is_some_and(is_list) => {
+                self.reasoning(block);
+            }
             Some("thinking" | "reasoning") => {
                 let names = ["thinking", "reasoning", "text", "content"];
                 match names.iter().find(|name| block.peek_str(name).is_some()) {
@@ -159,7 +163,9 @@ impl Chat {
                     None => self.items.push(part_item(block)),
                 }
             }
-            Some("tool_use" | "tool_call" | "tool-call" | "function_call") => self.call(block),
+            Some("tool_use" | "tool_call" | "tool-call" | "toolCall" | "function_call") => {
+                self.call(block);
+            }
             Some("tool_result" | "tool_call_response" | "tool-result" | "function_call_output") => {
                 self.answer(block, block);
             }
@@ -177,6 +183,26 @@ impl Chat {
                 self.inner(block, |chat, response| chat.answer(response, response));
             }
             _ => self.items.extend(block_item(block)),
+        }
+    }
+
+    /// An item of reasoning, as the Responses API has it.
+    fn reasoning(&mut self, block: Node<'_, '_>) {
+        let _ = block.told_by("type");
+        let before = self.items.len();
+        for name in ["summary", "content"] {
+            let parts = block.get(name).and_then(Node::items);
+            for part in parts.into_iter().flatten() {
+                let _ = part.told_by("type");
+                let text = part.text_of("text").filter(|text| !text.is_empty());
+                self.items.extend(text.map(thinking_item));
+            }
+        }
+        let hidden = block.text_of("encrypted_content");
+        self.items.extend(hidden.map(redacted_thinking_item));
+        if let Some(first) = self.items.get_mut(before) {
+            let told = ["type", "summary", "content", "encrypted_content"];
+            take_rest(block, first, &told);
         }
     }
 
@@ -206,7 +232,7 @@ impl Chat {
 
     /// One call.
     pub(super) fn call(&mut self, call: Node<'_, '_>) {
-        const IDS: [&str; 4] = ["id", "call_id", "toolCallId", "tool_call_id"];
+        const IDS: [&str; 4] = ["call_id", "toolCallId", "tool_call_id", "id"];
         const NAMES: [&str; 4] = ["name", "toolName", "tool_name", "function"];
         const ARGS: [&str; 4] = ["arguments", "args", "input", "parameters"];
         let function = call.get("function");
@@ -222,6 +248,9 @@ impl Chat {
         if inner.is_some() {
             take_rest(place, &mut item, &known);
         }
+        // The name of the item, where the call has one of its own.
+        let own = call.get("id").filter(|own| !own.is_marked());
+        extend(&mut item, "item", own.and_then(Node::text).map(Value::from));
         self.items.push(item);
         let call = ToolCall::new(id, name, args.unwrap_or(Value::Null));
         self.calls.push(call);
@@ -280,6 +309,10 @@ pub(super) fn held_json(text: &str) -> Option<Value> {
         return None;
     }
     parse(text.as_bytes()).ok()
+}
+
+fn is_list(value: &Value) -> bool {
+    value.as_array().is_some()
 }
 
 fn role_word(message: Node<'_, '_>) -> String {

@@ -10,8 +10,11 @@
 //! {"sessionId":S,…,"messages":[MESSAGE,…]}                                       before 2026
 //! ```
 //!
-//! Of messages with one `id` the last copy counts, in the place of the first; earlier copies are
-//! `superseded`. In the object form a "line" is the number of the message, and 0 the object.
+//! Of messages with one `type` and `id` the last copy counts, in the place of the first; earlier
+//! copies are `superseded`. After a resume `$set` repeats the whole conversation, in the words of
+//! the model's API: calls are parts, too, and answers of tools are messages of the user. A message
+//! with nothing but repetitions makes no turn. In the object form a "line" is the number of the
+//! message, and 0 the object.
 //!
 //! `spec/scroll-mappings.md` §4 has the table of members.
 
@@ -20,9 +23,10 @@ use super::build::{Build, rfc3339_ns};
 use super::draft::{
     Draft, Message, Source, ToolCall, ToolResult, call_item, result_item, text_item, thinking_item,
 };
-use super::format::{Format, Head};
+use super::format::{Confidence, Format, Head, Mark};
 use super::mapped::Mapped;
 use super::source::{Node, Reading, json_lines};
+use super::thread::says_nothing;
 use std::collections::{HashMap, HashSet};
 use threadseal_core::canon::json::{Text, Value, parse};
 use threadseal_core::digest::Digest;
@@ -31,12 +35,13 @@ use threadseal_formats::scroll::Role;
 
 const NAME: &str = "gemini-cli";
 const VENDOR: &str = "google";
-const HEADER: [&str; 5] = [
+const HEADER: [&str; 6] = [
     "projectHash",
     "startTime",
     "lastUpdated",
     "kind",
     "directories",
+    "memoryScratchpad",
 ];
 
 pub(super) const FORMAT: Format = Format {
@@ -46,7 +51,12 @@ pub(super) const FORMAT: Format = Format {
     map,
 };
 
-fn detect(head: &Head<'_>) -> bool {
+fn detect(head: &Head<'_>) -> Option<Mark> {
+    let why = "a head with `sessionId` and `projectHash`";
+    Mark::when(is_ours(head), Confidence::Certain, why)
+}
+
+fn is_ours(head: &Head<'_>) -> bool {
     let header =
         |value: &Value| value.get("sessionId").is_some() && value.get("projectHash").is_some();
     head.document.iter().chain(head.lines.first()).any(header)
@@ -106,6 +116,9 @@ fn whole(document: &Value, session: &mut Session, account: &mut Account) {
     }
 }
 
+/// The `type` and the `id` of a message: an answer of a tool may have the id of its call's message.
+type Key = (Text, Text);
+
 /// The place of the last copy of a message, and the tool results in it.
 struct Copy {
     place: (u64, usize),
@@ -117,12 +130,13 @@ struct Copy {
 struct Session {
     id: Option<String>,
     /// The last copy of each message.
-    last: HashMap<Text, Copy>,
+    last: HashMap<Key, Copy>,
     /// The turn of each message whose first copy was read.
-    places: HashMap<Text, usize>,
+    places: HashMap<Key, usize>,
     /// Tool results in messages without id.
     loose: HashSet<Digest>,
-    /// Tool results that the carried messages have beside their calls.
+    /// Tool results that the carried messages have beside their calls, and those that they have as
+    /// parts and were read.
     results: HashSet<Digest>,
     rewound_to: Option<String>,
     tokens: Tokens,
@@ -133,11 +147,11 @@ impl Session {
     /// First pass: finds the last copy of each message, and all tool results.
     fn survey(&mut self, place: (u64, usize), message: &Value) {
         let results = results_of(message);
-        match message.get("id") {
-            Some(Value::String(id)) => {
-                self.last.insert(id.clone(), Copy { place, results });
+        match key_of(message) {
+            Some(key) => {
+                self.last.insert(key, Copy { place, results });
             }
-            _ => self.loose.extend(results),
+            None => self.loose.extend(results),
         }
     }
 
@@ -191,29 +205,42 @@ impl Session {
     }
 
     fn message(&mut self, node: Node<'_, '_>, line: u64, index: usize) {
-        let Some(Value::String(id)) = node.peek().get("id") else {
+        let key = key_of(node.peek());
+        let of_key = |key| Some((self.last.get(key), self.places.get(key).copied()));
+        let (last, place) = key.as_ref().and_then(of_key).unwrap_or_default();
+        if place.is_none() && self.only_repeats(node.peek()) {
+            node.discard(Reason::Duplicate);
+        } else if last.is_none_or(|copy| copy.place == (line, index)) {
             let draft = self.draft(node, line);
-            self.build.push(&draft);
-            return;
-        };
-        if self
-            .last
-            .get(id)
-            .is_some_and(|copy| copy.place == (line, index))
-        {
-            let draft = self.draft(node, line);
-            match self.places.get(id) {
-                Some(place) => self.build.set(*place, &draft),
+            match place {
+                Some(place) => self.build.set(place, &draft),
                 None => {
                     self.build.push(&draft);
                 }
             }
         } else {
             node.discard(Reason::Superseded);
-            let build = &mut self.build;
-            let place = || build.reserve();
-            self.places.entry(id.clone()).or_insert_with(place);
+            if let (Some(key), None) = (key, place) {
+                self.places.insert(key, self.build.reserve());
+            }
         }
+    }
+
+    /// Whether a message has answers of tools and nothing else, all of which the scroll has.
+    fn only_repeats(&self, message: &Value) -> bool {
+        let parts = message.get("content").and_then(Value::as_array);
+        let parts = parts.unwrap_or_default();
+        let repeats = |part: &Value| {
+            let response = part.get("functionResponse");
+            response.is_some_and(|response| self.results.contains(&fingerprint(response)))
+                && part.as_object().is_some_and(|members| members.len() == 1)
+        };
+        let apart = ["thoughts", "toolCalls", "tokens"];
+        let more = apart
+            .iter()
+            .filter_map(|name| message.get(name))
+            .any(|member| !says_nothing(member));
+        !parts.is_empty() && parts.iter().all(repeats) && !more
     }
 
     fn draft(&mut self, node: Node<'_, '_>, line: u64) -> Draft {
@@ -229,7 +256,7 @@ impl Session {
             line,
         };
         parts.thoughts(node);
-        parts.content(node, &self.results);
+        parts.content(node, &mut self.results);
         parts.calls(node);
         let Parts {
             mut draft, items, ..
@@ -307,7 +334,7 @@ impl Parts {
         }
     }
 
-    fn content(&mut self, node: Node<'_, '_>, results: &HashSet<Digest>) {
+    fn content(&mut self, node: Node<'_, '_>, results: &mut HashSet<Digest>) {
         let Some(content) = node.get("content") else {
             return;
         };
@@ -315,11 +342,15 @@ impl Parts {
             self.items.extend(content.text().map(text_item));
         }
         for part in content.items().into_iter().flatten() {
-            self.part(part, results);
+            if repeats_beside(part.peek(), node.peek()) {
+                part.discard(Reason::Duplicate);
+            } else {
+                self.part(part, results);
+            }
         }
     }
 
-    fn part(&mut self, part: Node<'_, '_>, results: &HashSet<Digest>) {
+    fn part(&mut self, part: Node<'_, '_>, results: &mut HashSet<Digest>) {
         let value = part.peek();
         let members = value.as_object().map_or(0, <[_]>::len);
         let thought = value.get("thought").and_then(Value::as_bool) == Some(true);
@@ -329,10 +360,14 @@ impl Parts {
             let _ = part.bool_of("thought");
             self.items.extend(part.text_of("text").map(thinking_item));
         } else if let Some(response) = part.get("functionResponse") {
-            if results.contains(&fingerprint(response.peek())) {
+            let print = fingerprint(response.peek());
+            if results.contains(&print) {
                 return part.discard(Reason::Duplicate);
             }
             let id = response.text_of("id").unwrap_or_default();
+            if !id.is_empty() {
+                results.insert(print);
+            }
             self.result(
                 id,
                 response.get("response").unwrap_or(response),
@@ -430,6 +465,48 @@ fn results_of(message: &Value) -> Vec<Digest> {
     let parts = results.filter_map(Value::as_array).flatten();
     let responses = parts.filter_map(|part| part.get("functionResponse"));
     responses.map(fingerprint).collect()
+}
+
+/// What identifies a message among its copies.
+fn key_of(message: &Value) -> Option<Key> {
+    match (message.get("type"), message.get("id")) {
+        (Some(Value::String(kind)), Some(Value::String(id))) => Some((kind.clone(), id.clone())),
+        (_, Some(Value::String(id))) => Some((Text::from(""), id.clone())),
+        _ => None,
+    }
+}
+
+/// Whether a part of a message repeats a call of `toolCalls` or a thought of `thoughts` beside it.
+fn repeats_beside(part: &Value, message: &Value) -> bool {
+    let list = |name: &str| {
+        message
+            .get(name)
+            .and_then(Value::as_array)
+            .unwrap_or_default()
+    };
+    let word = |value: &Value, name: &str| {
+        let word = value.get(name).and_then(Value::as_str);
+        word.filter(|word| !word.is_empty()).map(str::to_owned)
+    };
+    if let Some(call) = part.get("functionCall") {
+        let same = |known: &Value| {
+            let id = word(call, "id");
+            id.is_some()
+                && word(known, "id") == id
+                && word(known, "name") == word(call, "name")
+                && known.get("args") == call.get("args")
+        };
+        return list("toolCalls").iter().any(same);
+    }
+    let thought = part.get("thought").and_then(Value::as_bool) == Some(true);
+    let Some(text) = word(part, "text").filter(|_| thought) else {
+        return false;
+    };
+    list("thoughts").iter().any(|known| {
+        let subject = word(known, "subject").unwrap_or_default();
+        let description = word(known, "description").unwrap_or_default();
+        text == format!("**{subject}** {description}") || text == description
+    })
 }
 
 fn is_array(value: &Value) -> bool {

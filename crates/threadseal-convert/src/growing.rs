@@ -7,8 +7,8 @@
 use super::account::{Reason, Tokens};
 use super::build::rfc3339_ns;
 use super::draft::{Draft, Message, Source};
-use super::source::Node;
-use threadseal_core::canon::json::{Text, Value};
+use super::source::{Node, weight};
+use threadseal_core::canon::json::Value;
 use threadseal_core::limits::MAX_LINE_BYTES;
 use threadseal_formats::scroll::Role;
 
@@ -109,19 +109,5 @@ impl Growing {
         self.draft.messages.push(message);
         self.draft.close(self.source);
         self.draft
-    }
-}
-
-/// The approximate size of `value` as text, in bytes.
-fn weight(value: &Value) -> usize {
-    match value {
-        Value::String(text) => text.as_bytes().len() + 3,
-        Value::Number(number) => number.literal().len() + 1,
-        Value::Array(elements) => elements.iter().map(weight).sum::<usize>() + 2,
-        Value::Object(members) => {
-            let member = |(name, value): &(Text, Value)| name.as_bytes().len() + 4 + weight(value);
-            members.iter().map(member).sum::<usize>() + 2
-        }
-        _ => 5,
     }
 }

@@ -19,7 +19,7 @@
 
 use super::account::{Account, Reason};
 use super::draft::{Model, Params};
-use super::format::{Format, Head};
+use super::format::{Confidence, Format, Head, Mark};
 use super::mapped::Mapped;
 use super::source::Reading;
 use super::thread::{Thread, document, take_rest, vendor_of};
@@ -103,7 +103,12 @@ pub fn map_members(members: &[Member]) -> Result<Mapped, Error> {
     Ok(log.thread.finish(account))
 }
 
-fn detect(head: &Head<'_>) -> bool {
+fn detect(head: &Head<'_>) -> Option<Mark> {
+    let why = "an object with `eval.task` and `eval.model`";
+    Mark::when(is_ours(head), Confidence::Certain, why)
+}
+
+fn is_ours(head: &Head<'_>) -> bool {
     head.document.as_ref().is_some_and(|document| {
         let eval = document.get("eval");
         eval.is_some_and(|eval| eval.get("task").is_some() && eval.get("model").is_some())

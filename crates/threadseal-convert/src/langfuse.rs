@@ -1,7 +1,7 @@
 //! Langfuse traces, as its API and its user interface export them: one JSON object.
 //!
 //! ```text
-//! {"trace":{"id","name","timestamp","input","output",…},
+//! {"trace":{"id","name","timestamp","input","output",…},     or these members beside the list
 //!  "observations":[{"id","parentObservationId","type":"GENERATION|SPAN|TOOL|AGENT|…","name",
 //!    "model","startTime","endTime","input":V,"output":V,"usageDetails":{…},
 //!    "metadata":{"attributes":{…}}}]}
@@ -16,11 +16,11 @@ use super::account::{Reason, Tokens};
 use super::build::rfc3339_ns;
 use super::chat::held_json;
 use super::draft::{Model, Params, Source};
-use super::format::{Format, Head};
+use super::format::{Confidence, Format, Head, Mark};
 use super::mapped::Mapped;
 use super::source::{Node, Reading};
 use super::thread::{document, fingerprint, says_nothing, take_rest, vendor_of};
-use super::trace::{Kind, Part, Span, Trace};
+use super::trace::{Kind, Part, Report, Span, Trace};
 use std::collections::HashSet;
 use threadseal_core::canon::json::{Number, Value};
 use threadseal_core::digest::Digest;
@@ -51,11 +51,22 @@ pub(super) const FORMAT: Format = Format {
     map,
 };
 
-fn detect(head: &Head<'_>) -> bool {
+fn detect(head: &Head<'_>) -> Option<Mark> {
+    let why = "an object with `trace.id` and `observations`";
+    Mark::when(is_ours(head), Confidence::Certain, why)
+}
+
+fn is_ours(head: &Head<'_>) -> bool {
     head.document.as_ref().is_some_and(|document| {
         let trace = document.get("trace").and_then(|trace| trace.get("id"));
         let observations = document.get("observations").and_then(Value::as_array);
-        trace.is_some() && observations.is_some()
+        let typed = |list: &[Value]| {
+            list.iter().all(|observation| {
+                observation.get("type").is_some() && observation.get("traceId").is_some()
+            })
+        };
+        let inside = document.get("id").is_some() && observations.is_some_and(typed);
+        observations.is_some() && (trace.is_some() || inside)
     })
 }
 
@@ -95,15 +106,16 @@ fn head(root: Node<'_, '_>, trace: &mut Trace) {
     if let Some(list) = root.get("observations") {
         let _ = list.read();
     }
-    let Some(node) = root.get("trace") else {
-        return;
-    };
+    // As one trace of the API, the object that contains the observations is the trace.
+    let node = root.get("trace").unwrap_or(root);
     for name in ["input", "output"] {
         if let Some(part) = node.get(name).filter(|part| trace.says(part.peek())) {
             part.discard(Reason::Duplicate);
         }
     }
-    node.discard_all(&["observations"], Reason::Duplicate);
+    if root.peek().get("trace").is_some() {
+        node.discard_all(&["observations"], Reason::Duplicate);
+    }
     let mut facts = Value::Object(Vec::new());
     let said = |name: &str| node.peek().get(name).is_some_and(|part| trace.says(part));
     let mut except = vec!["observations"];
@@ -182,6 +194,7 @@ fn span<'r, 'a>(node: Node<'r, 'a>, number: u64, trace: &Trace) -> Span<'r, 'a> 
         outputs: part("output", "assistant").into_iter().collect(),
         tool: (name, None),
         failed: node.peek_str("level") == Some("ERROR"),
+        report: Report::default(),
         facts,
     }
 }

@@ -28,26 +28,36 @@
 #![forbid(unsafe_code)]
 
 mod account;
+mod aider;
 #[cfg(feature = "archive")]
 pub mod archive;
 mod atif;
 mod build;
 mod chat;
 mod claude;
+mod cline;
 mod codex;
+mod continue_dev;
+mod copilot;
 mod draft;
 pub mod export;
 mod fit;
 mod format;
 mod gemini;
+mod goose;
 mod growing;
 mod inspect;
 mod langfuse;
 mod mapped;
 mod mini_swe_agent;
+mod openai_agents;
+mod openclaw;
 mod opencode;
 mod otlp;
 mod packed;
+mod pi;
+mod pydantic_ai;
+mod qwen;
 mod redact;
 mod repeats;
 mod source;
@@ -60,7 +70,7 @@ mod wire;
 
 pub use account::{Account, Alteration, Group, Lines, Reason, Tokens};
 pub use draft::{Body, Draft, Message, Model, Params, Source, ToolCall, ToolResult};
-pub use format::Format;
+pub use format::{Confidence, Detection, Format};
 pub use inspect::{Member, map_members};
 pub use mapped::Mapped;
 pub use packed::Drafts;
@@ -68,7 +78,7 @@ pub use redact::{Bodies, Detector, MIN_REPEATED_LINE, Secret, redact};
 
 use format::Head;
 
-/// Every format, in the order of detection.
+/// Every format. Of equally sure marks of several formats that of the first one counts.
 pub const FORMATS: &[Format] = &[
     claude::FORMAT,
     codex::FORMAT,
@@ -84,6 +94,16 @@ pub const FORMATS: &[Format] = &[
     wire::responses::FORMAT,
     wire::google::FORMAT,
     wire::chat::FORMAT,
+    qwen::FORMAT,
+    pi::FORMAT,
+    copilot::FORMAT,
+    cline::FORMAT,
+    continue_dev::FORMAT,
+    openclaw::FORMAT,
+    goose::FORMAT,
+    aider::FORMAT,
+    openai_agents::FORMAT,
+    pydantic_ai::FORMAT,
 ];
 
 /// The format called `name`.
@@ -93,6 +113,25 @@ pub fn find(name: &str) -> Option<&'static Format> {
 
 /// The format of `source`, detected from its content. The file name does not count.
 pub fn detect(source: &[u8]) -> Option<&'static Format> {
+    recognise(source).map(|detection| detection.format)
+}
+
+/// The same, with the mark that was found. Of several marks the surest counts, of equal ones that
+/// of the first format.
+pub fn recognise(source: &[u8]) -> Option<Detection> {
     let head = Head::of(source);
-    FORMATS.iter().find(|format| (format.detect)(&head))
+    let mut best: Option<Detection> = None;
+    for format in FORMATS {
+        let Some(mark) = (format.detect)(&head) else {
+            continue;
+        };
+        if best.is_none_or(|best| best.confidence < mark.confidence) {
+            best = Some(Detection {
+                format,
+                confidence: mark.confidence,
+                why: mark.why,
+            });
+        }
+    }
+    best
 }

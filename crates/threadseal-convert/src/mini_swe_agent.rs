@@ -15,7 +15,7 @@
 use super::account::{Account, Reason, Tokens};
 use super::chat::{Chat, rest};
 use super::draft::Draft;
-use super::format::{Format, Head};
+use super::format::{Confidence, Format, Head, Mark};
 use super::mapped::Mapped;
 use super::source::{Node, Reading};
 use super::thread::{Thread, document, says_nothing, take_rest, vendor_of};
@@ -36,7 +36,12 @@ pub(super) const FORMAT: Format = Format {
     map,
 };
 
-fn detect(head: &Head<'_>) -> bool {
+fn detect(head: &Head<'_>) -> Option<Mark> {
+    let why = "`trajectory_format`, or messages with commands between fences";
+    Mark::when(is_ours(head), Confidence::Likely, why)
+}
+
+fn is_ours(head: &Head<'_>) -> bool {
     let Some(document) = &head.document else {
         return false;
     };

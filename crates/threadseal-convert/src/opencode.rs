@@ -15,7 +15,7 @@ use super::account::{Account, Reason, Tokens, object};
 use super::draft::{
     Draft, Message, Source, ToolCall, ToolResult, call_item, result_item, text_item, thinking_item,
 };
-use super::format::{Format, Head};
+use super::format::{Confidence, Format, Head, Mark};
 use super::mapped::Mapped;
 use super::source::{Node, Reading};
 use super::thread::{Thread, block_item, document, extend, says_nothing, take_rest};
@@ -48,7 +48,12 @@ pub(super) const FORMAT: Format = Format {
     map,
 };
 
-fn detect(head: &Head<'_>) -> bool {
+fn detect(head: &Head<'_>) -> Option<Mark> {
+    let why = "an object with `info.id` and messages of `info` and `parts`";
+    Mark::when(is_ours(head), Confidence::Certain, why)
+}
+
+fn is_ours(head: &Head<'_>) -> bool {
     head.document.as_ref().is_some_and(|document| {
         let session = document.get("info").and_then(|info| info.get("id"));
         let messages = document.get("messages").and_then(Value::as_array);

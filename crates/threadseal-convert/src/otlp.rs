@@ -1,4 +1,4 @@
-//! OTLP-JSON: spans and log records of agents, by the semantic conventions in use.
+//! OTLP: spans and log records of agents, by the semantic conventions in use.
 //!
 //! ```text
 //! {"resourceSpans":[{"resource":{"attributes":[KV,…]},
@@ -9,7 +9,7 @@
 //!        "events":[{"name","attributes"}],"status"}
 //! ```
 //!
-//! One object, or one on each line. A "line" is the number of the span or record, counted through
+//! One object, or one on each line, or the same in protobuf (`protobuf`). A "line" is the number of the span or record, counted through
 //! the file. Line 0 is the part that contains them. Of spans with one `(traceId, spanId)` the last
 //! counts. `trace` distinguishes new content from repeated content; `attributes` reads the
 //! attributes.
@@ -22,9 +22,9 @@
 use super::Account;
 use super::account::Reason;
 use super::draft::Source;
-use super::format::{Format, Head};
+use super::format::{Confidence, Format, Head, Mark};
 use super::mapped::Mapped;
-use super::source::{Node, Reading, json_objects};
+use super::source::{Node, Reading, json_objects, weight};
 use super::thread::{document, says_nothing, take_rest};
 use super::trace::{Span, Trace};
 use std::collections::HashMap;
@@ -35,6 +35,7 @@ use threadseal_core::limits::MAX_JSON_VALUES;
 mod attributes;
 mod events;
 mod indexed;
+mod protobuf;
 
 const NAME: &str = "otlp";
 const NO_CONVERSATION: &str = "contains no conversation";
@@ -56,12 +57,20 @@ const LEVELS: [[&str; 3]; 2] = [
 
 pub(super) const FORMAT: Format = Format {
     name: NAME,
-    about: "OTLP-JSON spans and logs (OpenTelemetry GenAI, OpenInference, OpenLLMetry, Vercel AI SDK)",
+    about: "OTLP spans and logs, JSON or protobuf (OpenTelemetry GenAI, OpenInference, OpenLLMetry, Vercel AI SDK, Claude Code, Codex)",
     detect,
     map,
 };
 
-fn detect(head: &Head<'_>) -> bool {
+fn detect(head: &Head<'_>) -> Option<Mark> {
+    let why = "`resourceSpans` or `resourceLogs`, in JSON or protobuf";
+    Mark::when(is_ours(head), Confidence::Certain, why)
+}
+
+fn is_ours(head: &Head<'_>) -> bool {
+    if protobuf::looks_like(head.bytes) {
+        return true;
+    }
     let holds =
         |value: &Value| value.get("resourceSpans").is_some() || value.get("resourceLogs").is_some();
     head.document.iter().chain(head.lines.first()).any(holds)
@@ -69,9 +78,13 @@ fn detect(head: &Head<'_>) -> bool {
 
 fn map(source: &[u8]) -> Result<Mapped, Error> {
     let mut trace = Trace::new(NAME);
-    let documents = match document(source) {
-        Ok(document) => vec![document],
-        Err(_) => lines(source, &mut trace.account),
+    let documents = if protobuf::looks_like(source) {
+        vec![protobuf::read(source)?]
+    } else {
+        match document(source) {
+            Ok(document) => vec![document],
+            Err(_) => lines(source, &mut trace.account),
+        }
     };
     let mut records = Vec::new();
     for document in &documents {
@@ -103,8 +116,11 @@ fn map(source: &[u8]) -> Result<Mapped, Error> {
             });
         } else if quiet || speaks(root.peek()) {
             spans.push(span(root, number, &trace));
+        } else if attributes::is_bookkeeping(root.peek()) {
+            root.discard(Reason::Metadata);
         } else if let Some(silent) = silent.get_mut(index) {
             *silent = true;
+            trace.account.lose_record(weight(root.peek()));
             trace.account.unmapped(number, NO_CONVERSATION);
         }
     }

@@ -75,22 +75,26 @@ pub(super) fn json_texts(
             continue;
         }
         account.records += 1;
+        let mut unmapped = |reason: &str| {
+            account.lose_record(line.len());
+            account.unmapped(number, reason);
+        };
         if number > MAX_SOURCE_LINES {
-            account.unmapped(number, "too many lines in the source");
+            unmapped("too many lines in the source");
         } else if line.len() > MAX_LINE_BYTES {
-            account.unmapped(number, "line too long");
+            unmapped("line too long");
         } else {
             match read_json(line) {
                 Ok(value) => {
                     values = values.saturating_add(count_values(&value));
                     if values > most_values {
-                        account.unmapped(number, "too many values in the source");
+                        unmapped("too many values in the source");
                     } else {
                         each(account, number, value);
                     }
                 }
                 Err(error) => {
-                    account.unmapped(number, &format!("not JSON: {}", error.kind.words()));
+                    unmapped(&format!("not JSON: {}", error.kind.words()));
                 }
             }
         }
@@ -176,6 +180,12 @@ impl<'a> Reading<'a> {
             altered: self.altered.into_inner(),
         };
         walk.tell(self.root, &mut String::new(), account);
+    }
+
+    /// Records in `account` that the whole record is not mapped, and why.
+    pub(super) fn refuse(self, reason: &str, account: &mut Account) {
+        account.lose_record(weight(self.root));
+        account.unmapped(self.line, reason);
     }
 
     fn mark(&self, value: &'a Value, mark: Mark) {
@@ -363,6 +373,20 @@ fn count_values(value: &Value) -> usize {
     inside + 1
 }
 
+/// The approximate size of `value` as text, in bytes.
+pub(super) fn weight(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.as_bytes().len() + 3,
+        Value::Number(number) => number.literal().len() + 1,
+        Value::Array(elements) => elements.iter().map(weight).sum::<usize>() + 2,
+        Value::Object(members) => {
+            let member = |(name, value): &(Text, Value)| name.as_bytes().len() + 4 + weight(value);
+            members.iter().map(member).sum::<usize>() + 2
+        }
+        _ => 5,
+    }
+}
+
 fn address(value: &Value) -> usize {
     std::ptr::from_ref(value).addr()
 }
@@ -383,7 +407,10 @@ impl Walk {
             Some(Mark::Discarded(reason)) => dropped(*reason),
             Some(Mark::Entered) | None if says_nothing(value) => dropped(Reason::Empty),
             Some(Mark::Entered) => self.tell_parts(value, pointer, account),
-            None => dropped(Reason::Unknown),
+            None => {
+                dropped(Reason::Unknown);
+                account.lose(weight(value));
+            }
         }
     }
 

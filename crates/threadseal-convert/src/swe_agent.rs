@@ -19,7 +19,7 @@ use super::chat::{Chat, held_json, rest};
 use super::draft::{
     Draft, Message, Params, Source, ToolCall, ToolResult, call_item, result_item, text_item,
 };
-use super::format::{Format, Head};
+use super::format::{Confidence, Format, Head, Mark};
 use super::mapped::Mapped;
 use super::repeats::RepeatedTexts;
 use super::source::{Node, Reading};
@@ -38,7 +38,12 @@ pub(super) const FORMAT: Format = Format {
     map,
 };
 
-fn detect(head: &Head<'_>) -> bool {
+fn detect(head: &Head<'_>) -> Option<Mark> {
+    let why = "an object with `trajectory` of actions and observations, or `history`";
+    Mark::when(is_ours(head), Confidence::Likely, why)
+}
+
+fn is_ours(head: &Head<'_>) -> bool {
     let Some(document) = &head.document else {
         return false;
     };

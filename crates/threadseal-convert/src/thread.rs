@@ -6,11 +6,11 @@
 //! `system` without other content.
 
 use super::account::{Account, Tokens};
-use super::build::Build;
+use super::build::{Build, rfc3339_ns};
 use super::draft::{Draft, Source, text_item};
 use super::fit::fit_text;
 use super::mapped::Mapped;
-use super::source::{Node, read_json, without_mark};
+use super::source::{Node, Reading, json_lines, read_json, without_mark};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use threadseal_core::canon::json::{Text, Value};
 use threadseal_core::canon::python;
@@ -104,6 +104,99 @@ impl Thread {
         account.tokens = self.tokens;
         self.build.finish(account)
     }
+}
+
+/// Maps each line of `source`, a JSON object. An error of `map` is why the line is unmapped.
+pub(super) fn each_line(
+    source: &[u8],
+    account: &mut Account,
+    mut map: impl FnMut(Node<'_, '_>, u64) -> Result<(), String>,
+) {
+    json_lines(source, account, |account, line, value| {
+        one_record(line, value, account, &mut map);
+    });
+}
+
+/// The same for the elements of a list, counted from 1.
+pub(super) fn each_element(
+    list: &[Value],
+    account: &mut Account,
+    mut map: impl FnMut(Node<'_, '_>, u64) -> Result<(), String>,
+) {
+    for (number, value) in (1..).zip(list) {
+        account.records += 1;
+        if value.as_object().is_some() {
+            one_record(number, value, account, &mut map);
+        } else {
+            account.unmapped(number, "not a JSON object");
+        }
+    }
+}
+
+fn one_record(
+    number: u64,
+    value: &Value,
+    account: &mut Account,
+    map: &mut impl FnMut(Node<'_, '_>, u64) -> Result<(), String>,
+) {
+    let reading = Reading::new(number, value);
+    match map(reading.root(), number) {
+        Ok(()) => reading.finish(account),
+        Err(reason) => reading.refuse(&reason, account),
+    }
+}
+
+/// Why a record is not mapped. A long kind is truncated.
+pub(super) fn unknown_kind(what: &str, kind: Option<&Value>) -> String {
+    const SHOWN: usize = 48;
+    match kind.and_then(Value::as_str) {
+        Some(kind) => {
+            let shown: String = kind.chars().take(SHOWN).collect();
+            format!("unknown kind of {what}: {shown}")
+        }
+        None => format!("a {what} without kind"),
+    }
+}
+
+/// Sets members of `source` from text members of `node`: name here, name there.
+pub(super) fn set_texts(source: &mut Source, node: Node<'_, '_>, names: &[(&str, &str)]) {
+    for (ours, theirs) in names {
+        let text = node.text_of(theirs).filter(|text| !text.is_empty());
+        source.set_some(ours, text);
+    }
+}
+
+/// Sets members of `source` from members of `node` with any content.
+pub(super) fn set_values(source: &mut Source, node: Node<'_, '_>, names: &[(&str, &str)]) {
+    for (ours, theirs) in names {
+        let value = node.get(theirs).filter(|value| !says_nothing(value.peek()));
+        source.set_some(ours, value.map(Node::take));
+    }
+}
+
+/// Sets `time` and the moment of a turn from the RFC 3339 member `name`.
+pub(super) fn set_time(draft: &mut Draft, source: &mut Source, node: Node<'_, '_>, name: &str) {
+    if let Some(time) = node.text_of(name) {
+        draft.timestamp_ns = rfc3339_ns(&time);
+        source.set("time", time.into());
+    }
+}
+
+/// Nanoseconds since 1970 of a moment in milliseconds.
+pub(super) fn ms_to_ns(ms: &Value) -> Option<u64> {
+    const NS_IN_MS: u64 = 1_000_000;
+    ms.as_u64()?.checked_mul(NS_IN_MS)
+}
+
+/// The count in the member `name`, or 0.
+pub(super) fn count_of(value: &Value, name: &str) -> u64 {
+    value.get(name).and_then(Value::as_u64).unwrap_or_default()
+}
+
+/// The sum of the counts in the members `names`.
+pub(super) fn sum_of(value: &Value, names: &[&str]) -> u64 {
+    let counts = names.iter().map(|name| count_of(value, name));
+    counts.fold(0, u64::saturating_add)
 }
 
 /// The value of a source that is one JSON text.

@@ -6,7 +6,10 @@
 //! shape. Any other value is a duplicate if the scroll has each of its texts. The turns are then
 //! sorted by their moments: input at the start of its span, output at the end.
 //!
-//! Tokens are counted for spans without a span below them that reports tokens.
+//! A call or a result with an id of its own is a duplicate if the scroll has it, in any message.
+//!
+//! Tokens are counted for spans without a span below them that reports tokens. A request that a log
+//! record reports, too, is counted once.
 
 use super::account::{Account, Reason, Tokens};
 use super::chat::{Chat, held_json, rest};
@@ -68,8 +71,21 @@ pub(super) struct Span<'r, 'a> {
     pub(super) tool: (Option<String>, Option<String>),
     /// Whether a tool failed.
     pub(super) failed: bool,
+    /// Where it is a report of a request or a call that others report, too.
+    pub(super) report: Report,
     /// Members for the source item, the first turn has all of them.
     pub(super) facts: Source,
+}
+
+/// What identifies the reports of one thing, as a span and as a log record.
+#[derive(Default)]
+pub(super) struct Report {
+    /// The program whose spans and log records report the same things; empty if unknown.
+    pub(super) program: &'static str,
+    /// Whether this is a log record.
+    pub(super) is_log: bool,
+    /// The vendor's name for the request to the model.
+    pub(super) request: Option<String>,
 }
 
 /// The spans of one source while they are carried.
@@ -80,6 +96,9 @@ pub(super) struct Trace {
     texts: HashSet<Digest>,
     calls: HashSet<Digest>,
     answers: HashSet<Digest>,
+    /// Calls and results that have a name of their own, by that and the name of the tool.
+    named_calls: HashSet<(String, String)>,
+    named_answers: HashSet<String>,
     turns: Vec<(u64, Draft, Source)>,
     /// Parts of values that are dropped as duplicates, until their record is reported.
     repeated: Vec<(u64, String)>,
@@ -94,6 +113,8 @@ impl Trace {
             texts: HashSet::new(),
             calls: HashSet::new(),
             answers: HashSet::new(),
+            named_calls: HashSet::new(),
+            named_answers: HashSet::new(),
             turns: Vec::new(),
             repeated: Vec::new(),
         }
@@ -101,21 +122,51 @@ impl Trace {
 
     /// Carries the content of the spans.
     pub(super) fn carry(&mut self, mut spans: Vec<Span<'_, '_>>) {
-        let covered = covered(&spans);
-        for span in &mut spans {
-            if !span.id.as_ref().is_some_and(|id| covered.contains(id))
-                && span.tokens != Tokens::default()
-            {
-                let tokens = span.tokens;
-                self.thread.spend(&mut span.facts, tokens);
-            }
-        }
-        spans.sort_by_key(|span| (span.kind, span.start.unwrap_or_default(), span.number));
+        self.spend(&mut spans);
+        // A log record of a call has all of its arguments; a span may have some.
+        let is_copy = |span: &Span<'_, '_>| span.kind == Kind::Tool && !span.report.is_log;
+        spans.sort_by_key(|span| {
+            let start = span.start.unwrap_or_default();
+            (span.kind, is_copy(span), start, span.number)
+        });
         for span in spans {
             self.span(span);
         }
         self.repeated
             .sort_by_key(|(number, _)| std::cmp::Reverse(*number));
+    }
+
+    /// Counts the tokens of each request once: of spans, those without a span below them that
+    /// reports tokens; of log records, those that no span of their program reports.
+    fn spend(&mut self, spans: &mut [Span<'_, '_>]) {
+        let covered = covered(spans);
+        let mut requests: HashSet<String> = HashSet::new();
+        let mut programs: HashSet<&str> = HashSet::new();
+        let is_empty = |span: &Span<'_, '_>| span.tokens == Tokens::default();
+        for span in spans.iter_mut().filter(|span| !span.report.is_log) {
+            let below = span.id.as_ref().is_some_and(|id| covered.contains(id));
+            if below || is_empty(span) {
+                continue;
+            }
+            programs.insert(span.report.program);
+            let request = span.report.request.clone();
+            if request.is_none_or(|request| requests.insert(request)) {
+                self.thread.spend(&mut span.facts, span.tokens);
+            }
+        }
+        for span in spans.iter_mut().filter(|span| span.report.is_log) {
+            if is_empty(span) {
+                continue;
+            }
+            let program = span.report.program;
+            let counts = match span.report.request.clone() {
+                Some(request) => requests.insert(request),
+                None => program.is_empty() || !programs.contains(program),
+            };
+            if counts {
+                self.thread.spend(&mut span.facts, span.tokens);
+            }
+        }
     }
 
     /// Reports the record `number`, which was read, to the account. Records are reported in order.
@@ -168,10 +219,12 @@ impl Trace {
         }
     }
 
-    /// Adds a call and its answer, unless messages contain them. Returns whether they were read.
+    /// Adds a call and its answer, unless the scroll has them. Returns whether they were read.
     fn tool(&mut self, span: &mut Span<'_, '_>) -> bool {
-        let [input] = span.inputs.as_slice() else {
-            return false;
+        let input = match span.inputs.as_slice() {
+            [] if span.tool.1.is_some() => None,
+            [input] => Some(input),
+            _ => return false,
         };
         let output = match span.outputs.as_slice() {
             [] => None,
@@ -179,19 +232,20 @@ impl Trace {
             _ => return false,
         };
         let name = span.tool.0.clone().unwrap_or_default();
-        let id = span
-            .tool
-            .1
+        let given = span.tool.1.clone();
+        let id = given
             .clone()
             .unwrap_or_else(|| format!("span-{}", span.number));
-        let call = ToolCall::new(id.clone(), name, unwrapped(&input.value));
+        let args = input.map_or(Value::Null, |input| unwrapped(&input.value));
+        let call = ToolCall::new(id.clone(), name.clone(), args);
         let result =
             output.map(|part| ToolResult::new(id.clone(), !span.failed, part.value.clone()));
         let mut turn = draft(span, Role::Tool);
         turn.timestamp_ns = span.end.or(span.start);
         let mut items = Vec::new();
-        if self.calls.contains(&call_key(&call)) {
-            discard(input);
+        let known = given.as_ref().is_some_and(|id| self.knows_call(id, &name));
+        if known || self.calls.contains(&call_key(&call)) {
+            input.into_iter().for_each(discard);
         } else {
             items.push(call_item(&id));
             turn.tool_calls.push(call);
@@ -201,7 +255,12 @@ impl Trace {
                 .response
                 .as_ref()
                 .is_some_and(|body| self.answers.contains(&body_key(body)));
-            if same || self.says(&output.value) {
+            let answered = given
+                .as_ref()
+                .is_some_and(|id| self.named_answers.contains(id));
+            // Where the scroll has the call, it has its answer by that name or not at all: equal
+            // answers of two calls are two answers.
+            if answered || (!known && (same || self.says(&output.value))) {
                 discard(output);
             } else {
                 items.push(result_item(&id));
@@ -213,6 +272,35 @@ impl Trace {
             self.add(turn, self.thread.source(&[span.number]));
         }
         true
+    }
+
+    /// Whether the scroll has the call of this name of its own.
+    fn knows_call(&self, id: &str, name: &str) -> bool {
+        let has = |name: &str| {
+            let key = (id.to_owned(), name.to_owned());
+            self.named_calls.contains(&key)
+        };
+        has(name) || (name.is_empty() && self.named_calls.iter().any(|(known, _)| known == id))
+    }
+
+    /// Whether the scroll has each part of a message: its calls and results by their own names, its
+    /// texts. A message without calls and results has no such names.
+    fn knows_parts(&self, chat: &Chat) -> bool {
+        let calls = chat.calls.iter();
+        let results = chat.results.iter();
+        let named = !chat.calls.is_empty() || !chat.results.is_empty();
+        named
+            && calls.clone().all(|call| {
+                self.knows_call(&call.id, &call.name)
+                    && (self.calls.contains(&call_key(call)) || is_without_args(call))
+            })
+            && results
+                .clone()
+                .all(|result| self.named_answers.contains(&result.id))
+            && chat.items.iter().all(|item| {
+                let kind = item.get("type").and_then(Value::as_str);
+                matches!(kind, Some("tool_call" | "tool_result")) || self.says(item)
+            })
     }
 
     /// One part: its messages, or else all of it.
@@ -247,7 +335,8 @@ impl Trace {
             let times = seen.entry(key).or_default();
             *times += 1;
             let carried = self.carried.get(&key).copied().unwrap_or_default();
-            if carried >= *times || chat.items.is_empty() && told.is_none() {
+            let empty = chat.items.is_empty() && told.is_none();
+            if carried >= *times || empty || self.knows_parts(&chat) {
                 repeated.push((Some(place), message.pointer));
                 continue;
             }
@@ -302,7 +391,11 @@ impl Trace {
     fn add(&mut self, draft: Draft, source: Source) {
         for call in &draft.tool_calls {
             self.calls.insert(call_key(call));
+            self.named_calls
+                .insert((call.id.clone(), call.name.clone()));
         }
+        let answered = draft.tool_results.iter().map(|result| result.id.clone());
+        self.named_answers.extend(answered);
         for body in draft
             .tool_results
             .iter()
@@ -408,13 +501,23 @@ fn chat_key(chat: &Chat) -> Digest {
         let kind = item.get("type").and_then(Value::as_str);
         match kind {
             Some("text") => said.extend(item.get("text").cloned()),
-            Some("tool_call" | "tool_result" | "thinking") => {}
+            Some("tool_call" | "tool_result" | "thinking" | "redacted_thinking") => {}
             _ => said.push(item.clone()),
         }
     }
     said.extend(calls);
     said.extend(bodies.map(|body| body_key(body).to_hex().into()));
+    if said.len() == 1 {
+        // A message of nothing but reasoning: that is what distinguishes it.
+        let thoughts = chat.items.iter();
+        said.extend(thoughts.filter_map(|item| item.get("thinking").cloned()));
+    }
     thread::fingerprint(&Value::Array(said))
+}
+
+/// Whether a call has no arguments: some shapes omit an empty object.
+fn is_without_args(call: &ToolCall) -> bool {
+    call.args.as_ref().is_none_or(says_nothing)
 }
 
 fn call_key(call: &ToolCall) -> Digest {

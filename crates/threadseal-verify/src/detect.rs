@@ -448,7 +448,8 @@ fn spoilt_scroll(path: &Path, head: &[u8]) -> Option<Container> {
     let begins = matches!(first_byte(head), Some(b'[' | b'{' | 0xa0..=0xbb));
     let named = matches!(ending(path).as_str(), "json" | "jsonl" | "cbor" | "scroll");
     let bare = head.starts_with(BYTE_ORDER_MARK);
-    let hashed = is_binary(head) && memmem::find(head, CBOR_HASH).is_some();
+    let is_map = matches!(first_byte(head), Some(0xa0..=0xbb));
+    let hashed = (is_map || is_binary(head)) && memmem::find(head, CBOR_HASH).is_some();
     if hashed || (is_binary(head) && CBOR_MARKS.iter().filter(says).count() >= LEAST_MARKS) {
         return Some(Container::Sequence);
     }

@@ -171,7 +171,7 @@ impl Stream {
                 .iter()
                 .map(|piece| piece.line())
                 .collect(),
-            tail: self.tail.map(|tail| tail.line()),
+            tail: self.tail.map(Piece::line),
         }
     }
 }

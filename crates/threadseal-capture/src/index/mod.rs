@@ -272,7 +272,7 @@ impl Index {
             log,
             stamp,
             mapped.as_ref(),
-            problem,
+            problem.as_deref(),
             holds_text,
         );
         let written = written.and_then(|turns| transaction.commit().map(|()| turns));
@@ -333,7 +333,7 @@ fn write_rows(
     log: &ArchivedLog,
     stamp: &str,
     mapped: Option<&MappedLog>,
-    problem: Option<String>,
+    problem: Option<&str>,
     holds_text: bool,
 ) -> Result<u64, rusqlite::Error> {
     let turns: Vec<TurnText> = match mapped {

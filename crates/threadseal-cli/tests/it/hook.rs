@@ -173,6 +173,7 @@ impl Watcher {
         let mut child = sandbox
             .command()
             .arg("watch")
+            .env("HOME", sandbox.path("user"))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -213,7 +214,11 @@ fn wait_for_seal(sandbox: &Sandbox) {
 fn a_watcher_seals_for_hooks_and_takes_up_what_a_killed_one_held() {
     let sandbox = ready();
     let watcher = Watcher::start(&sandbox);
-    sandbox.exits(2, "watch").warns("runs already");
+    let mut second = sandbox.command();
+    let second = second.arg("watch").env("HOME", sandbox.path("user"));
+    let second = Ran::of(second.output().unwrap());
+    assert_eq!(second.code, 2);
+    second.warns("runs already");
     sandbox.write(NAME, session(2));
     hook(&sandbox, "claude-code", &payload(&sandbox, "Stop"));
     wait_for_seal(&sandbox);

@@ -639,3 +639,41 @@ fn sources_of_real_agents_are_in_the_table() {
         .len();
     assert!(files > 100, "{files} files");
 }
+
+#[test]
+fn the_output_states_how_sure_the_detection_is_and_a_named_format_overrides_it() {
+    let sandbox = Sandbox::new();
+    let line = r#"{"type":"message","message":{"role":"user","content":"hello"}}"#;
+    let source = sandbox.write("session.jsonl", format!("{line}\n"));
+    let source = source.to_str().unwrap();
+    let ran = sandbox.ok(format!("scroll from auto {source}"));
+    let why = "lines of type `message` with a role";
+    ran.stderr.has(&format!("format: pi (likely: {why})"));
+    let out = sandbox.path("out.json");
+    let account = sandbox.json(format!("scroll from auto {source} --out {out:?}"));
+    account.is(json!({"format": "pi", "detected/confidence": "likely", "detected/why": why}));
+    let table = sandbox.json(format!("scroll from auto --table {source}"));
+    table.is(json!({"files/0/account/detected/confidence": "likely"}));
+
+    let named = sandbox.exits(2, format!("scroll from auto --format claude-code {source}"));
+    named.stderr.lacks("format: ");
+    named.stderr.has("unknown kind of record: message");
+    let over = sandbox.ok(format!("scroll from claude-code --format pi {source}"));
+    over.stderr.lacks("format: ");
+    over.stderr.has("pi: 1 records, 1 turns");
+}
+
+// T-SCR-51
+#[test]
+fn a_source_of_which_most_would_be_dropped_makes_no_scroll() {
+    let sandbox = Sandbox::new();
+    let known = r#"{"type":"message","message":{"role":"user","content":"hello"}}"#;
+    let other = r#"{"type":"teleport","to":"the moon"}"#;
+    let source = sandbox.write("session.jsonl", format!("{known}\n{other}\n{other}\n"));
+    let out = sandbox.path("out.json");
+    for from in ["scroll from auto", "scroll from auto --format pi"] {
+        let ran = sandbox.exits(2, format!("{from} {source:?} --out {out:?}"));
+        ran.stderr.has("does not know 2 of 3 records");
+        assert!(!out.exists());
+    }
+}

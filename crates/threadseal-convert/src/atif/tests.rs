@@ -38,8 +38,10 @@ fn a_step_becomes_a_turn_with_its_calls_and_what_they_answered() {
         "copied context is free"
     );
     assert_eq!(account.unmapped_lines(), 1);
-    assert_eq!(dropped(&mapped), ["2 /novelty unknown member"]);
+    assert!(dropped(&mapped).is_empty());
     let turn = mapped.turns()[1].clone();
+    let rest = source(&turn, "step").unwrap();
+    assert!(rest.get("novelty").is_some(), "of a later version");
     assert_eq!(
         (turn.model.vendor.as_str(), turn.model.id.as_deref()),
         ("acme", Some("acme/m-1"))
@@ -119,4 +121,35 @@ fn a_trajectory_without_steps_is_one_turn_that_says_what_it_was() {
     assert_eq!(mapped.account.turns, 1);
     assert_eq!(mapped.turns()[0].model.vendor, "unknown");
     assert!(mapped.into_turns().is_ok());
+}
+
+#[test]
+fn lines_are_trajectories_or_the_steps_of_one() {
+    let step = r#"{"step_id":1,"source":"user","message":[{"type":"text","text":"hear"},{"type":"audio","source":{"media_type":"audio/wav","path":"a.wav"}}],"novel":1}"#;
+    let agent = r#"{"step_id":2,"source":"agent","message":"","tool_calls":[{"tool_call_id":"c","function_name":"f","arguments":{}}],"observation":{"results":[{"source_call_id":"c","content":"no","extra":{"status":"error"}}]},"metrics":{"prompt_tokens":3,"completion_tokens":2}}"#;
+    let whole = format!(
+        r#"{{"schema_version":"ATIF-v1.8","session_id":"s","agent":{{"name":"a"}},"steps":[{step},{agent}],"newer":{{"x":1}}}}"#
+    );
+    let grown = format!(
+        "{}\n{step}\n{{\"type\":\"step\",\"step\":{agent}}}\n{}\n{}\n",
+        r#"{"schema_version":"ATIF-v1.8","session_id":"s","agent":{"name":"a"},"newer":{"x":1}}"#,
+        r#"{"final_metrics":{"total_steps":2}}"#,
+        r#"{"else":true}"#
+    );
+    for (source, unmapped) in [
+        (whole.clone(), 0),
+        (format!("{whole}\n{whole}\n"), 0),
+        (grown, 1),
+    ] {
+        let mapped = detected(NAME, &source);
+        assert!(roles(&mapped).starts_with("user assistant"), "{source}");
+        let tokens = mapped.account.tokens;
+        assert_eq!((tokens.input % 3, tokens.output % 2), (0, 0));
+        let turns = mapped.turns();
+        assert_eq!(kinds(&turns[0]), ["text", "audio"]);
+        assert!(!turns[1].tool_results[0].ok);
+        assert_eq!(mapped.account.unmapped_lines(), unmapped);
+        assert_eq!(word(&turns[0], "session"), Some("s"));
+    }
+    hostile(NAME, &[&whole]);
 }

@@ -18,17 +18,19 @@
 mod blocks;
 mod other;
 mod pending;
+mod requests;
 #[cfg(test)]
 mod tests;
 
 use super::account::{Account, Reason, Tokens};
 use super::build::Build;
-use super::format::{Format, Head};
+use super::format::{Confidence, Format, Head, Mark};
 use super::mapped::Mapped;
 use super::source::{Node, Reading, json_lines};
+use super::thread::unknown_kind;
 use other::Survey;
 use pending::Pending;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use threadseal_core::canon::json::{Value, parse};
 use threadseal_core::canon::python;
 use threadseal_core::digest::Digest;
@@ -38,7 +40,7 @@ use threadseal_formats::scroll::Role;
 const NAME: &str = "claude-code";
 const VENDOR: &str = "anthropic";
 /// Kinds of records that the table names.
-const KINDS: [&str; 9] = [
+const KINDS: [&str; 38] = [
     "user",
     "assistant",
     "system",
@@ -48,7 +50,38 @@ const KINDS: [&str; 9] = [
     "queue-operation",
     "last-prompt",
     "file-history-snapshot",
+    "api-request-shape",
+    "api-request-blob",
+    "api-request",
+    "custom-title",
+    "ai-title",
+    "agent-name",
+    "tag",
+    "pr-link",
+    "derived-from",
+    "continued-in",
+    "ended-by-model",
+    "mode",
+    "permission-mode",
+    "tools-used",
+    "cost-state",
+    "atis-latch",
+    "isolation-latch",
+    "agent-setting",
+    "agent-color",
+    "worktree-state",
+    "relocated",
+    "hybrid-organization",
+    "frame-link",
+    "dev-mods",
+    "data-flow-records",
+    "data-flow-incomplete",
+    "artifact-comment-monitor",
+    "artifact-autoreact-ledger",
+    "attribution-snapshot",
 ];
+/// Of these, the ones that only keep the state of the program: from here on in [`KINDS`].
+const FIRST_STATE: &str = "mode";
 
 pub(super) const FORMAT: Format = Format {
     name: NAME,
@@ -57,20 +90,38 @@ pub(super) const FORMAT: Format = Format {
     map,
 };
 
-fn detect(head: &Head<'_>) -> bool {
+fn detect(head: &Head<'_>) -> Option<Mark> {
+    let has = |line: &Value, name: &str| line.get(name).is_some();
+    let speaks = |line: &Value| {
+        let message = line.get("message");
+        let theirs = message.is_some_and(|message| message.get("parts").is_some());
+        matches!(kind_of(line), Some("user" | "assistant")) && message.is_some() && !theirs
+    };
+    let whole = |line: &Value| {
+        speaks(line)
+            && ["sessionId", "uuid", "parentUuid", "timestamp"]
+                .iter()
+                .all(|name| has(line, name))
+    };
     let ours = |line: &Value| {
-        let has = |name: &str| line.get(name).is_some();
         let kind = kind_of(line);
-        let message = matches!(kind, Some("user" | "assistant")) && has("message");
-        let place = has("sessionId") || has("parentUuid") || (has("timestamp") && has("type"));
-        let marked = has("leafUuid") || (has("sessionId") && kind == Some("queue-operation"));
-        (message && place && !has("session_id"))
+        let place = has(line, "sessionId")
+            || has(line, "parentUuid")
+            || (has(line, "timestamp") && has(line, "type"));
+        let marked =
+            has(line, "leafUuid") || (has(line, "sessionId") && kind == Some("queue-operation"));
+        (speaks(line) && place && !has(line, "session_id"))
             || marked
             || kind == Some("file-history-snapshot")
-            || (has("parentUuid") && has("uuid"))
+            || (has(line, "parentUuid") && has(line, "uuid"))
     };
     let loglines = |document: &Value| document.get("loglines").is_some_and(is_array);
-    head.lines.iter().any(ours) || head.document.as_ref().is_some_and(loglines)
+    let why = "messages with `sessionId`, `uuid`, `parentUuid` and `timestamp`";
+    Mark::when(head.lines.iter().any(whole), Confidence::Certain, why).or_else(|| {
+        let some = head.lines.iter().any(ours) || head.document.as_ref().is_some_and(loglines);
+        let why = "messages with some members of a Claude Code session";
+        Mark::when(some, Confidence::Likely, why)
+    })
 }
 
 fn map(source: &[u8]) -> Result<Mapped, Error> {
@@ -125,6 +176,8 @@ struct Session {
     seen: HashMap<String, Digest>,
     /// The parent of each record that made no turn.
     passed_over: HashMap<String, Option<String>>,
+    /// The hashes of the shapes of requests that were read.
+    shapes: HashSet<String>,
 }
 
 /// A turn to which a line was added.
@@ -144,8 +197,8 @@ impl Session {
         if self.repeats(value) {
             root.discard(Reason::Duplicate);
         } else if let Err(reason) = self.map_record(root, line) {
-            account.unmapped(line, &reason);
-            return self.pass_over(root);
+            self.pass_over(root);
+            return reading.refuse(&reason, account);
         }
         reading.finish(account);
     }
@@ -167,6 +220,14 @@ impl Session {
             }
             "file-history-snapshot" => self.drop_whole(root, Reason::Metadata),
             "progress" => self.progress(root, line)?,
+            "api-request-shape" => self.shape(root, line),
+            "api-request-blob" => self.blob(root, line),
+            "api-request" => self.request(root, line),
+            "custom-title" | "ai-title" | "agent-name" | "tag" => self.title(kind, root, line),
+            "pr-link" | "derived-from" | "continued-in" | "ended-by-model" => {
+                self.members(kind, root, line);
+            }
+            state if is_state(state) => self.drop_whole(root, Reason::Metadata),
             other => self.other(other, root, line),
         }
         Ok(())
@@ -303,18 +364,12 @@ fn kind_of(record: &Value) -> Option<&str> {
     }
 }
 
-fn is_array(value: &Value) -> bool {
-    value.as_array().is_some()
+/// Whether records of this kind only keep the state of the program.
+fn is_state(kind: &str) -> bool {
+    let place = |kind: &str| KINDS.iter().position(|known| *known == kind);
+    place(kind).is_some_and(|found| Some(found) >= place(FIRST_STATE))
 }
 
-/// Why a record is not mapped. A long kind is truncated.
-fn unknown_kind(what: &str, kind: Option<&Value>) -> String {
-    const SHOWN: usize = 48;
-    match kind.and_then(Value::as_str) {
-        Some(kind) => {
-            let shown: String = kind.chars().take(SHOWN).collect();
-            format!("unknown kind of {what}: {shown}")
-        }
-        None => format!("a {what} without kind"),
-    }
+fn is_array(value: &Value) -> bool {
+    value.as_array().is_some()
 }

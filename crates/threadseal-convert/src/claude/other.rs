@@ -4,8 +4,9 @@ use super::super::account::Reason;
 use super::super::draft::text_item;
 use super::super::repeats::RepeatedTexts;
 use super::super::source::Node;
+use super::super::thread::{part_item, unknown_kind};
 use super::pending::Pending;
-use super::{Session, kind_of, unknown_kind};
+use super::{Session, kind_of};
 use std::collections::{HashMap, HashSet};
 use threadseal_core::canon::json::Value;
 use threadseal_formats::scroll::Role;
@@ -33,7 +34,8 @@ const COMMON: [&str; 6] = [
 #[derive(Default)]
 pub(super) struct Survey {
     said: RepeatedTexts,
-    /// Calls that have a result.
+    /// Calls, and those that have a result.
+    calls: HashSet<String>,
     answered: HashSet<String>,
     /// The last line with a call's progress.
     progress: HashMap<String, u64>,
@@ -59,6 +61,18 @@ impl Survey {
                 }
                 if let Some(call) = record.get("parentToolUseID").and_then(Value::as_str) {
                     self.progress.insert(call.to_owned(), line);
+                }
+            }
+            Some("attachment") => {
+                let shown = record.get("rendered").and_then(Value::as_array);
+                for text in shown
+                    .into_iter()
+                    .flatten()
+                    .filter_map(|part| part.get("content"))
+                {
+                    if let Some(text) = text.as_str() {
+                        self.said.note(text);
+                    }
                 }
             }
             _ => {}
@@ -98,10 +112,30 @@ impl Survey {
             if let Some(text) = block.get("text").and_then(Value::as_str) {
                 self.said.note(text);
             }
+            if let Some(text) = block.get("thinking").and_then(Value::as_str) {
+                self.said.note(text);
+            }
             if let Some(call) = block.get("tool_use_id").and_then(Value::as_str) {
                 self.answered.insert(call.to_owned());
             }
+            if block.get("type").and_then(Value::as_str) == Some("tool_use") {
+                let id = block.get("id").and_then(Value::as_str);
+                self.calls.extend(id.map(str::to_owned));
+            }
         }
+    }
+
+    /// Whether the conversation has a text, a call, a result.
+    pub(super) fn says(&self, text: &str) -> bool {
+        self.said.has(text)
+    }
+
+    pub(super) fn called(&self, id: &str) -> bool {
+        self.calls.contains(id)
+    }
+
+    pub(super) fn answers(&self, id: &str) -> bool {
+        self.answered.contains(id)
     }
 
     /// Whether `line` is the last one with the usage of message `id`.
@@ -113,7 +147,7 @@ impl Survey {
     ///
     /// The conversation contains a queued prompt once for each time it is sent. Other copies repeat
     /// one prompt over and over.
-    fn prompt(&mut self, node: Node<'_, '_>, queued: bool) -> Option<Value> {
+    pub(super) fn prompt(&mut self, node: Node<'_, '_>, queued: bool) -> Option<Value> {
         let text = node.peek().as_str().filter(|text| !text.is_empty())?;
         let repeats = if queued {
             self.said.repeats(text)
@@ -145,6 +179,7 @@ impl Session {
                 ];
                 let mut turn = self.turn(Role::System, kind, root, line);
                 turn.turn.items.push(Value::Object(item.into()));
+                rendered(root, &mut turn);
                 self.add(turn);
             }
             "summary" => {
@@ -179,6 +214,34 @@ impl Session {
             }
             return self.add(turn);
         }
+        self.rest(turn, root);
+    }
+
+    /// A record whose members are its content.
+    pub(super) fn members(&mut self, kind: &str, root: Node<'_, '_>, line: u64) {
+        let turn = self.turn(Role::System, kind, root, line);
+        self.rest(turn, root);
+    }
+
+    /// A name of the session or of its agent. A name that the scroll has is dropped.
+    pub(super) fn title(&mut self, kind: &str, root: Node<'_, '_>, line: u64) {
+        let member = match kind {
+            "custom-title" => "customTitle",
+            "ai-title" => "aiTitle",
+            "agent-name" => "agentName",
+            _ => "tag",
+        };
+        let title = root.get(member);
+        let item = title.and_then(|title| self.survey.prompt(title, false));
+        if item.is_none() && title.is_some() {
+            return root.discard(Reason::Duplicate);
+        }
+        let mut turn = self.turn(Role::System, kind, root, line);
+        turn.turn.items.extend(item);
+        self.add(turn);
+    }
+
+    fn rest(&mut self, mut turn: Pending, root: Node<'_, '_>) {
         let mut rest = Vec::new();
         for (name, value) in root.members().into_iter().flatten() {
             let common = COMMON.iter().any(|known| name == *known);
@@ -226,7 +289,7 @@ impl Session {
         }
     }
 
-    fn turn(&self, role: Role, kind: &str, root: Node<'_, '_>, line: u64) -> Pending {
+    pub(super) fn turn(&self, role: Role, kind: &str, root: Node<'_, '_>, line: u64) -> Pending {
         let mut turn = Pending::new(role, line);
         let _ = root.told_by("type");
         turn.turn.source.set("kind", kind.into());
@@ -316,6 +379,23 @@ impl Session {
             ];
             data.discard_all(&rest, Reason::Metadata);
         }
+    }
+}
+
+/// The texts that the model saw of an attachment.
+fn rendered(root: Node<'_, '_>, turn: &mut Pending) {
+    root.discard_all(&["renderedRole", "renderedBesideToolResult"], Reason::Form);
+    let Some(shown) = root.get("rendered") else {
+        return;
+    };
+    for part in shown.items().into_iter().flatten() {
+        match part.text_of("content") {
+            Some(text) => turn.turn.items.push(text_item(text)),
+            None => turn.turn.items.push(part_item(part)),
+        }
+    }
+    if !shown.is_marked() {
+        turn.turn.items.push(part_item(shown));
     }
 }
 

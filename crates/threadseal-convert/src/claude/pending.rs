@@ -14,7 +14,7 @@ use threadseal_formats::scroll::Role;
 const MAX_COMPARED: usize = 32;
 
 /// Members of a line without content of the conversation.
-const METADATA: [&str; 12] = [
+const METADATA: [&str; 23] = [
     "cwd",
     "version",
     "gitBranch",
@@ -27,10 +27,21 @@ const METADATA: [&str; 12] = [
     "isSnapshotUpdate",
     "teamName",
     "origin",
+    "rowSource",
+    "turnOrigin",
+    "turnPosition",
+    "requestedModel",
+    "promptCacheRequested",
+    "apiBlockIndex",
+    "thinkingDurationMs",
+    "thinkingDisplay",
+    "toolInputStreamMs",
+    "perTurnEffort",
+    "madeBy",
 ];
 
 /// Members of a line that are carried unchanged in the source item: name there, name here.
-const KEPT: [(&str, &str); 13] = [
+const KEPT: [(&str, &str); 16] = [
     ("sessionId", "session"),
     ("agentId", "agent"),
     ("requestId", "request"),
@@ -44,6 +55,9 @@ const KEPT: [(&str, &str); 13] = [
     ("error", "error"),
     ("permissionMode", "permission_mode"),
     ("costUSD", "cost_usd"),
+    ("requestRef", "request_ref"),
+    ("permissionDecision", "permission_decision"),
+    ("sandboxed", "sandboxed"),
 ];
 
 /// A turn that may still grow.

@@ -25,7 +25,7 @@ mod tests;
 use super::account::{Account, Reason, Tokens};
 use super::build::Build;
 use super::draft::text_item;
-use super::format::{Format, Head};
+use super::format::{Confidence, Format, Head, Mark};
 use super::growing::Growing;
 use super::mapped::Mapped;
 use super::source::{Node, Reading, json_lines};
@@ -56,7 +56,12 @@ pub(super) const FORMAT: Format = Format {
     map,
 };
 
-fn detect(head: &Head<'_>) -> bool {
+fn detect(head: &Head<'_>) -> Option<Mark> {
+    let why = "lines with `type` and `payload`, or a session head with `instructions`";
+    Mark::when(is_ours(head), Confidence::Likely, why)
+}
+
+fn is_ours(head: &Head<'_>) -> bool {
     let ours = |line: &Value| {
         let has = |name: &str| line.get(name).is_some();
         let kind = line.get("type").and_then(Value::as_str);
@@ -78,7 +83,7 @@ fn map(source: &[u8]) -> Result<Mapped, Error> {
         let reading = Reading::new(line, value);
         match rollout.record(reading.root(), line) {
             Ok(()) => reading.finish(account),
-            Err(reason) => account.unmapped(line, &reason),
+            Err(reason) => reading.refuse(&reason, account),
         }
     });
     rollout.close(|_| true);

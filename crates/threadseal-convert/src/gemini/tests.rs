@@ -24,7 +24,7 @@ fn the_last_copy_of_a_message_counts_in_the_place_of_the_first() {
         r#"{"id":"g1","timestamp":"2026-01-01T00:00:01.250Z","type":"gemini","content":"","thoughts":[{"subject":"Plan","description":"look first","timestamp":"t"}],"tokens":{"input":9,"output":3,"cached":1,"thoughts":2,"tool":4,"total":18},"model":"gemini-x","toolCalls":[{"id":"c1","name":"ls","args":{"dir":"."},"result":[{"functionResponse":{"id":"c1","name":"ls","response":{"output":"a.txt"}}}],"status":"success","timestamp":"t2","resultDisplay":"one file","displayName":"List"}]}"#,
     );
     let mapped = detected(NAME, &source);
-    assert_eq!(mapped.turns().len(), 3);
+    assert_eq!(roles(&mapped), "user assistant", "an answer alone repeats");
     assert_eq!(calls(&mapped), (1, 1));
     let tokens = mapped.account.tokens;
     assert_eq!(
@@ -60,7 +60,7 @@ fn the_last_copy_of_a_message_counts_in_the_place_of_the_first() {
     let dropped = dropped(&mapped);
     for expected in [
         "3  superseded",
-        "4 /content/0 duplicate",
+        "4  duplicate",
         "5 /toolCalls/0/resultDisplay view",
         "1 /projectHash metadata",
         "2 /$set/lastUpdated metadata",
@@ -70,6 +70,40 @@ fn the_last_copy_of_a_message_counts_in_the_place_of_the_first() {
             "{expected}: {dropped:#?}"
         );
     }
+}
+
+// T-SCR-50
+#[test]
+fn an_answer_with_the_id_of_its_call_does_not_replace_the_call() {
+    let call = r#"{"id":"g1","type":"gemini","content":"","thoughts":[{"subject":"Plan","description":"look"}],"tokens":{"input":9,"output":3},"toolCalls":[{"id":"c1","name":"ls","args":{"d":"."},"result":[{"functionResponse":{"id":"c1","name":"ls","response":{"output":"a"}}}],"status":"success"}]}"#;
+    let answer = r#"{"id":"g1","type":"user","content":[{"functionResponse":{"id":"c1","name":"ls","response":{"output":"a"}}}]}"#;
+    let repeated = call.replace(
+        r#""content":"""#,
+        r#""content":[{"text":"**Plan** look","thought":true},{"functionCall":{"id":"c1","name":"ls","args":{"d":"."}}}]"#,
+    );
+    let source = format!(
+        "{HEAD}\n{}\n{call}\n{}\n{{\"$set\":{{\"messages\":[{repeated},{answer},{answer}]}}}}\n",
+        r#"{"id":"u","type":"user","content":"list"}"#,
+        answer.replace("g1", "u2"),
+    );
+    let mapped = detected(NAME, &source);
+    assert_eq!(roles(&mapped), "user assistant");
+    assert_eq!(calls(&mapped), (1, 1));
+    assert_eq!(mapped.account.tokens.input, 9);
+    assert_eq!(
+        kinds(&mapped.turns()[1]),
+        ["thinking", "tool_call", "tool_result"]
+    );
+    assert_eq!(mapped.account.unmapped_lines(), 0);
+}
+
+#[test]
+fn an_answer_without_a_record_of_its_call_is_carried_once() {
+    let answer = r#"{"id":"N","type":"user","content":[{"functionResponse":{"id":"c1","name":"ls","response":{"output":"a"}}}]}"#;
+    let [first, second] = ["a", "b"].map(|id| answer.replace('N', id));
+    let mapped = mapped(&format!("{HEAD}\n{first}\n{second}\n"));
+    assert_eq!(roles(&mapped), "tool");
+    assert_eq!(calls(&mapped), (0, 1));
 }
 
 #[test]

@@ -5,9 +5,9 @@
 use super::super::account::Tokens;
 use super::super::chat::held_json;
 use super::super::draft::{Model, Params, Source};
-use super::super::source::Node;
+use super::super::source::{Node, weight};
 use super::super::thread::{says_nothing, unique};
-use super::super::trace::{Kind, Part, Span};
+use super::super::trace::{Kind, Part, Report, Span};
 use super::events::{body, events, is_message_event};
 use super::indexed::Tree;
 use std::collections::{BTreeMap, HashMap};
@@ -72,6 +72,29 @@ const SLOTS: &[(&str, Slot)] = &[
 ];
 /// Attributes whose names are common words: only Codex uses them in this sense.
 const CODEX_ONLY: [&str; 5] = ["prompt", "arguments", "output", "tool_name", "call_id"];
+/// Attributes of Claude Code, likewise.
+const CLAUDE: &[(&str, Slot)] = &[
+    ("user_prompt", Slot::Input),
+    ("prompt", Slot::Input),
+    ("response", Slot::Output),
+    ("tool_input", Slot::Args),
+    ("full_command", Slot::Args),
+    ("tool_name", Slot::ToolName),
+    ("tool_use_id", Slot::ToolId),
+];
+/// Names of counts that only these programs use: input (all are added), output, cached, reasoning.
+const CODEX_COUNTS: [&[&str]; 4] = [
+    &["input_token_count"],
+    &["output_token_count"],
+    &["cached_token_count"],
+    &["reasoning_token_count"],
+];
+const CLAUDE_COUNTS: [&[&str]; 4] = [
+    &["input_tokens", "cache_read_tokens", "cache_creation_tokens"],
+    &["output_tokens"],
+    &["cache_read_tokens"],
+    &[],
+];
 const INDEXED: [(&str, Slot); 4] = [
     ("gen_ai.prompt.", Slot::Input),
     ("gen_ai.completion.", Slot::Output),
@@ -92,19 +115,111 @@ const VENDORS: [&str; 5] = [
     "llm.system",
     "ai.model.provider",
 ];
+
+/// A program that reports its own conversations, with attributes of its own.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Program {
+    Codex,
+    Claude,
+    Other,
+}
+
 /// Whether a span or record has an attribute or event that belongs to a conversation.
 pub(super) fn speaks(record: &Value) -> bool {
     let keys = keys(record);
-    let codex = is_codex(record);
+    let program = program(record);
+    let counts = program.counts();
+    let spends = |key: &&str| {
+        counts
+            .iter()
+            .take(2)
+            .flatten()
+            .flat_map(|names| names.iter())
+            .any(|name| name == key)
+    };
     keys.iter().any(|key| {
-        slot(key, codex).is_some_and(|slot| slot < Slot::ToolName) || indexed(key).is_some()
+        slot(key, program).is_some_and(|slot| slot < Slot::ToolName) || indexed(key).is_some()
     }) || names(record).any(is_message_event)
+        || keys.iter().any(spends)
+        || (program == Program::Claude && span_type(record) == Some("tool"))
+}
+
+/// Whether a record without a conversation is the bookkeeping of a program: one that reports its
+/// conversations elsewhere, or one whose attributes hold no long text and are not called content.
+pub(super) fn is_bookkeeping(record: &Value) -> bool {
+    const LONG: usize = 256;
+    const CONTENT: [&str; 14] = [
+        "prompt",
+        "input",
+        "output",
+        "message",
+        "messages",
+        "content",
+        "text",
+        "response",
+        "completion",
+        "arguments",
+        "result",
+        "query",
+        "question",
+        "answer",
+    ];
+    let content = |attribute: &Value| {
+        let key = attribute.get("key").and_then(Value::as_str);
+        let last = key.and_then(|key| key.rsplit(['.', '_']).next());
+        last.is_some_and(|last| CONTENT.contains(&last))
+    };
+    let long = |attribute: &Value| {
+        let value = attribute.get("value").map(plain).unwrap_or(Value::Null);
+        match &value {
+            Value::String(text) => text.as_bytes().len() > LONG,
+            Value::Array(_) | Value::Object(_) => weight(&value) > LONG,
+            _ => false,
+        }
+    };
+    let list = record.get("attributes").and_then(Value::as_array);
+    let body = record.get("body").map(plain).unwrap_or(Value::Null);
+    program(record) != Program::Other
+        || (!list
+            .unwrap_or_default()
+            .iter()
+            .any(|part| long(part) || content(part))
+            && weight(&body) <= LONG)
+}
+
+impl Program {
+    /// The names of counts: input, output, cached, reasoning.
+    fn counts(self) -> Option<[&'static [&'static str]; 4]> {
+        match self {
+            Self::Codex => Some(CODEX_COUNTS),
+            Self::Claude => Some(CLAUDE_COUNTS),
+            Self::Other => None,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Codex => "codex",
+            Self::Claude => "claude-code",
+            Self::Other => "",
+        }
+    }
 }
 
 /// Reads the attributes, the events and the body of a record.
 pub(super) fn read<'r, 'a>(node: Node<'r, 'a>, number: u64, mut facts: Source) -> Span<'r, 'a> {
-    let codex = is_codex(node.peek());
-    let mut told = ReadAttributes::default();
+    let program = program(node.peek());
+    let mut told = ReadAttributes {
+        counts: program.counts(),
+        ..ReadAttributes::default()
+    };
+    if program == Program::Claude {
+        told.kind = match span_type(node.peek()) {
+            Some("llm_request") => Some(Kind::Model),
+            Some("tool") => Some(Kind::Tool),
+            _ => None,
+        };
+    }
     let mut rest = Vec::new();
     let mut trees: BTreeMap<&str, Tree<'r, 'a>> = BTreeMap::new();
     let list = node.get("attributes").and_then(Node::items);
@@ -118,9 +233,13 @@ pub(super) fn read<'r, 'a>(node: Node<'r, 'a>, number: u64, mut facts: Source) -
         if let Some((prefix, path)) = indexed(key) {
             let _ = value.take_held(&plain);
             trees.entry(prefix).or_default().insert(path, plain, value);
-        } else if let Some(slot) = slot(key, codex).filter(|_| !says_nothing(&plain)) {
+        } else if let Some(slot) = slot(key, program).filter(|_| !says_nothing(&plain)) {
             let held = plain.as_str().and_then(held_json);
             let value_of = value.take_held(held.as_ref().unwrap_or(&plain));
+            if slot >= Slot::ToolName {
+                // A call that the scroll has is dropped; what its span calls it stays a fact.
+                rest.push((Text::from(key), value_of.clone()));
+            }
             let string = value
                 .peek()
                 .get("stringValue")
@@ -132,6 +251,8 @@ pub(super) fn read<'r, 'a>(node: Node<'r, 'a>, number: u64, mut facts: Source) -
         }
     }
     let mut span = told.span(number, trees);
+    span.report.program = program.name();
+    span.report.is_log = node.peek().get("startTimeUnixNano").is_none();
     events(node, &mut span, &mut facts);
     body(node, &mut span, &mut facts);
     if !rest.is_empty() {
@@ -157,6 +278,11 @@ struct ReadAttributes<'r, 'a> {
     numbers: HashMap<String, u64>,
     params: Params,
     kind: Option<Kind>,
+    /// Names of counts of the program's own.
+    counts: Option<[&'static [&'static str]; 4]>,
+    /// The name of the request to the model, and whether a tool failed.
+    request: Option<String>,
+    failed: bool,
 }
 
 impl<'r, 'a> ReadAttributes<'r, 'a> {
@@ -169,9 +295,21 @@ impl<'r, 'a> ReadAttributes<'r, 'a> {
         }
         let number = value.as_u64().or_else(|| value.as_str()?.parse().ok());
         let counts = ["gen_ai.usage.", "llm.token_count.", "ai.usage."];
-        if let (Some(number), true) = (number, counts.iter().any(|prefix| key.starts_with(prefix)))
-        {
+        let own = self.counts.iter().flatten().flat_map(|names| names.iter());
+        let counted = counts.iter().any(|prefix| key.starts_with(prefix))
+            || own.into_iter().any(|name| *name == key);
+        if let (Some(number), true) = (number, counted) {
             self.numbers.insert(key.to_owned(), number);
+        }
+        if self.counts.is_some() {
+            match (key, value.as_str()) {
+                ("request_id", Some(request)) => self.request = Some(request.to_owned()),
+                ("success", Some("false")) => self.failed = true,
+                ("model", Some(model)) => {
+                    self.words.insert("gen_ai.request.model", model.to_owned());
+                }
+                _ => {}
+            }
         }
         let setting = ["gen_ai.request.", "ai.settings."];
         let setting = setting.iter().find_map(|prefix| key.strip_prefix(prefix));
@@ -249,6 +387,11 @@ impl<'r, 'a> ReadAttributes<'r, 'a> {
                 .copied()
                 .unwrap_or_default()
         };
+        let own = |place: usize| {
+            let names = self.counts.map_or(&[][..], |counts| counts[place]);
+            let found = names.iter().filter_map(|name| self.numbers.get(*name));
+            found.fold(0_u64, |sum, count| sum.saturating_add(*count))
+        };
         Span {
             number,
             kind: self.kind.unwrap_or(guess),
@@ -263,37 +406,42 @@ impl<'r, 'a> ReadAttributes<'r, 'a> {
             },
             params: self.params,
             tokens: Tokens {
-                input: count(&[
+                input: own(0).max(count(&[
                     "gen_ai.usage.input_tokens",
                     "gen_ai.usage.prompt_tokens",
                     "llm.token_count.prompt",
                     "ai.usage.inputTokens",
                     "ai.usage.promptTokens",
-                ]),
-                output: count(&[
+                ])),
+                output: own(1).max(count(&[
                     "gen_ai.usage.output_tokens",
                     "gen_ai.usage.completion_tokens",
                     "llm.token_count.completion",
                     "ai.usage.outputTokens",
                     "ai.usage.completionTokens",
-                ]),
-                cached: count(&[
+                ])),
+                cached: own(2).max(count(&[
                     "gen_ai.usage.cache_read.input_tokens",
                     "gen_ai.usage.cache_read_input_tokens",
                     "llm.token_count.prompt_details.cache_read",
                     "ai.usage.cachedInputTokens",
-                ]),
-                reasoning: count(&[
+                ])),
+                reasoning: own(3).max(count(&[
                     "gen_ai.usage.reasoning.output_tokens",
                     "gen_ai.usage.details.reasoning_tokens",
+                    "codex.usage.reasoning_output_tokens",
                     "llm.token_count.completion_details.reasoning",
                     "ai.usage.reasoningTokens",
-                ]),
+                ])),
             },
             inputs,
             outputs,
             tool,
-            failed: false,
+            failed: self.failed,
+            report: Report {
+                request: self.request,
+                ..Report::default()
+            },
             facts: Source::default(),
         }
     }
@@ -364,23 +512,48 @@ pub(super) fn names(record: &Value) -> impl Iterator<Item = &str> {
 }
 
 fn event_name(record: &Value) -> Option<&str> {
+    word(record, "event.name")
+}
+
+/// The text of the attribute called `name`.
+fn word<'a>(record: &'a Value, name: &str) -> Option<&'a str> {
     let list = record.get("attributes")?.as_array()?;
-    let named =
-        |attribute: &&Value| attribute.get("key").and_then(Value::as_str) == Some("event.name");
-    list.iter()
-        .find(named)?
-        .get("value")?
-        .get("stringValue")?
-        .as_str()
+    let named = |attribute: &&Value| attribute.get("key").and_then(Value::as_str) == Some(name);
+    let value = list.iter().find(named)?.get("value")?;
+    value.get("stringValue")?.as_str()
 }
 
-fn is_codex(record: &Value) -> bool {
-    event_name(record).is_some_and(|name| name.starts_with("codex."))
+/// The program that wrote a record, by the names that only it uses.
+fn program(record: &Value) -> Program {
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+    let name = text(record.get("name")).unwrap_or_default();
+    let body = text(record.get("body").and_then(|body| body.get("stringValue")));
+    let claude = |name: &str| name.starts_with("claude_code.");
+    if claude(&name) || body.is_some_and(|body| claude(&body)) {
+        return Program::Claude;
+    }
+    let module = word(record, "code.module.name").or_else(|| word(record, "target"));
+    let codex = event_name(record).is_some_and(|name| name.starts_with("codex."))
+        || module.is_some_and(|module| module.starts_with("codex_"));
+    if codex {
+        Program::Codex
+    } else {
+        Program::Other
+    }
 }
 
-fn slot(key: &str, codex: bool) -> Option<Slot> {
-    let (name, slot) = SLOTS.iter().find(|(name, _)| *name == key)?;
-    (codex || !CODEX_ONLY.contains(name)).then_some(*slot)
+fn span_type(record: &Value) -> Option<&str> {
+    word(record, "span.type")
+}
+
+fn slot(key: &str, program: Program) -> Option<Slot> {
+    let find = |list: &[(&str, Slot)]| {
+        let found = list.iter().find(|(name, _)| *name == key);
+        found.map(|(_, slot)| *slot)
+    };
+    let own = (program == Program::Claude).then(|| find(CLAUDE)).flatten();
+    let common = program == Program::Codex || !CODEX_ONLY.contains(&key);
+    own.or_else(|| find(SLOTS).filter(|_| common))
 }
 
 fn indexed(key: &str) -> Option<(&'static str, &str)> {

@@ -138,7 +138,7 @@ fn events_and_log_records_are_messages_too() {
     let mapped = mapped(source);
     assert_eq!(roles(&mapped), "user assistant user tool");
     assert_eq!(mapped.turns()[3].tool_results[0].id, "c1");
-    assert_eq!(mapped.account.unmapped_lines(), 1);
+    assert_eq!(mapped.account.unmapped_lines(), 1, "it may be a prompt");
 }
 
 #[test]
@@ -230,4 +230,143 @@ fn many_spans_cost_no_more_than_their_number() {
     let mut dropped = mapped.account.dropped();
     let repeated = dropped.find(|group| group.reason == "duplicate").unwrap();
     assert_eq!(repeated.lines.count(), 19_999);
+}
+
+// T-SCR-52
+#[test]
+fn a_call_and_its_tokens_in_spans_and_log_records_count_once() {
+    let record = |body: &str, attributes: &[(&str, &str)]| {
+        let span = span("x", "", 10, attributes);
+        let place = span.find("\"attributes\"").unwrap();
+        let attributes = &span[place..];
+        format!(
+            r#"{{"timeUnixNano":"12","body":{{"stringValue":"claude_code.{body}"}},{attributes}"#
+        )
+    };
+    let named =
+        |text: String, name: &str| text.replace(r#""name":"n""#, &format!(r#""name":"{name}""#));
+    let usage = [
+        ("span.type", "llm_request"),
+        ("request_id", "r1"),
+        ("model", "m"),
+        ("input_tokens", "10"),
+        ("cache_read_tokens", "5"),
+        ("output_tokens", "3"),
+    ];
+    let tool = [
+        ("span.type", "tool"),
+        ("tool_name", "Bash"),
+        ("tool_use_id", "c1"),
+        ("full_command", "ls"),
+    ];
+    let without = [
+        ("span.type", "tool"),
+        ("tool_name", "Read"),
+        ("tool_use_id", "c2"),
+    ];
+    let traces = trace(&[
+        named(span("1", "", 1, &usage), "claude_code.llm_request"),
+        named(span("2", "", 2, &tool), "claude_code.tool"),
+        named(span("3", "", 3, &without), "claude_code.tool"),
+        named(
+            span("4", "2", 2, &[("span.type", "tool.execution")]),
+            "claude_code.tool.execution",
+        ),
+    ]);
+    let traces = traces.replace('\n', "");
+    let logs = format!(
+        r#"{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[{}]}}]}}]}}"#,
+        [
+            record(
+                "user_prompt",
+                &[("event.name", "user_prompt"), ("prompt", "list")]
+            ),
+            record("api_request", &usage[1..]),
+            record(
+                "tool_result",
+                &[
+                    ("tool_name", "Bash"),
+                    ("tool_use_id", "c1"),
+                    ("tool_input", r#"{"command":"ls"}"#),
+                    ("success", "false"),
+                ],
+            ),
+            record(
+                "assistant_response",
+                &[("response", "One file."), ("request_id", "r1")]
+            ),
+            record("hook_registered", &[("hook_event", "x")]),
+        ]
+        .join(",")
+    );
+    for source in [format!("{traces}\n{logs}\n"), format!("{logs}\n{traces}\n")] {
+        let mapped = detected(NAME, &source);
+        assert_eq!(calls(&mapped), (2, 0), "{source}");
+        let tokens = mapped.account.tokens;
+        assert_eq!((tokens.input, tokens.output, tokens.cached), (15, 3, 5));
+        assert_eq!(mapped.account.unmapped_lines(), 0);
+        let turns = mapped.turns();
+        let bash = turns.iter().flat_map(|turn| &turn.tool_calls);
+        let bash = bash.into_iter().find(|call| call.name == "Bash").unwrap();
+        assert_eq!(
+            bash.args,
+            Some(json(r#"{"command":"ls"}"#)),
+            "of the log record"
+        );
+    }
+    assert_eq!(mapped(&logs).account.tokens.input, 15, "without spans");
+    assert_eq!(calls(&mapped(&traces)), (2, 0), "without log records");
+}
+
+#[test]
+fn an_item_with_a_name_beside_that_of_its_call_is_that_call() {
+    let items = r#"[{"role":"user","content":"list"},{"type":"reasoning","id":"rs","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"X"},{"type":"function_call","id":"fc","call_id":"c1","name":"ls","arguments":"{}","status":"completed"},{"type":"function_call_output","call_id":"c1","output":"a"}]"#;
+    let first = [
+        ("openinference.span.kind", "LLM"),
+        ("llm.output_messages.0.message.role", "assistant"),
+        (
+            "llm.output_messages.0.message.contents.0.message_content.type",
+            "reasoning",
+        ),
+        (
+            "llm.output_messages.0.message.contents.0.message_content.text",
+            "hm",
+        ),
+        ("llm.output_messages.1.message.role", "assistant"),
+        (
+            "llm.output_messages.1.message.tool_calls.0.tool_call.id",
+            "c1",
+        ),
+        (
+            "llm.output_messages.1.message.tool_calls.0.tool_call.function.name",
+            "ls",
+        ),
+        (
+            "llm.output_messages.1.message.tool_calls.0.tool_call.function.arguments",
+            "{}",
+        ),
+    ];
+    let second = [("openinference.span.kind", "LLM"), ("input.value", items)];
+    let source = trace(&[span("1", "", 1, &first), span("2", "", 9, &second)]);
+    let mapped = mapped(&source);
+    assert_eq!(calls(&mapped), (1, 1));
+    let turns = mapped.turns();
+    let thoughts = turns
+        .iter()
+        .flat_map(items_of)
+        .filter(|item| item.get("thinking").is_some());
+    assert_eq!(thoughts.count(), 1);
+}
+
+fn items_of(draft: &Draft) -> Vec<Value> {
+    items(draft).to_vec()
+}
+
+#[test]
+fn protobuf_is_read_as_the_json_of_otlp() {
+    let bytes = include_bytes!("traces.pb");
+    let mapped = detected(NAME, bytes);
+    assert_eq!(roles(&mapped), "user assistant");
+    assert_eq!(mapped.account.tokens.input, 7);
+    assert_eq!(mapped.account.lost_bytes(), 0, "{:?}", dropped(&mapped));
 }

@@ -44,7 +44,7 @@ mod tests;
 use super::account::{Account, Reason};
 use super::build::rfc3339_ns;
 use super::format::Head;
-use super::source::{Node, Reading, json_texts};
+use super::source::{Node, Reading, json_texts, weight};
 use threadseal_core::canon::json::{Value, parse};
 use threadseal_core::limits::MAX_SOURCE_VALUES;
 
@@ -225,6 +225,9 @@ fn exchange(
     let request = REQUESTS.into_iter().find(|path| holds(path, is_request));
     let response = RESPONSES.into_iter().find(|path| holds(path, is_response));
     if request.is_none() && response.is_none() {
+        if !is_other_traffic(&record) {
+            account.lose_record(weight(&record));
+        }
         account.unmapped(number, "neither a request nor a response of this API");
         return;
     }
@@ -254,6 +257,19 @@ fn exchange(
     };
     each(account, &exchange);
     reading.finish(account);
+}
+
+/// Whether a record of a capture is an exchange with something that is no model.
+fn is_other_traffic(record: &Value) -> bool {
+    let apis = [&anthropic::API, &responses::API, &google::API, &chat::API];
+    let known = |path: &Path, body: fn(&Api, &Value) -> bool| {
+        let value = at(record, path);
+        value.is_some_and(|value| apis.iter().any(|api| body(api, value)))
+    };
+    let http = ["method", "path", "url", "status", "request"];
+    http.iter().any(|name| record.get(name).is_some())
+        && !REQUESTS.iter().any(|path| known(path, is_request))
+        && !RESPONSES.iter().any(|path| known(path, is_response))
 }
 
 /// Replaces a body in a string, or in pieces, by the body.

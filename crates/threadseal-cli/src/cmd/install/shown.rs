@@ -70,7 +70,11 @@ fn hooks(file: &FilePlan, setup: &Setup) -> String {
         0 => String::new(),
         count => format!(" (kept: {count} of yours)"),
     };
-    format!("{what} in {path}{own}{}", kept(file))
+    let trusted = match file.owner == Agent::Codex.name() {
+        true => ", trusted in config.toml",
+        false => "",
+    };
+    format!("{what} in {path}{own}{trusted}{}", kept(file))
 }
 
 fn kept(file: &FilePlan) -> &'static str {

@@ -22,7 +22,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 use threadseal_convert::archive;
-use threadseal_convert::{Account, Bodies, Drafts, Format, Mapped};
+use threadseal_convert::{Account, Bodies, Detection, Drafts, Format, Mapped};
 use threadseal_core::canon::json::Value;
 use threadseal_core::canon::python::rye_line;
 use threadseal_core::digest::Digest;
@@ -48,6 +48,14 @@ pub(crate) struct FromArgs {
     /// Source files; with --table also folders
     #[arg(required = true)]
     files: Vec<PathBuf>,
+    /// Read the sources as this format, without detection; like VENDOR, which it overrides
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        value_parser = PossibleValuesParser::new(vendors()),
+        hide_possible_values = true
+    )]
+    format: Option<String>,
     /// Print one line for each source and write no scroll
     #[arg(long)]
     table: bool,
@@ -100,10 +108,19 @@ fn vendors() -> Vec<&'static str> {
     std::iter::once("auto").chain(known).collect()
 }
 
+/// A source, mapped.
+pub(super) struct MappedSource {
+    pub(super) format: &'static Format,
+    pub(super) mapped: Mapped,
+    /// How the format was detected; absent where it was named.
+    pub(super) detection: Option<Detection>,
+}
+
 /// Maps, seals and writes; or prints the table.
 pub(super) fn run(args: &FromArgs, context: &Context, out: &mut Out) -> Outcome {
+    let vendor = args.format.as_ref().unwrap_or(&args.vendor);
     if args.table {
-        return table::run(&args.vendor, &args.files, context, out);
+        return table::run(vendor, &args.files, context, out);
     }
     let [path] = args.files.as_slice() else {
         return Err(Failure::new("name one source, or add --table"));
@@ -123,7 +140,11 @@ pub(super) fn run(args: &FromArgs, context: &Context, out: &mut Out) -> Outcome 
     if let Some(report) = source.evidence() {
         return Ok(source::refuse(source.reports(), report, context, out));
     }
-    let (format, mapped) = map(&args.vendor, path, &source)?;
+    let MappedSource {
+        format,
+        mapped,
+        detection,
+    } = map(vendor, path, &source)?;
     let mapped = redact(args, mapped, context)?;
     let Mapped {
         mut drafts,
@@ -141,8 +162,14 @@ pub(super) fn run(args: &FromArgs, context: &Context, out: &mut Out) -> Outcome 
         write(args, drafts, signer, context, out).map_err(|failure| failure.about(path))?;
     }
     let mut value = account.to_value(format.name);
-    if let (Value::Object(members), Some(claim)) = (&mut value, &claim) {
-        members.push(("source".into(), claim.to_value()));
+    if let Value::Object(members) = &mut value {
+        let detected = detection.map(|detection| ("detected".into(), detected(detection)));
+        members.extend(detected);
+        members.extend(
+            claim
+                .as_ref()
+                .map(|claim| ("source".into(), claim.to_value())),
+        );
     }
     if let Some(path) = &args.account {
         let mut text = rye_line(&value);
@@ -152,7 +179,7 @@ pub(super) fn run(args: &FromArgs, context: &Context, out: &mut Out) -> Outcome 
     if context.json {
         print(&value, out);
     } else if !context.quiet {
-        tell(format, &account, claim.as_ref());
+        tell(format, &account, detection, claim.as_ref());
     }
     if source.left_out() > 0 {
         complain(&format!(
@@ -176,12 +203,16 @@ pub(super) fn map(
     vendor: &str,
     path: &Path,
     source: &JudgedSource,
-) -> Result<(&'static Format, Mapped), Failure> {
+) -> Result<MappedSource, Failure> {
     let bytes = source.bytes();
     let is_archive = archive::is_archive(bytes);
+    let is_auto = vendor == "auto" && !is_archive;
+    let detection = is_auto
+        .then(|| threadseal_convert::recognise(bytes))
+        .flatten();
     let known = match vendor {
         "auto" if is_archive => threadseal_convert::find(ARCHIVED),
-        "auto" => threadseal_convert::detect(bytes),
+        "auto" => detection.map(|detection| detection.format),
         name => threadseal_convert::find(name),
     };
     let format = known.ok_or_else(|| {
@@ -195,7 +226,19 @@ pub(super) fn map(
         false => format.map(bytes),
     };
     let mapped = mapped.map_err(|error| Failure::from(error).about(path))?;
-    Ok((format, mapped))
+    Ok(MappedSource {
+        format,
+        mapped,
+        detection,
+    })
+}
+
+/// `{"confidence":C,"why":W}`
+pub(super) fn detected(detection: Detection) -> Value {
+    Value::Object(vec![
+        ("confidence".into(), detection.confidence.as_str().into()),
+        ("why".into(), detection.why.into()),
+    ])
 }
 
 /// The claim about the source: it binds the scroll to the source and to all its turns, so that
@@ -282,7 +325,16 @@ pub(super) fn print(value: &Value, out: &mut Out) {
 }
 
 /// Prints the account in a few lines.
-fn tell(format: &Format, account: &Account, claim: Option<&Conversion>) {
+fn tell(
+    format: &Format,
+    account: &Account,
+    detection: Option<Detection>,
+    claim: Option<&Conversion>,
+) {
+    if let Some(detection) = detection {
+        let (confidence, why) = (detection.confidence.as_str(), detection.why);
+        complain(&format!("format: {} ({confidence}: {why})", format.name));
+    }
     if let Some(claim) = claim {
         complain(&format!("source: {claim}"));
     }

@@ -7,7 +7,7 @@
 //! Each source is verified first. Evidence against one is an error, and exit 1. Files of unknown formats inside folders are passed over and counted; a named file must have a
 //! known format.
 
-use super::from::{map, print};
+use super::from::{MappedSource, detected, map, print};
 use super::source;
 use crate::context::Context;
 use crate::exit::{Exit, Outcome, complain};
@@ -16,7 +16,7 @@ use crate::record;
 use crate::render::clean::Clean;
 use crate::verifying;
 use std::path::PathBuf;
-use threadseal_convert::{Account, Tokens};
+use threadseal_convert::{Account, Detection, Tokens};
 use threadseal_core::canon::json::Value;
 use threadseal_core::limits::MAX_SOURCE_BYTES;
 use threadseal_core::report::Verdict;
@@ -28,6 +28,7 @@ struct Row {
     path: String,
     format: &'static str,
     verdict: Verdict,
+    detection: Option<Detection>,
     account: Account,
 }
 
@@ -50,22 +51,17 @@ pub(super) fn run(vendor: &str, paths: &[PathBuf], context: &Context, out: &mut 
     let mut evidence = false;
     for candidate in &found.files {
         let path = &candidate.path;
-        let row = source::read_by(&verifier, path, MAX_SOURCE_BYTES).and_then(|source| {
-            let (format, mapped) = map(vendor, path, &source)?;
-            Ok((source, format, mapped))
+        let read = source::read_by(&verifier, path, MAX_SOURCE_BYTES).and_then(|source| {
+            let mapped = map(vendor, path, &source)?;
+            Ok((source, mapped))
         });
-        match row {
-            Ok((source, format, mapped)) => match source.evidence() {
+        match read {
+            Ok((source, found)) => match source.evidence() {
                 Some(report) => {
                     evidence = true;
                     errors.push((path_text(path), source::why_not(report)));
                 }
-                None => rows.push(Row {
-                    path: path_text(path),
-                    format: format.name,
-                    verdict: source.verdict(),
-                    account: mapped.account,
-                }),
+                None => rows.push(row(path_text(path), source.verdict(), found)),
             },
             Err(failure) if candidate.named => {
                 errors.push((path_text(&candidate.path), failure.to_string()));
@@ -87,6 +83,16 @@ pub(super) fn run(vendor: &str, paths: &[PathBuf], context: &Context, out: &mut 
         (false, true) => Exit::NoVerdict,
         (false, false) => Exit::Done,
     })
+}
+
+fn row(path: String, verdict: Verdict, found: MappedSource) -> Row {
+    Row {
+        path,
+        format: found.format.name,
+        verdict,
+        detection: found.detection,
+        account: found.mapped.account,
+    }
 }
 
 fn text(rows: &[Row], passed_over: u64, out: &mut Out) {
@@ -176,7 +182,13 @@ fn to_value(rows: &[Row], errors: &[(String, String)], passed_over: u64) -> Valu
         Value::Object(members.into_iter().map(named).collect())
     };
     let file = |row: &Row| {
-        let account = row.account.to_value(row.format);
+        let mut account = row.account.to_value(row.format);
+        if let Value::Object(members) = &mut account {
+            let detected = row
+                .detection
+                .map(|found| ("detected".into(), detected(found)));
+            members.extend(detected);
+        }
         object(vec![
             ("path", row.path.as_str().into()),
             ("verdict", row.verdict.as_str().into()),

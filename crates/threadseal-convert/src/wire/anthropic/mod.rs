@@ -28,7 +28,7 @@ mod tests;
 
 use super::super::account::{Account, Reason, Tokens};
 use super::super::draft::{Message, ToolCall, ToolResult};
-use super::super::format::{Format, Head};
+use super::super::format::{Confidence, Format, Head, Mark};
 use super::super::mapped::Mapped;
 use super::super::source::Node;
 use super::history::Place;
@@ -47,7 +47,7 @@ pub(crate) const FORMAT: Format = Format {
     map,
 };
 
-const API: Api = Api {
+pub(super) const API: Api = Api {
     is_request,
     is_response,
     is_chunk: stream::is_event,
@@ -76,7 +76,12 @@ const AUTHORS_PARAMS: Names = Names {
 };
 const RESPONSE_TOLD: [&str; 4] = ["stop_reason", "stop_sequence", "usage", "container"];
 
-fn detect(head: &Head<'_>) -> bool {
+fn detect(head: &Head<'_>) -> Option<Mark> {
+    let why = "bodies of requests or responses of this API";
+    Mark::when(is_ours(head), Confidence::Guess, why)
+}
+
+fn is_ours(head: &Head<'_>) -> bool {
     let strict = Api {
         is_request: |body| is_request(body) && speaks_anthropic(body),
         is_message: |message| is_message(message) && blocks(message).any(is_own_block),

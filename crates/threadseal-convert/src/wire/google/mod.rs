@@ -25,7 +25,7 @@ use super::super::build::rfc3339_ns;
 use super::super::draft::{
     Draft, Message, Source, ToolCall, ToolResult, call_item, result_item, text_item, thinking_item,
 };
-use super::super::format::{Format, Head};
+use super::super::format::{Confidence, Format, Head, Mark};
 use super::super::mapped::Mapped;
 use super::super::source::Node;
 use super::history::Place;
@@ -47,7 +47,7 @@ pub(crate) const FORMAT: Format = Format {
     map,
 };
 
-const API: Api = Api {
+pub(super) const API: Api = Api {
     is_request,
     is_response,
     is_chunk: is_response,
@@ -74,7 +74,12 @@ const CONFIG: Names = Names {
     ],
 };
 
-fn detect(head: &Head<'_>) -> bool {
+fn detect(head: &Head<'_>) -> Option<Mark> {
+    let why = "bodies of requests or responses of this API";
+    Mark::when(is_ours(head), Confidence::Guess, why)
+}
+
+fn is_ours(head: &Head<'_>) -> bool {
     super::detect(head, &API)
 }
 

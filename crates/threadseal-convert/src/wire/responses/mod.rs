@@ -20,7 +20,7 @@ mod tests;
 
 use super::super::account::{Account, Reason, Tokens, object};
 use super::super::draft::{Draft, Message, Source};
-use super::super::format::{Format, Head};
+use super::super::format::{Confidence, Format, Head, Mark};
 use super::super::mapped::Mapped;
 use super::super::source::Node;
 use super::history::Place;
@@ -44,7 +44,7 @@ pub(crate) const FORMAT: Format = Format {
     map,
 };
 
-const API: Api = Api {
+pub(super) const API: Api = Api {
     is_request,
     is_response,
     is_chunk: stream::is_event,
@@ -89,7 +89,12 @@ const RESPONSE: Names = Names {
     ],
 };
 
-fn detect(head: &Head<'_>) -> bool {
+fn detect(head: &Head<'_>) -> Option<Mark> {
+    let why = "bodies of requests or responses of this API";
+    Mark::when(is_ours(head), Confidence::Guess, why)
+}
+
+fn is_ours(head: &Head<'_>) -> bool {
     super::detect(head, &API)
 }
 
