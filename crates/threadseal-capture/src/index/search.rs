@@ -57,6 +57,20 @@ impl Index {
     /// `External` when SQLite fails.
     pub fn search(&self, query: &Query) -> Result<Vec<Hit>, Error> {
         let terms = terms(&query.words)?;
+        // Else every turn with a frequent word would be looked at in vain.
+        let mut logs = self.logs()?.into_iter();
+        let is_asked = |log: super::IndexedLog| {
+            let project = log.project.unwrap_or_default();
+            let mut asked = query.project.iter();
+            query
+                .agent
+                .is_none_or(|agent| agent == log.name.session.agent())
+                && asked.all(|text| project.contains(text.as_str()))
+                && query.since.is_none_or(|since| log.last >= Some(since))
+        };
+        if !logs.any(is_asked) {
+            return Ok(Vec::new());
+        }
         let matching = terms
             .iter()
             .map(Term::expression)

@@ -10,6 +10,7 @@ use crate::sessions::{Sessions, Unlock};
 use clap::Args;
 use serde::Serialize;
 use threadseal_capture::index::{Hit, Query, search_archive};
+use threadseal_core::time::Timestamp;
 
 /// What `search` takes.
 #[derive(Debug, Args)]
@@ -79,13 +80,11 @@ pub(crate) fn run(args: &SearchArgs, context: &Context, out: &mut Out) -> Outcom
 }
 
 fn json(hit: &Hit) -> HitOutput<'_> {
-    let time = hit
-        .time
-        .and_then(|time| threadseal_core::time::Timestamp::from_micros(time).ok());
+    let time = hit.time.and_then(|time| Timestamp::from_micros(time).ok());
     HitOutput {
         turn: format!("{}#{}", hit.name, hit.turn),
         role: &hit.role,
-        time: time.map(|time| time.to_iso_seconds()),
+        time: time.map(Timestamp::to_iso_seconds),
         project: hit.project.as_deref(),
         text: &hit.snippet,
     }

@@ -125,7 +125,7 @@ fn lines_of(source: &[u8], turn: u64) -> Result<BTreeSet<u64>, Failure> {
         for item in message.content.as_array().unwrap_or_default() {
             let lines = item.get("lines").and_then(Value::as_array);
             let lines = lines.unwrap_or_default().iter();
-            numbers.extend(lines.filter_map(|line| line.as_u64()));
+            numbers.extend(lines.filter_map(Value::as_u64));
         }
     }
     numbers.remove(&0);
