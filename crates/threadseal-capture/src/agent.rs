@@ -1,4 +1,14 @@
 //! The agents whose sessions are captured.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`machine`] | [`Machine`](machine::Machine): the folders, programs and variables of a user |
+//! | [`places`] | where each agent has its program, its logs and its settings |
+//! | [`found`] | which agents a machine has, with versions and logs |
+
+pub mod found;
+pub mod machine;
+pub mod places;
 
 use std::fmt;
 use std::str::FromStr;

@@ -11,9 +11,11 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-#[cfg(any(feature = "agent", feature = "cloud"))]
+#[cfg(any(feature = "agent", feature = "capture", feature = "cloud"))]
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+#[cfg(feature = "capture")]
+use threadseal_capture::agent::machine::{Machine, System};
 use threadseal_core::time::Timestamp;
 use threadseal_log::SealLog;
 use threadseal_store::clock::{Clock as _, SystemClock};
@@ -273,6 +275,47 @@ impl Context {
         })
     }
 
+    /// Folders, programs and variables of this user.
+    ///
+    /// # Errors
+    /// When the user has no folder.
+    #[cfg(feature = "capture")]
+    pub(crate) fn machine(&self) -> Result<Machine, Failure> {
+        let home = variable("HOME").filter(|home| !home.is_empty());
+        let home =
+            home.ok_or_else(|| Failure::new("no folder of this user is known; hint: set HOME"))?;
+        let path = variable("PATH");
+        Ok(Machine::new(
+            home.into(),
+            path.as_deref(),
+            variable,
+            System::HERE,
+        )?)
+    }
+
+    /// The user's folder, to shorten paths.
+    #[cfg(feature = "capture")]
+    pub(crate) fn user_home(&self) -> Option<String> {
+        let home = variable("HOME")?.into_string().ok()?;
+        let home = home.trim_end_matches('/');
+        (!home.is_empty()).then(|| home.to_owned())
+    }
+
+    /// The program that shows long output on a terminal, as the user's words; empty for none.
+    #[cfg(feature = "capture")]
+    pub(crate) fn pager(&self) -> String {
+        let named = ["THREADSEAL_PAGER", "PAGER"].into_iter().find_map(variable);
+        named
+            .and_then(|pager| pager.into_string().ok())
+            .unwrap_or_else(|| "less".to_owned())
+    }
+
+    /// Did the user choose options of `less`?
+    #[cfg(feature = "capture")]
+    pub(crate) fn has_less_options(&self) -> bool {
+        variable("LESS").is_some()
+    }
+
     /// The home, created if it is missing.
     ///
     /// # Errors
@@ -364,7 +407,7 @@ pub(crate) fn environment() -> Vec<(String, String)> {
 ///
 /// # Errors
 /// When signals cannot be handled.
-#[cfg(any(feature = "agent", feature = "cloud"))]
+#[cfg(any(feature = "agent", feature = "capture", feature = "cloud"))]
 pub(crate) fn cancel_on_interrupt(flag: &Arc<AtomicBool>) -> Result<(), Failure> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     for signal in [SIGINT, SIGTERM] {

@@ -11,10 +11,16 @@ use std::fmt::Write as _;
 const EXAMPLES: &str = include_str!("help/examples.txt");
 
 /// The commands of the main page, everyday ones first.
-const GROUPS: [(&str, &[&str]); 5] = [
+const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Everyday commands",
-        &["init", "seal", "verify", "show", "watch", "run", "demo"],
+        &[
+            "init", "seal", "verify", "list", "search", "show", "watch", "run", "demo",
+        ],
+    ),
+    (
+        "Agents on this machine",
+        &["install", "uninstall", "status", "doctor"],
     ),
     (
         "Reading and proving",
@@ -25,6 +31,8 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "check-proof",
             "diff",
             "redact",
+            "export",
+            "forget",
             "prune",
         ],
     ),
@@ -41,7 +49,9 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "log",
             "anchor",
             "witness",
+            "archive",
             "fsck",
+            "hook",
             "completions",
             "man",
             "help",

@@ -7,7 +7,11 @@
     reason = "many doc comments are help texts, which would show the backticks"
 )]
 
+#[cfg(feature = "capture")]
+mod archived;
 mod args;
+#[cfg(feature = "capture")]
+mod capture;
 mod cmd;
 mod context;
 #[cfg(feature = "agent")]
@@ -38,6 +42,10 @@ mod rotation;
 mod seal_log;
 #[cfg(feature = "convert")]
 mod secrets;
+#[cfg(feature = "capture")]
+mod session_seal;
+#[cfg(feature = "capture")]
+mod sessions;
 mod signing;
 mod trust_file;
 mod verified_events;

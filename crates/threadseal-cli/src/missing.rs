@@ -14,15 +14,25 @@ use threadseal_verify::output::PathError;
 const WORKERS: bool = cfg!(all(feature = "agent", feature = "cloud"));
 
 /// Commands that need features: the command, the features, and whether this build has them.
-const COMMANDS: [(&[&str], &str, bool); 10] = [
+const COMMANDS: [(&[&str], &str, bool); 20] = [
     (&["run"], "agent", cfg!(feature = "agent")),
     (&["thread"], "agent", cfg!(feature = "agent")),
     (&["graph"], "agent", cfg!(feature = "agent")),
     (&["knowledge"], "agent", cfg!(feature = "agent")),
     (&["worker"], "agent,cloud", WORKERS),
     (&["thread", "export"], "agent,cloud", WORKERS),
+    (&["hook"], "capture", cfg!(feature = "capture")),
+    (&["list"], "capture", cfg!(feature = "capture")),
+    (&["search"], "capture", cfg!(feature = "capture")),
+    (&["export"], "capture", cfg!(feature = "capture")),
+    (&["forget"], "capture", cfg!(feature = "capture")),
+    (&["archive"], "capture", cfg!(feature = "capture")),
     (&["scroll", "from"], "convert", cfg!(feature = "convert")),
     (&["scroll", "to"], "convert", cfg!(feature = "convert")),
+    (&["install"], "capture", cfg!(feature = "capture")),
+    (&["uninstall"], "capture", cfg!(feature = "capture")),
+    (&["status"], "capture", cfg!(feature = "capture")),
+    (&["doctor"], "capture", cfg!(feature = "capture")),
     (&["anchor"], "cloud", cfg!(feature = "cloud")),
     (&["witness"], "cloud", cfg!(feature = "cloud")),
 ];

@@ -9,14 +9,26 @@ use threadseal_store::sys::RealFs;
 use zeroize::Zeroizing;
 
 /// Where a passphrase comes from.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct PassphraseArgs {
     /// File with the passphrase of the private key in its first line; `prompt` asks for it
     #[arg(long, value_name = "FILE|prompt")]
     passphrase_file: Option<PathBuf>,
+    /// Is no one there to be asked?
+    #[arg(skip)]
+    asks_no_one: bool,
 }
 
 impl PassphraseArgs {
+    /// For a program that must not ask: only keys without a passphrase are opened.
+    #[cfg(feature = "capture")]
+    pub(crate) fn none() -> Self {
+        Self {
+            passphrase_file: None,
+            asks_no_one: true,
+        }
+    }
+
     /// The passphrase to protect a new key with, if one was requested.
     ///
     /// # Errors
@@ -43,6 +55,9 @@ impl PassphraseArgs {
     pub(crate) fn for_existing_key(&self, name: &str) -> Result<Zeroizing<String>, Failure> {
         match &self.passphrase_file {
             Some(path) if !is_prompt(path) => read(path),
+            _ if self.asks_no_one => Err(Failure::new(format!(
+                "the key {name} has a passphrase, and no one can be asked; hint: threadseal watch --passphrase-file FILE"
+            ))),
             _ => ask(&format!("Passphrase of {name}: ")),
         }
     }

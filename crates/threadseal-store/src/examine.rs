@@ -10,7 +10,7 @@
 
 use crate::heads::{HeadStore, RecordKind, StoredHead};
 use crate::host::Host;
-use crate::moved::SealedLines;
+use crate::moved::{self, SealedLines};
 use crate::pipeline;
 use crate::read::{CHUNK_BYTES, RegularFile, Source};
 use std::ops::ControlFlow;
@@ -395,12 +395,15 @@ pub fn stripped_of(file: &RegularFile, host: &Host) -> Result<Option<Stripped>, 
     Ok(likely)
 }
 
-/// Is `file` another log, in the place of a log that was moved?
+/// Is `file` in the place of a log that was moved?
 fn was_moved(file: &RegularFile, known: &StoredHead, host: &Host) -> Result<bool, Error> {
-    match SealedLines::of_known(known) {
-        Some(sealed) => Ok(sealed.moved_from(host, file.path())?.is_some()),
-        None => Ok(false),
-    }
+    let moved = match SealedLines::of_known(known) {
+        Some(sealed) => sealed.moved_from(host, file.path())?,
+        None => None,
+    };
+    // Or the log itself, which came back to its place without its seals.
+    let record = &known.head.record;
+    Ok(moved.is_some() || moved::left_seals(host, record, None, file.path())?.is_some())
 }
 
 /// The record that this host sealed last in the place of `path`, where `record` is now and was not

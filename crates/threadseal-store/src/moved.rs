@@ -10,6 +10,7 @@
 //! remembers the first lines of a log only; the seals beside the moved log have all of them.
 
 use crate::examine;
+use crate::heads::{RecordKind, StoredHead};
 use crate::host::Host;
 use crate::observer::{read_seal_file, seal_path};
 use crate::read::{RegularFile, Source as _, open_regular};
@@ -59,7 +60,7 @@ impl<'a> SealedLines<'a> {
     }
 
     /// As this host knows them when the seals are gone. `None` if it does not know the root.
-    pub fn of_known(known: &'a crate::heads::StoredHead) -> Option<Self> {
+    pub fn of_known(known: &'a StoredHead) -> Option<Self> {
         Some(Self {
             size: known.head.size,
             root: known.root?,
@@ -95,6 +96,29 @@ impl<'a> SealedLines<'a> {
             }
             _ => Ok(moved),
         }
+    }
+
+    /// Is the log that the seals cover at `known` or near it, while `file` is another log? Then the
+    /// seals beside `file` are a copy, as of a folder in which a log was rotated.
+    ///
+    /// # Errors
+    /// Kind `External` if the system fails to read `file`.
+    pub fn cover_another(
+        &self,
+        host: &Host,
+        file: &RegularFile,
+        known: &Path,
+    ) -> Result<bool, Error> {
+        if self.was_changed_to(file)? {
+            return Ok(false);
+        }
+        // Of so few lines a change may leave none: only a log that was rotated has left its seals.
+        if self.has_first_lines_only() {
+            return Ok(self.moved_from(host, known)?.is_some());
+        }
+        let near = std::iter::once(known.to_owned()).chain(neighbours(host, known));
+        let mut others = near.filter(|path| host.place(path) != host.place(file.path()));
+        Ok(others.any(|path| self.are_in(host, &path).unwrap_or(false)))
     }
 
     /// Are seals of this record beside the file, too? Then the ones in the place are a copy, and no
@@ -158,6 +182,54 @@ impl<'a> SealedLines<'a> {
         }
         Ok(merkle::root(&reader.finish().new_leaves) == self.root)
     }
+}
+
+/// The earlier place of the log that is at `log` now, where its seals of `record` are still: where
+/// this host sealed it last, else near the log, to where it was moved with them before.
+///
+/// # Errors
+/// Kind `External` if the system fails to read the log.
+pub fn left_seals(
+    host: &Host,
+    record: &RecordId,
+    sealed_at: Option<&Path>,
+    log: &Path,
+) -> Result<Option<PathBuf>, Error> {
+    let near = neighbours(host, log).into_iter();
+    let near = near.filter(|path| path.extension().is_some_and(|ending| ending == "seal"));
+    let near = near.map(|seals| seals.with_extension(""));
+    let here = host.place(log);
+    for earlier in sealed_at.map(Path::to_owned).into_iter().chain(near) {
+        // Other seals near the log may be of any kind, and need not be readable.
+        let bytes = read_seal_file(host, &seal_path(&earlier)).ok().flatten();
+        let seals = bytes.and_then(|bytes| observed::parse(&bytes).ok());
+        let Some(seals) = seals.filter(|seals| seals.record == *record) else {
+            continue;
+        };
+        let Some(sealed) = SealedLines::of_seals(&seals) else {
+            continue;
+        };
+        let moved = sealed.moved_from(host, &earlier)?;
+        if moved.is_some_and(|moved| host.place(&moved) == here) {
+            return Ok(Some(earlier));
+        }
+    }
+    Ok(None)
+}
+
+/// Is the record no longer in the place where this host sealed it? Then there is no file, or another
+/// log. A log that begins like the record elsewhere may be the record after a change.
+///
+/// # Errors
+/// Kind `External` when the heads are damaged.
+pub fn has_left(host: &Host, record: &RecordId, place: &Path) -> Result<bool, Error> {
+    let known = host.heads.fetch(record)?;
+    let is_log = |known: &StoredHead| known.kind == RecordKind::Observed;
+    let known = known.filter(is_log);
+    Ok(match known.as_ref().and_then(SealedLines::of_known) {
+        Some(sealed) => !sealed.are_in(host, place).unwrap_or(false),
+        None => host.fs.symlink_metadata(place).is_err(),
+    })
 }
 
 /// Was the file at `log` made of the log `moved` by a change? The seals beside that one show its lines.

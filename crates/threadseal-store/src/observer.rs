@@ -16,7 +16,7 @@ use crate::heads::{Durability, RecordKind, StoredHead};
 use crate::host::{Host, Published};
 use crate::key_ends::SealSection;
 use crate::lock::WriterLock;
-use crate::moved::SealedLines;
+use crate::moved::{self, SealedLines};
 use crate::read::{RegularFile, open_regular};
 use crate::sys::{Access, directory_of, failure, led_to, place_itself};
 use std::ffi::OsString;
@@ -244,25 +244,25 @@ impl Sealing<'_> {
         let Some(earlier) = stripped.sealed_at.filter(|_| is_log && !stripped.certain) else {
             return Ok(false);
         };
-        let there = seal_path(&earlier);
-        if host.fs.metadata(&there).is_ok() {
+        let record = &stripped.record;
+        if let Some(left) = moved::left_seals(host, record, Some(&earlier), log)? {
+            let there = seal_path(&left);
             let lock = WriterLock::acquire_within(Arc::clone(&host.fs), &there, wait)?;
             let bytes = lock.reader()?.read_whole(MAX_SEAL_FILE_BYTES)?;
             let seals = observed::parse(&bytes).ok();
-            let seals = seals.filter(|seals| seals.record == stripped.record);
-            let moved = match seals.as_ref().and_then(SealedLines::of_seals) {
-                Some(sealed) => sealed.moved_from(host, &earlier)?,
-                None => None,
-            };
-            let is_here = moved.is_some_and(|moved| host.place(&moved) == host.place(log));
-            if let Some(seals) = seals.filter(|_| is_here) {
+            // Another process may have moved them before the lock was held.
+            if let Some(seals) = seals.filter(|seals| seals.record == *record) {
                 move_seals(host, &there, &seals, log, MAX_GENERATIONS)?;
-                return Ok(true);
             }
+            return Ok(true);
         }
-        let is_gone = host.fs.symlink_metadata(&earlier).is_err();
-        if is_gone && host.heads.pruned(&stripped.record)?.is_none() {
-            return Err(self.seals_gone(&stripped.record, &earlier));
+        let has_left = moved::has_left(host, record, &earlier)?;
+        // Another process may have moved its seals here meanwhile.
+        if host.fs.metadata(&self.path).is_ok() {
+            return Ok(true);
+        }
+        if has_left && host.heads.pruned(record)?.is_none() {
+            return Err(self.seals_gone(record, &earlier));
         }
         Ok(false)
     }
@@ -336,6 +336,7 @@ impl Sealing<'_> {
         let ends = self.is_final && seals.last().is_some_and(|last| !last.is_final);
         if scan.new_leaves.is_empty() && !ends {
             self.publish_pending(&seals, &scan)?;
+            note_new_place(host, &seals.record, log)?;
             return Ok(Some(Sealed::Unchanged));
         }
         host.refuse_doubted(&format!("{} has seals", path.display()), None)?;
@@ -441,12 +442,26 @@ fn move_seals(
         .and_then(|()| host.fs.sync_dir(directory_of(&to)))
         .and_then(|()| host.fs.sync_dir(directory_of(from)))
         .map_err(|error| failure("move the seals to", &to, &error))?;
-    let Some(known) = host.heads.fetch(&seals.record)? else {
+    note_place(host, &seals.record, moved)
+}
+
+/// Notes that the record was moved to `log` with its seals. A copy has no new place: the log is in
+/// the old one still.
+fn note_new_place(host: &Host, record: &RecordId, log: &Path) -> Result<(), Error> {
+    let known = host.heads.fetch(record)?.and_then(|known| known.path_hint);
+    match known.map(PathBuf::from) {
+        Some(place) if host.fs.symlink_metadata(&place).is_err() => note_place(host, record, log),
+        _ => Ok(()),
+    }
+}
+
+/// Replaces the place of a known head, which is as it was.
+fn note_place(host: &Host, record: &RecordId, log: &Path) -> Result<(), Error> {
+    let Some(known) = host.heads.fetch(record)? else {
         return Ok(());
     };
-    // The head is as it was; its place is another.
     let here = StoredHead {
-        path_hint: Some(host.place(moved)),
+        path_hint: Some(host.place(log)),
         logged: None,
         ..known.clone()
     };

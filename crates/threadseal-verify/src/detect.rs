@@ -35,7 +35,7 @@ use threadseal_formats::lineage::{
     CheckpointHeader, FORK_FIRST_LINE, HEAD_MAGIC, HeaderError, OriginalVerifier, Version,
 };
 use threadseal_formats::scroll::{Container, Place, Splitter, VERSION};
-use threadseal_formats::transcript::{copy, rye, turn_proof};
+use threadseal_formats::transcript::{copy, observed_proof, rye, turn_proof};
 use threadseal_store::observer::seal_path;
 use threadseal_store::read::{RegularFile, Source as _};
 #[cfg(feature = "sqlite")]
@@ -62,6 +62,11 @@ const SCROLL_MARKS: [&[u8]; 3] = [
     b"\"version\": \"scroll/0.1\"",
     b"gversionjscroll/0.1",
 ];
+/// How a canonical turn begins, and continues after its hash.
+const TURN_START: &[u8] = b"{\"hash\":\"sha256:";
+const AFTER_HASH: &[u8] = b"\",\"messages\":";
+/// The hash of a turn in deterministic CBOR.
+const CBOR_HASH: &[u8] = b"dhashxGsha256:";
 /// Members of a turn, as deterministic CBOR and as JSON spell them.
 const CBOR_MARKS: [&[u8]; 6] = [
     b"ltimestamp_ns",
@@ -69,7 +74,7 @@ const CBOR_MARKS: [&[u8]; 6] = [
     b"hmessages",
     b"fparams",
     b"emodel",
-    b"dhashxGsha256:",
+    CBOR_HASH,
 ];
 const JSON_MARKS: [&[u8]; 6] = [
     b"\"timestamp_ns\":",
@@ -144,6 +149,7 @@ pub fn proof(file: &RegularFile) -> Result<Option<&'static str>, VerifyError> {
     let first = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
     Ok(match std::str::from_utf8(first).unwrap_or_default() {
         turn_proof::FIRST_LINE => Some("a proof of a turn"),
+        observed_proof::FIRST_LINE => Some("a proof of observed lines"),
         copy::FIRST_LINE => Some("a copy with lines left out"),
         turn_proof::conflict::FIRST_LINE => Some("a conflict of seals"),
         conflict::FIRST_LINE => Some("a conflict of checkpoints"),
@@ -442,12 +448,31 @@ fn spoilt_scroll(path: &Path, head: &[u8]) -> Option<Container> {
     let begins = matches!(first_byte(head), Some(b'[' | b'{' | 0xa0..=0xbb));
     let named = matches!(ending(path).as_str(), "json" | "jsonl" | "cbor" | "scroll");
     let bare = head.starts_with(BYTE_ORDER_MARK);
-    if is_binary(head) && CBOR_MARKS.iter().filter(says).count() >= LEAST_MARKS {
+    let hashed = is_binary(head) && memmem::find(head, CBOR_HASH).is_some();
+    if hashed || (is_binary(head) && CBOR_MARKS.iter().filter(says).count() >= LEAST_MARKS) {
         return Some(Container::Sequence);
+    }
+    if begins_as_written(head) {
+        return Some(container_of(head));
     }
     let marked = SCROLL_MARKS.iter().any(|mark| says(&mark))
         || JSON_MARKS.iter().filter(says).count() >= LEAST_MARKS;
     ((begins || named || bare) && marked).then(|| container_of(head))
+}
+
+/// Is it the beginning of a canonical turn, with its hash first? Little may be left of a scroll that
+/// was cut.
+fn begins_as_written(head: &[u8]) -> bool {
+    let text = head.trim_ascii_start();
+    let text = text.strip_prefix(b"[").unwrap_or(text).trim_ascii_start();
+    let Some(hash) = text.strip_prefix(TURN_START) else {
+        return false;
+    };
+    let digits = hash.iter().take(64);
+    let is_hex = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let rest = hash.get(64..).unwrap_or_default();
+    let length = rest.len().min(AFTER_HASH.len());
+    digits.clone().all(is_hex) && rest.get(..length) == AFTER_HASH.get(..length)
 }
 
 /// Does it have a byte that no text has?

@@ -76,9 +76,10 @@ impl JudgedSource {
     }
 
     /// The report on the evidence against the file, if there is evidence. Nothing may be made of
-    /// such a file.
+    /// such a file, and of one that may be a sealed record after a change.
     pub fn evidence(&self) -> Option<&Report> {
-        self.worst().filter(|report| report.verdict.is_evidence())
+        let worst = self.worst().filter(|report| report.verdict.is_evidence());
+        worst.or_else(|| self.reports.iter().find(|report| lost_its_seals(report)))
     }
 
     /// The format in which the file is a record; `None` where nothing seals it.
@@ -110,6 +111,12 @@ fn is_no_record(report: &Report, bytes: &[u8]) -> bool {
 fn is_continued(report: &Report) -> bool {
     let mut findings = report.findings.iter();
     findings.any(|found| found.code == FindingCode::LinesAfterFinal)
+}
+
+/// Is the file in the place of no record, while the record that it begins like is in none?
+fn lost_its_seals(report: &Report) -> bool {
+    let mut findings = report.findings.iter();
+    findings.any(|found| found.code == FindingCode::SealsGone)
 }
 
 #[cfg(test)]

@@ -34,6 +34,7 @@ use threadseal_core::tlog::verifier::VerifierKey;
 use threadseal_formats::lineage::FORK_FIRST_LINE;
 use threadseal_formats::transcript::VerifyOptions;
 use threadseal_formats::transcript::copy::{self, CopiedLine};
+use threadseal_formats::transcript::observed_proof;
 use threadseal_formats::transcript::turn_proof::conflict as seals;
 use threadseal_formats::transcript::turn_proof::{
     Anchored, Checked, FIRST_LINE, ShownLine, check_file_by,
@@ -51,7 +52,7 @@ use threadseal_verify::verifier::{MAX_TAKEN_UP_BYTES, tell_log};
 #[derive(Debug, Args)]
 #[command(after_help = exit::HELP)]
 pub(crate) struct CheckProofArgs {
-    /// A proof of a turn (prove), a copy with lines left out (transcript export --redact), or a
+    /// A proof of a turn of a record or session (prove), a copy with lines left out (transcript export --redact), or a
     /// tombstone (prune). Or evidence of a conflict (verify --evidence, log fsck --evidence) or of
     /// a fork of a lineage (lineage fork-proof)
     #[arg(value_name = "FILE")]
@@ -79,6 +80,9 @@ struct ProofOutput<'a> {
     result: &'a Report,
     /// The turn; none if the proof fails.
     turn: Option<u64>,
+    /// What the maker of a proof of observed lines calls them; nothing proves it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<&'a str>,
     lines: Vec<LineOutput<'a>>,
     /// The place of the closing seal in a log; none if the proof does not contain one.
     anchor: Option<AnchorOutput<'a>>,
@@ -193,6 +197,7 @@ pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Ou
     // A copy has no parsed lines: they are read from its bytes.
     let bytes;
     let mut lines = Vec::new();
+    let mut label = None;
     let mut checked = match std::str::from_utf8(&first).unwrap_or_default() {
         FIRST_LINE => {
             let bytes = file.read_whole(MAX_TURN_PROOF_BYTES)?;
@@ -209,6 +214,24 @@ pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Ou
         seals::FIRST_LINE => {
             let bytes = file.read_whole(MAX_TURN_PROOF_BYTES)?;
             report_only(seals::check_file(&bytes, &options).report)
+        }
+        observed_proof::FIRST_LINE => {
+            let bytes = file.read_whole(MAX_TURN_PROOF_BYTES)?;
+            let found = observed_proof::check_file(&bytes, &options);
+            let shown = |(number, bytes): (u64, Vec<u8>)| {
+                let event = Event::alone(number, &bytes);
+                ShownLine {
+                    number,
+                    event_type: event.event_type,
+                    text: String::from_utf8_lossy(&bytes).into_owned(),
+                    restored: None,
+                }
+            };
+            label = found.label;
+            Checked {
+                lines: found.lines.into_iter().map(shown).collect(),
+                ..report_only(found.report)
+            }
         }
         FORK_FIRST_LINE => report_only(evidence::of_lineage(&file, &trust, options.now)?.report),
         checkpoints::FIRST_LINE => {
@@ -229,7 +252,7 @@ pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Ou
     let of_copy = lines.iter().zip(1..).map(LineOutput::of_copy);
     let rows: Vec<LineOutput<'_>> = of_turn.chain(of_copy).collect();
     if context.json {
-        out.json(&output(&checked, rows, exit));
+        out.json(&output(&checked, label.as_deref(), rows, exit));
         return Ok(exit);
     }
     if !context.quiet || exit != Exit::Done {
@@ -241,6 +264,12 @@ pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Ou
     }
     if let Some(turn) = checked.turn.filter(|_| !context.quiet) {
         out.line(context.palette.strong(&format!("turn {turn}")));
+    }
+    if let Some(label) = label.filter(|_| !context.quiet) {
+        let label = Clean(&label).to_string();
+        out.line(context.palette.strong(&format!(
+            "lines of {label}, as the maker of the proof calls them"
+        )));
     }
     if !context.quiet {
         rows.iter().for_each(|line| print(line, context, out));
@@ -303,8 +332,14 @@ fn other(file: &RegularFile, path: &Path) -> Failure {
     Failure::new(text).about(path)
 }
 
-fn output<'a>(checked: &'a Checked, lines: Vec<LineOutput<'a>>, exit: Exit) -> ProofOutput<'a> {
+fn output<'a>(
+    checked: &'a Checked,
+    label: Option<&'a str>,
+    lines: Vec<LineOutput<'a>>,
+    exit: Exit,
+) -> ProofOutput<'a> {
     ProofOutput {
+        label,
         schema: "threadseal.check-proof/1",
         result: &checked.report,
         turn: checked.turn,

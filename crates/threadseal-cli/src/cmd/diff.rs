@@ -31,9 +31,11 @@ Exit codes:
 #[derive(Debug, Args)]
 #[command(after_help = EXITS)]
 pub(crate) struct DiffArgs {
-    /// The first record
+    /// The first record, or an archived session by the beginning of its id
+    #[arg(value_name = "A")]
     a: PathBuf,
-    /// The second record
+    /// The second record or session
+    #[arg(value_name = "B")]
     b: PathBuf,
 }
 
@@ -73,8 +75,8 @@ struct Side {
 }
 
 pub(crate) fn run(args: &DiffArgs, context: &Context, out: &mut Out) -> Outcome {
-    let a = record::open(&*context.fs, &args.a)?;
-    let b = record::open(&*context.fs, &args.b)?;
+    let a = open(&args.a, context)?;
+    let b = open(&args.b, context)?;
     let same_until = first_byte(&a, &b)?;
     let first_difference = match same_until {
         Some(_) => first_event(&a, &b)?,
@@ -100,6 +102,15 @@ pub(crate) fn run(args: &DiffArgs, context: &Context, out: &mut Out) -> Outcome 
         print(&output, context, out);
     }
     Ok(exit)
+}
+
+/// The record at a path, or the archived log of a session.
+fn open(named: &Path, context: &Context) -> Result<RegularFile, Failure> {
+    #[cfg(feature = "capture")]
+    if let Some(file) = crate::sessions::file_of(named, context)? {
+        return Ok(file);
+    }
+    record::open(&*context.fs, named)
 }
 
 /// The end of the common lines at the beginning of both files; `None` if the files are equal.

@@ -2,20 +2,34 @@
 
 #[cfg(feature = "cloud")]
 mod anchor;
+#[cfg(feature = "capture")]
+mod archive;
 mod check_proof;
 mod completions;
 mod demo;
 mod diff;
+#[cfg(feature = "capture")]
+mod doctor;
+#[cfg(feature = "capture")]
+mod export;
+#[cfg(feature = "capture")]
+mod forget;
 mod fsck;
 #[cfg(feature = "agent")]
 mod graph;
 mod help;
+#[cfg(feature = "capture")]
+mod hook;
 mod init;
+#[cfg(feature = "capture")]
+mod install;
 mod key;
 #[cfg(feature = "agent")]
 mod knowledge;
 mod ledger;
 mod lineage;
+#[cfg(feature = "capture")]
+mod list;
 mod log;
 mod man;
 mod messages;
@@ -26,12 +40,18 @@ mod render;
 #[cfg(feature = "agent")]
 mod run;
 mod scroll;
-mod seal;
+pub(crate) mod seal;
+#[cfg(feature = "capture")]
+mod search;
 mod show;
+#[cfg(feature = "capture")]
+mod status;
 #[cfg(feature = "agent")]
 mod thread;
 mod transcript;
 pub(crate) mod trust;
+#[cfg(feature = "capture")]
+mod uninstall;
 mod verify;
 mod watch;
 #[cfg(feature = "cloud")]
@@ -54,7 +74,13 @@ pub(crate) enum Command {
     Seal(seal::SealArgs),
     /// Verify records and print a verdict for each
     Verify(verify::VerifyArgs),
-    /// Show the content of a record, line by line
+    /// List the sessions of all agents, each with its state
+    #[cfg(feature = "capture")]
+    List(list::ListArgs),
+    /// Search for words in all archived sessions
+    #[cfg(feature = "capture")]
+    Search(search::SearchArgs),
+    /// Show a session, or the content of a record line by line
     Show(show::ShowArgs),
     /// Print the conversation that a resumed thread would get
     Messages(messages::MessagesArgs),
@@ -66,12 +92,37 @@ pub(crate) enum Command {
     CheckProof(check_proof::CheckProofArgs),
     /// Delete texts from a record for good; earlier seals stay valid
     Redact(redact::RedactArgs),
+    /// Write the logs of a session, with their seals, into a folder
+    #[cfg(feature = "capture")]
+    Export(export::ExportArgs),
+    /// Remove a session from the archive and the index for good, and leave a tombstone
+    #[cfg(feature = "capture")]
+    Forget(forget::ForgetArgs),
+    /// Manage the archive of sessions: add, verify, fsck, prune, quota, on, off
+    #[cfg(feature = "capture")]
+    #[command(subcommand)]
+    Archive(archive::ArchiveCommand),
     /// Delete whole records that have ended, and leave signed tombstones
     Prune(prune::PruneArgs),
     /// Show the first difference between two records
     Diff(diff::DiffArgs),
-    /// Seal the logs below a folder as they grow
+    /// Seal sessions of agents, or the logs below folders, as they grow
     Watch(watch::WatchArgs),
+    /// Take a payload of an agent's hook on standard input, and have its session sealed
+    #[cfg(feature = "capture")]
+    Hook(hook::HookArgs),
+    /// Let the agents on this machine seal their sessions: hooks, and a service that watches
+    #[cfg(feature = "capture")]
+    Install(install::InstallArgs),
+    /// Remove what install wrote; each file is as it was before
+    #[cfg(feature = "capture")]
+    Uninstall(uninstall::UninstallArgs),
+    /// Show which agents are recorded, which are not, and what to do; exit 0 only if all is well
+    #[cfg(feature = "capture")]
+    Status(status::StatusArgs),
+    /// Run each installed hook as its agent would, and report which one did not arrive
+    #[cfg(feature = "capture")]
+    Doctor(doctor::DoctorArgs),
     /// Record a thread, attack it, and show each detected attack
     Demo(demo::DemoArgs),
     /// Run a directive in a thread, recorded and sealed at each turn
@@ -146,7 +197,17 @@ pub(crate) fn run(
         Command::Init(args) => init::run(&args, &context, &mut out),
         Command::Seal(args) => seal::run(&args, &context, &mut out),
         Command::Verify(args) => verify::run(&args, &context, &mut out),
+        #[cfg(feature = "capture")]
+        Command::List(args) => list::run(&args, &context, &mut out),
+        #[cfg(feature = "capture")]
+        Command::Search(args) => search::run(&args, &context, &mut out),
         Command::Show(args) => show::run(&args, &context, &mut out),
+        #[cfg(feature = "capture")]
+        Command::Export(args) => export::run(&args, &context, &mut out),
+        #[cfg(feature = "capture")]
+        Command::Forget(args) => forget::run(&args, &context, &mut out),
+        #[cfg(feature = "capture")]
+        Command::Archive(command) => archive::run(&command, &context, &mut out),
         Command::Messages(args) => messages::run(&args, &context, &mut out),
         Command::Render(args) => render::run(&args, &context, &mut out),
         Command::Prove(args) => prove::run(&args, &context, &mut out),
@@ -155,6 +216,16 @@ pub(crate) fn run(
         Command::Prune(args) => prune::run(&args, &context, &mut out),
         Command::Diff(args) => diff::run(&args, &context, &mut out),
         Command::Watch(args) => watch::run(&args, &context, &mut out),
+        #[cfg(feature = "capture")]
+        Command::Hook(args) => hook::run(&args, &context, &mut out),
+        #[cfg(feature = "capture")]
+        Command::Install(args) => install::run(&args, &context, &mut out),
+        #[cfg(feature = "capture")]
+        Command::Uninstall(args) => uninstall::run(&args, &context, &mut out),
+        #[cfg(feature = "capture")]
+        Command::Status(args) => status::run(&args, &context, &mut out),
+        #[cfg(feature = "capture")]
+        Command::Doctor(args) => doctor::run(&args, &context, &mut out),
         Command::Demo(args) => demo::run(&args, &context, &mut out),
         #[cfg(feature = "agent")]
         Command::Run(args) => run::run(&args, &context, &mut out),

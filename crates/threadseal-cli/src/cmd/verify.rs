@@ -1,5 +1,7 @@
 //! `verify PATH|DIR…`: verifies records and prints a verdict for each.
 
+#[cfg(feature = "capture")]
+use crate::archived;
 use crate::cmd::trust::FormatArg;
 use crate::context::Context;
 use crate::evidence;
@@ -31,7 +33,7 @@ use threadseal_verify::trust_locality::Locality;
 #[derive(Debug, Args)]
 #[command(after_help = exit::HELP)]
 pub(crate) struct VerifyArgs {
-    /// Records, or folders of records. An address names a store (s3://…, sqlite:FILE,
+    /// Records, or folders of records; archived sessions by the beginning of their ids. An address names a store (s3://…, sqlite:FILE,
     /// postgres://…), STORE#NAME one transcript or thread in it
     #[arg(required_unless_present = "all", value_name = "PATH|DIR")]
     paths: Vec<PathBuf>,
@@ -152,7 +154,11 @@ fn superseded<'r>(args: &'r VerifyArgs, results: &'r [Report]) -> Option<(&'r st
 }
 
 fn verify_all(args: &VerifyArgs, context: &Context) -> Result<VerifyRun, Failure> {
-    let paths = Paths::new(args.paths.clone());
+    #[cfg(feature = "capture")]
+    let (sessions, named) = archived::split(&args.paths, context)?;
+    #[cfg(not(feature = "capture"))]
+    let named = args.paths.clone();
+    let paths = Paths::new(named);
     paths.refuse_single(args.scroll.expect_length.is_some(), args.as_of.is_some())?;
     let files: Vec<PathBuf> = args.paths.iter().filter(is_file).cloned().collect();
     let locality = Locality::to(&files, args.allow_local_trust, &context.fs);
@@ -171,7 +177,20 @@ fn verify_all(args: &VerifyArgs, context: &Context) -> Result<VerifyRun, Failure
         scroll: args.scroll.request(context)?,
         ..VerifyRequest::by(trust)
     };
-    Ok(verifying::verifier(request, &bar, context)?.verify_set(set)?)
+    let verifier = verifying::verifier(request, &bar, context)?;
+    let run = verifier.verify_set(set)?;
+    #[cfg(feature = "capture")]
+    let run = {
+        let mut run = run;
+        for session in &sessions {
+            archived::verify(session, &verifier, &mut run, context)?;
+        }
+        if args.all {
+            archived::look(&mut run.results, context)?;
+        }
+        run
+    };
+    Ok(run)
 }
 
 /// Is it another path than standard input, which is in no folder?

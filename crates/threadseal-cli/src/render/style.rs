@@ -54,6 +54,25 @@ impl Palette {
         )
     }
 
+    /// A state that is well, in green.
+    #[cfg(feature = "capture")]
+    pub(crate) fn good(self, text: &str) -> String {
+        self.paint(Style::new().fg_color(Some(AnsiColor::Green.into())), text)
+    }
+
+    /// A state that is not confirmed, in yellow.
+    #[cfg(feature = "capture")]
+    pub(crate) fn doubtful(self, text: &str) -> String {
+        self.paint(Style::new().fg_color(Some(AnsiColor::Yellow.into())), text)
+    }
+
+    /// A state with evidence against it, in red.
+    #[cfg(feature = "capture")]
+    pub(crate) fn bad(self, text: &str) -> String {
+        let style = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
+        self.paint(style, text)
+    }
+
     /// A less important label.
     pub(crate) fn faint(self, text: &str) -> String {
         self.paint(Style::new().dimmed(), text)

@@ -6,10 +6,12 @@ use std::io::Write as _;
 use std::process::Stdio;
 
 /// Every command, in the order of `--help`.
-pub(crate) const COMMANDS: [&str; 31] = [
+pub(crate) const COMMANDS: [&str; 36] = [
     "init",
     "seal",
     "verify",
+    "list",
+    "search",
     "show",
     "watch",
     "run",
@@ -20,6 +22,8 @@ pub(crate) const COMMANDS: [&str; 31] = [
     "check-proof",
     "diff",
     "redact",
+    "export",
+    "forget",
     "prune",
     "transcript",
     "scroll",
@@ -34,6 +38,7 @@ pub(crate) const COMMANDS: [&str; 31] = [
     "log",
     "anchor",
     "witness",
+    "archive",
     "fsck",
     "completions",
     "man",

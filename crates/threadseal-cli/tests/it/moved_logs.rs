@@ -110,6 +110,129 @@ fn a_moved_log_that_grows_takes_its_seals_with_it() {
     }
 }
 
+/// Moves `y.jsonl` to `z.jsonl` with its seals, and from there to `to` alone.
+fn moved_twice(to: &str) -> Sandbox {
+    let sandbox = sealed();
+    move_file(&sandbox, "y.jsonl", "z.jsonl");
+    move_file(&sandbox, "y.jsonl.seal", "z.jsonl.seal");
+    move_file(&sandbox, "z.jsonl", to);
+    sandbox
+}
+
+// T-OBS-17
+#[test]
+fn a_log_that_was_moved_with_its_seals_and_then_alone_finds_them() {
+    for to in ["w.jsonl", "old/w.jsonl", "y.jsonl"] {
+        let sandbox = moved_twice(to);
+        assert_eq!(sandbox.verdict(format!("verify {to}")), "verified", "{to}");
+        sandbox.exits(0, "verify .");
+        append(&sandbox, to, "{\"n\":5}\n");
+        sandbox.exits(3, format!("verify {to}"));
+        sandbox.ok(format!("seal --detached {to}"));
+        let report = sandbox.report(format!("verify {to}"));
+        report.is(json!({"verdict": "verified", "stats/checkpoints": 2}));
+        sandbox.exits(0, "verify --all .");
+        // Seals that were left and do not fit any more are not found.
+        let sandbox = moved_twice(to);
+        sandbox.write(to, FIRST.replace('2', "9"));
+        assert_ne!(sandbox.sh(format!("verify {to}")).code, 0, "{to}");
+        sandbox
+            .exits(2, format!("seal --detached {to}"))
+            .warns("its seals are gone");
+    }
+    // A seal that adds nothing notes the new place: the log may leave it alone, however far.
+    let sandbox = sealed();
+    for name in ["y.jsonl", "y.jsonl.seal"] {
+        move_file(&sandbox, name, &format!("a/b/{name}"));
+    }
+    sandbox.ok("seal --detached a/b/y.jsonl");
+    move_file(&sandbox, "a/b/y.jsonl", "a/b/c/d/e/z.jsonl");
+    sandbox.ok("seal --detached a/b/c/d/e/z.jsonl");
+    assert_eq!(sandbox.verdict("verify a/b/c/d/e/z.jsonl"), "verified");
+}
+
+// T-OBS-18
+#[test]
+fn a_new_log_and_the_seals_of_the_rotated_one_are_no_evidence_in_a_copy() {
+    for old in [FIRST, "{\"n\":2}\n"] {
+        a_copy_of_a_rotated_folder(old);
+    }
+}
+
+/// Copies the log `y.jsonl` and its seals into another folder.
+fn copy_y(sandbox: &Sandbox) {
+    fs::create_dir_all(sandbox.path("copy")).unwrap();
+    for name in ["y.jsonl", "y.jsonl.seal"] {
+        fs::copy(sandbox.path(name), sandbox.path(format!("copy/{name}"))).unwrap();
+    }
+}
+
+fn a_copy_of_a_rotated_folder(old: &str) {
+    let sandbox = ready();
+    sandbox.write("y.jsonl", old);
+    sandbox.ok("seal --detached y.jsonl");
+    copy_y(&sandbox);
+    sandbox.write("copy/y.jsonl", old.replace('2', "9"));
+    sandbox.exits(1, "verify copy/y.jsonl");
+    move_file(&sandbox, "y.jsonl", "y.jsonl.1");
+    sandbox.write("y.jsonl", OTHER);
+    copy_y(&sandbox);
+    let report = sandbox.report("verify copy/y.jsonl");
+    assert_eq!(report["verdict"], "unsigned");
+    assert_eq!(report["findings"][0]["code"], "log_rotated");
+    sandbox.exits(3, "verify .");
+    // A copy of the record that was changed is none of another log.
+    // Of one line that was changed, nothing shows that it was that line.
+    let changed = if old == FIRST { 1 } else { 3 };
+    sandbox.write("copy/y.jsonl", old.replace('2', "9"));
+    sandbox.exits(changed, "verify copy/y.jsonl");
+    sandbox.write("copy/y.jsonl", OTHER);
+    fs::remove_file(sandbox.path("y.jsonl.1")).unwrap();
+    sandbox.exits(1, "verify copy/y.jsonl");
+}
+
+// T-OBS-19
+#[test]
+fn nothing_is_made_of_a_log_that_was_moved_from_its_seals_and_edited() {
+    let line = |text: &str| {
+        format!(
+            "{{\"type\":\"user\",\"uuid\":\"{text}\",\"sessionId\":\"s\",\"timestamp\":\"2026-01-01T00:00:00Z\",\
+             \"message\":{{\"role\":\"user\",\"content\":\"{text}\"}}}}\n"
+        )
+    };
+    let log: String = ["a", "b", "c", "d"].map(line).concat();
+    let cases = [(false, false), (true, false), (false, true), (true, true)];
+    let cases =
+        cases.map(|(strips, rotates)| ["z.jsonl", "y.jsonl.1"].map(|to| (strips, rotates, to)));
+    for (strips, rotates, moved) in cases.concat() {
+        let sandbox = ready();
+        sandbox.write("y.jsonl", &log);
+        sandbox.ok("seal --detached y.jsonl");
+        move_file(&sandbox, "y.jsonl", moved);
+        if rotates {
+            sandbox.write("y.jsonl", OTHER);
+        }
+        if strips {
+            fs::remove_file(sandbox.path("y.jsonl.seal")).unwrap();
+        }
+        let convert = format!("scroll from claude-code {moved} --out s.json");
+        if !strips {
+            sandbox.ok(&convert);
+            fs::remove_file(sandbox.path("s.json")).unwrap();
+        }
+        sandbox.write(moved, log.replace("\"d\"", "\"e\""));
+        sandbox.exits(3, &convert).warns("no seal covers this file");
+        assert!(!sandbox.path("s.json").exists());
+        sandbox
+            .exits(2, format!("seal --detached {moved}"))
+            .warns("--restart");
+        sandbox.ok(format!(
+            "seal --detached {moved} --restart --why 'edited on purpose'"
+        ));
+        sandbox.exits(0, format!("verify {moved}"));
+    }
+}
+
 // T-OBS-11
 #[test]
 fn a_log_that_was_moved_stripped_and_edited_is_not_sealed_anew() {

@@ -22,11 +22,16 @@ impl Watching {
         Self { child, lines }
     }
 
-    /// Waits for the next seal.
+    /// Waits for the next seal; passes over what it says at its start.
     fn sealed(&mut self) -> Value {
-        let mut line = String::new();
-        self.lines.read_line(&mut line).unwrap();
-        serde_json::from_str(&line).unwrap()
+        loop {
+            let mut line = String::new();
+            self.lines.read_line(&mut line).unwrap();
+            let value: Value = serde_json::from_str(&line).unwrap();
+            if value["schema"] != "threadseal.watching/1" {
+                return value;
+            }
+        }
     }
 }
 

@@ -25,6 +25,7 @@ pub mod manifest;
 pub mod messages;
 pub mod observe;
 pub mod observed;
+pub mod observed_proof;
 pub mod render;
 pub mod rye;
 pub mod rye_compat;

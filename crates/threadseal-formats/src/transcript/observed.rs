@@ -331,6 +331,14 @@ pub fn parse_header(line: &[u8]) -> Option<(RecordId, PublicKey)> {
     cursor.rest().is_empty().then_some((record, key))
 }
 
+/// The seal in `line` and its key, by the header of its seal file alone. Its signature holds. What
+/// the seal file has before it is not checked.
+pub fn seal_alone(header: &[u8], line: &[u8]) -> Option<(ObservedSeal, PublicKey)> {
+    let (record, key) = parse_header(header)?;
+    let parsed = parse_seal(line, &begin(record, key, &mut Vec::new()))?;
+    parsed.note.holds(&key).then_some((parsed.seal, key))
+}
+
 fn parse_leaves(line: &[u8]) -> Option<Vec<Digest>> {
     let text = line.strip_prefix(b"{\"leaves\":\"")?.strip_suffix(b"\"}")?;
     let bytes = encoding::parse_base64(std::str::from_utf8(text).ok()?)?;

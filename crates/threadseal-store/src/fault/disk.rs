@@ -227,6 +227,15 @@ impl Disk {
         Ok(())
     }
 
+    pub(super) fn remove_directory(&mut self, path: &Path) -> io::Result<()> {
+        if !self.directory(self.find(path)?)?.names.is_empty() {
+            return Err(io::ErrorKind::DirectoryNotEmpty.into());
+        }
+        let (parent, name) = self.place(path)?;
+        self.directory_mut(parent)?.change(NameChange::Remove(name));
+        Ok(())
+    }
+
     pub(super) fn set_mode(&mut self, inode: Inode, mode: u32) -> io::Result<()> {
         self.touch(inode)?.mode = mode;
         Ok(())

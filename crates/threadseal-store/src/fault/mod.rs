@@ -456,6 +456,10 @@ impl Fs for FaultFs {
         self.call("unlink", Effect::Changes, |disk| disk.unlink(path))
     }
 
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        self.call("rmdir", Effect::Changes, |disk| disk.remove_directory(path))
+    }
+
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         self.call("fsync of a directory", Effect::Syncs, |disk| {
             disk.sync_dir(disk.find(path)?)

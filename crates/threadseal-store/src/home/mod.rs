@@ -11,6 +11,7 @@
 //! ├── keys.lock       0600   held while a key ends                  (crate::key_ends)
 //! ├── sealing.lock    0600   held while seals are made              (crate::key_ends)
 //! ├── heads/          0700   last known heads                         (crate::heads)
+//! ├── capture/        0700   what was installed for agents             (threadseal-capture)
 //! └── log/            0700   every head that was stored               (threadseal-log)
 //! ```
 //! Invariants:

@@ -151,6 +151,14 @@ pub trait Fs: fmt::Debug + Send + Sync {
     /// The system's error.
     fn unlink(&self, path: &Path) -> io::Result<()>;
 
+    /// Removes an empty directory.
+    ///
+    /// # Errors
+    /// `DirectoryNotEmpty`, or the system's error; `Unsupported` where directories stay.
+    fn remove_dir(&self, _path: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Makes the names in a directory durable.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use threadseal_formats::transcript::VerifyOptions;
 use threadseal_formats::transcript::observed::{self, SealFile};
 use threadseal_store::examine::{self, Stripped};
 use threadseal_store::heads::RecordKind;
-use threadseal_store::moved::SealedLines;
+use threadseal_store::moved::{self, SealedLines};
 use threadseal_store::observer::{self, seal_path};
 use threadseal_store::read::RegularFile;
 
@@ -60,10 +60,19 @@ pub(super) fn sealed(
     if options.held_since.is_some() && context::has_revoked_signer(&report) {
         report = examine::observed(file, &seals, &known.expect, &options, &|_| {})?;
     }
-    if report.verdict.is_evidence()
-        && let Some(moved) = moved_from(context, file.path(), &seals)?
-    {
-        return Ok(rotated(context, file, &moved));
+    if report.verdict.is_evidence() {
+        if let Some(moved) = moved_from(context, file.path(), &seals)? {
+            return Ok(rotated(context, file, &moved));
+        }
+        let place = known
+            .stored
+            .as_ref()
+            .and_then(|known| known.path_hint.as_deref());
+        if let (Some(sealed), Some(place)) = (SealedLines::of_seals(&seals), place)
+            && sealed.cover_another(&context.host, file, Path::new(place))?
+        {
+            return Ok(rotated(context, file, Path::new(place)));
+        }
     }
     if let (None, Some(known)) = (seals.last(), &known.stored) {
         let message = format!(
@@ -100,7 +109,7 @@ fn rotated(context: &Context, file: &RegularFile, moved: &Path) -> Report {
     report.trust = Some(context.request.trust.digest());
     report.stats.bytes = file.size();
     let message = format!(
-        "the seals beside this log cover {}, which was moved from here; nothing seals this log",
+        "the seals beside this log cover another one, {}; nothing seals this log",
         shown(moved)
     );
     report.downgrade(
@@ -122,15 +131,11 @@ fn moved_here(
     if let Some(report) = document::moved_here(context, file, earlier)? {
         return Ok(Some(report));
     }
-    let seal_file = seal_path(earlier);
-    let bytes = observer::read_seal_file(&context.host, &seal_file)?;
-    let seals = bytes.and_then(|bytes| observed::parse(&bytes).ok());
-    let Some(seals) = seals.filter(|seals| seals.record == stripped.record) else {
+    let record = &stripped.record;
+    let Some(left) = moved::left_seals(&context.host, record, Some(earlier), file.path())? else {
         return Ok(None);
     };
-    if moved_from(context, earlier, &seals)?.is_none() {
-        return Ok(None);
-    }
+    let seal_file = seal_path(&left);
     let mut report = sealed(context, file, &seal_file)?;
     let message = format!(
         "the log was moved here; its seals are {}",
@@ -221,10 +226,29 @@ pub(super) fn hold_if_stripped(
             Finding::error(FindingCode::SealsGone, message),
         );
     } else {
-        let message = format!("it begins like record {record}, which this host sealed elsewhere");
-        report.find(Finding::warning(FindingCode::SealsElsewhere, message));
+        report.find(sealed_elsewhere(context, &stripped)?);
     }
     Ok(())
+}
+
+/// Another place has the record that a file begins like. If no file is there, this one may be the
+/// record after a change.
+fn sealed_elsewhere(context: &Context, stripped: &Stripped) -> Result<Finding, VerifyError> {
+    let (host, record) = (&context.host, stripped.record);
+    let has_ended = host.heads.pruned(&record)?.is_some();
+    let left = match &stripped.sealed_at {
+        Some(place) if !has_ended && moved::has_left(host, &record, place)? => Some(place),
+        _ => None,
+    };
+    let Some(place) = left else {
+        let message = format!("it begins like record {record}, which this host sealed elsewhere");
+        return Ok(Finding::warning(FindingCode::SealsElsewhere, message));
+    };
+    let message = format!(
+        "it begins like record {record}, which is no longer at {}, and no seal covers this file",
+        shown(place)
+    );
+    Ok(Finding::warning(FindingCode::SealsGone, message))
 }
 
 /// A seal file without its log: the log is verified instead, or is missing.

@@ -435,7 +435,8 @@ impl Appending<'_> {
         let by = signer.actor_id().to_owned();
         if genesis.actors.key_of(&by).is_none() && !self.has_joined(run, &by)? {
             return Err(Failure::new(format!(
-                "the ledger of run {run} does not name actor {by}; hint: sign with a key that it names, and the same --actor-kind and --actor-name"
+                "the ledger of run {run} does not name actor {by}; hint: sign with a key that it names, and the same --actor-kind and --actor-name; \
+                 if that key has ended, continue as another run with --parent {run}"
             )));
         }
         let others = self.others()?;

@@ -201,7 +201,7 @@ pub(crate) fn run(args: &PruneArgs, context: &Context, out: &mut Out) -> Outcome
 }
 
 /// Asks on the terminal; true for yes.
-fn confirm(records: usize) -> Result<bool, Failure> {
+pub(super) fn confirm(records: usize) -> Result<bool, Failure> {
     let failed = |error: io::Error| Failure::new(format!("cannot ask on the terminal: {error}"));
     let noun = if records == 1 { "record" } else { "records" };
     let mut terminal = io::stderr().lock();

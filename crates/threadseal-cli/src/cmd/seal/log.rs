@@ -16,9 +16,11 @@ use threadseal_core::record::RecordId;
 use threadseal_core::tlog::tombstone::{Statement, Tombstone};
 use threadseal_formats::transcript::observed;
 use threadseal_store::atomic::{self, Mode, PRIVATE_FILE};
-use threadseal_store::examine;
+use threadseal_store::examine::{self, Stripped};
 use threadseal_store::heads::RecordKind;
+use threadseal_store::host::Host;
 use threadseal_store::lock::WriterLock;
+use threadseal_store::moved;
 use threadseal_store::observer::{self, MAX_SEAL_FILE_BYTES, seal_path};
 use threadseal_store::read::open_regular;
 use threadseal_store::sys::{led_to, path_text};
@@ -113,11 +115,20 @@ fn seals_of(sealing: &Sealing<'_>, log: &Path) -> Result<PathBuf, Failure> {
         return Ok(beside);
     }
     let file = open_regular(&*host.fs, log)?;
-    let earlier = examine::stripped_of(&file, host)?.and_then(|found| found.sealed_at);
-    let is_gone = |earlier: &PathBuf| host.fs.symlink_metadata(earlier).is_err();
-    let earlier = earlier.filter(is_gone).map(|earlier| seal_path(&earlier));
+    let Some(found) = examine::stripped_of(&file, host)? else {
+        return Ok(beside);
+    };
+    let left = place_left(host, &found)?.map(|earlier| seal_path(&earlier));
     let is_there = |seals: &PathBuf| host.fs.metadata(seals).is_ok();
-    Ok(earlier.filter(is_there).unwrap_or(beside))
+    Ok(left.filter(is_there).unwrap_or(beside))
+}
+
+/// The place where this host sealed a record, if the record is no longer there.
+fn place_left(host: &Host, found: &Stripped) -> Result<Option<PathBuf>, Failure> {
+    match &found.sealed_at {
+        Some(place) if moved::has_left(host, &found.record, place)? => Ok(Some(place.clone())),
+        _ => Ok(None),
+    }
 }
 
 /// The place of the old seals of a record in the home: they still prove what they cover.
@@ -144,9 +155,10 @@ fn record_of(
         return Ok(Some(seals.record));
     }
     let file = open_regular(&*host.fs, log)?;
-    let stripped = examine::stripped_of(&file, host)?;
-    let is_gone = |earlier: &PathBuf| host.fs.symlink_metadata(earlier).is_err();
-    Ok(stripped
-        .filter(|found| found.certain || found.sealed_at.as_ref().is_some_and(is_gone))
-        .map(|found| found.record))
+    match examine::stripped_of(&file, host)? {
+        Some(found) if found.certain || place_left(host, &found)?.is_some() => {
+            Ok(Some(found.record))
+        }
+        _ => Ok(None),
+    }
 }

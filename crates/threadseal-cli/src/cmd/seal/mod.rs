@@ -31,6 +31,8 @@ use std::time::Duration;
 use threadseal_core::key::{KeyUsage, LocalSigner};
 use threadseal_core::record::Head;
 use threadseal_core::trust::Trust;
+#[cfg(feature = "capture")]
+use threadseal_formats::document::DocumentKind;
 use threadseal_store::home::Home;
 use threadseal_store::host::Host;
 use threadseal_store::sys::path_text;
@@ -90,6 +92,26 @@ pub(crate) struct SealArgs {
 }
 
 impl SealArgs {
+    /// For documents of sessions: their seals are beside them.
+    #[cfg(feature = "capture")]
+    pub(crate) fn of_sessions(passphrase: PassphraseArgs) -> Self {
+        Self {
+            paths: Vec::new(),
+            profile: ProfileArg::Native,
+            turn: None,
+            is_final: false,
+            adopt_tail: false,
+            take_over: false,
+            detached: false,
+            inline: false,
+            restart: false,
+            why: None,
+            wait: DEFAULT_WAIT_SECONDS,
+            key: None,
+            passphrase,
+        }
+    }
+
     fn wait(&self) -> Duration {
         Duration::from_secs(self.wait)
     }
@@ -236,6 +258,43 @@ impl Sealing<'_> {
             None if self.args.restart => log::seal(self, path),
             None => Err(Failure::new("unknown format; hint: --detached seals any log").about(path)),
         }
+    }
+}
+
+/// Seals documents that a program writes anew: each version follows the one before.
+#[cfg(feature = "capture")]
+pub(crate) struct Versions<'a>(Sealing<'a>);
+
+#[cfg(feature = "capture")]
+impl<'a> Versions<'a> {
+    /// For the home of `context`, with the keys that count there now.
+    ///
+    /// # Errors
+    /// When there is no home, or its trust store is damaged.
+    pub(crate) fn of(
+        args: &'a SealArgs,
+        host: &Host,
+        context: &'a Context,
+    ) -> Result<Self, Failure> {
+        let home = context.existing_home()?;
+        Ok(Self(Sealing {
+            args,
+            context,
+            host: host.clone(),
+            trust: trust_file::trust_of_home(&home, context)?,
+            keyring: Keyring::of(&home),
+            home,
+        }))
+    }
+
+    /// Seals the present version of the JSON document at `path`; `None` if it is sealed already.
+    ///
+    /// # Errors
+    /// When it is no document, another key sealed it, or the system fails.
+    pub(crate) fn seal(&self, path: &Path) -> Result<Option<Head>, Failure> {
+        let sealed = document::seal(&self.0, path, DocumentKind::Json, false)?;
+        let head = sealed.head.filter(|_| sealed.action == Action::Sealed);
+        Ok(head.and_then(|head| Head::parse(&head)))
     }
 }
 

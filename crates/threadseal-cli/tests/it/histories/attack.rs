@@ -4,6 +4,9 @@ use super::honest::put;
 use super::world::{Kind, Record, World};
 use crate::prelude::*;
 
+/// Bytes of the beginning of a scroll that show what it is.
+const LONGEST_MARK: u64 = 20;
+
 /// The record that is attacked: where no history is left for an attack, it is a log.
 pub(super) fn strike(world: &mut World) {
     let is_target = |record: &Record| record.is_sealed && record.is_whole && record.is_signed;
@@ -24,6 +27,7 @@ pub(super) fn strike(world: &mut World) {
             is_sealed: true,
             is_whole: true,
             is_final: false,
+            is_of_ended_key: false,
             earlier: None,
         });
         return act(world, world.records.len() - 1);
@@ -54,8 +58,12 @@ fn act(world: &mut World, index: usize) {
     }
     let name = world.records[index].name.clone();
     world.expect(&format!("verify {name}"), &[1, 2, 3]);
-    // A folder does not show what was deleted with all its seals; the home does.
-    let is_gone = world.records[index].files(&world.sandbox).is_empty();
+    // A folder does not show what was deleted with all its seals, or cut before its first mark; the
+    // home does.
+    let record = &world.records[index];
+    let has_mark = |path: &PathBuf| fs::metadata(path).unwrap().len() > LONGEST_MARK;
+    let files = record.files(&world.sandbox);
+    let is_gone = files.is_empty() || (record.kind == Kind::Scroll && !files.iter().any(has_mark));
     let all = if is_gone {
         "verify --all ."
     } else {
@@ -88,7 +96,11 @@ fn edit(world: &mut World, index: usize) -> bool {
     let files = main_files(world, index);
     let path = files[world.random.below(files.len())].clone();
     let mut bytes = fs::read(&path).unwrap();
-    let at = world.random.below(bytes.len());
+    let mut at = world.random.below(bytes.len());
+    // A scroll lists these digits as not covered.
+    while is_below_a_double(&bytes, at) {
+        at = world.random.below(bytes.len());
+    }
     bytes[at] ^= 1 << world.random.below(7);
     fs::write(&path, bytes).unwrap();
     world.note(format!(
@@ -96,6 +108,23 @@ fn edit(world: &mut World, index: usize) -> bool {
         path.display()
     ));
     true
+}
+
+/// The digits of nanoseconds since 1970 that a double does not hold.
+const DIGITS_BELOW_A_DOUBLE: usize = 3;
+
+/// Is the byte one of the last digits of a turn's `timestamp_ns`?
+fn is_below_a_double(bytes: &[u8], at: usize) -> bool {
+    let is_digit = |byte: &u8| byte.is_ascii_digit();
+    let after = bytes[at..].iter().take_while(|byte| is_digit(byte)).count();
+    let before = bytes[..at]
+        .iter()
+        .rev()
+        .take_while(|byte| is_digit(byte))
+        .count();
+    let name = b"\"timestamp_ns\":";
+    let number = &bytes[..at - before];
+    (1..=DIGITS_BELOW_A_DOUBLE).contains(&after) && number.ends_with(name)
 }
 
 /// Changes a byte of a file that the owner then seals again.

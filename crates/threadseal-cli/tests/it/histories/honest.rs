@@ -70,6 +70,7 @@ fn begin(world: &mut World) {
         is_sealed: kind != Kind::Log,
         is_whole: kind != Kind::Log,
         is_final: false,
+        is_of_ended_key: false,
         earlier: None,
     });
     let index = world.records.len() - 1;
@@ -227,6 +228,7 @@ fn rotate(world: &mut World, index: usize) {
         is_sealed: false,
         is_whole: false,
         is_final: false,
+        is_of_ended_key: false,
         earlier: None,
         ..record
     });
@@ -278,10 +280,11 @@ fn race(world: &mut World, index: usize) {
         .collect();
     for (line, process) in started {
         let ran = Ran::of(process.wait_with_output().unwrap());
-        let may = if line.starts_with("seal") {
-            [0, 0]
-        } else {
-            [0, 3]
+        // A file of any name is no record before its first seal.
+        let may: &[i32] = match line.starts_with("seal") {
+            true => &[0],
+            false if world.records[index].is_sealed => &[0, 3],
+            false => &[0, 2, 3],
         };
         let (out, error) = (&ran.stdout, &ran.stderr);
         assert!(
@@ -312,6 +315,7 @@ fn convert(world: &mut World, index: usize) {
         is_sealed: true,
         is_whole: true,
         is_final: false,
+        is_of_ended_key: false,
         earlier: None,
     });
 }
@@ -358,7 +362,11 @@ fn end(world: &mut World, index: usize) {
 /// A record of a run, or a checkpoint. Runs without signatures have the same id: signed ones are
 /// bound to theirs.
 fn append(world: &mut World, index: usize) {
-    if world.records[index].count > 0 {
+    let of = &world.records[index];
+    if of.kind == Kind::Ledger && of.is_signed && of.is_of_ended_key {
+        return append_with_successor(world, index);
+    }
+    if of.count > 0 {
         keep_earlier(world, index);
     }
     world.records[index].count += 1;
@@ -384,6 +392,20 @@ fn append(world: &mut World, index: usize) {
     };
     let line = format!("ledger append {name} --run {run}");
     piped(&world.sandbox, &line, STEP).exits(0);
+}
+
+/// A ledger names its signers, and the key that could name another one has ended: another run
+/// continues.
+fn append_with_successor(world: &mut World, index: usize) {
+    let Record { name, number, .. } = world.records[index].clone();
+    let line = format!("ledger append {name} --sign --run");
+    piped(&world.sandbox, &format!("{line} r{number}"), STEP).fails_with("--parent");
+    let next = world.number();
+    let line = format!("{line} r{next} --parent r{number}");
+    piped(&world.sandbox, &line, STEP).exits(0);
+    world.note(format!("{name} continues as run r{next}"));
+    world.records[index].number = next;
+    world.records[index].is_of_ended_key = false;
 }
 
 /// A copy in another folder is as good as its source.
@@ -432,10 +454,13 @@ pub(super) fn put(content: &[(PathBuf, Vec<u8>)]) {
 
 /// The agent deletes an old session with its seals.
 fn clean_up(world: &mut World, index: usize) {
-    // The seals of a log that was moved alone are elsewhere.
-    let files = world.records[index].files(&world.sandbox);
-    if world.records[index].is_sealed && files.len() == 1 {
-        return;
+    // The seals of a log that was moved alone are elsewhere, and the ones beside a log without a seal
+    // are a moved log's.
+    let mut files = world.records[index].files(&world.sandbox);
+    match world.records[index].is_sealed {
+        true if files.len() == 1 => return,
+        true => {}
+        false => files.truncate(1),
     }
     let record = world.records.remove(index);
     for path in files {
@@ -452,4 +477,9 @@ fn rotate_key(world: &mut World, _: usize) {
         false => 0,
     };
     world.expect("key rotate self", &[code]);
+    if code == 0 {
+        for record in &mut world.records {
+            record.is_of_ended_key = true;
+        }
+    }
 }

@@ -67,6 +67,8 @@ pub(super) struct Record {
     /// Does a seal cover all of it?
     pub(super) is_whole: bool,
     pub(super) is_final: bool,
+    /// Is the key at its beginning no longer the key of the home?
+    pub(super) is_of_ended_key: bool,
     /// The files of the record at an earlier seal, for an attacker.
     pub(super) earlier: Option<Vec<(PathBuf, Vec<u8>)>>,
 }

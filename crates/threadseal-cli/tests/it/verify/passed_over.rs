@@ -294,6 +294,48 @@ fn a_scroll_with_one_changed_bit_is_not_passed_over() {
 }
 
 /// (no attack) Logs of other programs have some members of a turn, too.
+// T-SCR-42
+#[test]
+fn a_scroll_that_was_cut_is_not_passed_over() {
+    for (name, more) in [
+        ("one.cbor", "--cbor"),
+        ("one.json", ""),
+        ("one.jsonl", "--to lines"),
+    ] {
+        let sandbox = ready();
+        let seal = format!("scroll seal --key self-scroll {more} --out {name}");
+        piped(&sandbox, &seal, &turns(1)).exits(0);
+        let honest = fs::read(sandbox.path(name)).unwrap();
+        let ending = name.split_once('.').unwrap().1;
+        // The first mark of a turn in CBOR follows its signature.
+        let mark = b"dhashxGsha256:";
+        let first = match honest.windows(mark.len()).position(|bytes| bytes == mark) {
+            Some(at) => at + mark.len(),
+            None => b"[{\"hash\":\"sha256:".len(),
+        };
+        let ends = first..honest.len() - 1;
+        for end in ends.clone() {
+            sandbox.write(format!("d/{end}.{ending}"), &honest[..end]);
+        }
+        let output = sandbox.sh("verify d --json").json();
+        let count = output["results"].list().len() + output["errors"].list().len();
+        assert_eq!(count, ends.len(), "{name}: {}", output["passed_over"]);
+        let results = output["results"].list();
+        assert!(
+            results.iter().all(|report| report["verdict"] != "verified"),
+            "{name}"
+        );
+    }
+    let sandbox = ready();
+    for (name, text) in [
+        ("a.json", "{\"hash\":\"sha256:12\"}"),
+        ("b.json", "[{\"hash\":\"sha512:12"),
+    ] {
+        sandbox.write(format!("d/{name}"), text);
+    }
+    sandbox.sh("verify d").exits(2);
+}
+
 // T-SCR-41
 #[test]
 fn a_log_with_members_of_a_turn_stays_a_log() {

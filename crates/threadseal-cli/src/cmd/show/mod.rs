@@ -1,15 +1,23 @@
-//! `show PATH [--turn N]`: prints the content of a record, line by line.
+//! `show PATH|SESSION[#TURN] [--turn N]`: prints a session turn by turn, or a record line by line.
+//!
+//! An existing path is never taken for the id of a session.
 //!
 //! The output is marked as not verified; `verify` does that. Each text of the record has a margin
 //! before it, so that it cannot pass for output of this command.
+
+#[cfg(feature = "capture")]
+mod session;
 
 use crate::context::Context;
 use crate::events::{Event, Events};
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::output::Out;
+use crate::passphrase::PassphraseArgs;
 use crate::record;
 use crate::render::clean::{Clean, quoted};
 use crate::render::json;
+#[cfg(feature = "capture")]
+use crate::sessions;
 use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -27,11 +35,15 @@ const SUMMARY_LINES: usize = 4;
 /// What `show` takes.
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// A transcript, log or document; STORE#NAME is a transcript in a store
+    /// A transcript, log or document; STORE#NAME is a transcript in a store. Or an archived
+    /// session, by the beginning of its id: SESSION, SESSION#TURN, SESSION/SUBAGENT
+    #[arg(value_name = "PATH|SESSION")]
     path: PathBuf,
     /// Show only this turn, with every text in full
     #[arg(long, value_name = "N")]
     turn: Option<u64>,
+    #[command(flatten)]
+    passphrase: PassphraseArgs,
 }
 
 #[derive(Serialize)]
@@ -45,6 +57,10 @@ struct EventOutput<'e> {
 }
 
 pub(crate) fn run(args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome {
+    #[cfg(feature = "capture")]
+    if let Some(named) = sessions::named(&args.path, context)? {
+        return session::run(&named, args, context, out);
+    }
     let file = record::open(&*context.fs, &args.path)?;
     match detect::kind(&file)? {
         Some(Kind::Native | Kind::Events | Kind::Log | Kind::Document(_) | Kind::Scroll(_)) => {}
@@ -62,9 +78,9 @@ pub(crate) fn run(args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome 
         }
     }
     let shown = if context.json {
-        show_json(args, &file, context, out)?
+        show_json(args, args.turn, &file, context, out)?
     } else {
-        show_text(args, &file, context, out)?
+        show_text(args.turn, &file, context, out)?
     };
     if let (Some(turn), 0) = (args.turn, shown) {
         return Err(Failure::new(format!("there is no turn {turn}")).about(&args.path));
@@ -78,12 +94,13 @@ pub(crate) fn run(args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome 
     Ok(Exit::Done)
 }
 
-fn is_asked(args: &ShowArgs, event: &Event) -> bool {
-    args.turn.is_none_or(|turn| turn == event.turn)
+fn is_asked(turn: Option<u64>, event: &Event) -> bool {
+    turn.is_none_or(|turn| turn == event.turn)
 }
 
 fn show_json(
     args: &ShowArgs,
+    turn: Option<u64>,
     file: &RegularFile,
     context: &Context,
     out: &mut Out,
@@ -94,7 +111,7 @@ fn show_json(
     out.bytes(b",\"events\":[");
     let (mut events, mut shown) = (Events::whole(file, context)?, 0);
     while let Some(event) = events.next()? {
-        if !is_asked(args, &event) {
+        if !is_asked(turn, &event) {
             continue;
         }
         if shown > 0 {
@@ -114,7 +131,7 @@ fn show_json(
 }
 
 fn show_text(
-    args: &ShowArgs,
+    only: Option<u64>,
     file: &RegularFile,
     context: &Context,
     out: &mut Out,
@@ -122,7 +139,7 @@ fn show_text(
     let palette = context.palette;
     let (mut events, mut shown, mut turn) = (Events::whole(file, context)?, 0, 0);
     while let Some(event) = events.next()? {
-        if !is_asked(args, &event) {
+        if !is_asked(only, &event) {
             continue;
         }
         if event.turn != turn {
@@ -131,7 +148,7 @@ fn show_text(
         }
         shown += 1;
         let text = said(&event);
-        let text = match args.turn {
+        let text = match only {
             Some(_) => text,
             None => summary(&text),
         };

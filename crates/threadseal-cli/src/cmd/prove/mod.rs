@@ -1,6 +1,9 @@
 //! `prove RECORD#TURN`: writes a file that proves one turn of a record to any person, and shows no
 //! other turn (`spec/anchors.md`, "Proofs of turns").
 
+#[cfg(feature = "capture")]
+mod session;
+
 use crate::context::Context;
 use crate::exit::{self, Exit, Failure, Outcome, complain};
 use crate::output::Out;
@@ -30,7 +33,8 @@ const MODE: u32 = 0o644;
 #[derive(Debug, Args)]
 #[command(after_help = exit::HELP)]
 pub(crate) struct ProveArgs {
-    /// A native transcript (a path, STORE#NAME, or a thread of the project) and the number of the turn, from 1
+    /// A native transcript (a path, STORE#NAME, or a thread of the project) and the number of the turn, from 1.
+    /// Or an archived session by the beginning of its id, and the number that `show` prints
     #[arg(value_name = "RECORD#TURN", value_parser = Named::parse)]
     named: Named,
     /// New file for the proof, *.turn-proof [default: standard output]
@@ -62,7 +66,7 @@ impl Named {
         let named = parts.and_then(|(record, turn)| {
             Some(Self {
                 record: record.to_owned(),
-                turn: parse_size(turn).filter(|turn| *turn > 0)?,
+                turn: parse_size(turn)?,
             })
         });
         named.ok_or_else(|| "name a record and one of its turns, for example t.jsonl#2".to_owned())
@@ -85,6 +89,13 @@ pub(crate) fn run(args: &ProveArgs, context: &Context, out: &mut Out) -> Outcome
     if context.json && args.out.is_none() {
         let text = "a proof is not JSON; hint: add --out, or remove --json";
         return Err(Failure::new(text));
+    }
+    #[cfg(feature = "capture")]
+    if let Some(named) = crate::sessions::named(Path::new(&args.named.record), context)? {
+        return session::run(&named, args, context, out);
+    }
+    if args.named.turn == 0 {
+        return Err(Failure::new("turns of a record are counted from 1"));
     }
     let path = place_of(args, context)?;
     let trust = verifying::gather(&[], &[], &Locality::to(&[], false, &context.fs), context)?;

@@ -1,0 +1,411 @@
+//! [`Archive::keep`]: what a new sealed state adds to the archive.
+
+use super::chunk::{self, Cutter};
+use super::journal::{Facts, Journal, NewState, Piece, Stream};
+use super::{Archive, LogName, StreamKind, remove};
+use crate::session::{Growth, Part, SessionFile};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use threadseal_core::digest::Digest;
+use threadseal_core::encoding;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::limits::MAX_DOCUMENT_BYTES;
+use threadseal_core::merkle::leaf_hash;
+use threadseal_core::record::Head;
+use threadseal_core::trust::Trust;
+use threadseal_formats::document::{self, DocumentKind, Options};
+use threadseal_store::atomic::{self, Mode, PRIVATE_DIRECTORY, PRIVATE_FILE};
+use threadseal_store::read::{Source as _, open_regular};
+use threadseal_store::sys::{self, Access, append_all, directory_of, path_text};
+
+/// A log that was sealed.
+#[derive(Debug, Clone, Copy)]
+pub struct SealedLog<'a> {
+    /// The log.
+    pub path: &'a Path,
+    /// The head that its last seal makes: `size` bytes are sealed.
+    pub head: Head,
+    /// The seal file, up to the end of that seal.
+    pub seals: &'a [u8],
+    /// Is it archived again if its session was forgotten? Only if a person named it.
+    pub recall: bool,
+}
+
+/// The result of [`Archive::keep`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// A state was added, with so many bytes of the log.
+    Added(u64),
+    /// This state, or a later one of the record, is archived already.
+    Unchanged,
+    /// The session was forgotten: it is not archived again.
+    Forgotten,
+    /// The archive is off.
+    Off,
+}
+
+impl Archive {
+    /// Archives the state of `file` that was sealed. Only bytes after the last archived state are
+    /// read from a log that grew. A state that is archived already changes nothing.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the log no longer has the sealed lines, or its journal is damaged;
+    /// `External` or `InvalidInput` when the system fails, `Key` without the archive's key.
+    pub fn keep(&self, file: &SessionFile, sealed: &SealedLog<'_>) -> Result<Kept, Error> {
+        if !self.settings.on {
+            return Ok(Kept::Off);
+        }
+        let name = LogName::of(file);
+        let _lock = self.enter()?;
+        if self
+            .forgotten()?
+            .iter()
+            .any(|gone| gone.session == name.session)
+        {
+            if !sealed.recall {
+                return Ok(Kept::Forgotten);
+            }
+            self.recall(&name.session)?;
+        }
+        let mut journal = self.journal(&name)?;
+        if let Some(why) = &journal.damage {
+            let place = self.journal_place(&name);
+            let (place, hint) = (place.display(), "hint: threadseal archive fsck");
+            return Err(Error::refused(format!(
+                "nothing is added to {place}: {why}; {hint}"
+            )));
+        }
+        let known = journal
+            .versions
+            .iter()
+            .rfind(|known| known.record() == sealed.head.record);
+        if known.is_some_and(|known| known.last().head.seq >= sealed.head.seq) {
+            return Ok(Kept::Unchanged);
+        }
+        let folder = self.session_folder(&name.session);
+        atomic::create_directories(self.fs(), &folder, PRIVATE_DIRECTORY)?;
+        self.add(&name, &mut journal, file, sealed).map(Kept::Added)
+    }
+
+    fn add(
+        &self,
+        name: &LogName,
+        journal: &mut Journal,
+        file: &SessionFile,
+        sealed: &SealedLog<'_>,
+    ) -> Result<u64, Error> {
+        let last = journal.versions.last();
+        let is_document = document::is_beside(sealed.seals);
+        let grown = last.filter(|last| !is_document && last.record() == sealed.head.record);
+        let before = grown.map(|last| last.log.clone()).unwrap_or_default();
+        let earlier_tails = grown.map(|last| [last.log.tail, last.seal.tail]);
+        let sealed_before = grown.map_or(0, |last| last.seal.size);
+        let keeps_tail = file.growth == Growth::Appends;
+        let mut writing = Writing {
+            archive: self,
+            name,
+            folders: BTreeSet::new(),
+            known: grown
+                .map(|last| last.seal.chunks.clone())
+                .unwrap_or_default(),
+            keeps_tail,
+        };
+        let (log, new_bytes) = match is_document {
+            true => writing.document(sealed)?,
+            false => writing.log(&before, sealed, sealed_before)?,
+        };
+        let seal = writing.whole(StreamKind::Seal, sealed.seals)?;
+        writing.settle()?;
+        let new = NewState {
+            kept: self.effects.clock.now()?,
+            head: sealed.head,
+            log: &log,
+            seal: &seal,
+            facts: &facts(file, sealed.path),
+        };
+        self.append(name, journal, &journal.line(&new))?;
+        for (kind, tail) in StreamKind::ALL
+            .into_iter()
+            .zip(earlier_tails.into_iter().flatten())
+        {
+            let now = if kind == StreamKind::Log { &log } else { &seal };
+            if let Some(tail) = tail.filter(|tail| now.tail != Some(*tail)) {
+                // Only a file that no line names any more: the next writer or `fsck` finds it, too.
+                let _ = remove(self.fs(), &self.tail_place(name, kind, &tail.id));
+            }
+        }
+        Ok(new_bytes)
+    }
+
+    /// Adds a line to a journal, durably.
+    fn append(&self, name: &LogName, journal: &Journal, line: &[u8]) -> Result<(), Error> {
+        let place = self.journal_place(name);
+        if journal.good_bytes == 0 {
+            return atomic::replace(self.fs(), &place, line, Mode::Set(PRIVATE_FILE));
+        }
+        let fail = |error: &std::io::Error| sys::failure("write", &place, error);
+        let file = self
+            .fs()
+            .open(&place, Access::Append)
+            .map_err(|error| fail(&error))?;
+        let size = file.metadata().map_err(|error| fail(&error))?.size;
+        let written = match size == journal.good_bytes {
+            true => Ok(()),
+            // The line that a crash left unended.
+            false => file.set_len(journal.good_bytes),
+        };
+        let written = written
+            .and_then(|()| append_all(&*file, line))
+            .and_then(|()| file.sync_all());
+        written.map_err(|error| {
+            // What reached the disk is unknown. Nothing may follow a line that did not.
+            let _ = file
+                .set_len(journal.good_bytes)
+                .and_then(|()| file.sync_all());
+            fail(&error)
+        })
+    }
+}
+
+fn facts(file: &SessionFile, path: &Path) -> Facts {
+    Facts {
+        source: Some(path_text(path)),
+        project: file.project.clone(),
+        parent: match &file.part {
+            Part::Main => None,
+            Part::SubAgent { parent, .. } => Some(parent.clone()),
+        },
+        rewrites: file.growth == Growth::Rewrites,
+    }
+}
+
+/// Chunks on their way to the disk.
+struct Writing<'a> {
+    archive: &'a Archive,
+    name: &'a LogName,
+    /// The folders whose names must be durable.
+    folders: BTreeSet<PathBuf>,
+    /// Chunks of the seal file that a durable line names already.
+    known: Vec<Piece>,
+    keeps_tail: bool,
+}
+
+impl Writing<'_> {
+    /// The stream of the log, and the number of bytes that were read for it.
+    fn log(
+        &mut self,
+        before: &Stream,
+        sealed: &SealedLog<'_>,
+        sealed_before: u64,
+    ) -> Result<(Stream, u64), Error> {
+        let start = before.size;
+        let mut lines = Lines::new(sealed.seals, sealed_before)?;
+        let mut stream = Stream {
+            size: sealed.head.size,
+            chunks: before.chunks.clone(),
+            tail: None,
+        };
+        let mut cutter = Cutter::default();
+        let mut pieces = Vec::new();
+        let mut put = |writing: &mut Self, bytes: &[u8]| {
+            pieces.push(writing.chunk(bytes)?);
+            Ok(())
+        };
+        if let Some(tail) = &before.tail {
+            let bytes = self
+                .archive
+                .piece(self.name, StreamKind::Log, tail, before)?;
+            lines.follows(bytes.last().copied());
+            cutter.push(&bytes, |bytes| put(self, bytes))?;
+        } else if let Some(last) = before.chunks.last() {
+            let bytes = self
+                .archive
+                .piece(self.name, StreamKind::Log, last, before)?;
+            lines.follows(bytes.last().copied());
+        }
+        let file = open_regular(self.archive.fs(), sealed.path)?;
+        if file.size() < sealed.head.size {
+            return Err(changed(sealed.path));
+        }
+        let mut chunks = file.range(start, sealed.head.size);
+        let mut buffer = Vec::new();
+        loop {
+            chunks.next_chunk(&mut buffer)?;
+            if buffer.is_empty() {
+                break;
+            }
+            lines.push(&buffer);
+            cutter.push(&buffer, |bytes| put(self, bytes))?;
+        }
+        if !lines.are_sealed() {
+            return Err(changed(sealed.path));
+        }
+        let rest = cutter.rest();
+        stream.chunks.append(&mut pieces);
+        self.end(StreamKind::Log, &rest, &mut stream)?;
+        Ok((stream, sealed.head.size.saturating_sub(start)))
+    }
+
+    /// The stream of a document, and its size. The seal covers all of it.
+    fn document(&mut self, sealed: &SealedLog<'_>) -> Result<(Stream, u64), Error> {
+        let file = open_regular(self.archive.fs(), sealed.path)?;
+        let bytes = file.read_whole(MAX_DOCUMENT_BYTES)?;
+        // Whose the seal is, is judged when the archive is verified.
+        let trust = Trust::default();
+        let now = self.archive.effects.clock.now()?;
+        let options = Options::new(DocumentKind::Json, &trust, now);
+        let report = document::verify_beside(&bytes, sealed.seals, &options).report;
+        if report.head != Some(sealed.head) {
+            return Err(changed(sealed.path));
+        }
+        let stream = self.whole(StreamKind::Log, &bytes)?;
+        Ok((stream, bytes.len() as u64))
+    }
+
+    /// A stream of bytes in memory.
+    fn whole(&mut self, kind: StreamKind, bytes: &[u8]) -> Result<Stream, Error> {
+        let mut stream = Stream {
+            size: bytes.len() as u64,
+            ..Stream::default()
+        };
+        let mut cutter = Cutter::default();
+        cutter.push(bytes, |bytes| {
+            stream.chunks.push(self.chunk(bytes)?);
+            Ok(())
+        })?;
+        self.end(kind, &cutter.rest(), &mut stream)?;
+        Ok(stream)
+    }
+
+    /// Stores the bytes after the last boundary: beside the journal if the stream grows.
+    fn end(&mut self, kind: StreamKind, rest: &[u8], stream: &mut Stream) -> Result<(), Error> {
+        if rest.is_empty() {
+            return Ok(());
+        }
+        if !self.keeps_tail {
+            stream.chunks.push(self.chunk(rest)?);
+            return Ok(());
+        }
+        let id = chunk::id(self.archive.secret()?, rest);
+        let place = self.archive.tail_place(self.name, kind, &id);
+        stream.tail = Some(self.store(id, &place, rest)?);
+        Ok(())
+    }
+
+    fn chunk(&mut self, bytes: &[u8]) -> Result<Piece, Error> {
+        let id = chunk::id(self.archive.secret()?, bytes);
+        let place = self.archive.chunk_place(&id);
+        let folder = directory_of(&place);
+        if !self.folders.contains(folder) {
+            atomic::create_directories(self.archive.fs(), folder, PRIVATE_DIRECTORY)?;
+        }
+        self.store(id, &place, bytes)
+    }
+
+    fn store(&mut self, id: Digest, place: &Path, bytes: &[u8]) -> Result<Piece, Error> {
+        let size = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        let piece = Piece { id, size };
+        if self.known.contains(&piece) {
+            return Ok(piece);
+        }
+        // A file that is there may be damaged, and its name not durable yet.
+        if self.archive.read_piece(place, &piece).is_err() {
+            let secret = self.archive.secret()?;
+            let file = chunk::seal(secret, &id, bytes, &*self.archive.effects.random)?;
+            atomic::replace(self.archive.fs(), place, &file, Mode::Set(PRIVATE_FILE))?;
+        }
+        self.folders.insert(directory_of(place).to_owned());
+        Ok(piece)
+    }
+
+    /// Makes all names durable.
+    fn settle(&self) -> Result<(), Error> {
+        for folder in &self.folders {
+            let synced = self.archive.fs().sync_dir(folder);
+            synced.map_err(|error| sys::failure("write", folder, &error))?;
+        }
+        Ok(())
+    }
+}
+
+fn changed(path: &Path) -> Error {
+    let (path, hint) = (path.display(), "hint: threadseal verify");
+    let text = format!("{path} is not archived: it changed after it was sealed; {hint}");
+    Error::new(ErrorKind::Refused, text)
+}
+
+/// Compares new lines of a log with the leaves that were sealed for them.
+struct Lines {
+    leaves: std::vec::IntoIter<Digest>,
+    line: Vec<u8>,
+    /// The earlier bytes ended in a line without LF, which was sealed.
+    is_open: bool,
+    differ: bool,
+}
+
+impl Lines {
+    /// The leaves that the seal file has after its first `before` bytes.
+    fn new(seals: &[u8], before: u64) -> Result<Self, Error> {
+        let start = usize::try_from(before).unwrap_or(usize::MAX);
+        let new = seals.get(start..).unwrap_or_default();
+        let mut leaves = Vec::new();
+        for line in new.split(|byte| *byte == b'\n') {
+            let Some(text) = line.strip_prefix(b"{\"leaves\":\"") else {
+                continue;
+            };
+            let text = text
+                .strip_suffix(b"\"}")
+                .and_then(|text| std::str::from_utf8(text).ok());
+            let bytes = text.and_then(encoding::parse_base64);
+            let bytes = bytes.filter(|bytes| bytes.len() % 32 == 0);
+            let bytes = bytes
+                .ok_or_else(|| Error::refused("the seal file has no leaves that can be read"))?;
+            let hashes = bytes
+                .chunks_exact(32)
+                .filter_map(|hash| <[u8; 32]>::try_from(hash).ok());
+            leaves.extend(hashes.map(Digest::from_bytes));
+        }
+        Ok(Self {
+            leaves: leaves.into_iter(),
+            line: Vec::new(),
+            is_open: false,
+            differ: false,
+        })
+    }
+
+    /// The last byte before the new ones.
+    fn follows(&mut self, last: Option<u8>) {
+        self.is_open = last.is_some_and(|last| last != b'\n');
+    }
+
+    fn push(&mut self, mut bytes: &[u8]) {
+        if self.is_open
+            && let Some(rest) = bytes.strip_prefix(b"\n")
+        {
+            (bytes, self.is_open) = (rest, false);
+        }
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            match part.strip_suffix(b"\n") {
+                None => self.line.extend_from_slice(part),
+                Some(end) => {
+                    self.line.extend_from_slice(end);
+                    self.end();
+                }
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        let leaf = leaf_hash(&self.line);
+        self.differ |= self.leaves.next() != Some(leaf);
+        self.line.clear();
+    }
+
+    /// Were these exactly the sealed lines?
+    fn are_sealed(&mut self) -> bool {
+        if !self.line.is_empty() {
+            self.end();
+        }
+        !self.differ && self.leaves.next().is_none()
+    }
+}

@@ -1,0 +1,266 @@
+//! Search for words in all indexed turns.
+
+use super::text::turn_text;
+use super::{Index, count, moment, name_of, text};
+use crate::Agent;
+use crate::archive::{Archive, LogName};
+use rusqlite::params_from_iter;
+use rusqlite::types::Value;
+use threadseal_core::error::{Error, ErrorKind};
+
+/// Most bytes of a query.
+const MAX_QUERY_BYTES: usize = 4 << 10;
+/// Most words of a query.
+const MAX_QUERY_WORDS: usize = 64;
+/// Characters of a snippet before and after the first word that was found.
+const SNIPPET_BEFORE: usize = 40;
+const SNIPPET_AFTER: usize = 120;
+
+/// What is looked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Query {
+    /// Words, all of which a turn must have. A word that ends in `*` means all that begin so,
+    /// and words in `"` for exactly this sequence.
+    pub words: String,
+    /// Only sessions of this agent.
+    pub agent: Option<Agent>,
+    /// Only sessions whose project's path contains this.
+    pub project: Option<String>,
+    /// Only turns at or after this moment, in microseconds since 1970.
+    pub since: Option<u64>,
+    /// Most hits.
+    pub most: u64,
+}
+
+/// One turn that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hit {
+    /// Its log.
+    pub name: LogName,
+    /// Its number in the log, from 0.
+    pub turn: u64,
+    /// Its role.
+    pub role: String,
+    /// Microseconds since 1970.
+    pub time: Option<u64>,
+    /// The project's folder.
+    pub project: Option<String>,
+    /// The text around the first word, on one line; as written by the agent, so not safe to print.
+    pub snippet: String,
+}
+
+impl Index {
+    /// The turns that have all words, those that were indexed last first.
+    ///
+    /// # Errors
+    /// Kind `InvalidInput` when there is nothing to look for, `Limit` when it is too much;
+    /// `External` when SQLite fails.
+    pub fn search(&self, query: &Query) -> Result<Vec<Hit>, Error> {
+        let terms = terms(&query.words)?;
+        let matching = terms
+            .iter()
+            .map(Term::expression)
+            .collect::<Vec<_>>()
+            .join(" ");
+        let mut sql = "SELECT logs.session, logs.part, turns.turn, turns.role, turns.time, logs.project, turns.text
+            FROM words CROSS JOIN turns ON turns.id = words.rowid CROSS JOIN logs ON logs.id = turns.log WHERE words MATCH ?1"
+            .to_owned();
+        let mut values = vec![Value::Text(matching)];
+        let conditions = [
+            (
+                "logs.agent = ?",
+                query
+                    .agent
+                    .map(|agent| Value::Text(agent.name().to_owned())),
+            ),
+            (
+                "instr(logs.project, ?) > 0",
+                query.project.clone().map(Value::Text),
+            ),
+            (
+                "turns.time >= ?",
+                query
+                    .since
+                    .map(|since| Value::Integer(super::number(since))),
+            ),
+        ];
+        for (condition, value) in conditions {
+            if let Some(value) = value {
+                values.push(value);
+                let numbered = condition.replace('?', &format!("?{}", values.len()));
+                sql.push_str(&format!(" AND {numbered}"));
+            }
+        }
+        values.push(Value::Integer(super::number(query.most)));
+        sql.push_str(&format!(
+            " ORDER BY words.rowid DESC LIMIT ?{}",
+            values.len()
+        ));
+        let mut statement = self.sql(self.connection.prepare_cached(&sql))?;
+        let rows = statement.query_map(params_from_iter(values), |row| {
+            let (session, part): (String, String) = (row.get(0)?, row.get(1)?);
+            let stored: Vec<u8> = row.get(6)?;
+            Ok(session.parse().ok().map(|session| Hit {
+                name: name_of(session, &part),
+                turn: count(row.get(2)),
+                role: row.get(3).unwrap_or_default(),
+                time: moment(row.get(4)),
+                project: row.get(5).unwrap_or_default(),
+                snippet: snippet(&text::unpack(&stored), &terms),
+            }))
+        });
+        let rows: Result<Vec<_>, _> = self.sql(rows)?.collect();
+        Ok(self.sql(rows)?.into_iter().flatten().collect())
+    }
+}
+
+/// The same without an index: every archived log is read and mapped, those that were archived last
+/// first. For an encrypted archive, whose index holds no text.
+///
+/// # Errors
+/// As [`Index::search`]; or when the archive cannot be read.
+pub fn search_archive(archive: &Archive, query: &Query) -> Result<Vec<Hit>, Error> {
+    let terms = terms(&query.words)?;
+    let mut logs = archive.logs()?;
+    logs.retain(|log| {
+        query
+            .agent
+            .is_none_or(|agent| agent == log.name.session.agent())
+    });
+    logs.retain(|log| {
+        let project = log.facts.project.as_deref().unwrap_or_default();
+        query
+            .project
+            .as_ref()
+            .is_none_or(|text| project.contains(text.as_str()))
+    });
+    logs.sort_by_key(|log| std::cmp::Reverse(log.newest().map(|newest| newest.last().kept)));
+    let most = usize::try_from(query.most).unwrap_or(usize::MAX);
+    let mut hits = Vec::new();
+    for log in &logs {
+        let Some(mapped) = super::map(archive, log)? else {
+            continue;
+        };
+        let turns: Vec<_> = mapped
+            .mapped
+            .drafts
+            .iter()
+            .map(|draft| turn_text(&draft))
+            .collect();
+        for (turn, text) in turns.iter().enumerate().rev() {
+            let is_asked = query
+                .since
+                .is_none_or(|since| text.time.is_some_and(|time| time >= since));
+            if !is_asked || !terms.iter().all(|term| term.is_in(&text.text)) {
+                continue;
+            }
+            if hits.len() == most {
+                return Ok(hits);
+            }
+            hits.push(Hit {
+                name: log.name.clone(),
+                turn: turn as u64,
+                role: text.role.clone(),
+                time: text.time,
+                project: log.facts.project.clone(),
+                snippet: snippet(&text.text, &terms),
+            });
+        }
+    }
+    Ok(hits)
+}
+
+/// One word or sequence of words.
+struct Term {
+    text: String,
+    is_prefix: bool,
+}
+
+impl Term {
+    /// Has a text these words in this order, as the index would find them?
+    fn is_in(&self, text: &str) -> bool {
+        let asked = words(&self.text);
+        let all = words(text);
+        all.windows(asked.len().max(1)).any(|found| {
+            let mut pairs = found.iter().zip(&asked).enumerate();
+            pairs.all(|(number, (found, word))| {
+                let may_go_on = self.is_prefix && number + 1 == asked.len();
+                found == word || (may_go_on && found.starts_with(word.as_str()))
+            })
+        })
+    }
+
+    /// The term in the language of FTS5. Quoted, it has no other meaning than its text.
+    fn expression(&self) -> String {
+        let star = if self.is_prefix { "*" } else { "" };
+        format!("\"{}\"{star}", self.text.replace('"', "\"\""))
+    }
+}
+
+fn terms(words: &str) -> Result<Vec<Term>, Error> {
+    if words.len() > MAX_QUERY_BYTES {
+        let text = format!("a search has {MAX_QUERY_BYTES} bytes at most");
+        return Err(Error::new(ErrorKind::Limit, text));
+    }
+    let mut terms = Vec::new();
+    for (number, part) in words.split('"').enumerate() {
+        let is_quoted = number % 2 == 1;
+        let texts: Vec<&str> = match is_quoted {
+            true => vec![part],
+            false => part.split_whitespace().collect(),
+        };
+        for text in texts {
+            let is_prefix = !is_quoted && text.ends_with('*');
+            let text = text.trim_end_matches(|c| is_prefix && c == '*');
+            if text.chars().any(char::is_alphanumeric) {
+                terms.push(Term {
+                    text: text.to_owned(),
+                    is_prefix,
+                });
+            }
+        }
+    }
+    if terms.is_empty() {
+        return Err(Error::invalid("there is no word to look for"));
+    }
+    if terms.len() > MAX_QUERY_WORDS {
+        let text = format!("a search has {MAX_QUERY_WORDS} words at most");
+        return Err(Error::new(ErrorKind::Limit, text));
+    }
+    Ok(terms)
+}
+
+/// The words of a text, in lower case.
+fn words(text: &str) -> Vec<String> {
+    let words = text.split(|letter: char| !letter.is_alphanumeric());
+    words
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect()
+}
+
+/// The text around the first term, with blanks in place of line ends.
+fn snippet(text: &str, terms: &[Term]) -> String {
+    let lower = text.to_lowercase();
+    // Lower case may have other lengths: then the place is only near.
+    let places = terms
+        .iter()
+        .filter_map(|term| lower.find(&term.text.to_lowercase()));
+    let place = text.floor_char_boundary(places.min().unwrap_or(0));
+    let before = text[..place]
+        .chars()
+        .rev()
+        .take(SNIPPET_BEFORE)
+        .map(char::len_utf8)
+        .sum::<usize>();
+    let after = text[place..]
+        .chars()
+        .take(SNIPPET_AFTER)
+        .map(char::len_utf8)
+        .sum::<usize>();
+    let (start, end) = (place - before, place + after);
+    let words: Vec<&str> = text[start..end].split_whitespace().collect();
+    let first = if start > 0 { "… " } else { "" };
+    let last = if end < text.len() { " …" } else { "" };
+    format!("{first}{}{last}", words.join(" "))
+}

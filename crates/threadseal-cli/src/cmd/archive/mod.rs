@@ -1,0 +1,375 @@
+//! `archive …`: the sealed sessions that this home keeps.
+
+mod add;
+mod check;
+
+use crate::context::Context;
+use crate::exit::{Exit, Failure, Outcome, complain};
+use crate::output::Out;
+use crate::passphrase::PassphraseArgs;
+use crate::render::clean::Clean;
+use crate::sessions::{self, Sessions, Unlock};
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use threadseal_capture::archive::{Archive, Settings};
+use threadseal_capture::index::Index;
+
+/// The commands of the archive.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ArchiveCommand {
+    /// Show what is archived, its size, and its settings
+    Status(StatusArgs),
+    /// Find sessions of agents in files and folders, seal them if they are not, and archive them
+    Add(add::AddArgs),
+    /// Verify archived sessions from the archive alone
+    Verify(check::VerifyArgs),
+    /// Read all of the archive, and name damage
+    Fsck(check::FsckArgs),
+    /// Remove files that no archived session needs
+    Prune(PruneArgs),
+    /// Set or show the largest size; sessions whose source is gone leave first
+    Quota(QuotaArgs),
+    /// Archive sessions when they are sealed
+    On(OnArgs),
+    /// Archive nothing more; what is archived stays
+    Off(OffArgs),
+    /// Make the index of list and search anew from the archive
+    RebuildIndex(RebuildArgs),
+}
+
+/// What `archive status` takes.
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {}
+
+/// What `archive prune` takes.
+#[derive(Debug, Args)]
+pub(crate) struct PruneArgs {}
+
+/// What `archive quota` takes.
+#[derive(Debug, Args)]
+pub(crate) struct QuotaArgs {
+    /// Largest size: 500M, 20G, bytes, or none [default: show it]
+    #[arg(value_name = "SIZE", value_parser = parse_size)]
+    size: Option<u64>,
+}
+
+/// What `archive on` takes.
+#[derive(Debug, Args)]
+pub(crate) struct OnArgs {
+    /// Encrypt content, with a key in the home; only before anything is archived
+    #[arg(long)]
+    encrypt: bool,
+    #[command(flatten)]
+    passphrase: PassphraseArgs,
+}
+
+/// What `archive off` takes.
+#[derive(Debug, Args)]
+pub(crate) struct OffArgs {}
+
+/// What `archive rebuild-index` takes.
+#[derive(Debug, Args)]
+pub(crate) struct RebuildArgs {
+    #[command(flatten)]
+    passphrase: PassphraseArgs,
+}
+
+#[derive(Serialize)]
+struct StatusOutput {
+    schema: &'static str,
+    on: bool,
+    encrypted: bool,
+    sessions: usize,
+    logs: usize,
+    /// Bytes of the newest state of all logs.
+    source_bytes: u64,
+    /// Bytes of the archive's files.
+    bytes: u64,
+    quota: u64,
+    forgotten: usize,
+    damaged: Vec<String>,
+}
+
+pub(crate) fn run(command: &ArchiveCommand, context: &Context, out: &mut Out) -> Outcome {
+    match command {
+        ArchiveCommand::Status(_) => status(context, out),
+        ArchiveCommand::Add(args) => add::run(args, context, out),
+        ArchiveCommand::Verify(args) => check::verify(args, context, out),
+        ArchiveCommand::Fsck(args) => check::fsck(args, context, out),
+        ArchiveCommand::Prune(_) => prune(context, out),
+        ArchiveCommand::Quota(args) => quota(args, context, out),
+        ArchiveCommand::On(args) => on(args, context, out),
+        ArchiveCommand::Off(_) => off(context, out),
+        ArchiveCommand::RebuildIndex(args) => rebuild(args, context, out),
+    }
+}
+
+fn opened(context: &Context) -> Result<Archive, Failure> {
+    sessions::archive(&context.existing_home()?, Unlock::Never, context)
+}
+
+fn status(context: &Context, out: &mut Out) -> Outcome {
+    let archive = opened(context)?;
+    let logs = archive.logs()?;
+    let damaged = logs.iter().filter(|log| log.damage.is_some());
+    let newest = logs.iter().filter_map(|log| log.newest());
+    let settings = archive.settings();
+    let status = StatusOutput {
+        schema: "threadseal.archive/1",
+        on: settings.on,
+        encrypted: settings.encrypted,
+        sessions: archive.sessions()?.len(),
+        logs: logs.len(),
+        source_bytes: newest.map(|newest| newest.last().head.size).sum(),
+        bytes: archive.size()?,
+        quota: settings.quota,
+        forgotten: archive.forgotten()?.len(),
+        damaged: damaged.map(|log| log.name.to_string()).collect(),
+    };
+    let exit = match status.damaged.is_empty() {
+        true => Exit::Done,
+        false => Exit::Unconfirmed,
+    };
+    if context.json {
+        out.json(&status);
+        return Ok(exit);
+    }
+    let place = archive.root().display().to_string();
+    out.line(format_args!("archive    {}", Clean(&place)));
+    let (on, encrypted) = (status.on, status.encrypted);
+    let on = if on { "on" } else { "off: nothing is added" };
+    let encrypted = if encrypted {
+        "encrypted"
+    } else {
+        "not encrypted"
+    };
+    out.line(format_args!(
+        "settings   {on}, {encrypted}, quota {}",
+        quota_words(status.quota)
+    ));
+    let (sessions, logs, gone) = (status.sessions, status.logs, status.forgotten);
+    out.line(format_args!(
+        "sessions   {sessions}, {logs} logs; {gone} forgotten"
+    ));
+    let (bytes, source) = (size_words(status.bytes), size_words(status.source_bytes));
+    out.line(format_args!("size       {bytes} for {source}"));
+    for name in &status.damaged {
+        out.line(format_args!(
+            "damaged    {}; hint: threadseal archive fsck",
+            Clean(name)
+        ));
+    }
+    Ok(exit)
+}
+
+fn prune(context: &Context, out: &mut Out) -> Outcome {
+    #[derive(Serialize)]
+    struct PruneOutput {
+        schema: &'static str,
+        files: u64,
+        bytes: u64,
+    }
+    let (files, bytes) = opened(context)?.prune()?;
+    if context.json {
+        out.json(&PruneOutput {
+            schema: "threadseal.archive-prune/1",
+            files,
+            bytes,
+        });
+    } else {
+        out.line(format_args!("removed {files} files, {}", size_words(bytes)));
+    }
+    Ok(Exit::Done)
+}
+
+fn quota(args: &QuotaArgs, context: &Context, out: &mut Out) -> Outcome {
+    #[derive(Serialize)]
+    struct QuotaOutput {
+        schema: &'static str,
+        quota: u64,
+        size: u64,
+        over: u64,
+        removed: Vec<String>,
+    }
+    let mut archive = opened(context)?;
+    if let Some(quota) = args.size {
+        let settings = Settings {
+            quota,
+            ..archive.settings()
+        };
+        archive.set(settings, None)?;
+    }
+    let met = archive.meet_quota()?;
+    let removed: Vec<String> = met
+        .removed
+        .iter()
+        .map(|gone| gone.session.to_string())
+        .collect();
+    if !removed.is_empty() {
+        Sessions::open(Unlock::Never, context)?;
+    }
+    for name in &removed {
+        complain(&format!(
+            "note: {name} was removed from the archive: its source is gone, and the quota is exceeded"
+        ));
+    }
+    if met.over > 0 {
+        let over = size_words(met.over);
+        complain(&format!(
+            "note: the archive exceeds its quota by {over}: all other sessions have their sources; hint: threadseal forget SESSION"
+        ));
+    }
+    let quota = archive.settings().quota;
+    if context.json {
+        out.json(&QuotaOutput {
+            schema: "threadseal.archive-quota/1",
+            quota,
+            size: met.size,
+            over: met.over,
+            removed,
+        });
+    } else {
+        out.line(format_args!(
+            "quota {}, size {}",
+            quota_words(quota),
+            size_words(met.size)
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+fn on(args: &OnArgs, context: &Context, out: &mut Out) -> Outcome {
+    let home = context.existing_home()?;
+    let mut archive = opened(context)?;
+    let encrypted = archive.settings().encrypted;
+    let settings = Settings {
+        on: true,
+        encrypted: encrypted || args.encrypt,
+        ..archive.settings()
+    };
+    let secret = match args.encrypt && !encrypted {
+        true => {
+            if !archive.sessions()?.is_empty() {
+                let text = "the archive has content already: it cannot become encrypted; hint: threadseal forget all sessions first";
+                return Err(Failure::new(text));
+            }
+            Some(sessions::new_secret(&home, &args.passphrase, context)?)
+        }
+        false => None,
+    };
+    archive.set(settings, secret)?;
+    if args.encrypt && !encrypted {
+        Index::remove(&*context.fs, home.path())?;
+    }
+    report(&archive, context, out)
+}
+
+fn off(context: &Context, out: &mut Out) -> Outcome {
+    let mut archive = opened(context)?;
+    let settings = Settings {
+        on: false,
+        ..archive.settings()
+    };
+    archive.set(settings, None)?;
+    report(&archive, context, out)
+}
+
+fn report(archive: &Archive, context: &Context, out: &mut Out) -> Outcome {
+    #[derive(Serialize)]
+    struct SettingsOutput {
+        schema: &'static str,
+        on: bool,
+        encrypted: bool,
+        quota: u64,
+    }
+    let settings = archive.settings();
+    if context.json {
+        out.json(&SettingsOutput {
+            schema: "threadseal.archive-settings/1",
+            on: settings.on,
+            encrypted: settings.encrypted,
+            quota: settings.quota,
+        });
+    } else {
+        let on = if settings.on { "on" } else { "off" };
+        let encrypted = if settings.encrypted {
+            ", encrypted"
+        } else {
+            ""
+        };
+        out.line(format_args!("the archive is {on}{encrypted}"));
+    }
+    Ok(Exit::Done)
+}
+
+fn rebuild(args: &RebuildArgs, context: &Context, out: &mut Out) -> Outcome {
+    #[derive(Serialize)]
+    struct RebuildOutput {
+        schema: &'static str,
+        logs: u64,
+        turns: u64,
+    }
+    let home = context.existing_home()?;
+    let archive = sessions::archive(&home, Unlock::Ask(&args.passphrase), context)?;
+    Index::remove(&*context.fs, home.path())?;
+    let mut index = Index::open(&*context.fs, home.path())?;
+    let done = index.refresh(&archive)?;
+    let (logs, turns) = (done.logs, done.turns);
+    if context.json {
+        out.json(&RebuildOutput {
+            schema: "threadseal.archive-index/1",
+            logs,
+            turns,
+        });
+    } else {
+        out.line(format_args!("indexed {logs} logs, {turns} turns"));
+    }
+    Ok(Exit::Done)
+}
+
+fn quota_words(quota: u64) -> String {
+    match quota {
+        0 => "none".to_owned(),
+        quota => size_words(quota),
+    }
+}
+
+/// A size for people: `1.2 MB`.
+pub(super) fn size_words(bytes: u64) -> String {
+    let units = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1000, "kB")];
+    match units.into_iter().find(|(unit, _)| bytes >= *unit) {
+        Some((unit, name)) => {
+            let tenths = bytes.saturating_mul(10) / unit;
+            format!("{}.{} {name}", tenths / 10, tenths % 10)
+        }
+        None => format!("{bytes} bytes"),
+    }
+}
+
+/// A size that a person wrote.
+fn parse_size(text: &str) -> Result<u64, String> {
+    if text == "none" {
+        return Ok(0);
+    }
+    let units = [("G", 1_000_000_000), ("M", 1_000_000), ("K", 1000), ("", 1)];
+    let unit = units.into_iter().find_map(|(name, unit)| {
+        let number = text.strip_suffix(name)?;
+        number.parse::<u64>().ok()?.checked_mul(unit)
+    });
+    unit.ok_or_else(|| "write a size as 500M, 20G, bytes, or none".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_and_written() {
+        assert_eq!(parse_size("20G"), Ok(20_000_000_000));
+        assert_eq!(parse_size("12"), Ok(12));
+        assert_eq!(parse_size("none"), Ok(0));
+        assert!(parse_size("-1").is_err() && parse_size("G").is_err());
+        assert_eq!(size_words(1_250_000), "1.2 MB");
+        assert_eq!(size_words(999), "999 bytes");
+    }
+}

@@ -1,0 +1,125 @@
+//! `export SESSION DIR`: the logs of a session with their seals, as files that verify anywhere.
+
+use crate::context::Context;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output::Out;
+use crate::passphrase::PassphraseArgs;
+use crate::render::clean::Clean;
+use crate::sessions::{self, Unlock};
+use clap::Args;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use threadseal_capture::archive::{Archive, ArchiveFs, ArchivedLog, Version};
+use threadseal_store::atomic::{NewFile, PRIVATE_DIRECTORY, PRIVATE_FILE, create_directories};
+use threadseal_store::read::{Source as _, open_regular};
+use threadseal_store::sys::path_text;
+
+/// What `export` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// The session
+    session: String,
+    /// The folder, made if it is missing; no file in it is replaced
+    #[arg(value_name = "DIR")]
+    to: PathBuf,
+    /// Also the earlier versions of logs that were written again
+    #[arg(long)]
+    versions: bool,
+    #[command(flatten)]
+    passphrase: PassphraseArgs,
+}
+
+#[derive(Serialize)]
+struct ExportOutput {
+    schema: &'static str,
+    session: String,
+    files: Vec<String>,
+}
+
+pub(crate) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
+    let home = context.existing_home()?;
+    let archive = sessions::archive(&home, Unlock::Ask(&args.passphrase), context)?;
+    let id = sessions::find(&archive, &args.session)?;
+    let id = id.ok_or_else(|| sessions::none(&args.session))?;
+    let logs = archive.session(&id)?;
+    if logs.is_empty() {
+        let words = sessions::forgotten(&archive, &id)?.unwrap_or_default();
+        return Err(Failure::new(format!("{id}: {words}")));
+    }
+    create_directories(&*context.fs, &args.to, PRIVATE_DIRECTORY)?;
+    let mut files = Vec::new();
+    let mut names = BTreeSet::new();
+    for log in &logs {
+        let skipped = match args.versions {
+            true => 0,
+            false => log.versions.len().saturating_sub(1),
+        };
+        for (number, version) in log.versions.iter().enumerate().skip(skipped) {
+            let place = args.to.join(file_name(log, number, &mut names));
+            files.extend(write(&archive, log, version, &place, context)?);
+        }
+    }
+    let output = ExportOutput {
+        schema: "threadseal.export/1",
+        session: id.to_string(),
+        files: files.iter().map(|path| path_text(path)).collect(),
+    };
+    if context.json {
+        out.json(&output);
+    } else {
+        for file in &output.files {
+            out.line(Clean(file));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// The name of the log's source; of several equal names all but one have a number.
+fn file_name(log: &ArchivedLog, version: usize, names: &mut BTreeSet<PathBuf>) -> PathBuf {
+    let source = log.source();
+    let source = source
+        .as_deref()
+        .and_then(Path::file_name)
+        .map(PathBuf::from);
+    let name = source.unwrap_or_else(|| PathBuf::from("log.jsonl"));
+    let name = match version + 1 == log.versions.len() {
+        true => name,
+        false => PathBuf::from(format!("version-{version}-{}", name.display())),
+    };
+    let mut unique = name.clone();
+    let mut number = 2;
+    while !names.insert(unique.clone()) {
+        unique = PathBuf::from(format!("{number}-{}", name.display()));
+        number += 1;
+    }
+    unique
+}
+
+fn write(
+    archive: &Archive,
+    log: &ArchivedLog,
+    version: &Version,
+    place: &Path,
+    context: &Context,
+) -> Result<[PathBuf; 2], Failure> {
+    let mut fs = ArchiveFs::new(archive);
+    let mounted = fs.mount(log, version, &version.last());
+    let mut seals = place.as_os_str().to_owned();
+    seals.push(".seal");
+    let places = [place.to_owned(), PathBuf::from(seals)];
+    for (from, to) in [&mounted.log, &mounted.seals].into_iter().zip(&places) {
+        let file = open_regular(&fs, from)?;
+        let mut new = NewFile::begin(&*context.fs, to, PRIVATE_FILE)?;
+        let (mut chunks, mut buffer) = (file.chunks(), Vec::new());
+        loop {
+            chunks.next_chunk(&mut buffer)?;
+            if buffer.is_empty() {
+                break;
+            }
+            new.write(&buffer)?;
+        }
+        new.commit_new()?;
+    }
+    Ok(places)
+}

@@ -1,0 +1,133 @@
+//! `prove SESSION#TURN`: a proof of the lines of one turn of an archived session.
+
+use super::{MODE, ProveArgs};
+use crate::context::Context;
+use crate::exit::{Exit, Failure, Outcome, complain};
+use crate::output::Out;
+use crate::passphrase::PassphraseArgs;
+use crate::render::clean::Clean;
+use crate::render::text;
+use crate::sessions::{Judge, Named, Sessions, Unlock};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use threadseal_capture::archive::ArchiveFs;
+use threadseal_capture::session::Growth;
+use threadseal_capture::state::verifier_over;
+use threadseal_convert::{self as convert, Draft};
+use threadseal_core::canon::json::Value;
+use threadseal_core::error::Error;
+use threadseal_core::report::{Report, Verdict};
+use threadseal_formats::transcript::observed_proof::ObservedProof;
+use threadseal_store::atomic;
+use threadseal_store::observer::MAX_SEAL_FILE_BYTES;
+use threadseal_store::read::read_small;
+use threadseal_store::sys::path_text;
+
+#[derive(Serialize)]
+struct ProveOutput<'a> {
+    schema: &'static str,
+    path: Option<String>,
+    turn: u64,
+    lines: Vec<u64>,
+    result: &'a Report,
+    exit: u8,
+}
+
+/// Verifies the archived log, and proves the lines of the turn if it is verified.
+pub(super) fn run(named: &Named, args: &ProveArgs, context: &Context, out: &mut Out) -> Outcome {
+    let sessions = Sessions::open(Unlock::Ask(&PassphraseArgs::default()), context)?;
+    let log = sessions.log(named)?;
+    let newest = log.newest();
+    let newest =
+        newest.ok_or_else(|| Failure::new(format!("nothing of {} is archived", log.name)))?;
+    if log.facts.growth() == Growth::Rewrites {
+        let text = "its agent writes one document, whose turns have no lines of their own: one turn cannot be proved without the others";
+        return Err(Failure::new(format!("{}: {text}", log.name)));
+    }
+    let mut fs = ArchiveFs::new(&sessions.archive);
+    let mounted = fs.mount(&log, newest, &newest.last());
+    let seals = read_small(&fs, &mounted.seals, MAX_SEAL_FILE_BYTES)?;
+    let judge = Judge::of_home(&sessions.home, context)?;
+    let result = verifier_over(fs, &judge.verifier).verify_path(&mounted.log);
+    let [report] = result.reports() else {
+        return Err(Failure::new(format!("there is no verdict on {}", log.name)));
+    };
+    let exit = Exit::from_code(report.verdict.exit_code());
+    if report.verdict != Verdict::Verified {
+        if !context.json {
+            out.line(text::report(report, context.palette));
+        }
+        complain("only turns of a verified session can be proved; hint: threadseal verify");
+        return Ok(exit);
+    }
+    let source = sessions.archive.read(&log, newest, 0)?;
+    let turn = args.named.turn;
+    let numbers = lines_of(&source, turn)?;
+    let lines: Vec<&[u8]> = source.split(|byte| *byte == b'\n').collect();
+    let label = format!("{}#{turn}", log.name);
+    let proof = ObservedProof::make(&label, &seals, &numbers, |number| {
+        let at = usize::try_from(number - 1).unwrap_or(usize::MAX);
+        let line = lines.get(at).map(|line| line.to_vec());
+        line.ok_or_else(|| Error::invalid(format!("there is no line {number}")))
+    })?;
+    let bytes = proof.to_string();
+    match &args.out {
+        None => out.bytes(bytes.as_bytes()),
+        Some(path) => {
+            atomic::create_new(&*context.fs, path, bytes.as_bytes(), MODE)?;
+            if context.json {
+                out.json(&ProveOutput {
+                    schema: "threadseal.prove/1",
+                    path: Some(path_text(path)),
+                    turn,
+                    lines: numbers.into_iter().collect(),
+                    result: report,
+                    exit: exit.code(),
+                });
+            } else if !context.quiet {
+                let (size, path) = (bytes.len(), path_text(path));
+                out.line(format_args!(
+                    "{}: {size} bytes prove turn {turn}",
+                    Clean(&path)
+                ));
+            }
+        }
+    }
+    if !proof.alone().is_empty() && !context.quiet {
+        let lines: Vec<String> = proof.alone().iter().map(ToString::to_string).collect();
+        complain(&format!(
+            "note: the proof has the hashes of lines {} alone: a reader can confirm a guess of such a line",
+            lines.join(", ")
+        ));
+    }
+    Ok(exit)
+}
+
+/// The numbers of the lines that a turn is made of.
+fn lines_of(source: &[u8], turn: u64) -> Result<BTreeSet<u64>, Failure> {
+    let unmapped = || Failure::new("no mapping reads this log, so it has no turns");
+    let format = convert::detect(source).ok_or_else(unmapped)?;
+    let mapped = format.map(source)?;
+    let at = usize::try_from(turn).unwrap_or(usize::MAX);
+    let draft: Option<Draft> = mapped.drafts.iter().nth(at);
+    let draft = draft.ok_or_else(|| {
+        Failure::new(format!(
+            "there is no turn {turn}; there are {}, from 0",
+            mapped.drafts.len()
+        ))
+    })?;
+    let mut numbers = BTreeSet::new();
+    for message in draft
+        .messages
+        .iter()
+        .filter(|message| message.role == "source")
+    {
+        for item in message.content.as_array().unwrap_or_default() {
+            let lines = item.get("lines").and_then(Value::as_array);
+            let lines = lines.unwrap_or_default().iter();
+            numbers.extend(lines.filter_map(|line| line.as_u64()));
+        }
+    }
+    numbers.remove(&0);
+    Ok(numbers)
+}

@@ -1,0 +1,440 @@
+//! `show SESSION[#TURN]`: a session from the archive, turn by turn, with its state on top.
+//!
+//! ```text
+//! claude-code:3f9c…  sealed, still growing
+//!   14 turns, 52 calls, 1.2 M tokens, claude-sonnet-4-5, ~/src/api
+//!
+//! turn 3  assistant  2026-11-21T20:41:22Z
+//!   | I will list the files.
+//!   > Bash {"command":"ls"}  ok, 312 bytes
+//! ```
+//! Calls are folded to one line each; a turn that is named is shown in full. Each text has a margin
+//! before it, so that it cannot pass for output of this command.
+
+use super::super::list::{coloured, count_words};
+use super::{ShowArgs, show_text};
+use crate::context::Context;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output::Out;
+use crate::render::clean::{Clean, quoted};
+use crate::sessions::{Judge, Named, Sessions, Unlock};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal as _};
+use std::process::{Command, Stdio};
+use threadseal_capture::archive::{ArchiveFs, ArchivedLog};
+use threadseal_capture::state::LogState;
+use threadseal_convert::{self as convert, Draft, Mapped, ToolResult};
+use threadseal_core::canon::json::Value;
+use threadseal_core::canon::python::rye_line;
+use threadseal_core::time::Timestamp;
+use threadseal_store::read::open_regular;
+
+/// Most characters of a text that is folded.
+const FOLDED_CHARS: usize = 120;
+/// Most lines of a message that is not named.
+const FOLDED_LINES: usize = 24;
+
+#[derive(Serialize)]
+struct SessionOutput<'a> {
+    schema: &'static str,
+    log: String,
+    state: &'static str,
+    state_text: &'a str,
+    project: Option<&'a str>,
+    source: Option<&'a str>,
+    format: Option<&'static str>,
+    sub_agents: Vec<String>,
+    turns: Vec<TurnOutput>,
+}
+
+#[derive(Serialize)]
+struct TurnOutput {
+    turn: u64,
+    role: &'static str,
+    time: Option<String>,
+    model: Option<String>,
+    texts: Vec<TextOutput>,
+    calls: Vec<CallOutput>,
+    results: Vec<ResultOutput>,
+}
+
+#[derive(Serialize)]
+struct TextOutput {
+    #[serde(rename = "type")]
+    kind: String,
+    text: String,
+}
+
+#[derive(Serialize)]
+struct CallOutput {
+    id: String,
+    name: String,
+    /// The arguments' JSON text.
+    args: String,
+}
+
+#[derive(Serialize)]
+struct ResultOutput {
+    id: String,
+    ok: bool,
+    text: String,
+}
+
+pub(super) fn run(named: &Named, args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome {
+    let sessions = Sessions::open(Unlock::Ask(&args.passphrase), context)?;
+    let log = sessions.log(named)?;
+    let judge = Judge::of_home(&sessions.home, context)?;
+    let state = LogState::of(&log, &sessions.archive, &judge.verifier);
+    let turn = args.turn.or(named.turn);
+    let newest = log.newest();
+    let newest =
+        newest.ok_or_else(|| Failure::new(format!("nothing of {} is archived", log.name)))?;
+    let source = sessions.archive.read(&log, newest, 0)?;
+    let Some(format) = convert::detect(&source) else {
+        return lines(&log, &state, turn, &sessions, args, context, out);
+    };
+    let mapped = format.map(&source)?;
+    let count = mapped.drafts.len() as u64;
+    if let Some(turn) = turn.filter(|turn| *turn >= count) {
+        let text = format!("{} has no turn {turn}; it has {count}, from 0", log.name);
+        return Err(Failure::new(text));
+    }
+    if context.json {
+        json(&log, &state, format.name, &mapped, turn, &sessions, out)?;
+        return Ok(Exit::Done);
+    }
+    paged(turn.is_none(), context, out, |out| {
+        heading(&log, &state, Some(&mapped), &sessions, context, out);
+        let answers = answers(&mapped);
+        for (number, draft) in (0..).zip(mapped.drafts.iter()) {
+            if turn.is_none_or(|turn| turn == number) {
+                print_turn(number, &draft, &answers, turn.is_some(), context, out);
+            }
+        }
+    })
+}
+
+/// A log that no mapping reads, line by line.
+fn lines(
+    log: &ArchivedLog,
+    state: &LogState,
+    turn: Option<u64>,
+    sessions: &Sessions,
+    args: &ShowArgs,
+    context: &Context,
+    out: &mut Out,
+) -> Outcome {
+    let Some(newest) = log.newest() else {
+        return Ok(Exit::NoVerdict);
+    };
+    let mut fs = ArchiveFs::new(&sessions.archive);
+    let mounted = fs.mount(log, newest, &newest.last());
+    let file = open_regular(&fs, &mounted.log)?;
+    if context.json {
+        super::show_json(args, turn, &file, context, out)?;
+        return Ok(Exit::Done);
+    }
+    heading(log, state, None, sessions, context, out);
+    show_text(turn, &file, context, out)?;
+    Ok(Exit::Done)
+}
+
+/// Prints through a pager, if standard output is a terminal and the output may be long.
+fn paged(is_long: bool, context: &Context, out: &mut Out, print: impl FnOnce(&mut Out)) -> Outcome {
+    let words = context.pager();
+    let mut words = words.split_whitespace();
+    let program = words
+        .next()
+        .filter(|_| is_long && io::stdout().is_terminal());
+    let child = program.and_then(|program| {
+        let mut command = Command::new(program);
+        command.args(words).stdin(Stdio::piped());
+        // Without a variable of the user, less must pass colours, and end on a short text.
+        if program.ends_with("less") && !context.has_less_options() {
+            command.args(["-F", "-R", "-X"]);
+        }
+        command.spawn().ok()
+    });
+    let Some(mut child) = child else {
+        print(out);
+        return Ok(Exit::Done);
+    };
+    if let Some(input) = child.stdin.take() {
+        let mut pages = Out::to(Box::new(input));
+        print(&mut pages);
+        // A reader may leave the pager before the end.
+        pages.flush();
+    }
+    let ended = child.wait();
+    ended.map_err(|error| Failure::new(format!("cannot wait for the pager: {error}")))?;
+    Ok(Exit::Done)
+}
+
+fn heading(
+    log: &ArchivedLog,
+    state: &LogState,
+    mapped: Option<&Mapped>,
+    sessions: &Sessions,
+    context: &Context,
+    out: &mut Out,
+) {
+    let palette = context.palette;
+    let name = palette.strong(&log.name.to_string());
+    out.line(format_args!(
+        "{name}  {}",
+        coloured(&state.words, Some(state.kind.light()), palette)
+    ));
+    let mut facts = Vec::new();
+    if let Some(mapped) = mapped {
+        let account = &mapped.account;
+        let tokens = account.tokens.input.saturating_add(account.tokens.output);
+        facts.push(format!("{} turns", account.turns));
+        facts.push(format!("{} calls", account.tool_calls));
+        facts.push(format!("{} tokens", count_words(tokens)));
+        let models = mapped.drafts.iter().filter_map(|draft| draft.model.id);
+        facts.extend(models.last());
+    } else {
+        facts.push("no mapping reads this log: its lines follow".to_owned());
+    }
+    facts.extend(log.facts.project.clone());
+    out.line(format_args!("  {}", Clean(&facts.join(", "))));
+    let others = sub_agents(log, sessions);
+    if !others.is_empty() {
+        out.line(format_args!("  subagents: {}", Clean(&others.join(", "))));
+    }
+}
+
+/// The names of the logs of subagents, if `log` is the session's own.
+fn sub_agents(log: &ArchivedLog, sessions: &Sessions) -> Vec<String> {
+    if log.name.sub_agent.is_some() {
+        return Vec::new();
+    }
+    let logs = sessions
+        .archive
+        .session(&log.name.session)
+        .unwrap_or_default();
+    let others = logs.iter().filter(|other| other.name.sub_agent.is_some());
+    others.map(|other| other.name.to_string()).collect()
+}
+
+/// The result of each call, by the call's id.
+fn answers(mapped: &Mapped) -> BTreeMap<String, ToolResult> {
+    let results = mapped.drafts.iter().flat_map(|draft| draft.tool_results);
+    results.map(|result| (result.id.clone(), result)).collect()
+}
+
+fn print_turn(
+    number: u64,
+    draft: &Draft,
+    answers: &BTreeMap<String, ToolResult>,
+    is_whole: bool,
+    context: &Context,
+    out: &mut Out,
+) {
+    let is_answer = texts(draft).is_empty() && draft.tool_calls.is_empty();
+    if is_answer && !is_whole && !draft.tool_results.is_empty() {
+        // The line of the call has it.
+        return;
+    }
+    let palette = context.palette;
+    let time = time_of(draft).unwrap_or_default();
+    let turn = palette.strong(&format!("turn {number}"));
+    let role = draft.role.as_str();
+    out.line(format_args!("\n{turn}  {role}  {}", palette.faint(&time)));
+    for text in texts(draft) {
+        let kind = Clean(&text.kind).to_string();
+        if text.kind != "text" {
+            out.line(palette.faint(&format!("  {kind}")));
+        }
+        let is_text = ["text", "thinking"].contains(&text.kind.as_str());
+        let text = match (is_whole, is_text) {
+            (true, _) => text.text,
+            (false, true) => fold_lines(&text.text),
+            (false, false) => String::new(),
+        };
+        if !text.is_empty() {
+            out.line(quoted(&text, "  | "));
+        }
+    }
+    for call in &draft.tool_calls {
+        let args = call.args.as_ref().map_or_else(String::new, text_of);
+        let answer = answers.get(&call.id);
+        let (name, id) = (Clean(&call.name), &call.id);
+        if !is_whole {
+            let ended = answer.map_or_else(|| "no result".to_owned(), result_words);
+            let ended = palette.faint(&ended);
+            out.line(format_args!("  > {name} {}  {ended}", Clean(&fold(&args))));
+            continue;
+        }
+        out.line(format_args!(
+            "  > {name}  {}",
+            palette.faint(&Clean(id).to_string())
+        ));
+        out.line(quoted(&args, "    | "));
+        if let Some(answer) = answer {
+            print_result(answer, context, out);
+        }
+    }
+    let own = draft.tool_results.iter();
+    let own = own.filter(|result| !draft.tool_calls.iter().any(|call| call.id == result.id));
+    for result in own.filter(|_| is_whole) {
+        print_result(result, context, out);
+    }
+}
+
+fn print_result(result: &ToolResult, context: &Context, out: &mut Out) {
+    let words = context.palette.faint(&result_words(result));
+    out.line(format_args!("  < {}  {words}", Clean(&result.id)));
+    let text = result.response.as_ref().map_or_else(String::new, text_of);
+    if !text.is_empty() {
+        out.line(quoted(&text, "    | "));
+    }
+}
+
+fn result_words(result: &ToolResult) -> String {
+    let word = if result.ok { "ok" } else { "failed" };
+    let size = result
+        .response
+        .as_ref()
+        .map_or(0, |response| text_of(response).len());
+    format!("{word}, {size} bytes")
+}
+
+/// The readable items of the messages of a turn.
+fn texts(draft: &Draft) -> Vec<TextOutput> {
+    let mut texts = Vec::new();
+    for message in draft
+        .messages
+        .iter()
+        .filter(|message| message.role != "source")
+    {
+        let Some(items) = message.content.as_array() else {
+            texts.push(TextOutput {
+                kind: "text".to_owned(),
+                text: text_of(&message.content),
+            });
+            continue;
+        };
+        for item in items {
+            let member = |name: &str| item.get(name).and_then(Value::as_str);
+            let kind = member("type").unwrap_or("text");
+            let text = match kind {
+                "tool_call" | "tool_result" => continue,
+                "text" => member("text").unwrap_or_default().to_owned(),
+                "thinking" => member("thinking").unwrap_or_default().to_owned(),
+                _ => text_of(item),
+            };
+            texts.push(TextOutput {
+                kind: kind.to_owned(),
+                text,
+            });
+        }
+    }
+    texts
+}
+
+fn text_of(value: &Value) -> String {
+    match value.as_str() {
+        Some(text) => text.to_owned(),
+        None => String::from_utf8_lossy(&rye_line(value)).into_owned(),
+    }
+}
+
+fn time_of(draft: &Draft) -> Option<String> {
+    let time = Timestamp::from_micros(draft.timestamp_ns? / 1000).ok()?;
+    Some(time.to_iso_seconds())
+}
+
+/// The beginning of a text, on one line.
+fn fold(text: &str) -> String {
+    let short: String = text.chars().take(FOLDED_CHARS).collect();
+    let more = if short.len() < text.len() { " …" } else { "" };
+    format!(
+        "{}{more}",
+        short.split_whitespace().collect::<Vec<_>>().join(" ")
+    )
+}
+
+/// The first lines of a text, and how many follow.
+fn fold_lines(text: &str) -> String {
+    let count = text.lines().count();
+    if count <= FOLDED_LINES {
+        return text.trim_end().to_owned();
+    }
+    let lines: Vec<&str> = text.lines().take(FOLDED_LINES).collect();
+    format!(
+        "{}\n… ({} more lines)",
+        lines.join("\n"),
+        count - FOLDED_LINES
+    )
+}
+
+fn json(
+    log: &ArchivedLog,
+    state: &LogState,
+    format: &'static str,
+    mapped: &Mapped,
+    turn: Option<u64>,
+    sessions: &Sessions,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let turns = (0..).zip(mapped.drafts.iter());
+    let turns = turns.filter(|(number, _)| turn.is_none_or(|turn| turn == *number));
+    out.json(&SessionOutput {
+        schema: "threadseal.session/1",
+        log: log.name.to_string(),
+        state: state.kind.name(),
+        state_text: &state.words,
+        project: log.facts.project.as_deref(),
+        source: log.facts.source.as_deref(),
+        format: Some(format),
+        sub_agents: sub_agents(log, sessions),
+        turns: turns
+            .map(|(number, draft)| turn_output(number, &draft))
+            .collect(),
+    });
+    Ok(())
+}
+
+fn turn_output(turn: u64, draft: &Draft) -> TurnOutput {
+    TurnOutput {
+        turn,
+        role: draft.role.as_str(),
+        time: time_of(draft),
+        model: draft.model.id.clone(),
+        texts: texts(draft),
+        calls: draft
+            .tool_calls
+            .iter()
+            .map(|call| CallOutput {
+                id: call.id.clone(),
+                name: call.name.clone(),
+                args: call.args.as_ref().map_or_else(String::new, text_of),
+            })
+            .collect(),
+        results: draft
+            .tool_results
+            .iter()
+            .map(|result| ResultOutput {
+                id: result.id.clone(),
+                ok: result.ok,
+                text: result.response.as_ref().map_or_else(String::new, text_of),
+            })
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_folded_and_name_what_is_left() {
+        assert_eq!(fold("a\n b"), "a b");
+        assert!(fold(&"x".repeat(200)).ends_with(" …"));
+        let text = "line\n".repeat(30);
+        assert!(fold_lines(&text).ends_with("(6 more lines)"));
+        assert_eq!(fold_lines("a\nb\n"), "a\nb");
+    }
+}

@@ -1,0 +1,459 @@
+//! `watch [PATH…]`: seals the sessions of agents, or the logs below folders, as they grow.
+//!
+//! ```text
+//! watch set ─► everything once ─► wait for changes and hooks ─► quiet for a moment ─► seal what changed ─┐
+//!                                      ▲                                                                 │
+//!                                      └────────────── and look at everything now and then ◄─────────────┘
+//! ```
+//! The watch is set before the first look, so that no change is lost between them. The periodic
+//! look finds changes that the system did not report (a full queue, a network disk), and folders that
+//! an agent made since. Sealing verifies first and never replaces a seal; each refusal is reported once.
+//!
+//! Without paths it is the watcher of the home: it listens for hooks, and holds what they ask for
+//! until it is sealed. There is one for each home.
+
+mod files;
+#[cfg(all(feature = "capture", unix))]
+mod server;
+
+use crate::context::Context;
+use crate::exit::{Exit, Failure, Outcome, complain};
+use crate::key_status;
+use crate::output::Out;
+use crate::passphrase::PassphraseArgs;
+use crate::render::clean::Clean;
+use clap::Args;
+use files::{Folder, Taken};
+use notify::{Event, RecursiveMode, Watcher as _};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+use threadseal_core::key::Signer as _;
+use threadseal_store::clock::{Clock as _, SystemClock};
+use threadseal_store::read::{Stamp, open_regular};
+use threadseal_store::sys::path_text;
+
+/// A log that was quiet for this long is sealed.
+const QUIET: Duration = Duration::from_millis(250);
+/// A log that is never quiet is sealed after this long.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+/// Longest wait for another process that seals the same log. The next look follows anyway.
+const SEAL_WAIT: Duration = Duration::from_secs(1);
+/// The interval of looks at all files, whatever the system reports.
+const LOOK_AT_ALL: Duration = Duration::from_secs(30);
+/// The same where the system reports nothing.
+const POLL: Duration = Duration::from_secs(1);
+/// How often a request to stop is looked for.
+const LOOK_FOR_STOP: Duration = Duration::from_millis(500);
+
+/// What `watch` takes.
+#[derive(Debug, Args)]
+pub(crate) struct WatchArgs {
+    /// Folders of logs [default: where the agents of this machine keep their sessions]
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Seal everything once, and end: for cron
+    #[arg(long)]
+    once: bool,
+    /// Name of the key that seals logs [default: self-observed]
+    #[arg(long, value_name = "NAME")]
+    key: Option<String>,
+    #[command(flatten)]
+    passphrase: PassphraseArgs,
+}
+
+#[derive(Serialize)]
+struct SealedOutput<'a> {
+    schema: &'static str,
+    path: &'a str,
+    /// Lines under the seal; `null` for a document.
+    lines: Option<u64>,
+    head: String,
+}
+
+#[derive(Serialize)]
+struct StartOutput<'a> {
+    schema: &'static str,
+    folders: Vec<FolderOutput<'a>>,
+}
+
+#[derive(Serialize)]
+struct FolderOutput<'a> {
+    agent: Option<&'a str>,
+    path: String,
+    /// Files that are sealed.
+    logs: u64,
+    /// Files that are no sessions and no logs.
+    passed_over: u64,
+}
+
+/// What ends a wait.
+enum Wake {
+    /// The system reports changes.
+    Changed(notify::Result<Event>),
+    /// A hook asks for a seal.
+    #[cfg(all(feature = "capture", unix))]
+    Request(server::Asked),
+}
+
+/// The state of the files so far.
+struct Watch<'a> {
+    args: &'a WatchArgs,
+    context: &'a Context,
+    /// The home after it was last opened again, if it was.
+    renewed: Option<Context>,
+    folders: Vec<Folder>,
+    sealer: files::Sealer,
+    /// The state of each file when it was last sealed, refused or passed over.
+    seen: BTreeMap<PathBuf, Stamp>,
+    /// The files that are no sessions and no logs.
+    passed_over: BTreeSet<PathBuf>,
+    /// The reported refusal of each file.
+    refused: BTreeMap<PathBuf, String>,
+    /// Seals so far.
+    seals: u64,
+    #[cfg(all(feature = "capture", unix))]
+    server: Option<server::Server>,
+}
+
+/// Seals until standard output is closed, the folder is gone, or a signal arrives.
+pub(crate) fn run(args: &WatchArgs, context: &Context, out: &mut Out) -> Outcome {
+    let (wake, wakes) = channel();
+    let mut watch = Watch {
+        args,
+        context,
+        renewed: None,
+        folders: files::folders(&args.paths, context)?,
+        sealer: files::Sealer::open(args.key.as_deref(), &args.passphrase, context)?,
+        seen: BTreeMap::new(),
+        passed_over: BTreeSet::new(),
+        refused: BTreeMap::new(),
+        seals: 0,
+        #[cfg(all(feature = "capture", unix))]
+        server: match args.paths.is_empty() && !args.once {
+            true => Some(server::Server::start(context, wake.clone())?),
+            false => None,
+        },
+    };
+    if args.once {
+        let all = watch.all()?;
+        watch.seal_all(&all, out);
+        watch.announce(out);
+        return Ok(match watch.refused.is_empty() {
+            true => Exit::Done,
+            false => Exit::Unconfirmed,
+        });
+    }
+    watch.keep_sealing(wake, &wakes, out)
+}
+
+impl Watch<'_> {
+    fn keep_sealing(
+        &mut self,
+        wake: Sender<Wake>,
+        wakes: &Receiver<Wake>,
+        out: &mut Out,
+    ) -> Outcome {
+        let stop = files::stop_flag()?;
+        let mut watcher = notify::recommended_watcher(move |event| {
+            // Where the receiver is gone, the command ends.
+            let _ = wake.send(Wake::Changed(event));
+        })
+        .map_err(|error| Failure::new(format!("cannot watch: {error}")))?;
+        let mut watched = BTreeSet::new();
+        let mut polls = self.watch_folders(&mut watcher, &mut watched);
+        let mut changed = Changed::of(self.all()?);
+        let mut is_first = true;
+        let mut looked = Some(SystemClock.elapsed());
+        loop {
+            // The key may end while this runs.
+            key_status::refuse(self.sealer.signer().public_key(), self.context())?;
+            self.seal_all(&changed.paths, out);
+            #[cfg(all(feature = "capture", unix))]
+            self.answer(std::mem::take(&mut changed.asked), out);
+            if std::mem::take(&mut is_first) {
+                self.announce(out);
+                #[cfg(all(feature = "capture", unix))]
+                self.take_up_requests(out);
+            }
+            #[cfg(all(feature = "capture", unix))]
+            self.report_state(polls);
+            if !out.flush() {
+                return Ok(Exit::NoVerdict);
+            }
+            let every = if polls { POLL } else { LOOK_AT_ALL };
+            changed = loop {
+                if stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    return Ok(Exit::Done);
+                }
+                let now = SystemClock.elapsed();
+                if looked.is_none_or(|looked| now.saturating_sub(looked) >= every) {
+                    looked = Some(now);
+                    polls = self.watch_folders(&mut watcher, &mut watched);
+                    break Changed::of(self.all()?);
+                }
+                if let Some((changed, is_complete)) = gather(wakes) {
+                    looked = looked.filter(|_| is_complete);
+                    break changed;
+                }
+            };
+        }
+    }
+
+    /// Watches the folders that are there and not watched yet. True if the system cannot report
+    /// changes of all of them.
+    fn watch_folders(
+        &self,
+        watcher: &mut notify::RecommendedWatcher,
+        watched: &mut BTreeSet<PathBuf>,
+    ) -> bool {
+        let mut polls = false;
+        for folder in &self.folders {
+            if watched.contains(&folder.path) || !folder.path.is_dir() {
+                continue;
+            }
+            match watcher.watch(&folder.path, RecursiveMode::Recursive) {
+                Ok(()) => drop(watched.insert(folder.path.clone())),
+                Err(error) => {
+                    polls = true;
+                    let path = path_text(&folder.path);
+                    let (path, error) = (Clean(&path), error.to_string());
+                    self.context.warn_once(&format!(
+                        "the system reports no changes in {path} ({}); looking at it each second",
+                        Clean(&error)
+                    ));
+                }
+            }
+        }
+        polls
+    }
+
+    /// All files of the folders.
+    fn all(&self) -> Result<BTreeSet<PathBuf>, Failure> {
+        let mut all = BTreeSet::new();
+        for folder in &self.folders {
+            if !folder.path.exists() {
+                // An agent makes its folder with its first session.
+                if folder.agent.is_some() {
+                    continue;
+                }
+                return Err(Failure::new("the folder no longer exists").about(&folder.path));
+            }
+            all.extend(folder.files());
+        }
+        Ok(all)
+    }
+
+    /// Seals what changed, the files of the newest change first; then writes their heads into the
+    /// log of the home.
+    fn seal_all(&mut self, paths: &BTreeSet<PathBuf>, out: &mut Out) {
+        let changed_at = |path: &&PathBuf| {
+            std::fs::metadata(path)
+                .and_then(|found| found.modified())
+                .ok()
+        };
+        let mut paths: Vec<&PathBuf> = paths.iter().collect();
+        paths.sort_by_cached_key(|path| std::cmp::Reverse(changed_at(path)));
+        let mut any = false;
+        for path in paths {
+            any |= self.look_at(path, out);
+        }
+        if any {
+            self.context().settle_log();
+        }
+    }
+
+    /// Seals a file if it changed since the last look; true if that made a seal.
+    fn look_at(&mut self, path: &Path, out: &mut Out) -> bool {
+        match self.seal(path) {
+            Ok(Taken::Sealed(head, lines)) => {
+                self.settle(path);
+                self.seals += 1;
+                let path = path_text(path);
+                if self.context.json {
+                    out.json(&SealedOutput {
+                        schema: "threadseal.sealed/1",
+                        path: &path,
+                        lines,
+                        head: head.to_string(),
+                    });
+                } else if !self.context.quiet {
+                    let lines = lines.map_or_else(String::new, |lines| format!("{lines} lines, "));
+                    out.line(format_args!("sealed  {}  {lines}head {head}", Clean(&path)));
+                }
+                return true;
+            }
+            Ok(Taken::Unchanged) => self.settle(path),
+            Ok(Taken::PassedOver) => {}
+            Err(failure) => {
+                let message = failure.to_string();
+                if self.refused.get(path) != Some(&message) {
+                    complain(&message);
+                    #[cfg(all(feature = "capture", unix))]
+                    self.note_trouble(path, Some(&message));
+                    self.refused.insert(path.to_owned(), message);
+                }
+            }
+        }
+        false
+    }
+
+    /// Notes that a file is sealed.
+    fn settle(&mut self, path: &Path) {
+        self.refused.remove(path);
+        #[cfg(all(feature = "capture", unix))]
+        self.note_trouble(path, None);
+    }
+
+    fn seal(&mut self, path: &Path) -> Result<Taken, Failure> {
+        let Ok(file) = open_regular(&*self.sealer.host().fs, path) else {
+            // It disappeared between the change and the look: `verify` will report its seals as
+            // orphaned.
+            return Ok(Taken::PassedOver);
+        };
+        if self.seen.get(path) == Some(&file.stamp()) {
+            return Ok(Taken::PassedOver);
+        }
+        self.seen.insert(path.to_owned(), file.stamp());
+        let Some(kind) = self.sealer.kind(&file, &self.folders)? else {
+            self.passed_over.insert(path.to_owned());
+            return Ok(Taken::PassedOver);
+        };
+        self.passed_over.remove(path);
+        let sealed = self.sealer.seal(path, &kind, self.context());
+        if sealed.is_ok() {
+            return sealed;
+        }
+        // The home may have another log since (`log restart`): the previous one accepts no entries
+        // any more.
+        let context = self.context.anew();
+        self.sealer.renew(&context)?;
+        self.renewed = Some(context);
+        self.sealer.seal(path, &kind, self.context())
+    }
+
+    /// Says which folders are watched, and how many of their files are taken.
+    fn announce(&self, out: &mut Out) {
+        let folders = self.folders.iter().filter(|folder| folder.path.exists());
+        let counted = folders.map(|folder| {
+            let files = self.seen.keys().filter(|path| folder.holds(path));
+            let (passed, logs): (Vec<_>, Vec<_>) =
+                files.partition(|path| self.passed_over.contains(*path));
+            FolderOutput {
+                agent: folder.agent_name(),
+                path: path_text(&folder.path),
+                logs: logs.len() as u64,
+                passed_over: passed.len() as u64,
+            }
+        });
+        let folders: Vec<_> = counted.collect();
+        if self.context.json {
+            let schema = "threadseal.watching/1";
+            return out.json(&StartOutput { schema, folders });
+        }
+        if self.context.quiet {
+            return;
+        }
+        let total: u64 = folders.iter().map(|folder| folder.logs).sum();
+        let verb = if self.args.once {
+            "looked at"
+        } else {
+            "watching"
+        };
+        let refused = match self.refused.len() {
+            0 => String::new(),
+            count => format!(", {count} refused"),
+        };
+        out.line(format_args!(
+            "{verb} {} folders: {total} logs{refused}",
+            folders.len()
+        ));
+        for FolderOutput {
+            agent,
+            path,
+            logs,
+            passed_over,
+        } in &folders
+        {
+            let agent = agent.unwrap_or("-");
+            out.line(format_args!(
+                "  {agent:<14}  {}  {logs} logs, {passed_over} other files passed over",
+                Clean(path)
+            ));
+        }
+    }
+
+    fn context(&self) -> &Context {
+        self.renewed.as_ref().unwrap_or(self.context)
+    }
+}
+
+/// What changed since the last work.
+#[derive(Default)]
+struct Changed {
+    paths: BTreeSet<PathBuf>,
+    #[cfg(all(feature = "capture", unix))]
+    asked: Vec<server::Asked>,
+}
+
+impl Changed {
+    fn of(paths: BTreeSet<PathBuf>) -> Self {
+        Self {
+            paths,
+            ..Self::default()
+        }
+    }
+
+    /// Takes what woke the watch. False if the system lost events.
+    fn take(&mut self, wake: Wake) -> bool {
+        match wake {
+            Wake::Changed(Ok(event)) => {
+                for path in &event.paths {
+                    // Files may have been made in a new folder before it was watched.
+                    match path.is_dir() {
+                        true => self.paths.extend(files::below(path)),
+                        false => drop(self.paths.insert(path.clone())),
+                    }
+                }
+                !event.need_rescan()
+            }
+            Wake::Changed(Err(_)) => false,
+            #[cfg(all(feature = "capture", unix))]
+            Wake::Request(asked) => {
+                self.asked.push(asked);
+                true
+            }
+        }
+    }
+
+    /// Does a hook wait for it?
+    fn is_urgent(&self) -> bool {
+        #[cfg(all(feature = "capture", unix))]
+        return !self.asked.is_empty();
+        #[cfg(not(all(feature = "capture", unix)))]
+        return false;
+    }
+}
+
+/// Waits for a change, and then until none follows for a moment; false if the system lost events, so
+/// that all files are due. `None` if nothing changed.
+fn gather(wakes: &Receiver<Wake>) -> Option<(Changed, bool)> {
+    let mut changed = Changed::default();
+    let first = wakes.recv_timeout(LOOK_FOR_STOP).ok()?;
+    let mut is_complete = changed.take(first);
+    let began = SystemClock.elapsed();
+    while is_complete && SystemClock.elapsed().saturating_sub(began) < LONGEST_WAIT {
+        let quiet = if changed.is_urgent() {
+            Duration::ZERO
+        } else {
+            QUIET
+        };
+        match wakes.recv_timeout(quiet) {
+            Ok(wake) => is_complete = changed.take(wake),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    Some((changed, is_complete))
+}

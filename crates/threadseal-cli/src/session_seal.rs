@@ -1,0 +1,210 @@
+//! Seals the file of a session as its agent writes it: lines that are appended, or a document that is
+//! written anew.
+//!
+//! ```text
+//! Appends    FILE.seal gets a seal over the new lines     ─┐
+//! Rewrites   FILE.seal becomes the seal of the next version ─┴─► the new bytes are archived
+//! ```
+
+use crate::cmd::seal::{SealArgs, Versions};
+use crate::context::Context;
+use crate::exit::Failure;
+use crate::keyring::Keyring;
+use crate::passphrase::PassphraseArgs;
+use crate::sessions::{self, Unlock};
+use std::path::Path;
+use std::time::Duration;
+use threadseal_capture::AgentFolder;
+use threadseal_capture::archive::{Archive, Kept, SealedLog};
+use threadseal_capture::session::{Growth, MAX_IDENTIFY_BYTES, SessionFile, identify};
+use threadseal_core::error::Error;
+use threadseal_core::key::{KeyUsage, LocalSigner};
+use threadseal_core::limits::MAX_DOCUMENT_BYTES;
+use threadseal_core::record::Head;
+use threadseal_core::trust::Trust;
+use threadseal_formats::document::{
+    DocumentKind, MAX_BESIDE_BYTES, Options, is_beside, verify_beside,
+};
+use threadseal_formats::transcript::observed;
+use threadseal_store::host::Host;
+use threadseal_store::observer::{self, seal_path};
+use threadseal_store::read::{RegularFile, Source as _, open_regular, read_small};
+
+/// Seals files of sessions for one home.
+pub(crate) struct SessionSealer {
+    host: Host,
+    signer: LocalSigner,
+    /// Or why it cannot be opened: a log is sealed all the same.
+    archive: Result<Archive, String>,
+    args: SealArgs,
+    wait: Duration,
+}
+
+/// The result for one file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SessionSealed {
+    /// A new seal: its head, and the lines of a log under it.
+    Added(Head, Option<u64>),
+    /// All of it was sealed already.
+    Unchanged,
+    /// There is no whole line yet.
+    Nothing,
+}
+
+impl SessionSealer {
+    /// A sealer with the key `key`, or else the home's own for logs. It waits up to `wait` for
+    /// another process that seals the same file.
+    ///
+    /// # Errors
+    /// When there is no home, or no such key.
+    pub(crate) fn open(
+        key: Option<&str>,
+        passphrase: &PassphraseArgs,
+        wait: Duration,
+        context: &Context,
+    ) -> Result<Self, Failure> {
+        let home = context.existing_home()?;
+        let keyring = Keyring::of(&home);
+        Ok(Self {
+            archive: sessions::archive(&home, Unlock::Ask(passphrase), context)
+                .map_err(|failure| failure.to_string()),
+            host: context.host()?,
+            signer: keyring.signer(key, KeyUsage::Observed, passphrase, context)?,
+            args: SealArgs::of_sessions(passphrase.clone()),
+            wait,
+        })
+    }
+
+    /// The host that is sealed for.
+    pub(crate) fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// Opens the home anew: it may have another log since.
+    ///
+    /// # Errors
+    /// As [`SessionSealer::open`].
+    pub(crate) fn renew(&mut self, context: &Context) -> Result<(), Failure> {
+        self.host = context.host()?;
+        Ok(())
+    }
+
+    /// The key that seals logs.
+    pub(crate) fn signer(&self) -> &LocalSigner {
+        &self.signer
+    }
+
+    /// Seals the present content of the file at `path`, and archives it.
+    ///
+    /// # Errors
+    /// When it differs from its seals, another key made them, or the system fails.
+    pub(crate) fn seal(
+        &self,
+        path: &Path,
+        session: &SessionFile,
+        context: &Context,
+    ) -> Result<SessionSealed, Failure> {
+        let sealed = self.seal_lines(path, session.growth, context)?;
+        if sealed != SessionSealed::Nothing {
+            self.keep(path, session, false)?;
+        }
+        Ok(sealed)
+    }
+
+    /// Archives what is sealed of a file; with `recall` also if its session was forgotten.
+    ///
+    /// # Errors
+    /// When the archive refuses it, or the system fails.
+    pub(crate) fn keep(
+        &self,
+        path: &Path,
+        session: &SessionFile,
+        recall: bool,
+    ) -> Result<Option<Kept>, Error> {
+        let seals = observer::read_seal_file(&self.host, &seal_path(path))?.unwrap_or_default();
+        if is_beside(&seals) {
+            let seals = read_small(&*self.host.fs, &seal_path(path), MAX_BESIDE_BYTES)?;
+            return self.keep_version(path, session, &seals, recall);
+        }
+        let read = observed::parse(&seals).ok();
+        let last = read.and_then(|read| Some((read.last()?.head, read.sealed_bytes)));
+        let Some((head, end)) = last else {
+            return Ok(None);
+        };
+        let end = usize::try_from(end).unwrap_or(usize::MAX);
+        let sealed = SealedLog {
+            path,
+            head,
+            seals: seals.get(..end).unwrap_or_default(),
+            recall,
+        };
+        self.archive()?.keep(session, &sealed).map(Some)
+    }
+
+    fn archive(&self) -> Result<&Archive, Error> {
+        let opened = self.archive.as_ref();
+        opened.map_err(|why| Error::refused(format!("it is sealed, but not archived: {why}")))
+    }
+
+    /// Archives a version of a document.
+    fn keep_version(
+        &self,
+        path: &Path,
+        session: &SessionFile,
+        seals: &[u8],
+        recall: bool,
+    ) -> Result<Option<Kept>, Error> {
+        let bytes = open_regular(&*self.host.fs, path)?.read_whole(MAX_DOCUMENT_BYTES)?;
+        let trust = Trust::default();
+        let options = Options::new(DocumentKind::Json, &trust, self.host.clock.now()?);
+        let Some(head) = verify_beside(&bytes, seals, &options).report.head else {
+            return Ok(None);
+        };
+        let sealed = SealedLog {
+            path,
+            head,
+            seals,
+            recall,
+        };
+        self.archive()?.keep(session, &sealed).map(Some)
+    }
+
+    /// Seals a file that no session is archived from.
+    ///
+    /// # Errors
+    /// As [`SessionSealer::seal`].
+    pub(crate) fn seal_lines(
+        &self,
+        path: &Path,
+        growth: Growth,
+        context: &Context,
+    ) -> Result<SessionSealed, Failure> {
+        if growth == Growth::Rewrites {
+            let sealed = Versions::of(&self.args, &self.host, context)?.seal(path)?;
+            return Ok(match sealed {
+                Some(head) => SessionSealed::Added(head, None),
+                None => SessionSealed::Unchanged,
+            });
+        }
+        let sealed = observer::seal(&self.host, path, false, self.wait, &self.signer, &|_| {})?;
+        Ok(match sealed {
+            observer::Sealed::Added(seal) => SessionSealed::Added(seal.head, Some(seal.lines)),
+            observer::Sealed::Unchanged => SessionSealed::Unchanged,
+            observer::Sealed::Nothing => SessionSealed::Nothing,
+        })
+    }
+}
+
+/// The session that a file is of, by its content.
+///
+/// # Errors
+/// When the file cannot be read.
+pub(crate) fn session_of(
+    file: &RegularFile,
+    folders: &[AgentFolder],
+) -> Result<Option<SessionFile>, Error> {
+    let mut head = Vec::new();
+    file.range(0, MAX_IDENTIFY_BYTES as u64)
+        .next_chunk(&mut head)?;
+    Ok(identify(file.path(), &head, folders))
+}

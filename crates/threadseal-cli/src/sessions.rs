@@ -1,0 +1,378 @@
+//! The sessions of this home for commands: archive and index, opened; ids, states, turns.
+//!
+//! ```text
+//! claude-code:3f9c…   3f9c   3f9c/agent-a7   3f9c#12     ─► Named { session, subagent, turn }
+//! ```
+
+use crate::context::Context;
+use crate::exit::Failure;
+use crate::passphrase::PassphraseArgs;
+use crate::verifying;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use threadseal_capture::archive::{Archive, ArchiveFs, ArchivedLog, Effects, LogName, Secret};
+use threadseal_capture::index::Index;
+use threadseal_capture::session::{self, Found, SessionId, SessionPrefix};
+use threadseal_capture::state::{self, LogState};
+use threadseal_core::digest::Digest;
+use threadseal_core::key::PrivateKey;
+use threadseal_core::record::parse_decimal;
+use threadseal_store::atomic::{self, PRIVATE_FILE};
+use threadseal_store::clock::SystemClock;
+use threadseal_store::home::Home;
+use threadseal_store::owned_files::read_private_key_file;
+use threadseal_store::random;
+use threadseal_store::read::{RegularFile, open_regular};
+use threadseal_verify::verifier::Verifier;
+use zeroize::Zeroizing;
+
+/// Candidates that are shown for an ambiguous prefix.
+const MAX_CANDIDATES: usize = 10;
+/// Microseconds of a day: no state is older.
+const DAY: u64 = 86_400_000_000;
+/// The first byte of the seed in igor's form of a key.
+const SEED: std::ops::Range<usize> = 4..36;
+
+/// Archive and index of a home.
+pub(crate) struct Sessions {
+    pub(crate) home: Home,
+    pub(crate) archive: Archive,
+    pub(crate) index: Index,
+}
+
+/// Whether a passphrase is asked for.
+#[derive(Clone, Copy)]
+pub(crate) enum Unlock<'a> {
+    /// If the archive's key has one.
+    Ask(&'a PassphraseArgs),
+    /// Never: content of an archive with a passphrase stays closed.
+    Never,
+}
+
+/// What a person called a session, a log of it or a turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Named {
+    pub(crate) session: String,
+    pub(crate) sub_agent: Option<String>,
+    pub(crate) turn: Option<u64>,
+}
+
+impl Named {
+    pub(crate) fn parse(text: &str) -> Self {
+        let (name, turn) = match text.rsplit_once('#') {
+            Some((name, turn)) if parse_decimal(turn).is_some() => (name, parse_decimal(turn)),
+            _ => (text, None),
+        };
+        let (session, sub_agent) = match name.split_once('/') {
+            Some((session, sub_agent)) => (session, Some(sub_agent.to_owned())),
+            None => (name, None),
+        };
+        Self {
+            session: session.to_owned(),
+            sub_agent,
+            turn,
+        }
+    }
+}
+
+impl Sessions {
+    /// The archive and the index of the home, brought up to date.
+    ///
+    /// # Errors
+    /// When there is no home, or one of them cannot be read.
+    pub(crate) fn open(unlock: Unlock<'_>, context: &Context) -> Result<Self, Failure> {
+        let home = context.existing_home()?;
+        let archive = archive(&home, unlock, context)?;
+        let mut index = Index::open(&*context.fs, home.path())?;
+        index.refresh(&archive)?;
+        Ok(Self {
+            home,
+            archive,
+            index,
+        })
+    }
+
+    /// The session whose id begins with `text`.
+    ///
+    /// # Errors
+    /// When there is none, or several.
+    pub(crate) fn find(&self, text: &str) -> Result<SessionId, Failure> {
+        find(&self.archive, text)?.ok_or_else(|| none(text))
+    }
+
+    /// The log that `named` is.
+    ///
+    /// # Errors
+    /// When there is none; a forgotten session is named as such.
+    pub(crate) fn log(&self, named: &Named) -> Result<ArchivedLog, Failure> {
+        let id = self.find(&named.session)?;
+        log_of(&self.archive, &id, named.sub_agent.as_deref())
+    }
+
+    /// The state of the log called `name`, whose source is `source`: the kept one if nothing that it
+    /// was made on has changed since. Without a stamp of its journal it is made anew.
+    ///
+    /// # Errors
+    /// When the index or the archive fails.
+    pub(crate) fn state(
+        &self,
+        name: &LogName,
+        source: Option<&Path>,
+        stamp: Option<&str>,
+        judge: &Judge,
+    ) -> Result<LogState, Failure> {
+        let verifier = &judge.verifier;
+        let fs = &*verifier.host().fs;
+        let basis = stamp.map(|stamp| state::basis(source, stamp, &judge.trust, fs));
+        if let Some(basis) = &basis
+            && let Some(kept) = self.index.state(name, basis)?
+            && let Some(state) = LogState::read(&kept)
+        {
+            return Ok(state);
+        }
+        let log = self.archive.log(name)?;
+        let state = LogState::of(&log, &self.archive, verifier);
+        if let Some(basis) = &basis {
+            self.index.keep_state(name, basis, &state.write())?;
+        }
+        Ok(state)
+    }
+}
+
+/// A verifier, and what distinguishes its trust from another one.
+pub(crate) struct Judge {
+    pub(crate) verifier: Verifier,
+    trust: String,
+}
+
+impl Judge {
+    /// By the trust of the home.
+    ///
+    /// # Errors
+    /// When the home must not be trusted.
+    pub(crate) fn of_home(home: &Home, context: &Context) -> Result<Self, Failure> {
+        let trust = home.read_trust()?.unwrap_or_default();
+        let day = context.now()?.as_micros() / DAY;
+        Ok(Self {
+            verifier: verifying::verifier_of_home(context)?,
+            trust: format!("{} {day}", &Digest::of(&trust).to_hex()[..16]),
+        })
+    }
+}
+
+/// The archive of the home.
+///
+/// # Errors
+/// When it or its key cannot be read.
+pub(crate) fn archive(
+    home: &Home,
+    unlock: Unlock<'_>,
+    context: &Context,
+) -> Result<Archive, Failure> {
+    let closed = Archive::open(effects(context), home.path(), None)?;
+    if !closed.settings().encrypted {
+        return Ok(closed);
+    }
+    let secret = secret(home, unlock, context)?;
+    Ok(Archive::open(effects(context), home.path(), secret)?)
+}
+
+fn effects(context: &Context) -> Effects {
+    Effects {
+        fs: Arc::clone(&context.fs),
+        clock: Arc::new(SystemClock),
+        random: Arc::new(context.random),
+    }
+}
+
+/// The key of an encrypted archive; `None` if its passphrase must not be asked for.
+fn secret(home: &Home, unlock: Unlock<'_>, context: &Context) -> Result<Option<Secret>, Failure> {
+    let bytes = Zeroizing::new(read_private_key_file(&*context.fs, &secret_place(home))?);
+    let pem = String::from_utf8_lossy(&bytes);
+    let key = match (PrivateKey::is_encrypted_pem(&pem), unlock) {
+        (false, _) => PrivateKey::from_pem(&pem)?,
+        (true, Unlock::Never) => return Ok(None),
+        (true, Unlock::Ask(passphrase)) => {
+            let passphrase = passphrase.for_existing_key("the archive")?;
+            PrivateKey::from_encrypted_pem(&pem, passphrase.as_bytes())?
+        }
+    };
+    Ok(Some(secret_of(&key)))
+}
+
+fn secret_of(key: &PrivateKey) -> Secret {
+    let both = key.to_igor_identity();
+    let mut seed = Zeroizing::new([0; 32]);
+    seed.copy_from_slice(&both[SEED]);
+    Secret::from_seed(&seed)
+}
+
+/// The place of the key of an encrypted archive.
+fn secret_place(home: &Home) -> PathBuf {
+    home.path().join("keys").join("archive.secret")
+}
+
+/// Makes the key of an archive that is to be encrypted, or reads the one that is there.
+///
+/// # Errors
+/// When it cannot be made.
+pub(crate) fn new_secret(
+    home: &Home,
+    passphrase: &PassphraseArgs,
+    context: &Context,
+) -> Result<Secret, Failure> {
+    let place = secret_place(home);
+    if context.fs.symlink_metadata(&place).is_ok() {
+        let found = secret(home, Unlock::Ask(passphrase), context)?;
+        return found.ok_or_else(|| Failure::new("the archive's key cannot be read"));
+    }
+    let seed = Zeroizing::new(random::array::<32>(&context.random)?);
+    let key = PrivateKey::from_seed(*seed);
+    let pem = match passphrase.for_new_key()? {
+        None => key.to_pem(),
+        Some(words) => {
+            let (salt, iv) = (
+                random::array(&context.random)?,
+                random::array(&context.random)?,
+            );
+            key.to_encrypted_pem(words.as_bytes(), salt, iv)?
+        }
+    };
+    atomic::create_new(&*context.fs, &place, pem.as_bytes(), PRIVATE_FILE)?;
+    Ok(secret_of(&key))
+}
+
+/// The session whose id begins with `text`, also a forgotten one; `None` if there is none.
+///
+/// # Errors
+/// When there are several.
+pub(crate) fn find(archive: &Archive, text: &str) -> Result<Option<SessionId>, Failure> {
+    let Ok(prefix) = text.parse::<SessionPrefix>() else {
+        return Ok(None);
+    };
+    let mut all = archive.sessions()?;
+    let forgotten = archive.forgotten()?;
+    all.extend(forgotten.into_iter().map(|gone| gone.session));
+    all.sort();
+    all.dedup();
+    match session::find(&prefix, all, |id| id) {
+        Found::None => Ok(None),
+        Found::One(id) => Ok(Some(id)),
+        Found::Many(many) => {
+            let shown: Vec<String> = many
+                .iter()
+                .take(MAX_CANDIDATES)
+                .map(ToString::to_string)
+                .collect();
+            let more = match many.len().saturating_sub(MAX_CANDIDATES) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            Err(Failure::new(format!(
+                "{text} is the beginning of several ids: {}{more}",
+                shown.join(", ")
+            )))
+        }
+    }
+}
+
+/// One log of a session.
+///
+/// # Errors
+/// When it is not archived.
+pub(crate) fn log_of(
+    archive: &Archive,
+    id: &SessionId,
+    sub_agent: Option<&str>,
+) -> Result<ArchivedLog, Failure> {
+    let logs = archive.session(id)?;
+    if let (true, Some(gone)) = (logs.is_empty(), forgotten(archive, id)?) {
+        return Err(Failure::new(format!("{id}: {gone}")));
+    }
+    let is_it = |log: &&ArchivedLog| match (sub_agent, &log.name.sub_agent) {
+        (None, None) => true,
+        (Some(named), Some(name)) => name == named || name.strip_prefix("agent-") == Some(named),
+        _ => false,
+    };
+    if let Some(found) = logs.iter().find(is_it) {
+        return Ok(found.clone());
+    }
+    let names: Vec<String> = logs.iter().map(|log| log.name.to_string()).collect();
+    Err(Failure::new(format!(
+        "{id} has no such log; it has {}",
+        names.join(", ")
+    )))
+}
+
+/// The words about a forgotten session.
+///
+/// # Errors
+/// When the tombstones cannot be read.
+pub(crate) fn forgotten(archive: &Archive, id: &SessionId) -> Result<Option<String>, Failure> {
+    let all = archive.forgotten()?;
+    let found = all.iter().find(|gone| gone.session == *id);
+    Ok(found.map(threadseal_capture::archive::Forgotten::words))
+}
+
+/// The session that an argument names, if it is no path, no address, and a home has such a session.
+///
+/// # Errors
+/// When several sessions begin so, or the archive cannot be read.
+pub(crate) fn named(argument: &Path, context: &Context) -> Result<Option<Named>, Failure> {
+    let text = argument.to_str().unwrap_or_default();
+    if text.is_empty() || text == "-" || context.fs.symlink_metadata(argument).is_ok() {
+        return Ok(None);
+    }
+    let named = Named::parse(text);
+    let Some(home) = context.home_where_named()? else {
+        return Ok(None);
+    };
+    let archive = Archive::open(effects(context), home.path(), None)?;
+    Ok(find(&archive, &named.session)?.map(|_| named))
+}
+
+/// The failure about a name that no session has.
+pub(crate) fn none(text: &str) -> Failure {
+    Failure::new(format!(
+        "no session begins with {text}, and there is no such file; hint: threadseal list"
+    ))
+}
+
+/// The archived log that an argument names, as a file; `None` if [`named`] finds no session.
+///
+/// # Errors
+/// As [`named`]; or when the log is not archived.
+pub(crate) fn file_of(argument: &Path, context: &Context) -> Result<Option<RegularFile>, Failure> {
+    let Some(name) = named(argument, context)? else {
+        return Ok(None);
+    };
+    let sessions = Sessions::open(Unlock::Ask(&PassphraseArgs::default()), context)?;
+    let log = sessions.log(&name)?;
+    let Some(newest) = log.newest() else {
+        return Ok(None);
+    };
+    let mut fs = ArchiveFs::new(&sessions.archive);
+    let mounted = fs.mount(&log, newest, &newest.last());
+    Ok(Some(open_regular(&fs, &mounted.log)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_has_a_session_a_sub_agent_and_a_turn() {
+        let named = |session: &str, sub_agent: Option<&str>, turn| Named {
+            session: session.to_owned(),
+            sub_agent: sub_agent.map(str::to_owned),
+            turn,
+        };
+        assert_eq!(Named::parse("3f9c"), named("3f9c", None, None));
+        assert_eq!(Named::parse("3f9c#12"), named("3f9c", None, Some(12)));
+        assert_eq!(
+            Named::parse("codex:3f/a7#0"),
+            named("codex:3f", Some("a7"), Some(0))
+        );
+        assert_eq!(Named::parse("3f#x"), named("3f#x", None, None));
+    }
+}
