@@ -114,6 +114,7 @@ impl Session {
             ("keep", "keep"),
             ("tail", "tail"),
             ("query_source", "querySource"),
+            ("digest", "requestDigest"),
         ] {
             turn.turn.source.set_some(ours, root.take_of(theirs));
         }

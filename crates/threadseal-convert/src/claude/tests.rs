@@ -281,3 +281,50 @@ fn hostile_sessions_are_accounted_for() {
         mapped.into_turns().unwrap();
     }
 }
+
+#[test]
+fn titles_and_requests_are_turns_and_the_state_of_the_program_is_not() {
+    let lines = [
+        r#"{"type":"user","uuid":"u1","parentUuid":null,"sessionId":"s","timestamp":"2026-01-01T00:00:00Z","rowSource":"local","message":{"role":"user","content":"List it"}}"#,
+        r#"{"type":"attachment","uuid":"t1","parentUuid":"u1","sessionId":"s","attachment":{"type":"model"},"rendered":[{"content":"<reminder/>"}],"renderedRole":"system"}"#,
+        r#"{"type":"api-request-shape","sessionId":"s","shapeHash":"h","shape":{"system":[{"type":"text","text":"Be good."}],"tools":[{"name":"Bash"}]}}"#,
+        r#"{"type":"api-request-shape","sessionId":"s","shapeHash":"h","shape":{"system":[{"type":"text","text":"Be good."}],"tools":[{"name":"Bash"}]}}"#,
+        r#"{"type":"api-request-blob","sessionId":"s","hash":"b1","message":{"role":"user","content":[{"type":"text","text":"<reminder/>"},{"type":"text","text":"List it"},{"type":"text","text":"Only here."}]}}"#,
+        r#"{"type":"api-request","sessionId":"s","id":"r1","shapeHash":"h","params":{"max_tokens":9},"keep":0,"tail":["b1"],"requestDigest":"d"}"#,
+        r#"{"type":"assistant","uuid":"a1","parentUuid":"u1","sessionId":"s","timestamp":"2026-01-01T00:00:01Z","requestRef":"r1","madeBy":"model","message":{"id":"m1","role":"assistant","content":[{"type":"tool_use","id":"c1","name":"Bash","input":{}}],"usage":{"input_tokens":1,"output_tokens":2}}}"#,
+        r#"{"type":"user","uuid":"u2","parentUuid":"a1","sessionId":"s","timestamp":"2026-01-01T00:00:02Z","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"a"}]}}"#,
+        r#"{"type":"api-request-blob","sessionId":"s","hash":"b2","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"a and a reminder"}]}}"#,
+        r#"{"type":"ai-title","aiTitle":"Lists","sessionId":"s"}"#,
+        r#"{"type":"custom-title","customTitle":"Lists","sessionId":"s"}"#,
+        r#"{"type":"mode","mode":"normal","sessionId":"s"}"#,
+        r#"{"type":"cost-state","totalCostUSD":1,"sessionId":"s"}"#,
+        r#"{"type":"tools-used","tools":["Bash"],"sessionId":"s"}"#,
+        r#"{"type":"pr-link","prNumber":7,"sessionId":"s"}"#,
+    ];
+    let mapped = detected(NAME, lines.join("\n"));
+    assert_eq!(
+        roles(&mapped),
+        "user system system system system assistant tool system system"
+    );
+    assert_eq!(calls(&mapped), (1, 1), "blobs have no calls of their own");
+    assert_eq!(mapped.account.unmapped_lines(), 0);
+    assert_eq!(mapped.account.lost_bytes(), 0, "{:?}", dropped(&mapped));
+    let turns = mapped.turns();
+    assert_eq!(kinds(&turns[1]), ["attachment", "text"]);
+    assert_eq!(kinds(&turns[2]), ["text", "part"]);
+    assert_eq!(
+        kinds(&turns[3]),
+        ["text"],
+        "only what the conversation lacks"
+    );
+    assert_eq!(word(&turns[4], "id"), Some("r1"));
+    assert_eq!(word(&turns[5], "request_ref"), Some("r1"));
+    assert_eq!(
+        dropped_at(&mapped, "/message/content/0"),
+        ["duplicate 5", "view 9"]
+    );
+    assert_eq!(
+        dropped_at(&mapped, ""),
+        ["duplicate 4, 11", "metadata 12-14"]
+    );
+}
