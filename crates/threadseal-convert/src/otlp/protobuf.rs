@@ -161,7 +161,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Value, Error> {
 fn kind_of(bytes: &[u8]) -> Option<Table> {
     for resource in messages(bytes, 1) {
         for scope in messages(resource, 2) {
-            for record in messages(scope, 2) {
+            if let Some(record) = messages(scope, 2).next() {
                 let first = Fields(record).next()?.ok()?;
                 return match (first.number, first.payload) {
                     (1, Payload::Bytes(id)) if id.len() == 16 => Some(TRACES),
