@@ -19,7 +19,9 @@ if [ ! -f "$agents/complete" ]; then
     rm -rf "$agents"
     mkdir -p "$agents"
     cp "$here/package.json" "$here/package-lock.json" "$agents/"
-    (cd "$agents" && npm ci --silent --no-fund --no-audit --ignore-scripts)
+    # Two agents put their program in place by scripts. `npm ci` would refuse: the lock file lacks packages
+    # of other systems.
+    (cd "$agents" && npm install --silent --no-fund --no-audit)
     touch "$agents/complete"
 fi
 
