@@ -169,7 +169,8 @@ impl Stream {
             same,
             chunks: self.chunks[same..]
                 .iter()
-                .map(|piece| piece.line())
+                .copied()
+                .map(Piece::line)
                 .collect(),
             tail: self.tail.map(Piece::line),
         }

@@ -189,7 +189,8 @@ pub fn ask(_home: &Path, _ask: &Ask, _limit: Duration) -> io::Result<Answer> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::io::Write as _;

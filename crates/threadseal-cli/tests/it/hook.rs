@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 use std::io::Read as _;
-use std::time::Instant;
+use threadseal_store::clock::{Clock as _, SystemClock};
 
 /// A session as Claude Code writes it, with `turns` lines.
 fn session(turns: usize) -> String {
@@ -202,9 +202,16 @@ impl Drop for Watcher {
 
 /// Waits until the session is sealed whole.
 fn wait_for_seal(sandbox: &Sandbox) {
-    let began = Instant::now();
-    while sandbox.sh(format!("verify {NAME}")).code != 0 {
-        assert!(began.elapsed() < Duration::from_secs(30), "never sealed");
+    wait_until("it is sealed", || {
+        sandbox.sh(format!("verify {NAME}")).code == 0
+    });
+}
+
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let began = SystemClock.elapsed();
+    while !is_so() {
+        let waited = SystemClock.elapsed().saturating_sub(began);
+        assert!(waited < Duration::from_secs(60), "never: {what}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
@@ -238,11 +245,7 @@ fn a_watcher_seals_for_hooks_and_takes_up_what_a_killed_one_held() {
     fs::write(&requests, format!("{held}\n")).unwrap();
     let _watcher = Watcher::start(&sandbox);
     wait_for_seal(&sandbox);
-    let began = Instant::now();
-    while !read(&requests).is_empty() {
-        assert!(began.elapsed() < Duration::from_secs(30), "never emptied");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    wait_until("no request is held", || read(&requests).is_empty());
     // Its socket is for the user alone.
     let socket = fs::metadata(sandbox.home().join("capture/watch.sock")).unwrap();
     assert_eq!(
