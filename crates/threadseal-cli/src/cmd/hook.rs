@@ -24,6 +24,7 @@ use threadseal_capture::hook::link::{self, Answer, Ask};
 use threadseal_capture::hook::requests::Request;
 use threadseal_capture::hook::troubles::{Trouble, Troubles};
 use threadseal_capture::hook::{MAX_PAYLOAD_BYTES, Payload, answer};
+use threadseal_core::time::Timestamp;
 use threadseal_store::clock::{Clock as _, SystemClock};
 use threadseal_store::read::open_regular;
 use threadseal_store::sys::path_text;
@@ -157,7 +158,7 @@ fn note(agent: Option<Agent>, about: Option<String>, why: Option<String>, contex
     let trouble = Trouble {
         at: SystemClock
             .now()
-            .map_or_else(|_| String::new(), |now| now.to_iso_seconds()),
+            .map_or_else(|_| String::new(), Timestamp::to_iso_seconds),
         of: agent.map_or("hook", Agent::name).to_owned(),
         about: about.unwrap_or_default(),
         why,

@@ -172,7 +172,7 @@ impl Watch<'_> {
             key_status::refuse(self.sealer.signer().public_key(), self.context())?;
             self.seal_all(&changed.paths, out);
             #[cfg(all(feature = "capture", unix))]
-            self.answer(std::mem::take(&mut changed.asked), out);
+            self.answer(&std::mem::take(&mut changed.asked), out);
             if std::mem::take(&mut is_first) {
                 self.announce(out);
                 #[cfg(all(feature = "capture", unix))]

@@ -19,6 +19,7 @@ use threadseal_capture::hook::link::{
 };
 use threadseal_capture::hook::requests::{Request, Requests};
 use threadseal_capture::hook::troubles::{Trouble, Troubles};
+use threadseal_core::time::Timestamp;
 use threadseal_store::atomic::{self, PRIVATE_DIRECTORY, PRIVATE_FILE};
 use threadseal_store::clock::{Clock as _, SystemClock};
 use threadseal_store::sys::{Access, FileHandle, failure, path_text};
@@ -178,11 +179,12 @@ impl Watch<'_> {
             since,
             reply: None,
         });
-        self.answer(asked.collect(), out);
+        let asked: Vec<Asked> = asked.collect();
+        self.answer(&asked, out);
     }
 
     /// Seals what hooks ask for, and answers those that wait.
-    pub(super) fn answer(&mut self, asked: Vec<Asked>, out: &mut Out) {
+    pub(super) fn answer(&mut self, asked: &[Asked], out: &mut Out) {
         if asked.is_empty() {
             return;
         }
@@ -191,7 +193,7 @@ impl Watch<'_> {
             .flat_map(|asked| asked.request.logs.clone())
             .collect();
         self.seal_all(&logs, out);
-        for asked in &asked {
+        for asked in asked {
             let refused = asked
                 .request
                 .logs
@@ -205,7 +207,7 @@ impl Watch<'_> {
             return;
         };
         let mut state = server.state();
-        for asked in &asked {
+        for asked in asked {
             if let Some(at) = state.waiting.iter().position(|since| *since == asked.since) {
                 state.waiting.swap_remove(at);
             }
@@ -248,7 +250,7 @@ impl Watch<'_> {
         };
         let at = SystemClock
             .now()
-            .map_or_else(|_| String::new(), |now| now.to_iso_seconds());
+            .map_or_else(|_| String::new(), Timestamp::to_iso_seconds);
         let trouble = Trouble {
             at,
             of: "watch".to_owned(),
