@@ -22,6 +22,8 @@ from atif import Trajectory
 SUITE = pathlib.Path(__file__).parent.parent.parent / "testkit/scroll"
 # The message of `scroll from auto` on a file without a mapping.
 UNKNOWN = "unknown source format"
+# A mapping refuses a file of which it knows less than half.
+REFUSED = "would drop them"
 
 
 class Unknown(Exception):
@@ -32,7 +34,7 @@ def run(command, fine=(0,)):
     done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode not in fine:
         said = done.stderr.decode(errors="replace").strip()
-        raise Unknown if UNKNOWN in said else RuntimeError(said)
+        raise Unknown if UNKNOWN in said or REFUSED in said else RuntimeError(said)
     return done.stdout
 
 
