@@ -188,7 +188,7 @@ fn ids_are_parsed_and_found_by_a_unique_prefix() {
     assert_eq!(found("3f9c1a"), ["claude-code:3f9c1a"], "an exact id wins");
     assert_eq!(found("3f9").len(), 3);
     assert!(found("zz").is_empty());
-    for refused in ["", "nobody:3f", "3f/../x", "pi:\n"] {
+    for refused in ["", "unknown:3f", "3f/../x", "pi:\n"] {
         assert!(refused.parse::<SessionPrefix>().is_err(), "{refused}");
     }
     for refused in ["3f9c1a", "codex:", "codex:a/b"] {
