@@ -136,7 +136,8 @@ impl Fs for RealFs {
     }
 
     fn lock_holder(&self, identity: FileIdentity) -> Option<u32> {
-        holder_in_proc_locks(&fs::read_to_string("/proc/locks").ok()?, identity)
+        let find = |text: &str| holder_in_proc_locks(text, identity);
+        in_lock_table(&mut lock_table, &find).ok().flatten()
     }
 }
 
@@ -171,11 +172,42 @@ fn is_unsupported(error: &io::Error) -> bool {
 #[cfg(feature = "sqlite")]
 pub(crate) fn is_locked(identity: FileIdentity) -> bool {
     let place = place_in_proc_locks(identity);
-    let Ok(text) = fs::read_to_string("/proc/locks") else {
-        return true;
+    let find = |text: &str| {
+        text.split_whitespace()
+            .any(|word| word == place)
+            .then_some(())
     };
-    text.lines()
-        .any(|line| line.split_whitespace().any(|word| word == place))
+    in_lock_table(&mut lock_table, &find).map_or(true, |found| found.is_some())
+}
+
+/// Readings of the table of locks before a lock that none of them contains counts as absent.
+const MAX_LOCK_READINGS: usize = 16;
+
+fn lock_table() -> io::Result<String> {
+    fs::read_to_string("/proc/locks")
+}
+
+/// What `find` finds in the table of locks.
+///
+/// The kernel gives the table a page at a time and counts its lines anew for each page. So a
+/// reading leaves a line out when an earlier lock is released meanwhile. A lock is absent only
+/// where two readings in a row are equal.
+fn in_lock_table<T>(
+    read: &mut dyn FnMut() -> io::Result<String>,
+    find: &dyn Fn(&str) -> Option<T>,
+) -> io::Result<Option<T>> {
+    let mut before = None;
+    for _ in 0..MAX_LOCK_READINGS {
+        let text = read()?;
+        if let Some(found) = find(&text) {
+            return Ok(Some(found));
+        }
+        if before.as_ref() == Some(&text) {
+            break;
+        }
+        before = Some(text);
+    }
+    Ok(None)
 }
 
 /// Has this process the file open?
@@ -370,6 +402,25 @@ mod tests {
         assert_eq!(holder_in_proc_locks(text, at(77)), Some(22));
         assert_eq!(holder_in_proc_locks(text, at(78)), None);
         assert_eq!(holder_in_proc_locks(text, at(79)), None);
+    }
+
+    // T-REG-02
+    #[test]
+    fn a_lock_that_one_reading_leaves_out_is_found_in_the_next() {
+        let absent = |texts: &[&str]| {
+            let mut left = texts.iter();
+            let mut read = || Ok((*left.next().expect("as many readings as texts")).to_owned());
+            let find = |text: &str| text.contains("mine").then_some(());
+            (
+                in_lock_table(&mut read, &find).unwrap().is_none(),
+                left.len(),
+            )
+        };
+        assert_eq!(absent(&["a", "b", "a mine"]), (false, 0));
+        assert_eq!(absent(&["a", "b", "b", "mine"]), (true, 1));
+        let busy: Vec<String> = (0..MAX_LOCK_READINGS).map(|n| n.to_string()).collect();
+        let busy: Vec<&str> = busy.iter().map(String::as_str).collect();
+        assert_eq!(absent(&busy), (true, 0));
     }
 
     #[test]
