@@ -1,7 +1,7 @@
 //! `cargo xtask campaign [--only NAME]… [--fuzz-seconds N]`: the full runs of which the gate takes a share.
 //!
 //! ```text
-//! sweep ─► faults ─► histories ─► migrate-sim ─► fleet ─► fuzz ─► bench     one after the other, also after a failure
+//! sweep ─► faults ─► histories ─► kills ─► migrate-sim ─► fleet ─► fuzz ─► bench     one after the other, also after a failure
 //! ```
 
 use crate::console::Fallible;
@@ -15,6 +15,9 @@ type Step = (&'static str, Box<dyn Fn() -> Fallible<bool>>);
 
 /// Histories of each kind.
 const HISTORIES: &str = "10000";
+
+/// Agents, hooks and watchers that are killed.
+const KILLS: &str = "500";
 
 /// Seconds for each fuzz target where no number is given.
 const FUZZ_SECONDS: u64 = 60;
@@ -47,6 +50,7 @@ fn all_steps(fuzz_seconds: u64) -> Vec<Step> {
         ("sweep", Box::new(|| crate::sweep::run(&[]))),
         ("faults", Box::new(faults)),
         ("histories", Box::new(histories)),
+        ("kills", Box::new(kills)),
         ("migrate-sim", Box::new(|| crate::migrate::run(&[]))),
         ("fleet", Box::new(|| crate::fleet::run(&[]))),
         ("fuzz", Box::new(move || fuzz(fuzz_seconds))),
@@ -112,11 +116,22 @@ fn faults() -> Fallible<bool> {
 
 /// Plays ten thousand honest and as many dishonest histories: a test run plays 200 of each.
 fn histories() -> Fallible<bool> {
-    let words = "test --workspace --all-features --test it -- histories:: --nocapture";
+    commands("histories::", "THREADSEAL_HISTORIES", HISTORIES)
+}
+
+/// Kills agents, hooks and watchers five hundred times: a test run does it 20 times.
+fn kills() -> Fallible<bool> {
+    commands("kills::", "THREADSEAL_KILLS", KILLS)
+}
+
+/// Runs tests of the command with more rounds.
+fn commands(filter: &str, variable: &str, rounds: &str) -> Fallible<bool> {
+    let words = "test --workspace --all-features --test it";
     let mut command = Command::new("cargo");
     command
         .args(words.split(' '))
-        .env("THREADSEAL_HISTORIES", HISTORIES)
+        .args(["--", filter, "--nocapture"])
+        .env(variable, rounds)
         .current_dir(crate::console::root());
     Ok(command.status()?.success())
 }

@@ -19,6 +19,7 @@
 //! | [`health`] | what keeps the hooks of an agent from running |
 //! | [`install`] | hooks and services put into a user's files, and taken out again |
 //! | [`process`] | programs that run with a time limit |
+//! | [`seen`] | what the watcher found sealed, for its next start |
 //! | [`service`] | the watcher as a service of the user |
 #![forbid(unsafe_code)]
 
@@ -31,6 +32,7 @@ pub mod hook;
 pub mod index;
 pub mod install;
 pub mod process;
+pub mod seen;
 pub mod service;
 pub mod session;
 pub mod settings;

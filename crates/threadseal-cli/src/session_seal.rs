@@ -6,16 +6,17 @@
 //! Rewrites   FILE.seal becomes the seal of the next version ─┴─► the new bytes are archived
 //! ```
 
+use crate::cmd::archive::size_words;
 use crate::cmd::seal::{SealArgs, Versions};
 use crate::context::Context;
-use crate::exit::Failure;
+use crate::exit::{Failure, complain};
 use crate::keyring::Keyring;
 use crate::passphrase::PassphraseArgs;
 use crate::sessions::{self, Unlock};
 use std::path::Path;
 use std::time::Duration;
 use threadseal_capture::AgentFolder;
-use threadseal_capture::archive::{Archive, Kept, SealedLog};
+use threadseal_capture::archive::{Archive, Kept, QuotaResult, SealedLog};
 use threadseal_capture::session::{Growth, MAX_IDENTIFY_BYTES, SessionFile, identify};
 use threadseal_core::error::Error;
 use threadseal_core::key::{KeyUsage, LocalSigner};
@@ -26,6 +27,7 @@ use threadseal_formats::document::{
     DocumentKind, MAX_BESIDE_BYTES, Options, is_beside, verify_beside,
 };
 use threadseal_formats::transcript::observed;
+use threadseal_store::home::Home;
 use threadseal_store::host::Host;
 use threadseal_store::observer::{self, seal_path};
 use threadseal_store::read::{RegularFile, Source as _, open_regular, read_small};
@@ -37,6 +39,7 @@ pub(crate) struct SessionSealer {
     /// Or why it cannot be opened: a log is sealed all the same.
     archive: Result<Archive, String>,
     args: SealArgs,
+    passphrase: PassphraseArgs,
     wait: Duration,
 }
 
@@ -66,11 +69,11 @@ impl SessionSealer {
         let home = context.existing_home()?;
         let keyring = Keyring::of(&home);
         Ok(Self {
-            archive: sessions::archive(&home, Unlock::Ask(passphrase), context)
-                .map_err(|failure| failure.to_string()),
+            archive: archive_of(&home, passphrase, context),
             host: context.host()?,
             signer: keyring.signer(key, KeyUsage::Observed, passphrase, context)?,
             args: SealArgs::of_sessions(passphrase.clone()),
+            passphrase: passphrase.clone(),
             wait,
         })
     }
@@ -88,13 +91,31 @@ impl SessionSealer {
         &self.host
     }
 
-    /// Opens the home anew: it may have another log since.
+    /// Opens the home anew: it may have another log, or an archive with a key, since.
     ///
     /// # Errors
     /// As [`SessionSealer::open`].
     pub(crate) fn renew(&mut self, context: &Context) -> Result<(), Failure> {
         self.host = context.host()?;
+        // The key of one that was encrypted all along is known.
+        let is_known = |archive: &Archive| archive.settings().encrypted;
+        if !self.archive.as_ref().is_ok_and(is_known) {
+            self.archive = archive_of(&context.existing_home()?, &self.passphrase, context);
+        }
         Ok(())
+    }
+
+    /// Removes sessions from the archive until its quota is met, and prints which.
+    ///
+    /// # Errors
+    /// When the archive fails, or exceeds its quota afterwards.
+    pub(crate) fn meet_quota(&self) -> Result<(), Failure> {
+        let met = self.archive()?.meet_quota()?;
+        quota_notes(&met);
+        match met.over {
+            0 => Ok(()),
+            over => Err(Failure::new(excess(over))),
+        }
     }
 
     /// The key that seals logs.
@@ -201,6 +222,33 @@ impl SessionSealer {
             observer::Sealed::Nothing => SessionSealed::Nothing,
         })
     }
+}
+
+fn archive_of(
+    home: &Home,
+    passphrase: &PassphraseArgs,
+    context: &Context,
+) -> Result<Archive, String> {
+    let opened = sessions::archive(home, Unlock::Ask(passphrase), context);
+    opened.map_err(|failure| failure.to_string())
+}
+
+/// Prints which sessions the quota removed.
+pub(crate) fn quota_notes(met: &QuotaResult) {
+    for gone in &met.removed {
+        let name = &gone.session;
+        complain(&format!(
+            "note: {name} was removed from the archive: its source is gone, and the quota is exceeded"
+        ));
+    }
+}
+
+/// The words about an archive that exceeds its quota.
+pub(crate) fn excess(over: u64) -> String {
+    let over = size_words(over);
+    format!(
+        "the archive exceeds its quota by {over}: all other sessions have their sources; hint: threadseal forget SESSION"
+    )
 }
 
 /// The session that a file is of, by its content.

@@ -8,12 +8,13 @@ use crate::context::Context;
 use crate::exit::Failure;
 use crate::passphrase::PassphraseArgs;
 use crate::verifying;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal_capture::archive::{Archive, ArchiveFs, ArchivedLog, Effects, LogName, Secret};
-use threadseal_capture::index::Index;
+use threadseal_capture::index::{Index, IndexedLog};
 use threadseal_capture::session::{self, Found, SessionId, SessionPrefix};
-use threadseal_capture::state::{self, LogState};
+use threadseal_capture::state::{self, Light, LogState};
 use threadseal_core::digest::Digest;
 use threadseal_core::key::PrivateKey;
 use threadseal_core::record::parse_decimal;
@@ -38,6 +39,34 @@ pub(crate) struct Sessions {
     pub(crate) home: Home,
     pub(crate) archive: Archive,
     pub(crate) index: Index,
+}
+
+/// A session with the state that decides: that of its log of which the least is confirmed.
+pub(crate) struct JudgedSession {
+    pub(crate) id: SessionId,
+    pub(crate) logs: Vec<IndexedLog>,
+    /// The log whose state it is.
+    pub(crate) decided_by: LogName,
+    pub(crate) state: LogState,
+}
+
+impl JudgedSession {
+    /// The session's own log; one of a subagent where that is not archived.
+    pub(crate) fn main(&self) -> Option<&IndexedLog> {
+        let mut logs = self.logs.iter();
+        let main = logs.find(|log| log.name.sub_agent.is_none());
+        main.or(self.logs.first())
+    }
+
+    /// The state for a person, with the subagent that it is about.
+    pub(crate) fn words(&self) -> String {
+        match &self.decided_by.sub_agent {
+            Some(name) if self.state.kind.light() != Light::Green => {
+                format!("{} (subagent {name})", self.state)
+            }
+            _ => self.state.to_string(),
+        }
+    }
 }
 
 /// Whether a passphrase is asked for.
@@ -107,6 +136,47 @@ impl Sessions {
     pub(crate) fn log(&self, named: &Named) -> Result<ArchivedLog, Failure> {
         let id = self.find(&named.session)?;
         log_of(&self.archive, &id, named.sub_agent.as_deref())
+    }
+
+    /// The archived sessions that `is_asked` names, by id. With `fresh` each is judged anew.
+    ///
+    /// # Errors
+    /// As [`Self::state`].
+    pub(crate) fn judged(
+        &self,
+        judge: &Judge,
+        fresh: bool,
+        is_asked: &dyn Fn(&SessionId, &[IndexedLog]) -> bool,
+    ) -> Result<Vec<JudgedSession>, Failure> {
+        let stamps: BTreeMap<LogName, String> = self.archive.stamps()?.into_iter().collect();
+        let mut groups: BTreeMap<SessionId, Vec<IndexedLog>> = BTreeMap::new();
+        for log in self.index.logs()? {
+            let id = log.name.session.clone();
+            groups.entry(id).or_default().push(log);
+        }
+        let mut judged = Vec::new();
+        for (id, logs) in groups {
+            if !is_asked(&id, &logs) {
+                continue;
+            }
+            let mut worst: Option<(LogName, LogState)> = None;
+            for log in &logs {
+                let stamp = stamps.get(&log.name).map(String::as_str);
+                let stamp = stamp.filter(|_| !fresh);
+                let state = self.state(&log.name, log.source.as_deref(), stamp, judge)?;
+                let known = worst.as_ref().map(|(_, known)| known.kind);
+                if known.is_none_or(|known| state.kind > known) {
+                    worst = Some((log.name.clone(), state));
+                }
+            }
+            judged.extend(worst.map(|(decided_by, state)| JudgedSession {
+                id,
+                logs,
+                decided_by,
+                state,
+            }));
+        }
+        Ok(judged)
     }
 
     /// The state of the log called `name`, whose source is `source`: the kept one if nothing that it

@@ -13,7 +13,6 @@ use std::thread;
 use std::time::Duration;
 use threadseal_store::read;
 use threadseal_store::sys::Fs;
-use walkdir::WalkDir;
 
 /// How long an agent may take to give its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(10);
@@ -23,8 +22,6 @@ const MAX_PACKAGE_DEPTH: usize = 4;
 const MAX_PACKAGE_BYTES: usize = 1 << 20;
 /// Longest version that is believed.
 const MAX_VERSION_CHARS: usize = 40;
-/// How many entries of a folder are looked at to count its logs.
-const MAX_COUNTED_ENTRIES: usize = 1_000_000;
 
 /// An agent on a machine.
 #[derive(Debug, Clone)]
@@ -74,7 +71,7 @@ pub fn one(agent: Agent, machine: &Machine, fs: &dyn Fs) -> FoundAgent {
         version,
         logs: logs
             .map(|folder| {
-                let count = count(&folder);
+                let count = folder.logs().count();
                 (folder, count)
             })
             .collect(),
@@ -129,17 +126,6 @@ fn number_in(text: &str) -> Option<String> {
             && word.chars().all(|letter| letter.is_ascii_graphic())
     };
     words.into_iter().find(is_number).map(str::to_owned)
-}
-
-fn count(folder: &LogFolder) -> usize {
-    let walk = WalkDir::new(&folder.path).max_depth(folder.depth);
-    let entries = walk.into_iter().take(MAX_COUNTED_ENTRIES);
-    let is_log = |entry: &walkdir::DirEntry| {
-        let name = entry.file_name().to_string_lossy();
-        let ends = folder.endings.iter().any(|ending| name.ends_with(ending));
-        ends && entry.file_type().is_file()
-    };
-    entries.filter_map(Result::ok).filter(is_log).count()
 }
 
 #[cfg(test)]

@@ -5,6 +5,10 @@ use super::Agent;
 use super::machine::Machine;
 use crate::settings::Shape;
 use std::path::{Path, PathBuf};
+use walkdir::WalkDir;
+
+/// How many entries of a folder are looked at to find its logs.
+const MAX_LOOKED_AT: usize = 1_000_000;
 
 /// A folder with logs of sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +19,21 @@ pub struct LogFolder {
     pub depth: usize,
     /// How the names of its logs end.
     pub endings: &'static [&'static str],
+}
+
+impl LogFolder {
+    /// The files in it that are named like logs, as deep as its agent writes them.
+    pub fn logs(&self) -> impl Iterator<Item = PathBuf> {
+        let walk = WalkDir::new(&self.path).max_depth(self.depth).into_iter();
+        let files = walk.take(MAX_LOOKED_AT).filter_map(Result::ok);
+        let files = files.filter(|entry| entry.file_type().is_file());
+        files
+            .filter(|entry| {
+                let name = entry.file_name().to_string_lossy();
+                self.endings.iter().any(|ending| name.ends_with(ending))
+            })
+            .map(walkdir::DirEntry::into_path)
+    }
 }
 
 /// The file of a user that takes our hooks.

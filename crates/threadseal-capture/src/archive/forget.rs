@@ -148,7 +148,7 @@ impl Archive {
             size: self.size()?,
             over: 0,
         };
-        let quota = self.settings.quota;
+        let quota = self.renewed()?.settings.quota;
         if quota > 0 && result.size > quota {
             let _lock = self.enter()?;
             for (_, id) in self.removable()? {

@@ -52,10 +52,19 @@ impl Archive {
     /// Kind `Refused` when the log no longer has the sealed lines, or its journal is damaged;
     /// `External` or `InvalidInput` when the system fails, `Key` without the archive's key.
     pub fn keep(&self, file: &SessionFile, sealed: &SealedLog<'_>) -> Result<Kept, Error> {
-        if !self.settings.on {
+        if !self.renewed()?.settings.on {
             return Ok(Kept::Off);
         }
         let _lock = self.enter()?;
+        // Nothing else changes them now.
+        let now = self.renewed()?;
+        match now.settings.on {
+            true => now.keep_within(file, sealed),
+            false => Ok(Kept::Off),
+        }
+    }
+
+    fn keep_within(&self, file: &SessionFile, sealed: &SealedLog<'_>) -> Result<Kept, Error> {
         let name = self.name_of(file, sealed.path)?;
         if self
             .forgotten()?

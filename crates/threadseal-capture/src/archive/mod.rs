@@ -133,6 +133,20 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// The settings of the archive at `root`.
+    fn of(fs: &dyn Fs, root: &Path) -> Result<Self, Error> {
+        let place = root.join("archive.json");
+        match read_if_there(fs, &place, MAX_SETTINGS_BYTES)? {
+            None => Ok(Self::default()),
+            Some(bytes) => Self::read(&bytes).ok_or_else(|| {
+                let place = place.display();
+                Error::invalid(format!(
+                    "{place} holds no settings of an archive that is known"
+                ))
+            }),
+        }
+    }
+
     fn read(bytes: &[u8]) -> Option<Self> {
         let file: SettingsFile = serde_json::from_slice(bytes).ok()?;
         (file.format == FORMAT).then_some(Self {
@@ -224,16 +238,7 @@ impl Archive {
     /// Kind `InvalidInput` when its settings cannot be read.
     pub fn open(effects: Effects, home: &Path, secret: Option<Secret>) -> Result<Self, Error> {
         let root = home.join("archive");
-        let place = root.join("archive.json");
-        let settings = match read_if_there(&*effects.fs, &place, MAX_SETTINGS_BYTES)? {
-            None => Settings::default(),
-            Some(bytes) => Settings::read(&bytes).ok_or_else(|| {
-                let place = place.display();
-                Error::invalid(format!(
-                    "{place} holds no settings of an archive that is known"
-                ))
-            })?,
-        };
+        let settings = Settings::of(&*effects.fs, &root)?;
         Ok(Self {
             secret: secret.filter(|_| settings.encrypted),
             effects,
@@ -242,7 +247,15 @@ impl Archive {
         })
     }
 
-    /// The settings.
+    /// The same archive with its settings of now: another process may have changed them.
+    fn renewed(&self) -> Result<Self, Error> {
+        Ok(Self {
+            settings: Settings::of(self.fs(), &self.root)?,
+            ..self.clone()
+        })
+    }
+
+    /// The settings, as they were when the archive was opened or changed.
     pub fn settings(&self) -> Settings {
         self.settings
     }

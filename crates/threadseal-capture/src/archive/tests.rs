@@ -315,6 +315,48 @@ fn a_quota_removes_only_sessions_whose_source_is_gone_and_never_silently() {
     assert!(met.over > 0, "the other session has its source");
 }
 
+// T-ARC-23
+#[test]
+fn an_archive_that_is_open_for_long_obeys_settings_that_another_process_changed() {
+    let bench = Bench::new();
+    bench.write(LOG, &lines(1, 5));
+    bench.seal(LOG);
+    let long_open = bench.archive();
+    let keep = || {
+        let seals = observer::read_seals(&bench.host, Path::new(LOG));
+        let seals = seals.unwrap().unwrap();
+        let sealed = SealedLog {
+            path: Path::new(LOG),
+            head: observed::parse(&seals).unwrap().last().unwrap().head,
+            seals: &seals,
+            recall: false,
+        };
+        long_open.keep(&bench.file(LOG), &sealed)
+    };
+    let change = |settings, secret| bench.archive().set(settings, secret).unwrap();
+    let off = Settings {
+        on: false,
+        ..Settings::default()
+    };
+    change(off, None);
+    assert_eq!(keep().unwrap(), Kept::Off);
+    let encrypted = Settings {
+        encrypted: true,
+        ..Settings::default()
+    };
+    change(encrypted, Some(Secret::from_seed(&[7; 32])));
+    assert_eq!(keep().unwrap_err().kind(), ErrorKind::Key);
+    assert_eq!(bench.archive().logs().unwrap(), []);
+    let plain = Settings {
+        quota: 1,
+        ..Settings::default()
+    };
+    change(plain, None);
+    assert!(matches!(keep().unwrap(), Kept::Added(_)));
+    bench.disk.unlink(Path::new(LOG)).unwrap();
+    assert_eq!(long_open.meet_quota().unwrap().removed.len(), 1);
+}
+
 #[test]
 fn nothing_is_added_while_the_archive_is_off_and_encryption_stays_as_it_began() {
     let bench = Bench::new();

@@ -42,9 +42,9 @@ pub(crate) struct DoctorArgs {
 }
 
 #[derive(Serialize)]
-struct DoctorOutput {
+struct DoctorOutput<'a> {
     #[serde(flatten)]
-    status: StatusOutput,
+    status: StatusOutput<'a>,
     fired: Vec<FiredOutput>,
     /// Of each agent: is the session sealed after its hooks?
     sealed: Vec<SealedOutput>,
@@ -245,7 +245,7 @@ fn show(examined: &Examined, out: &mut Out) {
     }
 }
 
-fn output(status: &Status, examined: &Examined, setup: &Setup) -> DoctorOutput {
+fn output<'a>(status: &'a Status, examined: &Examined, setup: &Setup) -> DoctorOutput<'a> {
     let fired = |fired: &Fired| FiredOutput {
         agent: fired.agent.name(),
         event: fired.event.clone(),

@@ -11,15 +11,13 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::output::Out;
 use crate::render::clean::Clean;
 use crate::render::style::Palette;
-use crate::sessions::{Judge, Sessions, Unlock};
+use crate::sessions::{Judge, JudgedSession, Sessions, Unlock};
 use clap::Args;
 use serde::Serialize;
-use std::collections::BTreeMap;
 use threadseal_capture::Agent;
-use threadseal_capture::archive::LogName;
 use threadseal_capture::index::IndexedLog;
 use threadseal_capture::session::SessionId;
-use threadseal_capture::state::{Light, LogState};
+use threadseal_capture::state::Light;
 use threadseal_core::time::Timestamp;
 
 /// Fewest characters of an id in the table.
@@ -133,48 +131,21 @@ fn rows(
     now: Timestamp,
     context: &Context,
 ) -> Result<Vec<SessionOutput>, Failure> {
-    let stamps: BTreeMap<LogName, String> = sessions.archive.stamps()?.into_iter().collect();
     let judge = Judge::of_home(&sessions.home, context)?;
-    let mut groups: BTreeMap<SessionId, Vec<IndexedLog>> = BTreeMap::new();
-    for log in sessions.index.logs()? {
-        groups
-            .entry(log.name.session.clone())
-            .or_default()
-            .push(log);
-    }
-    let mut rows = Vec::new();
-    for (id, logs) in groups {
+    let is_asked = |id: &SessionId, logs: &[IndexedLog]| {
         let last = logs.iter().filter_map(|log| log.last).max();
-        if !is_asked(&args.filter, &id, &logs, last, now) {
-            continue;
-        }
-        let mut worst: Option<(LogName, LogState)> = None;
-        for log in &logs {
-            let stamp = stamps.get(&log.name).map(String::as_str);
-            let stamp = stamp.filter(|_| !args.fresh);
-            let state = sessions.state(&log.name, log.source.as_deref(), stamp, &judge)?;
-            if worst
-                .as_ref()
-                .is_none_or(|(_, known)| state.kind > known.kind)
-            {
-                worst = Some((log.name.clone(), state));
-            }
-        }
-        rows.extend(worst.map(|(name, state)| row(&id, &logs, &name, &state, context)));
-    }
+        is_asked(&args.filter, id, logs, last, now)
+    };
+    let judged = sessions.judged(&judge, args.fresh, &is_asked)?;
+    let mut rows: Vec<_> = judged.iter().map(|session| row(session, context)).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.last_micros));
     Ok(rows)
 }
 
-fn row(
-    id: &SessionId,
-    logs: &[IndexedLog],
-    worst: &LogName,
-    state: &LogState,
-    context: &Context,
-) -> SessionOutput {
+fn row(session: &JudgedSession, context: &Context) -> SessionOutput {
+    let (id, logs) = (&session.id, &session.logs);
     let main = logs.iter().find(|log| log.name.sub_agent.is_none());
-    let of_main = main.or(logs.first());
+    let of_main = session.main();
     let moment = |micros: Option<u64>| {
         let moment = Timestamp::from_micros(micros?).ok()?;
         Some(moment.to_iso_seconds())
@@ -202,14 +173,9 @@ fn row(
             .count(),
         source_gone: source.as_ref().is_none_or(is_gone),
         source: source.map(|path| threadseal_store::sys::path_text(&path)),
-        state: state.kind.name(),
-        state_text: match &worst.sub_agent {
-            Some(name) if state.kind.light() != Light::Green => {
-                format!("{state} (subagent {name})")
-            }
-            _ => state.to_string(),
-        },
-        light: Some(state.kind.light()),
+        state: session.state.kind.name(),
+        state_text: session.words(),
+        light: Some(session.state.kind.light()),
         last_micros: last.unwrap_or(0),
     }
 }

@@ -3,7 +3,7 @@
 #[cfg(feature = "cloud")]
 mod anchor;
 #[cfg(feature = "capture")]
-mod archive;
+pub(crate) mod archive;
 mod check_proof;
 mod completions;
 mod demo;

@@ -6,7 +6,7 @@ const SESSION: &str = "3f9c1a2e-0b1c-4d5e-8f60-718293a4b5c6";
 const OTHER: &str = "3fa7b2c0-0b1c-4d5e-8f60-718293a4b5c6";
 
 /// One prompt and one answer with a call, as Claude Code writes them.
-fn turns(session: &str, number: usize, words: &str) -> String {
+pub(crate) fn turns(session: &str, number: usize, words: &str) -> String {
     let at = |second: usize| format!("2026-11-21T20:41:{:02}.000Z", (number * 3 + second) % 60);
     let line = |value: Value| format!("{value}\n");
     let head = |uuid: &str, second| {

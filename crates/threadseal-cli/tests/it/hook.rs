@@ -163,13 +163,13 @@ fn a_strict_hook_refuses_a_tool_while_the_record_cannot_be_sealed() {
 }
 
 /// The watcher of a home.
-struct Watcher {
+pub(crate) struct Watcher {
     child: Child,
 }
 
 impl Watcher {
     /// Starts a watcher, and waits until it listens.
-    fn start(sandbox: &Sandbox) -> Self {
+    pub(crate) fn start(sandbox: &Sandbox) -> Self {
         let mut child = sandbox
             .command()
             .arg("watch")
@@ -186,7 +186,7 @@ impl Watcher {
         Self { child }
     }
 
-    fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         std::mem::forget(self);

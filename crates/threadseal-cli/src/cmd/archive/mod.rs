@@ -8,6 +8,7 @@ use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use crate::render::clean::Clean;
+use crate::session_seal::{excess, quota_notes};
 use crate::sessions::{self, Sessions, Unlock};
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -208,16 +209,9 @@ fn quota(args: &QuotaArgs, context: &Context, out: &mut Out) -> Outcome {
     if !removed.is_empty() {
         Sessions::open(Unlock::Never, context)?;
     }
-    for name in &removed {
-        complain(&format!(
-            "note: {name} was removed from the archive: its source is gone, and the quota is exceeded"
-        ));
-    }
+    quota_notes(&met);
     if met.over > 0 {
-        let over = size_words(met.over);
-        complain(&format!(
-            "note: the archive exceeds its quota by {over}: all other sessions have their sources; hint: threadseal forget SESSION"
-        ));
+        complain(&format!("note: {}", excess(met.over)));
     }
     let quota = archive.settings().quota;
     if context.json {
@@ -335,7 +329,7 @@ fn quota_words(quota: u64) -> String {
 }
 
 /// A size for people: `1.2 MB`.
-pub(super) fn size_words(bytes: u64) -> String {
+pub(crate) fn size_words(bytes: u64) -> String {
     let units = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1000, "kB")];
     match units.into_iter().find(|(unit, _)| bytes >= *unit) {
         Some((unit, name)) => {

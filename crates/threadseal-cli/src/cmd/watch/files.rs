@@ -125,10 +125,23 @@ pub(super) enum Taken {
     PassedOver,
 }
 
-#[cfg(not(feature = "capture"))]
-pub(super) use of_logs::Sealer;
+/// What earlier watchers of the home found.
+///
+/// # Errors
+/// When there is no home.
 #[cfg(feature = "capture")]
-pub(super) use of_sessions::Sealer;
+pub(super) fn known(context: &Context) -> Result<threadseal_capture::seen::Seen, Failure> {
+    let home = context.existing_home()?;
+    Ok(threadseal_capture::seen::Seen::read(
+        &*context.fs,
+        home.path(),
+    ))
+}
+
+#[cfg(not(feature = "capture"))]
+pub(super) use of_logs::{FileKind, Sealer};
+#[cfg(feature = "capture")]
+pub(super) use of_sessions::{FileKind, Sealer};
 
 #[cfg(feature = "capture")]
 mod of_sessions {
@@ -171,6 +184,11 @@ mod of_sessions {
 
         pub(crate) fn renew(&mut self, context: &Context) -> Result<(), Failure> {
             self.0.renew(context)
+        }
+
+        /// Lets the archive meet its quota.
+        pub(crate) fn meet_quota(&self) -> Result<(), Failure> {
+            self.0.meet_quota()
         }
 
         /// How the file is sealed; `None` if it is passed over. In the folder of an agent, only

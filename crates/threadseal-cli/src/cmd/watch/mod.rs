@@ -45,6 +45,9 @@ const SEAL_WAIT: Duration = Duration::from_secs(1);
 const LOOK_AT_ALL: Duration = Duration::from_secs(30);
 /// The same where the system reports nothing.
 const POLL: Duration = Duration::from_secs(1);
+/// The shortest interval between looks at the size of the archive.
+#[cfg(feature = "capture")]
+const LOOK_AT_QUOTA: Duration = Duration::from_secs(600);
 /// How often a request to stop is looked for.
 const LOOK_FOR_STOP: Duration = Duration::from_millis(500);
 
@@ -114,6 +117,15 @@ struct Watch<'a> {
     refused: BTreeMap<PathBuf, String>,
     /// Seals so far.
     seals: u64,
+    /// When the size of the archive was last looked at.
+    #[cfg(feature = "capture")]
+    quota_met: Option<Duration>,
+    /// What earlier watchers of the home found sealed, unless a person named folders.
+    #[cfg(feature = "capture")]
+    known: Option<threadseal_capture::seen::Seen>,
+    /// The troubles of the home, unless a person named folders.
+    #[cfg(all(feature = "capture", unix))]
+    troubles: Option<threadseal_capture::hook::troubles::Troubles>,
     #[cfg(all(feature = "capture", unix))]
     server: Option<server::Server>,
 }
@@ -131,6 +143,18 @@ pub(crate) fn run(args: &WatchArgs, context: &Context, out: &mut Out) -> Outcome
         passed_over: BTreeSet::new(),
         refused: BTreeMap::new(),
         seals: 0,
+        #[cfg(feature = "capture")]
+        quota_met: None,
+        #[cfg(feature = "capture")]
+        known: match args.paths.is_empty() {
+            true => Some(files::known(context)?),
+            false => None,
+        },
+        #[cfg(all(feature = "capture", unix))]
+        troubles: match args.paths.is_empty() {
+            true => Some(server::troubles(context)?),
+            false => None,
+        },
         #[cfg(all(feature = "capture", unix))]
         server: match args.paths.is_empty() && !args.once {
             true => Some(server::Server::start(context, wake.clone())?),
@@ -141,6 +165,7 @@ pub(crate) fn run(args: &WatchArgs, context: &Context, out: &mut Out) -> Outcome
         let all = watch.all()?;
         watch.seal_all(&all, out);
         watch.announce(out);
+        watch.save_known();
         return Ok(match watch.refused.is_empty() {
             true => Exit::Done,
             false => Exit::Unconfirmed,
@@ -186,11 +211,13 @@ impl Watch<'_> {
             let every = if polls { POLL } else { LOOK_AT_ALL };
             changed = loop {
                 if stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    self.save_known();
                     return Ok(Exit::Done);
                 }
                 let now = SystemClock.elapsed();
                 if looked.is_none_or(|looked| now.saturating_sub(looked) >= every) {
                     looked = Some(now);
+                    self.save_known();
                     polls = self.watch_folders(&mut watcher, &mut watched);
                     break Changed::of(self.all()?);
                 }
@@ -262,6 +289,24 @@ impl Watch<'_> {
         }
         if any {
             self.context().settle_log();
+            #[cfg(feature = "capture")]
+            self.meet_quota();
+        }
+    }
+
+    /// Lets the archive meet its quota, now and then.
+    #[cfg(feature = "capture")]
+    fn meet_quota(&mut self) {
+        let now = SystemClock.elapsed();
+        let is_soon = |met: Duration| now.saturating_sub(met) < LOOK_AT_QUOTA;
+        if self.quota_met.is_some_and(is_soon) {
+            return;
+        }
+        self.quota_met = Some(now);
+        let about = Path::new("archive");
+        match self.sealer.meet_quota() {
+            Ok(()) => self.settle(about),
+            Err(failure) => self.refuse(about, &failure),
         }
     }
 
@@ -287,17 +332,20 @@ impl Watch<'_> {
             }
             Ok(Taken::Unchanged) => self.settle(path),
             Ok(Taken::PassedOver) => {}
-            Err(failure) => {
-                let message = failure.to_string();
-                if self.refused.get(path) != Some(&message) {
-                    complain(&message);
-                    #[cfg(all(feature = "capture", unix))]
-                    self.note_trouble(path, Some(&message));
-                    self.refused.insert(path.to_owned(), message);
-                }
-            }
+            Err(failure) => self.refuse(path, &failure),
         }
         false
+    }
+
+    /// Reports once why a file is not sealed.
+    fn refuse(&mut self, path: &Path, failure: &Failure) {
+        let message = failure.to_string();
+        if self.refused.get(path) != Some(&message) {
+            complain(&message);
+            #[cfg(all(feature = "capture", unix))]
+            self.note_trouble(path, Some(&message));
+            self.refused.insert(path.to_owned(), message);
+        }
     }
 
     /// Notes that a file is sealed.
@@ -316,13 +364,26 @@ impl Watch<'_> {
         if self.seen.get(path) == Some(&file.stamp()) {
             return Ok(Taken::PassedOver);
         }
-        self.seen.insert(path.to_owned(), file.stamp());
+        let stamp = file.stamp();
+        self.seen.insert(path.to_owned(), stamp);
+        if let Some(taken) = self.known(path, stamp) {
+            return Ok(taken);
+        }
         let Some(kind) = self.sealer.kind(&file, &self.folders)? else {
             self.passed_over.insert(path.to_owned());
+            self.note_known(path, stamp);
             return Ok(Taken::PassedOver);
         };
         self.passed_over.remove(path);
-        let sealed = self.sealer.seal(path, &kind, self.context());
+        let sealed = self.seal_kind(path, &kind);
+        if sealed.is_ok() {
+            self.note_known(path, stamp);
+        }
+        sealed
+    }
+
+    fn seal_kind(&mut self, path: &Path, kind: &files::FileKind) -> Result<Taken, Failure> {
+        let sealed = self.sealer.seal(path, kind, self.context());
         if sealed.is_ok() {
             return sealed;
         }
@@ -331,22 +392,65 @@ impl Watch<'_> {
         let context = self.context.anew();
         self.sealer.renew(&context)?;
         self.renewed = Some(context);
-        self.sealer.seal(path, &kind, self.context())
+        self.sealer.seal(path, kind, self.context())
+    }
+
+    /// The result for a file that an earlier watcher found, if nothing changed since.
+    #[cfg(feature = "capture")]
+    fn known(&mut self, path: &Path, stamp: Stamp) -> Option<Taken> {
+        use threadseal_capture::seen::Known;
+        let fs = &*self.sealer.host().fs;
+        match self.known.as_ref()?.known(fs, path, stamp)? {
+            Known::Sealed => Some(Taken::Unchanged),
+            Known::PassedOver => {
+                self.passed_over.insert(path.to_owned());
+                Some(Taken::PassedOver)
+            }
+        }
+    }
+
+    #[cfg(not(feature = "capture"))]
+    fn known(&mut self, _path: &Path, _stamp: Stamp) -> Option<Taken> {
+        None
+    }
+
+    /// Notes that a file needs no work until it changes.
+    fn note_known(&mut self, path: &Path, stamp: Stamp) {
+        #[cfg(feature = "capture")]
+        if let Some(known) = &mut self.known {
+            known.note(&*self.sealer.host().fs, path, stamp);
+        }
+    }
+
+    /// Writes what needs no work, for the next start.
+    fn save_known(&mut self) {
+        #[cfg(feature = "capture")]
+        if let Some(known) = &mut self.known
+            && let Err(error) = known.save(&*self.sealer.host().fs)
+        {
+            complain(&error.to_string());
+        }
+    }
+
+    /// The folders that are there; of each the files that are sealed, and those passed over.
+    fn counted(&self) -> impl Iterator<Item = (&Folder, u64, u64)> {
+        let folders = self.folders.iter().filter(|folder| folder.path.exists());
+        folders.map(|folder| {
+            let files = self.seen.keys().filter(|path| folder.holds(path));
+            let (passed, logs): (Vec<_>, Vec<_>) =
+                files.partition(|path| self.passed_over.contains(*path));
+            (folder, logs.len() as u64, passed.len() as u64)
+        })
     }
 
     /// Reports which folders are watched, and how many of their files are taken.
     fn announce(&self, out: &mut Out) {
-        let folders = self.folders.iter().filter(|folder| folder.path.exists());
-        let counted = folders.map(|folder| {
-            let files = self.seen.keys().filter(|path| folder.holds(path));
-            let (passed, logs): (Vec<_>, Vec<_>) =
-                files.partition(|path| self.passed_over.contains(*path));
-            FolderOutput {
-                agent: folder.agent_name(),
-                path: path_text(&folder.path),
-                logs: logs.len() as u64,
-                passed_over: passed.len() as u64,
-            }
+        let counted = self.counted();
+        let counted = counted.map(|(folder, logs, passed_over)| FolderOutput {
+            agent: folder.agent_name(),
+            path: path_text(&folder.path),
+            logs,
+            passed_over,
         });
         let folders: Vec<_> = counted.collect();
         if self.context.json {

@@ -46,7 +46,6 @@ pub(super) struct Server {
     /// What an earlier watcher left.
     left: Vec<Request>,
     state: Arc<Mutex<State>>,
-    pub(super) troubles: Troubles,
 }
 
 #[derive(Default)]
@@ -91,7 +90,6 @@ impl Server {
             requests: Arc::new(requests),
             left,
             state: Arc::new(Mutex::new(state)),
-            troubles: Troubles::of(&home),
         };
         let (requests, state) = (Arc::clone(&server.requests), Arc::clone(&server.state));
         let links = Arc::new(AtomicUsize::new(0));
@@ -166,6 +164,14 @@ fn answer(ask: Ask, requests: &Requests, state: &Mutex<State>, wake: &Sender<Wak
     }
 }
 
+/// The troubles of the home, which `status` shows.
+///
+/// # Errors
+/// When there is no home.
+pub(super) fn troubles(context: &Context) -> Result<Troubles, Failure> {
+    Ok(Troubles::of(context.existing_home()?.path()))
+}
+
 impl Watch<'_> {
     /// Does what an earlier watcher promised.
     pub(super) fn take_up_requests(&mut self, out: &mut Out) {
@@ -223,17 +229,12 @@ impl Watch<'_> {
         let Some(server) = &self.server else {
             return;
         };
-        let folders = self.folders.iter().filter(|folder| folder.path.exists());
-        let folders = folders.map(|folder| {
-            let files = self.seen.keys().filter(|path| folder.holds(path));
-            let (passed, logs): (Vec<_>, Vec<_>) =
-                files.partition(|path| self.passed_over.contains(*path));
-            WatchedFolder {
-                agent: folder.agent_name().map(str::to_owned),
-                path: folder.path.clone(),
-                logs: logs.len() as u64,
-                passed_over: passed.len() as u64,
-            }
+        let counted = self.counted();
+        let folders = counted.map(|(folder, logs, passed_over)| WatchedFolder {
+            agent: folder.agent_name().map(str::to_owned),
+            path: folder.path.clone(),
+            logs,
+            passed_over,
         });
         let folders = folders.collect();
         let mut state = server.state();
@@ -245,7 +246,7 @@ impl Watch<'_> {
 
     /// Notes that a file cannot be sealed, or that it is sealed now.
     pub(super) fn note_trouble(&self, path: &std::path::Path, why: Option<&str>) {
-        let Some(server) = &self.server else {
+        let Some(troubles) = &self.troubles else {
             return;
         };
         let at = SystemClock
@@ -257,7 +258,7 @@ impl Watch<'_> {
             about: path_text(path),
             why: why.map(str::to_owned),
         };
-        if let Err(error) = server.troubles.add(&*self.context.fs, trouble) {
+        if let Err(error) = troubles.add(&*self.context.fs, trouble) {
             complain(&error.to_string());
         }
     }

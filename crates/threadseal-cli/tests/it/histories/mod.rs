@@ -18,6 +18,7 @@ use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+pub(crate) use world::Random;
 use world::World;
 
 /// Histories of each kind, if no number is asked for.

@@ -4,9 +4,13 @@ use crate::prelude::*;
 use std::ops::Range;
 
 /// A sequence of numbers that follows from a seed: `SplitMix64` (Steele, Lea and Flood, 2014).
-pub(super) struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -16,7 +20,7 @@ impl Random {
     }
 
     /// A number from 0 to `bound - 1`.
-    pub(super) fn below(&mut self, bound: usize) -> usize {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
         usize::try_from(self.next() % bound as u64).unwrap()
     }
 

@@ -1,7 +1,9 @@
 //! `status`: which agents are recorded, which are not, and what to do about it. Exit 0 only if all is
 //! well.
 //!
-//! It looks at files and asks the service manager; `doctor` also runs each hook.
+//! It looks at files, judges sessions as `list` does, and asks the watcher; `doctor` also runs each hook.
+
+mod sessions;
 
 use crate::capture::{Setup, counted};
 use crate::context::Context;
@@ -10,6 +12,7 @@ use crate::output::Out;
 use crate::render::clean::Clean;
 use clap::Args;
 use serde::Serialize;
+use sessions::SessionsOutput;
 use std::time::Duration;
 use threadseal_capture::agent::found::{self, FoundAgent};
 use threadseal_capture::health::{self, AgentHealth, HookState, Problem};
@@ -38,6 +41,7 @@ pub(crate) struct Status {
     pub(crate) watcher: Watcher,
     /// What the watcher answers, if it runs.
     pub(crate) answer: Option<WatcherStatus>,
+    pub(crate) sessions: SessionsOutput,
     pub(crate) problems: Vec<Problem>,
 }
 
@@ -60,7 +64,7 @@ impl Watcher {
 }
 
 #[derive(Serialize)]
-pub(crate) struct StatusOutput {
+pub(crate) struct StatusOutput<'a> {
     schema: &'static str,
     home: String,
     agents: Vec<AgentOutput>,
@@ -68,6 +72,7 @@ pub(crate) struct StatusOutput {
     /// What the watcher answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     watching: Option<WatcherStatus>,
+    archived: &'a SessionsOutput,
     pub(crate) problems: Vec<ProblemOutput>,
 }
 
@@ -100,7 +105,7 @@ impl ProblemOutput {
 /// Prints the status.
 pub(crate) fn run(args: &StatusArgs, context: &Context, out: &mut Out) -> Outcome {
     if args.deep {
-        return super::doctor::run(&super::doctor::DoctorArgs::default(), context, out);
+        return crate::cmd::doctor::run(&crate::cmd::doctor::DoctorArgs::default(), context, out);
     }
     let setup = Setup::new(context)?;
     let status = look(&setup, context)?;
@@ -119,8 +124,7 @@ pub(crate) fn exit(problems: &[Problem]) -> Exit {
     }
 }
 
-/// Looks at all parts of the installation. The states of sessions join here: each part adds its lines
-/// and its problems.
+/// Looks at all parts of the installation. Each part adds its lines and its problems.
 ///
 /// # Errors
 /// When the home or its journal cannot be used.
@@ -161,11 +165,26 @@ pub(crate) fn look(setup: &Setup, context: &Context) -> Result<Status, Failure> 
             message: format!("the watcher is installed and does not run; hint: {hint}"),
         });
     }
+    let mut sessions = SessionsOutput::default();
+    if context.home()?.is_some() {
+        problems.extend(sessions::unsealed(
+            agents.iter().map(|(found, _)| found),
+            context,
+        ));
+        match SessionsOutput::look(&mut problems, context) {
+            Ok(looked) => sessions = looked,
+            Err(failure) => problems.push(Problem {
+                of: "archive".to_owned(),
+                message: failure.to_string(),
+            }),
+        }
+    }
     problems.extend(troubles(setup, context));
     Ok(Status {
         agents,
         watcher,
         answer,
+        sessions,
         problems,
     })
 }
@@ -223,7 +242,11 @@ fn troubles(setup: &Setup, context: &Context) -> Vec<Problem> {
 }
 
 /// The status as an object.
-pub(crate) fn output(schema: &'static str, status: &Status, setup: &Setup) -> StatusOutput {
+pub(crate) fn output<'a>(
+    schema: &'static str,
+    status: &'a Status,
+    setup: &Setup,
+) -> StatusOutput<'a> {
     let agent = |(found, health): &(FoundAgent, Option<AgentHealth>)| AgentOutput {
         agent: found.agent.name(),
         installed: found.program.is_some(),
@@ -246,6 +269,7 @@ pub(crate) fn output(schema: &'static str, status: &Status, setup: &Setup) -> St
         agents: status.agents.iter().map(agent).collect(),
         watcher: status.watcher.name(),
         watching: status.answer.clone(),
+        archived: &status.sessions,
         problems: status.problems.iter().map(ProblemOutput::new).collect(),
     }
 }
@@ -268,6 +292,7 @@ pub(crate) fn show(status: &Status, setup: &Setup, context: &Context, out: &mut 
             ));
         }
         out.line(format_args!("{WATCHER:<NAME_WIDTH$}{}", watching(status)));
+        status.sessions.show(NAME_WIDTH, out);
     }
     for problem in &status.problems {
         out.line(format_args!("{}: {}", problem.of, Clean(&problem.message)));
