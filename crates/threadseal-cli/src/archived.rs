@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! verify 3f9c1a   ─► logs of the session: each at its source, or else from the archive
-//! verify --all    ─► missing records that are archived: from the archive
+//! verify DIR      ─► missing records that are archived: from the archive
 //! ```
 //! An unsigned tombstone of the archive excuses nothing: a record stays missing until the log of the
 //! host knows its end.
@@ -10,7 +10,7 @@
 use crate::context::Context;
 use crate::exit::{Failure, complain};
 use crate::passphrase::PassphraseArgs;
-use crate::sessions::{self, Judge, Named, Unlock};
+use crate::sessions::{self, Named, Unlock};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use threadseal_capture::state::verify_archived;
@@ -88,17 +88,21 @@ pub(crate) fn verify(
     Ok(())
 }
 
-/// Puts the reports of archived copies in the place of those about missing records.
+/// Puts the reports of archived copies in the place of those about missing records: an agent deletes
+/// its old sessions, and leaves their seals.
 ///
 /// # Errors
 /// When the archive or the home cannot be read.
-pub(crate) fn look(reports: &mut [Report], context: &Context) -> Result<(), Failure> {
+pub(crate) fn look(
+    reports: &mut [Report],
+    verifier: &Verifier,
+    context: &Context,
+) -> Result<(), Failure> {
     let is_missing = |report: &&mut Report| report.verdict == Verdict::Missing;
     let missing: Vec<&mut Report> = reports.iter_mut().filter(is_missing).collect();
-    if missing.is_empty() {
+    let Some(home) = context.home()?.filter(|_| !missing.is_empty()) else {
         return Ok(());
-    }
-    let home = context.existing_home()?;
+    };
     let archive = sessions::archive(&home, Unlock::Never, context)?;
     let logs = archive.logs()?;
     let mut places = BTreeMap::<RecordId, _>::new();
@@ -107,14 +111,13 @@ pub(crate) fn look(reports: &mut [Report], context: &Context) -> Result<(), Fail
             places.insert(version.record(), log);
         }
     }
-    let judge = Judge::of_home(&home, context)?;
     let forgotten = archive.forgotten()?;
     for report in missing {
         let Some(record) = report.record else {
             continue;
         };
         if let Some(log) = places.get(&record) {
-            let Some(result) = verify_archived(log, &archive, &judge.verifier) else {
+            let Some(result) = verify_archived(log, &archive, verifier) else {
                 continue;
             };
             let mut found = result.reports().iter();

@@ -251,7 +251,7 @@ pub(crate) fn excess(over: u64) -> String {
     )
 }
 
-/// The session that a file is of, by its content.
+/// The session that a file is of, by its content. Seals are of none, whatever their name.
 ///
 /// # Errors
 /// When the file cannot be read.
@@ -262,5 +262,9 @@ pub(crate) fn session_of(
     let mut head = Vec::new();
     file.range(0, MAX_IDENTIFY_BYTES as u64)
         .next_chunk(&mut head)?;
+    let first = head.split(|byte| *byte == b'\n').next();
+    if is_beside(&head) || first.and_then(observed::parse_header).is_some() {
+        return Ok(None);
+    }
     Ok(identify(file.path(), &head, folders))
 }

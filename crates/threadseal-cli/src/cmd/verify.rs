@@ -185,9 +185,7 @@ fn verify_all(args: &VerifyArgs, context: &Context) -> Result<VerifyRun, Failure
         for session in &sessions {
             archived::verify(session, &verifier, &mut run, context)?;
         }
-        if args.all {
-            archived::look(&mut run.results, context)?;
-        }
+        archived::look(&mut run.results, &verifier, context)?;
         run
     };
     Ok(run)

@@ -65,6 +65,37 @@ fn append(sandbox: &Sandbox, name: &str, text: &str) {
     fs::write(sandbox.path(name), whole).unwrap();
 }
 
+// T-ARC-25
+#[test]
+fn what_an_agent_deleted_verifies_from_the_archive_in_its_folder_too() {
+    let sandbox = archived();
+    fs::remove_file(sandbox.path(log(SESSION))).unwrap();
+    assert!(sandbox.path(format!("{}.seal", log(SESSION))).exists());
+    for line in ["verify claude", "verify .", "verify --all", "verify 3f9c"] {
+        let report = sandbox.report(line);
+        assert_eq!(report["verdict"], "verified", "{line}: {report:#}");
+        assert_eq!(
+            report["path"],
+            format!("claude-code:{SESSION} in the archive"),
+            "{line}"
+        );
+    }
+    // Later seals are known, or the archive does not verify: it is missing as before.
+    let sealed = fs::read(sandbox.path(format!("{}.seal", log(SESSION)))).unwrap();
+    sandbox.write(
+        log(SESSION),
+        turns(SESSION, 0, "list the frobnicators") + &turns(SESSION, 1, "and again"),
+    );
+    append(&sandbox, &log(SESSION), &turns(SESSION, 2, "more"));
+    sandbox.ok(format!("seal --detached {}", log(SESSION)));
+    fs::remove_file(sandbox.path(log(SESSION))).unwrap();
+    assert_eq!(sandbox.sh("verify claude").code, 1);
+    sandbox.write(format!("{}.seal", log(SESSION)), sealed);
+    fs::remove_dir_all(sandbox.home().join("archive")).unwrap();
+    let gone = sandbox.report("verify claude");
+    assert_eq!(gone["verdict"], "missing", "{gone:#}");
+}
+
 // T-ARC-17
 #[test]
 fn a_session_is_listed_with_its_state_through_growth_deletion_and_change() {

@@ -1,7 +1,7 @@
 //! `hook`: payloads of agents have their sessions sealed, and never disturb an agent.
 
 use crate::prelude::*;
-use std::io::Read as _;
+use std::io::{BufRead as _, BufReader};
 use threadseal_store::clock::{Clock as _, SystemClock};
 
 /// A session as Claude Code writes it, with `turns` lines.
@@ -168,7 +168,7 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
-    /// Starts a watcher, and waits until it listens.
+    /// Starts a watcher, and waits until it has looked at all files.
     pub(crate) fn start(sandbox: &Sandbox) -> Self {
         let mut child = sandbox
             .command()
@@ -178,10 +178,12 @@ impl Watcher {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut out = child.stdout.take().unwrap();
-        let mut first = [0; 8];
-        out.read_exact(&mut first).unwrap();
-        assert_eq!(&first, b"watching");
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        while !line.starts_with("watching") {
+            line.clear();
+            assert_ne!(out.read_line(&mut line).unwrap(), 0, "it ended");
+        }
         std::thread::spawn(move || std::io::copy(&mut out, &mut std::io::sink()));
         Self { child }
     }

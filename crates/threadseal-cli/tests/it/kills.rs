@@ -131,6 +131,8 @@ fn judge(sandbox: &Sandbox, round: usize) {
             ran.stdout
         );
     }
+    let seals = |path: &PathBuf| path.to_string_lossy().ends_with(".seal.seal");
+    assert!(!walk(&sandbox.path("user")).iter().any(seals));
     let listed = sandbox.json("list --fresh");
     for session in listed["sessions"].list() {
         let state = session["state"].text();
@@ -198,8 +200,9 @@ fn no_kill_loses_a_seal_or_accuses_a_session() {
         moment(&mut random);
         writer.kill();
         rewriter.kill();
+        let since = SystemClock.elapsed();
         watcher = Watcher::start(&sandbox);
-        wait_until_sealed(&sandbox, SystemClock.elapsed(), round);
+        wait_until_sealed(&sandbox, since, round);
         let now = sealed_lines(&sandbox);
         assert!(now.0 >= before.0 && now.1 >= before.1, "{before:?} {now:?}");
         before = now;

@@ -64,7 +64,7 @@ pub(super) fn below(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-fn is_seal(path: &Path) -> bool {
+pub(super) fn is_seal(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "seal")
 }
 

@@ -518,6 +518,7 @@ impl Changed {
                     // Files may have been made in a new folder before it was watched.
                     match path.is_dir() {
                         true => self.paths.extend(files::below(path)),
+                        false if files::is_seal(path) => {}
                         false => drop(self.paths.insert(path.clone())),
                     }
                 }

@@ -455,9 +455,11 @@ pub(super) fn put(content: &[(PathBuf, Vec<u8>)]) {
 /// The agent deletes an old session with its seals.
 fn clean_up(world: &mut World, index: usize) {
     // The seals of a log that was moved alone are elsewhere, and the ones beside a log without a seal
-    // are a moved log's.
-    let mut files = world.records[index].files(&world.sandbox);
-    match world.records[index].is_sealed {
+    // are a moved log's. A seal that was killed may have been made.
+    let record = &world.records[index];
+    let mut files = record.files(&world.sandbox);
+    let is_verified = || world.sandbox.sh(format!("verify {}", record.name)).code == 0;
+    match record.is_sealed || is_verified() {
         true if files.len() == 1 => return,
         true => {}
         false => files.truncate(1),
