@@ -5,7 +5,8 @@ the command takes it. The check shows that
 
 * `install` keeps what the user's settings had, and an agent with these settings runs;
 * each event that is named below arrived, with a session whose log exists, and Codex trusts the hooks;
-* after the hooks, each log verifies, `status` is content, and `doctor` lets each hook arrive;
+* after the hooks, each log verifies, `list` has each session, `status` is content, `doctor` lets each hook arrive;
+* after an edit of one session and the deletion of another, `status` names exactly these two;
 * `uninstall` leaves each file of settings as it was, byte for byte.
 """
 import argparse
@@ -147,11 +148,11 @@ class Scene:
         path = f"{self.programs}:{PATH}"
         return {"HOME": str(self.folder), "PATH": path, "TERM": "dumb", "NO_PROXY": "127.0.0.1", **variables}
 
-    def command(self, *arguments):
+    def command(self, *arguments, code=0):
         ran = subprocess.run([self.threadseal, *arguments], env=self.environment(), cwd=self.folder, capture_output=True,
                              text=True, stdin=subprocess.DEVNULL, timeout=300)
-        if ran.returncode != 0:
-            fail(f"threadseal {' '.join(arguments)} ended with {ran.returncode}:\n{ran.stdout}{ran.stderr}")
+        if ran.returncode != code:
+            fail(f"threadseal {' '.join(arguments)} ended with {ran.returncode}, not {code}:\n{ran.stdout}{ran.stderr}")
         return ran.stdout
 
     def state(self):
@@ -209,6 +210,31 @@ class Scene:
         return len(payloads)
 
 
+    def log(self, name):
+        """The session's log that the agent's last payload names, and the session's id."""
+        notes = [json.loads(line) for line in self.notes.read_text().splitlines()]
+        payload = [note["payload"] for note in notes if note["arguments"][:2] == ["hook", name]][-1]
+        return pathlib.Path(payload["transcript_path"]), f"{name}:{payload['session_id']}"
+
+    def edit_and_delete(self):
+        """Edits the session of one agent and deletes another's: `status` names both, and no other."""
+        edited, deleted = [name for name in AGENTS if AGENTS[name]["log"] == "transcript_path"][:2]
+        (log, id_edited), (gone, id_deleted) = self.log(edited), self.log(deleted)
+        bytes_before = log.read_bytes()
+        at = bytes_before.index(b"user")
+        log.write_bytes(bytes_before[:at] + b"uzer" + bytes_before[at + 4:])
+        gone_before = gone.read_bytes()
+        gone.unlink()
+        status = json.loads(self.command("status", "--json", code=3))
+        named = [problem["of"] for problem in status["problems"]]
+        archived = [session["id"] for session in status["archived"]["gone"]]
+        if named != [id_edited] or archived != [id_deleted]:
+            fail(f"status names {named} and {archived}, not {id_edited} and {id_deleted}")
+        print("\n".join(line for line in self.command("status", code=3).splitlines() if "session" in line or ":" in line))
+        log.write_bytes(bytes_before)
+        gone.write_bytes(gone_before)
+
+
 def fail(text):
     print(text)
     sys.exit(1)
@@ -251,7 +277,14 @@ def main():
             fail("the user's own hook did not run")
         # Hooks of another program are changed in place.
         scene.command("install", "--yes")
+        listed = json.loads(scene.command("list", "--json"))["sessions"]
+        states = {session["agent"]: session["state"] for session in listed}
+        expected = {name: "verified" for name in AGENTS if AGENTS[name]["log"] == "transcript_path"}
+        if {name: state for name, state in states.items() if name in expected} != expected:
+            fail(f"list shows {states}")
         print(scene.command("status").strip())
+        if len(expected) > 1:
+            scene.edit_and_delete()
         fired = json.loads(scene.command("doctor", "--json"))["fired"]
         print(f"doctor: {len(fired)} hooks arrived")
         scene.command("uninstall", "--yes")
