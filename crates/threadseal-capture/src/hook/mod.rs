@@ -75,6 +75,7 @@ impl Payload {
         ];
         Ok(Self {
             event: text(&["hook_event_name", "hookEventName", "event"])
+                .or_else(|| event_of_copilot(&value))
                 .unwrap_or_default()
                 .to_owned(),
             session: text(&["session_id", "sessionId"]).map(str::to_owned),
@@ -106,6 +107,22 @@ impl Payload {
     pub fn is_before_tool(&self) -> bool {
         matches!(&*self.event, "PreToolUse" | "BeforeTool" | "preToolUse")
     }
+}
+
+/// The event of a payload of Copilot CLI 1.0, which names none: the first of these members shows it.
+fn event_of_copilot(payload: &Value) -> Option<&'static str> {
+    const EVENTS: [(&str, &str); 6] = [
+        ("toolResult", "postToolUse"),
+        ("toolName", "preToolUse"),
+        ("stopReason", "agentStop"),
+        ("source", "sessionStart"),
+        ("prompt", "userPromptSubmitted"),
+        ("reason", "sessionEnd"),
+    ];
+    payload.get("sessionId")?;
+    let mut events = EVENTS.into_iter();
+    let found = events.find(|(member, _)| payload.get(member).is_some());
+    found.map(|(_, event)| event)
 }
 
 /// Has the file, or a folder above it, the id in its name?
@@ -179,6 +196,22 @@ mod tests {
         let copilot =
             Payload::read(br#"{"sessionId":"c","transcriptPath":"/c/events.jsonl"}"#).unwrap();
         assert_eq!(copilot.logs, [PathBuf::from("/c/events.jsonl")]);
+        for (members, event) in [
+            (r#""toolName":"bash","toolArgs":{}"#, "preToolUse"),
+            (
+                r#""toolName":"bash","toolArgs":{},"toolResult":{}"#,
+                "postToolUse",
+            ),
+            (r#""source":"new","initialPrompt":"x""#, "sessionStart"),
+            (r#""reason":"complete""#, "sessionEnd"),
+        ] {
+            let payload = format!(r#"{{"sessionId":"c","timestamp":1,"cwd":"/w",{members}}}"#);
+            let read = Payload::read(payload.as_bytes()).unwrap();
+            assert_eq!(
+                (read.is_before_tool(), &*read.event),
+                (event == "preToolUse", event)
+            );
+        }
         let opencode = Payload::read(br#"{"session_id":"ses_1","database":"/d/opencode.db","hook_event_name":"session.idle"}"#);
         assert_eq!(
             opencode.unwrap().database,
