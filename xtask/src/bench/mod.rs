@@ -1,8 +1,8 @@
 //! The performance table: ratios against one read-and-SHA-256 pass, in the same run.
 //!
 //! ```text
-//! cargo xbench [--quick] [--scroll | --ledger | --lineage | --runtime | --log] [--write FILE]
-//!                    --scroll, --ledger, --lineage, --runtime, --log: only those rows
+//! cargo xbench [--quick] [--scroll | --ledger | --lineage | --runtime | --log | --record]
+//!              [--write FILE]    --scroll, --ledger, …: only those rows
 //! ```
 //! Each job runs in a process of its own, several times. It reports its wall time, its CPU time and
 //! its peak memory; the table shows the median. A missed target makes the command fail. A
@@ -16,6 +16,7 @@ mod lineage;
 mod lineage_job;
 mod log;
 mod log_job;
+mod record;
 mod runtime;
 mod runtime_job;
 mod scroll;
@@ -47,6 +48,7 @@ pub(crate) fn run(words: &[&str]) -> Result<bool, Box<dyn Error>> {
         words if words.contains(&"--lineage") => table::Part::Lineages,
         words if words.contains(&"--runtime") => table::Part::Runtime,
         words if words.contains(&"--log") => table::Part::Log,
+        words if words.contains(&"--record") => table::Part::Record,
         _ => table::Part::All,
     };
     let table = table::measure(quick, part)?;
