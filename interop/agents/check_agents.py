@@ -5,7 +5,8 @@ the command takes it. The check shows that
 
 * `install` keeps what the user's settings had, and an agent with these settings runs;
 * each event that is named below arrived, with a session whose log exists, and Codex trusts the hooks;
-* after the hooks, each log verifies, `status` is content, and `doctor` lets each hook arrive;
+* after the hooks and one look of the watcher, each log verifies, `list` has each session, `status` is content, `doctor` lets each hook arrive;
+* after an edit of one session and the deletion of another, `status` names exactly these two;
 * `uninstall` leaves each file of settings as it was, byte for byte.
 """
 import argparse
@@ -79,6 +80,14 @@ OPENCODE = """{
 }
 """
 
+QWEN = """{
+  // the user's own
+  "privacy": { "usageStatisticsEnabled": false },
+  "general": { "enableAutoUpdate": false },
+  "$version": 4
+}
+"""
+
 AGENTS = {
     "claude-code": {
         "settings": {".claude/settings.json": CLAUDE},
@@ -122,9 +131,52 @@ AGENTS = {
         "events": ["session.idle", "tool.execute.after"],
         "log": "database",
     },
+    "copilot": {
+        "settings": {},
+        "first": ["copilot", "-p", TASK, "--allow-all-tools"],
+        "next": ["copilot", "-p", TASK, "--allow-all-tools", "--continue"],
+        "variables": {
+            "COPILOT_OFFLINE": "true",
+            "COPILOT_PROVIDER_BASE_URL": "http://127.0.0.1:PORT/v1",
+            "COPILOT_PROVIDER_TYPE": "openai",
+            "COPILOT_PROVIDER_WIRE_API": "completions",
+            "COPILOT_PROVIDER_API_KEY": "none",
+            "COPILOT_MODEL": "gpt-5",
+            "COPILOT_AUTO_UPDATE": "false",
+        },
+        "events": ["sessionStart", "userPromptSubmitted", "postToolUse", "agentStop", "sessionEnd"],
+        "log": "transcriptPath",
+    },
+    "qwen": {
+        "settings": {".qwen/settings.json": QWEN},
+        "first": ["qwen", "--auth-type", "openai", "--yolo", "-p", TASK],
+        "next": ["qwen", "--auth-type", "openai", "--yolo", "--continue", "-p", TASK],
+        "variables": {
+            "OPENAI_API_KEY": "none",
+            "OPENAI_BASE_URL": "http://127.0.0.1:PORT/v1",
+            "OPENAI_MODEL": "none",
+        },
+        # Without a terminal it reports neither the begin nor the end of a session.
+        "events": ["UserPromptSubmit", "PostToolUse", "Stop"],
+        "log": "transcript_path",
+    },
 }
 # Files that an install writes, beside those of a user above.
-WRITTEN = [".codex/hooks.json", ".config/opencode/plugin", ".config/systemd", ".copilot", ".qwen"]
+WRITTEN = [".codex/hooks.json", ".config/opencode/plugin", ".config/systemd", ".copilot/hooks"]
+
+
+# Copilot names no event: the first of these members distinguishes it.
+COPILOT_EVENTS = {"toolResult": "postToolUse", "toolName": "preToolUse", "stopReason": "agentStop",
+                  "source": "sessionStart", "prompt": "userPromptSubmitted", "reason": "sessionEnd"}
+
+
+def event_of(payload):
+    by_members = (event for member, event in COPILOT_EVENTS.items() if member in payload)
+    return payload.get("hook_event_name") or next(by_members, None)
+
+
+def session_of(payload):
+    return payload.get("session_id") or payload["sessionId"]
 
 
 class Scene:
@@ -147,11 +199,11 @@ class Scene:
         path = f"{self.programs}:{PATH}"
         return {"HOME": str(self.folder), "PATH": path, "TERM": "dumb", "NO_PROXY": "127.0.0.1", **variables}
 
-    def command(self, *arguments):
+    def command(self, *arguments, code=0):
         ran = subprocess.run([self.threadseal, *arguments], env=self.environment(), cwd=self.folder, capture_output=True,
                              text=True, stdin=subprocess.DEVNULL, timeout=300)
-        if ran.returncode != 0:
-            fail(f"threadseal {' '.join(arguments)} ended with {ran.returncode}:\n{ran.stdout}{ran.stderr}")
+        if ran.returncode != code:
+            fail(f"threadseal {' '.join(arguments)} ended with {ran.returncode}, not {code}:\n{ran.stdout}{ran.stderr}")
         return ran.stdout
 
     def state(self):
@@ -192,21 +244,47 @@ class Scene:
         notes = [json.loads(line) for line in lines]
         payloads = [note["payload"] for note in notes if note["arguments"][:2] == ["hook", name]]
         for event in AGENTS[name]["events"]:
-            of_event = [payload for payload in payloads if payload["hook_event_name"] == event]
+            of_event = [payload for payload in payloads if event_of(payload) == event]
             if len(of_event) < TURNS:
-                seen = sorted({payload["hook_event_name"] for payload in payloads})
+                seen = sorted({str(event_of(payload)) for payload in payloads})
                 fail(f"{name}: {event} arrived {len(of_event)} times, not {TURNS}; seen: {seen}")
             for payload in of_event:
-                log = payload[AGENTS[name]["log"]]
-                # An agent may report a session before it writes its first line.
-                if event not in ("SessionStart", "UserPromptSubmit") and not pathlib.Path(log).is_file():
+                log = payload.get(AGENTS[name]["log"])
+                # An agent may report a session before it writes its first line, and Copilot names most logs never.
+                early = event in ("SessionStart", "UserPromptSubmit") or log is None and name == "copilot"
+                if not early and not pathlib.Path(log).is_file():
                     fail(f"{name}: {event} names {log}, which is no file")
-        sessions = {payload["session_id"] for payload in payloads}
+        sessions = {session_of(payload) for payload in payloads}
         if len(sessions) != 1:
             fail(f"{name}: {len(sessions)} sessions instead of one")
-        if AGENTS[name]["log"] == "transcript_path":
-            self.command("verify", payloads[-1]["transcript_path"])
         return len(payloads)
+
+
+    def log(self, name):
+        """The session's log that the agent's last payload names, and the session's id."""
+        notes = [json.loads(line) for line in self.notes.read_text().splitlines()]
+        member = AGENTS[name]["log"]
+        payloads = [note["payload"] for note in notes if note["arguments"][:2] == ["hook", name]]
+        payload = [payload for payload in payloads if member in payload][-1]
+        return pathlib.Path(payload[member]), f"{name}:{session_of(payload)}"
+
+    def edit_and_delete(self):
+        """Edits the session of one agent and deletes another's: `status` names both, and no other."""
+        edited, deleted = [name for name in AGENTS if AGENTS[name]["log"] != "database"][:2]
+        (log, id_edited), (gone, id_deleted) = self.log(edited), self.log(deleted)
+        bytes_before = log.read_bytes()
+        at = bytes_before.index(b"user")
+        log.write_bytes(bytes_before[:at] + b"uzer" + bytes_before[at + 4:])
+        gone_before = gone.read_bytes()
+        gone.unlink()
+        status = json.loads(self.command("status", "--json", code=3))
+        named = [problem["of"] for problem in status["problems"]]
+        archived = [session["id"] for session in status["archived"]["gone"]]
+        if named != [id_edited] or archived != [id_deleted]:
+            fail(f"status names {named} and {archived}, not {id_edited} and {id_deleted}")
+        print("\n".join(line for line in self.command("status", code=3).splitlines() if "session" in line or ":" in line))
+        log.write_bytes(bytes_before)
+        gone.write_bytes(gone_before)
 
 
 def fail(text):
@@ -251,7 +329,19 @@ def main():
             fail("the user's own hook did not run")
         # Hooks of another program are changed in place.
         scene.command("install", "--yes")
+        # Copilot writes a line after its last hook. The watcher seals it, here as cron would run it.
+        scene.command("watch", "--once", "--quiet")
+        for name in AGENTS:
+            if AGENTS[name]["log"] != "database":
+                scene.command("verify", str(scene.log(name)[0]))
+        listed = json.loads(scene.command("list", "--json"))["sessions"]
+        states = {session["agent"]: session["state"] for session in listed}
+        expected = {name: "verified" for name in AGENTS if AGENTS[name]["log"] != "database"}
+        if {name: state for name, state in states.items() if name in expected} != expected:
+            fail(f"list shows {states}")
         print(scene.command("status").strip())
+        if len(expected) > 1:
+            scene.edit_and_delete()
         fired = json.loads(scene.command("doctor", "--json"))["fired"]
         print(f"doctor: {len(fired)} hooks arrived")
         scene.command("uninstall", "--yes")

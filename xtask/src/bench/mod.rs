@@ -1,13 +1,14 @@
 //! The performance table: ratios against one read-and-SHA-256 pass, in the same run.
 //!
 //! ```text
-//! cargo xbench [--quick] [--scroll | --ledger | --lineage | --runtime | --log | --record]
+//! cargo xbench [--quick] [--scroll | --ledger | --lineage | --runtime | --log | --capture | --record]
 //!              [--write FILE]    --scroll, --ledger, …: only those rows
 //! ```
 //! Each job runs in a process of its own, several times. It reports its wall time, its CPU time and
 //! its peak memory; the table shows the median. A missed target makes the command fail. A
 //! comparison with another implementation uses the same files in the same run.
 
+mod capture;
 mod cost;
 mod job;
 mod ledger;
@@ -48,6 +49,7 @@ pub(crate) fn run(words: &[&str]) -> Result<bool, Box<dyn Error>> {
         words if words.contains(&"--lineage") => table::Part::Lineages,
         words if words.contains(&"--runtime") => table::Part::Runtime,
         words if words.contains(&"--log") => table::Part::Log,
+        words if words.contains(&"--capture") => table::Part::Capture,
         words if words.contains(&"--record") => table::Part::Record,
         _ => table::Part::All,
     };

@@ -23,6 +23,7 @@ pub(super) enum Part {
     Lineages,
     Runtime,
     Log,
+    Capture,
     Record,
 }
 
@@ -59,6 +60,9 @@ fn measure_in(table: &mut Table, folder: &Path, quick: bool, part: Part) -> Fall
     }
     if matches!(part, Part::All | Part::Log) {
         super::log::rows(table, folder, quick)?;
+    }
+    if matches!(part, Part::All | Part::Capture) {
+        super::capture::rows(table, folder, quick)?;
     }
     if matches!(part, Part::All | Part::Record) {
         super::record::rows(table, folder)?;

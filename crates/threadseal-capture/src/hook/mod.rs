@@ -6,6 +6,7 @@
 //! {"sessionId":…,"transcriptPath":…,"cwd":…}                                       Copilot
 //! {"session_id":…,"database":…,"cwd":…,"hook_event_name":…}                        our plugin of OpenCode
 //! ```
+//! An event without a path, as some of Copilot, is about the log of its session in the agent's folders.
 //! A hook is never in the way of its agent: each member may be missing or of another type. What a
 //! payload names is only looked at; content decides whether a file is a log of a session.
 
@@ -14,10 +15,13 @@ pub mod requests;
 pub mod troubles;
 
 use crate::Agent;
+use crate::agent::machine::Machine;
+use crate::agent::places::LogFolder;
 use serde_json::{Value, json};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 use threadseal_core::error::Error;
 use threadseal_store::atomic::{PRIVATE_DIRECTORY, PRIVATE_FILE};
 use threadseal_store::sys::{Access, FileHandle, Fs, directory_of};
@@ -27,6 +31,9 @@ pub const MAX_PAYLOAD_BYTES: usize = 64 << 20;
 
 /// The most bytes of a name in a payload: of the event, the session, or a path.
 pub const MAX_NAME_BYTES: usize = 4096;
+
+/// The most logs that are found for an event that names none: of a session and its subagents.
+pub const MAX_LOCATED: usize = 64;
 
 /// The facts of a payload that capture needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -68,6 +75,7 @@ impl Payload {
         ];
         Ok(Self {
             event: text(&["hook_event_name", "hookEventName", "event"])
+                .or_else(|| event_of_copilot(&value))
                 .unwrap_or_default()
                 .to_owned(),
             session: text(&["session_id", "sessionId"]).map(str::to_owned),
@@ -76,10 +84,56 @@ impl Payload {
         })
     }
 
+    /// The same with the logs of its session in the folders of `agent`, if it names none. Where it
+    /// names no session either, the log that was written last is sealed.
+    #[must_use]
+    pub fn located(mut self, agent: Agent, machine: &Machine) -> Self {
+        if !self.logs.is_empty() || self.database.is_some() {
+            return self;
+        }
+        let folders = agent.logs(machine);
+        let logs = folders.iter().flat_map(LogFolder::logs);
+        self.logs = match &self.session {
+            Some(id) => logs
+                .filter(|log| is_named_by(log, id))
+                .take(MAX_LOCATED)
+                .collect(),
+            None => logs.max_by_key(|log| modified(log)).into_iter().collect(),
+        };
+        self
+    }
+
     /// Does the agent ask whether a tool may run?
     pub fn is_before_tool(&self) -> bool {
         matches!(&*self.event, "PreToolUse" | "BeforeTool" | "preToolUse")
     }
+}
+
+/// The event of a payload of Copilot CLI 1.0, which names none: the first of these members shows it.
+fn event_of_copilot(payload: &Value) -> Option<&'static str> {
+    const EVENTS: [(&str, &str); 6] = [
+        ("toolResult", "postToolUse"),
+        ("toolName", "preToolUse"),
+        ("stopReason", "agentStop"),
+        ("source", "sessionStart"),
+        ("prompt", "userPromptSubmitted"),
+        ("reason", "sessionEnd"),
+    ];
+    payload.get("sessionId")?;
+    let mut events = EVENTS.into_iter();
+    let found = events.find(|(member, _)| payload.get(member).is_some());
+    found.map(|(_, event)| event)
+}
+
+/// Has the file, or a folder above it, the id in its name?
+fn is_named_by(log: &Path, id: &str) -> bool {
+    let mut parts = log.components();
+    parts.any(|part| part.as_os_str().to_string_lossy().contains(id))
+}
+
+fn modified(log: &Path) -> Option<SystemTime> {
+    let found = std::fs::metadata(log);
+    found.and_then(|found| found.modified()).ok()
 }
 
 /// The text for standard output of the hook.
@@ -142,11 +196,56 @@ mod tests {
         let copilot =
             Payload::read(br#"{"sessionId":"c","transcriptPath":"/c/events.jsonl"}"#).unwrap();
         assert_eq!(copilot.logs, [PathBuf::from("/c/events.jsonl")]);
+        for (members, event) in [
+            (r#""toolName":"bash","toolArgs":{}"#, "preToolUse"),
+            (
+                r#""toolName":"bash","toolArgs":{},"toolResult":{}"#,
+                "postToolUse",
+            ),
+            (r#""source":"new","initialPrompt":"x""#, "sessionStart"),
+            (r#""reason":"complete""#, "sessionEnd"),
+        ] {
+            let payload = format!(r#"{{"sessionId":"c","timestamp":1,"cwd":"/w",{members}}}"#);
+            let read = Payload::read(payload.as_bytes()).unwrap();
+            assert_eq!(
+                (read.is_before_tool(), &*read.event),
+                (event == "preToolUse", event)
+            );
+        }
         let opencode = Payload::read(br#"{"session_id":"ses_1","database":"/d/opencode.db","hook_event_name":"session.idle"}"#);
         assert_eq!(
             opencode.unwrap().database,
             Some(PathBuf::from("/d/opencode.db"))
         );
+    }
+
+    // T-CAP-44
+    #[test]
+    fn an_event_without_a_path_is_about_the_log_of_its_session() {
+        let home = tempfile::tempdir().unwrap();
+        let machine = crate::agent::machine::tests::machine(home.path());
+        let log = |id: &str| {
+            home.path()
+                .join(".copilot/session-state")
+                .join(id)
+                .join("events.jsonl")
+        };
+        for (id, age) in [("a1b2c3", 0), ("d4e5f6", 60)] {
+            std::fs::create_dir_all(log(id).parent().unwrap()).unwrap();
+            std::fs::write(log(id), "{}\n").unwrap();
+            let file = std::fs::File::options().write(true).open(log(id)).unwrap();
+            let moment = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000 - age);
+            file.set_modified(moment).unwrap();
+        }
+        let logs = |payload: &[u8]| {
+            let payload = Payload::read(payload).unwrap();
+            payload.located(Agent::Copilot, &machine).logs
+        };
+        assert_eq!(logs(br#"{"sessionId":"d4e5f6"}"#), [log("d4e5f6")]);
+        assert_eq!(logs(br#"{"timestamp":1,"cwd":"/w"}"#), [log("a1b2c3")]);
+        assert!(logs(br#"{"sessionId":"not-yet-there"}"#).is_empty());
+        let named = br#"{"sessionId":"d4e5f6","transcriptPath":"/c/events.jsonl"}"#;
+        assert_eq!(logs(named), [PathBuf::from("/c/events.jsonl")]);
     }
 
     // T-CAP-30

@@ -89,6 +89,10 @@ fn take(args: &HookArgs, strict: bool, context: &Context) -> Taken {
         Ok(payload) => payload,
         Err(why) => return failed(Some(agent), why),
     };
+    let payload = match context.machine() {
+        Ok(machine) => payload.located(agent, &machine),
+        Err(_) => payload,
+    };
     let request = Request::new(agent, payload.clone());
     Taken {
         agent: Some(agent),
