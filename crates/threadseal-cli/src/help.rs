@@ -15,7 +15,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Everyday commands",
         &[
-            "init", "seal", "verify", "list", "search", "show", "watch", "run", "demo",
+            "init", "seal", "verify", "list", "search", "show", "watch", "record", "run", "demo",
         ],
     ),
     (

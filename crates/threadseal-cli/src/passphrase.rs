@@ -14,9 +14,9 @@ pub(crate) struct PassphraseArgs {
     /// File with the passphrase of the private key in its first line; `prompt` asks for it
     #[arg(long, value_name = "FILE|prompt")]
     passphrase_file: Option<PathBuf>,
-    /// Is no one there to be asked?
+    /// The command that cannot ask.
     #[arg(skip)]
-    asks_no_one: bool,
+    asks_no_one: Option<&'static str>,
 }
 
 impl PassphraseArgs {
@@ -25,7 +25,15 @@ impl PassphraseArgs {
     pub(crate) fn none() -> Self {
         Self {
             passphrase_file: None,
-            asks_no_one: true,
+            asks_no_one: Some("threadseal watch"),
+        }
+    }
+
+    /// The same for a `command` that must not ask, since its input is not for answers.
+    pub(crate) fn without_prompt(&self, command: &'static str) -> Self {
+        Self {
+            asks_no_one: Some(command),
+            ..self.clone()
         }
     }
 
@@ -55,10 +63,12 @@ impl PassphraseArgs {
     pub(crate) fn for_existing_key(&self, name: &str) -> Result<Zeroizing<String>, Failure> {
         match &self.passphrase_file {
             Some(path) if !is_prompt(path) => read(path),
-            _ if self.asks_no_one => Err(Failure::new(format!(
-                "the key {name} has a passphrase, and no one can be asked; hint: threadseal watch --passphrase-file FILE"
-            ))),
-            _ => ask(&format!("Passphrase of {name}: ")),
+            _ => match self.asks_no_one {
+                Some(command) => Err(Failure::new(format!(
+                    "the key {name} has a passphrase, and no one can be asked; hint: {command} --passphrase-file FILE"
+                ))),
+                None => ask(&format!("Passphrase of {name}: ")),
+            },
         }
     }
 }

@@ -598,6 +598,12 @@ impl Recorder {
         self.log.path()
     }
 
+    /// Did a write fail, so that it gives no promise any more? An event that was refused alone, for
+    /// example for its length, leaves the recorder as it was.
+    pub fn has_failed(&self) -> bool {
+        self.failed
+    }
+
     fn buffer_lines(&mut self) -> Result<(), Error> {
         let done = self.log.append_buffered(&self.lines);
         self.lines.clear();

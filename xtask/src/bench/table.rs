@@ -24,6 +24,7 @@ pub(super) enum Part {
     Runtime,
     Log,
     Capture,
+    Record,
 }
 
 /// Measures the rows of `part`; `quick` leaves out the gigabytes.
@@ -62,6 +63,9 @@ fn measure_in(table: &mut Table, folder: &Path, quick: bool, part: Part) -> Fall
     }
     if matches!(part, Part::All | Part::Capture) {
         super::capture::rows(table, folder, quick)?;
+    }
+    if matches!(part, Part::All | Part::Record) {
+        super::record::rows(table, folder)?;
     }
     Ok(())
 }

@@ -35,6 +35,7 @@ mod man;
 mod messages;
 mod prove;
 mod prune;
+mod record;
 mod redact;
 mod render;
 #[cfg(feature = "agent")]
@@ -108,6 +109,8 @@ pub(crate) enum Command {
     Diff(diff::DiffArgs),
     /// Seal sessions of agents, or the logs below folders, as they grow
     Watch(watch::WatchArgs),
+    /// Record events from standard input, one JSON object a line, into a native record
+    Record(record::RecordArgs),
     /// Take a payload of an agent's hook on standard input, and have its session sealed
     #[cfg(feature = "capture")]
     Hook(hook::HookArgs),
@@ -216,6 +219,7 @@ pub(crate) fn run(
         Command::Prune(args) => prune::run(&args, &context, &mut out),
         Command::Diff(args) => diff::run(&args, &context, &mut out),
         Command::Watch(args) => watch::run(&args, &context, &mut out),
+        Command::Record(args) => record::run(&args, &context, &mut out),
         #[cfg(feature = "capture")]
         Command::Hook(args) => hook::run(&args, &context, &mut out),
         #[cfg(feature = "capture")]

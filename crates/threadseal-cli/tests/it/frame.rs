@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::process::Stdio;
 
 /// Every command, in the order of `--help`.
-pub(crate) const COMMANDS: [&str; 41] = [
+pub(crate) const COMMANDS: [&str; 42] = [
     "init",
     "seal",
     "verify",
@@ -14,6 +14,7 @@ pub(crate) const COMMANDS: [&str; 41] = [
     "search",
     "show",
     "watch",
+    "record",
     "run",
     "demo",
     "install",

@@ -55,6 +55,7 @@ mod prune_kinds;
 mod pruned_reports;
 mod read;
 mod real_runs;
+mod record;
 mod redact;
 mod redact_kept;
 mod rotation;

@@ -211,6 +211,11 @@ impl Sealer {
         self.size
     }
 
+    /// Lines written so far, seals included.
+    pub fn lines(&self) -> u64 {
+        self.leaves.size()
+    }
+
     /// Turn of the last seal.
     pub fn turn(&self) -> u64 {
         self.turn
