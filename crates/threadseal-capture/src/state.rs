@@ -112,8 +112,20 @@ impl LogState {
         }
     }
 
-    /// The state of `log`, judged now.
+    /// The state of `log`, judged now. A log that was sealed anew has its earlier versions in the
+    /// words: what the last seals cover is not all that this host sealed.
     pub fn of(log: &ArchivedLog, archive: &Archive, verifier: &Verifier) -> Self {
+        let mut state = Self::judged(log, archive, verifier);
+        let earlier = log.versions.len().saturating_sub(1);
+        if earlier > 0 && !log.facts.rewrites {
+            let plural = if earlier == 1 { "" } else { "s" };
+            let text = format!("; sealed anew, {earlier} earlier version{plural} archived");
+            state.words.push_str(&text);
+        }
+        state
+    }
+
+    fn judged(log: &ArchivedLog, archive: &Archive, verifier: &Verifier) -> Self {
         if let Some(why) = &log.damage {
             let text = format!("archive damaged: {why}");
             return Self::new(StateKind::Unreadable, text);

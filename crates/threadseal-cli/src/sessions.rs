@@ -7,20 +7,24 @@
 use crate::context::Context;
 use crate::exit::Failure;
 use crate::passphrase::PassphraseArgs;
+use crate::session_seal::session_of;
 use crate::verifying;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use threadseal_capture::agent::places::LogFolder;
 use threadseal_capture::archive::{Archive, ArchiveFs, ArchivedLog, Effects, LogName, Secret};
 use threadseal_capture::index::{Index, IndexedLog};
 use threadseal_capture::session::{self, Found, SessionId, SessionPrefix};
 use threadseal_capture::state::{self, Light, LogState};
+use threadseal_capture::{Agent, AgentFolder};
 use threadseal_core::digest::Digest;
 use threadseal_core::key::PrivateKey;
 use threadseal_core::record::parse_decimal;
 use threadseal_store::atomic::{self, PRIVATE_FILE};
 use threadseal_store::clock::SystemClock;
 use threadseal_store::home::Home;
+use threadseal_store::observer::seal_path;
 use threadseal_store::owned_files::read_private_key_file;
 use threadseal_store::random;
 use threadseal_store::read::{RegularFile, open_regular};
@@ -310,6 +314,28 @@ pub(crate) fn new_secret(
     };
     atomic::create_new(&*context.fs, &place, pem.as_bytes(), PRIVATE_FILE)?;
     Ok(secret_of(&key))
+}
+
+/// The sessions in folders of agents beside which there are no seals.
+pub(crate) fn unsealed(folders: &[(Agent, LogFolder)], context: &Context) -> Vec<(Agent, PathBuf)> {
+    let of_agents = folders.iter().map(|(agent, folder)| AgentFolder {
+        agent: *agent,
+        folder: folder.path.clone(),
+    });
+    let of_agents: Vec<AgentFolder> = of_agents.collect();
+    let fs = &*context.fs;
+    // A file that cannot be read is in the troubles of hooks and watcher.
+    let is_session = |log: &PathBuf| {
+        let file = open_regular(fs, log);
+        let session = file.and_then(|file| session_of(&file, &of_agents));
+        session.is_ok_and(|session| session.is_some())
+    };
+    let logs = folders.iter().flat_map(|(agent, folder)| {
+        let logs = folder.logs();
+        logs.map(|log| (*agent, log))
+    });
+    logs.filter(|(_, log)| fs.symlink_metadata(&seal_path(log)).is_err() && is_session(log))
+        .collect()
 }
 
 /// The session whose id begins with `text`, also a forgotten one; `None` if there is none.

@@ -11,14 +11,16 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::output::Out;
 use crate::render::clean::Clean;
 use crate::render::style::Palette;
-use crate::sessions::{Judge, JudgedSession, Sessions, Unlock};
+use crate::sessions::{self, Judge, JudgedSession, Sessions, Unlock};
 use clap::Args;
 use serde::Serialize;
+use std::path::PathBuf;
 use threadseal_capture::Agent;
 use threadseal_capture::index::IndexedLog;
 use threadseal_capture::session::SessionId;
 use threadseal_capture::state::Light;
 use threadseal_core::time::Timestamp;
+use threadseal_store::sys::path_text;
 
 /// Fewest characters of an id in the table.
 const MIN_SHOWN_ID: usize = 6;
@@ -56,6 +58,14 @@ struct ListOutput {
     schema: &'static str,
     sessions: Vec<SessionOutput>,
     forgotten: Vec<ForgottenOutput>,
+    /// Logs of sessions without seals; not with `--project` or `--since`.
+    unsealed: Vec<UnsealedOutput>,
+}
+
+#[derive(Serialize)]
+struct UnsealedOutput {
+    agent: &'static str,
+    path: String,
 }
 
 /// One session with its subagents.
@@ -116,6 +126,7 @@ pub(crate) fn run(args: &ListArgs, context: &Context, out: &mut Out) -> Outcome 
                 text: gone.words(),
             })
             .collect(),
+        unsealed: unsealed(&args.filter, context)?,
     };
     if context.json {
         out.json(&output);
@@ -142,6 +153,25 @@ fn rows(
     Ok(rows)
 }
 
+fn unsealed(filter: &FilterArgs, context: &Context) -> Result<Vec<UnsealedOutput>, Failure> {
+    if filter.project.is_some() || filter.since.is_some() || context.user_home().is_none() {
+        return Ok(Vec::new());
+    }
+    let machine = context.machine()?;
+    let agents = Agent::ALL.into_iter();
+    let agents = agents.filter(|agent| filter.agent.is_none_or(|asked| asked == *agent));
+    let folders = agents.flat_map(|agent| {
+        let folders = agent.logs(&machine).into_iter();
+        folders.map(move |folder| (agent, folder))
+    });
+    let found = sessions::unsealed(&folders.collect::<Vec<_>>(), context);
+    let output = |(agent, log): (Agent, PathBuf)| UnsealedOutput {
+        agent: agent.name(),
+        path: path_text(&log),
+    };
+    Ok(found.into_iter().map(output).collect())
+}
+
 fn row(session: &JudgedSession, context: &Context) -> SessionOutput {
     let (id, logs) = (&session.id, &session.logs);
     let main = logs.iter().find(|log| log.name.sub_agent.is_none());
@@ -152,7 +182,7 @@ fn row(session: &JudgedSession, context: &Context) -> SessionOutput {
     };
     let last = logs.iter().filter_map(|log| log.last).max();
     let source = of_main.and_then(|log| log.source.clone());
-    let is_gone = |path: &std::path::PathBuf| context.fs.symlink_metadata(path).is_err();
+    let is_gone = |path: &PathBuf| context.fs.symlink_metadata(path).is_err();
     SessionOutput {
         id: id.to_string(),
         agent: id.agent().name(),
@@ -172,7 +202,7 @@ fn row(session: &JudgedSession, context: &Context) -> SessionOutput {
             .filter(|log| log.name.sub_agent.is_some())
             .count(),
         source_gone: source.as_ref().is_none_or(is_gone),
-        source: source.map(|path| threadseal_store::sys::path_text(&path)),
+        source: source.map(|path| path_text(&path)),
         state: session.state.kind.name(),
         state_text: session.words(),
         light: Some(session.state.kind.light()),
@@ -208,7 +238,7 @@ fn print(
     context: &Context,
     out: &mut Out,
 ) -> Result<(), Failure> {
-    if output.sessions.is_empty() && output.forgotten.is_empty() {
+    if output.sessions.is_empty() && output.forgotten.is_empty() && output.unsealed.is_empty() {
         crate::exit::complain("no session is archived; hint: threadseal archive add FOLDER");
         return Ok(());
     }
@@ -254,6 +284,17 @@ fn print(
             row.tools,
             count_words(row.tokens),
         ));
+    }
+    for unsealed in &output.unsealed {
+        let state = coloured("not sealed", Some(Light::Amber), context.palette);
+        let (agent, path) = (unsealed.agent, Clean(&unsealed.path));
+        out.line(format_args!(
+            "{:<5}  {agent:<of_agent$}  {path}  {state}",
+            "-"
+        ));
+    }
+    if !output.unsealed.is_empty() && !context.quiet {
+        crate::exit::complain("note: sessions are not sealed; hint: threadseal watch --once");
     }
     for gone in &output.forgotten {
         let text = Clean(&gone.text);

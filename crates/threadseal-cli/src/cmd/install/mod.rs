@@ -12,6 +12,7 @@ mod shown;
 use crate::capture::{Answer, ConsentArgs, Setup, ask};
 use crate::cmd::init;
 use crate::cmd::log::init::LogArgs;
+use crate::cmd::watch;
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::output::Out;
@@ -74,6 +75,8 @@ struct Done {
     is_applied: bool,
     trusted: Option<usize>,
     runs_service: bool,
+    /// Seals of sessions that were there; `None` where a service makes them.
+    sealed: Option<u64>,
     failed: Vec<(String, Failure)>,
 }
 
@@ -221,6 +224,13 @@ fn apply(plan: &Plan, setup: &Setup, context: &Context) -> Result<Done, Failure>
         match started {
             Ok(()) => done.runs_service = true,
             Err(error) => done.failed.push((WATCHER.to_owned(), error.into())),
+        }
+    }
+    // A service seals what is there as soon as it runs.
+    if !done.runs_service {
+        match watch::seal_all_once(context) {
+            Ok((sealed, _)) => done.sealed = Some(sealed),
+            Err(why) => done.failed.push((WATCHER.to_owned(), why)),
         }
     }
     Ok(done)

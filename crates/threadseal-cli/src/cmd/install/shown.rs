@@ -39,6 +39,10 @@ pub(super) fn plan(plan: &Plan, setup: &Setup, out: &mut Out) {
         }
     };
     line(out, WATCHER, &service, "");
+    if plan.manager.is_none() {
+        let sealed = "sealed and archived now, as by threadseal watch --once";
+        line(out, "sessions", sealed, "");
+    }
     if plan.makes_home {
         let home = setup.machine.shown(&setup.home);
         line(
@@ -108,7 +112,12 @@ pub(super) fn done(plan: &Plan, done: &Done, out: &mut Out) {
     if let (true, Some(manager)) = (done.runs_service, &plan.manager) {
         out.line(format_args!("{} runs", manager.name()));
     }
-    out.line("Next: threadseal status");
+    match done.sealed {
+        Some(1) => out.line("1 session sealed and archived"),
+        Some(count) => out.line(format_args!("{count} sessions sealed and archived")),
+        None => out.line("the watcher seals and archives all sessions now"),
+    }
+    out.line("Next: threadseal list · threadseal status");
 }
 
 #[derive(Serialize)]
@@ -122,6 +131,8 @@ pub(super) struct InstallOutput {
     watcher_runs: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     codex_trusts: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sealed: Option<u64>,
     problems: Vec<ProblemOutput>,
 }
 
@@ -162,6 +173,7 @@ pub(super) fn output(plan: &Plan, done: &Done, setup: &Setup) -> InstallOutput {
         watcher: plan.file(WATCHER).map(file),
         watcher_runs: done.runs_service,
         codex_trusts: done.trusted,
+        sealed: done.sealed,
         problems: problems
             .map(|(of, why)| ProblemOutput {
                 of: of.clone(),

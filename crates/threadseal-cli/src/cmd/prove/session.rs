@@ -86,10 +86,16 @@ pub(super) fn run(named: &Named, args: &ProveArgs, context: &Context, out: &mut 
                 });
             } else if !context.quiet {
                 let (size, path) = (bytes.len(), path_text(path));
-                out.line(format_args!(
-                    "{}: {size} bytes prove turn {turn}",
-                    Clean(&path)
-                ));
+                let path = Clean(&path);
+                out.line(format_args!("{path}: {size} bytes prove turn {turn}"));
+                let key = sessions.home.path().join("keys/self-observed.observed.pub");
+                if context.fs.symlink_metadata(&key).is_ok() {
+                    let key = path_text(&key);
+                    out.line(format_args!(
+                        "send it with {0}; to check it: threadseal check-proof {path} --key {0}",
+                        Clean(&key)
+                    ));
+                }
             }
         }
     }

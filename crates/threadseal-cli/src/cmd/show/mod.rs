@@ -61,6 +61,12 @@ pub(crate) fn run(args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome 
     if let Some(named) = sessions::named(&args.path, context)? {
         return session::run(&named, args, context, out);
     }
+    #[cfg(feature = "capture")]
+    if context.fs.symlink_metadata(&args.path).is_err()
+        && let Some(name) = args.path.to_str().filter(|name| !name.contains(['/', '.']))
+    {
+        return Err(sessions::none(name));
+    }
     let file = record::open(&*context.fs, &args.path)?;
     match detect::kind(&file)? {
         Some(Kind::Native | Kind::Events | Kind::Log | Kind::Document(_) | Kind::Scroll(_)) => {}

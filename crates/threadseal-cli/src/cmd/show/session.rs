@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _};
 use std::process::{Command, Stdio};
 use threadseal_capture::archive::{ArchiveFs, ArchivedLog};
-use threadseal_capture::state::LogState;
+use threadseal_capture::state::{LogState, StateKind};
 use threadseal_convert::{self as convert, Draft, Mapped, ToolResult};
 use threadseal_core::canon::json::Value;
 use threadseal_core::canon::python::rye_line;
@@ -199,6 +199,16 @@ fn heading(
     }
     facts.extend(log.facts.project.clone());
     out.line(format_args!("  {}", Clean(&facts.join(", "))));
+    if state.kind == StateKind::Changed {
+        let id = &log.name;
+        let source = log.facts.source.as_deref().unwrap_or("FILE");
+        out.line("  shown is the archived copy: what was sealed");
+        out.line(format_args!(
+            "  the change:  threadseal diff {} {id}",
+            Clean(source)
+        ));
+        out.line(format_args!("  the copy:    threadseal export {id} FOLDER"));
+    }
     let others = sub_agents(log, sessions);
     if !others.is_empty() {
         out.line(format_args!("  subagents: {}", Clean(&others.join(", "))));

@@ -167,10 +167,8 @@ pub(crate) fn look(setup: &Setup, context: &Context) -> Result<Status, Failure> 
     }
     let mut sessions = SessionsOutput::default();
     if context.home()?.is_some() {
-        problems.extend(sessions::unsealed(
-            agents.iter().map(|(found, _)| found),
-            context,
-        ));
+        let found: Vec<FoundAgent> = agents.iter().map(|(found, _)| found.clone()).collect();
+        problems.extend(sessions::unsealed(&found, context));
         match SessionsOutput::look(&mut problems, context) {
             Ok(looked) => sessions = looked,
             Err(failure) => problems.push(Problem {
@@ -179,7 +177,7 @@ pub(crate) fn look(setup: &Setup, context: &Context) -> Result<Status, Failure> 
             }),
         }
     }
-    problems.extend(troubles(setup, context));
+    problems.extend(troubles(setup, &sessions, context));
     Ok(Status {
         agents,
         watcher,
@@ -225,11 +223,12 @@ fn asked(setup: &Setup) -> Option<WatcherStatus> {
 }
 
 /// What hooks and the watcher could not do: their agents never see it.
-fn troubles(setup: &Setup, context: &Context) -> Vec<Problem> {
+fn troubles(setup: &Setup, sessions: &SessionsOutput, context: &Context) -> Vec<Problem> {
     let troubles = Troubles::of(&setup.home).all(&*context.fs).into_iter();
     let problem = |trouble: Trouble| {
         let why = trouble.why.unwrap_or_default();
-        let message = match trouble.about.is_empty() {
+        // Most reasons name the file.
+        let message = match why.contains(&trouble.about) {
             true => why,
             false => format!("{}: {why}", trouble.about),
         };
@@ -238,7 +237,8 @@ fn troubles(setup: &Setup, context: &Context) -> Vec<Problem> {
             message,
         }
     };
-    troubles.map(problem).collect()
+    let left = troubles.filter(|trouble| !sessions.verifies(&trouble.about));
+    left.map(problem).collect()
 }
 
 /// The status as an object.

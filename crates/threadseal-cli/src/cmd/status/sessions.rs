@@ -11,18 +11,15 @@ use crate::context::Context;
 use crate::exit::Failure;
 use crate::output::Out;
 use crate::render::clean::Clean;
-use crate::session_seal::session_of;
 use crate::sessions::{Judge, JudgedSession, Sessions, Unlock};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use threadseal_capture::AgentFolder;
+use threadseal_capture::Agent;
 use threadseal_capture::agent::found::FoundAgent;
 use threadseal_capture::health::Problem;
 use threadseal_capture::state::{Light, StateKind};
-use threadseal_store::observer::seal_path;
-use threadseal_store::read::open_regular;
 use threadseal_store::sys::path_text;
 
 /// Sessions of one kind that are named for a person; the others are counted.
@@ -38,6 +35,9 @@ pub(crate) struct SessionsOutput {
     states: BTreeMap<&'static str, usize>,
     /// Those whose source is gone, and that verify from the archive.
     gone: Vec<GoneOutput>,
+    /// The logs that verify whole, in their places.
+    #[serde(skip)]
+    verified: BTreeSet<String>,
 }
 
 #[derive(Serialize)]
@@ -67,12 +67,18 @@ impl SessionsOutput {
                     id: session.id.to_string(),
                     state_text: session.words(),
                 }),
+                StateKind::Verified => output.verified.extend(sources(session)),
                 kind if kind.light() != Light::Green => bad.push(problem(session)),
                 _ => {}
             }
         }
         problems.extend(limited(bad));
         Ok(output)
+    }
+
+    /// Does this log verify whole? Then a trouble about it is over.
+    pub(super) fn verifies(&self, log: &str) -> bool {
+        self.verified.contains(log)
     }
 
     /// The lines for a person.
@@ -95,44 +101,29 @@ impl SessionsOutput {
     }
 }
 
+fn sources(session: &JudgedSession) -> impl Iterator<Item = String> {
+    let logs = session.logs.iter();
+    logs.filter_map(|log| log.source.as_deref().map(path_text))
+}
+
 fn problem(session: &JudgedSession) -> Problem {
     let id = session.id.to_string();
     let message = format!("{}; hint: threadseal show {id}", session.words());
     Problem { of: id, message }
 }
 
-/// The sessions in the folders of agents that have no seals.
-pub(super) fn unsealed<'a>(
-    agents: impl Iterator<Item = &'a FoundAgent>,
-    context: &Context,
-) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    for found in agents {
-        let folders = found.logs.iter().map(|(folder, _)| AgentFolder {
-            agent: found.agent,
-            folder: folder.path.clone(),
-        });
-        let folders: Vec<AgentFolder> = folders.collect();
-        let logs = found.logs.iter().flat_map(|(folder, _)| folder.logs());
-        let logs = logs.filter(|log| is_unsealed(log, &folders, context));
-        let hint = "not sealed; hint: threadseal watch --once";
-        let problem =
-            |log: PathBuf| Problem::of(found.agent, format!("{} is {hint}", path_text(&log)));
-        problems.extend(limited(logs.map(problem).collect()));
-    }
-    problems
-}
-
-/// A session of some age beside which there are no seals.
-fn is_unsealed(log: &Path, folders: &[AgentFolder], context: &Context) -> bool {
-    let fs = &*context.fs;
-    if fs.symlink_metadata(&seal_path(log)).is_ok() || is_young(log) {
-        return false;
-    }
-    // A file that cannot be read is in the troubles of hooks and watcher.
-    let file = open_regular(fs, log);
-    file.and_then(|file| session_of(&file, folders))
-        .is_ok_and(|session| session.is_some())
+/// A problem for each session in the folders of agents that has no seals for a while.
+pub(super) fn unsealed(agents: &[FoundAgent], context: &Context) -> Vec<Problem> {
+    let folders = agents.iter().flat_map(|found| {
+        let folders = found.logs.iter();
+        folders.map(|(folder, _)| (found.agent, folder.clone()))
+    });
+    let unsealed = crate::sessions::unsealed(&folders.collect::<Vec<_>>(), context);
+    let old = unsealed.into_iter().filter(|(_, log)| !is_young(log));
+    let hint = "is not sealed; hint: threadseal watch --once";
+    let problem =
+        |(agent, log): (Agent, PathBuf)| Problem::of(agent, format!("{} {hint}", path_text(&log)));
+    limited(old.map(problem).collect())
 }
 
 fn is_young(log: &Path) -> bool {

@@ -52,7 +52,7 @@ const LOOK_AT_QUOTA: Duration = Duration::from_secs(600);
 const LOOK_FOR_STOP: Duration = Duration::from_millis(500);
 
 /// What `watch` takes.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct WatchArgs {
     /// Folders of logs [default: where the agents of this machine keep their sessions]
     #[arg(value_name = "PATH")]
@@ -130,10 +130,49 @@ struct Watch<'a> {
     server: Option<server::Server>,
 }
 
+/// The sessions of this machine's agents: how many are sealed now, and how many were refused.
+///
+/// # Errors
+/// When there is no home or no key.
+#[cfg(feature = "capture")]
+pub(crate) fn seal_all_once(context: &Context) -> Result<(u64, usize), Failure> {
+    let args = WatchArgs {
+        once: true,
+        ..WatchArgs::default()
+    };
+    let mut watch = watch(&args, None, context)?;
+    let mut nowhere = Out::to(Box::new(std::io::sink()));
+    watch.seal_all(&watch.all()?, &mut nowhere);
+    watch.save_known();
+    Ok((watch.seals, watch.refused.len()))
+}
+
 /// Seals until standard output is closed, the folder is gone, or a signal arrives.
 pub(crate) fn run(args: &WatchArgs, context: &Context, out: &mut Out) -> Outcome {
     let (wake, wakes) = channel();
-    let mut watch = Watch {
+    let mut watch = watch(args, Some(&wake), context)?;
+    if args.once {
+        let all = watch.all()?;
+        watch.seal_all(&all, out);
+        watch.announce(out);
+        watch.save_known();
+        return Ok(match watch.refused.is_empty() {
+            true => Exit::Done,
+            false => Exit::Unconfirmed,
+        });
+    }
+    watch.keep_sealing(wake, &wakes, out)
+}
+
+/// A watch of the folders; with `wake` it is the watcher of the home if no folder is named.
+fn watch<'a>(
+    args: &'a WatchArgs,
+    wake: Option<&Sender<Wake>>,
+    context: &'a Context,
+) -> Result<Watch<'a>, Failure> {
+    #[cfg(not(all(feature = "capture", unix)))]
+    let _ = wake;
+    Ok(Watch {
         args,
         context,
         renewed: None,
@@ -156,22 +195,11 @@ pub(crate) fn run(args: &WatchArgs, context: &Context, out: &mut Out) -> Outcome
             false => None,
         },
         #[cfg(all(feature = "capture", unix))]
-        server: match args.paths.is_empty() && !args.once {
-            true => Some(server::Server::start(context, wake.clone())?),
-            false => None,
+        server: match wake.filter(|_| args.paths.is_empty() && !args.once) {
+            Some(wake) => Some(server::Server::start(context, wake.clone())?),
+            None => None,
         },
-    };
-    if args.once {
-        let all = watch.all()?;
-        watch.seal_all(&all, out);
-        watch.announce(out);
-        watch.save_known();
-        return Ok(match watch.refused.is_empty() {
-            true => Exit::Done,
-            false => Exit::Unconfirmed,
-        });
-    }
-    watch.keep_sealing(wake, &wakes, out)
+    })
 }
 
 impl Watch<'_> {
