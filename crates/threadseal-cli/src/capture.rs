@@ -3,6 +3,7 @@
 
 use crate::context::Context;
 use crate::exit::Failure;
+use clap::Args;
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use threadseal_capture::agent::machine::Machine;
@@ -78,6 +79,17 @@ fn this_program(machine: &Machine, context: &Context) -> Result<PathBuf, Failure
     let named = machine.program(&*context.fs, PROGRAM, &[]);
     let leads_here = |named: &PathBuf| context.fs.canonicalize(named).is_ok_and(|led| led == real);
     Ok(named.filter(leads_here).unwrap_or(here))
+}
+
+/// What a person agrees to beforehand.
+#[derive(Debug, Args)]
+pub(crate) struct ConsentArgs {
+    /// Show the plan and change nothing
+    #[arg(long, conflicts_with = "yes")]
+    pub(crate) dry_run: bool,
+    /// Change the files without a question
+    #[arg(long)]
+    pub(crate) yes: bool,
 }
 
 /// The answer to a question.

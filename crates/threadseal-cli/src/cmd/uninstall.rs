@@ -3,7 +3,7 @@
 //! A file that no one edited since gets back its bytes. An edited one loses our hooks and nothing
 //! else. Records, archive and keys stay in the home.
 
-use crate::capture::{Answer, Setup, ask, counted};
+use crate::capture::{Answer, ConsentArgs, Setup, ask, counted};
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::output::Out;
@@ -22,12 +22,8 @@ pub(crate) struct UninstallArgs {
     /// Only these agents; the service stays
     #[arg(value_name = "AGENT")]
     agents: Vec<Agent>,
-    /// Show the plan and change nothing
-    #[arg(long, conflicts_with = "yes")]
-    dry_run: bool,
-    /// Change the files without a question
-    #[arg(long)]
-    yes: bool,
+    #[command(flatten)]
+    consent: ConsentArgs,
 }
 
 #[derive(Serialize)]
@@ -65,12 +61,12 @@ pub(crate) fn run(args: &UninstallArgs, context: &Context, out: &mut Out) -> Out
     if !context.json && !context.quiet {
         show(&plan, &setup, out);
     }
-    let answer = match (args.dry_run, plan.removals.is_empty()) {
+    let answer = match (args.consent.dry_run, plan.removals.is_empty()) {
         (true, _) => Answer::No,
         (_, true) => Answer::Yes,
         _ => {
             out.flush();
-            ask("Change these files?", args.yes, context)?
+            ask("Change these files?", args.consent.yes, context)?
         }
     };
     let mut problems = plan.refused;
@@ -81,7 +77,7 @@ pub(crate) fn run(args: &UninstallArgs, context: &Context, out: &mut Out) -> Out
     }
     let exit = match (answer, problems.is_empty()) {
         (Answer::Yes, true) => Exit::Done,
-        (Answer::No, true) if args.dry_run => Exit::Done,
+        (Answer::No, true) if args.consent.dry_run => Exit::Done,
         _ => Exit::NoVerdict,
     };
     if context.json {
@@ -98,7 +94,9 @@ pub(crate) fn run(args: &UninstallArgs, context: &Context, out: &mut Out) -> Out
         complain(&problem.message);
     }
     match answer {
-        Answer::No if !args.dry_run => complain("nothing was changed: the answer was not yes"),
+        Answer::No if !args.consent.dry_run => {
+            complain("nothing was changed: the answer was not yes");
+        }
         Answer::None => {
             complain("nothing was changed: there is no terminal for the question; hint: add --yes");
         }

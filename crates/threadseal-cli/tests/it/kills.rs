@@ -82,10 +82,10 @@ impl Drop for Agent {
 fn sealed_lines(sandbox: &Sandbox) -> (u64, u64) {
     let seals = fs::read_to_string(format!("{}.seal", sandbox.path(LINES).display()));
     let seals = seals.unwrap_or_default();
-    let seals = seals
+    let mut seals = seals
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let last = seals.filter(|line| line["seal"].is_object()).last();
+    let last = seals.rfind(|line| line["seal"].is_object());
     last.map_or((0, 0), |line| {
         let number = |name: &str| line["seal"][name].as_u64().unwrap();
         (number("lines"), number("seq"))

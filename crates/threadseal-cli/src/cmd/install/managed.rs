@@ -64,9 +64,9 @@ pub(super) fn run(
         }
         out.flush();
     }
-    let answer = match args.dry_run {
+    let answer = match args.consent.dry_run {
         true => Answer::No,
-        false => ask("Write these files?", args.yes, context)?,
+        false => ask("Write these files?", args.consent.yes, context)?,
     };
     if answer == Answer::Yes {
         for file in files.iter().filter(|file| file.changes) {
@@ -78,7 +78,7 @@ pub(super) fn run(
     }
     let exit = match answer {
         Answer::Yes => Exit::Done,
-        Answer::No if args.dry_run => Exit::Done,
+        Answer::No if args.consent.dry_run => Exit::Done,
         _ => Exit::NoVerdict,
     };
     if context.json {

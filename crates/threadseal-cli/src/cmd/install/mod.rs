@@ -9,7 +9,7 @@
 mod managed;
 mod shown;
 
-use crate::capture::{Answer, Setup, ask};
+use crate::capture::{Answer, ConsentArgs, Setup, ask};
 use crate::cmd::init;
 use crate::cmd::log::init::LogArgs;
 use crate::context::Context;
@@ -31,12 +31,8 @@ pub(crate) struct InstallArgs {
     /// Only these agents, installed or not: claude-code, codex, gemini, opencode, copilot, qwen
     #[arg(value_name = "AGENT")]
     agents: Vec<Agent>,
-    /// Show the plan and change nothing
-    #[arg(long, conflicts_with = "yes")]
-    dry_run: bool,
-    /// Change the files without a question
-    #[arg(long)]
-    yes: bool,
+    #[command(flatten)]
+    consent: ConsentArgs,
     /// Write the files of an organisation into DIR, for an administrator; no file of this user
     #[arg(long, value_name = "DIR")]
     managed: Option<PathBuf>,
@@ -97,12 +93,12 @@ pub(crate) fn run(args: &InstallArgs, context: &Context, out: &mut Out) -> Outco
         shown::plan(&plan, &setup, out);
     }
     let mut done = Done::default();
-    let answer = match args.dry_run {
+    let answer = match args.consent.dry_run {
         true => Answer::No,
         false if plan.files.is_empty() && !plan.makes_home => Answer::Yes,
         false => {
             out.flush();
-            let yes = args.yes || plan.changes_nothing();
+            let yes = args.consent.yes || plan.changes_nothing();
             ask("Write these files?", yes, context)?
         }
     };
@@ -112,7 +108,7 @@ pub(crate) fn run(args: &InstallArgs, context: &Context, out: &mut Out) -> Outco
     let is_refused = !plan.refused.is_empty() || !done.failed.is_empty();
     let exit = match answer {
         Answer::Yes if !is_refused => Exit::Done,
-        Answer::No if args.dry_run && !is_refused => Exit::Done,
+        Answer::No if args.consent.dry_run && !is_refused => Exit::Done,
         _ => Exit::NoVerdict,
     };
     if context.json {
@@ -137,7 +133,7 @@ fn report(
     match answer {
         Answer::Yes if context.quiet => {}
         Answer::Yes => shown::done(plan, done, out),
-        Answer::No if args.dry_run => {}
+        Answer::No if args.consent.dry_run => {}
         Answer::No => complain("nothing was written: the answer was not yes"),
         Answer::None => {
             complain("nothing was written: there is no terminal for the question; hint: add --yes");
