@@ -23,7 +23,7 @@ const MANY: u64 = 200_000;
 /// of processes, and the line's hash.
 const LATENCY: f64 = 2.5;
 /// How much longer than the library the command may take for each event: it reads and answers lines.
-const THROUGHPUT: f64 = 6.0;
+const THROUGHPUT: f64 = 3.0;
 const EVENT: &str = "{\"type\":\"tool_call_result\",\"payload\":{\"call_id\":\"c1\",\"output\":\"0123456789012345\"}}\n";
 
 /// Adds the rows.

@@ -13,7 +13,7 @@ mod session;
 mod start;
 
 use crate::context::Context;
-use crate::exit::{Failure, Outcome, complain};
+use crate::exit::{Failure, Outcome, complain, io_reason};
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use answer::{Answers, EndCause};
@@ -167,7 +167,8 @@ pub(crate) fn run(args: &RecordArgs, context: &Context, _: &mut Out) -> Outcome 
     // Until here a signal ends the process: nothing was read.
     #[cfg(any(feature = "agent", feature = "capture", feature = "cloud"))]
     crate::context::cancel_on_interrupt(&stop)?;
-    let failed = |error: io::Error| Failure::new(format!("cannot read and answer: {error}"));
+    let failed =
+        |error: io::Error| Failure::new(format!("cannot read and answer: {}", io_reason(&error)));
     let stall = Duration::from_secs(args.stall_after);
     let output = streams::output().map_err(failed)?;
     let answers = Answers::to(output, context.quiet, stall, Arc::clone(&stop)).map_err(failed)?;
@@ -236,7 +237,7 @@ fn step(
                 }
             }
             Ok(Err(error)) => {
-                let why = format!("the input cannot be read: {error}");
+                let why = format!("the input cannot be read: {}", io_reason(&error));
                 return Err(Stop::Cause(EndCause::InputFailed, why));
             }
             Err(RecvTimeoutError::Timeout) => break,
