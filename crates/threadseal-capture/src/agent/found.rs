@@ -6,6 +6,7 @@
 use super::Agent;
 use super::machine::Machine;
 use super::places::LogFolder;
+use crate::database::{self, Found};
 use crate::process;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -139,7 +140,17 @@ fn count(folder: &LogFolder) -> usize {
         let ends = folder.endings.iter().any(|ending| name.ends_with(ending));
         ends && entry.file_type().is_file()
     };
-    entries.filter_map(Result::ok).filter(is_log).count()
+    let logs = entries.filter_map(Result::ok).filter(is_log);
+    logs.map(|entry| sessions_in(entry.path())).sum()
+}
+
+/// How many sessions a file has: of a database that is known, all in it.
+fn sessions_in(path: &Path) -> usize {
+    let is_database = path.extension().is_some_and(|ending| ending == "db");
+    match is_database.then(|| database::find(path)) {
+        Some(Ok((Found::Kind(_), sessions))) => sessions.len(),
+        _ => 1,
+    }
 }
 
 #[cfg(test)]
