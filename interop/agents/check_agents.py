@@ -6,6 +6,7 @@ the command takes it. The check shows that
 * `install` keeps what the user's settings had, and an agent with these settings runs;
 * each event that is named below arrived, with a session whose log exists, and Codex trusts the hooks;
 * after the hooks, each log verifies, `status` is content, and `doctor` lets each hook arrive;
+* the session in a database is listed, and an edit of a row is named;
 * `uninstall` leaves each file of settings as it was, byte for byte.
 """
 import argparse
@@ -14,6 +15,7 @@ import hashlib
 import json
 import os
 import pathlib
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -204,9 +206,28 @@ class Scene:
         sessions = {payload["session_id"] for payload in payloads}
         if len(sessions) != 1:
             fail(f"{name}: {len(sessions)} sessions instead of one")
-        if AGENTS[name]["log"] == "transcript_path":
-            self.command("verify", payloads[-1]["transcript_path"])
+        self.command("verify", payloads[-1][AGENTS[name]["log"]])
+        if AGENTS[name]["log"] == "database":
+            self.edited(name, payloads[-1])
         return len(payloads)
+
+    def edited(self, name, payload):
+        """Checks that the session in a database is listed, and that an edit of a row is named."""
+        listed = json.loads(self.command("list", "--json"))["sessions"]
+        listed = [row for row in listed if row["id"] == f"{name}:{payload['session_id']}"]
+        if [(row["state"], row["tools"]) for row in listed] != [("verified", TURNS)] or listed[0]["turns"] < 2 * TURNS:
+            fail(f"{name}: listed as {listed}")
+        database = sqlite3.connect(payload["database"])
+        part, data = database.execute("SELECT id, data FROM part WHERE data LIKE '%\"tool\"%'").fetchone()
+        for value, code in [(data.replace("completed", "error"), 3), (data, 0)]:
+            with database:
+                database.execute("UPDATE part SET data = ? WHERE id = ?", (value, part))
+            ran = subprocess.run([self.threadseal, "verify", payload["database"]], env=self.environment(), cwd=self.folder,
+                                 capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+            is_named = f'["{part}"] of table part changed' in ran.stdout
+            if ran.returncode != code or is_named != (code == 3):
+                fail(f"{name}: an edit of {part} ended with {ran.returncode}, not {code}:\n{ran.stdout}{ran.stderr}")
+        database.close()
 
 
 def fail(text):
