@@ -313,8 +313,8 @@ const DIFFERENCES: [FindingCode; 3] = [
 ];
 
 fn finding_of<'r>(report: &'r Report, codes: &[FindingCode]) -> Option<&'r Finding> {
-    let mut findings = report.findings.iter();
-    findings.find(|finding| codes.contains(&finding.code))
+    let mut found = report.findings.iter();
+    found.find(|finding| codes.contains(&finding.code))
 }
 
 /// The part of a text before anything that could pass for another line.

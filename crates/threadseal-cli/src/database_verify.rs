@@ -106,7 +106,7 @@ fn unsealed(database: &Database, session: &str, verifier: &Verifier) -> Report {
     let mut report = Report::begin(Format::Log, Profile::None);
     report.path = format!("{}#{session}", path_text(&database.path));
     report.trust = Some(verifier.request().trust.digest());
-    let text = "nothing seals this session; hint: threadseal archive add";
+    let text = "nothing seals the session; hint: threadseal archive add";
     report.downgrade(
         Verdict::Unsigned,
         Finding::note(FindingCode::Unsigned, text),

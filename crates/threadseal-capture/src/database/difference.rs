@@ -8,7 +8,7 @@ use super::source::{self, Export};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use threadseal_core::error::{Error, ErrorKind};
-use threadseal_core::report::{Finding, FindingCode, Report, Verdict};
+use threadseal_core::report::{Finding, FindingCode, Report, Severity, Verdict};
 use threadseal_store::read::{Source as _, Stamp, open_regular};
 use threadseal_store::sys::{Fs, text_path};
 
@@ -50,6 +50,8 @@ pub struct ChangedRow {
     pub is_gone: bool,
     /// The agent's column for the time of a change, and whether that changed, too.
     pub touched: Option<(&'static str, bool)>,
+    /// Does it look as an update of the agent does: its time of change moved, and the agent's clock?
+    pub is_update: bool,
 }
 
 /// The database that the log at `place` is of; `None` if it is no log of rows in the exports of a home.
@@ -100,17 +102,26 @@ pub fn compare(fs: &dyn Fs, place: &Path) -> Result<Option<(Kind, Difference)>, 
         Err(error) => Difference::Unread(error.to_string()),
         Ok(None) => Difference::Deleted,
         Ok(Some(rows)) if log.is_older(&rows) => Difference::Older,
-        Ok(Some(rows)) => between(log.kind, &log.rows, &rows.export),
+        Ok(Some(rows)) => {
+            let before = log.states.last().and_then(|last| last.clock);
+            let has_moved = match (before, rows.clock) {
+                (Some(before), Some(now)) => now > before,
+                (before, now) => before == now,
+            };
+            between(log.kind, &log.rows, &rows.export, has_moved)
+        }
     };
     Ok(Some((log.kind, difference)))
 }
 
-fn between(kind: Kind, before: &Export, now: &Export) -> Difference {
+fn between(kind: Kind, before: &Export, now: &Export, has_moved: bool) -> Difference {
     let mut changed = Vec::new();
     for (name, line) in &before.lines {
         let new = now.lines.get(name);
         if new != Some(line) {
-            changed.push(row(kind, name, line, new));
+            let mut row = row(kind, name, line, new);
+            row.is_update = has_moved && matches!(row.touched, Some((_, true)));
+            changed.push(row);
         }
     }
     let is_new = |name: &&Vec<u8>| !before.lines.contains_key(*name);
@@ -139,6 +150,7 @@ fn row(kind: Kind, name: &[u8], line: &[u8], new: Option<&Vec<u8>>) -> ChangedRo
         key: key.chars().take(MAX_SHOWN_KEY).collect(),
         is_gone: new.is_none(),
         touched,
+        is_update: false,
     }
 }
 
@@ -153,21 +165,7 @@ pub fn judge(fs: &dyn Fs, place: &Path, report: &mut Report) {
     let seal = report.head.map_or(0, |head| head.seq);
     match compared {
         Difference::None => {}
-        Difference::Rows { added, changed } => {
-            for row in changed.iter().take(MAX_NAMED_ROWS) {
-                report.downgrade(Verdict::Partial, finding(row, seal));
-            }
-            if let Some(more) = changed.len().checked_sub(MAX_NAMED_ROWS + 1) {
-                let text = format!("{} more rows changed or are gone", more + 1);
-                let finding = Finding::warning(FindingCode::RowChanged, text);
-                report.downgrade(Verdict::Partial, finding);
-            }
-            if added > 0 {
-                let text = format!("{added} rows of the database were added after seal {seal}");
-                let finding = Finding::note(FindingCode::RowsUnsealed, text);
-                report.downgrade(Verdict::UnsignedTail, finding);
-            }
-        }
+        Difference::Rows { added, changed } => hold_rows(report, added, &changed, seal),
         Difference::Older => {
             let text = format!(
                 "the database is older than seal {seal}: a copy was put in its place; rows that were sealed later are in the log"
@@ -179,7 +177,7 @@ pub fn judge(fs: &dyn Fs, place: &Path, report: &mut Report) {
         }
         Difference::Deleted => report.find(Finding::note(
             FindingCode::SessionDeleted,
-            "the database has no row of this session any more; the log keeps the last state",
+            "the database has no row of the session any more; the log keeps the last state",
         )),
         Difference::Unread(why) => {
             let text = format!("the database cannot be compared with the seals: {why}");
@@ -188,6 +186,31 @@ pub fn judge(fs: &dyn Fs, place: &Path, report: &mut Report) {
                 Finding::warning(FindingCode::DatabaseUnread, text),
             );
         }
+    }
+}
+
+fn hold_rows(report: &mut Report, added: usize, changed: &[ChangedRow], seal: u64) {
+    let (updates, others): (Vec<_>, Vec<_>) = changed.iter().partition(|row| row.is_update);
+    for row in others.iter().take(MAX_NAMED_ROWS) {
+        report.downgrade(Verdict::Partial, finding(row, seal));
+    }
+    if let Some(more) = others.len().checked_sub(MAX_NAMED_ROWS + 1) {
+        let text = format!("{} more rows changed or are gone", more + 1);
+        report.find(Finding::warning(FindingCode::RowChanged, text));
+    }
+    if added + updates.len() == 0 {
+        return;
+    }
+    let text = format!(
+        "after seal {seal}, {added} rows of the database were added, and {} updated",
+        updates.len()
+    );
+    let unsealed = Finding::note(FindingCode::RowsUnsealed, text);
+    report.downgrade(Verdict::UnsignedTail, unsealed);
+    for row in updates.iter().take(MAX_NAMED_ROWS) {
+        let mut updated = finding(row, seal);
+        updated.severity = Severity::Note;
+        report.find(updated);
     }
 }
 

@@ -96,7 +96,10 @@ const LANGGRAPH: [Table; 2] = [
 ];
 
 const OPENAI_AGENTS: [Table; 2] = [
-    table("agent_sessions", "session_id", &["session_id"]),
+    Table {
+        changed: Some("updated_at"),
+        ..table("agent_sessions", "session_id", &["session_id"])
+    },
     table("agent_messages", "session_id", &["id"]),
 ];
 

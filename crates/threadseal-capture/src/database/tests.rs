@@ -248,6 +248,7 @@ fn a_change_a_deletion_and_a_move_of_a_row_are_named() {
         key: "[\"prt_1\"]".to_owned(),
         is_gone,
         touched,
+        is_update: false,
     };
     let only = |row| Difference::Rows {
         added: 0,
@@ -262,6 +263,14 @@ fn a_change_a_deletion_and_a_move_of_a_row_are_named() {
         bench.compared(),
         only(row(false, Some(("time_updated", true))))
     );
+    // Only where the agent's clock moved, too, it looks as an update of the agent does.
+    bench.sql("UPDATE event_sequence SET seq = 8");
+    let update = ChangedRow {
+        is_update: true,
+        ..row(false, Some(("time_updated", true)))
+    };
+    assert_eq!(bench.compared(), only(update));
+    bench.sql("UPDATE event_sequence SET seq = 7");
     bench.sql("UPDATE part SET session_id = 'ses_2'");
     assert_eq!(bench.compared(), only(row(true, None)));
     bench.sql("INSERT INTO part(id, session_id) VALUES ('prt_9', 'ses_1')");

