@@ -206,6 +206,9 @@ class Scene:
         sessions = {payload["session_id"] for payload in payloads}
         if len(sessions) != 1:
             fail(f"{name}: {len(sessions)} sessions instead of one")
+        if AGENTS[name]["log"] == "database":
+            # OpenCode writes the title of a session after its last event: the watcher's work.
+            self.command("watch", "--once")
         self.command("verify", payloads[-1][AGENTS[name]["log"]])
         if AGENTS[name]["log"] == "database":
             self.edited(name, payloads[-1])

@@ -90,6 +90,12 @@ impl OpenCode {
         ));
     }
 
+    /// The bytes of its files.
+    fn files(&self) -> [Vec<u8>; 3] {
+        let path = self.path.to_str().unwrap();
+        ["", "-wal", "-shm"].map(|ending| fs::read(format!("{path}{ending}")).unwrap())
+    }
+
     fn payload(&self, session: Option<&str>, event: &str) -> String {
         json!({"session_id": session, "database": self.path, "cwd": "/w", "hook_event_name": event})
             .to_string()
@@ -119,6 +125,7 @@ fn a_hook_seals_the_session_of_a_database_and_all_commands_know_it() {
     let agent = OpenCode::new(&sandbox, "oc/opencode.db");
     agent.session(SESSION);
     agent.turn(SESSION, 1, "list the frobnicators");
+    let before = agent.files();
     hook(
         &sandbox,
         "opencode",
@@ -126,6 +133,7 @@ fn a_hook_seals_the_session_of_a_database_and_all_commands_know_it() {
     );
     assert!(troubles(&sandbox).is_empty(), "{:?}", troubles(&sandbox));
     assert_eq!(sandbox.verdict("verify oc/opencode.db"), "verified");
+    assert!(agent.files() == before, "no byte of the agent's files");
     listed(&sandbox)[0].is(json!({
         "id": "opencode:ses_1", "project": "/w/api", "turns": 2, "tools": 1, "tokens": 15, "model": "none", "state": "verified",
     }));
