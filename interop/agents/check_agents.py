@@ -7,6 +7,7 @@ the command takes it. The check shows that
 * each event that is named below arrived, with a session whose log exists, and Codex trusts the hooks;
 * after the hooks and one look of the watcher, each log verifies, `list` has each session, `status` is content, `doctor` lets each hook arrive;
 * after an edit of one session and the deletion of another, `status` names exactly these two;
+* the session in a database is listed, and an edit of a row is named;
 * `uninstall` leaves each file of settings as it was, byte for byte.
 """
 import argparse
@@ -15,6 +16,7 @@ import hashlib
 import json
 import os
 import pathlib
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -259,6 +261,24 @@ class Scene:
             fail(f"{name}: {len(sessions)} sessions instead of one")
         return len(payloads)
 
+    def edited(self, name):
+        """Checks that the session in a database is listed, and that an edit of a row is named."""
+        place, session = self.log(name)
+        listed = json.loads(self.command("list", "--json"))["sessions"]
+        listed = [row for row in listed if row["id"] == session]
+        if [(row["state"], row["tools"]) for row in listed] != [("verified", TURNS)] or listed[0]["turns"] < 2 * TURNS:
+            fail(f"{name}: listed as {listed}")
+        database = sqlite3.connect(place)
+        part, data = database.execute("SELECT id, data FROM part WHERE data LIKE '%\"tool\"%'").fetchone()
+        for value, code in [(data.replace("completed", "error"), 3), (data, 0)]:
+            with database:
+                database.execute("UPDATE part SET data = ? WHERE id = ?", (value, part))
+            ran = subprocess.run([self.threadseal, "verify", str(place)], env=self.environment(), cwd=self.folder,
+                                 capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+            is_named = f'["{part}"] of table part changed' in ran.stdout
+            if ran.returncode != code or is_named != (code == 3):
+                fail(f"{name}: an edit of {part} ended with {ran.returncode}, not {code}:\n{ran.stdout}{ran.stderr}")
+        database.close()
 
     def log(self, name):
         """The session's log that the agent's last payload names, and the session's id."""
@@ -329,18 +349,20 @@ def main():
             fail("the user's own hook did not run")
         # Hooks of another program are changed in place.
         scene.command("install", "--yes")
-        # Copilot writes a line after its last hook. The watcher seals it, here as cron would run it.
+        # Copilot writes a line after its last hook, and OpenCode the title of a session. The watcher seals
+        # both, here as cron would run it.
         scene.command("watch", "--once", "--quiet")
         for name in AGENTS:
-            if AGENTS[name]["log"] != "database":
-                scene.command("verify", str(scene.log(name)[0]))
+            scene.command("verify", str(scene.log(name)[0]))
         listed = json.loads(scene.command("list", "--json"))["sessions"]
         states = {session["agent"]: session["state"] for session in listed}
-        expected = {name: "verified" for name in AGENTS if AGENTS[name]["log"] != "database"}
-        if {name: state for name, state in states.items() if name in expected} != expected:
+        if states != {name: "verified" for name in AGENTS}:
             fail(f"list shows {states}")
+        for name in AGENTS:
+            if AGENTS[name]["log"] == "database":
+                scene.edited(name)
         print(scene.command("status").strip())
-        if len(expected) > 1:
+        if len(AGENTS) > 1:
             scene.edit_and_delete()
         fired = json.loads(scene.command("doctor", "--json"))["fired"]
         print(f"doctor: {len(fired)} hooks arrived")

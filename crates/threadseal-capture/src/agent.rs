@@ -43,11 +43,15 @@ pub enum Agent {
     Cursor,
     /// mini-swe-agent.
     MiniSweAgent,
+    /// LangGraph, with its SQLite checkpointer.
+    LangGraph,
+    /// The OpenAI Agents SDK, with sessions in SQLite.
+    OpenAiAgents,
 }
 
 impl Agent {
     /// All agents, those with hooks first.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::ClaudeCode,
         Self::Codex,
         Self::Gemini,
@@ -61,6 +65,8 @@ impl Agent {
         Self::Goose,
         Self::Cursor,
         Self::MiniSweAgent,
+        Self::LangGraph,
+        Self::OpenAiAgents,
     ];
 
     /// The name in commands, and before the colon of a session's id.
@@ -79,6 +85,8 @@ impl Agent {
             Self::Goose => "goose",
             Self::Cursor => "cursor",
             Self::MiniSweAgent => "mini-swe-agent",
+            Self::LangGraph => "langgraph",
+            Self::OpenAiAgents => "openai-agents",
         }
     }
 }

@@ -14,6 +14,7 @@
 //! | [`index`] | [`Index`]: rows of sessions, and the words in them |
 //! | [`state`] | [`LogState`]: the state of a log in the words of `list` |
 //! | [`settings`] | hooks in the settings of agents, edited without loss |
+//! | [`database`] | sessions in databases: their export, its log, what changed since |
 //! | [`codex`] | the trust of Codex in our hooks |
 //! | [`doctor`] | installed hooks are run as their agents run them |
 //! | [`health`] | what keeps the hooks of an agent from running |
@@ -26,6 +27,7 @@
 pub mod agent;
 pub mod archive;
 pub mod codex;
+pub mod database;
 pub mod doctor;
 pub mod health;
 pub mod hook;

@@ -10,10 +10,11 @@
 //! is a change: a tail, a resume, a compaction, a clean-up by the agent, a version that is not sealed yet.
 
 use crate::archive::{Archive, ArchiveFs, ArchivedLog};
+use crate::database;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use threadseal_core::report::{FindingCode, Report, Severity, Verdict};
+use threadseal_core::report::{Finding, FindingCode, Report, Severity, Verdict};
 use threadseal_store::heads::MemoryHeadStore;
 use threadseal_store::host::Host;
 use threadseal_store::observer::seal_path;
@@ -30,6 +31,8 @@ pub enum StateKind {
     Archived,
     /// The sealed bytes are verified; the agent added some, or wrote the file again.
     Growing,
+    /// Rows of the database changed since they were sealed.
+    Differs,
     /// The source is gone, and the archive lacks the last sealed bytes, or its key.
     Partial,
     /// The source has no seals.
@@ -63,10 +66,11 @@ pub struct LogState {
 }
 
 impl StateKind {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Verified,
         Self::Archived,
         Self::Growing,
+        Self::Differs,
         Self::Partial,
         Self::NotSealed,
         Self::UnknownSigner,
@@ -80,6 +84,7 @@ impl StateKind {
             Self::Verified => "verified",
             Self::Archived => "archived",
             Self::Growing => "growing",
+            Self::Differs => "differs",
             Self::Partial => "archived_in_part",
             Self::NotSealed => "not_sealed",
             Self::UnknownSigner => "unknown_signer",
@@ -135,7 +140,7 @@ impl LogState {
         let source = source.filter(|path| fs.symlink_metadata(path).is_ok());
         match source {
             None => Self::of_archive(log, archive, verifier),
-            Some(path) => match Self::of_result(&verifier.verify_path(&path)) {
+            Some(path) => match Self::of_source(&path, verifier) {
                 changed if changed.kind == StateKind::Changed && log.facts.rewrites => {
                     let archived = Self::of_archive(log, archive, verifier);
                     match archived.kind {
@@ -149,6 +154,17 @@ impl LogState {
                 state => state,
             },
         }
+    }
+
+    /// The state of the log at `path`, and of the database that it is an export of.
+    fn of_source(path: &Path, verifier: &Verifier) -> Self {
+        let mut result = verifier.verify_path(path);
+        if let FileResult::Reports(reports) = &mut result {
+            for report in reports {
+                database::judge(&*verifier.host().fs, path, report);
+            }
+        }
+        Self::of_result(&result)
     }
 
     /// The state of the archived copy of `log`, whatever became of its source.
@@ -193,7 +209,23 @@ impl LogState {
             };
         };
         match report.verdict {
+            Verdict::Verified if finding_of(report, &[FindingCode::SessionDeleted]).is_some() => {
+                Self::new(
+                    StateKind::Archived,
+                    "archived (gone from the database), verified",
+                )
+            }
             Verdict::Verified => Self::new(StateKind::Verified, "verified"),
+            Verdict::Partial | Verdict::Open => match finding_of(report, &DIFFERENCES) {
+                Some(found) if found.code == FindingCode::DatabaseUnread => {
+                    Self::new(StateKind::Unreadable, clean(&found.message))
+                }
+                Some(found) => Self::new(StateKind::Differs, clean(&found.message)),
+                None => {
+                    let words = format!("not confirmed: {}", report.verdict);
+                    Self::new(StateKind::NotSealed, words)
+                }
+            },
             Verdict::UnsignedTail => {
                 let after_final = |code| code == FindingCode::LinesAfterFinal;
                 let is_final = report
@@ -279,7 +311,28 @@ pub fn basis(source: Option<&Path>, stamp: &str, trust: &str, fs: &dyn Fs) -> St
         })
     };
     let files = source.map(|path| format!("{} {}", of(path), of(&seal_path(path))));
-    format!("1 {stamp} {} {trust}", files.unwrap_or_default())
+    let database = source.and_then(|path| database::database_of(fs, path));
+    let database = database.map(|path| database::database_stamp(fs, &path));
+    let (files, database) = (files.unwrap_or_default(), database.unwrap_or_default());
+    format!("2 {stamp} {files} {database} {trust}")
+}
+
+/// What a database shows of a log.
+const DIFFERENCES: [FindingCode; 3] = [
+    FindingCode::RowChanged,
+    FindingCode::RowGone,
+    FindingCode::DatabaseUnread,
+];
+
+fn finding_of<'r>(report: &'r Report, codes: &[FindingCode]) -> Option<&'r Finding> {
+    let mut found = report.findings.iter();
+    found.find(|finding| codes.contains(&finding.code))
+}
+
+/// The part of a text before anything that could pass for another line.
+fn clean(text: &str) -> String {
+    let part = text.split(|letter: char| letter.is_control()).next();
+    part.unwrap_or_default().to_owned()
 }
 
 /// The report that decides: evidence, then no confirmation, then verified.

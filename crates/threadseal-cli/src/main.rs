@@ -14,6 +14,10 @@ mod args;
 mod capture;
 mod cmd;
 mod context;
+#[cfg(feature = "capture")]
+mod database_seal;
+#[cfg(feature = "capture")]
+mod database_verify;
 #[cfg(feature = "agent")]
 mod engine;
 mod escaped_search;

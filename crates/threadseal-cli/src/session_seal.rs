@@ -16,8 +16,8 @@ use crate::sessions::{self, Unlock};
 use std::path::Path;
 use std::time::Duration;
 use threadseal_capture::AgentFolder;
-use threadseal_capture::archive::{Archive, Kept, QuotaResult, SealedLog};
-use threadseal_capture::session::{Growth, MAX_IDENTIFY_BYTES, SessionFile, identify};
+use threadseal_capture::archive::{Archive, ArchiveFs, Kept, QuotaResult, SealedLog};
+use threadseal_capture::session::{Growth, MAX_IDENTIFY_BYTES, SessionFile, SessionId, identify};
 use threadseal_core::error::Error;
 use threadseal_core::key::{KeyUsage, LocalSigner};
 use threadseal_core::limits::MAX_DOCUMENT_BYTES;
@@ -27,9 +27,10 @@ use threadseal_formats::document::{
     DocumentKind, MAX_BESIDE_BYTES, Options, is_beside, verify_beside,
 };
 use threadseal_formats::transcript::observed;
+use threadseal_store::atomic::{self, Mode, PRIVATE_FILE};
 use threadseal_store::home::Home;
 use threadseal_store::host::Host;
-use threadseal_store::observer::{self, seal_path};
+use threadseal_store::observer::{self, MAX_SEAL_FILE_BYTES, seal_path};
 use threadseal_store::read::{RegularFile, Source as _, open_regular, read_small};
 
 /// Seals files of sessions for one home.
@@ -168,6 +169,44 @@ impl SessionSealer {
             recall,
         };
         self.archive()?.keep(session, &sealed).map(Some)
+    }
+
+    /// Puts the archived log of a file and its seals back at `path`, if it was archived from there and is
+    /// gone. A log of ours that a person removed is continued, and not begun anew.
+    ///
+    /// # Errors
+    /// When the archive cannot be read, or a file cannot be written.
+    pub(crate) fn restore(&self, path: &Path, session: &SessionFile) -> Result<(), Error> {
+        let Ok(archive) = &self.archive else {
+            return Ok(());
+        };
+        let log = archive.log(&archive.name_of(session, path)?)?;
+        let Some(newest) = log
+            .newest()
+            .filter(|_| log.source().as_deref() == Some(path))
+        else {
+            return Ok(());
+        };
+        let mut fs = ArchiveFs::new(archive);
+        let mounted = fs.mount(&log, newest, &newest.last());
+        let seals = read_small(&fs, &mounted.seals, MAX_SEAL_FILE_BYTES)?;
+        let bytes = archive.read(&log, newest, 0)?;
+        let disk = &*self.host.fs;
+        // The seals first: a log without them would be refused.
+        atomic::replace(disk, &seal_path(path), &seals, Mode::Set(PRIVATE_FILE))?;
+        atomic::create_new(disk, path, &bytes, PRIVATE_FILE)
+    }
+
+    /// Was the session forgotten?
+    ///
+    /// # Errors
+    /// When the tombstones cannot be read.
+    pub(crate) fn is_forgotten(&self, session: &SessionId) -> Result<bool, Error> {
+        let Ok(archive) = &self.archive else {
+            return Ok(false);
+        };
+        let forgotten = archive.forgotten()?;
+        Ok(forgotten.iter().any(|gone| gone.session == *session))
     }
 
     fn archive(&self) -> Result<&Archive, Error> {

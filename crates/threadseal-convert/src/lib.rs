@@ -39,6 +39,7 @@ mod cline;
 mod codex;
 mod continue_dev;
 mod copilot;
+mod database_rows;
 mod draft;
 pub mod export;
 mod fit;
@@ -104,6 +105,7 @@ pub const FORMATS: &[Format] = &[
     aider::FORMAT,
     openai_agents::FORMAT,
     pydantic_ai::FORMAT,
+    database_rows::FORMAT,
 ];
 
 /// The format called `name`.

@@ -105,6 +105,16 @@ fn map(source: &[u8]) -> Result<Mapped, Error> {
     Ok(session.thread.finish(account))
 }
 
+/// The turns of rows of `agent_messages`, each with its line.
+pub(super) fn map_rows(rows: Vec<(u64, Value)>, mut account: Account) -> Mapped {
+    let mut session = Session::default();
+    for (line, row) in &rows {
+        session.record(row, *line, &mut account);
+    }
+    session.flush();
+    session.thread.finish(account)
+}
+
 /// Items that one turn is made of.
 struct Pending {
     draft: Draft,

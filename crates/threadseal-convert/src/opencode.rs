@@ -81,14 +81,36 @@ fn map(source: &[u8]) -> Result<Mapped, Error> {
             continue;
         }
         let reading = Reading::new(number, message);
-        turn(reading.root(), number, &mut thread);
+        turn(reading.root(), &[number], &mut thread);
         reading.finish(&mut account);
     }
     Ok(thread.finish(account))
 }
 
+/// The same of a session and its messages that were made from rows, each with the lines of its rows.
+pub(super) fn map_rows(
+    session: Option<(u64, Value)>,
+    messages: Vec<(Vec<u64>, Value)>,
+    mut account: Account,
+) -> Mapped {
+    let mut thread = Thread::new(NAME);
+    if let Some((line, session)) = &session {
+        let reading = Reading::new(*line, session);
+        let info = reading.root().take();
+        thread.head().set("session_info", info);
+        reading.finish(&mut account);
+    }
+    for (lines, message) in &messages {
+        let reading = Reading::new(lines.first().copied().unwrap_or_default(), message);
+        turn(reading.root(), lines, &mut thread);
+        reading.finish(&mut account);
+    }
+    thread.finish(account)
+}
+
 /// One message.
-fn turn(node: Node<'_, '_>, number: u64, thread: &mut Thread) {
+fn turn(node: Node<'_, '_>, lines: &[u64], thread: &mut Thread) {
+    let number = lines.first().copied().unwrap_or_default();
     let Some(info) = node.get("info") else { return };
     let kind = info.told_by("role");
     let role = match kind {
@@ -121,7 +143,7 @@ fn turn(node: Node<'_, '_>, number: u64, thread: &mut Thread) {
     }
     draft.messages.push(Message::items(role, items));
     model(info, &mut draft);
-    let mut source = thread.source(&[number]);
+    let mut source = thread.source(lines);
     source.set_some(
         "kind",
         kind.filter(|kind| role == Role::System && *kind != "system"),

@@ -6,6 +6,7 @@
 use super::Agent;
 use super::machine::Machine;
 use super::places::LogFolder;
+use crate::database::{self, Found};
 use crate::process;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -71,7 +72,7 @@ pub fn one(agent: Agent, machine: &Machine, fs: &dyn Fs) -> FoundAgent {
         version,
         logs: logs
             .map(|folder| {
-                let count = folder.logs().count();
+                let count = folder.logs().map(|path| sessions_in(&path)).sum();
                 (folder, count)
             })
             .collect(),
@@ -126,6 +127,15 @@ fn number_in(text: &str) -> Option<String> {
             && word.chars().all(|letter| letter.is_ascii_graphic())
     };
     words.into_iter().find(is_number).map(str::to_owned)
+}
+
+/// How many sessions a file has: of a database that is known, all in it.
+fn sessions_in(path: &Path) -> usize {
+    let is_database = path.extension().is_some_and(|ending| ending == "db");
+    match is_database.then(|| database::find(path)) {
+        Some(Ok((Found::Kind(_), sessions))) => sessions.len(),
+        _ => 1,
+    }
 }
 
 #[cfg(test)]

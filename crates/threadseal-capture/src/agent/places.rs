@@ -55,7 +55,7 @@ pub enum SettingsKind {
 }
 
 impl Agent {
-    /// The names of its program.
+    /// The names of its program; a library has none.
     pub fn programs(self) -> &'static [&'static str] {
         match self {
             Self::ClaudeCode => &["claude"],
@@ -71,6 +71,7 @@ impl Agent {
             Self::Goose => &["goose"],
             Self::Cursor => &["cursor-agent", "cursor"],
             Self::MiniSweAgent => &["mini", "mini-swe-agent"],
+            Self::LangGraph | Self::OpenAiAgents => &[],
         }
     }
 
@@ -110,10 +111,13 @@ impl Agent {
                 Some(folder) => folder.to_owned(),
                 None => machine.application_support().join("mini-swe-agent"),
             },
+            // A library has no folder of its own.
+            Self::LangGraph | Self::OpenAiAgents => home.to_owned(),
         }
     }
 
-    /// The folders with logs of its sessions. Aider writes into each project, so it has none.
+    /// The folders with logs of its sessions. Aider writes into each project, and a library where its
+    /// program wants, so they have none.
     pub fn logs(self, machine: &Machine) -> Vec<LogFolder> {
         let own = self.folder(machine);
         let folder = |path, depth, endings| LogFolder {
@@ -141,7 +145,7 @@ impl Agent {
                 folder(cline_in_editor(machine), 2, &[".json"]),
             ],
             Self::Continue => vec![folder(own.join("sessions"), 1, &[".json"])],
-            Self::Aider => Vec::new(),
+            Self::Aider | Self::LangGraph | Self::OpenAiAgents => Vec::new(),
             Self::Goose => vec![folder(goose_sessions(machine), 1, &[".db", ".jsonl"])],
             Self::Cursor => vec![
                 folder(own.join("projects"), 4, &[".jsonl", ".txt"]),
@@ -215,9 +219,10 @@ mod tests {
         for agent in Agent::ALL {
             let settings = agent.settings(&machine);
             assert_eq!(settings.is_some(), agent.has_hooks(), "{agent}");
-            assert!(!agent.programs().is_empty(), "{agent}");
+            let is_library = matches!(agent, Agent::LangGraph | Agent::OpenAiAgents);
+            assert_eq!(agent.programs().is_empty(), is_library, "{agent}");
             let has_logs = !agent.logs(&machine).is_empty();
-            assert_eq!(has_logs, agent != Agent::Aider, "{agent}");
+            assert_eq!(has_logs, agent != Agent::Aider && !is_library, "{agent}");
         }
     }
 

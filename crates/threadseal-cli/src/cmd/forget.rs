@@ -17,6 +17,7 @@ use serde::Serialize;
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use threadseal_capture::archive::{Archive, ArchivedLog, Version, Why};
+use threadseal_capture::database;
 use threadseal_capture::session::SessionId;
 use threadseal_core::record::RecordId;
 use threadseal_core::tlog::tombstone::{Statement, Tombstone};
@@ -70,10 +71,17 @@ pub(crate) fn run(args: &ForgetArgs, context: &Context, out: &mut Out) -> Outcom
     }
     let is_there = |path: &PathBuf| context.fs.symlink_metadata(path).is_ok();
     let sources: Vec<PathBuf> = logs.iter().filter_map(ArchivedLog::source).collect();
-    let left = sources.iter().filter(|path| is_there(path) && !args.source);
+    // The log of a session in a database is a copy of ours; its agent has the database.
+    let database = |path: &PathBuf| database::database_of(&*context.fs, path);
+    let is_copy = |path: &PathBuf| database(path).is_some();
+    let in_databases = sources.iter().filter_map(database).filter(is_there);
+    let left = sources
+        .iter()
+        .filter(|path| is_there(path) && !args.source && !is_copy(path));
+    let left = left.cloned().chain(in_databases);
     let deleted = sources.iter().flat_map(|path| {
         let seals = seal_path(path);
-        let goes = args.source || !is_there(path);
+        let goes = args.source || !is_there(path) || is_copy(path);
         [seals, path.clone()]
             .into_iter()
             .filter(move |file| goes && is_there(file))
@@ -85,13 +93,15 @@ pub(crate) fn run(args: &ForgetArgs, context: &Context, out: &mut Out) -> Outcom
         session: id.to_string(),
         dry_run: args.dry_run,
         bytes: newest.map(|newest| newest.last().head.size).sum(),
-        left: left.map(|path| path_text(path)).collect(),
+        left: left.map(|path| path_text(&path)).collect(),
         deleted: deleted.iter().map(|path| path_text(path)).collect(),
     };
     if !args.dry_run {
         confirm(args, &output)?;
-        let is_gone =
-            |log: &&ArchivedLog| args.source || log.source().is_none_or(|path| !is_there(&path));
+        let is_gone = |log: &&ArchivedLog| {
+            let source = log.source();
+            args.source || source.is_none_or(|path| !is_there(&path) || is_copy(&path))
+        };
         let versions = logs.iter().filter(is_gone).flat_map(|log| &log.versions);
         let records: Vec<RecordId> = versions.map(Version::record).collect();
         bury(args, &records, &home, context)?;
@@ -237,7 +247,7 @@ fn tell(output: &ForgetOutput, id: &SessionId, context: &Context, out: &mut Out)
     }
     for path in &output.left {
         complain(&format!(
-            "note: the agent's log is left: {}; hint: --source",
+            "note: the agent's own is left: {}; hint: --source removes logs, no databases",
             Clean(path)
         ));
     }

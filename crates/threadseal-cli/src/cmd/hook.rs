@@ -9,6 +9,7 @@
 //! agent asks for is refused while the record cannot be sealed.
 
 use crate::context::Context;
+use crate::database_seal;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
@@ -67,9 +68,22 @@ pub(crate) fn run(args: &HookArgs, context: &Context, out: &mut Out) -> Outcome 
     if !text.is_empty() {
         out.bytes(text.as_bytes());
     }
-    let about = taken.payload.logs.first().map(|log| path_text(log));
+    let about = about(&taken.payload);
     note(taken.agent, about, why, context);
     Ok(Exit::Done)
+}
+
+/// What a trouble is about: a log, or a session of a database.
+fn about(payload: &Payload) -> Option<String> {
+    let of_database = || {
+        let database = path_text(payload.database.as_ref()?);
+        Some(match &payload.session {
+            Some(session) => database_seal::about(&database, session),
+            None => database,
+        })
+    };
+    let log = payload.logs.first().map(|log| path_text(log));
+    log.or_else(of_database)
 }
 
 fn take(args: &HookArgs, strict: bool, context: &Context) -> Taken {
@@ -135,14 +149,20 @@ fn seal(request: Request, strict: bool, context: &Context) -> Result<(), Failure
     };
     let present = request.logs.iter().filter(|log| log.exists());
     let present: Vec<_> = present.collect();
-    if present.is_empty() {
+    if present.is_empty() && request.database.is_none() {
         return Ok(());
     }
     let sealer = SessionSealer::open(None, &PassphraseArgs::none(), SEAL_WAIT, context)?;
     for log in present {
         seal_one(&sealer, log, context).map_err(|failure| failure.about(log))?;
     }
-    Ok(())
+    match &request.database {
+        Some(database) => {
+            let session = request.session.as_deref();
+            database_seal::seal_named(&sealer, database, session, context)
+        }
+        None => Ok(()),
+    }
 }
 
 fn seal_one(sealer: &SessionSealer, log: &Path, context: &Context) -> Result<(), Failure> {

@@ -4,6 +4,8 @@
 use crate::archived;
 use crate::cmd::trust::FormatArg;
 use crate::context::Context;
+#[cfg(feature = "capture")]
+use crate::database_verify;
 use crate::evidence;
 use crate::exit::{self, Exit, Failure, Outcome, complain};
 use crate::missing;
@@ -156,6 +158,8 @@ fn superseded<'r>(args: &'r VerifyArgs, results: &'r [Report]) -> Option<(&'r st
 fn verify_all(args: &VerifyArgs, context: &Context) -> Result<VerifyRun, Failure> {
     #[cfg(feature = "capture")]
     let (sessions, named) = archived::split(&args.paths, context)?;
+    #[cfg(feature = "capture")]
+    let (databases, named) = database_verify::split(named, context)?;
     #[cfg(not(feature = "capture"))]
     let named = args.paths.clone();
     let paths = Paths::new(named);
@@ -185,6 +189,10 @@ fn verify_all(args: &VerifyArgs, context: &Context) -> Result<VerifyRun, Failure
         for session in &sessions {
             archived::verify(session, &verifier, &mut run, context)?;
         }
+        for database in &databases {
+            database_verify::verify(database, &verifier, &mut run, context)?;
+        }
+        database_verify::compare(&mut run.results, context);
         archived::look(&mut run.results, &verifier, context)?;
         run
     };

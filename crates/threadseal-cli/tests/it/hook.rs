@@ -30,7 +30,7 @@ fn payload(sandbox: &Sandbox, event: &str) -> String {
 }
 
 /// Runs the hook with a payload: its exit is 0, and it prints no errors.
-fn hook(sandbox: &Sandbox, words: &str, payload: &str) -> String {
+pub(crate) fn hook(sandbox: &Sandbox, words: &str, payload: &str) -> String {
     let mut child = sandbox
         .command()
         .arg("hook")
@@ -47,7 +47,7 @@ fn hook(sandbox: &Sandbox, words: &str, payload: &str) -> String {
     ran.stdout
 }
 
-fn troubles(sandbox: &Sandbox) -> Vec<Value> {
+pub(crate) fn troubles(sandbox: &Sandbox) -> Vec<Value> {
     let path = sandbox.home().join("capture/troubles.jsonl");
     let text = fs::read_to_string(path).unwrap_or_default();
     text.lines()
@@ -209,7 +209,7 @@ fn wait_for_seal(sandbox: &Sandbox) {
     });
 }
 
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let began = SystemClock.elapsed();
     while !is_so() {
         let waited = SystemClock.elapsed().saturating_sub(began);

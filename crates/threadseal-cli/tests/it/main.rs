@@ -15,6 +15,7 @@ mod anchoring;
 mod archive;
 mod attacks;
 mod bad_input;
+mod databases;
 mod delegation;
 mod epochs;
 mod evidence;

@@ -262,6 +262,14 @@ spelled! {
         VersionChanged => "version_changed",
         VersionRegressed => "version_regressed",
 
+        // Sessions in databases, compared with the log of their rows.
+        DatabaseOlder => "database_older",
+        DatabaseUnread => "database_unread",
+        RowChanged => "row_changed",
+        RowGone => "row_gone",
+        RowsUnsealed => "rows_unsealed",
+        SessionDeleted => "session_deleted",
+
         // Knowledge of the host: its heads, its log, links between records.
         BundleMalformed => "bundle_malformed",
         CheckpointsConflict => "checkpoints_conflict",

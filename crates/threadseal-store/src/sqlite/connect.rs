@@ -220,6 +220,11 @@ impl Reading {
         })
     }
 
+    /// Do SQLite's own locks keep readers and writers apart?
+    pub(super) fn is_locked(&self) -> bool {
+        self.stamps.is_none()
+    }
+
     /// Did no process write since this was opened, or would SQLite have noticed?
     pub(super) fn is_unchanged(&self) -> bool {
         self.stamps
@@ -260,7 +265,7 @@ fn began_from_nothing(journal: &Path) -> bool {
 }
 
 /// May SQLite play this journal back? One that cannot be read may be such a one.
-fn begins_as_journal(journal: &Path) -> bool {
+pub(super) fn begins_as_journal(journal: &Path) -> bool {
     match beginning::<8>(journal) {
         Ok(beginning) => beginning == Some(JOURNAL_MAGIC),
         Err(_) => true,
@@ -268,7 +273,7 @@ fn begins_as_journal(journal: &Path) -> bool {
 }
 
 /// The first bytes of a regular file that has as many.
-fn beginning<const N: usize>(path: &Path) -> io::Result<Option<[u8; N]>> {
+pub(super) fn beginning<const N: usize>(path: &Path) -> io::Result<Option<[u8; N]>> {
     let found = match RealFs.metadata(path) {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

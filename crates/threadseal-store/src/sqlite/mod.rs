@@ -7,12 +7,14 @@
 //! | `failure` | errors |
 //! | `contents` | the stores in a file |
 //! | [`database`] | files of other layers |
+//! | [`foreign`] | files of other programs |
 //! | `ledger`, `objects` | the stores |
 
 mod connect;
 mod contents;
 pub mod database;
 mod failure;
+pub mod foreign;
 mod ledger;
 mod objects;
 mod turn;

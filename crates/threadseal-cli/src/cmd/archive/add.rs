@@ -5,6 +5,7 @@
 //! ```
 
 use crate::context::Context;
+use crate::database_seal::{self, Taking};
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
@@ -16,6 +17,8 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use threadseal_capture::archive::{Archive, Kept};
+use threadseal_capture::database::{self, Found};
+use threadseal_capture::session::SessionFile;
 use threadseal_store::read::open_regular;
 use threadseal_store::sys::path_text;
 use walkdir::WalkDir;
@@ -35,6 +38,9 @@ pub(crate) struct AddArgs {
     /// Archive sessions again that were forgotten
     #[arg(long)]
     recall: bool,
+    /// Accept databases that are older than what was sealed of them: they were restored from a backup
+    #[arg(long)]
+    restored: bool,
     #[command(flatten)]
     passphrase: PassphraseArgs,
 }
@@ -89,8 +95,8 @@ pub(super) fn run(args: &AddArgs, context: &Context, out: &mut Out) -> Outcome {
     };
     for path in files(&args.paths, home.path())? {
         match adding.add(&path) {
-            Ok(Some(added)) => output.logs.push(added),
-            Ok(None) => output.passed_over += 1,
+            Ok(added) if added.is_empty() => output.passed_over += 1,
+            Ok(added) => output.logs.extend(added),
             Err(error) => output.refused.push(RefusedOutput {
                 path: path_text(&path),
                 message: error.to_string(),
@@ -110,13 +116,45 @@ pub(super) fn run(args: &AddArgs, context: &Context, out: &mut Out) -> Outcome {
 }
 
 impl Adding<'_> {
-    fn add(&self, path: &Path) -> Result<Option<LogOutput>, Failure> {
+    /// What came of a file; nothing if it is no session.
+    fn add(&self, path: &Path) -> Result<Vec<LogOutput>, Failure> {
+        if database::looks_like(path)? {
+            return self.add_database(path);
+        }
         let file = open_regular(&*self.sealer.host().fs, path)?;
         let Some(session) = session_of(&file, &[])? else {
-            return Ok(None);
+            return Ok(Vec::new());
         };
         self.sealer.seal_lines(path, session.growth, self.context)?;
         let kept = self.sealer.keep(path, &session, self.args.recall)?;
+        Ok(vec![self.output(path, &session, kept)?])
+    }
+
+    fn add_database(&self, path: &Path) -> Result<Vec<LogOutput>, Failure> {
+        let (Found::Kind(_), sessions) = database::find(path)? else {
+            return Ok(Vec::new());
+        };
+        let taking = Taking {
+            restored: self.args.restored,
+            recall: self.args.recall,
+        };
+        let mut added = Vec::new();
+        for session in sessions.keys() {
+            let sealed = database_seal::seal(&self.sealer, path, session, taking, self.context);
+            let sealed = sealed.map_err(|failure| failure.about(path))?;
+            if let (Some(file), Some(kept)) = (&sealed.file, sealed.kept) {
+                added.push(self.output(&sealed.log, file, Some(kept))?);
+            }
+        }
+        Ok(added)
+    }
+
+    fn output(
+        &self,
+        path: &Path,
+        session: &SessionFile,
+        kept: Option<Kept>,
+    ) -> Result<LogOutput, Failure> {
         let (result, bytes) = match kept {
             None => ("nothing_yet", 0),
             Some(Kept::Added(bytes)) => ("added", bytes),
@@ -124,12 +162,12 @@ impl Adding<'_> {
             Some(Kept::Forgotten) => ("forgotten", 0),
             Some(Kept::Off) => ("off", 0),
         };
-        Ok(Some(LogOutput {
+        Ok(LogOutput {
             path: path_text(path),
-            log: self.archive.name_of(&session, path)?.to_string(),
+            log: self.archive.name_of(session, path)?.to_string(),
             result,
             bytes,
-        }))
+        })
     }
 }
 

@@ -152,6 +152,7 @@ mod of_sessions {
     use crate::cmd::watch::SEAL_WAIT;
     use crate::session_seal::{SessionSealed, SessionSealer, session_of};
     use threadseal_capture::AgentFolder;
+    use threadseal_capture::database;
     use threadseal_capture::session::{Growth, SessionFile};
 
     /// How a file is sealed.
@@ -176,6 +177,11 @@ mod of_sessions {
 
         pub(crate) fn host(&self) -> &Host {
             self.0.host()
+        }
+
+        /// The sealer of sessions.
+        pub(crate) fn sessions(&self) -> &SessionSealer {
+            &self.0
         }
 
         pub(crate) fn signer(&self) -> &LocalSigner {
@@ -203,6 +209,10 @@ mod of_sessions {
                 Some(AgentFolder { agent, folder })
             });
             let of_agents: Vec<_> = of_agents.collect();
+            // A log of ours of rows in a database is sealed with its database, at the end of a state.
+            if database::database_of(&*self.0.host().fs, file.path()).is_some() {
+                return Ok(None);
+            }
             if let Some(session) = session_of(file, &of_agents)? {
                 return Ok(Some(FileKind::Session(session)));
             }

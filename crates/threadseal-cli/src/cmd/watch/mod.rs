@@ -12,6 +12,8 @@
 //! Without paths it is the watcher of the home: it listens for hooks, and holds what they ask for
 //! until it is sealed. There is one for each home.
 
+#[cfg(feature = "capture")]
+mod databases;
 mod files;
 #[cfg(all(feature = "capture", unix))]
 mod server;
@@ -31,6 +33,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use threadseal_core::key::Signer as _;
+use threadseal_core::record::Head;
 use threadseal_store::clock::{Clock as _, SystemClock};
 use threadseal_store::read::{Stamp, open_regular};
 use threadseal_store::sys::path_text;
@@ -115,6 +118,9 @@ struct Watch<'a> {
     passed_over: BTreeSet<PathBuf>,
     /// The reported refusal of each file.
     refused: BTreeMap<PathBuf, String>,
+    /// Databases with sessions, as they were when they were last sealed.
+    #[cfg(feature = "capture")]
+    databases: BTreeMap<PathBuf, databases::Known>,
     /// Seals so far.
     seals: u64,
     /// When the size of the archive was last looked at.
@@ -181,6 +187,8 @@ fn watch<'a>(
         seen: BTreeMap::new(),
         passed_over: BTreeSet::new(),
         refused: BTreeMap::new(),
+        #[cfg(feature = "capture")]
+        databases: BTreeMap::new(),
         seals: 0,
         #[cfg(feature = "capture")]
         quota_met: None,
@@ -309,6 +317,8 @@ impl Watch<'_> {
                 .and_then(|found| found.modified())
                 .ok()
         };
+        #[cfg(feature = "capture")]
+        let paths = &databases::without_side_files(paths);
         let mut paths: Vec<&PathBuf> = paths.iter().collect();
         paths.sort_by_cached_key(|path| std::cmp::Reverse(changed_at(path)));
         let mut any = false;
@@ -334,40 +344,47 @@ impl Watch<'_> {
         let about = Path::new("archive");
         match self.sealer.meet_quota() {
             Ok(()) => self.settle(about),
-            Err(failure) => self.refuse(about, &failure),
+            Err(failure) => self.refuse(about, failure.to_string()),
         }
     }
 
     /// Seals a file if it changed since the last look; true if that made a seal.
     fn look_at(&mut self, path: &Path, out: &mut Out) -> bool {
+        #[cfg(feature = "capture")]
+        if self.is_database(path) {
+            return self.look_at_database(path, out);
+        }
         match self.seal(path) {
             Ok(Taken::Sealed(head, lines)) => {
                 self.settle(path);
-                self.seals += 1;
-                let path = path_text(path);
-                if self.context.json {
-                    out.json(&SealedOutput {
-                        schema: "threadseal.sealed/1",
-                        path: &path,
-                        lines,
-                        head: head.to_string(),
-                    });
-                } else if !self.context.quiet {
-                    let lines = lines.map_or_else(String::new, |lines| format!("{lines} lines, "));
-                    out.line(format_args!("sealed  {}  {lines}head {head}", Clean(&path)));
-                }
+                self.report_seal(path, &head, lines, out);
                 return true;
             }
             Ok(Taken::Unchanged) => self.settle(path),
             Ok(Taken::PassedOver) => {}
-            Err(failure) => self.refuse(path, &failure),
+            Err(failure) => self.refuse(path, failure.to_string()),
         }
         false
     }
 
-    /// Reports once why a file is not sealed.
-    fn refuse(&mut self, path: &Path, failure: &Failure) {
-        let message = failure.to_string();
+    fn report_seal(&mut self, path: &Path, head: &Head, lines: Option<u64>, out: &mut Out) {
+        self.seals += 1;
+        let path = path_text(path);
+        if self.context.json {
+            out.json(&SealedOutput {
+                schema: "threadseal.sealed/1",
+                path: &path,
+                lines,
+                head: head.to_string(),
+            });
+        } else if !self.context.quiet {
+            let lines = lines.map_or_else(String::new, |lines| format!("{lines} lines, "));
+            out.line(format_args!("sealed  {}  {lines}head {head}", Clean(&path)));
+        }
+    }
+
+    /// Reports a refusal, unless it was reported already.
+    fn refuse(&mut self, path: &Path, message: String) {
         if self.refused.get(path) != Some(&message) {
             complain(&message);
             #[cfg(all(feature = "capture", unix))]

@@ -9,6 +9,7 @@ use super::{Wake, Watch};
 use crate::context::Context;
 use crate::exit::{Failure, complain};
 use crate::output::Out;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, SyncSender, sync_channel};
@@ -199,14 +200,25 @@ impl Watch<'_> {
             .flat_map(|asked| asked.request.logs.clone())
             .collect();
         self.seal_all(&logs, out);
+        let mut of_databases = BTreeMap::new();
         for asked in asked {
+            let Request {
+                database, session, ..
+            } = &asked.request;
+            let sealed = match database {
+                None => Ok(()),
+                Some(database) => of_databases
+                    .entry((database, session))
+                    .or_insert_with(|| self.seal_named(database, session.as_deref(), out))
+                    .clone(),
+            };
             let refused = asked
                 .request
                 .logs
                 .iter()
                 .find_map(|log| self.refused.get(log));
             if let Some(reply) = &asked.reply {
-                let _ = reply.send(refused.map_or(Ok(()), |why| Err(why.clone())));
+                let _ = reply.send(refused.map_or(sealed, |why| Err(why.clone())));
             }
         }
         let Some(server) = &self.server else {
