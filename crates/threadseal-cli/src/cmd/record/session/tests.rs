@@ -290,10 +290,10 @@ fn after_a_failed_fsync_nothing_is_answered_but_the_failure() {
             (&Value::Null, &2.into())
         );
         // The head is one that was answered, and the disk has it after a power cut.
-        let seals = answers
+        let mut seals = answers
             .iter()
             .filter(|(kind, _)| kind == "sealed" || kind == "recording");
-        let last = seals.last().unwrap();
+        let last = seals.next_back().unwrap();
         assert_eq!(ended["head"], last.1["head"]);
         fs.cut_power(Keep::Nothing);
         let head = Head::parse(ended["head"].as_str().unwrap());
