@@ -43,7 +43,7 @@ pub enum Agent {
     Cursor,
     /// mini-swe-agent.
     MiniSweAgent,
-    /// LangGraph, with its SQLite checkpointer.
+    /// `LangGraph`, with its SQLite checkpointer.
     LangGraph,
     /// The OpenAI Agents SDK, with sessions in SQLite.
     OpenAiAgents,

@@ -212,7 +212,7 @@ fn opencode(rows: Vec<Row>, mut account: Account) -> Mapped {
         account.unmapped(part.line, "a part of no message");
     }
     let session = session.map(|row| (row.line, row.columns));
-    opencode::map_rows(session, built, account)
+    opencode::map_rows(session.as_ref(), &built, account)
 }
 
 /// The JSON of a row, with the ids that OpenCode keeps in columns.
@@ -245,7 +245,7 @@ fn agents(rows: Vec<Row>, mut account: Account) -> Mapped {
     }
     items.sort_by_key(|row| row.number("id"));
     let items = items.into_iter().map(|row| (row.line, row.columns));
-    openai_agents::map_rows(items.collect(), account)
+    openai_agents::map_rows(&items.collect::<Vec<_>>(), account)
 }
 
 #[cfg(test)]

@@ -106,9 +106,9 @@ fn map(source: &[u8]) -> Result<Mapped, Error> {
 }
 
 /// The turns of rows of `agent_messages`, each with its line.
-pub(super) fn map_rows(rows: Vec<(u64, Value)>, mut account: Account) -> Mapped {
+pub(super) fn map_rows(rows: &[(u64, Value)], mut account: Account) -> Mapped {
     let mut session = Session::default();
-    for (line, row) in &rows {
+    for (line, row) in rows {
         session.record(row, *line, &mut account);
     }
     session.flush();

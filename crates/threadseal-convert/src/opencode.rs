@@ -89,18 +89,18 @@ fn map(source: &[u8]) -> Result<Mapped, Error> {
 
 /// The same of a session and its messages that were made from rows, each with the lines of its rows.
 pub(super) fn map_rows(
-    session: Option<(u64, Value)>,
-    messages: Vec<(Vec<u64>, Value)>,
+    session: Option<&(u64, Value)>,
+    messages: &[(Vec<u64>, Value)],
     mut account: Account,
 ) -> Mapped {
     let mut thread = Thread::new(NAME);
-    if let Some((line, session)) = &session {
+    if let Some((line, session)) = session {
         let reading = Reading::new(*line, session);
         let info = reading.root().take();
         thread.head().set("session_info", info);
         reading.finish(&mut account);
     }
-    for (lines, message) in &messages {
+    for (lines, message) in messages {
         let reading = Reading::new(lines.first().copied().unwrap_or_default(), message);
         turn(reading.root(), lines, &mut thread);
         reading.finish(&mut account);

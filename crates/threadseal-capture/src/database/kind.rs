@@ -7,7 +7,7 @@ use crate::Agent;
 pub enum Kind {
     /// That of OpenCode.
     OpenCode,
-    /// Checkpoints of LangGraph.
+    /// Checkpoints of `LangGraph`.
     LangGraph,
     /// Sessions of the OpenAI Agents SDK.
     OpenAiAgents,

@@ -225,13 +225,15 @@ impl Reader<'_> {
     fn stamps(&self, kind: Kind) -> Result<Stamps, Error> {
         let mut stamps = Stamps::new();
         for sql in kind.stamps() {
-            // A version of the agent may lack the table, or its row ids.
+            // A version of the agent may lack the table.
             if !self.can_answer(sql)? {
                 continue;
             }
-            let Ok(mut statement) = self.connection.prepare(sql.sql) else {
-                continue;
-            };
+            // Only of a table without row ids the first statement is refused.
+            let without_rows = sql.sql.replace("max(rowid)", "0");
+            let prepared = self.connection.prepare(sql.sql);
+            let prepared = prepared.or_else(|_| self.connection.prepare(&without_rows));
+            let mut statement = self.sql(prepared)?;
             let mut rows = self.sql(statement.query([]))?;
             while let Some(row) = self.sql(rows.next())? {
                 let (session, stamp) = self.stamp(row)?;

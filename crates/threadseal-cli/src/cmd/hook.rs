@@ -50,7 +50,8 @@ pub(crate) struct HookArgs {
 struct Taken {
     agent: Option<Agent>,
     payload: Payload,
-    result: Result<(), String>,
+    /// Is it sealed, and not only held?
+    result: Result<bool, String>,
 }
 
 /// Seals, or has it done, and answers the agent.
@@ -61,6 +62,7 @@ pub(crate) fn run(args: &HookArgs, context: &Context, out: &mut Out) -> Outcome 
         note(None, None, Some("the hook failed".to_owned()), context);
         return Ok(Exit::Done);
     };
+    let is_sealed = taken.result == Ok(true);
     let why = taken.result.err();
     let agent = taken.agent.unwrap_or(Agent::ClaudeCode);
     let refusal = why.as_deref().filter(|_| strict);
@@ -69,7 +71,10 @@ pub(crate) fn run(args: &HookArgs, context: &Context, out: &mut Out) -> Outcome 
         out.bytes(text.as_bytes());
     }
     let about = about(&taken.payload);
-    note(taken.agent, about, why, context);
+    // What the watcher holds may still be refused, and then it is the watcher's trouble.
+    if is_sealed || why.is_some() {
+        note(taken.agent, about, why, context);
+    }
     Ok(Exit::Done)
 }
 
@@ -133,36 +138,35 @@ fn payload() -> Result<Payload, String> {
     Payload::read(&bytes).map_err(|error| error.to_string())
 }
 
-/// Gives the request to the watcher, or else seals here.
-fn seal(request: Request, strict: bool, context: &Context) -> Result<(), Failure> {
+/// Gives the request to the watcher, or else seals here; false if it is only held.
+fn seal(request: Request, strict: bool, context: &Context) -> Result<bool, Failure> {
     let home = context.existing_home()?;
     let limit = if strict { SEAL_LIMIT } else { HOLD_LIMIT };
     let ask = Ask::Seal { request, strict };
     match link::ask(home.path(), &ask, limit) {
-        Ok(Answer::Held | Answer::Sealed) => return Ok(()),
+        Ok(Answer::Held) => return Ok(false),
+        Ok(Answer::Sealed) => return Ok(true),
         Ok(Answer::Failed { why }) if strict => return Err(Failure::new(why)),
         // No watcher, one that is busy, or one of another version.
         Ok(Answer::Failed { .. } | Answer::Status(_)) | Err(_) => {}
     }
     let Ask::Seal { request, .. } = ask else {
-        return Ok(());
+        return Ok(true);
     };
     let present = request.logs.iter().filter(|log| log.exists());
     let present: Vec<_> = present.collect();
     if present.is_empty() && request.database.is_none() {
-        return Ok(());
+        return Ok(true);
     }
     let sealer = SessionSealer::open(None, &PassphraseArgs::none(), SEAL_WAIT, context)?;
     for log in present {
         seal_one(&sealer, log, context).map_err(|failure| failure.about(log))?;
     }
-    match &request.database {
-        Some(database) => {
-            let session = request.session.as_deref();
-            database_seal::seal_named(&sealer, database, session, context)
-        }
-        None => Ok(()),
+    if let Some(database) = &request.database {
+        let session = request.session.as_deref();
+        database_seal::seal_named(&sealer, database, session, context)?;
     }
+    Ok(true)
 }
 
 fn seal_one(sealer: &SessionSealer, log: &Path, context: &Context) -> Result<(), Failure> {

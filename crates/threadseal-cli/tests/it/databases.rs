@@ -1,4 +1,4 @@
-//! Sessions in databases: OpenCode's, LangGraph's, those of the Agents SDK.
+//! Sessions in databases: OpenCode's, `LangGraph`'s, those of the Agents SDK.
 
 use crate::hook::{Watcher, hook, troubles, wait_until};
 use crate::prelude::*;
@@ -462,6 +462,15 @@ fn a_watcher_seals_databases_as_they_change_and_names_those_it_cannot_seal() {
         let text = String::from_utf8(problems().stdout).unwrap();
         text.contains("message has no column data")
     });
+    // A hook whose request is only held does not end the trouble that the watcher has with it.
+    let requests = sandbox.home().join("capture/requests.jsonl");
+    for _ in 0..2 {
+        let payload = agent.payload(Some(SESSION), "session.idle");
+        hook(&sandbox, "opencode", &payload);
+        wait_until("no request is held", || read(&requests).is_empty());
+    }
+    let text = String::from_utf8(problems().stdout).unwrap();
+    text.has("opencode.db#ses_1");
     agent.sql("ALTER TABLE message RENAME COLUMN body TO data");
     wait_until("it is no trouble any more", || {
         let text = String::from_utf8(problems().stdout).unwrap();
