@@ -56,6 +56,7 @@ mod read;
 mod real_runs;
 mod redact;
 mod redact_kept;
+mod redact_lines;
 mod rotation;
 mod run;
 mod sandbox;
